@@ -1,1 +1,28 @@
-//! .
+//! The vocabulary of the Table service: names, keys, values, entities, etags, filters and limits.
+//!
+//! Everything here is pure: no clock, no network, no disk. A value of one of these types is proof
+//! that the service's rules hold for it, so the other crates never check twice.
+
+mod entity;
+mod entity_body;
+mod etag;
+pub mod filter;
+mod guid;
+mod key;
+pub mod limits;
+mod property;
+mod table_name;
+mod timestamp;
+pub mod utf16;
+mod value;
+
+pub use entity::Entity;
+pub use entity_body::{BodyBuilder, BodyError, EntityBody};
+pub use etag::{ETag, IfMatch, IfMatchError};
+pub use filter::{Filter, FilterError};
+pub use guid::Guid;
+pub use key::{EntityKey, KeyError, PartitionKey, RowKey};
+pub use property::{PropertyError, is_system_property};
+pub use table_name::{TableName, TableNameError};
+pub use timestamp::{Timestamp, TimestampError};
+pub use value::{EdmType, Value, ValueRef};

@@ -1,0 +1,326 @@
+//! Points in time as the service stores them: 100-nanosecond ticks since 0001-01-01T00:00:00Z.
+//!
+//! A `Timestamp` is the value of a DateTime property, the version of a row, and through [`crate::ETag`]
+//! its etag.
+
+use std::fmt::{self, Write as _};
+use std::time::Duration;
+
+/// Ticks of 100 ns since 0001-01-01T00:00:00Z.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
+pub struct Timestamp(u64);
+
+/// Why a text is no DateTime.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, thiserror::Error)]
+pub enum TimestampError {
+    /// The text has another form.
+    #[error("expected a date and time such as 2008-07-10T00:00:00Z")]
+    Syntax,
+    /// The text has the right form but lies outside of what the service stores.
+    #[error("expected a time from 1601-01-01 to 9999-12-31")]
+    OutOfRange(Timestamp),
+}
+
+const TICKS_PER_SECOND: u64 = 10_000_000;
+const SECONDS_PER_DAY: u64 = 86_400;
+/// Days from 0001-01-01 to 1970-01-01.
+const UNIX_EPOCH_DAYS: u64 = 719_162;
+const UNIX_EPOCH_TICKS: u64 = UNIX_EPOCH_DAYS * SECONDS_PER_DAY * TICKS_PER_SECOND;
+
+impl Timestamp {
+    /// The earliest DateTime the service stores: 1601-01-01T00:00:00Z.
+    pub const EDM_MIN: Self = Self(504_911_232_000_000_000);
+    /// The latest DateTime there is: 9999-12-31T23:59:59.9999999Z.
+    pub const MAX: Self = Self(3_155_378_975_999_999_999);
+
+    /// The point that lies this many ticks after 0001-01-01T00:00:00Z.
+    #[must_use]
+    pub const fn from_ticks(ticks: u64) -> Self {
+        Self(ticks)
+    }
+
+    /// The point that lies this long after 1970-01-01T00:00:00Z.
+    #[must_use]
+    pub const fn from_unix(since_epoch: Duration) -> Self {
+        Self(UNIX_EPOCH_TICKS + since_epoch.as_secs() * TICKS_PER_SECOND + (since_epoch.subsec_nanos() / 100) as u64)
+    }
+
+    /// Ticks since 0001-01-01T00:00:00Z.
+    #[must_use]
+    pub const fn ticks(self) -> u64 {
+        self.0
+    }
+
+    /// Time since 1970-01-01T00:00:00Z; zero for earlier points.
+    #[must_use]
+    pub const fn to_unix(self) -> Duration {
+        let ticks = self.0.saturating_sub(UNIX_EPOCH_TICKS);
+        Duration::new(ticks / TICKS_PER_SECOND, (ticks % TICKS_PER_SECOND) as u32 * 100)
+    }
+
+    /// This point moved forward.
+    #[must_use]
+    pub const fn after(self, span: Duration) -> Self {
+        Self(self.0 + span.as_secs() * TICKS_PER_SECOND + (span.subsec_nanos() / 100) as u64)
+    }
+
+    /// This point moved back, no further than 0001-01-01.
+    #[must_use]
+    pub const fn before(self, span: Duration) -> Self {
+        Self(self.0.saturating_sub(span.as_secs() * TICKS_PER_SECOND + (span.subsec_nanos() / 100) as u64))
+    }
+
+    /// Reads `YYYY-MM-DD` or `YYYY-MM-DDThh:mm[:ss[.f{1,7}]]`, then nothing, `Z` or `±hh:mm`; without
+    /// a suffix the time is UTC. The range is that of DateTime properties.
+    ///
+    /// # Errors
+    /// Tells a malformed text from one out of range.
+    pub fn parse(text: &str) -> Result<Self, TimestampError> {
+        let point = Reader(text.as_bytes()).timestamp().ok_or(TimestampError::Syntax)?;
+        if point < Self::EDM_MIN || point > Self::MAX {
+            return Err(TimestampError::OutOfRange(point));
+        }
+        Ok(point)
+    }
+
+    /// Appends the form of entity properties: `2022-05-06T00:31:05.07Z`, the fraction without its
+    /// trailing zeros.
+    pub fn write_trimmed(self, out: &mut Vec<u8>) {
+        self.write(out, b":", false);
+    }
+
+    /// Appends the trimmed form with `%3A` for each colon, as etags have it.
+    pub(crate) fn write_escaped(self, out: &mut Vec<u8>) {
+        self.write(out, b"%3A", false);
+    }
+
+    /// The form with exactly seven digits of fraction, as error messages and ACLs have it.
+    #[must_use]
+    pub fn to_seven_digits(self) -> String {
+        let mut out = Vec::with_capacity(28);
+        self.write(&mut out, b":", true);
+        String::from_utf8(out).expect("digits and punctuation are UTF-8")
+    }
+
+    /// The form `MM/dd/yyyy HH:mm:ss`, as the service's out-of-range message has it.
+    #[must_use]
+    pub fn to_american(self) -> String {
+        let (year, month, day) = self.date();
+        let (hour, minute, second) = self.time();
+        format!("{month:02}/{day:02}/{year:04} {hour:02}:{minute:02}:{second:02}")
+    }
+
+    fn write(self, out: &mut Vec<u8>, colon: &[u8], seven: bool) {
+        let (year, month, day) = self.date();
+        let (hour, minute, second) = self.time();
+        push_digits(out, year, 4);
+        out.push(b'-');
+        push_digits(out, month, 2);
+        out.push(b'-');
+        push_digits(out, day, 2);
+        out.push(b'T');
+        push_digits(out, hour, 2);
+        out.extend_from_slice(colon);
+        push_digits(out, minute, 2);
+        out.extend_from_slice(colon);
+        push_digits(out, second, 2);
+        let fraction = (self.0 % TICKS_PER_SECOND) as u32;
+        if seven || fraction != 0 {
+            out.push(b'.');
+            push_digits(out, fraction, 7);
+            while !seven && out.last() == Some(&b'0') {
+                out.pop();
+            }
+        }
+        out.push(b'Z');
+    }
+
+    /// Year, month and day (proleptic Gregorian).
+    fn date(self) -> (u32, u32, u32) {
+        // Days are counted from 0000-03-01, so that the leap day ends a year (H. Hinnant, "chrono-compatible
+        // low-level date algorithms").
+        let days = (self.0 / TICKS_PER_SECOND / SECONDS_PER_DAY) as u32 + 306;
+        let era = days / 146_097;
+        let day_of_era = days % 146_097;
+        let year_of_era = (day_of_era - day_of_era / 1_460 + day_of_era / 36_524 - day_of_era / 146_096) / 365;
+        let day_of_year = day_of_era - (365 * year_of_era + year_of_era / 4 - year_of_era / 100);
+        let shifted_month = (5 * day_of_year + 2) / 153;
+        let day = day_of_year - (153 * shifted_month + 2) / 5 + 1;
+        let month = if shifted_month < 10 { shifted_month + 3 } else { shifted_month - 9 };
+        (era * 400 + year_of_era + u32::from(month <= 2), month, day)
+    }
+
+    fn time(self) -> (u32, u32, u32) {
+        let second = (self.0 / TICKS_PER_SECOND % SECONDS_PER_DAY) as u32;
+        (second / 3600, second / 60 % 60, second % 60)
+    }
+}
+
+impl fmt::Display for Timestamp {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        let mut out = Vec::with_capacity(28);
+        self.write_trimmed(&mut out);
+        out.into_iter().try_for_each(|byte| f.write_char(char::from(byte)))
+    }
+}
+
+fn push_digits(out: &mut Vec<u8>, mut value: u32, width: usize) {
+    let start = out.len();
+    out.resize(start + width, b'0');
+    for slot in out[start..].iter_mut().rev() {
+        *slot = b'0' + (value % 10) as u8;
+        value /= 10;
+    }
+}
+
+fn days_since_year_one(year: u64, month: u64, day: u64) -> u64 {
+    let shifted_year = if month <= 2 { year - 1 } else { year };
+    let shifted_month = if month > 2 { month - 3 } else { month + 9 };
+    let day_of_year = (153 * shifted_month + 2) / 5 + day - 1;
+    shifted_year * 365 + shifted_year / 4 - shifted_year / 100 + shifted_year / 400 + day_of_year - 306
+}
+
+fn days_of_month(year: u64, month: u64) -> u64 {
+    match month {
+        2 if year.is_multiple_of(4) && (!year.is_multiple_of(100) || year.is_multiple_of(400)) => 29,
+        2 => 28,
+        4 | 6 | 9 | 11 => 30,
+        _ => 31,
+    }
+}
+
+/// Reads a text from the front.
+struct Reader<'a>(&'a [u8]);
+
+impl Reader<'_> {
+    fn timestamp(&mut self) -> Option<Timestamp> {
+        let mut ticks = self.date()?;
+        if self.take(b'T') {
+            ticks += self.time()?;
+        }
+        let ticks = i64::try_from(ticks).ok()? - self.offset_minutes()? * 60 * TICKS_PER_SECOND as i64;
+        if !self.0.is_empty() {
+            return None;
+        }
+        u64::try_from(ticks).ok().map(Timestamp)
+    }
+
+    fn date(&mut self) -> Option<u64> {
+        let year = self.digits(4)?;
+        self.take(b'-').then_some(())?;
+        let month = self.digits(2)?;
+        self.take(b'-').then_some(())?;
+        let day = self.digits(2)?;
+        if year == 0 || !(1..=12).contains(&month) || day == 0 || day > days_of_month(year, month) {
+            return None;
+        }
+        Some(days_since_year_one(year, month, day) * SECONDS_PER_DAY * TICKS_PER_SECOND)
+    }
+
+    fn time(&mut self) -> Option<u64> {
+        let hour = self.digits(2)?;
+        self.take(b':').then_some(())?;
+        let minute = self.digits(2)?;
+        let second = if self.take(b':') { self.digits(2)? } else { 0 };
+        if hour > 23 || minute > 59 || second > 59 {
+            return None;
+        }
+        let fraction = if self.take(b'.') { self.fraction()? } else { 0 };
+        Some((hour * 3600 + minute * 60 + second) * TICKS_PER_SECOND + fraction)
+    }
+
+    fn fraction(&mut self) -> Option<u64> {
+        let digits = self.0.iter().take_while(|b| b.is_ascii_digit()).count();
+        if digits == 0 || digits > 7 {
+            return None;
+        }
+        Some(self.digits(digits)? * 10u64.pow(7 - digits as u32))
+    }
+
+    fn offset_minutes(&mut self) -> Option<i64> {
+        if self.0.is_empty() || self.take(b'Z') {
+            return Some(0);
+        }
+        let sign = if self.take(b'+') { 1 } else { self.take(b'-').then_some(-1)? };
+        let hours = self.digits(2)?;
+        self.take(b':').then_some(())?;
+        let minutes = self.digits(2)?;
+        (hours <= 14 && minutes <= 59).then_some(sign * (hours * 60 + minutes) as i64)
+    }
+
+    fn digits(&mut self, count: usize) -> Option<u64> {
+        let (head, tail) = self.0.split_at_checked(count)?;
+        self.0 = tail;
+        head.iter().try_fold(0, |sum, b| b.is_ascii_digit().then(|| sum * 10 + u64::from(b - b'0')))
+    }
+
+    fn take(&mut self, byte: u8) -> bool {
+        let found = self.0.first() == Some(&byte);
+        if found {
+            self.0 = &self.0[1..];
+        }
+        found
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use proptest::prelude::*;
+
+    #[test]
+    fn known_points_have_their_ticks() {
+        assert_eq!(Timestamp::parse("1601-01-01T00:00:00Z"), Ok(Timestamp::EDM_MIN));
+        assert_eq!(Timestamp::parse("9999-12-31T23:59:59.9999999Z"), Ok(Timestamp::MAX));
+        assert_eq!(Timestamp::parse("1970-01-01"), Ok(Timestamp::from_unix(Duration::ZERO)));
+        assert_eq!(Timestamp::parse("2022-05-06T00:31:05.0707164Z").map(Timestamp::ticks), Ok(637_873_938_650_707_164));
+    }
+
+    #[test]
+    fn fractions_lose_their_trailing_zeros() {
+        for (text, out) in [
+            ("2021-09-13T22:13:41.8204980Z", "2021-09-13T22:13:41.820498Z"),
+            ("2021-09-13T22:13:41.0000000Z", "2021-09-13T22:13:41Z"),
+            ("2008-07-10T00:00:00", "2008-07-10T00:00:00Z"),
+            ("2008-07-10T00:30+01:00", "2008-07-09T23:30:00Z"),
+        ] {
+            assert_eq!(Timestamp::parse(text).map(|t| t.to_string()).as_deref(), Ok(out), "{text}");
+        }
+    }
+
+    #[test]
+    fn other_texts_are_refused() {
+        for text in [
+            "",
+            "2008",
+            "2008-13-01",
+            "2008-02-30",
+            "2008-07-10T",
+            "2008-07-10T25:00",
+            "2008-07-10T00:00:00.12345678Z",
+            "2008-07-10T00:00:00.Z",
+            "2008-07-10T00:00:00ZZ",
+            "2008-07-10 00:00:00",
+            "10/07/2008",
+            "2008-07-10T00:00:00+1:00",
+        ] {
+            assert_eq!(Timestamp::parse(text), Err(TimestampError::Syntax), "{text}");
+        }
+        assert!(matches!(Timestamp::parse("0001-01-01T00:00:00Z"), Err(TimestampError::OutOfRange(_))));
+        assert!(matches!(Timestamp::parse("1600-12-31T23:59:59Z"), Err(TimestampError::OutOfRange(_))));
+    }
+
+    proptest! {
+        #[test]
+        fn what_is_written_is_read_back(ticks in Timestamp::EDM_MIN.0..=Timestamp::MAX.0) {
+            let point = Timestamp(ticks);
+            prop_assert_eq!(Timestamp::parse(&point.to_string()), Ok(point));
+            prop_assert_eq!(Timestamp::parse(&point.to_seven_digits()), Ok(point));
+        }
+
+        #[test]
+        fn any_text_is_read_or_refused(text: String) {
+            let _ = Timestamp::parse(&text);
+        }
+    }
+}
