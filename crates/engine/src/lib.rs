@@ -1,1 +1,21 @@
-//! .
+//! What a storage engine promises, and everything of the Table service that needs one but not HTTP.
+//!
+//! [`Engine`] is the contract: ordered rows, conditional batches that are atomic and durable. All meaning
+//! (write rules, filters, limits) lives above it in [`table`]. [`MemoryEngine`] is the specification that
+//! the other engines are tested against.
+
+mod clock;
+mod contract;
+mod error;
+mod histogram;
+mod memory;
+pub mod table;
+
+pub use clock::{Clock, SystemClock};
+pub use contract::{
+    Act, Budget, Edit, Engine, Expect, Flow, Key, KeyRange, Op, Position, RowRef, Space, SpaceId, SpaceKind, SpaceName,
+    Statistics,
+};
+pub use error::{EngineError, Fault, Reject, WriteError};
+pub use histogram::{Histogram, HistogramSnapshot};
+pub use memory::MemoryEngine;

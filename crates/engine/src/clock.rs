@@ -1,0 +1,21 @@
+//! Where the time comes from. Handed in, so that tests can turn it.
+
+use larimar_model::Timestamp;
+use std::time::{SystemTime, UNIX_EPOCH};
+
+/// A source of the current time.
+pub trait Clock: Send + Sync + 'static {
+    /// The current time. It may jump in either direction.
+    fn now(&self) -> Timestamp;
+}
+
+/// The operating system's clock.
+#[derive(Clone, Copy, Debug, Default)]
+pub struct SystemClock;
+
+impl Clock for SystemClock {
+    fn now(&self) -> Timestamp {
+        // A clock before 1970 is broken; the epoch keeps the service going and versions still increase.
+        Timestamp::from_unix(SystemTime::now().duration_since(UNIX_EPOCH).unwrap_or_default())
+    }
+}

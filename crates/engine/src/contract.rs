@@ -1,0 +1,320 @@
+//! The contract between the services and the engines.
+//!
+//! An engine keeps spaces (a table is one) of rows in the order of their keys, and applies conditional
+//! batches to one partition of one space, all or nothing, durable when acknowledged. Keys are text and order
+//! by UTF-16 code units; how they are encoded is the engine's business. No lock or transaction is held
+//! between calls. Every engine passes the suite in `testkit`.
+
+use crate::error::{Fault, Reject, WriteError};
+use crate::histogram::HistogramSnapshot;
+use larimar_model::{Timestamp, utf16};
+use std::cmp::Ordering;
+use std::future::Future;
+use std::sync::Arc;
+use std::time::Instant;
+
+/// A store of ordered rows.
+pub trait Engine: Send + Sync + 'static {
+    /// Reads one row, linearizable, and hands it to `visit` without copying it.
+    fn get<R: Send>(
+        &self,
+        key: Key<'_>,
+        visit: impl FnOnce(Option<RowRef<'_>>) -> R + Send,
+    ) -> impl Future<Output = Result<R, Fault>> + Send;
+
+    /// Hands the rows of a range to `visit` in key order, from one snapshot, until the range, the budget or
+    /// the visitor ends it. Returns where to resume, or nothing when the range is exhausted.
+    fn scan(
+        &self,
+        space: SpaceId,
+        range: &KeyRange,
+        budget: Budget,
+        visit: impl FnMut(RowRef<'_>) -> Flow + Send,
+    ) -> impl Future<Output = Result<Option<Position>, Fault>> + Send;
+
+    /// Applies operations on distinct rows of one partition: all or nothing, isolated, durable on `Ok`.
+    /// Conditions are checked in order. Returns the version of each row put; a version is greater than every
+    /// one that its row ever had, and not less than `now`.
+    fn apply(
+        &self,
+        space: SpaceId,
+        partition: &str,
+        ops: &[Op<'_>],
+        now: Timestamp,
+    ) -> impl Future<Output = Result<Vec<Timestamp>, WriteError>> + Send;
+
+    /// Creates a space; `None` if there is one of this name. Its number was never used before.
+    fn create_space(
+        &self,
+        name: SpaceName<'_>,
+        meta: &[u8],
+    ) -> impl Future<Output = Result<Option<SpaceId>, Fault>> + Send;
+
+    /// Looks a space up.
+    fn space(&self, name: SpaceName<'_>) -> impl Future<Output = Result<Option<Space>, Fault>> + Send;
+
+    /// Lists the spaces of an account from a name on, in the order of their names, at most `max`.
+    fn list_spaces(
+        &self,
+        from: SpaceName<'_>,
+        max: usize,
+    ) -> impl Future<Output = Result<Vec<(String, Space)>, Fault>> + Send;
+
+    /// Replaces a space's meta bytes; `false` if there is no such space.
+    fn change_space(&self, name: SpaceName<'_>, meta: &[u8]) -> impl Future<Output = Result<bool, Fault>> + Send;
+
+    /// Drops a space with all its rows, at a cost that does not depend on them; `false` if there is none.
+    /// From the acknowledgement on no write to its number succeeds. The storage is reclaimed later.
+    fn drop_space(&self, name: SpaceName<'_>) -> impl Future<Output = Result<bool, Fault>> + Send;
+
+    /// Figures for the operator.
+    fn statistics(&self) -> Statistics;
+
+    /// `Ok` while the engine takes writes.
+    fn ready(&self) -> Result<(), Fault>;
+}
+
+/// The number of a space. Never used twice.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
+pub struct SpaceId(pub u64);
+
+impl SpaceId {
+    /// The space of the service's own rows. It always exists.
+    pub const SYSTEM: Self = Self(0);
+}
+
+/// What a space is used for.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
+pub enum SpaceKind {
+    /// A table of the Table service.
+    Table,
+}
+
+/// The name of a space within an account. Names are compared byte by byte: fold case before.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
+pub struct SpaceName<'a> {
+    /// The account.
+    pub account: &'a str,
+    /// What the space is used for.
+    pub kind: SpaceKind,
+    /// Its name among those of its kind.
+    pub name: &'a str,
+}
+
+/// A space that was looked up.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Space {
+    /// Its number.
+    pub id: SpaceId,
+    /// Bytes that the service keeps with it.
+    pub meta: Arc<[u8]>,
+}
+
+/// The key of one row.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
+pub struct Key<'a> {
+    /// The space.
+    pub space: SpaceId,
+    /// The partition within the space.
+    pub partition: &'a str,
+    /// The row within the partition.
+    pub row: &'a str,
+}
+
+/// A place in the order of a space's rows; no row need be there.
+#[derive(Clone, Debug, PartialEq, Eq, Hash)]
+pub struct Position {
+    /// The partition.
+    pub partition: String,
+    /// The row within it; empty for the partition's start.
+    pub row: String,
+}
+
+/// The rows from `start` up to, but without, `end`.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct KeyRange {
+    /// The first place inside.
+    pub start: Position,
+    /// The first place after it; `None` for the end of the space.
+    pub end: Option<Position>,
+}
+
+/// A stored row, borrowed from the engine.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct RowRef<'a> {
+    /// The partition.
+    pub partition: &'a str,
+    /// The row within it.
+    pub row: &'a str,
+    /// When it was written; greater than every earlier version of the row.
+    pub version: Timestamp,
+    /// What was written.
+    pub body: &'a [u8],
+}
+
+/// What a scan does after a row.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Flow {
+    /// Go on with the next row.
+    Continue,
+    /// End, and resume at the row just visited.
+    StopHere,
+}
+
+/// How much work a scan may do before it returns.
+#[derive(Clone, Copy, Debug)]
+pub struct Budget {
+    /// Rows to visit at most.
+    pub rows_max: usize,
+    /// When to return.
+    pub deadline: Instant,
+}
+
+/// One operation of a batch.
+#[derive(Clone, Copy, Debug)]
+pub struct Op<'a> {
+    /// The row.
+    pub row: &'a str,
+    /// The condition.
+    pub expect: Expect,
+    /// What to do if it holds.
+    pub act: Act<'a>,
+}
+
+/// The condition of an operation.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Expect {
+    /// None.
+    Any,
+    /// There is no such row.
+    Absent,
+    /// There is such a row.
+    Present,
+    /// The row has this version.
+    Version(Timestamp),
+}
+
+/// What an operation does.
+#[derive(Clone, Copy)]
+pub enum Act<'a> {
+    /// Stores these bytes.
+    Put(&'a [u8]),
+    /// Stores what this makes of the bytes that are there. Pure; may run more than once.
+    Edit(&'a Edit<'a>),
+    /// Removes the row.
+    Delete,
+    /// Nothing: only the condition counts.
+    Check,
+}
+
+/// Makes new bytes of a row's old ones, or refuses.
+pub type Edit<'a> = dyn Fn(Option<&[u8]>) -> Result<Vec<u8>, Reject> + Send + Sync + 'a;
+
+/// Figures of an engine.
+#[derive(Clone, Debug, Default)]
+pub struct Statistics {
+    /// Writes per commit.
+    pub commit_writes: HistogramSnapshot,
+    /// Seconds per sync.
+    pub sync_seconds: HistogramSnapshot,
+    /// Bytes on disk, about.
+    pub store_bytes: u64,
+    /// Dropped spaces whose storage is not reclaimed yet.
+    pub dropped_spaces: u64,
+}
+
+impl Expect {
+    /// Whether the condition holds for a row of this version, or for no row.
+    #[must_use]
+    pub fn admits(self, found: Option<Timestamp>) -> bool {
+        match self {
+            Self::Any => true,
+            Self::Absent => found.is_none(),
+            Self::Present => found.is_some(),
+            Self::Version(version) => found == Some(version),
+        }
+    }
+}
+
+impl Position {
+    /// The place of a row.
+    #[must_use]
+    pub fn new(partition: impl Into<String>, row: impl Into<String>) -> Self {
+        Self { partition: partition.into(), row: row.into() }
+    }
+}
+
+impl Ord for Position {
+    fn cmp(&self, other: &Self) -> Ordering {
+        utf16::compare(&self.partition, &other.partition).then_with(|| utf16::compare(&self.row, &other.row))
+    }
+}
+
+impl PartialOrd for Position {
+    fn partial_cmp(&self, other: &Self) -> Option<Ordering> {
+        Some(self.cmp(other))
+    }
+}
+
+impl KeyRange {
+    /// Every row of a space.
+    #[must_use]
+    pub fn all() -> Self {
+        Self { start: Position::new("", ""), end: None }
+    }
+
+    /// The rows of one partition.
+    #[must_use]
+    pub fn partition(partition: &str) -> Self {
+        Self { start: Position::new(partition, ""), end: Some(Position::new(successor(partition), "")) }
+    }
+
+    /// One row.
+    #[must_use]
+    pub fn point(partition: &str, row: &str) -> Self {
+        Self { start: Position::new(partition, row), end: Some(Position::new(partition, successor(row))) }
+    }
+
+    /// Whether nothing lies inside.
+    #[must_use]
+    pub fn is_empty(&self) -> bool {
+        self.end.as_ref().is_some_and(|end| *end <= self.start)
+    }
+
+    /// Whether a place lies inside.
+    #[must_use]
+    pub fn contains(&self, place: &Position) -> bool {
+        self.start <= *place && self.end.as_ref().is_none_or(|end| place < end)
+    }
+
+    /// What lies inside both.
+    #[must_use]
+    pub fn intersection(&self, other: &Self) -> Self {
+        let start = self.start.clone().max(other.start.clone());
+        let end = match (&self.end, &other.end) {
+            (Some(a), Some(b)) => Some(a.min(b).clone()),
+            (a, b) => a.clone().or_else(|| b.clone()),
+        };
+        Self { start, end }
+    }
+}
+
+impl std::fmt::Debug for Act<'_> {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        match self {
+            Self::Put(body) => write!(f, "Put({} bytes)", body.len()),
+            Self::Edit(_) => f.write_str("Edit"),
+            Self::Delete => f.write_str("Delete"),
+            Self::Check => f.write_str("Check"),
+        }
+    }
+}
+
+/// The text that directly follows another: no text lies between them.
+#[must_use]
+pub(crate) fn successor(text: &str) -> String {
+    let mut next = String::with_capacity(text.len() + 1);
+    next.push_str(text);
+    next.push('\0');
+    next
+}

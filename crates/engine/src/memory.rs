@@ -1,0 +1,155 @@
+//! The reference engine: a `BTreeMap` under a mutex. It says what every engine must do, in the simplest way.
+
+use crate::contract::{
+    Act, Budget, Engine, Flow, Key, KeyRange, Op, Position, RowRef, Space, SpaceId, SpaceKind, SpaceName, Statistics,
+};
+use crate::error::{Fault, WriteError};
+use larimar_model::Timestamp;
+use parking_lot::Mutex;
+use std::collections::BTreeMap;
+use std::time::Instant;
+
+/// An engine that keeps everything in memory and forgets it at the end.
+#[derive(Debug, Default)]
+pub struct MemoryEngine {
+    state: Mutex<State>,
+}
+
+#[derive(Debug, Default)]
+struct State {
+    spaces: BTreeMap<(String, SpaceKind, String), Space>,
+    rows: BTreeMap<(SpaceId, Position), (Timestamp, Vec<u8>)>,
+    last_space: u64,
+    last_version: u64,
+}
+
+impl MemoryEngine {
+    /// An empty engine.
+    #[must_use]
+    pub fn new() -> Self {
+        Self::default()
+    }
+}
+
+impl Engine for MemoryEngine {
+    async fn get<R: Send>(
+        &self,
+        key: Key<'_>,
+        visit: impl FnOnce(Option<RowRef<'_>>) -> R + Send,
+    ) -> Result<R, Fault> {
+        let state = self.state.lock();
+        let row = state.rows.get(&(key.space, Position::new(key.partition, key.row)));
+        Ok(visit(row.map(|(version, body)| RowRef { partition: key.partition, row: key.row, version: *version, body })))
+    }
+
+    async fn scan(
+        &self,
+        space: SpaceId,
+        range: &KeyRange,
+        budget: Budget,
+        mut visit: impl FnMut(RowRef<'_>) -> Flow + Send,
+    ) -> Result<Option<Position>, Fault> {
+        let state = self.state.lock();
+        let rows = state.rows.range((space, range.start.clone())..).take_while(|((of, place), _)| *of == space && range.contains(place));
+        for (visited, ((_, place), (version, body))) in rows.enumerate() {
+            // One row at least, so that every scan gets ahead.
+            let is_spent = visited > 0 && (visited >= budget.rows_max || Instant::now() >= budget.deadline);
+            let row = RowRef { partition: &place.partition, row: &place.row, version: *version, body };
+            if is_spent || visit(row) == Flow::StopHere {
+                return Ok(Some(place.clone()));
+            }
+        }
+        Ok(None)
+    }
+
+    async fn apply(
+        &self,
+        space: SpaceId,
+        partition: &str,
+        ops: &[Op<'_>],
+        now: Timestamp,
+    ) -> Result<Vec<Timestamp>, WriteError> {
+        let mut state = self.state.lock();
+        if space != SpaceId::SYSTEM && !state.spaces.values().any(|s| s.id == space) {
+            return Err(WriteError::SpaceGone);
+        }
+        let version = Timestamp::from_ticks(now.ticks().max(state.last_version + 1));
+        let mut changes = Vec::with_capacity(ops.len());
+        for (index, op) in ops.iter().enumerate() {
+            let place = (space, Position::new(partition, op.row));
+            let current = state.rows.get(&place);
+            let found = current.map(|(version, _)| *version);
+            if !op.expect.admits(found) {
+                return Err(WriteError::Condition { op: index, found });
+            }
+            match op.act {
+                Act::Put(body) => changes.push((place, Some(body.to_vec()))),
+                Act::Edit(edit) => {
+                    let body = edit(current.map(|(_, body)| body.as_slice()))
+                        .map_err(|reason| WriteError::Refused { op: index, reason })?;
+                    changes.push((place, Some(body)));
+                }
+                Act::Delete => changes.push((place, None)),
+                Act::Check => {}
+            }
+        }
+        state.last_version = version.ticks();
+        for (place, body) in changes {
+            match body {
+                Some(body) => drop(state.rows.insert(place, (version, body))),
+                None => drop(state.rows.remove(&place)),
+            }
+        }
+        Ok(vec![version; ops.len()])
+    }
+
+    async fn create_space(&self, name: SpaceName<'_>, meta: &[u8]) -> Result<Option<SpaceId>, Fault> {
+        let mut state = self.state.lock();
+        if state.spaces.contains_key(&owned(name)) {
+            return Ok(None);
+        }
+        state.last_space += 1;
+        let id = SpaceId(state.last_space);
+        state.spaces.insert(owned(name), Space { id, meta: meta.into() });
+        Ok(Some(id))
+    }
+
+    async fn space(&self, name: SpaceName<'_>) -> Result<Option<Space>, Fault> {
+        Ok(self.state.lock().spaces.get(&owned(name)).cloned())
+    }
+
+    async fn list_spaces(&self, from: SpaceName<'_>, max: usize) -> Result<Vec<(String, Space)>, Fault> {
+        let state = self.state.lock();
+        let of_account = state
+            .spaces
+            .range(owned(from)..)
+            .take_while(|((account, kind, _), _)| account == from.account && *kind == from.kind);
+        Ok(of_account.take(max).map(|((_, _, name), space)| (name.clone(), space.clone())).collect())
+    }
+
+    async fn change_space(&self, name: SpaceName<'_>, meta: &[u8]) -> Result<bool, Fault> {
+        let mut state = self.state.lock();
+        let Some(space) = state.spaces.get_mut(&owned(name)) else { return Ok(false) };
+        space.meta = meta.into();
+        Ok(true)
+    }
+
+    async fn drop_space(&self, name: SpaceName<'_>) -> Result<bool, Fault> {
+        let mut state = self.state.lock();
+        let Some(space) = state.spaces.remove(&owned(name)) else { return Ok(false) };
+        state.rows.retain(|(of, _), _| *of != space.id);
+        Ok(true)
+    }
+
+    fn statistics(&self) -> Statistics {
+        Statistics::default()
+    }
+
+    fn ready(&self) -> Result<(), Fault> {
+        Ok(())
+    }
+}
+
+fn owned(name: SpaceName<'_>) -> (String, SpaceKind, String) {
+    (name.account.to_owned(), name.kind, name.name.to_owned())
+}
