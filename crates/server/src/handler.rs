@@ -1,0 +1,23 @@
+//! What the listener needs of a service: a function from a request to a response.
+
+use bytes::Bytes;
+use http_body_util::Full;
+use hyper::body::Incoming;
+use hyper::{Request, Response};
+use std::future::Future;
+use std::net::SocketAddr;
+
+/// Who sent a request, as the transport tells it.
+#[derive(Clone, Copy, Debug)]
+pub struct Peer {
+    /// The address at the other end.
+    pub address: SocketAddr,
+    /// Whether the connection is encrypted.
+    pub is_tls: bool,
+}
+
+/// Answers requests.
+pub trait Handler: Send + Sync + 'static {
+    /// Answers one request. Every failure has an answer of its own.
+    fn handle(&self, request: Request<Incoming>, peer: Peer) -> impl Future<Output = Response<Full<Bytes>>> + Send;
+}
