@@ -1,2 +1,54 @@
-//! .
-fn main() {}
+//! Load generator and comparison benchmark: Larimar, Azurite and a bare HTTP server in the same run.
+//!
+//! `cargo xtask bench` builds the server and runs this. The flow: `settings` decides what to measure, `run`
+//! starts the servers (`target`) and measures them in turns (`measure`, `workload`, `request`, `http`),
+//! `goals` compares with what the project promises, `report` and `chart` write it down.
+
+use clap::{Parser, Subcommand};
+
+mod azurite;
+mod bare;
+mod dataset;
+mod histogram;
+mod http;
+mod measure;
+mod request;
+mod results;
+mod run;
+mod settings;
+mod sign;
+mod target;
+mod workload;
+
+/// Measures Larimar beside Azurite and a bare HTTP server.
+#[derive(Parser)]
+#[command(args_conflicts_with_subcommands = true)]
+struct Cli {
+    #[command(subcommand)]
+    command: Option<Command>,
+    #[command(flatten)]
+    flags: settings::Flags,
+}
+
+#[derive(Subcommand)]
+enum Command {
+    /// Answers every request with the same bytes (started by a run, as a process of its own).
+    Bare {
+        #[arg(long)]
+        port: u16,
+        #[arg(long)]
+        body_bytes: usize,
+    },
+}
+
+fn main() -> anyhow::Result<()> {
+    let cli = Cli::parse();
+    if let Some(Command::Bare { port, body_bytes }) = cli.command {
+        return bare::serve(port, body_bytes);
+    }
+    let settings = settings::Settings::new(cli.flags)?;
+    let runtime = tokio::runtime::Builder::new_current_thread().enable_all().build()?;
+    let results = runtime.block_on(run::run(&settings))?;
+    let _ = results;
+    Ok(())
+}

@@ -1,0 +1,31 @@
+//! Azurite, the emulator we compare with: installed from npm on first use, into the build folder.
+
+use std::path::{Path, PathBuf};
+use std::process::Command;
+
+use anyhow::{Context as _, ensure};
+
+/// The release that is compared.
+pub(crate) const VERSION: &str = "3.35.0";
+
+/// Installs Azurite below `folder` unless that release is there.
+pub(crate) fn install(folder: &Path) -> anyhow::Result<()> {
+    let manifest = folder.join("node_modules/azurite/package.json");
+    if std::fs::read_to_string(&manifest).is_ok_and(|text| text.contains(&format!("\"version\": \"{VERSION}\""))) {
+        return Ok(());
+    }
+    println!("installing Azurite {VERSION} from npm");
+    std::fs::create_dir_all(folder)?;
+    let status = Command::new("npm")
+        .args(["install", &format!("azurite@{VERSION}"), "--no-audit", "--no-fund", "--loglevel", "error", "--prefix"])
+        .arg(folder)
+        .status()
+        .context("running npm")?;
+    ensure!(status.success(), "npm could not install Azurite");
+    Ok(())
+}
+
+/// The script that runs its Table service.
+pub(crate) fn program(folder: &Path) -> PathBuf {
+    folder.join("node_modules/.bin/azurite-table")
+}

@@ -1,0 +1,142 @@
+//! What a run measures and for how long: the command line, and what follows from it.
+
+use std::path::{Path, PathBuf};
+use std::time::Duration;
+
+use anyhow::{Context as _, ensure};
+use clap::Args;
+
+use crate::measure::Window;
+use crate::target::{Places, Target};
+use crate::workload::Workload;
+
+/// Flags of a benchmark run.
+#[derive(Args, Debug)]
+pub(crate) struct Flags {
+    /// A short run: 2-second measurements, 16 connections, 0 and 100,000 entities.
+    #[arg(long)]
+    quick: bool,
+    /// Seconds that each measurement counts [default: 5, quick: 2]
+    #[arg(long, value_parser = clap::value_parser!(u64).range(1..=600))]
+    seconds: Option<u64>,
+    /// Turns that servers take within a measurement, which share its seconds.
+    #[arg(long, default_value_t = 2, value_parser = clap::value_parser!(u64).range(1..=10))]
+    rounds: u64,
+    /// Measure only these workloads.
+    #[arg(long, value_enum, value_delimiter = ',')]
+    only: Vec<Workload>,
+    /// Measure only these servers.
+    #[arg(long, value_enum, value_delimiter = ',')]
+    targets: Vec<Target>,
+    /// Numbers of preloaded entities [default: 0,100000,1000000; quick: 0,100000]
+    #[arg(long, value_delimiter = ',', value_parser = clap::value_parser!(u64).range(..=100_000_000))]
+    preload: Vec<u64>,
+    /// Numbers of connections [default: 16,64; quick: 16]
+    #[arg(long, value_delimiter = ',', value_parser = clap::value_parser!(u64).range(1..=10_000))]
+    connections: Vec<u64>,
+    /// The server's binary [default: the one built beside this program]
+    #[arg(long)]
+    larimar: Option<PathBuf>,
+    /// Folder for data and programs, on the disk to be measured [default: the build folder]
+    #[arg(long)]
+    work_dir: Option<PathBuf>,
+    /// Folder for bench.md and bench.svg [default: docs for a full run, the work folder otherwise]
+    #[arg(long)]
+    docs_dir: Option<PathBuf>,
+    /// Seconds after which preloading Azurite stops, and it is measured with what it has.
+    #[arg(long, default_value_t = 600)]
+    azurite_preload_seconds: u64,
+    /// Minutes after which no new measurement starts.
+    #[arg(long, default_value_t = 60)]
+    minutes_max: u64,
+}
+
+/// A run, decided.
+pub(crate) struct Settings {
+    pub(crate) quick: bool,
+    /// Nothing was left out.
+    pub(crate) full: bool,
+    pub(crate) window: Window,
+    pub(crate) rounds: u64,
+    pub(crate) workloads: Vec<Workload>,
+    pub(crate) targets: Vec<Target>,
+    pub(crate) preloads: Vec<u64>,
+    pub(crate) connections: Vec<u64>,
+    pub(crate) places: Places,
+    pub(crate) docs: PathBuf,
+    pub(crate) azurite_preload_max: Duration,
+    pub(crate) run_max: Duration,
+}
+
+impl Settings {
+    /// Azurite takes so long with more entities that it is left out beyond this number.
+    pub(crate) const AZURITE_ROWS_MAX: u64 = 100_000;
+
+    /// Fills in what the flags leave open.
+    pub(crate) fn new(flags: Flags) -> anyhow::Result<Self> {
+        let quick = flags.quick;
+        let full = !quick
+            && flags.only.is_empty()
+            && flags.targets.is_empty()
+            && flags.preload.is_empty()
+            && flags.connections.is_empty();
+        let seconds = flags.seconds.unwrap_or(if quick { 2 } else { 5 });
+        let counted = Duration::from_secs(seconds) / u32::try_from(flags.rounds)?;
+        let build = build_folder()?;
+        let work = flags.work_dir.unwrap_or_else(|| build.join("bench"));
+        std::fs::create_dir_all(&work).context("the work folder")?;
+        let work = work.canonicalize()?;
+        let places = Places {
+            larimar: flags.larimar.unwrap_or_else(|| build.join("release/larimar")),
+            azurite: build.join("azurite"),
+            work: work.clone(),
+        };
+        let repository = Path::new(env!("CARGO_MANIFEST_DIR")).join("../../docs");
+        let docs = flags.docs_dir.unwrap_or(if full { repository } else { work });
+        let mut workloads = Workload::ALL.to_vec();
+        workloads.retain(|workload| flags.only.is_empty() || flags.only.contains(workload));
+        let settings = Self {
+            quick,
+            full,
+            window: Window {
+                warm_up: Duration::from_millis(500).min(counted),
+                counted,
+                longest: counted.max(Duration::from_secs(30)),
+            },
+            rounds: flags.rounds,
+            workloads,
+            targets: or_default(flags.targets, &[Target::Larimar, Target::Azurite, Target::Bare]),
+            preloads: or_default(flags.preload, if quick { &[0, 100_000] } else { &[0, 100_000, 1_000_000] }),
+            connections: or_default(flags.connections, if quick { &[16] } else { &[16, 64] }),
+            places,
+            docs,
+            azurite_preload_max: Duration::from_secs(flags.azurite_preload_seconds),
+            run_max: Duration::from_secs(flags.minutes_max * 60),
+        };
+        settings.check()
+    }
+
+    fn check(mut self) -> anyhow::Result<Self> {
+        if self.targets.contains(&Target::Larimar) {
+            let larimar = &self.places.larimar;
+            ensure!(
+                larimar.is_file(),
+                "no server at {}: build it with `cargo build --release -p larimar`",
+                larimar.display()
+            );
+            self.places.larimar = larimar.canonicalize()?;
+        }
+        Ok(self)
+    }
+}
+
+/// The folder that cargo builds into: two levels above this program.
+fn build_folder() -> anyhow::Result<PathBuf> {
+    let program = std::env::current_exe()?;
+    let folder = program.parent().and_then(Path::parent).context("the build folder")?;
+    Ok(folder.to_owned())
+}
+
+fn or_default<T: Clone>(given: Vec<T>, default: &[T]) -> Vec<T> {
+    if given.is_empty() { default.to_vec() } else { given }
+}
