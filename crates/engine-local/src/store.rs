@@ -1,0 +1,144 @@
+//! The ordered key-value store below the engine: a small trait, so that another store could take its place.
+//!
+//! Everything the engine asks of a store is here: read a snapshot, commit a batch whole or not at all,
+//! sync, say how large it is. Two stores implement it: [`fjall`](crate::store::fjall) on disk and
+//! [`memory`](crate::store::memory) for the durability mode of that name. One thread commits; any number
+//! read. What a store does after damage is shown by `tests/store_faults.rs`.
+
+pub mod fjall;
+pub mod journal;
+pub mod memory;
+
+use std::ops::Bound;
+use std::path::{Path, PathBuf};
+use std::sync::Arc;
+
+/// Immutable bytes that are cheap to clone; short ones need no allocation.
+pub type Bytes = ::fjall::Slice;
+
+/// An ordered key-value store with atomic batches and snapshots.
+pub trait Store: Send + Sync + 'static {
+    /// The store as it is now. Taken by the committing thread between two commits, it shows whole batches.
+    fn snapshot(&self) -> Arc<dyn Snapshot>;
+
+    /// Applies a batch whole or not at all. After an error nothing of it is visible, every later commit
+    /// fails too, reads go on, and the store has to be closed and opened again.
+    fn commit(&self, batch: Batch, sync: SyncTo) -> Result<(), StoreError>;
+
+    /// Brings every commit so far to stable storage.
+    fn sync(&self) -> Result<(), StoreError>;
+
+    /// Removes what can be removed of a range at once, without reading it: a hint. Rows may remain, and
+    /// older versions of rows in the range may appear again, so nothing may read the range any more.
+    fn discard(&self, from: &[u8], to: &[u8]) -> Result<(), StoreError>;
+
+    /// Moves what is in memory to its final place and frees the files that no snapshot needs.
+    fn settle(&self) -> Result<(), StoreError>;
+
+    /// Approximate bytes on disk.
+    fn disk_bytes(&self) -> u64;
+
+    /// Prepares for a quick start next time and closes the store. Without it nothing is lost either.
+    fn close(self: Box<Self>) -> Result<(), StoreError>;
+}
+
+/// A store at one moment.
+pub trait Snapshot: Send + Sync {
+    /// The value of a key.
+    fn get(&self, key: &[u8]) -> Result<Option<Bytes>, StoreError>;
+
+    /// The keys within the bounds and their values, in ascending order.
+    fn range(&self, from: Bound<&[u8]>, to: Bound<&[u8]>) -> Rows;
+}
+
+/// An iterator over keys and values.
+pub type Rows = Box<dyn Iterator<Item = Result<(Bytes, Bytes), StoreError>> + Send>;
+
+/// What to write in one go: keys with their new values, or without one to delete them.
+#[derive(Debug, Default)]
+pub struct Batch {
+    /// Writes in order; a later one to the same key wins.
+    pub writes: Vec<(Bytes, Option<Bytes>)>,
+}
+
+impl Batch {
+    /// Sets a key.
+    pub fn put(&mut self, key: impl Into<Bytes>, value: impl Into<Bytes>) {
+        self.writes.push((key.into(), Some(value.into())));
+    }
+
+    /// Deletes a key; one that is absent stays so.
+    pub fn delete(&mut self, key: impl Into<Bytes>) {
+        self.writes.push((key.into(), None));
+    }
+}
+
+/// How far a commit has come when it returns.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum SyncTo {
+    /// On stable storage: it survives a loss of power.
+    Disk,
+    /// In the operating system: it survives the end of the process.
+    System,
+}
+
+/// What can go wrong in a store.
+#[derive(Debug, thiserror::Error)]
+pub enum StoreError {
+    /// No space left for writing.
+    #[error("the disk is full at {}", path.display())]
+    Full {
+        /// The store's folder.
+        path: PathBuf,
+        /// What the system said.
+        #[source]
+        source: std::io::Error,
+    },
+    /// Reading or writing failed.
+    #[error("input or output failed at {}", path.display())]
+    Io {
+        /// The store's folder.
+        path: PathBuf,
+        /// What the system said.
+        #[source]
+        source: std::io::Error,
+    },
+    /// An earlier commit failed; the store has to be opened again before it can write.
+    #[error("an earlier write failed and the store at {} has not been reopened", path.display())]
+    Stopped {
+        /// The store's folder.
+        path: PathBuf,
+    },
+    /// Another process has the store open.
+    #[error("another process uses {}", path.display())]
+    Locked {
+        /// The store's folder.
+        path: PathBuf,
+    },
+    /// The last batch of a journal is damaged; `larimar repair` can cut it.
+    #[error("the end of a journal is damaged: {0}; `larimar repair` shows and mends it")]
+    DamagedTail(journal::Damage),
+    /// A journal is damaged and intact writes follow.
+    #[error("a journal is damaged before intact writes: {0}; `larimar repair` shows what would be lost")]
+    DamagedMiddle(journal::Damage),
+    /// Another file of the store is damaged or was written by something else.
+    #[error("the store at {} cannot be read: {reason}", path.display())]
+    Damaged {
+        /// The store's folder.
+        path: PathBuf,
+        /// What the store said.
+        reason: String,
+    },
+}
+
+impl StoreError {
+    /// Sorts an error of the operating system.
+    pub(crate) fn io(path: &Path, source: std::io::Error) -> Self {
+        use std::io::ErrorKind::{QuotaExceeded, StorageFull, WriteZero};
+        let path = path.to_owned();
+        match source.kind() {
+            StorageFull | QuotaExceeded | WriteZero => Self::Full { path, source },
+            _ => Self::Io { path, source },
+        }
+    }
+}

@@ -1,0 +1,371 @@
+//! The store on disk: fjall, an LSM tree with a journal, one keyspace for everything.
+//!
+//! What fjall gives: a batch is written to the journal and synced before it reaches the memtable, so
+//! readers never see what is not durable; a failed write or background job stops all writing ("poisons")
+//! while reads go on. What this file adds:
+//!
+//! - journals are inspected before fjall recovers them ([`super::journal`]), because its recovery cuts at
+//!   the first entry it cannot read, whatever follows;
+//! - the memtable is rotated here, by the current memory budget (fjall keeps the size of the day the
+//!   store was made), and writes wait here for flushes (fjall's own wait never ends once a flush failed);
+//! - reopening after a failed write cuts that write from the journal, so that it cannot come back;
+//! - a store is created under another name and renamed, so that a crash leaves none half made;
+//! - a clean close flushes the memtable and empties the journal, so that the next start reads neither.
+
+use std::fs::{File, OpenOptions, TryLockError};
+use std::ops::Bound;
+use std::path::{Path, PathBuf};
+use std::sync::Arc;
+use std::sync::atomic::{AtomicU64, Ordering};
+use std::time::Duration;
+
+use fjall::compaction::filter::{CompactionFilter, CompactionFilterResult, Context, Factory, ItemAccessor, Verdict};
+use fjall::config::{BloomConstructionPolicy, CompressionPolicy, FilterPolicy, FilterPolicyEntry};
+use fjall::{
+    AbstractTree, CompressionType, Database, Keyspace, KeyspaceCreateOptions, OwnedWriteBatch, PersistMode, Readable,
+};
+
+use super::journal::{self, State};
+use super::{Batch, Bytes, Rows, Snapshot, Store, StoreError, SyncTo};
+use crate::budget::MemoryBudget;
+
+/// How to open a store.
+#[derive(Clone)]
+pub struct Options {
+    /// The data folder; the store makes its own folder inside.
+    pub folder: PathBuf,
+    /// How much memory to use.
+    pub memory: MemoryBudget,
+    /// Tells rows that compaction may drop.
+    pub filter: Arc<dyn DeadRows>,
+}
+
+/// Tells which rows nothing will ever read again.
+pub trait DeadRows: Send + Sync {
+    /// Whether the row with this key is dead.
+    fn is_dead(&self, key: &[u8]) -> bool;
+}
+
+/// No row is dead.
+impl DeadRows for () {
+    fn is_dead(&self, _: &[u8]) -> bool {
+        false
+    }
+}
+
+/// An open store.
+pub struct FjallStore {
+    rows: Keyspace,
+    db: Database,
+    options: Options,
+    path: Arc<Path>,
+    /// Batches from this number on were not acknowledged; `u64::MAX` while no commit has failed.
+    failed_from: AtomicU64,
+    lock: File,
+}
+
+impl FjallStore {
+    /// Opens the store in a data folder, or makes one.
+    pub fn open(options: Options) -> Result<Self, StoreError> {
+        let folder = options.folder.as_path();
+        let io = |source| StoreError::io(folder, source);
+        std::fs::create_dir_all(folder).map_err(io)?;
+        let lock = lock(folder)?;
+        let path = folder.join(STORE);
+        if !path.try_exists().map_err(io)? {
+            create(folder, &path)?;
+        }
+        Self::recover(options, lock)
+    }
+
+    /// Closes a store whose commit failed, takes the failed commit out of the journal and opens it again.
+    /// Snapshots of the old store must be gone.
+    pub fn reopen(self) -> Result<Self, (StoreError, Closed)> {
+        let Self { rows, db, options, path, failed_from, lock } = self;
+        drop((rows, db));
+        Closed { options, path, failed_from: failed_from.into_inner(), lock }.open()
+    }
+
+    fn recover(options: Options, lock: File) -> Result<Self, StoreError> {
+        let path: Arc<Path> = options.folder.join(STORE).into();
+        let inspection = journal::inspect(&path).map_err(|source| StoreError::io(&path, source))?;
+        match inspection.state {
+            State::Intact | State::Torn => {}
+            State::DamagedTail(damage) => return Err(StoreError::DamagedTail(damage)),
+            State::DamagedMiddle(damage) => return Err(StoreError::DamagedMiddle(damage)),
+        }
+        let (db, rows) = open_database(&path, &options).map_err(|error| sort(&path, error))?;
+        Ok(Self { rows, db, options, path, failed_from: AtomicU64::new(u64::MAX), lock })
+    }
+
+    /// Waits until background work leaves room for one more batch.
+    fn wait_for_room(&self) -> Result<(), StoreError> {
+        let tree = &self.rows.tree;
+        while tree.sealed_memtable_count() >= SEALED_MEMTABLES_MAX || tree.l0_run_count() >= L0_RUNS_MAX {
+            self.check_running()?;
+            std::thread::sleep(ROOM_POLL);
+        }
+        Ok(())
+    }
+
+    fn check_running(&self) -> Result<(), StoreError> {
+        self.db.persist(PersistMode::Buffer).map_err(|error| self.sort(error))
+    }
+
+    fn sort(&self, error: fjall::Error) -> StoreError {
+        sort(&self.path, error)
+    }
+
+    fn rotate(&self) {
+        // The batch is committed; what can fail here is the removal of an old journal.
+        if let Err(error) = self.rows.rotate_memtable() {
+            tracing::warn!(%error, "housekeeping after a commit failed");
+        }
+    }
+
+    fn memtables_empty(&self) -> bool {
+        let tree = &self.rows.tree;
+        tree.sealed_memtable_count() == 0 && tree.active_memtable().len() == 0
+    }
+}
+
+impl Store for FjallStore {
+    fn snapshot(&self) -> Arc<dyn Snapshot> {
+        Arc::new(FjallSnapshot { snapshot: self.db.snapshot(), rows: self.rows.clone(), path: Arc::clone(&self.path) })
+    }
+
+    fn commit(&self, batch: Batch, sync: SyncTo) -> Result<(), StoreError> {
+        let seqno = self.db.seqno();
+        let result = self.wait_for_room().and_then(|()| {
+            let mode = match sync {
+                SyncTo::Disk => PersistMode::SyncData,
+                SyncTo::System => PersistMode::Buffer,
+            };
+            let mut writes = OwnedWriteBatch::with_capacity(self.db.clone(), batch.writes.len()).durability(Some(mode));
+            for (key, value) in batch.writes {
+                match value {
+                    Some(value) => writes.insert(&self.rows, key, value),
+                    None => writes.remove(&self.rows, key),
+                }
+            }
+            writes.commit().map_err(|error| self.sort(error))
+        });
+        match result {
+            Ok(()) => {
+                if self.rows.tree.active_memtable().size() > self.options.memory.memtable_bytes {
+                    self.rotate();
+                }
+                Ok(())
+            }
+            Err(error) => {
+                self.failed_from.fetch_min(seqno, Ordering::AcqRel);
+                Err(error)
+            }
+        }
+    }
+
+    fn sync(&self) -> Result<(), StoreError> {
+        self.db.persist(PersistMode::SyncData).map_err(|error| self.sort(error))
+    }
+
+    fn discard(&self, from: &[u8], to: &[u8]) -> Result<(), StoreError> {
+        self.rows.tree.drop_range(from..to).map_err(|error| self.sort(error.into()))
+    }
+
+    fn settle(&self) -> Result<(), StoreError> {
+        self.wait_for_room()?;
+        self.rows.rotate_memtable().map_err(|error| self.sort(error))?;
+        while self.rows.tree.sealed_memtable_count() > 0 {
+            self.check_running()?;
+            std::thread::sleep(ROOM_POLL);
+        }
+        Ok(())
+    }
+
+    fn disk_bytes(&self) -> u64 {
+        let journals = journal::journal_files(&self.path).unwrap_or_default();
+        let journal_bytes: u64 = journals.iter().map(|path| bytes_on_disk(path)).sum();
+        journal_bytes + self.rows.disk_space()
+    }
+
+    fn close(self: Box<Self>) -> Result<(), StoreError> {
+        self.settle()?;
+        if self.memtables_empty() {
+            // Everything the journals hold is in tables that are synced.
+            let io = |source| StoreError::io(&self.path, source);
+            for path in journal::journal_files(&self.path).map_err(io)? {
+                cut(&path, 0).map_err(io)?;
+            }
+        }
+        Ok(())
+    }
+}
+
+/// A store that could not be opened again.
+pub struct Closed {
+    options: Options,
+    path: Arc<Path>,
+    failed_from: u64,
+    lock: File,
+}
+
+impl Closed {
+    /// Tries to open the store.
+    pub fn open(self) -> Result<FjallStore, (StoreError, Self)> {
+        if let Err(error) = self.cut_failed() {
+            return Err((error, self));
+        }
+        let lock = match self.lock.try_clone() {
+            Ok(lock) => lock,
+            Err(source) => return Err((StoreError::io(&self.path, source), self)),
+        };
+        FjallStore::recover(self.options.clone(), lock).map_err(|error| (error, self))
+    }
+
+    /// Takes batches that were answered with an error out of the journals.
+    fn cut_failed(&self) -> Result<(), StoreError> {
+        if self.failed_from == u64::MAX {
+            return Ok(());
+        }
+        let io = |source| StoreError::io(&self.path, source);
+        for path in journal::journal_files(&self.path).map_err(io)? {
+            let end = journal::end_before(&path, self.failed_from).map_err(io)?;
+            cut(&path, end).map_err(io)?;
+        }
+        Ok(())
+    }
+}
+
+struct FjallSnapshot {
+    snapshot: fjall::Snapshot,
+    rows: Keyspace,
+    path: Arc<Path>,
+}
+
+impl Snapshot for FjallSnapshot {
+    fn get(&self, key: &[u8]) -> Result<Option<Bytes>, StoreError> {
+        self.snapshot.get(&self.rows, key).map_err(|error| sort(&self.path, error))
+    }
+
+    fn range(&self, from: Bound<&[u8]>, to: Bound<&[u8]>) -> Rows {
+        let path = Arc::clone(&self.path);
+        let rows = self.snapshot.range::<&[u8], _>(&self.rows, (from, to));
+        Box::new(rows.map(move |row| row.into_inner().map_err(|error| sort(&path, error))))
+    }
+}
+
+/// Hands the engine's verdict on dead rows to compaction.
+struct Filters(std::panic::AssertUnwindSafe<Arc<dyn DeadRows>>);
+
+impl Factory for Filters {
+    fn name(&self) -> &str {
+        "dead rows"
+    }
+
+    fn make_filter(&self, _: &Context) -> Box<dyn CompactionFilter> {
+        Box::new(Filter(Arc::clone(&self.0.0)))
+    }
+}
+
+struct Filter(Arc<dyn DeadRows>);
+
+impl CompactionFilter for Filter {
+    fn filter_item(&mut self, item: ItemAccessor<'_>, _: &Context) -> CompactionFilterResult {
+        // Nothing reads a dead row, so an older version below may as well appear again.
+        Ok(if self.0.is_dead(item.key()) { Verdict::Destroy } else { Verdict::Keep })
+    }
+}
+
+fn open_database(path: &Path, options: &Options) -> fjall::Result<(Database, Keyspace)> {
+    let filter = Arc::clone(&options.filter);
+    let db = Database::builder(path)
+        .cache_size(options.memory.cache_bytes)
+        .journal_compression(CompressionType::None)
+        .worker_threads(WORKERS)
+        .with_compaction_filter_factories(Arc::new(move |_| {
+            let filter = std::panic::AssertUnwindSafe(Arc::clone(&filter));
+            Some(Arc::new(Filters(filter)))
+        }))
+        .open()?;
+    let rows = db.keyspace(ROWS, keyspace_options)?;
+    Ok((db, rows))
+}
+
+fn keyspace_options() -> KeyspaceCreateOptions {
+    KeyspaceCreateOptions::default()
+        // Rotation is ours; see the head of this file.
+        .max_memtable_size(u64::MAX)
+        .manual_journal_persist(true)
+        .filter_policy(FilterPolicy::all(FilterPolicyEntry::Bloom(BloomConstructionPolicy::BitsPerKey(10.0))))
+        .data_block_compression_policy(CompressionPolicy::new([
+            CompressionType::None,
+            CompressionType::None,
+            CompressionType::Lz4,
+        ]))
+}
+
+/// Makes an empty store under another name, then renames it into place.
+fn create(folder: &Path, path: &Path) -> Result<(), StoreError> {
+    let io = |source| StoreError::io(folder, source);
+    let unfinished = folder.join(UNFINISHED);
+    if unfinished.try_exists().map_err(io)? {
+        std::fs::remove_dir_all(&unfinished).map_err(io)?;
+    }
+    let options = Options { folder: folder.to_owned(), memory: MemoryBudget::smallest(), filter: Arc::new(()) };
+    drop(open_database(&unfinished, &options).map_err(|error| sort(&unfinished, error))?);
+    std::fs::rename(&unfinished, path).map_err(io)?;
+    File::open(folder).and_then(|folder| folder.sync_all()).map_err(io)
+}
+
+fn lock(folder: &Path) -> Result<File, StoreError> {
+    let io = |source| StoreError::io(folder, source);
+    let path = folder.join(LOCK);
+    let file = OpenOptions::new().create(true).truncate(false).write(true).open(&path).map_err(io)?;
+    match file.try_lock() {
+        Ok(()) => Ok(file),
+        Err(TryLockError::WouldBlock) => Err(StoreError::Locked { path: folder.to_owned() }),
+        Err(TryLockError::Error(source)) => Err(io(source)),
+    }
+}
+
+/// Shortens a journal, never lengthens it.
+pub(crate) fn cut(path: &Path, end: u64) -> std::io::Result<()> {
+    let file = OpenOptions::new().write(true).open(path)?;
+    if file.metadata()?.len() > end {
+        file.set_len(end)?;
+        file.sync_all()?;
+    }
+    Ok(())
+}
+
+fn bytes_on_disk(path: &Path) -> u64 {
+    let Ok(metadata) = path.metadata() else { return 0 };
+    // Journals are made long and empty; what counts is what they occupy.
+    #[cfg(unix)]
+    return std::os::unix::fs::MetadataExt::blocks(&metadata) * 512;
+    #[cfg(not(unix))]
+    metadata.len()
+}
+
+fn sort(path: &Path, error: fjall::Error) -> StoreError {
+    use fjall::{Error, LsmError};
+    let path = path.to_owned();
+    match error {
+        Error::Io(source) | Error::Storage(LsmError::Io(source)) => StoreError::io(&path, source),
+        Error::Poisoned => StoreError::Stopped { path },
+        Error::Locked => StoreError::Locked { path },
+        other => StoreError::Damaged { path, reason: other.to_string() },
+    }
+}
+
+/// The store's folder below the data folder.
+pub(crate) const STORE: &str = "store";
+const UNFINISHED: &str = "store.new";
+const LOCK: &str = "lock";
+const ROWS: &str = "rows";
+/// fjall stops writers for good at four; the engine's own flushes may add one.
+const SEALED_MEMTABLES_MAX: usize = 2;
+/// fjall slows writers at twenty and stops them at thirty.
+const L0_RUNS_MAX: usize = 20;
+const ROOM_POLL: Duration = Duration::from_millis(1);
+const WORKERS: usize = 2;
