@@ -25,8 +25,8 @@ pub struct HistogramSnapshot {
 impl Histogram {
     /// Bounds for durations in seconds: 10 µs to 10 s.
     pub const SECONDS: &'static [f64] = &[
-        0.00001, 0.000_025, 0.00005, 0.0001, 0.000_25, 0.0005, 0.001, 0.0025, 0.005, 0.01, 0.025, 0.05, 0.1, 0.25, 0.5, 1.0,
-        2.5, 5.0, 10.0,
+        0.00001, 0.000_025, 0.00005, 0.0001, 0.000_25, 0.0005, 0.001, 0.0025, 0.005, 0.01, 0.025, 0.05, 0.1, 0.25, 0.5,
+        1.0, 2.5, 5.0, 10.0,
     ];
     /// Bounds for counts: 1 to 100,000.
     pub const COUNTS: &'static [f64] =

@@ -32,11 +32,7 @@ impl MemoryEngine {
 }
 
 impl Engine for MemoryEngine {
-    async fn get<R: Send>(
-        &self,
-        key: Key<'_>,
-        visit: impl FnOnce(Option<RowRef<'_>>) -> R + Send,
-    ) -> Result<R, Fault> {
+    async fn get<R: Send>(&self, key: Key<'_>, visit: impl FnOnce(Option<RowRef<'_>>) -> R + Send) -> Result<R, Fault> {
         let state = self.state.lock();
         let row = state.rows.get(&(key.space, Position::new(key.partition, key.row)));
         Ok(visit(row.map(|(version, body)| RowRef { partition: key.partition, row: key.row, version: *version, body })))
@@ -50,7 +46,10 @@ impl Engine for MemoryEngine {
         mut visit: impl FnMut(RowRef<'_>) -> Flow + Send,
     ) -> Result<Option<Position>, Fault> {
         let state = self.state.lock();
-        let rows = state.rows.range((space, range.start.clone())..).take_while(|((of, place), _)| *of == space && range.contains(place));
+        let rows = state
+            .rows
+            .range((space, range.start.clone())..)
+            .take_while(|((of, place), _)| *of == space && range.contains(place));
         for (visited, ((_, place), (version, body))) in rows.enumerate() {
             // One row at least, so that every scan gets ahead.
             let is_spent = visited > 0 && (visited >= budget.rows_max || Instant::now() >= budget.deadline);

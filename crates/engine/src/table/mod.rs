@@ -1,1 +1,16 @@
-//! .
+//! The Table service above an engine: tables, writes and queries.
+
+mod catalogue;
+mod decide;
+pub mod plan;
+mod query;
+mod region;
+mod settings;
+mod write;
+
+pub use catalogue::{Table, create_table, delete_table, find_table, list_tables, set_acl};
+pub use decide::Write;
+pub use plan::{Plan, QueryKind};
+pub use query::{Page, PageLimits, query};
+pub use settings::{load_setting, store_setting};
+pub use write::{transact, write};

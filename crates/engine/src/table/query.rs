@@ -1,0 +1,127 @@
+//! Runs a plan: reads its ranges in order, checks what remains of the filter, and ends the page in time.
+
+use super::plan::Plan;
+use crate::contract::{Budget, Engine, Flow, Position, RowRef, SpaceId};
+use crate::error::Fault;
+use larimar_model::{EntityBody, Filter, filter};
+use std::future::poll_fn;
+use std::task::Poll;
+use std::time::Instant;
+
+/// When a page ends.
+#[derive(Clone, Copy, Debug)]
+pub struct PageLimits {
+    /// Entities at most.
+    pub entities_max: usize,
+    /// When to stop reading.
+    pub deadline: Instant,
+}
+
+/// What a page was.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub struct Page {
+    /// Where the next page starts, if there may be more.
+    pub next: Option<Position>,
+    /// Rows that were read.
+    pub rows_read: u64,
+    /// Rows that were returned.
+    pub rows_returned: u64,
+}
+
+/// Rows read in one go before other requests get their turn.
+const SLICE_ROWS: usize = 2048;
+/// Rows read past a full page to see whether another one follows, before a continuation is given anyway.
+const LOOK_AHEAD_ROWS: u64 = 1000;
+
+/// Hands the rows of a page to `visit`, in key order. The visitor may end the page at a row, which is then
+/// the first one of the next page.
+///
+/// # Errors
+/// Faults of the engine.
+pub async fn query(
+    engine: &impl Engine,
+    table: SpaceId,
+    plan: &Plan,
+    limits: PageLimits,
+    mut visit: impl FnMut(&filter::Row<'_>) -> Flow + Send,
+) -> Result<Page, Fault> {
+    let mut page = Page::default();
+    if limits.entities_max == 0 {
+        return Ok(page);
+    }
+    let mut full_at = None;
+    for range in &plan.ranges {
+        let mut rest = range.clone();
+        loop {
+            let budget = Budget { rows_max: SLICE_ROWS, deadline: limits.deadline };
+            let mut is_stopped = false;
+            let resume = engine
+                .scan(table, &rest, budget, |row| {
+                    let flow = step(row, plan.residual.as_ref(), limits, &mut page, &mut full_at, &mut visit);
+                    is_stopped = flow == Flow::StopHere;
+                    flow
+                })
+                .await?;
+            let Some(resume) = resume else { break };
+            if is_stopped || Instant::now() >= limits.deadline {
+                page.next = Some(resume);
+                return Ok(page);
+            }
+            rest.start = resume;
+            yield_now().await;
+        }
+        if Instant::now() >= limits.deadline && page.rows_read > 0 {
+            page.next = rest.end.filter(|_| plan.ranges.last() != Some(range));
+            return Ok(page);
+        }
+    }
+    Ok(page)
+}
+
+/// What the page does with one row.
+fn step(
+    row: RowRef<'_>,
+    residual: Option<&Filter>,
+    limits: PageLimits,
+    page: &mut Page,
+    full_at: &mut Option<u64>,
+    visit: &mut impl FnMut(&filter::Row<'_>) -> Flow,
+) -> Flow {
+    page.rows_read += 1;
+    if full_at.is_some_and(|at| page.rows_read - at > LOOK_AHEAD_ROWS) {
+        return Flow::StopHere;
+    }
+    let row = filter::Row {
+        partition: row.partition,
+        row: row.row,
+        version: row.version,
+        body: EntityBody::from_trusted(row.body),
+    };
+    if residual.is_some_and(|filter| !filter.admits(&row)) {
+        return Flow::Continue;
+    }
+    // A page that is full ends at the next row that belongs to the answer; if none follows, there is no
+    // continuation (recorded: none after the last entity, even on a page of exactly `$top`).
+    if full_at.is_some() || visit(&row) == Flow::StopHere {
+        return Flow::StopHere;
+    }
+    page.rows_returned += 1;
+    if page.rows_returned >= limits.entities_max as u64 {
+        *full_at = Some(page.rows_read);
+    }
+    Flow::Continue
+}
+
+/// Lets other tasks of the runtime run.
+async fn yield_now() {
+    let mut has_yielded = false;
+    poll_fn(|context| {
+        if has_yielded {
+            return Poll::Ready(());
+        }
+        has_yielded = true;
+        context.waker().wake_by_ref();
+        Poll::Pending
+    })
+    .await;
+}

@@ -1,0 +1,33 @@
+//! Small named values of an account that the service keeps, such as its service properties.
+
+use crate::contract::{Act, Engine, Expect, Key, Op, SpaceId};
+use crate::error::{Fault, WriteError};
+use larimar_model::Timestamp;
+
+/// Reads a value.
+///
+/// # Errors
+/// Faults of the engine.
+pub async fn load_setting(engine: &impl Engine, account: &str, name: &str) -> Result<Option<Vec<u8>>, Fault> {
+    let key = Key { space: SpaceId::SYSTEM, partition: account, row: name };
+    engine.get(key, |row| row.map(|row| row.body.to_vec())).await
+}
+
+/// Stores a value.
+///
+/// # Errors
+/// Faults of the engine.
+pub async fn store_setting(
+    engine: &impl Engine,
+    account: &str,
+    name: &str,
+    value: &[u8],
+    now: Timestamp,
+) -> Result<(), Fault> {
+    let op = Op { row: name, expect: Expect::Any, act: Act::Put(value) };
+    match engine.apply(SpaceId::SYSTEM, account, &[op], now).await {
+        Ok(_) => Ok(()),
+        Err(WriteError::Fault(fault)) => Err(fault),
+        Err(other) => Err(Fault::Damaged(format!("an unconditional write was refused: {other}"))),
+    }
+}
