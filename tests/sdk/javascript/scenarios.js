@@ -1,0 +1,58 @@
+// Runs scenarios as tests and records one outcome for each: a JSON line in the file that LARIMAR_RESULTS names.
+// Several tests may show one scenario; it passed when none of them failed. Both JavaScript suites use this file.
+
+import assert from "node:assert/strict";
+import { appendFileSync, readFileSync } from "node:fs";
+import { test } from "node:test";
+
+const listed = [...readFileSync(new URL("../scenarios.toml", import.meta.url), "utf8").matchAll(/^id = "(.+)"$/gm)];
+const scenarioIds = listed.map((match) => match[1]);
+const rank = { skipped: 0, passed: 1, failed: 2 };
+
+/** Gives the function `scenario(id, title, body)` of a suite; `finish()` comes after the last scenario. */
+export function suite(sdk, version) {
+  const outcomes = new Map();
+
+  function note(id, outcome, detail) {
+    if (!outcomes.has(id) || rank[outcome] > rank[outcomes.get(id).outcome]) {
+      outcomes.set(id, { outcome, detail });
+    }
+  }
+
+  function scenario(id, title, body) {
+    assert.ok(scenarioIds.includes(id), `${id} is not in scenarios.toml`);
+    test(`${id}: ${title}`, async (t) => {
+      try {
+        await body(t);
+        note(id, "passed", "");
+      } catch (error) {
+        note(id, "failed", `${title}: ${error.message}`);
+        throw error;
+      }
+    });
+  }
+
+  function skip(id, reason) {
+    test(id, { skip: reason }, () => {});
+    note(id, "skipped", reason);
+  }
+
+  function finish() {
+    test("every scenario of the list ran", () => {
+      const missing = scenarioIds.filter((id) => !outcomes.has(id));
+      missing.forEach((id) => note(id, "failed", "no test of this suite ran it"));
+      assert.deepEqual(missing, []);
+    });
+    process.on("exit", () => write(sdk, version, outcomes));
+  }
+
+  return { scenario, skip, finish };
+}
+
+function write(sdk, version, outcomes) {
+  const path = process.env.LARIMAR_RESULTS;
+  if (!path) return;
+  for (const [scenario, result] of outcomes) {
+    appendFileSync(path, JSON.stringify({ sdk, version, scenario, ...result }) + "\n");
+  }
+}
