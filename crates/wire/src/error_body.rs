@@ -1,0 +1,131 @@
+//! An error as the client gets it: a code with its text, written as JSON or XML.
+//!
+//! `server/src/error.rs` makes an [`ErrorReply`] of any error; this file knows the bytes.
+
+use crate::error_code::ErrorCode;
+use larimar_model::Timestamp;
+use std::borrow::Cow;
+
+/// An error to answer with.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct ErrorReply {
+    /// The code.
+    pub code: ErrorCode,
+    /// The HTTP status: the code's own, but for the few codes that the service sends with two.
+    pub status: u16,
+    /// The text, without the lines of request id and time.
+    pub message: Cow<'static, str>,
+}
+
+impl ErrorReply {
+    /// The code with its own status and text.
+    #[must_use]
+    pub const fn new(code: ErrorCode) -> Self {
+        Self { code, status: code.status(), message: Cow::Borrowed(code.message()) }
+    }
+
+    /// The code with another text.
+    #[must_use]
+    pub fn with_message(code: ErrorCode, message: impl Into<Cow<'static, str>>) -> Self {
+        Self { code, status: code.status(), message: message.into() }
+    }
+
+    /// This error with another status.
+    #[must_use]
+    pub fn with_status(mut self, status: u16) -> Self {
+        self.status = status;
+        self
+    }
+
+    /// This error as that of the operation at `index` of a transaction.
+    #[must_use]
+    pub fn at_index(mut self, index: usize) -> Self {
+        self.message = Cow::Owned(format!("{index}:{}", self.message));
+        self
+    }
+
+    /// Appends the JSON body. Clients look for texts in it, so there is no space after a colon.
+    pub fn write_json(&self, out: &mut Vec<u8>, request_id: &str, time: Timestamp) {
+        let value = self.value(request_id, time);
+        out.extend_from_slice(br#"{"odata.error":{"code":""#);
+        out.extend_from_slice(self.code.as_str().as_bytes());
+        out.extend_from_slice(br#"","message":{"lang":"en-US","value":"#);
+        serde_json::to_writer(&mut *out, &value).expect("a string is JSON, and a vector takes all bytes");
+        out.extend_from_slice(b"}}}");
+    }
+
+    /// Appends the XML body of the Table service.
+    pub fn write_xml(&self, out: &mut Vec<u8>, request_id: &str, time: Timestamp) {
+        let value = self.value(request_id, time);
+        out.extend_from_slice(XML_START.as_bytes());
+        out.extend_from_slice(self.code.as_str().as_bytes());
+        out.extend_from_slice(br#"</m:code><m:message xml:lang="en-US">"#);
+        out.extend_from_slice(quick_xml::escape::minimal_escape(&value).as_bytes());
+        out.extend_from_slice(b"</m:message></m:error>");
+    }
+
+    fn value(&self, request_id: &str, time: Timestamp) -> String {
+        // XML has no spelling for control characters, and none belongs into a message.
+        let text: String = self.message.chars().map(|c| if c.is_control() { ' ' } else { c }).collect();
+        format!("{text}\nRequestId:{request_id}\nTime:{}", time.to_seven_digits())
+    }
+}
+
+impl From<ErrorCode> for ErrorReply {
+    fn from(code: ErrorCode) -> Self {
+        Self::new(code)
+    }
+}
+
+const XML_START: &str = concat!(
+    r#"<?xml version="1.0" encoding="utf-8"?>"#,
+    r#"<m:error xmlns:m="http://schemas.microsoft.com/ado/2007/08/dataservices/metadata"><m:code>"#
+);
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    const ID: &str = "679755cf-3002-006f-55e1-6049ff000000";
+
+    fn time() -> Timestamp {
+        Timestamp::parse("2022-05-06T00:37:28.43474Z").expect("a time")
+    }
+
+    fn text(write: impl FnOnce(&mut Vec<u8>)) -> String {
+        let mut out = Vec::new();
+        write(&mut out);
+        String::from_utf8(out).expect("UTF-8")
+    }
+
+    #[test]
+    fn json_is_as_recorded() {
+        assert_eq!(
+            text(|out| ErrorReply::new(ErrorCode::ResourceNotFound).write_json(out, ID, time())),
+            r#"{"odata.error":{"code":"ResourceNotFound","message":{"lang":"en-US","value":"The specified resource does not exist.\nRequestId:679755cf-3002-006f-55e1-6049ff000000\nTime:2022-05-06T00:37:28.4347400Z"}}}"#
+        );
+    }
+
+    #[test]
+    fn m8_the_index_comes_first() {
+        let body = text(|out| ErrorReply::new(ErrorCode::EntityAlreadyExists).at_index(2).write_json(out, ID, time()));
+        assert!(body.contains(r#""value":"2:The specified entity already exists.\nRequestId:"#), "{body}");
+    }
+
+    #[test]
+    fn xml_is_as_recorded_and_escaped() {
+        assert_eq!(
+            text(|out| ErrorReply::with_message(ErrorCode::InvalidInput, "a<b&\u{1}c").write_xml(out, ID, time())),
+            "<?xml version=\"1.0\" encoding=\"utf-8\"?><m:error xmlns:m=\"http://schemas.microsoft.com/ado/2007/08/dataservices/metadata\"><m:code>InvalidInput</m:code><m:message xml:lang=\"en-US\">a&lt;b&amp; c\nRequestId:679755cf-3002-006f-55e1-6049ff000000\nTime:2022-05-06T00:37:28.4347400Z</m:message></m:error>"
+        );
+    }
+
+    #[test]
+    fn texts_survive_json() {
+        let reply = ErrorReply::with_message(ErrorCode::InvalidInput, "Syntax error at position 7 in 'a\"\\ü'.");
+        let body = text(|out| reply.write_json(out, ID, time()));
+        let parsed: serde_json::Value = serde_json::from_str(&body).expect("JSON");
+        let value = parsed["odata.error"]["message"]["value"].as_str().expect("a string");
+        assert!(value.starts_with("Syntax error at position 7 in 'a\"\\ü'.\nRequestId:"), "{value}");
+    }
+}

@@ -1,0 +1,251 @@
+//! Shared Key and Shared Key Lite: the signature of a request by one of the account's keys.
+//!
+//! The server parses the `Authorization` header here and has [`verify`] check the request; a client
+//! makes the header with [`sign`]. Time comes as an argument. Nothing is allocated for a request that
+//! is signed as it was sent; other spellings of its path are tried only if that fails.
+
+mod key;
+
+pub use key::{AccountKey, AccountKeyError, Mac};
+
+use crate::error_code::ErrorCode;
+use crate::uri;
+use larimar_model::Timestamp;
+use std::time::{Duration, UNIX_EPOCH};
+
+/// How much a request's date may differ from the server's clock, either way (service: authorize with
+/// Shared Key).
+pub const SKEW_MAX: Duration = Duration::from_secs(15 * 60);
+
+/// The two ways to sign a request with an account key.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Scheme {
+    /// Verb, content headers, date and resource.
+    SharedKey,
+    /// Date and resource.
+    SharedKeyLite,
+}
+
+impl Scheme {
+    /// The scheme's name in the header.
+    #[must_use]
+    pub const fn as_str(self) -> &'static str {
+        match self {
+            Self::SharedKey => "SharedKey",
+            Self::SharedKeyLite => "SharedKeyLite",
+        }
+    }
+}
+
+/// A parsed `Authorization` header.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub enum Authorization<'a> {
+    /// A signature by an account key.
+    Signed(Credentials<'a>),
+    /// A bearer token.
+    Bearer(&'a str),
+}
+
+/// What a Shared Key header claims.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Credentials<'a> {
+    /// How it was signed.
+    pub scheme: Scheme,
+    /// The account whose key signed it.
+    pub account: &'a str,
+    /// The signature in base64, not yet decoded.
+    pub signature: &'a str,
+}
+
+/// An `Authorization` header of another form: 400 `InvalidAuthenticationInfo`.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, thiserror::Error)]
+#[error("expected 'SharedKey account:signature', 'SharedKeyLite account:signature' or 'Bearer token'")]
+pub struct AuthorizationError;
+
+impl AuthorizationError {
+    /// The code to answer with.
+    #[must_use]
+    pub const fn code(self) -> ErrorCode {
+        ErrorCode::InvalidAuthenticationInfo
+    }
+}
+
+impl<'a> Authorization<'a> {
+    /// Reads the header's value.
+    ///
+    /// # Errors
+    /// Anything but the three known forms.
+    pub fn parse(header: &'a str) -> Result<Self, AuthorizationError> {
+        let (scheme, rest) = header.trim().split_once(' ').ok_or(AuthorizationError)?;
+        let rest = rest.trim_start();
+        let scheme = match scheme {
+            _ if scheme.eq_ignore_ascii_case("SharedKey") => Scheme::SharedKey,
+            _ if scheme.eq_ignore_ascii_case("SharedKeyLite") => Scheme::SharedKeyLite,
+            _ if scheme.eq_ignore_ascii_case("Bearer") && !rest.is_empty() => return Ok(Self::Bearer(rest)),
+            _ => return Err(AuthorizationError),
+        };
+        let (account, signature) = rest.split_once(':').ok_or(AuthorizationError)?;
+        if account.is_empty() || signature.is_empty() {
+            return Err(AuthorizationError);
+        }
+        Ok(Self::Signed(Credentials { scheme, account, signature }))
+    }
+}
+
+/// The parts of a request that a signature covers, as they were sent.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub struct SignedRequest<'a> {
+    /// The real HTTP method, not the one of `X-HTTP-Method`.
+    pub method: &'a str,
+    /// The path of the request line, still escaped; in path style it begins with the account's name.
+    pub path: &'a str,
+    /// The value of the query parameter `comp`.
+    pub comp: Option<&'a str>,
+    /// `Content-MD5`.
+    pub content_md5: Option<&'a str>,
+    /// `Content-Type`.
+    pub content_type: Option<&'a str>,
+    /// `x-ms-date`, which wins over `Date`.
+    pub x_ms_date: Option<&'a str>,
+    /// `Date`.
+    pub date: Option<&'a str>,
+}
+
+impl<'a> SignedRequest<'a> {
+    fn date(&self) -> Option<&'a str> {
+        self.x_ms_date.filter(|date| !date.is_empty()).or(self.date)
+    }
+
+    /// Hands the pieces of the text to sign to `piece`, with `path` in the place of the request's own.
+    fn pieces(&self, scheme: Scheme, account: &str, path: &str, mut piece: impl FnMut(&str)) {
+        if scheme == Scheme::SharedKey {
+            for line in [self.method, self.content_md5.unwrap_or(""), self.content_type.unwrap_or("")] {
+                piece(line);
+                piece("\n");
+            }
+        }
+        for part in [self.date().unwrap_or(""), "\n/", account, path] {
+            piece(part);
+        }
+        if let Some(comp) = self.comp {
+            piece("?comp=");
+            piece(comp);
+        }
+    }
+
+    fn mac(&self, key: &AccountKey, scheme: Scheme, account: &str, path: &str) -> Mac {
+        key.mac(|mac| self.pieces(scheme, account, path, |piece| mac(piece.as_bytes())))
+    }
+}
+
+/// Why a signed request is refused.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, thiserror::Error)]
+pub enum SignatureError {
+    /// Neither `x-ms-date` nor `Date`.
+    #[error("expected a date header")]
+    DateMissing,
+    /// The date header cannot be read.
+    #[error("expected a date such as 'Fri, 06 May 2022 00:31:05 GMT'")]
+    DateInvalid,
+    /// The date is more than 15 minutes off.
+    #[error("expected a date within 15 minutes of the server's clock")]
+    DateSkewed,
+    /// The header names another account than the request addresses.
+    #[error("expected a signature by a key of the addressed account")]
+    Account,
+    /// The signature fits none of the keys.
+    #[error("expected a signature that one of the account's keys makes")]
+    Mismatch,
+}
+
+impl SignatureError {
+    /// The code to answer with.
+    #[must_use]
+    pub const fn code(self) -> ErrorCode {
+        ErrorCode::AuthenticationFailed
+    }
+}
+
+/// Checks that one of the account's keys signed this request, and lately.
+///
+/// # Errors
+/// The first check that fails, date before signature.
+pub fn verify(
+    credentials: &Credentials<'_>,
+    account: &str,
+    keys: &[AccountKey],
+    request: &SignedRequest<'_>,
+    now: Timestamp,
+) -> Result<(), SignatureError> {
+    check_date(request.date().ok_or(SignatureError::DateMissing)?, now)?;
+    if credentials.account != account {
+        return Err(SignatureError::Account);
+    }
+    let claimed = Mac::from_base64(credentials.signature).ok_or(SignatureError::Mismatch)?;
+    let fits = |path: &str| keys.iter().any(|key| request.mac(key, credentials.scheme, account, path).equals(&claimed));
+    if fits(request.path) || other_spellings(request.path, account).iter().any(|path| fits(path)) {
+        return Ok(());
+    }
+    Err(SignatureError::Mismatch)
+}
+
+/// The value of the `Authorization` header for this request.
+#[must_use]
+pub fn sign(scheme: Scheme, account: &str, key: &AccountKey, request: &SignedRequest<'_>) -> String {
+    let signature = request.mac(key, scheme, account, request.path).to_base64();
+    format!("{} {account}:{signature}", scheme.as_str())
+}
+
+/// The text whose MAC is the signature.
+#[must_use]
+pub fn string_to_sign(scheme: Scheme, account: &str, request: &SignedRequest<'_>) -> String {
+    let mut text = String::new();
+    request.pieces(scheme, account, request.path, |piece| text.push_str(piece));
+    text
+}
+
+/// The HTTP form of a point in time, for `x-ms-date`.
+#[must_use]
+pub fn http_date(time: Timestamp) -> String {
+    httpdate::fmt_http_date(UNIX_EPOCH + time.to_unix())
+}
+
+fn check_date(date: &str, now: Timestamp) -> Result<(), SignatureError> {
+    let date = httpdate::parse_http_date(date.trim()).map_err(|_| SignatureError::DateInvalid)?;
+    let date = date.duration_since(UNIX_EPOCH).map_err(|_| SignatureError::DateSkewed)?;
+    if date.abs_diff(now.to_unix()) > SKEW_MAX { Err(SignatureError::DateSkewed) } else { Ok(()) }
+}
+
+/// Other spellings of the same path that clients may have signed: HTTP stacks and proxies between them
+/// and us decode or escape some characters, above all the quotes around keys. Requests to the secondary
+/// are signed with the primary's name by some clients and as sent by others.
+fn other_spellings(path: &str, account: &str) -> Vec<String> {
+    let mut spellings: Vec<String> = Vec::new();
+    let mut add = |spelling: Option<String>| {
+        if let Some(spelling) = spelling.filter(|spelling| spelling != path)
+            && !spellings.contains(&spelling)
+        {
+            spellings.push(spelling);
+        }
+    };
+    let primary = primary_path(path, account);
+    for path in std::iter::once(path).chain(primary.as_deref()) {
+        add(Some(path.to_owned()));
+        add(uri::respell_path(path, uri::is_path_char));
+        // Some stacks leave an escaped plus alone, since it would read as a space elsewhere.
+        add(uri::respell_path(path, |byte| byte != b'+' && uri::is_path_char(byte)));
+        add(uri::respell_path(path, uri::is_unreserved));
+        add(Some(path.replace("%27", "'")));
+        add(Some(path.replace('\'', "%27")));
+    }
+    spellings
+}
+
+/// `/account-secondary/...` with the primary's name.
+fn primary_path(path: &str, account: &str) -> Option<String> {
+    let rest = path.strip_prefix('/')?.strip_prefix(account)?.strip_prefix("-secondary")?;
+    (rest.is_empty() || rest.starts_with('/')).then(|| format!("/{account}{rest}"))
+}
+
+#[cfg(test)]
+mod tests;
