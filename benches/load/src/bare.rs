@@ -53,4 +53,3 @@ fn answer(body: &Bytes) -> Response<Full<Bytes>> {
     headers.insert(X_CONTENT_TYPE_OPTIONS, HeaderValue::from_static("nosniff"));
     response
 }
-

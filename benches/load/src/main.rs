@@ -8,10 +8,14 @@ use clap::{Parser, Subcommand};
 
 mod azurite;
 mod bare;
+mod chart;
 mod dataset;
+mod goals;
 mod histogram;
 mod http;
+mod machine;
 mod measure;
+mod report;
 mod request;
 mod results;
 mod run;
@@ -48,7 +52,7 @@ fn main() -> anyhow::Result<()> {
     }
     let settings = settings::Settings::new(cli.flags)?;
     let runtime = tokio::runtime::Builder::new_current_thread().enable_all().build()?;
+    let facts = machine::facts(&settings)?;
     let results = runtime.block_on(run::run(&settings))?;
-    let _ = results;
-    Ok(())
+    report::write(&settings, &facts, &results)
 }

@@ -36,6 +36,8 @@ pub(crate) struct Window {
 pub(crate) struct Measurement {
     pub(crate) latencies: Histogram,
     pub(crate) elapsed: Duration,
+    /// Processor time that the server used meanwhile.
+    pub(crate) server_cpu: Duration,
     pub(crate) errors: u64,
     pub(crate) first_error: Option<String>,
 }
@@ -50,6 +52,7 @@ impl Measurement {
     pub(crate) fn merge(&mut self, other: Self) {
         self.latencies.merge(&other.latencies);
         self.elapsed += other.elapsed;
+        self.server_cpu += other.server_cpu;
         self.errors += other.errors;
         self.first_error = self.first_error.take().or(other.first_error);
     }

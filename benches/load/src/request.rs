@@ -106,9 +106,8 @@ impl Requests {
     /// Queries the rows of the wide partition that have one of the categories.
     pub(crate) fn scan(&mut self, category: u64, next: &str) -> &[u8] {
         let category = category % CATEGORIES;
-        let query = format!(
-            "?$filter=PartitionKey%20eq%20%27{WIDE}%27%20and%20Category%20eq%20%27c{category:02}%27{next}"
-        );
+        let query =
+            format!("?$filter=PartitionKey%20eq%20%27{WIDE}%27%20and%20Category%20eq%20%27c{category:02}%27{next}");
         self.query(&query)
     }
 
@@ -121,9 +120,7 @@ impl Requests {
     /// Inserts 100 entities in one transaction; `name` gives the key and number of each.
     pub(crate) fn transaction(&mut self, mut name: impl FnMut(u64, &mut Key) -> u64) -> &[u8] {
         self.body.clear();
-        self.body.extend_from_slice(
-            b"--batch_load\r\nContent-Type: multipart/mixed; boundary=changeset_load\r\n\r\n",
-        );
+        self.body.extend_from_slice(b"--batch_load\r\nContent-Type: multipart/mixed; boundary=changeset_load\r\n\r\n");
         let mut key = Key::default();
         for index in 0..TRANSACTION_ROWS {
             let _ = write!(

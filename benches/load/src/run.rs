@@ -135,7 +135,8 @@ impl Bench<'_> {
             Some(first) => {
                 first.server.resume()?;
                 let mut connection = Connection::open(first.server.port).await?;
-                let bytes = probe(&mut connection, &mut Requests::new(Rc::clone(&self.signer), first.server.port)).await?;
+                let bytes =
+                    probe(&mut connection, &mut Requests::new(Rc::clone(&self.signer), first.server.port)).await?;
                 first.server.pause()?;
                 bytes
             }
@@ -186,7 +187,13 @@ impl Bench<'_> {
         if workload == Workload::Delete {
             self.load_deletable(contestant, preload, connections).await?;
         }
-        Ok(measure(port, &self.signer, store, workload, connections, self.settings.window).await)
+        let (start, cpu) = (Instant::now(), contestant.server.processor_time()?);
+        let mut measured = measure(port, &self.signer, store, workload, connections, self.settings.window).await;
+        // The server also worked during the warm-up; the counted part gets its share.
+        let share = measured.elapsed.as_secs_f64() / start.elapsed().as_secs_f64();
+        let used = contestant.server.processor_time()?.saturating_sub(cpu);
+        measured.server_cpu = used.mul_f64(share.clamp(0.0, 1.0));
+        Ok(measured)
     }
 
     /// Loads enough rows for a turn of deletes: half as many again as replaces were made in the time, or
@@ -241,11 +248,8 @@ impl Bench<'_> {
 
     /// Leaves a second of fresh inserts in the journal, then ends the process without warning.
     async fn write_then_kill(&self, server: &mut Server, store: &Rc<Store>) -> anyhow::Result<()> {
-        let window = Window {
-            warm_up: Duration::ZERO,
-            counted: Duration::from_secs(1),
-            longest: self.settings.window.longest,
-        };
+        let window =
+            Window { warm_up: Duration::ZERO, counted: Duration::from_secs(1), longest: self.settings.window.longest };
         let written = measure(server.port, &self.signer, store, Workload::InsertSpread, 16, window).await;
         if let Some(error) = written.first_error {
             anyhow::bail!("inserts before the kill failed: {error}");

@@ -53,7 +53,6 @@ pub(crate) struct Flags {
 
 /// A run, decided.
 pub(crate) struct Settings {
-    pub(crate) quick: bool,
     /// Nothing was left out.
     pub(crate) full: bool,
     pub(crate) window: Window,
@@ -96,7 +95,6 @@ impl Settings {
         let mut workloads = Workload::ALL.to_vec();
         workloads.retain(|workload| flags.only.is_empty() || flags.only.contains(workload));
         let settings = Self {
-            quick,
             full,
             window: Window {
                 warm_up: Duration::from_millis(500).min(counted),

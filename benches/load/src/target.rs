@@ -166,6 +166,16 @@ impl Server {
         Ok((field("VmRSS:").context("VmRSS")?, field("VmHWM:").context("VmHWM")?))
     }
 
+    /// Processor time used since the start, by all threads.
+    pub(crate) fn processor_time(&self) -> anyhow::Result<Duration> {
+        let stat = std::fs::read_to_string(format!("/proc/{}/stat", self.child.id()))?;
+        // The second field is a name in parentheses that may hold anything; the 14th and 15th are ticks.
+        let rest = stat.rsplit_once(')').context("a process name")?.1;
+        let ticks: Vec<u64> = rest.split_whitespace().skip(11).take(2).filter_map(|text| text.parse().ok()).collect();
+        let ticks_per_second = rustix::param::clock_ticks_per_second();
+        Ok(Duration::from_millis(ticks.iter().sum::<u64>() * 1000 / ticks_per_second))
+    }
+
     /// Disk space of the data folder, in bytes.
     pub(crate) fn disk(&self) -> anyhow::Result<u64> {
         disk_usage(self.data.path(), 0)
