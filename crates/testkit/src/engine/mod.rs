@@ -1,0 +1,179 @@
+//! The promises of [`larimar_engine::Engine`], one function each, and the macro that tests an engine on all.
+//!
+//! A promise takes a fresh engine and panics where the engine breaks it. The files follow the contract:
+//! [`conditions`], [`order`], [`scans`], [`versions`], [`spaces`], [`concurrency`], [`texts`]; [`model`] has
+//! the random sequences.
+
+pub mod concurrency;
+pub mod conditions;
+pub mod model;
+pub mod order;
+mod rows;
+pub mod scans;
+pub mod spaces;
+pub mod texts;
+pub mod versions;
+
+/// Makes one test of each promise for the engines that an expression makes.
+///
+/// The expression runs once a test and gives something that dereferences to an engine: an `Arc`, or a
+/// fixture that also keeps the engine's folder.
+///
+/// ```ignore
+/// testkit::engine_conformance!(std::sync::Arc::new(MemoryEngine::new()));
+/// ```
+#[macro_export]
+macro_rules! engine_conformance {
+    ($make:expr) => {
+        $crate::promises!(
+            $make,
+            conditions {
+                a_row_that_was_put_is_read_back_with_its_version,
+                absent_admits_only_a_missing_row,
+                present_admits_only_an_existing_row,
+                a_version_admits_only_that_version,
+                a_row_inserted_again_does_not_match_its_old_version,
+                delete_removes_the_row_and_any_condition_lets_it_pass_twice,
+                check_changes_nothing,
+                the_first_failing_condition_is_named,
+                a_failed_condition_leaves_nothing_of_the_batch,
+                an_edit_sees_the_current_bytes,
+                an_edit_sees_no_bytes_where_no_row_is,
+                an_edit_runs_under_its_condition,
+                a_refused_edit_names_its_reason_and_leaves_nothing,
+                a_batch_of_a_hundred_rows_is_applied_whole,
+                bodies_of_any_size_and_bytes_come_back,
+            }
+        );
+        $crate::promises!(
+            $make,
+            order {
+                rows_come_in_the_order_of_utf16_code_units,
+                partitions_sort_before_rows,
+                a_prefix_sorts_before_its_extension,
+                ranges_hold_their_start_but_not_their_end,
+                a_partition_range_holds_that_partition_only,
+                a_point_range_holds_one_row,
+                empty_and_inverted_ranges_hold_nothing,
+                ranges_between_rows_find_the_rows_between,
+            }
+        );
+        $crate::promises!(
+            $make,
+            scans {
+                a_scan_of_all_visits_every_row_once,
+                a_scan_that_stops_resumes_at_the_row_it_stopped_at,
+                a_row_budget_is_kept_and_resumed_without_gap_or_repeat,
+                a_budget_that_suffices_leaves_nothing_to_resume,
+                a_scan_without_budget_still_advances,
+                a_scan_past_its_deadline_still_advances,
+                a_resumed_scan_sees_what_was_written_meanwhile,
+                a_scan_sees_the_newest_version_of_each_row_once,
+                a_scan_does_not_see_other_spaces,
+                a_scan_of_a_missing_space_is_empty,
+            }
+        );
+        $crate::promises!(
+            $make,
+            versions {
+                versions_are_not_before_the_time_of_the_write,
+                versions_increase_when_the_clock_stands_still,
+                versions_increase_when_the_clock_jumps_back,
+                versions_increase_over_delete_and_insert,
+                versions_increase_over_transactions,
+                a_failed_write_does_not_change_the_version,
+                every_row_of_a_batch_gets_its_version,
+            }
+        );
+        $crate::promises!(
+            $make,
+            spaces {
+                a_space_is_created_once,
+                creating_an_existing_space_keeps_its_bytes,
+                names_are_told_apart_by_account_and_spelling,
+                spaces_are_listed_in_order_from_a_name_on,
+                the_bytes_of_a_space_can_be_changed,
+                a_dropped_space_is_gone,
+                numbers_of_spaces_are_never_reused,
+                a_space_created_again_is_empty,
+                writes_to_a_dropped_space_are_refused,
+                dropping_one_space_leaves_the_others,
+                the_system_space_always_exists,
+                an_engine_is_ready,
+            }
+        );
+        $crate::promises!(
+            $make,
+            concurrency {
+                concurrent_edits_of_one_row_lose_no_update,
+                concurrent_compare_and_swap_loses_no_update,
+                one_of_many_concurrent_inserts_wins,
+                concurrent_transactions_never_interleave,
+                a_scan_is_one_snapshot,
+                readers_never_see_versions_go_back,
+                an_acknowledged_write_is_seen_by_every_later_read,
+                no_write_succeeds_after_a_drop_is_acknowledged,
+                one_of_many_concurrent_creations_wins,
+                writers_of_many_partitions_do_not_disturb_each_other,
+            }
+        );
+        $crate::promises!(
+            $make,
+            texts {
+                any_text_is_a_key,
+                keys_that_would_collide_when_joined_are_told_apart,
+                the_longest_keys_are_kept,
+                range_bounds_may_be_any_text,
+                resume_positions_survive_any_text,
+            }
+        );
+    };
+}
+
+/// Makes a module of tests from the promises of one file.
+#[doc(hidden)]
+#[macro_export]
+macro_rules! promises {
+    ($make:expr, $module:ident { $($name:ident,)+ }) => {
+        mod $module {
+            #[allow(unused_imports, reason = "the expression may name what the caller imported")]
+            use super::*;
+            $(
+                #[test]
+                fn $name() {
+                    let runtime = $crate::tokio::runtime::Builder::new_multi_thread()
+                        .worker_threads(2)
+                        .enable_all()
+                        .build()
+                        .expect("a runtime starts");
+                    runtime.block_on(async {
+                        let engine = $make;
+                        $crate::engine::$module::$name(&*engine).await;
+                    });
+                }
+            )+
+        }
+    };
+}
+
+#[cfg(test)]
+mod tests {
+    /// A promise that no engine is held to is no promise.
+    #[test]
+    fn every_promise_is_in_the_macro() {
+        let list = include_str!("mod.rs");
+        for source in [
+            include_str!("concurrency.rs"),
+            include_str!("conditions.rs"),
+            include_str!("order.rs"),
+            include_str!("scans.rs"),
+            include_str!("spaces.rs"),
+            include_str!("texts.rs"),
+            include_str!("versions.rs"),
+        ] {
+            let names = source.lines().filter_map(|line| line.strip_prefix("pub async fn ")?.split('(').next());
+            let missing: Vec<_> = names.filter(|name| !list.contains(&format!(" {name},"))).collect();
+            assert_eq!(missing, Vec::<&str>::new());
+        }
+    }
+}

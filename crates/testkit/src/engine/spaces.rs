@@ -1,0 +1,174 @@
+//! Promises about spaces: creating, finding, listing, changing and dropping them.
+
+use super::rows::{NOW, create, name, page, put, read, rows_budget, store, unbounded, write};
+use larimar_engine::{Engine, Key, KeyRange, SpaceId, SpaceKind, SpaceName, WriteError};
+use std::collections::BTreeSet;
+
+/// A name is given once; the space is found by it, with the bytes it was created with.
+pub async fn a_space_is_created_once(engine: &impl Engine) {
+    assert_eq!(engine.space(name("t")).await, Ok(None));
+    let id = engine.create_space(name("t"), b"meta").await.expect("no fault").expect("the name is free");
+    assert_ne!(id, SpaceId::SYSTEM);
+    let found = engine.space(name("t")).await.expect("no fault").expect("the space is there");
+    assert_eq!((found.id, &*found.meta), (id, b"meta".as_slice()));
+    assert_eq!(engine.create_space(name("t"), b"meta").await, Ok(None));
+}
+
+/// A refused creation changes neither the number, the bytes nor the rows of the space that is there.
+pub async fn creating_an_existing_space_keeps_its_bytes(engine: &impl Engine) {
+    let id = engine.create_space(name("t"), b"first").await.expect("no fault").expect("the name is free");
+    store(engine, id, "p", "r", b"x").await;
+    assert_eq!(engine.create_space(name("t"), b"second").await, Ok(None));
+    let found = engine.space(name("t")).await.expect("no fault").expect("the space is there");
+    assert_eq!((found.id, &*found.meta), (id, b"first".as_slice()));
+    assert!(read(engine, id, "p", "r").await.is_some());
+}
+
+/// The same name in another account, or in other letters, is another space.
+pub async fn names_are_told_apart_by_account_and_spelling(engine: &impl Engine) {
+    let of = |account, name| SpaceName { account, kind: SpaceKind::Table, name };
+    let names = [of("one", "table"), of("two", "table"), of("one", "Table"), of("onet", "able"), of("one", "tabl")];
+    let mut ids = BTreeSet::new();
+    for name in names {
+        ids.insert(engine.create_space(name, name.account.as_bytes()).await.expect("no fault").expect("another name"));
+    }
+    assert_eq!(ids.len(), names.len());
+    assert_eq!(engine.drop_space(of("one", "table")).await, Ok(true));
+    for name in &names[1..] {
+        let found = engine.space(*name).await.expect("no fault").expect("only one was dropped");
+        assert_eq!(&*found.meta, name.account.as_bytes());
+    }
+}
+
+/// A list begins at a name that need not exist, has the order of bytes, one account and at most `max`.
+pub async fn spaces_are_listed_in_order_from_a_name_on(engine: &impl Engine) {
+    for number in [3, 1, 4, 10, 5, 9, 2] {
+        create(engine, &format!("t{number:02}")).await;
+    }
+    for account in ["accoun", "accounu", "account2", "zzz"] {
+        let other = SpaceName { account, kind: SpaceKind::Table, name: "t03" };
+        engine.create_space(other, b"").await.expect("no fault");
+    }
+    let list = async |from: &str, max| {
+        let found = engine.list_spaces(name(from), max).await.expect("no fault");
+        found.into_iter().map(|(name, _)| name).collect::<Vec<_>>()
+    };
+    assert_eq!(list("", 100).await, ["t01", "t02", "t03", "t04", "t05", "t09", "t10"]);
+    assert_eq!(list("t03", 3).await, ["t03", "t04", "t05"]);
+    assert_eq!(list("t06", 100).await, ["t09", "t10"]);
+    assert_eq!(list("t11", 100).await, Vec::<String>::new());
+    assert_eq!(list("", 0).await, Vec::<String>::new());
+    for (name, space) in engine.list_spaces(name(""), 100).await.expect("no fault") {
+        assert_eq!(engine.space(super::rows::name(&name)).await, Ok(Some(space)));
+    }
+}
+
+/// Bytes that are changed are found by every way of looking; the number and the rows stay.
+pub async fn the_bytes_of_a_space_can_be_changed(engine: &impl Engine) {
+    assert_eq!(engine.change_space(name("t"), b"new").await, Ok(false));
+    assert_eq!(engine.space(name("t")).await, Ok(None), "changing creates nothing");
+    let id = create(engine, "t").await;
+    let version = store(engine, id, "p", "r", b"x").await;
+    for meta in [b"new".as_slice(), b"", &[0xFF; 70_000]] {
+        assert_eq!(engine.change_space(name("t"), meta).await, Ok(true));
+        let found = engine.space(name("t")).await.expect("no fault").expect("the space is there");
+        assert_eq!((found.id, &*found.meta), (id, meta));
+        let listed = engine.list_spaces(name(""), 10).await.expect("no fault");
+        assert_eq!(listed, [("t".to_owned(), found)]);
+    }
+    assert_eq!(read(engine, id, "p", "r").await, Some((version, b"x".to_vec())));
+}
+
+/// A dropped space is found in no way, and neither are its rows.
+pub async fn a_dropped_space_is_gone(engine: &impl Engine) {
+    assert_eq!(engine.drop_space(name("t")).await, Ok(false));
+    let id = create(engine, "t").await;
+    for row in ["a", "b", "c"] {
+        store(engine, id, "p", row, b"x").await;
+    }
+    assert_eq!(engine.drop_space(name("t")).await, Ok(true));
+    assert_eq!(engine.drop_space(name("t")).await, Ok(false));
+    assert_eq!(engine.space(name("t")).await, Ok(None));
+    assert_eq!(engine.change_space(name("t"), b"x").await, Ok(false));
+    assert_eq!(engine.list_spaces(name(""), 10).await, Ok(vec![]));
+    let (rows, resume) = page(engine, id, &KeyRange::all(), rows_budget(2)).await;
+    assert_eq!((rows.len(), resume), (0, None));
+    let key = Key { space: id, partition: "p", row: "a" };
+    assert_eq!(engine.get(key, |found| found.is_some()).await, Ok(false));
+}
+
+/// Whatever is dropped and created, no number comes back.
+pub async fn numbers_of_spaces_are_never_reused(engine: &impl Engine) {
+    let mut seen = BTreeSet::from([SpaceId::SYSTEM]);
+    for round in 0..20 {
+        for space in ["a", "b"] {
+            assert!(seen.insert(create(engine, space).await), "a number came back in round {round}");
+        }
+        assert_eq!(engine.drop_space(name("b")).await, Ok(true));
+        assert_eq!(engine.drop_space(name("a")).await, Ok(true));
+    }
+}
+
+/// The rows of a dropped space do not come back with its name.
+pub async fn a_space_created_again_is_empty(engine: &impl Engine) {
+    for round in 0..5 {
+        let id = create(engine, "t").await;
+        let (rows, _) = page(engine, id, &KeyRange::all(), unbounded()).await;
+        assert_eq!(rows.len(), 0, "round {round}");
+        assert_eq!(read(engine, id, "p", "r0").await, None);
+        for row in 0..10 {
+            store(engine, id, "p", &format!("r{row}"), b"x").await;
+        }
+        assert_eq!(engine.drop_space(name("t")).await, Ok(true));
+    }
+}
+
+/// A number that was dropped takes no write, not even after its name was created again.
+pub async fn writes_to_a_dropped_space_are_refused(engine: &impl Engine) {
+    let old = create(engine, "t").await;
+    store(engine, old, "p", "r", b"x").await;
+    assert_eq!(engine.drop_space(name("t")).await, Ok(true));
+    assert_eq!(write(engine, old, "p", put("r", b"y"), NOW).await, Err(WriteError::SpaceGone));
+    let new = create(engine, "t").await;
+    assert_eq!(write(engine, old, "p", put("r", b"y"), NOW).await, Err(WriteError::SpaceGone));
+    let ops = [put("a", b"y"), put("b", b"y")];
+    assert_eq!(engine.apply(old, "p", &ops, NOW).await, Err(WriteError::SpaceGone));
+    assert_eq!(read(engine, new, "p", "r").await, None);
+    assert_eq!(read(engine, old, "p", "r").await, None);
+    let never = SpaceId(new.0 + 1000);
+    assert_eq!(write(engine, never, "p", put("r", b"y"), NOW).await, Err(WriteError::SpaceGone));
+}
+
+/// Only the named space goes.
+pub async fn dropping_one_space_leaves_the_others(engine: &impl Engine) {
+    let mut ids = Vec::new();
+    for space in ["ta", "tab", "tb"] {
+        let id = create(engine, space).await;
+        store(engine, id, "p", "r", space.as_bytes()).await;
+        ids.push((space, id));
+    }
+    assert_eq!(engine.drop_space(name("ta")).await, Ok(true));
+    for (space, id) in &ids[1..] {
+        assert_eq!(read(engine, *id, "p", "r").await.map(|(_, body)| body), Some(space.as_bytes().to_vec()));
+        store(engine, *id, "p", "s", b"more").await;
+    }
+}
+
+/// The space of the service's own rows is there without being created, and in no list.
+pub async fn the_system_space_always_exists(engine: &impl Engine) {
+    let version = store(engine, SpaceId::SYSTEM, "settings", "cors", b"x").await;
+    assert_eq!(read(engine, SpaceId::SYSTEM, "settings", "cors").await, Some((version, b"x".to_vec())));
+    assert_eq!(engine.list_spaces(name(""), 10).await, Ok(vec![]));
+    create(engine, "t").await;
+    assert_eq!(engine.drop_space(name("t")).await, Ok(true));
+    assert_eq!(read(engine, SpaceId::SYSTEM, "settings", "cors").await, Some((version, b"x".to_vec())));
+}
+
+/// A fresh engine takes writes, says so, and answers for its figures.
+pub async fn an_engine_is_ready(engine: &impl Engine) {
+    assert_eq!(engine.ready(), Ok(()));
+    let id = create(engine, "t").await;
+    store(engine, id, "p", "r", b"x").await;
+    assert_eq!(engine.ready(), Ok(()));
+    let _ = engine.statistics();
+}
