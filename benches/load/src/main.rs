@@ -9,6 +9,7 @@ use clap::{Parser, Subcommand};
 mod azurite;
 mod bare;
 mod chart;
+mod check;
 mod dataset;
 mod goals;
 mod histogram;

@@ -17,6 +17,8 @@ use crate::sign::Signer;
 use crate::target::{Server, Target};
 use crate::workload::{Store, Workload, probe};
 
+/// Longest wait for background work that a pause or a load left over.
+const SETTLE_MAX: Duration = Duration::from_secs(15);
 /// Starts that are timed after each kind of stop.
 const STARTS: usize = 3;
 /// Longest load of rows to delete.
@@ -163,6 +165,7 @@ impl Bench<'_> {
                 let index = if round % 2 == 0 { turn } else { taking_part.len() - 1 - turn };
                 let contestant = taking_part[index];
                 contestant.server.resume()?;
+                contestant.server.settle(SETTLE_MAX).await?;
                 let turn = self.take_turn(contestant, workload, preload, connections).await;
                 contestant.server.pause()?;
                 measured[index].merge(turn?);

@@ -20,7 +20,7 @@ pub(crate) struct Flags {
     #[arg(long, value_parser = clap::value_parser!(u64).range(1..=600))]
     seconds: Option<u64>,
     /// Turns that servers take within a measurement, which share its seconds.
-    #[arg(long, default_value_t = 2, value_parser = clap::value_parser!(u64).range(1..=10))]
+    #[arg(long, default_value_t = 1, value_parser = clap::value_parser!(u64).range(1..=10))]
     rounds: u64,
     /// Measure only these workloads.
     #[arg(long, value_enum, value_delimiter = ',')]

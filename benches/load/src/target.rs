@@ -1,7 +1,7 @@
 //! The servers under test: started as processes of their own, paused while another is measured, stopped.
 //!
 //! Pausing (SIGSTOP) keeps the background work of one server out of the measurement of another; each pays
-//! for its own when it runs again.
+//! for its own when it runs again, before its next turn.
 
 use std::fs::File;
 use std::net::{Ipv4Addr, TcpListener};
@@ -131,6 +131,20 @@ impl Server {
     /// Lets it run again.
     pub(crate) fn resume(&self) -> anyhow::Result<()> {
         self.signal(Signal::CONT)
+    }
+
+    /// Waits until it is idle: what was overdue after a pause (Azurite saves its data every 5 s of wall
+    /// time) or left over from a load (compaction) is not what the next measurement is about.
+    pub(crate) async fn settle(&self, longest: Duration) -> anyhow::Result<()> {
+        let deadline = Instant::now() + longest;
+        let mut quiet = 0;
+        while quiet < 2 && Instant::now() < deadline {
+            let before = self.processor_time()?;
+            tokio::time::sleep(Duration::from_millis(100)).await;
+            let used = self.processor_time()?.saturating_sub(before);
+            quiet = if used <= Duration::from_millis(10) { quiet + 1 } else { 0 };
+        }
+        Ok(())
     }
 
     /// Asks the process to end and waits until it has.
