@@ -1,0 +1,71 @@
+//! The operator's pages: is the process there, does it take writes, what has it counted.
+//!
+//! They are served on a listener of their own, on the loopback address unless told otherwise, as they ask for no
+//! credentials.
+
+use crate::handler::{Handler, Peer};
+use crate::metrics::Metrics;
+use bytes::Bytes;
+use http_body_util::Full;
+use hyper::body::Incoming;
+use hyper::header::{ALLOW, CACHE_CONTROL, CONTENT_TYPE, HeaderValue};
+use hyper::{Method, Request, Response, StatusCode};
+use larimar_engine::Engine;
+use std::sync::Arc;
+
+/// Answers `/health`, `/ready` and `/metrics`.
+#[derive(Debug)]
+pub struct AdminService<E> {
+    engine: Arc<E>,
+    metrics: Arc<Metrics>,
+}
+
+impl<E: Engine> AdminService<E> {
+    /// The pages of a server with this engine and these counters.
+    #[must_use]
+    pub fn new(engine: Arc<E>, metrics: Arc<Metrics>) -> Self {
+        Self { engine, metrics }
+    }
+
+    fn answer(&self, method: &Method, path: &str) -> Response<Full<Bytes>> {
+        let is_read = method == Method::GET || method == Method::HEAD;
+        match path {
+            "/health" | "/ready" | "/metrics" if !is_read => not_allowed(),
+            "/health" => page(StatusCode::OK, TEXT, "ok\n"),
+            "/ready" => match self.engine.ready() {
+                Ok(()) => page(StatusCode::OK, TEXT, "ready\n"),
+                Err(fault) => page(StatusCode::SERVICE_UNAVAILABLE, TEXT, format!("{fault}\n")),
+            },
+            "/metrics" => page(StatusCode::OK, METRICS, self.metrics.render(&self.engine.statistics())),
+            _ => page(StatusCode::NOT_FOUND, TEXT, "pages: /health /ready /metrics\n"),
+        }
+    }
+}
+
+impl<E: Engine> Handler for AdminService<E> {
+    async fn handle(&self, request: Request<Incoming>, _peer: Peer) -> Response<Full<Bytes>> {
+        self.answer(request.method(), request.uri().path())
+    }
+}
+
+fn not_allowed() -> Response<Full<Bytes>> {
+    let mut response = page(StatusCode::METHOD_NOT_ALLOWED, TEXT, "only GET and HEAD\n");
+    response.headers_mut().insert(ALLOW, HeaderValue::from_static("GET, HEAD"));
+    response
+}
+
+fn page(status: StatusCode, kind: &'static str, text: impl Into<Bytes>) -> Response<Full<Bytes>> {
+    let mut response = Response::new(Full::new(text.into()));
+    *response.status_mut() = status;
+    response.headers_mut().insert(CONTENT_TYPE, HeaderValue::from_static(kind));
+    response.headers_mut().insert(CACHE_CONTROL, HeaderValue::from_static("no-store"));
+    response
+}
+
+const TEXT: &str = "text/plain; charset=utf-8";
+
+/// The version names the text format, as its scrapers expect.
+const METRICS: &str = "text/plain; version=0.0.4; charset=utf-8";
+
+#[cfg(test)]
+mod tests;

@@ -1,0 +1,222 @@
+//! Accepts connections and serves a [`Handler`] on them, from the first byte to a clean end.
+//!
+//! One loop owns the list of connections; each connection is a task of its own (`connection.rs`) that hyper
+//! drives and that knows what it is waiting for (`pulse.rs`). At the cap a newcomer takes the place of the
+//! connection that has been idle longest: clients keep pools of idle connections, so closing one of those costs
+//! nobody anything, while refusing the newcomer would be an error for its caller. If none is idle the newcomer
+//! waits, and those behind it wait in the kernel's queue.
+
+mod connection;
+mod pulse;
+
+use crate::handler::{Handler, Peer};
+use crate::metrics::Metrics;
+use pulse::Pulse;
+use rustls::ServerConfig;
+use std::collections::HashMap;
+use std::future::Future;
+use std::io;
+use std::net::SocketAddr;
+use std::sync::Arc;
+use std::time::Duration;
+use tokio::net::{TcpListener, TcpStream};
+use tokio::sync::oneshot;
+use tokio::task::{self, JoinSet};
+use tokio::time;
+use tokio_rustls::TlsAcceptor;
+
+/// How a listener treats its connections.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct ListenerSettings {
+    /// Connections that may be open at a time.
+    pub connections_max: usize,
+    /// Bytes that the head of a request may take; more is answered with 431.
+    pub header_bytes_max: usize,
+    /// How long a client may take over the head of a request, over a TLS handshake, and between two pieces of
+    /// a body.
+    pub header_timeout: Duration,
+    /// How long a connection may be idle between requests, and how long a client may refuse an answer.
+    pub idle_timeout: Duration,
+    /// How long requests may go on after the signal to stop.
+    pub shutdown_grace: Duration,
+}
+
+/// Serves a handler on a socket.
+#[derive(Debug)]
+pub struct Listener<H> {
+    handler: Arc<H>,
+    metrics: Arc<Metrics>,
+    settings: ListenerSettings,
+    tls: Option<Arc<ServerConfig>>,
+}
+
+/// How a listener ended.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Stopped {
+    /// Connections that were still busy when the grace period was over, and were cut.
+    pub connections_cut: usize,
+}
+
+impl<H: Handler> Listener<H> {
+    /// A listener for plain connections.
+    pub fn new(handler: Arc<H>, metrics: Arc<Metrics>, settings: ListenerSettings) -> Self {
+        Self { handler, metrics, settings, tls: None }
+    }
+
+    /// The same for encrypted connections.
+    #[must_use]
+    pub fn with_tls(self, tls: Option<Arc<ServerConfig>>) -> Self {
+        Self { tls, ..self }
+    }
+
+    /// Accepts and serves connections until `stop` is ready; then accepts no more, closes idle connections at
+    /// once and waits for the busy ones, within the grace period.
+    pub async fn serve(self, socket: TcpListener, stop: impl Future<Output = ()>) -> Stopped {
+        let grace = self.settings.shutdown_grace;
+        let mut pool = Pool::new(self);
+        let mut stop = std::pin::pin!(stop);
+        loop {
+            tokio::select! {
+                biased;
+                () = &mut stop => break,
+                Some(ended) = pool.tasks.join_next_with_id() => pool.ended(ended),
+                accepted = socket.accept(), if pool.newcomer.is_none() => match accepted {
+                    Ok((stream, address)) => pool.welcome(stream, address),
+                    Err(error) => pool.accept_failed(&error).await,
+                },
+                () = time::sleep(PLACE_RETRY), if pool.newcomer.is_some() => pool.make_place(),
+            }
+        }
+        // Closes the socket, so that clients are refused instead of left waiting.
+        drop(socket);
+        pool.finish(grace).await
+    }
+}
+
+/// The connections of a listener.
+struct Pool<H> {
+    listener: Arc<Listener<H>>,
+    acceptor: Option<TlsAcceptor>,
+    http: hyper::server::conn::http1::Builder,
+    tasks: JoinSet<()>,
+    links: HashMap<task::Id, Link>,
+    /// A connection accepted at the cap, waiting for a place.
+    newcomer: Option<(TcpStream, SocketAddr)>,
+}
+
+/// What the listener knows of a connection.
+struct Link {
+    pulse: Arc<Pulse>,
+    /// Dropped to ask the connection to end after the request it is busy with, if any.
+    close: Option<oneshot::Sender<()>>,
+}
+
+impl<H: Handler> Pool<H> {
+    fn new(listener: Listener<H>) -> Self {
+        Self {
+            acceptor: listener.tls.clone().map(TlsAcceptor::from),
+            http: connection::http(&listener.settings),
+            listener: Arc::new(listener),
+            tasks: JoinSet::new(),
+            links: HashMap::new(),
+            newcomer: None,
+        }
+    }
+
+    fn welcome(&mut self, stream: TcpStream, address: SocketAddr) {
+        if self.tasks.len() < self.listener.settings.connections_max {
+            self.start(stream, address);
+        } else {
+            self.newcomer = Some((stream, address));
+            self.make_place();
+        }
+    }
+
+    fn start(&mut self, stream: TcpStream, address: SocketAddr) {
+        // Answers are written whole; waiting for more to send would only delay them.
+        if let Err(error) = stream.set_nodelay(true) {
+            tracing::debug!(%error, "the client left before it was served");
+            return;
+        }
+        let pulse = Arc::new(Pulse::new());
+        let (close, closed) = oneshot::channel();
+        let connection = connection::Connection {
+            listener: Arc::clone(&self.listener),
+            peer: Peer { address, is_tls: self.acceptor.is_some() },
+            pulse: Arc::clone(&pulse),
+        };
+        let task = self.tasks.spawn(connection.run(stream, self.acceptor.clone(), self.http.clone(), closed));
+        self.links.insert(task.id(), Link { pulse, close: Some(close) });
+    }
+
+    fn ended(&mut self, ended: Result<(task::Id, ()), task::JoinError>) {
+        let id = match ended {
+            Ok((id, ())) => id,
+            Err(error) => {
+                tracing::error!(%error, "a connection ended in a defect of the server");
+                error.id()
+            }
+        };
+        self.links.remove(&id);
+        if let Some((stream, address)) = self.newcomer.take() {
+            self.start(stream, address);
+        }
+    }
+
+    /// Asks the connection that has been idle longest to end. It ends by itself a moment later.
+    fn make_place(&mut self) {
+        let idle = self.links.values_mut().filter(|link| link.close.is_some());
+        let longest = idle.filter_map(|link| Some((link.pulse.idle_since()?, link))).min_by_key(|(since, _)| *since);
+        if let Some((_, link)) = longest {
+            link.close = None;
+        }
+    }
+
+    /// A failed accept is either the end of a client that left early, or a lack of resources, which is best met
+    /// by freeing some and waiting: a loop that tries again at once would burn a core.
+    async fn accept_failed(&mut self, error: &io::Error) {
+        use io::ErrorKind::{ConnectionAborted, ConnectionRefused, ConnectionReset, Interrupted};
+        if matches!(error.kind(), ConnectionAborted | ConnectionRefused | ConnectionReset | Interrupted) {
+            tracing::debug!(%error, "a client left before it was accepted");
+            return;
+        }
+        tracing::warn!(%error, connections = self.tasks.len(), "cannot accept a connection; trying again soon");
+        self.make_place();
+        time::sleep(ACCEPT_PAUSE).await;
+    }
+
+    async fn finish(mut self, grace: Duration) -> Stopped {
+        self.newcomer = None;
+        self.links.clear();
+        let all_ended = async { while self.tasks.join_next().await.is_some() {} };
+        if time::timeout(grace, all_ended).await.is_ok() {
+            return Stopped { connections_cut: 0 };
+        }
+        let connections_cut = self.tasks.len();
+        tracing::warn!(connections_cut, "requests were still running at the end of the grace period");
+        self.tasks.shutdown().await;
+        Stopped { connections_cut }
+    }
+}
+
+impl Default for ListenerSettings {
+    fn default() -> Self {
+        Self {
+            connections_max: 10_000,
+            // Above the longest URL that clients send (a filter of some 32 KiB) with room for headers.
+            header_bytes_max: 64 * 1024,
+            header_timeout: Duration::from_secs(30),
+            idle_timeout: Duration::from_secs(300),
+            shutdown_grace: Duration::from_secs(30),
+        }
+    }
+}
+
+/// How long to leave the socket alone after a failed accept.
+const ACCEPT_PAUSE: Duration = Duration::from_millis(100);
+
+/// How often to look for an idle connection while a newcomer waits.
+const PLACE_RETRY: Duration = Duration::from_millis(100);
+
+#[cfg(test)]
+mod tests;

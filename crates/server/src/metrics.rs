@@ -1,0 +1,285 @@
+//! What the server counts, and how it tells it: the Prometheus text format.
+//!
+//! A request adds to a shard that belongs to its thread, so threads do not meet on a lock or a cache line; the
+//! shards are summed up when somebody asks. Figures of the store come from the engine, at the same moment.
+
+use larimar_engine::{Clock, Histogram, HistogramSnapshot, Statistics, SystemClock};
+use larimar_model::Timestamp;
+use parking_lot::Mutex;
+use std::collections::BTreeMap;
+use std::fmt::Write;
+use std::sync::atomic::{AtomicU64, AtomicUsize, Ordering::Relaxed};
+use std::time::Duration;
+
+/// Counters of the whole server.
+#[derive(Debug)]
+pub struct Metrics {
+    shards: Box<[Shard]>,
+    connections_open: AtomicU64,
+    connections_total: AtomicU64,
+    panics_total: AtomicU64,
+    started_unix_seconds: f64,
+}
+
+/// The counters of the threads that share a place. Aligned, so that neighbours share no cache line.
+#[derive(Debug, Default)]
+#[repr(align(128))]
+struct Shard(Mutex<Counts>);
+
+/// Few names each: a search along a short list beats hashing.
+#[derive(Debug, Default)]
+struct Counts {
+    operations: Vec<(&'static str, Operation)>,
+    queries: Vec<(&'static str, Query)>,
+}
+
+#[derive(Debug)]
+struct Operation {
+    statuses: Vec<(u16, u64)>,
+    seconds: Histogram,
+}
+
+#[derive(Clone, Copy, Debug, Default)]
+struct Query {
+    count: u64,
+    rows_read: u64,
+    rows_returned: u64,
+}
+
+impl Metrics {
+    /// Counters at zero, of a process that started at this time.
+    #[must_use]
+    pub fn new(started: Timestamp) -> Self {
+        let threads = std::thread::available_parallelism().map_or(1, usize::from);
+        let shards = (0..threads.next_power_of_two().min(SHARDS_MAX)).map(|_| Shard::default()).collect();
+        Self {
+            shards,
+            connections_open: AtomicU64::new(0),
+            connections_total: AtomicU64::new(0),
+            panics_total: AtomicU64::new(0),
+            started_unix_seconds: started.to_unix().as_secs_f64(),
+        }
+    }
+
+    /// Counts a request that was answered.
+    pub fn request(&self, operation: &'static str, status: u16, elapsed: Duration) {
+        let mut counts = self.shard().lock();
+        let operation = entry(&mut counts.operations, operation, Operation::new);
+        *entry(&mut operation.statuses, status, || 0) += 1;
+        operation.seconds.record(elapsed.as_secs_f64());
+    }
+
+    /// Counts a query by the kind of its plan.
+    pub fn query(&self, kind: &'static str, rows_read: u64, rows_returned: u64) {
+        let mut counts = self.shard().lock();
+        entry(&mut counts.queries, kind, Query::default).add(Query { count: 1, rows_read, rows_returned });
+    }
+
+    /// Counts a connection that was accepted.
+    pub(crate) fn connection_opened(&self) {
+        self.connections_open.fetch_add(1, Relaxed);
+        self.connections_total.fetch_add(1, Relaxed);
+    }
+
+    /// Counts a connection that ended.
+    pub(crate) fn connection_closed(&self) {
+        self.connections_open.fetch_sub(1, Relaxed);
+    }
+
+    /// Counts a request whose handler panicked.
+    pub(crate) fn handler_panicked(&self) {
+        self.panics_total.fetch_add(1, Relaxed);
+    }
+
+    /// How many connections are open.
+    #[must_use]
+    pub fn connections_open(&self) -> u64 {
+        self.connections_open.load(Relaxed)
+    }
+
+    /// Everything in the Prometheus text format, with the figures of the engine.
+    #[must_use]
+    pub fn render(&self, engine: &Statistics) -> String {
+        let (operations, queries) = self.summed();
+        let mut page = Page::default();
+        page.requests(&operations);
+        page.queries(&queries);
+        page.family("larimar_commit_writes", "histogram", "Writes per commit of the store.");
+        page.histogram("larimar_commit_writes", "", &engine.commit_writes);
+        page.family("larimar_sync_seconds", "histogram", "Time of a sync to disk.");
+        page.histogram("larimar_sync_seconds", "", &engine.sync_seconds);
+        page.single("larimar_store_bytes", "gauge", "Bytes that the store takes, about.", engine.store_bytes);
+        let backlog = "Dropped tables whose storage is not reclaimed yet.";
+        page.single("larimar_dropped_tables", "gauge", backlog, engine.dropped_spaces);
+        page.single("larimar_open_connections", "gauge", "Connections that are open.", self.connections_open());
+        let accepted = self.connections_total.load(Relaxed);
+        page.single("larimar_connections_total", "counter", "Connections that were accepted.", accepted);
+        let panics = self.panics_total.load(Relaxed);
+        page.single(
+            "larimar_handler_panics_total",
+            "counter",
+            "Requests that ended in a defect of the server.",
+            panics,
+        );
+        page.family("larimar_build_info", "gauge", "The version that runs; always 1.");
+        page.line("larimar_build_info", &format!("version=\"{}\"", env!("CARGO_PKG_VERSION")), 1);
+        let start = "Start of the process, in seconds since 1970.";
+        page.single("process_start_time_seconds", "gauge", start, self.started_unix_seconds);
+        page.text
+    }
+
+    fn shard(&self) -> &Mutex<Counts> {
+        &self.shards[thread_number() & (self.shards.len() - 1)].0
+    }
+
+    /// The sum over the shards, by name, so that the page has one order.
+    fn summed(&self) -> (BTreeMap<&'static str, OperationSum>, BTreeMap<&'static str, Query>) {
+        let mut operations: BTreeMap<&'static str, OperationSum> = BTreeMap::new();
+        let mut queries: BTreeMap<&'static str, Query> = BTreeMap::new();
+        for shard in &self.shards {
+            let counts = shard.0.lock();
+            for (name, operation) in &counts.operations {
+                operations.entry(name).or_default().add(operation);
+            }
+            for (kind, query) in &counts.queries {
+                queries.entry(kind).or_default().add(*query);
+            }
+        }
+        (operations, queries)
+    }
+}
+
+impl Default for Metrics {
+    fn default() -> Self {
+        Self::new(SystemClock.now())
+    }
+}
+
+impl Operation {
+    fn new() -> Self {
+        Self { statuses: Vec::new(), seconds: Histogram::new(Histogram::SECONDS) }
+    }
+}
+
+impl Query {
+    fn add(&mut self, other: Self) {
+        self.count += other.count;
+        self.rows_read += other.rows_read;
+        self.rows_returned += other.rows_returned;
+    }
+}
+
+/// An operation over all shards.
+#[derive(Default)]
+struct OperationSum {
+    statuses: BTreeMap<u16, u64>,
+    seconds: HistogramSnapshot,
+}
+
+impl OperationSum {
+    fn add(&mut self, operation: &Operation) {
+        for (status, count) in &operation.statuses {
+            *self.statuses.entry(*status).or_default() += count;
+        }
+        let seconds = operation.seconds.snapshot();
+        if self.seconds.counts.is_empty() {
+            self.seconds = seconds;
+            return;
+        }
+        self.seconds.sum += seconds.sum;
+        for (sum, count) in self.seconds.counts.iter_mut().zip(seconds.counts) {
+            *sum += count;
+        }
+    }
+}
+
+/// A page of the Prometheus text format. Label values are names of ours and need no escapes.
+#[derive(Default)]
+struct Page {
+    text: String,
+}
+
+impl Page {
+    fn requests(&mut self, operations: &BTreeMap<&'static str, OperationSum>) {
+        self.family("larimar_requests_total", "counter", "Requests by operation and status.");
+        for (operation, sum) in operations {
+            for (status, count) in &sum.statuses {
+                let labels = format!("operation=\"{operation}\",status=\"{status}\"");
+                self.line("larimar_requests_total", &labels, count);
+            }
+        }
+        self.family("larimar_request_seconds", "histogram", "Time from a request's head to its answer.");
+        for (operation, sum) in operations {
+            self.histogram("larimar_request_seconds", &format!("operation=\"{operation}\""), &sum.seconds);
+        }
+    }
+
+    fn queries(&mut self, queries: &BTreeMap<&'static str, Query>) {
+        self.by_kind("larimar_queries_total", "Queries by the kind of their plan.", queries, |query| query.count);
+        let read = "Rows that queries read.";
+        self.by_kind("larimar_query_rows_read_total", read, queries, |query| query.rows_read);
+        let returned = "Rows that queries returned.";
+        self.by_kind("larimar_query_rows_returned_total", returned, queries, |query| query.rows_returned);
+    }
+
+    fn by_kind(&mut self, name: &str, help: &str, all: &BTreeMap<&'static str, Query>, figure: fn(&Query) -> u64) {
+        self.family(name, "counter", help);
+        for (kind, query) in all {
+            self.line(name, &format!("kind=\"{kind}\""), figure(query));
+        }
+    }
+
+    fn family(&mut self, name: &str, kind: &str, help: &str) {
+        writeln!(self.text, "# HELP {name} {help}\n# TYPE {name} {kind}").expect("a string takes every write");
+    }
+
+    fn line(&mut self, name: &str, labels: &str, value: impl std::fmt::Display) {
+        let result = match labels {
+            "" => writeln!(self.text, "{name} {value}"),
+            _ => writeln!(self.text, "{name}{{{labels}}} {value}"),
+        };
+        result.expect("a string takes every write");
+    }
+
+    fn single(&mut self, name: &str, kind: &str, help: &str, value: impl std::fmt::Display) {
+        self.family(name, kind, help);
+        self.line(name, "", value);
+    }
+
+    /// Buckets in the format count all values up to their bound; ours count those between two bounds.
+    fn histogram(&mut self, name: &str, labels: &str, histogram: &HistogramSnapshot) {
+        let bucket = format!("{name}_bucket");
+        let separator = if labels.is_empty() { "" } else { "," };
+        let mut total = 0;
+        for (bound, count) in histogram.bounds.iter().zip(&histogram.counts) {
+            total += count;
+            self.line(&bucket, &format!("{labels}{separator}le=\"{bound}\""), total);
+        }
+        total = histogram.counts.iter().sum();
+        self.line(&bucket, &format!("{labels}{separator}le=\"+Inf\""), total);
+        self.line(&format!("{name}_sum"), labels, histogram.sum);
+        self.line(&format!("{name}_count"), labels, total);
+    }
+}
+
+/// The value of a name in a short list, added when it is new.
+fn entry<K: PartialEq, V>(list: &mut Vec<(K, V)>, key: K, new: impl FnOnce() -> V) -> &mut V {
+    let index = list.iter().position(|(known, _)| *known == key).unwrap_or_else(|| {
+        list.push((key, new()));
+        list.len() - 1
+    });
+    &mut list[index].1
+}
+
+/// The number of the calling thread, in the order in which threads first counted something.
+fn thread_number() -> usize {
+    static NEXT: AtomicUsize = AtomicUsize::new(0);
+    thread_local!(static NUMBER: usize = NEXT.fetch_add(1, Relaxed));
+    NUMBER.with(|number| *number)
+}
+
+/// More threads than this share shards.
+const SHARDS_MAX: usize = 64;
+
+#[cfg(test)]
+mod tests;

@@ -1,0 +1,112 @@
+//! The page as text, and counts that many threads added.
+
+use super::*;
+
+/// The value of a series, by its full name with labels.
+fn value(page: &str, series: &str) -> Option<f64> {
+    let line = page.lines().find(|line| line.rsplit_once(' ').is_some_and(|(name, _)| name == series))?;
+    line.rsplit_once(' ')?.1.parse().ok()
+}
+
+#[test]
+fn requests_are_counted_by_operation_and_status() {
+    let metrics = Metrics::default();
+    metrics.request("InsertEntity", 204, Duration::from_micros(300));
+    metrics.request("InsertEntity", 204, Duration::from_millis(3));
+    metrics.request("InsertEntity", 409, Duration::from_millis(700));
+    metrics.request("GetEntity", 200, Duration::from_secs(60));
+    let page = metrics.render(&Statistics::default());
+    let cases = [
+        ("larimar_requests_total{operation=\"InsertEntity\",status=\"204\"}", 2.0),
+        ("larimar_requests_total{operation=\"InsertEntity\",status=\"409\"}", 1.0),
+        ("larimar_requests_total{operation=\"GetEntity\",status=\"200\"}", 1.0),
+        ("larimar_request_seconds_bucket{operation=\"InsertEntity\",le=\"0.00025\"}", 0.0),
+        ("larimar_request_seconds_bucket{operation=\"InsertEntity\",le=\"0.0005\"}", 1.0),
+        ("larimar_request_seconds_bucket{operation=\"InsertEntity\",le=\"0.005\"}", 2.0),
+        ("larimar_request_seconds_bucket{operation=\"InsertEntity\",le=\"1\"}", 3.0),
+        ("larimar_request_seconds_bucket{operation=\"InsertEntity\",le=\"+Inf\"}", 3.0),
+        ("larimar_request_seconds_bucket{operation=\"GetEntity\",le=\"10\"}", 0.0),
+        ("larimar_request_seconds_bucket{operation=\"GetEntity\",le=\"+Inf\"}", 1.0),
+        ("larimar_request_seconds_count{operation=\"InsertEntity\"}", 3.0),
+        ("larimar_request_seconds_sum{operation=\"InsertEntity\"}", 0.7033),
+    ];
+    for (series, expected) in cases {
+        assert_eq!(value(&page, series), Some(expected), "{series} in\n{page}");
+    }
+}
+
+#[test]
+fn queries_are_counted_with_the_rows_they_read_and_returned() {
+    let metrics = Metrics::default();
+    metrics.query("point", 1, 1);
+    metrics.query("partition_scan", 1000, 3);
+    metrics.query("partition_scan", 500, 4);
+    let page = metrics.render(&Statistics::default());
+    assert_eq!(value(&page, "larimar_queries_total{kind=\"point\"}"), Some(1.0));
+    assert_eq!(value(&page, "larimar_queries_total{kind=\"partition_scan\"}"), Some(2.0));
+    assert_eq!(value(&page, "larimar_query_rows_read_total{kind=\"partition_scan\"}"), Some(1500.0));
+    assert_eq!(value(&page, "larimar_query_rows_returned_total{kind=\"partition_scan\"}"), Some(7.0));
+}
+
+#[test]
+fn figures_of_the_engine_are_on_the_page() {
+    let commits = Histogram::new(Histogram::COUNTS);
+    commits.record(1.0);
+    commits.record(40.0);
+    let engine = Statistics {
+        commit_writes: commits.snapshot(),
+        sync_seconds: HistogramSnapshot::default(),
+        store_bytes: 123_456,
+        dropped_spaces: 2,
+    };
+    let page = Metrics::default().render(&engine);
+    assert_eq!(value(&page, "larimar_commit_writes_bucket{le=\"1\"}"), Some(1.0));
+    assert_eq!(value(&page, "larimar_commit_writes_bucket{le=\"50\"}"), Some(2.0));
+    assert_eq!(value(&page, "larimar_commit_writes_sum"), Some(41.0));
+    assert_eq!(value(&page, "larimar_sync_seconds_count"), Some(0.0));
+    assert_eq!(value(&page, "larimar_store_bytes"), Some(123_456.0));
+    assert_eq!(value(&page, "larimar_dropped_tables"), Some(2.0));
+    assert!(value(&page, "process_start_time_seconds").is_some_and(|seconds| seconds > 1.0e9), "{page}");
+}
+
+#[test]
+fn every_line_is_a_comment_or_a_name_with_a_number() {
+    let metrics = Metrics::default();
+    metrics.request("GetEntity", 200, Duration::from_millis(1));
+    metrics.query("point", 1, 1);
+    let page = metrics.render(&Statistics::default());
+    let mut families = std::collections::BTreeSet::new();
+    for line in page.lines() {
+        if let Some(comment) = line.strip_prefix("# ") {
+            let mut words = comment.split(' ');
+            let (kind, name) = (words.next(), words.next().expect("a comment names its family"));
+            assert!(matches!(kind, Some("HELP" | "TYPE")), "{line}");
+            families.insert(name);
+            continue;
+        }
+        let (series, number) = line.rsplit_once(' ').expect("a series has a value");
+        assert!(number.parse::<f64>().is_ok(), "{line}");
+        let name = series.split('{').next().expect("a split has a first part");
+        let family = ["_bucket", "_sum", "_count"].iter().find_map(|end| name.strip_suffix(end)).unwrap_or(name);
+        assert!(families.contains(family) || families.contains(name), "{line} comes before its family");
+    }
+}
+
+#[test]
+fn counts_of_many_threads_add_up() {
+    let metrics = Metrics::default();
+    std::thread::scope(|scope| {
+        for _ in 0..8 {
+            scope.spawn(|| {
+                for _ in 0..1000 {
+                    metrics.request("GetEntity", 200, Duration::from_micros(50));
+                    metrics.query("point", 1, 1);
+                }
+            });
+        }
+    });
+    let page = metrics.render(&Statistics::default());
+    assert_eq!(value(&page, "larimar_requests_total{operation=\"GetEntity\",status=\"200\"}"), Some(8000.0));
+    assert_eq!(value(&page, "larimar_request_seconds_count{operation=\"GetEntity\"}"), Some(8000.0));
+    assert_eq!(value(&page, "larimar_queries_total{kind=\"point\"}"), Some(8000.0));
+}
