@@ -4,3 +4,6 @@ pub mod error_body;
 pub mod error_code;
 pub mod signature;
 pub mod uri;
+pub mod acl;
+pub mod sas;
+pub mod xml;

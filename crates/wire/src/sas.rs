@@ -1,0 +1,3 @@
+//! Shared access signatures.
+mod permissions;
+pub use permissions::Permissions;
