@@ -1,13 +1,16 @@
 //! What the tests of the other crates share: the promises of an engine, a model to compare engines with,
-//! and a hand-turned clock.
+//! a hand-turned clock, the built server as a process, and a client that shows every byte.
 //!
 //! A promise is a function named as a sentence; [`engine_conformance!`] turns all of them into tests of one
 //! engine. The same promises run over the in-memory reference engine and every engine that stores.
 
 mod clock;
 pub mod engine;
+pub mod http;
+mod server;
 
 pub use clock::ManualClock;
+pub use server::{Launch, Server};
 
 // The macros name it through `$crate`, so that their callers need no dependency of their own.
 #[doc(hidden)]

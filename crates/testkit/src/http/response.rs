@@ -1,0 +1,94 @@
+//! An answer: status, headers as they came, body.
+
+use serde_json::Value;
+use std::fmt;
+
+/// An answer of the server.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Response {
+    /// The status.
+    pub status: u16,
+    /// The headers in the order they came, names as spelled.
+    pub headers: Vec<(String, String)>,
+    /// The body.
+    pub body: Vec<u8>,
+}
+
+impl Response {
+    /// The value of the first header of this name.
+    #[must_use]
+    pub fn header(&self, name: &str) -> Option<&str> {
+        self.headers.iter().find(|(found, _)| found.eq_ignore_ascii_case(name)).map(|(_, value)| value.as_str())
+    }
+
+    /// The body as text.
+    #[must_use]
+    pub fn text(&self) -> &str {
+        std::str::from_utf8(&self.body).expect("the body is UTF-8")
+    }
+
+    /// The body as JSON.
+    #[must_use]
+    pub fn json(&self) -> Value {
+        serde_json::from_slice(&self.body).unwrap_or_else(|error| panic!("{error}: {self}"))
+    }
+
+    /// The code of an error, from its JSON or XML body.
+    #[must_use]
+    pub fn code(&self) -> String {
+        if let Ok(value) = serde_json::from_slice::<Value>(&self.body) {
+            return value["odata.error"]["code"].as_str().unwrap_or_default().to_owned();
+        }
+        between(self.text(), "<m:code>", "</m:code>").unwrap_or_default().to_owned()
+    }
+
+    /// The message of an error without its lines of request id and time.
+    #[must_use]
+    pub fn message(&self) -> String {
+        let value = self.json()["odata.error"]["message"]["value"].as_str().unwrap_or_default().to_owned();
+        value.split("\nRequestId:").next().unwrap_or_default().to_owned()
+    }
+
+    /// The entities of a page.
+    #[must_use]
+    pub fn values(&self) -> Vec<Value> {
+        self.json()["value"].as_array().unwrap_or_else(|| panic!("no page: {self}")).clone()
+    }
+
+    /// The values of one property, entity by entity, as text.
+    #[must_use]
+    pub fn column(&self, property: &str) -> Vec<String> {
+        self.values().iter().map(|entity| entity[property].as_str().unwrap_or_default().to_owned()).collect()
+    }
+
+    /// Panics unless this is an error of this status and code.
+    #[track_caller]
+    pub fn is_error(&self, status: u16, code: &str) {
+        assert_eq!((self.status, self.code().as_str()), (status, code), "{self}");
+    }
+
+    /// Panics unless this has that status.
+    #[track_caller]
+    pub fn is_status(&self, status: u16) {
+        assert_eq!(self.status, status, "{self}");
+    }
+}
+
+impl fmt::Display for Response {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        writeln!(f, "{}", self.status)?;
+        for (name, value) in &self.headers {
+            writeln!(f, "{name}: {value}")?;
+        }
+        let text = String::from_utf8_lossy(&self.body);
+        let shown: String = text.chars().take(2000).collect();
+        write!(f, "\n{shown}")
+    }
+}
+
+/// What stands between two texts, the first time.
+#[must_use]
+pub fn between<'a>(text: &'a str, start: &str, end: &str) -> Option<&'a str> {
+    let (_, rest) = text.split_once(start)?;
+    rest.split_once(end).map(|(inside, _)| inside)
+}

@@ -1,0 +1,206 @@
+//! The built server as a process: started on free ports, killed, stopped politely, started again.
+//!
+//! The process is what a user runs, so tests see what users see. It ends with the fixture.
+
+use crate::http::Client;
+use std::fmt::Write as _;
+use std::io::{BufRead as _, BufReader, Read};
+use std::net::SocketAddr;
+use std::path::{Path, PathBuf};
+use std::process::{Child, Command, ExitStatus, Stdio};
+use std::sync::{Arc, Mutex, mpsc};
+use std::time::{Duration, Instant};
+
+/// How long the server may take to start, or to end.
+const WAIT_MAX: Duration = Duration::from_secs(60);
+
+/// What to start.
+#[derive(Clone, Debug)]
+pub struct Launch {
+    exe: PathBuf,
+    data: PathBuf,
+    arguments: Vec<String>,
+    environment: Vec<(String, String)>,
+}
+
+/// A running server.
+#[derive(Debug)]
+pub struct Server {
+    launch: Launch,
+    child: Child,
+    table: SocketAddr,
+    admin: SocketAddr,
+    output: Arc<Mutex<String>>,
+}
+
+impl Launch {
+    /// The executable on a data folder. Tests of the binary have it as `env!("CARGO_BIN_EXE_larimar")`.
+    #[must_use]
+    pub fn new(exe: impl Into<PathBuf>, data: impl Into<PathBuf>) -> Self {
+        Self { exe: exe.into(), data: data.into(), arguments: Vec::new(), environment: Vec::new() }
+    }
+
+    /// Adds an argument of `serve`.
+    #[must_use]
+    pub fn argument(mut self, argument: impl Into<String>) -> Self {
+        self.arguments.push(argument.into());
+        self
+    }
+
+    /// Sets an environment variable.
+    #[must_use]
+    pub fn environment(mut self, name: &str, value: &str) -> Self {
+        self.environment.push((name.to_owned(), value.to_owned()));
+        self
+    }
+
+    /// The data folder.
+    #[must_use]
+    pub fn data(&self) -> &Path {
+        &self.data
+    }
+
+    fn command(&self) -> Command {
+        let mut command = Command::new(&self.exe);
+        command.args(["serve", "--host", "127.0.0.1", "--data-dir"]).arg(&self.data);
+        for port in ["--table-port", "--queue-port", "--blob-port", "--admin-port"] {
+            command.args([port, "0"]);
+        }
+        command.args(&self.arguments).envs(self.environment.iter().map(|(name, value)| (name, value)));
+        command.stdin(Stdio::null()).stdout(Stdio::piped()).stderr(Stdio::piped());
+        command
+    }
+
+    /// Starts the server and waits until it says where it listens.
+    ///
+    /// # Panics
+    /// If it does not start, with all it said.
+    #[must_use]
+    pub fn start(&self) -> Server {
+        match self.try_start() {
+            Ok(server) => server,
+            Err(said) => panic!("the server did not start:\n{said}"),
+        }
+    }
+
+    /// Starts the server, or returns all it said when it ended instead.
+    ///
+    /// # Errors
+    /// What the server wrote before it ended.
+    pub fn try_start(&self) -> Result<Server, String> {
+        let mut child = self.command().spawn().unwrap_or_else(|error| panic!("{}: {error}", self.exe.display()));
+        let output = Arc::new(Mutex::new(String::new()));
+        let (tell, lines) = mpsc::channel();
+        let streams: [Box<dyn Read + Send>; 2] = [
+            Box::new(child.stdout.take().expect("stdout is piped")),
+            Box::new(child.stderr.take().expect("stderr is piped")),
+        ];
+        for stream in streams {
+            let (output, tell) = (Arc::clone(&output), tell.clone());
+            // Ends when the process does, since the pipe then closes.
+            std::thread::spawn(move || {
+                for line in BufReader::new(stream).lines().map_while(Result::ok) {
+                    let _ = writeln!(output.lock().expect("no panic while locked"), "{line}");
+                    let _ = tell.send(line);
+                }
+            });
+        }
+        drop(tell);
+        let (mut table, mut admin) = (None, None);
+        let until = Instant::now() + WAIT_MAX;
+        while let Ok(line) = lines.recv_timeout(until.saturating_duration_since(Instant::now())) {
+            table = table.or_else(|| address_after(&line, "table"));
+            admin = admin.or_else(|| address_after(&line, "admin"));
+            if let (Some(table), Some(admin)) = (table, admin) {
+                return Ok(Server { launch: self.clone(), child, table, admin, output });
+            }
+        }
+        let _ = child.kill();
+        let status = child.wait().map_or_else(|error| error.to_string(), |status| status.to_string());
+        let said = output.lock().expect("no panic while locked").clone();
+        Err(format!("{said}\n({status})"))
+    }
+}
+
+impl Server {
+    /// A client of the development account.
+    #[must_use]
+    pub fn client(&self) -> Client {
+        Client::new(self.table)
+    }
+
+    /// Where the Table service listens.
+    #[must_use]
+    pub const fn table_address(&self) -> SocketAddr {
+        self.table
+    }
+
+    /// Where health and metrics are.
+    #[must_use]
+    pub const fn admin_address(&self) -> SocketAddr {
+        self.admin
+    }
+
+    /// The process's number.
+    #[must_use]
+    pub fn pid(&self) -> u32 {
+        self.child.id()
+    }
+
+    /// All that the server wrote so far.
+    #[must_use]
+    pub fn output(&self) -> String {
+        self.output.lock().expect("no panic while locked").clone()
+    }
+
+    /// Whether the process still runs.
+    #[must_use]
+    pub fn is_running(&mut self) -> bool {
+        self.child.try_wait().expect("the child is ours").is_none()
+    }
+
+    /// Ends the process at once, as `kill -9` does, and says how to start it again.
+    pub fn kill(mut self) -> Launch {
+        self.child.kill().expect("the child is ours");
+        self.child.wait().expect("the child is ours");
+        self.launch.clone()
+    }
+
+    /// Asks the process to end (SIGTERM) and waits until it has.
+    ///
+    /// # Panics
+    /// If it does not end in time.
+    pub fn stop(mut self) -> (Launch, ExitStatus) {
+        self.ask_to_stop();
+        let until = Instant::now() + WAIT_MAX;
+        loop {
+            if let Some(status) = self.child.try_wait().expect("the child is ours") {
+                return (self.launch.clone(), status);
+            }
+            assert!(Instant::now() < until, "the server does not end:\n{}", self.output());
+            std::thread::sleep(Duration::from_millis(5));
+        }
+    }
+
+    /// Sends SIGTERM and does not wait.
+    pub fn ask_to_stop(&self) {
+        let sent = Command::new("kill").args(["-TERM", &self.child.id().to_string()]).status();
+        assert!(sent.is_ok_and(|status| status.success()), "kill did not run");
+    }
+}
+
+impl Drop for Server {
+    fn drop(&mut self) {
+        let _ = self.child.kill();
+        let _ = self.child.wait();
+    }
+}
+
+/// The address of the URL in a line that speaks of this service.
+fn address_after(line: &str, service: &str) -> Option<SocketAddr> {
+    let folded = line.to_ascii_lowercase();
+    let (_, rest) = folded.split_at_checked(folded.find(service)?)?;
+    let (_, rest) = rest.split_once("://")?;
+    let end = rest.find(|c: char| c == '/' || c.is_whitespace()).unwrap_or(rest.len());
+    rest[..end].parse().ok()
+}
