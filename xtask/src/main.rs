@@ -1,2 +1,97 @@
-//! .
-fn main() {}
+//! Repository chores: `cargo xtask <command>`.
+//!
+//! `check` is the gate before a commit, `test` is everything, `sdk` runs one official SDK's suite against the built
+//! server; `crash`, `fuzz` and `bench` are the long runs. Each command is a module; they share `shell` (processes)
+//! and `tally` (what passed, failed and was skipped).
+
+use std::process::ExitCode;
+
+use anyhow::Result;
+use clap::{Parser, Subcommand};
+
+mod chores;
+mod compat;
+mod everything;
+mod gate;
+mod sdk;
+mod shell;
+mod tally;
+mod tidy;
+
+use shell::Repo;
+
+#[derive(Parser)]
+#[command(name = "cargo xtask", about = "Repository chores", disable_help_subcommand = true)]
+struct Arguments {
+    #[command(subcommand)]
+    command: Command,
+}
+
+#[derive(Subcommand)]
+enum Command {
+    /// The gate before a commit: fmt, clippy, doc, tidy, unit tests
+    Check,
+    /// House rules: dependency directions, licences, sizes, opening comments, machine paths, secrets
+    Tidy {
+        /// Lower the ratchet to today's sizes; it never raises one
+        #[arg(long)]
+        tighten: bool,
+    },
+    /// Everything: the gate, all workspace tests, every SDK suite, freshness of docs/compat.md
+    Test(everything::TestOptions),
+    /// One SDK's suite against the built server, or against `--endpoint`
+    Sdk(sdk::SdkOptions),
+    /// The crash test for this many rounds of kill and restart
+    Crash { rounds: u32 },
+    /// A fuzz target for this many seconds (needs a nightly toolchain)
+    Fuzz { target: String, seconds: u32 },
+    /// The load generator on release builds; arguments go to it
+    Bench {
+        #[arg(trailing_var_arg = true, allow_hyphen_values = true)]
+        arguments: Vec<String>,
+    },
+}
+
+fn main() -> ExitCode {
+    match run(Arguments::parse().command) {
+        Ok(true) => ExitCode::SUCCESS,
+        Ok(false) => ExitCode::FAILURE,
+        Err(error) => {
+            eprintln!("error: {error:#}");
+            ExitCode::FAILURE
+        }
+    }
+}
+
+/// Whether the command's work came out well; an error is a command that could not do its work.
+fn run(command: Command) -> Result<bool> {
+    let repo = Repo::find()?;
+    match command {
+        Command::Check => Ok(gate::check(&repo).finish()),
+        Command::Tidy { tighten } => tidy::run(&repo, tighten),
+        Command::Test(options) => Ok(everything::test(&repo, &options).finish()),
+        Command::Sdk(options) => Ok(sdk::command(&repo, &options)?.finish()),
+        Command::Crash { rounds } => chores::crash(&repo, rounds),
+        Command::Fuzz { target, seconds } => chores::fuzz(&repo, &target, seconds),
+        Command::Bench { arguments } => chores::bench(&repo, &arguments),
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use clap::CommandFactory;
+
+    use super::*;
+
+    #[test]
+    fn the_command_line_is_consistent() {
+        Arguments::command().debug_assert();
+    }
+
+    #[test]
+    fn bench_hands_its_arguments_on() {
+        let arguments = Arguments::parse_from(["xtask", "bench", "--connections", "16", "insert"]);
+        let Command::Bench { arguments } = arguments.command else { panic!("not bench") };
+        assert_eq!(arguments, ["--connections", "16", "insert"]);
+    }
+}

@@ -1,0 +1,47 @@
+//! The long runs that people start by hand: crash rounds, fuzzing, the benchmark.
+
+use anyhow::{Context, Result, ensure};
+
+use crate::gate;
+use crate::shell::{self, Repo};
+use std::time::Duration;
+
+/// Long runs are ended by their own arguments; this only catches what hangs.
+const LONG_RUN_TIME_MAX: Duration = Duration::from_secs(24 * 60 * 60);
+
+/// Kills and restarts the server this many times and looks for every acknowledged write.
+pub(crate) fn crash(repo: &Repo, rounds: u32) -> Result<bool> {
+    let mut command = repo.cargo(&["test", "--package", "larimar", "--test", "crash", "--", "--nocapture"]);
+    let status = shell::run(command.env("LARIMAR_CRASH_ROUNDS", rounds.to_string()), LONG_RUN_TIME_MAX)?;
+    Ok(status.success())
+}
+
+/// Runs one fuzz target; installs cargo-fuzz below `target/` if this machine has none.
+pub(crate) fn fuzz(repo: &Repo, target: &str, seconds: u32) -> Result<bool> {
+    let path = std::env::var_os("PATH").unwrap_or_default();
+    let tools = repo.path("target/tools");
+    let mut folders = vec![tools.join("bin")];
+    folders.extend(std::env::split_paths(&path));
+    let path = std::env::join_paths(folders).context("extend PATH")?;
+
+    if !shell::on_path("cargo-fuzz") && !tools.join("bin/cargo-fuzz").is_file() {
+        let mut install = repo.cargo(&["install", "cargo-fuzz", "--locked", "--root"]);
+        gate::succeeds(install.arg(&tools)).context("install cargo-fuzz")?;
+    }
+    let nightly = repo.command("rustup", ".").args(["run", "nightly", "cargo", "--version"]).output();
+    ensure!(
+        nightly.is_ok_and(|output| output.status.success()),
+        "fuzzing needs a nightly toolchain: rustup toolchain install nightly --profile minimal"
+    );
+    let mut command = repo.command("rustup", "fuzz");
+    command.args(["run", "nightly", "cargo", "fuzz", "run", target, "--"]);
+    command.arg(format!("-max_total_time={seconds}")).env("PATH", path).env_remove("CARGO").env_remove("RUSTC");
+    Ok(shell::run(&mut command, LONG_RUN_TIME_MAX)?.success())
+}
+
+/// Builds the server and the load generator with optimisation and runs the latter.
+pub(crate) fn bench(repo: &Repo, arguments: &[String]) -> Result<bool> {
+    gate::succeeds(&mut repo.cargo(&["build", "--release", "--package", "larimar"]))?;
+    let mut command = repo.cargo(&["run", "--release", "--quiet", "--package", "larimar-load", "--"]);
+    Ok(shell::run(command.args(arguments), LONG_RUN_TIME_MAX)?.success())
+}
