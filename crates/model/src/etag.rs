@@ -8,11 +8,23 @@ use std::fmt;
 pub struct ETag(pub Timestamp);
 
 impl ETag {
-    /// Appends the etag's text.
+    /// Appends the etag's text, as a header has it.
     pub fn write(self, out: &mut Vec<u8>) {
-        out.extend_from_slice(PREFIX.as_bytes());
+        self.write_with_quote(out, b"\"");
+    }
+
+    /// Appends the etag's text as part of a JSON string, where its quotes are escaped.
+    pub fn write_in_json(self, out: &mut Vec<u8>) {
+        self.write_with_quote(out, b"\\\"");
+    }
+
+    fn write_with_quote(self, out: &mut Vec<u8>, quote: &[u8]) {
+        out.extend_from_slice(b"W/");
+        out.extend_from_slice(quote);
+        out.extend_from_slice(b"datetime'");
         self.0.write_escaped(out);
-        out.extend_from_slice(SUFFIX.as_bytes());
+        out.push(b'\'');
+        out.extend_from_slice(quote);
     }
 
     fn parse(text: &str) -> Option<Self> {

@@ -7,3 +7,4 @@ pub mod uri;
 pub mod acl;
 pub mod sas;
 pub mod xml;
+pub mod table;

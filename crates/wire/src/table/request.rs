@@ -1,0 +1,311 @@
+//! A request's method, path, query and headers become a typed operation. Its body is read later.
+
+use super::content::{MetadataLevel, Prefer, check_json_body};
+use super::key_predicate::{Keys, Segment, syntax_error};
+use super::options::{Parsed, QueryOptions, Select};
+use crate::error_body::ErrorReply;
+use crate::error_code::ErrorCode;
+use crate::uri::decode_path;
+use larimar_model::{EntityKey, IfMatch, KeyError, PartitionKey, RowKey, TableName, TableNameError};
+
+/// The headers that the meaning of a table request depends on.
+#[derive(Clone, Copy, Debug, Default)]
+pub struct Headers<'a> {
+    /// `Accept`.
+    pub accept: Option<&'a str>,
+    /// `Content-Type`.
+    pub content_type: Option<&'a str>,
+    /// `If-Match`.
+    pub if_match: Option<&'a str>,
+    /// `If-None-Match`.
+    pub if_none_match: Option<&'a str>,
+    /// `Prefer`.
+    pub prefer: Option<&'a str>,
+    /// `x-ms-version`, or what stands for it.
+    pub version: Option<&'a str>,
+    /// `X-HTTP-Method`, and how often it was sent.
+    pub method_override: Option<(&'a str, usize)>,
+}
+
+/// A request to the Table service.
+#[derive(Clone, Debug, PartialEq)]
+pub struct TableRequest {
+    /// What to do.
+    pub operation: TableOperation,
+    /// How much metadata the answer carries.
+    pub level: MetadataLevel,
+    /// What an insert or a create is to return.
+    pub prefer: Option<Prefer>,
+}
+
+/// What a request asks for.
+#[derive(Clone, Debug, PartialEq)]
+#[expect(missing_docs, reason = "the names are those of the service's reference")]
+pub enum TableOperation {
+    QueryTables(QueryOptions),
+    GetTable(TableName),
+    CreateTable,
+    DeleteTable(TableName),
+    GetTableAcl(TableName),
+    SetTableAcl(TableName),
+    QueryEntities(TableName, QueryOptions),
+    GetEntity(TableName, EntityKey, Select),
+    InsertEntity(TableName),
+    ReplaceEntity(TableName, EntityKey, Option<IfMatch>),
+    MergeEntity(TableName, EntityKey, Option<IfMatch>),
+    DeleteEntity(TableName, EntityKey, IfMatch),
+    Batch,
+    GetServiceProperties,
+    SetServiceProperties,
+    GetServiceStats,
+}
+
+impl TableRequest {
+    /// Reads a request; `path` is the raw path below the account.
+    ///
+    /// # Errors
+    /// What the protocol answers to a request that makes no sense.
+    pub fn parse(
+        account: &str,
+        method: &str,
+        path: &str,
+        query: &str,
+        headers: &Headers<'_>,
+    ) -> Result<Self, ErrorReply> {
+        let method = effective_method(method, headers.method_override)?;
+        let parsed = Parsed::parse(query)?;
+        let prefer = headers.prefer.and_then(Prefer::parse);
+        let level = MetadataLevel::negotiate(parsed.format.as_deref(), headers.accept, headers.version);
+        let operation = Router { account, method, parsed, headers }.operation(path)?;
+        let is_xml = matches!(
+            operation,
+            TableOperation::GetTableAcl(_)
+                | TableOperation::SetTableAcl(_)
+                | TableOperation::GetServiceProperties
+                | TableOperation::SetServiceProperties
+                | TableOperation::GetServiceStats
+        );
+        let level = if is_xml { MetadataLevel::Minimal } else { level? };
+        Ok(Self { operation, level, prefer })
+    }
+}
+
+impl TableOperation {
+    /// The operation's name in metrics and logs.
+    #[must_use]
+    pub const fn name(&self) -> &'static str {
+        match self {
+            Self::QueryTables(_) | Self::GetTable(_) => "QueryTables",
+            Self::CreateTable => "CreateTable",
+            Self::DeleteTable(_) => "DeleteTable",
+            Self::GetTableAcl(_) => "GetTableAcl",
+            Self::SetTableAcl(_) => "SetTableAcl",
+            Self::QueryEntities(..) => "QueryEntities",
+            Self::GetEntity(..) => "QueryEntity",
+            Self::InsertEntity(_) => "InsertEntity",
+            Self::ReplaceEntity(_, _, Some(_)) => "UpdateEntity",
+            Self::ReplaceEntity(_, _, None) => "InsertOrReplaceEntity",
+            Self::MergeEntity(_, _, Some(_)) => "MergeEntity",
+            Self::MergeEntity(_, _, None) => "InsertOrMergeEntity",
+            Self::DeleteEntity(..) => "DeleteEntity",
+            Self::Batch => "EntityGroupTransaction",
+            Self::GetServiceProperties => "GetTableServiceProperties",
+            Self::SetServiceProperties => "SetTableServiceProperties",
+            Self::GetServiceStats => "GetTableServiceStats",
+        }
+    }
+}
+
+struct Router<'a> {
+    account: &'a str,
+    method: &'a str,
+    parsed: Parsed,
+    headers: &'a Headers<'a>,
+}
+
+impl Router<'_> {
+    fn operation(self, path: &str) -> Result<TableOperation, ErrorReply> {
+        let raw = path.trim_matches('/');
+        if raw.is_empty() {
+            return self.service();
+        }
+        if self.parsed.restype.is_some() {
+            return Err(ErrorReply::new(ErrorCode::InvalidQueryParameterValue));
+        }
+        if has_escaped_slash(raw) {
+            return Err(syntax_error());
+        }
+        let decoded = decode_path(raw).map_err(|_| syntax_error())?;
+        let segment = Segment::parse(&decoded)?;
+        match segment.name {
+            "$batch" if segment.keys == Keys::Absent => self.batch(),
+            "$metadata" => Err(ErrorReply::new(ErrorCode::NotImplemented)),
+            name if name.contains('/') => Err(ErrorReply::new(ErrorCode::InvalidUri)),
+            name if name.eq_ignore_ascii_case("Tables") => self.tables(segment.keys),
+            name => {
+                let table = parse_table_name(name)?;
+                match segment.keys {
+                    Keys::Absent if self.parsed.comp.is_some() => self.acl(table),
+                    Keys::Absent => self.entities(table),
+                    keys => self.entity(table, keys),
+                }
+            }
+        }
+    }
+
+    fn service(self) -> Result<TableOperation, ErrorReply> {
+        match (self.parsed.restype.as_deref(), self.parsed.comp.as_deref(), self.method) {
+            (Some("service"), Some("properties"), "GET") => Ok(TableOperation::GetServiceProperties),
+            (Some("service"), Some("properties"), "PUT") => Ok(TableOperation::SetServiceProperties),
+            (Some("service"), Some("stats"), "GET") => Ok(TableOperation::GetServiceStats),
+            (Some("service"), Some("properties" | "stats"), _) => Err(ErrorReply::new(ErrorCode::UnsupportedHttpVerb)),
+            _ => Err(ErrorReply::new(ErrorCode::InvalidQueryParameterValue)),
+        }
+    }
+
+    fn batch(self) -> Result<TableOperation, ErrorReply> {
+        if self.method == "POST" {
+            Ok(TableOperation::Batch)
+        } else {
+            Err(ErrorReply::new(ErrorCode::MethodNotAllowed))
+        }
+    }
+
+    fn tables(self, keys: Keys<'_>) -> Result<TableOperation, ErrorReply> {
+        let name = match &keys {
+            Keys::Absent => None,
+            Keys::Unnamed(name) => Some(parse_table_name(name)?),
+            Keys::Named(pairs) => match pairs.as_slice() {
+                [("TableName", name)] => Some(parse_table_name(name)?),
+                _ => return Err(self.wrong_keys("Tables")),
+            },
+        };
+        match (name, self.method) {
+            (None, "GET") => Ok(TableOperation::QueryTables(self.parsed.options)),
+            (None, "POST") => {
+                check_json_body(self.headers.content_type)?;
+                Ok(TableOperation::CreateTable)
+            }
+            (Some(name), "GET") => Ok(TableOperation::GetTable(name)),
+            (Some(name), "DELETE") => Ok(TableOperation::DeleteTable(name)),
+            _ => Err(ErrorReply::new(ErrorCode::MethodNotAllowed)),
+        }
+    }
+
+    fn acl(self, table: TableName) -> Result<TableOperation, ErrorReply> {
+        match (self.parsed.comp.as_deref(), self.method) {
+            (Some("acl"), "GET" | "HEAD") => Ok(TableOperation::GetTableAcl(table)),
+            (Some("acl"), "PUT") => Ok(TableOperation::SetTableAcl(table)),
+            (Some("acl"), _) => Err(ErrorReply::new(ErrorCode::UnsupportedHttpVerb)),
+            _ => Err(ErrorReply::new(ErrorCode::InvalidQueryParameterValue)),
+        }
+    }
+
+    fn entities(self, table: TableName) -> Result<TableOperation, ErrorReply> {
+        match self.method {
+            "GET" => Ok(TableOperation::QueryEntities(table, self.parsed.options)),
+            "POST" => {
+                check_json_body(self.headers.content_type)?;
+                Ok(TableOperation::InsertEntity(table))
+            }
+            _ => Err(ErrorReply::new(ErrorCode::MethodNotAllowed)),
+        }
+    }
+
+    fn entity(self, table: TableName, keys: Keys<'_>) -> Result<TableOperation, ErrorReply> {
+        let (partition, row) = match &keys {
+            Keys::Named(pairs) => match pairs.as_slice() {
+                [("PartitionKey", partition), ("RowKey", row)] => (partition, row),
+                [("RowKey", row), ("PartitionKey", partition)] => (partition, row),
+                _ => return Err(self.wrong_keys(table.as_str())),
+            },
+            _ => return Err(self.wrong_keys(table.as_str())),
+        };
+        let key = EntityKey {
+            partition: PartitionKey::new(partition.as_ref()).map_err(url_key_error)?,
+            row: RowKey::new(row.as_ref()).map_err(url_key_error)?,
+        };
+        if self.method == "GET" {
+            return Ok(TableOperation::GetEntity(table, key, self.parsed.options.select));
+        }
+        let if_match = self.if_match()?;
+        match self.method {
+            "PUT" => {
+                check_json_body(self.headers.content_type)?;
+                Ok(TableOperation::ReplaceEntity(table, key, if_match))
+            }
+            "MERGE" | "PATCH" => {
+                check_json_body(self.headers.content_type)?;
+                Ok(TableOperation::MergeEntity(table, key, if_match))
+            }
+            "DELETE" => {
+                let missing = || ErrorReply::new(ErrorCode::MissingRequiredHeader);
+                Ok(TableOperation::DeleteEntity(table, key, if_match.ok_or_else(missing)?))
+            }
+            _ => Err(ErrorReply::new(ErrorCode::MethodNotAllowed)),
+        }
+    }
+
+    fn if_match(&self) -> Result<Option<IfMatch>, ErrorReply> {
+        if self.headers.if_none_match.is_some() {
+            return Err(ErrorReply::new(ErrorCode::InvalidInput));
+        }
+        let parse = |text: &str| {
+            IfMatch::parse(text).map_err(|error| {
+                let message = format!("The etag value '{}' specified in one of the request headers is not valid. Please make sure only one etag value is specified and is valid.", error.0);
+                ErrorReply::with_message(ErrorCode::InvalidInput, message)
+            })
+        };
+        self.headers.if_match.map(parse).transpose()
+    }
+
+    fn wrong_keys(&self, resource: &str) -> ErrorReply {
+        let message = format!(
+            "The number of keys specified in the URI does not match number of key properties for the resource '{}.{resource}'.",
+            self.account
+        );
+        ErrorReply::with_message(ErrorCode::InvalidInput, message)
+    }
+}
+
+/// The method that counts: the one of the request line, or the one tunnelled through POST.
+fn effective_method<'a>(method: &'a str, tunnelled: Option<(&'a str, usize)>) -> Result<&'a str, ErrorReply> {
+    let method = match tunnelled {
+        None => method,
+        Some((_, count)) if count > 1 => return Err(ErrorReply::new(ErrorCode::XMethodIncorrectCount)),
+        Some(_) if method != "POST" => return Err(ErrorReply::new(ErrorCode::XMethodNotUsingPost)),
+        Some((inner @ ("MERGE" | "PUT" | "DELETE" | "PATCH"), _)) => inner,
+        Some(_) => return Err(ErrorReply::new(ErrorCode::XMethodIncorrectValue)),
+    };
+    match method {
+        "GET" | "HEAD" | "POST" | "PUT" | "MERGE" | "PATCH" | "DELETE" => Ok(method),
+        _ => Err(ErrorReply::new(ErrorCode::UnsupportedHttpVerb)),
+    }
+}
+
+/// Reads a table's name, with the service's errors.
+pub(super) fn parse_table_name(name: &str) -> Result<TableName, ErrorReply> {
+    name.parse().map_err(|error| match error {
+        TableNameError::Length => {
+            let message = "The specified resource name length is not within the permissible limits.";
+            ErrorReply::with_message(ErrorCode::OutOfRangeInput, message)
+        }
+        TableNameError::Characters => ErrorReply::new(ErrorCode::InvalidResourceName),
+    })
+}
+
+fn url_key_error(error: KeyError) -> ErrorReply {
+    match error {
+        KeyError::TooLong => ErrorReply::new(ErrorCode::PropertyValueTooLarge),
+        KeyError::Forbidden => ErrorReply::new(ErrorCode::OutOfRangeInput),
+    }
+}
+
+/// Whether a slash or backslash is escaped: the service's front end refuses such a path.
+fn has_escaped_slash(raw: &str) -> bool {
+    raw.as_bytes().windows(3).any(|w| w.eq_ignore_ascii_case(b"%2f") || w.eq_ignore_ascii_case(b"%5c"))
+        || raw.contains('\\')
+}
+
+#[cfg(test)]
+mod tests;

@@ -1,0 +1,111 @@
+//! Tests of the routes, as tables of request and outcome.
+
+use super::*;
+
+fn parse(method: &str, target: &str, headers: Headers<'_>) -> Result<TableRequest, (ErrorCode, u16)> {
+    let (path, query) = target.split_once('?').unwrap_or((target, ""));
+    TableRequest::parse("acct", method, path, query, &headers).map_err(|error| (error.code, error.status))
+}
+
+fn name(method: &str, target: &str) -> Result<&'static str, (ErrorCode, u16)> {
+    parse(method, target, Headers { if_match: Some("*"), ..Headers::default() }).map(|r| r.operation.name())
+}
+
+#[test]
+fn every_operation_has_its_method_and_path() {
+    for (method, target, operation) in [
+        ("GET", "/Tables", "QueryTables"),
+        ("GET", "/Tables()", "QueryTables"),
+        ("GET", "/Tables('abc')", "QueryTables"),
+        ("POST", "/Tables", "CreateTable"),
+        ("DELETE", "/Tables('abc')", "DeleteTable"),
+        ("DELETE", "/Tables(%27abc%27)", "DeleteTable"),
+        ("GET", "/abc?comp=acl", "GetTableAcl"),
+        ("HEAD", "/abc?comp=acl", "GetTableAcl"),
+        ("PUT", "/abc?comp=acl", "SetTableAcl"),
+        ("GET", "/abc()", "QueryEntities"),
+        ("GET", "//abc", "QueryEntities"),
+        ("GET", "/abc(PartitionKey='a',RowKey='b')", "QueryEntity"),
+        ("POST", "/abc", "InsertEntity"),
+        ("POST", "/abc()", "InsertEntity"),
+        ("PUT", "/abc(PartitionKey='a',RowKey='b')", "UpdateEntity"),
+        ("MERGE", "/abc(RowKey='b', PartitionKey='a')", "MergeEntity"),
+        ("PATCH", "/abc(PartitionKey='',RowKey='')", "MergeEntity"),
+        ("DELETE", "/abc(PartitionKey='a%27%27',RowKey='b''')", "DeleteEntity"),
+        ("POST", "/$batch", "EntityGroupTransaction"),
+        ("GET", "/?restype=service&comp=properties", "GetTableServiceProperties"),
+        ("PUT", "/?restype=service&comp=properties", "SetTableServiceProperties"),
+        ("GET", "/?restype=service&comp=stats", "GetTableServiceStats"),
+    ] {
+        assert_eq!(name(method, target), Ok(operation), "{method} {target}");
+    }
+}
+
+#[test]
+fn m4_m5_without_a_condition_replace_and_merge_are_upserts() {
+    let target = "/abc(PartitionKey='a',RowKey='b')";
+    for (method, operation) in
+        [("PUT", "InsertOrReplaceEntity"), ("MERGE", "InsertOrMergeEntity"), ("PATCH", "InsertOrMergeEntity")]
+    {
+        assert_eq!(parse(method, target, Headers::default()).map(|r| r.operation.name()), Ok(operation), "{method}");
+    }
+    assert_eq!(parse("DELETE", target, Headers::default()).map_err(|e| e.1).err(), Some(400));
+}
+
+#[test]
+fn what_makes_no_sense_has_its_own_error() {
+    for (method, target, code, status) in [
+        ("GET", "/", ErrorCode::InvalidQueryParameterValue, 400),
+        ("GET", "/abc?restype=service&comp=properties", ErrorCode::InvalidQueryParameterValue, 400),
+        ("GET", "/abc(PartitionKey='a')", ErrorCode::InvalidInput, 400),
+        ("GET", "/abc('a')", ErrorCode::InvalidInput, 400),
+        ("GET", "/abc(PartitionKey='a',RowKey='b',X='c')", ErrorCode::InvalidInput, 400),
+        ("GET", "/abc(PartitionKey='a%2Fb',RowKey='b')", ErrorCode::InvalidInput, 400),
+        ("GET", "/abc(PartitionKey='a%23b',RowKey='b')", ErrorCode::OutOfRangeInput, 400),
+        ("GET", "/abc(PartitionKey='a%ZZ',RowKey='b')", ErrorCode::InvalidInput, 400),
+        ("GET", "/abc(PartitionKey='%FF',RowKey='b')", ErrorCode::InvalidInput, 400),
+        ("GET", "/ab", ErrorCode::OutOfRangeInput, 400),
+        ("GET", "/a-bc", ErrorCode::InvalidResourceName, 400),
+        ("GET", "/abc/def", ErrorCode::InvalidUri, 400),
+        ("PUT", "/abc", ErrorCode::MethodNotAllowed, 405),
+        ("POST", "/abc(PartitionKey='a',RowKey='b')", ErrorCode::MethodNotAllowed, 405),
+        ("PUT", "/Tables", ErrorCode::MethodNotAllowed, 405),
+        ("GET", "/$batch", ErrorCode::MethodNotAllowed, 405),
+        ("BREW", "/abc", ErrorCode::UnsupportedHttpVerb, 405),
+        ("GET", "/$metadata", ErrorCode::NotImplemented, 501),
+        ("GET", "/abc?$orderby=a", ErrorCode::NotImplemented, 501),
+    ] {
+        assert_eq!(name(method, target), Err((code, status)), "{method} {target}");
+    }
+}
+
+#[test]
+fn verbs_are_tunnelled_through_post() {
+    let target = "/abc(PartitionKey='a',RowKey='b')";
+    let tunnelled = |method, value, count| {
+        let headers = Headers { method_override: Some((value, count)), if_match: Some("*"), ..Headers::default() };
+        parse(method, target, headers).map(|r| r.operation.name())
+    };
+    assert_eq!(tunnelled("POST", "MERGE", 1), Ok("MergeEntity"));
+    assert_eq!(tunnelled("POST", "DELETE", 1), Ok("DeleteEntity"));
+    assert_eq!(tunnelled("POST", "MERGE", 2), Err((ErrorCode::XMethodIncorrectCount, 400)));
+    assert_eq!(tunnelled("POST", "GET", 1), Err((ErrorCode::XMethodIncorrectValue, 400)));
+    assert_eq!(tunnelled("PUT", "MERGE", 1), Err((ErrorCode::XMethodNotUsingPost, 400)));
+}
+
+#[test]
+fn m7_conditions_are_read_strictly() {
+    let target = "/abc(PartitionKey='a',RowKey='b')";
+    let with =
+        |if_match| parse("PUT", target, Headers { if_match: Some(if_match), ..Headers::default() }).map_err(|e| e.0);
+    assert_eq!(with("\"abc\"").err(), Some(ErrorCode::InvalidInput));
+    assert!(with("W/\"abc\"").is_ok());
+    let both = Headers { if_match: Some("*"), if_none_match: Some("*"), ..Headers::default() };
+    assert_eq!(parse("PUT", target, both).err(), Some((ErrorCode::InvalidInput, 400)));
+}
+
+#[test]
+fn atom_bodies_are_refused() {
+    let atom = Headers { content_type: Some("application/atom+xml"), ..Headers::default() };
+    assert_eq!(parse("POST", "/abc", atom).err(), Some((ErrorCode::AtomFormatNotSupported, 415)));
+}
