@@ -1,6 +1,20 @@
 //! The embedded storage engine of Larimar: one process, files on disk.
 //!
-//! [`store`] is the ordered key-value store below.
+//! [`LocalEngine`] fulfils the contract of `larimar-engine` on top of a [`store`]. A write goes through
+//! `latch.rs` and `committer.rs`, a read through `published.rs`; `catalogue.rs` keeps the spaces,
+//! `reclaim.rs` frees dropped ones, `recovery.rs` takes over when the disk fails.
 
 pub mod budget;
+mod catalogue;
+mod committer;
+mod engine;
+mod key;
+mod latch;
+mod published;
+mod reclaim;
+mod recovery;
+mod shared;
 pub mod store;
+mod version;
+
+pub use engine::{Durability, LocalEngine, Settings};

@@ -38,8 +38,20 @@ pub trait Store: Send + Sync + 'static {
     /// Approximate bytes on disk.
     fn disk_bytes(&self) -> u64;
 
+    /// Whether a commit has a chance again after one failed, such as when a full disk has room.
+    fn probe(&self) -> Result<(), StoreError>;
+
+    /// Closes a store whose commit failed. Its snapshots must be gone.
+    fn stop(self: Box<Self>) -> Box<dyn Reopen>;
+
     /// Prepares for a quick start next time and closes the store. Without it nothing is lost either.
     fn close(self: Box<Self>) -> Result<(), StoreError>;
+}
+
+/// A store that was closed because a commit failed.
+pub trait Reopen: Send {
+    /// Opens the store with exactly what was committed: the failed commit does not come back.
+    fn reopen(&mut self) -> Result<Box<dyn Store>, StoreError>;
 }
 
 /// A store at one moment.

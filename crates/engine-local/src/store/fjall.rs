@@ -13,6 +13,7 @@
 //! - a clean close flushes the memtable and empties the journal, so that the next start reads neither.
 
 use std::fs::{File, OpenOptions, TryLockError};
+use std::io::Write;
 use std::ops::Bound;
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
@@ -26,7 +27,7 @@ use fjall::{
 };
 
 use super::journal::{self, State};
-use super::{Batch, Bytes, Rows, Snapshot, Store, StoreError, SyncTo};
+use super::{Batch, Bytes, Reopen, Rows, Snapshot, Store, StoreError, SyncTo};
 use crate::budget::MemoryBudget;
 
 /// How to open a store.
@@ -78,14 +79,6 @@ impl FjallStore {
         Self::recover(options, lock)
     }
 
-    /// Closes a store whose commit failed, takes the failed commit out of the journal and opens it again.
-    /// Snapshots of the old store must be gone.
-    pub fn reopen(self) -> Result<Self, (StoreError, Closed)> {
-        let Self { rows, db, options, path, failed_from, lock } = self;
-        drop((rows, db));
-        Closed { options, path, failed_from: failed_from.into_inner(), lock }.open()
-    }
-
     fn recover(options: Options, lock: File) -> Result<Self, StoreError> {
         let path: Arc<Path> = options.folder.join(STORE).into();
         let inspection = journal::inspect(&path).map_err(|source| StoreError::io(&path, source))?;
@@ -125,7 +118,7 @@ impl FjallStore {
 
     fn memtables_empty(&self) -> bool {
         let tree = &self.rows.tree;
-        tree.sealed_memtable_count() == 0 && tree.active_memtable().len() == 0
+        tree.sealed_memtable_count() == 0 && tree.active_memtable().is_empty()
     }
 }
 
@@ -188,6 +181,23 @@ impl Store for FjallStore {
         journal_bytes + self.rows.disk_space()
     }
 
+    fn probe(&self) -> Result<(), StoreError> {
+        let path = self.options.folder.join(PROBE);
+        let io = |source| StoreError::io(&self.options.folder, source);
+        let written = File::create(&path).and_then(|mut file| {
+            file.write_all(&vec![0xA5; PROBE_BYTES])?;
+            file.sync_all()
+        });
+        let removed = std::fs::remove_file(&path);
+        written.and(removed).map_err(io)
+    }
+
+    fn stop(self: Box<Self>) -> Box<dyn Reopen> {
+        let Self { rows, db, options, path, failed_from, lock } = *self;
+        drop((rows, db));
+        Box::new(Stopped { options, path, failed_from: failed_from.into_inner(), lock })
+    }
+
     fn close(self: Box<Self>) -> Result<(), StoreError> {
         self.settle()?;
         if self.memtables_empty() {
@@ -201,27 +211,23 @@ impl Store for FjallStore {
     }
 }
 
-/// A store that could not be opened again.
-pub struct Closed {
+/// A closed store, and what is not to come back when it opens.
+struct Stopped {
     options: Options,
     path: Arc<Path>,
     failed_from: u64,
     lock: File,
 }
 
-impl Closed {
-    /// Tries to open the store.
-    pub fn open(self) -> Result<FjallStore, (StoreError, Self)> {
-        if let Err(error) = self.cut_failed() {
-            return Err((error, self));
-        }
-        let lock = match self.lock.try_clone() {
-            Ok(lock) => lock,
-            Err(source) => return Err((StoreError::io(&self.path, source), self)),
-        };
-        FjallStore::recover(self.options.clone(), lock).map_err(|error| (error, self))
+impl Reopen for Stopped {
+    fn reopen(&mut self) -> Result<Box<dyn Store>, StoreError> {
+        self.cut_failed()?;
+        let lock = self.lock.try_clone().map_err(|source| StoreError::io(&self.path, source))?;
+        Ok(Box::new(FjallStore::recover(self.options.clone(), lock)?))
     }
+}
 
+impl Stopped {
     /// Takes batches that were answered with an error out of the journals.
     fn cut_failed(&self) -> Result<(), StoreError> {
         if self.failed_from == u64::MAX {
@@ -363,6 +369,9 @@ pub(crate) const STORE: &str = "store";
 const UNFINISHED: &str = "store.new";
 const LOCK: &str = "lock";
 const ROWS: &str = "rows";
+const PROBE: &str = "probe";
+/// Enough for the tables that a flush writes first.
+const PROBE_BYTES: usize = 16 << 20;
 /// fjall stops writers for good at four; the engine's own flushes may add one.
 const SEALED_MEMTABLES_MAX: usize = 2;
 /// fjall slows writers at twenty and stops them at thirty.

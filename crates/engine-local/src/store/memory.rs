@@ -10,7 +10,7 @@ use std::sync::Arc;
 
 use parking_lot::{Mutex, RwLock};
 
-use super::{Batch, Bytes, Rows, Snapshot, Store, StoreError, SyncTo};
+use super::{Batch, Bytes, Reopen, Rows, Snapshot, Store, StoreError, SyncTo};
 
 /// A store without files.
 #[derive(Debug, Default)]
@@ -76,8 +76,22 @@ impl Store for MemoryStore {
         self.shared.map.read().bytes
     }
 
+    fn probe(&self) -> Result<(), StoreError> {
+        Ok(())
+    }
+
+    fn stop(self: Box<Self>) -> Box<dyn Reopen> {
+        self
+    }
+
     fn close(self: Box<Self>) -> Result<(), StoreError> {
         Ok(())
+    }
+}
+
+impl Reopen for MemoryStore {
+    fn reopen(&mut self) -> Result<Box<dyn Store>, StoreError> {
+        Ok(Box::new(Self { shared: Arc::clone(&self.shared) }))
     }
 }
 

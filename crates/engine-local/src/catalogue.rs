@@ -1,0 +1,274 @@
+//! The catalogue of spaces and the engine's other records.
+//!
+//! ```text
+//! 00                           -> format of the store: u8
+//! 01                           -> the last version given to a row: u64
+//! 02 account 00 kind name      -> number of a space: u64, then its meta bytes
+//! 03                           -> the next number for a space: u64
+//! 04 number:u64                -> nothing: a dropped space whose rows are not all gone yet
+//! ```
+//!
+//! Numbers are big-endian. All of it is also kept in memory. Changes happen one after another; each takes
+//! effect in memory when it is durable, in the committer, so a caller who goes away leaves nothing half done.
+
+use std::collections::BTreeMap;
+use std::ops::Bound;
+use std::sync::Arc;
+use std::sync::atomic::{AtomicUsize, Ordering};
+use std::time::Duration;
+
+use larimar_engine::{Fault, Space, SpaceId, SpaceKind, SpaceName};
+use parking_lot::{Condvar, Mutex, RwLock};
+use rustc_hash::FxHashSet;
+use tokio::sync::Mutex as AsyncMutex;
+
+use crate::committer::{Commit, Effect, Queue, Write, Writes};
+use crate::key;
+use crate::store::fjall::DeadRows;
+use crate::store::{Batch, Bytes, Snapshot, Store, StoreError, SyncTo};
+
+/// The spaces there are.
+pub(crate) struct Catalogue {
+    /// By encoded name.
+    names: RwLock<BTreeMap<Vec<u8>, Space>>,
+    /// Numbers that take writes. Held for reading from the check until the write is in the queue.
+    pub(crate) live: RwLock<FxHashSet<SpaceId>>,
+    pub(crate) dead: Arc<DeadSpaces>,
+    /// The next number; locked for the length of a change.
+    next: Arc<AsyncMutex<u64>>,
+}
+
+impl Catalogue {
+    /// Reads the records of a store, or writes the first ones; returns the last version as well.
+    pub(crate) fn load(store: &dyn Store, dead: Arc<DeadSpaces>) -> Result<(Self, u64), StoreError> {
+        let snapshot = store.snapshot();
+        match snapshot.get(FORMAT_KEY)?.as_deref() {
+            Some([FORMAT]) => {}
+            Some(other) => return Err(damaged(format!("its format is {other:?}, this release reads [{FORMAT}]"))),
+            None => {
+                let mut batch = Batch::default();
+                batch.put(FORMAT_KEY, [FORMAT]);
+                store.commit(batch, SyncTo::Disk)?;
+            }
+        }
+        let version = number(snapshot.as_ref(), VERSION_KEY)?.unwrap_or(0);
+        let next = number(snapshot.as_ref(), NEXT_KEY)?.unwrap_or(SpaceId::SYSTEM.0 + 1);
+        let mut names = BTreeMap::new();
+        let mut live = FxHashSet::from_iter([SpaceId::SYSTEM]);
+        for row in snapshot.range(Bound::Included(NAMES), Bound::Excluded(NEXT_KEY)) {
+            let (key, value) = row?;
+            let (id, meta) = split_number(&value)?;
+            live.insert(SpaceId(id));
+            names.insert(key.to_vec(), Space { id: SpaceId(id), meta: meta.into() });
+        }
+        for row in snapshot.range(Bound::Included(DEAD), Bound::Excluded(RECORDS_END)) {
+            let (key, _) = row?;
+            dead.insert(SpaceId(split_number(&key[DEAD.len()..])?.0));
+        }
+        let next = Arc::new(AsyncMutex::new(next));
+        Ok((Self { names: RwLock::new(names), live: RwLock::new(live), dead, next }, version))
+    }
+
+    pub(crate) fn get(&self, name: SpaceName<'_>) -> Option<Space> {
+        self.names.read().get(&name_key(name)).cloned()
+    }
+
+    /// Whether the number is that of a space there is.
+    pub(crate) fn is_live(&self, space: SpaceId) -> bool {
+        self.live.read().contains(&space)
+    }
+
+    pub(crate) fn list(&self, from: SpaceName<'_>, max: usize) -> Vec<(String, Space)> {
+        let start = name_key(from);
+        let prefix = name_key(SpaceName { name: "", ..from });
+        let names = self.names.read();
+        let names = names.range(start..).take_while(|(key, _)| key.starts_with(&prefix)).take(max);
+        names.map(|(key, space)| (String::from_utf8_lossy(&key[prefix.len()..]).into_owned(), space.clone())).collect()
+    }
+
+    pub(crate) async fn create(
+        self: &Arc<Self>,
+        queue: &Queue,
+        name: SpaceName<'_>,
+        meta: &[u8],
+    ) -> Result<Option<SpaceId>, Fault> {
+        let mut next = Arc::clone(&self.next).lock_owned().await;
+        let key = name_key(name);
+        if self.names.read().contains_key(&key) {
+            return Ok(None);
+        }
+        let id = SpaceId(*next);
+        let space = Space { id, meta: meta.into() };
+        let writes = vec![entry(&key, &space), (NEXT_KEY.into(), Some((id.0 + 1).to_be_bytes().into()))];
+        let this = Arc::clone(self);
+        let effect = move |done| {
+            if done {
+                *next = id.0 + 1;
+                this.live.write().insert(id);
+                this.names.write().insert(key, space);
+            }
+        };
+        change(queue, writes, Box::new(effect)).await?;
+        Ok(Some(id))
+    }
+
+    pub(crate) async fn change(
+        self: &Arc<Self>,
+        queue: &Queue,
+        name: SpaceName<'_>,
+        meta: &[u8],
+    ) -> Result<bool, Fault> {
+        let turn = Arc::clone(&self.next).lock_owned().await;
+        let key = name_key(name);
+        let Some(id) = self.names.read().get(&key).map(|space| space.id) else { return Ok(false) };
+        let space = Space { id, meta: meta.into() };
+        let writes = vec![entry(&key, &space)];
+        let this = Arc::clone(self);
+        let effect = move |done| {
+            if done {
+                this.names.write().insert(key, space);
+            }
+            drop(turn);
+        };
+        change(queue, writes, Box::new(effect)).await?;
+        Ok(true)
+    }
+
+    pub(crate) async fn drop(self: &Arc<Self>, queue: &Queue, name: SpaceName<'_>) -> Result<bool, Fault> {
+        let turn = Arc::clone(&self.next).lock_owned().await;
+        let key = name_key(name);
+        let Some(id) = self.names.read().get(&key).map(|space| space.id) else { return Ok(false) };
+        // Every write that was admitted is in the queue before the drop; none is admitted after it.
+        self.live.write().remove(&id);
+        let writes = vec![(key.as_slice().into(), None), (dead_key(id).into(), Some(Bytes::default()))];
+        let this = Arc::clone(self);
+        let effect = move |done| {
+            if done {
+                this.names.write().remove(&key);
+                this.dead.insert(id);
+            } else {
+                this.live.write().insert(id);
+            }
+            drop(turn);
+        };
+        change(queue, writes, Box::new(effect)).await?;
+        Ok(true)
+    }
+
+    /// The commit that ends the reclaiming of a space.
+    pub(crate) fn forget(&self, space: SpaceId) -> Commit {
+        let dead = Arc::clone(&self.dead);
+        let effect = move |done| {
+            if done {
+                dead.remove(space);
+            }
+        };
+        let writes = Writes::One([(dead_key(space).into(), None)]);
+        Commit { writes, effect: Some(Box::new(effect)), ..Commit::default() }
+    }
+}
+
+/// Dropped spaces that still have rows.
+#[derive(Default)]
+pub(crate) struct DeadSpaces {
+    spaces: RwLock<FxHashSet<SpaceId>>,
+    count: AtomicUsize,
+    arrived: (Mutex<()>, Condvar),
+}
+
+impl DeadSpaces {
+    pub(crate) fn len(&self) -> usize {
+        self.count.load(Ordering::Acquire)
+    }
+
+    /// One of them, waiting a while if there is none.
+    pub(crate) fn next(&self, patience: Duration) -> Option<SpaceId> {
+        let mut guard = self.arrived.0.lock();
+        if self.len() == 0 {
+            self.arrived.1.wait_for(&mut guard, patience);
+        }
+        self.spaces.read().iter().min().copied()
+    }
+
+    /// Wakes whoever waits.
+    pub(crate) fn wake(&self) {
+        let _guard = self.arrived.0.lock();
+        self.arrived.1.notify_all();
+    }
+
+    fn insert(&self, space: SpaceId) {
+        let mut spaces = self.spaces.write();
+        spaces.insert(space);
+        self.count.store(spaces.len(), Ordering::Release);
+        drop(spaces);
+        self.wake();
+    }
+
+    fn remove(&self, space: SpaceId) {
+        let mut spaces = self.spaces.write();
+        spaces.remove(&space);
+        self.count.store(spaces.len(), Ordering::Release);
+    }
+}
+
+impl DeadRows for DeadSpaces {
+    fn is_dead(&self, key: &[u8]) -> bool {
+        self.len() > 0 && key::split_space(key).is_some_and(|(space, _)| self.spaces.read().contains(&space))
+    }
+}
+
+/// The record of the last version given to a row.
+pub(crate) fn last_version(version: u64) -> Write {
+    (VERSION_KEY.into(), Some(version.to_be_bytes().into()))
+}
+
+async fn change(queue: &Queue, writes: Vec<Write>, effect: Effect) -> Result<(), Fault> {
+    let commit = Commit { writes: Writes::Many(writes), effect: Some(effect), ..Commit::default() };
+    let (_, outcome) = queue.push(commit)?;
+    outcome.wait().await
+}
+
+fn entry(key: &[u8], space: &Space) -> Write {
+    let mut value = Vec::with_capacity(8 + space.meta.len());
+    value.extend_from_slice(&space.id.0.to_be_bytes());
+    value.extend_from_slice(&space.meta);
+    (key.into(), Some(value.into()))
+}
+
+fn name_key(name: SpaceName<'_>) -> Vec<u8> {
+    let mut key = Vec::with_capacity(NAMES.len() + name.account.len() + 2 + name.name.len());
+    key.extend_from_slice(NAMES);
+    key.extend_from_slice(name.account.as_bytes());
+    key.push(0);
+    key.push(match name.kind {
+        SpaceKind::Table => b't',
+    });
+    key.extend_from_slice(name.name.as_bytes());
+    key
+}
+
+fn dead_key(space: SpaceId) -> Vec<u8> {
+    [DEAD, &space.0.to_be_bytes()].concat()
+}
+
+fn number(snapshot: &dyn Snapshot, key: &[u8]) -> Result<Option<u64>, StoreError> {
+    let Some(value) = snapshot.get(key)? else { return Ok(None) };
+    Ok(Some(split_number(&value)?.0))
+}
+
+fn split_number(bytes: &[u8]) -> Result<(u64, &[u8]), StoreError> {
+    let (number, rest) = bytes.split_first_chunk().ok_or_else(|| damaged("a record is too short".to_owned()))?;
+    Ok((u64::from_be_bytes(*number), rest))
+}
+
+fn damaged(reason: String) -> StoreError {
+    StoreError::Damaged { path: Default::default(), reason }
+}
+
+const FORMAT: u8 = 1;
+const FORMAT_KEY: &[u8] = &[0];
+const VERSION_KEY: &[u8] = &[1];
+const NAMES: &[u8] = &[2];
+const NEXT_KEY: &[u8] = &[3];
+const DEAD: &[u8] = &[4];
+const RECORDS_END: &[u8] = &[5];

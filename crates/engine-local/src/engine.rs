@@ -1,0 +1,379 @@
+//! The engine itself: opening, the calls of the contract, closing.
+//!
+//! A write takes its partition's latch, looks at the rows it has conditions on, enqueues what it decided
+//! and lets go of the latch; then it waits for the commit (`committer.rs`). A read takes the published
+//! snapshot (`published.rs`) and waits for nobody.
+
+use std::cell::RefCell;
+use std::ops::Bound;
+use std::path::PathBuf;
+use std::sync::Arc;
+use std::thread::JoinHandle;
+use std::time::{Duration, Instant};
+
+use larimar_engine::{
+    Act, Budget, Engine, Expect, Fault, Flow, Key, KeyRange, Op, Position, RowRef, Space, SpaceId, SpaceName,
+    Statistics, WriteError,
+};
+use larimar_model::Timestamp;
+use parking_lot::{Mutex, RwLock};
+
+use crate::budget::MemoryBudget;
+use crate::catalogue::{Catalogue, DeadSpaces};
+use crate::committer::{self, Commit, Queue, Writes};
+use crate::key;
+use crate::latch::{Latches, Stripe};
+use crate::published::Published;
+use crate::reclaim;
+use crate::recovery::fault;
+use crate::shared::{Figures, Shared};
+use crate::store::fjall::{DeadRows, FjallStore, Options};
+use crate::store::memory::MemoryStore;
+use crate::store::{Bytes, Snapshot, Store, StoreError, SyncTo};
+use crate::version::VersionClock;
+
+/// An embedded engine on files of its own.
+pub struct LocalEngine {
+    shared: Arc<Shared>,
+    threads: Mutex<Vec<JoinHandle<()>>>,
+}
+
+/// How to open an engine.
+#[derive(Debug, Clone)]
+pub struct Settings {
+    /// The data folder; made if it is not there.
+    pub folder: PathBuf,
+    /// What an acknowledged write has survived.
+    pub durability: Durability,
+    /// Bytes of memory to use, or as much as suits the machine.
+    pub memory_bytes: Option<u64>,
+}
+
+/// What an acknowledged write survives.
+#[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
+pub enum Durability {
+    /// A loss of power: it is synced to disk.
+    #[default]
+    Sync,
+    /// The end of the process; a loss of power may cost the last 100 ms.
+    Async,
+    /// Nothing: no file is written.
+    Memory,
+}
+
+impl LocalEngine {
+    /// Opens the engine in its data folder.
+    pub fn open(settings: &Settings) -> Result<Self, StoreError> {
+        let dead = Arc::new(DeadSpaces::default());
+        let store: Box<dyn Store> = match settings.durability {
+            Durability::Memory => Box::new(MemoryStore::default()),
+            Durability::Sync | Durability::Async => Box::new(FjallStore::open(Options {
+                folder: settings.folder.clone(),
+                memory: settings.memory_bytes.map_or_else(MemoryBudget::of_machine, MemoryBudget::divide),
+                filter: Arc::clone(&dead) as Arc<dyn DeadRows>,
+            })?),
+        };
+        let sync_to = match settings.durability {
+            Durability::Sync | Durability::Memory => SyncTo::Disk,
+            Durability::Async => SyncTo::System,
+        };
+        Self::start(store, dead, sync_to)
+    }
+
+    /// An engine that keeps everything in memory.
+    pub fn in_memory() -> Result<Self, StoreError> {
+        Self::on_store(Box::new(MemoryStore::default()))
+    }
+
+    /// An engine on a store of the caller's; for tests that make a store fail.
+    pub fn on_store(store: Box<dyn Store>) -> Result<Self, StoreError> {
+        Self::start(store, Arc::default(), SyncTo::Disk)
+    }
+
+    fn start(store: Box<dyn Store>, dead: Arc<DeadSpaces>, sync_to: SyncTo) -> Result<Self, StoreError> {
+        let (catalogue, last_version) = Catalogue::load(store.as_ref(), dead)?;
+        let shared = Arc::new(Shared {
+            latches: Latches::new(),
+            queue: Queue::new(),
+            published: Published::new(store.snapshot()),
+            catalogue: Arc::new(catalogue),
+            versions: VersionClock::after(last_version),
+            figures: Figures::new(),
+            sync_to,
+            store: RwLock::new(Some(store)),
+        });
+        let threads =
+            vec![spawn("larimar-commit", &shared, committer::run)?, spawn("larimar-reclaim", &shared, reclaim::run)?];
+        Ok(Self { shared, threads: Mutex::new(threads) })
+    }
+
+    /// Finishes what is enqueued and closes the store so that the next start is quick.
+    pub fn close(&self) -> Result<(), StoreError> {
+        self.stop();
+        match self.shared.store.write().take() {
+            Some(store) => store.close(),
+            None => Ok(()),
+        }
+    }
+
+    /// Ends the threads once everything enqueued is answered; readers find the engine closed.
+    fn stop(&self) {
+        self.shared.queue.stop();
+        self.shared.catalogue.dead.wake();
+        for thread in self.threads.lock().drain(..) {
+            if thread.join().is_err() {
+                tracing::error!("a thread of the engine panicked");
+            }
+        }
+        self.shared.published.withdraw(CLOSE_PATIENCE);
+        self.shared.published.close(committer::closed());
+    }
+
+    /// Checks the conditions and enqueues the writes, all under the latch of the partition.
+    fn decide(&self, space: SpaceId, partition: &str, ops: &[Op<'_>], now: Timestamp) -> Result<Decided, WriteError> {
+        KEY.with_borrow_mut(|key| {
+            key.clear();
+            key::put_partition(key, space, partition);
+            let stripe_index = Latches::stripe_of(key);
+            let mut stripe = self.shared.latches.lock(stripe_index);
+            let live = self.shared.catalogue.live.read();
+            if !live.contains(&space) {
+                return Err(WriteError::SpaceGone);
+            }
+            let snapshot = self.shared.published.now()?;
+            let version = self.shared.versions.next(now);
+            let mut plan = Plan { stripe: &stripe, snapshot: snapshot.as_ref(), saw_pending: false };
+            let mut writes = Writes::None;
+            let refused = plan.decide(key, ops, version, &mut writes).err();
+            if refused.is_some() {
+                writes = Writes::None;
+            }
+            let has_writes = !writes.as_slice().is_empty();
+            if !has_writes && !plan.saw_pending {
+                // Decided by committed rows alone, and nothing to write: no need to wait for a commit.
+                return refused.map_or(Ok(Decided { outcome: None, version, refused: None }), Err);
+            }
+            let stripe_of_writes = has_writes.then_some(stripe_index);
+            let commit = Commit { writes: writes.clone(), stripe: stripe_of_writes, effect: None };
+            let (ticket, outcome) = self.shared.queue.push(commit)?;
+            for (key, value) in writes.as_slice() {
+                stripe.insert(key.clone(), value.clone(), ticket);
+            }
+            Ok(Decided { outcome: Some(outcome), version, refused })
+        })
+    }
+}
+
+impl Drop for LocalEngine {
+    fn drop(&mut self) {
+        self.stop();
+    }
+}
+
+impl Engine for LocalEngine {
+    async fn get<R: Send>(&self, key: Key<'_>, visit: impl FnOnce(Option<RowRef<'_>>) -> R + Send) -> Result<R, Fault> {
+        if !self.shared.catalogue.is_live(key.space) {
+            return Ok(visit(None));
+        }
+        let snapshot = self.shared.published.get().await?;
+        let found = KEY.with_borrow_mut(|buffer| {
+            buffer.clear();
+            key::put_partition(buffer, key.space, key.partition);
+            key::put_row(buffer, key.row);
+            snapshot.get(buffer)
+        });
+        drop(snapshot);
+        let Some(value) = found.map_err(|error| fault(&error))? else { return Ok(visit(None)) };
+        let (version, body) = split_value(&value)?;
+        Ok(visit(Some(RowRef { partition: key.partition, row: key.row, version, body })))
+    }
+
+    async fn scan(
+        &self,
+        space: SpaceId,
+        range: &KeyRange,
+        budget: Budget,
+        mut visit: impl FnMut(RowRef<'_>) -> Flow + Send,
+    ) -> Result<Option<Position>, Fault> {
+        if range.is_empty() || !self.shared.catalogue.is_live(space) {
+            return Ok(None);
+        }
+        let snapshot = self.shared.published.get().await?;
+        let generation = self.shared.published.generation();
+        let (from, to) = bounds(space, range);
+        let mut rows = snapshot.range(Bound::Included(&from), Bound::Excluded(&to));
+        drop(snapshot);
+        let mut decoder = key::Decoder::default();
+        let mut yielded = Instant::now();
+        let mut visited = 0;
+        while let Some(row) = rows.next() {
+            let (key, value) = row.map_err(|error| fault(&error))?;
+            let (_, key) = key::split_space(&key).ok_or_else(|| Fault::Damaged("a key has no space".to_owned()))?;
+            let (partition, row) = decoder.decode(key)?;
+            let mut is_spent = visited > 0 && visited >= budget.rows_max;
+            if visited == 1 || visited % ROWS_PER_LOOK == 0 && visited > 0 {
+                let now = Instant::now();
+                is_spent |= now >= budget.deadline;
+                if now - yielded >= YIELD_EVERY {
+                    tokio::task::yield_now().await;
+                    yielded = Instant::now();
+                    // The files of this iterator may be gone after the store was reopened.
+                    is_spent |= generation != self.shared.published.generation();
+                }
+            }
+            let (version, body) = split_value(&value)?;
+            if is_spent || visit(RowRef { partition, row, version, body }) == Flow::StopHere {
+                return Ok(Some(Position::new(partition, row)));
+            }
+            visited += 1;
+        }
+        Ok(None)
+    }
+
+    async fn apply(
+        &self,
+        space: SpaceId,
+        partition: &str,
+        ops: &[Op<'_>],
+        now: Timestamp,
+    ) -> Result<Vec<Timestamp>, WriteError> {
+        let Decided { outcome, version, refused } = self.decide(space, partition, ops, now)?;
+        if let Some(outcome) = outcome {
+            outcome.wait().await?;
+        }
+        match refused {
+            Some(error) => Err(error),
+            None => Ok(vec![version; ops.len()]),
+        }
+    }
+
+    async fn create_space(&self, name: SpaceName<'_>, meta: &[u8]) -> Result<Option<SpaceId>, Fault> {
+        self.shared.catalogue.create(&self.shared.queue, name, meta).await
+    }
+
+    async fn space(&self, name: SpaceName<'_>) -> Result<Option<Space>, Fault> {
+        Ok(self.shared.catalogue.get(name))
+    }
+
+    async fn list_spaces(&self, from: SpaceName<'_>, max: usize) -> Result<Vec<(String, Space)>, Fault> {
+        Ok(self.shared.catalogue.list(from, max))
+    }
+
+    async fn change_space(&self, name: SpaceName<'_>, meta: &[u8]) -> Result<bool, Fault> {
+        self.shared.catalogue.change(&self.shared.queue, name, meta).await
+    }
+
+    async fn drop_space(&self, name: SpaceName<'_>) -> Result<bool, Fault> {
+        self.shared.catalogue.drop(&self.shared.queue, name).await
+    }
+
+    fn statistics(&self) -> Statistics {
+        Statistics {
+            commit_writes: self.shared.figures.commit_writes.snapshot(),
+            sync_seconds: self.shared.figures.sync_seconds.snapshot(),
+            store_bytes: self.shared.with_store(|store| Ok(store.disk_bytes())).unwrap_or(0),
+            dropped_spaces: self.shared.catalogue.dead.len() as u64,
+        }
+    }
+
+    fn ready(&self) -> Result<(), Fault> {
+        self.shared.queue.check()
+    }
+}
+
+/// What became of a batch: how it ends, once the writes it rests on are durable.
+struct Decided {
+    outcome: Option<committer::Outcome>,
+    version: Timestamp,
+    refused: Option<WriteError>,
+}
+
+/// The rows as a batch finds them: writes on their way first, then what is committed.
+struct Plan<'a> {
+    stripe: &'a Stripe,
+    snapshot: &'a dyn Snapshot,
+    /// Whether a write on its way had a say: then the answer has to wait for it.
+    saw_pending: bool,
+}
+
+impl Plan<'_> {
+    /// Turns operations into writes. `key` holds the partition and is left that way.
+    fn decide(
+        &mut self,
+        key: &mut Vec<u8>,
+        ops: &[Op<'_>],
+        version: Timestamp,
+        writes: &mut Writes,
+    ) -> Result<(), WriteError> {
+        let partition_bytes = key.len();
+        for (index, op) in ops.iter().enumerate() {
+            key.truncate(partition_bytes);
+            key::put_row(key, op.row);
+            let is_blind = op.expect == Expect::Any && !matches!(op.act, Act::Edit(_));
+            let current = if is_blind { None } else { self.find(key)? };
+            let current = current.as_deref().map(split_value).transpose()?;
+            if !op.expect.admits(current.map(|(version, _)| version)) {
+                return Err(WriteError::Condition { op: index, found: current.map(|(version, _)| version) });
+            }
+            let value = match op.act {
+                Act::Put(body) => Some(join_value(version, body)),
+                Act::Edit(edit) => {
+                    let body = edit(current.map(|(_, body)| body));
+                    let body = body.map_err(|reason| WriteError::Refused { op: index, reason })?;
+                    Some(join_value(version, &body))
+                }
+                Act::Delete => None,
+                Act::Check => continue,
+            };
+            writes.push((key.as_slice().into(), value));
+        }
+        Ok(())
+    }
+
+    fn find(&mut self, key: &[u8]) -> Result<Option<Bytes>, Fault> {
+        if let Some(pending) = self.stripe.pending(key) {
+            self.saw_pending = true;
+            return Ok(pending.cloned());
+        }
+        self.snapshot.get(key).map_err(|error| fault(&error))
+    }
+}
+
+/// A stored value is the version, eight bytes big-endian, and the body.
+fn join_value(version: Timestamp, body: &[u8]) -> Bytes {
+    byteview::ByteView::fused(&version.ticks().to_be_bytes(), body).into()
+}
+
+fn split_value(value: &[u8]) -> Result<(Timestamp, &[u8]), Fault> {
+    let (version, body) = value.split_first_chunk().ok_or_else(|| Fault::Damaged("a row has no version".to_owned()))?;
+    Ok((Timestamp::from_ticks(u64::from_be_bytes(*version)), body))
+}
+
+fn bounds(space: SpaceId, range: &KeyRange) -> (Vec<u8>, Vec<u8>) {
+    let position = |position: &Position| {
+        let mut key = Vec::with_capacity(16 + position.partition.len() + position.row.len());
+        key::put_partition(&mut key, space, &position.partition);
+        key::put_row(&mut key, &position.row);
+        key
+    };
+    (position(&range.start), range.end.as_ref().map_or_else(|| key::space_end(space), position))
+}
+
+fn spawn(name: &str, shared: &Arc<Shared>, run: fn(&Arc<Shared>)) -> Result<JoinHandle<()>, StoreError> {
+    let shared = Arc::clone(shared);
+    std::thread::Builder::new()
+        .name(name.to_owned())
+        .spawn(move || run(&shared))
+        .map_err(|source| StoreError::Io { path: PathBuf::new(), source })
+}
+
+thread_local! {
+    /// Where keys are put together.
+    static KEY: RefCell<Vec<u8>> = const { RefCell::new(Vec::new()) };
+}
+
+/// A scan looks at the clock after this many rows.
+const ROWS_PER_LOOK: usize = 32;
+/// A scan lets others run after this long.
+const YIELD_EVERY: Duration = Duration::from_millis(2);
+const CLOSE_PATIENCE: Duration = Duration::from_secs(5);
