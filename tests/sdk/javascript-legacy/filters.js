@@ -60,9 +60,9 @@ const bytes = Buffer.from([1, 0xab]);
 async function typedTable(t) {
   const table = await freshTable(t);
   await table.insert(entity("r", {
-    Text: edm.String("it's"), Small: edm.Int32(7), Negative: edm.Int32(-7), Ratio: edm.Double(2.5), Whole: edm.Double(3),
-    Big: edm.Int64("1099511627776"), Little: edm.Int64("7"), Yes: edm.Boolean(true), When: edm.DateTime(when),
-    Id: edm.Guid(id), Bytes: edm.Binary(bytes),
+    Text: edm.String("it's"), Small: edm.Int32(7), Negative: edm.Int32(-7), Ratio: edm.Double(2.5),
+    Whole: edm.Double(3), Big: edm.Int64("1099511627776"), Little: edm.Int64("7"), Yes: edm.Boolean(true),
+    When: edm.DateTime(when), Id: edm.Guid(id), Bytes: edm.Binary(bytes),
   }));
   await table.insert(entity("s", {
     Text: edm.String("it't"), Small: edm.Int32(8), Negative: edm.Int32(-6), Ratio: edm.Double(2.75),
@@ -165,7 +165,8 @@ scenario("filter-errors", "malformed filters are refused", async (t) => {
     "PartitionKey = 'a'", "PartitionKey eq 'a' and", "PartitionKey eq 'a' RowKey eq 'b'", "PartitionKey EQ 'a'",
     "Id eq guid'nonsense'", "When eq datetime'nonsense'", "Bytes eq X'0'", "Value eq null", "1", 'PartitionKey eq "a"',
   ]) {
-    await refused(400, "InvalidInput", table.all(filter)).catch((error) => assert.fail(`${filter}: ${error.message}`));
+    const refusal = refused(400, "InvalidInput", table.all(filter));
+    await assert.doesNotReject(refusal, filter);
   }
 });
 

@@ -5,7 +5,9 @@ import azure from "azure-storage";
 import { call, refused, scenario, service } from "./target.js";
 
 const retention = (Days) => ({ Enabled: true, Days });
-const logging = (days) => ({ Version: "1.0", Delete: false, Read: true, Write: true, RetentionPolicy: retention(days) });
+const logging = (days) => (
+  { Version: "1.0", Delete: false, Read: true, Write: true, RetentionPolicy: retention(days) }
+);
 const metrics = (days) => ({ Version: "1.0", Enabled: true, IncludeAPIs: true, RetentionPolicy: retention(days) });
 const off = { Version: "1.0", Enabled: false, RetentionPolicy: { Enabled: false } };
 const quiet = { Version: "1.0", Delete: false, Read: false, Write: false, RetentionPolicy: { Enabled: false } };

@@ -2,7 +2,9 @@
 
 import assert from "node:assert/strict";
 import azure from "azure-storage";
-import { Table, account, call, edm, endpoint, entity, freshName, freshTable, key, refused, scenario, service } from "./target.js";
+import {
+  Table, account, call, edm, endpoint, entity, freshName, freshTable, key, refused, scenario, service,
+} from "./target.js";
 
 scenario("development-connection-string", "a connection string names the endpoint", async (t) => {
   const { name } = await freshTable(t);
@@ -23,7 +25,8 @@ scenario("development-connection-string", "UseDevelopmentStorage means the well-
 scenario("table-lifecycle", "a table is created, listed and deleted once", async (t) => {
   const name = freshName("Life");
   t.after(() => call(service, "deleteTableIfExists", name));
-  const isListed = async () => (await call(service, "listTablesSegmentedWithPrefix", name, null)).entries.includes(name);
+  const isListed = async () =>
+    (await call(service, "listTablesSegmentedWithPrefix", name, null)).entries.includes(name);
 
   assert.equal((await call(service, "createTable", name)).statusCode, 204);
   await refused(409, "TableAlreadyExists", call(service, "createTable", name));

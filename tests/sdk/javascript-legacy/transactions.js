@@ -2,7 +2,9 @@
 
 import assert from "node:assert/strict";
 import azure from "azure-storage";
-import { Table, call, edm, entity, etagOf, freshName, freshTable, propertiesOf, refused, rowsOf, scenario, withEtag } from "./target.js";
+import {
+  Table, call, edm, entity, etagOf, freshName, freshTable, propertiesOf, refused, rowsOf, scenario, withEtag,
+} from "./target.js";
 
 const rows = (prefix, count) => Array.from({ length: count }, (_, n) => prefix + String(n).padStart(2, "0"));
 const two = edm.Int32(2);
@@ -104,7 +106,9 @@ scenario("transaction-failure", "a missing table fails the transaction", async (
 
 scenario("transaction-rules", "an entity may appear once", async (t) => {
   const table = await freshTable(t);
-  const operations = [["insertEntity", entity("a")], ["insertEntity", entity("b")], ["insertOrMergeEntity", entity("a")]];
+  const operations = [
+    ["insertEntity", entity("a")], ["insertEntity", entity("b")], ["insertOrMergeEntity", entity("a")],
+  ];
   await failed(400, "InvalidDuplicateRow", 2, table.batch(operations));
   assert.deepEqual(await table.all(), []);
 });

@@ -1,7 +1,9 @@
 // Single writes: insert, replace, merge, the upserts, delete, and what an ETag guards.
 
 import assert from "node:assert/strict";
-import { Table, edm, entity, etagOf, freshName, freshTable, propertiesOf, refused, scenario, withEtag } from "./target.js";
+import {
+  Table, edm, entity, etagOf, freshName, freshTable, propertiesOf, refused, scenario, withEtag,
+} from "./target.js";
 
 const int = edm.Int32;
 const one = ["Edm.Int32", 1];
@@ -34,7 +36,8 @@ scenario("insert-conflict", "a missing entity is told from a missing table", asy
 for (const method of ["replace", "merge"]) {
   scenario("etag-conflict", `${method} needs the current etag`, async (t) => {
     const table = await freshTable(t);
-    const write = async (row, value, etag) => etagOf(await table[method](withEtag(entity(row, { Value: int(value) }), etag)));
+    const write = async (row, value, etag) =>
+      etagOf(await table[method](withEtag(entity(row, { Value: int(value) }), etag)));
     const first = etagOf(await table.insert(entity("r", { Value: int(1) })));
     const second = await write("r", 2, first);
     assert.notEqual(second, first);

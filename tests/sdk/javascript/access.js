@@ -45,7 +45,8 @@ scenario("table-sas", "each permission allows its operations only", async (t) =>
       await table.upsertEntity(entity("doomed"));
       await client.deleteEntity("p", "doomed");
     }],
-    au: [(client) => client.upsertEntity(entity("r"), "Merge"), (client) => client.upsertEntity(entity("r"), "Replace")],
+    au: [(client) => client.upsertEntity(entity("r"), "Merge"),
+      (client) => client.upsertEntity(entity("r"), "Replace")],
   };
   for (const permissions of ["r", "a", "u", "d", "au", all]) {
     const client = bySas(table, permissions);
@@ -201,7 +202,8 @@ scenario("acl", "wrong policies are refused and change nothing", async (t) => {
 
 /** A client whose SAS names the stored policy and nothing else, unless told. */
 function byPolicy(table, more = {}) {
-  return sasTableClient(table.tableName, generateTableSas(table.tableName, keyCredential, { identifier: "policy", ...more }));
+  const token = generateTableSas(table.tableName, keyCredential, { identifier: "policy", ...more });
+  return sasTableClient(table.tableName, token);
 }
 
 scenario("stored-policy", "a SAS follows its policy until it is removed", async (t) => {

@@ -13,8 +13,8 @@ const entity = (rowKey) => ({ partitionKey: "p", rowKey });
 /** Clients for the account and for one table that hold nothing but an account SAS. */
 function byAccountSas(resourceTypes, permissions, tableName = "unused", more = {}) {
   const granted = Object.fromEntries(permissions.split(" ").map((word) => [word, true]));
-  const token = generateAccountSas(keyCredential, { resourceTypes, permissions: granted, expiresOn: farAhead, ...more });
-  const credential = new AzureSASCredential(token);
+  const policy = { resourceTypes, permissions: granted, expiresOn: farAhead, ...more };
+  const credential = new AzureSASCredential(generateAccountSas(keyCredential, policy));
   return { service: serviceClient(credential), table: tableClient(tableName, credential) };
 }
 

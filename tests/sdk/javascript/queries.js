@@ -70,7 +70,8 @@ scenario("paging", "a saved token resumes in a new client", async (t) => {
   }
   assert.deepEqual(taken, expected.slice(0, taken.length));
 
-  const rest = () => tableClient(table.tableName).listEntities().byPage({ maxPageSize: 1000, continuationToken: token });
+  const rest = () =>
+    tableClient(table.tableName).listEntities().byPage({ maxPageSize: 1000, continuationToken: token });
   assert.deepEqual(await keysOf((await collect(rest())).flat()), expected.slice(taken.length));
   const again = (await rest().next()).value;
   assert.deepEqual(await keysOf(again), expected.slice(taken.length, taken.length + 1000), "a token may be used twice");
@@ -78,7 +79,8 @@ scenario("paging", "a saved token resumes in a new client", async (t) => {
 
 scenario("log-tail", "the latest entries come first", async (t) => {
   const table = await freshTable(t);
-  const rowKey = (n) => String(3155378975999999999n - (637000000000000000n + BigInt(n) * 10_000_000n)).padStart(19, "0");
+  const ticks = (n) => 637000000000000000n + BigInt(n) * 10_000_000n;
+  const rowKey = (n) => String(3155378975999999999n - ticks(n)).padStart(19, "0");
   const numbers = Array.from({ length: 60 }, (_, n) => n);
   await table.submitTransaction(numbers.map((n) => ["create", { partitionKey: "log", rowKey: rowKey(n), N: n }]));
   await table.createEntity({ partitionKey: "other", rowKey: rowKey(99), N: 99 });

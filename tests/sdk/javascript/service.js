@@ -5,7 +5,9 @@ import { endpoint, keyCredential, refused, scenario, serviceClient } from "./tar
 
 const service = serviceClient();
 const retention = (days) => ({ enabled: true, days });
-const logging = (days) => ({ version: "1.0", read: true, write: true, delete: false, retentionPolicy: retention(days) });
+const logging = (days) => (
+  { version: "1.0", read: true, write: true, delete: false, retentionPolicy: retention(days) }
+);
 const metrics = (days) => ({ version: "1.0", enabled: true, includeAPIs: true, retentionPolicy: retention(days) });
 const off = { version: "1.0", enabled: false, retentionPolicy: { enabled: false } };
 const quiet = { version: "1.0", read: false, write: false, delete: false, retentionPolicy: { enabled: false } };
