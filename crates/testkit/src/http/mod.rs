@@ -93,37 +93,31 @@ impl Client {
     }
 
     /// A request on a path below the account, such as `/Tables`; a query string may follow.
-    #[must_use]
     pub fn request(&self, method: &str, path: &str) -> Request<'_> {
         Request::new(self, method, path)
     }
 
     /// A GET.
-    #[must_use]
     pub fn get(&self, path: &str) -> Request<'_> {
         self.request("GET", path)
     }
 
     /// A POST of a JSON body.
-    #[must_use]
     pub fn post(&self, path: &str, body: impl Into<Vec<u8>>) -> Request<'_> {
         self.request("POST", path).json(body)
     }
 
     /// A PUT of a JSON body.
-    #[must_use]
     pub fn put(&self, path: &str, body: impl Into<Vec<u8>>) -> Request<'_> {
         self.request("PUT", path).json(body)
     }
 
     /// A MERGE of a JSON body.
-    #[must_use]
     pub fn merge(&self, path: &str, body: impl Into<Vec<u8>>) -> Request<'_> {
         self.request("MERGE", path).json(body)
     }
 
     /// A DELETE with `If-Match: *`.
-    #[must_use]
     pub fn delete(&self, path: &str) -> Request<'_> {
         self.request("DELETE", path).header("If-Match", "*")
     }

@@ -87,8 +87,7 @@ impl fmt::Display for Response {
 }
 
 /// What stands between two texts, the first time.
-#[must_use]
-pub fn between<'a>(text: &'a str, start: &str, end: &str) -> Option<&'a str> {
+pub(super) fn between<'a>(text: &'a str, start: &str, end: &str) -> Option<&'a str> {
     let (_, rest) = text.split_once(start)?;
     rest.split_once(end).map(|(inside, _)| inside)
 }
