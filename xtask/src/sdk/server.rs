@@ -121,6 +121,40 @@ fn url_in(text: &str) -> Option<&str> {
 mod tests {
     use super::*;
 
+    /// The shell in the server's place: its first argument, `serve`, is a script in its folder.
+    fn stand_in(name: &str, script: &str) -> PathBuf {
+        let work = std::env::temp_dir().join(format!("larimar-xtask-{name}-{}", std::process::id()));
+        fs::create_dir_all(&work).expect("create");
+        fs::write(work.join("serve"), script).expect("write");
+        work
+    }
+
+    const BANNER: &str = "echo \"table http://127.0.0.1:7/devstoreaccount1 $*\"";
+
+    #[test]
+    fn a_server_is_started_on_free_ports_and_stopped_by_a_signal() {
+        let script = format!("trap 'exit 0' TERM; {BANNER}; while :; do sleep 0.1; done");
+        let work = stand_in("clean", &script);
+        let server = Server::start(Path::new("sh"), &work).expect("starts");
+        assert_eq!(server.endpoint(), "http://127.0.0.1:7/devstoreaccount1");
+        assert!(server.log_tail().contains("--host 127.0.0.1"), "{}", server.log_tail());
+        assert!(server.log_tail().contains("--table-port 0"), "{}", server.log_tail());
+        server.stop().expect("stops");
+        fs::remove_dir_all(&work).expect("remove");
+    }
+
+    #[test]
+    fn a_server_that_ends_badly_is_an_error() {
+        let work = stand_in("silent", "echo no luck >&2; exit 1");
+        let error = Server::start(Path::new("sh"), &work).map(|_| ()).expect_err("never names an endpoint");
+        assert!(error.to_string().contains("no luck"), "{error}");
+
+        let work = stand_in("silent", &format!("trap 'exit 3' TERM; {BANNER}; while :; do sleep 0.1; done"));
+        let error = Server::start(Path::new("sh"), &work).expect("starts").stop().expect_err("ends with 3");
+        assert!(error.to_string().contains("exit status: 3"), "{error}");
+        fs::remove_dir_all(&work).expect("remove");
+    }
+
     #[test]
     fn the_banner_tells_the_table_endpoint() {
         let found = Some("http://127.0.0.1:41234/devstoreaccount1");
