@@ -1,8 +1,9 @@
 //! A table's access control list: up to five stored access policies, read from and written as XML.
 //!
-//! The list is stored as the text that [`write`] makes. `sas.rs` merges a policy into the tokens that
+//! The list is stored as the text that [`write()`] makes. `sas.rs` merges a policy into the tokens that
 //! name it.
 
+use crate::error_body::ErrorReply;
 use crate::error_code::ErrorCode;
 use crate::sas::Permissions;
 use crate::xml::{self, Element, XmlError};
@@ -56,6 +57,12 @@ impl AclError {
     #[must_use]
     pub const fn code(self) -> ErrorCode {
         ErrorCode::InvalidXmlDocument
+    }
+}
+
+impl From<AclError> for ErrorReply {
+    fn from(error: AclError) -> Self {
+        Self::new(error.code())
     }
 }
 

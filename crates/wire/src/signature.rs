@@ -8,6 +8,7 @@ mod key;
 
 pub use key::{AccountKey, AccountKeyError, Mac};
 
+use crate::error_body::ErrorReply;
 use crate::error_code::ErrorCode;
 use crate::uri;
 use larimar_model::Timestamp;
@@ -67,6 +68,12 @@ impl AuthorizationError {
     #[must_use]
     pub const fn code(self) -> ErrorCode {
         ErrorCode::InvalidAuthenticationInfo
+    }
+}
+
+impl From<AuthorizationError> for ErrorReply {
+    fn from(error: AuthorizationError) -> Self {
+        Self::new(error.code())
     }
 }
 
@@ -163,6 +170,12 @@ impl SignatureError {
     #[must_use]
     pub const fn code(self) -> ErrorCode {
         ErrorCode::AuthenticationFailed
+    }
+}
+
+impl From<SignatureError> for ErrorReply {
+    fn from(error: SignatureError) -> Self {
+        Self::new(error.code())
     }
 }
 
