@@ -10,15 +10,11 @@ use std::time::Duration;
 use larimar_engine::{Act, Engine, Expect, Fault, Key, KeyRange, Op, SpaceId, WriteError};
 use larimar_engine_local::{Durability, LocalEngine, Settings};
 use larimar_model::Timestamp;
-use support::{FailingStore, budget, eventually, keys, name, read};
+use support::{FailingStore, budget, eventually, keys, name, read, settings};
 use tempfile::TempDir;
 
-fn settings(folder: &TempDir, durability: Durability) -> Settings {
-    Settings { folder: folder.path().to_owned(), durability, memory_bytes: Some(64 << 20) }
-}
-
 fn open(folder: &TempDir) -> LocalEngine {
-    LocalEngine::open(&settings(folder, Durability::Sync)).unwrap()
+    LocalEngine::open(&settings(folder.path())).unwrap()
 }
 
 async fn space(engine: &LocalEngine, table: &str) -> SpaceId {
@@ -155,14 +151,14 @@ async fn versions_continue_after_a_restart_with_a_clock_set_back() {
 async fn spaces_and_rows_survive_a_restart_in_every_durable_mode() {
     for durability in [Durability::Sync, Durability::Async] {
         let folder = TempDir::new().unwrap();
-        let engine = LocalEngine::open(&settings(&folder, durability)).unwrap();
+        let engine = LocalEngine::open(&Settings { durability, ..settings(folder.path()) }).unwrap();
         let kept = space(&engine, "kept").await;
         let gone = space(&engine, "gone").await;
         write(&engine, kept, "r", Expect::Absent, Act::Put(b"1")).await.unwrap();
         assert!(engine.change_space(name("kept"), b"changed").await.unwrap());
         assert!(engine.drop_space(name("gone")).await.unwrap());
         drop(engine);
-        let engine = LocalEngine::open(&settings(&folder, durability)).unwrap();
+        let engine = LocalEngine::open(&Settings { durability, ..settings(folder.path()) }).unwrap();
         let found = engine.space(name("kept")).await.unwrap().unwrap();
         assert_eq!((found.id, &*found.meta), (kept, &b"changed"[..]));
         assert_eq!(read(&engine, kept, "p", "r").await.unwrap().1, b"1");

@@ -3,6 +3,7 @@
 #![allow(dead_code, reason = "not every test file uses all of it")]
 #![expect(clippy::unwrap_used, reason = "a test may panic")]
 
+use std::path::Path;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::time::{Duration, Instant};
@@ -10,6 +11,7 @@ use std::time::{Duration, Instant};
 use larimar_engine::{Budget, Engine, Flow, Key, KeyRange, SpaceId, SpaceKind, SpaceName};
 use larimar_engine_local::store::memory::MemoryStore;
 use larimar_engine_local::store::{Batch, Reopen, Snapshot, Store, StoreError, SyncTo};
+use larimar_engine_local::{Durability, Settings};
 use parking_lot::Mutex;
 
 pub(crate) fn name(table: &str) -> SpaceName<'_> {
@@ -123,4 +125,9 @@ impl Reopen for FailingStore {
         self.stopped.store(false, Ordering::SeqCst);
         Ok(Box::new(self.clone()))
     }
+}
+
+/// Settings for an engine in a folder, with little memory.
+pub(crate) fn settings(folder: &Path) -> Settings {
+    Settings { folder: folder.to_owned(), durability: Durability::Sync, memory_bytes: Some(64 << 20) }
 }
