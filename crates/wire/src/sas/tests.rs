@@ -85,6 +85,24 @@ fn s2_tokens_of_every_version_verify() {
     }
 }
 
+/// Tokens that `azure-data-tables` (Python) and `@azure/data-tables` (JavaScript) made with the well-known key.
+#[test]
+fn s2_tokens_of_the_official_clients_verify() {
+    for query in [
+        "st=2022-05-05T01%3A02%3A03Z&se=2022-05-07T00%3A00%3A00Z&sp=raud&sv=2019-02-02&tn=MyTable&spk=a%27b\
+         &srk=%C3%BC%20%2B&epk=z/%26&erk=%E6%97%A5&sig=V/b8cuJLySejKxHYbNU/CkIbe0iRWPe3Fl%2Bh2MZdJAY%3D",
+        "se=2022-05-07T00%3A00%3A00Z&sp=rwla&sv=2019-02-02&ss=t&srt=soc\
+         &sig=/dl9MbNwAFBT45STU%2Bx6unEdfEDhTo3wbKD3bHaPop4%3D",
+        "sv=2019-02-02&spr=https%2Chttp&st=2022-05-05T01%3A02%3A03Z&se=2022-05-07T00%3A00%3A00Z\
+         &sip=10.0.0.1-10.0.0.9&sp=ra&sig=u1NjU2Kng2M78kU6t7GU5uklvmGW%2FMdvc0uZ%2BZSRoyE%3D&tn=MyTable\
+         &srk=%C3%BC%20%2B&spk=a'b",
+        "sv=2019-02-02&ss=bt&srt=sco&se=2022-05-07T00%3A00%3A00Z&sp=rl\
+         &sig=H51o61UgxiDy8Ruk4hYICffjgDu6oFB9j5iAU0knE5w%3D",
+    ] {
+        assert_eq!(verify(query).map(|_| ()), Ok(()), "{query}");
+    }
+}
+
 #[test]
 fn s2_a_stranger_key_does_not_verify() {
     let stranger = [AccountKey::from_base64("b3RoZXI=").expect("a key")];
