@@ -275,6 +275,17 @@ impl KeyRange {
         Self { start: Position::new(partition, row), end: Some(Position::new(partition, successor(row))) }
     }
 
+    /// The rows from one place to another, both included; an upper place without a row is a whole partition.
+    #[must_use]
+    pub fn between(lower: Option<(&str, &str)>, upper: Option<(&str, Option<&str>)>) -> Self {
+        let (partition, row) = lower.unwrap_or_default();
+        let end = upper.map(|(partition, row)| match row {
+            Some(row) => Position::new(partition, successor(row)),
+            None => Position::new(successor(partition), ""),
+        });
+        Self { start: Position::new(partition, row), end }
+    }
+
     /// Whether nothing lies inside.
     #[must_use]
     pub fn is_empty(&self) -> bool {

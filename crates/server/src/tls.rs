@@ -6,6 +6,9 @@ use rustls::pki_types::{CertificateDer, PrivateKeyDer, pem};
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
 
+/// What a listener needs for encrypted connections.
+pub type TlsConfig = ServerConfig;
+
 /// Why the certificate or the key cannot be used. The setting at fault is in the message.
 #[derive(Debug, thiserror::Error)]
 pub enum TlsError {
@@ -50,7 +53,7 @@ pub enum TlsError {
 ///
 /// # Errors
 /// If a file cannot be read or the two do not fit.
-pub fn load_tls(certificate: &Path, key: &Path) -> Result<Arc<ServerConfig>, TlsError> {
+pub fn load_tls(certificate: &Path, key: &Path) -> Result<Arc<TlsConfig>, TlsError> {
     let unreadable = |source| TlsError::Certificate { path: certificate.to_owned(), source };
     let chain: Vec<_> = CertificateDer::pem_file_iter(certificate)
         .map_err(unreadable)?

@@ -1,0 +1,98 @@
+//! Which account a request addresses, and what of its path lies below that account.
+
+/// Where a request goes.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub(crate) struct Address<'a> {
+    /// The account's name, without `-secondary`.
+    pub(crate) account: &'a str,
+    /// Whether the read-only secondary is addressed.
+    pub(crate) is_secondary: bool,
+    /// The path below the account, still escaped.
+    pub(crate) path: &'a str,
+    /// The first segment of the path, when it names the account.
+    pub(crate) prefix: Option<&'a str>,
+}
+
+impl<'a> Address<'a> {
+    /// Reads an address. Host style needs a host below one of the suffixes, or one that reads
+    /// `{account}.table.…` for an account that is known; anything else is path style.
+    pub(crate) fn parse(host: &'a str, path: &'a str, suffixes: &[String], is_known: impl Fn(&str) -> bool) -> Self {
+        if let Some(label) = host_label(host, suffixes, is_known) {
+            let (account, is_secondary) = split_secondary(label);
+            return Address { account, is_secondary, path, prefix: None };
+        }
+        let trimmed = path.trim_start_matches('/');
+        let (segment, rest) = match trimmed.find('/') {
+            Some(slash) => trimmed.split_at(slash),
+            None => (trimmed, ""),
+        };
+        let (account, is_secondary) = split_secondary(segment);
+        Address { account, is_secondary, path: rest, prefix: Some(segment) }
+    }
+
+    /// The part of another path of the same client that lies below the account. Relative URLs inside of a
+    /// batch leave the account out.
+    pub(crate) fn below<'p>(&self, path: &'p str) -> &'p str {
+        let trimmed = path.trim_start_matches('/');
+        match self.prefix.and_then(|prefix| trimmed.strip_prefix(prefix)) {
+            Some(rest) if rest.starts_with('/') => rest,
+            _ => trimmed,
+        }
+    }
+}
+
+fn host_label<'a>(host: &'a str, suffixes: &[String], is_known: impl Fn(&str) -> bool) -> Option<&'a str> {
+    let name = match host.rsplit_once(':') {
+        Some((name, port)) if port.bytes().all(|b| b.is_ascii_digit()) => name,
+        _ => host,
+    };
+    let (label, rest) = name.split_once('.')?;
+    let is_below_suffix = suffixes.iter().any(|suffix| rest.eq_ignore_ascii_case(suffix));
+    let is_table_host = rest.get(..6).is_some_and(|start| start.eq_ignore_ascii_case("table."));
+    (is_below_suffix || is_table_host && is_known(split_secondary(label).0)).then_some(label)
+}
+
+fn split_secondary(name: &str) -> (&str, bool) {
+    match name.strip_suffix("-secondary") {
+        Some(primary) => (primary, true),
+        None => (name, false),
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn accounts_are_found_in_the_path_or_the_host() {
+        let suffixes = ["tables.example.com".to_owned()];
+        for (host, path, account, is_secondary, below) in [
+            ("127.0.0.1:10002", "/acct/Tables", "acct", false, "/Tables"),
+            ("localhost:10002", "/acct", "acct", false, ""),
+            ("localhost", "//acct//T()", "acct", false, "//T()"),
+            ("azurite:10002", "/acct-secondary/", "acct", true, "/"),
+            ("[::1]:10002", "/acct/T", "acct", false, "/T"),
+            ("acct.table.core.windows.net", "/T", "acct", false, "/T"),
+            ("acct-secondary.table.local:10002", "/", "acct", true, "/"),
+            ("other.tables.example.com:443", "/T", "other", false, "/T"),
+            ("my.host.example.com", "/acct/T", "acct", false, "/T"),
+            ("unknown.table.local", "/acct/T", "acct", false, "/T"),
+        ] {
+            let address = Address::parse(host, path, &suffixes, |name| name == "acct");
+            assert_eq!(
+                (address.account, address.is_secondary, address.path),
+                (account, is_secondary, below),
+                "{host}{path}"
+            );
+        }
+    }
+
+    #[test]
+    fn urls_inside_a_batch_may_leave_the_account_out() {
+        let path_style = Address::parse("127.0.0.1", "/acct/$batch", &[], |_| true);
+        assert_eq!(path_style.below("/acct/T(PartitionKey='a',RowKey='b')"), "/T(PartitionKey='a',RowKey='b')");
+        assert_eq!(path_style.below("/T"), "T");
+        assert_eq!(path_style.below("T"), "T");
+        assert_eq!(path_style.below("/acct"), "acct");
+    }
+}

@@ -1,0 +1,42 @@
+//! Any error of the layers below, turned into the service's code, status and message.
+
+use larimar_engine::{EngineError, Fault, Reject};
+use larimar_wire::error_body::ErrorReply;
+use larimar_wire::error_code::ErrorCode;
+use larimar_wire::sas::SasError;
+use larimar_wire::table::entity_json::body_error;
+
+/// What a client is told of an engine's error. An operation of a transaction is named by its index.
+pub(crate) fn engine_error(error: &EngineError) -> ErrorReply {
+    match error {
+        EngineError::Reject(reject) => self::reject(reject),
+        EngineError::RejectAt { op, reject } => self::reject(reject).at_index(*op),
+        EngineError::Fault(fault) => self::fault(fault),
+    }
+}
+
+/// What a client is told of a refusal.
+pub(crate) fn reject(reject: &Reject) -> ErrorReply {
+    match reject {
+        Reject::TableNotFound => ErrorReply::new(ErrorCode::TableNotFound),
+        Reject::TableExists => ErrorReply::new(ErrorCode::TableAlreadyExists),
+        Reject::EntityNotFound => ErrorReply::new(ErrorCode::ResourceNotFound),
+        Reject::EntityExists => ErrorReply::new(ErrorCode::EntityAlreadyExists),
+        Reject::ConditionNotMet => ErrorReply::new(ErrorCode::UpdateConditionNotSatisfied),
+        Reject::Body(error) => body_error(error),
+    }
+}
+
+/// What a client is told of a fault: to try again later. The operator finds the reason in the log.
+pub(crate) fn fault(fault: &Fault) -> ErrorReply {
+    tracing::error!(%fault, "the engine failed");
+    match fault {
+        Fault::Unavailable(_) => ErrorReply::new(ErrorCode::ServerBusy),
+        Fault::Damaged(_) => ErrorReply::new(ErrorCode::InternalError),
+    }
+}
+
+/// What a client is told of a shared access signature that does not allow what it asks.
+pub(crate) fn sas(error: SasError) -> ErrorReply {
+    ErrorReply::new(error.code())
+}

@@ -1,0 +1,111 @@
+//! The pieces of a request's head that matter, borrowed from it.
+
+use crate::handler::Peer;
+use hyper::header::{HeaderMap, HeaderName};
+use hyper::http::request::Parts;
+use larimar_model::Timestamp;
+use larimar_wire::signature::SignedRequest;
+use larimar_wire::table::Headers;
+use larimar_wire::uri::query_pairs;
+
+/// A request without its body.
+#[derive(Clone, Copy, Debug)]
+pub(crate) struct Head<'a> {
+    pub(crate) method: &'a str,
+    /// The path as it was sent, still escaped.
+    pub(crate) path: &'a str,
+    pub(crate) query: &'a str,
+    pub(crate) host: Option<&'a str>,
+    pub(crate) authorization: Option<&'a str>,
+    pub(crate) accept: Option<&'a str>,
+    pub(crate) content_length: Option<u64>,
+    pub(crate) content_type: Option<&'a str>,
+    pub(crate) version_header: Option<&'a str>,
+    pub(crate) client_request_id: Option<&'a str>,
+    pub(crate) headers: &'a HeaderMap,
+    pub(crate) peer: Peer,
+    pub(crate) now: Timestamp,
+}
+
+impl<'a> Head<'a> {
+    pub(crate) fn new(parts: &'a Parts, peer: Peer, now: Timestamp) -> Self {
+        let text = |name: &str| text(&parts.headers, name);
+        Self {
+            method: parts.method.as_str(),
+            path: parts.uri.path(),
+            query: parts.uri.query().unwrap_or(""),
+            host: text("host").or_else(|| parts.uri.authority().map(|authority| authority.as_str())),
+            authorization: text("authorization"),
+            accept: text("accept"),
+            content_length: text("content-length").and_then(|length| length.parse().ok()),
+            content_type: text("content-type"),
+            version_header: text("x-ms-version"),
+            client_request_id: text("x-ms-client-request-id").filter(|id| id.len() <= CLIENT_REQUEST_ID_BYTES_MAX),
+            headers: &parts.headers,
+            peer,
+            now,
+        }
+    }
+
+    /// The value of a header, if it is text.
+    pub(crate) fn header(&self, name: &str) -> Option<&'a str> {
+        text(self.headers, name)
+    }
+
+    /// The version to run the request as: the header's, else `api-version`, else the signature's.
+    pub(crate) fn version(&self) -> Option<&'a str> {
+        self.version_header.or_else(|| self.raw_parameter("api-version")).or_else(|| self.raw_parameter("sv"))
+    }
+
+    /// What of the request a signature covers.
+    pub(crate) fn signed(&self) -> SignedRequest<'a> {
+        SignedRequest {
+            method: self.method,
+            path: self.path,
+            comp: self.raw_parameter("comp"),
+            content_md5: self.header("content-md5"),
+            content_type: self.content_type,
+            x_ms_date: self.header("x-ms-date"),
+            date: self.header("date"),
+        }
+    }
+
+    /// What of the headers the meaning of a table request depends on.
+    pub(crate) fn table_headers(&self) -> Headers<'a> {
+        let tunnelled = HeaderName::from_static("x-http-method");
+        Headers {
+            accept: self.accept,
+            content_type: self.content_type,
+            if_match: self.header("if-match"),
+            if_none_match: self.header("if-none-match"),
+            prefer: self.header("prefer"),
+            version: self.version(),
+            method_override: self
+                .header("x-http-method")
+                .map(|method| (method, self.headers.get_all(&tunnelled).iter().count())),
+        }
+    }
+
+    /// The URL of the account, as the client spells it.
+    pub(crate) fn base(&self, host: &str, prefix: Option<&str>) -> String {
+        let scheme = if self.peer.is_tls { "https" } else { "http" };
+        match prefix {
+            Some(prefix) => format!("{scheme}://{host}/{prefix}"),
+            None => format!("{scheme}://{host}"),
+        }
+    }
+
+    fn raw_parameter(&self, name: &str) -> Option<&'a str> {
+        if self.query.is_empty() {
+            return None;
+        }
+        query_pairs(self.query).flatten().find(|pair| pair.name == name).map(|pair| pair.raw_value)
+    }
+}
+
+fn text<'a>(headers: &'a HeaderMap, name: &str) -> Option<&'a str> {
+    headers.get(name)?.to_str().ok()
+}
+
+/// The service's reference, "x-ms-client-request-id".
+const CLIENT_REQUEST_ID_BYTES_MAX: usize = 1024;

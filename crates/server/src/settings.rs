@@ -1,0 +1,50 @@
+//! What the Table service can be told. `cli` resolves files, environment and flags into this.
+
+use larimar_model::limits;
+use larimar_wire::signature::AccountKey;
+use std::time::Duration;
+
+/// Settings of the Table service.
+#[derive(Clone, Debug)]
+pub struct Settings {
+    /// The accounts that are served.
+    pub accounts: Vec<Account>,
+    /// Domains below which an account is the first label of the host, such as `table.example.com`.
+    pub host_suffixes: Vec<String>,
+    /// Whether to be as unforgiving as the original: unknown versions, busy names, published targets.
+    pub strict: bool,
+    /// Bytes of a request body at most.
+    pub body_bytes_max: usize,
+    /// How long a request body may take to arrive.
+    pub body_timeout: Duration,
+    /// Entities of a page at most.
+    pub page_entities_max: usize,
+    /// How long a page may be worked on.
+    pub page_time_max: Duration,
+    /// Bytes of a page's answer, after which it ends.
+    pub page_bytes_max: usize,
+}
+
+/// An account and its keys.
+#[derive(Clone, Debug)]
+pub struct Account {
+    /// The account's name.
+    pub name: String,
+    /// Its keys: two for rotation.
+    pub keys: Vec<AccountKey>,
+}
+
+impl Default for Settings {
+    fn default() -> Self {
+        Self {
+            accounts: Vec::new(),
+            host_suffixes: Vec::new(),
+            strict: false,
+            body_bytes_max: limits::BODY_BYTES_MAX,
+            body_timeout: Duration::from_secs(30),
+            page_entities_max: limits::PAGE_ENTITIES_MAX,
+            page_time_max: Duration::from_secs(limits::PAGE_SECONDS_MAX),
+            page_bytes_max: limits::PAGE_BYTES_MAX,
+        }
+    }
+}

@@ -1,0 +1,195 @@
+//! What the original does and hurts, for testing clients against it: published targets, names that stay
+//! busy after a delete, versions that are refused.
+
+use larimar_engine::Clock;
+use larimar_model::{TableName, Timestamp, limits};
+use larimar_wire::error_body::ErrorReply;
+use larimar_wire::error_code::ErrorCode;
+use parking_lot::Mutex;
+use std::collections::HashMap;
+use std::collections::hash_map::DefaultHasher;
+use std::hash::{Hash, Hasher};
+use std::time::Duration;
+
+/// The state of strict mode.
+#[derive(Debug, Default)]
+pub(crate) struct Strict {
+    rates: Mutex<Rates>,
+    deleted: Mutex<HashMap<(String, String), Timestamp>>,
+}
+
+/// Operations counted in the current second.
+#[derive(Debug, Default)]
+struct Rates {
+    second: u64,
+    accounts: HashMap<u64, u32>,
+    partitions: HashMap<u64, u32>,
+}
+
+/// How long a deleted table's name stays busy: at least 40 seconds in the original.
+const BUSY: Duration = Duration::from_secs(40);
+
+impl Strict {
+    /// Counts operations on a partition, and refuses them over the published targets (P3).
+    pub(crate) fn throttle(
+        &self,
+        clock: &dyn Clock,
+        account: &str,
+        place: Option<(u64, &str)>,
+        operations: u32,
+    ) -> Result<(), ErrorReply> {
+        let second = clock.now().to_unix().as_secs();
+        let mut rates = self.rates.lock();
+        if rates.second != second {
+            *rates = Rates { second, ..Rates::default() };
+        }
+        let account_rate = rates.accounts.entry(hash(&account)).or_default();
+        *account_rate += operations;
+        let mut is_over = *account_rate > limits::ACCOUNT_OPERATIONS_PER_SECOND;
+        if let Some(place) = place {
+            let partition_rate = rates.partitions.entry(hash(&place)).or_default();
+            *partition_rate += operations;
+            is_over |= *partition_rate > limits::PARTITION_OPERATIONS_PER_SECOND;
+        }
+        if is_over { Err(ErrorReply::new(ErrorCode::ServerBusy)) } else { Ok(()) }
+    }
+
+    /// Remembers that a table was deleted.
+    pub(crate) fn delete(&self, account: &str, name: &TableName, now: Timestamp) {
+        let mut deleted = self.deleted.lock();
+        deleted.retain(|_, free_at| *free_at > now);
+        deleted.insert((account.to_owned(), name.to_folded()), now.after(BUSY));
+    }
+
+    /// Refuses a name whose table was deleted a moment ago.
+    pub(crate) fn check_name(&self, account: &str, name: &TableName, now: Timestamp) -> Result<(), ErrorReply> {
+        let deleted = self.deleted.lock();
+        match deleted.get(&(account.to_owned(), name.to_folded())) {
+            Some(free_at) if *free_at > now => Err(ErrorReply::new(ErrorCode::TableBeingDeleted)),
+            _ => Ok(()),
+        }
+    }
+}
+
+/// Whether a version has the form of one: a date.
+pub(crate) fn is_version(version: &str) -> bool {
+    version.len() == 10
+        && version.bytes().enumerate().all(|(i, b)| if i == 4 || i == 7 { b == b'-' } else { b.is_ascii_digit() })
+}
+
+/// Whether a version is one that the original has published.
+pub(crate) fn is_known_version(version: &str) -> bool {
+    KNOWN_VERSIONS.contains(&version)
+}
+
+fn hash(value: &impl Hash) -> u64 {
+    let mut hasher = DefaultHasher::new();
+    value.hash(&mut hasher);
+    hasher.finish()
+}
+
+/// The service's reference, "Versioning for Azure Storage".
+const KNOWN_VERSIONS: &[&str] = &[
+    "2009-04-14",
+    "2009-07-17",
+    "2009-09-19",
+    "2011-08-18",
+    "2012-02-12",
+    "2013-08-15",
+    "2014-02-14",
+    "2015-02-21",
+    "2015-04-05",
+    "2015-07-08",
+    "2015-12-11",
+    "2016-05-31",
+    "2017-04-17",
+    "2017-07-29",
+    "2017-11-09",
+    "2018-03-28",
+    "2018-06-17",
+    "2018-11-09",
+    "2019-02-02",
+    "2019-07-07",
+    "2019-10-10",
+    "2019-12-12",
+    "2020-02-10",
+    "2020-04-08",
+    "2020-06-12",
+    "2020-08-04",
+    "2020-10-02",
+    "2020-12-06",
+    "2021-02-12",
+    "2021-04-10",
+    "2021-06-08",
+    "2021-08-06",
+    "2021-10-04",
+    "2021-12-02",
+    "2022-11-02",
+    "2023-01-03",
+    "2023-05-03",
+    "2023-08-03",
+    "2023-11-03",
+    "2024-02-04",
+    "2024-05-04",
+    "2024-08-04",
+    "2024-11-04",
+    "2025-01-05",
+    "2025-05-05",
+    "2025-07-05",
+    "2025-11-05",
+    "2026-02-06",
+];
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    struct At(Timestamp);
+
+    impl Clock for At {
+        fn now(&self) -> Timestamp {
+            self.0
+        }
+    }
+
+    fn second(n: u64) -> At {
+        At(Timestamp::from_unix(Duration::from_secs(1_700_000_000 + n)))
+    }
+
+    #[test]
+    fn p3_a_partition_over_its_target_is_busy_until_the_next_second() {
+        let strict = Strict::default();
+        let ask = |clock: &At, partition, n| strict.throttle(clock, "a", Some((1, partition)), n).map_err(|e| e.code);
+        assert_eq!(ask(&second(0), "p", 2_000), Ok(()));
+        assert_eq!(ask(&second(0), "p", 1), Err(ErrorCode::ServerBusy));
+        assert_eq!(ask(&second(0), "q", 1), Ok(()));
+        assert_eq!(ask(&second(1), "p", 1), Ok(()));
+    }
+
+    #[test]
+    fn p3_an_account_over_its_target_is_busy() {
+        let strict = Strict::default();
+        for _ in 0..200 {
+            assert!(strict.throttle(&second(0), "a", None, 100).is_ok());
+        }
+        assert!(strict.throttle(&second(0), "a", None, 1).is_err());
+        assert!(strict.throttle(&second(0), "b", None, 1).is_ok());
+    }
+
+    #[test]
+    fn d7_a_deleted_name_is_busy_for_a_while() {
+        let strict = Strict::default();
+        let name: TableName = "People".parse().expect("a name");
+        strict.delete("a", &name, second(0).now());
+        let other_case: TableName = "people".parse().expect("a name");
+        assert_eq!(strict.check_name("a", &other_case, second(1).now()).map_err(|e| e.status), Err(409));
+        assert!(strict.check_name("b", &name, second(1).now()).is_ok());
+        assert!(strict.check_name("a", &name, second(41).now()).is_ok());
+    }
+
+    #[test]
+    fn versions_are_dates() {
+        assert!(is_version("2019-02-02") && is_version("2099-01-01") && !is_known_version("2099-01-01"));
+        assert!(!is_version("2019-2-2") && !is_version("latest") && !is_version(""));
+    }
+}

@@ -1,0 +1,61 @@
+//! The answer to one write, by itself or as a part of a transaction.
+
+use crate::reply::Reply;
+use crate::service::Call;
+use larimar_engine::Engine;
+use larimar_engine::table::{Table, Write};
+use larimar_model::filter::Row;
+use larimar_model::{ETag, Timestamp};
+use larimar_wire::table::{EntityWriter, Link, MetadataLevel, Prefer, Select};
+
+/// What a client is told of a write that was done.
+pub(super) struct WriteAnswer {
+    pub(super) status: u16,
+    pub(super) headers: Vec<(&'static str, String)>,
+    pub(super) body: Vec<u8>,
+    level: MetadataLevel,
+}
+
+impl WriteAnswer {
+    pub(super) fn new<E: Engine>(
+        call: &Call<'_, E>,
+        table: &Table,
+        write: &Write,
+        version: Timestamp,
+        level: MetadataLevel,
+        prefer: Option<Prefer>,
+    ) -> Self {
+        let mut answer = Self { status: 204, headers: Vec::with_capacity(4), body: Vec::new(), level };
+        if let Write::Insert(entity) = write {
+            let (partition, row) = (entity.key.partition.as_str(), entity.key.row.as_str());
+            let link = Link { table: &table.name, partition, row };
+            let location = format!("{}/{link}", call.base);
+            if prefer == Some(Prefer::NoContent) {
+                answer.headers.push(("DataServiceId", location.clone()));
+            } else {
+                answer.status = 201;
+                let (base, account, select) = (call.base, call.account(), &Select::All);
+                let writer = EntityWriter { base, account, table: &table.name, level, select };
+                writer.write_single(&mut answer.body, &Row { partition, row, version, body: entity.body() });
+            }
+            answer.headers.push(("Location", location));
+        }
+        if !matches!(write, Write::Delete(..)) {
+            answer.headers.push(("ETag", ETag(version).to_string()));
+        }
+        answer
+    }
+
+    /// The `Content-Type` of the body, if there is one.
+    pub(super) const fn content_type(&self) -> Option<&'static str> {
+        if self.body.is_empty() { None } else { Some(self.level.content_type()) }
+    }
+
+    pub(super) fn into_reply(self) -> Reply {
+        let reply = match self.content_type() {
+            Some(_) => Reply::json(self.status, self.level, self.body),
+            None => Reply::empty(self.status),
+        };
+        self.headers.iter().fold(reply, |reply, (name, value)| reply.with(name, value))
+    }
+}

@@ -1,0 +1,190 @@
+//! `$batch`: a transaction on one partition, or a single query.
+
+use super::answer::WriteAnswer;
+use super::entity::read_write;
+use super::query::{get_entity, query_entities};
+use crate::error;
+use crate::reply::Reply;
+use crate::service::Call;
+use larimar_engine::table::{Table, Write, transact};
+use larimar_engine::{Engine, EngineError};
+use larimar_model::{TableName, Timestamp, limits};
+use larimar_wire::error_body::ErrorReply;
+use larimar_wire::error_code::ErrorCode;
+use larimar_wire::table::batch::{Batch, Part, parse};
+use larimar_wire::table::batch_response::BatchResponse;
+use larimar_wire::table::{MetadataLevel, Prefer, TableOperation, TableRequest};
+use std::collections::HashSet;
+
+pub(super) async fn run<E: Engine>(call: &Call<'_, E>, content_type: &str, body: &[u8]) -> Result<Reply, ErrorReply> {
+    match parse(content_type, body)? {
+        Batch::Query(part) => run_query(call, &part).await,
+        Batch::Changeset(parts) => run_changeset(call, &parts).await,
+    }
+}
+
+/// One operation of a changeset, read and checked by itself.
+struct Operation {
+    table: TableName,
+    write: Write,
+    level: MetadataLevel,
+    prefer: Option<Prefer>,
+}
+
+async fn run_changeset<E: Engine>(call: &Call<'_, E>, parts: &[Part<'_>]) -> Result<Reply, ErrorReply> {
+    let batch_id = call.service.ids.next().to_string();
+    let mut response = BatchResponse::changeset(&batch_id, &call.service.ids.next().to_string());
+    match change(call, parts).await {
+        Ok(answers) => {
+            for ((answer, prefer), part) in answers.iter().zip(parts) {
+                let version = if answer.status == 201 || prefer.is_some() { "3.0;" } else { "1.0;" };
+                write_success(&mut response, answer, *prefer, version, part.content_id);
+            }
+        }
+        Err((index, error)) => write_failure(&mut response, &error, &parts[index], call.request_id, call.now),
+    }
+    let content_type = response.content_type();
+    Ok(Reply { body: response.finish(), ..Reply::empty(202) }.with("content-type", &content_type))
+}
+
+/// Reads and applies a changeset. A failure comes with the index of the operation that failed.
+async fn change<E: Engine>(
+    call: &Call<'_, E>,
+    parts: &[Part<'_>],
+) -> Result<Vec<(WriteAnswer, Option<Prefer>)>, (usize, ErrorReply)> {
+    let operations = read_operations(call, parts)?;
+    let first = &operations[0];
+    let table = call.table(&first.table).await.map_err(|error| (0, error.at_index(0)))?;
+    let place = Some((table.id, first.write.key().partition.as_str()));
+    call.throttle(place, operations.len()).map_err(|error| (0, error.at_index(0)))?;
+    let writes: Vec<Write> = operations.iter().map(|operation| operation.write.clone()).collect();
+    let versions = transact(call.engine(), table.id, &writes, call.now).await;
+    let versions = versions.map_err(|error| failure(&error, operations.len()))?;
+    Ok(answers(call, &table, &operations, &versions))
+}
+
+fn answers<E: Engine>(
+    call: &Call<'_, E>,
+    table: &Table,
+    operations: &[Operation],
+    versions: &[Timestamp],
+) -> Vec<(WriteAnswer, Option<Prefer>)> {
+    operations
+        .iter()
+        .zip(versions)
+        .map(|(operation, version)| {
+            let Operation { write, level, prefer, .. } = operation;
+            let prefer = prefer.filter(|_| matches!(write, Write::Insert(_)));
+            (WriteAnswer::new(call, table, write, *version, *level, prefer), prefer)
+        })
+        .collect()
+}
+
+/// The error of a transaction that the engine refused. In a transaction of one operation an error of
+/// execution carries no index (recorded).
+fn failure(error: &EngineError, operations: usize) -> (usize, ErrorReply) {
+    match error {
+        EngineError::RejectAt { op, reject } if operations == 1 => (*op, error::reject(reject)),
+        EngineError::RejectAt { op, .. } => (*op, error::engine_error(error)),
+        EngineError::Reject(_) | EngineError::Fault(_) => (0, error::engine_error(error).at_index(0)),
+    }
+}
+
+/// Reads the operations of a changeset and checks what they must have in common.
+fn read_operations<E: Engine>(call: &Call<'_, E>, parts: &[Part<'_>]) -> Result<Vec<Operation>, (usize, ErrorReply)> {
+    if parts.len() > limits::TRANSACTION_OPERATIONS_MAX {
+        // Recorded: the last operation that would have been allowed is the one that is named.
+        let index = limits::TRANSACTION_OPERATIONS_MAX - 1;
+        let message = "The batch request operation exceeds the maximum 100 changes per change set.";
+        return Err((index, ErrorReply::with_message(ErrorCode::InvalidInput, message).at_index(index)));
+    }
+    let mut operations: Vec<Operation> = Vec::with_capacity(parts.len());
+    let mut rows = HashSet::with_capacity(parts.len());
+    for (index, part) in parts.iter().enumerate() {
+        let fail = |error: ErrorReply| (index, error.at_index(index));
+        let operation = read_operation(call, part).map_err(fail)?;
+        if let Some(first) = operations.first() {
+            let is_same_partition = first.write.key().partition == operation.write.key().partition;
+            if first.table != operation.table || !is_same_partition {
+                return Err(fail(ErrorReply::new(ErrorCode::CommandsInBatchActOnDifferentPartitions)));
+            }
+        }
+        if !rows.insert(operation.write.key().row.clone()) {
+            return Err(fail(ErrorReply::new(ErrorCode::InvalidDuplicateRow)));
+        }
+        operations.push(operation);
+    }
+    Ok(operations)
+}
+
+fn read_operation<E: Engine>(call: &Call<'_, E>, part: &Part<'_>) -> Result<Operation, ErrorReply> {
+    let TableRequest { operation, level, prefer } = read_part(call, part)?;
+    let (table, write) = read_write(call, operation, part.body.as_bytes())?;
+    Ok(Operation { table, write, level, prefer })
+}
+
+fn read_part<E: Engine>(call: &Call<'_, E>, part: &Part<'_>) -> Result<TableRequest, ErrorReply> {
+    let path = call.address.below(part.path);
+    TableRequest::parse(call.account(), part.method, path, part.query, &part.headers)
+}
+
+async fn run_query<E: Engine>(call: &Call<'_, E>, part: &Part<'_>) -> Result<Reply, ErrorReply> {
+    let mut response = BatchResponse::query(&call.service.ids.next().to_string());
+    match answer_query(call, part).await {
+        Ok(reply) => {
+            let mut headers = vec![("DataServiceVersion", "3.0;")];
+            headers.extend(PART_HEADERS);
+            for (name, key) in [
+                ("Content-Type", "content-type"),
+                ("ETag", "etag"),
+                ("x-ms-continuation-NextPartitionKey", "x-ms-continuation-nextpartitionkey"),
+                ("x-ms-continuation-NextRowKey", "x-ms-continuation-nextrowkey"),
+            ] {
+                headers.extend(reply.headers.get(key).and_then(|value| value.to_str().ok()).map(|value| (name, value)));
+            }
+            response.part(reply.status, headers, &reply.body);
+        }
+        Err(error) => write_failure(&mut response, &error, part, call.request_id, call.now),
+    }
+    let content_type = response.content_type();
+    Ok(Reply { body: response.finish(), ..Reply::empty(202) }.with("content-type", &content_type))
+}
+
+async fn answer_query<E: Engine>(call: &Call<'_, E>, part: &Part<'_>) -> Result<Reply, ErrorReply> {
+    let request = read_part(call, part)?;
+    match request.operation {
+        TableOperation::GetEntity(name, key, select) => get_entity(call, &name, &key, &select, request.level).await,
+        TableOperation::QueryEntities(name, options) => query_entities(call, &name, options, request.level).await,
+        _ => Err(ErrorReply::new(ErrorCode::InvalidInput)),
+    }
+}
+
+/// The headers of every part.
+const PART_HEADERS: [(&str, &str); 2] = [("X-Content-Type-Options", "nosniff"), ("Cache-Control", "no-cache")];
+
+fn write_success(
+    response: &mut BatchResponse,
+    answer: &WriteAnswer,
+    prefer: Option<Prefer>,
+    version: &str,
+    content_id: Option<&str>,
+) {
+    let mut headers = content_id.map(|id| ("Content-ID", id)).into_iter().collect::<Vec<_>>();
+    headers.extend(PART_HEADERS);
+    headers.extend(prefer.map(|prefer| ("Preference-Applied", prefer.name())));
+    headers.push(("DataServiceVersion", version));
+    headers.extend(answer.content_type().map(|content_type| ("Content-Type", content_type)));
+    headers.extend(answer.headers.iter().map(|(name, value)| (*name, value.as_str())));
+    response.part(answer.status, headers, &answer.body);
+}
+
+fn write_failure(response: &mut BatchResponse, error: &ErrorReply, part: &Part<'_>, request_id: &str, now: Timestamp) {
+    let mut headers = part.content_id.map(|id| ("Content-ID", id)).into_iter().collect::<Vec<_>>();
+    headers.extend(PART_HEADERS);
+    headers.extend(part.headers.prefer.filter(|_| part.method == "POST").map(|prefer| ("Preference-Applied", prefer)));
+    headers.push(("DataServiceVersion", "3.0;"));
+    headers.push(("Content-Type", MetadataLevel::Minimal.content_type()));
+    let mut body = Vec::with_capacity(256);
+    error.write_json(&mut body, request_id, now);
+    response.part(error.status, headers, &body);
+}

@@ -1,0 +1,63 @@
+//! Writes of one entity: insert, replace, merge, the two upserts, delete.
+
+use super::answer::WriteAnswer;
+use crate::error;
+use crate::reply::Reply;
+use crate::service::Call;
+use larimar_engine::Engine;
+use larimar_engine::table::{self, Write};
+use larimar_model::TableName;
+use larimar_wire::error_body::ErrorReply;
+use larimar_wire::error_code::ErrorCode;
+use larimar_wire::sas::Need;
+use larimar_wire::table::{MetadataLevel, Prefer, TableOperation, entity_json};
+
+pub(super) async fn write<E: Engine>(
+    call: &Call<'_, E>,
+    operation: TableOperation,
+    level: MetadataLevel,
+    prefer: Option<Prefer>,
+    body: &[u8],
+) -> Result<Reply, ErrorReply> {
+    let (name, write) = read_write(call, operation, body)?;
+    let table = call.table(&name).await?;
+    call.throttle(Some((table.id, write.key().partition.as_str())), 1)?;
+    let version = table::write(call.engine(), table.id, &write, call.now).await;
+    let version = version.map_err(|error| error::engine_error(&error))?;
+    Ok(WriteAnswer::new(call, &table, &write, version, level, prefer).into_reply())
+}
+
+/// The write that an operation and its body ask for, if the caller may do it.
+pub(super) fn read_write<E: Engine>(
+    call: &Call<'_, E>,
+    operation: TableOperation,
+    body: &[u8],
+) -> Result<(TableName, Write), ErrorReply> {
+    permit(call, &operation)?;
+    let (name, write) = match operation {
+        TableOperation::InsertEntity(name) => (name, Write::Insert(entity_json::parse_new(body)?)),
+        TableOperation::ReplaceEntity(name, key, if_match) => {
+            (name, Write::Replace(entity_json::parse_existing(body, key)?, if_match))
+        }
+        TableOperation::MergeEntity(name, key, if_match) => {
+            (name, Write::Merge(entity_json::parse_existing(body, key)?, if_match))
+        }
+        TableOperation::DeleteEntity(name, key, if_match) => (name, Write::Delete(key, if_match)),
+        _ => return Err(ErrorReply::new(ErrorCode::InvalidInput)),
+    };
+    call.caller.permits_key(write.key())?;
+    Ok((name, write))
+}
+
+fn permit<E: Engine>(call: &Call<'_, E>, operation: &TableOperation) -> Result<(), ErrorReply> {
+    let need = match operation {
+        TableOperation::InsertEntity(name) => Need::insert(name.as_str()),
+        TableOperation::ReplaceEntity(name, _, None) | TableOperation::MergeEntity(name, _, None) => {
+            Need::upsert(name.as_str())
+        }
+        TableOperation::ReplaceEntity(name, ..) | TableOperation::MergeEntity(name, ..) => Need::update(name.as_str()),
+        TableOperation::DeleteEntity(name, ..) => Need::delete(name.as_str()),
+        _ => return Err(ErrorReply::new(ErrorCode::InvalidInput)),
+    };
+    call.caller.permits(&need)
+}

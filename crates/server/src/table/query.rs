@@ -1,0 +1,93 @@
+//! Reads of entities: by both keys, and by a filter in pages.
+
+use crate::error;
+use crate::reply::Reply;
+use crate::service::Call;
+use larimar_engine::table::{PageLimits, Plan, query};
+use larimar_engine::{Engine, Flow, Key, Position};
+use larimar_model::filter::Row;
+use larimar_model::{ETag, EntityBody, EntityKey, TableName};
+use larimar_wire::error_body::ErrorReply;
+use larimar_wire::error_code::ErrorCode;
+use larimar_wire::sas::Need;
+use larimar_wire::table::{EntityWriter, MetadataLevel, QueryOptions, Select, encode_token};
+use std::time::Instant;
+
+pub(super) async fn get_entity<E: Engine>(
+    call: &Call<'_, E>,
+    name: &TableName,
+    key: &EntityKey,
+    select: &Select,
+    level: MetadataLevel,
+) -> Result<Reply, ErrorReply> {
+    call.caller.permits(&Need::query(name.as_str()))?;
+    call.caller.permits_key(key)?;
+    let table = call.table(name).await?;
+    let (partition, row) = (key.partition.as_str(), key.row.as_str());
+    call.throttle(Some((table.id, partition)), 1)?;
+    let writer = EntityWriter { base: call.base, account: call.account(), table: &table.name, level, select };
+    let found = call.engine().get(Key { space: table.id, partition, row }, |found| {
+        found.map(|found| {
+            let mut json = Vec::with_capacity(512 + 2 * found.body.len());
+            let body = EntityBody::from_trusted(found.body);
+            writer.write_single(&mut json, &Row { partition, row, version: found.version, body });
+            (json, found.version)
+        })
+    });
+    let found = found.await.map_err(|fault| error::fault(&fault))?;
+    call.service.metrics.query("point", 1, u64::from(found.is_some()));
+    let (json, version) = found.ok_or_else(|| ErrorReply::new(ErrorCode::ResourceNotFound))?;
+    Ok(Reply::json(200, level, json).with("etag", &ETag(version).to_string()))
+}
+
+pub(super) async fn query_entities<E: Engine>(
+    call: &Call<'_, E>,
+    name: &TableName,
+    options: QueryOptions,
+    level: MetadataLevel,
+) -> Result<Reply, ErrorReply> {
+    call.caller.permits(&Need::query(name.as_str()))?;
+    let table = call.table(name).await?;
+    let plan = plan(call, &options);
+    call.throttle(plan.ranges.first().map(|range| (table.id, range.start.partition.as_str())), 1)?;
+    let settings = &call.service.settings;
+    let limits = PageLimits {
+        entities_max: options.top.unwrap_or(usize::MAX).min(settings.page_entities_max),
+        deadline: Instant::now() + settings.page_time_max,
+    };
+    let select = &options.select;
+    let writer = EntityWriter { base: call.base, account: call.account(), table: &table.name, level, select };
+    let mut json = Vec::with_capacity(4096);
+    writer.write_page_start(&mut json);
+    let page = query(call.engine(), table.id, &plan, limits, |row| {
+        if json.len() > settings.page_bytes_max {
+            return Flow::StopHere;
+        }
+        writer.write_item(&mut json, row);
+        Flow::Continue
+    });
+    let page = page.await.map_err(|fault| error::fault(&fault))?;
+    writer.write_page_end(&mut json);
+    call.service.metrics.query(plan.kind.name(), page.rows_read, page.rows_returned);
+    Ok(with_continuation(Reply::json(200, level, json), page.next.as_ref()))
+}
+
+fn plan<E: Engine>(call: &Call<'_, E>, options: &QueryOptions) -> Plan {
+    let mut plan = Plan::new(options.filter.as_ref());
+    if let Some(range) = call.caller.visible_range() {
+        plan = plan.limited_to(&range);
+    }
+    match &options.next {
+        Some((partition, row)) => plan.resumed_at(Position::new(partition.as_str(), row.as_str())),
+        None => plan,
+    }
+}
+
+fn with_continuation(reply: Reply, next: Option<&Position>) -> Reply {
+    match next {
+        Some(next) => reply
+            .with("x-ms-continuation-nextpartitionkey", &encode_token(&next.partition))
+            .with("x-ms-continuation-nextrowkey", &encode_token(&next.row)),
+        None => reply,
+    }
+}
