@@ -1,2 +1,41 @@
-//! .
-fn main() {}
+//! The binary: reads the settings, chooses the engine, starts the services, ends them cleanly.
+//!
+//! Exit codes: 0 after a clean end, 2 for a setting or a command line that is refused, 1 for any other failure.
+
+mod banner;
+mod command_line;
+mod logging;
+mod serve;
+mod settings;
+mod table;
+
+use command_line::{Command, CommandLine};
+use larimar_server::TlsError;
+use settings::{Resolved, SettingsError};
+use std::process::ExitCode;
+
+fn main() -> ExitCode {
+    match run(&CommandLine::parse()) {
+        Ok(()) => ExitCode::SUCCESS,
+        Err(error) => {
+            eprintln!("larimar: {error:#}");
+            let is_refused = error.is::<SettingsError>() || error.is::<TlsError>();
+            if is_refused { ExitCode::from(EXIT_REFUSED) } else { ExitCode::FAILURE }
+        }
+    }
+}
+
+fn run(line: &CommandLine) -> anyhow::Result<()> {
+    let file = line.config_file(|variable| std::env::var_os(variable))?;
+    let resolved: Resolved = settings::resolve(file.as_ref(), |variable| std::env::var_os(variable), &line.flags)?;
+    match line.command {
+        Command::Serve => serve::run(&resolved),
+        Command::Config => {
+            print!("{resolved}");
+            Ok(())
+        }
+    }
+}
+
+/// The code with which `clap` refuses a command line, used for every setting.
+const EXIT_REFUSED: u8 = 2;

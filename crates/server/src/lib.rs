@@ -23,5 +23,6 @@ pub use handler::{Handler, Peer};
 pub use listener::{Listener, ListenerSettings, Stopped};
 pub use metrics::Metrics;
 pub use service::TableService;
+pub use larimar_wire::signature::AccountKey;
 pub use settings::{Account, Settings};
 pub use tls::{TlsConfig, TlsError, load_tls};

@@ -1,0 +1,139 @@
+//! What a starting server tells on standard output: where it listens, where its data is, how to connect.
+
+use crate::settings::Settings;
+use crate::settings::value::{Account, Durability};
+use std::fmt::Write;
+use std::net::{IpAddr, Ipv4Addr, Ipv6Addr, SocketAddr};
+
+/// The banner of a server that listens on these addresses.
+pub(crate) fn banner(settings: &Settings, table: SocketAddr, admin: Option<SocketAddr>) -> String {
+    let scheme = if settings.tls_certificate.is_some() { "https" } else { "http" };
+    let mut lines = Vec::new();
+    for account in &settings.accounts {
+        lines.push(("table endpoint", endpoint(settings, scheme, account, table)));
+        for suffix in &settings.host_suffixes {
+            lines.push(("table endpoint", format!("{scheme}://{}.{suffix}:{}", account.name, table.port())));
+        }
+    }
+    lines.push(("data folder", data(settings)));
+    if let Some(account) = settings.accounts.first() {
+        lines.push(("connection string", connection_string(settings, scheme, account, table)));
+        if account.is_development() && scheme == "http" && is_development_address(table) {
+            lines.push(("or", "UseDevelopmentStorage=true".to_owned()));
+        }
+    }
+    if let Some(admin) = admin {
+        let host = reachable(&settings.admin_host, admin);
+        lines.push(("admin endpoint", format!("http://{host}:{} (/health /ready /metrics)", admin.port())));
+    }
+    let mut text = format!("Larimar {}\n", env!("CARGO_PKG_VERSION"));
+    for (name, value) in lines {
+        writeln!(text, "  {name:<18} {value}").expect("a string takes every write");
+    }
+    text
+}
+
+fn endpoint(settings: &Settings, scheme: &str, account: &Account, table: SocketAddr) -> String {
+    format!("{scheme}://{}:{}/{}", reachable(&settings.host, table), table.port(), account.name)
+}
+
+fn connection_string(settings: &Settings, scheme: &str, account: &Account, table: SocketAddr) -> String {
+    let endpoint = endpoint(settings, scheme, account, table);
+    let key = if account.is_development() { &account.key } else { "(hidden)" };
+    format!("DefaultEndpointsProtocol={scheme};AccountName={};AccountKey={key};TableEndpoint={endpoint};", account.name)
+}
+
+fn data(settings: &Settings) -> String {
+    let folder = settings.data_dir.display();
+    match settings.durability {
+        Durability::Sync => format!("{folder} (sync: an acknowledged write survives a loss of power)"),
+        Durability::Async => format!("{folder} (async: a loss of power may cost the last moments)"),
+        Durability::Memory => "none (memory: all data ends with the process)".to_owned(),
+    }
+}
+
+/// A host that a client on this machine can use: the name as it was given, since a certificate may be for it, and
+/// the loopback address for a server that listens on all.
+fn reachable(host: &str, bound: SocketAddr) -> String {
+    let address = match host.parse::<IpAddr>() {
+        Err(_) => return host.to_owned(),
+        Ok(_) => bound.ip(),
+    };
+    match address {
+        IpAddr::V4(address) if address.is_unspecified() => Ipv4Addr::LOCALHOST.to_string(),
+        IpAddr::V6(address) if address.is_unspecified() => format!("[{}]", Ipv6Addr::LOCALHOST),
+        IpAddr::V4(address) => address.to_string(),
+        IpAddr::V6(address) => format!("[{address}]"),
+    }
+}
+
+/// Where clients look for the development storage.
+fn is_development_address(table: SocketAddr) -> bool {
+    table.port() == 10002 && (table.ip().is_loopback() || table.ip().is_unspecified())
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_server_without_configuration_tells_how_to_connect() {
+        let text = banner(
+            &Settings::default(),
+            "127.0.0.1:10002".parse().expect("an address"),
+            Some("127.0.0.1:10003".parse().expect("an address")),
+        );
+        let expected = format!(
+            "Larimar {}
+  table endpoint     http://127.0.0.1:10002/devstoreaccount1
+  data folder        larimar-data (sync: an acknowledged write survives a loss of power)
+  connection string  DefaultEndpointsProtocol=http;AccountName=devstoreaccount1;AccountKey={};TableEndpoint=http://127.0.0.1:10002/devstoreaccount1;
+  or                 UseDevelopmentStorage=true
+  admin endpoint     http://127.0.0.1:10003 (/health /ready /metrics)
+",
+            env!("CARGO_PKG_VERSION"),
+            Account::development().key,
+        );
+        assert_eq!(text, expected);
+    }
+
+    #[test]
+    fn the_banner_follows_the_settings_and_hides_keys() {
+        let account = |name: &str| Account { name: name.into(), key: "c2VjcmV0".into(), key2: Some("b3RoZXI=".into()) };
+        let settings = Settings {
+            host: "::".into(),
+            accounts: vec![account("alpha"), account("beta")],
+            host_suffixes: vec!["table.example.com".into()],
+            tls_certificate: Some("cert.pem".into()),
+            tls_key: Some("key.pem".into()),
+            durability: Durability::Memory,
+            ..Settings::default()
+        };
+        let text = banner(&settings, "[::]:4711".parse().expect("an address"), None);
+        for expected in [
+            "  table endpoint     https://[::1]:4711/alpha\n",
+            "  table endpoint     https://alpha.table.example.com:4711\n",
+            "  table endpoint     https://[::1]:4711/beta\n",
+            "  table endpoint     https://beta.table.example.com:4711\n",
+            "AccountName=alpha;AccountKey=(hidden);TableEndpoint=https://[::1]:4711/alpha;\n",
+            "  data folder        none (memory",
+        ] {
+            assert!(text.contains(expected), "{expected} in\n{text}");
+        }
+        for absent in ["c2VjcmV0", "b3RoZXI=", "UseDevelopmentStorage", "admin"] {
+            assert!(!text.contains(absent), "{absent} in\n{text}");
+        }
+    }
+
+    #[test]
+    fn hosts_are_shown_as_clients_can_use_them() {
+        for (host, bound, expected) in [
+            ("127.0.0.1", "127.0.0.1:1", "127.0.0.1"),
+            ("0.0.0.0", "0.0.0.0:1", "127.0.0.1"),
+            ("::1", "[::1]:1", "[::1]"),
+            ("localhost", "127.0.0.1:1", "localhost"),
+        ] {
+            assert_eq!(reachable(host, bound.parse().expect("an address")), expected, "{host}");
+        }
+    }
+}

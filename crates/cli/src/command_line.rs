@@ -1,0 +1,179 @@
+//! The command line, made from the list of settings: each has a flag, after any subcommand or none.
+
+use crate::settings::{ConfigFile, Kind, SETTINGS, Setting, Settings, SettingsError};
+use clap::builder::OsStringValueParser;
+use clap::{Arg, ArgAction, ArgMatches};
+use std::ffi::OsString;
+use std::path::{Path, PathBuf};
+
+/// What to do.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum Command {
+    /// Run the services; also without a subcommand.
+    Serve,
+    /// Print the effective settings.
+    Config,
+}
+
+/// A command line that was read.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub(crate) struct CommandLine {
+    pub(crate) command: Command,
+    pub(crate) flags: Vec<(&'static str, OsString)>,
+    config: Option<PathBuf>,
+}
+
+impl CommandLine {
+    /// Reads the command line of the process; ends it for `--help`, `--version` and wrong usage.
+    pub(crate) fn parse() -> Self {
+        Self::from_matches(&clap_command().get_matches())
+    }
+
+    fn from_matches(matches: &ArgMatches) -> Self {
+        let (command, matches) = match matches.subcommand() {
+            Some(("config", matches)) => (Command::Config, matches),
+            Some((_, matches)) => (Command::Serve, matches),
+            None => (Command::Serve, matches),
+        };
+        let flag = |setting: &Setting| Some((setting.name, matches.get_one::<OsString>(setting.name)?.clone()));
+        let flags = SETTINGS.iter().filter(|setting| setting.kind != Kind::Secret).filter_map(flag).collect();
+        Self { command, flags, config: matches.get_one::<OsString>(CONFIG).map(PathBuf::from) }
+    }
+
+    /// The configuration file, read: the one of the flag, or of the variable, or the usual one if it is there.
+    pub(crate) fn config_file(
+        &self,
+        environment: impl Fn(&str) -> Option<OsString>,
+    ) -> Result<Option<ConfigFile>, SettingsError> {
+        let variable = || environment("LARIMAR_CONFIG").filter(|path| !path.is_empty()).map(PathBuf::from);
+        let named = self.config.clone().or_else(variable);
+        let path = named.as_deref().unwrap_or(Path::new(CONFIG_FILE)).to_owned();
+        match std::fs::read_to_string(&path) {
+            Ok(text) => Ok(Some(ConfigFile { path, text })),
+            Err(error) if named.is_none() && error.kind() == std::io::ErrorKind::NotFound => Ok(None),
+            Err(error) => Err(SettingsError::File { path, reason: error.to_string() }),
+        }
+    }
+}
+
+fn clap_command() -> clap::Command {
+    let config = Arg::new(CONFIG)
+        .long(CONFIG)
+        .value_name("FILE")
+        .value_parser(OsStringValueParser::new())
+        .help("Configuration file in TOML [env: LARIMAR_CONFIG] [default: larimar.toml if it is there]")
+        .global(true);
+    let defaults = Settings::default();
+    let flags = SETTINGS.iter().filter(|setting| setting.kind != Kind::Secret).map(|setting| flag(setting, &defaults));
+    clap::Command::new("larimar")
+        .version(env!("CARGO_PKG_VERSION"))
+        .about("Azure Table Storage that anyone can run")
+        .after_help(AFTER_HELP)
+        .args_override_self(true)
+        .arg(config)
+        .args(flags)
+        .subcommand(clap::Command::new("serve").about("Run the services; also without a command"))
+        .subcommand(clap::Command::new("config").about("Print the effective settings as TOML, with secrets hidden"))
+}
+
+fn flag(setting: &'static Setting, defaults: &Settings) -> Arg {
+    let default = setting.shown(defaults).map(|value| format!(" [default: {}]", plain(&value))).unwrap_or_default();
+    let arg = Arg::new(setting.name)
+        .long(setting.flag())
+        .help(format!("{} [env: {}]{default}", setting.help, setting.variable()))
+        .value_name(value_name(setting.name))
+        .value_parser(OsStringValueParser::new())
+        .action(ArgAction::Set)
+        .global(true);
+    match setting.kind {
+        // `--strict` alone means true; a value needs `=`, so that a following word is not taken for it.
+        Kind::Switch => arg.num_args(0..=1).require_equals(true).default_missing_value("true").value_name("BOOL"),
+        Kind::Value | Kind::Secret => arg,
+    }
+}
+
+/// The last word of a setting's name says what its value is.
+fn value_name(name: &'static str) -> String {
+    let words: Vec<&str> = name.split('_').filter(|word| *word != "max").collect();
+    words.last().copied().unwrap_or(name).to_ascii_uppercase()
+}
+
+fn plain(value: &toml::Value) -> String {
+    match value {
+        toml::Value::String(text) => text.clone(),
+        toml::Value::Array(items) if items.is_empty() => "none".to_owned(),
+        other => other.to_string(),
+    }
+}
+
+const CONFIG: &str = "config";
+const CONFIG_FILE: &str = "larimar.toml";
+const AFTER_HELP: &str = "\
+Flags beat the environment, the environment beats the file. In the file a setting is spelled like its flag, with
+underscores. Accounts come from the file ([[accounts]] with name, key, key2) or from LARIMAR_ACCOUNTS or
+AZURITE_ACCOUNTS (name:key[:key2];…); without any there is devstoreaccount1 with its well-known key.";
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn read(arguments: &[&str]) -> Result<CommandLine, clap::Error> {
+        let line = std::iter::once("larimar").chain(arguments.iter().copied());
+        Ok(CommandLine::from_matches(&clap_command().try_get_matches_from(line)?))
+    }
+
+    #[test]
+    fn the_definition_is_sound() {
+        clap_command().debug_assert();
+    }
+
+    #[test]
+    fn flags_may_stand_before_or_after_the_command_or_without_one() {
+        let expected = vec![("table_port", OsString::from("0")), ("strict", OsString::from("true"))];
+        for arguments in [
+            &["--table-port", "0", "--strict"][..],
+            &["serve", "--table-port", "0", "--strict"],
+            &["--strict=true", "serve", "--table-port=0"],
+        ] {
+            let line = read(arguments).expect("a good line");
+            assert_eq!((line.command, line.flags), (Command::Serve, expected.clone()), "{arguments:?}");
+        }
+        assert_eq!(read(&["config"]).expect("a good line").command, Command::Config);
+        assert_eq!(read(&[]).expect("a good line").command, Command::Serve);
+    }
+
+    #[test]
+    fn the_last_of_several_equal_flags_counts() {
+        let line = read(&["serve", "--table-port", "1", "--table-port", "2"]).expect("a good line");
+        assert_eq!(line.flags, [("table_port", OsString::from("2"))]);
+    }
+
+    #[test]
+    fn wrong_usage_is_refused() {
+        for arguments in
+            [&["sevre"][..], &["--tabel-port", "1"], &["--accounts", "a:a"], &["--table-port"], &["serve", "x"]]
+        {
+            assert_eq!(read(arguments).expect_err("a bad line").exit_code(), 2, "{arguments:?}");
+        }
+    }
+
+    #[test]
+    fn a_file_is_named_by_flag_or_variable_and_must_then_be_there() {
+        let folder = tempfile::tempdir().expect("a folder");
+        let path = folder.path().join("some.toml");
+        std::fs::write(&path, "strict = true").expect("a file");
+        let path = path.to_str().expect("text");
+        let text = |file: Option<ConfigFile>| file.map(|file| file.text);
+        let named = read(&["--config", path]).expect("a good line");
+        assert_eq!(
+            text(named.config_file(|_| Some("/other".into())).expect("a file")).as_deref(),
+            Some("strict = true")
+        );
+        let by_variable = read(&[]).expect("a good line");
+        let environment = |variable: &str| (variable == "LARIMAR_CONFIG").then(|| path.into());
+        assert_eq!(text(by_variable.config_file(environment).expect("a file")).as_deref(), Some("strict = true"));
+        let missing = format!("{path}.missing");
+        let error = read(&["--config", &missing]).expect("a good line").config_file(|_| None).expect_err("no file");
+        assert!(error.to_string().contains(&missing), "{error}");
+    }
+}

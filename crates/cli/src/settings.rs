@@ -1,0 +1,249 @@
+//! Every setting of the server, written down once: its name, its meaning, how its text is read and shown.
+//!
+//! A setting `table_port` is the key `table_port` of the TOML file, the environment variable
+//! `LARIMAR_TABLE_PORT` and the flag `--table-port`. [`resolve`] is a plain function of the three sources; flags
+//! beat the environment and the environment beats the file. The list itself is in `list.rs`.
+
+mod list;
+mod show;
+pub(crate) mod value;
+
+pub(crate) use list::SETTINGS;
+use std::collections::BTreeMap;
+use std::ffi::{OsStr, OsString};
+use std::fmt;
+use std::path::PathBuf;
+use std::time::Duration;
+use value::{Account, Durability, LogFormat};
+
+/// The effective settings.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub(crate) struct Settings {
+    pub(crate) host: String,
+    pub(crate) table_port: u16,
+    pub(crate) queue_port: u16,
+    pub(crate) blob_port: u16,
+    pub(crate) admin: bool,
+    pub(crate) admin_host: String,
+    pub(crate) admin_port: u16,
+    pub(crate) data_dir: PathBuf,
+    pub(crate) durability: Durability,
+    pub(crate) memory: Option<u64>,
+    pub(crate) accounts: Vec<Account>,
+    pub(crate) host_suffixes: Vec<String>,
+    pub(crate) tls_certificate: Option<PathBuf>,
+    pub(crate) tls_key: Option<PathBuf>,
+    pub(crate) strict: bool,
+    pub(crate) connections_max: usize,
+    pub(crate) header_bytes_max: u64,
+    pub(crate) header_timeout: Duration,
+    pub(crate) idle_timeout: Duration,
+    pub(crate) shutdown_grace: Duration,
+    pub(crate) body_bytes_max: u64,
+    pub(crate) body_timeout: Duration,
+    pub(crate) page_entities_max: usize,
+    pub(crate) page_bytes_max: u64,
+    pub(crate) page_time_max: Duration,
+    pub(crate) log_level: String,
+    pub(crate) log_format: LogFormat,
+}
+
+/// One setting: what the file, the environment, the command line and the help need to know of it.
+pub(crate) struct Setting {
+    /// Its key in the file; the variable and the flag are spelled after it.
+    pub(crate) name: &'static str,
+    /// What it does, in a phrase.
+    pub(crate) help: &'static str,
+    /// What its value has to be, as a phrase after "expected".
+    pub(crate) expected: &'static str,
+    /// How its value may be given.
+    pub(crate) kind: Kind,
+    /// Reads its text; nothing if the text is not what is expected.
+    read: fn(&mut Settings, &str) -> Option<()>,
+    /// Its value for display; nothing if it is not set.
+    show: fn(&Settings) -> Option<toml::Value>,
+}
+
+/// How the value of a setting may be given.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum Kind {
+    /// A flag with a value.
+    Value,
+    /// A flag that may stand alone for "true".
+    Switch,
+    /// No flag, since every user of the machine can read the command lines of processes; never shown.
+    Secret,
+}
+
+/// Where a value came from.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub(crate) enum Source {
+    Default,
+    File(PathBuf),
+    Environment(String),
+    Flag(String),
+}
+
+/// A configuration file that was read.
+#[derive(Clone, Debug)]
+pub(crate) struct ConfigFile {
+    pub(crate) path: PathBuf,
+    pub(crate) text: String,
+}
+
+/// The effective settings, and where each came from.
+#[derive(Clone, Debug)]
+pub(crate) struct Resolved {
+    pub(crate) settings: Settings,
+    sources: BTreeMap<&'static str, Source>,
+}
+
+/// A setting that is refused.
+#[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
+pub(crate) enum SettingsError {
+    #[error("setting {name} ({origin}): expected {expected}, found {found}")]
+    Value { name: &'static str, origin: Source, expected: String, found: String },
+    #[error("setting {name} ({origin}): there is no such setting; expected one of {}", names())]
+    Unknown { name: String, origin: Source },
+    #[error("{}: expected TOML: {reason}", path.display())]
+    File { path: PathBuf, reason: String },
+}
+
+/// Makes the effective settings of a file, an environment and flags. A flag is the name of a setting and its text.
+pub(crate) fn resolve(
+    file: Option<&ConfigFile>,
+    environment: impl Fn(&str) -> Option<OsString>,
+    flags: &[(&'static str, OsString)],
+) -> Result<Resolved, SettingsError> {
+    let mut resolved = Resolved { settings: Settings::default(), sources: BTreeMap::new() };
+    if let Some(file) = file {
+        resolved.take_file(file)?;
+    }
+    resolved.take_environment(environment)?;
+    for (name, text) in flags {
+        let setting = find(name).expect("flags are made from the list");
+        resolved.take(setting, Source::Flag(setting.flag()), text)?;
+    }
+    resolved.check()?;
+    Ok(resolved)
+}
+
+/// The setting of a name.
+pub(crate) fn find(name: &str) -> Option<&'static Setting> {
+    SETTINGS.iter().find(|setting| setting.name == name)
+}
+
+impl Setting {
+    /// The flag's name, without the dashes before it.
+    pub(crate) fn flag(&self) -> String {
+        self.name.replace('_', "-")
+    }
+
+    /// The environment variable.
+    pub(crate) fn variable(&self) -> String {
+        format!("LARIMAR_{}", self.name.to_ascii_uppercase())
+    }
+
+    /// Its value for display, with secrets hidden.
+    pub(crate) fn shown(&self, settings: &Settings) -> Option<toml::Value> {
+        (self.show)(settings)
+    }
+}
+
+impl Resolved {
+    /// Where the value of a setting came from.
+    pub(crate) fn source(&self, name: &str) -> Source {
+        self.sources.get(name).cloned().unwrap_or(Source::Default)
+    }
+
+    fn take_file(&mut self, file: &ConfigFile) -> Result<(), SettingsError> {
+        let table: toml::Table = file.text.parse().map_err(|error: toml::de::Error| SettingsError::File {
+            path: file.path.clone(),
+            reason: error.to_string(),
+        })?;
+        for (name, value) in table {
+            let origin = Source::File(file.path.clone());
+            let Some(setting) = find(&name) else { return Err(SettingsError::Unknown { name, origin }) };
+            let text = value::text_of(&value).ok_or_else(|| refusal(setting, origin.clone(), value.type_str()))?;
+            self.take(setting, origin, OsStr::new(&text))?;
+        }
+        Ok(())
+    }
+
+    /// Unknown variables are left alone: orchestrators and test suites set `LARIMAR_…` variables of their own.
+    fn take_environment(&mut self, environment: impl Fn(&str) -> Option<OsString>) -> Result<(), SettingsError> {
+        let accounts = find("accounts").expect("the list has accounts");
+        let ours = SETTINGS.iter().map(|setting| (setting, setting.variable()));
+        for (setting, variable) in [(accounts, AZURITE_ACCOUNTS.to_owned())].into_iter().chain(ours) {
+            // An empty variable is how many tools spell one that is not set.
+            if let Some(text) = environment(&variable).filter(|text| !text.is_empty()) {
+                self.take(setting, Source::Environment(variable), &text)?;
+            }
+        }
+        Ok(())
+    }
+
+    fn take(&mut self, setting: &'static Setting, origin: Source, text: &OsStr) -> Result<(), SettingsError> {
+        let read = text.to_str().and_then(|text| (setting.read)(&mut self.settings, text.trim()));
+        read.ok_or_else(|| refusal(setting, origin.clone(), &format!("{:?}", text.to_string_lossy())))?;
+        self.sources.insert(setting.name, origin);
+        Ok(())
+    }
+
+    /// What only shows when all settings are known.
+    fn check(&self) -> Result<(), SettingsError> {
+        let settings = &self.settings;
+        let mut ports = vec![
+            ("table_port", settings.table_port),
+            ("queue_port", settings.queue_port),
+            ("blob_port", settings.blob_port),
+        ];
+        if settings.admin {
+            ports.push(("admin_port", settings.admin_port));
+        }
+        for (index, (name, port)) in ports.iter().enumerate() {
+            let earlier = ports[..index].iter().find(|(_, other)| other == port && *port != 0);
+            if let Some((other, _)) = earlier {
+                // The one that was changed is the one to name.
+                let (name, other) = if self.source(name) == Source::Default { (other, name) } else { (name, other) };
+                return Err(self.conflict(name, &format!("a port other than {other}'s"), &port.to_string()));
+            }
+        }
+        match (&settings.tls_certificate, &settings.tls_key) {
+            (Some(_), None) => Err(self.conflict("tls_certificate", "tls_key to be set as well", "no tls_key")),
+            (None, Some(_)) => Err(self.conflict("tls_key", "tls_certificate to be set as well", "no tls_certificate")),
+            _ => Ok(()),
+        }
+    }
+
+    fn conflict(&self, name: &str, expected: &str, found: &str) -> SettingsError {
+        let name = find(name).expect("checks name settings of the list").name;
+        SettingsError::Value { name, origin: self.source(name), expected: expected.to_owned(), found: found.to_owned() }
+    }
+}
+
+fn refusal(setting: &Setting, origin: Source, found: &str) -> SettingsError {
+    let found = if setting.kind == Kind::Secret { "something else (not shown)" } else { found };
+    SettingsError::Value { name: setting.name, origin, expected: setting.expected.to_owned(), found: found.to_owned() }
+}
+
+fn names() -> String {
+    SETTINGS.iter().map(|setting| setting.name).collect::<Vec<_>>().join(", ")
+}
+
+impl fmt::Display for Source {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match self {
+            Self::Default => f.write_str("default"),
+            Self::File(path) => write!(f, "file {}", path.display()),
+            Self::Environment(variable) => write!(f, "environment {variable}"),
+            Self::Flag(flag) => write!(f, "flag --{flag}"),
+        }
+    }
+}
+
+/// The variable of Azurite, so that a development set-up moves over without edits.
+const AZURITE_ACCOUNTS: &str = "AZURITE_ACCOUNTS";
+
+#[cfg(test)]
+mod tests;

@@ -1,0 +1,322 @@
+//! The list of settings, and their defaults.
+
+use super::value::{self, Account, Durability, LogFormat};
+use super::{Kind, Setting, Settings};
+use std::path::PathBuf;
+use std::time::Duration;
+
+impl Default for Settings {
+    fn default() -> Self {
+        Self {
+            host: "127.0.0.1".to_owned(),
+            table_port: 10002,
+            queue_port: 10001,
+            blob_port: 10000,
+            admin: true,
+            admin_host: "127.0.0.1".to_owned(),
+            admin_port: 10003,
+            data_dir: PathBuf::from("larimar-data"),
+            durability: Durability::Sync,
+            memory: None,
+            accounts: vec![Account::development()],
+            host_suffixes: Vec::new(),
+            tls_certificate: None,
+            tls_key: None,
+            strict: false,
+            connections_max: 10_000,
+            header_bytes_max: 64 << 10,
+            header_timeout: Duration::from_secs(30),
+            idle_timeout: Duration::from_secs(300),
+            shutdown_grace: Duration::from_secs(30),
+            body_bytes_max: 4 << 20,
+            body_timeout: Duration::from_secs(30),
+            page_entities_max: 1000,
+            page_bytes_max: 4 << 20,
+            page_time_max: Duration::from_secs(5),
+            log_level: "info".to_owned(),
+            log_format: LogFormat::Human,
+        }
+    }
+}
+
+/// Every setting, in the order in which they are shown.
+pub(crate) static SETTINGS: &[Setting] = &[
+    Setting {
+        name: "host",
+        help: "Address that the services listen on",
+        expected: HOST,
+        kind: Kind::Value,
+        read: |settings, text| put(&mut settings.host, value::host(text)),
+        show: |settings| Some(settings.host.as_str().into()),
+    },
+    Setting {
+        name: "table_port",
+        help: "Port of the Table service; 0 picks a free one",
+        expected: PORT,
+        kind: Kind::Value,
+        read: |settings, text| put(&mut settings.table_port, text.parse().ok()),
+        show: |settings| Some(i64::from(settings.table_port).into()),
+    },
+    Setting {
+        name: "queue_port",
+        help: "Port kept for the Queue service",
+        expected: PORT,
+        kind: Kind::Value,
+        read: |settings, text| put(&mut settings.queue_port, text.parse().ok()),
+        show: |settings| Some(i64::from(settings.queue_port).into()),
+    },
+    Setting {
+        name: "blob_port",
+        help: "Port kept for the Blob service",
+        expected: PORT,
+        kind: Kind::Value,
+        read: |settings, text| put(&mut settings.blob_port, text.parse().ok()),
+        show: |settings| Some(i64::from(settings.blob_port).into()),
+    },
+    Setting {
+        name: "admin",
+        help: "Whether to serve /health, /ready and /metrics",
+        expected: SWITCH,
+        kind: Kind::Switch,
+        read: |settings, text| put(&mut settings.admin, value::switch(text)),
+        show: |settings| Some(settings.admin.into()),
+    },
+    Setting {
+        name: "admin_host",
+        help: "Address that the admin pages listen on; they ask for no credentials",
+        expected: HOST,
+        kind: Kind::Value,
+        read: |settings, text| put(&mut settings.admin_host, value::host(text)),
+        show: |settings| Some(settings.admin_host.as_str().into()),
+    },
+    Setting {
+        name: "admin_port",
+        help: "Port of the admin pages; 0 picks a free one",
+        expected: PORT,
+        kind: Kind::Value,
+        read: |settings, text| put(&mut settings.admin_port, text.parse().ok()),
+        show: |settings| Some(i64::from(settings.admin_port).into()),
+    },
+    Setting {
+        name: "data_dir",
+        help: "Folder of the data; made if it is not there",
+        expected: "the path of a folder",
+        kind: Kind::Value,
+        read: |settings, text| put(&mut settings.data_dir, path(text)),
+        show: |settings| Some(settings.data_dir.display().to_string().into()),
+    },
+    Setting {
+        name: "durability",
+        help: "What an acknowledged write survives: sync (power loss), async (the end of the process), memory (nothing)",
+        expected: "sync, async or memory",
+        kind: Kind::Value,
+        read: |settings, text| put(&mut settings.durability, Durability::from_text(text)),
+        show: |settings| Some(settings.durability.as_text().into()),
+    },
+    Setting {
+        name: "memory",
+        help: "Memory for the store's caches; as suits the machine unless given",
+        expected: "a number of bytes from 16MiB on, such as 512MiB or 2GiB",
+        kind: Kind::Value,
+        read: |settings, text| put(&mut settings.memory, size(text, 16 << 20, u64::MAX).map(Some)),
+        show: |settings| settings.memory.map(|bytes| value::show_bytes(bytes).into()),
+    },
+    Setting {
+        name: "accounts",
+        help: "Accounts with one or two keys in Base64, as name:key[:key2];…",
+        expected: "name:key[:key2];… (in the file also [[accounts]] with name, key, key2), each name once and of \
+                   letters, digits, - and _, keys in Base64",
+        kind: Kind::Secret,
+        read: |settings, text| put(&mut settings.accounts, value::accounts(text)),
+        show: super::show::accounts,
+    },
+    Setting {
+        name: "host_suffixes",
+        help: "Domains below which an account is a host: table.example.com serves ACCOUNT.table.example.com",
+        expected: "domains separated by commas, such as table.example.com",
+        kind: Kind::Value,
+        read: |settings, text| put(&mut settings.host_suffixes, value::domains(text)),
+        show: |settings| Some(settings.host_suffixes.clone().into()),
+    },
+    Setting {
+        name: "tls_certificate",
+        help: "File with the certificate chain in PEM; the services then speak TLS",
+        expected: "the path of a file",
+        kind: Kind::Value,
+        read: |settings, text| put(&mut settings.tls_certificate, path(text).map(Some)),
+        show: |settings| settings.tls_certificate.as_ref().map(|path| path.display().to_string().into()),
+    },
+    Setting {
+        name: "tls_key",
+        help: "File with the private key in PEM",
+        expected: "the path of a file",
+        kind: Kind::Value,
+        read: |settings, text| put(&mut settings.tls_key, path(text).map(Some)),
+        show: |settings| settings.tls_key.as_ref().map(|path| path.display().to_string().into()),
+    },
+    Setting {
+        name: "strict",
+        help: "Refuse unknown versions, keep a deleted table's name busy for a while, throttle at the published targets",
+        expected: SWITCH,
+        kind: Kind::Switch,
+        read: |settings, text| put(&mut settings.strict, value::switch(text)),
+        show: |settings| Some(settings.strict.into()),
+    },
+    Setting {
+        name: "connections_max",
+        help: "Connections that may be open; a newcomer beyond takes the place of an idle one, or waits",
+        expected: "a number from 1 to 1000000",
+        kind: Kind::Value,
+        read: |settings, text| put(&mut settings.connections_max, number(text, 1, 1_000_000)),
+        show: |settings| Some(show_count(settings.connections_max)),
+    },
+    Setting {
+        name: "header_bytes_max",
+        help: "Bytes that the head of a request may take",
+        expected: "a number of bytes from 8KiB to 256KiB",
+        kind: Kind::Value,
+        read: |settings, text| put(&mut settings.header_bytes_max, size(text, 8 << 10, 256 << 10)),
+        show: |settings| Some(value::show_bytes(settings.header_bytes_max).into()),
+    },
+    Setting {
+        name: "header_timeout",
+        help: "How long a client may take over the head of a request, a TLS handshake, or a pause within a body",
+        expected: TIMEOUT,
+        kind: Kind::Value,
+        read: |settings, text| put(&mut settings.header_timeout, timeout(text)),
+        show: |settings| Some(value::show_span(settings.header_timeout).into()),
+    },
+    Setting {
+        name: "idle_timeout",
+        help: "How long a connection may be idle between requests",
+        expected: TIMEOUT,
+        kind: Kind::Value,
+        read: |settings, text| put(&mut settings.idle_timeout, timeout(text)),
+        show: |settings| Some(value::show_span(settings.idle_timeout).into()),
+    },
+    Setting {
+        name: "shutdown_grace",
+        help: "How long requests may go on after the signal to stop",
+        expected: "a span of time up to 1h, such as 30s or 5m",
+        kind: Kind::Value,
+        read: |settings, text| put(&mut settings.shutdown_grace, value::span(text).filter(|span| *span <= HOUR)),
+        show: |settings| Some(value::show_span(settings.shutdown_grace).into()),
+    },
+    Setting {
+        name: "body_bytes_max",
+        help: "Bytes that the body of a request may take",
+        expected: "a number of bytes from 64KiB to 64MiB",
+        kind: Kind::Value,
+        read: |settings, text| put(&mut settings.body_bytes_max, size(text, 64 << 10, 64 << 20)),
+        show: |settings| Some(value::show_bytes(settings.body_bytes_max).into()),
+    },
+    Setting {
+        name: "body_timeout",
+        help: "How long the body of a request may take to arrive",
+        expected: TIMEOUT,
+        kind: Kind::Value,
+        read: |settings, text| put(&mut settings.body_timeout, timeout(text)),
+        show: |settings| Some(value::show_span(settings.body_timeout).into()),
+    },
+    Setting {
+        name: "page_entities_max",
+        help: "Entities in one answer to a query",
+        expected: "a number from 1 to 1000",
+        kind: Kind::Value,
+        read: |settings, text| put(&mut settings.page_entities_max, number(text, 1, 1000)),
+        show: |settings| Some(show_count(settings.page_entities_max)),
+    },
+    Setting {
+        name: "page_bytes_max",
+        help: "Bytes after which one answer to a query ends",
+        expected: "a number of bytes from 64KiB to 64MiB",
+        kind: Kind::Value,
+        read: |settings, text| put(&mut settings.page_bytes_max, size(text, 64 << 10, 64 << 20)),
+        show: |settings| Some(value::show_bytes(settings.page_bytes_max).into()),
+    },
+    Setting {
+        name: "page_time_max",
+        help: "Time that one answer to a query may take",
+        expected: "a span of time from 100ms to 30s",
+        kind: Kind::Value,
+        read: |settings, text| {
+            let allowed = Duration::from_millis(100)..=Duration::from_secs(30);
+            put(&mut settings.page_time_max, value::span(text).filter(|span| allowed.contains(span)))
+        },
+        show: |settings| Some(value::show_span(settings.page_time_max).into()),
+    },
+    Setting {
+        name: "log_level",
+        help: "What to log: off, error, warn, info, debug, trace, also by module as in info,larimar_server=debug",
+        expected: "off, error, warn, info, debug or trace, or module=level parts separated by commas",
+        kind: Kind::Value,
+        read: |settings, text| put(&mut settings.log_level, value::log_level(text)),
+        show: |settings| Some(settings.log_level.as_str().into()),
+    },
+    Setting {
+        name: "log_format",
+        help: "How log lines look: human or json",
+        expected: "human or json",
+        kind: Kind::Value,
+        read: |settings, text| put(&mut settings.log_format, LogFormat::from_text(text)),
+        show: |settings| Some(settings.log_format.as_text().into()),
+    },
+];
+
+impl Durability {
+    fn from_text(text: &str) -> Option<Self> {
+        [Self::Sync, Self::Async, Self::Memory].into_iter().find(|mode| mode.as_text() == text)
+    }
+
+    pub(crate) fn as_text(self) -> &'static str {
+        match self {
+            Self::Sync => "sync",
+            Self::Async => "async",
+            Self::Memory => "memory",
+        }
+    }
+}
+
+impl LogFormat {
+    fn from_text(text: &str) -> Option<Self> {
+        [Self::Human, Self::Json].into_iter().find(|format| format.as_text() == text)
+    }
+
+    fn as_text(self) -> &'static str {
+        match self {
+            Self::Human => "human",
+            Self::Json => "json",
+        }
+    }
+}
+
+fn put<T>(place: &mut T, value: Option<T>) -> Option<()> {
+    *place = value?;
+    Some(())
+}
+
+fn path(text: &str) -> Option<PathBuf> {
+    (!text.is_empty()).then(|| PathBuf::from(text))
+}
+
+fn number(text: &str, least: usize, most: usize) -> Option<usize> {
+    text.parse().ok().filter(|number| (least..=most).contains(number))
+}
+
+fn size(text: &str, least: u64, most: u64) -> Option<u64> {
+    value::bytes(text).filter(|bytes| (least..=most).contains(bytes))
+}
+
+fn timeout(text: &str) -> Option<Duration> {
+    value::span(text).filter(|span| (Duration::from_millis(100)..=24 * HOUR).contains(span))
+}
+
+fn show_count(count: usize) -> toml::Value {
+    i64::try_from(count).unwrap_or(i64::MAX).into()
+}
+
+const HOUR: Duration = Duration::from_secs(3600);
+const HOST: &str = "an IP address or a host name";
+const PORT: &str = "a port number from 0 to 65535";
+const SWITCH: &str = "true or false";
+const TIMEOUT: &str = "a span of time from 100ms to 24h, such as 30s or 5m";

@@ -1,0 +1,315 @@
+//! Which source wins, what is refused and how it is said: tables over the plain function.
+
+use super::*;
+use std::collections::HashMap;
+
+const KEY: &str = "a2V5";
+
+type Flags<'a> = &'a [(&'static str, &'a str)];
+
+fn file(text: &str) -> ConfigFile {
+    ConfigFile { path: "larimar.toml".into(), text: text.to_owned() }
+}
+
+fn resolve_all(
+    text: &str,
+    environment: &[(&str, &str)],
+    flags: &[(&'static str, &str)],
+) -> Result<Resolved, SettingsError> {
+    let environment: HashMap<&str, &str> = environment.iter().copied().collect();
+    let flags: Vec<_> = flags.iter().map(|(name, text)| (*name, OsString::from(text))).collect();
+    resolve(Some(&file(text)), |variable| environment.get(variable).map(OsString::from), &flags)
+}
+
+fn resolved(text: &str, environment: &[(&str, &str)], flags: &[(&'static str, &str)]) -> Settings {
+    resolve_all(text, environment, flags).unwrap_or_else(|error| panic!("{error}")).settings
+}
+
+#[test]
+fn without_sources_the_defaults_hold() {
+    let resolved = resolve(None, |_| None, &[]).expect("good defaults");
+    assert_eq!(resolved.settings, Settings::default());
+    assert!(SETTINGS.iter().all(|setting| resolved.source(setting.name) == Source::Default));
+}
+
+#[test]
+fn flags_beat_the_environment_and_the_environment_beats_the_file() {
+    let text = "table_port = 1";
+    let environment = [("LARIMAR_TABLE_PORT", "2")];
+    let flags = [("table_port", "3")];
+    for (settings, port) in [
+        (resolved(text, &[], &[]), 1),
+        (resolved(text, &environment, &[]), 2),
+        (resolved(text, &environment, &flags), 3),
+        (resolved(text, &[], &flags), 3),
+        (resolved("", &environment, &flags), 3),
+        (resolved("", &environment, &[]), 2),
+        (resolved(text, &[("LARIMAR_TABLE_PORT", "")], &[]), 1),
+    ] {
+        assert_eq!(settings.table_port, port);
+    }
+}
+
+/// A value for each setting that differs from its default, as text.
+const VALUES: &[(&str, &str)] = &[
+    ("host", "::1"),
+    ("table_port", "0"),
+    ("queue_port", "0"),
+    ("blob_port", "0"),
+    ("admin", "false"),
+    ("admin_host", "localhost"),
+    ("admin_port", "0"),
+    ("data_dir", "/somewhere/else"),
+    ("durability", "async"),
+    ("memory", "512MiB"),
+    ("accounts", "one:a2V5;two:a2V5:b3RoZXI="),
+    ("host_suffixes", "table.example.com,other.example"),
+    ("tls_certificate", "cert.pem"),
+    ("tls_key", "key.pem"),
+    ("strict", "true"),
+    ("connections_max", "7"),
+    ("header_bytes_max", "16KiB"),
+    ("header_timeout", "5s"),
+    ("idle_timeout", "2m"),
+    ("shutdown_grace", "500ms"),
+    ("body_bytes_max", "1MiB"),
+    ("body_timeout", "1m"),
+    ("page_entities_max", "10"),
+    ("page_bytes_max", "2MiB"),
+    ("page_time_max", "1s"),
+    ("log_level", "warn,larimar_server=debug"),
+    ("log_format", "json"),
+];
+
+#[test]
+fn every_setting_can_come_from_every_source_and_is_shown() {
+    assert_eq!(VALUES.iter().map(|(name, _)| *name).collect::<Vec<_>>(), names().split(", ").collect::<Vec<_>>());
+    let from_file = VALUES.iter().map(|(name, text)| format!("{name} = {text:?}\n")).collect::<String>();
+    let variables: Vec<_> = SETTINGS.iter().map(Setting::variable).collect();
+    let environment: Vec<_> =
+        variables.iter().zip(VALUES).map(|(variable, (_, text))| (variable.as_str(), *text)).collect();
+    let by_file = resolve_all(&from_file, &[], &[]).expect("good settings");
+    let by_environment = resolve_all("", &environment, &[]).expect("good settings");
+    let by_flags = resolve_all("", &[], VALUES).expect("good settings");
+    assert_eq!(by_file.settings, by_environment.settings);
+    assert_eq!(by_file.settings, by_flags.settings);
+    let defaults = Settings::default();
+    for setting in SETTINGS {
+        let shown = setting.shown(&by_file.settings);
+        assert!(shown.is_some() && shown != setting.shown(&defaults), "{} does not change", setting.name);
+        assert_eq!(by_file.source(setting.name), Source::File("larimar.toml".into()));
+        assert_eq!(by_environment.source(setting.name), Source::Environment(setting.variable()));
+        assert_eq!(by_flags.source(setting.name), Source::Flag(setting.flag()));
+    }
+}
+
+#[test]
+fn what_is_shown_can_be_read_again_but_for_the_secrets() {
+    let resolved = resolve_all("", &[], VALUES).expect("good settings");
+    let shown = resolved.to_string();
+    for secret in ["a2V5", "b3RoZXI="] {
+        assert!(!shown.contains(secret), "{shown}");
+    }
+    assert!(shown.contains("accounts = ["), "{shown}");
+    assert!(shown.contains("table_port = 0 # flag --table-port\n"), "{shown}");
+    let without_accounts: String =
+        shown.lines().filter(|line| !line.starts_with("accounts")).map(|line| format!("{line}\n")).collect();
+    let again =
+        resolve_all(&without_accounts, &[], &[("accounts", "one:a2V5;two:a2V5:b3RoZXI=")]).expect("good settings");
+    assert_eq!(again.settings, resolved.settings);
+    toml::from_str::<toml::Table>(&shown).expect("the whole is TOML");
+}
+
+#[test]
+fn accounts_replace_the_default_one_and_may_have_two_keys() {
+    let account = |name: &str, key2: Option<&str>| Account {
+        name: name.to_owned(),
+        key: KEY.to_owned(),
+        key2: key2.map(str::to_owned),
+    };
+    let tables =
+        "[[accounts]]\nname = 'one'\nkey = 'a2V5'\n[[accounts]]\nname = 'two'\nkey = 'a2V5'\nkey2 = 'b3RoZXI='";
+    let both = vec![account("one", None), account("two", Some("b3RoZXI="))];
+    let text = "one:a2V5;two:a2V5:b3RoZXI=;";
+    assert_eq!(resolved(tables, &[], &[]).accounts, both);
+    assert_eq!(resolved("", &[("AZURITE_ACCOUNTS", text)], &[]).accounts, both);
+    assert_eq!(resolved("", &[("LARIMAR_ACCOUNTS", text)], &[]).accounts, both);
+    let ours_and_theirs = [("AZURITE_ACCOUNTS", "three:a2V5"), ("LARIMAR_ACCOUNTS", "four:a2V5")];
+    assert_eq!(resolved(tables, &ours_and_theirs, &[]).accounts, [account("four", None)]);
+    assert_eq!(resolved(tables, &ours_and_theirs[..1], &[]).accounts, [account("three", None)]);
+    assert_eq!(resolved("", &[], &[]).accounts, [Account::development()]);
+}
+
+#[test]
+fn lists_and_numbers_of_the_file_may_be_plain_toml() {
+    let text = "host_suffixes = ['a.example', 'b.example']\nstrict = true\nmemory = 67108864\nidle_timeout = 60";
+    let settings = resolved(text, &[], &[]);
+    assert_eq!(settings.host_suffixes, ["a.example", "b.example"]);
+    assert!(settings.strict);
+    assert_eq!(settings.memory, Some(64 << 20));
+    assert_eq!(settings.idle_timeout, Duration::from_secs(60));
+    assert!(resolved("host_suffixes = []", &[], &[]).host_suffixes.is_empty());
+}
+
+#[test]
+fn a_wrong_value_is_refused_with_its_name_its_source_and_what_was_expected() {
+    let wrong: &[(&str, &[&str])] = &[
+        ("host", &["", "1.2.3", "a b", "-x", "http://x", "127.0.0.1:80"]),
+        ("table_port", &["", "x", "-1", "65536", "1.5"]),
+        ("queue_port", &["65536"]),
+        ("blob_port", &["one"]),
+        ("admin", &["maybe", "2"]),
+        ("admin_host", &["a_b"]),
+        ("admin_port", &["http"]),
+        ("data_dir", &[""]),
+        ("durability", &["", "fast", "Sync"]),
+        ("memory", &["", "much", "512XB", "1MiB", "-1", "99999999999999999999"]),
+        (
+            "accounts",
+            &["", ";", "one", "one:", "one:%%%", ":a2V5", "a b:a2V5", "one:a2V5:a2V5:a2V5", "one:a2V5;one:a2V5"],
+        ),
+        ("host_suffixes", &[".example.com", "a..b", "a/b"]),
+        ("tls_certificate", &[""]),
+        ("tls_key", &[""]),
+        ("strict", &["very"]),
+        ("connections_max", &["0", "1000001", "x"]),
+        ("header_bytes_max", &["1KiB", "1MiB"]),
+        ("header_timeout", &["0", "10ms", "25h", "soon", "5d"]),
+        ("idle_timeout", &["0s", "-1s"]),
+        ("shutdown_grace", &["2h", ""]),
+        ("body_bytes_max", &["1KiB", "65MiB"]),
+        ("body_timeout", &["1ms"]),
+        ("page_entities_max", &["0", "1001"]),
+        ("page_bytes_max", &["0", "1GiB"]),
+        ("page_time_max", &["50ms", "31s"]),
+        ("log_level", &["", "loud", "info,", "=debug", "x=loud"]),
+        ("log_format", &["xml"]),
+    ];
+    assert_eq!(wrong.iter().map(|(name, _)| *name).collect::<Vec<_>>(), names().split(", ").collect::<Vec<_>>());
+    for (name, texts) in wrong {
+        let setting = find(name).expect("a setting");
+        for text in *texts {
+            let flag = resolve_all("", &[], &[(setting.name, text)]).expect_err(&format!("{name} = {text:?}"));
+            let in_file =
+                resolve_all(&format!("{name} = {text:?}"), &[], &[]).expect_err(&format!("{name} = {text:?}"));
+            let mut refusals =
+                vec![(flag, format!("flag --{}", setting.flag())), (in_file, "file larimar.toml".into())];
+            if !text.is_empty() {
+                let variable = setting.variable();
+                let error = resolve_all("", &[(&variable, text)], &[]).expect_err(&format!("{variable}={text}"));
+                refusals.push((error, format!("environment {variable}")));
+            }
+            for (error, origin) in refusals {
+                let said = error.to_string();
+                assert!(
+                    said.starts_with(&format!("setting {name} ({origin}): expected {}", setting.expected)),
+                    "{said}"
+                );
+                let is_secret = setting.kind == Kind::Secret;
+                assert_eq!(said.contains(&format!("found {text:?}")), !is_secret, "{said}");
+            }
+        }
+    }
+}
+
+#[test]
+fn settings_that_do_not_fit_together_are_refused() {
+    let cases: &[(&str, Flags, &str)] = &[
+        (
+            "",
+            &[("table_port", "10001")],
+            "setting table_port (flag --table-port): expected a port other than queue_port's",
+        ),
+        (
+            "",
+            &[("table_port", "10003")],
+            "setting table_port (flag --table-port): expected a port other than admin_port's",
+        ),
+        (
+            "",
+            &[("blob_port", "10002")],
+            "setting blob_port (flag --blob-port): expected a port other than table_port's",
+        ),
+        (
+            "queue_port = 5\nblob_port = 5",
+            &[],
+            "setting blob_port (file larimar.toml): expected a port other than queue_port's",
+        ),
+        ("tls_key = 'k'", &[], "setting tls_key (file larimar.toml): expected tls_certificate to be set as well"),
+        (
+            "",
+            &[("tls_certificate", "c")],
+            "setting tls_certificate (flag --tls-certificate): expected tls_key to be set",
+        ),
+    ];
+    for (text, flags, expected) in cases {
+        let said = resolve_all(text, &[], flags).expect_err(expected).to_string();
+        assert!(said.starts_with(expected), "{said}");
+    }
+    resolved("", &[], &[("table_port", "0"), ("queue_port", "0"), ("blob_port", "0"), ("admin_port", "0")]);
+    resolved("", &[], &[("table_port", "10003"), ("admin", "false")]);
+}
+
+#[test]
+fn a_wrong_file_is_refused() {
+    let cases = [
+        (
+            "tabel_port = 1",
+            "setting tabel_port (file larimar.toml): there is no such setting; expected one of host, table_port",
+        ),
+        ("[limits]\nx = 1", "setting limits (file larimar.toml): there is no such setting"),
+        ("table_port = ", "larimar.toml: expected TOML: "),
+        ("table_port = 1\ntable_port = 2", "larimar.toml: expected TOML: "),
+        (
+            "table_port = 1.5",
+            "setting table_port (file larimar.toml): expected a port number from 0 to 65535, found float",
+        ),
+        ("host_suffixes = [1]", "setting host_suffixes (file larimar.toml): expected domains"),
+        ("[[accounts]]\nname = 'one'", "setting accounts (file larimar.toml): expected name:key"),
+        (
+            "[[accounts]]\nname = 'one'\nkey = 'a2V5'\nkey3 = 'a2V5'",
+            "setting accounts (file larimar.toml): expected name:key",
+        ),
+        ("[[accounts]]\nname = 'one'\nkey = 5", "setting accounts (file larimar.toml): expected name:key"),
+        ("[[accounts]]\nname = 'one;two'\nkey = 'a2V5'", "setting accounts (file larimar.toml): expected name:key"),
+    ];
+    for (text, expected) in cases {
+        let said = resolve_all(text, &[], &[]).expect_err(text).to_string();
+        assert!(said.starts_with(expected), "{text:?}: {said}");
+    }
+}
+
+#[test]
+fn variables_that_are_not_ours_are_left_alone() {
+    let environment =
+        [("LARIMAR_SERVICE_HOST", "10.0.0.1"), ("LARIMAR_PORT", "tcp://10.0.0.1:80"), ("LARIMAR_KEY", "x")];
+    assert_eq!(resolved("", &environment, &[]), Settings::default());
+}
+
+#[test]
+fn sizes_and_spans_are_shown_as_they_can_be_read() {
+    for (text, bytes, shown) in [
+        ("0", 0, "0"),
+        ("1000", 1000, "1000"),
+        ("2 KiB", 2048, "2KiB"),
+        ("512MiB", 512 << 20, "512MiB"),
+        ("1g", 1 << 30, "1GiB"),
+        ("1GB", 1_000_000_000, "1000000000"),
+    ] {
+        assert_eq!(value::bytes(text), Some(bytes), "{text}");
+        assert_eq!(value::show_bytes(bytes), shown);
+        assert_eq!(value::bytes(shown), Some(bytes));
+    }
+    for (text, millis, shown) in [
+        ("0", 0, "0ms"),
+        ("90", 90_000, "90s"),
+        ("120s", 120_000, "2m"),
+        ("1h", 3_600_000, "1h"),
+        ("1500ms", 1500, "1500ms"),
+    ] {
+        let span = Duration::from_millis(millis);
+        assert_eq!(value::span(text), Some(span), "{text}");
+        assert_eq!(value::show_span(span), shown);
+        assert_eq!(value::span(shown), Some(span));
+    }
+}

@@ -1,0 +1,63 @@
+//! The Table service, set up from the settings.
+
+use crate::settings::Settings;
+use crate::settings::value;
+use anyhow::Context;
+use larimar_engine::{Engine, SystemClock};
+use larimar_server::{Account, AccountKey, Metrics, TableService};
+use std::sync::Arc;
+
+/// The service of the configured accounts over an engine.
+pub(crate) fn service<E: Engine>(
+    settings: &Settings,
+    engine: Arc<E>,
+    metrics: Arc<Metrics>,
+) -> anyhow::Result<TableService<E>> {
+    let table = larimar_server::Settings {
+        accounts: settings.accounts.iter().map(account).collect::<anyhow::Result<_>>()?,
+        host_suffixes: settings.host_suffixes.clone(),
+        strict: settings.strict,
+        body_bytes_max: usize::try_from(settings.body_bytes_max)?,
+        body_timeout: settings.body_timeout,
+        page_entities_max: settings.page_entities_max,
+        page_time_max: settings.page_time_max,
+        page_bytes_max: usize::try_from(settings.page_bytes_max)?,
+    };
+    Ok(TableService::new(engine, Arc::new(SystemClock), table, metrics))
+}
+
+fn account(account: &value::Account) -> anyhow::Result<Account> {
+    let keys = [Some(&account.key), account.key2.as_ref()].into_iter().flatten();
+    let keys: Result<_, _> = keys.map(|key| AccountKey::from_base64(key)).collect();
+    Ok(Account {
+        name: account.name.clone(),
+        keys: keys.with_context(|| format!("setting accounts: a key of {} is not Base64", account.name))?,
+    })
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    /// The numbers of the service's documentation live in `model`; the defaults here must not drift from them.
+    #[test]
+    fn defaults_of_the_binary_are_those_of_the_service() {
+        let (ours, theirs) = (Settings::default(), larimar_server::Settings::default());
+        assert_eq!(usize::try_from(ours.body_bytes_max), Ok(theirs.body_bytes_max));
+        assert_eq!(ours.body_timeout, theirs.body_timeout);
+        assert_eq!(ours.page_entities_max, theirs.page_entities_max);
+        assert_eq!(ours.page_time_max, theirs.page_time_max);
+        assert_eq!(usize::try_from(ours.page_bytes_max), Ok(theirs.page_bytes_max));
+    }
+
+    #[test]
+    fn both_keys_of_an_account_are_served() {
+        let with = |key2: Option<&str>| value::Account {
+            name: "one".to_owned(),
+            key: "a2V5".to_owned(),
+            key2: key2.map(str::to_owned),
+        };
+        assert_eq!(account(&with(None)).expect("an account").keys.len(), 1);
+        assert_eq!(account(&with(Some("b3RoZXI="))).expect("an account").keys.len(), 2);
+    }
+}
