@@ -92,10 +92,17 @@ impl Connection {
             self.raw.resize(self.raw.len() * 2, 0);
         }
         let count = self.stream.read(&mut self.raw[self.filled..]).await.context("reading the answer")?;
-        ensure!(count > 0, "the server closed the connection");
+        if count == 0 {
+            return Err(io::Error::from(io::ErrorKind::UnexpectedEof)).context("the server closed the connection");
+        }
         self.filled += count;
         Ok(())
     }
+}
+
+/// Whether the connection broke, as opposed to a wrong answer. HTTP lets a server close one at any time.
+pub(crate) fn broke(error: &anyhow::Error) -> bool {
+    error.chain().any(|cause| cause.is::<io::Error>())
 }
 
 #[derive(Debug, PartialEq)]

@@ -10,7 +10,7 @@ use anyhow::Context as _;
 use tokio::task::LocalSet;
 
 use crate::histogram::Histogram;
-use crate::http::Connection;
+use crate::http::{Connection, broke};
 use crate::request::Requests;
 use crate::sign::Signer;
 use crate::workload::{Outcome, Store, Worker, Workload};
@@ -38,6 +38,8 @@ pub(crate) struct Measurement {
     pub(crate) elapsed: Duration,
     /// Processor time that the server used meanwhile.
     pub(crate) server_cpu: Duration,
+    /// Connections that the server broke; what was asked on them is not counted.
+    pub(crate) resets: u64,
     pub(crate) errors: u64,
     pub(crate) first_error: Option<String>,
 }
@@ -53,6 +55,7 @@ impl Measurement {
         self.latencies.merge(&other.latencies);
         self.elapsed += other.elapsed;
         self.server_cpu += other.server_cpu;
+        self.resets += other.resets;
         self.errors += other.errors;
         self.first_error = self.first_error.take().or(other.first_error);
     }
@@ -170,7 +173,11 @@ impl Run {
 
     fn fail(&self, error: &anyhow::Error) {
         let mut result = self.result.borrow_mut();
-        result.errors += 1;
+        if broke(error) {
+            result.resets += 1;
+        } else {
+            result.errors += 1;
+        }
         result.first_error.get_or_insert_with(|| format!("{error:#}"));
         if Instant::now() >= self.until {
             self.stop(Instant::now());
@@ -185,6 +192,29 @@ pub(crate) enum Load {
     Dataset,
     /// Rows that are there to be deleted, from this number on.
     Deletable(u64),
+}
+
+impl Load {
+    /// One transaction, on a new connection if the server breaks the old one. It may have been carried out
+    /// before the break; then the second attempt finds the rows there, which is as good.
+    async fn transaction(self, worker: &mut Worker, port: u16, first: u64) -> anyhow::Result<()> {
+        let mut broken = false;
+        for _ in 0..FAILURES_MAX {
+            let done = match self {
+                Self::Dataset => worker.load(first).await,
+                Self::Deletable(base) => worker.load_deletable(base + first).await,
+            };
+            match done {
+                Err(error) if broke(&error) => {
+                    broken = true;
+                    worker.reconnect(Connection::open(port).await?);
+                }
+                Err(error) if broken && format!("{error:#}").contains("EntityAlreadyExists") => return Ok(()),
+                done => return done,
+            }
+        }
+        anyhow::bail!("the server breaks every connection")
+    }
 }
 
 /// Loads by transactions of 100 until all are done or the time is up; returns how many were done.
@@ -206,10 +236,7 @@ pub(crate) async fn load(
             let mut worker = Worker::new(Connection::open(port).await?, Requests::new(signer, port), store, 0);
             while next.get() < transactions && Instant::now() < deadline {
                 let first = next.replace(next.get() + 1) * crate::dataset::TRANSACTION_ROWS;
-                match what {
-                    Load::Dataset => worker.load(first).await?,
-                    Load::Deletable(base) => worker.load_deletable(base + first).await?,
-                }
+                what.transaction(&mut worker, port, first).await?;
             }
             anyhow::Ok(())
         }));

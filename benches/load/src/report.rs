@@ -119,10 +119,12 @@ fn rates(page: &mut String, settings: &Settings, results: &Results, preload: u64
 
 fn rate_line(page: &mut String, cell: &Cell, ratio: Option<f64>) {
     let measured = &cell.measured;
-    let rate = match measured.errors {
-        0 => short(measured.rate()),
-        errors => format!("{} (**{errors} errors**)", short(measured.rate())),
-    };
+    let mut rate = short(measured.rate());
+    for (count, what) in [(measured.errors, "errors"), (measured.resets, "connections broken")] {
+        if count > 0 {
+            let _ = write!(rate, " (**{count} {what}**)");
+        }
+    }
     let operations = measured.latencies.total().max(1) as f64;
     let _ = writeln!(
         page,

@@ -285,13 +285,18 @@ fn concerns(target: Target, workload: Workload) -> bool {
 fn print_cell(cell: &Cell) {
     let measured = &cell.measured;
     println!(
-        "{:<28} {:>3} conn  {:<16} {:>9.1}/s  p50 {:>9.2} ms  p99 {:>9.2} ms{}",
+        "{:<28} {:>3} conn  {:<16} {:>9.1}/s  p50 {:>9.2} ms  p99 {:>9.2} ms{}{}",
         cell.workload.title(),
         cell.connections,
         cell.target.title(),
         measured.rate(),
         measured.latencies.percentile(0.5).as_secs_f64() * 1e3,
         measured.latencies.percentile(0.99).as_secs_f64() * 1e3,
-        measured.first_error.as_ref().map_or(String::new(), |error| format!("  {} ERRORS: {error}", measured.errors))
+        if measured.resets + measured.errors == 0 {
+            String::new()
+        } else {
+            format!("  {} resets, {} ERRORS: ", measured.resets, measured.errors)
+        },
+        measured.first_error.as_deref().unwrap_or_default()
     );
 }
