@@ -42,7 +42,7 @@ impl Caller {
     pub(crate) fn permits(&self, need: &Need<'_>) -> Result<(), ErrorReply> {
         match self {
             Self::Owner => Ok(()),
-            Self::Guest(grant) => grant.permits(need).map_err(error::sas),
+            Self::Guest(grant) => grant.permits(need).map_err(ErrorReply::from),
         }
     }
 
@@ -50,7 +50,7 @@ impl Caller {
     pub(crate) fn permits_key(&self, key: &EntityKey) -> Result<(), ErrorReply> {
         match self {
             Self::Owner => Ok(()),
-            Self::Guest(grant) => grant.permits_key(key.partition.as_str(), key.row.as_str()).map_err(error::sas),
+            Self::Guest(grant) => grant.permits_key(key.partition.as_str(), key.row.as_str()).map_err(ErrorReply::from),
         }
     }
 
@@ -76,7 +76,7 @@ impl<E: Engine> TableService<E> {
         if let Some(header) = credentials.authorization {
             return check_header(header, account, credentials);
         }
-        match SasToken::parse(credentials.query).map_err(error::sas)? {
+        match SasToken::parse(credentials.query)? {
             Some(token) => self.check_token(&token, account, credentials).await,
             None => Err(ErrorReply::new(ErrorCode::NoAuthenticationInformation)),
         }
@@ -100,7 +100,7 @@ impl<E: Engine> TableService<E> {
             peer: credentials.peer,
             secure: credentials.is_tls,
         };
-        token.verify(&circumstances, policy.as_ref()).map(Caller::Guest).map_err(error::sas)
+        token.verify(&circumstances, policy.as_ref()).map(Caller::Guest).map_err(ErrorReply::from)
     }
 
     /// The stored policy that a token names; none if the table or the policy is gone.
@@ -115,10 +115,10 @@ impl<E: Engine> TableService<E> {
 }
 
 fn check_header(header: &str, account: &Account, credentials: &Credentials<'_>) -> Result<Caller, ErrorReply> {
-    match Authorization::parse(header).map_err(|error| ErrorReply::new(error.code()))? {
+    match Authorization::parse(header)? {
         Authorization::Signed(signed) => {
             signature::verify(&signed, &account.name, &account.keys, &credentials.signed, credentials.now)
-                .map_err(|error| ErrorReply::new(error.code()))?;
+                ?;
             Ok(Caller::Owner)
         }
         // Tokens of Entra ID are not served; before 2020-12-06 the Table service had none.

@@ -3,7 +3,6 @@
 use larimar_engine::{EngineError, Fault, Reject};
 use larimar_wire::error_body::ErrorReply;
 use larimar_wire::error_code::ErrorCode;
-use larimar_wire::sas::SasError;
 use larimar_wire::table::entity_json::body_error;
 
 /// What a client is told of an engine's error. An operation of a transaction is named by its index.
@@ -34,9 +33,4 @@ pub(crate) fn fault(fault: &Fault) -> ErrorReply {
         Fault::Unavailable(_) => ErrorReply::new(ErrorCode::ServerBusy),
         Fault::Damaged(_) => ErrorReply::new(ErrorCode::InternalError),
     }
-}
-
-/// What a client is told of a shared access signature that does not allow what it asks.
-pub(crate) fn sas(error: SasError) -> ErrorReply {
-    ErrorReply::new(error.code())
 }

@@ -32,8 +32,8 @@ pub struct ListenerSettings {
     pub connections_max: usize,
     /// Bytes that the head of a request may take; more is answered with 431.
     pub header_bytes_max: usize,
-    /// How long a client may take over the head of a request, over a TLS handshake, and between two pieces of
-    /// a body.
+    /// How long a client may take over the head of a request, and over a TLS handshake. The time of a body is
+    /// for the handler to bound, which can answer in the terms of its protocol.
     pub header_timeout: Duration,
     /// How long a connection may be idle between requests, and how long a client may refuse an answer.
     pub idle_timeout: Duration,

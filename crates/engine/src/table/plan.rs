@@ -79,7 +79,7 @@ impl Plan {
         let residual: Vec<Filter> = parts
             .iter()
             .zip(&folded)
-            .filter(|(_, part)| !(part.is_exact && !is_widened && (keeps_rows || !part.tests_rows)))
+            .filter(|(_, part)| !part.is_exact || is_widened || (part.tests_rows && !keeps_rows))
             .map(|(filter, _)| filter.clone())
             .collect();
         Self::of(&region, (!residual.is_empty()).then(|| Filter::all(residual)))

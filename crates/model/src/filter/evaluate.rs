@@ -89,7 +89,7 @@ fn order(value: ValueRef<'_>, literal: &Value) -> Option<Ordering> {
         (ValueRef::Boolean(v), Value::Boolean(l)) => Some(v.cmp(l)),
         (ValueRef::DateTime(v), Value::DateTime(l)) => Some(v.cmp(l)),
         (ValueRef::Guid(v), Value::Guid(l)) => Some(v.cmp(l)),
-        (ValueRef::Binary(v), Value::Binary(l)) => Some(v.cmp(&l.as_slice())),
+        (ValueRef::Binary(v), Value::Binary(l)) => Some(v.cmp(l.as_slice())),
         _ => Some(Ordering::Less),
     }
 }

@@ -36,8 +36,7 @@ pub(super) struct Connection<H> {
 /// How hyper is set up for every connection of a listener.
 pub(super) fn http(settings: &ListenerSettings) -> http1::Builder {
     let mut http = http1::Builder::new();
-    // A client may close its side after the request and still read the answer. This also keeps hyper from
-    // reading ahead during a request, which `Watched` relies on.
+    // A client may close its side after the request and still read the answer.
     http.half_close(true);
     http.max_header_size(settings.header_bytes_max);
     // The pulse does this, at the cost of no timer per request and apart from the idle time.
@@ -107,7 +106,7 @@ impl<H: Handler> Connection<H> {
             }
             End::Overdue(phase) => {
                 tracing::debug!(peer = %this.peer.address, ?phase, "the client took too long");
-                if matches!(phase, Phase::Head | Phase::Body) && !is_write_blocked {
+                if phase == Phase::Head && !is_write_blocked {
                     refuse_slow(stream).await;
                 }
             }
@@ -134,7 +133,7 @@ impl<H: Handler> Connection<H> {
             let (phase, since) = self.pulse.read();
             let deadline = match phase {
                 Phase::Idle => Some(since + settings.idle_timeout),
-                Phase::Head | Phase::Body => Some(since + settings.header_timeout),
+                Phase::Head => Some(since + settings.header_timeout),
                 Phase::Busy => None,
             };
             // The timer may fire early, never late: most requests then leave it alone.

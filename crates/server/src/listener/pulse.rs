@@ -17,9 +17,7 @@ pub(super) enum Phase {
     Idle,
     /// Reading the head of a request.
     Head,
-    /// Waiting for more of a request's body.
-    Body,
-    /// Working on a request.
+    /// Working on a request, its body included: handlers bound the time of the bodies they read.
     Busy,
 }
 
@@ -48,7 +46,6 @@ impl Pulse {
         let phase = match state & 3 {
             0 => Phase::Idle,
             1 => Phase::Head,
-            2 => Phase::Body,
             _ => Phase::Busy,
         };
         (phase, self.opened + Duration::from_millis(state >> 2))
@@ -66,8 +63,7 @@ fn encode(millis: u64, phase: Phase) -> u64 {
         | match phase {
             Phase::Idle => 0,
             Phase::Head => 1,
-            Phase::Body => 2,
-            Phase::Busy => 3,
+            Phase::Busy => 2,
         }
 }
 
@@ -89,13 +85,9 @@ impl<S> Watched<S> {
         (self.stream, self.is_write_blocked)
     }
 
-    fn after_read(&self, is_pending: bool) {
-        match (self.pulse.read().0, is_pending) {
-            (Phase::Idle, false) => self.pulse.begin(Phase::Head),
-            (Phase::Body, false) => self.pulse.begin(Phase::Busy),
-            // With half-closed connections allowed, hyper reads during a request for its body only.
-            (Phase::Busy, true) => self.pulse.begin(Phase::Body),
-            _ => {}
+    fn after_read(&self, result: &Poll<io::Result<()>>) {
+        if result.is_ready() && self.pulse.read().0 == Phase::Idle {
+            self.pulse.begin(Phase::Head);
         }
     }
 
@@ -111,7 +103,7 @@ impl<S> Watched<S> {
 impl<S: AsyncRead + Unpin> AsyncRead for Watched<S> {
     fn poll_read(mut self: Pin<&mut Self>, cx: &mut Context<'_>, buf: &mut ReadBuf<'_>) -> Poll<io::Result<()>> {
         let result = Pin::new(&mut self.stream).poll_read(cx, buf);
-        self.after_read(result.is_pending());
+        self.after_read(&result);
         result
     }
 }

@@ -169,14 +169,6 @@ async fn a_head_that_drips_is_refused() {
 }
 
 #[tokio::test]
-async fn a_body_that_stops_coming_is_refused() {
-    let fixture = Fixture::start(quick()).await;
-    let mut client = fixture.connect().await;
-    send(&mut client, "POST /length HTTP/1.1\r\nhost: x\r\ncontent-length: 10\r\n\r\n12345").await;
-    assert!(receive_all(&mut client).await.starts_with("HTTP/1.1 408 "));
-}
-
-#[tokio::test]
 async fn a_slow_handler_is_not_a_slow_client() {
     let fixture = Fixture::start(quick()).await;
     let mut client = fixture.connect().await;
@@ -254,7 +246,7 @@ async fn a_client_of_http_2_is_turned_away_and_others_go_on() {
 async fn a_body_that_nobody_reads_does_not_take_the_answer_away() {
     let fixture = Fixture::start(ListenerSettings::default()).await;
     let (mut reader, mut writer) = fixture.connect().await.into_split();
-    let body = vec![b'x'; 8 << 20];
+    let body = vec![b'x'; 4 << 20];
     let sender = tokio::spawn(async move {
         send(&mut writer, &format!("POST /refuse HTTP/1.1\r\nhost: x\r\ncontent-length: {}\r\n\r\n", body.len())).await;
         writer.write_all(&body).await

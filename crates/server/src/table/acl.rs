@@ -14,7 +14,7 @@ pub(super) async fn get_acl<E: Engine>(call: &Call<'_, E>, name: &TableName) -> 
     call.caller.permits(&Need::ACL)?;
     call.throttle(None, 1)?;
     let table = call.table(name).await?;
-    let list = acl::parse(table.acl.as_bytes()).map_err(|error| ErrorReply::new(error.code()))?;
+    let list = acl::parse(table.acl.as_bytes())?;
     let mut xml = Vec::with_capacity(512);
     acl::write(&mut xml, &list);
     Ok(Reply::xml(200, xml))
@@ -23,7 +23,7 @@ pub(super) async fn get_acl<E: Engine>(call: &Call<'_, E>, name: &TableName) -> 
 pub(super) async fn set_acl<E: Engine>(call: &Call<'_, E>, name: &TableName, body: &[u8]) -> Result<Reply, ErrorReply> {
     call.caller.permits(&Need::ACL)?;
     call.throttle(None, 1)?;
-    let list = acl::parse(body).map_err(|error| ErrorReply::new(error.code()))?;
+    let list = acl::parse(body)?;
     call.check_name(name)?;
     let mut xml = Vec::with_capacity(512);
     if !list.is_empty() {

@@ -17,7 +17,7 @@ const SETTING: &str = "table-service-properties";
 pub(crate) async fn load<E: Engine>(engine: &E, account: &str) -> Result<ServiceProperties, ErrorReply> {
     let stored = load_setting(engine, account, SETTING).await.map_err(|fault| error::fault(&fault))?;
     match stored {
-        Some(xml) => ServiceProperties::default().updated(&xml).map_err(|error| ErrorReply::new(error.code())),
+        Some(xml) => Ok(ServiceProperties::default().updated(&xml)?),
         None => Ok(ServiceProperties::default()),
     }
 }
@@ -33,7 +33,7 @@ pub(super) async fn get<E: Engine>(call: &Call<'_, E>) -> Result<Reply, ErrorRep
 pub(super) async fn set<E: Engine>(call: &Call<'_, E>, body: &[u8]) -> Result<Reply, ErrorReply> {
     call.caller.permits(&Need::WRITE_SERVICE)?;
     let current = load(call.engine(), call.account()).await?;
-    let changed = current.updated(body).map_err(|error| ErrorReply::new(error.code()))?;
+    let changed = current.updated(body)?;
     let mut xml = Vec::with_capacity(1024);
     changed.write(&mut xml);
     let stored = store_setting(call.engine(), call.account(), SETTING, &xml, call.now).await;

@@ -45,8 +45,8 @@ impl Parsed {
         let mut parsed = Self::default();
         let (mut next_partition, mut next_row) = (None, None);
         for pair in query_pairs(query) {
-            let pair = pair.map_err(|error| malformed(error))?;
-            let value = || pair.value().map_err(|error| malformed(error));
+            let pair = pair.map_err(malformed)?;
+            let value = || pair.value().map_err(malformed);
             match pair.name.as_ref() {
                 "$filter" => parsed.options.filter = parse_filter(&value()?)?,
                 "$select" => parsed.options.select = Select::parse(&value()?)?,
