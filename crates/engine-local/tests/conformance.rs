@@ -31,11 +31,6 @@ mod synced {
     larimar_testkit::engine_conformance!(Temporary::open(Durability::Sync));
 }
 
-mod unsynced {
-    use super::*;
-    larimar_testkit::engine_conformance!(Temporary::open(Durability::Async));
-}
-
 mod in_memory {
     use super::*;
     larimar_testkit::engine_conformance!(Temporary::open(Durability::Memory));

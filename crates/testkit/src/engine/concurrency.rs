@@ -7,7 +7,7 @@ use std::collections::BTreeSet;
 use std::sync::atomic::{AtomicBool, AtomicU64, Ordering::SeqCst};
 
 const WRITERS: usize = 8;
-const ROUNDS: usize = 40;
+const ROUNDS: usize = 25;
 
 /// Many writers add one to the same row by edits; every addition counts, every version is new.
 pub async fn concurrent_edits_of_one_row_lose_no_update(engine: &impl Engine) {
@@ -98,8 +98,10 @@ pub async fn concurrent_transactions_never_interleave(engine: &impl Engine) {
 /// A scan over both ends of a partition never sees one half of a transaction, however many pages lie between.
 pub async fn a_scan_is_one_snapshot(engine: &impl Engine) {
     let space = create(engine, "t").await;
-    for filler in 0..500 {
-        store(engine, space, "p", &format!("m{filler:04}"), &[7; 200]).await;
+    let filler: Vec<String> = (0..500).map(|number| format!("m{number:04}")).collect();
+    for rows in filler.chunks(100) {
+        let ops: Vec<Op<'_>> = rows.iter().map(|row| put(row, &[7; 200])).collect();
+        engine.apply(space, "p", &ops, NOW).await.expect("no condition");
     }
     let write_both = async |round: u64| {
         let body = round.to_le_bytes();
@@ -112,7 +114,7 @@ pub async fn a_scan_is_one_snapshot(engine: &impl Engine) {
         let (is_done, write_both) = (&is_done, &write_both);
         async move {
             if worker == 0 {
-                for round in 1..300 {
+                for round in 1..100 {
                     write_both(round).await;
                 }
                 is_done.store(true, SeqCst);
@@ -140,7 +142,7 @@ pub async fn readers_never_see_versions_go_back(engine: &impl Engine) {
         let is_done = &is_done;
         async move {
             if worker == 0 {
-                for round in 1..500u64 {
+                for round in 1..150u64 {
                     store(engine, space, "p", "r", &round.to_le_bytes()).await;
                 }
                 is_done.store(true, SeqCst);
@@ -166,7 +168,7 @@ pub async fn an_acknowledged_write_is_seen_by_every_later_read(engine: &impl Eng
         let (acknowledged, is_done) = (&acknowledged, &is_done);
         async move {
             if worker == 0 {
-                for round in 1..300u64 {
+                for round in 1..150u64 {
                     store(engine, space, "p", "r", &round.to_le_bytes()).await;
                     acknowledged.store(round, SeqCst);
                 }

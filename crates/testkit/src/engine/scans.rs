@@ -6,7 +6,7 @@ use std::time::Instant;
 
 /// An unbounded scan visits every row once, in order, and has nothing to resume.
 pub async fn a_scan_of_all_visits_every_row_once(engine: &impl Engine) {
-    let (space, places) = numbered(engine, 300).await;
+    let (space, places) = numbered(engine, 100).await;
     let (rows, resume) = page(engine, space, &KeyRange::all(), unbounded()).await;
     assert_eq!(rows.iter().map(|row| Position::new(&*row.partition, &*row.row)).collect::<Vec<_>>(), places);
     assert_eq!(resume, None);

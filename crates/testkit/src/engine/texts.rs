@@ -43,7 +43,7 @@ pub async fn any_text_is_a_key(engine: &impl Engine) {
     let space = create(engine, "t").await;
     let mut texts = vec![String::new()];
     texts.extend(EDGES.iter().map(char::to_string));
-    texts.extend(EDGES.iter().flat_map(|a| EDGES.iter().map(move |b| format!("{a}{b}"))).step_by(3));
+    texts.extend(EDGES.iter().flat_map(|a| EDGES.iter().map(move |b| format!("{a}{b}"))).step_by(5));
     for (number, text) in texts.iter().enumerate() {
         let partition = &texts[(number * 7) % texts.len()];
         store(engine, space, partition, text, text.as_bytes()).await;
