@@ -95,8 +95,10 @@ async fn serve<E: Engine>(
     let tables = Listener::new(Arc::new(service), Arc::clone(&metrics), listener_settings(settings)).with_tls(tls);
     let tables = Running::start(tables, sockets.table);
     let admin = sockets.admin.map(|socket| {
-        let service = Arc::new(AdminService::new(engine, Arc::clone(&metrics)));
-        Running::start(Listener::new(service, metrics, admin_listener_settings(settings)), socket)
+        let service = Arc::new(AdminService::new(engine, metrics));
+        // Counted apart: the pages tell of the clients, not of those who read the pages.
+        let counts = Arc::new(Metrics::default());
+        Running::start(Listener::new(service, counts, admin_listener_settings(settings)), socket)
     });
     announce(settings, table_address, admin_address);
 

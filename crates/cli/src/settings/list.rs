@@ -180,7 +180,7 @@ pub(crate) static SETTINGS: &[Setting] = &[
     },
     Setting {
         name: "header_timeout",
-        help: "How long a client may take over the head of a request, a TLS handshake, or a pause within a body",
+        help: "How long a client may take over the head of a request or a TLS handshake",
         expected: TIMEOUT,
         kind: Kind::Value,
         read: |settings, text| put(&mut settings.header_timeout, timeout(text)),
