@@ -201,12 +201,12 @@ impl Engine for LocalEngine {
         let snapshot = self.shared.published.get().await?;
         let generation = self.shared.published.generation();
         let (from, to) = bounds(space, range);
-        let mut rows = snapshot.range(Bound::Included(&from), Bound::Excluded(&to));
+        let rows = snapshot.range(Bound::Included(&from), Bound::Excluded(&to));
         drop(snapshot);
         let mut decoder = key::Decoder::default();
         let mut yielded = Instant::now();
         let mut visited = 0;
-        while let Some(row) = rows.next() {
+        for row in rows {
             let (key, value) = row.map_err(|error| fault(&error))?;
             let (_, key) = key::split_space(&key).ok_or_else(|| Fault::Damaged("a key has no space".to_owned()))?;
             let (partition, row) = decoder.decode(key)?;

@@ -13,6 +13,7 @@ mod latch;
 mod published;
 mod reclaim;
 mod recovery;
+pub mod repair;
 mod shared;
 pub mod store;
 mod version;

@@ -58,8 +58,8 @@ pub enum Tail {
     Damaged {
         /// What is wrong there.
         reason: &'static str,
-        /// Where the next intact batch begins, if the file has one.
-        intact_again_at: Option<u64>,
+        /// How many intact batches come after the damage in this file.
+        intact_after: u64,
     },
 }
 
@@ -147,7 +147,7 @@ fn judge(journals: &[Journal]) -> State {
                 return State::DamagedMiddle(damage(journal, "a sealed journal ends inside a batch"));
             }
             Tail::Torn => return State::Torn,
-            Tail::Damaged { reason, intact_again_at: None } if !followed => {
+            Tail::Damaged { reason, intact_after: 0 } if !followed => {
                 return State::DamagedTail(damage(journal, reason));
             }
             Tail::Damaged { reason, .. } => return State::DamagedMiddle(damage(journal, reason)),
@@ -174,8 +174,10 @@ fn inspect_file(path: &Path) -> io::Result<Journal> {
         match reader.batch()? {
             Step::Batch(batch) if Some(batch.seqno) <= journal.last_seqno => {
                 // The number of a batch is outside its checksum, but numbers only grow.
-                let found = find_batch(path, journal.intact_bytes + 1)?;
-                journal.tail = Tail::Damaged { reason: "sequence numbers go backwards", intact_again_at: found };
+                journal.tail = Tail::Damaged {
+                    reason: "sequence numbers go backwards",
+                    intact_after: count_batches(path, journal.intact_bytes + 1)?,
+                };
                 return Ok(journal);
             }
             Step::Batch(batch) => {
@@ -198,15 +200,15 @@ fn classify(path: &Path, journal: &Journal, broken_at: u64, reason: Broken) -> i
     if end_of_data == journal.intact_bytes {
         return Ok(Tail::Empty);
     }
-    let intact_again_at = find_batch(path, journal.intact_bytes + 1)?;
+    let intact_after = count_batches(path, journal.intact_bytes + 1)?;
     // A write cut short leaves a readable beginning and then nothing: all data ends before the place
     // where reading broke off, and not with the trailer of a batch. (A damaged length may also make the
     // reader run to the end of the file; then an intact batch or a trailer betrays it.)
     let runs_out = reason.torn && end_of_data <= broken_at && !ends_with_trailer(path, end_of_data)?;
-    if runs_out && intact_again_at.is_none() {
+    if runs_out && intact_after == 0 {
         return Ok(Tail::Torn);
     }
-    Ok(Tail::Damaged { reason: reason.text, intact_again_at })
+    Ok(Tail::Damaged { reason: reason.text, intact_after })
 }
 
 fn ends_with_trailer(path: &Path, end: u64) -> io::Result<bool> {
@@ -222,17 +224,35 @@ fn last_nonzero(path: &Path, from: u64) -> io::Result<u64> {
     let mut file = File::open(path)?;
     file.seek(SeekFrom::Start(from))?;
     let mut buffer = vec![0; BUFFER_BYTES];
+    let zeros = vec![0; BUFFER_BYTES];
     let (mut at, mut last) = (from, from);
     loop {
         let read = file.read(&mut buffer)?;
         if read == 0 {
             return Ok(last);
         }
-        if let Some(index) = buffer[..read].iter().rposition(|byte| *byte != 0) {
+        // Comparing is much quicker than looking at each byte, and most chunks are zeros.
+        if buffer[..read] != zeros[..read]
+            && let Some(index) = buffer[..read].iter().rposition(|byte| *byte != 0)
+        {
             last = at + index as u64 + 1;
         }
         at += read as u64;
     }
+}
+
+/// How many intact batches there are at or after `from`, wherever they begin.
+fn count_batches(path: &Path, from: u64) -> io::Result<u64> {
+    let mut reader = Reader::open(path)?;
+    let (mut at, mut count) = (from, 0);
+    while let Some(start) = find_batch(path, at)? {
+        reader.seek(start)?;
+        while let Step::Batch(batch) = reader.batch()? {
+            count += 1;
+            at = batch.end;
+        }
+    }
+    Ok(count)
 }
 
 /// Where the first intact batch at or after `from` begins.

@@ -1,0 +1,97 @@
+//! `larimar repair`: what it mends, what it leaves alone, and what it keeps.
+
+#![expect(clippy::unwrap_used, reason = "a test may panic")]
+
+mod support;
+
+use larimar_engine::{Act, Engine, Expect, Op, SpaceId};
+use larimar_engine_local::repair::{Action, repair};
+use larimar_engine_local::store::StoreError;
+use larimar_engine_local::store::journal::State;
+use larimar_engine_local::{LocalEngine, repair};
+use larimar_model::Timestamp;
+use support::{keys, name, settings};
+use tempfile::TempDir;
+
+const ROWS: usize = 5;
+
+/// A folder whose journal holds one commit a row, the last one of 20,000 bytes; where each begins and ends.
+async fn written() -> (TempDir, SpaceId, Vec<usize>) {
+    let folder = TempDir::new().unwrap();
+    let engine = LocalEngine::open(&settings(folder.path())).unwrap();
+    let table = engine.create_space(name("t"), b"").await.unwrap().unwrap();
+    let mut ends = vec![end(&folder)];
+    for row in 0..ROWS {
+        let body = vec![b'x'; if row + 1 == ROWS { 20_000 } else { 10 }];
+        let op = Op { row: &format!("r{row}"), expect: Expect::Absent, act: Act::Put(&body) };
+        engine.apply(table, "p", &[op], Timestamp::from_ticks(1)).await.unwrap();
+        ends.push(end(&folder));
+    }
+    drop(engine);
+    (folder, table, ends)
+}
+
+fn end(folder: &TempDir) -> usize {
+    repair::inspect(folder.path()).unwrap().journals.last().unwrap().intact_bytes as usize
+}
+
+fn change(folder: &TempDir, change: impl FnOnce(&mut Vec<u8>)) -> Vec<u8> {
+    let path = repair::inspect(folder.path()).unwrap().journals.last().unwrap().path.clone();
+    let mut bytes = std::fs::read(&path).unwrap();
+    change(&mut bytes);
+    std::fs::write(path, &bytes).unwrap();
+    bytes
+}
+
+async fn rows(folder: &TempDir, table: SpaceId) -> Vec<String> {
+    let engine = LocalEngine::open(&settings(folder.path())).unwrap();
+    // It takes writes as well.
+    let op = Op { row: "after", expect: Expect::Any, act: Act::Put(b"1") };
+    engine.apply(table, "p", &[op], Timestamp::from_ticks(1)).await.unwrap();
+    keys(&engine, table).await
+}
+
+#[tokio::test]
+async fn an_intact_or_torn_store_is_left_alone() {
+    let (folder, table, ends) = written().await;
+    assert_eq!(repair(folder.path(), false).unwrap().action, Action::None);
+    change(&folder, |bytes| bytes.truncate(ends[ROWS] - 3));
+    let done = repair(folder.path(), true).unwrap();
+    assert_eq!((done.found.state.clone(), done.action.clone()), (State::Torn, Action::None));
+    assert!(done.to_string().contains("cut short"), "{done}");
+    assert_eq!(rows(&folder, table).await, ["after", "r0", "r1", "r2", "r3"]);
+}
+
+#[tokio::test]
+async fn a_hole_in_the_last_commit_is_cut_and_a_copy_kept() {
+    let (folder, table, ends) = written().await;
+    let hole = ends[ROWS - 1] + 5000;
+    let bytes = change(&folder, |bytes| bytes[hole..hole + 4096].fill(0));
+    let Err(StoreError::DamagedTail(_)) = LocalEngine::open(&settings(folder.path())) else { panic!("opened") };
+    let Action::Cut { commits_lost: 0, copies, .. } = repair(folder.path(), false).unwrap().action else {
+        panic!("not cut")
+    };
+    let copy = std::fs::read_dir(copies).unwrap().next().unwrap().unwrap().path();
+    assert!(std::fs::read(copy).unwrap() == bytes, "the copy is the journal as it was");
+    assert_eq!(rows(&folder, table).await, ["after", "r0", "r1", "r2", "r3"]);
+}
+
+#[tokio::test]
+async fn damage_before_intact_commits_is_cut_only_when_forced() {
+    let (folder, table, ends) = written().await;
+    let before = change(&folder, |bytes| bytes[ends[2] + 30] ^= 1);
+    let Err(StoreError::DamagedMiddle(_)) = LocalEngine::open(&settings(folder.path())) else { panic!("opened") };
+    let refused = repair(folder.path(), false).unwrap();
+    let Action::Refused { commits_lost: 2, .. } = refused.action else { panic!("{refused}") };
+    assert!(change(&folder, |_| {}) == before, "nothing was changed");
+    assert!(refused.to_string().contains("--force"), "{refused}");
+    let Action::Cut { commits_lost: 2, .. } = repair(folder.path(), true).unwrap().action else { panic!("not cut") };
+    assert_eq!(rows(&folder, table).await, ["after", "r0", "r1"]);
+}
+
+#[tokio::test]
+async fn a_store_in_use_is_not_repaired() {
+    let (folder, _, _) = written().await;
+    let _engine = LocalEngine::open(&settings(folder.path())).unwrap();
+    assert!(matches!(repair(folder.path(), true), Err(StoreError::Locked { .. })));
+}
