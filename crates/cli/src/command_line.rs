@@ -13,6 +13,11 @@ pub(crate) enum Command {
     Serve,
     /// Print the effective settings.
     Config,
+    /// Mend a data folder that does not open.
+    Repair {
+        /// Whether intact commits may be lost.
+        force: bool,
+    },
 }
 
 /// A command line that was read.
@@ -32,6 +37,7 @@ impl CommandLine {
     fn from_matches(matches: &ArgMatches) -> Self {
         let (command, matches) = match matches.subcommand() {
             Some(("config", matches)) => (Command::Config, matches),
+            Some(("repair", matches)) => (Command::Repair { force: matches.get_flag(FORCE) }, matches),
             Some((_, matches)) => (Command::Serve, matches),
             None => (Command::Serve, matches),
         };
@@ -65,6 +71,13 @@ fn clap_command() -> clap::Command {
         .global(true);
     let defaults = Settings::default();
     let flags = SETTINGS.iter().filter(|setting| setting.kind != Kind::Secret).map(|setting| flag(setting, &defaults));
+    let force = Arg::new(FORCE)
+        .long(FORCE)
+        .action(ArgAction::SetTrue)
+        .help("Cut at the damage even if intact commits come after it, and lose those");
+    let repair = clap::Command::new("repair")
+        .about("Show what is damaged in the data folder and mend it, keeping a copy; the server must not run")
+        .arg(force);
     clap::Command::new("larimar")
         .version(env!("CARGO_PKG_VERSION"))
         .about("Azure Table Storage that anyone can run")
@@ -74,6 +87,7 @@ fn clap_command() -> clap::Command {
         .args(flags)
         .subcommand(clap::Command::new("serve").about("Run the services; also without a command"))
         .subcommand(clap::Command::new("config").about("Print the effective settings as TOML, with secrets hidden"))
+        .subcommand(repair)
 }
 
 fn flag(setting: &'static Setting, defaults: &Settings) -> Arg {
@@ -107,6 +121,7 @@ fn plain(value: &toml::Value) -> String {
 }
 
 const CONFIG: &str = "config";
+const FORCE: &str = "force";
 const CONFIG_FILE: &str = "larimar.toml";
 const AFTER_HELP: &str = "\
 Flags beat the environment, the environment beats the file. In the file a setting is spelled like its flag, with
@@ -139,6 +154,8 @@ mod tests {
             assert_eq!((line.command, line.flags), (Command::Serve, expected.clone()), "{arguments:?}");
         }
         assert_eq!(read(&["config"]).expect("a good line").command, Command::Config);
+        assert_eq!(read(&["repair"]).expect("a good line").command, Command::Repair { force: false });
+        assert_eq!(read(&["repair", "--force"]).expect("a good line").command, Command::Repair { force: true });
         assert_eq!(read(&[]).expect("a good line").command, Command::Serve);
     }
 
@@ -150,9 +167,14 @@ mod tests {
 
     #[test]
     fn wrong_usage_is_refused() {
-        for arguments in
-            [&["sevre"][..], &["--tabel-port", "1"], &["--accounts", "a:a"], &["--table-port"], &["serve", "x"]]
-        {
+        for arguments in [
+            &["sevre"][..],
+            &["--tabel-port", "1"],
+            &["--accounts", "a:a"],
+            &["--table-port"],
+            &["serve", "x"],
+            &["--force"],
+        ] {
             assert_eq!(read(arguments).expect_err("a bad line").exit_code(), 2, "{arguments:?}");
         }
     }

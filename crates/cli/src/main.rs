@@ -4,9 +4,12 @@
 
 mod banner;
 mod command_line;
+mod file_limit;
 mod logging;
+mod repair;
 mod serve;
 mod settings;
+mod signals;
 mod table;
 
 use command_line::{Command, CommandLine};
@@ -34,6 +37,7 @@ fn run(line: &CommandLine) -> anyhow::Result<()> {
             print!("{resolved}");
             Ok(())
         }
+        Command::Repair { force } => repair::run(&resolved.settings, force),
     }
 }
 

@@ -6,7 +6,8 @@
 use crate::banner::banner;
 use crate::settings::value::Durability;
 use crate::settings::{Resolved, Settings};
-use crate::{logging, table};
+use crate::signals::Signals;
+use crate::{file_limit, logging, table};
 use anyhow::Context;
 use larimar_engine::Engine;
 use larimar_engine_local::LocalEngine;
@@ -20,9 +21,10 @@ use tokio::task::JoinHandle;
 
 /// Runs the services until a signal ends them.
 pub(crate) fn run(resolved: &Resolved) -> anyhow::Result<()> {
-    let settings = &resolved.settings;
-    logging::start(settings)?;
-    raise_file_limit();
+    let mut settings = resolved.settings.clone();
+    logging::start(&settings)?;
+    settings.connections_max = file_limit::fit_connections(settings.connections_max, file_limit::raise());
+    let settings = &settings;
     let tls = load_certificate(settings)?;
     let runtime = tokio::runtime::Builder::new_multi_thread().enable_all().thread_name("larimar").build()?;
     runtime.block_on(async {
@@ -132,56 +134,6 @@ impl Running {
     }
 }
 
-/// The signals that end a server.
-struct Signals {
-    #[cfg(unix)]
-    terminate: tokio::signal::unix::Signal,
-    #[cfg(unix)]
-    interrupt: tokio::signal::unix::Signal,
-}
-
-impl Signals {
-    /// Takes the signals over; one that comes while the server starts ends it as soon as it has started.
-    #[cfg(unix)]
-    fn new() -> anyhow::Result<Self> {
-        use tokio::signal::unix::{SignalKind, signal};
-        Ok(Self { terminate: signal(SignalKind::terminate())?, interrupt: signal(SignalKind::interrupt())? })
-    }
-
-    #[cfg(not(unix))]
-    fn new() -> anyhow::Result<Self> {
-        Ok(Self {})
-    }
-
-    /// Waits for the first signal; a second one, while requests finish, ends the process at once.
-    async fn wait(mut self) {
-        let name = self.next().await;
-        tracing::info!(signal = name, "ending: requests in flight finish first");
-        tokio::spawn(async move {
-            let name = self.next().await;
-            tracing::warn!(signal = name, "ending at once");
-            std::process::exit(EXIT_IMPATIENT);
-        });
-    }
-
-    #[cfg(unix)]
-    async fn next(&mut self) -> &'static str {
-        tokio::select! {
-            _ = self.terminate.recv() => "SIGTERM",
-            _ = self.interrupt.recv() => "SIGINT",
-        }
-    }
-
-    #[cfg(not(unix))]
-    async fn next(&mut self) -> &'static str {
-        // Without signals there is no way to ask for an end, and the process serves until it is killed.
-        if tokio::signal::ctrl_c().await.is_err() {
-            std::future::pending::<()>().await;
-        }
-        "interrupt"
-    }
-}
-
 fn listener_settings(settings: &Settings) -> ListenerSettings {
     ListenerSettings {
         connections_max: settings.connections_max,
@@ -206,28 +158,4 @@ fn announce(settings: &Settings, table: SocketAddr, admin: Option<SocketAddr>) {
     }
 }
 
-/// Connections and store files need descriptors, and the usual soft limit of 1,024 is far below the hard one.
-#[cfg(unix)]
-fn raise_file_limit() {
-    use rustix::process::{Resource, Rlimit, getrlimit, setrlimit};
-    let limit = getrlimit(Resource::Nofile);
-    let wanted = limit.maximum.unwrap_or(FILES_WANTED).min(FILES_WANTED);
-    if limit.current.is_some_and(|current| current < wanted) {
-        let raised = Rlimit { current: Some(wanted), maximum: limit.maximum };
-        if let Err(error) = setrlimit(Resource::Nofile, raised) {
-            tracing::warn!(%error, "the limit of open files could not be raised");
-        }
-    }
-}
-
-#[cfg(not(unix))]
-fn raise_file_limit() {}
-
-/// Above any sensible number of connections.
-#[cfg(unix)]
-const FILES_WANTED: u64 = 1 << 20;
-
 const ADMIN_CONNECTIONS_MAX: usize = 64;
-
-/// What shells report for a process that an interrupt ended.
-const EXIT_IMPATIENT: i32 = 130;

@@ -230,3 +230,73 @@ fn connections_that_never_ask_do_not_keep_the_server_from_ending() {
     assert_eq!(status.code(), Some(0));
     drop(silent);
 }
+
+/// Runs the binary with few descriptors.
+#[cfg(unix)]
+fn frugal(folder: &TempDir) -> Launch {
+    use std::os::unix::fs::PermissionsExt;
+    let script = folder.path().join("frugal");
+    std::fs::write(&script, format!("#!/bin/sh\nulimit -n 96\nexec '{EXE}' \"$@\"\n")).expect("a file");
+    std::fs::set_permissions(&script, std::fs::Permissions::from_mode(0o755)).expect("the file is ours");
+    Launch::new(script, folder.path().join("data"))
+}
+
+#[cfg(unix)]
+#[test]
+fn more_clients_than_descriptors_are_all_served() {
+    let folder = folder();
+    let server = frugal(&folder).start();
+    let client = server.client();
+    client.create_table("crowded");
+    let mut crowd = Vec::new();
+    for number in 0..150 {
+        let mut stream = connect(server.table_address());
+        let request = client.post("/crowded", entity("p", &number.to_string(), "")).to_bytes();
+        stream.write_all(&request).expect("a request");
+        let reply = http::read_response(&stream, true).expect("an answer");
+        reply.is_status(201);
+        crowd.push(stream);
+    }
+}
+
+#[test]
+fn a_damaged_journal_is_told_and_repaired() {
+    let folder = folder();
+    let data = folder.path().join("data");
+    let server = launch(&folder).start();
+    let client = server.client();
+    client.create_table("mended");
+    client.insert("mended", "p", "first", "");
+    client.insert("mended", "p", "lastmark", "");
+    let again = server.kill();
+    let path = damage(&data, b"lastmark");
+
+    let said = again.try_start().expect_err("the journal is damaged");
+    assert!(said.contains("larimar repair"), "{said}");
+    let output = run(folder.path(), &["repair", "--data-dir", "data"], &[]);
+    let said = String::from_utf8_lossy(&output.stdout);
+    assert_eq!(output.status.code(), Some(0), "{said}");
+    assert!(said.contains("cut at the damage") && said.contains(&path), "{said}");
+
+    let server = again.start();
+    server.client().get(&http::entity_path("mended", "p", "first")).send().is_status(200);
+    server.client().get(&http::entity_path("mended", "p", "lastmark")).send().is_status(404);
+    let output = run(folder.path(), &["repair", "--data-dir", "data"], &[]);
+    assert_eq!(output.status.code(), Some(1), "a folder in use is left alone");
+    let output = run(folder.path(), &["repair", "--data-dir", "elsewhere"], &[]);
+    assert!(String::from_utf8_lossy(&output.stderr).contains("there is no folder elsewhere"));
+}
+
+/// Flips a bit in the last place where a store's files hold these bytes; the name of that file.
+fn damage(data: &Path, mark: &[u8]) -> String {
+    for entry in std::fs::read_dir(data.join("store")).expect("a store") {
+        let path = entry.expect("an entry").path();
+        let Ok(mut bytes) = std::fs::read(&path) else { continue };
+        if let Some(place) = bytes.windows(mark.len()).rposition(|window| window == mark) {
+            bytes[place] ^= 1;
+            std::fs::write(&path, bytes).expect("the file is ours");
+            return path.file_name().expect("a file").to_string_lossy().into_owned();
+        }
+    }
+    panic!("no file of the store holds the mark");
+}
