@@ -1,0 +1,91 @@
+//! Settings that change how the service is reached, from the file to the wire.
+
+use larimar_testkit::Launch;
+use larimar_testkit::http;
+use rustls::pki_types::ServerName;
+use rustls::{ClientConfig, ClientConnection, RootCertStore, StreamOwned};
+use std::io::{Read, Write};
+use std::net::TcpStream;
+use std::sync::Arc;
+use std::time::Duration;
+use tempfile::TempDir;
+
+const EXE: &str = env!("CARGO_BIN_EXE_larimar");
+
+/// A server whose settings come from a file.
+fn launch(folder: &TempDir, text: &str) -> Launch {
+    let path = folder.path().join("settings.toml");
+    std::fs::write(&path, format!("durability = 'memory'\n{text}")).expect("a file");
+    let path = path.to_str().expect("text").to_owned();
+    Launch::new(EXE, folder.path().join("data")).argument("--config").argument(path)
+}
+
+#[test]
+fn an_account_can_be_a_host_below_a_configured_domain() {
+    let folder = tempfile::tempdir().expect("a folder");
+    let server = launch(&folder, "host_suffixes = ['tables.test']").start();
+    let ask = |host: &str| {
+        let request = format!("GET /Tables HTTP/1.1\r\nhost: {host}\r\naccept: application/json\r\n\r\n");
+        http::exchange(server.table_address(), request.as_bytes()).expect("an answer")
+    };
+    // Found, and asked for credentials.
+    ask("devstoreaccount1.tables.test").is_error(401, "NoAuthenticationInformation");
+    ask("devstoreaccount1.tables.test:10002").is_error(401, "NoAuthenticationInformation");
+    ask("devstoreaccount1.other.test").is_status(404);
+    assert!(!folder.path().join("data").exists(), "memory writes no file");
+}
+
+#[test]
+fn strict_mode_refuses_versions_that_nobody_knows() {
+    let folder = tempfile::tempdir().expect("a folder");
+    let ask = |text: &str| {
+        let server = launch(&folder, text).start();
+        server.client().get("/Tables").header("x-ms-version", "2099-01-01").send()
+    };
+    ask("").is_status(200);
+    ask("strict = true").is_error(400, "InvalidHeaderValue");
+}
+
+#[test]
+fn limits_of_the_file_hold() {
+    let folder = tempfile::tempdir().expect("a folder");
+    let server = launch(&folder, "page_entities_max = 2\nbody_bytes_max = '64KiB'").start();
+    let client = server.client();
+    client.create_table("small");
+    for row in ["1", "2", "3"] {
+        client.insert("small", "p", row, "");
+    }
+    let page = client.get("/small()").send();
+    assert_eq!(page.values().len(), 2, "{page}");
+    let long = http::entity("p", "4", &format!("\"Text\":\"{}\"", "x".repeat(70_000)));
+    client.post("/small", long).send().is_error(413, "RequestBodyTooLarge");
+}
+
+#[test]
+fn with_a_certificate_the_service_speaks_tls() {
+    let folder = tempfile::tempdir().expect("a folder");
+    let made = rcgen::generate_simple_self_signed(["localhost".to_owned()]).expect("a certificate");
+    let (certificate, key) = (folder.path().join("cert.pem"), folder.path().join("key.pem"));
+    std::fs::write(&certificate, made.cert.pem()).expect("a file");
+    std::fs::write(&key, made.signing_key.serialize_pem()).expect("a file");
+    let text = format!("tls_certificate = {certificate:?}\ntls_key = {key:?}");
+    let server = launch(&folder, &text).start();
+    let banner = server.output();
+    assert!(banner.contains(&format!("https://{}/devstoreaccount1", server.table_address())), "{banner}");
+
+    let mut roots = RootCertStore::empty();
+    roots.add(made.cert.der().clone()).expect("a root");
+    let config = ClientConfig::builder_with_provider(Arc::new(rustls::crypto::ring::default_provider()))
+        .with_safe_default_protocol_versions()
+        .expect("versions")
+        .with_root_certificates(roots)
+        .with_no_client_auth();
+    let name = ServerName::try_from("localhost").expect("a name");
+    let socket = TcpStream::connect(server.table_address()).expect("the server accepts");
+    socket.set_read_timeout(Some(Duration::from_secs(30))).expect("a timeout");
+    let mut stream = StreamOwned::new(ClientConnection::new(Arc::new(config), name).expect("a client"), socket);
+    stream.write_all(&server.client().get("/Tables").header("Connection", "close").to_bytes()).expect("a request");
+    let mut answer = String::new();
+    stream.read_to_string(&mut answer).expect("an answer and an orderly end");
+    assert!(answer.starts_with("HTTP/1.1 200 OK\r\n"), "{answer}");
+}
