@@ -54,6 +54,23 @@ fn main() -> anyhow::Result<()> {
     let settings = settings::Settings::new(cli.flags)?;
     let runtime = tokio::runtime::Builder::new_current_thread().enable_all().build()?;
     let facts = machine::facts(&settings)?;
-    let results = runtime.block_on(run::run(&settings))?;
+    let results = runtime.block_on(async {
+        // Ending the run drops the servers, which ends their processes.
+        tokio::select! {
+            results = run::run(&settings) => results,
+            stopped = stop_signal() => Err(stopped.map_or_else(Into::into, |()| anyhow::anyhow!("stopped by a signal"))),
+        }
+    })?;
     report::write(&settings, &facts, &results)
+}
+
+/// Returns when somebody asks this process to end.
+async fn stop_signal() -> std::io::Result<()> {
+    use tokio::signal::unix::{SignalKind, signal};
+    let (mut interrupt, mut terminate) = (signal(SignalKind::interrupt())?, signal(SignalKind::terminate())?);
+    tokio::select! {
+        _ = interrupt.recv() => {}
+        _ = terminate.recv() => {}
+    }
+    Ok(())
 }

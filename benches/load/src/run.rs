@@ -165,7 +165,6 @@ impl Bench<'_> {
                 let index = if round % 2 == 0 { turn } else { taking_part.len() - 1 - turn };
                 let contestant = taking_part[index];
                 contestant.server.resume()?;
-                contestant.server.settle(SETTLE_MAX).await?;
                 let turn = self.take_turn(contestant, workload, preload, connections).await;
                 contestant.server.pause()?;
                 measured[index].merge(turn?);
@@ -190,6 +189,7 @@ impl Bench<'_> {
         if workload == Workload::Delete {
             self.load_deletable(contestant, preload, connections).await?;
         }
+        contestant.server.settle(SETTLE_MAX).await?;
         let (start, cpu) = (Instant::now(), contestant.server.processor_time()?);
         let mut measured = measure(port, &self.signer, store, workload, connections, self.settings.window).await;
         // The server also worked during the warm-up; the counted part gets its share.
