@@ -35,6 +35,9 @@ impl<E: Engine> Handler for TableService<E> {
         let result = self.answer(&head, body, &request_id, &mut seen).instrument(span.clone()).await;
         let _entered = span.enter();
         let reply = result.unwrap_or_else(|error| error_reply(&error, &head, &seen, &request_id, now));
+        if reply.status >= 500 {
+            tracing::warn!(id = %request_id, operation = seen.operation, status = reply.status, "could not serve");
+        }
         tracing::debug!(operation = seen.operation, status = reply.status, elapsed = ?started.elapsed(), "answered");
         self.metrics.request(seen.operation, reply.status, started.elapsed());
         finish(reply, &head, &request_id, &seen.cors)

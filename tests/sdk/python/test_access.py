@@ -8,7 +8,6 @@ from azure.core.credentials import AzureNamedKeyCredential
 from azure.data.tables import (
     AccountSasPermissions,
     ResourceTypes,
-    SASProtocol,
     TableAccessPolicy,
     TableSasPermissions,
     UpdateMode,
@@ -102,7 +101,7 @@ def test_time_address_and_protocol_are_checked(table):
     with refused(403, "AuthorizationSourceIPMismatch"):
         query(ip_address_or_range="10.1.2.3")
     with refused(403, "AuthorizationProtocolMismatch"):
-        query(protocol=SASProtocol.HTTPS)
+        query(protocol="https")
 
 
 @pytest.mark.scenario("table-sas")

@@ -40,7 +40,7 @@ pub(super) async fn get_table<E: Engine>(
     name: &TableName,
     level: MetadataLevel,
 ) -> Result<Reply, ErrorReply> {
-    call.caller.permits(&Need::QUERY_TABLES)?;
+    call.caller.permits(&Need::GET_TABLE)?;
     call.throttle(None, 1)?;
     let table = call.table(name).await.map_err(missing_resource)?;
     let mut json = Vec::with_capacity(256);

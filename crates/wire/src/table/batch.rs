@@ -142,12 +142,12 @@ impl<'a> Part<'a> {
         let mut content_id = None;
         while let Some((name, value)) = lines.header() {
             match name.to_ascii_lowercase().as_str() {
-                "accept" => headers.accept = Some(value),
+                // Old clients ask for Atom here and get JSON; the version is that of the whole batch.
+                "accept" => headers.accept = Some(value).filter(|value| value.contains("json")),
                 "content-type" => headers.content_type = Some(value),
                 "if-match" => headers.if_match = Some(value),
                 "if-none-match" => headers.if_none_match = Some(value),
                 "prefer" => headers.prefer = Some(value),
-                "x-ms-version" => headers.version = Some(value),
                 "x-http-method" => {
                     headers.method_override = Some((value, headers.method_override.map_or(1, |(_, count)| count + 1)));
                 }
