@@ -39,7 +39,7 @@ pub(crate) fn expect_count(answer: &Answer<'_>, text: &[u8], expected: u64) -> a
     if found == expected {
         return Ok(());
     }
-    let body = String::from_utf8_lossy(&answer.body[..answer.body.len().min(600)]);
+    let body = String::from_utf8_lossy(&answer.body[..answer.body.len().min(1200)]);
     anyhow::bail!("{found} parts instead of {expected}: {body}")
 }
 

@@ -99,8 +99,9 @@ pub(crate) fn write_entity(out: &mut Vec<u8>, key: &Key, number: u64) {
     let (partition, row) = (&key.partition, &key.row);
     let _ = write!(
         out,
-        r#"{{"PartitionKey":"{partition}","RowKey":"{row}","Category":"c{category:02}","Name":"Customer {number}","Email":"customer.{noise:016x}@mail.example.com","Age":{age},"Score":{score}.5,"Active":{active},"Balance@odata.type":"Edm.Int64","Balance":"{noise}","Created@odata.type":"Edm.DateTime","Created":"2024-{month:02}-{day:02}T12:34:56.789Z","Reference@odata.type":"Edm.Guid","Reference":"{noise_high:08x}-9d3c-4f6a-8e21-{noise_low:012x}","Digest@odata.type":"Edm.Binary","Digest":"{noise:016x}{number:016x}","#,
+        r#"{{"PartitionKey":"{partition}","RowKey":"{row}","Category":"c{category:02}","Name":"Customer {number}","Email":"customer.{noise:016x}@mail.example.com","Age":{age},"Score":{score}.5,"Active":{active},"Balance@odata.type":"Edm.Int64","Balance":"{balance}","Created@odata.type":"Edm.DateTime","Created":"2024-{month:02}-{day:02}T12:34:56.789Z","Reference@odata.type":"Edm.Guid","Reference":"{noise_high:08x}-9d3c-4f6a-8e21-{noise_low:012x}","Digest@odata.type":"Edm.Binary","Digest":"{noise:016x}{number:016x}","#,
         category = number % CATEGORIES,
+        balance = noise >> 1,
         age = noise % 90,
         score = noise % 1000,
         active = noise & 1 == 0,
