@@ -107,11 +107,12 @@ impl LocalEngine {
         Ok(Self { shared, threads: Mutex::new(threads) })
     }
 
-    /// Finishes what is enqueued and closes the store so that the next start is quick.
+    /// Finishes what is enqueued and prepares the store for a quick start. Dropping the engine afterwards
+    /// also waits for background work to end; a process that is about to exit need not do that.
     pub fn close(&self) -> Result<(), StoreError> {
         self.stop();
-        match self.shared.store.write().take() {
-            Some(store) => store.close(),
+        match &*self.shared.store.read() {
+            Some(store) => store.finish(),
             None => Ok(()),
         }
     }

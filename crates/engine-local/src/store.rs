@@ -44,8 +44,8 @@ pub trait Store: Send + Sync + 'static {
     /// Closes a store whose commit failed. Its snapshots must be gone.
     fn stop(self: Box<Self>) -> Box<dyn Reopen>;
 
-    /// Prepares for a quick start next time and closes the store. Without it nothing is lost either.
-    fn close(self: Box<Self>) -> Result<(), StoreError>;
+    /// Prepares for a quick start next time; nothing may be committed afterwards. Without it nothing is lost.
+    fn finish(&self) -> Result<(), StoreError>;
 }
 
 /// A store that was closed because a commit failed.

@@ -244,7 +244,7 @@ fn a_journal_that_ends_inside_a_batch_before_a_later_journal_is_damage() {
 #[test]
 fn a_damaged_table_refuses_to_open_or_to_read_and_never_answers_wrongly() {
     let written = Written::new();
-    Box::new(open(written.folder.path()).unwrap()).close().unwrap();
+    open(written.folder.path()).unwrap().finish().unwrap();
     let tables = files(&written.folder.path().join("store/keyspaces/1/tables"));
     assert!(!tables.is_empty());
     for table in tables {
@@ -285,7 +285,7 @@ fn a_store_that_was_not_made_to_the_end_is_made_anew() {
 #[test]
 fn a_clean_close_leaves_no_journal_to_read() {
     let written = Written::new();
-    Box::new(open(written.folder.path()).unwrap()).close().unwrap();
+    open(written.folder.path()).unwrap().finish().unwrap();
     let inspection = inspect(&written.folder.path().join("store")).unwrap();
     assert!(inspection.journals.iter().all(|journal| journal.file_bytes == 0));
     let store = open(written.folder.path()).unwrap();

@@ -198,7 +198,7 @@ impl Store for FjallStore {
         Box::new(Stopped { options, path, failed_from: failed_from.into_inner(), lock })
     }
 
-    fn close(self: Box<Self>) -> Result<(), StoreError> {
+    fn finish(&self) -> Result<(), StoreError> {
         self.settle()?;
         if self.memtables_empty() {
             // Everything the journals hold is in tables that are synced.

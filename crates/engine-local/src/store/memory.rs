@@ -84,7 +84,7 @@ impl Store for MemoryStore {
         self
     }
 
-    fn close(self: Box<Self>) -> Result<(), StoreError> {
+    fn finish(&self) -> Result<(), StoreError> {
         Ok(())
     }
 }

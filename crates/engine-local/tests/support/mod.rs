@@ -114,7 +114,7 @@ impl Store for FailingStore {
         self
     }
 
-    fn close(self: Box<Self>) -> Result<(), StoreError> {
+    fn finish(&self) -> Result<(), StoreError> {
         Ok(())
     }
 }
