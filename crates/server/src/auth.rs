@@ -117,8 +117,7 @@ impl<E: Engine> TableService<E> {
 fn check_header(header: &str, account: &Account, credentials: &Credentials<'_>) -> Result<Caller, ErrorReply> {
     match Authorization::parse(header)? {
         Authorization::Signed(signed) => {
-            signature::verify(&signed, &account.name, &account.keys, &credentials.signed, credentials.now)
-                ?;
+            signature::verify(&signed, &account.name, &account.keys, &credentials.signed, credentials.now)?;
             Ok(Caller::Owner)
         }
         // Tokens of Entra ID are not served; before 2020-12-06 the Table service had none.

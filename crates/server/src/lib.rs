@@ -20,9 +20,9 @@ mod tls;
 
 pub use admin::AdminService;
 pub use handler::{Handler, Peer};
+pub use larimar_wire::signature::AccountKey;
 pub use listener::{Listener, ListenerSettings, Stopped};
 pub use metrics::Metrics;
 pub use service::TableService;
-pub use larimar_wire::signature::AccountKey;
 pub use settings::{Account, Settings};
 pub use tls::{TlsConfig, TlsError, load_tls};

@@ -30,15 +30,15 @@ impl WriteAnswer {
             let (partition, row) = (entity.key.partition.as_str(), entity.key.row.as_str());
             let link = Link { table: &table.name, partition, row };
             let location = format!("{}/{link}", call.base);
+            answer.headers.push(("Location", location.clone()));
             if prefer == Some(Prefer::NoContent) {
-                answer.headers.push(("DataServiceId", location.clone()));
+                answer.headers.push(("DataServiceId", location));
             } else {
                 answer.status = 201;
                 let (base, account, select) = (call.base, call.account(), &Select::All);
                 let writer = EntityWriter { base, account, table: &table.name, level, select };
                 writer.write_single(&mut answer.body, &Row { partition, row, version, body: entity.body() });
             }
-            answer.headers.push(("Location", location));
         }
         if !matches!(write, Write::Delete(..)) {
             answer.headers.push(("ETag", ETag(version).to_string()));

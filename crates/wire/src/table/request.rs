@@ -77,20 +77,24 @@ impl TableRequest {
         let prefer = headers.prefer.and_then(Prefer::parse);
         let level = MetadataLevel::negotiate(parsed.format.as_deref(), headers.accept, headers.version);
         let operation = Router { account, method, parsed, headers }.operation(path)?;
-        let is_xml = matches!(
-            operation,
-            TableOperation::GetTableAcl(_)
-                | TableOperation::SetTableAcl(_)
-                | TableOperation::GetServiceProperties
-                | TableOperation::SetServiceProperties
-                | TableOperation::GetServiceStats
-        );
-        let level = if is_xml { MetadataLevel::Minimal } else { level? };
+        // An answer that carries no JSON of ours cannot be in the wrong format.
+        let level = if operation.has_json_answer() { level? } else { level.unwrap_or(MetadataLevel::Minimal) };
         Ok(Self { operation, level, prefer })
     }
 }
 
 impl TableOperation {
+    /// Whether tables or entities are answered with, in the format that `Accept` asks for.
+    const fn has_json_answer(&self) -> bool {
+        match self {
+            Self::QueryTables(_) | Self::GetTable(_) | Self::CreateTable => true,
+            Self::QueryEntities(..) | Self::GetEntity(..) | Self::InsertEntity(_) => true,
+            Self::ReplaceEntity(..) | Self::MergeEntity(..) | Self::DeleteEntity(..) | Self::DeleteTable(_) => false,
+            Self::Batch | Self::GetTableAcl(_) | Self::SetTableAcl(_) => false,
+            Self::GetServiceProperties | Self::SetServiceProperties | Self::GetServiceStats => false,
+        }
+    }
+
     /// The operation's name in metrics and logs.
     #[must_use]
     pub const fn name(&self) -> &'static str {

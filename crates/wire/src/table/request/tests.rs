@@ -109,3 +109,15 @@ fn atom_bodies_are_refused() {
     let atom = Headers { content_type: Some("application/atom+xml"), ..Headers::default() };
     assert_eq!(parse("POST", "/abc", atom).err(), Some((ErrorCode::AtomFormatNotSupported, 415)));
 }
+
+#[test]
+fn what_answers_without_json_may_be_asked_for_atom() {
+    let atom =
+        Headers { accept: Some("application/atom+xml,application/xml"), if_match: Some("*"), ..Headers::default() };
+    assert_eq!(parse("GET", "/abc", atom).err(), Some((ErrorCode::AtomFormatNotSupported, 415)));
+    for (method, target) in
+        [("POST", "/$batch"), ("DELETE", "/Tables('abc')"), ("PUT", "/abc(PartitionKey='a',RowKey='b')")]
+    {
+        assert!(parse(method, target, atom).is_ok(), "{method} {target}");
+    }
+}
