@@ -10,8 +10,9 @@ pub mod http;
 mod server;
 
 pub use clock::ManualClock;
-pub use server::{Launch, Server};
+pub use server::{Launch, Server, TemporaryServer};
 
+pub use serde_json;
 // The macros name it through `$crate`, so that their callers need no dependency of their own.
 #[doc(hidden)]
 pub use tokio;

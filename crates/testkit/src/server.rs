@@ -189,6 +189,35 @@ impl Server {
     }
 }
 
+/// A running server on a folder of its own, which goes with it.
+#[derive(Debug)]
+pub struct TemporaryServer {
+    server: Server,
+    _folder: tempfile::TempDir,
+}
+
+impl TemporaryServer {
+    /// Starts the executable with these further arguments of `serve`.
+    ///
+    /// # Panics
+    /// If it does not start.
+    #[must_use]
+    pub fn start(exe: &str, arguments: &[&str]) -> Self {
+        let folder = tempfile::tempdir().expect("a folder");
+        let launch = Launch::new(exe, folder.path().join("data"));
+        let launch = arguments.iter().fold(launch, |launch, argument| launch.argument(*argument));
+        Self { server: launch.start(), _folder: folder }
+    }
+}
+
+impl std::ops::Deref for TemporaryServer {
+    type Target = Server;
+
+    fn deref(&self) -> &Server {
+        &self.server
+    }
+}
+
 impl Drop for Server {
     fn drop(&mut self) {
         let _ = self.child.kill();

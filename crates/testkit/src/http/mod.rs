@@ -37,7 +37,10 @@ enum Credential {
 #[derive(Debug)]
 pub struct Client {
     address: SocketAddr,
+    /// Whose key signs.
     account: String,
+    /// The first segment of every path.
+    segment: String,
     credential: Credential,
     idle: Mutex<Option<TcpStream>>,
 }
@@ -70,6 +73,14 @@ impl Client {
         Self::with(self.address, &self.account, Credential::Sas(token.to_owned()))
     }
 
+    /// The same on the read-only secondary endpoint.
+    #[must_use]
+    pub fn secondary(&self) -> Self {
+        let mut client = Self::with(self.address, &self.account, self.credential.clone());
+        client.segment.push_str("-secondary");
+        client
+    }
+
     /// The same, with nothing to prove who it is.
     #[must_use]
     pub fn anonymous(&self) -> Self {
@@ -77,7 +88,8 @@ impl Client {
     }
 
     fn with(address: SocketAddr, account: &str, credential: Credential) -> Self {
-        Self { address, account: account.to_owned(), credential, idle: Mutex::new(None) }
+        let (account, segment) = (account.to_owned(), account.to_owned());
+        Self { address, account, segment, credential, idle: Mutex::new(None) }
     }
 
     /// Where the server listens.

@@ -21,7 +21,7 @@ impl<'c> Request<'c> {
         let request = Self {
             client,
             method: method.to_owned(),
-            target: format!("/{}{path}", client.account),
+            target: format!("/{}{path}", client.segment),
             headers: Vec::new(),
             body: Vec::new(),
             is_signed: true,
@@ -50,6 +50,12 @@ impl<'c> Request<'c> {
     /// Leaves a header out.
     pub fn without(mut self, name: &str) -> Self {
         self.headers.retain(|(found, _)| !found.eq_ignore_ascii_case(name));
+        self
+    }
+
+    /// Puts another target in the place of the whole path, such as one without an account.
+    pub fn target(mut self, target: &str) -> Self {
+        target.clone_into(&mut self.target);
         self
     }
 
