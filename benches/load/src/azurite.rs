@@ -2,11 +2,16 @@
 
 use std::path::{Path, PathBuf};
 use std::process::Command;
+use std::time::Duration;
 
 use anyhow::{Context as _, ensure};
 
 /// The release that is compared.
 pub(crate) const VERSION: &str = "3.35.0";
+
+/// How often it saves its data while there are changes; it answers nothing meanwhile. A measurement of
+/// writes has to be as long, or it is luck whether a save falls into it.
+pub(crate) const SAVE_PERIOD: Duration = Duration::from_secs(5);
 
 /// Installs Azurite below `folder` unless that release is there.
 pub(crate) fn install(folder: &Path) -> anyhow::Result<()> {

@@ -194,8 +194,8 @@ fn method(page: &mut String, settings: &Settings) {
         page,
         "\n## Method\n\n\
          - Each measurement counts {:.1} s ({} turn(s), each after {:.1} s of warm-up); servers alternate turn by turn, \
-         and finish what background work is left before a turn. Azurite saves its data every 5 s, so about one save \
-         falls into 5 s of writes. \
+         and finish what background work is left before a turn. Azurite saves its data every 5 s, so its writes \
+         are counted for at least that long. \
          A server too slow for one operation per connection gets up to {} s.\n\
          - Entities have about 500 bytes in 14 properties of all types. The table has one partition of 10,000 rows \
          (filtered scans) and partitions of 1,000 rows; \"0 preloaded\" is 11,000 rows, since reads need something \

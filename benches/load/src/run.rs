@@ -186,12 +186,16 @@ impl Bench<'_> {
         connections: u64,
     ) -> anyhow::Result<Measurement> {
         let (port, store) = (contestant.server.port, &contestant.store);
+        let mut window = self.settings.window;
+        if contestant.server.target == Target::Azurite && workload.writes() {
+            window.counted = window.counted.max(azurite::SAVE_PERIOD);
+        }
         if workload == Workload::Delete {
-            self.load_deletable(contestant, preload, connections).await?;
+            self.load_deletable(contestant, preload, connections, window).await?;
         }
         contestant.server.settle(SETTLE_MAX).await?;
         let (start, cpu) = (Instant::now(), contestant.server.processor_time()?);
-        let mut measured = measure(port, &self.signer, store, workload, connections, self.settings.window).await;
+        let mut measured = measure(port, &self.signer, store, workload, connections, window).await;
         // The server also worked during the warm-up; the counted part gets its share.
         let share = measured.elapsed.as_secs_f64() / start.elapsed().as_secs_f64();
         let used = contestant.server.processor_time()?.saturating_sub(cpu);
@@ -201,14 +205,19 @@ impl Bench<'_> {
 
     /// Loads enough rows for a turn of deletes: half as many again as replaces were made in the time, or
     /// a fair number if none were. A turn that runs out of rows ends early.
-    async fn load_deletable(&self, contestant: &Contestant, preload: u64, connections: u64) -> anyhow::Result<()> {
+    async fn load_deletable(
+        &self,
+        contestant: &Contestant,
+        preload: u64,
+        connections: u64,
+        window: Window,
+    ) -> anyhow::Result<()> {
         let target = contestant.server.target;
         let rate = self.results.rate(target, Workload::Replace, preload, connections).unwrap_or(match target {
             Target::Azurite => 1_000.0,
             _ => 10_000.0,
         });
-        let Window { warm_up, counted, .. } = self.settings.window;
-        let rows = (rate * (warm_up + counted).as_secs_f64() * 1.5) as u64 + connections * 10;
+        let rows = (rate * (window.warm_up + window.counted).as_secs_f64() * 1.5) as u64 + connections * 10;
         let transactions = rows.div_ceil(TRANSACTION_ROWS);
         let numbers = contestant.store.announce_deletable(transactions * TRANSACTION_ROWS);
         let what = Load::Deletable(numbers.start);

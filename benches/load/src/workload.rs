@@ -59,6 +59,11 @@ impl Workload {
         Self::Transaction,
     ];
 
+    /// Whether it changes the table.
+    pub(crate) fn writes(self) -> bool {
+        !matches!(self, Self::PointGet | Self::Range | Self::Scan | Self::Page)
+    }
+
     /// What people read.
     pub(crate) fn title(self) -> &'static str {
         match self {
