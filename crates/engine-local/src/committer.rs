@@ -229,6 +229,7 @@ enum Taken {
 
 /// The committer's thread.
 pub(crate) fn run(shared: &Arc<Shared>) {
+    let _guard = Guard(shared);
     let mut taken = VecDeque::new();
     let mut group = Vec::new();
     // When commits that are only in the operating system have to be synced.
@@ -258,6 +259,20 @@ pub(crate) fn run(shared: &Arc<Shared>) {
             sync_at = None;
             if !recovery::recover(shared, &error) {
                 return;
+            }
+        }
+    }
+}
+
+/// Answers whoever waits if the committer ends in a defect, so that nobody waits for ever.
+struct Guard<'a>(&'a Shared);
+
+impl Drop for Guard<'_> {
+    fn drop(&mut self) {
+        if std::thread::panicking() {
+            let fault = Fault::Unavailable("the committer ended in a defect; restart the server".to_owned());
+            for commit in self.0.queue.shut(fault.clone()) {
+                commit.finish(&Err(fault.clone()));
             }
         }
     }

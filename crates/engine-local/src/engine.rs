@@ -206,8 +206,7 @@ impl Engine for LocalEngine {
         drop(snapshot);
         let mut decoder = key::Decoder::default();
         let mut yielded = Instant::now();
-        let mut visited = 0;
-        for row in rows {
+        for (visited, row) in rows.enumerate() {
             let (key, value) = row.map_err(|error| fault(&error))?;
             let (_, key) = key::split_space(&key).ok_or_else(|| Fault::Damaged("a key has no space".to_owned()))?;
             let (partition, row) = decoder.decode(key)?;
@@ -226,7 +225,6 @@ impl Engine for LocalEngine {
             if is_spent || visit(RowRef { partition, row, version, body }) == Flow::StopHere {
                 return Ok(Some(Position::new(partition, row)));
             }
-            visited += 1;
         }
         Ok(None)
     }

@@ -248,6 +248,20 @@ async fn a_failed_commit_acknowledges_nothing_reads_go_on_and_writes_resume_by_t
 }
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn a_defect_in_the_committer_leaves_nobody_waiting() {
+    let store = FailingStore::default();
+    let engine = LocalEngine::on_store(Box::new(store.clone())).unwrap();
+    let table = space(&engine, "t").await;
+    store.panic();
+    for _ in 0..3 {
+        let result = write(&engine, table, "r", Expect::Any, Act::Put(b"1")).await;
+        assert!(matches!(result, Err(WriteError::Fault(_))));
+    }
+    assert!(engine.ready().is_err());
+    assert_eq!(keys(&engine, table).await, Vec::<String>::new());
+}
+
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
 async fn a_closed_engine_refuses_and_does_not_hang() {
     let engine = LocalEngine::in_memory().unwrap();
     let table = space(&engine, "t").await;

@@ -287,7 +287,7 @@ fn open_database(path: &Path, options: &Options) -> fjall::Result<(Database, Key
     let db = Database::builder(path)
         .cache_size(options.memory.cache_bytes)
         .journal_compression(CompressionType::None)
-        .worker_threads(WORKERS)
+        .worker_threads(workers())
         .with_compaction_filter_factories(Arc::new(move |_| {
             let filter = std::panic::AssertUnwindSafe(Arc::clone(&filter));
             Some(Arc::new(Filters(filter)))
@@ -308,6 +308,11 @@ fn keyspace_options() -> KeyspaceCreateOptions {
             CompressionType::None,
             CompressionType::Lz4,
         ]))
+}
+
+/// Threads for flushes and compaction: one of them keeps free for flushes.
+fn workers() -> usize {
+    std::thread::available_parallelism().map_or(2, usize::from).clamp(2, 4)
 }
 
 /// Makes an empty store under another name, then renames it into place.
@@ -377,4 +382,3 @@ const SEALED_MEMTABLES_MAX: usize = 2;
 /// fjall slows writers at twenty and stops them at thirty.
 const L0_RUNS_MAX: usize = 20;
 const ROOM_POLL: Duration = Duration::from_millis(1);
-const WORKERS: usize = 2;

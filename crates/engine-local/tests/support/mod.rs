@@ -53,6 +53,7 @@ pub(crate) struct FailingStore {
     inner: Arc<Mutex<Option<MemoryStore>>>,
     failing: Arc<AtomicBool>,
     stopped: Arc<AtomicBool>,
+    panicking: Arc<AtomicBool>,
 }
 
 impl FailingStore {
@@ -62,6 +63,10 @@ impl FailingStore {
 
     pub(crate) fn heal(&self) {
         self.failing.store(false, Ordering::SeqCst);
+    }
+
+    pub(crate) fn panic(&self) {
+        self.panicking.store(true, Ordering::SeqCst);
     }
 
     fn with<R>(&self, f: impl FnOnce(&MemoryStore) -> R) -> R {
@@ -83,6 +88,7 @@ impl Store for FailingStore {
     }
 
     fn commit(&self, batch: Batch, sync: SyncTo) -> Result<(), StoreError> {
+        assert!(!self.panicking.load(Ordering::SeqCst), "as the test asked");
         if self.stopped.load(Ordering::SeqCst) {
             return Err(StoreError::Stopped { path: "memory".into() });
         }
