@@ -5,11 +5,13 @@
 //! engine. The same promises run over the in-memory reference engine and every engine that stores.
 
 mod clock;
+mod dice;
 pub mod engine;
 pub mod http;
 mod server;
 
 pub use clock::ManualClock;
+pub use dice::Dice;
 pub use server::{Launch, Server, TemporaryServer};
 
 pub use serde_json;
