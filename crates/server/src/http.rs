@@ -2,15 +2,17 @@
 
 use crate::address::Address;
 use crate::auth::Credentials;
+use crate::body::RequestBody;
 use crate::cors;
 use crate::handler::{Handler, Peer};
 use crate::head::Head;
 use crate::reply::Reply;
 use crate::service::{Call, TableService};
+use crate::settings::Settings;
 use crate::strict::{is_known_version, is_version};
 use crate::table;
 use bytes::Bytes;
-use http_body_util::{BodyExt, Full, LengthLimitError, Limited};
+use http_body_util::Full;
 use hyper::body::Incoming;
 use hyper::header::{CACHE_CONTROL, HeaderName, HeaderValue, SERVER, X_CONTENT_TYPE_OPTIONS};
 use hyper::{Request, Response, StatusCode};
@@ -32,14 +34,19 @@ impl<E: Engine> Handler for TableService<E> {
         let head = Head::new(&parts, peer, now);
         let span = tracing::debug_span!("request", id = %request_id, method = head.method, path = head.path);
         let mut seen = Seen::default();
-        let result = self.answer(&head, body, &request_id, &mut seen).instrument(span.clone()).await;
-        let _entered = span.enter();
+        let Settings { body_bytes_max, body_timeout, .. } = self.settings;
+        let mut body = RequestBody::new(body, head.content_length, body_bytes_max, body_timeout);
+        let result = self.answer(&head, &mut body, &request_id, &mut seen).instrument(span.clone()).await;
+        // A client that still sends would miss an answer on a connection that closes.
+        let is_reusable = body.finish().await;
+        let _entered = span.entered();
         let reply = result.unwrap_or_else(|error| error_reply(&error, &head, &seen, &request_id, now));
         if reply.status >= 500 {
             tracing::warn!(id = %request_id, operation = seen.operation, status = reply.status, "could not serve");
         }
         tracing::debug!(operation = seen.operation, status = reply.status, elapsed = ?started.elapsed(), "answered");
         self.metrics.request(seen.operation, reply.status, started.elapsed());
+        let reply = if is_reusable { reply } else { reply.with("connection", "close") };
         finish(reply, &head, &request_id, &seen.cors)
     }
 }
@@ -63,7 +70,7 @@ impl<E: Engine> TableService<E> {
     async fn answer(
         &self,
         head: &Head<'_>,
-        body: Incoming,
+        body: &mut RequestBody,
         request_id: &str,
         seen: &mut Seen,
     ) -> Result<Reply, ErrorReply> {
@@ -91,7 +98,7 @@ impl<E: Engine> TableService<E> {
         let request = TableRequest::parse(&account.name, head.method, address.path, head.query, &head.table_headers())?;
         seen.learn(&request);
         check_endpoint(&request.operation, address.is_secondary)?;
-        let body = self.read_body(head, body).await?;
+        let body = body.read().await?;
         let base = head.base(host, address.prefix);
         let call = Call { service: self, address: &address, base: &base, caller, now: head.now, request_id };
         let reply = table::run(&call, request, head, &body).await?;
@@ -104,23 +111,6 @@ impl<E: Engine> TableService<E> {
                 Err(ErrorReply::new(ErrorCode::InvalidHeaderValue))
             }
             _ => Ok(()),
-        }
-    }
-
-    /// Reads the body, bounded in size and time.
-    async fn read_body(&self, head: &Head<'_>, body: Incoming) -> Result<Bytes, ErrorReply> {
-        let bytes_max = self.settings.body_bytes_max;
-        let too_large = || ErrorReply::new(ErrorCode::RequestBodyTooLarge);
-        if head.content_length.is_some_and(|length| length > bytes_max as u64) {
-            return Err(too_large());
-        }
-        let collected = tokio::time::timeout(self.settings.body_timeout, Limited::new(body, bytes_max).collect()).await;
-        match collected {
-            Ok(Ok(collected)) => Ok(collected.to_bytes()),
-            Ok(Err(error)) if error.is::<LengthLimitError>() => Err(too_large()),
-            // The client broke off or sent nonsense; it may still be listening.
-            Ok(Err(_)) => Err(ErrorReply::new(ErrorCode::InvalidInput)),
-            Err(_) => Err(ErrorReply::new(ErrorCode::OperationTimedOut)),
         }
     }
 }

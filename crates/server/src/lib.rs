@@ -3,6 +3,7 @@
 mod address;
 mod admin;
 mod auth;
+mod body;
 mod cors;
 mod error;
 mod handler;
