@@ -40,7 +40,8 @@ impl RequestBody {
             Ok(Err(error)) if error.is::<LengthLimitError>() => Err(too_large()),
             // The client broke off or sent nonsense; it may still be listening.
             Ok(Err(_)) => Err(ErrorReply::new(ErrorCode::InvalidInput)),
-            Err(_) => Err(ErrorReply::new(ErrorCode::OperationTimedOut)),
+            // The code comes with 500 elsewhere, but here it is the caller who is slow.
+            Err(_) => Err(ErrorReply::new(ErrorCode::OperationTimedOut).with_status(408)),
         }
     }
 
