@@ -1,8 +1,8 @@
 //! The ordered key-value store below the engine: a small trait, so that another store could take its place.
 //!
 //! Everything the engine asks of a store is here: read a snapshot, commit a batch whole or not at all,
-//! sync, say how large it is. Two stores implement it: [`fjall`](crate::store::fjall) on disk and
-//! [`memory`](crate::store::memory) for the durability mode of that name. One thread commits; any number
+//! sync, say how large it is. Two stores implement it: [`mod@fjall`] on disk and
+//! [`memory`] for the durability mode of that name. One thread commits; any number
 //! read. What a store does after damage is shown by `tests/store_faults.rs`.
 
 pub mod fjall;
