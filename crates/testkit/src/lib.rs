@@ -7,6 +7,7 @@
 mod clock;
 mod dice;
 pub mod engine;
+pub mod fuzz_targets;
 pub mod http;
 mod server;
 
