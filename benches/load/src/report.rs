@@ -200,6 +200,7 @@ fn method(page: &mut String, settings: &Settings) {
          - Entities have about 500 bytes in 14 properties of all types. The table has one partition of 10,000 rows \
          (filtered scans) and partitions of 1,000 rows; \"0 preloaded\" is 11,000 rows, since reads need something \
          to read.\n\
+         - After loading, one walk over the table proves that every row is there and warms the caches.\n\
          - Inserts ask for no echo; replace, merge and delete send `If-Match: *`; queries and gets ask for minimal \
          metadata. A scan returns 100 of 10,000 rows; a walk over the table has to find every row.\n\
          - \"Larimar (empty)\" is a second Larimar with 0 preloaded entities, measured in turns with the full one.\n\

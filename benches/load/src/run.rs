@@ -15,7 +15,7 @@ use crate::results::{Cell, Footprint, Loaded, Results, Starts, Stop};
 use crate::settings::Settings;
 use crate::sign::Signer;
 use crate::target::{Server, Target};
-use crate::workload::{Store, Workload, probe};
+use crate::workload::{Store, Worker, Workload, probe};
 
 /// Longest wait for background work that a pause or a load left over.
 const SETTLE_MAX: Duration = Duration::from_secs(15);
@@ -126,8 +126,12 @@ impl Bench<'_> {
         );
         let rows = done * TRANSACTION_ROWS;
         self.results.loaded.push(Loaded { target, preload, rows_wanted: wanted.rows(), rows, elapsed });
+        let store = Rc::new(Store::partial(there, rows));
+        let connection = Connection::open(server.port).await?;
+        let walked = Worker::new(connection, requests, Rc::clone(&store), 0).walk().await;
+        walked.with_context(|| format!("walking over what {} loaded", target.title()))?;
         server.pause()?;
-        Ok(Contestant { server, store: Rc::new(Store::partial(there, rows)) })
+        Ok(Contestant { server, store })
     }
 
     /// Starts the bare server with an answer as long as that of the first server with data.

@@ -327,6 +327,17 @@ impl Worker {
         Ok(())
     }
 
+    /// Walks the whole table once: proves that every loaded row is there, and warms the caches.
+    pub(crate) async fn walk(&mut self) -> anyhow::Result<()> {
+        for _ in 0..=self.store.rows {
+            self.page().await?;
+            if self.next.is_empty() {
+                return Ok(());
+            }
+        }
+        anyhow::bail!("a walk that does not end")
+    }
+
     /// Sets the key to a random loaded entity and returns its number.
     fn pick_narrow(&mut self) -> u64 {
         let number = self.random.below(self.store.dataset.narrow_rows());
