@@ -13,9 +13,9 @@ use std::time::{Duration, Instant};
 enum Node {
     Compare { property: &'static str, operator: &'static str, literal: Value, is_literal_first: bool },
     Flag(&'static str),
-    And(Vec<Node>),
-    Or(Vec<Node>),
-    Not(Box<Node>),
+    And(Vec<Self>),
+    Or(Vec<Self>),
+    Not(Box<Self>),
     Constant(bool),
 }
 

@@ -79,7 +79,7 @@ fn tables_are_listed_in_each_level_of_metadata() {
     let client = server.client();
     let base = client.base();
     let list = |level: &str| client.get("/Tables").accept(&format!("application/json;odata={level}")).send();
-    assert_eq!(list("nometadata").text(), r#"{"value":[{"TableName":"tab"}]}"#.replace("\"t\"", "\"t\""));
+    assert_eq!(list("nometadata").text(), r#"{"value":[{"TableName":"tab"}]}"#);
     let minimal = format!(r#"{{"odata.metadata":"{base}/$metadata#Tables","value":[{{"TableName":"tab"}}]}}"#);
     assert_eq!(list("minimalmetadata").text(), minimal);
     let full = format!(
