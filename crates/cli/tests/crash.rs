@@ -186,8 +186,15 @@ fn check_tables(client: &Client, round: usize, expected: &BTreeSet<String>, unsu
     assert_eq!(&found, expected, "tables of round {round}");
 }
 
+/// How the server ends.
+#[derive(Clone, Copy)]
+enum End {
+    Kill,
+    Stop,
+}
+
 /// One round: write, kill, start again, look. Returns how to go on, and what the round left behind.
-fn play(launch: &Launch, round: usize, dice: &mut Dice) -> (Launch, Rows, usize, usize) {
+fn play(launch: &Launch, round: usize, end: End, dice: &mut Dice) -> (Launch, Rows, usize, usize) {
     let server = launch.start();
     let client = server.client();
     if round == 0 {
@@ -207,7 +214,14 @@ fn play(launch: &Launch, round: usize, dice: &mut Dice) -> (Launch, Rows, usize,
         let table_client = server.client();
         let tables = scope.spawn(move || make_tables(&table_client, round));
         std::thread::sleep(delay);
-        let launch = server.kill();
+        let launch = match end {
+            End::Kill => server.kill(),
+            End::Stop => {
+                let (launch, status) = server.stop();
+                assert!(status.success(), "{status}");
+                launch
+            }
+        };
         let ledgers: Vec<Ledger> =
             writers.into_iter().map(|writer| writer.join().expect("the writer did not panic")).collect();
         (launch, ledgers, tables.join().expect("the maker of tables did not panic"))
@@ -234,18 +248,16 @@ fn play(launch: &Launch, round: usize, dice: &mut Dice) -> (Launch, Rows, usize,
     (server.kill(), settled, acknowledged, transactions)
 }
 
-#[test]
-fn b4_acknowledged_writes_survive_kill_and_transactions_are_whole() {
-    let rounds =
-        std::env::var("LARIMAR_CRASH_ROUNDS").ok().map_or(20, |text| text.parse().expect("a number of rounds"));
+fn play_rounds(rounds: usize, end: End, arguments: &[&str]) {
     let seed = Dice::seed("LARIMAR_CRASH_SEED");
     println!("{rounds} rounds, LARIMAR_CRASH_SEED={seed}");
     let mut dice = Dice::new(seed);
     let folder = tempfile::tempdir().expect("a folder");
-    let mut launch = Launch::new(env!("CARGO_BIN_EXE_larimar"), folder.path().join("data"));
+    let launch = Launch::new(env!("CARGO_BIN_EXE_larimar"), folder.path().join("data"));
+    let mut launch = arguments.iter().fold(launch, |launch, argument| launch.argument(*argument));
     let (mut all, mut acknowledged, mut transactions) = (Rows::new(), 0, 0);
     for round in 0..rounds {
-        let (next, rows, writes, of_them) = play(&launch, round, &mut dice);
+        let (next, rows, writes, of_them) = play(&launch, round, end, &mut dice);
         launch = next;
         all.extend(rows);
         acknowledged += writes;
@@ -257,4 +269,23 @@ fn b4_acknowledged_writes_survive_kill_and_transactions_are_whole() {
     assert_eq!(found.len(), all.len(), "rows after all rounds");
     assert!(found == all, "rows of earlier rounds changed");
     println!("{acknowledged} acknowledged writes ({transactions} transactions begun), {} rows, none lost", all.len());
+}
+
+fn rounds() -> usize {
+    std::env::var("LARIMAR_CRASH_ROUNDS").ok().map_or(20, |text| text.parse().expect("a number of rounds"))
+}
+
+#[test]
+fn b4_acknowledged_writes_survive_kill_and_transactions_are_whole() {
+    play_rounds(rounds(), End::Kill, &[]);
+}
+
+#[test]
+fn unsynced_writes_survive_the_end_of_the_process() {
+    play_rounds(rounds().div_ceil(5), End::Kill, &["--durability", "async"]);
+}
+
+#[test]
+fn a_server_that_is_asked_to_end_under_load_loses_nothing() {
+    play_rounds(rounds().div_ceil(5), End::Stop, &[]);
 }

@@ -3,6 +3,7 @@
 
 mod access;
 mod batches;
+mod concurrency;
 mod entities;
 mod filters;
 mod limits;

@@ -203,3 +203,19 @@ fn q1_to_q5_cost_follows_the_ranges_of_the_plan() {
     );
     assert!(read() - before <= 4, "q10: the first n rows cost n rows, not {}", read() - before);
 }
+
+#[test]
+fn q9_a_page_ends_before_its_answer_is_too_large() {
+    let server = serve_table();
+    let client = server.client();
+    let filler = format!(r#""V":"{}""#, "x".repeat(30_000));
+    for chunk in 0..4 {
+        let batch = (0..60)
+            .fold(Batch::new(), |batch, row| batch.insert(&client, "tab", "p", &format!("{chunk}{row:02}"), &filler));
+        assert_eq!(batch.send(&client).statuses(), [204; 60]);
+    }
+    let all = pages(&client, &[]);
+    assert!(all.len() > 1, "7 MB do not come in one page");
+    assert!(all.iter().all(|page| page.body.len() <= 5 << 20), "a page is too large");
+    assert_eq!(keys(&all).len(), 240);
+}
