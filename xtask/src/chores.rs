@@ -1,10 +1,11 @@
 //! The long runs that people start by hand: crash rounds, fuzzing, the benchmark.
 
+use std::time::Duration;
+
 use anyhow::{Context, Result, ensure};
 
 use crate::gate;
 use crate::shell::{self, Repo};
-use std::time::Duration;
 
 /// Long runs are ended by their own arguments; this only catches what hangs.
 const LONG_RUN_TIME_MAX: Duration = Duration::from_secs(24 * 60 * 60);
@@ -33,9 +34,12 @@ pub(crate) fn fuzz(repo: &Repo, target: &str, seconds: u32) -> Result<bool> {
         nightly.is_ok_and(|output| output.status.success()),
         "fuzzing needs a nightly toolchain: rustup toolchain install nightly --profile minimal"
     );
+    // What a run finds goes to the first folder, which git ignores; the committed corpus only feeds it.
+    let (found, seeds) = (format!("corpus-found/{target}"), format!("corpus/{target}"));
+    std::fs::create_dir_all(repo.path("fuzz").join(&found)).context("create the folder for new inputs")?;
     let mut command = repo.command("rustup", "fuzz");
-    command.args(["run", "nightly", "cargo", "fuzz", "run", target, "--"]);
-    command.arg(format!("-max_total_time={seconds}")).env("PATH", path).env_remove("CARGO").env_remove("RUSTC");
+    command.args(["run", "nightly", "cargo", "fuzz", "run", target, &found, &seeds, "--"]);
+    command.arg(format!("-max_total_time={seconds}")).env("PATH", path);
     Ok(shell::run(&mut command, LONG_RUN_TIME_MAX)?.success())
 }
 
