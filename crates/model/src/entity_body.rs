@@ -89,10 +89,17 @@ impl<'a> EntityBody<'a> {
         Properties { rest: self.0.get(1..).unwrap_or_default() }
     }
 
-    /// The value of one property.
+    /// The value of one property. The others are passed over unread, as filters look at many rows.
     #[must_use]
     pub fn get(self, name: &str) -> Option<ValueRef<'a>> {
-        self.properties().find(|(found, _)| *found == name).map(|(_, value)| value)
+        let mut rest = self.0.get(1..)?;
+        while !rest.is_empty() {
+            if take_counted(&mut rest)? == name.as_bytes() {
+                return take_value(&mut rest);
+            }
+            skip_value(&mut rest)?;
+        }
+        None
     }
 
     /// The entity's size as the service counts it (service: data model).
@@ -235,6 +242,20 @@ fn take_value<'a>(rest: &mut &'a [u8]) -> Option<ValueRef<'a>> {
         TAG_TRUE => ValueRef::Boolean(true),
         _ => return None,
     })
+}
+
+fn skip_value(rest: &mut &[u8]) -> Option<()> {
+    let [tag] = take_array(rest)?;
+    let length = match tag {
+        TAG_STRING | TAG_BINARY => return take_counted(rest).map(drop),
+        TAG_INT32 => 4,
+        TAG_INT64 | TAG_DOUBLE | TAG_DATETIME => 8,
+        TAG_GUID => 16,
+        TAG_FALSE | TAG_TRUE => 0,
+        _ => return None,
+    };
+    *rest = rest.get(length..)?;
+    Some(())
 }
 
 fn take_array<const N: usize>(rest: &mut &[u8]) -> Option<[u8; N]> {

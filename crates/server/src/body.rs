@@ -30,7 +30,7 @@ impl RequestBody {
         if self.is_declared_too_large() {
             return Err(too_large());
         }
-        let Some(incoming) = self.incoming.take() else { return Ok(Bytes::new()) };
+        let Some(incoming) = self.incoming.take().filter(|_| !self.is_whole) else { return Ok(Bytes::new()) };
         let collected = tokio::time::timeout(self.timeout, Limited::new(incoming, self.bytes_max).collect()).await;
         match collected {
             Ok(Ok(collected)) => {

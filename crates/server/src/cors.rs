@@ -24,7 +24,7 @@ pub(crate) fn preflight(rules: &[CorsRule], head: &Head<'_>) -> Result<Reply, Er
         headers: head.header("access-control-request-headers"),
     };
     let headers = asked.evaluate(rules)?;
-    Ok(headers.iter().fold(Reply::empty(200), |reply, (name, value)| reply.with(name, value)))
+    Ok(headers.into_iter().fold(Reply::empty(200), |reply, (name, value)| reply.with(name, value)))
 }
 
 /// Adds the headers that let a browser show an answer to its page.

@@ -32,8 +32,8 @@ impl Reply {
     }
 
     /// This answer with another header. A value that cannot be one is left out.
-    pub(crate) fn with(mut self, name: &str, value: &str) -> Self {
-        if let (Ok(name), Ok(value)) = (HeaderName::from_bytes(name.as_bytes()), HeaderValue::from_str(value)) {
+    pub(crate) fn with(mut self, name: &str, value: impl TryInto<HeaderValue>) -> Self {
+        if let (Ok(name), Ok(value)) = (HeaderName::from_bytes(name.as_bytes()), value.try_into()) {
             self.headers.insert(name, value);
         }
         self

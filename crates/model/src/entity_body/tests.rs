@@ -81,7 +81,11 @@ proptest! {
         let bytes = built(&properties);
         let body = EntityBody::parse(&bytes).expect("a whole body");
         let read: Vec<_> = body.properties().map(|(n, v)| (n.to_owned(), v.to_value())).collect();
-        prop_assert_eq!(read, properties);
+        prop_assert_eq!(&read, &properties);
+        for (name, value) in &properties {
+            prop_assert_eq!(body.get(name).map(ValueRef::to_value).as_ref(), Some(value));
+        }
+        prop_assert_eq!(body.get("Missing"), None);
     }
 
     #[test]

@@ -56,6 +56,6 @@ impl WriteAnswer {
             Some(_) => Reply::json(self.status, self.level, self.body),
             None => Reply::empty(self.status),
         };
-        self.headers.iter().fold(reply, |reply, (name, value)| reply.with(name, value))
+        self.headers.into_iter().fold(reply, |reply, (name, value)| reply.with(name, value))
     }
 }

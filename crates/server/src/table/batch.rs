@@ -44,7 +44,7 @@ async fn run_changeset<E: Engine>(call: &Call<'_, E>, parts: &[Part<'_>]) -> Res
         Err((index, error)) => write_failure(&mut response, &error, &parts[index], call.request_id, call.now),
     }
     let content_type = response.content_type();
-    Ok(Reply { body: response.finish(), ..Reply::empty(202) }.with("content-type", &content_type))
+    Ok(Reply { body: response.finish(), ..Reply::empty(202) }.with("content-type", content_type))
 }
 
 /// Reads and applies a changeset. A failure comes with the index of the operation that failed.
@@ -147,7 +147,7 @@ async fn run_query<E: Engine>(call: &Call<'_, E>, part: &Part<'_>) -> Result<Rep
         Err(error) => write_failure(&mut response, &error, part, call.request_id, call.now),
     }
     let content_type = response.content_type();
-    Ok(Reply { body: response.finish(), ..Reply::empty(202) }.with("content-type", &content_type))
+    Ok(Reply { body: response.finish(), ..Reply::empty(202) }.with("content-type", content_type))
 }
 
 async fn answer_query<E: Engine>(call: &Call<'_, E>, part: &Part<'_>) -> Result<Reply, ErrorReply> {

@@ -37,7 +37,7 @@ pub(super) async fn get_entity<E: Engine>(
     let found = found.await.map_err(|fault| error::fault(&fault))?;
     call.service.metrics.query("point", 1, u64::from(found.is_some()));
     let (json, version) = found.ok_or_else(|| ErrorReply::new(ErrorCode::ResourceNotFound))?;
-    Ok(Reply::json(200, level, json).with("etag", &ETag(version).to_string()))
+    Ok(Reply::json(200, level, json).with("etag", ETag(version).to_string()))
 }
 
 pub(super) async fn query_entities<E: Engine>(
@@ -86,8 +86,8 @@ fn plan<E: Engine>(call: &Call<'_, E>, options: &QueryOptions) -> Plan {
 fn with_continuation(reply: Reply, next: Option<&Position>) -> Reply {
     match next {
         Some(next) => reply
-            .with("x-ms-continuation-nextpartitionkey", &encode_token(&next.partition))
-            .with("x-ms-continuation-nextrowkey", &encode_token(&next.row)),
+            .with("x-ms-continuation-nextpartitionkey", encode_token(&next.partition))
+            .with("x-ms-continuation-nextrowkey", encode_token(&next.row)),
         None => reply,
     }
 }

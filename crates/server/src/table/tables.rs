@@ -25,14 +25,14 @@ pub(super) async fn create_table<E: Engine>(
     table::create_table(call.engine(), call.account(), &name).await.map_err(|error| error::engine_error(&error))?;
     let location = format!("{}/Tables('{name}')", call.base);
     let reply = match prefer {
-        Some(Prefer::NoContent) => Reply::empty(204).with("dataserviceid", &location),
+        Some(Prefer::NoContent) => Reply::empty(204).with("dataserviceid", location.as_str()),
         Some(Prefer::Content) | None => {
             let mut json = Vec::with_capacity(256);
             writer(call, level).write_single(&mut json, name.as_str());
             Reply::json(201, level, json)
         }
     };
-    Ok(reply.with("location", &location))
+    Ok(reply.with("location", location))
 }
 
 pub(super) async fn get_table<E: Engine>(
@@ -94,7 +94,7 @@ pub(super) async fn query_tables<E: Engine>(
     let reply = Reply::json(200, level, json);
     // Recorded: a full page is followed by a token even when nothing is left.
     if page > 0 && names.len() == page {
-        return Ok(reply.with("x-ms-continuation-nexttablename", &encode_token(&from)));
+        return Ok(reply.with("x-ms-continuation-nexttablename", encode_token(&from)));
     }
     Ok(reply)
 }
