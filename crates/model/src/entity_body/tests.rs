@@ -83,7 +83,7 @@ proptest! {
         let read: Vec<_> = body.properties().map(|(n, v)| (n.to_owned(), v.to_value())).collect();
         prop_assert_eq!(&read, &properties);
         for (name, value) in &properties {
-            prop_assert_eq!(body.get(name).map(ValueRef::to_value).as_ref(), Some(value));
+            prop_assert_eq!(body.get(name).map(ValueRef::to_value), Some(value.clone()));
         }
         prop_assert_eq!(body.get("Missing"), None);
     }
