@@ -4,7 +4,7 @@ use super::rows::{NOW, count, create, name, page, parallel, put, read, store, un
 use larimar_engine::{Act, Engine, Expect, KeyRange, Op, SpaceId, WriteError};
 use larimar_model::Timestamp;
 use std::collections::BTreeSet;
-use std::sync::atomic::{AtomicBool, AtomicU64, Ordering::SeqCst};
+use std::sync::atomic::{AtomicBool, AtomicU64, AtomicUsize, Ordering::SeqCst};
 
 const WRITERS: usize = 8;
 const ROUNDS: usize = 25;
@@ -109,19 +109,19 @@ pub async fn a_scan_is_one_snapshot(engine: &impl Engine) {
         engine.apply(space, "p", &[op("a"), op("z")], NOW).await.expect("no condition");
     };
     write_both(0).await;
-    let is_done = AtomicBool::new(false);
-    parallel(4, |worker| {
-        let (is_done, write_both) = (&is_done, &write_both);
+    let readers = Readers::new();
+    parallel(1 + READERS, |worker| {
+        let (readers, write_both) = (&readers, &write_both);
         async move {
             if worker == 0 {
-                for round in 1..100 {
+                for round in readers.rounds() {
                     write_both(round).await;
                 }
-                is_done.store(true, SeqCst);
                 return;
             }
+            let _here = readers.enter();
             let mut last = 0;
-            while !is_done.load(SeqCst) {
+            for _ in 0..60 {
                 let (rows, _) = page(engine, space, &KeyRange::all(), unbounded()).await;
                 assert_eq!(rows.len(), 502);
                 let (first, final_) = (count(Some(&rows[0].body)), count(Some(&rows[501].body)));
@@ -137,19 +137,19 @@ pub async fn a_scan_is_one_snapshot(engine: &impl Engine) {
 pub async fn readers_never_see_versions_go_back(engine: &impl Engine) {
     let space = create(engine, "t").await;
     store(engine, space, "p", "r", &0u64.to_le_bytes()).await;
-    let is_done = AtomicBool::new(false);
-    parallel(4, |worker| {
-        let is_done = &is_done;
+    let readers = Readers::new();
+    parallel(1 + READERS, |worker| {
+        let readers = &readers;
         async move {
             if worker == 0 {
-                for round in 1..150u64 {
+                for round in readers.rounds() {
                     store(engine, space, "p", "r", &round.to_le_bytes()).await;
                 }
-                is_done.store(true, SeqCst);
                 return;
             }
+            let _here = readers.enter();
             let mut last = (Timestamp::from_ticks(0), 0);
-            while !is_done.load(SeqCst) {
+            for _ in 0..2000 {
                 let (version, body) = read(engine, space, "p", "r").await.expect("the row is there");
                 let seen = (version, count(Some(&body)));
                 assert!(seen >= last, "{seen:?} after {last:?}");
@@ -163,19 +163,19 @@ pub async fn readers_never_see_versions_go_back(engine: &impl Engine) {
 pub async fn an_acknowledged_write_is_seen_by_every_later_read(engine: &impl Engine) {
     let space = create(engine, "t").await;
     store(engine, space, "p", "r", &0u64.to_le_bytes()).await;
-    let (acknowledged, is_done) = (AtomicU64::new(0), AtomicBool::new(false));
-    parallel(4, |worker| {
-        let (acknowledged, is_done) = (&acknowledged, &is_done);
+    let (acknowledged, readers) = (AtomicU64::new(0), Readers::new());
+    parallel(1 + READERS, |worker| {
+        let (acknowledged, readers) = (&acknowledged, &readers);
         async move {
             if worker == 0 {
-                for round in 1..150u64 {
+                for round in readers.rounds() {
                     store(engine, space, "p", "r", &round.to_le_bytes()).await;
                     acknowledged.store(round, SeqCst);
                 }
-                is_done.store(true, SeqCst);
                 return;
             }
-            while !is_done.load(SeqCst) {
+            let _here = readers.enter();
+            for _ in 0..1000 {
                 let floor = acknowledged.load(SeqCst);
                 let (_, body) = read(engine, space, "p", "r").await.expect("the row is there");
                 assert!(count(Some(&body)) >= floor, "a read missed an acknowledged write");
@@ -250,5 +250,34 @@ pub async fn writers_of_many_partitions_do_not_disturb_each_other(engine: &impl 
     for space in spaces {
         let (rows, _) = page(engine, space, &KeyRange::all(), unbounded()).await;
         assert_eq!(rows.len(), WRITERS / 2 * ROUNDS);
+    }
+}
+
+const READERS: usize = 3;
+
+/// Tells a writer how long its readers still look, so that they always meet, however fast either is.
+struct Readers(AtomicUsize);
+
+struct Here<'a>(&'a AtomicUsize);
+
+impl Readers {
+    const fn new() -> Self {
+        Self(AtomicUsize::new(READERS))
+    }
+
+    /// Rounds of the writer: while there are readers, and a few at least.
+    fn rounds(&self) -> impl Iterator<Item = u64> {
+        (1..10_000_000).take_while(|round| *round < 20 || self.0.load(SeqCst) > 0)
+    }
+
+    /// Counts a reader as there until the guard goes, also by a panic.
+    const fn enter(&self) -> Here<'_> {
+        Here(&self.0)
+    }
+}
+
+impl Drop for Here<'_> {
+    fn drop(&mut self) {
+        self.0.fetch_sub(1, SeqCst);
     }
 }

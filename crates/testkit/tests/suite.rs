@@ -1,0 +1,250 @@
+//! The suite is worth something only if it fails where an engine does: each defect here is caught by the promise
+//! that names it, and the same engine without the defect keeps all of them.
+
+use larimar_engine::{
+    Act, Budget, Engine, Expect, Fault, Flow, Key, KeyRange, MemoryEngine, Op, Position, RowRef, Space, SpaceId,
+    SpaceName, Statistics, WriteError,
+};
+use larimar_model::Timestamp;
+use larimar_testkit::engine::{concurrency, conditions, order, scans, spaces, versions};
+use std::panic::{AssertUnwindSafe, catch_unwind};
+use std::sync::Arc;
+
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+enum Defect {
+    None,
+    /// Writes operations one by one.
+    NotAtomic,
+    /// Takes every condition for met.
+    NoConditions,
+    /// Edits what was read before the write.
+    LostUpdate,
+    /// Gives the version that the clock says.
+    ClockVersions,
+    /// Reads a range row by row, each at its own moment.
+    NoSnapshot,
+    /// Resumes after the row that a scan stopped at.
+    SkipsStopRow,
+    /// Visits one row more than the budget.
+    IgnoresBudget,
+    /// Takes writes to spaces that are gone.
+    WritesToTheDead,
+    /// Puts the end of a range inside.
+    ClosedRanges,
+}
+
+struct Broken {
+    inner: MemoryEngine,
+    defect: Defect,
+}
+
+impl Broken {
+    fn new(defect: Defect) -> Arc<Self> {
+        Arc::new(Self { inner: MemoryEngine::new(), defect })
+    }
+
+    async fn lose_update(
+        &self,
+        space: SpaceId,
+        partition: &str,
+        op: &Op<'_>,
+        now: Timestamp,
+    ) -> Result<Vec<Timestamp>, WriteError> {
+        let Act::Edit(edit) = op.act else { return self.inner.apply(space, partition, &[*op], now).await };
+        let old = self.inner.get(Key { space, partition, row: op.row }, |row| row.map(|row| row.body.to_vec())).await?;
+        tokio::task::yield_now().await;
+        std::thread::yield_now();
+        let new = edit(old.as_deref()).map_err(|reason| WriteError::Refused { op: 0, reason })?;
+        self.inner.apply(space, partition, &[Op { act: Act::Put(&new), ..*op }], now).await
+    }
+}
+
+impl Engine for Broken {
+    async fn get<R: Send>(&self, key: Key<'_>, visit: impl FnOnce(Option<RowRef<'_>>) -> R + Send) -> Result<R, Fault> {
+        self.inner.get(key, visit).await
+    }
+
+    async fn scan(
+        &self,
+        space: SpaceId,
+        range: &KeyRange,
+        budget: Budget,
+        mut visit: impl FnMut(RowRef<'_>) -> Flow + Send,
+    ) -> Result<Option<Position>, Fault> {
+        let mut range = range.clone();
+        let mut budget = budget;
+        match self.defect {
+            Defect::ClosedRanges => {
+                if let Some(end) = &mut range.end {
+                    end.row.push('\0');
+                }
+            }
+            Defect::IgnoresBudget => budget.rows_max = budget.rows_max.saturating_add(1),
+            Defect::NoSnapshot => {
+                for _ in 0..budget.rows_max.max(1) {
+                    let one = Budget { rows_max: 1, ..budget };
+                    let next = self.inner.scan(space, &range, one, &mut visit).await?;
+                    let Some(next) = next else { return Ok(None) };
+                    range.start = next;
+                    std::thread::yield_now();
+                }
+                return Ok(Some(range.start));
+            }
+            _ => {}
+        }
+        let resume = self.inner.scan(space, &range, budget, visit).await?;
+        Ok(resume.map(|mut place| {
+            if self.defect == Defect::SkipsStopRow {
+                place.row.push('\0');
+            }
+            place
+        }))
+    }
+
+    async fn apply(
+        &self,
+        space: SpaceId,
+        partition: &str,
+        ops: &[Op<'_>],
+        now: Timestamp,
+    ) -> Result<Vec<Timestamp>, WriteError> {
+        match self.defect {
+            Defect::NotAtomic => {
+                let mut versions = Vec::new();
+                for (index, op) in ops.iter().enumerate() {
+                    let done = self.inner.apply(space, partition, &[*op], now).await;
+                    versions.extend(done.map_err(|error| match error {
+                        WriteError::Condition { found, .. } => WriteError::Condition { op: index, found },
+                        WriteError::Refused { reason, .. } => WriteError::Refused { op: index, reason },
+                        other => other,
+                    })?);
+                    std::thread::yield_now();
+                }
+                Ok(versions)
+            }
+            Defect::NoConditions => {
+                let ops: Vec<Op<'_>> = ops.iter().map(|op| Op { expect: Expect::Any, ..*op }).collect();
+                self.inner.apply(space, partition, &ops, now).await
+            }
+            Defect::LostUpdate if ops.len() == 1 => self.lose_update(space, partition, &ops[0], now).await,
+            Defect::ClockVersions => self.inner.apply(space, partition, ops, now).await.map(|all| vec![now; all.len()]),
+            Defect::WritesToTheDead => match self.inner.apply(space, partition, ops, now).await {
+                Err(WriteError::SpaceGone) => Ok(vec![now; ops.len()]),
+                other => other,
+            },
+            _ => self.inner.apply(space, partition, ops, now).await,
+        }
+    }
+
+    async fn create_space(&self, name: SpaceName<'_>, meta: &[u8]) -> Result<Option<SpaceId>, Fault> {
+        self.inner.create_space(name, meta).await
+    }
+
+    async fn space(&self, name: SpaceName<'_>) -> Result<Option<Space>, Fault> {
+        self.inner.space(name).await
+    }
+
+    async fn list_spaces(&self, from: SpaceName<'_>, max: usize) -> Result<Vec<(String, Space)>, Fault> {
+        self.inner.list_spaces(from, max).await
+    }
+
+    async fn change_space(&self, name: SpaceName<'_>, meta: &[u8]) -> Result<bool, Fault> {
+        self.inner.change_space(name, meta).await
+    }
+
+    async fn drop_space(&self, name: SpaceName<'_>) -> Result<bool, Fault> {
+        self.inner.drop_space(name).await
+    }
+
+    fn statistics(&self) -> Statistics {
+        self.inner.statistics()
+    }
+
+    fn ready(&self) -> Result<(), Fault> {
+        self.inner.ready()
+    }
+}
+
+/// Whether a promise fails on an engine with this defect.
+macro_rules! catches {
+    ($defect:expr, $($promise:path),+) => {
+        $({
+            let runtime = tokio::runtime::Builder::new_multi_thread().worker_threads(2).enable_all().build();
+            let runtime = runtime.expect("a runtime starts");
+            let engine = Broken::new($defect);
+            let kept = catch_unwind(AssertUnwindSafe(|| runtime.block_on($promise(&*engine))));
+            assert!(kept.is_err(), "{} does not catch {:?}", stringify!($promise), $defect);
+        })+
+    };
+}
+
+#[test]
+fn a_batch_written_piece_by_piece_is_caught() {
+    catches!(
+        Defect::NotAtomic,
+        conditions::a_failed_condition_leaves_nothing_of_the_batch,
+        conditions::a_refused_edit_names_its_reason_and_leaves_nothing
+    );
+}
+
+#[test]
+fn ignored_conditions_are_caught() {
+    catches!(
+        Defect::NoConditions,
+        conditions::absent_admits_only_a_missing_row,
+        conditions::present_admits_only_an_existing_row,
+        conditions::a_version_admits_only_that_version,
+        conditions::the_first_failing_condition_is_named,
+        concurrency::one_of_many_concurrent_inserts_wins
+    );
+}
+
+#[test]
+fn lost_updates_are_caught() {
+    catches!(Defect::LostUpdate, concurrency::concurrent_edits_of_one_row_lose_no_update);
+}
+
+#[test]
+fn versions_by_the_clock_alone_are_caught() {
+    catches!(
+        Defect::ClockVersions,
+        versions::versions_increase_when_the_clock_stands_still,
+        versions::versions_increase_when_the_clock_jumps_back,
+        versions::versions_increase_over_delete_and_insert
+    );
+}
+
+#[test]
+fn a_scan_over_several_moments_is_caught() {
+    catches!(Defect::NoSnapshot, concurrency::a_scan_is_one_snapshot);
+}
+
+#[test]
+fn wrong_places_to_resume_are_caught() {
+    catches!(
+        Defect::SkipsStopRow,
+        scans::a_scan_that_stops_resumes_at_the_row_it_stopped_at,
+        scans::a_row_budget_is_kept_and_resumed_without_gap_or_repeat
+    );
+    catches!(Defect::IgnoresBudget, scans::a_row_budget_is_kept_and_resumed_without_gap_or_repeat);
+}
+
+#[test]
+fn writes_to_dropped_spaces_are_caught() {
+    catches!(
+        Defect::WritesToTheDead,
+        spaces::writes_to_a_dropped_space_are_refused,
+        concurrency::no_write_succeeds_after_a_drop_is_acknowledged
+    );
+}
+
+#[test]
+fn ranges_that_hold_their_end_are_caught() {
+    catches!(Defect::ClosedRanges, order::ranges_hold_their_start_but_not_their_end);
+}
+
+/// The wrapper alone breaks nothing: a wrapped engine is an engine.
+mod wrapped {
+    use super::{Broken, Defect};
+    larimar_testkit::engine_conformance!(Broken::new(Defect::None));
+}
