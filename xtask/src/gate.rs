@@ -10,7 +10,7 @@ use anyhow::{Context, Result, ensure};
 use serde_json::Value;
 
 use crate::shell::{self, Repo, STEP_TIME_MAX};
-use crate::tally::Tally;
+use crate::tally::{CargoLines, Tally};
 use crate::tidy;
 
 /// `cargo xtask check`.
@@ -44,10 +44,11 @@ pub(crate) fn rust_tests(repo: &Repo, arguments: &[&str]) -> Tally {
     let started = Instant::now();
     println!("\n==> tests {}", arguments.join(" "));
     let mut tally = Tally::default();
+    let mut lines = CargoLines::default();
     let mut command = repo.cargo(&["test", "--no-fail-fast"]);
     let status = shell::run_lines(command.args(arguments), STEP_TIME_MAX, |line| {
         println!("{line}");
-        tally.add_cargo_line(line);
+        lines.add(line, &mut tally);
     });
     match status {
         Ok(status) if status.success() => {}

@@ -82,7 +82,7 @@ impl Sdk {
             Self::Python => (repo.path(&folder).join(install::PYTHON), &["-m", "pytest", "-q"]),
             Self::Javascript | Self::JavascriptLegacy => ("npm".into(), &["test"]),
             Self::Go => ("go".into(), &["test", "-count=1", "./..."]),
-            Self::Java => ("mvn".into(), &["-q", "-B", "test"]),
+            Self::Java => ("mvn".into(), &["-q", "-B", "-Dstyle.color=never", "test"]),
         };
         let mut command = repo.command(program, &folder);
         command.args(arguments);

@@ -37,22 +37,6 @@ impl Tally {
         self.failed
     }
 
-    /// Adds the counts of one `test result:` line of a Rust test binary; false for any other line.
-    pub(crate) fn add_cargo_line(&mut self, line: &str) -> bool {
-        let Some(counts) = line.trim_start().strip_prefix("test result:") else { return false };
-        let count_of = |word: &str| -> u64 {
-            counts
-                .split([';', '.'])
-                .filter_map(|part| part.trim().strip_suffix(word))
-                .find_map(|number| number.trim().parse().ok())
-                .unwrap_or(0)
-        };
-        self.passed += count_of("passed");
-        self.failed += count_of("failed");
-        self.skipped += count_of("ignored");
-        true
-    }
-
     /// Prints the failures and, alone on the last line, the counts; true if nothing failed.
     pub(crate) fn finish(&self) -> bool {
         println!();
@@ -61,6 +45,47 @@ impl Tally {
         }
         println!("{self}");
         self.failed == 0
+    }
+}
+
+/// Counts what Rust test binaries print, line by line.
+///
+/// A test may start its own binary again for a test that is otherwise ignored (on a small file system, say). Such a
+/// run prints its result inside the outer one's; the test that ran there is no longer a skipped one.
+#[derive(Debug, Default)]
+pub(crate) struct CargoLines {
+    runs_open: u64,
+    ran_inside: u64,
+}
+
+impl CargoLines {
+    pub(crate) fn add(&mut self, line: &str, tally: &mut Tally) {
+        if line.starts_with("running ") && (line.ends_with(" tests") || line.ends_with(" test")) {
+            self.runs_open += 1;
+        } else if let Some(counts) = line.strip_prefix("test result:") {
+            self.add_result(counts, tally);
+        } else if let Some(name) = line.strip_prefix("test ").and_then(|rest| rest.strip_suffix(" ... FAILED")) {
+            // Counted by the result line that follows.
+            tally.failures.push(name.to_owned());
+        }
+    }
+
+    fn add_result(&mut self, counts: &str, tally: &mut Tally) {
+        let count_of = |word: &str| -> u64 {
+            let parts = counts.split([';', '.']);
+            let mut numbers = parts.filter_map(|part| part.trim().strip_suffix(word));
+            numbers.find_map(|number| number.trim().parse().ok()).unwrap_or(0)
+        };
+        let (passed, failed, ignored) = (count_of("passed"), count_of("failed"), count_of("ignored"));
+        tally.passed += passed;
+        tally.failed += failed;
+        if self.runs_open > 1 {
+            self.ran_inside += passed + failed;
+        } else {
+            tally.skipped += ignored.saturating_sub(self.ran_inside);
+            self.ran_inside = 0;
+        }
+        self.runs_open = self.runs_open.saturating_sub(1);
     }
 }
 
@@ -83,18 +108,38 @@ impl fmt::Display for Tally {
 mod tests {
     use super::*;
 
+    fn counted(lines: &[&str]) -> Tally {
+        let mut tally = Tally::default();
+        let mut cargo = CargoLines::default();
+        for line in lines {
+            cargo.add(line, &mut tally);
+        }
+        tally
+    }
+
     #[test]
     fn counts_of_test_binaries_add_up() {
-        let mut tally = Tally::default();
-        assert!(tally.add_cargo_line(
-            "test result: ok. 12 passed; 0 failed; 1 ignored; 0 measured; 3 filtered out; finished in 0.02s"
-        ));
-        assert!(tally.add_cargo_line(
-            "test result: FAILED. 4 passed; 2 failed; 0 ignored; 0 measured; 0 filtered out; finished in 10.41s"
-        ));
-        assert!(!tally.add_cargo_line("running 4 tests"));
+        let tally = counted(&[
+            "running 13 tests",
+            "test names::are_kept ... ok",
+            "test result: ok. 12 passed; 0 failed; 1 ignored; 0 measured; 3 filtered out; finished in 0.02s",
+            "running 6 tests",
+            "test keys::are_ordered ... FAILED",
+            "test result: FAILED. 4 passed; 2 failed; 0 ignored; 0 measured; 0 filtered out; finished in 10.41s",
+        ]);
         assert_eq!(tally.to_string(), "16 passed, 2 failed, 1 skipped");
+        assert_eq!(tally.failures, ["keys::are_ordered"]);
         assert!(!tally.finish());
+    }
+
+    #[test]
+    fn an_ignored_test_that_another_starts_is_not_skipped() {
+        let inner = ["running 1 test", "test result: ok. 1 passed; 0 failed; 0 ignored; 0 measured; 7 filtered out"];
+        let outer = ["running 2 tests", "test result: ok. 1 passed; 0 failed; 1 ignored; 0 measured; 0 filtered out"];
+        let nested = counted(&[outer[0], inner[0], inner[1], outer[1], outer[0], outer[1]]);
+        assert_eq!(nested.to_string(), "3 passed, 0 failed, 1 skipped");
+        let broken = "test result: FAILED. 0 passed; 1 failed; 0 ignored; 0 measured; 7 filtered out";
+        assert_eq!(counted(&[outer[0], inner[0], broken, outer[1]]).to_string(), "1 passed, 1 failed, 0 skipped");
     }
 
     #[test]
