@@ -47,7 +47,7 @@ impl fmt::Display for Guid {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         let mut out = Vec::with_capacity(36);
         self.write(&mut out);
-        f.write_str(&String::from_utf8_lossy(&out))
+        f.write_str(std::str::from_utf8(&out).expect("the text is ASCII"))
     }
 }
 

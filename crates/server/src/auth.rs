@@ -77,7 +77,7 @@ impl<E: Engine> TableService<E> {
             return check_header(header, account, credentials);
         }
         match SasToken::parse(credentials.query)? {
-            Some(token) => self.check_token(&token, account, credentials).await,
+            Some(token) => Box::pin(self.check_token(&token, account, credentials)).await,
             None => Err(ErrorReply::new(ErrorCode::NoAuthenticationInformation)),
         }
     }

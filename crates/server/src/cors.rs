@@ -11,7 +11,7 @@ use larimar_wire::error_body::ErrorReply;
 /// The rules to apply to a request; none for one that no browser sent.
 pub(crate) async fn rules<E: Engine>(engine: &E, account: &str, head: &Head<'_>) -> Result<Vec<CorsRule>, ErrorReply> {
     match head.header("origin") {
-        Some(_) => Ok(load_properties(engine, account).await?.cors),
+        Some(_) => Ok(Box::pin(load_properties(engine, account)).await?.cors),
         None => Ok(Vec::new()),
     }
 }

@@ -17,7 +17,8 @@ use larimar_engine::Engine;
 use larimar_wire::error_body::ErrorReply;
 use larimar_wire::table::{TableOperation, TableRequest};
 
-/// Runs an operation.
+/// Runs an operation. The state of a request is moved about by value before it runs, so only the small and
+/// frequent operations keep theirs inline; the others are boxed.
 pub(crate) async fn run<E: Engine>(
     call: &Call<'_, E>,
     request: TableRequest,
@@ -26,21 +27,23 @@ pub(crate) async fn run<E: Engine>(
 ) -> Result<Reply, ErrorReply> {
     let TableRequest { operation, level, prefer } = request;
     match operation {
-        TableOperation::QueryTables(options) => tables::query_tables(call, &options, level).await,
-        TableOperation::GetTable(name) => tables::get_table(call, &name, level).await,
-        TableOperation::CreateTable => tables::create_table(call, body, level, prefer).await,
-        TableOperation::DeleteTable(name) => tables::delete_table(call, &name).await,
-        TableOperation::GetTableAcl(name) => acl::get_acl(call, &name).await,
-        TableOperation::SetTableAcl(name) => acl::set_acl(call, &name, body).await,
-        TableOperation::QueryEntities(name, options) => query::query_entities(call, &name, options, level).await,
         TableOperation::GetEntity(name, key, select) => query::get_entity(call, &name, &key, &select, level).await,
         TableOperation::InsertEntity(_)
         | TableOperation::ReplaceEntity(..)
         | TableOperation::MergeEntity(..)
         | TableOperation::DeleteEntity(..) => entity::write(call, operation, level, prefer, body).await,
-        TableOperation::Batch => batch::run(call, head.content_type.unwrap_or(""), body).await,
-        TableOperation::GetServiceProperties => properties::get(call).await,
-        TableOperation::SetServiceProperties => properties::set(call, body).await,
+        TableOperation::QueryEntities(name, options) => {
+            Box::pin(query::query_entities(call, &name, options, level)).await
+        }
+        TableOperation::Batch => Box::pin(batch::run(call, head.content_type.unwrap_or(""), body)).await,
+        TableOperation::QueryTables(options) => Box::pin(tables::query_tables(call, &options, level)).await,
+        TableOperation::GetTable(name) => Box::pin(tables::get_table(call, &name, level)).await,
+        TableOperation::CreateTable => Box::pin(tables::create_table(call, body, level, prefer)).await,
+        TableOperation::DeleteTable(name) => Box::pin(tables::delete_table(call, &name)).await,
+        TableOperation::GetTableAcl(name) => Box::pin(acl::get_acl(call, &name)).await,
+        TableOperation::SetTableAcl(name) => Box::pin(acl::set_acl(call, &name, body)).await,
+        TableOperation::GetServiceProperties => Box::pin(properties::get(call)).await,
+        TableOperation::SetServiceProperties => Box::pin(properties::set(call, body)).await,
         TableOperation::GetServiceStats => properties::stats(call),
     }
 }
