@@ -11,14 +11,11 @@ pub(crate) fn push_string(out: &mut Vec<u8>, text: &str) {
 
 /// Appends the inside of a string: everything escaped that must be.
 pub(crate) fn push_escaped(out: &mut Vec<u8>, text: &str) {
-    let bytes = text.as_bytes();
-    let mut copied = 0;
-    for (at, byte) in bytes.iter().enumerate() {
-        if *byte >= 0x20 && *byte != b'"' && *byte != b'\\' {
-            continue;
-        }
-        out.extend_from_slice(&bytes[copied..at]);
-        copied = at + 1;
+    let mut rest = text.as_bytes();
+    loop {
+        let (plain, tail) = rest.split_at(plain_length(rest));
+        out.extend_from_slice(plain);
+        let [byte, tail @ ..] = tail else { return };
         match byte {
             b'"' => out.extend_from_slice(b"\\\""),
             b'\\' => out.extend_from_slice(b"\\\\"),
@@ -27,8 +24,27 @@ pub(crate) fn push_escaped(out: &mut Vec<u8>, text: &str) {
             b'\t' => out.extend_from_slice(b"\\t"),
             other => write!(out, "\\u{other:04x}").expect("a vector takes all bytes"),
         }
+        rest = tail;
     }
-    out.extend_from_slice(&bytes[copied..]);
+}
+
+/// How many bytes from the start need no escape. Most texts need none, so eight are looked at together.
+fn plain_length(bytes: &[u8]) -> usize {
+    let (words, _) = bytes.as_chunks::<8>();
+    let whole = 8 * words.iter().take_while(|word| !has_escape(u64::from_le_bytes(**word))).count();
+    let must_escape = |byte: &u8| *byte < 0x20 || matches!(byte, b'"' | b'\\');
+    bytes[whole..].iter().position(must_escape).map_or(bytes.len(), |at| whole + at)
+}
+
+/// Whether one of eight bytes is a control character, a quote or a backslash. A false alarm costs only time.
+const fn has_escape(word: u64) -> bool {
+    const ONES: u64 = 0x0101_0101_0101_0101;
+    const fn has_less_than(word: u64, bound: u8) -> u64 {
+        word.wrapping_sub(ONES * bound as u64) & !word
+    }
+    let quote = has_less_than(word ^ (ONES * b'"' as u64), 1);
+    let backslash = has_less_than(word ^ (ONES * b'\\' as u64), 1);
+    (has_less_than(word, 0x20) | quote | backslash) & (ONES << 7) != 0
 }
 
 /// Appends an integer.
