@@ -101,7 +101,7 @@ fn d7_of_many_concurrent_creations_one_wins() {
     for round in 0..5 {
         let create = |client: &Client, number: usize| {
             let name = format!("race{round}");
-            let name = if number % 2 == 0 { name } else { name.to_uppercase() };
+            let name = if number.is_multiple_of(2) { name } else { name.to_uppercase() };
             client.post("/Tables", format!(r#"{{"TableName":"{name}"}}"#)).send().status
         };
         let statuses = together(&client, create);
