@@ -6,6 +6,7 @@ mod batches;
 mod concurrency;
 mod entities;
 mod filters;
+mod leniency;
 mod limits;
 mod metadata;
 mod pages;
