@@ -33,8 +33,8 @@ pub trait Engine: Send + Sync + 'static {
     ) -> impl Future<Output = Result<Option<Position>, Fault>> + Send;
 
     /// Applies operations on distinct rows of one partition: all or nothing, isolated, durable on `Ok`.
-    /// Conditions are checked in order. Returns the version of each row put; a version is greater than every
-    /// one that its row ever had, and not less than `now`.
+    /// Conditions are checked in order. Returns a version for each operation, which is that of the row it put;
+    /// a version is greater than every one that its row ever had, and not less than `now`.
     fn apply(
         &self,
         space: SpaceId,
