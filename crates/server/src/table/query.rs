@@ -59,8 +59,10 @@ pub(super) async fn query_entities<E: Engine>(
     let writer = EntityWriter { base: call.base, account: call.account(), table: &table.name, level, select };
     let mut json = Vec::with_capacity(4096);
     writer.write_page_start(&mut json);
+    let start = json.len();
     let page = query(call.engine(), table.id, &plan, limits, |row| {
-        if json.len() > settings.page_bytes_max {
+        // One entity at least, or a client would never get ahead.
+        if json.len() > start && json.len() > settings.page_bytes_max {
             return Flow::StopHere;
         }
         writer.write_item(&mut json, row);
