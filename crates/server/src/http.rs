@@ -47,7 +47,7 @@ impl<E: Engine> Handler for TableService<E> {
         tracing::debug!(operation = seen.operation, status = reply.status, elapsed = ?started.elapsed(), "answered");
         self.metrics.request(seen.operation, reply.status, started.elapsed());
         let reply = if is_reusable { reply } else { reply.with("connection", "close") };
-        finish(reply, &head, &request_id, &seen.cors)
+        finish(reply, &head, &request_id, &seen)
     }
 }
 
@@ -183,11 +183,14 @@ fn error_reply(error: &ErrorReply, head: &Head<'_>, seen: &Seen, request_id: &st
 }
 
 /// Adds the headers that every answer has.
-fn finish(reply: Reply, head: &Head<'_>, request_id: &str, rules: &[CorsRule]) -> Response<Full<Bytes>> {
+fn finish(reply: Reply, head: &Head<'_>, request_id: &str, seen: &Seen) -> Response<Full<Bytes>> {
     let mut headers = reply.headers;
     headers.insert(SERVER, HeaderValue::from_static("Windows-Azure-Table/1.0 Microsoft-HTTPAPI/2.0"));
-    headers.insert(CACHE_CONTROL, HeaderValue::from_static("no-cache"));
-    headers.insert(X_CONTENT_TYPE_OPTIONS, HeaderValue::from_static("nosniff"));
+    // Recorded: what speaks XML has neither.
+    if !seen.is_xml {
+        headers.insert(CACHE_CONTROL, HeaderValue::from_static("no-cache"));
+        headers.insert(X_CONTENT_TYPE_OPTIONS, HeaderValue::from_static("nosniff"));
+    }
     for (name, value) in [
         (HeaderName::from_static("x-ms-request-id"), Some(request_id)),
         (HeaderName::from_static("x-ms-version"), head.version_header),
@@ -197,7 +200,7 @@ fn finish(reply: Reply, head: &Head<'_>, request_id: &str, rules: &[CorsRule]) -
             headers.insert(name, value);
         }
     }
-    cors::add_headers(&mut headers, rules, head);
+    cors::add_headers(&mut headers, &seen.cors, head);
     let body = if head.method == "HEAD" { Bytes::new() } else { Bytes::from(reply.body) };
     let mut response = Response::new(Full::new(body));
     *response.status_mut() = StatusCode::from_u16(reply.status).unwrap_or(StatusCode::INTERNAL_SERVER_ERROR);

@@ -183,6 +183,8 @@ fn every_answer_has_the_service_s_headers() {
         let id = reply.header("x-ms-request-id").expect("a request id");
         assert_eq!((id.len(), id.matches('-').count()), (36, 4), "{id}");
     }
+    let xml = client.get("/tab?comp=acl").accept("application/xml").send();
+    assert_eq!((xml.header("Cache-Control"), xml.header("X-Content-Type-Options")), (None, None), "recorded for XML");
     let ids: std::collections::BTreeSet<String> =
         (0..20).map(|_| client.get(PATH).send().header("x-ms-request-id").unwrap_or_default().to_owned()).collect();
     assert_eq!(ids.len(), 20, "request ids differ");
