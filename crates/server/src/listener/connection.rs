@@ -41,7 +41,7 @@ pub(super) fn http(settings: &ListenerSettings) -> http1::Builder {
     http.max_header_size(settings.header_bytes_max);
     // The pulse does this, at the cost of no timer per request and apart from the idle time.
     http.header_read_timeout(None);
-    // Answers are one buffer behind a short head: copying them together beats writing a vector of two.
+    // Answers are one buffer behind a short head, so they are written as one instead of as a vector of two.
     http.writev(false);
     http
 }
