@@ -23,12 +23,12 @@ pub(super) async fn run<E: Engine>(call: &Call<'_, E>, content_type: &str, body:
     }
 }
 
-/// One operation of a changeset, read and checked by itself.
-struct Operation {
+/// The operations of a changeset, read and checked.
+struct Changeset {
     table: TableName,
-    write: Write,
-    level: MetadataLevel,
-    prefer: Option<Prefer>,
+    writes: Vec<Write>,
+    /// How each write is answered.
+    forms: Vec<(MetadataLevel, Option<Prefer>)>,
 }
 
 async fn run_changeset<E: Engine>(call: &Call<'_, E>, parts: &[Part<'_>]) -> Result<Reply, ErrorReply> {
@@ -52,28 +52,25 @@ async fn change<E: Engine>(
     call: &Call<'_, E>,
     parts: &[Part<'_>],
 ) -> Result<Vec<(WriteAnswer, Option<Prefer>)>, (usize, ErrorReply)> {
-    let operations = read_operations(call, parts)?;
-    let first = &operations[0];
-    let table = call.table(&first.table).await.map_err(|error| (0, error.at_index(0)))?;
-    let place = Some((table.id, first.write.key().partition.as_str()));
-    call.throttle(place, operations.len()).map_err(|error| (0, error.at_index(0)))?;
-    let writes: Vec<Write> = operations.iter().map(|operation| operation.write.clone()).collect();
-    let versions = transact(call.engine(), table.id, &writes, call.now).await;
-    let versions = versions.map_err(|error| failure(&error, operations.len()))?;
-    Ok(answers(call, &table, &operations, &versions))
+    let changeset = read_changeset(call, parts)?;
+    let writes = &changeset.writes;
+    let table = call.table(&changeset.table).await.map_err(|error| (0, error.at_index(0)))?;
+    let place = Some((table.id, writes[0].key().partition.as_str()));
+    call.throttle(place, writes.len()).map_err(|error| (0, error.at_index(0)))?;
+    let versions = transact(call.engine(), table.id, writes, call.now).await;
+    let versions = versions.map_err(|error| failure(&error, writes.len()))?;
+    Ok(answers(call, &table, &changeset, &versions))
 }
 
 fn answers<E: Engine>(
     call: &Call<'_, E>,
     table: &Table,
-    operations: &[Operation],
+    changeset: &Changeset,
     versions: &[Timestamp],
 ) -> Vec<(WriteAnswer, Option<Prefer>)> {
-    operations
-        .iter()
-        .zip(versions)
-        .map(|(operation, version)| {
-            let Operation { write, level, prefer, .. } = operation;
+    let writes = changeset.writes.iter().zip(&changeset.forms).zip(versions);
+    writes
+        .map(|((write, (level, prefer)), version)| {
             let prefer = prefer.filter(|_| matches!(write, Write::Insert(_)));
             (WriteAnswer::new(call, table, write, *version, *level, prefer), prefer)
         })
@@ -91,36 +88,32 @@ fn failure(error: &EngineError, operations: usize) -> (usize, ErrorReply) {
 }
 
 /// Reads the operations of a changeset and checks what they must have in common.
-fn read_operations<E: Engine>(call: &Call<'_, E>, parts: &[Part<'_>]) -> Result<Vec<Operation>, (usize, ErrorReply)> {
+fn read_changeset<E: Engine>(call: &Call<'_, E>, parts: &[Part<'_>]) -> Result<Changeset, (usize, ErrorReply)> {
     if parts.len() > limits::TRANSACTION_OPERATIONS_MAX {
         // Recorded: the last operation that would have been allowed is the one that is named.
         let index = limits::TRANSACTION_OPERATIONS_MAX - 1;
         let message = "The batch request operation exceeds the maximum 100 changes per change set.";
         return Err((index, ErrorReply::with_message(ErrorCode::InvalidInput, message).at_index(index)));
     }
-    let mut operations: Vec<Operation> = Vec::with_capacity(parts.len());
+    let mut table: Option<TableName> = None;
+    let mut writes: Vec<Write> = Vec::with_capacity(parts.len());
+    let mut forms = Vec::with_capacity(parts.len());
     let mut rows = HashSet::with_capacity(parts.len());
     for (index, part) in parts.iter().enumerate() {
         let fail = |error: ErrorReply| (index, error.at_index(index));
-        let operation = read_operation(call, part).map_err(fail)?;
-        if let Some(first) = operations.first() {
-            let is_same_partition = first.write.key().partition == operation.write.key().partition;
-            if first.table != operation.table || !is_same_partition {
-                return Err(fail(ErrorReply::new(ErrorCode::CommandsInBatchActOnDifferentPartitions)));
-            }
+        let TableRequest { operation, level, prefer } = read_part(call, part).map_err(fail)?;
+        let (name, write) = read_write(call, operation, part.body.as_bytes()).map_err(fail)?;
+        let is_same_table = *table.get_or_insert_with(|| name.clone()) == name;
+        if !is_same_table || writes.first().is_some_and(|first| first.key().partition != write.key().partition) {
+            return Err(fail(ErrorReply::new(ErrorCode::CommandsInBatchActOnDifferentPartitions)));
         }
-        if !rows.insert(operation.write.key().row.clone()) {
+        if !rows.insert(write.key().row.clone()) {
             return Err(fail(ErrorReply::new(ErrorCode::InvalidDuplicateRow)));
         }
-        operations.push(operation);
+        writes.push(write);
+        forms.push((level, prefer));
     }
-    Ok(operations)
-}
-
-fn read_operation<E: Engine>(call: &Call<'_, E>, part: &Part<'_>) -> Result<Operation, ErrorReply> {
-    let TableRequest { operation, level, prefer } = read_part(call, part)?;
-    let (table, write) = read_write(call, operation, part.body.as_bytes())?;
-    Ok(Operation { table, write, level, prefer })
+    Ok(Changeset { table: table.expect("a changeset has operations"), writes, forms })
 }
 
 fn read_part<E: Engine>(call: &Call<'_, E>, part: &Part<'_>) -> Result<TableRequest, ErrorReply> {

@@ -3,7 +3,7 @@
 use crate::error;
 use crate::reply::Reply;
 use crate::service::Call;
-use larimar_engine::table::{PageLimits, Plan, query};
+use larimar_engine::table::{PageLimits, Plan, QueryKind, query};
 use larimar_engine::{Engine, Flow, Key, Position};
 use larimar_model::filter::Row;
 use larimar_model::{ETag, EntityBody, EntityKey, TableName};
@@ -35,7 +35,7 @@ pub(super) async fn get_entity<E: Engine>(
         })
     });
     let found = found.await.map_err(|fault| error::fault(&fault))?;
-    call.service.metrics.query("point", 1, u64::from(found.is_some()));
+    call.service.metrics.query(QueryKind::Point.name(), 1, u64::from(found.is_some()));
     let (json, version) = found.ok_or_else(|| ErrorReply::new(ErrorCode::ResourceNotFound))?;
     Ok(Reply::json(200, level, json).with("etag", ETag(version).to_string()))
 }

@@ -48,7 +48,7 @@ pub fn parse<'a>(content_type: &str, body: &'a [u8]) -> Result<Batch<'a>, ErrorR
         let query = Part::parse(part.content).ok_or_else(malformed)?;
         return if query.method == "GET" { Ok(Batch::Query(query)) } else { Err(malformed()) };
     }
-    let inner = boundary_of_changeset(content_type).ok_or_else(malformed)?;
+    let inner = self::boundary(content_type).ok_or_else(malformed)?;
     let operations: Vec<Part<'a>> = split(part.content, inner)
         .into_iter()
         .map(|part| Part::parse(MimePart::parse(part).content).ok_or_else(malformed))
@@ -70,10 +70,9 @@ fn is_multipart(content_type: &str) -> bool {
 
 /// The boundary of a `multipart/mixed` content type.
 fn boundary(content_type: &str) -> Option<&str> {
-    if is_multipart(content_type) { boundary_of_changeset(content_type) } else { None }
-}
-
-fn boundary_of_changeset(content_type: &str) -> Option<&str> {
+    if !is_multipart(content_type) {
+        return None;
+    }
     content_type.split(';').skip(1).find_map(|parameter| {
         let (name, value) = parameter.split_once('=')?;
         let value = value.trim().trim_matches('"');
