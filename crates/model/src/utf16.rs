@@ -17,20 +17,10 @@ pub fn compare(a: &str, b: &str) -> Ordering {
     }
 }
 
-/// Maps a byte of UTF-8 so that mapped bytes compare in UTF-16 order. Undone by [`unrank`].
-#[must_use]
-pub const fn rank(byte: u8) -> u8 {
+/// Maps a byte of UTF-8 so that mapped bytes compare in UTF-16 order.
+const fn rank(byte: u8) -> u8 {
     match byte {
         0xEE | 0xEF => byte | 0x10,
-        _ => byte,
-    }
-}
-
-/// Undoes [`rank`].
-#[must_use]
-pub const fn unrank(byte: u8) -> u8 {
-    match byte {
-        0xFE | 0xFF => byte & !0x10,
         _ => byte,
     }
 }
@@ -69,11 +59,6 @@ mod tests {
         #[test]
         fn counts_as_utf16_code_units_do(a: String) {
             prop_assert_eq!(len(&a), a.encode_utf16().count());
-        }
-
-        #[test]
-        fn ranked_bytes_are_unranked(byte in prop_oneof![0u8..=0xF4]) {
-            prop_assert_eq!(unrank(rank(byte)), byte);
         }
     }
 }

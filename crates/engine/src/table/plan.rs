@@ -43,10 +43,6 @@ pub enum QueryKind {
 pub const RANGES_MAX: usize = 256;
 
 impl QueryKind {
-    /// Every kind.
-    pub const ALL: [Self; 7] =
-        [Self::Nothing, Self::Point, Self::Points, Self::Range, Self::Ranges, Self::PartitionScan, Self::TableScan];
-
     /// The kind's name in metrics and plans.
     #[must_use]
     pub const fn name(self) -> &'static str {
