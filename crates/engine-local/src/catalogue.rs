@@ -86,6 +86,15 @@ impl Catalogue {
         names.map(|(key, space)| (String::from_utf8_lossy(&key[prefix.len()..]).into_owned(), space.clone())).collect()
     }
 
+    /// The accounts that have a space, in order.
+    pub(crate) fn accounts(&self) -> Vec<String> {
+        let names = self.names.read();
+        let account = |key: &Vec<u8>| key[NAMES.len()..].split(|byte| *byte == 0).next().unwrap_or_default().to_vec();
+        let mut accounts: Vec<_> = names.keys().map(account).collect();
+        accounts.dedup();
+        accounts.into_iter().map(|account| String::from_utf8_lossy(&account).into_owned()).collect()
+    }
+
     pub(crate) async fn create(
         self: &Arc<Self>,
         queue: &Queue,

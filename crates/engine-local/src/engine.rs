@@ -12,8 +12,8 @@ use std::thread::JoinHandle;
 use std::time::{Duration, Instant};
 
 use larimar_engine::{
-    Act, Budget, Engine, Expect, Fault, Flow, Key, KeyRange, Op, Position, RowRef, Space, SpaceId, SpaceName,
-    Statistics, WriteError,
+    Act, Budget, Engine, Expect, Fault, Flow, Key, KeyRange, Op, Position, ReadError, RowRef, Space, SpaceId,
+    SpaceName, Statistics, WriteError,
 };
 use larimar_model::Timestamp;
 use parking_lot::{Mutex, RwLock};
@@ -172,9 +172,13 @@ impl Drop for LocalEngine {
 }
 
 impl Engine for LocalEngine {
-    async fn get<R: Send>(&self, key: Key<'_>, visit: impl FnOnce(Option<RowRef<'_>>) -> R + Send) -> Result<R, Fault> {
+    async fn get<R: Send>(
+        &self,
+        key: Key<'_>,
+        visit: impl FnOnce(Option<RowRef<'_>>) -> R + Send,
+    ) -> Result<R, ReadError> {
         if !self.shared.catalogue.is_live(key.space) {
-            return Ok(visit(None));
+            return Err(ReadError::SpaceGone);
         }
         let snapshot = self.shared.published.get().await?;
         let found = KEY.with_borrow_mut(|buffer| {
@@ -195,8 +199,11 @@ impl Engine for LocalEngine {
         range: &KeyRange,
         budget: Budget,
         mut visit: impl FnMut(RowRef<'_>) -> Flow + Send,
-    ) -> Result<Option<Position>, Fault> {
-        if range.is_empty() || !self.shared.catalogue.is_live(space) {
+    ) -> Result<Option<Position>, ReadError> {
+        if !self.shared.catalogue.is_live(space) {
+            return Err(ReadError::SpaceGone);
+        }
+        if range.is_empty() {
             return Ok(None);
         }
         let snapshot = self.shared.published.get().await?;
@@ -244,6 +251,26 @@ impl Engine for LocalEngine {
             Some(error) => Err(error),
             None => Ok(vec![version; ops.len()]),
         }
+    }
+
+    async fn restore(&self, space: SpaceId, rows: &[RowRef<'_>]) -> Result<(), WriteError> {
+        if !self.shared.catalogue.is_live(space) {
+            return Err(WriteError::SpaceGone);
+        }
+        let mut writes = Writes::None;
+        for row in rows {
+            let mut key = Vec::with_capacity(16 + row.partition.len() + row.row.len());
+            key::put_partition(&mut key, space, row.partition);
+            key::put_row(&mut key, row.row);
+            self.shared.versions.raise(row.version);
+            writes.push((key.as_slice().into(), Some(join_value(row.version, row.body))));
+        }
+        let (_, outcome) = self.shared.queue.push(Commit { writes, ..Commit::default() })?;
+        Ok(outcome.wait().await?)
+    }
+
+    async fn accounts(&self) -> Result<Vec<String>, Fault> {
+        Ok(self.shared.catalogue.accounts())
     }
 
     async fn create_space(&self, name: SpaceName<'_>, meta: &[u8]) -> Result<Option<SpaceId>, Fault> {

@@ -24,6 +24,11 @@ impl VersionClock {
         self.last.load(Ordering::Acquire)
     }
 
+    /// Takes note of a version that was given elsewhere.
+    pub(crate) fn raise(&self, version: Timestamp) {
+        self.last.fetch_max(version.ticks(), Ordering::AcqRel);
+    }
+
     /// The next version: `now`, or just above the last one.
     pub(crate) fn next(&self, now: Timestamp) -> Timestamp {
         let step = |last: u64| Some(now.ticks().max(last + 1));

@@ -5,7 +5,7 @@
 //! by UTF-16 code units; how they are encoded is the engine's business. No lock or transaction is held
 //! between calls. Every engine passes the suite in `testkit`.
 
-use crate::error::{Fault, Reject, WriteError};
+use crate::error::{Fault, ReadError, Reject, WriteError};
 use crate::histogram::HistogramSnapshot;
 use larimar_model::{Timestamp, utf16};
 use std::cmp::Ordering;
@@ -15,26 +15,32 @@ use std::time::Instant;
 
 /// A store of ordered rows.
 pub trait Engine: Send + Sync + 'static {
+    /// Whether other processes may change the store. What [`Engine::space`] tells is then up to a second old;
+    /// a number that was dropped meanwhile is refused at once, and looked up anew after that.
+    const IS_SHARED: bool = false;
+
     /// Reads one row, linearizable, and hands it to `visit` without copying it.
     fn get<R: Send>(
         &self,
         key: Key<'_>,
         visit: impl FnOnce(Option<RowRef<'_>>) -> R + Send,
-    ) -> impl Future<Output = Result<R, Fault>> + Send;
+    ) -> impl Future<Output = Result<R, ReadError>> + Send;
 
-    /// Hands the rows of a range to `visit` in key order, from one snapshot, until the range, the budget or
-    /// the visitor ends it. Returns where to resume, or nothing when the range is exhausted.
+    /// Hands the rows of a range to `visit` in key order, from one snapshot, until the range, the budget,
+    /// the visitor or a bound of the engine on bytes ends it. Returns where to resume, or nothing when the range
+    /// is exhausted.
     fn scan(
         &self,
         space: SpaceId,
         range: &KeyRange,
         budget: Budget,
         visit: impl FnMut(RowRef<'_>) -> Flow + Send,
-    ) -> impl Future<Output = Result<Option<Position>, Fault>> + Send;
+    ) -> impl Future<Output = Result<Option<Position>, ReadError>> + Send;
 
     /// Applies operations on distinct rows of one partition: all or nothing, isolated, durable on `Ok`.
     /// Conditions are checked in order. Returns a version for each operation, which is that of the row it put;
-    /// a version is greater than every one that its row ever had, and not less than `now`.
+    /// a version is greater than every one that its row ever had, and not less than `now` unless the engine has
+    /// a clock of its own, as one that is shared must.
     fn apply(
         &self,
         space: SpaceId,
@@ -42,6 +48,13 @@ pub trait Engine: Send + Sync + 'static {
         ops: &[Op<'_>],
         now: Timestamp,
     ) -> impl Future<Output = Result<Vec<Timestamp>, WriteError>> + Send;
+
+    /// Stores rows exactly as they are, with their versions, over what is there; durable on `Ok`. This is for
+    /// copies of a store: nothing else may write to the space meanwhile.
+    fn restore(&self, space: SpaceId, rows: &[RowRef<'_>]) -> impl Future<Output = Result<(), WriteError>> + Send;
+
+    /// The accounts that have a space, in order.
+    fn accounts(&self) -> impl Future<Output = Result<Vec<String>, Fault>> + Send;
 
     /// Creates a space; `None` if there is one of this name. Its number was never used before.
     fn create_space(

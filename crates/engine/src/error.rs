@@ -31,9 +31,23 @@ pub enum Fault {
     /// Writes are not possible for now, such as with a full disk; nothing was acknowledged.
     #[error("the store is not available: {0}")]
     Unavailable(String),
+    /// Whether a write took effect is not known: the connection to the store broke before its answer came.
+    #[error("the outcome of the write is not known: {0}")]
+    Ambiguous(String),
     /// The store holds what it should not.
     #[error("the store is damaged: {0}")]
     Damaged(String),
+}
+
+/// Why an engine did not read.
+#[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
+pub enum ReadError {
+    /// The space was dropped.
+    #[error("the space does not exist")]
+    SpaceGone,
+    /// The engine failed.
+    #[error(transparent)]
+    Fault(#[from] Fault),
 }
 
 /// Why an engine did not apply a batch. Nothing of it was applied, except perhaps after a `Fault`.
@@ -82,4 +96,22 @@ pub enum EngineError {
     /// The operator can act.
     #[error(transparent)]
     Fault(#[from] Fault),
+}
+
+impl From<ReadError> for EngineError {
+    fn from(error: ReadError) -> Self {
+        match error {
+            ReadError::SpaceGone => Self::Reject(Reject::TableNotFound),
+            ReadError::Fault(fault) => Self::Fault(fault),
+        }
+    }
+}
+
+impl From<ReadError> for WriteError {
+    fn from(error: ReadError) -> Self {
+        match error {
+            ReadError::SpaceGone => Self::SpaceGone,
+            ReadError::Fault(fault) => Self::Fault(fault),
+        }
+    }
 }

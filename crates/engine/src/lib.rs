@@ -16,6 +16,6 @@ pub use contract::{
     Act, Budget, Edit, Engine, Expect, Flow, Key, KeyRange, Op, Position, RowRef, Space, SpaceId, SpaceKind, SpaceName,
     Statistics,
 };
-pub use error::{EngineError, Fault, Reject, WriteError};
+pub use error::{EngineError, Fault, ReadError, Reject, WriteError};
 pub use histogram::{Histogram, HistogramSnapshot};
 pub use memory::MemoryEngine;

@@ -3,7 +3,7 @@
 use crate::contract::{
     Act, Budget, Engine, Flow, Key, KeyRange, Op, Position, RowRef, Space, SpaceId, SpaceKind, SpaceName, Statistics,
 };
-use crate::error::{Fault, WriteError};
+use crate::error::{Fault, ReadError, WriteError};
 use larimar_model::Timestamp;
 use parking_lot::Mutex;
 use std::collections::BTreeMap;
@@ -32,8 +32,15 @@ impl MemoryEngine {
 }
 
 impl Engine for MemoryEngine {
-    async fn get<R: Send>(&self, key: Key<'_>, visit: impl FnOnce(Option<RowRef<'_>>) -> R + Send) -> Result<R, Fault> {
+    async fn get<R: Send>(
+        &self,
+        key: Key<'_>,
+        visit: impl FnOnce(Option<RowRef<'_>>) -> R + Send,
+    ) -> Result<R, ReadError> {
         let state = self.state.lock();
+        if !state.has_space(key.space) {
+            return Err(ReadError::SpaceGone);
+        }
         let row = state.rows.get(&(key.space, Position::new(key.partition, key.row)));
         Ok(visit(row.map(|(version, body)| RowRef { partition: key.partition, row: key.row, version: *version, body })))
     }
@@ -44,8 +51,11 @@ impl Engine for MemoryEngine {
         range: &KeyRange,
         budget: Budget,
         mut visit: impl FnMut(RowRef<'_>) -> Flow + Send,
-    ) -> Result<Option<Position>, Fault> {
+    ) -> Result<Option<Position>, ReadError> {
         let state = self.state.lock();
+        if !state.has_space(space) {
+            return Err(ReadError::SpaceGone);
+        }
         let rows = state
             .rows
             .range((space, range.start.clone())..)
@@ -69,7 +79,7 @@ impl Engine for MemoryEngine {
         now: Timestamp,
     ) -> Result<Vec<Timestamp>, WriteError> {
         let mut state = self.state.lock();
-        if space != SpaceId::SYSTEM && !state.spaces.values().any(|s| s.id == space) {
+        if !state.has_space(space) {
             return Err(WriteError::SpaceGone);
         }
         let version = Timestamp::from_ticks(now.ticks().max(state.last_version + 1));
@@ -100,6 +110,26 @@ impl Engine for MemoryEngine {
             }
         }
         Ok(vec![version; ops.len()])
+    }
+
+    async fn restore(&self, space: SpaceId, rows: &[RowRef<'_>]) -> Result<(), WriteError> {
+        let mut state = self.state.lock();
+        if !state.has_space(space) {
+            return Err(WriteError::SpaceGone);
+        }
+        for row in rows {
+            state.last_version = state.last_version.max(row.version.ticks());
+            let place = (space, Position::new(row.partition, row.row));
+            state.rows.insert(place, (row.version, row.body.to_vec()));
+        }
+        Ok(())
+    }
+
+    async fn accounts(&self) -> Result<Vec<String>, Fault> {
+        let mut accounts: Vec<String> =
+            self.state.lock().spaces.keys().map(|(account, _, _)| account.clone()).collect();
+        accounts.dedup();
+        Ok(accounts)
     }
 
     async fn create_space(&self, name: SpaceName<'_>, meta: &[u8]) -> Result<Option<SpaceId>, Fault> {
@@ -146,6 +176,12 @@ impl Engine for MemoryEngine {
 
     fn ready(&self) -> Result<(), Fault> {
         Ok(())
+    }
+}
+
+impl State {
+    fn has_space(&self, id: SpaceId) -> bool {
+        id == SpaceId::SYSTEM || self.spaces.values().any(|space| space.id == id)
     }
 }
 

@@ -1,6 +1,6 @@
 //! Any error of the layers below, turned into the service's code, status and message.
 
-use larimar_engine::{EngineError, Fault, Reject};
+use larimar_engine::{EngineError, Fault, ReadError, Reject};
 use larimar_wire::error_body::ErrorReply;
 use larimar_wire::error_code::ErrorCode;
 use larimar_wire::table::entity_json::body_error;
@@ -11,6 +11,14 @@ pub(crate) fn engine_error(error: &EngineError) -> ErrorReply {
         EngineError::Reject(reject) => self::reject(reject),
         EngineError::RejectAt { op, reject } => self::reject(reject).at_index(*op),
         EngineError::Fault(fault) => self::fault(fault),
+    }
+}
+
+/// What a client is told of a read that failed.
+pub(crate) fn read_error(error: &ReadError) -> ErrorReply {
+    match error {
+        ReadError::SpaceGone => reject(&Reject::TableNotFound),
+        ReadError::Fault(fault) => self::fault(fault),
     }
 }
 
@@ -26,11 +34,12 @@ pub(crate) fn reject(reject: &Reject) -> ErrorReply {
     }
 }
 
-/// What a client is told of a fault: to try again later. The operator finds the reason in the log.
+/// What a client is told of a fault: to try again later, or that nobody knows. The operator finds the reason in the log.
 pub(crate) fn fault(fault: &Fault) -> ErrorReply {
     tracing::error!(%fault, "the engine failed");
     match fault {
         Fault::Unavailable(_) => ErrorReply::new(ErrorCode::ServerBusy),
+        Fault::Ambiguous(_) => ErrorReply::new(ErrorCode::OperationTimedOut),
         Fault::Damaged(_) => ErrorReply::new(ErrorCode::InternalError),
     }
 }

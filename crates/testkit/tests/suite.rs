@@ -2,8 +2,8 @@
 //! that names it, and the same engine without the defect keeps all of them.
 
 use larimar_engine::{
-    Act, Budget, Engine, Expect, Fault, Flow, Key, KeyRange, MemoryEngine, Op, Position, RowRef, Space, SpaceId,
-    SpaceName, Statistics, WriteError,
+    Act, Budget, Engine, Expect, Fault, Flow, Key, KeyRange, MemoryEngine, Op, Position, ReadError, RowRef, Space,
+    SpaceId, SpaceName, Statistics, WriteError,
 };
 use larimar_model::Timestamp;
 use larimar_testkit::engine::{concurrency, conditions, order, scans, spaces, versions};
@@ -60,7 +60,11 @@ impl Broken {
 }
 
 impl Engine for Broken {
-    async fn get<R: Send>(&self, key: Key<'_>, visit: impl FnOnce(Option<RowRef<'_>>) -> R + Send) -> Result<R, Fault> {
+    async fn get<R: Send>(
+        &self,
+        key: Key<'_>,
+        visit: impl FnOnce(Option<RowRef<'_>>) -> R + Send,
+    ) -> Result<R, ReadError> {
         self.inner.get(key, visit).await
     }
 
@@ -70,7 +74,7 @@ impl Engine for Broken {
         range: &KeyRange,
         budget: Budget,
         mut visit: impl FnMut(RowRef<'_>) -> Flow + Send,
-    ) -> Result<Option<Position>, Fault> {
+    ) -> Result<Option<Position>, ReadError> {
         let mut range = range.clone();
         let mut budget = budget;
         match self.defect {
@@ -134,6 +138,14 @@ impl Engine for Broken {
             },
             _ => self.inner.apply(space, partition, ops, now).await,
         }
+    }
+
+    async fn restore(&self, space: SpaceId, rows: &[RowRef<'_>]) -> Result<(), WriteError> {
+        self.inner.restore(space, rows).await
+    }
+
+    async fn accounts(&self) -> Result<Vec<String>, Fault> {
+        self.inner.accounts().await
     }
 
     async fn create_space(&self, name: SpaceName<'_>, meta: &[u8]) -> Result<Option<SpaceId>, Fault> {

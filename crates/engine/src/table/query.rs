@@ -2,7 +2,7 @@
 
 use super::plan::Plan;
 use crate::contract::{Budget, Engine, Flow, Position, RowRef, SpaceId};
-use crate::error::Fault;
+use crate::error::ReadError;
 use larimar_model::{EntityBody, Filter, filter};
 use std::future::poll_fn;
 use std::task::Poll;
@@ -37,14 +37,14 @@ const LOOK_AHEAD_ROWS: u64 = 1000;
 /// the first one of the next page.
 ///
 /// # Errors
-/// Faults of the engine.
+/// Faults of the engine, or that the table is gone.
 pub async fn query(
     engine: &impl Engine,
     table: SpaceId,
     plan: &Plan,
     limits: PageLimits,
     mut visit: impl FnMut(&filter::Row<'_>) -> Flow + Send,
-) -> Result<Page, Fault> {
+) -> Result<Page, ReadError> {
     let mut page = Page::default();
     if limits.entities_max == 0 {
         return Ok(page);

@@ -1,7 +1,7 @@
 //! Small named values of an account that the service keeps, such as its service properties.
 
 use crate::contract::{Act, Engine, Expect, Key, Op, SpaceId};
-use crate::error::{Fault, WriteError};
+use crate::error::{Fault, ReadError, WriteError};
 use larimar_model::Timestamp;
 
 /// Reads a value.
@@ -10,7 +10,10 @@ use larimar_model::Timestamp;
 /// Faults of the engine.
 pub async fn load_setting(engine: &impl Engine, account: &str, name: &str) -> Result<Option<Vec<u8>>, Fault> {
     let key = Key { space: SpaceId::SYSTEM, partition: account, row: name };
-    engine.get(key, |row| row.map(|row| row.body.to_vec())).await
+    engine.get(key, |row| row.map(|row| row.body.to_vec())).await.map_err(|error| match error {
+        ReadError::Fault(fault) => fault,
+        ReadError::SpaceGone => Fault::Damaged("the system's space is not there".to_owned()),
+    })
 }
 
 /// Stores a value.

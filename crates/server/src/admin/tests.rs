@@ -4,8 +4,8 @@ use super::*;
 use crate::listener::{Listener, ListenerSettings};
 use http_body_util::BodyExt;
 use larimar_engine::{
-    Budget, Fault, Flow, Key, KeyRange, MemoryEngine, Op, Position, RowRef, Space, SpaceId, SpaceName, Statistics,
-    WriteError,
+    Budget, Fault, Flow, Key, KeyRange, MemoryEngine, Op, Position, ReadError, RowRef, Space, SpaceId, SpaceName,
+    Statistics, WriteError,
 };
 use larimar_model::Timestamp;
 use std::sync::atomic::{AtomicBool, Ordering::Relaxed};
@@ -21,7 +21,11 @@ struct Moody {
 }
 
 impl Engine for Moody {
-    async fn get<R: Send>(&self, key: Key<'_>, visit: impl FnOnce(Option<RowRef<'_>>) -> R + Send) -> Result<R, Fault> {
+    async fn get<R: Send>(
+        &self,
+        key: Key<'_>,
+        visit: impl FnOnce(Option<RowRef<'_>>) -> R + Send,
+    ) -> Result<R, ReadError> {
         self.inner.get(key, visit).await
     }
 
@@ -31,7 +35,7 @@ impl Engine for Moody {
         range: &KeyRange,
         budget: Budget,
         visit: impl FnMut(RowRef<'_>) -> Flow + Send,
-    ) -> Result<Option<Position>, Fault> {
+    ) -> Result<Option<Position>, ReadError> {
         self.inner.scan(space, range, budget, visit).await
     }
 
@@ -43,6 +47,14 @@ impl Engine for Moody {
         now: Timestamp,
     ) -> Result<Vec<Timestamp>, WriteError> {
         self.inner.apply(space, partition, ops, now).await
+    }
+
+    async fn restore(&self, space: SpaceId, rows: &[RowRef<'_>]) -> Result<(), WriteError> {
+        self.inner.restore(space, rows).await
+    }
+
+    async fn accounts(&self) -> Result<Vec<String>, Fault> {
+        self.inner.accounts().await
     }
 
     async fn create_space(&self, name: SpaceName<'_>, meta: &[u8]) -> Result<Option<SpaceId>, Fault> {

@@ -34,7 +34,7 @@ pub(super) async fn get_entity<E: Engine>(
             (json, found.version)
         })
     });
-    let found = found.await.map_err(|fault| error::fault(&fault))?;
+    let found = found.await.map_err(|error| error::read_error(&error))?;
     call.service.metrics.query(QueryKind::Point.name(), 1, u64::from(found.is_some()));
     let (json, version) = found.ok_or_else(|| ErrorReply::new(ErrorCode::ResourceNotFound))?;
     Ok(Reply::json(200, level, json).with("etag", ETag(version).to_string()))
@@ -68,7 +68,7 @@ pub(super) async fn query_entities<E: Engine>(
         writer.write_item(&mut json, row);
         Flow::Continue
     });
-    let page = page.await.map_err(|fault| error::fault(&fault))?;
+    let page = page.await.map_err(|error| error::read_error(&error))?;
     writer.write_page_end(&mut json);
     call.service.metrics.query(plan.kind.name(), page.rows_read, page.rows_returned);
     Ok(with_continuation(Reply::json(200, level, json), page.next.as_ref()))

@@ -70,7 +70,7 @@ macro_rules! engine_conformance {
                 a_resumed_scan_sees_what_was_written_meanwhile,
                 a_scan_sees_the_newest_version_of_each_row_once,
                 a_scan_does_not_see_other_spaces,
-                a_scan_of_a_missing_space_is_empty,
+                a_scan_of_a_missing_space_is_refused,
             }
         );
         $crate::promises!(
@@ -83,6 +83,7 @@ macro_rules! engine_conformance {
                 versions_increase_over_transactions,
                 a_failed_write_does_not_change_the_version,
                 every_row_of_a_batch_gets_its_version,
+                restored_rows_keep_their_versions_and_later_ones_are_greater,
             }
         );
         $crate::promises!(
@@ -99,6 +100,7 @@ macro_rules! engine_conformance {
                 writes_to_a_dropped_space_are_refused,
                 dropping_one_space_leaves_the_others,
                 the_system_space_always_exists,
+                accounts_are_listed_in_order,
                 an_engine_is_ready,
             }
         );

@@ -5,7 +5,8 @@
 
 use super::rows::{NOW, page, rows_budget};
 use larimar_engine::{
-    Act, Budget, Engine, Expect, Key, KeyRange, Op, Position, Reject, SpaceId, SpaceKind, SpaceName, WriteError,
+    Act, Budget, Engine, Expect, Key, KeyRange, Op, Position, ReadError, Reject, SpaceId, SpaceKind, SpaceName,
+    WriteError,
 };
 use larimar_model::Timestamp;
 use proptest::prelude::*;
@@ -193,6 +194,10 @@ impl Model {
         from[usize::from(number / 8) % from.len()]
     }
 
+    fn is_live(&self, space: SpaceId) -> bool {
+        space == SpaceId::SYSTEM || self.spaces.values().any(|(id, _)| *id == space)
+    }
+
     async fn create(&mut self, engine: &impl Engine, name: SpaceName<'_>, meta: &[u8]) {
         let made = engine.create_space(name, meta).await.expect("no fault");
         assert_eq!(made.is_some(), !self.spaces.contains_key(name.name));
@@ -246,7 +251,7 @@ impl Model {
 
     /// What the batch does to each of its rows, or why it fails.
     fn plan(&self, space: SpaceId, partition: &str, batch: &[Op<'_>]) -> Result<Vec<(Place, Change)>, WriteError> {
-        if space != SpaceId::SYSTEM && !self.spaces.values().any(|(id, _)| *id == space) {
+        if !self.is_live(space) {
             return Err(WriteError::SpaceGone);
         }
         let mut changes = Vec::new();
@@ -300,6 +305,11 @@ impl Model {
                 && range.end.as_ref().is_none_or(|end| (partition, row) < (&units(&end.partition), &units(&end.row)))
         };
         let expected: Vec<_> = self.rows.range(start..).take_while(|(place, _)| is_inside(place)).collect();
+        if !self.is_live(space) {
+            let scan = engine.scan(space, range, budget, |_| panic!("a row of a dropped space"));
+            assert_eq!(scan.await, Err(ReadError::SpaceGone));
+            return;
+        }
         let (found, resume) = page(engine, space, range, budget).await;
         let visited = expected.len().min(budget.rows_max.max(1));
         let found: Vec<_> = found
@@ -331,7 +341,10 @@ impl Model {
             let (partition, row) = (String::from_utf16_lossy(partition), String::from_utf16_lossy(row));
             let key = Key { space: *space, partition: &partition, row: &row };
             let found = engine.get(key, |found| found.map(|found| (found.version, found.body.to_vec()))).await;
-            assert_eq!(found.expect("no fault").as_ref(), self.rows.get(place), "newest was {newest}");
+            match found {
+                Err(error) => assert_eq!((error, self.is_live(*space)), (ReadError::SpaceGone, false)),
+                Ok(found) => assert_eq!(found.as_ref(), self.rows.get(place), "newest was {newest}"),
+            }
         }
     }
 }

@@ -1,7 +1,7 @@
 //! Promises about scans: budgets, resuming, and what a scan sees.
 
 use super::rows::{NOW, create, page, pages, rows_budget, store, unbounded, write};
-use larimar_engine::{Act, Budget, Engine, Expect, Flow, KeyRange, Op, Position, SpaceId};
+use larimar_engine::{Act, Budget, Engine, Expect, Flow, KeyRange, Op, Position, ReadError, SpaceId};
 use std::time::Instant;
 
 /// An unbounded scan visits every row once, in order, and has nothing to resume.
@@ -132,11 +132,12 @@ pub async fn a_scan_does_not_see_other_spaces(engine: &impl Engine) {
 }
 
 /// A number that no space has holds no rows; asking is no fault.
-pub async fn a_scan_of_a_missing_space_is_empty(engine: &impl Engine) {
+pub async fn a_scan_of_a_missing_space_is_refused(engine: &impl Engine) {
     let (space, _) = numbered(engine, 3).await;
     let missing = SpaceId(space.0 + 1000);
-    let (rows, resume) = page(engine, missing, &KeyRange::all(), unbounded()).await;
-    assert_eq!((rows.len(), resume), (0, None));
+    let all = KeyRange::all();
+    let scan = engine.scan(missing, &all, unbounded(), |_| panic!("a row of no space"));
+    assert_eq!(scan.await, Err(ReadError::SpaceGone));
 }
 
 /// Rows spread over a few partitions, and their places in order.

@@ -1,8 +1,8 @@
 //! Promises about versions: a row never has the same one twice, whatever the clock does.
 
-use super::rows::{NOW, create, put, read, write};
+use super::rows::{NOW, create, name, put, read, store, write};
 use crate::ManualClock;
-use larimar_engine::{Act, Clock as _, Engine, Expect, Op};
+use larimar_engine::{Act, Clock as _, Engine, Expect, Op, RowRef, WriteError};
 use larimar_model::Timestamp;
 use std::time::Duration;
 
@@ -111,4 +111,21 @@ pub async fn every_row_of_a_batch_gets_its_version(engine: &impl Engine) {
         assert_eq!(read(engine, space, "p", row).await.map(|(version, _)| version), Some(versions[position]));
         assert!(versions[position] >= NOW);
     }
+}
+
+/// A copied row is the row that was copied; what is written over it later is newer, and a dropped space takes none.
+pub async fn restored_rows_keep_their_versions_and_later_ones_are_greater(engine: &impl Engine) {
+    let space = create(engine, "t").await;
+    store(engine, space, "p", "kept", b"old").await;
+    let at = |seconds| NOW.after(Duration::from_secs(seconds));
+    let row = |partition, row, version, body| RowRef { partition, row, version, body };
+    let rows = [row("p", "kept", at(7), b"new".as_slice()), row("p", "past", at(3), b""), row("q", "a", at(5), b"x")];
+    engine.restore(space, &rows).await.expect("the space is there");
+    for RowRef { partition, row, version, body } in rows {
+        assert_eq!(read(engine, space, partition, row).await, Some((version, body.to_vec())));
+        let later = write(engine, space, partition, put(row, b"later"), NOW).await.expect("no condition");
+        assert!(later > version, "{later} after {version}");
+    }
+    assert_eq!(engine.drop_space(name("t")).await, Ok(true));
+    assert_eq!(engine.restore(space, &rows).await, Err(WriteError::SpaceGone));
 }
