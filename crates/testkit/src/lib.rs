@@ -9,6 +9,7 @@ mod dice;
 pub mod engine;
 pub mod fuzz_targets;
 pub mod http;
+pub mod proxy;
 mod server;
 
 pub use clock::ManualClock;
