@@ -1,5 +1,5 @@
 //! What the tests of the other crates share: the promises of an engine, a model to compare engines with,
-//! a hand-turned clock, the built server as a process, and a client that shows every byte.
+//! a hand-turned clock, a PostgreSQL cluster, the built server as a process, and a client that shows every byte.
 //!
 //! A promise is a function named as a sentence; [`engine_conformance!`] turns all of them into tests of one
 //! engine. The same promises run over the in-memory reference engine and every engine that stores.
@@ -14,6 +14,7 @@ mod server;
 
 pub use clock::ManualClock;
 pub use dice::Dice;
+pub use larimar_postgres_cluster as postgres;
 pub use server::{Launch, Server, TemporaryServer};
 
 pub use serde_json;

@@ -1,0 +1,35 @@
+//! A PostgreSQL cluster in a temporary folder, for tests and benchmarks: made in about a second, gone with its owner.
+//!
+//! Tests use it as `larimar_testkit::postgres`; `xtask` uses it directly, which is why it is a crate of its own and
+//! depends on nothing. Every program comes from the machine's PostgreSQL ([`Binaries`]), run as an unprivileged user
+//! where we are root. What is written is synced to disk, as in a real cluster.
+//!
+//! A test takes a schema of its own from the cluster that all tests share:
+//!
+//! ```no_run
+//! use larimar_postgres_cluster::Cluster;
+//!
+//! let url = Cluster::shared().fresh_url();
+//! ```
+//!
+//! A test of failures starts its own cluster, stops it, pauses it, or promotes its standby.
+
+mod binaries;
+mod cluster;
+mod database;
+mod home;
+mod standby;
+mod watchdog;
+
+pub use binaries::Binaries;
+pub use cluster::{Cluster, Options, Stop};
+pub use database::Database;
+
+/// The superuser of every cluster made here.
+pub const USER: &str = "larimar";
+
+/// Names the base URL of a running cluster that [`Cluster::shared`] then uses instead of starting one.
+pub const SHARED_VARIABLE: &str = "LARIMAR_TEST_POSTGRES";
+
+/// Names the folder of PostgreSQL's programs, where it is not one of the usual places.
+pub const BINARIES_VARIABLE: &str = "LARIMAR_POSTGRES_BIN";

@@ -1,0 +1,64 @@
+//! Removes a cluster when its owner is done, or gone: also after `kill -9`, when no destructor runs.
+
+use std::io;
+use std::os::unix::process::CommandExt as _;
+use std::path::{Path, PathBuf};
+use std::process::{ChildStdin, Command, Stdio};
+use std::time::{Duration, Instant};
+
+/// Waits for the end of its input, which is the end of the owner, then stops the cluster and removes its folder.
+///
+/// It runs in the background of a shell that ends at once, in a process group of its own: neither Ctrl-C nor whoever
+/// kills the owner with all its children reaches it. The process is stopped only if it works in the cluster's folder,
+/// where `/proc` tells: a number left behind may have been given to another process.
+const SCRIPT: &str = r#"
+exec 3<&0
+(
+    trap '' HUP INT TERM
+    read -r _ <&3
+    file="$1/data/postmaster.pid"
+    if read -r pid <"$file" && { [ ! -d /proc/self ] || [ "/proc/$pid/cwd" -ef "$1/data" ]; }; then
+        kill -CONT "$pid"
+        kill -QUIT "$pid"
+        tries=0
+        while [ -e "$file" ] && [ "$tries" -lt 100 ]; do
+            sleep 0.1
+            tries=$((tries + 1))
+        done
+        [ -e "$file" ] && kill -KILL "$pid"
+    fi
+    rm -rf "$1"
+) </dev/null >/dev/null 2>&1 &
+"#;
+
+/// How long the script may take: its tries, and removing the files.
+const WAIT_MAX: Duration = Duration::from_secs(30);
+
+/// Keeps a cluster's folder until dropped.
+#[derive(Debug)]
+pub(crate) struct Watchdog {
+    folder: PathBuf,
+    input: Option<ChildStdin>,
+}
+
+impl Watchdog {
+    /// Watches over the folder from now on.
+    pub(crate) fn start(folder: &Path) -> io::Result<Self> {
+        let mut shell = Command::new("sh");
+        shell.args(["-c", SCRIPT, "watchdog"]).arg(folder).process_group(0);
+        let mut shell = shell.stdin(Stdio::piped()).stdout(Stdio::null()).stderr(Stdio::null()).spawn()?;
+        let input = shell.stdin.take();
+        shell.wait()?;
+        Ok(Self { folder: folder.to_owned(), input })
+    }
+}
+
+impl Drop for Watchdog {
+    fn drop(&mut self) {
+        drop(self.input.take());
+        let until = Instant::now() + WAIT_MAX;
+        while self.folder.exists() && Instant::now() < until {
+            std::thread::sleep(Duration::from_millis(10));
+        }
+    }
+}
