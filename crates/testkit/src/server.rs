@@ -1,8 +1,11 @@
 //! The built server as a process: started on free ports, killed, stopped politely, started again.
 //!
-//! The process is what a user runs, so tests see what users see. It ends with the fixture.
+//! The process is what a user runs, so tests see what users see. It ends with the fixture. With
+//! `LARIMAR_TEST_ENGINE=postgres` in the environment every server runs on PostgreSQL, in a schema of its own, so one
+//! suite serves for both engines.
 
 use crate::http::Client;
+use crate::postgres::Cluster;
 use std::fmt::Write as _;
 use std::io::{BufRead as _, BufReader, Read};
 use std::net::SocketAddr;
@@ -14,11 +17,15 @@ use std::time::{Duration, Instant};
 /// How long the server may take to start, or to end.
 const WAIT_MAX: Duration = Duration::from_secs(60);
 
-/// What to start.
+/// Names the engine that servers run on when a test does not say.
+const ENGINE_VARIABLE: &str = "LARIMAR_TEST_ENGINE";
+
+/// What to start. Started again, it finds its data again.
 #[derive(Clone, Debug)]
 pub struct Launch {
     exe: PathBuf,
     data: PathBuf,
+    engine: Option<String>,
     arguments: Vec<String>,
     environment: Vec<(String, String)>,
 }
@@ -34,10 +41,26 @@ pub struct Server {
 }
 
 impl Launch {
-    /// The executable on a data folder. Tests of the binary have it as `env!("CARGO_BIN_EXE_larimar")`.
+    /// The executable on a data folder, or on PostgreSQL if `LARIMAR_TEST_ENGINE` says so. Tests of the binary have it
+    /// as `env!("CARGO_BIN_EXE_larimar")`.
+    ///
+    /// # Panics
+    /// If `LARIMAR_TEST_ENGINE` names an engine that there is not.
     #[must_use]
     pub fn new(exe: impl Into<PathBuf>, data: impl Into<PathBuf>) -> Self {
-        Self { exe: exe.into(), data: data.into(), arguments: Vec::new(), environment: Vec::new() }
+        let engine = match std::env::var(ENGINE_VARIABLE).as_deref() {
+            Err(_) | Ok("") => None,
+            Ok("postgres") => Some(Cluster::shared().fresh_url()),
+            Ok(other) => panic!("{ENGINE_VARIABLE} is {other:?}; it may be \"postgres\""),
+        };
+        Self { exe: exe.into(), data: data.into(), engine, arguments: Vec::new(), environment: Vec::new() }
+    }
+
+    /// Runs the server on the database of this URL.
+    #[must_use]
+    pub fn engine(mut self, url: impl Into<String>) -> Self {
+        self.engine = Some(url.into());
+        self
     }
 
     /// Adds an argument of `serve`.
@@ -66,6 +89,7 @@ impl Launch {
         for port in ["--table-port", "--queue-port", "--blob-port", "--admin-port"] {
             command.args([port, "0"]);
         }
+        command.args(self.engine.iter().flat_map(|url| ["--engine", url]));
         command.args(&self.arguments).envs(self.environment.iter().map(|(name, value)| (name, value)));
         command.stdin(Stdio::null()).stdout(Stdio::piped()).stderr(Stdio::piped());
         command
