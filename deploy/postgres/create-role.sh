@@ -18,12 +18,4 @@ SET log_min_error_statement = 'panic';
 CREATE ROLE larimar LOGIN NOSUPERUSER NOCREATEDB NOCREATEROLE NOREPLICATION PASSWORD :'password';
 CREATE DATABASE larimar OWNER larimar TEMPLATE template0 ENCODING 'UTF8' LC_COLLATE 'C' LC_CTYPE 'C';
 REVOKE ALL ON DATABASE larimar FROM PUBLIC;
--- Scans follow the key order and never sort; plans that need statistics would be worse, and never better.
-ALTER ROLE larimar IN DATABASE larimar SET enable_seqscan = off;
-ALTER ROLE larimar IN DATABASE larimar SET enable_bitmapscan = off;
-ALTER ROLE larimar IN DATABASE larimar SET enable_sort = off;
-ALTER ROLE larimar IN DATABASE larimar SET plan_cache_mode = 'force_generic_plan';
-ALTER ROLE larimar IN DATABASE larimar SET jit = off;
-ALTER ROLE larimar IN DATABASE larimar SET lock_timeout = '5s';
-ALTER ROLE larimar IN DATABASE larimar SET idle_in_transaction_session_timeout = '10s';
 SQL
