@@ -1,11 +1,14 @@
 //! `cargo xtask test`: the gate, all workspace tests, every SDK suite, and the freshness of `docs/compat.md`.
+//!
+//! What a client sees is tested on both engines, with one PostgreSQL cluster for the whole run.
 
-use std::path::PathBuf;
+use std::path::Path;
 
 use clap::{Args, ValueEnum};
 
 use crate::compat;
 use crate::gate;
+use crate::postgres::{self, Postgres};
 use crate::sdk::{self, Sdk, Target};
 use crate::shell::Repo;
 use crate::tally::Tally;
@@ -18,48 +21,80 @@ pub(crate) struct TestOptions {
     /// Leave the SDK suites out
     #[arg(long)]
     no_sdk: bool,
-    /// Only the tests of model, engine and the embedded engine
+    /// Only the tests of model, engine and the two engines that store
     #[arg(long, conflicts_with_all = ["bless", "no_sdk"])]
     engine_only: bool,
 }
 
 const ENGINE_PACKAGES: [&str; 6] =
     ["--package", "larimar-model", "--package", "larimar-engine", "--package", "larimar-engine-local"];
+const POSTGRES_PACKAGE: [&str; 4] =
+    ["--package", "larimar-engine-postgres", "--features", "larimar-engine-postgres/test-postgres"];
+
+/// The suites over HTTP that hold for every engine; those about processes, files and disks are the embedded engine's.
+const HTTP_SUITES: [&str; 6] = ["--test", "http_conformance", "--test", "traps", "--test", "bad_input"];
+const ON_POSTGRES: (&str, &str) = ("LARIMAR_TEST_ENGINE", "postgres");
 
 /// Runs everything that was asked for, to the end, whatever fails on the way.
 pub(crate) fn test(repo: &Repo, options: &TestOptions) -> Tally {
+    let mut tally = Tally::default();
+    let postgres = Postgres::prepare(repo, &mut tally);
+    let postgres = postgres.as_ref();
     if options.engine_only {
-        return gate::rust_tests(repo, &ENGINE_PACKAGES);
+        let on_postgres = if postgres.is_some() { POSTGRES_PACKAGE.as_slice() } else { &[] };
+        tally += gate::rust_tests(repo, &[&ENGINE_PACKAGES, on_postgres].concat(), &variables(postgres));
+        return tally;
     }
-    let mut tally = gate::static_checks(repo);
+    let mut features = String::new();
+    if postgres.is_some() {
+        gate::step(&mut tally, "features", || {
+            features = postgres::features(repo)?;
+            Ok(())
+        });
+    }
+    tally += gate::static_checks(repo, &features);
+    let workspace = ["--workspace", "--features", &features];
     let mut server = None;
     gate::step(&mut tally, "build", || {
         // The tests' own build makes the server too; building it apart would compile its dependencies once more.
-        server = Some(gate::build_server(repo, &["test", "--workspace", "--no-run"])?);
+        server = Some(gate::build_server(repo, &[&["test", "--no-run"], workspace.as_slice()].concat())?);
         Ok(())
     });
-    tally += gate::rust_tests(repo, &["--workspace"]);
+    tally += rust_tests(repo, &workspace, postgres);
     if options.no_sdk {
         tally.skip("SDK suites", "--no-sdk");
+    } else if let Some(server) = server {
+        tally += sdk_suites(repo, &server, postgres, options.bless);
     } else {
-        tally += sdk_suites(repo, server, options.bless);
+        tally.fail("SDK suites: there is no server to run them against");
     }
     tally
 }
 
-fn sdk_suites(repo: &Repo, server: Option<PathBuf>, bless: bool) -> Tally {
-    let mut tally = Tally::default();
-    let Some(server) = server else {
-        for sdk in Sdk::value_variants() {
-            tally.fail(format!("{sdk} SDK suite: there is no server to run it against"));
-        }
-        return tally;
-    };
-    let target = Target::Binary(server);
-    let mut results = compat::Matrix::default();
-    for &sdk in Sdk::value_variants() {
-        tally += sdk::run_suite(repo, sdk, &target, &mut results);
+/// All tests of the workspace, and the suites over HTTP once more on PostgreSQL.
+fn rust_tests(repo: &Repo, workspace: &[&str], postgres: Option<&Postgres>) -> Tally {
+    let mut variables = variables(postgres);
+    let mut tally = gate::rust_tests(repo, workspace, &variables);
+    if postgres.is_some() {
+        variables.push(ON_POSTGRES);
+        tally += gate::rust_tests(repo, &[workspace, &HTTP_SUITES].concat(), &variables).on("PostgreSQL");
     }
+    tally
+}
+
+fn variables(postgres: Option<&Postgres>) -> Vec<(&str, &str)> {
+    postgres.iter().map(|postgres| postgres.variable()).collect()
+}
+
+/// Every SDK on the embedded engine, which the page is made from, and then on PostgreSQL, which must not differ.
+fn sdk_suites(repo: &Repo, server: &Path, postgres: Option<&Postgres>, bless: bool) -> Tally {
+    let sdks = Sdk::value_variants();
+    let (mut tally, results) = sdk::run_suites(repo, sdks, &Target::Binary(server, None));
     gate::step(&mut tally, compat::PAGE, || compat::refresh(repo, results, bless));
+    if postgres.is_some() {
+        let (on_postgres, results) = sdk::run_suites(repo, sdks, &Target::Binary(server, postgres));
+        tally += on_postgres;
+        sdk::same_results(repo, results, &mut tally);
+    }
     tally
 }

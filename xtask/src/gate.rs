@@ -9,19 +9,30 @@ use std::time::Instant;
 use anyhow::{Context, Result, ensure};
 use serde_json::Value;
 
+use crate::postgres;
 use crate::shell::{self, Repo, STEP_TIME_MAX};
 use crate::tally::{CargoLines, Tally};
 use crate::tidy;
 
 /// `cargo xtask check`.
 pub(crate) fn check(repo: &Repo) -> Tally {
-    let mut tally = static_checks(repo);
-    tally += rust_tests(repo, &["--workspace", "--lib", "--bins"]);
+    let mut tally = Tally::default();
+    let mut features = String::new();
+    if postgres::is_here() {
+        step(&mut tally, "features", || {
+            features = postgres::features(repo)?;
+            Ok(())
+        });
+    } else {
+        tally.skip("lints of the PostgreSQL suites", "there is no PostgreSQL on this machine");
+    }
+    tally += static_checks(repo, &features);
+    tally += rust_tests(repo, &["--workspace", "--features", &features, "--lib", "--bins"], &[]);
     tally
 }
 
-/// Everything about the code that needs no test to run.
-pub(crate) fn static_checks(repo: &Repo) -> Tally {
+/// Everything about the code that needs no test to run, with these features.
+pub(crate) fn static_checks(repo: &Repo, features: &str) -> Tally {
     let mut tally = Tally::default();
     step(&mut tally, "fmt", || succeeds(&mut repo.cargo(&["fmt", "--all", "--check"])));
     step(&mut tally, "tidy", || {
@@ -29,24 +40,25 @@ pub(crate) fn static_checks(repo: &Repo) -> Tally {
         Ok(())
     });
     step(&mut tally, "clippy", || {
-        let arguments = ["clippy", "--quiet", "--locked", "--workspace", "--all-targets", "--", "-D", "warnings"];
-        succeeds(&mut repo.cargo(&arguments))
+        let mut clippy = repo.cargo(&["clippy", "--quiet", "--locked", "--workspace", "--features", features]);
+        succeeds(clippy.args(["--all-targets", "--", "-D", "warnings"]))
     });
     step(&mut tally, "doc", || {
-        let mut doc = repo.cargo(&["doc", "--quiet", "--workspace", "--no-deps", "--document-private-items"]);
-        succeeds(doc.env("RUSTDOCFLAGS", "-D warnings"))
+        let mut doc = repo.cargo(&["doc", "--quiet", "--workspace", "--features", features, "--no-deps"]);
+        succeeds(doc.arg("--document-private-items").env("RUSTDOCFLAGS", "-D warnings"))
     });
     tally
 }
 
-/// `cargo test` with these arguments; every test counts.
-pub(crate) fn rust_tests(repo: &Repo, arguments: &[&str]) -> Tally {
+/// `cargo test` with these arguments and variables; every test counts.
+pub(crate) fn rust_tests(repo: &Repo, arguments: &[&str], variables: &[(&str, &str)]) -> Tally {
     let started = Instant::now();
     println!("\n==> tests {}", arguments.join(" "));
     let mut tally = Tally::default();
     let mut lines = CargoLines::default();
     let mut command = repo.cargo(&["test", "--no-fail-fast"]);
-    let status = shell::run_lines(command.args(arguments), STEP_TIME_MAX, |line| {
+    command.args(arguments).envs(variables.iter().copied());
+    let status = shell::run_lines(&mut command, STEP_TIME_MAX, |line| {
         println!("{line}");
         lines.add(line, &mut tally);
     });

@@ -13,6 +13,7 @@ mod chores;
 mod compat;
 mod everything;
 mod gate;
+mod postgres;
 mod sdk;
 mod shell;
 mod tally;
@@ -37,7 +38,7 @@ enum Command {
         #[arg(long)]
         tighten: bool,
     },
-    /// Everything: the gate, all workspace tests, every SDK suite, freshness of docs/compat.md
+    /// Everything: the gate, all workspace tests, every SDK suite, on both engines; freshness of docs/compat.md
     Test(everything::TestOptions),
     /// One SDK's suite against the built server, or against `--endpoint`
     Sdk(sdk::SdkOptions),

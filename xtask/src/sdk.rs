@@ -14,6 +14,7 @@ use clap::{Args, ValueEnum};
 
 use crate::compat::{self, Matrix};
 use crate::gate;
+use crate::postgres::Postgres;
 use crate::shell::{self, Repo};
 use crate::tally::Tally;
 
@@ -104,39 +105,71 @@ pub(crate) struct SdkOptions {
     /// Table endpoint of a running server, with its account; LARIMAR_ACCOUNT and LARIMAR_KEY name another account
     #[arg(long)]
     endpoint: Option<String>,
+    /// The engine that the server runs on
+    #[arg(long, default_value = "embedded", conflicts_with = "endpoint")]
+    engine: Engine,
     /// Rewrite these SDKs' columns of docs/compat.md
     #[arg(long, conflicts_with = "endpoint")]
     bless: bool,
 }
 
+#[derive(Clone, Copy, PartialEq, Eq, ValueEnum)]
+enum Engine {
+    Embedded,
+    Postgres,
+}
+
 /// What a suite runs against.
-pub(crate) enum Target {
-    /// A server started for the suite.
-    Binary(PathBuf),
+pub(crate) enum Target<'a> {
+    /// A server started for the suite, on files or on a schema of its own.
+    Binary(&'a Path, Option<&'a Postgres>),
     /// A server that runs already.
-    Endpoint(String),
+    Endpoint(&'a str),
+}
+
+impl Target<'_> {
+    fn is_on_postgres(&self) -> bool {
+        matches!(self, Self::Binary(_, Some(_)))
+    }
 }
 
 /// `cargo xtask sdk …`.
 pub(crate) fn command(repo: &Repo, options: &SdkOptions) -> Result<Tally> {
-    let target = match &options.endpoint {
-        Some(endpoint) => Target::Endpoint(endpoint.clone()),
-        None => Target::Binary(gate::build_server(repo, &["build", "--package", "larimar"])?),
-    };
-    let mut tally = Tally::default();
-    let mut results = Matrix::default();
-    for &sdk in &options.sdks {
-        tally += run_suite(repo, sdk, &target, &mut results);
+    let on_postgres = options.engine == Engine::Postgres;
+    ensure!(!(on_postgres && options.bless), "{} is made from runs on the embedded engine", compat::PAGE);
+    if let Some(endpoint) = &options.endpoint {
+        return Ok(run_suites(repo, &options.sdks, &Target::Endpoint(endpoint)).0);
     }
+    let binary = gate::build_server(repo, &["build", "--package", "larimar"])?;
+    let postgres = on_postgres.then(Postgres::start).transpose()?;
+    let (mut tally, results) = run_suites(repo, &options.sdks, &Target::Binary(&binary, postgres.as_ref()));
     if options.bless {
         compat::refresh(repo, results, true)?;
+    } else if on_postgres {
+        same_results(repo, results, &mut tally);
     }
     Ok(tally)
 }
 
+/// Runs suites one after the other.
+pub(crate) fn run_suites(repo: &Repo, sdks: &[Sdk], target: &Target<'_>) -> (Tally, Matrix) {
+    let mut tally = Tally::default();
+    let mut results = Matrix::default();
+    for &sdk in sdks {
+        let outcome = run_suite(repo, sdk, target, &mut results);
+        tally += if target.is_on_postgres() { outcome.on("PostgreSQL") } else { outcome };
+    }
+    (tally, results)
+}
+
+/// What SDKs see on PostgreSQL is what the page says, which is made from runs on the embedded engine.
+pub(crate) fn same_results(repo: &Repo, results: Matrix, tally: &mut Tally) {
+    gate::step(tally, &format!("{} on PostgreSQL", compat::PAGE), || compat::refresh(repo, results, false));
+}
+
 /// Runs one suite; its scenarios are counted and its column is added to the matrix.
-pub(crate) fn run_suite(repo: &Repo, sdk: Sdk, target: &Target, matrix: &mut Matrix) -> Tally {
-    println!("\n==> {sdk} SDK suite");
+fn run_suite(repo: &Repo, sdk: Sdk, target: &Target<'_>, matrix: &mut Matrix) -> Tally {
+    println!("\n==> {sdk} SDK suite{}", if target.is_on_postgres() { " on PostgreSQL" } else { "" });
     let mut tally = Tally::default();
     if let Some(missing) = sdk.programs().iter().find(|program| !shell::on_path(program)) {
         tally.skip(&format!("{sdk} SDK suite"), &format!("no '{missing}' on this machine"));
@@ -150,15 +183,15 @@ pub(crate) fn run_suite(repo: &Repo, sdk: Sdk, target: &Target, matrix: &mut Mat
     tally
 }
 
-fn suite_column(repo: &Repo, sdk: Sdk, target: &Target, tally: &mut Tally) -> Result<Column> {
+fn suite_column(repo: &Repo, sdk: Sdk, target: &Target<'_>, tally: &mut Tally) -> Result<Column> {
     ensure!(repo.path(&sdk.folder()).is_dir(), "there is no folder {}", sdk.folder());
     let scenarios = compat::scenarios(repo)?;
     install::install(repo, sdk).context("install what the suite needs")?;
     let work = WorkFolder::create(sdk)?;
     match target {
         Target::Endpoint(endpoint) => run_against(repo, sdk, endpoint, &work.0, tally)?,
-        Target::Binary(binary) => {
-            let server = Server::start(binary, &work.0)?;
+        Target::Binary(binary, postgres) => {
+            let server = Server::start(binary, &work.0, postgres.map(Postgres::fresh_url).as_deref())?;
             let ended = run_against(repo, sdk, server.endpoint(), &work.0, tally);
             let log = server.log_tail();
             let stopped = server.stop();

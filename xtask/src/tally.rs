@@ -33,6 +33,15 @@ impl Tally {
         self.skipped += 1;
     }
 
+    /// Says of every failure where it was.
+    #[must_use]
+    pub(crate) fn on(mut self, place: &str) -> Self {
+        for failure in &mut self.failures {
+            *failure = format!("on {place}: {failure}");
+        }
+        self
+    }
+
     pub(crate) fn failed(&self) -> u64 {
         self.failed
     }
@@ -156,8 +165,9 @@ mod tests {
         let mut all = Tally::default();
         let mut one = Tally::default();
         one.fail("clippy");
-        all += one;
-        assert_eq!(all.failed(), 1);
-        assert_eq!(all.failures, ["clippy"]);
+        all += one.clone();
+        all += one.on("PostgreSQL");
+        assert_eq!(all.failed(), 2);
+        assert_eq!(all.failures, ["clippy", "on PostgreSQL: clippy"]);
     }
 }

@@ -25,8 +25,8 @@ pub(super) struct Server {
 }
 
 impl Server {
-    /// Starts the binary and waits until its banner names the table endpoint.
-    pub(super) fn start(binary: &Path, work: &Path) -> Result<Self> {
+    /// Starts the binary, on a database if a URL names one, and waits until its banner names the table endpoint.
+    pub(super) fn start(binary: &Path, work: &Path, database: Option<&str>) -> Result<Self> {
         let log = work.join("server.log");
         let errors = File::create(&log).context("create the server's log")?;
         let mut command = Command::new(binary);
@@ -34,6 +34,7 @@ impl Server {
         for port in ["--table-port", "--queue-port", "--blob-port", "--admin-port"] {
             command.args([port, "0"]);
         }
+        command.args(database.iter().flat_map(|url| ["--engine", url]));
         for (name, _) in std::env::vars_os() {
             if ["LARIMAR_", "AZURITE_"].iter().any(|prefix| name.to_string_lossy().starts_with(prefix)) {
                 command.env_remove(name);
@@ -135,10 +136,11 @@ mod tests {
     fn a_server_is_started_on_free_ports_and_stopped_by_a_signal() {
         let script = format!("trap 'exit 0' TERM; {BANNER}; while :; do sleep 0.1; done");
         let work = stand_in("clean", &script);
-        let server = Server::start(Path::new("sh"), &work).expect("starts");
+        let server = Server::start(Path::new("sh"), &work, Some("postgres://h/d")).expect("starts");
         assert_eq!(server.endpoint(), "http://127.0.0.1:7/devstoreaccount1");
         assert!(server.log_tail().contains("--host 127.0.0.1"), "{}", server.log_tail());
         assert!(server.log_tail().contains("--table-port 0"), "{}", server.log_tail());
+        assert!(server.log_tail().contains("--engine postgres://h/d"), "{}", server.log_tail());
         server.stop().expect("stops");
         fs::remove_dir_all(&work).expect("remove");
     }
@@ -146,11 +148,11 @@ mod tests {
     #[test]
     fn a_server_that_ends_badly_is_an_error() {
         let work = stand_in("silent", "echo no luck >&2; exit 1");
-        let error = Server::start(Path::new("sh"), &work).map(|_| ()).expect_err("never names an endpoint");
+        let error = Server::start(Path::new("sh"), &work, None).map(|_| ()).expect_err("never names an endpoint");
         assert!(error.to_string().contains("no luck"), "{error}");
 
         let work = stand_in("silent", &format!("trap 'exit 3' TERM; {BANNER}; while :; do sleep 0.1; done"));
-        let error = Server::start(Path::new("sh"), &work).expect("starts").stop().expect_err("ends with 3");
+        let error = Server::start(Path::new("sh"), &work, None).expect("starts").stop().expect_err("ends with 3");
         assert!(error.to_string().contains("exit status: 3"), "{error}");
         fs::remove_dir_all(&work).expect("remove");
     }

@@ -1,0 +1,121 @@
+//! PostgreSQL for a run: found or installed, one cluster for everything, and the features that build its tests.
+//!
+//! Where there is none and none may be installed, its suites are skipped, loudly, and never count as passed.
+
+use std::fs;
+use std::path::Path;
+use std::process::Command;
+
+use anyhow::{Context, Result, anyhow, ensure};
+use larimar_postgres_cluster::{Binaries, Cluster, Options, SHARED_VARIABLE};
+use toml::Table;
+
+use crate::gate;
+use crate::shell::{self, Repo};
+use crate::tally::Tally;
+
+/// The feature of a crate that builds its tests on PostgreSQL.
+const FEATURE: &str = "test-postgres";
+
+/// Tells Debian's packages to start no cluster of their own; nobody would use it.
+const DEBIAN_CLUSTERS: &str = "/etc/postgresql-common/createcluster.conf";
+
+/// The cluster that every suite of a run shares; it goes with the value.
+pub(crate) struct Postgres {
+    cluster: Cluster,
+}
+
+/// Whether this machine has a PostgreSQL that serves.
+pub(crate) fn is_here() -> bool {
+    Binaries::find().is_some()
+}
+
+impl Postgres {
+    /// Starts a cluster of this machine's PostgreSQL, or says why there is none.
+    pub(crate) fn start() -> Result<Self> {
+        let binaries = Binaries::find().context("there is no PostgreSQL 15 or newer on this machine")?;
+        let cluster = Cluster::try_start(&binaries, &Options::default()).map_err(|said| anyhow!("{said}"))?;
+        Ok(Self { cluster })
+    }
+
+    /// [`Self::start`] for a run of everything: installs PostgreSQL where that is ours to do, and counts what came of it.
+    pub(crate) fn prepare(repo: &Repo, tally: &mut Tally) -> Option<Self> {
+        if !is_here()
+            && let Err(error) = install(repo)
+        {
+            tally.skip("PostgreSQL suites", &format!("{error:#}"));
+            return None;
+        }
+        let mut postgres = None;
+        gate::step(tally, "PostgreSQL", || {
+            postgres = Some(Self::start()?);
+            Ok(())
+        });
+        postgres
+    }
+
+    /// The URL of a new schema.
+    pub(crate) fn fresh_url(&self) -> String {
+        self.cluster.fresh_url()
+    }
+
+    /// Tells the tests where the cluster is.
+    pub(crate) fn variable(&self) -> (&'static str, &str) {
+        (SHARED_VARIABLE, self.cluster.url())
+    }
+}
+
+/// The features that build the tests on PostgreSQL, as Cargo takes them. Every build of a run takes the same, so that
+/// everything is built once.
+pub(crate) fn features(repo: &Repo) -> Result<String> {
+    let mut features = Vec::new();
+    for entry in fs::read_dir(repo.path("crates")).context("list crates")? {
+        let manifest = entry?.path().join("Cargo.toml");
+        // A folder that a crate has left behind has none.
+        let Ok(text) = fs::read_to_string(&manifest) else { continue };
+        let manifest: Table = text.parse().with_context(|| format!("parse {}", manifest.display()))?;
+        features.extend(feature_of(&manifest));
+    }
+    features.sort_unstable();
+    Ok(features.join(","))
+}
+
+fn feature_of(manifest: &Table) -> Option<String> {
+    manifest.get("features")?.get(FEATURE)?;
+    Some(format!("{}/{FEATURE}", manifest.get("package")?.get("name")?.as_str()?))
+}
+
+/// Installs Debian's packages, if we are root where there are any.
+fn install(repo: &Repo) -> Result<()> {
+    ensure!(shell::on_path("apt-get"), "it is not on this machine, and neither is apt-get");
+    let user = shell::output_of(Command::new("id").arg("-u"))?;
+    ensure!(user.trim_ascii() == b"0", "it is not on this machine, and only root may install it");
+    let clusters = Path::new(DEBIAN_CLUSTERS);
+    if !clusters.exists() {
+        fs::create_dir_all(clusters.parent().context("it has a parent")?)?;
+        fs::write(clusters, "create_main_cluster = false\n").with_context(|| format!("write {DEBIAN_CLUSTERS}"))?;
+    }
+    // The file above is ours, so dpkg must not ask whether to keep it.
+    let install = ["install", "-y", "--no-install-recommends", "-o", "Dpkg::Options::=--force-confold"];
+    let packages = ["postgresql", "postgresql-client"];
+    for arguments in [["update"].as_slice(), &[install.as_slice(), &packages].concat()] {
+        let mut apt = repo.command("apt-get", ".");
+        gate::succeeds(apt.args(arguments).env("DEBIAN_FRONTEND", "noninteractive")).context("install PostgreSQL")?;
+    }
+    ensure!(is_here(), "the system's packages hold none that is new enough");
+    Ok(())
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_crate_says_itself_whether_it_has_tests_on_postgresql() {
+        let feature = |text: &str| feature_of(&text.parse().expect("a manifest"));
+        let with = "[package]\nname = 'engine'\n[features]\ntest-postgres = []";
+        assert_eq!(feature(with).as_deref(), Some("engine/test-postgres"));
+        assert_eq!(feature("[package]\nname = 'model'\n[features]\nother = []"), None);
+        assert_eq!(feature("[package]\nname = 'model'"), None);
+    }
+}
