@@ -1,0 +1,222 @@
+//! The spaces: found by name, created, changed and dropped. What was found is remembered for less than a second.
+//!
+//! Only spaces that exist are remembered, so one that was created on another server is found at once. One that was
+//! dropped there is refused by the statement that meant to use it, and forgotten then.
+
+use crate::connection::column;
+use crate::core::{Core, token};
+use crate::failure::Failure;
+use crate::pool::Pool;
+use crate::statements::{ACCOUNTS, CHANGE_SPACE, CREATE_SPACE, DROP_SPACE, FIND_SPACE, LIST_SPACES};
+use larimar_engine::{Fault, Space, SpaceId, SpaceKind, SpaceName};
+use parking_lot::Mutex;
+use rustc_hash::FxHashMap;
+use std::sync::Arc;
+use std::sync::atomic::{AtomicU64, Ordering};
+use std::time::{Duration, Instant};
+use tokio_postgres::Row;
+
+pub(crate) struct Catalogue {
+    core: Arc<Core>,
+    pool: Arc<Pool>,
+    known: Mutex<FxHashMap<Name, Known>>,
+    /// Changes made here; what was asked before one is not remembered after it.
+    changes: AtomicU64,
+}
+
+/// The name of a space, as the database stores it.
+#[derive(Clone, Debug, PartialEq, Eq, Hash)]
+struct Name {
+    account: Vec<u8>,
+    kind: i64,
+    name: Vec<u8>,
+}
+
+struct Known {
+    space: Space,
+    asked: Instant,
+    is_being_asked: bool,
+}
+
+impl Catalogue {
+    pub(crate) fn new(core: Arc<Core>, pool: Arc<Pool>) -> Arc<Self> {
+        Arc::new(Self { core, pool, known: Mutex::default(), changes: AtomicU64::new(0) })
+    }
+
+    /// Finds a space, as it was less than a second ago. One in frequent use is asked for again in the background.
+    pub(crate) async fn find(self: &Arc<Self>, name: SpaceName<'_>) -> Result<Option<Space>, Fault> {
+        let name = Name::new(name);
+        if let Some(known) = self.known.lock().get_mut(&name) {
+            let age = known.asked.elapsed();
+            if age < KNOWN_FOR {
+                if age > ASK_AGAIN_AFTER && !known.is_being_asked {
+                    known.is_being_asked = true;
+                    let (this, name) = (Arc::clone(self), name);
+                    let space = known.space.clone();
+                    tokio::spawn(async move { drop(this.ask(name).await) });
+                    return Ok(Some(space));
+                }
+                return Ok(Some(known.space.clone()));
+            }
+        }
+        self.ask(name).await
+    }
+
+    async fn ask(&self, name: Name) -> Result<Option<Space>, Fault> {
+        let changes = self.changes.load(Ordering::Acquire);
+        let asked = Instant::now();
+        let rows = self.query(FIND_SPACE, &name).await;
+        let space = rows.and_then(|rows| rows.first().map(space_of).transpose());
+        let mut known = self.known.lock();
+        match &space {
+            Ok(Some(space)) if self.changes.load(Ordering::Acquire) == changes => {
+                if known.len() >= KNOWN_MAX {
+                    known.retain(|_, known| known.asked.elapsed() < KNOWN_FOR);
+                }
+                known.insert(name, Known { space: space.clone(), asked, is_being_asked: false });
+            }
+            _ => drop(known.remove(&name)),
+        }
+        drop(known);
+        space.map_err(Failure::into_unavailable)
+    }
+
+    /// Forgets a number that the database refused.
+    pub(crate) fn forget(&self, id: SpaceId) {
+        self.known.lock().retain(|_, known| known.space.id != id);
+    }
+
+    pub(crate) async fn list(&self, from: SpaceName<'_>, max: usize) -> Result<Vec<(String, Space)>, Fault> {
+        let Name { account, kind, name } = Name::new(from);
+        let max = i64::try_from(max).unwrap_or(i64::MAX);
+        let lent = self.pool.lend().await?;
+        let rows = lent.query(LIST_SPACES, &[&account, &kind, &name, &max]).await;
+        let rows = rows.map_err(Failure::into_unavailable)?;
+        let entry = |row: &Row| -> Result<(String, Space), Failure> {
+            let name: &[u8] = column(row, 0)?;
+            Ok((String::from_utf8_lossy(name).into_owned(), space(column(row, 1)?, column(row, 2)?)))
+        };
+        rows.iter().map(entry).collect::<Result<_, _>>().map_err(Failure::into_unavailable)
+    }
+
+    pub(crate) async fn accounts(&self) -> Result<Vec<String>, Fault> {
+        let lent = self.pool.lend().await?;
+        let rows = lent.query(ACCOUNTS, &[]).await.map_err(Failure::into_unavailable)?;
+        let account = |row: &Row| Ok(String::from_utf8_lossy(column::<&[u8]>(row, 0)?).into_owned());
+        rows.iter().map(account).collect::<Result<_, Failure>>().map_err(Failure::into_unavailable)
+    }
+
+    /// Creates a space; none if there is one of this name. If the answer is lost, the token in the row tells.
+    pub(crate) async fn create(self: &Arc<Self>, name: SpaceName<'_>, meta: &[u8]) -> Result<Option<SpaceId>, Fault> {
+        let (name, meta, token) = (Name::new(name), meta.to_vec(), token());
+        self.change(name, async move |this, name| {
+            let lent = this.pool.lend().await?;
+            let created = lent.query(CREATE_SPACE, &[&name.account, &name.kind, &name.name, &token, &meta]).await;
+            drop(lent);
+            match created {
+                Ok(rows) => number_of(&rows).map_err(Failure::into_unavailable),
+                Err(Failure::Broken(reason)) => match this.token_of(name).await {
+                    Ok(Some((id, found))) if found == token => Ok(Some(id)),
+                    _ => Err(Fault::Ambiguous(reason)),
+                },
+                Err(failure) => Err(failure.into_fault()),
+            }
+        })
+        .await
+    }
+
+    pub(crate) async fn change_meta(self: &Arc<Self>, name: SpaceName<'_>, meta: &[u8]) -> Result<bool, Fault> {
+        let (name, meta, token) = (Name::new(name), meta.to_vec(), token());
+        self.change(name, async move |this, name| {
+            let lent = this.pool.lend().await?;
+            let changed = lent.execute(CHANGE_SPACE, &[&name.account, &name.kind, &name.name, &meta, &token]).await;
+            drop(lent);
+            match changed {
+                Ok(count) => Ok(count > 0),
+                Err(Failure::Broken(reason)) => match this.token_of(name).await {
+                    Ok(Some((_, found))) if found == token => Ok(true),
+                    _ => Err(Fault::Ambiguous(reason)),
+                },
+                Err(failure) => Err(failure.into_fault()),
+            }
+        })
+        .await
+    }
+
+    pub(crate) async fn drop_space(self: &Arc<Self>, name: SpaceName<'_>) -> Result<bool, Fault> {
+        let now = self.core.clock.stamp().ticks().cast_signed();
+        self.change(Name::new(name), async move |this, name| {
+            let lent = this.pool.lend().await?;
+            let dropped = lent.query(DROP_SPACE, &[&name.account, &name.kind, &name.name, &now]).await;
+            let dropped = dropped.and_then(|rows| number_of(&rows)).map_err(Failure::into_fault)?;
+            this.core.dropped_spaces.fetch_add(u64::from(dropped.is_some()), Ordering::Relaxed);
+            Ok(dropped.is_some())
+        })
+        .await
+    }
+
+    /// Makes a change in a task of its own, so that it ends even if the caller goes away, and forgets the space.
+    async fn change<T: Send + 'static, F>(
+        self: &Arc<Self>,
+        name: Name,
+        work: impl FnOnce(Arc<Self>, Name) -> F + Send + 'static,
+    ) -> Result<T, Fault>
+    where
+        F: Future<Output = Result<T, Fault>> + Send,
+    {
+        let this = Arc::clone(self);
+        let task = tokio::spawn(async move {
+            let outcome = work(Arc::clone(&this), name.clone()).await;
+            this.changes.fetch_add(1, Ordering::AcqRel);
+            this.known.lock().remove(&name);
+            outcome
+        });
+        task.await.unwrap_or_else(|_| Err(Fault::Unavailable("the engine is closed".to_owned())))
+    }
+
+    async fn token_of(&self, name: Name) -> Result<Option<(SpaceId, i64)>, Failure> {
+        let rows = self.query(FIND_SPACE, &name).await?;
+        rows.first().map(|row| Ok((space_of(row)?.id, column(row, 2)?))).transpose()
+    }
+
+    async fn query(&self, sql: &'static str, name: &Name) -> Result<Vec<Row>, Failure> {
+        let mut failure = Failure::Refused(String::new());
+        for _ in 0..ATTEMPTS_MAX {
+            let lent = self.pool.lend().await.map_err(|fault| Failure::Refused(fault.to_string()))?;
+            match lent.query(sql, &[&name.account, &name.kind, &name.name]).await {
+                Ok(rows) => return Ok(rows),
+                Err(Failure::Refused(reason)) => return Err(Failure::Refused(reason)),
+                Err(other) => failure = other,
+            }
+            lent.give_up();
+        }
+        Err(failure)
+    }
+}
+
+impl Name {
+    fn new(name: SpaceName<'_>) -> Self {
+        let kind = match name.kind {
+            SpaceKind::Table => 1,
+        };
+        Self { account: name.account.into(), kind, name: name.name.into() }
+    }
+}
+
+fn space_of(row: &Row) -> Result<Space, Failure> {
+    Ok(space(column(row, 0)?, column(row, 1)?))
+}
+
+fn space(id: i64, meta: &[u8]) -> Space {
+    Space { id: SpaceId(id.cast_unsigned()), meta: meta.into() }
+}
+
+fn number_of(rows: &[Row]) -> Result<Option<SpaceId>, Failure> {
+    rows.first().map(|row| Ok(SpaceId(column::<i64>(row, 0)?.cast_unsigned()))).transpose()
+}
+
+/// Together less than the second within which other servers see a change.
+const KNOWN_FOR: Duration = Duration::from_millis(800);
+const ASK_AGAIN_AFTER: Duration = Duration::from_millis(400);
+const KNOWN_MAX: usize = 10_000;
+const ATTEMPTS_MAX: usize = 3;

@@ -1,0 +1,166 @@
+//! One connection: made, told how to behave, and watched until it ends.
+
+use crate::clock::{self, DatabaseClock};
+use crate::failure::Failure;
+use crate::settings::{Target, chain};
+use futures_util::future::poll_fn;
+use parking_lot::Mutex;
+use rustc_hash::FxHashMap;
+use std::future::Future;
+use std::sync::Arc;
+use std::sync::atomic::{AtomicBool, Ordering};
+use std::time::{Duration, Instant};
+use tokio::task::{AbortHandle, JoinHandle};
+use tokio_postgres::error::Severity;
+use tokio_postgres::types::ToSql;
+use tokio_postgres::{AsyncMessage, Client, Error, Row, Statement};
+
+/// Parameters of a statement.
+pub(crate) type Parameters<'a> = &'a [&'a (dyn ToSql + Sync)];
+
+/// A session with the database. Dropping it ends the session at once, whatever it is doing.
+pub(crate) struct Connection {
+    client: Client,
+    driver: AbortHandle,
+    statements: Mutex<FxHashMap<&'static str, Statement>>,
+    /// Whether the database warned since the last question.
+    warned: Arc<AtomicBool>,
+    timeout: Duration,
+}
+
+impl Connection {
+    /// Connects, sets the session up and asks for the time.
+    pub(crate) async fn open(target: &Target, clock: &DatabaseClock) -> Result<Self, String> {
+        let connecting = target.config.connect(target.tls.clone());
+        let connected = tokio::time::timeout(target.timeout, connecting).await;
+        let (client, connection) = connected.map_err(|_| "no answer in time".to_owned())?.map_err(|e| chain(&e))?;
+        let warned = Arc::new(AtomicBool::new(false));
+        let driver = drive(connection, Arc::clone(&warned)).abort_handle();
+        let connection = Self { client, driver, statements: Mutex::default(), warned, timeout: target.timeout };
+        let limit = target.timeout.as_millis();
+        let limits =
+            format!("SET statement_timeout = {limit}; SET lock_timeout = {};", limit.min(LOCK_MILLISECONDS_MAX));
+        connection.run(&limits).await.map_err(describe)?;
+        connection.run(target.dialect.session()).await.map_err(describe)?;
+        connection.ask_time(clock).await.map_err(describe)?;
+        Ok(connection)
+    }
+
+    /// Brings the clock in step, by the quickest of a few answers.
+    pub(crate) async fn ask_time(&self, clock: &DatabaseClock) -> Result<(), Failure> {
+        let mut best: Option<(Instant, Instant, i64)> = None;
+        for _ in 0..TIME_QUESTIONS {
+            let asked = Instant::now();
+            let rows = self.query(clock::TIME, &[]).await?;
+            let answered = Instant::now();
+            if let Some(row) = rows.first()
+                && best.is_none_or(|(from, to, _)| answered - asked < to - from)
+            {
+                best = Some((asked, answered, column(row, 0)?));
+            }
+        }
+        if let Some((asked, answered, microseconds)) = best {
+            clock.learn(asked, answered, clock::time_of(microseconds));
+        }
+        Ok(())
+    }
+
+    /// Whether the session has ended.
+    pub(crate) fn is_closed(&self) -> bool {
+        self.client.is_closed()
+    }
+
+    /// The statement, prepared once a connection.
+    pub(crate) async fn prepared(&self, sql: &'static str) -> Result<Statement, Failure> {
+        if let Some(statement) = self.statements.lock().get(sql) {
+            return Ok(statement.clone());
+        }
+        let statement = self.within(self.client.prepare(sql)).await?;
+        self.statements.lock().insert(sql, statement.clone());
+        Ok(statement)
+    }
+
+    /// Runs a statement and returns its rows.
+    pub(crate) async fn query(&self, sql: &'static str, parameters: Parameters<'_>) -> Result<Vec<Row>, Failure> {
+        let statement = self.prepared(sql).await?;
+        self.within(self.client.query(&statement, parameters)).await
+    }
+
+    /// Runs a statement and returns how many rows it changed.
+    pub(crate) async fn execute(&self, sql: &'static str, parameters: Parameters<'_>) -> Result<u64, Failure> {
+        let statement = self.prepared(sql).await?;
+        self.within(self.client.execute(&statement, parameters)).await
+    }
+
+    /// Runs statements without parameters.
+    pub(crate) async fn run(&self, sql: &str) -> Result<(), Failure> {
+        self.within(self.client.batch_execute(sql)).await
+    }
+
+    /// The driver's client, for statements that are sent together.
+    pub(crate) const fn client(&self) -> &Client {
+        &self.client
+    }
+
+    /// Waits as long as the database may take. It ends statements itself at its time limit; when not even that is
+    /// heard of, the connection is dead. No cancel request is ever sent: a commit that waits for a standby would be
+    /// called a success then.
+    pub(crate) async fn within<T>(&self, answer: impl Future<Output = Result<T, Error>>) -> Result<T, Failure> {
+        match tokio::time::timeout(self.timeout + ANSWER_GRACE, answer).await {
+            Ok(Ok(value)) => Ok(value),
+            Ok(Err(error)) => Err(Failure::of(&error)),
+            Err(_) => Err(Failure::Broken("no answer in time".to_owned())),
+        }
+    }
+
+    /// Whether the database warned since this was asked last. A commit whose wait for a standby was cut short is
+    /// reported as done, with a warning only.
+    pub(crate) fn take_warning(&self) -> bool {
+        self.warned.swap(false, Ordering::AcqRel)
+    }
+}
+
+impl Drop for Connection {
+    fn drop(&mut self) {
+        self.driver.abort();
+    }
+}
+
+/// A column of a row.
+pub(crate) fn column<'a, T: tokio_postgres::types::FromSql<'a>>(row: &'a Row, index: usize) -> Result<T, Failure> {
+    row.try_get(index).map_err(|error| Failure::Refused(format!("an answer of an unknown form: {}", chain(&error))))
+}
+
+/// Reads what the database sends, in a task of its own.
+fn drive<S, T>(mut connection: tokio_postgres::Connection<S, T>, warned: Arc<AtomicBool>) -> JoinHandle<()>
+where
+    S: tokio::io::AsyncRead + tokio::io::AsyncWrite + Unpin + Send + 'static,
+    T: tokio::io::AsyncRead + tokio::io::AsyncWrite + Unpin + Send + 'static,
+{
+    tokio::spawn(async move {
+        while let Some(message) = poll_fn(|context| connection.poll_message(context)).await {
+            match message {
+                Ok(AsyncMessage::Notice(notice)) => {
+                    if notice.parsed_severity() == Some(Severity::Warning) {
+                        tracing::warn!(code = notice.code().code(), "the database warns: {}", notice.message());
+                        warned.store(true, Ordering::Release);
+                    }
+                }
+                Ok(_) => {}
+                Err(error) => {
+                    tracing::debug!(error = chain(&error), "a connection ended");
+                    return;
+                }
+            }
+        }
+    })
+}
+
+fn describe(failure: Failure) -> String {
+    failure.into_unavailable().to_string()
+}
+
+const TIME_QUESTIONS: usize = 3;
+const LOCK_MILLISECONDS_MAX: u128 = 5000;
+/// How much later than the database itself a statement is given up here.
+const ANSWER_GRACE: Duration = Duration::from_secs(1);

@@ -1,0 +1,143 @@
+//! What all parts of the engine share: where the database is, its clock, how it fares, the figures.
+
+use crate::clock::DatabaseClock;
+use crate::connection::Connection;
+use crate::failure::Failure;
+use crate::health::Health;
+use crate::settings::Target;
+use crate::singles::versions;
+use crate::statements::CONFIRM;
+use larimar_engine::{Fault, Histogram};
+use larimar_model::Timestamp;
+use rustc_hash::FxHashMap;
+use std::sync::Arc;
+use std::sync::atomic::AtomicU64;
+use std::time::{Duration, Instant};
+
+pub(crate) struct Core {
+    pub(crate) target: Target,
+    pub(crate) clock: DatabaseClock,
+    pub(crate) health: Health,
+    pub(crate) commit_writes: Histogram,
+    pub(crate) commit_seconds: Histogram,
+    pub(crate) store_bytes: AtomicU64,
+    pub(crate) dropped_spaces: AtomicU64,
+}
+
+impl Core {
+    pub(crate) fn new(target: Target) -> Self {
+        Self {
+            target,
+            clock: DatabaseClock::default(),
+            health: Health::default(),
+            commit_writes: Histogram::new(Histogram::COUNTS),
+            commit_seconds: Histogram::new(Histogram::SECONDS),
+            store_bytes: AtomicU64::new(0),
+            dropped_spaces: AtomicU64::new(0),
+        }
+    }
+
+    /// Makes a connection and notes how it went.
+    pub(crate) async fn connect(&self) -> Result<Connection, Fault> {
+        match Connection::open(&self.target, &self.clock).await {
+            Ok(connection) => {
+                self.health.good();
+                Ok(connection)
+            }
+            Err(reason) => {
+                self.health.bad(&reason);
+                Err(Fault::Unavailable(reason))
+            }
+        }
+    }
+
+    /// Notes a commit.
+    pub(crate) fn committed(&self, writes: usize, since: Instant) {
+        self.commit_writes.record(writes as f64);
+        self.commit_seconds.record(since.elapsed().as_secs_f64());
+    }
+}
+
+/// A connection that a task keeps, made again when it breaks.
+pub(crate) struct Line {
+    core: Arc<Core>,
+    connection: Option<Connection>,
+}
+
+impl Line {
+    pub(crate) const fn new(core: Arc<Core>) -> Self {
+        Self { core, connection: None }
+    }
+
+    /// The connection, as soon as there is one. While the database is away for long, `refuse` is told to let those go
+    /// who wait.
+    pub(crate) async fn connection(&mut self, refuse: impl Fn(&Fault)) -> &Connection {
+        let mut pause = PAUSE_MIN;
+        while self.connection.as_ref().is_none_or(Connection::is_closed) {
+            match self.core.connect().await {
+                Ok(connection) => self.connection = Some(connection),
+                Err(_) => {
+                    if let Err(fault) = self.core.health.check() {
+                        refuse(&fault);
+                    }
+                    tokio::time::sleep(jittered(pause)).await;
+                    pause = (pause * 2).min(PAUSE_MAX);
+                }
+            }
+        }
+        self.connection.as_ref().expect("the loop ends with a connection")
+    }
+
+    /// Which of some rows carry the token of the write that was to write them, on a new connection: those writes took
+    /// effect. Of the others nothing is known, and neither if the database does not answer in time.
+    pub(crate) async fn confirm(&mut self, puts: &[(&[u8], &[u8], i64)]) -> FxHashMap<i64, Timestamp> {
+        if puts.is_empty() {
+            return FxHashMap::default();
+        }
+        self.give_up();
+        let timeout = self.core.target.timeout;
+        let pks: Vec<&[u8]> = puts.iter().map(|(pk, _, _)| *pk).collect();
+        let rks: Vec<&[u8]> = puts.iter().map(|(_, rk, _)| *rk).collect();
+        let tokens: Vec<i64> = puts.iter().map(|(_, _, token)| *token).collect();
+        let asked = async {
+            let connection = self.connection(|_| ()).await;
+            let rows = connection.query(CONFIRM, &[&pks, &rks, &tokens]).await?;
+            if connection.take_warning() {
+                return Err(Failure::Broken("the database warned while it committed".to_owned()));
+            }
+            versions(&rows)
+        };
+        match tokio::time::timeout(timeout, asked).await {
+            Ok(Ok(versions)) => versions,
+            Ok(Err(_)) | Err(_) => {
+                self.give_up();
+                FxHashMap::default()
+            }
+        }
+    }
+
+    /// Ends the connection; the next call makes another.
+    pub(crate) fn give_up(&mut self) {
+        self.connection = None;
+    }
+}
+
+/// A span between half of this and all of it, so that those who wait do not come back together.
+pub(crate) fn jittered(span: Duration) -> Duration {
+    span / 2 + span.mul_f64(0.5 * (random() % 1024) as f64 / 1024.0)
+}
+
+/// A number nobody else has.
+pub(crate) fn random() -> u64 {
+    let mut bytes = [0; 8];
+    getrandom::fill(&mut bytes).expect("the system has randomness");
+    u64::from_le_bytes(bytes)
+}
+
+/// A token for a write: never 0, which stands for none.
+pub(crate) fn token() -> i64 {
+    (random() | 1) as i64
+}
+
+const PAUSE_MIN: Duration = Duration::from_millis(20);
+const PAUSE_MAX: Duration = Duration::from_secs(1);

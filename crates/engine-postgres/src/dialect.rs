@@ -1,0 +1,109 @@
+//! What differs between the databases: how tables are made, and how a session pins its plans. Every other statement is
+//! the same for all.
+
+use std::fmt;
+use std::str::FromStr;
+
+/// A database that speaks PostgreSQL's protocol.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub enum Dialect {
+    /// PostgreSQL 15 or newer.
+    #[default]
+    Postgres,
+    /// CockroachDB.
+    Cockroach,
+    /// YugabyteDB.
+    Yugabyte,
+}
+
+/// The name of no database that is known.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, thiserror::Error)]
+#[error("expected postgres, cockroach or yugabyte")]
+pub struct UnknownDialect;
+
+impl Dialect {
+    /// The statements that make the tables of format 1, in order. Each may be run again.
+    pub(crate) const fn tables(self) -> &'static [&'static str] {
+        match self {
+            Self::Postgres => &[SPACES, SPACE_IDS, PURGES, JOBS, POSTGRES_ENTITIES, POSTGRES_BODIES],
+            Self::Cockroach => &[SPACES, SPACE_IDS, PURGES, JOBS, COCKROACH_ENTITIES],
+            Self::Yugabyte => &[SPACES, SPACE_IDS, PURGES, JOBS, YUGABYTE_ENTITIES],
+        }
+    }
+
+    /// What a session is told when it begins, besides its time limits.
+    pub(crate) const fn session(self) -> &'static str {
+        match self {
+            // Every statement is a few index lookups or one index range. Without statistics the planner may think
+            // otherwise: a table that was small when a plan was made is read whole ever after.
+            Self::Postgres | Self::Yugabyte => {
+                "SET enable_seqscan = off; SET enable_bitmapscan = off; SET enable_sort = off; SET enable_hashjoin = off; \
+                 SET enable_mergejoin = off; SET enable_material = off; SET plan_cache_mode = force_generic_plan; \
+                 SET jit = off; SET max_parallel_workers_per_gather = 0; \
+                 SET idle_in_transaction_session_timeout = '10s'; \
+                 SELECT set_config('synchronous_commit', 'on', false) WHERE current_setting('synchronous_commit') = 'off';"
+            }
+            Self::Cockroach => "SET idle_in_transaction_session_timeout = '10s';",
+        }
+    }
+
+    /// The query for the bytes that the rows take, where the database can tell.
+    pub(crate) const fn size(self) -> Option<&'static str> {
+        match self {
+            Self::Postgres | Self::Yugabyte => Some("SELECT pg_total_relation_size('larimar_entity')::int8"),
+            Self::Cockroach => None,
+        }
+    }
+}
+
+impl FromStr for Dialect {
+    type Err = UnknownDialect;
+
+    fn from_str(text: &str) -> Result<Self, UnknownDialect> {
+        let all = [Self::Postgres, Self::Cockroach, Self::Yugabyte];
+        all.into_iter().find(|dialect| dialect.to_string() == text).ok_or(UnknownDialect)
+    }
+}
+
+impl fmt::Display for Dialect {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str(match self {
+            Self::Postgres => "postgres",
+            Self::Cockroach => "cockroach",
+            Self::Yugabyte => "yugabyte",
+        })
+    }
+}
+
+const SPACES: &str = "CREATE TABLE IF NOT EXISTS larimar_space (account bytea NOT NULL, kind int8 NOT NULL, \
+    name bytea NOT NULL, id int8 NOT NULL UNIQUE, tok int8 NOT NULL, meta bytea NOT NULL, \
+    PRIMARY KEY (account, kind, name))";
+const SPACE_IDS: &str = "CREATE SEQUENCE IF NOT EXISTS larimar_space_id";
+const PURGES: &str = "CREATE TABLE IF NOT EXISTS larimar_purge (id int8 PRIMARY KEY, since int8 NOT NULL)";
+const JOBS: &str =
+    "CREATE TABLE IF NOT EXISTS larimar_job (name bytea PRIMARY KEY, owner int8 NOT NULL, until int8 NOT NULL)";
+
+/// Bodies are kept with their rows up to the size of a page, and beyond it outside, neither compressed: a page of rows
+/// is then one index range. The rest of each page is for new versions of its rows, which need no new index entries.
+const POSTGRES_ENTITIES: &str = "CREATE TABLE IF NOT EXISTS larimar_entity (pk bytea NOT NULL, rk bytea NOT NULL, \
+    ver int8 NOT NULL, tok int8 NOT NULL, body bytea NOT NULL, PRIMARY KEY (pk, rk)) \
+    WITH (fillfactor = 85, toast_tuple_target = 8160)";
+const POSTGRES_BODIES: &str = "ALTER TABLE larimar_entity ALTER COLUMN body SET STORAGE EXTERNAL";
+const COCKROACH_ENTITIES: &str = "CREATE TABLE IF NOT EXISTS larimar_entity (pk bytea NOT NULL, rk bytea NOT NULL, \
+    ver int8 NOT NULL, tok int8 NOT NULL, body bytea NOT NULL, PRIMARY KEY (pk, rk))";
+/// Without `ASC` the first column would be hashed over the tablets, and pages across partitions would read them all.
+const YUGABYTE_ENTITIES: &str = "CREATE TABLE IF NOT EXISTS larimar_entity (pk bytea NOT NULL, rk bytea NOT NULL, \
+    ver int8 NOT NULL, tok int8 NOT NULL, body bytea NOT NULL, PRIMARY KEY (pk ASC, rk ASC))";
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_dialect_is_read_as_it_is_written() {
+        for dialect in [Dialect::Postgres, Dialect::Cockroach, Dialect::Yugabyte] {
+            assert_eq!(dialect.to_string().parse(), Ok(dialect));
+        }
+        assert_eq!("mysql".parse::<Dialect>(), Err(UnknownDialect));
+    }
+}

@@ -1,0 +1,252 @@
+//! The engine itself: opening, the calls of the contract, closing.
+
+use crate::catalogue::Catalogue;
+use crate::core::Core;
+use crate::failure::Failure;
+use crate::jobs;
+use crate::key;
+use crate::pool::Pool;
+use crate::reads::Reads;
+use crate::scan::RowSize;
+use crate::schema;
+use crate::settings::{OpenError, Settings};
+use crate::singles::Singles;
+use crate::statements::{HAS_SPACE, RESTORE};
+use crate::transactions::Transactions;
+use larimar_engine::{
+    Budget, Engine, Fault, Flow, Key, KeyRange, Op, Position, ReadError, RowRef, Space, SpaceId, SpaceName, Statistics,
+    WriteError,
+};
+use larimar_model::Timestamp;
+use std::sync::Arc;
+use std::sync::atomic::Ordering;
+use std::time::{Duration, Instant};
+use tokio::task::JoinSet;
+
+/// An engine over a database that speaks PostgreSQL's protocol. Any number of processes may open one each over the same
+/// database.
+pub struct PostgresEngine {
+    parts: Parts,
+    /// They end with the engine.
+    tasks: tokio::sync::Mutex<JoinSet<()>>,
+}
+
+/// What the calls of the contract work with.
+pub(crate) struct Parts {
+    pub(crate) core: Arc<Core>,
+    pub(crate) reads: Arc<Reads>,
+    pub(crate) singles: Arc<Singles>,
+    pub(crate) transactions: Arc<Transactions>,
+    pub(crate) pool: Arc<Pool>,
+    pub(crate) catalogue: Arc<Catalogue>,
+    pub(crate) row_size: RowSize,
+    /// Edits of rows take turns, by the hash of the row.
+    pub(crate) turns: Vec<tokio::sync::Mutex<()>>,
+}
+
+impl PostgresEngine {
+    /// Connects, and makes or migrates the tables.
+    ///
+    /// # Errors
+    /// If the database cannot be reached in time, refuses, or holds tables of a later release.
+    pub async fn open(settings: &Settings) -> Result<Self, OpenError> {
+        let core = Arc::new(Core::new(settings.target()?));
+        let connection = first_connection(&core).await?;
+        schema::prepare(&connection, settings.dialect).await?;
+        drop(connection);
+        let shares = Shares::of(settings.connections_max);
+        let pool = Arc::new(Pool::new(Arc::clone(&core), shares.lent));
+        let parts = Parts {
+            reads: Reads::new(Arc::clone(&core)),
+            singles: Singles::new(Arc::clone(&core)),
+            transactions: Transactions::new(Arc::clone(&core)),
+            catalogue: Catalogue::new(Arc::clone(&core), Arc::clone(&pool)),
+            row_size: RowSize::default(),
+            turns: (0..TURNS).map(|_| tokio::sync::Mutex::new(())).collect(),
+            pool,
+            core,
+        };
+        let mut tasks = JoinSet::new();
+        for _ in 0..shares.reads {
+            tasks.spawn(Arc::clone(&parts.reads).serve());
+        }
+        for _ in 0..shares.singles {
+            tasks.spawn(Arc::clone(&parts.singles).serve());
+        }
+        for _ in 0..shares.transactions {
+            tasks.spawn(Arc::clone(&parts.transactions).serve());
+        }
+        tasks.spawn(jobs::run(Arc::clone(&parts.core), Arc::clone(&parts.pool)));
+        Ok(Self { parts, tasks: tokio::sync::Mutex::new(tasks) })
+    }
+
+    /// Ends the background work and all connections. Every write that was answered is done by then.
+    pub async fn close(&self) {
+        self.tasks.lock().await.shutdown().await;
+    }
+
+    fn noting_gone<T>(&self, space: SpaceId, result: Result<T, WriteError>) -> Result<T, WriteError> {
+        if matches!(result, Err(WriteError::SpaceGone)) {
+            self.parts.catalogue.forget(space);
+        }
+        result
+    }
+}
+
+/// How the connections are shared out.
+struct Shares {
+    reads: usize,
+    singles: usize,
+    transactions: usize,
+    lent: usize,
+}
+
+impl Shares {
+    fn of(connections_max: usize) -> Self {
+        // Few connections make large groups, and these use the database better than many connections do.
+        let reads = (connections_max / 8).clamp(1, 4);
+        let singles = (connections_max / 4).clamp(1, 8);
+        let transactions = (connections_max / 4).clamp(1, 16);
+        let lent = connections_max.saturating_sub(reads + singles + transactions).max(2);
+        Self { reads, singles, transactions, lent }
+    }
+}
+
+async fn first_connection(core: &Core) -> Result<crate::connection::Connection, OpenError> {
+    let started = Instant::now();
+    loop {
+        match core.connect().await {
+            Ok(connection) => return Ok(connection),
+            Err(fault) if started.elapsed() > OPEN_PATIENCE => return Err(OpenError::Connect(fault.to_string())),
+            Err(_) => tokio::time::sleep(Duration::from_millis(250)).await,
+        }
+    }
+}
+
+impl Engine for PostgresEngine {
+    const IS_SHARED: bool = true;
+
+    async fn get<R: Send>(
+        &self,
+        key: Key<'_>,
+        visit: impl FnOnce(Option<RowRef<'_>>) -> R + Send,
+    ) -> Result<R, ReadError> {
+        let Ok(space) = i64::try_from(key.space.0) else { return Err(ReadError::SpaceGone) };
+        let (pk, rk) = (key::partition(key.space, key.partition), key::row(key.row));
+        let answer = self.parts.reads.get(space, pk, rk).await?;
+        if !answer.has_space {
+            self.parts.catalogue.forget(key.space);
+            return Err(ReadError::SpaceGone);
+        }
+        let row = answer.version.zip(answer.body());
+        Ok(visit(row.map(|(version, body)| RowRef {
+            partition: key.partition,
+            row: key.row,
+            version: Timestamp::from_ticks(version),
+            body,
+        })))
+    }
+
+    async fn scan(
+        &self,
+        space: SpaceId,
+        range: &KeyRange,
+        budget: Budget,
+        visit: impl FnMut(RowRef<'_>) -> Flow + Send,
+    ) -> Result<Option<Position>, ReadError> {
+        let outcome = self.parts.scan(space, range, budget, visit).await;
+        if outcome == Err(ReadError::SpaceGone) {
+            self.parts.catalogue.forget(space);
+        }
+        outcome
+    }
+
+    async fn apply(
+        &self,
+        space: SpaceId,
+        partition: &str,
+        ops: &[Op<'_>],
+        _now: Timestamp,
+    ) -> Result<Vec<Timestamp>, WriteError> {
+        let applied = self.parts.apply(space, partition, ops).await;
+        self.noting_gone(space, applied)
+    }
+
+    async fn restore(&self, space: SpaceId, rows: &[RowRef<'_>]) -> Result<(), WriteError> {
+        let restored = self.parts.restore(space, rows).await;
+        self.noting_gone(space, restored)
+    }
+
+    async fn accounts(&self) -> Result<Vec<String>, Fault> {
+        self.parts.catalogue.accounts().await
+    }
+
+    async fn create_space(&self, name: SpaceName<'_>, meta: &[u8]) -> Result<Option<SpaceId>, Fault> {
+        self.parts.catalogue.create(name, meta).await
+    }
+
+    async fn space(&self, name: SpaceName<'_>) -> Result<Option<Space>, Fault> {
+        self.parts.catalogue.find(name).await
+    }
+
+    async fn list_spaces(&self, from: SpaceName<'_>, max: usize) -> Result<Vec<(String, Space)>, Fault> {
+        self.parts.catalogue.list(from, max).await
+    }
+
+    async fn change_space(&self, name: SpaceName<'_>, meta: &[u8]) -> Result<bool, Fault> {
+        self.parts.catalogue.change_meta(name, meta).await
+    }
+
+    async fn drop_space(&self, name: SpaceName<'_>) -> Result<bool, Fault> {
+        self.parts.catalogue.drop_space(name).await
+    }
+
+    fn statistics(&self) -> Statistics {
+        let core = &self.parts.core;
+        Statistics {
+            commit_writes: core.commit_writes.snapshot(),
+            sync_seconds: core.commit_seconds.snapshot(),
+            store_bytes: core.store_bytes.load(Ordering::Relaxed),
+            dropped_spaces: core.dropped_spaces.load(Ordering::Relaxed),
+        }
+    }
+
+    fn ready(&self) -> Result<(), Fault> {
+        self.parts.core.health.ready()
+    }
+}
+
+impl Parts {
+    /// Stores rows as they are. It may be repeated, so a lost answer does no harm.
+    async fn restore(&self, space: SpaceId, rows: &[RowRef<'_>]) -> Result<(), WriteError> {
+        let Ok(number) = i64::try_from(space.0) else { return Err(WriteError::SpaceGone) };
+        let mut rows: Vec<_> =
+            rows.iter().map(|row| (key::partition(space, row.partition), key::row(row.row), row)).collect();
+        rows.sort_by(|a, b| (&a.0, &a.1).cmp(&(&b.0, &b.1)));
+        let pks: Vec<&[u8]> = rows.iter().map(|(pk, _, _)| pk.as_slice()).collect();
+        let rks: Vec<&[u8]> = rows.iter().map(|(_, rk, _)| rk.as_slice()).collect();
+        let versions: Vec<i64> = rows.iter().map(|(_, _, row)| row.version.ticks().cast_signed()).collect();
+        let bodies: Vec<&[u8]> = rows.iter().map(|(_, _, row)| row.body).collect();
+        let mut last = Failure::Refused(String::new());
+        for _ in 0..RESTORE_ATTEMPTS {
+            let lent = self.pool.lend().await?;
+            let stored = match lent.query(HAS_SPACE, &[&number]).await {
+                Ok(found) if found.is_empty() => return Err(WriteError::SpaceGone),
+                Ok(_) => lent.execute(RESTORE, &[&number, &pks, &rks, &versions, &bodies]).await,
+                Err(failure) => Err(failure),
+            };
+            match stored {
+                Ok(count) if count == rows.len() as u64 => return Ok(()),
+                Ok(_) => return Err(WriteError::SpaceGone),
+                Err(failure) => last = failure,
+            }
+            lent.give_up();
+        }
+        Err(WriteError::Fault(last.into_unavailable()))
+    }
+}
+
+/// How long a server waits for its database when it starts.
+const OPEN_PATIENCE: Duration = Duration::from_secs(10);
+const TURNS: usize = 1024;
+const RESTORE_ATTEMPTS: usize = 3;

@@ -1,0 +1,72 @@
+//! What an error of the database means for the statement that met it.
+
+use crate::settings::chain;
+use larimar_engine::Fault;
+use tokio_postgres::Error;
+use tokio_postgres::error::{Severity, SqlState};
+
+/// Why a statement did not succeed.
+#[derive(Clone, Debug)]
+pub(crate) enum Failure {
+    /// A guard in the statement found that a condition does not hold. Nothing took effect.
+    Guard,
+    /// Nothing took effect, and trying again may help: a deadlock, a lost race.
+    Again(String),
+    /// Nothing took effect; on another connection it may work: this one leads to a server that takes no writes.
+    Elsewhere(String),
+    /// The connection is of no use any more. Whether the statement took effect is not known.
+    Broken(String),
+    /// The database refused. Nothing took effect.
+    Refused(String),
+}
+
+impl Failure {
+    /// What the error of a statement means. An answer that carries an error says that nothing took effect, unless the
+    /// session ended with it: a commit that waits for a standby is then done, although nobody said so.
+    pub(crate) fn of(error: &Error) -> Self {
+        let Some(answer) = error.as_db_error() else { return Self::Broken(chain(error)) };
+        let text = format!("{} ({})", answer.message(), answer.code().code());
+        let code = answer.code();
+        let ends_session = !matches!(answer.parsed_severity(), Some(Severity::Error));
+        match code {
+            _ if ends_session || is_class(code, "57P") || is_class(code, "08") => Self::Broken(text),
+            &SqlState::T_R_STATEMENT_COMPLETION_UNKNOWN => Self::Broken(text),
+            &SqlState::DIVISION_BY_ZERO => Self::Guard,
+            &SqlState::READ_ONLY_SQL_TRANSACTION => Self::Elsewhere(text),
+            &SqlState::T_R_SERIALIZATION_FAILURE
+            | &SqlState::T_R_DEADLOCK_DETECTED
+            | &SqlState::LOCK_NOT_AVAILABLE
+            | &SqlState::QUERY_CANCELED => Self::Again(text),
+            // A statement that was prepared before the tables changed.
+            &SqlState::FEATURE_NOT_SUPPORTED | &SqlState::INVALID_SQL_STATEMENT_NAME => Self::Elsewhere(text),
+            _ => Self::Refused(text),
+        }
+    }
+
+    /// Whether the connection has to be given up.
+    pub(crate) const fn ends_connection(&self) -> bool {
+        matches!(self, Self::Broken(_) | Self::Elsewhere(_))
+    }
+
+    /// What to tell of a read, or of a write of which nothing took effect.
+    pub(crate) fn into_unavailable(self) -> Fault {
+        match self {
+            Self::Guard => Fault::Damaged("a guard failed where there is none".to_owned()),
+            Self::Again(text) | Self::Elsewhere(text) | Self::Broken(text) | Self::Refused(text) => {
+                Fault::Unavailable(text)
+            }
+        }
+    }
+
+    /// What to tell of a write that was sent.
+    pub(crate) fn into_fault(self) -> Fault {
+        match self {
+            Self::Broken(text) => Fault::Ambiguous(text),
+            other => other.into_unavailable(),
+        }
+    }
+}
+
+fn is_class(code: &SqlState, class: &str) -> bool {
+    code.code().starts_with(class)
+}

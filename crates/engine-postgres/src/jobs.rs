@@ -1,0 +1,129 @@
+//! Background work. What serves all servers runs on one at a time: whoever holds a lease in the database does it.
+
+use crate::connection::{Connection, column};
+use crate::core::{Core, random};
+use crate::failure::Failure;
+use crate::key;
+use crate::pool::Pool;
+use crate::statements::{LEASE, PURGE_BOUND, PURGE_COUNT, PURGE_DONE, PURGE_PARTITIONS, PURGE_ROWS, PURGES, RELEASE};
+use larimar_engine::SpaceId;
+use larimar_model::Timestamp;
+use std::sync::Arc;
+use std::sync::atomic::Ordering;
+use std::time::{Duration, Instant};
+
+/// The right to do a piece of work for a while. Other servers wait until it runs out or is given back.
+struct Lease {
+    name: &'static str,
+    owner: i64,
+}
+
+impl Lease {
+    fn new(name: &'static str) -> Self {
+        Self { name, owner: random().cast_signed() }
+    }
+
+    /// Takes or renews the lease; `false` if another server has it.
+    async fn hold(&self, core: &Core, connection: &Connection) -> Result<bool, Failure> {
+        let now = core.clock.stamp();
+        let until = now.after(LEASE_TIME).ticks().cast_signed();
+        let now = now.ticks().cast_signed();
+        let rows = connection.query(LEASE, &[&self.name.as_bytes(), &self.owner, &until, &now]).await?;
+        Ok(!rows.is_empty())
+    }
+
+    async fn release(&self, connection: &Connection) -> Result<(), Failure> {
+        connection.execute(RELEASE, &[&self.name.as_bytes(), &self.owner]).await.map(drop)
+    }
+}
+
+/// Keeps the clock and the figures, and removes the rows of dropped spaces when it is this server's turn; for ever.
+pub(crate) async fn run(core: Arc<Core>, pool: Arc<Pool>) {
+    let lease = Lease::new("purge");
+    let mut clock_due = Instant::now() + CLOCK_EVERY;
+    loop {
+        tokio::time::sleep(LOOK_EVERY).await;
+        let Ok(lent) = pool.lend().await else { continue };
+        let mut outcome = figures(&core, &lent).await;
+        if outcome.is_ok() && Instant::now() >= clock_due {
+            outcome = lent.ask_time(&core.clock).await;
+            clock_due = Instant::now() + CLOCK_EVERY;
+        }
+        if outcome.is_ok() && core.dropped_spaces.load(Ordering::Relaxed) > 0 {
+            outcome = purge_in_turn(&core, &lent, &lease).await;
+        }
+        match outcome {
+            Ok(()) => core.health.good(),
+            Err(failure) => {
+                let is_over = failure.ends_connection();
+                tracing::warn!(reason = %failure.into_unavailable(), "background work was interrupted");
+                if is_over {
+                    lent.give_up();
+                }
+            }
+        }
+    }
+}
+
+async fn figures(core: &Core, connection: &Connection) -> Result<(), Failure> {
+    let rows = connection.query(PURGE_COUNT, &[]).await?;
+    if let Some(row) = rows.first() {
+        core.dropped_spaces.store(column::<i64>(row, 0)?.cast_unsigned(), Ordering::Relaxed);
+    }
+    if let Some(sql) = core.target.dialect.size()
+        && let Some(row) = connection.query(sql, &[]).await?.first()
+    {
+        core.store_bytes.store(column::<i64>(row, 0)?.cast_unsigned(), Ordering::Relaxed);
+    }
+    Ok(())
+}
+
+async fn purge_in_turn(core: &Core, connection: &Connection, lease: &Lease) -> Result<(), Failure> {
+    if !lease.hold(core, connection).await? {
+        return Ok(());
+    }
+    let outcome = purge_all(core, connection, lease).await;
+    if !matches!(outcome, Err(Failure::Broken(_))) {
+        lease.release(connection).await?;
+    }
+    outcome
+}
+
+async fn purge_all(core: &Core, connection: &Connection, lease: &Lease) -> Result<(), Failure> {
+    for row in connection.query(PURGES, &[]).await? {
+        let (id, since): (i64, i64) = (column(&row, 0)?, column(&row, 1)?);
+        let space = SpaceId(id.cast_unsigned());
+        while purge_some(connection, space).await? {
+            // Whoever waits for the disk comes first.
+            tokio::time::sleep(PURGE_PAUSE).await;
+            if !lease.hold(core, connection).await? {
+                return Ok(());
+            }
+        }
+        // A write that began before the drop may still be under way; when none can be, the number is done with.
+        let since = Timestamp::from_ticks(since.cast_unsigned());
+        if core.clock.stamp() > since.after(core.target.timeout * 2) {
+            connection.execute(PURGE_DONE, &[&id]).await?;
+        }
+    }
+    Ok(())
+}
+
+/// Removes the first rows of a space; `false` when none are left.
+async fn purge_some(connection: &Connection, space: SpaceId) -> Result<bool, Failure> {
+    let (from, to) = (key::partition(space, ""), key::space_end(space));
+    let bound = connection.query(PURGE_BOUND, &[&from, &to, &(PURGE_ROWS_MAX - 1)]).await?;
+    let Some(row) = bound.first() else {
+        return Ok(connection.execute(PURGE_PARTITIONS, &[&from, &to]).await? > 0);
+    };
+    let (pk, rk): (&[u8], &[u8]) = (column(row, 0)?, column(row, 1)?);
+    connection.execute(PURGE_PARTITIONS, &[&from, &pk]).await?;
+    connection.execute(PURGE_ROWS, &[&pk, &rk]).await?;
+    Ok(true)
+}
+
+const LOOK_EVERY: Duration = Duration::from_secs(1);
+const CLOCK_EVERY: Duration = Duration::from_secs(10);
+const LEASE_TIME: Duration = Duration::from_secs(30);
+const PURGE_PAUSE: Duration = Duration::from_millis(5);
+const PURGE_ROWS_MAX: i64 = 1000;

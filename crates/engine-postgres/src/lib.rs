@@ -1,0 +1,33 @@
+//! The distributed storage engine of Larimar: any number of servers over one database that speaks PostgreSQL's
+//! protocol.
+//!
+//! [`PostgresEngine`] fulfils the contract of `larimar-engine`; nothing is kept in the process that another one would
+//! miss. Point reads of concurrent requests share statements (`reads.rs`), so do single writes (`singles.rs`);
+//! a transaction is one flush of a few statements (`transactions.rs`); a page is one statement (`scan.rs`). What a failure
+//! means, and which ones leave the outcome open, is in `failure.rs`; `catalogue.rs` keeps the spaces and `jobs.rs` the
+//! work that one server at a time does for all. SQL is in `statements.rs`, what differs between databases in `dialect.rs`.
+
+mod apply;
+mod catalogue;
+mod clock;
+mod connection;
+mod core;
+mod dialect;
+mod engine;
+mod failure;
+mod health;
+mod jobs;
+mod key;
+mod pool;
+mod reads;
+mod scan;
+mod schema;
+mod settings;
+mod singles;
+mod statements;
+mod tls;
+mod transactions;
+
+pub use dialect::{Dialect, UnknownDialect};
+pub use engine::PostgresEngine;
+pub use settings::{OpenError, Settings};

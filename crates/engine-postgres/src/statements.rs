@@ -1,0 +1,133 @@
+//! Every statement but those that make tables. They are written for the common part of the dialects: no comparison of row
+//! values, no `DELETE … USING`, no `int`, times as parameters.
+//!
+//! A write asks for its space within the statement, so none succeeds once a drop was acknowledged. A single write that
+//! finds its condition unmet changes nothing and returns nothing; in a transaction a guard divides by zero then, which
+//! ends all of it.
+
+/// Rows by their keys: number of the question, whether its space exists, version, body.
+pub(crate) const GET: &str = "\
+    SELECT o.i, s.id IS NOT NULL, e.ver, e.body \
+    FROM unnest($1::int8[], $2::int8[], $3::bytea[], $4::bytea[]) AS o(i, space, pk, rk) \
+    LEFT JOIN larimar_space s ON s.id = o.space \
+    LEFT JOIN larimar_entity e ON e.pk = o.pk AND e.rk = o.rk";
+
+/// Single writes: time, then arrays of space, pk, rk, token, body and, for updates, expected version or -1.
+pub(crate) const INSERT_MANY: &str = "\
+    INSERT INTO larimar_entity (pk, rk, ver, tok, body) \
+    SELECT o.pk, o.rk, $1::int8, o.tok, o.body \
+    FROM unnest($2::int8[], $3::bytea[], $4::bytea[], $5::int8[], $6::bytea[]) AS o(space, pk, rk, tok, body) \
+    WHERE EXISTS (SELECT 1 FROM larimar_space s WHERE s.id = o.space) \
+    ON CONFLICT (pk, rk) DO NOTHING RETURNING tok, ver";
+pub(crate) const UPSERT_MANY: &str = "\
+    INSERT INTO larimar_entity (pk, rk, ver, tok, body) \
+    SELECT o.pk, o.rk, $1::int8, o.tok, o.body \
+    FROM unnest($2::int8[], $3::bytea[], $4::bytea[], $5::int8[], $6::bytea[]) AS o(space, pk, rk, tok, body) \
+    WHERE EXISTS (SELECT 1 FROM larimar_space s WHERE s.id = o.space) \
+    ON CONFLICT (pk, rk) DO UPDATE SET ver = GREATEST(EXCLUDED.ver, larimar_entity.ver + 1), \
+    tok = EXCLUDED.tok, body = EXCLUDED.body RETURNING tok, ver";
+pub(crate) const UPDATE_MANY: &str = "\
+    UPDATE larimar_entity e SET ver = GREATEST($1::int8, e.ver + 1), tok = o.tok, body = o.body \
+    FROM unnest($2::int8[], $3::bytea[], $4::bytea[], $5::int8[], $6::bytea[], $7::int8[]) \
+    AS o(space, pk, rk, tok, body, expected) \
+    WHERE e.pk = o.pk AND e.rk = o.rk AND (o.expected < 0 OR e.ver = o.expected) \
+    AND EXISTS (SELECT 1 FROM larimar_space s WHERE s.id = o.space) RETURNING e.tok, e.ver";
+
+/// A single delete: pk, rk, expected version or -1, space.
+pub(crate) const DELETE_ONE: &str = "\
+    DELETE FROM larimar_entity WHERE pk = $1 AND rk = $2 AND ($3::int8 < 0 OR ver = $3) \
+    AND EXISTS (SELECT 1 FROM larimar_space s WHERE s.id = $4)";
+
+/// Finds out which of some writes took effect, by their tokens, and makes sure of it: this is a write itself, and it is
+/// not done before everything before it is durable wherever it has to be. Arrays of pk, rk, token.
+pub(crate) const CONFIRM: &str = "\
+    UPDATE larimar_entity e SET tok = o.tok FROM unnest($1::bytea[], $2::bytea[], $3::int8[]) AS o(pk, rk, tok) \
+    WHERE e.pk = o.pk AND e.rk = o.rk AND e.tok = o.tok RETURNING e.tok, e.ver";
+
+/// Rows of a partition, locked in order, so that transactions that meet queue up instead of blocking each other: pk, rks.
+pub(crate) const LOCK: &str = "\
+    SELECT count(*) FROM (SELECT 1 FROM larimar_entity WHERE pk = $1 AND rk = ANY($2::bytea[]) ORDER BY rk FOR UPDATE) AS held";
+/// Of a transaction: pk, time, token, rks, bodies, space, count.
+pub(crate) const INSERT_ALL: &str = "\
+    WITH w AS (INSERT INTO larimar_entity (pk, rk, ver, tok, body) \
+    SELECT $1::bytea, o.rk, $2::int8, $3::int8, o.body FROM unnest($4::bytea[], $5::bytea[]) AS o(rk, body) \
+    WHERE EXISTS (SELECT 1 FROM larimar_space s WHERE s.id = $6) \
+    ON CONFLICT (pk, rk) DO NOTHING RETURNING rk, ver) \
+    SELECT array_agg(rk), array_agg(ver), 1 / (CASE WHEN count(*) = $7::int8 THEN 1 ELSE 0 END) FROM w";
+pub(crate) const UPSERT_ALL: &str = "\
+    WITH w AS (INSERT INTO larimar_entity (pk, rk, ver, tok, body) \
+    SELECT $1::bytea, o.rk, $2::int8, $3::int8, o.body FROM unnest($4::bytea[], $5::bytea[]) AS o(rk, body) \
+    WHERE EXISTS (SELECT 1 FROM larimar_space s WHERE s.id = $6) \
+    ON CONFLICT (pk, rk) DO UPDATE SET ver = GREATEST(EXCLUDED.ver, larimar_entity.ver + 1), \
+    tok = EXCLUDED.tok, body = EXCLUDED.body RETURNING rk, ver) \
+    SELECT array_agg(rk), array_agg(ver), 1 / (CASE WHEN count(*) = $7::int8 THEN 1 ELSE 0 END) FROM w";
+/// As before, and the expected versions or -1.
+pub(crate) const UPDATE_ALL: &str = "\
+    WITH w AS (UPDATE larimar_entity e SET ver = GREATEST($2::int8, e.ver + 1), tok = $3::int8, body = o.body \
+    FROM unnest($4::bytea[], $5::bytea[], $8::int8[]) AS o(rk, body, expected) \
+    WHERE e.pk = $1 AND e.rk = o.rk AND (o.expected < 0 OR e.ver = o.expected) \
+    AND EXISTS (SELECT 1 FROM larimar_space s WHERE s.id = $6) RETURNING e.rk, e.ver) \
+    SELECT array_agg(rk), array_agg(ver), 1 / (CASE WHEN count(*) = $7::int8 THEN 1 ELSE 0 END) FROM w";
+/// Of a transaction: pk, rks, expected versions or -1, count.
+pub(crate) const DELETE_ALL: &str = "\
+    WITH w AS (DELETE FROM larimar_entity WHERE pk = $1 AND rk = ANY($2::bytea[]) RETURNING rk, ver) \
+    SELECT 1 / (CASE WHEN count(*) = $4::int8 THEN 1 ELSE 0 END) \
+    FROM w JOIN unnest($2::bytea[], $3::int8[]) AS o(rk, expected) \
+    ON o.rk = w.rk AND (o.expected < 0 OR o.expected = w.ver)";
+/// Removes rows of a transaction, whether they are there or not: pk, rks.
+pub(crate) const DELETE_ANY: &str = "DELETE FROM larimar_entity WHERE pk = $1 AND rk = ANY($2::bytea[])";
+/// Ends a transaction whose space is gone: space.
+pub(crate) const GUARD_SPACE: &str =
+    "SELECT 1 / (CASE WHEN EXISTS (SELECT 1 FROM larimar_space s WHERE s.id = $1) THEN 1 ELSE 0 END)";
+/// Ends a transaction if not all rows are there with their versions: pk, rks, expected versions or -1, count.
+pub(crate) const GUARD_PRESENT: &str = "\
+    SELECT 1 / (CASE WHEN count(*) = $4::int8 THEN 1 ELSE 0 END) FROM larimar_entity e \
+    JOIN unnest($2::bytea[], $3::int8[]) AS o(rk, expected) \
+    ON e.pk = $1 AND e.rk = o.rk AND (o.expected < 0 OR o.expected = e.ver)";
+
+/// Stores rows as they are: space, then arrays of pk, rk, version, body; returns how many.
+pub(crate) const RESTORE: &str = "\
+    INSERT INTO larimar_entity (pk, rk, ver, tok, body) \
+    SELECT o.pk, o.rk, o.ver, 0, o.body \
+    FROM unnest($2::bytea[], $3::bytea[], $4::int8[], $5::bytea[]) AS o(pk, rk, ver, body) \
+    WHERE EXISTS (SELECT 1 FROM larimar_space s WHERE s.id = $1) \
+    ON CONFLICT (pk, rk) DO UPDATE SET ver = EXCLUDED.ver, tok = 0, body = EXCLUDED.body";
+
+/// Whether a space is there: id.
+pub(crate) const HAS_SPACE: &str = "SELECT 1::int8 FROM larimar_space WHERE id = $1";
+/// Account, kind, name.
+pub(crate) const FIND_SPACE: &str =
+    "SELECT id, meta, tok FROM larimar_space WHERE account = $1 AND kind = $2 AND name = $3";
+/// Account, kind, first name, how many.
+pub(crate) const LIST_SPACES: &str = "\
+    SELECT name, id, meta FROM larimar_space WHERE account = $1 AND kind = $2 AND name >= $3 \
+    ORDER BY account, kind, name LIMIT $4::int8";
+/// Account, kind, name, token, meta.
+pub(crate) const CREATE_SPACE: &str = "\
+    INSERT INTO larimar_space (account, kind, name, id, tok, meta) \
+    VALUES ($1, $2, $3, nextval('larimar_space_id'), $4, $5) \
+    ON CONFLICT (account, kind, name) DO NOTHING RETURNING id";
+/// Account, kind, name, meta, token.
+pub(crate) const CHANGE_SPACE: &str =
+    "UPDATE larimar_space SET meta = $4, tok = $5 WHERE account = $1 AND kind = $2 AND name = $3";
+/// Account, kind, name, time. The rows are left to the purger.
+pub(crate) const DROP_SPACE: &str = "\
+    WITH gone AS (DELETE FROM larimar_space WHERE account = $1 AND kind = $2 AND name = $3 RETURNING id) \
+    INSERT INTO larimar_purge (id, since) SELECT id, $4::int8 FROM gone RETURNING id";
+/// The system's space, at number 0, has no account.
+pub(crate) const ACCOUNTS: &str = "SELECT DISTINCT account FROM larimar_space WHERE id > 0 ORDER BY account";
+
+/// Takes or renews a lease: name, owner, until, now.
+pub(crate) const LEASE: &str = "\
+    INSERT INTO larimar_job (name, owner, until) VALUES ($1, $2, $3) \
+    ON CONFLICT (name) DO UPDATE SET owner = EXCLUDED.owner, until = EXCLUDED.until \
+    WHERE larimar_job.owner = EXCLUDED.owner OR larimar_job.until < $4 RETURNING owner";
+pub(crate) const RELEASE: &str = "DELETE FROM larimar_job WHERE name = $1 AND owner = $2";
+pub(crate) const PURGES: &str = "SELECT id, since FROM larimar_purge ORDER BY id LIMIT 100";
+pub(crate) const PURGE_COUNT: &str = "SELECT count(*) FROM larimar_purge";
+pub(crate) const PURGE_DONE: &str = "DELETE FROM larimar_purge WHERE id = $1";
+/// The last of the next rows to purge: first pk, pk after the last, how many rows to skip.
+pub(crate) const PURGE_BOUND: &str =
+    "SELECT pk, rk FROM larimar_entity WHERE pk >= $1 AND pk < $2 ORDER BY pk, rk LIMIT 1 OFFSET $3::int8";
+pub(crate) const PURGE_PARTITIONS: &str = "DELETE FROM larimar_entity WHERE pk >= $1 AND pk < $2";
+pub(crate) const PURGE_ROWS: &str = "DELETE FROM larimar_entity WHERE pk = $1 AND rk <= $2";

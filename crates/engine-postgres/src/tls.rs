@@ -1,0 +1,107 @@
+//! Encryption to the database, with the checks that `sslmode` asks for.
+
+use crate::settings::OpenError;
+use rustls::client::WebPkiServerVerifier;
+use rustls::client::danger::{HandshakeSignatureValid, ServerCertVerified, ServerCertVerifier};
+use rustls::crypto::{CryptoProvider, ring, verify_tls12_signature, verify_tls13_signature};
+use rustls::pki_types::pem::PemObject;
+use rustls::pki_types::{CertificateDer, ServerName, UnixTime};
+use rustls::{CertificateError, ClientConfig, DigitallySignedStruct, Error, RootCertStore, SignatureScheme};
+use std::path::Path;
+use std::sync::Arc;
+use tokio_postgres_rustls::MakeRustlsConnect;
+
+/// What is checked of the database's certificate.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum Verify {
+    /// Nothing: whoever can change the traffic can read it.
+    Nothing,
+    /// That somebody trusted issued it.
+    Issuer,
+    /// That, and that it is for the host of the URL.
+    IssuerAndName,
+}
+
+/// Makes connections encrypted. The roots are those of a file, or of the system.
+pub(crate) fn connector(verify: Verify, roots: Option<&Path>) -> Result<MakeRustlsConnect, OpenError> {
+    let provider = Arc::new(ring::default_provider());
+    let builder = ClientConfig::builder_with_provider(Arc::clone(&provider)).with_safe_default_protocol_versions();
+    let builder = builder.map_err(|error| OpenError::Certificates(error.to_string()))?;
+    let config = match verify {
+        Verify::Nothing => {
+            let lenient = Arc::new(Lenient { provider, issuer: None });
+            builder.dangerous().with_custom_certificate_verifier(lenient).with_no_client_auth()
+        }
+        Verify::Issuer => {
+            let roots = Arc::new(root_store(roots)?);
+            let issuer = WebPkiServerVerifier::builder_with_provider(roots, Arc::clone(&provider)).build();
+            let issuer = issuer.map_err(|error| OpenError::Certificates(error.to_string()))?;
+            let lenient = Arc::new(Lenient { provider, issuer: Some(issuer) });
+            builder.dangerous().with_custom_certificate_verifier(lenient).with_no_client_auth()
+        }
+        Verify::IssuerAndName => builder.with_root_certificates(root_store(roots)?).with_no_client_auth(),
+    };
+    Ok(MakeRustlsConnect::new(config))
+}
+
+fn root_store(file: Option<&Path>) -> Result<RootCertStore, OpenError> {
+    let mut store = RootCertStore::empty();
+    let Some(file) = file else {
+        store.add_parsable_certificates(rustls_native_certs::load_native_certs().certs);
+        return Ok(store);
+    };
+    let failed = |reason: String| OpenError::Certificates(format!("{}: {reason}", file.display()));
+    for certificate in CertificateDer::pem_file_iter(file).map_err(|error| failed(error.to_string()))? {
+        let certificate = certificate.map_err(|error| failed(error.to_string()))?;
+        store.add(certificate).map_err(|error| failed(error.to_string()))?;
+    }
+    if store.is_empty() { Err(failed("it holds no certificate in PEM".to_owned())) } else { Ok(store) }
+}
+
+/// Checks less than it should, as `sslmode` below `verify-full` asks.
+#[derive(Debug)]
+struct Lenient {
+    provider: Arc<CryptoProvider>,
+    issuer: Option<Arc<WebPkiServerVerifier>>,
+}
+
+impl ServerCertVerifier for Lenient {
+    fn verify_server_cert(
+        &self,
+        certificate: &CertificateDer<'_>,
+        intermediates: &[CertificateDer<'_>],
+        name: &ServerName<'_>,
+        ocsp: &[u8],
+        now: UnixTime,
+    ) -> Result<ServerCertVerified, Error> {
+        let Some(issuer) = &self.issuer else { return Ok(ServerCertVerified::assertion()) };
+        match issuer.verify_server_cert(certificate, intermediates, name, ocsp, now) {
+            Err(Error::InvalidCertificate(
+                CertificateError::NotValidForName | CertificateError::NotValidForNameContext { .. },
+            )) => Ok(ServerCertVerified::assertion()),
+            other => other,
+        }
+    }
+
+    fn verify_tls12_signature(
+        &self,
+        message: &[u8],
+        certificate: &CertificateDer<'_>,
+        signed: &DigitallySignedStruct,
+    ) -> Result<HandshakeSignatureValid, Error> {
+        verify_tls12_signature(message, certificate, signed, &self.provider.signature_verification_algorithms)
+    }
+
+    fn verify_tls13_signature(
+        &self,
+        message: &[u8],
+        certificate: &CertificateDer<'_>,
+        signed: &DigitallySignedStruct,
+    ) -> Result<HandshakeSignatureValid, Error> {
+        verify_tls13_signature(message, certificate, signed, &self.provider.signature_verification_algorithms)
+    }
+
+    fn supported_verify_schemes(&self) -> Vec<SignatureScheme> {
+        self.provider.signature_verification_algorithms.supported_schemes()
+    }
+}

@@ -1,0 +1,337 @@
+//! Writes of several rows of a partition, all or none.
+//!
+//! The operations are grouped by kind, one statement each. Each ends in a guard that fails, and all with it, when a
+//! condition did not hold. `BEGIN`, the statements and `COMMIT` are sent together, so it takes one round trip and no lock
+//! is held over the network. Rows that exist are locked in their order first, so transactions that meet queue up.
+
+use crate::connection::{Connection, column};
+use crate::core::{Core, Line, token};
+use crate::failure::Failure;
+use crate::statements::{DELETE_ALL, DELETE_ANY, GUARD_PRESENT, GUARD_SPACE, INSERT_ALL, LOCK, UPDATE_ALL, UPSERT_ALL};
+use futures_util::future::{join_all, join3};
+use larimar_engine::{Expect, Fault};
+use larimar_model::Timestamp;
+use parking_lot::Mutex;
+use rustc_hash::FxHashMap;
+use std::collections::VecDeque;
+use std::sync::Arc;
+use std::time::Instant;
+use tokio::sync::{Notify, oneshot};
+use tokio_postgres::Row;
+use tokio_postgres::types::ToSql;
+
+/// Operations on distinct rows of a partition.
+#[derive(Debug)]
+pub(crate) struct Transaction {
+    pub(crate) space: i64,
+    pub(crate) pk: Vec<u8>,
+    pub(crate) steps: Vec<Step>,
+}
+
+/// One operation.
+#[derive(Debug)]
+pub(crate) struct Step {
+    pub(crate) rk: Vec<u8>,
+    pub(crate) expect: Expect,
+    pub(crate) act: Act,
+}
+
+/// What an operation does.
+#[derive(Debug)]
+pub(crate) enum Act {
+    Put(Vec<u8>),
+    Delete,
+    Check,
+}
+
+/// The transactions that wait, and whom to wake.
+pub(crate) struct Transactions {
+    core: Arc<Core>,
+    waiting: Mutex<VecDeque<Waiting>>,
+    wake: Notify,
+}
+
+struct Waiting {
+    transaction: Transaction,
+    since: Instant,
+    reply: oneshot::Sender<Result<Vec<Timestamp>, Failure>>,
+}
+
+impl Transactions {
+    pub(crate) fn new(core: Arc<Core>) -> Arc<Self> {
+        Arc::new(Self { core, waiting: Mutex::default(), wake: Notify::new() })
+    }
+
+    /// Carries a transaction out; it goes on even if the caller goes away. Returns a version for each step.
+    pub(crate) async fn run(&self, transaction: Transaction) -> Result<Vec<Timestamp>, Failure> {
+        let refused = |text: String| Failure::Refused(text);
+        self.core.health.check().map_err(|fault| refused(fault.to_string()))?;
+        let (reply, outcome) = oneshot::channel();
+        {
+            let mut waiting = self.waiting.lock();
+            if waiting.len() >= WAITING_MAX {
+                return Err(refused("too many transactions wait for the database".to_owned()));
+            }
+            waiting.push_back(Waiting { transaction, since: Instant::now(), reply });
+        }
+        self.wake.notify_one();
+        outcome.await.unwrap_or_else(|_| Err(refused("the engine is closed".to_owned())))
+    }
+
+    /// Carries transactions out on a connection of its own, for ever.
+    pub(crate) async fn serve(self: Arc<Self>) {
+        let mut line = Line::new(Arc::clone(&self.core));
+        loop {
+            while self.waiting.lock().is_empty() {
+                self.wake.notified().await;
+            }
+            let connection = line.connection(|fault| self.refuse(fault)).await;
+            let Some(Waiting { transaction, since, reply }) = self.take() else { continue };
+            if since.elapsed() > self.core.target.timeout {
+                let _ = reply.send(Err(Failure::Refused("the database is too slow".to_owned())));
+                continue;
+            }
+            let token = token();
+            let now = self.core.clock.stamp();
+            let started = Instant::now();
+            let result = carry_out(connection, &transaction, token, now).await;
+            self.core.committed(transaction.steps.len(), started);
+            let result = match result {
+                Err(Failure::Broken(reason)) => confirm(&mut line, &transaction, token, now, reason).await,
+                Err(failure) if failure.ends_connection() => {
+                    line.give_up();
+                    Err(failure)
+                }
+                other => other,
+            };
+            // Nobody may be waiting any more; what was committed stands all the same.
+            let _ = reply.send(result);
+        }
+    }
+
+    fn take(&self) -> Option<Waiting> {
+        let mut waiting = self.waiting.lock();
+        let taken = waiting.pop_front();
+        if !waiting.is_empty() {
+            self.wake.notify_one();
+        }
+        taken
+    }
+
+    /// Lets all go who wait; nothing of theirs was sent.
+    fn refuse(&self, fault: &Fault) {
+        for waiting in self.waiting.lock().drain(..) {
+            let _ = waiting.reply.send(Err(Failure::Refused(fault.to_string())));
+        }
+    }
+}
+
+/// A statement with its parameters.
+struct Planned<'a> {
+    sql: &'static str,
+    parameters: Vec<Box<dyn ToSql + Sync + Send + 'a>>,
+}
+
+impl<'a> Planned<'a> {
+    fn new(sql: &'static str, parameters: Vec<Box<dyn ToSql + Sync + Send + 'a>>) -> Self {
+        Self { sql, parameters }
+    }
+}
+
+/// The statements of a transaction, in the order in which they run.
+fn plan(transaction: &Transaction, token: i64, now: i64) -> Vec<Planned<'_>> {
+    let Transaction { space, pk, steps } = transaction;
+    let mut groups = Groups::default();
+    for step in steps {
+        groups.add(step);
+    }
+    let pk = pk.as_slice();
+    let mut planned: Vec<Planned<'_>> = Vec::new();
+    for (sql, group) in groups.all() {
+        let count = group.rks.len() as i64;
+        if count == 0 {
+            continue;
+        }
+        let Group { rks, bodies, expected } = group;
+        planned.push(match sql {
+            INSERT_ALL | UPSERT_ALL => Planned::new(
+                sql,
+                vec![
+                    Box::new(pk),
+                    Box::new(now),
+                    Box::new(token),
+                    Box::new(rks),
+                    Box::new(bodies),
+                    Box::new(*space),
+                    Box::new(count),
+                ],
+            ),
+            UPDATE_ALL => Planned::new(
+                sql,
+                vec![
+                    Box::new(pk),
+                    Box::new(now),
+                    Box::new(token),
+                    Box::new(rks),
+                    Box::new(bodies),
+                    Box::new(*space),
+                    Box::new(count),
+                    Box::new(expected),
+                ],
+            ),
+            DELETE_ALL | GUARD_PRESENT => {
+                Planned::new(sql, vec![Box::new(pk), Box::new(rks), Box::new(expected), Box::new(count)])
+            }
+            _ => Planned::new(sql, vec![Box::new(pk), Box::new(rks)]),
+        });
+    }
+    // A statement that stores rows asks for the space itself.
+    if !planned.iter().any(|statement| matches!(statement.sql, INSERT_ALL | UPSERT_ALL | UPDATE_ALL)) {
+        planned.insert(0, Planned::new(GUARD_SPACE, vec![Box::new(*space)]));
+    }
+    if planned.len() > 1 {
+        let mut rks: Vec<&[u8]> = steps.iter().map(|step| step.rk.as_slice()).collect();
+        rks.sort_unstable();
+        planned.insert(0, Planned::new(LOCK, vec![Box::new(pk), Box::new(rks)]));
+    }
+    planned
+}
+
+/// Steps by the statement that carries them out.
+#[derive(Default)]
+struct Groups<'a> {
+    inserts: Vec<(&'a [u8], &'a [u8], i64)>,
+    upserts: Vec<(&'a [u8], &'a [u8], i64)>,
+    updates: Vec<(&'a [u8], &'a [u8], i64)>,
+    deletes: Vec<(&'a [u8], &'a [u8], i64)>,
+    blind_deletes: Vec<(&'a [u8], &'a [u8], i64)>,
+    present: Vec<(&'a [u8], &'a [u8], i64)>,
+    absent: Vec<(&'a [u8], &'a [u8], i64)>,
+}
+
+struct Group<'a> {
+    rks: Vec<&'a [u8]>,
+    bodies: Vec<&'a [u8]>,
+    expected: Vec<i64>,
+}
+
+impl<'a> Groups<'a> {
+    fn add(&mut self, step: &'a Step) {
+        let expected = match step.expect {
+            Expect::Version(version) => version.ticks().cast_signed(),
+            _ => -1,
+        };
+        let (group, body) = match (&step.act, step.expect) {
+            (Act::Put(body), Expect::Absent) => (&mut self.inserts, body.as_slice()),
+            (Act::Put(body), Expect::Any) => (&mut self.upserts, body.as_slice()),
+            (Act::Put(body), Expect::Present | Expect::Version(_)) => (&mut self.updates, body.as_slice()),
+            (Act::Delete, Expect::Any) => (&mut self.blind_deletes, NOTHING),
+            (Act::Delete, Expect::Present | Expect::Version(_)) => (&mut self.deletes, NOTHING),
+            (Act::Check, Expect::Present | Expect::Version(_)) => (&mut self.present, NOTHING),
+            (Act::Check | Act::Delete, Expect::Absent) => (&mut self.absent, NOTHING),
+            (Act::Check, Expect::Any) => return,
+        };
+        group.push((&step.rk, body, expected));
+    }
+
+    /// The groups in the order in which their statements run, their rows in order. A row that must be absent is stored
+    /// and removed again: until the end nobody else can store it.
+    fn all(self) -> [(&'static str, Group<'a>); 8] {
+        let absent = self.absent.clone();
+        [
+            (INSERT_ALL, self.absent),
+            (DELETE_ANY, absent),
+            (GUARD_PRESENT, self.present),
+            (INSERT_ALL, self.inserts),
+            (UPSERT_ALL, self.upserts),
+            (UPDATE_ALL, self.updates),
+            (DELETE_ALL, self.deletes),
+            (DELETE_ANY, self.blind_deletes),
+        ]
+        .map(|(sql, mut rows)| {
+            rows.sort_unstable();
+            let group = Group {
+                rks: rows.iter().map(|(rk, _, _)| *rk).collect(),
+                bodies: rows.iter().map(|(_, body, _)| *body).collect(),
+                expected: rows.iter().map(|(_, _, expected)| *expected).collect(),
+            };
+            (sql, group)
+        })
+    }
+}
+
+async fn carry_out(
+    connection: &Connection,
+    transaction: &Transaction,
+    token: i64,
+    now: Timestamp,
+) -> Result<Vec<Timestamp>, Failure> {
+    let planned = plan(transaction, token, now.ticks().cast_signed());
+    let mut statements = Vec::with_capacity(planned.len());
+    for one in &planned {
+        statements.push(connection.prepared(one.sql).await?);
+    }
+    let client = connection.client();
+    let queries = planned.iter().zip(&statements).map(async |(one, statement)| {
+        let parameters: Vec<&(dyn ToSql + Sync)> = one.parameters.iter().map(|p| &**p as &(dyn ToSql + Sync)).collect();
+        client.query(statement, &parameters).await
+    });
+    let queries = join_all(queries);
+    let answers: Vec<Result<Vec<Row>, tokio_postgres::Error>> = if planned.len() == 1 {
+        connection.within(async { Ok(queries.await) }).await?
+    } else {
+        let all = async {
+            // Polled in order, so sent in order. That a commit says so proves nothing: after a statement that
+            // failed it rolls back and calls that a success.
+            let (begin, answers, commit) =
+                join3(client.batch_execute("BEGIN"), queries, client.batch_execute("COMMIT")).await;
+            begin?;
+            let mut answers = answers;
+            answers.extend(commit.err().map(Err));
+            Ok(answers)
+        };
+        connection.within(all).await?
+    };
+    let mut versions = FxHashMap::default();
+    for answer in answers {
+        for row in answer.map_err(|error| Failure::of(&error))? {
+            collect_versions(&row, &mut versions)?;
+        }
+    }
+    if connection.take_warning() {
+        return Err(Failure::Broken("the database warned while it committed".to_owned()));
+    }
+    Ok(transaction.steps.iter().map(|step| versions.get(&step.rk).copied().unwrap_or(now)).collect())
+}
+
+/// The versions that a statement gave, by row; other statements answer with one column.
+fn collect_versions(row: &Row, versions: &mut FxHashMap<Vec<u8>, Timestamp>) -> Result<(), Failure> {
+    if row.len() < 3 {
+        return Ok(());
+    }
+    let rks: Vec<Vec<u8>> = column(row, 0)?;
+    let given: Vec<i64> = column(row, 1)?;
+    versions.extend(rks.into_iter().zip(given.into_iter().map(|ver| Timestamp::from_ticks(ver.cast_unsigned()))));
+    Ok(())
+}
+
+/// After the connection broke: one row with our token proves that all took effect; without one nobody knows.
+async fn confirm(
+    line: &mut Line,
+    transaction: &Transaction,
+    token: i64,
+    now: Timestamp,
+    reason: String,
+) -> Result<Vec<Timestamp>, Failure> {
+    let puts = transaction.steps.iter().filter(|step| matches!(step.act, Act::Put(_)));
+    let puts: Vec<_> = puts.map(|step| (&*transaction.pk, &*step.rk, token)).collect();
+    let found = line.confirm(&puts).await;
+    match found.get(&token) {
+        // Each row was given this version; had one been ahead of the clock, another may have been given one more.
+        Some(version) => Ok(vec![(*version).max(now); transaction.steps.len()]),
+        None => Err(Failure::Broken(reason)),
+    }
+}
+
+const NOTHING: &[u8] = &[];
+const WAITING_MAX: usize = 1000;
