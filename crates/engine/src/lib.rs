@@ -6,6 +6,7 @@
 
 mod clock;
 mod contract;
+pub mod copy;
 mod error;
 mod histogram;
 mod memory;

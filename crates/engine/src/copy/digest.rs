@@ -1,0 +1,112 @@
+//! What a part holds, in a few numbers that depend on every bit of it and on the order of its rows.
+//!
+//! The checksum is a chain: that of no rows is the SHA-256 of the part's name and description, and each row's is
+//! the SHA-256 of the one before and of the row. So it can be kept after any row and taken up again there.
+
+use super::{CopyError, Part};
+use crate::contract::{Budget, Engine, Flow, KeyRange, RowRef, Space};
+use sha2::{Digest as _, Sha256};
+use std::fmt;
+use std::time::{Duration, Instant};
+
+/// What a part holds.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub struct Digest {
+    /// Rows.
+    pub rows: u64,
+    /// Bytes of their keys, versions and bodies.
+    pub bytes: u64,
+    /// Over the part's name and description and all its rows.
+    pub checksum: Checksum,
+}
+
+/// A checksum that nobody meets by chance.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub struct Checksum(pub [u8; 32]);
+
+impl Digest {
+    /// The digest of a part without rows.
+    pub(super) fn new(part: &Part, meta: &[u8]) -> Self {
+        let mut hash = Sha256::new();
+        let (kind, account, name) = match part {
+            Part::Settings { account } => (0, account.as_str(), ""),
+            Part::Table { account, name } => (1, account.as_str(), name.as_str()),
+        };
+        hash.update([kind]);
+        for text in [account.as_bytes(), name.as_bytes(), meta] {
+            put(&mut hash, text);
+        }
+        Self { rows: 0, bytes: 0, checksum: Checksum(hash.finalize().into()) }
+    }
+
+    /// Takes the next row in.
+    pub(super) fn add(&mut self, row: &RowRef<'_>) {
+        let mut hash = Sha256::new();
+        hash.update(self.checksum.0);
+        hash.update(row.version.ticks().to_be_bytes());
+        for text in [row.partition.as_bytes(), row.row.as_bytes(), row.body] {
+            put(&mut hash, text);
+        }
+        self.rows += 1;
+        self.bytes += size(row);
+        self.checksum = Checksum(hash.finalize().into());
+    }
+
+    /// The counts of both; the checksum of neither.
+    pub(super) fn and(&self, other: &Self) -> Self {
+        Self { rows: self.rows + other.rows, bytes: self.bytes + other.bytes, checksum: Checksum::default() }
+    }
+}
+
+/// Reads a part and digests it; tells now and then how far it is.
+pub(super) async fn digest(
+    engine: &impl Engine,
+    part: &Part,
+    found: &Space,
+    mut tell: impl FnMut(&Digest),
+) -> Result<Digest, CopyError> {
+    let mut digest = Digest::new(part, &found.meta);
+    let KeyRange { start, end } = part.range();
+    let (mut next, mut range) = (Some(start), KeyRange { end, ..KeyRange::all() });
+    while let Some(start) = next {
+        range.start = start;
+        let scanned = engine.scan(found.id, &range, budget(), |row| {
+            digest.add(&row);
+            Flow::Continue
+        });
+        next = scanned.await.map_err(|error| part.cannot_read(error))?;
+        tell(&digest);
+    }
+    Ok(digest)
+}
+
+/// The bytes of a row, as progress counts them.
+pub(super) fn size(row: &RowRef<'_>) -> u64 {
+    (row.partition.len() + row.row.len() + size_of::<u64>() + row.body.len()) as u64
+}
+
+/// How much is read in one go.
+pub(super) fn budget() -> Budget {
+    Budget { rows_max: SCAN_ROWS_MAX, deadline: Instant::now() + SCAN_TIME_MAX }
+}
+
+/// Texts are told apart by their lengths.
+fn put(hash: &mut Sha256, text: &[u8]) {
+    hash.update((text.len() as u64).to_be_bytes());
+    hash.update(text);
+}
+
+impl fmt::Display for Digest {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        write!(f, "{} rows with checksum {:.16}", self.rows, self.checksum.to_string())
+    }
+}
+
+impl fmt::Display for Checksum {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        self.0.iter().try_for_each(|byte| write!(f, "{byte:02x}"))
+    }
+}
+
+const SCAN_ROWS_MAX: usize = 10_000;
+const SCAN_TIME_MAX: Duration = Duration::from_secs(30);
