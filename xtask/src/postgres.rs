@@ -2,12 +2,13 @@
 //!
 //! Where there is none and none may be installed, its suites are skipped, loudly, and never count as passed.
 
+use std::env;
 use std::fs;
 use std::path::Path;
 use std::process::Command;
 
 use anyhow::{Context, Result, anyhow, ensure};
-use larimar_postgres_cluster::{Binaries, Cluster, Options, SHARED_VARIABLE};
+use larimar_postgres_cluster::{BINARIES_VARIABLE, Binaries, Cluster, Options, SHARED_VARIABLE};
 use toml::Table;
 
 use crate::gate;
@@ -87,6 +88,7 @@ fn feature_of(manifest: &Table) -> Option<String> {
 
 /// Installs Debian's packages, if we are root where there are any.
 fn install(repo: &Repo) -> Result<()> {
+    ensure!(env::var_os(BINARIES_VARIABLE).is_none(), "{BINARIES_VARIABLE} names a folder without it");
     ensure!(shell::on_path("apt-get"), "it is not on this machine, and neither is apt-get");
     let user = shell::output_of(Command::new("id").arg("-u"))?;
     ensure!(user.trim_ascii() == b"0", "it is not on this machine, and only root may install it");

@@ -197,7 +197,8 @@ fn free_port() -> Result<u16, String> {
     free.ok_or_else(|| "no port is free".to_owned())
 }
 
-/// A program that knows of no other database than the one it is told.
+/// A program that knows of no other database than the one it is told, and of no certificates in a home folder, which
+/// may be somebody else's.
 pub(crate) fn command(program: &Path) -> Command {
     let mut command = Command::new(program);
     for (name, _) in env::vars_os() {
@@ -205,7 +206,7 @@ pub(crate) fn command(program: &Path) -> Command {
             command.env_remove(name);
         }
     }
-    command.env("LC_ALL", "C");
+    command.env("LC_ALL", "C").env("HOME", env::temp_dir());
     command
 }
 

@@ -161,10 +161,14 @@ fn a_password_is_asked_for() {
 fn tls_is_asked_for() {
     let made = rcgen::generate_simple_self_signed(vec!["localhost".to_owned()]).expect("a certificate");
     let (certificate, key) = (made.cert.pem(), made.signing_key.serialize_pem());
-    let cluster = Cluster::start_with(&Options { tls: Some((&certificate, &key)), ..Options::default() });
+    let options = Options { tls: Some((&certificate, &key)), password: Some("secret"), ..Options::default() };
+    let cluster = Cluster::start_with(&options);
     assert_eq!(cluster.sql("SELECT ssl FROM pg_stat_ssl WHERE pid = pg_backend_pid()"), "t");
     let mut psql = Command::new(Binaries::find().expect("PostgreSQL").program("psql"));
     let url = format!("{}?sslmode=disable", cluster.url());
     let output = psql.args(["-XAt", "-d", &url, "-c", "SELECT 1"]).output().expect("psql runs");
     assert!(!output.status.success());
+
+    let standby = cluster.standby();
+    assert_eq!(standby.sql("SHOW ssl"), "on");
 }
