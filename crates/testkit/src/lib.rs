@@ -8,6 +8,7 @@ mod clock;
 mod dice;
 pub mod engine;
 pub mod fuzz_targets;
+pub mod history;
 pub mod http;
 pub mod proxy;
 mod server;
