@@ -7,6 +7,7 @@ use std::path::Path;
 use clap::{Args, ValueEnum};
 
 use crate::compat;
+use crate::deploy;
 use crate::gate;
 use crate::postgres::{self, Postgres};
 use crate::sdk::{self, Sdk, Target};
@@ -61,6 +62,7 @@ pub(crate) fn test(repo: &Repo, options: &TestOptions) -> Tally {
         Ok(())
     });
     tally += rust_tests(repo, &workspace, postgres);
+    tally += deploy::check(repo, server.as_deref());
     if options.no_sdk {
         tally.skip("SDK suites", "--no-sdk");
     } else if let Some(server) = server {

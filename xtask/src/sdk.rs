@@ -18,7 +18,7 @@ use crate::postgres::Postgres;
 use crate::shell::{self, Repo};
 use crate::tally::Tally;
 
-mod install;
+pub(crate) mod install;
 mod results;
 mod server;
 

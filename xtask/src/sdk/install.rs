@@ -13,7 +13,7 @@ use crate::gate::succeeds;
 use crate::shell::Repo;
 
 /// The interpreter with the suite's packages, from the suite's folder.
-pub(super) const PYTHON: &str = ".venv/bin/python";
+pub(crate) const PYTHON: &str = ".venv/bin/python";
 
 pub(super) fn install(repo: &Repo, sdk: Sdk) -> Result<()> {
     match sdk {
@@ -23,7 +23,7 @@ pub(super) fn install(repo: &Repo, sdk: Sdk) -> Result<()> {
     }
 }
 
-fn python(repo: &Repo, folder: &str) -> Result<()> {
+pub(crate) fn python(repo: &Repo, folder: &str) -> Result<()> {
     let path = repo.path(folder);
     unless_stamped(&path.join("requirements.txt"), &path.join(".venv/installed"), || {
         succeeds(repo.command("python3", folder).args(["-m", "venv", "--clear", ".venv"]))?;

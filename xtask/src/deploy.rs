@@ -1,0 +1,59 @@
+//! The check of the files in `deploy/`: their schemas, the settings they name, and what must agree between them.
+//!
+//! The work is done in Python by `deploy/check`, whose packages bring the schemas of Compose and Kubernetes along; they
+//! are installed into the checkout as the Python SDK's are. Where they cannot be had, the check is skipped, loudly. The
+//! machine's own `kubectl` and `haproxy` read the files too, if they are there; neither talks to anything.
+
+use std::path::Path;
+
+use crate::gate::{step, succeeds};
+use crate::sdk::install;
+use crate::shell::{self, Repo};
+use crate::tally::Tally;
+
+const FOLDER: &str = "deploy/check";
+const NAME: &str = "files in deploy/";
+const TOOLS: [&str; 2] = ["kubectl", "haproxy"];
+
+/// Checks the files with the built server, which knows its settings.
+pub(crate) fn check(repo: &Repo, server: Option<&Path>) -> Tally {
+    let mut tally = Tally::default();
+    let Some(server) = server else {
+        tally.fail(format!("{NAME}: there is no server to read their settings"));
+        return tally;
+    };
+    if !shell::on_path("python3") {
+        tally.skip(NAME, "no 'python3' on this machine");
+        return tally;
+    }
+    if let Err(error) = install::python(repo, FOLDER) {
+        tally.skip(NAME, &format!("cannot install what the check needs: {error:#}"));
+        return tally;
+    }
+    let python = repo.path(FOLDER).join(install::PYTHON);
+    step(&mut tally, "the check of deploy/ can fail", || {
+        succeeds(repo.command(&python, FOLDER).args(["-m", "unittest", "--quiet"]))
+    });
+    let mut command = repo.command(&python, FOLDER);
+    command.arg("check.py").arg("--larimar").arg(server);
+    for tool in TOOLS {
+        if shell::on_path(tool) {
+            command.args(["--tool", tool]);
+        } else {
+            tally.skip(&format!("{NAME} as {tool} reads them"), &format!("no '{tool}' on this machine"));
+        }
+    }
+    step(&mut tally, NAME, || succeeds(&mut command));
+    tally
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn without_a_server_nothing_is_called_checked() {
+        let repo = Repo { root: std::env::temp_dir() };
+        assert_eq!(check(&repo, None).to_string(), "0 passed, 1 failed, 0 skipped");
+    }
+}
