@@ -30,7 +30,7 @@ impl Harness for OnDisk {
         self.engine.as_ref().expect("the engine is open")
     }
 
-    fn restart(&mut self) {
+    async fn restart(&mut self) {
         let engine = self.engine.take().expect("the engine is open");
         if self.restarts.is_multiple_of(2) {
             engine.close().expect("the store closes");

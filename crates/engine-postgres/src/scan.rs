@@ -101,9 +101,9 @@ impl Scan {
         arms: &Arms,
         visit: &mut (impl FnMut(RowRef<'_>) -> Flow + Send),
     ) -> Result<Option<Option<Position>>, Failure> {
-        // Both statements are on their way before the first is answered.
+        let has_space = connection.prepared(HAS_SPACE).await?;
         let asked: [&(dyn ToSql + Sync); 1] = [&space];
-        let has_space = connection.query(HAS_SPACE, &asked);
+        let has_space = connection.within(connection.client().query(&has_space, &asked));
         if arms.is_empty() {
             return Ok((!has_space.await?.is_empty()).then_some(None));
         }
@@ -112,6 +112,7 @@ impl Scan {
         let mut parameters: Vec<&(dyn ToSql + Sync)> = vec![&limit];
         parameters.extend(arms.bounds.iter().map(|bound| bound as &(dyn ToSql + Sync)));
         let rows = connection.within(connection.client().query_raw(&statement, parameters));
+        // Both are sent before the first is answered; in this order, since rows nobody takes yet hold up what follows.
         let (has_space, rows) = futures_util::future::join(has_space, rows).await;
         if has_space?.is_empty() {
             return Ok(None);
@@ -253,10 +254,9 @@ mod tests {
 
     #[test]
     fn a_range_becomes_as_few_index_ranges_as_it_needs() {
-        let place = Position::new;
         let to = |start: (&str, &str), end: (&str, &str)| KeyRange {
-            start: place(start.0, start.1),
-            end: Some(place(end.0, end.1)),
+            start: Position::new(start.0, start.1),
+            end: Some(Position::new(end.0, end.1)),
         };
         assert_eq!(shape(&KeyRange::all()), Shape::TailAndMore);
         assert_eq!(shape(&KeyRange::partition("p")), Shape::Tail);

@@ -14,7 +14,7 @@ impl Harness for Memory {
     }
 
     // It forgets everything when it ends, so it goes on.
-    fn restart(&mut self) {}
+    async fn restart(&mut self) {}
 }
 
 proptest! {

@@ -22,7 +22,7 @@ pub trait Harness {
     fn engine(&self) -> &Self::Engine;
 
     /// Closes the engine and opens it again on the same data.
-    fn restart(&mut self);
+    fn restart(&mut self) -> impl Future<Output = ()>;
 }
 
 /// One step of a sequence. Numbers choose among few names, so that steps meet.
@@ -110,14 +110,14 @@ pub async fn run(harness: &mut impl Harness, steps: &[Step]) {
     let mut model = Model { ids: vec![SpaceId::SYSTEM], clock: NOW, ..Model::default() };
     for step in steps {
         if matches!(step, Step::Restart) {
-            harness.restart();
+            harness.restart().await;
             model.compare_all(harness.engine()).await;
         } else {
             model.step(harness.engine(), step).await;
         }
     }
     model.compare_all(harness.engine()).await;
-    harness.restart();
+    harness.restart().await;
     model.compare_all(harness.engine()).await;
 }
 
