@@ -28,8 +28,10 @@ pub struct Page {
     pub rows_returned: u64,
 }
 
-/// Rows read in one go before other requests get their turn.
-const SLICE_ROWS: usize = 2048;
+/// Rows read in one go before other requests get their turn, at first and at most, where it is not known how many of
+/// them the filter admits. An engine may ask a database for all of them at once.
+const SLICE_ROWS_MIN: usize = 256;
+const SLICE_ROWS_MAX: usize = 4096;
 /// Rows read past a full page to see whether another one follows, before a continuation is given anyway.
 const LOOK_AHEAD_ROWS: u64 = 1000;
 
@@ -50,10 +52,17 @@ pub async fn query(
         return Ok(page);
     }
     let mut full_at = None;
+    let mut slice = SLICE_ROWS_MIN;
     for range in &plan.ranges {
         let mut rest = range.clone();
         loop {
-            let budget = Budget { rows_max: SLICE_ROWS, deadline: limits.deadline };
+            let rows_max = match &plan.residual {
+                Some(_) => slice,
+                // The row after the last one tells that there is another page.
+                None => limits.entities_max.saturating_sub(page.rows_returned as usize).saturating_add(1),
+            };
+            let budget = Budget { rows_max: rows_max.min(SLICE_ROWS_MAX), deadline: limits.deadline };
+            slice = (slice * 2).min(SLICE_ROWS_MAX);
             let mut is_stopped = false;
             let resume = engine
                 .scan(table, &rest, budget, |row| {
