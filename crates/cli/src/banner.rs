@@ -1,6 +1,7 @@
 //! What a starting server tells on standard output: where it listens, where its data is, how to connect.
 
 use crate::settings::Settings;
+use crate::settings::engine::EngineChoice;
 use crate::settings::value::{Account, Durability};
 use std::fmt::Write;
 use std::net::{IpAddr, Ipv4Addr, Ipv6Addr, SocketAddr};
@@ -15,7 +16,10 @@ pub(crate) fn banner(settings: &Settings, table: SocketAddr, admin: Option<Socke
             lines.push(("table endpoint", format!("{scheme}://{}.{suffix}:{}", account.name, table.port())));
         }
     }
-    lines.push(("data folder", data(settings)));
+    lines.push(match &settings.engine {
+        EngineChoice::Local => ("data folder", data(settings)),
+        EngineChoice::Postgres(url) => ("database", format!("{url} ({})", settings.dialect)),
+    });
     if let Some(account) = settings.accounts.first() {
         lines.push(("connection string", connection_string(settings, scheme, account, table)));
         if account.is_development() && scheme == "http" && is_development_address(table) {
@@ -75,6 +79,7 @@ fn is_development_address(table: SocketAddr) -> bool {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::settings::engine::DatabaseUrl;
 
     #[test]
     fn a_server_without_configuration_tells_how_to_connect() {
@@ -123,6 +128,15 @@ mod tests {
         for absent in ["c2VjcmV0", "b3RoZXI=", "UseDevelopmentStorage", "admin"] {
             assert!(!text.contains(absent), "{absent} in\n{text}");
         }
+    }
+
+    #[test]
+    fn the_database_is_named_without_its_password() {
+        let url = DatabaseUrl::parse("postgres://larimar:secret@one:5432,two/tables").expect("a URL");
+        let settings = Settings { engine: EngineChoice::Postgres(url), ..Settings::default() };
+        let text = banner(&settings, "127.0.0.1:10002".parse().expect("an address"), None);
+        let expected = "  database           postgres://larimar:***@one:5432,two/tables (postgres)\n";
+        assert!(text.contains(expected) && !text.contains("data folder"), "{text}");
     }
 
     #[test]

@@ -102,7 +102,7 @@ fn flag(setting: &'static Setting, defaults: &Settings) -> Arg {
     match setting.kind {
         // `--strict` alone means true; a value needs `=`, so that a following word is not taken for it.
         Kind::Switch => arg.num_args(0..=1).require_equals(true).default_missing_value("true").value_name("BOOL"),
-        Kind::Value | Kind::Secret => arg,
+        Kind::Value | Kind::Private | Kind::Secret => arg,
     }
 }
 

@@ -4,6 +4,7 @@
 
 mod banner;
 mod command_line;
+mod engines;
 mod file_limit;
 mod logging;
 mod repair;
@@ -41,7 +42,7 @@ fn run(line: &CommandLine) -> anyhow::Result<()> {
             print!("{resolved}");
             Ok(())
         }
-        Command::Repair { force } => repair::run(&resolved.settings, force),
+        Command::Repair { force } => repair::run(&resolved, force),
     }
 }
 

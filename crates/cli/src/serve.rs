@@ -4,13 +4,11 @@
 //! the end and nothing that was acknowledged is lost.
 
 use crate::banner::banner;
-use crate::settings::value::Durability;
 use crate::settings::{Resolved, Settings};
 use crate::signals::Signals;
-use crate::{file_limit, logging, table};
+use crate::{engines, file_limit, logging, table};
 use anyhow::Context;
 use larimar_engine::Engine;
-use larimar_engine_local::LocalEngine;
 use larimar_server::{AdminService, Handler, Listener, ListenerSettings, Metrics, TlsConfig, TlsError, load_tls};
 use std::io::Write;
 use std::net::SocketAddr;
@@ -26,13 +24,25 @@ pub(crate) fn run(resolved: &Resolved) -> anyhow::Result<()> {
     settings.connections_max = file_limit::fit_connections(settings.connections_max, file_limit::raise());
     let settings = &settings;
     let tls = load_certificate(settings)?;
+    let database = engines::postgres_settings(resolved)?;
     let runtime = tokio::runtime::Builder::new_multi_thread().enable_all().thread_name("larimar").build()?;
     runtime.block_on(async {
         let signals = Signals::new()?;
         let sockets = Sockets::bind(settings).await?;
-        let engine = Arc::new(open_engine(settings)?);
-        let outcome = serve(settings, Arc::clone(&engine), sockets, tls, signals).await;
-        engine.close().context("the engine did not close cleanly; nothing that was acknowledged is lost")?;
+        let outcome = match database {
+            None => {
+                let engine = Arc::new(engines::open_local(settings)?);
+                let outcome = serve(settings, Arc::clone(&engine), sockets, tls, signals).await;
+                engine.close().context("the engine did not close cleanly; nothing that was acknowledged is lost")?;
+                outcome
+            }
+            Some(database) => {
+                let engine = Arc::new(engines::open_postgres(settings, &database).await?);
+                let outcome = serve(settings, Arc::clone(&engine), sockets, tls, signals).await;
+                engine.close().await;
+                outcome
+            }
+        };
         tracing::info!("ended");
         outcome
     })
@@ -65,20 +75,6 @@ fn load_certificate(settings: &Settings) -> Result<Option<Arc<TlsConfig>>, TlsEr
 async fn bind(host: &str, port: u16, names: &str) -> anyhow::Result<TcpListener> {
     let refused = || format!("cannot listen on {host} port {port}, as the settings {names} say");
     TcpListener::bind((host, port)).await.with_context(refused)
-}
-
-fn open_engine(settings: &Settings) -> anyhow::Result<LocalEngine> {
-    let engine = larimar_engine_local::Settings {
-        folder: settings.data_dir.clone(),
-        durability: match settings.durability {
-            Durability::Sync => larimar_engine_local::Durability::Sync,
-            Durability::Async => larimar_engine_local::Durability::Async,
-            Durability::Memory => larimar_engine_local::Durability::Memory,
-        },
-        memory_bytes: settings.memory,
-    };
-    LocalEngine::open(&engine)
-        .with_context(|| format!("cannot open {}, as the setting data_dir says", settings.data_dir.display()))
 }
 
 /// Serves one engine, whichever it is: the type is known here, so no call on it is boxed.

@@ -4,10 +4,13 @@
 //! `LARIMAR_TABLE_PORT` and the flag `--table-port`. [`resolve`] is a plain function of the three sources; flags
 //! beat the environment and the environment beats the file. The list itself is in `list.rs`.
 
+pub(crate) mod engine;
 mod list;
 mod show;
 pub(crate) mod value;
 
+use engine::{EngineChoice, Password};
+use larimar_engine_postgres::Dialect;
 pub(crate) use list::SETTINGS;
 use std::collections::BTreeMap;
 use std::ffi::{OsStr, OsString};
@@ -26,9 +29,15 @@ pub(crate) struct Settings {
     pub(crate) admin: bool,
     pub(crate) admin_host: String,
     pub(crate) admin_port: u16,
+    pub(crate) engine: EngineChoice,
     pub(crate) data_dir: PathBuf,
     pub(crate) durability: Durability,
     pub(crate) memory: Option<u64>,
+    pub(crate) dialect: Dialect,
+    pub(crate) database_password: Option<Password>,
+    pub(crate) database_password_file: Option<PathBuf>,
+    pub(crate) database_connections: usize,
+    pub(crate) database_timeout: Duration,
     pub(crate) accounts: Vec<Account>,
     pub(crate) host_suffixes: Vec<String>,
     pub(crate) tls_certificate: Option<PathBuf>,
@@ -69,6 +78,8 @@ pub(crate) struct Setting {
 pub(crate) enum Kind {
     /// A flag with a value.
     Value,
+    /// A flag with a value that may hold a password: shown without it, and not at all if it is refused.
+    Private,
     /// A flag that may stand alone for "true".
     Switch,
     /// No flag, since every user of the machine can read the command lines of processes; never shown.
@@ -156,10 +167,16 @@ impl Resolved {
         self.sources.get(name).cloned().unwrap_or(Source::Default)
     }
 
+    /// The refusal of a setting for something that only shows when it is used.
+    pub(crate) fn refused(&self, name: &str, expected: &str, found: &str) -> SettingsError {
+        let name = find(name).expect("refusals name settings of the list").name;
+        SettingsError::Value { name, origin: self.source(name), expected: expected.to_owned(), found: found.to_owned() }
+    }
+
     fn take_file(&mut self, file: &ConfigFile) -> Result<(), SettingsError> {
         let table: toml::Table = file.text.parse().map_err(|error: toml::de::Error| SettingsError::File {
             path: file.path.clone(),
-            reason: error.to_string(),
+            reason: reason(&file.text, &error),
         })?;
         for (name, value) in table {
             let origin = Source::File(file.path.clone());
@@ -206,25 +223,29 @@ impl Resolved {
             if let Some((other, _)) = earlier {
                 // The one that was changed is the one to name.
                 let (name, other) = if self.source(name) == Source::Default { (other, name) } else { (name, other) };
-                return Err(self.conflict(name, &format!("a port other than {other}'s"), &port.to_string()));
+                return Err(self.refused(name, &format!("a port other than {other}'s"), &port.to_string()));
             }
         }
         match (&settings.tls_certificate, &settings.tls_key) {
-            (Some(_), None) => Err(self.conflict("tls_certificate", "tls_key to be set as well", "no tls_key")),
-            (None, Some(_)) => Err(self.conflict("tls_key", "tls_certificate to be set as well", "no tls_certificate")),
+            (Some(_), None) => Err(self.refused("tls_certificate", "tls_key to be set as well", "no tls_key")),
+            (None, Some(_)) => Err(self.refused("tls_key", "tls_certificate to be set as well", "no tls_certificate")),
             _ => Ok(()),
         }
-    }
-
-    fn conflict(&self, name: &str, expected: &str, found: &str) -> SettingsError {
-        let name = find(name).expect("checks name settings of the list").name;
-        SettingsError::Value { name, origin: self.source(name), expected: expected.to_owned(), found: found.to_owned() }
     }
 }
 
 fn refusal(setting: &Setting, origin: Source, found: &str) -> SettingsError {
-    let found = if setting.kind == Kind::Secret { "something else (not shown)" } else { found };
+    let found = match setting.kind {
+        Kind::Private | Kind::Secret => "something else (not shown)",
+        Kind::Value | Kind::Switch => found,
+    };
     SettingsError::Value { name: setting.name, origin, expected: setting.expected.to_owned(), found: found.to_owned() }
+}
+
+/// What is wrong with a file, and where. The line itself is not shown: it may hold a key or a password.
+fn reason(text: &str, error: &toml::de::Error) -> String {
+    let before = error.span().and_then(|span| text.get(..span.start)).unwrap_or("");
+    format!("line {}: {}", before.matches('\n').count() + 1, error.message())
 }
 
 fn names() -> String {

@@ -1,7 +1,9 @@
 //! The list of settings, and their defaults.
 
+use super::engine::{EngineChoice, Password};
 use super::value::{self, Account, Durability, LogFormat};
 use super::{Kind, Setting, Settings};
+use larimar_engine_postgres::Dialect;
 use std::path::PathBuf;
 use std::time::Duration;
 
@@ -15,9 +17,15 @@ impl Default for Settings {
             admin: true,
             admin_host: "127.0.0.1".to_owned(),
             admin_port: 10003,
+            engine: EngineChoice::Local,
             data_dir: PathBuf::from("larimar-data"),
             durability: Durability::Sync,
             memory: None,
+            dialect: Dialect::Postgres,
+            database_password: None,
+            database_password_file: None,
+            database_connections: 32,
+            database_timeout: Duration::from_secs(15),
             accounts: vec![Account::development()],
             host_suffixes: Vec::new(),
             tls_certificate: None,
@@ -98,8 +106,18 @@ pub(crate) static SETTINGS: &[Setting] = &[
         show: |settings| Some(i64::from(settings.admin_port).into()),
     },
     Setting {
+        name: "engine",
+        help: "What keeps the data: local (this machine's disk) or postgres://USER@HOST[,HOST]/DATABASE, which any \
+               number of servers share; a password in the URL is better given by database_password_file or \
+               LARIMAR_DATABASE_PASSWORD",
+        expected: "local or postgres://USER@HOST[:PORT][,HOST…]/DATABASE[?sslmode=…&…], a password percent-encoded",
+        kind: Kind::Private,
+        read: |settings, text| put(&mut settings.engine, EngineChoice::from_text(text)),
+        show: |settings| Some(settings.engine.to_string().into()),
+    },
+    Setting {
         name: "data_dir",
-        help: "Folder of the data; made if it is not there",
+        help: "Folder of the data; made if it is not there; not used with PostgreSQL",
         expected: "the path of a folder",
         kind: Kind::Value,
         read: |settings, text| put(&mut settings.data_dir, path(text)),
@@ -107,7 +125,8 @@ pub(crate) static SETTINGS: &[Setting] = &[
     },
     Setting {
         name: "durability",
-        help: "What an acknowledged write survives: sync (power loss), async (the end of the process), memory (nothing)",
+        help: "What an acknowledged write survives: sync (power loss), async (the end of the process), memory (nothing); \
+               not used with PostgreSQL",
         expected: "sync, async or memory",
         kind: Kind::Value,
         read: |settings, text| put(&mut settings.durability, Durability::from_text(text)),
@@ -115,11 +134,54 @@ pub(crate) static SETTINGS: &[Setting] = &[
     },
     Setting {
         name: "memory",
-        help: "Memory for the store's caches; as suits the machine unless given",
+        help: "Memory for the store's caches; as suits the machine unless given; not used with PostgreSQL",
         expected: "a number of bytes from 16MiB on, such as 512MiB or 2GiB",
         kind: Kind::Value,
         read: |settings, text| put(&mut settings.memory, size(text, 16 << 20, u64::MAX).map(Some)),
         show: |settings| settings.memory.map(|bytes| value::show_bytes(bytes).into()),
+    },
+    Setting {
+        name: "dialect",
+        help: "Which database a postgres:// engine is: postgres, cockroach or yugabyte",
+        expected: "postgres, cockroach or yugabyte",
+        kind: Kind::Value,
+        read: |settings, text| put(&mut settings.dialect, text.parse().ok()),
+        show: |settings| Some(settings.dialect.to_string().into()),
+    },
+    Setting {
+        name: "database_password",
+        help: "Password of the database; wins over the file's and the URL's",
+        expected: "a password",
+        kind: Kind::Secret,
+        read: |settings, text| put(&mut settings.database_password, password(text).map(Some)),
+        show: super::show::database_password,
+    },
+    Setting {
+        name: "database_password_file",
+        help: "File with the password of the database, which wins over the URL's; a newline at its end does not count",
+        expected: "the path of a file",
+        kind: Kind::Value,
+        read: |settings, text| put(&mut settings.database_password_file, path(text).map(Some)),
+        show: |settings| settings.database_password_file.as_ref().map(|path| path.display().to_string().into()),
+    },
+    Setting {
+        name: "database_connections",
+        help: "Connections that this server opens to the database",
+        expected: "a number from 8 to 1000",
+        kind: Kind::Value,
+        read: |settings, text| put(&mut settings.database_connections, number(text, 8, 1000)),
+        show: |settings| Some(show_count(settings.database_connections)),
+    },
+    Setting {
+        name: "database_timeout",
+        help: "How long the database may take over one statement",
+        expected: "a span of time from 1s to 5m",
+        kind: Kind::Value,
+        read: |settings, text| {
+            let allowed = Duration::from_secs(1)..=Duration::from_secs(300);
+            put(&mut settings.database_timeout, value::span(text).filter(|span| allowed.contains(span)))
+        },
+        show: |settings| Some(value::show_span(settings.database_timeout).into()),
     },
     Setting {
         name: "accounts",
@@ -297,6 +359,10 @@ fn put<T>(place: &mut T, value: Option<T>) -> Option<()> {
 
 fn path(text: &str) -> Option<PathBuf> {
     (!text.is_empty()).then(|| PathBuf::from(text))
+}
+
+fn password(text: &str) -> Option<Password> {
+    (!text.is_empty()).then(|| Password(text.to_owned()))
 }
 
 fn number(text: &str, least: usize, most: usize) -> Option<usize> {

@@ -31,4 +31,9 @@ pub(super) fn accounts(settings: &Settings) -> Option<toml::Value> {
     Some(toml::Value::Array(shown.collect()))
 }
 
+/// Whether there is a password.
+pub(super) fn database_password(settings: &Settings) -> Option<toml::Value> {
+    settings.database_password.as_ref().map(|_| HIDDEN.into())
+}
+
 const HIDDEN: &str = "(hidden)";

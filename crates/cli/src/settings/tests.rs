@@ -59,9 +59,15 @@ const VALUES: &[(&str, &str)] = &[
     ("admin", "false"),
     ("admin_host", "localhost"),
     ("admin_port", "0"),
+    ("engine", "postgres://larimar@db.example:5432,db2.example/larimar?sslmode=require"),
     ("data_dir", "/somewhere/else"),
     ("durability", "async"),
     ("memory", "512MiB"),
+    ("dialect", "cockroach"),
+    ("database_password", "open sesame"),
+    ("database_password_file", "password.txt"),
+    ("database_connections", "64"),
+    ("database_timeout", "30s"),
     ("accounts", "one:a2V5;two:a2V5:b3RoZXI="),
     ("host_suffixes", "table.example.com,other.example"),
     ("tls_certificate", "cert.pem"),
@@ -107,17 +113,32 @@ fn every_setting_can_come_from_every_source_and_is_shown() {
 fn what_is_shown_can_be_read_again_but_for_the_secrets() {
     let resolved = resolve_all("", &[], VALUES).expect("good settings");
     let shown = resolved.to_string();
-    for secret in ["a2V5", "b3RoZXI="] {
+    for secret in ["a2V5", "b3RoZXI=", "open sesame"] {
         assert!(!shown.contains(secret), "{shown}");
     }
     assert!(shown.contains("accounts = ["), "{shown}");
     assert!(shown.contains("table_port = 0 # flag --table-port\n"), "{shown}");
-    let without_accounts: String =
-        shown.lines().filter(|line| !line.starts_with("accounts")).map(|line| format!("{line}\n")).collect();
-    let again =
-        resolve_all(&without_accounts, &[], &[("accounts", "one:a2V5;two:a2V5:b3RoZXI=")]).expect("good settings");
+    let is_secret = |line: &str| line.starts_with("accounts = ") || line.starts_with("database_password = ");
+    let without_secrets: String =
+        shown.lines().filter(|line| !is_secret(line)).map(|line| format!("{line}\n")).collect();
+    let secrets: Vec<_> =
+        VALUES.iter().filter(|(name, _)| ["accounts", "database_password"].contains(name)).copied().collect();
+    let again = resolve_all(&without_secrets, &[], &secrets).expect("good settings");
     assert_eq!(again.settings, resolved.settings);
     toml::from_str::<toml::Table>(&shown).expect("the whole is TOML");
+}
+
+#[test]
+fn the_password_of_a_database_is_shown_nowhere() {
+    let url = "postgres://larimar:sesame@db/larimar?password=sesame";
+    let good = resolve_all("", &[("LARIMAR_DATABASE_PASSWORD", "sesame")], &[("engine", url)]).expect("good settings");
+    let wrong = resolve_all("", &[], &[("engine", "postgres://larimar:sesame/@db/larimar")]).expect_err("a slash");
+    let open = resolve_all("engine = 'postgres://larimar:sesame@db/larimar", &[], &[]).expect_err("no end of text");
+    for text in [good.to_string(), format!("{good:?}"), wrong.to_string(), format!("{wrong:?}"), open.to_string()] {
+        assert!(!text.contains("sesame"), "{text}");
+    }
+    let shown = "engine = \"postgres://larimar:***@db/larimar?password=***\" # flag --engine\n";
+    assert!(good.to_string().contains(shown), "{good}");
 }
 
 #[test]
@@ -161,9 +182,15 @@ fn a_wrong_value_is_refused_with_its_name_its_source_and_what_was_expected() {
         ("admin", &["maybe", "2"]),
         ("admin_host", &["a_b"]),
         ("admin_port", &["http"]),
+        ("engine", &["", "Local", "mysql://u:pw@h/d", "postgres://", "postgres://u:p/w@h/d", "localhost:5432"]),
         ("data_dir", &[""]),
         ("durability", &["", "fast", "Sync"]),
         ("memory", &["", "much", "512XB", "1MiB", "-1", "99999999999999999999"]),
+        ("dialect", &["", "mysql", "Postgres"]),
+        ("database_password", &[""]),
+        ("database_password_file", &[""]),
+        ("database_connections", &["7", "1001", "some"]),
+        ("database_timeout", &["999ms", "301s", "soon"]),
         (
             "accounts",
             &["", ";", "one", "one:", "one:%%%", ":a2V5", "a b:a2V5", "one:a2V5:a2V5:a2V5", "one:a2V5;one:a2V5"],
@@ -205,7 +232,7 @@ fn a_wrong_value_is_refused_with_its_name_its_source_and_what_was_expected() {
                     said.starts_with(&format!("setting {name} ({origin}): expected {}", setting.expected)),
                     "{said}"
                 );
-                let is_secret = setting.kind == Kind::Secret;
+                let is_secret = matches!(setting.kind, Kind::Secret | Kind::Private);
                 assert_eq!(said.contains(&format!("found {text:?}")), !is_secret, "{said}");
             }
         }
@@ -258,7 +285,7 @@ fn a_wrong_file_is_refused() {
             "setting tabel_port (file larimar.toml): there is no such setting; expected one of host, table_port",
         ),
         ("[limits]\nx = 1", "setting limits (file larimar.toml): there is no such setting"),
-        ("table_port = ", "larimar.toml: expected TOML: "),
+        ("strict = true\ntable_port = ", "larimar.toml: expected TOML: line 2: "),
         ("table_port = 1\ntable_port = 2", "larimar.toml: expected TOML: "),
         (
             "table_port = 1.5",

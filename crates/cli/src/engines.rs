@@ -1,0 +1,125 @@
+//! Opens the engines: for `serve` from the settings, for `migrate` from its arguments.
+
+use crate::settings::engine::{DatabaseUrl, EngineChoice};
+use crate::settings::value::Durability;
+use crate::settings::{Resolved, Settings, SettingsError};
+use anyhow::Context;
+use larimar_engine_local::LocalEngine;
+use larimar_engine_postgres::PostgresEngine;
+use std::path::Path;
+
+/// The embedded engine of the settings.
+pub(crate) fn open_local(settings: &Settings) -> anyhow::Result<LocalEngine> {
+    let engine = larimar_engine_local::Settings {
+        folder: settings.data_dir.clone(),
+        durability: match settings.durability {
+            Durability::Sync => larimar_engine_local::Durability::Sync,
+            Durability::Async => larimar_engine_local::Durability::Async,
+            Durability::Memory => larimar_engine_local::Durability::Memory,
+        },
+        memory_bytes: settings.memory,
+    };
+    LocalEngine::open(&engine)
+        .with_context(|| format!("cannot open {}, as the setting data_dir says", settings.data_dir.display()))
+}
+
+/// The distributed engine of the settings.
+pub(crate) async fn open_postgres(
+    settings: &Settings,
+    database: &larimar_engine_postgres::Settings,
+) -> anyhow::Result<PostgresEngine> {
+    let refused = || format!("cannot open {}, as the setting engine says", settings.engine);
+    PostgresEngine::open(database).await.with_context(refused)
+}
+
+/// How to open the database of the settings, if they name one.
+pub(crate) fn postgres_settings(
+    resolved: &Resolved,
+) -> Result<Option<larimar_engine_postgres::Settings>, SettingsError> {
+    let settings = &resolved.settings;
+    let EngineChoice::Postgres(url) = &settings.engine else { return Ok(None) };
+    let password = match (&settings.database_password, &settings.database_password_file) {
+        (Some(password), _) => Some(password.0.clone()),
+        (None, Some(path)) => Some(read_password(path).map_err(|error| {
+            let found = format!("{}: {error}", path.display());
+            resolved.refused("database_password_file", "the path of a file that can be read", &found)
+        })?),
+        (None, None) => None,
+    };
+    let opened = larimar_engine_postgres::Settings { dialect: settings.dialect, password, ..database(settings, url) };
+    Ok(Some(opened))
+}
+
+/// How to open a database, with the limits of the settings.
+pub(crate) fn database(settings: &Settings, url: &DatabaseUrl) -> larimar_engine_postgres::Settings {
+    larimar_engine_postgres::Settings {
+        connections_max: settings.database_connections,
+        timeout: settings.database_timeout,
+        ..larimar_engine_postgres::Settings::new(url.with_secrets())
+    }
+}
+
+/// The password in a file. Editors end files with a newline, which is no part of it.
+pub(crate) fn read_password(path: &Path) -> std::io::Result<String> {
+    let text = std::fs::read_to_string(path)?;
+    let text = text.strip_suffix('\n').unwrap_or(&text);
+    Ok(text.strip_suffix('\r').unwrap_or(text).to_owned())
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::settings::resolve;
+    use std::ffi::OsString;
+    use std::time::Duration;
+
+    fn resolved(flags: &[(&'static str, &str)]) -> Resolved {
+        let flags: Vec<_> = flags.iter().map(|(name, text)| (*name, OsString::from(text))).collect();
+        resolve(None, |_| None, &flags).unwrap_or_else(|error| panic!("{error}"))
+    }
+
+    #[test]
+    fn the_settings_of_a_database_reach_the_engine() {
+        assert!(postgres_settings(&resolved(&[])).expect("good settings").is_none());
+        let flags = [
+            ("engine", "postgres://u:word@h/d"),
+            ("dialect", "yugabyte"),
+            ("database_connections", "9"),
+            ("database_timeout", "7s"),
+        ];
+        let opened = postgres_settings(&resolved(&flags)).expect("good settings").expect("a database");
+        assert_eq!(opened.url, "postgres://u:word@h/d");
+        assert_eq!(opened.dialect.to_string(), "yugabyte");
+        assert_eq!((opened.connections_max, opened.timeout), (9, Duration::from_secs(7)));
+        assert_eq!(opened.password, None);
+    }
+
+    #[test]
+    fn defaults_are_those_of_the_engine() {
+        let ours = postgres_settings(&resolved(&[("engine", "postgres://h")])).expect("good settings");
+        let (ours, theirs) = (ours.expect("a database"), larimar_engine_postgres::Settings::new("postgres://h"));
+        assert_eq!((ours.connections_max, ours.timeout), (theirs.connections_max, theirs.timeout));
+        assert_eq!(ours.dialect, theirs.dialect);
+    }
+
+    #[test]
+    fn a_password_comes_from_its_setting_or_from_a_file() {
+        let folder = tempfile::tempdir().expect("a folder");
+        let file = folder.path().join("password");
+        let path = file.to_str().expect("text");
+        for (text, password) in [("word", "word"), ("word\n", "word"), ("word\r\n", "word"), (" w \n\n", " w \n")] {
+            std::fs::write(&file, text).expect("a file");
+            let flags = [("engine", "postgres://h"), ("database_password_file", path)];
+            let opened = postgres_settings(&resolved(&flags)).expect("good settings").expect("a database");
+            assert_eq!(opened.password.as_deref(), Some(password));
+        }
+        let both = [("engine", "postgres://h"), ("database_password_file", path), ("database_password", "other")];
+        let opened = postgres_settings(&resolved(&both)).expect("good settings").expect("a database");
+        assert_eq!(opened.password.as_deref(), Some("other"));
+        let missing = [("engine", "postgres://h"), ("database_password_file", "none such")];
+        let error = postgres_settings(&resolved(&missing)).err().expect("no file").to_string();
+        let expected = "setting database_password_file (flag --database-password-file): expected the path of a file \
+                        that can be read, found none such: ";
+        assert!(error.starts_with(expected), "{error}");
+    }
+}
