@@ -101,7 +101,15 @@ impl<E: Engine> TableService<E> {
         let body = body.read().await?;
         let base = head.base(host, address.prefix);
         let call = Call { service: self, address: &address, base: &base, caller, now: head.now, request_id };
-        let reply = table::run(&call, request, head, &body).await?;
+        // The lookup of a shared engine may be a moment old: its table was dropped and made anew by another server, or
+        // will be found gone by a second one.
+        let again = E::IS_SHARED.then(|| request.clone());
+        let reply = match (table::run(&call, request, head, &body).await, again) {
+            (Err(error), Some(request)) if error.code == ErrorCode::TableNotFound => {
+                Box::pin(table::run(&call, request, head, &body)).await?
+            }
+            (result, _) => result?,
+        };
         Ok(seen.decorate(reply))
     }
 

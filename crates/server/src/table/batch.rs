@@ -7,7 +7,7 @@ use crate::error;
 use crate::reply::Reply;
 use crate::service::Call;
 use larimar_engine::table::{Table, Write, transact};
-use larimar_engine::{Engine, EngineError};
+use larimar_engine::{Engine, EngineError, Reject};
 use larimar_model::{TableName, Timestamp, limits};
 use larimar_wire::error_body::ErrorReply;
 use larimar_wire::error_code::ErrorCode;
@@ -54,10 +54,16 @@ async fn change<E: Engine>(
 ) -> Result<Vec<(WriteAnswer, Option<Prefer>)>, (usize, ErrorReply)> {
     let changeset = read_changeset(call, parts)?;
     let writes = &changeset.writes;
-    let table = call.table(&changeset.table).await.map_err(|error| (0, error.at_index(0)))?;
+    let find = async || call.table(&changeset.table).await.map_err(|error| (0, error.at_index(0)));
+    let mut table = find().await?;
     let place = Some((table.id, writes[0].key().partition.as_str()));
     call.throttle(place, writes.len()).map_err(|error| (0, error.at_index(0)))?;
-    let versions = transact(call.engine(), table.id, writes, call.now).await;
+    let mut versions = transact(call.engine(), table.id, writes, call.now).await;
+    if E::IS_SHARED && versions == Err(EngineError::Reject(Reject::TableNotFound)) {
+        // The lookup was a moment old; a second one finds the table that took the name, or none.
+        table = find().await?;
+        versions = transact(call.engine(), table.id, writes, call.now).await;
+    }
     let versions = versions.map_err(|error| failure(&error, writes.len()))?;
     Ok(answers(call, &table, &changeset, &versions))
 }
@@ -123,7 +129,12 @@ fn read_part<E: Engine>(call: &Call<'_, E>, part: &Part<'_>) -> Result<TableRequ
 
 async fn run_query<E: Engine>(call: &Call<'_, E>, part: &Part<'_>) -> Result<Reply, ErrorReply> {
     let mut response = BatchResponse::query(&call.service.ids.next().to_string());
-    match answer_query(call, part).await {
+    let mut answer = answer_query(call, part).await;
+    if E::IS_SHARED && matches!(&answer, Err(error) if error.code == ErrorCode::TableNotFound) {
+        // As for a changeset.
+        answer = answer_query(call, part).await;
+    }
+    match answer {
         Ok(reply) => {
             let mut headers = vec![("DataServiceVersion", "3.0;")];
             headers.extend(PART_HEADERS);
