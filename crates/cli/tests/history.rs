@@ -4,7 +4,7 @@
 //! `LARIMAR_SEED` repeats a run's choices, `LARIMAR_ROUNDS` makes it longer. The same runs over several servers on
 //! PostgreSQL in `postgres/`.
 
-use larimar_testkit::history::{Load, Targets, Totals};
+use larimar_testkit::history::{Load, Targets, Totals, Versions};
 use larimar_testkit::{Dice, Launch, TemporaryServer};
 
 const CLIENTS: usize = 6;
@@ -31,7 +31,7 @@ fn m7_the_history_of_many_clients_is_that_of_one_store() {
     let server = TemporaryServer::start(env!("CARGO_BIN_EXE_larimar"), &[]);
     server.client().create_table("history");
     let targets = Targets::new([server.table_address()]);
-    let load = Load::start(&targets, "history", CLIENTS, seed());
+    let load = Load::start(&targets, "history", Versions::Rise, CLIENTS, seed());
     load.wait_for(rounds() * CALLS);
     let totals = load.finish();
     report(&totals);
@@ -46,7 +46,7 @@ fn r2_the_history_goes_on_over_kills() {
     let targets = Targets::new([server.table_address()]);
     let seed = seed();
     let mut dice = Dice::new(seed);
-    let load = Load::start(&targets, "history", CLIENTS, seed);
+    let load = Load::start(&targets, "history", Versions::Rise, CLIENTS, seed);
     for _ in 0..rounds() {
         load.wait_for(1 + dice.below(CALLS));
         server = server.kill().start();

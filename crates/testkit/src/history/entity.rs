@@ -4,7 +4,7 @@
 //! tells its last writer, and a merge that lost the row it was merged into is seen.
 
 use super::search::{Rules, Verdict, search};
-use super::{Condition, Kind, Refusal, Span, Value, Version, Violation};
+use super::{Condition, Kind, Refusal, Span, Value, Version, Versions, Violation};
 use std::collections::HashMap;
 use std::collections::hash_map::Entry;
 use std::fmt::Write as _;
@@ -60,9 +60,9 @@ pub struct Call {
 }
 
 /// Everything that is wrong with the calls on one entity, which was not there before them.
-pub(super) fn check(name: &str, calls: &[Call]) -> Vec<Violation> {
+pub(super) fn check(name: &str, calls: &[Call], promise: Versions) -> Vec<Violation> {
     let mut violations = Vec::new();
-    let register = Register::new(name, calls, &mut violations);
+    let register = Register::new(name, calls, promise, &mut violations);
     violations.extend(updates_lost(name, calls));
     for read in calls {
         if let Outcome::Found(row) = read.outcome {
@@ -113,17 +113,22 @@ fn missing(name: &str, calls: &[Call], read: &Call) -> Option<Violation> {
     let is_after =
         |write: &&Call| write.value().is_some() && write.is_acknowledged() && write.span.end < read.span.begin;
     let write = calls.iter().filter(is_after).max_by_key(|write| write.span.end)?;
-    let may_remove = |delete: &Call| {
-        let is_unknown = delete.outcome == Outcome::Unknown;
-        let is_between = delete.span.begin < read.span.end && (is_unknown || delete.span.end > write.span.begin);
-        matches!(delete.action, Action::Delete(_)) && (is_unknown || delete.is_acknowledged()) && is_between
-    };
-    let is_lost = !calls.iter().any(may_remove);
+    let is_lost = !may_be_deleted(calls, write, read);
     is_lost.then(|| Violation::new(Kind::LostWrite, name, list(&[*write, *read])))
+}
+
+/// Whether a delete may have come after one call took effect and before another did.
+fn may_be_deleted(calls: &[Call], after: &Call, before: &Call) -> bool {
+    calls.iter().any(|delete| {
+        let is_unknown = delete.outcome == Outcome::Unknown;
+        let is_between = delete.span.begin < before.span.end && (is_unknown || delete.span.end > after.span.begin);
+        matches!(delete.action, Action::Delete(_)) && (is_unknown || delete.is_acknowledged()) && is_between
+    })
 }
 
 /// What all calls together tell about the writes.
 struct Register {
+    promise: Versions,
     versions: HashMap<Value, Version>,
     /// The write of each value, and by when it is known to have happened.
     writes: HashMap<Value, (Call, u64)>,
@@ -138,7 +143,7 @@ struct State {
 }
 
 impl Register {
-    fn new(name: &str, calls: &[Call], violations: &mut Vec<Violation>) -> Self {
+    fn new(name: &str, calls: &[Call], promise: Versions, violations: &mut Vec<Violation>) -> Self {
         let mut writes = HashMap::new();
         for call in calls {
             if let Some(value) = call.value() {
@@ -146,7 +151,7 @@ impl Register {
                 writes.insert(value, (*call, by));
             }
         }
-        let mut register = Self { versions: HashMap::new(), writes };
+        let mut register = Self { promise, versions: HashMap::new(), writes };
         let mut values: HashMap<Version, (Value, Call)> = HashMap::new();
         for call in calls {
             let Some((value, version)) = call.seen() else { continue };
@@ -178,7 +183,8 @@ impl Register {
         written.sort_by_key(|(_, version)| *version);
         let mut latest: Option<&Call> = None;
         for (call, _) in written {
-            if let Some(lower) = latest.filter(|lower| call.span.end < lower.span.begin) {
+            let is_backwards = |lower: &&Call| call.span.end < lower.span.begin && !self.is_excused(calls, call, lower);
+            if let Some(lower) = latest.filter(is_backwards) {
                 return Some(Violation::new(Kind::VersionReused, name, list(&[*call, *lower])));
             }
             if latest.is_none_or(|lower| lower.span.begin < call.span.begin) {
@@ -198,7 +204,9 @@ impl Register {
             }
         };
         let is_newer = |call: &&Call| match call.outcome {
-            Outcome::Written(version) => version > row.version && call.span.end < read.span.begin,
+            Outcome::Written(version) => {
+                version > row.version && call.span.end < read.span.begin && !self.is_excused(calls, call, read)
+            }
             _ => false,
         };
         if let Some(newer) = calls.iter().find(is_newer) {
@@ -208,6 +216,11 @@ impl Register {
             |call: &&Call| call.outcome == Outcome::Removed && by < call.span.begin && call.span.end < read.span.begin;
         let delete = calls.iter().find(removes)?;
         Some(Violation::new(Kind::Resurrected, name, list(&[*write, *delete, *read])))
+    }
+
+    /// Whether a row may have a lower version after one call and by the end of another.
+    fn is_excused(&self, calls: &[Call], after: &Call, before: &Call) -> bool {
+        self.promise == Versions::RiseUntilDeleted && may_be_deleted(calls, after, before)
     }
 
     fn version(&self, row: (Option<Value>, Option<Value>)) -> Option<Version> {
@@ -256,7 +269,9 @@ impl Register {
         if version.is_some_and(|version| version <= state.last) {
             return None;
         }
-        let after = State { row, last: version.unwrap_or(state.last) };
+        let is_new = row.is_none() && self.promise == Versions::RiseUntilDeleted;
+        let last = if is_new { 0 } else { version.unwrap_or(state.last) };
+        let after = State { row, last };
         (call.outcome != Outcome::Unknown || after != *state).then_some(after)
     }
 }

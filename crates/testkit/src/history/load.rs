@@ -4,7 +4,7 @@
 //! moment, so that clients meet; one with many calls, or with several that got no clear answer, gives way to a new
 //! one, which keeps the search small. At the end everything is read once more and the whole history is checked.
 
-use super::{Condition, History, Refusal, Span, Version, entity, partition};
+use super::{Condition, History, Refusal, Span, Version, Versions, entity, partition};
 use crate::Dice;
 use crate::http::{Batch, BatchReply, Client, Request, Response, entity as entity_json, entity_path};
 use larimar_model::{ETag, IfMatch, Timestamp};
@@ -119,12 +119,12 @@ impl Targets {
 impl Load {
     /// Starts so many clients on a table that is there and empty.
     #[must_use]
-    pub fn start(targets: &Arc<Targets>, table: &str, clients: usize, seed: u64) -> Self {
+    pub fn start(targets: &Arc<Targets>, table: &str, versions: Versions, clients: usize, seed: u64) -> Self {
         let slots = |kind: &str, count: usize| (0..count).map(|slot| Slot::new(format!("{kind}{slot}"), 0)).collect();
         let shared = Arc::new(Shared {
             targets: Arc::clone(targets),
             table: table.to_owned(),
-            history: History::default(),
+            history: History::new(versions),
             is_stopping: AtomicBool::new(false),
             entities: Mutex::new(slots("e", ENTITIES)),
             partitions: Mutex::new(slots("t", PARTITIONS)),
@@ -144,6 +144,12 @@ impl Load {
     #[must_use]
     pub fn done(&self) -> u64 {
         self.shared.done.load(SeqCst)
+    }
+
+    /// How many calls were left without a clear answer so far.
+    #[must_use]
+    pub fn unknown(&self) -> u64 {
+        self.shared.unknown.load(SeqCst)
     }
 
     /// Waits until so many further calls were answered.
@@ -183,7 +189,7 @@ impl Load {
         Totals {
             done: self.done(),
             refused: self.shared.refused.load(SeqCst),
-            unknown: self.shared.unknown.load(SeqCst),
+            unknown: self.unknown(),
             longest: *self.shared.longest.lock().expect("no panic while locked"),
         }
     }

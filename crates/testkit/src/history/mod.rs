@@ -99,9 +99,21 @@ pub struct Violation {
     pub told: String,
 }
 
+/// What a store promises of the versions of a row.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub enum Versions {
+    /// Each is greater than every one that the row ever had.
+    #[default]
+    Rise,
+    /// The same while the row is there. A row that is stored again after it was deleted may have a lower one, though
+    /// never one that was used: a store of several servers stamps a write before it knows what became of the row.
+    RiseUntilDeleted,
+}
+
 /// A history in the making. Clients share it.
 #[derive(Debug, Default)]
 pub struct History {
+    versions: Versions,
     steps: AtomicU64,
     values: AtomicU64,
     entities: Mutex<BTreeMap<String, Vec<entity::Call>>>,
@@ -109,6 +121,12 @@ pub struct History {
 }
 
 impl History {
+    /// A history of a store that promises this of its versions.
+    #[must_use]
+    pub fn new(versions: Versions) -> Self {
+        Self { versions, ..Self::default() }
+    }
+
     /// The present step, for the beginning or the end of a call; no two are the same.
     pub fn step(&self) -> u64 {
         self.steps.fetch_add(1, SeqCst)
@@ -144,8 +162,10 @@ impl History {
     pub fn violations(&self) -> Vec<Violation> {
         let entities = self.entities.lock().expect("no panic while locked");
         let partitions = self.partitions.lock().expect("no panic while locked");
-        let of_entities = entities.iter().flat_map(|(name, calls)| entity::check(name, calls));
-        of_entities.chain(partitions.iter().flat_map(|(name, calls)| partition::check(name, calls))).collect()
+        let of_entities = entities.iter().flat_map(|(name, calls)| entity::check(name, calls, self.versions));
+        of_entities
+            .chain(partitions.iter().flat_map(|(name, calls)| partition::check(name, calls, self.versions)))
+            .collect()
     }
 
     /// Checks the history.

@@ -2,7 +2,7 @@
 //! partition read by one query.
 
 use super::search::{Rules, Verdict, search};
-use super::{Condition, Kind, Refusal, Span, Value, Version, Violation};
+use super::{Condition, Kind, Refusal, Span, Value, Version, Versions, Violation};
 use std::collections::{BTreeMap, HashMap};
 use std::fmt::Write as _;
 
@@ -51,9 +51,9 @@ pub struct Call {
 }
 
 /// Everything that is wrong with the calls on one partition, which was empty before them.
-pub(super) fn check(name: &str, calls: &[Call]) -> Vec<Violation> {
+pub(super) fn check(name: &str, calls: &[Call], promise: Versions) -> Vec<Violation> {
     let mut violations = Vec::new();
-    let rules = Partition::new(name, calls, &mut violations);
+    let rules = Partition::new(name, calls, promise, &mut violations);
     for read in calls {
         if let Outcome::Found(rows) = &read.outcome {
             violations.extend(phantom(name, calls, read, rows));
@@ -140,6 +140,7 @@ fn missing(name: &str, calls: &[Call], read: &Call, rows: &BTreeMap<usize, (Valu
 }
 
 struct Partition {
+    promise: Versions,
     rows: usize,
     versions: HashMap<(usize, Value), Version>,
 }
@@ -152,8 +153,8 @@ struct State {
 }
 
 impl Partition {
-    fn new(name: &str, calls: &[Call], violations: &mut Vec<Violation>) -> Self {
-        let mut partition = Self { rows: 0, versions: HashMap::new() };
+    fn new(name: &str, calls: &[Call], promise: Versions, violations: &mut Vec<Violation>) -> Self {
+        let mut partition = Self { promise, rows: 0, versions: HashMap::new() };
         let mut values: HashMap<(usize, Version), Value> = HashMap::new();
         for call in calls {
             partition.rows = call.rows().into_iter().map(|row| row + 1).chain([partition.rows]).max().unwrap_or(0);
@@ -191,6 +192,9 @@ impl Partition {
                     return None;
                 }
                 after.last[write.row] = version;
+            }
+            if write.is_delete && self.promise == Versions::RiseUntilDeleted {
+                after.last[write.row] = 0;
             }
         }
         Some(after)

@@ -1,7 +1,7 @@
 //! Histories made by hand, good and bad; each bad one is caught by its name.
 
 use super::entity::{self, Action, Outcome, Row};
-use super::{Condition, History, Kind, Refusal, Span, Version, partition};
+use super::{Condition, History, Kind, Refusal, Span, Version, Versions, partition};
 use std::collections::BTreeMap;
 use {Action::*, Condition::*};
 
@@ -25,7 +25,11 @@ fn merged(put: Option<u64>, merged: u64, version: Version) -> Outcome {
 }
 
 fn kinds(told: &[Told]) -> Vec<Kind> {
-    let history = History::default();
+    kinds_of(Versions::Rise, told)
+}
+
+fn kinds_of(versions: Versions, told: &[Told]) -> Vec<Kind> {
+    let history = History::new(versions);
     for (client, (begin, end, action, outcome)) in told.iter().enumerate() {
         let span = Span { client, begin: *begin, end: *end };
         history.entity("e", entity::Call { span, action: *action, outcome: *outcome });
@@ -207,6 +211,25 @@ fn a_version_given_twice_is_caught() {
         &[(0, 1, Put(1, Any), ok(10)), (2, 3, Delete(Present), Outcome::Removed), (4, 5, Put(2, Any), ok(9))],
         Kind::VersionReused,
     );
+}
+
+#[test]
+fn a_store_may_promise_rising_versions_until_a_row_is_deleted() {
+    let reborn = |reused| {
+        [
+            (0, 1, Put(1, Any), ok(10)),
+            (2, 3, Delete(Present), Outcome::Removed),
+            (4, 5, Put(2, Any), ok(reused)),
+            (6, 7, Read, saw(2, reused)),
+        ]
+    };
+    assert_eq!(kinds_of(Versions::RiseUntilDeleted, &reborn(9)), []);
+    assert!(kinds_of(Versions::RiseUntilDeleted, &reborn(10)).contains(&Kind::VersionReused));
+    // Without a delete in between there is no excuse.
+    let lower = [(0, 1, Put(1, Any), ok(10)), (2, 3, Put(2, Any), ok(9)), (4, 5, Delete(Present), Outcome::Removed)];
+    assert_eq!(kinds_of(Versions::RiseUntilDeleted, &lower), [Kind::VersionReused]);
+    let stale = [(0, 1, Put(1, Any), ok(9)), (2, 3, Put(2, Any), ok(10)), (4, 5, Read, saw(1, 9))];
+    assert_eq!(kinds_of(Versions::RiseUntilDeleted, &stale), [Kind::StaleRead]);
 }
 
 #[test]

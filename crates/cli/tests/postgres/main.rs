@@ -1,0 +1,14 @@
+//! Three servers over one PostgreSQL database: their clients must not be able to tell them from one, whatever is
+//! killed, restarted, promoted, delayed, cut or silenced meanwhile.
+//!
+//! `LARIMAR_SEED` repeats a run's choices, `LARIMAR_ROUNDS` makes the runs longer. These tests need PostgreSQL on the
+//! machine: `cargo test -p larimar --features test-postgres --test postgres`.
+
+mod background;
+mod database;
+mod fleet;
+mod histories;
+mod network;
+mod races;
+mod shared_state;
+mod tables;
