@@ -1,13 +1,15 @@
 //! The command line, made from the list of settings: each has a flag, after any subcommand or none.
 
+use crate::migrate::{End, Migration, Place};
 use crate::settings::{ConfigFile, Kind, SETTINGS, Setting, Settings, SettingsError};
-use clap::builder::OsStringValueParser;
+use clap::builder::{OsStringValueParser, PathBufValueParser};
 use clap::{Arg, ArgAction, ArgMatches};
+use larimar_engine_postgres::Dialect;
 use std::ffi::OsString;
 use std::path::{Path, PathBuf};
 
 /// What to do.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+#[derive(Clone, Debug, PartialEq, Eq)]
 pub(crate) enum Command {
     /// Run the services; also without a subcommand.
     Serve,
@@ -18,6 +20,8 @@ pub(crate) enum Command {
         /// Whether intact commits may be lost.
         force: bool,
     },
+    /// Copy everything into another store.
+    Migrate(Box<Migration>),
 }
 
 /// A command line that was read.
@@ -38,6 +42,7 @@ impl CommandLine {
         let (command, matches) = match matches.subcommand() {
             Some(("config", matches)) => (Command::Config, matches),
             Some(("repair", matches)) => (Command::Repair { force: matches.get_flag(FORCE) }, matches),
+            Some(("migrate", matches)) => (Command::Migrate(Box::new(migration(matches))), matches),
             Some((_, matches)) => (Command::Serve, matches),
             None => (Command::Serve, matches),
         };
@@ -88,6 +93,48 @@ fn clap_command() -> clap::Command {
         .subcommand(clap::Command::new("serve").about("Run the services; also without a command"))
         .subcommand(clap::Command::new("config").about("Print the effective settings as TOML, with secrets hidden"))
         .subcommand(repair)
+        .subcommand(migrate_command())
+}
+
+fn migrate_command() -> clap::Command {
+    let end = |side: &'static str, help: &'static str| {
+        Arg::new(side).long(side).value_name("STORE").required(true).help(help)
+    };
+    let password_file = |name: &'static str, help: &'static str| {
+        Arg::new(name).long(name).value_name("FILE").value_parser(PathBufValueParser::new()).help(help)
+    };
+    let dialect = |name: &'static str, help: &'static str| {
+        let dialect = |text: &str| text.parse::<Dialect>();
+        Arg::new(name).long(name).value_name("DIALECT").default_value("postgres").value_parser(dialect).help(help)
+    };
+    let switch =
+        |name: &'static str, help: &'static str| Arg::new(name).long(name).action(ArgAction::SetTrue).help(help);
+    clap::Command::new("migrate")
+        .about("Copy accounts' settings, tables and entities into another store, and verify the copy")
+        .after_help(AFTER_MIGRATE_HELP)
+        .arg(end(FROM, "The store to copy: local:PATH (a data folder), a path, or postgres://USER@HOST/DATABASE"))
+        .arg(end(TO, "The store to copy into, spelled likewise"))
+        .arg(password_file(FROM_PASSWORD, "File with the password of --from [or env: LARIMAR_FROM_PASSWORD]"))
+        .arg(password_file(TO_PASSWORD, "File with the password of --to [or env: LARIMAR_TO_PASSWORD]"))
+        .arg(dialect(FROM_DIALECT, "Which database --from is: postgres, cockroach or yugabyte"))
+        .arg(dialect(TO_DIALECT, "Which database --to is"))
+        .arg(switch(VERIFY_ONLY, "Compare the stores and copy nothing").conflicts_with(RESTART))
+        .arg(switch(RESTART, "Drop what an unfinished migration has copied, and begin anew"))
+}
+
+fn migration(matches: &ArgMatches) -> Migration {
+    let end = |side, dialect, password| End {
+        // Not refused here: the message of `clap` would show a password.
+        place: matches.get_one::<String>(side).and_then(|text| Place::parse(text)),
+        dialect: matches.get_one::<Dialect>(dialect).copied().unwrap_or_default(),
+        password_file: matches.get_one::<PathBuf>(password).cloned(),
+    };
+    Migration {
+        from: end(FROM, FROM_DIALECT, FROM_PASSWORD),
+        to: end(TO, TO_DIALECT, TO_PASSWORD),
+        verify_only: matches.get_flag(VERIFY_ONLY),
+        restart: matches.get_flag(RESTART),
+    }
 }
 
 fn flag(setting: &'static Setting, defaults: &Settings) -> Arg {
@@ -122,11 +169,23 @@ fn plain(value: &toml::Value) -> String {
 
 const CONFIG: &str = "config";
 const FORCE: &str = "force";
+const FROM: &str = "from";
+const TO: &str = "to";
+const FROM_PASSWORD: &str = "from-password-file";
+const TO_PASSWORD: &str = "to-password-file";
+const FROM_DIALECT: &str = "from-dialect";
+const TO_DIALECT: &str = "to-dialect";
+const VERIFY_ONLY: &str = "verify-only";
+const RESTART: &str = "restart";
 const CONFIG_FILE: &str = "larimar.toml";
 const AFTER_HELP: &str = "\
 Flags beat the environment, the environment beats the file. In the file a setting is spelled like its flag, with
 underscores. Accounts come from the file ([[accounts]] with name, key, key2) or from LARIMAR_ACCOUNTS or
 AZURITE_ACCOUNTS (name:key[:key2];…); without any there is devstoreaccount1 with its well-known key.";
+const AFTER_MIGRATE_HELP: &str = "\
+Entities keep their etags and timestamps. Stop the servers of the source first, and let nobody use the tables in the
+destination until the end. A run that was interrupted goes on when the same command is given again. A table that the
+destination already has is refused before anything is written.";
 
 #[cfg(test)]
 mod tests {
@@ -157,6 +216,23 @@ mod tests {
         assert_eq!(read(&["repair"]).expect("a good line").command, Command::Repair { force: false });
         assert_eq!(read(&["repair", "--force"]).expect("a good line").command, Command::Repair { force: true });
         assert_eq!(read(&[]).expect("a good line").command, Command::Serve);
+    }
+
+    #[test]
+    fn a_migration_names_two_stores() {
+        let line = read(&["migrate", "--from", "here", "--to", "postgres://u@h/d", "--to-dialect=yugabyte"]);
+        let Command::Migrate(migration) = line.expect("a good line").command else { panic!("another command") };
+        assert_eq!(migration.from.place, Some(Place::Local("here".into())));
+        assert_eq!(migration.to.place, Place::parse("postgres://u@h/d"));
+        assert_eq!((migration.from.dialect, migration.to.dialect), (Dialect::Postgres, Dialect::Yugabyte));
+        assert!(!migration.verify_only && !migration.restart);
+        for arguments in [
+            &["migrate", "--from", "here"][..],
+            &["migrate", "--from", "here", "--to", "there", "--to-dialect", "mysql"],
+            &["migrate", "--from", "here", "--to", "there", "--verify-only", "--restart"],
+        ] {
+            assert_eq!(read(arguments).expect_err("a bad line").exit_code(), 2, "{arguments:?}");
+        }
     }
 
     #[test]

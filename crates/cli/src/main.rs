@@ -1,12 +1,14 @@
 //! The binary: reads the settings, chooses the engine, starts the services, ends them cleanly.
 //!
-//! Exit codes: 0 after a clean end, 2 for a setting or a command line that is refused, 1 for any other failure.
+//! Exit codes: 0 after a clean end, 2 for a setting or a command line that is refused, 130 after an
+//! interrupt, 1 for any other failure.
 
 mod banner;
 mod command_line;
 mod engines;
 mod file_limit;
 mod logging;
+mod migrate;
 mod repair;
 mod serve;
 mod settings;
@@ -15,6 +17,7 @@ mod table;
 
 use command_line::{Command, CommandLine};
 use larimar_server::TlsError;
+use migrate::Interrupted;
 use settings::{Resolved, SettingsError};
 use std::process::ExitCode;
 
@@ -27,8 +30,13 @@ fn main() -> ExitCode {
         Ok(()) => ExitCode::SUCCESS,
         Err(error) => {
             eprintln!("larimar: {error:#}");
-            let is_refused = error.is::<SettingsError>() || error.is::<TlsError>();
-            if is_refused { ExitCode::from(EXIT_REFUSED) } else { ExitCode::FAILURE }
+            if error.is::<SettingsError>() || error.is::<TlsError>() {
+                ExitCode::from(EXIT_REFUSED)
+            } else if error.is::<Interrupted>() {
+                ExitCode::from(EXIT_INTERRUPTED)
+            } else {
+                ExitCode::FAILURE
+            }
         }
     }
 }
@@ -36,15 +44,19 @@ fn main() -> ExitCode {
 fn run(line: &CommandLine) -> anyhow::Result<()> {
     let file = line.config_file(|variable| std::env::var_os(variable))?;
     let resolved: Resolved = settings::resolve(file.as_ref(), |variable| std::env::var_os(variable), &line.flags)?;
-    match line.command {
+    match &line.command {
         Command::Serve => serve::run(&resolved),
         Command::Config => {
             print!("{resolved}");
             Ok(())
         }
-        Command::Repair { force } => repair::run(&resolved, force),
+        Command::Repair { force } => repair::run(&resolved, *force),
+        Command::Migrate(migration) => migrate::run(&resolved, migration),
     }
 }
 
 /// The code with which `clap` refuses a command line, used for every setting.
 const EXIT_REFUSED: u8 = 2;
+
+/// What shells report for a process that an interrupt ended.
+const EXIT_INTERRUPTED: u8 = 130;

@@ -32,8 +32,9 @@ impl Signals {
         });
     }
 
+    /// The next signal.
     #[cfg(unix)]
-    async fn next(&mut self) -> &'static str {
+    pub(crate) async fn next(&mut self) -> &'static str {
         tokio::select! {
             _ = self.terminate.recv() => "SIGTERM",
             _ = self.interrupt.recv() => "SIGINT",
@@ -41,7 +42,7 @@ impl Signals {
     }
 
     #[cfg(not(unix))]
-    async fn next(&mut self) -> &'static str {
+    pub(crate) async fn next(&mut self) -> &'static str {
         // Without signals there is no way to ask for an end, and the process serves until it is killed.
         if tokio::signal::ctrl_c().await.is_err() {
             std::future::pending::<()>().await;

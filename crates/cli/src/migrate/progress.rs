@@ -1,0 +1,105 @@
+//! How far a migration is: a bar on a terminal, otherwise a line every few seconds.
+
+use larimar_engine::copy::{Progress, Stage};
+use std::io::{IsTerminal, Write};
+use std::time::{Duration, Instant};
+
+/// Shows progress on standard error.
+pub(super) struct Display {
+    is_terminal: bool,
+    shown: Option<Instant>,
+    /// When the stage began, and the rows it began with.
+    began: Option<(Stage, Instant, u64)>,
+}
+
+impl Display {
+    pub(super) fn new() -> Self {
+        Self { is_terminal: std::io::stderr().is_terminal(), shown: None, began: None }
+    }
+
+    pub(super) const fn is_terminal(&self) -> bool {
+        self.is_terminal
+    }
+
+    /// Shows progress, unless it was shown just before.
+    pub(super) fn show(&mut self, progress: Progress<'_>) {
+        let now = Instant::now();
+        let began = self.began.filter(|(stage, ..)| *stage == progress.stage);
+        let is_new = began.is_none();
+        let (_, since, rows) = *self.began.insert(began.unwrap_or((progress.stage, now, progress.rows)));
+        let pause = if self.is_terminal { Duration::from_millis(100) } else { Duration::from_secs(3) };
+        if !is_new && self.shown.is_some_and(|shown| now - shown < pause) {
+            return;
+        }
+        self.shown = Some(now);
+        let text = line(&progress, (progress.rows - rows) as f64 / (now - since).as_secs_f64().max(0.001));
+        // Progress that nobody can read is no reason to stop.
+        let _ = match self.is_terminal {
+            true => write!(std::io::stderr(), "\r\x1b[K{text}"),
+            false => writeln!(std::io::stderr(), "{text}"),
+        };
+    }
+}
+
+/// Leaves the line of the bar, also when the migration is interrupted.
+impl Drop for Display {
+    fn drop(&mut self) {
+        if self.is_terminal && self.shown.is_some() {
+            eprintln!();
+        }
+    }
+}
+
+fn line(progress: &Progress<'_>, rows_a_second: f64) -> String {
+    let stage = match progress.stage {
+        Stage::Count => "counting",
+        Stage::Copy => "copying",
+        Stage::Verify => "verifying",
+    };
+    let Progress { part, parts_done, parts_total, rows, bytes, .. } = progress;
+    let bar = progress.rows_total.map(|total| bar(*rows, total)).unwrap_or_default();
+    let bytes = *bytes as f64 / f64::from(1 << 20);
+    format!(
+        "{stage:<9}{bar} {rows} rows, {bytes:.1} MiB, {rows_a_second:.0} rows/s, {}/{parts_total}: {part}",
+        parts_done + 1
+    )
+}
+
+fn bar(done: u64, total: u64) -> String {
+    const WIDTH: usize = 24;
+    let share = if total == 0 { 1.0 } else { (done as f64 / total as f64).min(1.0) };
+    let full = (share * WIDTH as f64) as usize;
+    format!(" [{}{}] {:3.0} %", "#".repeat(full), ".".repeat(WIDTH - full), share * 100.0)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use larimar_engine::copy::Part;
+
+    #[test]
+    fn a_line_tells_stage_share_and_table() {
+        let part = Part::Table { account: "shop".into(), name: "orders".into() };
+        let progress = Progress {
+            stage: Stage::Copy,
+            part: &part,
+            parts_done: 1,
+            parts_total: 3,
+            rows: 250,
+            bytes: 3 << 20,
+            rows_total: Some(1000),
+        };
+        let expected =
+            "copying   [######..................]  25 % 250 rows, 3.0 MiB, 50 rows/s, 2/3: table shop/orders";
+        assert_eq!(line(&progress, 50.0), expected);
+        let expected = "verifying 250 rows, 3.0 MiB, 50 rows/s, 2/3: table shop/orders";
+        assert_eq!(line(&Progress { stage: Stage::Verify, rows_total: None, ..progress }, 50.0), expected);
+    }
+
+    #[test]
+    fn the_bar_is_full_at_the_end_and_never_fuller() {
+        for (done, total, full) in [(0, 10, 0), (5, 10, 12), (10, 10, 24), (11, 10, 24), (0, 0, 24)] {
+            assert_eq!(bar(done, total).matches('#').count(), full, "{done} of {total}");
+        }
+    }
+}

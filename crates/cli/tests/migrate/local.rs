@@ -1,0 +1,71 @@
+//! From one embedded store to another.
+
+use crate::{fill, launch, migrate, migrated, refused, report, seen, stop, text};
+use larimar_testkit::http::entity_path;
+
+#[test]
+fn a_copy_is_served_with_the_same_etags_lists_and_properties() {
+    let folder = tempfile::tempdir().expect("a folder");
+    let (from, to) = (folder.path().join("from"), folder.path().join("to"));
+    let server = launch(&from).start();
+    fill(&server.client());
+    let expected = seen(&server.client());
+    stop(server);
+
+    let printed = migrated(text(&from), &format!("local:{}", text(&to)), &[]);
+    let lines = report(&printed);
+    assert_eq!(lines.len(), 5, "{printed}");
+    let starts =
+        ["table ", "devstoreaccount1 (settings) ", "devstoreaccount1/orders ", "devstoreaccount1/people ", "total "];
+    for (line, start) in lines.iter().zip(starts) {
+        assert!(line.starts_with(start), "{printed}");
+    }
+    assert!(printed.lines().last().is_some_and(|line| line.starts_with("copied and verified: local:")), "{printed}");
+    assert_eq!(report(&migrated(text(&from), text(&to), &["--verify-only"])), lines);
+    let said = refused(text(&from), text(&to), &[]);
+    assert!(said.contains("already in the destination") && said.contains("nothing was written"), "{said}");
+
+    let server = launch(&to).start();
+    assert_eq!(seen(&server.client()), expected);
+    // An etag of the source is good in the copy, and a new one is later.
+    let path = entity_path("people", "sales", "42");
+    let etag = expected[0].split(' ').next().expect("an etag").to_owned();
+    let reply = server.client().put(&path, "{}").if_match(&etag).send();
+    reply.is_status(204);
+    assert!(reply.header("ETag").expect("an etag") > etag.as_str());
+    stop(server);
+
+    let said = refused(text(&from), text(&to), &["--verify-only"]);
+    assert!(said.contains("table devstoreaccount1/people") && !said.contains("orders"), "{said}");
+    assert_eq!(
+        report(&migrated(text(&from), text(&from.with_extension("again")), &[])),
+        lines,
+        "the source is untouched"
+    );
+}
+
+#[test]
+fn a_store_that_is_in_use_or_not_there_is_told() {
+    let folder = tempfile::tempdir().expect("a folder");
+    let (from, to) = (folder.path().join("from"), folder.path().join("to"));
+    let server = launch(&from).start();
+    for arguments in [[text(&from), text(&to)], [text(&to), text(&from)]] {
+        std::fs::create_dir_all(&to).expect("a folder");
+        let said = refused(arguments[0], arguments[1], &[]);
+        assert!(said.contains("stop that server") && said.contains(text(&from)), "{said}");
+    }
+    server.client().get("/Tables").send().is_status(200);
+    stop(server);
+    let said = refused(text(&folder.path().join("none")), text(&to), &[]);
+    assert!(said.contains("there is no such folder"), "{said}");
+    let said = refused(text(&from), &format!("local:{}", text(&from)), &[]);
+    assert!(said.contains("the same store"), "{said}");
+}
+
+#[test]
+fn a_wrong_store_is_refused_without_showing_it() {
+    let output = migrate("here", "postgres://u:se/cret@h/d", &[]);
+    let said = String::from_utf8_lossy(&output.stderr);
+    assert_eq!(output.status.code(), Some(2), "{said}");
+    assert!(said.contains("(flag --to): expected local:PATH") && !said.contains("cret"), "{said}");
+}
