@@ -69,7 +69,7 @@ pub(crate) fn needed(workload: Workload, connections: u64) -> Option<f64> {
         (Workload::PointGet | Workload::Replace | Workload::Merge | Workload::Delete, _) => Some(20.0),
         (Workload::Range, _) => Some(50.0),
         (Workload::Transaction, _) => Some(25.0),
-        (Workload::Page, _) => None,
+        (Workload::Page | Workload::Mixed, _) => None,
     }
 }
 

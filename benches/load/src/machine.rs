@@ -8,7 +8,7 @@ use std::time::{Duration, Instant};
 
 use crate::azurite;
 use crate::histogram::Histogram;
-use crate::settings::Settings;
+use crate::settings::{Engine, Settings};
 use crate::target::Target;
 
 const SYNCS: usize = 300;
@@ -23,7 +23,11 @@ pub(crate) fn facts(settings: &Settings) -> anyhow::Result<Vec<(&'static str, St
         .and_then(|text| text.trim_end_matches(" kB").parse().ok())
         .unwrap_or_default();
     let kernel = std::fs::read_to_string("/proc/sys/kernel/osrelease").unwrap_or_default();
-    let syncs = sync_latency(&settings.places.work)?;
+    let syncs = match settings.engine {
+        Engine::Local => sync_latency(&settings.places.work)?,
+        // Where clusters are made.
+        Engine::Postgres => sync_latency(&std::env::temp_dir())?,
+    };
     let mut facts = vec![
         ("processor", format!("{cores} cores, {processor}")),
         ("memory", format!("{:.0} GiB", memory_kib as f64 / (1 << 20) as f64)),
@@ -40,7 +44,11 @@ pub(crate) fn facts(settings: &Settings) -> anyhow::Result<Vec<(&'static str, St
     ];
     if settings.targets.contains(&Target::Larimar) {
         let version = output(Command::new(&settings.places.larimar).arg("--version"));
-        facts.push(("Larimar", format!("{version}, default settings: acknowledged means synced to disk")));
+        let how = match settings.engine {
+            Engine::Local => "default settings: acknowledged means synced to disk",
+            Engine::Postgres => "default settings over PostgreSQL: acknowledged means committed there",
+        };
+        facts.push(("Larimar", format!("{version}, {how}")));
     }
     if settings.targets.contains(&Target::Azurite) {
         let node = output(Command::new("node").arg("--version"));
@@ -52,7 +60,7 @@ pub(crate) fn facts(settings: &Settings) -> anyhow::Result<Vec<(&'static str, St
 }
 
 /// The first line of what a program says.
-fn output(command: &mut Command) -> String {
+pub(crate) fn output(command: &mut Command) -> String {
     let said = command.output().map(|output| output.stdout).unwrap_or_default();
     String::from_utf8_lossy(&said).lines().next().unwrap_or("unknown").trim().to_owned()
 }

@@ -1,10 +1,13 @@
-//! Load generator and comparison benchmark: Larimar, Azurite and a bare HTTP server in the same run.
+//! Load generator and comparison benchmark: Larimar, Azurite and a bare HTTP server in the same run, or Larimar over
+//! PostgreSQL and pgbench (`postgres`).
 //!
 //! `cargo xtask bench` builds the server and runs this. The flow: `settings` decides what to measure, `run`
 //! starts the servers (`target`) and measures them in turns (`measure`, `workload`, `request`, `http`),
 //! `goals` compares with what the project promises, `report` and `chart` write it down.
 
 use clap::{Parser, Subcommand};
+
+use crate::settings::Engine;
 
 mod azurite;
 mod bare;
@@ -16,6 +19,8 @@ mod histogram;
 mod http;
 mod machine;
 mod measure;
+mod postgres;
+mod processes;
 mod report;
 mod request;
 mod results;
@@ -25,7 +30,7 @@ mod sign;
 mod target;
 mod workload;
 
-/// Measures Larimar beside Azurite and a bare HTTP server.
+/// Measures Larimar beside Azurite and a bare HTTP server, or over PostgreSQL beside pgbench.
 #[derive(Parser)]
 #[command(args_conflicts_with_subcommands = true)]
 struct Cli {
@@ -54,14 +59,24 @@ fn main() -> anyhow::Result<()> {
     let settings = settings::Settings::new(cli.flags)?;
     let runtime = tokio::runtime::Builder::new_current_thread().enable_all().build()?;
     let facts = machine::facts(&settings)?;
-    let results = runtime.block_on(async {
-        // Ending the run drops the servers, which ends their processes.
-        tokio::select! {
-            results = run::run(&settings) => results,
-            stopped = stop_signal() => Err(stopped.map_or_else(Into::into, |()| anyhow::anyhow!("stopped by a signal"))),
+    match settings.engine {
+        Engine::Local => {
+            let results = runtime.block_on(until_stopped(run::run(&settings)))?;
+            report::write(&settings, &facts, &results)
         }
-    })?;
-    report::write(&settings, &facts, &results)
+        Engine::Postgres => {
+            let results = runtime.block_on(until_stopped(postgres::run(&settings)))?;
+            postgres::report::write(&settings, &facts, &results)
+        }
+    }
+}
+
+/// Runs until the end or until a signal; ending drops the servers, which ends their processes.
+async fn until_stopped<T>(run: impl Future<Output = anyhow::Result<T>>) -> anyhow::Result<T> {
+    tokio::select! {
+        results = run => results,
+        stopped = stop_signal() => Err(stopped.map_or_else(Into::into, |()| anyhow::anyhow!("stopped by a signal"))),
+    }
 }
 
 /// Returns when somebody asks this process to end.

@@ -30,12 +30,12 @@ pub(crate) fn write(settings: &Settings, facts: &[(&str, String)], results: &Res
 }
 
 /// What people wrote below the numbers survives the next run.
-fn kept_notes(page: &Path) -> String {
+pub(crate) fn kept_notes(page: &Path) -> String {
     let old = std::fs::read_to_string(page).unwrap_or_default();
     old.find("\n## Notes\n").map_or_else(String::new, |at| old[at..].to_owned())
 }
 
-fn print_goals(goals: &[Goal]) {
+pub(crate) fn print_goals(goals: &[Goal]) {
     println!("\n{:<78} {:>8} {:>10}", "target", "needed", "measured");
     for goal in goals {
         let [what, needed, measured, verdict] = goal.columns();
@@ -233,7 +233,7 @@ fn picture(settings: &Settings, results: &Results) -> String {
 }
 
 /// A number to about three digits.
-fn short(number: f64) -> String {
+pub(crate) fn short(number: f64) -> String {
     match number {
         number if number >= 100.0 => grouped(number.round() as u64),
         number if number >= 10.0 => format!("{number:.1}"),
@@ -242,7 +242,7 @@ fn short(number: f64) -> String {
 }
 
 /// A whole number with commas.
-fn grouped(number: u64) -> String {
+pub(crate) fn grouped(number: u64) -> String {
     let digits = number.to_string();
     let mut text = String::new();
     for (index, digit) in digits.chars().enumerate() {

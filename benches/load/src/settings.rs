@@ -13,25 +13,29 @@ use crate::workload::Workload;
 /// Flags of a benchmark run.
 #[derive(Args, Debug)]
 pub(crate) struct Flags {
-    /// A short run: 2-second measurements, 16 connections, 0 and 100,000 entities.
+    /// What Larimar runs on. `local` compares it with Azurite and a bare HTTP server, `postgres` with pgbench on
+    /// the same cluster, which the run starts.
+    #[arg(long, value_enum, default_value_t = Engine::Local)]
+    engine: Engine,
+    /// A short run: 2-second measurements, fewer connections and entities.
     #[arg(long)]
     quick: bool,
-    /// Seconds that each measurement counts [default: 5, quick: 2]
+    /// Seconds that each measurement counts [default: 5, postgres: 9, quick: 2]
     #[arg(long, value_parser = clap::value_parser!(u64).range(1..=600))]
     seconds: Option<u64>,
-    /// Turns that servers take within a measurement, which share its seconds.
-    #[arg(long, default_value_t = 1, value_parser = clap::value_parser!(u64).range(1..=10))]
-    rounds: u64,
+    /// Turns that servers take within a measurement, which share its seconds [default: 1, postgres: 3, quick: 1]
+    #[arg(long, value_parser = clap::value_parser!(u64).range(1..=10))]
+    rounds: Option<u64>,
     /// Measure only these workloads.
     #[arg(long, value_enum, value_delimiter = ',')]
     only: Vec<Workload>,
-    /// Measure only these servers.
+    /// Measure only these servers (not with postgres).
     #[arg(long, value_enum, value_delimiter = ',')]
     targets: Vec<Target>,
-    /// Numbers of preloaded entities [default: 0,100000,1000000; quick: 0,100000]
+    /// Numbers of preloaded entities [default: 0,100000,1000000; quick: 0,100000; postgres: 1000000, quick: 100000]
     #[arg(long, value_delimiter = ',', value_parser = clap::value_parser!(u64).range(..=100_000_000))]
     preload: Vec<u64>,
-    /// Numbers of connections [default: 16,64; quick: 16]
+    /// Numbers of connections [default: 16,64; quick: 16; postgres: 16,64, quick: 64]
     #[arg(long, value_delimiter = ',', value_parser = clap::value_parser!(u64).range(1..=10_000))]
     connections: Vec<u64>,
     /// The server's binary [default: the one built beside this program]
@@ -40,7 +44,7 @@ pub(crate) struct Flags {
     /// Folder for data and programs, on the disk to be measured [default: the build folder]
     #[arg(long)]
     work_dir: Option<PathBuf>,
-    /// Folder for bench.md and bench.svg [default: docs for a full run, the work folder otherwise]
+    /// Folder for the page of results [default: docs for a full run, the work folder otherwise]
     #[arg(long)]
     docs_dir: Option<PathBuf>,
     /// Seconds after which preloading Azurite stops, and it is measured with what it has.
@@ -51,8 +55,16 @@ pub(crate) struct Flags {
     minutes_max: u64,
 }
 
+/// What Larimar keeps its data in.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, clap::ValueEnum)]
+pub(crate) enum Engine {
+    Local,
+    Postgres,
+}
+
 /// A run, decided.
 pub(crate) struct Settings {
+    pub(crate) engine: Engine,
     /// Nothing was left out.
     pub(crate) full: bool,
     pub(crate) window: Window,
@@ -79,14 +91,16 @@ impl Settings {
             && flags.targets.is_empty()
             && flags.preload.is_empty()
             && flags.connections.is_empty();
-        let seconds = flags.seconds.unwrap_or(if quick { 2 } else { 5 });
-        let counted = Duration::from_secs(seconds) / u32::try_from(flags.rounds)?;
+        let defaults = Defaults::of(flags.engine, quick);
+        let rounds = flags.rounds.unwrap_or(defaults.rounds);
+        let counted = Duration::from_secs(flags.seconds.unwrap_or(defaults.seconds)) / u32::try_from(rounds)?;
         let build = build_folder()?;
         let work = flags.work_dir.unwrap_or_else(|| build.join("bench"));
         std::fs::create_dir_all(&work).context("the work folder")?;
         let work = work.canonicalize()?;
         let places = Places {
             larimar: flags.larimar.unwrap_or_else(|| build.join("release/larimar")),
+            database: None,
             azurite: build.join("azurite"),
             work: work.clone(),
         };
@@ -95,17 +109,18 @@ impl Settings {
         let mut workloads = Workload::ALL.to_vec();
         workloads.retain(|workload| flags.only.is_empty() || flags.only.contains(workload));
         let settings = Self {
+            engine: flags.engine,
             full,
             window: Window {
                 warm_up: Duration::from_millis(500).min(counted),
                 counted,
                 longest: counted.max(Duration::from_secs(30)),
             },
-            rounds: flags.rounds,
+            rounds,
             workloads,
-            targets: or_default(flags.targets, &[Target::Larimar, Target::Azurite, Target::Bare]),
-            preloads: or_default(flags.preload, if quick { &[0, 100_000] } else { &[0, 100_000, 1_000_000] }),
-            connections: or_default(flags.connections, if quick { &[16] } else { &[16, 64] }),
+            targets: or_default(flags.targets, defaults.targets),
+            preloads: or_default(flags.preload, defaults.preloads),
+            connections: or_default(flags.connections, defaults.connections),
             places,
             docs,
             azurite_preload_max: Duration::from_secs(flags.azurite_preload_seconds),
@@ -125,6 +140,34 @@ impl Settings {
             self.places.larimar = larimar.canonicalize()?;
         }
         Ok(self)
+    }
+}
+
+/// What a run does unless told otherwise.
+struct Defaults {
+    seconds: u64,
+    rounds: u64,
+    targets: &'static [Target],
+    preloads: &'static [u64],
+    connections: &'static [u64],
+}
+
+impl Defaults {
+    fn of(engine: Engine, quick: bool) -> Self {
+        let (targets, preloads, connections): (&[Target], &[u64], &[u64]) = match (engine, quick) {
+            (Engine::Local, true) => (&[Target::Larimar, Target::Azurite, Target::Bare], &[0, 100_000], &[16]),
+            (Engine::Local, false) => {
+                (&[Target::Larimar, Target::Azurite, Target::Bare], &[0, 100_000, 1_000_000], &[16, 64])
+            }
+            (Engine::Postgres, true) => (&[Target::Larimar], &[100_000], &[64]),
+            (Engine::Postgres, false) => (&[Target::Larimar], &[1_000_000], &[16, 64]),
+        };
+        let (seconds, rounds) = match (engine, quick) {
+            (_, true) => (2, 1),
+            (Engine::Local, false) => (5, 1),
+            (Engine::Postgres, false) => (9, 3),
+        };
+        Self { seconds, rounds, targets, preloads, connections }
     }
 }
 

@@ -17,6 +17,7 @@ use tempfile::TempDir;
 
 use crate::azurite;
 use crate::http::Connection;
+use crate::processes;
 use crate::request::Requests;
 use crate::sign::Signer;
 use crate::workload::probe;
@@ -51,8 +52,11 @@ impl Target {
 }
 
 /// Where programs and temporary data are.
+#[derive(Clone)]
 pub(crate) struct Places {
     pub(crate) larimar: PathBuf,
+    /// The database that Larimar runs on; without one, its embedded engine.
+    pub(crate) database: Option<String>,
     pub(crate) azurite: PathBuf,
     pub(crate) work: PathBuf,
 }
@@ -61,6 +65,8 @@ pub(crate) struct Places {
 pub(crate) struct Server {
     pub(crate) target: Target,
     pub(crate) port: u16,
+    /// Where Larimar tells its figures; other servers do not listen there.
+    pub(crate) admin_port: u16,
     child: Child,
     data: TempDir,
 }
@@ -74,8 +80,8 @@ impl Server {
         bare_bytes: usize,
     ) -> anyhow::Result<Self> {
         let data = TempDir::with_prefix_in("data-", &places.work).context("a data folder")?;
-        let (child, port) = spawn(target, places, data.path(), bare_bytes)?;
-        let mut server = Self { target, port, child, data };
+        let (child, [port, admin_port]) = spawn(target, places, data.path(), bare_bytes)?;
+        let mut server = Self { target, port, admin_port, child, data };
         server.wait_for(signer, Question::Tables).await?;
         Ok(server)
     }
@@ -84,7 +90,7 @@ impl Server {
     /// point get that found its entity.
     pub(crate) async fn restart(&mut self, places: &Places, signer: &Rc<Signer>) -> anyhow::Result<Duration> {
         let start = Instant::now();
-        (self.child, self.port) = spawn(self.target, places, self.data.path(), 0)?;
+        (self.child, [self.port, self.admin_port]) = spawn(self.target, places, self.data.path(), 0)?;
         self.wait_for(signer, Question::Entity).await?;
         Ok(start.elapsed())
     }
@@ -182,12 +188,7 @@ impl Server {
 
     /// Processor time used since the start, by all threads.
     pub(crate) fn processor_time(&self) -> anyhow::Result<Duration> {
-        let stat = std::fs::read_to_string(format!("/proc/{}/stat", self.child.id()))?;
-        // The second field is a name in parentheses that may hold anything; the 14th and 15th are ticks.
-        let rest = stat.rsplit_once(')').context("a process name")?.1;
-        let ticks: Vec<u64> = rest.split_whitespace().skip(11).take(2).filter_map(|text| text.parse().ok()).collect();
-        let ticks_per_second = rustix::param::clock_ticks_per_second();
-        Ok(Duration::from_millis(ticks.iter().sum::<u64>() * 1000 / ticks_per_second))
+        processes::own_time(self.child.id())
     }
 
     /// Disk space of the data folder, in bytes.
@@ -222,7 +223,8 @@ enum Question {
 /// The output of a server, beside its data.
 const LOG: &str = "output.log";
 
-fn spawn(target: Target, places: &Places, data: &Path, bare_bytes: usize) -> anyhow::Result<(Child, u16)> {
+/// Starts the process; returns it with its port for tables and the one for figures.
+fn spawn(target: Target, places: &Places, data: &Path, bare_bytes: usize) -> anyhow::Result<(Child, [u16; 2])> {
     let [port, second, third, fourth] = free_ports()?;
     let store = data.join("store");
     let mut command = match target {
@@ -231,6 +233,9 @@ fn spawn(target: Target, places: &Places, data: &Path, bare_bytes: usize) -> any
             command.args(["serve", "--host", "127.0.0.1"]).arg("--data-dir").arg(&store);
             command.args(["--table-port", &port.to_string(), "--queue-port", &second.to_string()]);
             command.args(["--blob-port", &third.to_string(), "--admin-port", &fourth.to_string()]);
+            if let Some(database) = &places.database {
+                command.args(["--engine", database]);
+            }
             command
         }
         Target::Azurite => {
@@ -249,7 +254,7 @@ fn spawn(target: Target, places: &Places, data: &Path, bare_bytes: usize) -> any
     let log = File::options().create(true).append(true).open(data.join(LOG))?;
     command.current_dir(data).stdin(Stdio::null()).stdout(log.try_clone()?).stderr(log);
     let child = command.spawn().with_context(|| format!("starting {}", target.title()))?;
-    Ok((child, port))
+    Ok((child, [port, fourth]))
 }
 
 /// Ports that were free a moment ago.

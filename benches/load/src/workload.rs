@@ -39,6 +39,8 @@ pub(crate) enum Workload {
     InsertSpread,
     /// Delete an entity.
     Delete,
+    /// Eight point gets in ten requests, an insert and a replace.
+    Mixed,
     /// Insert 100 entities in one transaction.
     Transaction,
 }
@@ -46,7 +48,7 @@ pub(crate) enum Workload {
 impl Workload {
     /// Every workload in the order of measuring: reads first, so that a walk finds exactly what was
     /// loaded, and the one that adds most rows last.
-    pub(crate) const ALL: [Self; 10] = [
+    pub(crate) const ALL: [Self; 11] = [
         Self::PointGet,
         Self::Range,
         Self::Scan,
@@ -56,6 +58,7 @@ impl Workload {
         Self::InsertHot,
         Self::InsertSpread,
         Self::Delete,
+        Self::Mixed,
         Self::Transaction,
     ];
 
@@ -76,6 +79,7 @@ impl Workload {
             Self::InsertHot => "insert, one partition",
             Self::InsertSpread => "insert, 1,000 partitions",
             Self::Delete => "delete",
+            Self::Mixed => "mixed: 80 % gets, 20 % writes",
             Self::Transaction => "transaction of 100 inserts",
         }
     }
@@ -186,11 +190,7 @@ impl Worker {
             Workload::Range => self.range().await?,
             Workload::Scan => self.scan().await?,
             Workload::Page => self.page().await?,
-            Workload::Replace => {
-                let number = self.pick_narrow();
-                let answer = self.connection.exchange(self.requests.replace(&self.key, number)).await?;
-                expect_status(&answer, 204)?;
-            }
+            Workload::Replace => self.replace().await?,
             Workload::Merge => {
                 let number = self.pick_narrow();
                 let answer = self.connection.exchange(self.requests.merge(&self.key, number)).await?;
@@ -201,11 +201,12 @@ impl Worker {
                 self.key.set("hot", 0, row);
                 self.insert(row).await?;
             }
-            Workload::InsertSpread => {
-                let row = take(&self.store.next_row);
-                self.key.set("s", self.random.below(SPREAD_PARTITIONS), row);
-                self.insert(row).await?;
-            }
+            Workload::InsertSpread => self.insert_spread().await?,
+            Workload::Mixed => match self.random.below(10) {
+                0 => self.insert_spread().await?,
+                1 => self.replace().await?,
+                _ => self.point_get().await?,
+            },
             Workload::Delete => {
                 let Some(number) = self.store.take_deletable() else { return Ok(Outcome::Exhausted) };
                 set_deletable(&mut self.key, number);
@@ -247,6 +248,18 @@ impl Worker {
         let answer = self.connection.exchange(self.requests.transaction(name)).await?;
         expect_status(&answer, 202)?;
         expect_count(&answer, b"HTTP/1.1 204", TRANSACTION_ROWS)
+    }
+
+    async fn replace(&mut self) -> anyhow::Result<()> {
+        let number = self.pick_narrow();
+        let answer = self.connection.exchange(self.requests.replace(&self.key, number)).await?;
+        expect_status(&answer, 204)
+    }
+
+    async fn insert_spread(&mut self) -> anyhow::Result<()> {
+        let row = take(&self.store.next_row);
+        self.key.set("s", self.random.below(SPREAD_PARTITIONS), row);
+        self.insert(row).await
     }
 
     async fn insert(&mut self, number: u64) -> anyhow::Result<()> {
