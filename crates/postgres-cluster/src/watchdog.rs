@@ -10,24 +10,29 @@ use std::time::{Duration, Instant};
 ///
 /// It runs in the background of a shell that ends at once, in a process group of its own: neither Ctrl-C nor whoever
 /// kills the owner with all its children reaches it. The process is stopped only if it works in the cluster's folder,
-/// where `/proc` tells: a number left behind may have been given to another process.
+/// where `/proc` tells: a number left behind may have been given to another process. An owner killed while it makes or
+/// starts the cluster leaves programs at work in the folder, hence the rounds.
 const SCRIPT: &str = r#"
 exec 3<&0
 (
     trap '' HUP INT TERM
     read -r _ <&3
     file="$1/data/postmaster.pid"
-    if read -r pid <"$file" && { [ ! -d /proc/self ] || [ "/proc/$pid/cwd" -ef "$1/data" ]; }; then
-        kill -CONT "$pid"
-        kill -QUIT "$pid"
-        tries=0
-        while [ -e "$file" ] && [ "$tries" -lt 100 ]; do
-            sleep 0.1
-            tries=$((tries + 1))
-        done
-        [ -e "$file" ] && kill -KILL "$pid"
-    fi
-    rm -rf "$1"
+    rounds=0
+    while [ -e "$1" ] && [ "$rounds" -lt 100 ]; do
+        if read -r pid <"$file" && { [ ! -d /proc/self ] || [ "/proc/$pid/cwd" -ef "$1/data" ]; }; then
+            kill -CONT "$pid"
+            kill -QUIT "$pid"
+            tries=0
+            while [ -e "$file" ] && [ "$tries" -lt 100 ]; do
+                sleep 0.1
+                tries=$((tries + 1))
+            done
+            [ -e "$file" ] && kill -KILL "$pid"
+        fi
+        rm -rf "$1" || sleep 0.1
+        rounds=$((rounds + 1))
+    done
 ) </dev/null >/dev/null 2>&1 &
 "#;
 
