@@ -260,6 +260,39 @@ fn more_clients_than_descriptors_are_all_served() {
 }
 
 #[test]
+fn a_database_that_does_not_answer_ends_the_start_and_its_password_is_not_told() {
+    let folder = folder();
+    // A port that nobody listens on.
+    let silent = TcpListener::bind("127.0.0.1:0").expect("a free port");
+    let address = silent.local_addr().expect("a bound socket");
+    drop(silent);
+    let url = format!("postgres://larimar:sesame@{address}/larimar");
+    let ports = ["--table-port=0", "--queue-port=0", "--blob-port=0", "--admin=false"];
+    let output = run(folder.path(), &[&["--engine", &url], &ports[..]].concat(), &[]);
+    let said = String::from_utf8_lossy(&output.stderr);
+    assert_eq!(output.status.code(), Some(1), "{said}");
+    let shown = format!("cannot open postgres://larimar:***@{address}/larimar, as the setting engine says");
+    assert!(said.contains(&shown) && !said.contains("sesame"), "{said}");
+    assert!(output.stdout.is_empty(), "no banner");
+    assert!(!folder.path().join("larimar-data").exists(), "no data folder");
+
+    let output = run(folder.path(), &["config", "--engine", &url], &[("LARIMAR_DATABASE_PASSWORD", "sesame")]);
+    let text = String::from_utf8_lossy(&output.stdout);
+    assert!(text.contains(&format!("engine = \"postgres://larimar:***@{address}/larimar\" # flag --engine")), "{text}");
+    assert!(!text.contains("sesame"), "{text}");
+}
+
+#[test]
+fn a_database_is_not_for_repair() {
+    let folder = folder();
+    let output = run(folder.path(), &["repair"], &[("LARIMAR_ENGINE", "postgres://larimar:sesame@db/larimar")]);
+    let said = String::from_utf8_lossy(&output.stderr);
+    assert_eq!(output.status.code(), Some(2), "{said}");
+    assert!(said.contains("setting engine (environment LARIMAR_ENGINE): expected local for this command"), "{said}");
+    assert!(!said.contains("sesame"), "{said}");
+}
+
+#[test]
 fn a_damaged_journal_is_told_and_repaired() {
     let folder = folder();
     let data = folder.path().join("data");

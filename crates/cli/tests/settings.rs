@@ -89,3 +89,34 @@ fn with_a_certificate_the_service_speaks_tls() {
     stream.read_to_string(&mut answer).expect("an answer and an orderly end");
     assert!(answer.starts_with("HTTP/1.1 200 OK\r\n"), "{answer}");
 }
+
+/// The password of a database comes from a file, the environment or the URL, and a wrong one ends the start.
+#[cfg(feature = "test-postgres")]
+#[test]
+fn the_password_of_a_database_comes_from_a_file_the_environment_or_the_url() {
+    use larimar_testkit::postgres::{Cluster, Options};
+    let cluster = Cluster::start_with(&Options { password: Some("open/sesame?"), ..Options::default() });
+    let place = format!("127.0.0.1:{}/postgres", cluster.port());
+    let url = format!("postgres://larimar@{place}");
+    let folder = tempfile::tempdir().expect("a folder");
+    let file = folder.path().join("password");
+    std::fs::write(&file, "open/sesame?\n").expect("a file");
+    let on = |url: &str, text: &str| launch(&folder, text).engine(url);
+    let by_file = format!("database_password_file = {file:?}");
+    for launch in [
+        on(&url, &by_file),
+        on(&url, "").environment("LARIMAR_DATABASE_PASSWORD", "open/sesame?"),
+        on(&url, "database_password = 'open/sesame?'"),
+        on(&format!("postgres://larimar:open%2Fsesame%3F@{place}"), ""),
+        on(&format!("postgres://larimar:wrong@{place}"), &by_file),
+    ] {
+        let server = launch.start();
+        server.client().get("/Tables").send().is_status(200);
+        let told = server.output();
+        assert!(told.contains(&place) && !told.contains("sesame"), "{told}");
+    }
+    assert!(!folder.path().join("data").exists(), "a server on a database makes no data folder");
+    let told = on(&url, "database_password = 'wrong guess'").try_start().expect_err("another password");
+    assert!(told.contains("as the setting engine says") && told.contains("password authentication failed"), "{told}");
+    assert!(!told.contains("wrong guess"), "{told}");
+}
