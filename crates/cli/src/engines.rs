@@ -117,7 +117,7 @@ mod tests {
         let opened = postgres_settings(&resolved(&both)).expect("good settings").expect("a database");
         assert_eq!(opened.password.as_deref(), Some("other"));
         let missing = [("engine", "postgres://h"), ("database_password_file", "none such")];
-        let error = postgres_settings(&resolved(&missing)).err().expect("no file").to_string();
+        let error = postgres_settings(&resolved(&missing)).expect_err("no file").to_string();
         let expected = "setting database_password_file (flag --database-password-file): expected the path of a file \
                         that can be read, found none such: ";
         assert!(error.starts_with(expected), "{error}");
