@@ -23,15 +23,16 @@ pub(crate) struct Fleet {
 impl Fleet {
     /// Starts the servers at once on an empty database.
     pub(crate) fn start(url: &str) -> Self {
-        Self::start_each(&[url; SERVERS].map(str::to_owned))
+        Self::start_each(&[url; SERVERS].map(str::to_owned), &[])
     }
 
-    /// Starts a server for each of these ways to the database.
-    pub(crate) fn start_each(urls: &[String]) -> Self {
+    /// Starts a server for each of these ways to the database, with these further arguments.
+    pub(crate) fn start_each(urls: &[String], arguments: &[&str]) -> Self {
         let folder = tempfile::tempdir().expect("a folder");
         let start = |(number, url): (usize, &String)| {
             let data = folder.path().join(format!("data{number}"));
-            Launch::new(env!("CARGO_BIN_EXE_larimar"), data).engine(url).start()
+            let launch = Launch::new(env!("CARGO_BIN_EXE_larimar"), data).engine(url);
+            arguments.iter().fold(launch, |launch, argument| launch.argument(*argument)).start()
         };
         // At the same time, since they all find that the tables are to be made.
         let servers: Vec<Server> = std::thread::scope(|scope| {

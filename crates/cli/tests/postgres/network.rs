@@ -11,20 +11,20 @@ use std::time::Duration;
 const CALLS: u64 = 300;
 
 /// A proxy for each server, and the servers behind them.
-fn behind_proxies() -> (Vec<Proxy>, Fleet) {
+fn behind_proxies(arguments: &[&str]) -> (Vec<Proxy>, Fleet) {
     let url = Cluster::shared().fresh_url();
     let (before, rest) = url.split_once('@').expect("the URL has a user");
     let (address, after) = rest.split_once('/').expect("the URL has a database");
     let upstream: SocketAddr = address.parse().expect("the URL has an address");
     let proxies: Vec<Proxy> = (0..SERVERS).map(|_| Proxy::start(upstream)).collect();
     let urls: Vec<String> = proxies.iter().map(|proxy| format!("{before}@{}/{after}", proxy.address())).collect();
-    let fleet = Fleet::start_each(&urls);
+    let fleet = Fleet::start_each(&urls, arguments);
     (proxies, fleet)
 }
 
 #[test]
 fn a_slow_network_is_only_slow() {
-    let (proxies, fleet) = behind_proxies();
+    let (proxies, fleet) = behind_proxies(&[]);
     let load = fleet.load(seed());
     for (number, proxy) in proxies.iter().enumerate() {
         proxy.set(Mode::Delay(Duration::from_millis(1 + 2 * number as u64)));
@@ -37,7 +37,7 @@ fn a_slow_network_is_only_slow() {
 
 #[test]
 fn connections_cut_at_any_byte_lose_nothing_and_repeat_nothing() {
-    let (proxies, fleet) = behind_proxies();
+    let (proxies, fleet) = behind_proxies(&[]);
     let seed = seed();
     let mut dice = Dice::new(seed);
     let load = fleet.load(seed);
@@ -59,7 +59,8 @@ fn connections_cut_at_any_byte_lose_nothing_and_repeat_nothing() {
 
 #[test]
 fn a_silent_network_ends_in_answers_and_what_arrives_late_does_no_harm() {
-    let (proxies, fleet) = behind_proxies();
+    // The servers' patience, short of what it usually is: every answer takes a few times as long at most.
+    let (proxies, fleet) = behind_proxies(&["--database-timeout", "2s"]);
     let load = fleet.load(seed());
     load.wait_for(CALLS);
     // One server hears nothing, so its writes arrive; the other is not heard either.

@@ -132,7 +132,9 @@ fn missing(name: &str, calls: &[Call], read: &Call, rows: &BTreeMap<usize, (Valu
                 other.removes(row) && is_between && !matches!(other.outcome, Outcome::Refused(..))
             };
             if !calls.iter().any(may_remove) {
-                return Some(Violation::new(Kind::LostWrite, name, list(&[call.clone(), read.clone()])));
+                let is_near = |other: &&Call| other.span.end >= call.span.begin && other.span.begin <= read.span.end;
+                let near: Vec<Call> = calls.iter().filter(is_near).cloned().collect();
+                return Some(Violation::new(Kind::LostWrite, name, format!("row {row}\n{}", list(&near))));
             }
         }
     }
