@@ -3,7 +3,7 @@
 use larimar_testkit::history::{Load, Targets, Totals, Versions};
 use larimar_testkit::http::Client;
 use larimar_testkit::{Dice, Launch, Server};
-use std::sync::Arc;
+use std::sync::{Arc, Condvar, Mutex, PoisonError};
 use std::time::{Duration, Instant};
 
 pub(crate) const SERVERS: usize = 3;
@@ -13,11 +13,36 @@ pub(crate) const TABLE: &str = "history";
 /// How long something may take that another server or the database is to bring about.
 pub(crate) const EVENTUALLY: Duration = Duration::from_secs(60);
 
+/// How many fleets run at a time, however many tests do: each server opens up to 32 connections, the cluster has 300.
+const FLEETS_MAX: usize = 3;
+
 /// Servers that share a database.
 pub(crate) struct Fleet {
     servers: Vec<Server>,
     targets: Arc<Targets>,
     _folder: tempfile::TempDir,
+    _berth: Berth,
+}
+
+/// The right to run a fleet.
+struct Berth;
+
+static BERTHS: (Mutex<usize>, Condvar) = (Mutex::new(FLEETS_MAX), Condvar::new());
+
+impl Berth {
+    fn take() -> Self {
+        let free = BERTHS.0.lock().unwrap_or_else(PoisonError::into_inner);
+        let mut free = BERTHS.1.wait_while(free, |free| *free == 0).unwrap_or_else(PoisonError::into_inner);
+        *free -= 1;
+        Self
+    }
+}
+
+impl Drop for Berth {
+    fn drop(&mut self) {
+        *BERTHS.0.lock().unwrap_or_else(PoisonError::into_inner) += 1;
+        BERTHS.1.notify_one();
+    }
 }
 
 impl Fleet {
@@ -28,6 +53,7 @@ impl Fleet {
 
     /// Starts a server for each of these ways to the database, with these further arguments.
     pub(crate) fn start_each(urls: &[String], arguments: &[&str]) -> Self {
+        let berth = Berth::take();
         let folder = tempfile::tempdir().expect("a folder");
         let start = |(number, url): (usize, &String)| {
             let data = folder.path().join(format!("data{number}"));
@@ -40,7 +66,7 @@ impl Fleet {
             threads.into_iter().map(|thread| thread.join().expect("the server starts")).collect()
         });
         let targets = Targets::new(servers.iter().map(Server::table_address));
-        Self { servers, targets, _folder: folder }
+        Self { servers, targets, _folder: folder, _berth: berth }
     }
 
     /// A client of one of the servers.
