@@ -237,8 +237,11 @@ async fn copy_parts(
     let mut done = Digest::default();
     for (index, (part, found)) in source.iter().enumerate() {
         let mut record = log.record(part);
-        if record.state == State::Planned {
-            record = create(log, record, found).await?;
+        match record.state {
+            State::Planned => record = create(log, record, found).await?,
+            // The source's description may have changed since the run that created the table.
+            State::Copying => describe(log.to, part, found).await?,
+            State::Copied | State::Differing => {}
         }
         copy_part(from, log, found, &mut record, |record| meter.tell(part, index, done.and(&record.digest))).await?;
         done = done.and(&record.digest);
@@ -286,6 +289,14 @@ async fn create(log: &Log<'_, impl Engine>, mut record: Record, found: &Space) -
     Ok(record)
 }
 
+/// Gives a table the description that it has in the source.
+async fn describe(to: &impl Engine, part: &Part, found: &Space) -> Result<(), CopyError> {
+    if let Part::Table { account, name } = part {
+        to.change_space(SpaceName { account, kind: SpaceKind::Table, name }, &found.meta).await?;
+    }
+    Ok(())
+}
+
 /// Copies what is left of a part.
 async fn copy_part(
     from: &impl Engine,
@@ -298,10 +309,6 @@ async fn copy_part(
         return Ok(());
     }
     let part = record.part.clone();
-    if let Part::Table { account, name } = &part {
-        // The source's list may have changed since the run that created the table.
-        log.to.change_space(SpaceName { account, kind: SpaceKind::Table, name }, &found.meta).await?;
-    }
     if record.digest.rows == 0 {
         record.digest = Digest::new(&part, &found.meta);
     }

@@ -35,7 +35,7 @@ impl Display {
         let text = line(&progress, (progress.rows - rows) as f64 / (now - since).as_secs_f64().max(0.001));
         // Progress that nobody can read is no reason to stop.
         let _ = match self.is_terminal {
-            true => write!(std::io::stderr(), "\r\x1b[K{text}"),
+            true => write!(std::io::stderr(), "\r\x1b[K{text:.width$}", width = columns().saturating_sub(1)),
             false => writeln!(std::io::stderr(), "{text}"),
         };
     }
@@ -48,6 +48,17 @@ impl Drop for Display {
             eprintln!();
         }
     }
+}
+
+/// The width of the terminal: a bar that wraps cannot be drawn over.
+fn columns() -> usize {
+    #[cfg(unix)]
+    if let Ok(size) = rustix::termios::tcgetwinsize(std::io::stderr())
+        && size.ws_col > 0
+    {
+        return usize::from(size.ws_col);
+    }
+    80
 }
 
 fn line(progress: &Progress<'_>, rows_a_second: f64) -> String {

@@ -172,48 +172,47 @@ fn lists_and_numbers_of_the_file_may_be_plain_toml() {
     assert!(resolved("host_suffixes = []", &[], &[]).host_suffixes.is_empty());
 }
 
+/// Texts that each setting refuses.
+const WRONG: &[(&str, &[&str])] = &[
+    ("host", &["", "1.2.3", "a b", "-x", "http://x", "127.0.0.1:80"]),
+    ("table_port", &["", "x", "-1", "65536", "1.5"]),
+    ("queue_port", &["65536"]),
+    ("blob_port", &["one"]),
+    ("admin", &["maybe", "2"]),
+    ("admin_host", &["a_b"]),
+    ("admin_port", &["http"]),
+    ("engine", &["", "Local", "mysql://u:pw@h/d", "postgres://", "postgres://u:p/w@h/d", "localhost:5432"]),
+    ("data_dir", &[""]),
+    ("durability", &["", "fast", "Sync"]),
+    ("memory", &["", "much", "512XB", "1MiB", "-1", "99999999999999999999"]),
+    ("dialect", &["", "mysql", "Postgres"]),
+    ("database_password", &[""]),
+    ("database_password_file", &[""]),
+    ("database_connections", &["7", "1001", "some"]),
+    ("database_timeout", &["999ms", "301s", "soon"]),
+    ("accounts", &["", ";", "one", "one:", "one:%%%", ":a2V5", "a b:a2V5", "one:a2V5:a2V5:a2V5", "one:a2V5;one:a2V5"]),
+    ("host_suffixes", &[".example.com", "a..b", "a/b"]),
+    ("tls_certificate", &[""]),
+    ("tls_key", &[""]),
+    ("strict", &["very"]),
+    ("connections_max", &["0", "1000001", "x"]),
+    ("header_bytes_max", &["1KiB", "1MiB"]),
+    ("header_timeout", &["0", "10ms", "25h", "soon", "5d"]),
+    ("idle_timeout", &["0s", "-1s"]),
+    ("shutdown_grace", &["2h", ""]),
+    ("body_bytes_max", &["1KiB", "65MiB"]),
+    ("body_timeout", &["1ms"]),
+    ("page_entities_max", &["0", "1001"]),
+    ("page_bytes_max", &["0", "1GiB"]),
+    ("page_time_max", &["50ms", "31s"]),
+    ("log_level", &["", "loud", "info,", "=debug", "x=loud"]),
+    ("log_format", &["xml"]),
+];
+
 #[test]
 fn a_wrong_value_is_refused_with_its_name_its_source_and_what_was_expected() {
-    let wrong: &[(&str, &[&str])] = &[
-        ("host", &["", "1.2.3", "a b", "-x", "http://x", "127.0.0.1:80"]),
-        ("table_port", &["", "x", "-1", "65536", "1.5"]),
-        ("queue_port", &["65536"]),
-        ("blob_port", &["one"]),
-        ("admin", &["maybe", "2"]),
-        ("admin_host", &["a_b"]),
-        ("admin_port", &["http"]),
-        ("engine", &["", "Local", "mysql://u:pw@h/d", "postgres://", "postgres://u:p/w@h/d", "localhost:5432"]),
-        ("data_dir", &[""]),
-        ("durability", &["", "fast", "Sync"]),
-        ("memory", &["", "much", "512XB", "1MiB", "-1", "99999999999999999999"]),
-        ("dialect", &["", "mysql", "Postgres"]),
-        ("database_password", &[""]),
-        ("database_password_file", &[""]),
-        ("database_connections", &["7", "1001", "some"]),
-        ("database_timeout", &["999ms", "301s", "soon"]),
-        (
-            "accounts",
-            &["", ";", "one", "one:", "one:%%%", ":a2V5", "a b:a2V5", "one:a2V5:a2V5:a2V5", "one:a2V5;one:a2V5"],
-        ),
-        ("host_suffixes", &[".example.com", "a..b", "a/b"]),
-        ("tls_certificate", &[""]),
-        ("tls_key", &[""]),
-        ("strict", &["very"]),
-        ("connections_max", &["0", "1000001", "x"]),
-        ("header_bytes_max", &["1KiB", "1MiB"]),
-        ("header_timeout", &["0", "10ms", "25h", "soon", "5d"]),
-        ("idle_timeout", &["0s", "-1s"]),
-        ("shutdown_grace", &["2h", ""]),
-        ("body_bytes_max", &["1KiB", "65MiB"]),
-        ("body_timeout", &["1ms"]),
-        ("page_entities_max", &["0", "1001"]),
-        ("page_bytes_max", &["0", "1GiB"]),
-        ("page_time_max", &["50ms", "31s"]),
-        ("log_level", &["", "loud", "info,", "=debug", "x=loud"]),
-        ("log_format", &["xml"]),
-    ];
-    assert_eq!(wrong.iter().map(|(name, _)| *name).collect::<Vec<_>>(), names().split(", ").collect::<Vec<_>>());
-    for (name, texts) in wrong {
+    assert_eq!(WRONG.iter().map(|(name, _)| *name).collect::<Vec<_>>(), names().split(", ").collect::<Vec<_>>());
+    for (name, texts) in WRONG {
         let setting = find(name).expect("a setting");
         for text in *texts {
             let flag = resolve_all("", &[], &[(setting.name, text)]).expect_err(&format!("{name} = {text:?}"));
