@@ -388,7 +388,7 @@ impl Worker {
             65..75 => (Condition::Absent, false),
             75..85 => (Condition::Present, true),
             85..95 => (Condition::Version(known[row]), false),
-            _ => (Condition::Version(known[row]), row % 2 == 0),
+            _ => (Condition::Version(known[row]), row.is_multiple_of(2)),
         };
         let writes: Vec<partition::Write> = rows
             .iter()

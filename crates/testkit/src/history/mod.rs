@@ -6,7 +6,7 @@
 //! its own, so a read tells which write it saw. A call without a clear answer (500, 503, a broken connection) may
 //! have happened at any later time, once, or never.
 //!
-//! [`entity`] holds the rules of one entity, [`partition`] those of transactions, [`search`] the search, and
+//! [`entity`] holds the rules of one entity, [`partition`] those of transactions, `search` the search, and
 //! [`Load`] random clients over HTTP that write a history.
 
 pub mod entity;
