@@ -23,8 +23,9 @@ impl Parts {
         space: SpaceId,
         partition: &str,
         ops: &[Op<'_>],
+        now: Timestamp,
     ) -> Result<Vec<Timestamp>, WriteError> {
-        let place = Place::new(space, partition)?;
+        let place = Place::new(space, partition, now)?;
         if let [op] = ops {
             return self.apply_one(&place, op).await.map(|version| vec![version]);
         }
@@ -32,7 +33,7 @@ impl Parts {
         let started = Instant::now();
         for attempt in 0..ATTEMPTS_MAX {
             let steps = if has_edits { self.edited(&place, ops).await? } else { plain(ops) };
-            let transaction = Transaction { space: place.space, pk: place.pk.clone(), steps };
+            let transaction = Transaction { space: place.space, pk: place.pk.clone(), steps, now: place.now };
             match self.transactions.run(transaction).await {
                 Ok(versions) => return Ok(versions),
                 Err(Failure::Guard) => {
@@ -67,13 +68,14 @@ impl Parts {
                 act => (op.expect, act),
             };
             match self.write_one(place, &rk, expect, act).await {
+                Ok(Outcome::Done(_)) if matches!(op.act, Act::Delete) => return Ok(place.now),
                 Ok(Outcome::Done(version)) => return Ok(version),
                 Ok(Outcome::Missed) => {
                     let found = self.reads.get(place.space, place.pk.clone(), rk.clone()).await?;
                     let is_gone = found.version.is_none();
                     explain(std::slice::from_ref(op), &[found])?;
                     if is_gone && op.expect == Expect::Any && matches!(op.act, Act::Delete) {
-                        return Ok(self.core.clock.stamp());
+                        return Ok(place.now);
                     }
                 }
                 Err(Failure::Again(_) | Failure::Elsewhere(_)) => {}
@@ -103,7 +105,7 @@ impl Parts {
 
     async fn write_apart(&self, place: &Place, rk: &[u8], expect: Expect, act: Act<'_>) -> Result<Outcome, Failure> {
         let step = Step { rk: rk.to_vec(), expect, act: owned(act) };
-        let transaction = Transaction { space: place.space, pk: place.pk.clone(), steps: vec![step] };
+        let transaction = Transaction { space: place.space, pk: place.pk.clone(), steps: vec![step], now: place.now };
         match self.transactions.run(transaction).await {
             Ok(versions) => Ok(Outcome::Done(versions[0])),
             Err(Failure::Guard) => Ok(Outcome::Missed),
@@ -150,16 +152,17 @@ impl Parts {
     }
 }
 
-/// A partition, as the database names it.
+/// A partition, as the database names it, and the caller's time.
 struct Place {
     space: i64,
     pk: Vec<u8>,
+    now: Timestamp,
 }
 
 impl Place {
-    fn new(space: SpaceId, partition: &str) -> Result<Self, WriteError> {
+    fn new(space: SpaceId, partition: &str, now: Timestamp) -> Result<Self, WriteError> {
         let number = i64::try_from(space.0).map_err(|_| WriteError::SpaceGone)?;
-        Ok(Self { space: number, pk: key::partition(space, partition) })
+        Ok(Self { space: number, pk: key::partition(space, partition), now })
     }
 }
 

@@ -144,10 +144,9 @@ impl Catalogue {
     }
 
     pub(crate) async fn drop_space(self: &Arc<Self>, name: SpaceName<'_>) -> Result<bool, Fault> {
-        let now = self.core.clock.stamp().ticks().cast_signed();
         self.change(Name::new(name), async move |this, name| {
             let lent = this.pool.lend().await?;
-            let dropped = lent.query(DROP_SPACE, &[&name.account, &name.kind, &name.name, &now]).await;
+            let dropped = lent.query(DROP_SPACE, &[&name.account, &name.kind, &name.name]).await;
             let dropped = dropped.and_then(|rows| number_of(&rows)).map_err(Failure::into_fault)?;
             this.core.dropped_spaces.fetch_add(u64::from(dropped.is_some()), Ordering::Relaxed);
             Ok(dropped.is_some())

@@ -1,6 +1,5 @@
 //! One connection: made, told how to behave, and watched until it ends.
 
-use crate::clock::{self, DatabaseClock};
 use crate::failure::Failure;
 use crate::settings::{Target, chain};
 use futures_util::future::poll_fn;
@@ -9,7 +8,7 @@ use rustc_hash::FxHashMap;
 use std::future::Future;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
-use std::time::{Duration, Instant};
+use std::time::Duration;
 use tokio::task::{AbortHandle, JoinHandle};
 use tokio_postgres::error::Severity;
 use tokio_postgres::types::ToSql;
@@ -29,11 +28,13 @@ pub(crate) struct Connection {
 }
 
 impl Connection {
-    /// Connects, sets the session up and asks for the time.
-    pub(crate) async fn open(target: &Target, clock: &DatabaseClock) -> Result<Self, String> {
+    /// Connects and sets the session up.
+    pub(crate) async fn open(target: &Target) -> Result<Self, ConnectError> {
         let connecting = target.config.connect(target.tls.clone());
         let connected = tokio::time::timeout(target.timeout, connecting).await;
-        let (client, connection) = connected.map_err(|_| "no answer in time".to_owned())?.map_err(|e| chain(&e))?;
+        let connected =
+            connected.map_err(|_| ConnectError { reason: "no answer in time".to_owned(), is_final: false })?;
+        let (client, connection) = connected.map_err(|error| ConnectError::of(&error))?;
         let warned = Arc::new(AtomicBool::new(false));
         let driver = drive(connection, Arc::clone(&warned)).abort_handle();
         let connection = Self { client, driver, statements: Mutex::default(), warned, timeout: target.timeout };
@@ -42,27 +43,7 @@ impl Connection {
             format!("SET statement_timeout = {limit}; SET lock_timeout = {};", limit.min(LOCK_MILLISECONDS_MAX));
         connection.run(&limits).await.map_err(describe)?;
         connection.run(target.dialect.session()).await.map_err(describe)?;
-        connection.ask_time(clock).await.map_err(describe)?;
         Ok(connection)
-    }
-
-    /// Brings the clock in step, by the quickest of a few answers.
-    pub(crate) async fn ask_time(&self, clock: &DatabaseClock) -> Result<(), Failure> {
-        let mut best: Option<(Instant, Instant, i64)> = None;
-        for _ in 0..TIME_QUESTIONS {
-            let asked = Instant::now();
-            let rows = self.query(clock::TIME, &[]).await?;
-            let answered = Instant::now();
-            if let Some(row) = rows.first()
-                && best.is_none_or(|(from, to, _)| answered - asked < to - from)
-            {
-                best = Some((asked, answered, column(row, 0)?));
-            }
-        }
-        if let Some((asked, answered, microseconds)) = best {
-            clock.learn(asked, answered, clock::time_of(microseconds));
-        }
-        Ok(())
     }
 
     /// Whether the session has ended.
@@ -120,6 +101,23 @@ impl Connection {
     }
 }
 
+/// Why there is no connection.
+#[derive(Debug)]
+pub(crate) struct ConnectError {
+    pub(crate) reason: String,
+    /// Whether it is of no use to try again: a wrong password, an unknown database, a certificate that is not trusted.
+    pub(crate) is_final: bool,
+}
+
+impl ConnectError {
+    fn of(error: &Error) -> Self {
+        let reason = chain(error);
+        let is_refused =
+            error.code().is_some_and(|code| code.code().starts_with("28") || code.code().starts_with("3D"));
+        Self { is_final: is_refused || reason.contains("certificate"), reason }
+    }
+}
+
 impl Drop for Connection {
     fn drop(&mut self) {
         self.driver.abort();
@@ -156,11 +154,10 @@ where
     })
 }
 
-fn describe(failure: Failure) -> String {
-    failure.into_unavailable().to_string()
+fn describe(failure: Failure) -> ConnectError {
+    ConnectError { reason: failure.into_unavailable().to_string(), is_final: false }
 }
 
-const TIME_QUESTIONS: usize = 3;
 const LOCK_MILLISECONDS_MAX: u128 = 5000;
 /// How much later than the database itself a statement is given up here.
 const ANSWER_GRACE: Duration = Duration::from_secs(1);

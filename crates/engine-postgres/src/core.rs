@@ -1,7 +1,6 @@
-//! What all parts of the engine share: where the database is, its clock, how it fares, the figures.
+//! What all parts of the engine share: where the database is, how it fares, the figures.
 
-use crate::clock::DatabaseClock;
-use crate::connection::Connection;
+use crate::connection::{ConnectError, Connection};
 use crate::failure::Failure;
 use crate::health::Health;
 use crate::settings::Target;
@@ -16,7 +15,6 @@ use std::time::{Duration, Instant};
 
 pub(crate) struct Core {
     pub(crate) target: Target,
-    pub(crate) clock: DatabaseClock,
     pub(crate) health: Health,
     pub(crate) commit_writes: Histogram,
     pub(crate) commit_seconds: Histogram,
@@ -28,7 +26,6 @@ impl Core {
     pub(crate) fn new(target: Target) -> Self {
         Self {
             target,
-            clock: DatabaseClock::default(),
             health: Health::default(),
             commit_writes: Histogram::new(Histogram::COUNTS),
             commit_seconds: Histogram::new(Histogram::SECONDS),
@@ -38,17 +35,13 @@ impl Core {
     }
 
     /// Makes a connection and notes how it went.
-    pub(crate) async fn connect(&self) -> Result<Connection, Fault> {
-        match Connection::open(&self.target, &self.clock).await {
-            Ok(connection) => {
-                self.health.good();
-                Ok(connection)
-            }
-            Err(reason) => {
-                self.health.bad(&reason);
-                Err(Fault::Unavailable(reason))
-            }
+    pub(crate) async fn connect(&self) -> Result<Connection, ConnectError> {
+        let connected = Connection::open(&self.target).await;
+        match &connected {
+            Ok(_) => self.health.good(),
+            Err(error) => self.health.bad(&error.reason),
         }
+        connected
     }
 
     /// Notes a commit.

@@ -82,7 +82,13 @@ impl PostgresEngine {
 
     /// Ends the background work and all connections. Every write that was answered is done by then.
     pub async fn close(&self) {
+        let Parts { core, reads, singles, transactions, .. } = &self.parts;
+        core.health.close();
         self.tasks.lock().await.shutdown().await;
+        let closed = Fault::Unavailable("the engine is closed".to_owned());
+        reads.refuse(&closed);
+        singles.refuse(&closed);
+        transactions.refuse(&closed);
     }
 
     fn noting_gone<T>(&self, space: SpaceId, result: Result<T, WriteError>) -> Result<T, WriteError> {
@@ -117,7 +123,9 @@ async fn first_connection(core: &Core) -> Result<crate::connection::Connection, 
     loop {
         match core.connect().await {
             Ok(connection) => return Ok(connection),
-            Err(fault) if started.elapsed() > OPEN_PATIENCE => return Err(OpenError::Connect(fault.to_string())),
+            Err(error) if error.is_final || started.elapsed() > OPEN_PATIENCE => {
+                return Err(OpenError::Connect(error.reason));
+            }
             Err(_) => tokio::time::sleep(Duration::from_millis(250)).await,
         }
     }
@@ -166,9 +174,9 @@ impl Engine for PostgresEngine {
         space: SpaceId,
         partition: &str,
         ops: &[Op<'_>],
-        _now: Timestamp,
+        now: Timestamp,
     ) -> Result<Vec<Timestamp>, WriteError> {
-        let applied = self.parts.apply(space, partition, ops).await;
+        let applied = self.parts.apply(space, partition, ops, now).await;
         self.noting_gone(space, applied)
     }
 

@@ -2,12 +2,14 @@
 
 use larimar_engine::Fault;
 use parking_lot::Mutex;
+use std::sync::atomic::{AtomicBool, Ordering};
 use std::time::{Duration, Instant};
 
 /// What the connections learn of the database, together.
 #[derive(Debug, Default)]
 pub(crate) struct Health {
     trouble: Mutex<Option<Trouble>>,
+    is_closed: AtomicBool,
 }
 
 #[derive(Debug)]
@@ -37,8 +39,16 @@ impl Health {
         }
     }
 
+    /// Nothing is taken any more.
+    pub(crate) fn close(&self) {
+        self.is_closed.store(true, Ordering::Release);
+    }
+
     /// `Ok` unless the database has been away for longer than a failover should take.
     pub(crate) fn check(&self) -> Result<(), Fault> {
+        if self.is_closed.load(Ordering::Acquire) {
+            return Err(Fault::Unavailable("the engine is closed".to_owned()));
+        }
         match &*self.trouble.lock() {
             Some(trouble) if trouble.since.elapsed() > PATIENCE => Err(Fault::Unavailable(trouble.reason.clone())),
             _ => Ok(()),
@@ -47,6 +57,7 @@ impl Health {
 
     /// `Ok` while the database answers.
     pub(crate) fn ready(&self) -> Result<(), Fault> {
+        self.check()?;
         match &*self.trouble.lock() {
             Some(trouble) => Err(Fault::Unavailable(trouble.reason.clone())),
             None => Ok(()),

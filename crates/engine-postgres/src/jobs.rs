@@ -7,10 +7,9 @@ use crate::key;
 use crate::pool::Pool;
 use crate::statements::{LEASE, PURGE_BOUND, PURGE_COUNT, PURGE_DONE, PURGE_PARTITIONS, PURGE_ROWS, PURGES, RELEASE};
 use larimar_engine::SpaceId;
-use larimar_model::Timestamp;
 use std::sync::Arc;
 use std::sync::atomic::Ordering;
-use std::time::{Duration, Instant};
+use std::time::Duration;
 
 /// The right to do a piece of work for a while. Other servers wait until it runs out or is given back.
 struct Lease {
@@ -24,11 +23,8 @@ impl Lease {
     }
 
     /// Takes or renews the lease; `false` if another server has it.
-    async fn hold(&self, core: &Core, connection: &Connection) -> Result<bool, Failure> {
-        let now = core.clock.stamp();
-        let until = now.after(LEASE_TIME).ticks().cast_signed();
-        let now = now.ticks().cast_signed();
-        let rows = connection.query(LEASE, &[&self.name.as_bytes(), &self.owner, &until, &now]).await?;
+    async fn hold(&self, connection: &Connection) -> Result<bool, Failure> {
+        let rows = connection.query(LEASE, &[&self.name.as_bytes(), &self.owner, &ticks(LEASE_TIME)]).await?;
         Ok(!rows.is_empty())
     }
 
@@ -37,18 +33,18 @@ impl Lease {
     }
 }
 
-/// Keeps the clock and the figures, and removes the rows of dropped spaces when it is this server's turn; for ever.
+/// Watches over the database, keeps the figures, and removes the rows of dropped spaces when it is this server's turn;
+/// for ever.
 pub(crate) async fn run(core: Arc<Core>, pool: Arc<Pool>) {
     let lease = Lease::new("purge");
-    let mut clock_due = Instant::now() + CLOCK_EVERY;
     loop {
         tokio::time::sleep(LOOK_EVERY).await;
+        // Nobody else may try while requests are refused at once.
+        while core.health.ready().is_err() && core.connect().await.is_err() {
+            tokio::time::sleep(PROBE_EVERY).await;
+        }
         let Ok(lent) = pool.lend().await else { continue };
         let mut outcome = figures(&core, &lent).await;
-        if outcome.is_ok() && Instant::now() >= clock_due {
-            outcome = lent.ask_time(&core.clock).await;
-            clock_due = Instant::now() + CLOCK_EVERY;
-        }
         if outcome.is_ok() && core.dropped_spaces.load(Ordering::Relaxed) > 0 {
             outcome = purge_in_turn(&core, &lent, &lease).await;
         }
@@ -79,7 +75,7 @@ async fn figures(core: &Core, connection: &Connection) -> Result<(), Failure> {
 }
 
 async fn purge_in_turn(core: &Core, connection: &Connection, lease: &Lease) -> Result<(), Failure> {
-    if !lease.hold(core, connection).await? {
+    if !lease.hold(connection).await? {
         return Ok(());
     }
     let outcome = purge_all(core, connection, lease).await;
@@ -91,18 +87,17 @@ async fn purge_in_turn(core: &Core, connection: &Connection, lease: &Lease) -> R
 
 async fn purge_all(core: &Core, connection: &Connection, lease: &Lease) -> Result<(), Failure> {
     for row in connection.query(PURGES, &[]).await? {
-        let (id, since): (i64, i64) = (column(&row, 0)?, column(&row, 1)?);
+        let (id, age): (i64, i64) = (column(&row, 0)?, column(&row, 1)?);
         let space = SpaceId(id.cast_unsigned());
         while purge_some(connection, space).await? {
             // Whoever waits for the disk comes first.
             tokio::time::sleep(PURGE_PAUSE).await;
-            if !lease.hold(core, connection).await? {
+            if !lease.hold(connection).await? {
                 return Ok(());
             }
         }
         // A write that began before the drop may still be under way; when none can be, the number is done with.
-        let since = Timestamp::from_ticks(since.cast_unsigned());
-        if core.clock.stamp() > since.after(core.target.timeout * 2) {
+        if age > ticks(core.target.timeout * 2) {
             connection.execute(PURGE_DONE, &[&id]).await?;
         }
     }
@@ -122,8 +117,12 @@ async fn purge_some(connection: &Connection, space: SpaceId) -> Result<bool, Fai
     Ok(true)
 }
 
+fn ticks(span: Duration) -> i64 {
+    i64::try_from(span.as_nanos() / 100).unwrap_or(i64::MAX)
+}
+
 const LOOK_EVERY: Duration = Duration::from_secs(1);
-const CLOCK_EVERY: Duration = Duration::from_secs(10);
 const LEASE_TIME: Duration = Duration::from_secs(30);
+const PROBE_EVERY: Duration = Duration::from_millis(250);
 const PURGE_PAUSE: Duration = Duration::from_millis(5);
 const PURGE_ROWS_MAX: i64 = 1000;

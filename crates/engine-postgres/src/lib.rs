@@ -9,7 +9,6 @@
 
 mod apply;
 mod catalogue;
-mod clock;
 mod connection;
 mod core;
 mod dialect;

@@ -42,7 +42,7 @@ impl Pool {
         };
         let connection = match idle {
             Some(connection) => connection,
-            None => self.core.connect().await?,
+            None => self.core.connect().await.map_err(|error| Fault::Unavailable(error.reason))?,
         };
         Ok(Lent { pool: self, connection: Some(connection), _permit: permit })
     }

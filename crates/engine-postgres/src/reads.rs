@@ -64,9 +64,9 @@ impl Reads {
     pub(crate) async fn get(&self, space: i64, pk: Vec<u8>, rk: Vec<u8>) -> Result<Answer, Fault> {
         let (answer, answered) = oneshot::channel();
         let question = Question { space, pk, rk, asked: Instant::now(), attempts: 0, answer };
-        self.core.health.check()?;
         {
             let mut waiting = self.waiting.lock();
+            self.core.health.check()?;
             if waiting.len() >= WAITING_MAX {
                 return Err(Fault::Unavailable("too many reads wait for the database".to_owned()));
             }
@@ -131,7 +131,7 @@ impl Reads {
     }
 
     /// Lets all go who wait.
-    fn refuse(&self, fault: &Fault) {
+    pub(crate) fn refuse(&self, fault: &Fault) {
         for question in self.waiting.lock().drain(..) {
             let _ = question.answer.send(Err(fault.clone()));
         }

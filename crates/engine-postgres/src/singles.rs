@@ -48,7 +48,7 @@ pub(crate) struct Single {
 /// What became of a write.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum Outcome {
-    /// It took effect, and the row has this version.
+    /// It took effect, and the row, if there still is one, has this version.
     Done(Timestamp),
     /// It changed nothing: its condition did not hold, or its space is gone.
     Missed,
@@ -84,11 +84,11 @@ impl Singles {
     /// Writes one row. The write goes on even if the caller goes away.
     pub(crate) async fn write(&self, write: Single) -> Result<Outcome, Failure> {
         let refused = |text: &str| Failure::Refused(text.to_owned());
-        self.core.health.check().map_err(|fault| Failure::Refused(fault.to_string()))?;
         let (reply, outcome) = oneshot::channel();
         let row = hash(&write.pk, &write.rk);
         {
             let mut queue = self.queue.lock();
+            self.core.health.check().map_err(|fault| Failure::Refused(fault.to_string()))?;
             if queue.waiting.len() >= WAITING_MAX || queue.bytes >= WAITING_BYTES_MAX {
                 return Err(refused("too many writes wait for the database"));
             }
@@ -112,7 +112,7 @@ impl Singles {
                 continue;
             }
             let started = Instant::now();
-            let result = carry_out(&self.core, connection, &group).await;
+            let result = carry_out(connection, &group).await;
             self.core.committed(group.len(), started);
             let result = match result {
                 Err(failure) if failure.ends_connection() => {
@@ -196,7 +196,7 @@ impl Singles {
     }
 
     /// Lets all go who wait; nothing of theirs was sent.
-    fn refuse(&self, fault: &Fault) {
+    pub(crate) fn refuse(&self, fault: &Fault) {
         let mut queue = self.queue.lock();
         queue.bytes = 0;
         for waiting in queue.waiting.drain(..) {
@@ -218,17 +218,12 @@ impl Single {
 }
 
 /// Sends a group as one statement. Returns the versions of those that took effect, by their tokens.
-async fn carry_out(
-    core: &Core,
-    connection: &Connection,
-    group: &[Waiting],
-) -> Result<FxHashMap<i64, Timestamp>, Failure> {
-    let now = core.clock.stamp();
+async fn carry_out(connection: &Connection, group: &[Waiting]) -> Result<FxHashMap<i64, Timestamp>, Failure> {
     let statement = match group[0].write.kind {
         Kind::Insert => INSERT_MANY,
         Kind::Upsert => UPSERT_MANY,
         Kind::Update => UPDATE_MANY,
-        Kind::Delete => return delete(connection, group, now).await,
+        Kind::Delete => return delete(connection, group).await,
     };
     let writes = || group.iter().map(|waiting| &waiting.write);
     let spaces: Vec<i64> = writes().map(|write| write.space).collect();
@@ -236,12 +231,11 @@ async fn carry_out(
     let rks: Vec<&[u8]> = writes().map(|write| write.rk.as_slice()).collect();
     let tokens: Vec<i64> = writes().map(|write| write.token).collect();
     let bodies: Vec<&[u8]> = writes().map(|write| write.body.as_slice()).collect();
-    let ticks = now.ticks().cast_signed();
     let rows = if statement == UPDATE_MANY {
         let expected: Vec<i64> = writes().map(|write| write.expected).collect();
-        connection.query(statement, &[&ticks, &spaces, &pks, &rks, &tokens, &bodies, &expected]).await?
+        connection.query(statement, &[&spaces, &pks, &rks, &tokens, &bodies, &expected]).await?
     } else {
-        connection.query(statement, &[&ticks, &spaces, &pks, &rks, &tokens, &bodies]).await?
+        connection.query(statement, &[&spaces, &pks, &rks, &tokens, &bodies]).await?
     };
     if connection.take_warning() {
         return Err(Failure::Broken("the database warned while it committed".to_owned()));
@@ -250,11 +244,7 @@ async fn carry_out(
 }
 
 /// Deletes have a statement each, for want of one that all dialects know; sent together they still share a commit.
-async fn delete(
-    connection: &Connection,
-    group: &[Waiting],
-    now: Timestamp,
-) -> Result<FxHashMap<i64, Timestamp>, Failure> {
+async fn delete(connection: &Connection, group: &[Waiting]) -> Result<FxHashMap<i64, Timestamp>, Failure> {
     let statement = connection.prepared(DELETE_ONE).await?;
     let client = connection.client();
     let one = async |waiting: &Waiting| {
@@ -276,7 +266,7 @@ async fn delete(
     let mut done = FxHashMap::default();
     for (waiting, count) in group.iter().zip(counts) {
         if count.map_err(|error| Failure::of(&error))? > 0 {
-            done.insert(waiting.write.token, now);
+            done.insert(waiting.write.token, NO_VERSION);
         }
     }
     if connection.take_warning() {
@@ -320,6 +310,8 @@ fn hash(pk: &[u8], rk: &[u8]) -> u64 {
     hasher.finish()
 }
 
+/// What a delete leaves.
+const NO_VERSION: Timestamp = Timestamp::from_ticks(0);
 const GROUP_MAX: usize = 128;
 const GROUP_BYTES_MAX: usize = 1 << 20;
 const WAITING_MAX: usize = 20_000;

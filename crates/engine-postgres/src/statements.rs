@@ -1,9 +1,17 @@
 //! Every statement but those that make tables. They are written for the common part of the dialects: no comparison of row
-//! values, no `DELETE … USING`, no `int`, times as parameters.
+//! values, no `DELETE … USING`, no `int`.
 //!
 //! A write asks for its space within the statement, so none succeeds once a drop was acknowledged. A single write that
 //! finds its condition unmet changes nothing and returns nothing; in a transaction a guard divides by zero then, which
 //! ends all of it.
+
+/// The database's time in ticks of 100 ns since the year 1, read once a statement: the clock that all servers share, which
+/// gives rows their versions.
+macro_rules! ticks {
+    () => {
+        "(SELECT (extract(epoch FROM clock_timestamp()) * 10000000)::int8 + 621355968000000000)"
+    };
+}
 
 /// Rows by their keys: number of the question, whether its space exists, version, body.
 pub(crate) const GET: &str = "\
@@ -12,26 +20,35 @@ pub(crate) const GET: &str = "\
     LEFT JOIN larimar_space s ON s.id = o.space \
     LEFT JOIN larimar_entity e ON e.pk = o.pk AND e.rk = o.rk";
 
-/// Single writes: time, then arrays of space, pk, rk, token, body and, for updates, expected version or -1.
-pub(crate) const INSERT_MANY: &str = "\
-    INSERT INTO larimar_entity (pk, rk, ver, tok, body) \
-    SELECT o.pk, o.rk, $1::int8, o.tok, o.body \
-    FROM unnest($2::int8[], $3::bytea[], $4::bytea[], $5::int8[], $6::bytea[]) AS o(space, pk, rk, tok, body) \
+/// Single writes: arrays of space, pk, rk, token, body and, for updates, expected version or -1.
+pub(crate) const INSERT_MANY: &str = concat!(
+    "INSERT INTO larimar_entity (pk, rk, ver, tok, body) \
+    SELECT o.pk, o.rk, ",
+    ticks!(),
+    ", o.tok, o.body \
+    FROM unnest($1::int8[], $2::bytea[], $3::bytea[], $4::int8[], $5::bytea[]) AS o(space, pk, rk, tok, body) \
     WHERE EXISTS (SELECT 1 FROM larimar_space s WHERE s.id = o.space) \
-    ON CONFLICT (pk, rk) DO NOTHING RETURNING tok, ver";
-pub(crate) const UPSERT_MANY: &str = "\
-    INSERT INTO larimar_entity (pk, rk, ver, tok, body) \
-    SELECT o.pk, o.rk, $1::int8, o.tok, o.body \
-    FROM unnest($2::int8[], $3::bytea[], $4::bytea[], $5::int8[], $6::bytea[]) AS o(space, pk, rk, tok, body) \
+    ON CONFLICT (pk, rk) DO NOTHING RETURNING tok, ver",
+);
+pub(crate) const UPSERT_MANY: &str = concat!(
+    "INSERT INTO larimar_entity (pk, rk, ver, tok, body) \
+    SELECT o.pk, o.rk, ",
+    ticks!(),
+    ", o.tok, o.body \
+    FROM unnest($1::int8[], $2::bytea[], $3::bytea[], $4::int8[], $5::bytea[]) AS o(space, pk, rk, tok, body) \
     WHERE EXISTS (SELECT 1 FROM larimar_space s WHERE s.id = o.space) \
     ON CONFLICT (pk, rk) DO UPDATE SET ver = GREATEST(EXCLUDED.ver, larimar_entity.ver + 1), \
-    tok = EXCLUDED.tok, body = EXCLUDED.body RETURNING tok, ver";
-pub(crate) const UPDATE_MANY: &str = "\
-    UPDATE larimar_entity e SET ver = GREATEST($1::int8, e.ver + 1), tok = o.tok, body = o.body \
-    FROM unnest($2::int8[], $3::bytea[], $4::bytea[], $5::int8[], $6::bytea[], $7::int8[]) \
+    tok = EXCLUDED.tok, body = EXCLUDED.body RETURNING tok, ver",
+);
+pub(crate) const UPDATE_MANY: &str = concat!(
+    "UPDATE larimar_entity e SET ver = GREATEST(",
+    ticks!(),
+    ", e.ver + 1), tok = o.tok, body = o.body \
+    FROM unnest($1::int8[], $2::bytea[], $3::bytea[], $4::int8[], $5::bytea[], $6::int8[]) \
     AS o(space, pk, rk, tok, body, expected) \
     WHERE e.pk = o.pk AND e.rk = o.rk AND (o.expected < 0 OR e.ver = o.expected) \
-    AND EXISTS (SELECT 1 FROM larimar_space s WHERE s.id = o.space) RETURNING e.tok, e.ver";
+    AND EXISTS (SELECT 1 FROM larimar_space s WHERE s.id = o.space) RETURNING e.tok, e.ver",
+);
 
 /// A single delete: pk, rk, expected version or -1, space.
 pub(crate) const DELETE_ONE: &str = "\
@@ -47,27 +64,36 @@ pub(crate) const CONFIRM: &str = "\
 /// Rows of a partition, locked in order, so that transactions that meet queue up instead of blocking each other: pk, rks.
 pub(crate) const LOCK: &str = "\
     SELECT count(*) FROM (SELECT 1 FROM larimar_entity WHERE pk = $1 AND rk = ANY($2::bytea[]) ORDER BY rk FOR UPDATE) AS held";
-/// Of a transaction: pk, time, token, rks, bodies, space, count.
-pub(crate) const INSERT_ALL: &str = "\
-    WITH w AS (INSERT INTO larimar_entity (pk, rk, ver, tok, body) \
-    SELECT $1::bytea, o.rk, $2::int8, $3::int8, o.body FROM unnest($4::bytea[], $5::bytea[]) AS o(rk, body) \
-    WHERE EXISTS (SELECT 1 FROM larimar_space s WHERE s.id = $6) \
+/// Of a transaction: pk, token, rks, bodies, space, count.
+pub(crate) const INSERT_ALL: &str = concat!(
+    "WITH w AS (INSERT INTO larimar_entity (pk, rk, ver, tok, body) \
+    SELECT $1::bytea, o.rk, ",
+    ticks!(),
+    ", $2::int8, o.body FROM unnest($3::bytea[], $4::bytea[]) AS o(rk, body) \
+    WHERE EXISTS (SELECT 1 FROM larimar_space s WHERE s.id = $5) \
     ON CONFLICT (pk, rk) DO NOTHING RETURNING rk, ver) \
-    SELECT array_agg(rk), array_agg(ver), 1 / (CASE WHEN count(*) = $7::int8 THEN 1 ELSE 0 END) FROM w";
-pub(crate) const UPSERT_ALL: &str = "\
-    WITH w AS (INSERT INTO larimar_entity (pk, rk, ver, tok, body) \
-    SELECT $1::bytea, o.rk, $2::int8, $3::int8, o.body FROM unnest($4::bytea[], $5::bytea[]) AS o(rk, body) \
-    WHERE EXISTS (SELECT 1 FROM larimar_space s WHERE s.id = $6) \
+    SELECT array_agg(rk), array_agg(ver), 1 / (CASE WHEN count(*) = $6::int8 THEN 1 ELSE 0 END) FROM w",
+);
+pub(crate) const UPSERT_ALL: &str = concat!(
+    "WITH w AS (INSERT INTO larimar_entity (pk, rk, ver, tok, body) \
+    SELECT $1::bytea, o.rk, ",
+    ticks!(),
+    ", $2::int8, o.body FROM unnest($3::bytea[], $4::bytea[]) AS o(rk, body) \
+    WHERE EXISTS (SELECT 1 FROM larimar_space s WHERE s.id = $5) \
     ON CONFLICT (pk, rk) DO UPDATE SET ver = GREATEST(EXCLUDED.ver, larimar_entity.ver + 1), \
     tok = EXCLUDED.tok, body = EXCLUDED.body RETURNING rk, ver) \
-    SELECT array_agg(rk), array_agg(ver), 1 / (CASE WHEN count(*) = $7::int8 THEN 1 ELSE 0 END) FROM w";
+    SELECT array_agg(rk), array_agg(ver), 1 / (CASE WHEN count(*) = $6::int8 THEN 1 ELSE 0 END) FROM w",
+);
 /// As before, and the expected versions or -1.
-pub(crate) const UPDATE_ALL: &str = "\
-    WITH w AS (UPDATE larimar_entity e SET ver = GREATEST($2::int8, e.ver + 1), tok = $3::int8, body = o.body \
-    FROM unnest($4::bytea[], $5::bytea[], $8::int8[]) AS o(rk, body, expected) \
+pub(crate) const UPDATE_ALL: &str = concat!(
+    "WITH w AS (UPDATE larimar_entity e SET ver = GREATEST(",
+    ticks!(),
+    ", e.ver + 1), tok = $2::int8, body = o.body \
+    FROM unnest($3::bytea[], $4::bytea[], $7::int8[]) AS o(rk, body, expected) \
     WHERE e.pk = $1 AND e.rk = o.rk AND (o.expected < 0 OR e.ver = o.expected) \
-    AND EXISTS (SELECT 1 FROM larimar_space s WHERE s.id = $6) RETURNING e.rk, e.ver) \
-    SELECT array_agg(rk), array_agg(ver), 1 / (CASE WHEN count(*) = $7::int8 THEN 1 ELSE 0 END) FROM w";
+    AND EXISTS (SELECT 1 FROM larimar_space s WHERE s.id = $5) RETURNING e.rk, e.ver) \
+    SELECT array_agg(rk), array_agg(ver), 1 / (CASE WHEN count(*) = $6::int8 THEN 1 ELSE 0 END) FROM w",
+);
 /// Of a transaction: pk, rks, expected versions or -1, count.
 pub(crate) const DELETE_ALL: &str = "\
     WITH w AS (DELETE FROM larimar_entity WHERE pk = $1 AND rk = ANY($2::bytea[]) RETURNING rk, ver) \
@@ -110,20 +136,29 @@ pub(crate) const CREATE_SPACE: &str = "\
 /// Account, kind, name, meta, token.
 pub(crate) const CHANGE_SPACE: &str =
     "UPDATE larimar_space SET meta = $4, tok = $5 WHERE account = $1 AND kind = $2 AND name = $3";
-/// Account, kind, name, time. The rows are left to the purger.
-pub(crate) const DROP_SPACE: &str = "\
-    WITH gone AS (DELETE FROM larimar_space WHERE account = $1 AND kind = $2 AND name = $3 RETURNING id) \
-    INSERT INTO larimar_purge (id, since) SELECT id, $4::int8 FROM gone RETURNING id";
+/// Account, kind, name. The rows are left to the purger.
+pub(crate) const DROP_SPACE: &str = concat!(
+    "WITH gone AS (DELETE FROM larimar_space WHERE account = $1 AND kind = $2 AND name = $3 RETURNING id) \
+    INSERT INTO larimar_purge (id, since) SELECT id, ",
+    ticks!(),
+    " FROM gone RETURNING id",
+);
 /// The system's space, at number 0, has no account.
 pub(crate) const ACCOUNTS: &str = "SELECT DISTINCT account FROM larimar_space WHERE id > 0 ORDER BY account";
 
-/// Takes or renews a lease: name, owner, until, now.
-pub(crate) const LEASE: &str = "\
-    INSERT INTO larimar_job (name, owner, until) VALUES ($1, $2, $3) \
+/// Takes or renews a lease: name, owner, ticks that it lasts.
+pub(crate) const LEASE: &str = concat!(
+    "INSERT INTO larimar_job (name, owner, until) SELECT $1::bytea, $2::int8, ",
+    ticks!(),
+    " + $3::int8 \
     ON CONFLICT (name) DO UPDATE SET owner = EXCLUDED.owner, until = EXCLUDED.until \
-    WHERE larimar_job.owner = EXCLUDED.owner OR larimar_job.until < $4 RETURNING owner";
+    WHERE larimar_job.owner = EXCLUDED.owner OR larimar_job.until < ",
+    ticks!(),
+    " RETURNING owner",
+);
 pub(crate) const RELEASE: &str = "DELETE FROM larimar_job WHERE name = $1 AND owner = $2";
-pub(crate) const PURGES: &str = "SELECT id, since FROM larimar_purge ORDER BY id LIMIT 100";
+/// Dropped spaces, and how many ticks ago that was.
+pub(crate) const PURGES: &str = concat!("SELECT id, ", ticks!(), " - since FROM larimar_purge ORDER BY id LIMIT 100",);
 pub(crate) const PURGE_COUNT: &str = "SELECT count(*) FROM larimar_purge";
 pub(crate) const PURGE_DONE: &str = "DELETE FROM larimar_purge WHERE id = $1";
 /// The last of the next rows to purge: first pk, pk after the last, how many rows to skip.

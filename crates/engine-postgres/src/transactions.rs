@@ -26,6 +26,8 @@ pub(crate) struct Transaction {
     pub(crate) space: i64,
     pub(crate) pk: Vec<u8>,
     pub(crate) steps: Vec<Step>,
+    /// What to call the version of a row that is not stored.
+    pub(crate) now: Timestamp,
 }
 
 /// One operation.
@@ -65,10 +67,10 @@ impl Transactions {
     /// Carries a transaction out; it goes on even if the caller goes away. Returns a version for each step.
     pub(crate) async fn run(&self, transaction: Transaction) -> Result<Vec<Timestamp>, Failure> {
         let refused = |text: String| Failure::Refused(text);
-        self.core.health.check().map_err(|fault| refused(fault.to_string()))?;
         let (reply, outcome) = oneshot::channel();
         {
             let mut waiting = self.waiting.lock();
+            self.core.health.check().map_err(|fault| refused(fault.to_string()))?;
             if waiting.len() >= WAITING_MAX {
                 return Err(refused("too many transactions wait for the database".to_owned()));
             }
@@ -92,12 +94,11 @@ impl Transactions {
                 continue;
             }
             let token = token();
-            let now = self.core.clock.stamp();
             let started = Instant::now();
-            let result = carry_out(connection, &transaction, token, now).await;
+            let result = carry_out(connection, &transaction, token).await;
             self.core.committed(transaction.steps.len(), started);
             let result = match result {
-                Err(Failure::Broken(reason)) => confirm(&mut line, &transaction, token, now, reason).await,
+                Err(Failure::Broken(reason)) => confirm(&mut line, &transaction, token, reason).await,
                 Err(failure) if failure.ends_connection() => {
                     line.give_up();
                     Err(failure)
@@ -119,7 +120,7 @@ impl Transactions {
     }
 
     /// Lets all go who wait; nothing of theirs was sent.
-    fn refuse(&self, fault: &Fault) {
+    pub(crate) fn refuse(&self, fault: &Fault) {
         for waiting in self.waiting.lock().drain(..) {
             let _ = waiting.reply.send(Err(Failure::Refused(fault.to_string())));
         }
@@ -139,8 +140,8 @@ impl<'a> Planned<'a> {
 }
 
 /// The statements of a transaction, in the order in which they run.
-fn plan(transaction: &Transaction, token: i64, now: i64) -> Vec<Planned<'_>> {
-    let Transaction { space, pk, steps } = transaction;
+fn plan(transaction: &Transaction, token: i64) -> Vec<Planned<'_>> {
+    let Transaction { space, pk, steps, .. } = transaction;
     let mut groups = Groups::default();
     for step in steps {
         groups.add(step);
@@ -156,21 +157,12 @@ fn plan(transaction: &Transaction, token: i64, now: i64) -> Vec<Planned<'_>> {
         planned.push(match sql {
             INSERT_ALL | UPSERT_ALL => Planned::new(
                 sql,
-                vec![
-                    Box::new(pk),
-                    Box::new(now),
-                    Box::new(token),
-                    Box::new(rks),
-                    Box::new(bodies),
-                    Box::new(*space),
-                    Box::new(count),
-                ],
+                vec![Box::new(pk), Box::new(token), Box::new(rks), Box::new(bodies), Box::new(*space), Box::new(count)],
             ),
             UPDATE_ALL => Planned::new(
                 sql,
                 vec![
                     Box::new(pk),
-                    Box::new(now),
                     Box::new(token),
                     Box::new(rks),
                     Box::new(bodies),
@@ -260,13 +252,8 @@ impl<'a> Groups<'a> {
     }
 }
 
-async fn carry_out(
-    connection: &Connection,
-    transaction: &Transaction,
-    token: i64,
-    now: Timestamp,
-) -> Result<Vec<Timestamp>, Failure> {
-    let planned = plan(transaction, token, now.ticks().cast_signed());
+async fn carry_out(connection: &Connection, transaction: &Transaction, token: i64) -> Result<Vec<Timestamp>, Failure> {
+    let planned = plan(transaction, token);
     let mut statements = Vec::with_capacity(planned.len());
     for one in &planned {
         statements.push(connection.prepared(one.sql).await?);
@@ -301,7 +288,7 @@ async fn carry_out(
     if connection.take_warning() {
         return Err(Failure::Broken("the database warned while it committed".to_owned()));
     }
-    Ok(transaction.steps.iter().map(|step| versions.get(&step.rk).copied().unwrap_or(now)).collect())
+    Ok(transaction.steps.iter().map(|step| versions.get(&step.rk).copied().unwrap_or(transaction.now)).collect())
 }
 
 /// The versions that a statement gave, by row; other statements answer with one column.
@@ -320,15 +307,14 @@ async fn confirm(
     line: &mut Line,
     transaction: &Transaction,
     token: i64,
-    now: Timestamp,
     reason: String,
 ) -> Result<Vec<Timestamp>, Failure> {
     let puts = transaction.steps.iter().filter(|step| matches!(step.act, Act::Put(_)));
     let puts: Vec<_> = puts.map(|step| (&*transaction.pk, &*step.rk, token)).collect();
     let found = line.confirm(&puts).await;
     match found.get(&token) {
-        // Each row was given this version; had one been ahead of the clock, another may have been given one more.
-        Some(version) => Ok(vec![(*version).max(now); transaction.steps.len()]),
+        // A row that was written over meanwhile had some version; that it had this one does no harm.
+        Some(version) => Ok(vec![*version; transaction.steps.len()]),
         None => Err(Failure::Broken(reason)),
     }
 }

@@ -1,0 +1,110 @@
+//! How often each call waits for the database: once, and twice for a merge.
+//!
+//! A relay between the engine and the database counts turns: a turn is a question after an answer. Statements that are
+//! sent together are one turn.
+
+mod support;
+
+use larimar_engine::{Act, Budget, Engine, Expect, Flow, Key, KeyRange, Op};
+use larimar_testkit::postgres::Cluster;
+use std::net::SocketAddr;
+use std::sync::Arc;
+use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
+use std::time::{Duration, Instant};
+use support::{NOW, create, open, through, upstream, write};
+use tokio::io::{AsyncReadExt, AsyncWriteExt};
+use tokio::net::{TcpListener, TcpStream};
+
+/// Relays connections and counts turns over all of them.
+async fn counting_relay(to: SocketAddr) -> (SocketAddr, Arc<AtomicU64>) {
+    let listener = TcpListener::bind(("127.0.0.1", 0)).await.expect("a port");
+    let address = listener.local_addr().expect("an address");
+    let turns = Arc::new(AtomicU64::new(0));
+    let count = Arc::clone(&turns);
+    tokio::spawn(async move {
+        while let Ok((client, _)) = listener.accept().await {
+            let database = TcpStream::connect(to).await.expect("the database is there");
+            let (mut from_client, mut to_client) = client.into_split();
+            let (mut from_database, mut to_database) = database.into_split();
+            let is_answered = Arc::new(AtomicBool::new(true));
+            let (answered, count) = (Arc::clone(&is_answered), Arc::clone(&count));
+            tokio::spawn(async move {
+                let mut buffer = vec![0; 1 << 16];
+                while let Ok(bytes @ 1..) = from_client.read(&mut buffer).await {
+                    if answered.swap(false, Ordering::AcqRel) {
+                        count.fetch_add(1, Ordering::AcqRel);
+                    }
+                    if to_database.write_all(&buffer[..bytes]).await.is_err() {
+                        return;
+                    }
+                }
+            });
+            tokio::spawn(async move {
+                let mut buffer = vec![0; 1 << 16];
+                while let Ok(bytes @ 1..) = from_database.read(&mut buffer).await {
+                    is_answered.store(true, Ordering::Release);
+                    if to_client.write_all(&buffer[..bytes]).await.is_err() {
+                        return;
+                    }
+                }
+            });
+        }
+    });
+    (address, turns)
+}
+
+/// The fewest turns of some runs of a call: the first ones also connect and prepare, and background work may come between.
+async fn fewest_turns(turns: &AtomicU64, mut call: impl AsyncFnMut(usize)) -> u64 {
+    let mut fewest = u64::MAX;
+    for round in 0..40 {
+        let before = turns.load(Ordering::Acquire);
+        call(round).await;
+        fewest = fewest.min(turns.load(Ordering::Acquire) - before);
+    }
+    fewest
+}
+
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn calls_take_the_round_trips_they_should() {
+    let url = Cluster::shared().fresh_url();
+    let (address, turns) = counting_relay(upstream(&url)).await;
+    let engine = open(&through(&url, address)).await;
+    let space = create(&engine, "t").await;
+    let key = Key { space, partition: "p", row: "r" };
+    let put = async |row: &str, expect| {
+        write(&engine, space, row, expect, Act::Put(b"x")).await.expect("the condition holds");
+    };
+    let insert = fewest_turns(&turns, async |round| put(&format!("i{round}"), Expect::Absent).await).await;
+    let upsert = fewest_turns(&turns, async |_| put("r", Expect::Any).await).await;
+    let replace = fewest_turns(&turns, async |_| put("r", Expect::Present).await).await;
+    let get = fewest_turns(&turns, async |_| assert!(engine.get(key, |row| row.is_some()).await == Ok(true))).await;
+    let delete = fewest_turns(&turns, async |round| {
+        let row = format!("i{round}");
+        write(&engine, space, &row, Expect::Present, Act::Delete).await.expect("the row is there");
+    })
+    .await;
+    let append = |old: Option<&[u8]>| Ok([old.unwrap_or_default(), b"+"].concat());
+    let merge = fewest_turns(&turns, async |_| {
+        write(&engine, space, "r", Expect::Present, Act::Edit(&append)).await.expect("the row is there");
+    })
+    .await;
+    let transaction = fewest_turns(&turns, async |round| {
+        let (insert, delete) = (format!("t{round}"), format!("t{}", round.wrapping_sub(1)));
+        let op = |row, expect, act| Op { row, expect, act };
+        let ops = [
+            op(&insert, Expect::Absent, Act::Put(b"x")),
+            op("r", Expect::Present, Act::Put(b"x")),
+            op("u", Expect::Any, Act::Put(b"x")),
+            op(&delete, if round == 0 { Expect::Any } else { Expect::Present }, Act::Delete),
+        ];
+        engine.apply(space, "p", &ops, NOW).await.expect("the conditions hold");
+    })
+    .await;
+    let page = fewest_turns(&turns, async |_| {
+        let budget = Budget { rows_max: 100, deadline: Instant::now() + Duration::from_secs(60) };
+        engine.scan(space, &KeyRange::all(), budget, |_| Flow::Continue).await.expect("no fault");
+    })
+    .await;
+    let counted = [insert, upsert, replace, get, delete, transaction, page, merge];
+    assert_eq!(counted, [1, 1, 1, 1, 1, 1, 1, 2], "insert, upsert, replace, get, delete, transaction, page, merge");
+}
