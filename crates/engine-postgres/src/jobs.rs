@@ -126,3 +126,50 @@ const LEASE_TIME: Duration = Duration::from_secs(30);
 const PROBE_EVERY: Duration = Duration::from_millis(250);
 const PURGE_PAUSE: Duration = Duration::from_millis(5);
 const PURGE_ROWS_MAX: i64 = 1000;
+
+#[cfg(all(test, feature = "test-postgres"))]
+mod tests {
+    use super::*;
+    use crate::schema;
+    use crate::settings::Settings;
+    use larimar_testkit::postgres::Cluster;
+
+    async fn connection(url: &str) -> Connection {
+        let settings = Settings::new(url);
+        let connection = Connection::open(&settings.target().expect("a URL")).await.expect("a connection");
+        schema::prepare(&connection, settings.dialect).await.expect("the tables");
+        connection
+    }
+
+    #[tokio::test]
+    async fn one_server_at_a_time_has_the_lease_until_it_gives_it_back_or_its_time_is_over() {
+        let url = Cluster::shared().fresh_url();
+        let (here, there) = (connection(&url).await, connection(&url).await);
+        let (one, two, other) = (Lease::new("work"), Lease::new("work"), Lease::new("other"));
+        assert!(one.hold(&here).await.expect("an answer"));
+        assert!(!two.hold(&there).await.expect("an answer"), "two hold it");
+        assert!(one.hold(&here).await.expect("an answer"), "it is renewed");
+        assert!(other.hold(&there).await.expect("an answer"), "another job is another lease");
+        two.release(&there).await.expect("an answer");
+        assert!(!two.hold(&there).await.expect("an answer"), "only the holder gives it back");
+        one.release(&here).await.expect("an answer");
+        assert!(two.hold(&there).await.expect("an answer"));
+        // The holder is gone and its time is over.
+        there.run("UPDATE larimar_job SET until = 1").await.expect("an answer");
+        assert!(one.hold(&here).await.expect("an answer"));
+        assert!(!two.hold(&there).await.expect("an answer"));
+    }
+
+    #[tokio::test]
+    async fn of_many_servers_that_ask_at_once_one_gets_the_lease() {
+        let url = Cluster::shared().fresh_url();
+        let mut connections = Vec::new();
+        for _ in 0..6 {
+            connections.push(connection(&url).await);
+        }
+        let leases: Vec<Lease> = connections.iter().map(|_| Lease::new("work")).collect();
+        let asked = leases.iter().zip(&connections).map(|(lease, connection)| lease.hold(connection));
+        let answers = futures_util::future::try_join_all(asked).await.expect("answers");
+        assert_eq!(answers.iter().filter(|held| **held).count(), 1);
+    }
+}

@@ -36,12 +36,10 @@ impl RowSize {
     }
 
     fn learn(&self, rows: usize, bytes: usize) {
-        if rows > 0 {
-            let last = self.0.load(Ordering::Relaxed);
-            // Larger ones count at once, smaller ones slowly.
-            let size = (bytes / rows).max(last - last / 8).max(64);
-            self.0.store(size, Ordering::Relaxed);
-        }
+        let Some(size) = bytes.checked_div(rows) else { return };
+        let last = self.0.load(Ordering::Relaxed);
+        // Larger ones count at once, smaller ones slowly.
+        self.0.store(size.max(last - last / 8).max(64), Ordering::Relaxed);
     }
 }
 
