@@ -116,7 +116,7 @@ async fn transactions_of_all_kinds_that_meet_head_on_all_succeed() {
             let body = format!("{number}-{round}");
             // Each engine updates what the other upserts, so that locks taken kind by kind would cross.
             let op = |index: usize| {
-                let is_update = (index + number + round) % 2 == 0;
+                let is_update = (index + number + round).is_multiple_of(2);
                 let expect = if is_update { Expect::Present } else { Expect::Any };
                 Op { row: &rows[index], expect, act: Act::Put(body.as_bytes()) }
             };
