@@ -1,10 +1,9 @@
 //! What all parts of the engine share: where the database is, how it fares, the figures.
 
-use crate::connection::{ConnectError, Connection};
+use crate::connection::{ConnectError, Connection, column};
 use crate::failure::Failure;
 use crate::health::Health;
 use crate::settings::Target;
-use crate::singles::versions;
 use crate::statements::CONFIRM;
 use larimar_engine::{Fault, Histogram};
 use larimar_model::Timestamp;
@@ -81,11 +80,11 @@ impl Line {
         self.connection.as_ref().expect("the loop ends with a connection")
     }
 
-    /// Which of some rows carry the token of the write that was to write them, on a new connection: those writes took
-    /// effect. Of the others nothing is known, and neither if the database does not answer in time.
-    pub(crate) async fn confirm(&mut self, puts: &[(&[u8], &[u8], i64)]) -> FxHashMap<i64, Timestamp> {
+    /// The versions of those of some rows that carry the token of the write that was to write them, on a new connection:
+    /// those writes took effect. Of the others nothing is known, and neither if the database does not answer in time.
+    pub(crate) async fn confirm(&mut self, puts: &[(&[u8], &[u8], i64)]) -> Vec<Option<Timestamp>> {
         if puts.is_empty() {
-            return FxHashMap::default();
+            return Vec::new();
         }
         self.give_up();
         let timeout = self.core.target.timeout;
@@ -98,15 +97,21 @@ impl Line {
             if connection.take_warning() {
                 return Err(Failure::Broken("the database warned while it committed".to_owned()));
             }
-            versions(&rows)
+            // The rows of a transaction share its token, and may have different versions.
+            let found = rows.iter().map(|row| {
+                let version: i64 = column(row, 2)?;
+                Ok(((column(row, 0)?, column::<Vec<u8>>(row, 1)?), Timestamp::from_ticks(version.cast_unsigned())))
+            });
+            found.collect::<Result<FxHashMap<(i64, Vec<u8>), Timestamp>, Failure>>()
         };
-        match tokio::time::timeout(timeout, asked).await {
-            Ok(Ok(versions)) => versions,
+        let found = match tokio::time::timeout(timeout, asked).await {
+            Ok(Ok(found)) => found,
             Ok(Err(_)) | Err(_) => {
                 self.give_up();
                 FxHashMap::default()
             }
-        }
+        };
+        puts.iter().map(|(_, rk, token)| found.get(&(*token, rk.to_vec())).copied()).collect()
     }
 
     /// Ends the connection; the next call makes another.

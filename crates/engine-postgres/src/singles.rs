@@ -127,7 +127,9 @@ impl Singles {
                 Err(Failure::Broken(reason)) => {
                     let puts = group.iter().map(|waiting| &waiting.write).filter(|write| write.kind != Kind::Delete);
                     let puts: Vec<_> = puts.map(|write| (&*write.pk, &*write.rk, write.token)).collect();
-                    let confirmed = line.confirm(&puts).await;
+                    let found = line.confirm(&puts).await;
+                    let confirmed = puts.iter().zip(found).filter_map(|((.., token), found)| Some((*token, found?)));
+                    let confirmed = confirmed.collect();
                     answer_broken(group, &confirmed, &reason);
                 }
                 Err(failure) => {
@@ -276,7 +278,7 @@ async fn delete(connection: &Connection, group: &[Waiting]) -> Result<FxHashMap<
 }
 
 /// The versions in an answer, by the tokens beside them.
-pub(crate) fn versions(rows: &[tokio_postgres::Row]) -> Result<FxHashMap<i64, Timestamp>, Failure> {
+fn versions(rows: &[tokio_postgres::Row]) -> Result<FxHashMap<i64, Timestamp>, Failure> {
     rows.iter()
         .map(|row| {
             let version: i64 = column(row, 1)?;

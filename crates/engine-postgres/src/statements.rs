@@ -59,7 +59,7 @@ pub(crate) const DELETE_ONE: &str = "\
 /// not done before everything before it is durable wherever it has to be. Arrays of pk, rk, token.
 pub(crate) const CONFIRM: &str = "\
     UPDATE larimar_entity e SET tok = o.tok FROM unnest($1::bytea[], $2::bytea[], $3::int8[]) AS o(pk, rk, tok) \
-    WHERE e.pk = o.pk AND e.rk = o.rk AND e.tok = o.tok RETURNING e.tok, e.ver";
+    WHERE e.pk = o.pk AND e.rk = o.rk AND e.tok = o.tok RETURNING e.tok, e.rk, e.ver";
 
 /// Rows of a partition, locked in order, so that transactions that meet queue up instead of blocking each other: pk, rks.
 pub(crate) const LOCK: &str = "\

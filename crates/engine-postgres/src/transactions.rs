@@ -302,7 +302,7 @@ fn collect_versions(row: &Row, versions: &mut FxHashMap<Vec<u8>, Timestamp>) -> 
     Ok(())
 }
 
-/// After the connection broke: one row with our token proves that all took effect; without one nobody knows.
+/// After the connection broke: rows with our token prove that all took effect; without them nobody knows.
 async fn confirm(
     line: &mut Line,
     transaction: &Transaction,
@@ -311,12 +311,15 @@ async fn confirm(
 ) -> Result<Vec<Timestamp>, Failure> {
     let puts = transaction.steps.iter().filter(|step| matches!(step.act, Act::Put(_)));
     let puts: Vec<_> = puts.map(|step| (&*transaction.pk, &*step.rk, token)).collect();
-    let found = line.confirm(&puts).await;
-    match found.get(&token) {
-        // A row that was written over meanwhile had some version; that it had this one does no harm.
-        Some(version) => Ok(vec![*version; transaction.steps.len()]),
-        None => Err(Failure::Broken(reason)),
-    }
+    let found: Option<Vec<Timestamp>> = line.confirm(&puts).await.into_iter().collect();
+    // A row that was written over meanwhile had a version that nobody can tell any more.
+    let Some(found) = found.filter(|found| !found.is_empty()) else { return Err(Failure::Broken(reason)) };
+    let mut found = found.into_iter();
+    let version = |step: &Step| match step.act {
+        Act::Put(_) => found.next().unwrap_or(transaction.now),
+        Act::Delete | Act::Check => transaction.now,
+    };
+    Ok(transaction.steps.iter().map(version).collect())
 }
 
 const NOTHING: &[u8] = &[];

@@ -97,15 +97,23 @@ async fn a_connection_cut_at_any_byte_of_a_transaction_leaves_it_whole_or_not_at
         ];
         let direction = if step % 2 == 0 { Direction::ToServer } else { Direction::ToClient };
         let outcome = pair.while_cut(step * 23, direction, pair.cut.apply(pair.space, "p", &ops, NOW)).await;
-        let mut bodies = Vec::new();
+        let (mut bodies, mut versions) = (Vec::new(), Vec::new());
         for row in &rows {
-            bodies.push(read(&pair.sound, pair.space, row).await.map(|(_, body)| body));
+            let (version, body) = read(&pair.sound, pair.space, row).await.unzip();
+            bodies.push(body);
+            versions.push(version);
         }
         let (old, new) = (Some(b"old".to_vec()), Some(b"new".to_vec()));
         let before = [old.clone(), old, None, None];
         let after = [new.clone(), None, new.clone(), new];
         match &outcome {
-            Ok(_) => assert_eq!(bodies, after),
+            Ok(told) => {
+                assert_eq!(bodies, after);
+                // Each statement asks for the time, so the rows have different versions; each must be told.
+                for row in [0, 2, 3] {
+                    assert_eq!(versions[row], Some(told[row]), "row {row}");
+                }
+            }
             Err(WriteError::Fault(Fault::Unavailable(_))) => assert_eq!(bodies, before),
             _ if is_open(&outcome) => assert!(bodies == before || bodies == after, "half of it: {bodies:?}"),
             Err(other) => panic!("{other}"),
