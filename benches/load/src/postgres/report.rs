@@ -134,8 +134,10 @@ fn rates(page: &mut String, stage: &Stage) {
     let _ = write!(
         page,
         "\n## Rates at {} entities\n\nOperations a second that were answered as they should be; p50 and p99 in \
-         milliseconds; in brackets the lowest and highest ratio of a round.\n\n\
-         | workload | connections | Larimar | p50 | p99 | pgbench | Larimar is |\n|---|---:|---:|---:|---:|---:|---:|\n",
+         milliseconds; in brackets the lowest and highest ratio of a round. The last column is what a database alone \
+         on its machine would see: operations per second of PostgreSQL's processor time, as a multiple of pgbench's.\n\n\
+         | workload | connections | Larimar | p50 | p99 | pgbench | Larimar is | per database second |\n\
+         |---|---:|---:|---:|---:|---:|---:|---:|\n",
         grouped(stage.preload)
     );
     for cell in stage.cells.iter().filter(|cell| cell.contestant == Contestant::Larimar) {
@@ -150,14 +152,16 @@ fn rates(page: &mut String, stage: &Stage) {
         let ratio = stage.ratio(cell.workload, cell.connections);
         let _ = writeln!(
             page,
-            "| {} | {} | {rate} | {} | {} | {} | {} |",
+            "| {} | {} | {rate} | {} | {} | {} | {} | {} |",
             cell.workload.title(),
             cell.connections,
             short(total.latencies.percentile(0.5).as_secs_f64() * 1e3),
             short(total.latencies.percentile(0.99).as_secs_f64() * 1e3),
             pgbench.map_or(String::new(), short),
-            ratio
-                .map_or(String::new(), |ratio| format!("{:.2}× ({:.2}–{:.2})", ratio.all, ratio.lowest, ratio.highest))
+            ratio.map_or(String::new(), |ratio| {
+                format!("{:.2}× ({:.2}–{:.2})", ratio.all, ratio.lowest, ratio.highest)
+            }),
+            ratio.and_then(|ratio| ratio.database).map_or(String::new(), |saved| format!("{saved:.2}×"))
         );
     }
 }

@@ -43,6 +43,8 @@ pub(super) struct Ratio {
     pub(super) all: f64,
     pub(super) lowest: f64,
     pub(super) highest: f64,
+    /// The same per second of PostgreSQL's processor time; nothing if too little was used to tell.
+    pub(super) database: Option<f64>,
 }
 
 /// Everything at one number of entities.
@@ -98,6 +100,12 @@ impl Cell {
         let total = self.total();
         (total.operations > 0 && total.errors == 0).then(|| total.rate())
     }
+
+    /// Operations in a second of PostgreSQL's processor time.
+    fn database_rate(&self) -> Option<f64> {
+        let total = self.total();
+        (!total.cpu.database.is_zero()).then(|| total.operations as f64 / total.cpu.database.as_secs_f64())
+    }
 }
 
 impl Stage {
@@ -113,7 +121,8 @@ impl Stage {
         let rounds = larimar.turns.iter().zip(&pgbench.turns).map(|(ours, its)| ours.rate() / its.rate().max(1e-9));
         let (lowest, highest) =
             rounds.fold((f64::INFINITY, 0.0), |(low, high): (f64, f64), ratio| (low.min(ratio), high.max(ratio)));
-        Some(Ratio { all: larimar.rate()? / pgbench.rate()?, lowest, highest })
+        let database = larimar.database_rate().zip(pgbench.database_rate()).map(|(ours, its)| ours / its);
+        Some(Ratio { all: larimar.rate()? / pgbench.rate()?, lowest, highest, database })
     }
 }
 
@@ -122,7 +131,9 @@ mod tests {
     use super::*;
 
     fn cell(contestant: Contestant, operations: &[u64], errors: u64) -> Cell {
-        let turn = |&operations: &u64| Turn { operations, elapsed: Duration::from_secs(1), errors, ..Turn::default() };
+        let cpu = Cpu { database: Duration::from_secs(1), ..Cpu::default() };
+        let elapsed = Duration::from_secs(1);
+        let turn = |&operations: &u64| Turn { operations, elapsed, errors, cpu, ..Turn::default() };
         let turns = operations.iter().map(turn).collect();
         Cell { turns, ..Cell::new(contestant, Workload::PointGet, 64) }
     }
@@ -131,7 +142,10 @@ mod tests {
     fn a_ratio_is_of_all_turns_and_tells_how_rounds_differed() {
         let cells = vec![cell(Contestant::Larimar, &[30, 10], 0), cell(Contestant::Pgbench, &[10, 10], 0)];
         let stage = Stage { cells, ..Stage::default() };
-        assert_eq!(stage.ratio(Workload::PointGet, 64), Some(Ratio { all: 2.0, lowest: 1.0, highest: 3.0 }));
+        assert_eq!(
+            stage.ratio(Workload::PointGet, 64),
+            Some(Ratio { all: 2.0, lowest: 1.0, highest: 3.0, database: Some(2.0) })
+        );
         assert_eq!(stage.ratio(Workload::PointGet, 16), None);
     }
 
