@@ -299,6 +299,15 @@ impl KeyRange {
         Self { start: Position::new(partition, row), end }
     }
 
+    /// The one row inside, if the range was made for one.
+    #[must_use]
+    pub fn as_point(&self) -> Option<(&str, &str)> {
+        let Position { partition, row } = &self.start;
+        let end = self.end.as_ref().filter(|end| end.partition == *partition)?;
+        let is_point = end.row.strip_prefix(row.as_str()) == Some("\0");
+        is_point.then_some((partition, row))
+    }
+
     /// Whether nothing lies inside.
     #[must_use]
     pub fn is_empty(&self) -> bool {

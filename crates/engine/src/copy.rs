@@ -6,7 +6,6 @@
 //! count and checksum (`digest.rs`). Rows keep their versions, so clients' etags stay valid.
 
 mod digest;
-mod join;
 mod plan;
 mod record;
 
@@ -16,7 +15,7 @@ use crate::clock::Clock;
 use crate::contract::{Engine, Flow, KeyRange, Position, RowRef, Space, SpaceId, SpaceKind, SpaceName, successor};
 use crate::error::{Fault, ReadError, WriteError};
 use digest::digest;
-use join::{join, join_all};
+use futures_util::future::{join, join_all};
 use larimar_model::Timestamp;
 use plan::plan;
 use record::{Log, Record, State};

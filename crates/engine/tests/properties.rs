@@ -2,8 +2,9 @@
 //! reading of the filter returns, page by page.
 
 use larimar_engine::table::{PageLimits, Plan, Write, query, write};
-use larimar_engine::{Engine as _, Flow, MemoryEngine, SpaceKind, SpaceName};
+use larimar_engine::{Engine, Flow, MemoryEngine, SpaceKind, SpaceName};
 use larimar_model::{Entity, EntityKey, Filter, PartitionKey, RowKey, Timestamp, Value};
+use larimar_testkit::engine::layer::{Layer, Layered};
 use proptest::prelude::*;
 use std::cmp::Ordering;
 use std::time::{Duration, Instant};
@@ -174,9 +175,27 @@ fn rows() -> impl Strategy<Value = Vec<Row>> {
     })
 }
 
+/// An engine that other servers share.
+#[derive(Default)]
+struct Far(MemoryEngine);
+
+impl Layer for Far {
+    type Below = MemoryEngine;
+    const IS_SHARED: bool = true;
+
+    fn below(&self) -> &MemoryEngine {
+        &self.0
+    }
+}
+
 /// Runs the filter's plan in pages and returns the keys found.
-async fn planned(rows: &[Row], filter: &Filter, entities_max: usize, is_hurried: bool) -> Vec<(String, String)> {
-    let engine = MemoryEngine::new();
+async fn planned(
+    engine: &impl Engine,
+    rows: &[Row],
+    filter: &Filter,
+    entities_max: usize,
+    is_hurried: bool,
+) -> Vec<(String, String)> {
     let name = SpaceName { account: "account", kind: SpaceKind::Table, name: "t" };
     let table = engine.create_space(name, b"").await.expect("no fault").expect("the name is free");
     for (partition, row, properties) in rows {
@@ -185,7 +204,7 @@ async fn planned(rows: &[Row], filter: &Filter, entities_max: usize, is_hurried:
             row: RowKey::new(row.as_str()).expect("a key"),
         };
         let entity = Entity::from_properties(key, properties.iter().cloned()).expect("an entity");
-        write(&engine, table, &Write::Insert(entity), Timestamp::EDM_MIN).await.expect("a new entity");
+        write(engine, table, &Write::Insert(entity), Timestamp::EDM_MIN).await.expect("a new entity");
     }
     let mut found = Vec::new();
     let mut plan = Plan::new(Some(filter));
@@ -194,7 +213,7 @@ async fn planned(rows: &[Row], filter: &Filter, entities_max: usize, is_hurried:
         let patience = if is_hurried { Duration::ZERO } else { Duration::from_secs(60) };
         let limits = PageLimits { entities_max, deadline: Instant::now() + patience };
         let before = found.len();
-        let page = query(&engine, table, &plan, limits, |row| {
+        let page = query(engine, table, &plan, limits, |row| {
             found.push((row.partition.to_owned(), row.row.to_owned()));
             Flow::Continue
         });
@@ -221,8 +240,12 @@ proptest! {
         let expected: Vec<_> =
             rows.iter().filter(|row| node.admits(row)).map(|row| (row.0.clone(), row.1.clone())).collect();
         let runtime = tokio::runtime::Builder::new_current_thread().build().expect("a runtime starts");
-        let found = runtime.block_on(planned(&rows, &filter, entities_max, is_hurried));
-        prop_assert_eq!(found, expected, "{} planned as {}", text, Plan::new(Some(&filter)));
+        let found = runtime.block_on(planned(&MemoryEngine::new(), &rows, &filter, entities_max, is_hurried));
+        prop_assert_eq!(&found, &expected, "{} planned as {}", text, Plan::new(Some(&filter)));
+        // Where the engine is far away, points are looked up together.
+        let far = Layered(Far::default());
+        let found = runtime.block_on(planned(&far, &rows, &filter, entities_max, is_hurried));
+        prop_assert_eq!(&found, &expected, "{} planned as {}", text, Plan::new(Some(&filter)));
     }
 
     #[test]

@@ -2,10 +2,11 @@
 
 use larimar_engine::{
     Budget, Engine, Fault, Flow, Key, KeyRange, MemoryEngine, Op, Position, ReadError, RowRef, Space, SpaceId,
-    SpaceKind, SpaceName, Statistics, SystemClock, WriteError,
+    SpaceKind, SpaceName, SystemClock, WriteError,
 };
 use larimar_model::Timestamp;
 use larimar_server::{Account, AccountKey, Listener, ListenerSettings, Metrics, Settings, TableService};
+use larimar_testkit::engine::layer::{Layer, Layered};
 use larimar_testkit::http::{self, ACCOUNT, Batch, BatchReply, Client, KEY, entity_path};
 use std::collections::HashMap;
 use std::sync::{Arc, Mutex};
@@ -34,9 +35,13 @@ impl Stale {
     }
 }
 
-#[deny(clippy::missing_trait_methods)]
-impl Engine for Stale {
+impl Layer for Stale {
+    type Below = MemoryEngine;
     const IS_SHARED: bool = true;
+
+    fn below(&self) -> &MemoryEngine {
+        &self.inner
+    }
 
     async fn get<R: Send>(
         &self,
@@ -70,18 +75,6 @@ impl Engine for Stale {
         result
     }
 
-    async fn restore(&self, space: SpaceId, rows: &[RowRef<'_>]) -> Result<(), WriteError> {
-        self.inner.restore(space, rows).await
-    }
-
-    async fn accounts(&self) -> Result<Vec<String>, Fault> {
-        self.inner.accounts().await
-    }
-
-    async fn create_space(&self, name: SpaceName<'_>, meta: &[u8]) -> Result<Option<SpaceId>, Fault> {
-        self.inner.create_space(name, meta).await
-    }
-
     async fn space(&self, name: SpaceName<'_>) -> Result<Option<Space>, Fault> {
         if let Some(space) = self.seen.lock().expect("no panic").get(name.name) {
             return Ok(Some(space.clone()));
@@ -92,31 +85,11 @@ impl Engine for Stale {
         }
         Ok(found)
     }
-
-    async fn list_spaces(&self, from: SpaceName<'_>, max: usize) -> Result<Vec<(String, Space)>, Fault> {
-        self.inner.list_spaces(from, max).await
-    }
-
-    async fn change_space(&self, name: SpaceName<'_>, meta: &[u8]) -> Result<bool, Fault> {
-        self.inner.change_space(name, meta).await
-    }
-
-    async fn drop_space(&self, name: SpaceName<'_>) -> Result<bool, Fault> {
-        self.inner.drop_space(name).await
-    }
-
-    fn statistics(&self) -> Statistics {
-        self.inner.statistics()
-    }
-
-    fn ready(&self) -> Result<(), Fault> {
-        self.inner.ready()
-    }
 }
 
 /// A server over the engine, and what another server may do to the engine.
 struct Fixture {
-    engine: Arc<Stale>,
+    engine: Arc<Layered<Stale>>,
     client: Client,
     runtime: tokio::runtime::Runtime,
 }
@@ -124,7 +97,7 @@ struct Fixture {
 impl Fixture {
     fn start() -> Self {
         let runtime = tokio::runtime::Runtime::new().expect("a runtime");
-        let engine = Arc::new(Stale::default());
+        let engine = Arc::new(Layered::<Stale>::default());
         let key = AccountKey::from_base64(KEY).expect("the well-known key");
         let accounts = vec![Account { name: ACCOUNT.to_owned(), keys: vec![key] }];
         let metrics = Arc::new(Metrics::default());
@@ -150,7 +123,7 @@ impl Fixture {
     fn drop_table(&self) -> Arc<[u8]> {
         self.runtime.block_on(async {
             let space = self.engine.space(TABLE).await.expect("no fault").expect("a table");
-            assert!(self.engine.inner.drop_space(TABLE).await.expect("no fault"));
+            assert!(self.engine.0.inner.drop_space(TABLE).await.expect("no fault"));
             space.meta
         })
     }
@@ -159,9 +132,9 @@ impl Fixture {
     fn replace_table(&self) {
         let meta = self.drop_table();
         self.runtime.block_on(async {
-            let id = self.engine.inner.create_space(TABLE, &meta).await.expect("no fault").expect("a new table");
+            let id = self.engine.0.inner.create_space(TABLE, &meta).await.expect("no fault").expect("a new table");
             let row = RowRef { partition: "p", row: "there", version: Timestamp::from_ticks(1 << 59), body: BODY };
-            self.engine.inner.restore(id, &[row]).await.expect("a row");
+            self.engine.0.inner.restore(id, &[row]).await.expect("a row");
         });
     }
 }
@@ -202,7 +175,7 @@ fn a_table_that_is_gone_is_told_by_every_operation() {
     let meta = fixture.drop_table();
     let there = entity_path("shared", "p", "there");
     let again = || {
-        let stale = fixture.engine.inner.create_space(TABLE, &meta);
+        let stale = fixture.engine.0.inner.create_space(TABLE, &meta);
         fixture.runtime.block_on(stale).expect("no fault").expect("a new table");
         fixture.drop_table();
     };

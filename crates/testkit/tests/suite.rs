@@ -2,10 +2,11 @@
 //! that names it, and the same engine without the defect keeps all of them.
 
 use larimar_engine::{
-    Act, Budget, Engine, Expect, Fault, Flow, Key, KeyRange, MemoryEngine, Op, Position, ReadError, RowRef, Space,
-    SpaceId, SpaceName, Statistics, WriteError,
+    Act, Budget, Engine as _, Expect, Flow, Key, KeyRange, MemoryEngine, Op, Position, ReadError, RowRef, SpaceId,
+    WriteError,
 };
 use larimar_model::Timestamp;
+use larimar_testkit::engine::layer::{Layer, Layered};
 use larimar_testkit::engine::{concurrency, conditions, order, scans, spaces, versions};
 use std::panic::{AssertUnwindSafe, catch_unwind};
 use std::sync::Arc;
@@ -39,8 +40,8 @@ struct Broken {
 }
 
 impl Broken {
-    fn new(defect: Defect) -> Arc<Self> {
-        Arc::new(Self { inner: MemoryEngine::new(), defect })
+    fn new(defect: Defect) -> Arc<Layered<Self>> {
+        Arc::new(Layered(Self { inner: MemoryEngine::new(), defect }))
     }
 
     async fn lose_update(
@@ -59,13 +60,11 @@ impl Broken {
     }
 }
 
-impl Engine for Broken {
-    async fn get<R: Send>(
-        &self,
-        key: Key<'_>,
-        visit: impl FnOnce(Option<RowRef<'_>>) -> R + Send,
-    ) -> Result<R, ReadError> {
-        self.inner.get(key, visit).await
+impl Layer for Broken {
+    type Below = MemoryEngine;
+
+    fn below(&self) -> &MemoryEngine {
+        &self.inner
     }
 
     async fn scan(
@@ -138,42 +137,6 @@ impl Engine for Broken {
             },
             _ => self.inner.apply(space, partition, ops, now).await,
         }
-    }
-
-    async fn restore(&self, space: SpaceId, rows: &[RowRef<'_>]) -> Result<(), WriteError> {
-        self.inner.restore(space, rows).await
-    }
-
-    async fn accounts(&self) -> Result<Vec<String>, Fault> {
-        self.inner.accounts().await
-    }
-
-    async fn create_space(&self, name: SpaceName<'_>, meta: &[u8]) -> Result<Option<SpaceId>, Fault> {
-        self.inner.create_space(name, meta).await
-    }
-
-    async fn space(&self, name: SpaceName<'_>) -> Result<Option<Space>, Fault> {
-        self.inner.space(name).await
-    }
-
-    async fn list_spaces(&self, from: SpaceName<'_>, max: usize) -> Result<Vec<(String, Space)>, Fault> {
-        self.inner.list_spaces(from, max).await
-    }
-
-    async fn change_space(&self, name: SpaceName<'_>, meta: &[u8]) -> Result<bool, Fault> {
-        self.inner.change_space(name, meta).await
-    }
-
-    async fn drop_space(&self, name: SpaceName<'_>) -> Result<bool, Fault> {
-        self.inner.drop_space(name).await
-    }
-
-    fn statistics(&self) -> Statistics {
-        self.inner.statistics()
-    }
-
-    fn ready(&self) -> Result<(), Fault> {
-        self.inner.ready()
     }
 }
 

@@ -1,9 +1,10 @@
 //! Runs a plan: reads its ranges in order, checks what remains of the filter, and ends the page in time.
 
 use super::plan::Plan;
-use crate::contract::{Budget, Engine, Flow, Position, RowRef, SpaceId};
+use crate::contract::{Budget, Engine, Flow, Key, KeyRange, Position, RowRef, SpaceId};
 use crate::error::ReadError;
-use larimar_model::{EntityBody, Filter, filter};
+use futures_util::future::try_join_all;
+use larimar_model::{EntityBody, Filter, Timestamp, filter};
 use std::future::poll_fn;
 use std::task::Poll;
 use std::time::Instant;
@@ -32,6 +33,8 @@ pub struct Page {
 /// them the filter admits. An engine may ask a database for all of them at once.
 const SLICE_ROWS_MIN: usize = 256;
 const SLICE_ROWS_MAX: usize = 4096;
+/// Rows that are looked up together at most; each may be a megabyte.
+const POINTS_MAX: usize = 32;
 /// Rows read past a full page to see whether another one follows, before a continuation is given anyway.
 const LOOK_AHEAD_ROWS: u64 = 1000;
 
@@ -40,8 +43,8 @@ const LOOK_AHEAD_ROWS: u64 = 1000;
 ///
 /// # Errors
 /// Faults of the engine, or that the table is gone.
-pub async fn query(
-    engine: &impl Engine,
+pub async fn query<E: Engine>(
+    engine: &E,
     table: SpaceId,
     plan: &Plan,
     limits: PageLimits,
@@ -52,6 +55,12 @@ pub async fn query(
         return Ok(page);
     }
     let mut full_at = None;
+    if E::IS_SHARED
+        && plan.ranges.len() > 1
+        && let Some(keys) = plan.ranges.iter().map(KeyRange::as_point).collect::<Option<Vec<_>>>()
+    {
+        return query_points(engine, table, &keys, plan.residual.as_ref(), limits, visit).await;
+    }
     let mut slice = SLICE_ROWS_MIN;
     for range in &plan.ranges {
         let mut rest = range.clone();
@@ -85,6 +94,48 @@ pub async fn query(
         }
     }
     Ok(page)
+}
+
+/// Hands the rows of some keys to `visit`, in the order of the keys.
+async fn query_points(
+    engine: &impl Engine,
+    table: SpaceId,
+    keys: &[(&str, &str)],
+    residual: Option<&Filter>,
+    limits: PageLimits,
+    mut visit: impl FnMut(&filter::Row<'_>) -> Flow + Send,
+) -> Result<Page, ReadError> {
+    let (mut page, mut full_at) = (Page::default(), None);
+    for keys in keys.chunks(POINTS_MAX) {
+        let is_late = page.rows_read > 0 && Instant::now() >= limits.deadline;
+        if is_late {
+            page.next = keys.first().map(|(partition, row)| Position::new(*partition, *row));
+            return Ok(page);
+        }
+        for (partition, row, found) in look_up(engine, table, keys).await? {
+            let Some((version, body)) = found else { continue };
+            let found = RowRef { partition, row, version, body: &body };
+            if step(found, residual, limits, &mut page, &mut full_at, &mut visit) == Flow::StopHere {
+                page.next = Some(Position::new(partition, row));
+                return Ok(page);
+            }
+        }
+    }
+    Ok(page)
+}
+
+/// Reads rows together, so that an engine far away is asked once.
+async fn look_up<'a>(
+    engine: &impl Engine,
+    space: SpaceId,
+    keys: &[(&'a str, &'a str)],
+) -> Result<Vec<(&'a str, &'a str, Option<(Timestamp, Vec<u8>)>)>, ReadError> {
+    let reads = keys.iter().map(async |&(partition, row)| {
+        let copied =
+            engine.get(Key { space, partition, row }, |found| found.map(|row| (row.version, row.body.to_vec())));
+        Ok((partition, row, copied.await?))
+    });
+    try_join_all(reads).await
 }
 
 /// What the page does with one row.

@@ -3,11 +3,8 @@
 use super::*;
 use crate::listener::{Listener, ListenerSettings};
 use http_body_util::BodyExt;
-use larimar_engine::{
-    Budget, Fault, Flow, Key, KeyRange, MemoryEngine, Op, Position, ReadError, RowRef, Space, SpaceId, SpaceName,
-    Statistics, WriteError,
-};
-use larimar_model::Timestamp;
+use larimar_engine::{Fault, MemoryEngine, Statistics};
+use larimar_testkit::engine::layer::{Layer, Layered};
 use std::sync::atomic::{AtomicBool, Ordering::Relaxed};
 use std::time::Duration;
 use tokio::io::{AsyncReadExt, AsyncWriteExt};
@@ -20,61 +17,11 @@ struct Moody {
     is_full: AtomicBool,
 }
 
-impl Engine for Moody {
-    async fn get<R: Send>(
-        &self,
-        key: Key<'_>,
-        visit: impl FnOnce(Option<RowRef<'_>>) -> R + Send,
-    ) -> Result<R, ReadError> {
-        self.inner.get(key, visit).await
-    }
+impl Layer for Moody {
+    type Below = MemoryEngine;
 
-    async fn scan(
-        &self,
-        space: SpaceId,
-        range: &KeyRange,
-        budget: Budget,
-        visit: impl FnMut(RowRef<'_>) -> Flow + Send,
-    ) -> Result<Option<Position>, ReadError> {
-        self.inner.scan(space, range, budget, visit).await
-    }
-
-    async fn apply(
-        &self,
-        space: SpaceId,
-        partition: &str,
-        ops: &[Op<'_>],
-        now: Timestamp,
-    ) -> Result<Vec<Timestamp>, WriteError> {
-        self.inner.apply(space, partition, ops, now).await
-    }
-
-    async fn restore(&self, space: SpaceId, rows: &[RowRef<'_>]) -> Result<(), WriteError> {
-        self.inner.restore(space, rows).await
-    }
-
-    async fn accounts(&self) -> Result<Vec<String>, Fault> {
-        self.inner.accounts().await
-    }
-
-    async fn create_space(&self, name: SpaceName<'_>, meta: &[u8]) -> Result<Option<SpaceId>, Fault> {
-        self.inner.create_space(name, meta).await
-    }
-
-    async fn space(&self, name: SpaceName<'_>) -> Result<Option<Space>, Fault> {
-        self.inner.space(name).await
-    }
-
-    async fn list_spaces(&self, from: SpaceName<'_>, max: usize) -> Result<Vec<(String, Space)>, Fault> {
-        self.inner.list_spaces(from, max).await
-    }
-
-    async fn change_space(&self, name: SpaceName<'_>, meta: &[u8]) -> Result<bool, Fault> {
-        self.inner.change_space(name, meta).await
-    }
-
-    async fn drop_space(&self, name: SpaceName<'_>) -> Result<bool, Fault> {
-        self.inner.drop_space(name).await
+    fn below(&self) -> &MemoryEngine {
+        &self.inner
     }
 
     fn statistics(&self) -> Statistics {
@@ -86,7 +33,7 @@ impl Engine for Moody {
     }
 }
 
-async fn ask(service: &AdminService<Moody>, method: &Method, path: &str) -> (u16, String) {
+async fn ask(service: &AdminService<Layered<Moody>>, method: &Method, path: &str) -> (u16, String) {
     let response = service.answer(method, path);
     let status = response.status().as_u16();
     let body = response.into_body().collect().await.expect("a body in memory").to_bytes();
@@ -95,22 +42,22 @@ async fn ask(service: &AdminService<Moody>, method: &Method, path: &str) -> (u16
 
 #[tokio::test]
 async fn health_is_about_the_process_and_ready_about_the_engine() {
-    let engine = Arc::new(Moody::default());
+    let engine = Arc::new(Layered::<Moody>::default());
     let service = AdminService::new(Arc::clone(&engine), Arc::new(Metrics::default()));
     assert_eq!(ask(&service, &Method::GET, "/health").await, (200, "ok\n".into()));
     assert_eq!(ask(&service, &Method::GET, "/ready").await, (200, "ready\n".into()));
-    engine.is_full.store(true, Relaxed);
+    engine.0.is_full.store(true, Relaxed);
     assert_eq!(ask(&service, &Method::GET, "/health").await.0, 200);
     let (status, text) = ask(&service, &Method::GET, "/ready").await;
     assert_eq!(status, 503);
     assert!(text.contains("the disk is full"), "{text}");
-    engine.is_full.store(false, Relaxed);
+    engine.0.is_full.store(false, Relaxed);
     assert_eq!(ask(&service, &Method::GET, "/ready").await.0, 200);
 }
 
 #[tokio::test]
 async fn other_paths_and_methods_are_refused() {
-    let service = AdminService::new(Arc::new(Moody::default()), Arc::new(Metrics::default()));
+    let service = AdminService::new(Arc::new(Layered::<Moody>::default()), Arc::new(Metrics::default()));
     for (method, path, expected) in [
         (Method::GET, "/", 404),
         (Method::GET, "/healthy", 404),
@@ -125,7 +72,7 @@ async fn other_paths_and_methods_are_refused() {
 async fn metrics_are_served_over_a_socket() {
     let metrics = Arc::new(Metrics::default());
     metrics.request("GetEntity", 200, Duration::from_millis(1));
-    let service = Arc::new(AdminService::new(Arc::new(Moody::default()), Arc::clone(&metrics)));
+    let service = Arc::new(AdminService::new(Arc::new(Layered::<Moody>::default()), Arc::clone(&metrics)));
     let socket = TcpListener::bind("127.0.0.1:0").await.expect("a free port");
     let address = socket.local_addr().expect("a bound socket");
     let listener = Listener::new(service, Arc::clone(&metrics), ListenerSettings::default());

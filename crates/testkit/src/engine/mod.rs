@@ -2,10 +2,11 @@
 //!
 //! A promise takes a fresh engine and panics where the engine breaks it. The files follow the contract:
 //! [`conditions`], [`order`], [`scans`], [`versions`], [`spaces`], [`concurrency`], [`texts`]; [`model`] has
-//! the random sequences.
+//! the random sequences, [`layer`] engines that behave otherwise.
 
 pub mod concurrency;
 pub mod conditions;
+pub mod layer;
 pub mod model;
 pub mod order;
 mod rows;

@@ -1,0 +1,131 @@
+//! An engine over another that changes some of its calls: for tests of what is above, and of the suite itself.
+
+use larimar_engine::{
+    Budget, Engine, Fault, Flow, Key, KeyRange, Op, Position, ReadError, RowRef, Space, SpaceId, SpaceName, Statistics,
+    WriteError,
+};
+use larimar_model::Timestamp;
+
+/// The calls of an engine, each passed on to another engine unless it is written anew.
+#[expect(missing_docs, reason = "the calls are those of `Engine`")]
+pub trait Layer: Send + Sync + 'static {
+    /// The engine below.
+    type Below: Engine;
+    /// As [`Engine::IS_SHARED`].
+    const IS_SHARED: bool = Self::Below::IS_SHARED;
+
+    /// The engine below.
+    fn below(&self) -> &Self::Below;
+
+    fn get<R: Send>(
+        &self,
+        key: Key<'_>,
+        visit: impl FnOnce(Option<RowRef<'_>>) -> R + Send,
+    ) -> impl Future<Output = Result<R, ReadError>> + Send {
+        self.below().get(key, visit)
+    }
+
+    fn scan(
+        &self,
+        space: SpaceId,
+        range: &KeyRange,
+        budget: Budget,
+        visit: impl FnMut(RowRef<'_>) -> Flow + Send,
+    ) -> impl Future<Output = Result<Option<Position>, ReadError>> + Send {
+        self.below().scan(space, range, budget, visit)
+    }
+
+    fn apply(
+        &self,
+        space: SpaceId,
+        partition: &str,
+        ops: &[Op<'_>],
+        now: Timestamp,
+    ) -> impl Future<Output = Result<Vec<Timestamp>, WriteError>> + Send {
+        self.below().apply(space, partition, ops, now)
+    }
+
+    fn space(&self, name: SpaceName<'_>) -> impl Future<Output = Result<Option<Space>, Fault>> + Send {
+        self.below().space(name)
+    }
+
+    fn statistics(&self) -> Statistics {
+        self.below().statistics()
+    }
+
+    fn ready(&self) -> Result<(), Fault> {
+        self.below().ready()
+    }
+}
+
+/// A layer as an engine.
+#[derive(Clone, Copy, Debug, Default)]
+pub struct Layered<L>(pub L);
+
+impl<L: Layer> Engine for Layered<L> {
+    const IS_SHARED: bool = L::IS_SHARED;
+
+    async fn get<R: Send>(
+        &self,
+        key: Key<'_>,
+        visit: impl FnOnce(Option<RowRef<'_>>) -> R + Send,
+    ) -> Result<R, ReadError> {
+        self.0.get(key, visit).await
+    }
+
+    async fn scan(
+        &self,
+        space: SpaceId,
+        range: &KeyRange,
+        budget: Budget,
+        visit: impl FnMut(RowRef<'_>) -> Flow + Send,
+    ) -> Result<Option<Position>, ReadError> {
+        self.0.scan(space, range, budget, visit).await
+    }
+
+    async fn apply(
+        &self,
+        space: SpaceId,
+        partition: &str,
+        ops: &[Op<'_>],
+        now: Timestamp,
+    ) -> Result<Vec<Timestamp>, WriteError> {
+        self.0.apply(space, partition, ops, now).await
+    }
+
+    async fn restore(&self, space: SpaceId, rows: &[RowRef<'_>]) -> Result<(), WriteError> {
+        self.0.below().restore(space, rows).await
+    }
+
+    async fn accounts(&self) -> Result<Vec<String>, Fault> {
+        self.0.below().accounts().await
+    }
+
+    async fn create_space(&self, name: SpaceName<'_>, meta: &[u8]) -> Result<Option<SpaceId>, Fault> {
+        self.0.below().create_space(name, meta).await
+    }
+
+    async fn space(&self, name: SpaceName<'_>) -> Result<Option<Space>, Fault> {
+        self.0.space(name).await
+    }
+
+    async fn list_spaces(&self, from: SpaceName<'_>, max: usize) -> Result<Vec<(String, Space)>, Fault> {
+        self.0.below().list_spaces(from, max).await
+    }
+
+    async fn change_space(&self, name: SpaceName<'_>, meta: &[u8]) -> Result<bool, Fault> {
+        self.0.below().change_space(name, meta).await
+    }
+
+    async fn drop_space(&self, name: SpaceName<'_>) -> Result<bool, Fault> {
+        self.0.below().drop_space(name).await
+    }
+
+    fn statistics(&self) -> Statistics {
+        self.0.statistics()
+    }
+
+    fn ready(&self) -> Result<(), Fault> {
+        self.0.ready()
+    }
+}
