@@ -90,7 +90,11 @@ impl Connection {
         match tokio::time::timeout(self.timeout + ANSWER_GRACE, answer).await {
             Ok(Ok(value)) => Ok(value),
             Ok(Err(error)) => Err(Failure::of(&error)),
-            Err(_) => Err(Failure::Broken("no answer in time".to_owned())),
+            Err(_) => {
+                // Ended here, so that nobody is lent it again.
+                self.driver.abort();
+                Err(Failure::Broken("no answer in time".to_owned()))
+            }
         }
     }
 
