@@ -7,10 +7,9 @@ use crate::core::{jittered, token};
 use crate::engine::Parts;
 use crate::failure::Failure;
 use crate::key;
-use crate::reads::Answer;
+use crate::reads::{Answer, Reads};
 use crate::singles::{Kind, Outcome, Single};
 use crate::transactions::{self, Step, Transaction};
-use futures_util::future::try_join_all;
 use larimar_engine::{Act, Expect, Fault, Op, SpaceId, WriteError};
 use larimar_model::Timestamp;
 use std::hash::BuildHasher;
@@ -131,8 +130,11 @@ impl Parts {
         Ok(steps)
     }
 
+    /// The rows of some operations as they are at one moment: only then is it true that one condition does not hold and
+    /// those before it do.
     async fn read(&self, place: &Place, ops: &[Op<'_>]) -> Result<Vec<Answer>, Fault> {
-        try_join_all(ops.iter().map(|op| self.reads.get(place.space, place.pk.clone(), key::row(op.row)))).await
+        let rks: Vec<Vec<u8>> = ops.iter().map(|op| key::row(op.row)).collect();
+        Reads::get_together(&self.pool, place.space, &place.pk, &rks).await
     }
 
     /// Waits before another attempt, unless it took too long already.

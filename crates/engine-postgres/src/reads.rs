@@ -7,6 +7,7 @@
 use crate::connection::{Connection, column};
 use crate::core::{Core, Line};
 use crate::failure::Failure;
+use crate::pool::Pool;
 use crate::statements::GET;
 use larimar_engine::Fault;
 use parking_lot::Mutex;
@@ -76,6 +77,31 @@ impl Reads {
         answered.await.unwrap_or_else(|_| Err(Fault::Unavailable("the engine is closed".to_owned())))
     }
 
+    /// Looks up several rows of a partition at one moment, on a connection on loan.
+    pub(crate) async fn get_together(
+        pool: &Pool,
+        space: i64,
+        pk: &[u8],
+        rks: &[Vec<u8>],
+    ) -> Result<Vec<Answer>, Fault> {
+        let numbers: Vec<i64> = (0..).take(rks.len()).collect();
+        let (spaces, pks) = (vec![space; rks.len()], vec![pk; rks.len()]);
+        let mut fault = Fault::Unavailable("the database did not answer".to_owned());
+        for _ in 0..ATTEMPTS_MAX {
+            let lent = pool.lend().await?;
+            match lent.query(GET, &[&numbers, &spaces, &pks, &rks]).await {
+                Ok(rows) => return in_order(rows, rks.len()).map_err(Failure::into_unavailable),
+                Err(failure) => {
+                    if failure.ends_connection() {
+                        lent.give_up();
+                    }
+                    fault = failure.into_unavailable();
+                }
+            }
+        }
+        Err(fault)
+    }
+
     /// Answers questions on a connection of its own, for ever.
     pub(crate) async fn serve(self: Arc<Self>) {
         let mut line = Line::new(Arc::clone(&self.core));
@@ -138,12 +164,30 @@ impl Reads {
     }
 }
 
+/// The answers by the numbers of their questions, each of which has one.
+fn in_order(rows: Vec<Row>, count: usize) -> Result<Vec<Answer>, Failure> {
+    let mut answers = rows.into_iter().map(Answer::new).collect::<Result<Vec<_>, _>>()?;
+    answers.sort_by_key(|(number, _)| *number);
+    if answers.len() != count {
+        return Err(Failure::Refused(format!("{} answers to {count} questions", answers.len())));
+    }
+    Ok(answers.into_iter().map(|(_, answer)| answer).collect())
+}
+
+/// The numbers without repeats.
+pub(crate) fn distinct(numbers: &[i64]) -> Vec<i64> {
+    let mut numbers = numbers.to_vec();
+    numbers.sort_unstable();
+    numbers.dedup();
+    numbers
+}
+
 async fn ask(connection: &Connection, questions: Vec<Question>) -> Result<(), (Failure, Vec<Question>)> {
     let numbers: Vec<i64> = (0..).take(questions.len()).collect();
     let spaces: Vec<i64> = questions.iter().map(|question| question.space).collect();
     let pks: Vec<&[u8]> = questions.iter().map(|question| question.pk.as_slice()).collect();
     let rks: Vec<&[u8]> = questions.iter().map(|question| question.rk.as_slice()).collect();
-    let rows = connection.query(GET, &[&numbers, &spaces, &pks, &rks]).await;
+    let rows = connection.query(GET, &[&numbers, &spaces, &pks, &rks, &distinct(&spaces)]).await;
     let rows = match rows {
         Ok(rows) => rows,
         Err(failure) => return Err((failure, questions)),
