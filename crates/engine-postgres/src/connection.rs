@@ -118,7 +118,8 @@ impl ConnectError {
         let reason = chain(error);
         let is_refused =
             error.code().is_some_and(|code| code.code().starts_with("28") || code.code().starts_with("3D"));
-        Self { is_final: is_refused || reason.contains("certificate"), reason }
+        let is_misconfigured = ["certificate", "invalid configuration"].iter().any(|word| reason.contains(word));
+        Self { is_final: is_refused || is_misconfigured, reason }
     }
 }
 

@@ -31,7 +31,8 @@ impl Failure {
         match code {
             _ if ends_session || is_class(code, "57P") || is_class(code, "08") => Self::Broken(text),
             &SqlState::T_R_STATEMENT_COMPLETION_UNKNOWN => Self::Broken(text),
-            &SqlState::DIVISION_BY_ZERO => Self::Guard,
+            // A guard that failed, or an insert of a row that is there.
+            &SqlState::DIVISION_BY_ZERO | &SqlState::UNIQUE_VIOLATION => Self::Guard,
             &SqlState::READ_ONLY_SQL_TRANSACTION => Self::Elsewhere(text),
             &SqlState::T_R_SERIALIZATION_FAILURE
             | &SqlState::T_R_DEADLOCK_DETECTED

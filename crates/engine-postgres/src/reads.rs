@@ -20,8 +20,23 @@ use tokio_postgres::Row;
 /// The questions that wait, and whom to wake.
 pub(crate) struct Reads {
     core: Arc<Core>,
-    waiting: Mutex<VecDeque<Question>>,
+    queue: Mutex<Queue>,
     wake: Notify,
+}
+
+#[derive(Default)]
+struct Queue {
+    waiting: VecDeque<Question>,
+    /// Statements under way.
+    busy: usize,
+}
+
+impl Queue {
+    /// Whether another statement is worth it: large groups cost the database less than many statements.
+    fn has_work(&self) -> bool {
+        let enough = if self.busy < BUSY_FREELY { 1 } else { GATHERED };
+        self.waiting.len() >= enough
+    }
 }
 
 struct Question {
@@ -58,7 +73,7 @@ impl Answer {
 
 impl Reads {
     pub(crate) fn new(core: Arc<Core>) -> Arc<Self> {
-        Arc::new(Self { core, waiting: Mutex::default(), wake: Notify::new() })
+        Arc::new(Self { core, queue: Mutex::default(), wake: Notify::new() })
     }
 
     /// Looks up one key.
@@ -66,7 +81,7 @@ impl Reads {
         let (answer, answered) = oneshot::channel();
         let question = Question { space, pk, rk, asked: Instant::now(), attempts: 0, answer };
         {
-            let mut waiting = self.waiting.lock();
+            let Queue { waiting, .. } = &mut *self.queue.lock();
             self.core.health.check()?;
             if waiting.len() >= WAITING_MAX {
                 return Err(Fault::Unavailable("too many reads wait for the database".to_owned()));
@@ -89,7 +104,7 @@ impl Reads {
         let mut fault = Fault::Unavailable("the database did not answer".to_owned());
         for _ in 0..ATTEMPTS_MAX {
             let lent = pool.lend().await?;
-            match lent.query(GET, &[&numbers, &spaces, &pks, &rks]).await {
+            match lent.query(GET, &[&numbers, &spaces, &pks, &rks, &distinct(&spaces)]).await {
                 Ok(rows) => return in_order(rows, rks.len()).map_err(Failure::into_unavailable),
                 Err(failure) => {
                     if failure.ends_connection() {
@@ -106,59 +121,61 @@ impl Reads {
     pub(crate) async fn serve(self: Arc<Self>) {
         let mut line = Line::new(Arc::clone(&self.core));
         loop {
-            while self.waiting.lock().is_empty() {
+            while !self.queue.lock().has_work() {
                 self.wake.notified().await;
             }
             let connection = line.connection(|fault| self.refuse(fault)).await;
-            let questions = self.take();
-            if questions.is_empty() {
-                continue;
-            }
-            if let Err((failure, questions)) = ask(connection, questions).await {
+            let Some(questions) = self.take() else { continue };
+            let failed = ask(connection, questions).await.err();
+            if let Some((failure, questions)) = failed {
                 if failure.ends_connection() {
                     line.give_up();
                 }
                 self.ask_again(questions, failure);
             }
+            self.queue.lock().busy -= 1;
+            self.wake.notify_one();
         }
     }
 
-    /// Takes what waits, without those that waited too long.
-    fn take(&self) -> Vec<Question> {
-        let mut waiting = self.waiting.lock();
-        let count = waiting.len().min(QUESTIONS_MAX);
+    /// Takes what waits, without those that waited too long; nothing if others were faster. Whoever takes is busy.
+    fn take(&self) -> Option<Vec<Question>> {
+        let mut queue = self.queue.lock();
+        if !queue.has_work() {
+            return None;
+        }
+        queue.busy += 1;
+        let count = queue.waiting.len().min(QUESTIONS_MAX);
         let (taken, late): (Vec<_>, Vec<_>) =
-            waiting.drain(..count).partition(|question| question.asked.elapsed() < self.core.target.timeout);
-        let is_more = !waiting.is_empty();
-        drop(waiting);
+            queue.waiting.drain(..count).partition(|question| question.asked.elapsed() < self.core.target.timeout);
+        let is_more = queue.has_work();
+        drop(queue);
         if is_more {
             self.wake.notify_one();
         }
         for question in late {
             let _ = question.answer.send(Err(Fault::Unavailable("the database is too slow".to_owned())));
         }
-        taken
+        Some(taken)
     }
 
     /// Puts questions back that met a failure, unless they did so too often.
     fn ask_again(&self, questions: Vec<Question>, failure: Failure) {
         let fault = failure.into_unavailable();
-        let mut waiting = self.waiting.lock();
+        let mut queue = self.queue.lock();
         for mut question in questions.into_iter().rev() {
             question.attempts += 1;
             if question.attempts < ATTEMPTS_MAX {
-                waiting.push_front(question);
+                queue.waiting.push_front(question);
             } else {
                 let _ = question.answer.send(Err(fault.clone()));
             }
         }
-        drop(waiting);
-        self.wake.notify_one();
     }
 
     /// Lets all go who wait.
     pub(crate) fn refuse(&self, fault: &Fault) {
-        for question in self.waiting.lock().drain(..) {
+        for question in self.queue.lock().waiting.drain(..) {
             let _ = question.answer.send(Err(fault.clone()));
         }
     }
@@ -207,6 +224,9 @@ async fn ask(connection: &Connection, questions: Vec<Question>) -> Result<(), (F
     Ok(())
 }
 
+/// Statements that begin as soon as one question waits, and how many have to wait for a further one.
+const BUSY_FREELY: usize = 2;
+const GATHERED: usize = 32;
 const QUESTIONS_MAX: usize = 256;
 const WAITING_MAX: usize = 20_000;
 const ATTEMPTS_MAX: usize = 3;

@@ -7,6 +7,7 @@
 use crate::connection::{Connection, column};
 use crate::core::{Core, Line};
 use crate::failure::Failure;
+use crate::reads::distinct;
 use crate::statements::{DELETE_ONE, INSERT_MANY, UPDATE_MANY, UPSERT_MANY};
 use futures_util::future::{join_all, join3};
 use larimar_engine::Fault;
@@ -67,6 +68,8 @@ struct Queue {
     bytes: usize,
     /// Rows in some task's hands, by their hash. Two rows of one hash only wait for each other.
     busy: FxHashSet<u64>,
+    /// Statements under way.
+    running: usize,
 }
 
 struct Waiting {
@@ -109,6 +112,7 @@ impl Singles {
             let connection = line.connection(|fault| self.refuse(fault)).await;
             let mut group = self.take();
             if group.is_empty() {
+                self.queue.lock().running -= 1;
                 continue;
             }
             let started = Instant::now();
@@ -138,13 +142,15 @@ impl Singles {
                     }
                 }
             }
+            self.queue.lock().running -= 1;
             self.release(&rows);
         }
     }
 
-    /// Takes writes of one kind and of distinct rows that nobody holds, in the order they came.
+    /// Takes writes of one kind and of distinct rows that nobody holds, in the order they came. Whoever takes is running.
     fn take(&self) -> Vec<Waiting> {
         let mut queue = self.queue.lock();
+        queue.running += 1;
         let mut group: Vec<Waiting> = Vec::new();
         let mut left = VecDeque::with_capacity(queue.waiting.len());
         // A row with a write that was left waiting must not be overtaken by its next write.
@@ -208,8 +214,11 @@ impl Singles {
 }
 
 impl Queue {
+    /// Whether another statement is worth it: those that wait are many, or few statements are under way. A commit costs
+    /// the same for one write and for many.
     fn has_work(&self) -> bool {
-        self.waiting.iter().any(|waiting| !self.busy.contains(&waiting.row))
+        let enough = if self.running < RUNNING_FREELY { 1 } else { GATHERED };
+        self.waiting.len() >= enough && self.waiting.iter().any(|waiting| !self.busy.contains(&waiting.row))
     }
 }
 
@@ -235,9 +244,9 @@ async fn carry_out(connection: &Connection, group: &[Waiting]) -> Result<FxHashM
     let bodies: Vec<&[u8]> = writes().map(|write| write.body.as_slice()).collect();
     let rows = if statement == UPDATE_MANY {
         let expected: Vec<i64> = writes().map(|write| write.expected).collect();
-        connection.query(statement, &[&spaces, &pks, &rks, &tokens, &bodies, &expected]).await?
+        connection.query(statement, &[&spaces, &pks, &rks, &tokens, &bodies, &distinct(&spaces), &expected]).await?
     } else {
-        connection.query(statement, &[&spaces, &pks, &rks, &tokens, &bodies]).await?
+        connection.query(statement, &[&spaces, &pks, &rks, &tokens, &bodies, &distinct(&spaces)]).await?
     };
     if connection.take_warning() {
         return Err(Failure::Broken("the database warned while it committed".to_owned()));
@@ -314,6 +323,9 @@ fn hash(pk: &[u8], rk: &[u8]) -> u64 {
 
 /// What a delete leaves.
 const NO_VERSION: Timestamp = Timestamp::from_ticks(0);
+/// Statements that begin as soon as one write waits, and how many have to wait for a further one.
+const RUNNING_FREELY: usize = 2;
+const GATHERED: usize = 16;
 const GROUP_MAX: usize = 128;
 const GROUP_BYTES_MAX: usize = 1 << 20;
 const WAITING_MAX: usize = 20_000;

@@ -13,41 +13,46 @@ macro_rules! ticks {
     };
 }
 
-/// Rows by their keys: number of the question, whether its space exists, version, body.
+/// Rows by their keys: number of the question, whether its space exists, version, body. Many questions are about few
+/// spaces, which are looked up once.
 pub(crate) const GET: &str = "\
-    SELECT o.i, s.id IS NOT NULL, e.ver, e.body \
+    WITH s AS MATERIALIZED (SELECT id FROM larimar_space WHERE id = ANY($5::int8[])) \
+    SELECT o.i, EXISTS (SELECT 1 FROM s WHERE s.id = o.space), e.ver, e.body \
     FROM unnest($1::int8[], $2::int8[], $3::bytea[], $4::bytea[]) AS o(i, space, pk, rk) \
-    LEFT JOIN larimar_space s ON s.id = o.space \
     LEFT JOIN larimar_entity e ON e.pk = o.pk AND e.rk = o.rk";
 
-/// Single writes: arrays of space, pk, rk, token, body and, for updates, expected version or -1.
+/// Single writes: arrays of space, pk, rk, token and body, the spaces without repeats, and, for updates, the expected
+/// versions or -1.
 pub(crate) const INSERT_MANY: &str = concat!(
-    "INSERT INTO larimar_entity (pk, rk, ver, tok, body) \
+    "WITH s AS MATERIALIZED (SELECT id FROM larimar_space WHERE id = ANY($6::int8[])) \
+    INSERT INTO larimar_entity (pk, rk, ver, tok, body) \
     SELECT o.pk, o.rk, ",
     ticks!(),
     ", o.tok, o.body \
     FROM unnest($1::int8[], $2::bytea[], $3::bytea[], $4::int8[], $5::bytea[]) AS o(space, pk, rk, tok, body) \
-    WHERE EXISTS (SELECT 1 FROM larimar_space s WHERE s.id = o.space) \
+    WHERE EXISTS (SELECT 1 FROM s WHERE s.id = o.space) \
     ON CONFLICT (pk, rk) DO NOTHING RETURNING tok, ver",
 );
 pub(crate) const UPSERT_MANY: &str = concat!(
-    "INSERT INTO larimar_entity (pk, rk, ver, tok, body) \
+    "WITH s AS MATERIALIZED (SELECT id FROM larimar_space WHERE id = ANY($6::int8[])) \
+    INSERT INTO larimar_entity (pk, rk, ver, tok, body) \
     SELECT o.pk, o.rk, ",
     ticks!(),
     ", o.tok, o.body \
     FROM unnest($1::int8[], $2::bytea[], $3::bytea[], $4::int8[], $5::bytea[]) AS o(space, pk, rk, tok, body) \
-    WHERE EXISTS (SELECT 1 FROM larimar_space s WHERE s.id = o.space) \
+    WHERE EXISTS (SELECT 1 FROM s WHERE s.id = o.space) \
     ON CONFLICT (pk, rk) DO UPDATE SET ver = GREATEST(EXCLUDED.ver, larimar_entity.ver + 1), \
     tok = EXCLUDED.tok, body = EXCLUDED.body RETURNING tok, ver",
 );
 pub(crate) const UPDATE_MANY: &str = concat!(
-    "UPDATE larimar_entity e SET ver = GREATEST(",
+    "WITH s AS MATERIALIZED (SELECT id FROM larimar_space WHERE id = ANY($6::int8[])) \
+    UPDATE larimar_entity e SET ver = GREATEST(",
     ticks!(),
     ", e.ver + 1), tok = o.tok, body = o.body \
-    FROM unnest($1::int8[], $2::bytea[], $3::bytea[], $4::int8[], $5::bytea[], $6::int8[]) \
+    FROM unnest($1::int8[], $2::bytea[], $3::bytea[], $4::int8[], $5::bytea[], $7::int8[]) \
     AS o(space, pk, rk, tok, body, expected) \
     WHERE e.pk = o.pk AND e.rk = o.rk AND (o.expected < 0 OR e.ver = o.expected) \
-    AND EXISTS (SELECT 1 FROM larimar_space s WHERE s.id = o.space) RETURNING e.tok, e.ver",
+    AND EXISTS (SELECT 1 FROM s WHERE s.id = o.space) RETURNING e.tok, e.ver",
 );
 
 /// A single delete: pk, rk, expected version or -1, space.
@@ -64,16 +69,17 @@ pub(crate) const CONFIRM: &str = "\
 /// Rows of a partition, locked in order, so that transactions that meet queue up instead of blocking each other: pk, rks.
 pub(crate) const LOCK: &str = "\
     SELECT count(*) FROM (SELECT 1 FROM larimar_entity WHERE pk = $1 AND rk = ANY($2::bytea[]) ORDER BY rk FOR UPDATE) AS held";
-/// Of a transaction: pk, token, rks, bodies, space, count.
+/// Of a transaction: pk, token, rks, bodies, space, count. Here a row that is there already ends the transaction, so
+/// there is no need for the costlier `ON CONFLICT`. Returns the version, which all rows share.
 pub(crate) const INSERT_ALL: &str = concat!(
     "WITH w AS (INSERT INTO larimar_entity (pk, rk, ver, tok, body) \
     SELECT $1::bytea, o.rk, ",
     ticks!(),
     ", $2::int8, o.body FROM unnest($3::bytea[], $4::bytea[]) AS o(rk, body) \
-    WHERE EXISTS (SELECT 1 FROM larimar_space s WHERE s.id = $5) \
-    ON CONFLICT (pk, rk) DO NOTHING RETURNING rk, ver) \
-    SELECT array_agg(rk), array_agg(ver), 1 / (CASE WHEN count(*) = $6::int8 THEN 1 ELSE 0 END) FROM w",
+    WHERE EXISTS (SELECT 1 FROM larimar_space s WHERE s.id = $5) RETURNING ver) \
+    SELECT max(ver), 1 / (CASE WHEN count(*) = $6::int8 THEN 1 ELSE 0 END) FROM w",
 );
+/// The same parameters. Returns the rows and their versions.
 pub(crate) const UPSERT_ALL: &str = concat!(
     "WITH w AS (INSERT INTO larimar_entity (pk, rk, ver, tok, body) \
     SELECT $1::bytea, o.rk, ",

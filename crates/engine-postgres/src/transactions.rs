@@ -279,27 +279,49 @@ async fn carry_out(connection: &Connection, transaction: &Transaction, token: i6
         };
         connection.within(all).await?
     };
-    let mut versions = FxHashMap::default();
+    let mut versions = Versions::default();
     for answer in answers {
         for row in answer.map_err(|error| Failure::of(&error))? {
-            collect_versions(&row, &mut versions)?;
+            versions.add(&row)?;
         }
     }
     if connection.take_warning() {
         return Err(Failure::Broken("the database warned while it committed".to_owned()));
     }
-    Ok(transaction.steps.iter().map(|step| versions.get(&step.rk).copied().unwrap_or(transaction.now)).collect())
+    Ok(transaction.steps.iter().map(|step| versions.of(step).unwrap_or(transaction.now)).collect())
 }
 
-/// The versions that a statement gave, by row; other statements answer with one column.
-fn collect_versions(row: &Row, versions: &mut FxHashMap<Vec<u8>, Timestamp>) -> Result<(), Failure> {
-    if row.len() < 3 {
-        return Ok(());
+/// The versions that the statements gave.
+#[derive(Default)]
+struct Versions {
+    /// Of all rows that were inserted.
+    inserted: Option<Timestamp>,
+    by_row: FxHashMap<Vec<u8>, Timestamp>,
+}
+
+impl Versions {
+    /// Takes an answer in: of inserts it has two columns, of upserts and updates three, of others one.
+    fn add(&mut self, row: &Row) -> Result<(), Failure> {
+        let version = |ticks: i64| Timestamp::from_ticks(ticks.cast_unsigned());
+        match row.len() {
+            2 => self.inserted = column::<Option<i64>>(row, 0)?.map(version),
+            3 => {
+                let rks: Vec<Vec<u8>> = column(row, 0)?;
+                let given: Vec<i64> = column(row, 1)?;
+                self.by_row.extend(rks.into_iter().zip(given.into_iter().map(version)));
+            }
+            _ => {}
+        }
+        Ok(())
     }
-    let rks: Vec<Vec<u8>> = column(row, 0)?;
-    let given: Vec<i64> = column(row, 1)?;
-    versions.extend(rks.into_iter().zip(given.into_iter().map(|ver| Timestamp::from_ticks(ver.cast_unsigned()))));
-    Ok(())
+
+    fn of(&self, step: &Step) -> Option<Timestamp> {
+        match (&step.act, step.expect) {
+            (Act::Put(_), Expect::Absent) => self.inserted,
+            (Act::Put(_), _) => self.by_row.get(&step.rk).copied(),
+            (Act::Delete | Act::Check, _) => None,
+        }
+    }
 }
 
 /// After the connection broke: rows with our token prove that all took effect; without them nobody knows.

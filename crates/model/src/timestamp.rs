@@ -3,6 +3,7 @@
 //! A `Timestamp` is the value of a DateTime property, the version of a row, and through [`crate::ETag`]
 //! its etag.
 
+use std::cell::Cell;
 use std::fmt::{self, Write as _};
 use std::time::Duration;
 
@@ -111,28 +112,39 @@ impl Timestamp {
     }
 
     fn write(self, out: &mut Vec<u8>, colon: &[u8], seven: bool) {
-        let (year, month, day) = self.date();
-        let (hour, minute, second) = self.time();
-        push_digits(out, year, 4);
-        out.push(b'-');
-        push_digits(out, month, 2);
-        out.push(b'-');
-        push_digits(out, day, 2);
-        out.push(b'T');
-        push_digits(out, hour, 2);
+        let second = self.second_text();
+        out.extend_from_slice(&second[..13]);
         out.extend_from_slice(colon);
-        push_digits(out, minute, 2);
+        out.extend_from_slice(&second[14..16]);
         out.extend_from_slice(colon);
-        push_digits(out, second, 2);
+        out.extend_from_slice(&second[17..]);
         let fraction = (self.0 % TICKS_PER_SECOND) as u32;
         if seven || fraction != 0 {
             out.push(b'.');
-            push_digits(out, fraction, 7);
-            while !seven && out.last() == Some(&b'0') {
-                out.pop();
-            }
+            let mut digits = [b'0'; 7];
+            put_digits(&mut digits, fraction);
+            let zeros = if seven { 0 } else { digits.iter().rev().take_while(|digit| **digit == b'0').count() };
+            out.extend_from_slice(&digits[..7 - zeros]);
         }
         out.push(b'Z');
+    }
+
+    /// `2022-05-06T00:31:05`. Entities of a page were often written within the same second, and each has its time twice.
+    fn second_text(self) -> [u8; 19] {
+        let seconds = self.0 / TICKS_PER_SECOND;
+        let (known, text) = LAST_SECOND.get();
+        if known == seconds {
+            return text;
+        }
+        let ((year, month, day), (hour, minute, second)) = (self.date(), self.time());
+        let mut text = *b"0000-00-00T00:00:00";
+        for (at, width, value) in
+            [(0, 4, year), (5, 2, month), (8, 2, day), (11, 2, hour), (14, 2, minute), (17, 2, second)]
+        {
+            put_digits(&mut text[at..at + width], value);
+        }
+        LAST_SECOND.set((seconds, text));
+        text
     }
 
     /// Year, month and day (proleptic Gregorian).
@@ -164,13 +176,16 @@ impl fmt::Display for Timestamp {
     }
 }
 
-fn push_digits(out: &mut Vec<u8>, mut value: u32, width: usize) {
-    let start = out.len();
-    out.resize(start + width, b'0');
-    for slot in out[start..].iter_mut().rev() {
+fn put_digits(out: &mut [u8], mut value: u32) {
+    for slot in out.iter_mut().rev() {
         *slot = b'0' + (value % 10) as u8;
         value /= 10;
     }
+}
+
+thread_local! {
+    /// The last second that was written, and its text.
+    static LAST_SECOND: Cell<(u64, [u8; 19])> = const { Cell::new((0, *b"0001-01-01T00:00:00")) };
 }
 
 fn days_since_year_one(year: u64, month: u64, day: u64) -> u64 {

@@ -49,16 +49,13 @@ const fn has_escape(word: u64) -> bool {
 
 /// Appends an integer.
 pub(crate) fn push_integer(out: &mut Vec<u8>, value: i64) {
-    write!(out, "{value}").expect("a vector takes all bytes");
+    out.extend_from_slice(itoa::Buffer::new().format(value).as_bytes());
 }
 
 /// Appends a finite double as the service writes it: shortest digits, always with a point or an exponent,
 /// and with an exponent from 10^15 up and below 10^-5 (.NET's round-trip format).
 pub(crate) fn push_double(out: &mut Vec<u8>, value: f64) {
-    let scientific = format!("{value:e}");
-    let (digits, exponent) = scientific.split_once('e').expect("this format has an exponent");
-    let exponent: i32 = exponent.parse().expect("this format has a whole exponent");
-    if (-5..15).contains(&exponent) {
+    if value == 0.0 || (1e-5..1e15).contains(&value.abs()) {
         let start = out.len();
         write!(out, "{value}").expect("a vector takes all bytes");
         if !out[start..].contains(&b'.') {
@@ -66,6 +63,9 @@ pub(crate) fn push_double(out: &mut Vec<u8>, value: f64) {
         }
         return;
     }
+    let scientific = format!("{value:e}");
+    let (digits, exponent) = scientific.split_once('e').expect("this format has an exponent");
+    let exponent: i32 = exponent.parse().expect("this format has a whole exponent");
     let sign = if exponent < 0 { '-' } else { '+' };
     write!(out, "{digits}E{sign}{:02}", exponent.unsigned_abs()).expect("a vector takes all bytes");
 }
