@@ -30,6 +30,10 @@ mod sign;
 mod target;
 mod workload;
 
+/// The server's allocator: the engine alone, which runs in this program, is to have the same.
+#[global_allocator]
+static ALLOCATOR: mimalloc::MiMalloc = mimalloc::MiMalloc;
+
 /// Measures Larimar beside Azurite and a bare HTTP server, or over PostgreSQL beside pgbench.
 #[derive(Parser)]
 #[command(args_conflicts_with_subcommands = true)]

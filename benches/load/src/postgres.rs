@@ -1,9 +1,11 @@
 //! Larimar over PostgreSQL, measured in turns with pgbench on the same cluster: the course of a run.
 //!
 //! The cluster is made for the run (`cluster`). pgbench (`pgbench`) does at the database what a workload does through
-//! Larimar, as plainly as the database allows: that is the ceiling which `goals` compares with. `report` writes it down.
+//! Larimar, as plainly as the database allows: that is the ceiling which `goals` compares with. It is compared with twice:
+//! with the server over HTTP, and with the engine alone (`engine`), called in this process. `report` writes it down.
 
 use std::rc::Rc;
+use std::sync::Arc;
 use std::time::{Duration, Instant};
 
 use anyhow::{Context as _, ensure};
@@ -18,6 +20,7 @@ use crate::target::{Places, Server, Target};
 use crate::workload::{Store, Worker, Workload};
 
 mod cluster;
+mod engine;
 mod goals;
 mod pgbench;
 pub(crate) mod report;
@@ -25,6 +28,7 @@ mod results;
 mod usage;
 
 use cluster::Cluster;
+use engine::{Alone, Numbers};
 use pgbench::Ceiling;
 use results::{Cell, Contestant, Results, Stage, Turn};
 use usage::{Commits, Cpu};
@@ -69,6 +73,8 @@ struct Bench<'a> {
     stage: Stage,
     /// pgbench runs so far: each inserts under keys of its own.
     ceilings: u64,
+    /// Keys that the engine alone has not used.
+    numbers: Arc<Numbers>,
 }
 
 impl<'a> Bench<'a> {
@@ -100,35 +106,38 @@ impl<'a> Bench<'a> {
         let bodies = cluster.make_ceiling_table()?;
         println!("a row takes {:.0} bytes on disk, {:.0} of them in the index", size.row_bytes, size.index_bytes);
         let stage = Stage { preload, load_rate: rate, size, body_bytes: bodies, ..Stage::default() };
-        Ok(Self { settings, signer, cluster, server, store, stage, ceilings: 0 })
+        Ok(Self { settings, signer, cluster, server, store, stage, ceilings: 0, numbers: Arc::default() })
     }
 
-    /// One workload through Larimar and its ceiling, in several alternating turns.
+    /// One workload through Larimar, through its engine alone and its ceiling, in several alternating turns.
     async fn take_turns(&mut self, workload: Workload, connections: u64) -> anyhow::Result<()> {
-        let mut cells = vec![Cell::new(Contestant::Larimar, workload, connections)];
+        let mut cells = vec![Cell::new(Contestant::Http, workload, connections)];
         let ceiling = Ceiling::of(workload);
         if ceiling.is_some() {
+            cells.push(Cell::new(Contestant::Engine, workload, connections));
             cells.push(Cell::new(Contestant::Pgbench, workload, connections));
         }
         for round in 0..self.settings.rounds {
             for turn in 0..cells.len() {
-                // Every other round goes backwards, so that a machine that slows down treats both alike.
+                // Every other round goes backwards, so that a machine that slows down treats all alike.
                 let index = if round % 2 == 0 { turn } else { cells.len() - 1 - turn };
-                let turn = match (index, ceiling) {
-                    (1, Some(ceiling)) => self.turn_of_pgbench(ceiling, connections).await?,
-                    _ => self.turn_of_larimar(workload, connections).await?,
+                let turn = match (cells[index].contestant, ceiling) {
+                    (Contestant::Engine, Some(ceiling)) => self.turn_of_engine(ceiling, connections).await?,
+                    (Contestant::Pgbench, Some(ceiling)) => self.turn_of_pgbench(ceiling, connections).await?,
+                    _ => self.turn_over_http(workload, connections).await?,
                 };
                 cells[index].turns.push(turn);
             }
         }
-        for cell in cells {
-            report::print_cell(&cell);
-            self.stage.cells.push(cell);
+        let first = self.stage.cells.len();
+        self.stage.cells.extend(cells);
+        for cell in &self.stage.cells[first..] {
+            report::print_cell(&self.stage, cell);
         }
         Ok(())
     }
 
-    async fn turn_of_larimar(&self, workload: Workload, connections: u64) -> anyhow::Result<Turn> {
+    async fn turn_over_http(&self, workload: Workload, connections: u64) -> anyhow::Result<Turn> {
         let window = self.settings.window;
         if workload == Workload::Delete {
             self.load_deletable(connections).await?;
@@ -148,6 +157,27 @@ impl<'a> Bench<'a> {
             errors: measured.errors,
             resets: measured.resets,
             first_error: measured.first_error,
+        })
+    }
+
+    /// The engine is opened before what is counted and closed after it: it has no connections in the turns of others.
+    async fn turn_of_engine(&self, what: Ceiling, tasks: u64) -> anyhow::Result<Turn> {
+        self.settle().await?;
+        let alone = Alone::open(self.cluster.url(), self.store.dataset, &self.numbers).await?;
+        let (start, cpu) = (Instant::now(), self.cpu()?);
+        let counted = alone.measure(what, tasks, self.settings.window).await?;
+        let share = counted.elapsed.as_secs_f64() / start.elapsed().as_secs_f64();
+        let cpu = (self.cpu()? - cpu).share(share);
+        alone.close().await?;
+        Ok(Turn {
+            operations: counted.latencies.total(),
+            elapsed: counted.elapsed,
+            cpu,
+            commits: counted.commits,
+            latencies: counted.latencies,
+            errors: counted.errors,
+            first_error: counted.first_error,
+            ..Turn::default()
         })
     }
 
@@ -178,7 +208,7 @@ impl<'a> Bench<'a> {
     /// out of rows ends early.
     async fn load_deletable(&self, connections: u64) -> anyhow::Result<()> {
         let window = self.settings.window;
-        let replaces = self.stage.cell(Contestant::Larimar, Workload::Replace, connections);
+        let replaces = self.stage.cell(Contestant::Http, Workload::Replace, connections);
         let rate = replaces.and_then(Cell::rate).unwrap_or(DELETES_A_SECOND);
         let rows = (rate * (window.warm_up + window.counted).as_secs_f64() * 1.5) as u64 + connections * 10;
         let transactions = rows.div_ceil(TRANSACTION_ROWS);

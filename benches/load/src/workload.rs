@@ -14,7 +14,8 @@ use crate::http::Connection;
 use crate::request::Requests;
 
 const RANGE_ROWS: u64 = 100;
-const SPREAD_PARTITIONS: u64 = 1_000;
+/// Partitions that spread inserts go to.
+pub(crate) const SPREAD_PARTITIONS: u64 = 1_000;
 /// Follow-up pages of one query; more is a server that never ends.
 const FOLLOW_MAX: usize = 100;
 

@@ -1,10 +1,10 @@
-//! What Larimar over PostgreSQL has to reach against pgbench on the same cluster.
+//! What Larimar over PostgreSQL has to reach against pgbench on the same cluster: over HTTP, and the engine alone.
 
-use super::results::Stage;
+use super::results::{Contestant, Stage};
 use crate::goals::{Goal, Needed};
 use crate::workload::Workload;
 
-/// Workload, number of connections on both sides, and the multiple of pgbench's rate.
+/// Workload, number of connections (or tasks that call the engine, or clients of pgbench), and the multiple of pgbench's rate.
 const GOALS: [(Workload, u64, f64); 7] = [
     (Workload::InsertHot, 64, 2.5),
     (Workload::InsertSpread, 64, 2.5),
@@ -26,12 +26,14 @@ pub(super) fn connections(workload: Workload, asked: &[u64]) -> Vec<u64> {
 
 /// Every goal at one number of entities.
 pub(super) fn goals(stage: &Stage) -> Vec<Goal> {
-    GOALS
+    let contestants = [(Contestant::Http, "connections"), (Contestant::Engine, "tasks")];
+    contestants
         .into_iter()
-        .map(|(workload, connections, least)| Goal {
-            what: format!("{} against pgbench, {connections} connections", workload.title()),
+        .flat_map(|(contestant, clients)| GOALS.map(|goal| (contestant, clients, goal)))
+        .map(|(contestant, clients, (workload, connections, least))| Goal {
+            what: format!("{}: {}, {connections} {clients}", contestant.title(), workload.title()),
             needed: Needed::Share(least),
-            measured: stage.ratio(workload, connections).map(|ratio| ratio.all),
+            measured: stage.ratio(contestant, workload, connections).map(|ratio| ratio.all),
         })
         .collect()
 }
@@ -45,5 +47,15 @@ mod tests {
         assert_eq!(connections(Workload::Transaction, &[16, 64]), [8, 16, 64]);
         assert_eq!(connections(Workload::Page, &[16]), [4, 16, 64]);
         assert_eq!(connections(Workload::Merge, &[16]), [16]);
+    }
+
+    #[test]
+    fn both_ways_to_the_database_have_every_goal() {
+        let goals = goals(&Stage::default());
+        for way in ["over HTTP: ", "engine alone: "] {
+            let named = goals.iter().filter(|goal| goal.what.starts_with(way));
+            assert_eq!(named.count(), GOALS.len(), "{way}");
+        }
+        assert!(goals.iter().all(|goal| goal.met().is_none()), "nothing was measured");
     }
 }

@@ -5,7 +5,7 @@ use std::fmt::Write as _;
 use anyhow::Context as _;
 
 use super::goals;
-use super::results::{Cell, Contestant, Results, Stage};
+use super::results::{Cell, Contestant, Ratio, Results, Stage};
 use crate::goals::Goal;
 use crate::report::{grouped, kept_notes, print_goals, short};
 use crate::settings::Settings;
@@ -31,7 +31,7 @@ pub(crate) fn write(settings: &Settings, facts: &[(&str, String)], results: &Res
 }
 
 /// One line on the terminal.
-pub(super) fn print_cell(cell: &Cell) {
+pub(super) fn print_cell(stage: &Stage, cell: &Cell) {
     let total = cell.total();
     let rates: Vec<String> =
         cell.turns.iter().map(|turn| format!("{:.0}", turn.operations as f64 / turn.elapsed.as_secs_f64())).collect();
@@ -44,11 +44,12 @@ pub(super) fn print_cell(cell: &Cell) {
             total.first_error.as_deref().unwrap_or_default()
         ),
     };
+    let ratio = ratio(stage, cell).map_or(String::new(), |ratio| format!("  {:.2} × pgbench", ratio.all));
     println!(
-        "{:<30} {:>3} conn  {:<8} {:>9.1}/s  ({}){wrong}",
+        "{:<30} {:>3} conn  {:<12} {:>9.1}/s  ({}){ratio}{wrong}",
         cell.workload.title(),
         cell.connections,
-        title(cell.contestant),
+        cell.contestant.title(),
         cell.rate().unwrap_or_default(),
         rates.join(", ")
     );
@@ -56,35 +57,39 @@ pub(super) fn print_cell(cell: &Cell) {
 
 fn print_costs(stage: &Stage) {
     println!("\nprocessor seconds per 1,000 requests");
-    println!("{:<30} {:>4} {:<8} {:>9} {:>10} {:>8}", "workload", "conn", "", "Larimar", "PostgreSQL", "client");
+    println!(
+        "{:<30} {:>4} {:<12} {:>9} {:>9} {:>10} {:>8}",
+        "workload", "conn", "", "Larimar", "engine", "PostgreSQL", "client"
+    );
     for cell in &stage.cells {
-        let [larimar, database, client] = costs(cell);
+        let [larimar, engine, database, client] = costs(cell);
         println!(
-            "{:<30} {:>4} {:<8} {larimar:>9} {database:>10} {client:>8}",
+            "{:<30} {:>4} {:<12} {larimar:>9} {engine:>9} {database:>10} {client:>8}",
             cell.workload.title(),
             cell.connections,
-            title(cell.contestant)
+            cell.contestant.title()
         );
     }
 }
 
-fn title(contestant: Contestant) -> &'static str {
-    match contestant {
-        Contestant::Larimar => "Larimar",
-        Contestant::Pgbench => "pgbench",
-    }
+/// How a cell compares with pgbench's; nothing for pgbench itself.
+fn ratio(stage: &Stage, cell: &Cell) -> Option<Ratio> {
+    let is_ours = cell.contestant != Contestant::Pgbench;
+    is_ours.then(|| stage.ratio(cell.contestant, cell.workload, cell.connections)).flatten()
 }
 
-/// Processor seconds per 1,000 operations: Larimar, PostgreSQL, client.
-fn costs(cell: &Cell) -> [String; 3] {
+/// Processor seconds per 1,000 operations: Larimar's server, the engine alone, PostgreSQL, client.
+fn costs(cell: &Cell) -> [String; 4] {
     let total = cell.total();
     let thousands = total.operations.max(1) as f64 / 1e3;
     let cost = |time: std::time::Duration| format!("{:.3}", time.as_secs_f64() / thousands);
-    let larimar = match cell.contestant {
-        Contestant::Larimar => cost(total.cpu.larimar),
-        Contestant::Pgbench => String::new(),
-    };
-    [larimar, cost(total.cpu.database), cost(total.cpu.client)]
+    let (database, client) = (cost(total.cpu.database), cost(total.cpu.client));
+    match cell.contestant {
+        Contestant::Http => [cost(total.cpu.larimar), String::new(), database, client],
+        // It runs in the program that calls it.
+        Contestant::Engine => [String::new(), client, database, String::new()],
+        Contestant::Pgbench => [String::new(), String::new(), database, client],
+    }
 }
 
 fn markdown(settings: &Settings, facts: &[(&str, String)], results: &Results) -> String {
@@ -93,7 +98,9 @@ fn markdown(settings: &Settings, facts: &[(&str, String)], results: &Results) ->
          is one, is written by hand.\n\nLarimar over PostgreSQL, and pgbench on the same cluster, in turns. Everything \
          shares one machine and its processors: the database, Larimar, and the client, which signs every request and \
          checks every answer. What Larimar and its client use, the database does not get; a database of its own would \
-         leave Larimar more, and pgbench too.\n\n",
+         leave Larimar more, and pgbench too. So Larimar is measured twice: *over HTTP*, the whole server, and *engine \
+         alone*, its PostgreSQL engine called by a program directly, which is what the database sees of Larimar without \
+         the cost of HTTP, signatures and JSON on the same processors.\n\n",
     );
     if !settings.full {
         page.push_str("**This was a partial run:** it left out connections, sizes, workloads or time.\n\n");
@@ -120,8 +127,8 @@ fn markdown(settings: &Settings, facts: &[(&str, String)], results: &Results) ->
 fn targets(page: &mut String, stage: &Stage, goals: &[Goal]) {
     let _ = write!(
         page,
-        "\n## Targets at {} entities\n\nRequests a second through Larimar as a multiple of pgbench's transactions a \
-         second.\n\n| target | needed | measured | |\n|---|---:|---:|---|\n",
+        "\n## Targets at {} entities\n\nRequests a second over HTTP, and calls a second of the engine alone, as a \
+         multiple of pgbench's transactions a second with as many clients.\n\n| target | needed | measured | |\n|---|---:|---:|---|\n",
         grouped(stage.preload)
     );
     for goal in goals {
@@ -134,13 +141,14 @@ fn rates(page: &mut String, stage: &Stage) {
     let _ = write!(
         page,
         "\n## Rates at {} entities\n\nOperations a second that were answered as they should be; p50 and p99 in \
-         milliseconds; in brackets the lowest and highest ratio of a round. The last column is what a database alone \
-         on its machine would see: operations per second of PostgreSQL's processor time, as a multiple of pgbench's.\n\n\
-         | workload | connections | Larimar | p50 | p99 | pgbench | Larimar is | per database second |\n\
-         |---|---:|---:|---:|---:|---:|---:|---:|\n",
+         milliseconds; connections are tasks of the engine alone and clients of pgbench; in brackets the lowest and \
+         highest ratio of a round. The last column is what a database alone on its machine would see: operations per \
+         second of PostgreSQL's processor time, as a multiple of pgbench's.\n\n\
+         | workload | connections | | a second | p50 | p99 | × pgbench | per database second |\n\
+         |---|---:|---|---:|---:|---:|---:|---:|\n",
         grouped(stage.preload)
     );
-    for cell in stage.cells.iter().filter(|cell| cell.contestant == Contestant::Larimar) {
+    for cell in &stage.cells {
         let total = cell.total();
         let mut rate = short(total.operations as f64 / total.elapsed.as_secs_f64().max(1e-9));
         for (count, what) in [(total.errors, "errors"), (total.resets, "connections broken")] {
@@ -148,16 +156,19 @@ fn rates(page: &mut String, stage: &Stage) {
                 let _ = write!(rate, " (**{count} {what}**)");
             }
         }
-        let pgbench = stage.cell(Contestant::Pgbench, cell.workload, cell.connections).and_then(Cell::rate);
-        let ratio = stage.ratio(cell.workload, cell.connections);
+        let percentile = |share| match total.latencies.total() {
+            0 => String::new(),
+            _ => short(total.latencies.percentile(share).as_secs_f64() * 1e3),
+        };
+        let ratio = ratio(stage, cell);
         let _ = writeln!(
             page,
-            "| {} | {} | {rate} | {} | {} | {} | {} | {} |",
+            "| {} | {} | {} | {rate} | {} | {} | {} | {} |",
             cell.workload.title(),
             cell.connections,
-            short(total.latencies.percentile(0.5).as_secs_f64() * 1e3),
-            short(total.latencies.percentile(0.99).as_secs_f64() * 1e3),
-            pgbench.map_or(String::new(), short),
+            cell.contestant.title(),
+            percentile(0.5),
+            percentile(0.99),
             ratio.map_or(String::new(), |ratio| {
                 format!("{:.2}× ({:.2}–{:.2})", ratio.all, ratio.lowest, ratio.highest)
             }),
@@ -169,15 +180,16 @@ fn rates(page: &mut String, stage: &Stage) {
 fn usage(page: &mut String, stage: &Stage) {
     let _ = write!(
         page,
-        "\n## Costs at {} entities\n\nProcessor seconds per 1,000 requests, of Larimar, of all PostgreSQL's processes and \
-         of the client (pgbench, in its lines). Commits are the groups of writes that Larimar sent, from its own figures: \
-         how many writes they had, and the mean time of one in milliseconds.\n\n\
-         | workload | connections | client | Larimar | PostgreSQL | client | writes a commit | commit |\n\
-         |---|---:|---|---:|---:|---:|---:|---:|\n",
+        "\n## Costs at {} entities\n\nProcessor seconds per 1,000 requests: of Larimar's server; of the engine alone, \
+         which is the program that calls it and counts; of all PostgreSQL's processes; and of the client (this program \
+         over HTTP, or pgbench). Commits are the groups of writes that the server or the engine alone sent, from its own \
+         figures: how many writes they had, and the mean time of one in milliseconds.\n\n\
+         | workload | connections | | Larimar | engine | PostgreSQL | client | writes a commit | commit |\n\
+         |---|---:|---|---:|---:|---:|---:|---:|---:|\n",
         grouped(stage.preload)
     );
     for cell in &stage.cells {
-        let [larimar, database, client] = costs(cell);
+        let [larimar, engine, database, client] = costs(cell);
         let commits = cell.total().commits;
         let (writes, time) = if commits.count > 0.0 && cell.workload.writes() {
             (short(commits.writes / commits.count), short(commits.seconds / commits.count * 1e3))
@@ -186,10 +198,10 @@ fn usage(page: &mut String, stage: &Stage) {
         };
         let _ = writeln!(
             page,
-            "| {} | {} | {} | {larimar} | {database} | {client} | {writes} | {time} |",
+            "| {} | {} | {} | {larimar} | {engine} | {database} | {client} | {writes} | {time} |",
             cell.workload.title(),
             cell.connections,
-            title(cell.contestant)
+            cell.contestant.title()
         );
     }
     let _ = write!(
@@ -211,10 +223,16 @@ fn method(page: &mut String, settings: &Settings, results: &Results) {
     let _ = write!(
         page,
         "\n## Method\n\n\
-         - Each measurement counts {:.0} s in {} turn(s) after {:.1} s of warm-up each; Larimar and pgbench alternate, \
+         - Each measurement counts {:.0} s in {} turn(s) after {:.1} s of warm-up each; the three alternate, \
          and background work that was left over ends before a turn (after 15 s at most). pgbench has no warm-up; it does \
          not count the time to connect.\n\
-         - Only answers with the right status and content count, over the whole path: HTTP, signature, JSON, database.\n\
+         - *over HTTP*: only answers with the right status and content count, over the whole path: HTTP, signature, JSON, \
+         database.\n\
+         - *engine alone*: `PostgresEngine` in this program, on two threads, with its default of connections, over the \
+         database of the running server. As many tasks as there are connections over HTTP ask for the same keys and \
+         shapes. It inserts into a space of its own, bodies of loaded rows as they are stored; it reads every byte of \
+         a row. It is opened before its turn and closed after it. A *page* is the 1,000 rows of a random partition, as \
+         in pgbench; over HTTP it is the next 1,000 of a walk over the table.\n\
          - pgbench: `-M prepared`, two threads, over TCP, as many clients as Larimar has connections, generic plans. Its \
          table is made like Larimar's (columns, primary key, storage options) and holds as many rows with the same bodies \
          under keys of the same length, 1,000 to a partition.\n\

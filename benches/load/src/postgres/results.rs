@@ -10,7 +10,10 @@ use crate::workload::Workload;
 /// Who was measured.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum Contestant {
-    Larimar,
+    /// Larimar's server, asked over HTTP.
+    Http,
+    /// Larimar's engine in this process.
+    Engine,
     Pgbench,
 }
 
@@ -68,6 +71,17 @@ pub(crate) struct Results {
     pub(super) remarks: Vec<String>,
 }
 
+impl Contestant {
+    /// What people read.
+    pub(super) fn title(self) -> &'static str {
+        match self {
+            Self::Http => "over HTTP",
+            Self::Engine => "engine alone",
+            Self::Pgbench => "pgbench",
+        }
+    }
+}
+
 impl Turn {
     fn rate(&self) -> f64 {
         self.operations as f64 / self.elapsed.as_secs_f64().max(1e-9)
@@ -114,9 +128,9 @@ impl Stage {
         self.cells.iter().find(|cell| (cell.contestant, cell.workload, cell.connections) == wanted)
     }
 
-    /// Larimar's rate as a multiple of pgbench's.
-    pub(super) fn ratio(&self, workload: Workload, connections: u64) -> Option<Ratio> {
-        let larimar = self.cell(Contestant::Larimar, workload, connections)?;
+    /// A contestant's rate as a multiple of pgbench's.
+    pub(super) fn ratio(&self, contestant: Contestant, workload: Workload, connections: u64) -> Option<Ratio> {
+        let larimar = self.cell(contestant, workload, connections)?;
         let pgbench = self.cell(Contestant::Pgbench, workload, connections)?;
         let rounds = larimar.turns.iter().zip(&pgbench.turns).map(|(ours, its)| ours.rate() / its.rate().max(1e-9));
         let (lowest, highest) =
@@ -140,18 +154,24 @@ mod tests {
 
     #[test]
     fn a_ratio_is_of_all_turns_and_tells_how_rounds_differed() {
-        let cells = vec![cell(Contestant::Larimar, &[30, 10], 0), cell(Contestant::Pgbench, &[10, 10], 0)];
+        let cells = vec![
+            cell(Contestant::Http, &[30, 10], 0),
+            cell(Contestant::Engine, &[40, 40], 0),
+            cell(Contestant::Pgbench, &[10, 10], 0),
+        ];
         let stage = Stage { cells, ..Stage::default() };
         assert_eq!(
-            stage.ratio(Workload::PointGet, 64),
+            stage.ratio(Contestant::Http, Workload::PointGet, 64),
             Some(Ratio { all: 2.0, lowest: 1.0, highest: 3.0, database: Some(2.0) })
         );
-        assert_eq!(stage.ratio(Workload::PointGet, 16), None);
+        assert_eq!(stage.ratio(Contestant::Engine, Workload::PointGet, 64).map(|ratio| ratio.all), Some(4.0));
+        assert_eq!(stage.ratio(Contestant::Http, Workload::PointGet, 16), None);
     }
 
     #[test]
     fn nothing_is_said_of_a_measurement_with_errors() {
-        let cells = vec![cell(Contestant::Larimar, &[30], 1), cell(Contestant::Pgbench, &[10], 0)];
-        assert_eq!(Stage { cells, ..Stage::default() }.ratio(Workload::PointGet, 64), None);
+        let cells = vec![cell(Contestant::Http, &[30], 1), cell(Contestant::Pgbench, &[10], 0)];
+        let stage = Stage { cells, ..Stage::default() };
+        assert_eq!(stage.ratio(Contestant::Http, Workload::PointGet, 64), None);
     }
 }

@@ -4,6 +4,7 @@ use std::ops::Sub;
 use std::time::Duration;
 
 use anyhow::{Context as _, ensure};
+use larimar_engine::Statistics;
 
 use super::cluster::Cluster;
 use crate::http::Connection;
@@ -16,7 +17,7 @@ pub(super) struct Cpu {
     pub(super) larimar: Duration,
     /// All processes of PostgreSQL.
     pub(super) database: Duration,
-    /// This program, or pgbench, which it started.
+    /// This program, in which the engine alone also runs, or pgbench, which it started.
     pub(super) client: Duration,
 }
 
@@ -53,7 +54,7 @@ impl Sub for Cpu {
     }
 }
 
-/// Commits that Larimar asked the database for, from its figures.
+/// Commits that Larimar or the engine alone asked the database for, from its figures.
 #[derive(Clone, Copy, Debug, Default)]
 pub(super) struct Commits {
     pub(super) count: f64,
@@ -68,6 +69,12 @@ impl Commits {
         let answer = connection.exchange(b"GET /metrics HTTP/1.1\r\nHost: 127.0.0.1\r\n\r\n").await?;
         ensure!(answer.status == 200, "the figures gave {}", answer.status);
         Self::parse(&String::from_utf8_lossy(answer.body))
+    }
+
+    /// From the figures of an engine in this process.
+    pub(super) fn of(figures: &Statistics) -> Self {
+        let count: u64 = figures.commit_writes.counts.iter().sum();
+        Self { count: count as f64, writes: figures.commit_writes.sum, seconds: figures.sync_seconds.sum }
     }
 
     fn parse(page: &str) -> anyhow::Result<Self> {
