@@ -87,7 +87,7 @@ impl Line {
             return Vec::new();
         }
         self.give_up();
-        let timeout = self.core.target.timeout;
+        let timeout = self.core.target.timeout.min(CONFIRM_TIME_MAX);
         let pks: Vec<&[u8]> = puts.iter().map(|(pk, _, _)| *pk).collect();
         let rks: Vec<&[u8]> = puts.iter().map(|(_, rk, _)| *rk).collect();
         let tokens: Vec<i64> = puts.iter().map(|(_, _, token)| *token).collect();
@@ -137,5 +137,7 @@ pub(crate) fn token() -> i64 {
     (random() | 1) as i64
 }
 
+/// Whoever waits has waited for a statement already, and clients give up after half a minute.
+const CONFIRM_TIME_MAX: Duration = Duration::from_secs(10);
 const PAUSE_MIN: Duration = Duration::from_millis(20);
 const PAUSE_MAX: Duration = Duration::from_secs(1);

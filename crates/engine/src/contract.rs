@@ -39,8 +39,8 @@ pub trait Engine: Send + Sync + 'static {
 
     /// Applies operations on distinct rows of one partition: all or nothing, isolated, durable on `Ok`.
     /// Conditions are checked in order. Returns a version for each operation, which is that of the row it put;
-    /// a version is greater than every one that its row ever had, and not less than `now` unless the engine has
-    /// a clock of its own, as one that is shared must.
+    /// a version is greater than that of the row it replaces and than every one that the row had before the call,
+    /// and not less than `now` unless the engine has a clock of its own, as one that is shared must.
     fn apply(
         &self,
         space: SpaceId,
@@ -159,7 +159,7 @@ pub struct RowRef<'a> {
     pub partition: &'a str,
     /// The row within it.
     pub row: &'a str,
-    /// When it was written; greater than every earlier version of the row.
+    /// When it was written.
     pub version: Timestamp,
     /// What was written.
     pub body: &'a [u8],
