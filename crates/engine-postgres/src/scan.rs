@@ -9,7 +9,7 @@ use crate::failure::Failure;
 use crate::key;
 use crate::pool::Lent;
 use crate::statements::HAS_SPACE;
-use futures_util::StreamExt;
+use futures_util::{FutureExt, StreamExt};
 use larimar_engine::{Budget, Fault, Flow, KeyRange, Position, ReadError, RowRef, SpaceId};
 use larimar_model::Timestamp;
 use std::pin::pin;
@@ -117,7 +117,13 @@ impl Scan {
         }
         let mut rows = pin!(rows?);
         let (mut partition, mut row_text, mut last_pk) = (String::new(), String::new(), Vec::new());
-        while let Some(row) = connection.within(async { rows.next().await.transpose() }).await? {
+        loop {
+            // Most rows are there already, and need no look at the clock.
+            let next = match rows.next().now_or_never() {
+                Some(next) => next.transpose().map_err(|error| Failure::of(&error))?,
+                None => connection.within(async { rows.next().await.transpose() }).await?,
+            };
+            let Some(row) = next else { return Ok(Some(None)) };
             let (pk, rk): (&[u8], &[u8]) = (column(&row, 0)?, column(&row, 1)?);
             if pk != last_pk {
                 key::read_partition(pk, &mut partition).map_err(damaged)?;
@@ -129,7 +135,6 @@ impl Scan {
                 return Ok(Some(Some(Position::new(partition, row_text))));
             }
         }
-        Ok(Some(None))
     }
 
     fn visit(

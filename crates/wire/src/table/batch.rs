@@ -6,6 +6,7 @@
 use super::request::Headers;
 use crate::error_body::ErrorReply;
 use crate::error_code::ErrorCode;
+use memchr::memmem;
 
 /// What a batch holds.
 #[derive(Clone, Debug)]
@@ -84,17 +85,19 @@ fn boundary(content_type: &str) -> Option<&str> {
 fn split<'a>(text: &'a str, boundary: &str) -> Vec<&'a str> {
     let mut parts = Vec::new();
     let mut start = None;
-    let mut at = 0;
-    for line in text.split_inclusive('\n') {
-        let end = at + line.len();
+    let dashed = format!("--{boundary}");
+    for at in memmem::find_iter(text.as_bytes(), &dashed) {
+        if at > 0 && text.as_bytes()[at - 1] != b'\n' {
+            continue;
+        }
+        let line = text[at..].split_inclusive('\n').next().unwrap_or_default();
         if let Some(is_last) = delimiter(line, boundary) {
             parts.extend(start.map(|start| &text[start..at]));
-            start = (!is_last).then_some(end);
+            start = (!is_last).then_some(at + line.len());
             if is_last {
                 break;
             }
         }
-        at = end;
     }
     parts.extend(start.map(|start| &text[start..]).filter(|rest| !rest.trim().is_empty()));
     parts
@@ -140,18 +143,22 @@ impl<'a> Part<'a> {
         let mut headers = Headers::default();
         let mut content_id = None;
         while let Some((name, value)) = lines.header() {
-            match name.to_ascii_lowercase().as_str() {
+            let is = |known: &str| name.eq_ignore_ascii_case(known);
+            if is("accept") {
                 // Old clients ask for Atom here and get JSON; the version is that of the whole batch.
-                "accept" => headers.accept = Some(value).filter(|value| value.contains("json")),
-                "content-type" => headers.content_type = Some(value),
-                "if-match" => headers.if_match = Some(value),
-                "if-none-match" => headers.if_none_match = Some(value),
-                "prefer" => headers.prefer = Some(value),
-                "x-http-method" => {
-                    headers.method_override = Some((value, headers.method_override.map_or(1, |(_, count)| count + 1)));
-                }
-                "content-id" => content_id = Some(value),
-                _ => {}
+                headers.accept = Some(value).filter(|value| value.contains("json"));
+            } else if is("content-type") {
+                headers.content_type = Some(value);
+            } else if is("if-match") {
+                headers.if_match = Some(value);
+            } else if is("if-none-match") {
+                headers.if_none_match = Some(value);
+            } else if is("prefer") {
+                headers.prefer = Some(value);
+            } else if is("x-http-method") {
+                headers.method_override = Some((value, headers.method_override.map_or(1, |(_, count)| count + 1)));
+            } else if is("content-id") {
+                content_id = Some(value);
             }
         }
         let (path, query) = split_url(url);
@@ -288,6 +295,30 @@ mod tests {
                 Some(ErrorCode::InvalidInput),
                 "{body}"
             );
+        }
+    }
+
+    /// The parts line by line, as [`split`] finds them by searching.
+    fn split_by_lines<'a>(text: &'a str, boundary: &str) -> Vec<&'a str> {
+        let (mut parts, mut start, mut at) = (Vec::new(), None, 0);
+        for line in text.split_inclusive('\n') {
+            if let Some(is_last) = delimiter(line, boundary) {
+                parts.extend(start.map(|start| &text[start..at]));
+                start = (!is_last).then_some(at + line.len());
+                if is_last {
+                    break;
+                }
+            }
+            at += line.len();
+        }
+        parts.extend(start.map(|start| &text[start..]).filter(|rest| !rest.trim().is_empty()));
+        parts
+    }
+
+    proptest! {
+        #[test]
+        fn parts_lie_between_the_lines_that_delimit_them(text in "[-ab \r\n]{0,60}", boundary in "[-ab]{1,4}") {
+            prop_assert_eq!(split(&text, &boundary), split_by_lines(&text, &boundary));
         }
     }
 

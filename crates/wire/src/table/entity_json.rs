@@ -88,24 +88,30 @@ impl<'a> Members<'a> {
     /// The type that an annotation gives to a member.
     fn edm_type(&self, name: &str) -> Result<Option<EdmType>, ErrorReply> {
         let annotation = self.0.iter().find(|(member, _)| member.strip_suffix(TYPE_SUFFIX) == Some(name));
-        let Some((_, raw)) = annotation else { return Ok(None) };
-        EdmType::from_name(&read_string(raw)?).map(Some).ok_or_else(malformed)
+        annotation.map(|(_, raw)| read_type(raw)).transpose()
     }
 
     fn into_entity(self, key: EntityKey) -> Result<Entity, ErrorReply> {
-        let has_types = self.0.iter().any(|(name, _)| name.ends_with(TYPE_SUFFIX));
+        // The types in the order of their annotations; the first of several counts.
+        let types: Vec<(&str, &RawValue)> =
+            self.0.iter().filter_map(|(name, raw)| Some((name.strip_suffix(TYPE_SUFFIX)?, *raw))).collect();
         let mut body = BodyBuilder::new();
         for (name, raw) in &self.0 {
             // Clients send back what they were sent: metadata and Timestamp are not theirs to set.
             if is_metadata(name) || is_system_property(name) || raw.get() == "null" {
                 continue;
             }
-            let edm_type = if has_types { self.edm_type(name)? } else { None };
+            let annotation = types.iter().find(|(annotated, _)| annotated == name);
+            let edm_type = annotation.map(|(_, raw)| read_type(raw)).transpose()?;
             let value = Parsed::read(name, raw.get(), edm_type)?;
             body.push(name, value.as_value()).map_err(|error| body_error(&error))?;
         }
         Entity::new(key, body).map_err(|error| body_error(&error))
     }
+}
+
+fn read_type(annotation: &RawValue) -> Result<EdmType, ErrorReply> {
+    EdmType::from_name(&read_string(annotation)?).ok_or_else(malformed)
 }
 
 fn is_metadata(name: &str) -> bool {
