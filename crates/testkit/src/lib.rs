@@ -11,6 +11,7 @@ pub mod fuzz_targets;
 pub mod history;
 pub mod http;
 pub mod proxy;
+pub mod queries;
 mod server;
 
 pub use clock::ManualClock;

@@ -1,0 +1,236 @@
+//! Random filters over random rows, and what they mean: a planned query must return what a full scan with a naive
+//! reading of the filter returns, page by page, on every engine.
+
+use larimar_engine::table::{PageLimits, Plan, query};
+use larimar_engine::{Engine, Flow, RowRef, SpaceKind, SpaceName};
+use larimar_model::{Entity, EntityKey, Filter, PartitionKey, RowKey, Timestamp, Value};
+use proptest::prelude::*;
+use std::cmp::Ordering;
+use std::time::{Duration, Instant};
+
+/// A filter as a tree that knows its text and its meaning.
+#[derive(Clone, Debug)]
+#[expect(missing_docs, reason = "the variants are those of the language")]
+pub enum Node {
+    Compare { property: &'static str, operator: &'static str, literal: Value, is_literal_first: bool },
+    Flag(&'static str),
+    And(Vec<Self>),
+    Or(Vec<Self>),
+    Not(Box<Self>),
+    Constant(bool),
+}
+
+/// The keys and properties of an entity.
+pub type Row = (String, String, Vec<(&'static str, Value)>);
+
+const KEYS: &[&str] = &["", "a", "aa", "b", "c", "\u{1F600}", "\u{e000}", "z"];
+const NAMES: &[&str] = &["A", "B", "C"];
+
+impl Node {
+    /// Its text.
+    #[must_use]
+    pub fn text(&self) -> String {
+        let join = |parts: &[Self], word: &str| {
+            parts.iter().map(|part| format!("({})", part.text())).collect::<Vec<_>>().join(&format!(" {word} "))
+        };
+        match self {
+            Self::Compare { property, operator, literal, is_literal_first } => {
+                let literal = literal_text(literal);
+                if *is_literal_first {
+                    format!("{literal} {operator} {property}")
+                } else {
+                    format!("{property} {operator} {literal}")
+                }
+            }
+            Self::Flag(name) => (*name).to_owned(),
+            Self::And(parts) => join(parts, "and"),
+            Self::Or(parts) => join(parts, "or"),
+            Self::Not(inner) => format!("not ({})", inner.text()),
+            Self::Constant(value) => value.to_string(),
+        }
+    }
+
+    /// What the filter says of a row, by the letter of the protocol (table.md, section 7).
+    #[must_use]
+    pub fn admits(&self, row: &Row) -> bool {
+        match self {
+            Self::Compare { property, operator, literal, is_literal_first } => {
+                let Some(value) = value_of(row, property) else { return false };
+                // A value of another type counts as less than the literal.
+                let order = compare(&value, literal).unwrap_or(Ordering::Less);
+                let operator = if *is_literal_first { mirrored(operator) } else { operator };
+                match operator {
+                    "eq" => order.is_eq(),
+                    "ne" => order.is_ne(),
+                    "gt" => order.is_gt(),
+                    "ge" => order.is_ge(),
+                    "lt" => order.is_lt(),
+                    _ => order.is_le(),
+                }
+            }
+            Self::Flag(name) => value_of(row, name) == Some(Value::Boolean(true)),
+            Self::And(parts) => parts.iter().all(|part| part.admits(row)),
+            Self::Or(parts) => parts.iter().any(|part| part.admits(row)),
+            Self::Not(inner) => !inner.admits(row),
+            Self::Constant(value) => *value,
+        }
+    }
+}
+
+fn mirrored(operator: &str) -> &str {
+    match operator {
+        "gt" => "lt",
+        "ge" => "le",
+        "lt" => "gt",
+        "le" => "ge",
+        same => same,
+    }
+}
+
+fn value_of(row: &Row, name: &str) -> Option<Value> {
+    match name {
+        "PartitionKey" => Some(Value::String(row.0.clone())),
+        "RowKey" => Some(Value::String(row.1.clone())),
+        _ => row.2.iter().find(|(found, _)| *found == name).map(|(_, value)| value.clone()),
+    }
+}
+
+/// Compares a property with a literal, which alone may be widened; nothing for other types.
+fn compare(value: &Value, literal: &Value) -> Option<Ordering> {
+    match (value, literal) {
+        (Value::String(v), Value::String(l)) => Some(v.encode_utf16().cmp(l.encode_utf16())),
+        (Value::Boolean(v), Value::Boolean(l)) => Some(v.cmp(l)),
+        (Value::Int32(v), Value::Int32(l)) => Some(v.cmp(l)),
+        (Value::Int64(v), Value::Int64(l)) => Some(v.cmp(l)),
+        (Value::Int64(v), Value::Int32(l)) => Some(v.cmp(&i64::from(*l))),
+        (Value::Double(v), Value::Double(l)) => v.partial_cmp(l),
+        (Value::Double(v), Value::Int32(l)) => v.partial_cmp(&f64::from(*l)),
+        (Value::Double(v), Value::Int64(l)) => v.partial_cmp(&(*l as f64)),
+        _ => None,
+    }
+}
+
+fn literal_text(literal: &Value) -> String {
+    match literal {
+        Value::String(text) => format!("'{}'", text.replace('\'', "''")),
+        Value::Int32(number) => number.to_string(),
+        Value::Int64(number) => format!("{number}L"),
+        Value::Double(number) => format!("{number:?}"),
+        Value::Boolean(value) => value.to_string(),
+        other => unreachable!("not drawn: {other:?}"),
+    }
+}
+
+fn value() -> impl Strategy<Value = Value> {
+    prop_oneof![
+        prop::sample::select(KEYS).prop_map(|text| Value::String(text.to_owned())),
+        (-2i32..3).prop_map(Value::Int32),
+        (-2i64..3).prop_map(Value::Int64),
+        (-4i32..5).prop_map(|half| Value::Double(f64::from(half) / 2.0)),
+        any::<bool>().prop_map(Value::Boolean),
+    ]
+}
+
+fn comparison() -> impl Strategy<Value = Node> {
+    let property = prop_oneof![
+        3 => Just("PartitionKey"), 3 => Just("RowKey"), 3 => prop::sample::select(NAMES)
+    ];
+    let operator = prop::sample::select(&["eq", "ne", "gt", "ge", "lt", "le", "eq", "eq"]);
+    let key = prop::sample::select(KEYS).prop_map(|text| Value::String(text.to_owned()));
+    (property, operator, key, value(), any::<bool>(), 0..10).prop_map(
+        |(property, operator, key, value, is_literal_first, dice)| {
+            // Keys are mostly compared with strings.
+            let is_key = property == "PartitionKey" || property == "RowKey";
+            let literal = if is_key && dice > 0 { key } else { value };
+            Node::Compare { property, operator, literal, is_literal_first }
+        },
+    )
+}
+
+/// Filters.
+pub fn filter() -> impl Strategy<Value = Node> {
+    let leaf = prop_oneof![
+        12 => comparison(),
+        1 => prop::sample::select(NAMES).prop_map(Node::Flag),
+        1 => Just(Node::Flag("RowKey")),
+        1 => any::<bool>().prop_map(Node::Constant),
+    ];
+    leaf.prop_recursive(4, 24, 4, |inner| {
+        prop_oneof![
+            3 => prop::collection::vec(inner.clone(), 2..4).prop_map(Node::And),
+            3 => prop::collection::vec(inner.clone(), 2..4).prop_map(Node::Or),
+            1 => inner.prop_map(|node| Node::Not(Box::new(node))),
+        ]
+    })
+}
+
+/// Rows in the order of their keys.
+pub fn rows() -> impl Strategy<Value = Vec<Row>> {
+    let key = || prop::sample::select(KEYS).prop_map(str::to_owned);
+    let properties = prop::collection::vec((prop::sample::select(NAMES), value()), 0..4).prop_map(|mut properties| {
+        properties.sort_by_key(|(name, _)| *name);
+        properties.dedup_by_key(|(name, _)| *name);
+        properties
+    });
+    prop::collection::vec((key(), key(), properties), 0..40).prop_map(|mut rows| {
+        let units =
+            |row: &Row| -> (Vec<u16>, Vec<u16>) { (row.0.encode_utf16().collect(), row.1.encode_utf16().collect()) };
+        rows.sort_by_key(units);
+        rows.dedup_by_key(|row| (row.0.clone(), row.1.clone()));
+        rows
+    })
+}
+
+/// Runs the filter's plan in pages and returns the keys found.
+pub async fn planned(
+    engine: &impl Engine,
+    rows: &[Row],
+    filter: &Filter,
+    entities_max: usize,
+    is_hurried: bool,
+) -> Vec<(String, String)> {
+    let name = SpaceName { account: "account", kind: SpaceKind::Table, name: "t" };
+    let table = engine.create_space(name, b"").await.expect("no fault").expect("the name is free");
+    let entities: Vec<Entity> = rows.iter().map(entity).collect();
+    let stored: Vec<RowRef<'_>> = entities
+        .iter()
+        .map(|entity| RowRef {
+            partition: entity.key.partition.as_str(),
+            row: entity.key.row.as_str(),
+            version: Timestamp::EDM_MIN,
+            body: entity.body().as_bytes(),
+        })
+        .collect();
+    engine.restore(table, &stored).await.expect("the space is there");
+    let mut found = Vec::new();
+    let mut plan = Plan::new(Some(filter));
+    // A page that is out of time ends after a row or a range; it may be empty, but the next one is further on.
+    for _ in 0..rows.len() + 300 {
+        let patience = if is_hurried { Duration::ZERO } else { Duration::from_secs(60) };
+        let limits = PageLimits { entities_max, deadline: Instant::now() + patience };
+        let before = found.len();
+        let page = query(engine, table, &plan, limits, |row| {
+            found.push((row.partition.to_owned(), row.row.to_owned()));
+            Flow::Continue
+        });
+        let page = page.await.expect("no fault");
+        assert!(found.len() - before <= entities_max, "a page is not longer than asked for");
+        assert_eq!(page.rows_returned, (found.len() - before) as u64);
+        match page.next {
+            Some(next) => plan = Plan::new(Some(filter)).resumed_at(next),
+            None => {
+                engine.drop_space(name).await.expect("no fault");
+                return found;
+            }
+        }
+    }
+    panic!("the pages do not end");
+}
+
+fn entity((partition, row, properties): &Row) -> Entity {
+    let key = EntityKey {
+        partition: PartitionKey::new(partition.as_str()).expect("a key"),
+        row: RowKey::new(row.as_str()).expect("a key"),
+    };
+    Entity::from_properties(key, properties.iter().cloned()).expect("an entity")
+}
