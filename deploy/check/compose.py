@@ -2,12 +2,11 @@
 
 import json
 import re
-import tomllib
 from importlib import resources
 from typing import Any
 
 import jsonschema
-from files import COMPOSE, DOCKERFILE, HAPROXY, TOOLCHAIN, Files, seconds
+from files import COMPOSE, DOCKERFILE, HAPROXY, TOOLCHAIN, Files, seconds, tomllib
 
 
 def problems(files: Files) -> list[str]:

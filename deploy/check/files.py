@@ -9,6 +9,11 @@ import yaml
 from yamllint import linter
 from yamllint.config import YamlLintConfig
 
+try:
+    import tomllib
+except ModuleNotFoundError:  # before Python 3.11
+    import tomli as tomllib
+
 COMPOSE = "deploy/compose.yaml"
 HAPROXY = "deploy/haproxy.cfg"
 DOCKERFILE = "deploy/Dockerfile"

@@ -2,12 +2,11 @@
 
 import functools
 import json
-import tomllib
 from typing import Any
 
 import kubernetes_validate
 import yaml
-from files import MANIFESTS, SETTINGS, Files, seconds
+from files import MANIFESTS, SETTINGS, Files, seconds, tomllib
 
 TEMPLATE = f"{MANIFESTS}secret.example.yaml"
 NOT_FOR_THE_CLUSTER = ("Kustomization", "Component")
