@@ -20,7 +20,7 @@ pub(crate) struct Catalogue {
     core: Arc<Core>,
     pool: Arc<Pool>,
     known: Mutex<FxHashMap<Name, Known>>,
-    /// Changes made here; what was asked before one is not remembered after it.
+    /// Changes made or noticed here; what was asked before one is not remembered after it.
     changes: AtomicU64,
 }
 
@@ -65,7 +65,7 @@ impl Catalogue {
     async fn ask(&self, name: Name) -> Result<Option<Space>, Fault> {
         let changes = self.changes.load(Ordering::Acquire);
         let asked = Instant::now();
-        let rows = self.query(FIND_SPACE, &name).await;
+        let rows = self.look_up(&name).await;
         let space = rows.and_then(|rows| rows.first().map(space_of).transpose());
         let mut known = self.known.lock();
         match &space {
@@ -81,8 +81,9 @@ impl Catalogue {
         space.map_err(Failure::into_unavailable)
     }
 
-    /// Forgets a number that the database refused.
+    /// Forgets a number that the database refused, also if an earlier question is yet to be answered with it.
     pub(crate) fn forget(&self, id: SpaceId) {
+        self.changes.fetch_add(1, Ordering::AcqRel);
         self.known.lock().retain(|_, known| known.space.id != id);
     }
 
@@ -174,15 +175,15 @@ impl Catalogue {
     }
 
     async fn token_of(&self, name: Name) -> Result<Option<(SpaceId, i64)>, Failure> {
-        let rows = self.query(FIND_SPACE, &name).await?;
+        let rows = self.look_up(&name).await?;
         rows.first().map(|row| Ok((space_of(row)?.id, column(row, 2)?))).transpose()
     }
 
-    async fn query(&self, sql: &'static str, name: &Name) -> Result<Vec<Row>, Failure> {
+    async fn look_up(&self, name: &Name) -> Result<Vec<Row>, Failure> {
         let mut failure = Failure::Refused(String::new());
         for _ in 0..ATTEMPTS_MAX {
             let lent = self.pool.lend().await.map_err(|fault| Failure::Refused(fault.to_string()))?;
-            match lent.query(sql, &[&name.account, &name.kind, &name.name]).await {
+            match lent.query(FIND_SPACE, &[&name.account, &name.kind, &name.name]).await {
                 Ok(rows) => return Ok(rows),
                 Err(Failure::Refused(reason)) => return Err(Failure::Refused(reason)),
                 Err(other) => failure = other,

@@ -22,7 +22,7 @@ pub(crate) struct Connection {
     client: Client,
     driver: AbortHandle,
     statements: Mutex<FxHashMap<&'static str, Statement>>,
-    /// Whether the database warned since the last question.
+    /// Whether the database warned since the last commit.
     warned: Arc<AtomicBool>,
     timeout: Duration,
 }
@@ -98,10 +98,13 @@ impl Connection {
         }
     }
 
-    /// Whether the database warned since this was asked last. A commit whose wait for a standby was cut short is
-    /// reported as done, with a warning only.
-    pub(crate) fn take_warning(&self) -> bool {
-        self.warned.swap(false, Ordering::AcqRel)
+    /// Doubts a commit during which the database warned: one whose wait for a standby was cut short is reported as done,
+    /// with a warning only.
+    pub(crate) fn check_commit(&self) -> Result<(), Failure> {
+        match self.warned.swap(false, Ordering::AcqRel) {
+            true => Err(Failure::Broken("the database warned while it committed".to_owned())),
+            false => Ok(()),
+        }
     }
 }
 

@@ -83,10 +83,10 @@ impl Line {
     /// The versions of those of some rows that carry the token of the write that was to write them, on a new connection:
     /// those writes took effect. Of the others nothing is known, and neither if the database does not answer in time.
     pub(crate) async fn confirm(&mut self, puts: &[(&[u8], &[u8], i64)]) -> Vec<Option<Timestamp>> {
+        self.give_up();
         if puts.is_empty() {
             return Vec::new();
         }
-        self.give_up();
         let timeout = self.core.target.timeout.min(CONFIRM_TIME_MAX);
         let pks: Vec<&[u8]> = puts.iter().map(|(pk, _, _)| *pk).collect();
         let rks: Vec<&[u8]> = puts.iter().map(|(_, rk, _)| *rk).collect();
@@ -94,9 +94,7 @@ impl Line {
         let asked = async {
             let connection = self.connection(|_| ()).await;
             let rows = connection.query(CONFIRM, &[&pks, &rks, &tokens]).await?;
-            if connection.take_warning() {
-                return Err(Failure::Broken("the database warned while it committed".to_owned()));
-            }
+            connection.check_commit()?;
             // The rows of a transaction share its token, and may have different versions.
             let found = rows.iter().map(|row| {
                 let version: i64 = column(row, 2)?;

@@ -110,7 +110,7 @@ impl Singles {
                 self.wake.notified().await;
             }
             let connection = line.connection(|fault| self.refuse(fault)).await;
-            let mut group = self.take();
+            let group = self.take();
             if group.is_empty() {
                 self.queue.lock().running -= 1;
                 continue;
@@ -118,13 +118,6 @@ impl Singles {
             let started = Instant::now();
             let result = carry_out(connection, &group).await;
             self.core.committed(group.len(), started);
-            let result = match result {
-                Err(failure) if failure.ends_connection() => {
-                    line.give_up();
-                    Err(failure)
-                }
-                other => other,
-            };
             let rows: Vec<u64> = group.iter().map(|waiting| waiting.row).collect();
             match result {
                 Ok(done) => answer(group, &done),
@@ -137,7 +130,10 @@ impl Singles {
                     answer_broken(group, &confirmed, &reason);
                 }
                 Err(failure) => {
-                    for waiting in group.drain(..) {
+                    if failure.ends_connection() {
+                        line.give_up();
+                    }
+                    for waiting in group {
                         let _ = waiting.reply.send(Err(failure.clone()));
                     }
                 }
@@ -248,9 +244,7 @@ async fn carry_out(connection: &Connection, group: &[Waiting]) -> Result<FxHashM
     } else {
         connection.query(statement, &[&spaces, &pks, &rks, &tokens, &bodies, &distinct(&spaces)]).await?
     };
-    if connection.take_warning() {
-        return Err(Failure::Broken("the database warned while it committed".to_owned()));
-    }
+    connection.check_commit()?;
     versions(&rows)
 }
 
@@ -280,9 +274,7 @@ async fn delete(connection: &Connection, group: &[Waiting]) -> Result<FxHashMap<
             done.insert(waiting.write.token, NO_VERSION);
         }
     }
-    if connection.take_warning() {
-        return Err(Failure::Broken("the database warned while it committed".to_owned()));
-    }
+    connection.check_commit()?;
     Ok(done)
 }
 

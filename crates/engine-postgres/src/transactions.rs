@@ -285,9 +285,7 @@ async fn carry_out(connection: &Connection, transaction: &Transaction, token: i6
             versions.add(&row)?;
         }
     }
-    if connection.take_warning() {
-        return Err(Failure::Broken("the database warned while it committed".to_owned()));
-    }
+    connection.check_commit()?;
     Ok(transaction.steps.iter().map(|step| versions.of(step).unwrap_or(transaction.now)).collect())
 }
 
