@@ -1,6 +1,6 @@
 //! Processor time of processes, from `/proc`: one process, or a parent with everything it started.
 
-use std::time::Duration;
+use std::time::{Duration, Instant};
 
 use anyhow::Context as _;
 
@@ -22,6 +22,19 @@ pub(crate) fn family_time(pid: u32) -> anyhow::Result<Duration> {
     let children = children.split_whitespace().filter_map(|child| child.parse().ok());
     let running: Duration = children.filter_map(|child| own_time(child).ok()).sum();
     Ok(time_with_ended_children(pid)? + running)
+}
+
+/// Waits until what this time tells of is idle, for so long at most.
+pub(crate) async fn settle(longest: Duration, time: impl Fn() -> anyhow::Result<Duration>) -> anyhow::Result<()> {
+    let deadline = Instant::now() + longest;
+    let mut quiet = 0;
+    while quiet < 2 && Instant::now() < deadline {
+        let before = time()?;
+        tokio::time::sleep(Duration::from_millis(100)).await;
+        let used = time()?.saturating_sub(before);
+        quiet = if used <= Duration::from_millis(10) { quiet + 1 } else { 0 };
+    }
+    Ok(())
 }
 
 #[derive(Debug, PartialEq)]

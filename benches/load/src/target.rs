@@ -142,15 +142,7 @@ impl Server {
     /// Waits until it is idle: what was overdue after a pause (Azurite saves its data every 5 s of wall
     /// time) or left over from a load (compaction) is not what the next measurement is about.
     pub(crate) async fn settle(&self, longest: Duration) -> anyhow::Result<()> {
-        let deadline = Instant::now() + longest;
-        let mut quiet = 0;
-        while quiet < 2 && Instant::now() < deadline {
-            let before = self.processor_time()?;
-            tokio::time::sleep(Duration::from_millis(100)).await;
-            let used = self.processor_time()?.saturating_sub(before);
-            quiet = if used <= Duration::from_millis(10) { quiet + 1 } else { 0 };
-        }
-        Ok(())
+        processes::settle(longest, || self.processor_time()).await
     }
 
     /// Asks the process to end and waits until it has.

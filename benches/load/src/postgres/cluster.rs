@@ -1,7 +1,7 @@
 //! The cluster of a run: its settings, what it is made of, its processor time, and pgbench's table in it.
 
 use std::process::Command;
-use std::time::{Duration, Instant};
+use std::time::Duration;
 
 use anyhow::{Context as _, anyhow, ensure};
 use larimar_postgres_cluster::{Binaries, Cluster as Running, Options};
@@ -94,15 +94,7 @@ impl Cluster {
 
     /// Waits until it is idle: vacuum and checkpoints that a load left over are not what a measurement is about.
     pub(super) async fn settle(&self, longest: Duration) -> anyhow::Result<()> {
-        let deadline = Instant::now() + longest;
-        let mut quiet = 0;
-        while quiet < 2 && Instant::now() < deadline {
-            let before = self.processor_time()?;
-            tokio::time::sleep(Duration::from_millis(100)).await;
-            let used = self.processor_time()?.saturating_sub(before);
-            quiet = if used <= Duration::from_millis(10) { quiet + 1 } else { 0 };
-        }
-        Ok(())
+        processes::settle(longest, || self.processor_time()).await
     }
 
     /// What a row of Larimar's takes when it was only just loaded.

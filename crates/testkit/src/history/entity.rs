@@ -3,7 +3,7 @@
 //! A put stores its value and forgets the merged one, a merge stores its value beside the put one, so a row always
 //! tells its last writer, and a merge that lost the row it was merged into is seen.
 
-use super::search::{Rules, Verdict, search};
+use super::search::{Rules, search};
 use super::{Condition, Kind, Refusal, Span, Value, Version, Versions, Violation};
 use std::collections::HashMap;
 use std::collections::hash_map::Entry;
@@ -79,16 +79,7 @@ pub(super) fn check(name: &str, calls: &[Call], promise: Versions) -> Vec<Violat
     // A read without an answer says nothing.
     let telling: Vec<Call> =
         calls.iter().copied().filter(|call| call.action != Action::Read || call.outcome != Outcome::Unknown).collect();
-    match search(&register, start, &telling) {
-        Verdict::Ordered => {}
-        Verdict::Undecided => violations.push(Violation::new(Kind::Undecided, name, list(calls))),
-        Verdict::Impossible { done, state, stuck } => {
-            let pick = |numbers: &[usize]| numbers.iter().map(|number| telling[*number]).collect::<Vec<_>>();
-            let before = pick(&done[done.len().saturating_sub(12)..]);
-            let told = format!("{}then {state:?}, where none can follow:\n{}", list(&before), list(&pick(&stuck)));
-            violations.push(Violation::new(Kind::NotLinearizable, name, told));
-        }
-    }
+    violations.extend(search(&register, start, &telling).violation(name, calls, &telling, list));
     violations
 }
 

@@ -1,7 +1,7 @@
 //! The rules of transactions: several rows of one partition written by one value, all or nothing, and the whole
 //! partition read by one query.
 
-use super::search::{Rules, Verdict, search};
+use super::search::{Rules, search};
 use super::{Condition, Kind, Refusal, Span, Value, Version, Versions, Violation};
 use std::collections::{BTreeMap, HashMap};
 use std::fmt::Write as _;
@@ -67,16 +67,7 @@ pub(super) fn check(name: &str, calls: &[Call], promise: Versions) -> Vec<Violat
     let start = State { rows: vec![None; rules.rows], last: vec![0; rules.rows] };
     let telling: Vec<Call> =
         calls.iter().filter(|call| call.action != Action::Read || call.outcome != Outcome::Unknown).cloned().collect();
-    match search(&rules, start, &telling) {
-        Verdict::Ordered => {}
-        Verdict::Undecided => violations.push(Violation::new(Kind::Undecided, name, list(calls))),
-        Verdict::Impossible { done, state, stuck } => {
-            let pick = |numbers: &[usize]| numbers.iter().map(|number| telling[*number].clone()).collect::<Vec<_>>();
-            let before = pick(&done[done.len().saturating_sub(12)..]);
-            let told = format!("{}then {state:?}, where none can follow:\n{}", list(&before), list(&pick(&stuck)));
-            violations.push(Violation::new(Kind::NotLinearizable, name, told));
-        }
-    }
+    violations.extend(search(&rules, start, &telling).violation(name, calls, &telling, list));
     violations
 }
 

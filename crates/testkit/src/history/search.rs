@@ -4,8 +4,9 @@
 //! need not come at all. A call that is right now and changes nothing comes next without a choice: later it could only be
 //! wrong. What was tried is remembered by the set of calls done and the state they led to.
 
-use super::Span;
+use super::{Kind, Span, Violation};
 use std::collections::HashSet;
+use std::fmt::Debug;
 use std::hash::Hash;
 
 /// How many choices are tried before the search gives up.
@@ -36,6 +37,29 @@ pub(super) enum Verdict<State> {
     Impossible { done: Vec<usize>, state: State, stuck: Vec<usize> },
     /// It gave up.
     Undecided,
+}
+
+impl<State: Debug> Verdict<State> {
+    /// What is wrong, if there is no order: told by the calls that were searched, or by all if the search gave up.
+    pub(super) fn violation<Call: Clone>(
+        self,
+        name: &str,
+        all: &[Call],
+        searched: &[Call],
+        list: impl Fn(&[Call]) -> String,
+    ) -> Option<Violation> {
+        match self {
+            Self::Ordered => None,
+            Self::Undecided => Some(Violation::new(Kind::Undecided, name, list(all))),
+            Self::Impossible { done, state, stuck } => {
+                let pick =
+                    |numbers: &[usize]| numbers.iter().map(|number| searched[*number].clone()).collect::<Vec<_>>();
+                let before = pick(&done[done.len().saturating_sub(12)..]);
+                let told = format!("{}then {state:?}, where none can follow:\n{}", list(&before), list(&pick(&stuck)));
+                Some(Violation::new(Kind::NotLinearizable, name, told))
+            }
+        }
+    }
 }
 
 struct Search<'a, R: Rules> {
