@@ -17,7 +17,7 @@ use std::sync::Arc;
 use std::sync::atomic::{AtomicUsize, Ordering};
 use std::time::Duration;
 
-use larimar_engine::{Fault, Space, SpaceId, SpaceKind, SpaceName};
+use larimar_engine::{Changed, Fault, Space, SpaceId, SpaceKind, SpaceName};
 use parking_lot::{Condvar, Mutex, RwLock};
 use rustc_hash::FxHashSet;
 use tokio::sync::Mutex as AsyncMutex;
@@ -125,12 +125,16 @@ impl Catalogue {
         self: &Arc<Self>,
         queue: &Queue,
         name: SpaceName<'_>,
+        expected: &[u8],
         meta: &[u8],
-    ) -> Result<bool, Fault> {
+    ) -> Result<Changed, Fault> {
         let turn = Arc::clone(&self.next).lock_owned().await;
         let key = name_key(name);
-        let Some(id) = self.names.read().get(&key).map(|space| space.id) else { return Ok(false) };
-        let space = Space { id, meta: meta.into() };
+        let Some(found) = self.names.read().get(&key).cloned() else { return Ok(Changed::Missing) };
+        if &*found.meta != expected {
+            return Ok(Changed::Other);
+        }
+        let space = Space { id: found.id, meta: meta.into() };
         let writes = vec![entry(&key, &space)];
         let this = Arc::clone(self);
         let effect = move |done| {
@@ -140,7 +144,7 @@ impl Catalogue {
             drop(turn);
         };
         change(queue, writes, Box::new(effect)).await?;
-        Ok(true)
+        Ok(Changed::Yes)
     }
 
     pub(crate) async fn drop(self: &Arc<Self>, queue: &Queue, name: SpaceName<'_>) -> Result<bool, Fault> {
@@ -251,6 +255,8 @@ fn name_key(name: SpaceName<'_>) -> Vec<u8> {
     key.push(0);
     key.push(match name.kind {
         SpaceKind::Table => b't',
+        SpaceKind::Queue => b'q',
+        SpaceKind::Container => b'c',
     });
     key.extend_from_slice(name.name.as_bytes());
     key

@@ -12,7 +12,7 @@ use std::thread::JoinHandle;
 use std::time::{Duration, Instant};
 
 use larimar_engine::{
-    Act, Budget, Engine, Expect, Fault, Flow, Key, KeyRange, Op, Position, ReadError, RowRef, Space, SpaceId,
+    Act, Budget, Changed, Engine, Expect, Fault, Flow, Key, KeyRange, Op, Position, ReadError, RowRef, Space, SpaceId,
     SpaceName, Statistics, WriteError,
 };
 use larimar_model::Timestamp;
@@ -285,8 +285,8 @@ impl Engine for LocalEngine {
         Ok(self.shared.catalogue.list(from, max))
     }
 
-    async fn change_space(&self, name: SpaceName<'_>, meta: &[u8]) -> Result<bool, Fault> {
-        self.shared.catalogue.change(&self.shared.queue, name, meta).await
+    async fn change_space(&self, name: SpaceName<'_>, expected: &[u8], meta: &[u8]) -> Result<Changed, Fault> {
+        self.shared.catalogue.change(&self.shared.queue, name, expected, meta).await
     }
 
     async fn drop_space(&self, name: SpaceName<'_>) -> Result<bool, Fault> {

@@ -3,12 +3,12 @@
 //! Only spaces that exist are remembered, so one that was created on another server is found at once. One that was
 //! dropped there is refused by the statement that meant to use it, and forgotten then.
 
-use crate::connection::column;
+use crate::connection::{Parameters, column};
 use crate::core::{Core, token};
 use crate::failure::Failure;
 use crate::pool::Pool;
 use crate::statements::{ACCOUNTS, CHANGE_SPACE, CREATE_SPACE, DROP_SPACE, FIND_SPACE, LIST_SPACES};
-use larimar_engine::{Fault, Space, SpaceId, SpaceKind, SpaceName};
+use larimar_engine::{Changed, Fault, Space, SpaceId, SpaceKind, SpaceName};
 use parking_lot::Mutex;
 use rustc_hash::FxHashMap;
 use std::sync::Arc;
@@ -126,16 +126,26 @@ impl Catalogue {
         .await
     }
 
-    pub(crate) async fn change_meta(self: &Arc<Self>, name: SpaceName<'_>, meta: &[u8]) -> Result<bool, Fault> {
-        let (name, meta, token) = (Name::new(name), meta.to_vec(), token());
+    pub(crate) async fn change_meta(
+        self: &Arc<Self>,
+        name: SpaceName<'_>,
+        expected: &[u8],
+        meta: &[u8],
+    ) -> Result<Changed, Fault> {
+        let (name, expected, meta, token) = (Name::new(name), expected.to_vec(), meta.to_vec(), token());
         self.change(name, async move |this, name| {
             let lent = this.pool.lend().await?;
-            let changed = lent.execute(CHANGE_SPACE, &[&name.account, &name.kind, &name.name, &meta, &token]).await;
+            let wanted: Parameters<'_> = &[&name.account, &name.kind, &name.name, &meta, &token, &expected];
+            let changed = lent.execute(CHANGE_SPACE, wanted).await;
             drop(lent);
             match changed {
-                Ok(count) => Ok(count > 0),
+                Ok(0) => {
+                    let found = this.look_up(&name).await.map_err(Failure::into_unavailable)?;
+                    Ok(if found.is_empty() { Changed::Missing } else { Changed::Other })
+                }
+                Ok(_) => Ok(Changed::Yes),
                 Err(Failure::Broken(reason)) => match this.token_of(name).await {
-                    Ok(Some((_, found))) if found == token => Ok(true),
+                    Ok(Some((_, found))) if found == token => Ok(Changed::Yes),
                     _ => Err(Fault::Ambiguous(reason)),
                 },
                 Err(failure) => Err(failure.into_fault()),
@@ -198,6 +208,8 @@ impl Name {
     fn new(name: SpaceName<'_>) -> Self {
         let kind = match name.kind {
             SpaceKind::Table => 1,
+            SpaceKind::Queue => 2,
+            SpaceKind::Container => 3,
         };
         Self { account: name.account.into(), kind, name: name.name.into() }
     }

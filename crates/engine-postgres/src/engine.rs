@@ -14,8 +14,8 @@ use crate::singles::Singles;
 use crate::statements::{HAS_SPACE, RESTORE};
 use crate::transactions::Transactions;
 use larimar_engine::{
-    Budget, Engine, Fault, Flow, Key, KeyRange, Op, Position, ReadError, RowRef, Space, SpaceId, SpaceName, Statistics,
-    WriteError,
+    Budget, Changed, Engine, Fault, Flow, Key, KeyRange, Op, Position, ReadError, RowRef, Space, SpaceId, SpaceName,
+    Statistics, WriteError,
 };
 use larimar_model::Timestamp;
 use std::sync::Arc;
@@ -201,8 +201,8 @@ impl Engine for PostgresEngine {
         self.parts.catalogue.list(from, max).await
     }
 
-    async fn change_space(&self, name: SpaceName<'_>, meta: &[u8]) -> Result<bool, Fault> {
-        self.parts.catalogue.change_meta(name, meta).await
+    async fn change_space(&self, name: SpaceName<'_>, expected: &[u8], meta: &[u8]) -> Result<Changed, Fault> {
+        self.parts.catalogue.change_meta(name, expected, meta).await
     }
 
     async fn drop_space(&self, name: SpaceName<'_>) -> Result<bool, Fault> {

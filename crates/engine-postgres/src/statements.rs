@@ -139,9 +139,9 @@ pub(crate) const CREATE_SPACE: &str = "\
     INSERT INTO larimar_space (account, kind, name, id, tok, meta) \
     VALUES ($1, $2, $3, nextval('larimar_space_id'), $4, $5) \
     ON CONFLICT (account, kind, name) DO NOTHING RETURNING id";
-/// Account, kind, name, meta, token.
+/// Account, kind, name, meta, token, expected meta.
 pub(crate) const CHANGE_SPACE: &str =
-    "UPDATE larimar_space SET meta = $4, tok = $5 WHERE account = $1 AND kind = $2 AND name = $3";
+    "UPDATE larimar_space SET meta = $4, tok = $5 WHERE account = $1 AND kind = $2 AND name = $3 AND meta = $6";
 /// Account, kind, name. The rows are left to the purger.
 pub(crate) const DROP_SPACE: &str = concat!(
     "WITH gone AS (DELETE FROM larimar_space WHERE account = $1 AND kind = $2 AND name = $3 RETURNING id) \

@@ -2,7 +2,7 @@
 
 mod support;
 
-use larimar_engine::{Act, Engine, Expect, Fault, Key, KeyRange, Op, ReadError, SpaceId, WriteError};
+use larimar_engine::{Act, Changed, Engine, Expect, Fault, Key, KeyRange, Op, ReadError, SpaceId, WriteError};
 use larimar_engine_postgres::{OpenError, PostgresEngine, Settings};
 use larimar_model::Timestamp;
 use larimar_testkit::postgres::Cluster;
@@ -67,8 +67,8 @@ async fn a_change_on_one_server_is_seen_on_the_other_within_a_second_or_so() {
     let (one, two, _) = pair().await;
     create(&one, "t").await;
     for round in 0..4_u8 {
-        assert!(two.space(name("t")).await.expect("no fault").is_some());
-        assert_eq!(one.change_space(name("t"), &[round]).await, Ok(true));
+        let before = two.space(name("t")).await.expect("no fault").expect("the space is there").meta;
+        assert_eq!(one.change_space(name("t"), &before, &[round]).await, Ok(Changed::Yes));
         let changed = Instant::now();
         loop {
             let space = two.space(name("t")).await.expect("no fault").expect("the space is there");

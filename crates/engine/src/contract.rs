@@ -73,8 +73,13 @@ pub trait Engine: Send + Sync + 'static {
         max: usize,
     ) -> impl Future<Output = Result<Vec<(String, Space)>, Fault>> + Send;
 
-    /// Replaces a space's meta bytes; `false` if there is no such space.
-    fn change_space(&self, name: SpaceName<'_>, meta: &[u8]) -> impl Future<Output = Result<bool, Fault>> + Send;
+    /// Replaces a space's meta bytes if they still are the expected ones.
+    fn change_space(
+        &self,
+        name: SpaceName<'_>,
+        expected: &[u8],
+        meta: &[u8],
+    ) -> impl Future<Output = Result<Changed, Fault>> + Send;
 
     /// Drops a space with all its rows, at a cost that does not depend on them; `false` if there is none.
     /// From the acknowledgement on no write to its number succeeds. The storage is reclaimed later.
@@ -101,6 +106,21 @@ impl SpaceId {
 pub enum SpaceKind {
     /// A table of the Table service.
     Table,
+    /// A queue of the Queue service.
+    Queue,
+    /// A container of the Blob service.
+    Container,
+}
+
+/// What became of a change to a space's meta bytes.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Changed {
+    /// They are as wanted now.
+    Yes,
+    /// They are other ones than expected; the next look at the space finds them.
+    Other,
+    /// There is no such space.
+    Missing,
 }
 
 /// The name of a space within an account. Names are compared byte by byte: fold case before.

@@ -291,7 +291,11 @@ async fn create(log: &Log<'_, impl Engine>, mut record: Record, found: &Space) -
 /// Gives a table the description that it has in the source.
 async fn describe(to: &impl Engine, part: &Part, found: &Space) -> Result<(), CopyError> {
     if let Part::Table { account, name } = part {
-        to.change_space(SpaceName { account, kind: SpaceKind::Table, name }, &found.meta).await?;
+        let name = SpaceName { account, kind: SpaceKind::Table, name };
+        if let Some(space) = to.space(name).await? {
+            // Nothing else writes to a copy, so the bytes that were found are the bytes that are there.
+            to.change_space(name, &space.meta, &found.meta).await?;
+        }
     }
     Ok(())
 }

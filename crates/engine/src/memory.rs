@@ -1,7 +1,8 @@
 //! The reference engine: a `BTreeMap` under a mutex. It says what every engine must do, in the simplest way.
 
 use crate::contract::{
-    Act, Budget, Engine, Flow, Key, KeyRange, Op, Position, RowRef, Space, SpaceId, SpaceKind, SpaceName, Statistics,
+    Act, Budget, Changed, Engine, Flow, Key, KeyRange, Op, Position, RowRef, Space, SpaceId, SpaceKind, SpaceName,
+    Statistics,
 };
 use crate::error::{Fault, ReadError, WriteError};
 use larimar_model::Timestamp;
@@ -156,11 +157,14 @@ impl Engine for MemoryEngine {
         Ok(of_account.take(max).map(|((_, _, name), space)| (name.clone(), space.clone())).collect())
     }
 
-    async fn change_space(&self, name: SpaceName<'_>, meta: &[u8]) -> Result<bool, Fault> {
+    async fn change_space(&self, name: SpaceName<'_>, expected: &[u8], meta: &[u8]) -> Result<Changed, Fault> {
         let mut state = self.state.lock();
-        let Some(space) = state.spaces.get_mut(&owned(name)) else { return Ok(false) };
+        let Some(space) = state.spaces.get_mut(&owned(name)) else { return Ok(Changed::Missing) };
+        if &*space.meta != expected {
+            return Ok(Changed::Other);
+        }
         space.meta = meta.into();
-        Ok(true)
+        Ok(Changed::Yes)
     }
 
     async fn drop_space(&self, name: SpaceName<'_>) -> Result<bool, Fault> {

@@ -1,7 +1,7 @@
 //! Copies between reference engines: whole, interrupted anywhere, refused, and checked.
 
 use super::*;
-use crate::contract::{Act, Budget, Expect, Key, Op, Statistics};
+use crate::contract::{Act, Budget, Changed, Expect, Key, Op, Statistics};
 use crate::{MemoryEngine, SystemClock};
 use proptest::prelude::*;
 use std::sync::atomic::{AtomicU64, Ordering};
@@ -154,7 +154,7 @@ fn a_changed_bit_is_found_and_named() {
         assert_eq!(differing().await, ["table one/large"]);
         restore(*version, &good).await;
         compared(&from, &to).await.expect("alike again");
-        to.change_space(table_name("one", "empty"), b"another list").await.expect("no fault");
+        to.change_space(table_name("one", "empty"), b"", b"another list").await.expect("no fault");
         assert_eq!(differing().await, ["table one/empty"]);
         to.drop_space(table_name("one", "empty")).await.expect("no fault");
         assert_eq!(differing().await, ["table one/empty"]);
@@ -397,8 +397,8 @@ impl Engine for Failing {
         self.inner.list_spaces(from, max).await
     }
 
-    async fn change_space(&self, name: SpaceName<'_>, meta: &[u8]) -> Result<bool, Fault> {
-        self.write(self.inner.change_space(name, meta)).await
+    async fn change_space(&self, name: SpaceName<'_>, expected: &[u8], meta: &[u8]) -> Result<Changed, Fault> {
+        self.write(self.inner.change_space(name, expected, meta)).await
     }
 
     async fn drop_space(&self, name: SpaceName<'_>) -> Result<bool, Fault> {

@@ -1,6 +1,6 @@
 //! Tables: creating, finding, listing and deleting them, and their access control lists.
 
-use crate::contract::{Engine, SpaceId, SpaceKind, SpaceName};
+use crate::contract::{Changed, Engine, SpaceId, SpaceKind, SpaceName};
 use crate::error::{EngineError, Fault, Reject};
 use larimar_model::TableName;
 
@@ -71,10 +71,17 @@ pub async fn delete_table(engine: &impl Engine, account: &str, name: &TableName)
 /// # Errors
 /// `Reject::TableNotFound` if there is none of this name.
 pub async fn set_acl(engine: &impl Engine, account: &str, name: &TableName, acl: &str) -> Result<(), EngineError> {
-    let table = find_table(engine, account, name).await?;
     let folded = name.to_folded();
-    let is_found = engine.change_space(space_name(account, &folded), &encode_meta(&table.name, acl)).await?;
-    if is_found { Ok(()) } else { Err(Reject::TableNotFound.into()) }
+    for _ in 0..CHANGE_ATTEMPTS {
+        let space = engine.space(space_name(account, &folded)).await?.ok_or(Reject::TableNotFound)?;
+        let (name, _) = decode_meta(&space.meta)?;
+        match engine.change_space(space_name(account, &folded), &space.meta, &encode_meta(name, acl)).await? {
+            Changed::Yes => return Ok(()),
+            Changed::Missing => return Err(Reject::TableNotFound.into()),
+            Changed::Other => {}
+        }
+    }
+    Err(Fault::Unavailable("a table's list changes all the time".to_owned()).into())
 }
 
 const fn space_name<'a>(account: &'a str, folded: &'a str) -> SpaceName<'a> {
@@ -96,3 +103,5 @@ fn decode_meta(meta: &[u8]) -> Result<(&str, &str), Fault> {
 }
 
 const META_FORMAT: u8 = 1;
+/// Whoever loses a race this often meets somebody who never stops.
+const CHANGE_ATTEMPTS: usize = 32;

@@ -1,8 +1,8 @@
 //! An engine over another that changes some of its calls: for tests of what is above, and of the suite itself.
 
 use larimar_engine::{
-    Budget, Engine, Fault, Flow, Key, KeyRange, Op, Position, ReadError, RowRef, Space, SpaceId, SpaceName, Statistics,
-    WriteError,
+    Budget, Changed, Engine, Fault, Flow, Key, KeyRange, Op, Position, ReadError, RowRef, Space, SpaceId, SpaceName,
+    Statistics, WriteError,
 };
 use larimar_model::Timestamp;
 
@@ -113,8 +113,8 @@ impl<L: Layer> Engine for Layered<L> {
         self.0.below().list_spaces(from, max).await
     }
 
-    async fn change_space(&self, name: SpaceName<'_>, meta: &[u8]) -> Result<bool, Fault> {
-        self.0.below().change_space(name, meta).await
+    async fn change_space(&self, name: SpaceName<'_>, expected: &[u8], meta: &[u8]) -> Result<Changed, Fault> {
+        self.0.below().change_space(name, expected, meta).await
     }
 
     async fn drop_space(&self, name: SpaceName<'_>) -> Result<bool, Fault> {

@@ -5,8 +5,8 @@
 
 use super::rows::{NOW, page, rows_budget};
 use larimar_engine::{
-    Act, Budget, Engine, Expect, Key, KeyRange, Op, Position, ReadError, Reject, SpaceId, SpaceKind, SpaceName,
-    WriteError,
+    Act, Budget, Changed, Engine, Expect, Key, KeyRange, Op, Position, ReadError, Reject, SpaceId, SpaceKind,
+    SpaceName, WriteError,
 };
 use larimar_model::Timestamp;
 use proptest::prelude::*;
@@ -169,8 +169,10 @@ impl Model {
             }
             Step::Change(name, meta) => {
                 let name = space_name(*name);
-                let expected = self.spaces.get_mut(name.name).map(|(_, old)| old.clone_from(meta)).is_some();
-                assert_eq!(engine.change_space(name, meta).await, Ok(expected));
+                let old = self.spaces.get_mut(name.name).map(|(_, old)| std::mem::replace(old, meta.clone()));
+                let expected = if old.is_some() { Changed::Yes } else { Changed::Missing };
+                let changed = engine.change_space(name, old.as_deref().unwrap_or_default(), meta).await;
+                assert_eq!(changed, Ok(expected));
             }
             Step::Apply(space, partition, ops, turn) => {
                 let (turn, is_back) = (Duration::from_secs(u64::from(turn.unsigned_abs())), *turn < 0);

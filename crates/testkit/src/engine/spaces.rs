@@ -1,7 +1,7 @@
 //! Promises about spaces: creating, finding, listing, changing and dropping them.
 
 use super::rows::{NOW, create, name, page, put, read, store, unbounded, write};
-use larimar_engine::{Engine, Key, KeyRange, ReadError, SpaceId, SpaceKind, SpaceName, WriteError};
+use larimar_engine::{Changed, Engine, Key, KeyRange, ReadError, SpaceId, SpaceKind, SpaceName, WriteError};
 use std::collections::BTreeSet;
 
 /// A name is given once; the space is found by it, with the bytes it was created with.
@@ -77,12 +77,14 @@ pub async fn accounts_are_listed_in_order(engine: &impl Engine) {
 
 /// Bytes that are changed are found by every way of looking; the number and the rows stay.
 pub async fn the_bytes_of_a_space_can_be_changed(engine: &impl Engine) {
-    assert_eq!(engine.change_space(name("t"), b"new").await, Ok(false));
+    assert_eq!(engine.change_space(name("t"), b"", b"new").await, Ok(Changed::Missing));
     assert_eq!(engine.space(name("t")).await, Ok(None), "changing creates nothing");
     let id = create(engine, "t").await;
     let version = store(engine, id, "p", "r", b"x").await;
     for meta in [b"new".as_slice(), b"", &[0xFF; 70_000]] {
-        assert_eq!(engine.change_space(name("t"), meta).await, Ok(true));
+        let before = engine.space(name("t")).await.expect("no fault").expect("the space is there").meta;
+        assert_eq!(engine.change_space(name("t"), b"not these", b"lost").await, Ok(Changed::Other));
+        assert_eq!(engine.change_space(name("t"), &before, meta).await, Ok(Changed::Yes));
         let found = engine.space(name("t")).await.expect("no fault").expect("the space is there");
         assert_eq!((found.id, &*found.meta), (id, meta));
         let listed = engine.list_spaces(name(""), 10).await.expect("no fault");
@@ -101,7 +103,7 @@ pub async fn a_dropped_space_is_gone(engine: &impl Engine) {
     assert_eq!(engine.drop_space(name("t")).await, Ok(true));
     assert_eq!(engine.drop_space(name("t")).await, Ok(false));
     assert_eq!(engine.space(name("t")).await, Ok(None));
-    assert_eq!(engine.change_space(name("t"), b"x").await, Ok(false));
+    assert_eq!(engine.change_space(name("t"), b"", b"x").await, Ok(Changed::Missing));
     assert_eq!(engine.list_spaces(name(""), 10).await, Ok(vec![]));
     let all = KeyRange::all();
     let scan = engine.scan(id, &all, unbounded(), |_| panic!("a row of a dropped space"));
