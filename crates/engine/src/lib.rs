@@ -4,6 +4,7 @@
 //! (write rules, filters, limits) lives above it in [`table`]. [`MemoryEngine`] is the specification that
 //! the other engines are tested against.
 
+pub mod blob;
 mod clock;
 mod contract;
 pub mod copy;
