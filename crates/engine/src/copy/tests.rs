@@ -154,7 +154,9 @@ fn a_changed_bit_is_found_and_named() {
         assert_eq!(differing().await, ["table one/large"]);
         restore(*version, &good).await;
         compared(&from, &to).await.expect("alike again");
-        to.change_space(table_name("one", "empty"), b"", b"another list").await.expect("no fault");
+        let empty = to.space(table_name("one", "empty")).await.expect("no fault").expect("it is there");
+        let changed = to.change_space(table_name("one", "empty"), &empty.meta, b"another list").await;
+        assert_eq!(changed, Ok(Changed::Yes));
         assert_eq!(differing().await, ["table one/empty"]);
         to.drop_space(table_name("one", "empty")).await.expect("no fault");
         assert_eq!(differing().await, ["table one/empty"]);
