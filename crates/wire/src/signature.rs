@@ -2,11 +2,14 @@
 //!
 //! The server parses the `Authorization` header here and has [`verify`] check the request; a client
 //! makes the header with [`sign`]. Time comes as an argument. Nothing is allocated for a request that
-//! is signed as it was sent; other spellings of its path are tried only if that fails.
+//! is signed as it was sent; other spellings of its path are tried only if that fails. Requests to the
+//! Blob and Queue services sign more: `signature/storage.rs`.
 
 mod key;
+mod storage;
 
 pub use key::{AccountKey, AccountKeyError, Mac};
+pub use storage::{StorageRequest, sign_storage, storage_string_to_sign, verify_storage};
 
 use crate::error_body::ErrorReply;
 use crate::error_code::ErrorCode;
@@ -23,7 +26,7 @@ pub const SKEW_MAX: Duration = Duration::from_secs(15 * 60);
 pub enum Scheme {
     /// Verb, content headers, date and resource.
     SharedKey,
-    /// Date and resource.
+    /// Date and resource; to the Blob and Queue services also verb, content and `x-ms-*` headers.
     SharedKeyLite,
 }
 
@@ -163,13 +166,21 @@ pub enum SignatureError {
     /// The signature fits none of the keys.
     #[error("expected a signature that one of the account's keys makes")]
     Mismatch,
+    /// A signed header is there twice.
+    #[error("expected each signed header once")]
+    HeaderTwice,
 }
 
 impl SignatureError {
     /// The code to answer with.
     #[must_use]
     pub const fn code(self) -> ErrorCode {
-        ErrorCode::AuthenticationFailed
+        match self {
+            Self::DateMissing | Self::DateInvalid | Self::DateSkewed | Self::Account | Self::Mismatch => {
+                ErrorCode::AuthenticationFailed
+            }
+            Self::HeaderTwice => ErrorCode::InvalidHeaderValue,
+        }
     }
 }
 
@@ -191,10 +202,7 @@ pub fn verify(
     now: Timestamp,
 ) -> Result<(), SignatureError> {
     check_date(request.date().ok_or(SignatureError::DateMissing)?, now)?;
-    if credentials.account != account {
-        return Err(SignatureError::Account);
-    }
-    let claimed = Mac::from_base64(credentials.signature).ok_or(SignatureError::Mismatch)?;
+    let claimed = check_signer(credentials, account)?;
     let fits = |path: &str| keys.iter().any(|key| request.mac(key, credentials.scheme, account, path).equals(&claimed));
     if fits(request.path) || other_spellings(request.path, account).iter().any(|path| fits(path)) {
         return Ok(());
@@ -221,6 +229,14 @@ pub fn string_to_sign(scheme: Scheme, account: &str, request: &SignedRequest<'_>
 #[must_use]
 pub fn http_date(time: Timestamp) -> String {
     httpdate::fmt_http_date(UNIX_EPOCH + time.to_unix())
+}
+
+/// The claimed signature, if it claims to be by a key of this account.
+fn check_signer(credentials: &Credentials<'_>, account: &str) -> Result<Mac, SignatureError> {
+    if credentials.account != account {
+        return Err(SignatureError::Account);
+    }
+    Mac::from_base64(credentials.signature).ok_or(SignatureError::Mismatch)
 }
 
 fn check_date(date: &str, now: Timestamp) -> Result<(), SignatureError> {
