@@ -67,3 +67,88 @@ pub const PARTITION_OPERATIONS_PER_SECOND: u32 = 2_000;
 
 /// Published targets (service: scalability targets): operations a second in one account.
 pub const ACCOUNT_OPERATIONS_PER_SECOND: u32 = 20_000;
+
+// Queues and blobs. Sources: "blob" is Microsoft's Blob service reference ("Naming and referencing containers,
+// blobs, and metadata", "Put Blob", "Put Block", "Put Block List", "Append Block", "Put Page", "Lease Blob", "Set Blob
+// Tags", "List Blobs").
+
+/// Characters of the name of a container or a queue, fewest and most (blob: naming; the queue reference agrees).
+pub const RESOURCE_NAME_CHARS: std::ops::RangeInclusive<usize> = 3..=63;
+
+/// UTF-16 code units of a blob's name (blob: naming).
+pub const BLOB_NAME_UTF16_MAX: usize = 1024;
+
+/// Segments between the slashes of a blob's name (blob: naming).
+pub const BLOB_NAME_SEGMENTS_MAX: usize = 254;
+
+/// Bytes of all names and values of the metadata of one thing (blob: naming).
+pub const METADATA_BYTES_MAX: usize = 8 * 1024;
+
+/// Seconds of a lease that is not infinite (blob: lease blob).
+pub const LEASE_SECONDS: std::ops::RangeInclusive<u8> = 15..=60;
+
+/// Seconds that a broken lease goes on at most (blob: lease blob).
+pub const LEASE_BREAK_SECONDS_MAX: u8 = 60;
+
+/// Bytes of a block's id before base64 (blob: put block).
+pub const BLOCK_ID_BYTES_MAX: usize = 64;
+
+/// Blocks of one blob (blob: put block list).
+pub const BLOCKS_COMMITTED_MAX: usize = 50_000;
+
+/// Blocks of one blob that are not committed (blob: put block).
+pub const BLOCKS_UNCOMMITTED_MAX: usize = 100_000;
+
+/// Days after which blocks that were never committed are discarded (blob: put block).
+pub const UNCOMMITTED_DAYS: u64 = 7;
+
+/// Blocks appended to one append blob (blob: append block).
+pub const APPENDS_MAX: u32 = 50_000;
+
+/// Bytes of a block from version 2019-12-12 on (blob: put block).
+pub const BLOCK_BYTES_MAX: u64 = 4_000 * 1024 * 1024;
+
+/// Bytes of a block from version 2016-05-31 on (blob: put block).
+pub const BLOCK_BYTES_MAX_2016: u64 = 100 * 1024 * 1024;
+
+/// Bytes of a block before version 2016-05-31 (blob: put block).
+pub const BLOCK_BYTES_MAX_2011: u64 = 4 * 1024 * 1024;
+
+/// Bytes of one Put Blob from version 2019-12-12 on (blob: put blob).
+pub const PUT_BLOB_BYTES_MAX: u64 = 5_000 * 1024 * 1024;
+
+/// Bytes of one Put Blob from version 2016-05-31 on (blob: put blob).
+pub const PUT_BLOB_BYTES_MAX_2016: u64 = 256 * 1024 * 1024;
+
+/// Bytes of one Put Blob before version 2016-05-31 (blob: put blob).
+pub const PUT_BLOB_BYTES_MAX_2011: u64 = 64 * 1024 * 1024;
+
+/// Bytes of one Append Block from version 2022-11-02 on (blob: append block).
+pub const APPEND_BYTES_MAX: u64 = 100 * 1024 * 1024;
+
+/// Bytes of one Append Block before version 2022-11-02 (blob: append block).
+pub const APPEND_BYTES_MAX_2015: u64 = 4 * 1024 * 1024;
+
+/// Bytes of a page (blob: put page).
+pub const PAGE_BYTES: u64 = 512;
+
+/// Bytes of one Put Page (blob: put page).
+pub const PUT_PAGE_BYTES_MAX: u64 = 4 * 1024 * 1024;
+
+/// Bytes of a page blob: 8 TiB (blob: put blob).
+pub const PAGE_BLOB_BYTES_MAX: u64 = 8 * 1024 * 1024 * 1024 * 1024;
+
+/// Tags of one blob (blob: set blob tags).
+pub const TAGS_MAX: usize = 10;
+
+/// Characters of a tag's key (blob: set blob tags).
+pub const TAG_KEY_CHARS_MAX: usize = 128;
+
+/// Characters of a tag's value (blob: set blob tags).
+pub const TAG_VALUE_CHARS_MAX: usize = 256;
+
+/// Items of one page of a listing (blob: list blobs; containers and queues alike).
+pub const LIST_ITEMS_MAX: usize = 5_000;
+
+/// Bytes of a range whose MD5 Get Blob computes (blob: get blob).
+pub const RANGE_MD5_BYTES_MAX: u64 = 4 * 1024 * 1024;

@@ -1,0 +1,21 @@
+//! The vocabulary of the Blob service: names, content headers, conditions, leases, blocks, ranges, tags.
+
+mod block;
+mod conditions;
+mod content;
+mod lease;
+mod name;
+mod range;
+mod tags;
+mod words;
+
+pub use block::{BlockId, BlockIdError, BlockListEntry, BlockListKind};
+pub use conditions::{AppendConditions, BlobETag, Conditions, ETagCondition, SequenceConditions};
+pub use content::{ContentHeaders, CopyInfo};
+pub use lease::{BreakPeriod, LeaseAction, LeaseDuration, LeaseError, LeaseId, LeaseState, LeaseStatus, LeaseView};
+pub use name::{BlobName, BlobNameError, ContainerName};
+pub use range::{ByteRange, PageRange, PageRangeError};
+pub use tags::{Tags, TagsError};
+pub use words::{
+    AccessTier, BlobType, DeleteSnapshots, ListInclude, PublicAccess, SequenceNumberAction, SnapshotTime, UnknownWord,
+};

@@ -1,0 +1,5 @@
+//! The vocabulary of the Queue service.
+
+mod name;
+
+pub use name::QueueName;
