@@ -1,4 +1,4 @@
-//! `docs/compat.md`: the matrix of scenarios and SDKs, made from what the suites reported.
+//! `docs/compat.md`: a matrix of scenarios and SDKs for each service, made from what the suites reported.
 //!
 //! The page is a function of `scenarios.toml`, `docs/compat-gaps.md` and the results, without dates or machine names,
 //! so a stale one is found by comparing text. A suite that did not run keeps its committed column: `page` reads a page
@@ -10,7 +10,7 @@ use std::fs;
 use anyhow::{Context, Result, ensure};
 use serde::Deserialize;
 
-use crate::sdk::{Column, Sdk};
+use crate::sdk::{Column, Sdk, Service};
 use crate::shell::Repo;
 
 mod page;
@@ -25,8 +25,17 @@ const BLESS_HINT: &str = "run `cargo xtask test --bless` (or `cargo xtask sdk <n
 #[serde(deny_unknown_fields)]
 pub(crate) struct Scenario {
     pub(crate) id: String,
+    #[serde(default)]
+    pub(crate) service: Service,
     title: String,
     guide: Vec<String>,
+}
+
+#[cfg(test)]
+impl Scenario {
+    pub(crate) fn example(id: &str, service: Service) -> Self {
+        Self { id: id.to_owned(), service, title: format!("What {id} | shows"), guide: Vec::new() }
+    }
 }
 
 #[derive(Deserialize)]
@@ -35,19 +44,25 @@ struct ScenarioList {
     scenario: Vec<Scenario>,
 }
 
-/// A column for each SDK whose results are known.
+/// A column for each service and SDK whose results are known.
 #[derive(Debug, Default, Clone, PartialEq, Eq)]
-pub(crate) struct Matrix(BTreeMap<Sdk, Column>);
+pub(crate) struct Matrix(BTreeMap<(Service, Sdk), Column>);
 
 impl Matrix {
-    pub(crate) fn insert(&mut self, sdk: Sdk, column: Column) {
-        self.0.insert(sdk, column);
+    pub(crate) fn insert(&mut self, service: Service, sdk: Sdk, column: Column) {
+        self.0.insert((service, sdk), column);
+    }
+
+    /// The columns for one service, in the SDKs' order.
+    fn of(&self, service: Service) -> Vec<(Sdk, &Column)> {
+        let columns = self.0.iter().filter(|((of, _), _)| *of == service);
+        columns.map(|((_, sdk), column)| (*sdk, column)).collect()
     }
 
     /// Takes the columns that this matrix lacks from another.
     fn fill_from(&mut self, other: Self) {
-        for (sdk, column) in other.0 {
-            self.0.entry(sdk).or_insert(column);
+        for (place, column) in other.0 {
+            self.0.entry(place).or_insert(column);
         }
     }
 }
@@ -106,12 +121,13 @@ mod tests {
     fn new_results_replace_their_own_column_only() {
         let column = |version: &str| Column { version: version.to_owned(), outcomes: BTreeMap::new() };
         let mut new = Matrix::default();
-        new.insert(Sdk::Go, column("2"));
+        new.insert(Service::Table, Sdk::Go, column("2"));
         let mut old = Matrix::default();
-        old.insert(Sdk::Go, column("1"));
-        old.insert(Sdk::Java, column("1"));
+        for (service, sdk) in [(Service::Table, Sdk::Go), (Service::Blob, Sdk::Go), (Service::Table, Sdk::Java)] {
+            old.insert(service, sdk, column("1"));
+        }
         new.fill_from(old);
-        assert_eq!(new.0[&Sdk::Go].version, "2");
-        assert_eq!(new.0[&Sdk::Java].version, "1");
+        let versions: Vec<_> = new.0.values().map(|column| column.version.as_str()).collect();
+        assert_eq!(versions, ["2", "1", "1"]);
     }
 }

@@ -41,7 +41,7 @@ enum Command {
     },
     /// Everything: the gate, all workspace tests, every SDK suite, on both engines; freshness of docs/compat.md
     Test(everything::TestOptions),
-    /// One SDK's suite against the built server, or against `--endpoint`
+    /// One SDK's suite against the built server, or against one that runs already
     Sdk(sdk::SdkOptions),
     /// The crash test for this many rounds of kill and restart
     Crash { rounds: u32 },

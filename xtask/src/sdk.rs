@@ -21,15 +21,14 @@ use crate::tally::Tally;
 pub(crate) mod install;
 mod results;
 mod server;
+mod service;
 
+use results::Report;
 pub(crate) use results::{Column, Outcome, first_line};
-use server::Server;
+pub(crate) use server::Server;
+pub(crate) use service::{Endpoints, Service};
 
 const SUITE_TIME_MAX: Duration = Duration::from_secs(20 * 60);
-
-const ACCOUNT: &str = "devstoreaccount1";
-/// The development account's key is public: every emulator and SDK knows it.
-const KEY: &str = "Eby8vdM02xNOcqFlqUwJPLlmEtlCDXJ1OUzFT50uSRZ6IFsuFq2UVErCz4I6tq/K1SZFPTOtr/KBHBeksoGMGw==";
 
 /// An official SDK with a suite of ours; the names are the folders below `tests/sdk`.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, ValueEnum)]
@@ -52,15 +51,36 @@ impl Sdk {
         }
     }
 
-    /// Language and package, as the matrix shows them.
-    pub(crate) fn label(self) -> &'static str {
+    fn language(self) -> &'static str {
         match self {
-            Self::Python => "Python `azure-data-tables`",
-            Self::Javascript => "JavaScript `@azure/data-tables`",
-            Self::JavascriptLegacy => "JavaScript (legacy) `azure-storage`",
-            Self::Go => "Go `aztables`",
-            Self::Java => "Java `azure-data-tables`",
+            Self::Python => "Python",
+            Self::Javascript => "JavaScript",
+            Self::JavascriptLegacy => "JavaScript (legacy)",
+            Self::Go => "Go",
+            Self::Java => "Java",
         }
+    }
+
+    /// The package whose suite for a service is in the folder; without one, the SDK has no column for that service.
+    pub(crate) fn package(self, service: Service) -> Option<&'static str> {
+        let [table, queue, blob] = match self {
+            Self::Python => ["azure-data-tables", "azure-storage-queue", "azure-storage-blob"],
+            Self::Javascript => ["@azure/data-tables", "@azure/storage-queue", "@azure/storage-blob"],
+            Self::JavascriptLegacy => ["azure-storage", "", ""],
+            Self::Go => ["aztables", "azqueue", "azblob"],
+            Self::Java => ["azure-data-tables", "azure-storage-queue", "azure-storage-blob"],
+        };
+        let package = match service {
+            Service::Table => table,
+            Service::Queue => queue,
+            Service::Blob => blob,
+        };
+        (!package.is_empty()).then_some(package)
+    }
+
+    /// Language and package, as the matrix of a service shows them.
+    pub(crate) fn label(self, service: Service) -> String {
+        format!("{} `{}`", self.language(), self.package(service).unwrap_or("none"))
     }
 
     pub(crate) fn folder(self) -> String {
@@ -102,14 +122,14 @@ pub(crate) struct SdkOptions {
     /// Which suites to run
     #[arg(required = true)]
     sdks: Vec<Sdk>,
-    /// Table endpoint of a running server, with its account; LARIMAR_ACCOUNT and LARIMAR_KEY name another account
+    /// Connection string of a running server, as its banner tells it
     #[arg(long)]
-    endpoint: Option<String>,
+    connection_string: Option<Endpoints>,
     /// The engine that the server runs on
-    #[arg(long, default_value = "embedded", conflicts_with = "endpoint")]
+    #[arg(long, default_value = "embedded", conflicts_with = "connection_string")]
     engine: Engine,
     /// Rewrite these SDKs' columns of docs/compat.md
-    #[arg(long, conflicts_with = "endpoint")]
+    #[arg(long, conflicts_with = "connection_string")]
     bless: bool,
 }
 
@@ -124,7 +144,7 @@ pub(crate) enum Target<'a> {
     /// A server started for the suite, on files or on a schema of its own.
     Binary(&'a Path, Option<&'a Postgres>),
     /// A server that runs already.
-    Endpoint(&'a str),
+    Running(&'a Endpoints),
 }
 
 impl Target<'_> {
@@ -137,8 +157,8 @@ impl Target<'_> {
 pub(crate) fn command(repo: &Repo, options: &SdkOptions) -> Result<Tally> {
     let on_postgres = options.engine == Engine::Postgres;
     ensure!(!(on_postgres && options.bless), "{} is made from runs on the embedded engine", compat::PAGE);
-    if let Some(endpoint) = &options.endpoint {
-        return Ok(run_suites(repo, &options.sdks, &Target::Endpoint(endpoint)).0);
+    if let Some(endpoints) = &options.connection_string {
+        return Ok(run_suites(repo, &options.sdks, &Target::Running(endpoints)).0);
     }
     let binary = gate::build_server(repo, &["build", "--package", "larimar"])?;
     let postgres = on_postgres.then(Postgres::start).transpose()?;
@@ -167,7 +187,7 @@ pub(crate) fn same_results(repo: &Repo, results: Matrix, tally: &mut Tally) {
     gate::step(tally, &format!("{} on PostgreSQL", compat::PAGE), || compat::refresh(repo, results, false));
 }
 
-/// Runs one suite; its scenarios are counted and its column is added to the matrix.
+/// Runs one suite; its scenarios are counted and its columns are added to the matrix.
 fn run_suite(repo: &Repo, sdk: Sdk, target: &Target<'_>, matrix: &mut Matrix) -> Tally {
     println!("\n==> {sdk} SDK suite{}", if target.is_on_postgres() { " on PostgreSQL" } else { "" });
     let mut tally = Tally::default();
@@ -175,66 +195,48 @@ fn run_suite(repo: &Repo, sdk: Sdk, target: &Target<'_>, matrix: &mut Matrix) ->
         tally.skip(&format!("{sdk} SDK suite"), &format!("no '{missing}' on this machine"));
         return tally;
     }
-    match suite_column(repo, sdk, target, &mut tally) {
-        Ok(column) => matrix.insert(sdk, column),
+    match suite_report(repo, sdk, target, &mut tally) {
+        Ok(report) => report.columns.into_iter().for_each(|(service, column)| matrix.insert(service, sdk, column)),
         Err(error) => tally.fail(format!("{sdk} SDK suite: {error:#}")),
     }
     println!("<== {sdk} SDK suite: {tally}");
     tally
 }
 
-fn suite_column(repo: &Repo, sdk: Sdk, target: &Target<'_>, tally: &mut Tally) -> Result<Column> {
+fn suite_report(repo: &Repo, sdk: Sdk, target: &Target<'_>, tally: &mut Tally) -> Result<Report> {
     ensure!(repo.path(&sdk.folder()).is_dir(), "there is no folder {}", sdk.folder());
     let scenarios = compat::scenarios(repo)?;
     install::install(repo, sdk).context("install what the suite needs")?;
-    let work = WorkFolder::create(sdk)?;
+    let work = WorkFolder::create(sdk.name())?;
+    let results = work.0.join("results.jsonl");
+    let report = || Report::read(&results, sdk, &scenarios);
+    let mut run = |endpoints: &Endpoints| -> Result<bool> {
+        let mut command = sdk.test_command(repo);
+        let status = shell::run(endpoints.tell(&mut command).env("LARIMAR_RESULTS", &results), SUITE_TIME_MAX)?;
+        // A failure that no scenario explains is counted here.
+        if !status.success() && !report().is_ok_and(|report| report.has_failures()) {
+            tally.fail(format!("{sdk} SDK suite: ended with {status} though no scenario failed"));
+        }
+        Ok(status.success())
+    };
     match target {
-        Target::Endpoint(endpoint) => run_against(repo, sdk, endpoint, &work.0, tally)?,
+        Target::Running(endpoints) => run(endpoints).map(|_| ())?,
         Target::Binary(binary, postgres) => {
-            let server = Server::start(binary, &work.0, postgres.map(Postgres::fresh_url).as_deref())?;
-            let ended = run_against(repo, sdk, server.endpoint(), &work.0, tally);
-            let log = server.log_tail();
-            let stopped = server.stop();
-            if tally.failed() > 0 || ended.is_err() || stopped.is_err() {
-                println!("The server's log ended with:\n{log}");
-            }
-            ended?;
-            stopped?;
+            let database = postgres.map(Postgres::fresh_url);
+            Server::run(binary, &work.0, database.as_deref(), run)?;
         }
     }
-    let column = Column::read(&results_file(&work.0), sdk)?;
-    column.count(sdk, scenarios.iter().map(|scenario| scenario.id.as_str()), tally);
-    Ok(column)
-}
-
-/// Runs the suite's own command; a failure that no scenario explains is counted here.
-fn run_against(repo: &Repo, sdk: Sdk, endpoint: &str, work: &Path, tally: &mut Tally) -> Result<()> {
-    let from_environment = |name: &str, otherwise: &str| std::env::var(name).unwrap_or_else(|_| otherwise.to_owned());
-    let results = results_file(work);
-    let mut command = sdk.test_command(repo);
-    command
-        .env("LARIMAR_TABLE_ENDPOINT", endpoint.trim_end_matches('/'))
-        .env("LARIMAR_ACCOUNT", from_environment("LARIMAR_ACCOUNT", ACCOUNT))
-        .env("LARIMAR_KEY", from_environment("LARIMAR_KEY", KEY))
-        .env("LARIMAR_RESULTS", &results);
-    let status = shell::run(&mut command, SUITE_TIME_MAX)?;
-    let explained = || Column::read(&results, sdk).is_ok_and(|column| column.has_failures());
-    if !status.success() && !explained() {
-        tally.fail(format!("{sdk} SDK suite: ended with {status} though no scenario failed"));
-    }
-    Ok(())
-}
-
-fn results_file(work: &Path) -> PathBuf {
-    work.join("results.jsonl")
+    let report = report()?;
+    report.count(&scenarios, tally);
+    Ok(report)
 }
 
 /// A temporary folder for one run: the server's data, its log, the suite's results. Removed when done.
-struct WorkFolder(PathBuf);
+pub(crate) struct WorkFolder(pub(crate) PathBuf);
 
 impl WorkFolder {
-    fn create(sdk: Sdk) -> Result<Self> {
-        let path = std::env::temp_dir().join(format!("larimar-sdk-{sdk}-{}", process::id()));
+    pub(crate) fn create(name: &str) -> Result<Self> {
+        let path = std::env::temp_dir().join(format!("larimar-suite-{name}-{}", process::id()));
         if path.exists() {
             fs::remove_dir_all(&path).context("remove an older run's folder")?;
         }
@@ -266,7 +268,8 @@ mod tests {
     fn labels_tell_the_sdks_apart() {
         for (index, a) in Sdk::value_variants().iter().enumerate() {
             for b in &Sdk::value_variants()[index + 1..] {
-                assert!(!a.label().starts_with(b.label()) && !b.label().starts_with(a.label()));
+                let [a, b] = [a, b].map(|sdk| sdk.label(Service::Table));
+                assert!(!a.starts_with(&b) && !b.starts_with(&a));
             }
         }
     }

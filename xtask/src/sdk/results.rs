@@ -1,4 +1,4 @@
-//! What a suite reports: one JSON line per scenario, folded into a column of the matrix.
+//! What a suite reports: one JSON line per scenario, folded into a column of each service's matrix.
 
 use std::collections::BTreeMap;
 use std::fs;
@@ -7,7 +7,8 @@ use std::path::Path;
 use anyhow::{Context, Result, ensure};
 use serde::Deserialize;
 
-use super::Sdk;
+use super::{Sdk, Service};
+use crate::compat::Scenario;
 use crate::tally::Tally;
 
 /// One line of a results file.
@@ -31,25 +32,35 @@ pub(crate) enum Outcome {
     Failed(String),
 }
 
-/// One SDK's outcomes.
-#[derive(Debug, Clone, PartialEq, Eq)]
+/// One SDK's outcomes for one service, and the version of its package for that.
+#[derive(Debug, Default, Clone, PartialEq, Eq)]
 pub(crate) struct Column {
     pub(crate) version: String,
     pub(crate) outcomes: BTreeMap<String, Outcome>,
 }
 
-impl Column {
+/// What one suite reported: a column for each service.
+#[derive(Debug, PartialEq, Eq)]
+pub(super) struct Report {
+    sdk: Sdk,
+    pub(super) columns: BTreeMap<Service, Column>,
+}
+
+impl Report {
     /// Reads a results file; one that is absent, empty or malformed is an error.
-    pub(super) fn read(path: &Path, sdk: Sdk) -> Result<Self> {
+    pub(super) fn read(path: &Path, sdk: Sdk, scenarios: &[Scenario]) -> Result<Self> {
         let text = fs::read_to_string(path).context("the suite wrote no results")?;
-        Self::parse(&text, sdk)
+        Self::parse(&text, sdk, scenarios)
     }
 
-    fn parse(text: &str, sdk: Sdk) -> Result<Self> {
-        let mut column = Self { version: String::new(), outcomes: BTreeMap::new() };
+    fn parse(text: &str, sdk: Sdk, scenarios: &[Scenario]) -> Result<Self> {
+        let mut columns: BTreeMap<Service, Column> = BTreeMap::new();
         for line in text.lines().filter(|line| !line.trim().is_empty()) {
             let line: Line = serde_json::from_str(line).with_context(|| format!("a result nobody can read: {line}"))?;
             ensure!(line.sdk == sdk.name(), "a result of {} in the results of {sdk}", line.sdk);
+            let scenario = scenarios.iter().find(|scenario| scenario.id == line.scenario);
+            let service = scenario.with_context(|| format!("{} is not in scenarios.toml", line.scenario))?.service;
+            ensure!(sdk.package(service).is_some(), "{sdk} has no package for {}", line.scenario);
             let detail = line.detail.unwrap_or_default();
             let outcome = match line.outcome.as_str() {
                 "passed" => Outcome::Passed,
@@ -57,32 +68,32 @@ impl Column {
                 "skipped" => Outcome::Absent(detail),
                 other => anyhow::bail!("scenario {} came out as {other:?}", line.scenario),
             };
+            let column = columns.entry(service).or_default();
             let before = column.outcomes.remove(&line.scenario);
             let worst = before.map_or(outcome.clone(), |before| before.max(outcome));
             column.outcomes.insert(line.scenario, worst);
             column.version = line.version;
         }
-        ensure!(!column.outcomes.is_empty(), "the suite wrote no results");
-        Ok(column)
+        ensure!(!columns.is_empty(), "the suite wrote no results");
+        Ok(Self { sdk, columns })
     }
 
     pub(super) fn has_failures(&self) -> bool {
-        self.outcomes.values().any(|outcome| matches!(outcome, Outcome::Failed(_)))
+        let mut outcomes = self.columns.values().flat_map(|column| column.outcomes.values());
+        outcomes.any(|outcome| matches!(outcome, Outcome::Failed(_)))
     }
 
-    /// Counts every scenario of the list; one without a result, or a result without a scenario, is a failure.
-    pub(super) fn count<'a>(&self, sdk: Sdk, scenarios: impl Iterator<Item = &'a str>, tally: &mut Tally) {
-        let mut strangers = self.outcomes.clone();
-        for id in scenarios {
-            match strangers.remove(id) {
+    /// Counts every scenario of the services that the SDK has a package for; one without a result is a failure.
+    pub(super) fn count(&self, scenarios: &[Scenario], tally: &mut Tally) {
+        let sdk = self.sdk;
+        for Scenario { id, service, .. } in scenarios.iter().filter(|scenario| sdk.package(scenario.service).is_some())
+        {
+            match self.columns.get(service).and_then(|column| column.outcomes.get(id)) {
                 Some(Outcome::Passed) => tally.pass(),
-                Some(Outcome::Absent(why)) => tally.skip(&format!("{sdk} scenario {id}"), first_line(&why)),
-                Some(Outcome::Failed(why)) => tally.fail(format!("{sdk} scenario {id}: {}", first_line(&why))),
+                Some(Outcome::Absent(why)) => tally.skip(&format!("{sdk} scenario {id}"), first_line(why)),
+                Some(Outcome::Failed(why)) => tally.fail(format!("{sdk} scenario {id}: {}", first_line(why))),
                 None => tally.fail(format!("{sdk} scenario {id}: the suite did not run it")),
             }
-        }
-        for id in strangers.keys() {
-            tally.fail(format!("{sdk} scenario {id}: it is not in scenarios.toml"));
         }
     }
 }
@@ -100,27 +111,46 @@ mod tests {
         {"sdk":"go","version":"1.4.1","scenario":"acl","outcome":"skipped","detail":"no such call"}
         {"sdk":"go","version":"1.4.1","scenario":"upserts","outcome":"passed"}
         {"sdk":"go","version":"1.4.1","scenario":"upserts","outcome":"failed","detail":"412\nmore"}
+        {"sdk":"go","version":"2.0.0","scenario":"message-peek","outcome":"passed"}
     "#;
 
+    fn scenarios() -> Vec<Scenario> {
+        let table = ["paging", "acl", "upserts", "select"].map(|id| Scenario::example(id, Service::Table));
+        table.into_iter().chain([Scenario::example("message-peek", Service::Queue)]).collect()
+    }
+
     #[test]
-    fn results_become_a_column_and_the_worst_outcome_counts() {
-        let column = Column::parse(RESULTS, Sdk::Go).expect("parses");
-        assert_eq!(column.version, "1.4.1");
-        assert_eq!(column.outcomes["paging"], Outcome::Passed);
-        assert_eq!(column.outcomes["acl"], Outcome::Absent("no such call".into()));
-        assert_eq!(column.outcomes["upserts"], Outcome::Failed("412\nmore".into()));
-        assert!(column.has_failures());
+    fn results_become_a_column_for_each_service_and_the_worst_outcome_counts() {
+        let report = Report::parse(RESULTS, Sdk::Go, &scenarios()).expect("parses");
+        let table = &report.columns[&Service::Table];
+        assert_eq!(table.version, "1.4.1");
+        assert_eq!(table.outcomes["paging"], Outcome::Passed);
+        assert_eq!(table.outcomes["acl"], Outcome::Absent("no such call".into()));
+        assert_eq!(table.outcomes["upserts"], Outcome::Failed("412\nmore".into()));
+        assert!(report.has_failures());
+        let queue = &report.columns[&Service::Queue];
+        assert_eq!((queue.version.as_str(), queue.outcomes.len()), ("2.0.0", 1));
     }
 
     #[test]
     fn every_scenario_counts_once() {
-        let column = Column::parse(RESULTS, Sdk::Go).expect("parses");
+        let report = Report::parse(RESULTS, Sdk::Go, &scenarios()).expect("parses");
         let mut tally = Tally::default();
-        column.count(Sdk::Go, ["paging", "acl", "upserts", "select"].into_iter(), &mut tally);
-        assert_eq!(tally.to_string(), "1 passed, 2 failed, 1 skipped");
+        report.count(&scenarios(), &mut tally);
+        assert_eq!(tally.to_string(), "2 passed, 2 failed, 1 skipped");
+    }
+
+    #[test]
+    fn services_without_a_package_do_not_count() {
+        let results = r#"{"sdk":"javascript-legacy","version":"2","scenario":"paging","outcome":"passed"}"#;
+        let scenarios = ["paging", "message-peek"]
+            .map(|id| Scenario::example(id, if id == "paging" { Service::Table } else { Service::Queue }));
+        let report = Report::parse(results, Sdk::JavascriptLegacy, &scenarios).expect("parses");
         let mut tally = Tally::default();
-        column.count(Sdk::Go, ["paging", "acl"].into_iter(), &mut tally);
-        assert_eq!(tally.to_string(), "1 passed, 1 failed, 1 skipped");
+        report.count(&scenarios, &mut tally);
+        assert_eq!(tally.to_string(), "1 passed, 0 failed, 0 skipped");
+        let stranger = results.replace("paging", "message-peek");
+        assert!(Report::parse(&stranger, Sdk::JavascriptLegacy, &scenarios).is_err());
     }
 
     #[test]
@@ -131,9 +161,10 @@ mod tests {
             r#"{"sdk":"java","version":"1","scenario":"paging","outcome":"passed"}"#,
             r#"{"sdk":"go","version":"1","scenario":"paging","outcome":"maybe"}"#,
             r#"{"sdk":"go","scenario":"paging","outcome":"passed"}"#,
+            r#"{"sdk":"go","version":"1","scenario":"of-nobody","outcome":"passed"}"#,
         ];
         for text in bad {
-            assert!(Column::parse(text, Sdk::Go).is_err(), "{text}");
+            assert!(Report::parse(text, Sdk::Go, &scenarios()).is_err(), "{text}");
         }
     }
 }

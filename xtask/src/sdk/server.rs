@@ -10,7 +10,7 @@ use std::time::Duration;
 
 use anyhow::{Context, Result, anyhow, ensure};
 
-use super::ACCOUNT;
+use super::service::Endpoints;
 use crate::shell;
 
 const START_TIME_MAX: Duration = Duration::from_secs(60);
@@ -18,15 +18,33 @@ const STOP_TIME_MAX: Duration = Duration::from_secs(60);
 const LOG_TAIL_LINES: usize = 40;
 
 /// A running server; dropped without `stop`, it is killed.
-pub(super) struct Server {
+pub(crate) struct Server {
     child: Option<Child>,
-    endpoint: String,
+    endpoints: Endpoints,
     log: PathBuf,
 }
 
 impl Server {
-    /// Starts the binary, on a database if a URL names one, and waits until its banner names the table endpoint.
-    pub(super) fn start(binary: &Path, work: &Path, database: Option<&str>) -> Result<Self> {
+    /// Does some work against a server; when that went badly, or the server ended badly, its log is shown.
+    pub(crate) fn run(
+        binary: &Path,
+        folder: &Path,
+        database: Option<&str>,
+        work: impl FnOnce(&Endpoints) -> Result<bool>,
+    ) -> Result<()> {
+        let server = Self::start(binary, folder, database)?;
+        let worked = work(server.endpoints());
+        let log = server.log_tail();
+        let stopped = server.stop();
+        if stopped.is_err() || !matches!(worked, Ok(true)) {
+            println!("The server's log ended with:\n{log}");
+        }
+        worked?;
+        stopped
+    }
+
+    /// Starts the binary, on a database if a URL names one, and waits until its banner tells how to connect.
+    fn start(binary: &Path, work: &Path, database: Option<&str>) -> Result<Self> {
         let log = work.join("server.log");
         let errors = File::create(&log).context("create the server's log")?;
         let mut command = Command::new(binary);
@@ -43,27 +61,27 @@ impl Server {
         command.current_dir(work).stdin(Stdio::null()).stdout(Stdio::piped()).stderr(errors.try_clone()?);
         let mut child = shell::spawn(&mut command)?;
         let banner = child.stdout.take().context("standard output is piped")?;
-        let mut server = Self { child: Some(child), endpoint: String::new(), log };
-        server.endpoint = endpoint_from(banner, errors).ok_or_else(|| {
-            anyhow!("the server named no table endpoint within {START_TIME_MAX:?}; its log:\n{}", server.log_tail())
-        })?;
-        Ok(server)
+        match endpoints_from(banner, errors) {
+            Some(endpoints) => Ok(Self { child: Some(child), endpoints, log }),
+            None => {
+                shell::kill_tree(&mut child);
+                let tail = tail_of(&log);
+                Err(anyhow!("the server told no connection string within {START_TIME_MAX:?}; its log:\n{tail}"))
+            }
+        }
     }
 
-    pub(super) fn endpoint(&self) -> &str {
-        &self.endpoint
+    fn endpoints(&self) -> &Endpoints {
+        &self.endpoints
     }
 
     /// The last lines the server wrote.
-    pub(super) fn log_tail(&self) -> String {
-        let log = fs::read(&self.log).unwrap_or_default();
-        let log = String::from_utf8_lossy(&log);
-        let lines: Vec<&str> = log.lines().collect();
-        lines[lines.len().saturating_sub(LOG_TAIL_LINES)..].join("\n")
+    fn log_tail(&self) -> String {
+        tail_of(&self.log)
     }
 
     /// Asks the server to end and waits until it has; anything but a clean end is an error.
-    pub(super) fn stop(mut self) -> Result<()> {
+    fn stop(mut self) -> Result<()> {
         let mut child = self.child.take().context("stopped once")?;
         if let Some(status) = child.try_wait()? {
             return Err(anyhow!("the server ended by itself with {status}"));
@@ -83,39 +101,28 @@ impl Drop for Server {
     }
 }
 
-/// Copies standard output to the log, for as long as there is any, and returns the endpoint it names.
-fn endpoint_from(banner: impl std::io::Read + Send + 'static, mut log: File) -> Option<String> {
+fn tail_of(log: &Path) -> String {
+    let log = fs::read(log).unwrap_or_default();
+    let log = String::from_utf8_lossy(&log);
+    let lines: Vec<&str> = log.lines().collect();
+    lines[lines.len().saturating_sub(LOG_TAIL_LINES)..].join("\n")
+}
+
+/// Copies standard output to the log, for as long as there is any, and returns the endpoints it names.
+fn endpoints_from(banner: impl std::io::Read + Send + 'static, mut log: File) -> Option<Endpoints> {
     let lines = shell::lines_of(banner);
     let (sender, receiver) = mpsc::channel();
     thread::spawn(move || {
         for line in lines {
             // A full disk shows in the suite; the log is only a help.
             let _ = writeln!(log, "{line}");
-            if let Some(endpoint) = table_endpoint(&line) {
-                let _ = sender.send(endpoint.to_owned());
+            let text = line.find("DefaultEndpointsProtocol=").map_or("", |at| &line[at..]);
+            if let Ok(endpoints) = text.parse() {
+                let _ = sender.send(endpoints);
             }
         }
     });
     receiver.recv_timeout(START_TIME_MAX).ok()
-}
-
-/// The table endpoint in a line of the banner; lines that tell of another service have none.
-fn table_endpoint(line: &str) -> Option<&str> {
-    let lower = line.to_ascii_lowercase();
-    if let Some(at) = lower.find("tableendpoint=") {
-        return url_in(&line[at..]);
-    }
-    if !lower.contains("table") {
-        return None;
-    }
-    url_in(line)
-}
-
-fn url_in(text: &str) -> Option<&str> {
-    let url = &text[text.find("http://")?..];
-    let end = url.find(|c: char| c.is_whitespace() || ";,\"'".contains(c)).unwrap_or(url.len());
-    let url = url[..end].trim_end_matches('/');
-    url.ends_with(&format!("/{ACCOUNT}")).then_some(url)
 }
 
 #[cfg(test)]
@@ -130,16 +137,18 @@ mod tests {
         work
     }
 
-    const BANNER: &str = "echo \"table http://127.0.0.1:7/devstoreaccount1 $*\"";
+    const BANNER: &str = "echo \"$*\"; echo '  connection string  \
+        DefaultEndpointsProtocol=http;AccountName=a;AccountKey=k;TableEndpoint=http://127.0.0.1:7/a;'";
 
     #[test]
     fn a_server_is_started_on_free_ports_and_stopped_by_a_signal() {
         let script = format!("trap 'exit 0' TERM; {BANNER}; while :; do sleep 0.1; done");
         let work = stand_in("clean", &script);
         let server = Server::start(Path::new("sh"), &work, Some("postgres://h/d")).expect("starts");
-        assert_eq!(server.endpoint(), "http://127.0.0.1:7/devstoreaccount1");
+        let told = "DefaultEndpointsProtocol=http;AccountName=a;AccountKey=k;TableEndpoint=http://127.0.0.1:7/a;";
+        assert_eq!(server.endpoints(), &told.parse().expect("a connection string"));
         assert!(server.log_tail().contains("--host 127.0.0.1"), "{}", server.log_tail());
-        assert!(server.log_tail().contains("--table-port 0"), "{}", server.log_tail());
+        assert!(server.log_tail().contains("--table-port 0 --queue-port 0"), "{}", server.log_tail());
         assert!(server.log_tail().contains("--engine postgres://h/d"), "{}", server.log_tail());
         server.stop().expect("stops");
         fs::remove_dir_all(&work).expect("remove");
@@ -148,32 +157,12 @@ mod tests {
     #[test]
     fn a_server_that_ends_badly_is_an_error() {
         let work = stand_in("silent", "echo no luck >&2; exit 1");
-        let error = Server::start(Path::new("sh"), &work, None).map(|_| ()).expect_err("never names an endpoint");
+        let error = Server::start(Path::new("sh"), &work, None).map(|_| ()).expect_err("never tells how to connect");
         assert!(error.to_string().contains("no luck"), "{error}");
 
         let work = stand_in("silent", &format!("trap 'exit 3' TERM; {BANNER}; while :; do sleep 0.1; done"));
         let error = Server::start(Path::new("sh"), &work, None).expect("starts").stop().expect_err("ends with 3");
         assert!(error.to_string().contains("exit status: 3"), "{error}");
         fs::remove_dir_all(&work).expect("remove");
-    }
-
-    #[test]
-    fn the_banner_tells_the_table_endpoint() {
-        let found = Some("http://127.0.0.1:41234/devstoreaccount1");
-        let cases = [
-            ("  table   http://127.0.0.1:41234/devstoreaccount1", found),
-            ("Table endpoint: http://127.0.0.1:41234/devstoreaccount1/", found),
-            (
-                "DefaultEndpointsProtocol=http;BlobEndpoint=http://127.0.0.1:1/devstoreaccount1;\
-                 TableEndpoint=http://127.0.0.1:41234/devstoreaccount1;",
-                found,
-            ),
-            ("  blob    http://127.0.0.1:41234/devstoreaccount1", None),
-            ("  admin   http://127.0.0.1:41235/metrics", None),
-            ("Larimar 0.1.0", None),
-        ];
-        for (line, endpoint) in cases {
-            assert_eq!(table_endpoint(line), endpoint, "{line}");
-        }
     }
 }
