@@ -13,7 +13,7 @@ mod repair;
 mod serve;
 mod settings;
 mod signals;
-mod table;
+mod storage;
 
 use command_line::{Command, CommandLine};
 use larimar_server::TlsError;

@@ -6,10 +6,12 @@
 use crate::banner::banner;
 use crate::settings::{Resolved, Settings};
 use crate::signals::Signals;
-use crate::{engines, file_limit, logging, table};
+use crate::{engines, file_limit, logging, storage};
 use anyhow::Context;
 use larimar_engine::Engine;
-use larimar_server::{AdminService, Handler, Listener, ListenerSettings, Metrics, TlsConfig, TlsError, load_tls};
+use larimar_server::{
+    AdminService, Handler, Listener, ListenerSettings, Metrics, TableService, TlsConfig, TlsError, load_tls,
+};
 use std::io::Write;
 use std::net::SocketAddr;
 use std::sync::Arc;
@@ -89,7 +91,8 @@ async fn serve<E: Engine>(
     let table_address = sockets.table.local_addr()?;
     let admin_address = sockets.admin.as_ref().map(TcpListener::local_addr).transpose()?;
 
-    let service = table::service(settings, Arc::clone(&engine), Arc::clone(&metrics))?;
+    let storage = storage::storage(settings, Arc::clone(&engine), Arc::clone(&metrics))?;
+    let service = TableService::new(Arc::clone(&storage));
     let tables = Listener::new(Arc::new(service), Arc::clone(&metrics), listener_settings(settings)).with_tls(tls);
     let tables = Running::start(tables, sockets.table);
     let admin = sockets.admin.map(|socket| {

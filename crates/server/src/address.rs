@@ -1,5 +1,7 @@
 //! Which account a request addresses, and what of its path lies below that account.
 
+use larimar_wire::sas::Service;
+
 /// Where a request goes.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(crate) struct Address<'a> {
@@ -15,9 +17,15 @@ pub(crate) struct Address<'a> {
 
 impl<'a> Address<'a> {
     /// Reads an address. Host style needs a host below one of the suffixes, or one that reads
-    /// `{account}.table.…` for an account that is known; anything else is path style.
-    pub(crate) fn parse(host: &'a str, path: &'a str, suffixes: &[String], is_known: impl Fn(&str) -> bool) -> Self {
-        if let Some(label) = host_label(host, suffixes, is_known) {
+    /// `{account}.{service}.…` for an account that is known; anything else is path style.
+    pub(crate) fn parse(
+        host: &'a str,
+        path: &'a str,
+        service: Service,
+        suffixes: &[String],
+        is_known: impl Fn(&str) -> bool,
+    ) -> Self {
+        if let Some(label) = host_label(host, service, suffixes, is_known) {
             let (account, is_secondary) = split_secondary(label);
             return Address { account, is_secondary, path, prefix: None };
         }
@@ -41,15 +49,30 @@ impl<'a> Address<'a> {
     }
 }
 
-fn host_label<'a>(host: &'a str, suffixes: &[String], is_known: impl Fn(&str) -> bool) -> Option<&'a str> {
+fn host_label<'a>(
+    host: &'a str,
+    service: Service,
+    suffixes: &[String],
+    is_known: impl Fn(&str) -> bool,
+) -> Option<&'a str> {
     let name = match host.rsplit_once(':') {
         Some((name, port)) if port.bytes().all(|b| b.is_ascii_digit()) => name,
         _ => host,
     };
     let (label, rest) = name.split_once('.')?;
     let is_below_suffix = suffixes.iter().any(|suffix| rest.eq_ignore_ascii_case(suffix));
-    let is_table_host = rest.get(..6).is_some_and(|start| start.eq_ignore_ascii_case("table."));
-    (is_below_suffix || is_table_host && is_known(split_secondary(label).0)).then_some(label)
+    let (first, _) = rest.split_once('.')?;
+    let is_host_of_service = first.eq_ignore_ascii_case(service_name(service));
+    (is_below_suffix || is_host_of_service && is_known(split_secondary(label).0)).then_some(label)
+}
+
+/// The service's name in hosts and settings.
+pub(crate) const fn service_name(service: Service) -> &'static str {
+    match service {
+        Service::Blob => "blob",
+        Service::Queue => "queue",
+        Service::Table => "table",
+    }
 }
 
 fn split_secondary(name: &str) -> (&str, bool) {
@@ -78,7 +101,7 @@ mod tests {
             ("my.host.example.com", "/acct/T", "acct", false, "/T"),
             ("unknown.table.local", "/acct/T", "acct", false, "/T"),
         ] {
-            let address = Address::parse(host, path, &suffixes, |name| name == "acct");
+            let address = Address::parse(host, path, Service::Table, &suffixes, |name| name == "acct");
             assert_eq!(
                 (address.account, address.is_secondary, address.path),
                 (account, is_secondary, below),
@@ -89,7 +112,7 @@ mod tests {
 
     #[test]
     fn urls_inside_a_batch_may_leave_the_account_out() {
-        let path_style = Address::parse("127.0.0.1", "/acct/$batch", &[], |_| true);
+        let path_style = Address::parse("127.0.0.1", "/acct/$batch", Service::Table, &[], |_| true);
         assert_eq!(path_style.below("/acct/T(PartitionKey='a',RowKey='b')"), "/T(PartitionKey='a',RowKey='b')");
         assert_eq!(path_style.below("/T"), "T");
         assert_eq!(path_style.below("T"), "T");

@@ -5,8 +5,8 @@
 
 use crate::handler::{Handler, Peer};
 use crate::metrics::Metrics;
+use crate::reply::ResponseBody;
 use bytes::Bytes;
-use http_body_util::Full;
 use hyper::body::Incoming;
 use hyper::header::{ALLOW, CACHE_CONTROL, CONTENT_TYPE, HeaderValue};
 use hyper::{Method, Request, Response, StatusCode};
@@ -27,7 +27,7 @@ impl<E: Engine> AdminService<E> {
         Self { engine, metrics }
     }
 
-    fn answer(&self, method: &Method, path: &str) -> Response<Full<Bytes>> {
+    fn answer(&self, method: &Method, path: &str) -> Response<ResponseBody> {
         let is_read = method == Method::GET || method == Method::HEAD;
         match path {
             "/health" | "/ready" | "/metrics" if !is_read => not_allowed(),
@@ -43,19 +43,19 @@ impl<E: Engine> AdminService<E> {
 }
 
 impl<E: Engine> Handler for AdminService<E> {
-    async fn handle(&self, request: Request<Incoming>, _peer: Peer) -> Response<Full<Bytes>> {
+    async fn handle(&self, request: Request<Incoming>, _peer: Peer) -> Response<ResponseBody> {
         self.answer(request.method(), request.uri().path())
     }
 }
 
-fn not_allowed() -> Response<Full<Bytes>> {
+fn not_allowed() -> Response<ResponseBody> {
     let mut response = page(StatusCode::METHOD_NOT_ALLOWED, TEXT, "only GET and HEAD\n");
     response.headers_mut().insert(ALLOW, HeaderValue::from_static("GET, HEAD"));
     response
 }
 
-fn page(status: StatusCode, kind: &'static str, text: impl Into<Bytes>) -> Response<Full<Bytes>> {
-    let mut response = Response::new(Full::new(text.into()));
+fn page(status: StatusCode, kind: &'static str, text: impl Into<Bytes>) -> Response<ResponseBody> {
+    let mut response = Response::new(ResponseBody::whole(text.into()));
     *response.status_mut() = status;
     response.headers_mut().insert(CONTENT_TYPE, HeaderValue::from_static(kind));
     response.headers_mut().insert(CACHE_CONTROL, HeaderValue::from_static("no-store"));

@@ -4,17 +4,17 @@
 //! policies.
 
 use crate::error;
-use crate::service::TableService;
+use crate::head::Head;
 use crate::settings::Account;
+use crate::storage::Storage;
 use larimar_engine::table::find_table;
 use larimar_engine::{Engine, EngineError, KeyRange, Reject};
-use larimar_model::{EntityKey, Timestamp};
+use larimar_model::EntityKey;
 use larimar_wire::acl::{self, AccessPolicy};
 use larimar_wire::error_body::ErrorReply;
 use larimar_wire::error_code::ErrorCode;
 use larimar_wire::sas::{Circumstances, Grant, Need, SasToken, Service};
-use larimar_wire::signature::{self, Authorization, SignedRequest};
-use std::net::IpAddr;
+use larimar_wire::signature::{self, Authorization, StorageRequest};
 
 /// Whom a request comes from.
 #[derive(Clone, Debug)]
@@ -23,18 +23,8 @@ pub(crate) enum Caller {
     Owner,
     /// Somebody with a signature that allows some things.
     Guest(Grant),
-}
-
-/// What of a request tells who sent it.
-#[derive(Clone, Copy, Debug)]
-pub(crate) struct Credentials<'a> {
-    pub(crate) authorization: Option<&'a str>,
-    pub(crate) query: &'a str,
-    pub(crate) signed: SignedRequest<'a>,
-    pub(crate) version: Option<&'a str>,
-    pub(crate) peer: IpAddr,
-    pub(crate) is_tls: bool,
-    pub(crate) now: Timestamp,
+    /// Somebody who says nothing of themselves; only public blobs are theirs to read.
+    Anonymous,
 }
 
 impl Caller {
@@ -43,6 +33,7 @@ impl Caller {
         match self {
             Self::Owner => Ok(()),
             Self::Guest(grant) => grant.permits(need).map_err(ErrorReply::from),
+            Self::Anonymous => Err(ErrorReply::new(ErrorCode::NoAuthenticationInformation)),
         }
     }
 
@@ -51,13 +42,14 @@ impl Caller {
         match self {
             Self::Owner => Ok(()),
             Self::Guest(grant) => grant.permits_key(key.partition.as_str(), key.row.as_str()).map_err(ErrorReply::from),
+            Self::Anonymous => Err(ErrorReply::new(ErrorCode::NoAuthenticationInformation)),
         }
     }
 
     /// The rows that the caller may see, if not all.
     pub(crate) fn visible_range(&self) -> Option<KeyRange> {
         match self {
-            Self::Owner => None,
+            Self::Owner | Self::Anonymous => None,
             Self::Guest(grant) => {
                 let keys = grant.keys().filter(|keys| !keys.is_unlimited())?;
                 Some(KeyRange::between(keys.lower(), keys.upper()))
@@ -66,62 +58,79 @@ impl Caller {
     }
 }
 
-impl<E: Engine> TableService<E> {
-    /// Finds out who sent a request.
-    pub(crate) async fn authenticate(
-        &self,
-        account: &Account,
-        credentials: &Credentials<'_>,
-    ) -> Result<Caller, ErrorReply> {
-        if let Some(header) = credentials.authorization {
-            return check_header(header, account, credentials);
-        }
-        match SasToken::parse(credentials.query)? {
-            Some(token) => Box::pin(self.check_token(&token, account, credentials)).await,
-            None => Err(ErrorReply::new(ErrorCode::NoAuthenticationInformation)),
-        }
+/// Finds out who sent a request to a service.
+pub(crate) async fn authenticate<E: Engine>(
+    storage: &Storage<E>,
+    service: Service,
+    account: &Account,
+    head: &Head<'_>,
+) -> Result<Caller, ErrorReply> {
+    if let Some(header) = head.authorization {
+        return check_header(header, service, account, head);
     }
-
-    async fn check_token(
-        &self,
-        token: &SasToken<'_>,
-        account: &Account,
-        credentials: &Credentials<'_>,
-    ) -> Result<Caller, ErrorReply> {
-        let policy = match token.policy_id() {
-            Some((table, id)) => self.stored_policy(&account.name, table, id).await?,
-            None => None,
-        };
-        let circumstances = Circumstances {
-            account: &account.name,
-            keys: &account.keys,
-            service: Service::Table,
-            now: credentials.now,
-            peer: credentials.peer,
-            secure: credentials.is_tls,
-        };
-        token.verify(&circumstances, policy.as_ref()).map(Caller::Guest).map_err(ErrorReply::from)
-    }
-
-    /// The stored policy that a token names; none if the table or the policy is gone.
-    async fn stored_policy(&self, account: &str, table: &str, id: &str) -> Result<Option<AccessPolicy>, ErrorReply> {
-        let Ok(name) = table.parse() else { return Ok(None) };
-        match find_table(&*self.engine, account, &name).await {
-            Ok(table) => Ok(acl::parse(table.acl.as_bytes()).ok().and_then(|list| acl::find(&list, id).copied())),
-            Err(EngineError::Reject(Reject::TableNotFound)) => Ok(None),
-            Err(other) => Err(error::engine_error(&other)),
-        }
+    match SasToken::parse(head.query)? {
+        Some(token) => Box::pin(check_token(storage, &token, service, account, head)).await,
+        // Blobs may be public; whether this one is, its handler finds out.
+        None if service == Service::Blob => Ok(Caller::Anonymous),
+        None => Err(ErrorReply::new(ErrorCode::NoAuthenticationInformation)),
     }
 }
 
-fn check_header(header: &str, account: &Account, credentials: &Credentials<'_>) -> Result<Caller, ErrorReply> {
+async fn check_token<E: Engine>(
+    storage: &Storage<E>,
+    token: &SasToken<'_>,
+    service: Service,
+    account: &Account,
+    head: &Head<'_>,
+) -> Result<Caller, ErrorReply> {
+    let policy = match token.policy_id() {
+        Some((table, id)) => stored_policy(storage, &account.name, table, id).await?,
+        None => None,
+    };
+    let circumstances = Circumstances {
+        account: &account.name,
+        keys: &account.keys,
+        service,
+        now: head.now,
+        peer: head.peer.address.ip(),
+        secure: head.peer.is_tls,
+    };
+    token.verify(&circumstances, policy.as_ref()).map(Caller::Guest).map_err(ErrorReply::from)
+}
+
+/// The stored policy that a token names; none if the table or the policy is gone.
+async fn stored_policy<E: Engine>(
+    storage: &Storage<E>,
+    account: &str,
+    table: &str,
+    id: &str,
+) -> Result<Option<AccessPolicy>, ErrorReply> {
+    let Ok(name) = table.parse() else { return Ok(None) };
+    match find_table(&*storage.engine, account, &name).await {
+        Ok(table) => Ok(acl::parse(table.acl.as_bytes()).ok().and_then(|list| acl::find(&list, id).copied())),
+        Err(EngineError::Reject(Reject::TableNotFound)) => Ok(None),
+        Err(other) => Err(error::engine_error(&other)),
+    }
+}
+
+fn check_header(header: &str, service: Service, account: &Account, head: &Head<'_>) -> Result<Caller, ErrorReply> {
     match Authorization::parse(header)? {
         Authorization::Signed(signed) => {
-            signature::verify(&signed, &account.name, &account.keys, &credentials.signed, credentials.now)?;
+            match service {
+                Service::Table => {
+                    signature::verify(&signed, &account.name, &account.keys, &head.signed(), head.now)?;
+                }
+                Service::Queue | Service::Blob => {
+                    let request = StorageRequest::new(head.method, head.path, head.query, head.texts())?;
+                    signature::verify_storage(&signed, &account.name, &account.keys, &request, head.now)?;
+                }
+            }
             Ok(Caller::Owner)
         }
         // Tokens of Entra ID are not served; before 2020-12-06 the Table service had none.
-        Authorization::Bearer(_) if credentials.version.is_some_and(|version| version >= "2020-12-06") => {
+        Authorization::Bearer(_)
+            if service != Service::Table || head.version().is_some_and(|version| version >= "2020-12-06") =>
+        {
             Err(ErrorReply::new(ErrorCode::InvalidAuthenticationInfo).with_status(401))
         }
         Authorization::Bearer(_) => Err(ErrorReply::new(ErrorCode::AuthenticationFailed)),

@@ -1,17 +1,23 @@
 //! Requests of browsers: the rules are the account's, their meaning is in `wire`.
 
 use crate::head::Head;
+use crate::properties;
 use crate::reply::Reply;
-use crate::table::load_properties;
 use hyper::header::{HeaderMap, HeaderName, HeaderValue};
 use larimar_engine::Engine;
 use larimar_wire::cors::{CorsRule, Preflight, evaluate};
 use larimar_wire::error_body::ErrorReply;
+use larimar_wire::sas::Service;
 
 /// The rules to apply to a request; none for one that no browser sent.
-pub(crate) async fn rules<E: Engine>(engine: &E, account: &str, head: &Head<'_>) -> Result<Vec<CorsRule>, ErrorReply> {
+pub(crate) async fn rules<E: Engine>(
+    engine: &E,
+    service: Service,
+    account: &str,
+    head: &Head<'_>,
+) -> Result<Vec<CorsRule>, ErrorReply> {
     match head.header("origin") {
-        Some(_) => Ok(Box::pin(load_properties(engine, account)).await?.cors),
+        Some(_) => Ok(Box::pin(properties::load(engine, service, account)).await?.cors),
         None => Ok(Vec::new()),
     }
 }

@@ -1,7 +1,6 @@
 //! What the listener needs of a service: a function from a request to a response.
 
-use bytes::Bytes;
-use http_body_util::Full;
+use crate::reply::ResponseBody;
 use hyper::body::Incoming;
 use hyper::{Request, Response};
 use std::future::Future;
@@ -19,5 +18,5 @@ pub struct Peer {
 /// Answers requests.
 pub trait Handler: Send + Sync + 'static {
     /// Answers one request. Every failure has an answer of its own.
-    fn handle(&self, request: Request<Incoming>, peer: Peer) -> impl Future<Output = Response<Full<Bytes>>> + Send;
+    fn handle(&self, request: Request<Incoming>, peer: Peer) -> impl Future<Output = Response<ResponseBody>> + Send;
 }

@@ -52,6 +52,11 @@ impl<'a> Head<'a> {
         text(self.headers, name)
     }
 
+    /// All headers that are text.
+    pub(crate) fn texts(&self) -> impl Iterator<Item = (&'a str, &'a str)> {
+        self.headers.iter().filter_map(|(name, value)| Some((name.as_str(), value.to_str().ok()?)))
+    }
+
     /// The version to run the request as: the header's, else `api-version`, else the signature's.
     pub(crate) fn version(&self) -> Option<&'a str> {
         self.version_header.or_else(|| self.raw_parameter("api-version")).or_else(|| self.raw_parameter("sv"))

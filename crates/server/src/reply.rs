@@ -1,20 +1,36 @@
-//! An answer before the headers that all answers share are added.
+//! An answer before the headers that all answers share are added, and the body that hyper sends.
 
+use bytes::Bytes;
+use futures_util::Stream;
+use hyper::body::{Body, Frame, SizeHint};
 use hyper::header::{CONTENT_TYPE, HeaderMap, HeaderName, HeaderValue};
 use larimar_wire::table::MetadataLevel;
+use std::fmt;
+use std::io;
+use std::pin::Pin;
+use std::task::{Context, Poll};
 
 /// Status, headers of its own, and body.
-#[derive(Clone, Debug)]
+#[derive(Debug)]
 pub(crate) struct Reply {
     pub(crate) status: u16,
     pub(crate) headers: HeaderMap,
     pub(crate) body: Vec<u8>,
+    /// A body that is made while it is sent, in the place of the other.
+    pub(crate) stream: Option<Streamed>,
+}
+
+/// Pieces of a body as they become ready, and how many bytes they are together. An error ends the connection, as the
+/// head has said how much there would be.
+pub(crate) struct Streamed {
+    pub(crate) pieces: Pin<Box<dyn Stream<Item = io::Result<Bytes>> + Send>>,
+    pub(crate) bytes: u64,
 }
 
 impl Reply {
     /// An answer without a body.
     pub(crate) fn empty(status: u16) -> Self {
-        Self { status, headers: HeaderMap::with_capacity(16), body: Vec::new() }
+        Self { status, headers: HeaderMap::with_capacity(16), body: Vec::new(), stream: None }
     }
 
     /// An answer with a JSON body.
@@ -37,5 +53,78 @@ impl Reply {
             self.headers.insert(name, value);
         }
         self
+    }
+
+    /// This answer with another header, if there is a value for it.
+    pub(crate) fn with_some(self, name: &str, value: Option<impl TryInto<HeaderValue>>) -> Self {
+        match value {
+            Some(value) => self.with(name, value),
+            None => self,
+        }
+    }
+}
+
+impl fmt::Debug for Streamed {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        write!(f, "Streamed({} bytes)", self.bytes)
+    }
+}
+
+/// The body of a response: whole, or made while it is sent.
+#[derive(Debug)]
+pub struct ResponseBody(Form);
+
+#[derive(Debug)]
+enum Form {
+    Whole(Option<Bytes>),
+    Streamed(Streamed),
+}
+
+impl ResponseBody {
+    /// A body that is there already.
+    #[must_use]
+    pub fn whole(bytes: impl Into<Bytes>) -> Self {
+        let bytes = bytes.into();
+        Self(Form::Whole(Some(bytes).filter(|bytes| !bytes.is_empty())))
+    }
+
+    pub(crate) fn streamed(stream: Streamed) -> Self {
+        Self(Form::Streamed(stream))
+    }
+
+    /// How many bytes there are to come.
+    #[must_use]
+    pub fn bytes(&self) -> u64 {
+        match &self.0 {
+            Form::Whole(bytes) => bytes.as_ref().map_or(0, |bytes| bytes.len() as u64),
+            Form::Streamed(stream) => stream.bytes,
+        }
+    }
+}
+
+impl Body for ResponseBody {
+    type Data = Bytes;
+    type Error = io::Error;
+
+    fn poll_frame(mut self: Pin<&mut Self>, cx: &mut Context<'_>) -> Poll<Option<io::Result<Frame<Bytes>>>> {
+        match &mut self.0 {
+            Form::Whole(bytes) => Poll::Ready(bytes.take().map(|bytes| Ok(Frame::data(bytes)))),
+            Form::Streamed(stream) => {
+                let piece = std::task::ready!(stream.pieces.as_mut().poll_next(cx));
+                Poll::Ready(piece.map(|piece| {
+                    let piece = piece?;
+                    stream.bytes = stream.bytes.saturating_sub(piece.len() as u64);
+                    Ok(Frame::data(piece))
+                }))
+            }
+        }
+    }
+
+    fn is_end_stream(&self) -> bool {
+        self.bytes() == 0
+    }
+
+    fn size_hint(&self) -> SizeHint {
+        SizeHint::with_exact(self.bytes())
     }
 }

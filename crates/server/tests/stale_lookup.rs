@@ -5,7 +5,7 @@ use larimar_engine::{
     SpaceKind, SpaceName, SystemClock, WriteError,
 };
 use larimar_model::Timestamp;
-use larimar_server::{Account, AccountKey, Listener, ListenerSettings, Metrics, Settings, TableService};
+use larimar_server::{Account, AccountKey, Listener, ListenerSettings, Metrics, Settings, Storage, TableService};
 use larimar_testkit::engine::layer::{Layer, Layered};
 use larimar_testkit::http::{self, ACCOUNT, Batch, BatchReply, Client, KEY, entity_path};
 use std::collections::HashMap;
@@ -102,7 +102,8 @@ impl Fixture {
         let accounts = vec![Account { name: ACCOUNT.to_owned(), keys: vec![key] }];
         let metrics = Arc::new(Metrics::default());
         let settings = Settings { accounts, ..Settings::default() };
-        let service = TableService::new(Arc::clone(&engine), Arc::new(SystemClock), settings, Arc::clone(&metrics));
+        let storage = Storage::new(Arc::clone(&engine), Arc::new(SystemClock), settings, Arc::clone(&metrics));
+        let service = TableService::new(storage);
         let settings = ListenerSettings {
             connections_max: 16,
             header_bytes_max: 64 << 10,

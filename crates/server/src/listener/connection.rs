@@ -4,8 +4,8 @@
 use super::pulse::{Phase, Pulse, Watched};
 use super::{Listener, ListenerSettings};
 use crate::handler::{Handler, Peer};
+use crate::reply::ResponseBody;
 use bytes::Bytes;
-use http_body_util::Full;
 use hyper::body::Incoming;
 use hyper::header::{CONNECTION, CONTENT_TYPE, HeaderValue};
 use hyper::server::conn::http1;
@@ -116,7 +116,7 @@ impl<H: Handler> Connection<H> {
     }
 
     /// Answers a request, whatever happens to its handler.
-    async fn answer(&self, request: Request<Incoming>) -> Response<Full<Bytes>> {
+    async fn answer(&self, request: Request<Incoming>) -> Response<ResponseBody> {
         self.pulse.begin(Phase::Busy);
         let handler = &self.listener.handler;
         let outcome = catch_panic(async { handler.handle(request, self.peer).await }).await;
@@ -218,8 +218,8 @@ fn panic_text(panic: &(dyn Any + Send)) -> &str {
 
 /// The answer to a request whose handler panicked. The connection ends with it, as the handler may have left
 /// the body half read.
-fn internal_error() -> Response<Full<Bytes>> {
-    let mut response = Response::new(Full::new(Bytes::from_static(INTERNAL_ERROR.as_bytes())));
+fn internal_error() -> Response<ResponseBody> {
+    let mut response = Response::new(ResponseBody::whole(Bytes::from_static(INTERNAL_ERROR.as_bytes())));
     *response.status_mut() = StatusCode::INTERNAL_SERVER_ERROR;
     let headers = response.headers_mut();
     headers.insert(CONTENT_TYPE, HeaderValue::from_static("application/json"));

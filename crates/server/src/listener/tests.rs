@@ -1,8 +1,9 @@
 //! Connections good and bad, over real sockets.
 
 use super::*;
+use crate::reply::ResponseBody;
 use bytes::Bytes;
-use http_body_util::{BodyExt, Full};
+use http_body_util::BodyExt;
 use hyper::body::Incoming;
 use hyper::{Request, Response, StatusCode};
 use tokio::io::{AsyncRead, AsyncReadExt, AsyncWrite, AsyncWriteExt};
@@ -20,7 +21,7 @@ struct Probe {
 }
 
 impl Handler for Probe {
-    async fn handle(&self, request: Request<Incoming>, peer: Peer) -> Response<Full<Bytes>> {
+    async fn handle(&self, request: Request<Incoming>, peer: Peer) -> Response<ResponseBody> {
         let answer = match request.uri().path() {
             "/method" => format!("{} tls={}", request.method(), peer.is_tls),
             "/length" => match request.into_body().collect().await {
@@ -34,13 +35,13 @@ impl Handler for Probe {
             }
             "/panic" => panic!("on purpose"),
             "/refuse" => {
-                let mut response = Response::new(Full::new(Bytes::from_static(b"too much")));
+                let mut response = Response::new(ResponseBody::whole(Bytes::from_static(b"too much")));
                 *response.status_mut() = StatusCode::PAYLOAD_TOO_LARGE;
                 return response;
             }
             _ => "hello".to_owned(),
         };
-        Response::new(Full::new(Bytes::from(answer)))
+        Response::new(ResponseBody::whole(Bytes::from(answer)))
     }
 }
 

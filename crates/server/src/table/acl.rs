@@ -1,8 +1,8 @@
 //! Access control lists of tables. Only the account's key may see or change them.
 
+use crate::call::Call;
 use crate::error;
 use crate::reply::Reply;
-use crate::service::Call;
 use larimar_engine::Engine;
 use larimar_engine::table;
 use larimar_model::TableName;

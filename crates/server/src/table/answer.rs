@@ -1,7 +1,7 @@
 //! The answer to one write, by itself or as a part of a transaction.
 
+use crate::call::Call;
 use crate::reply::Reply;
-use crate::service::Call;
 use larimar_engine::Engine;
 use larimar_engine::table::{Table, Write};
 use larimar_model::filter::Row;

@@ -3,9 +3,9 @@
 use super::answer::WriteAnswer;
 use super::entity::read_write;
 use super::query::{get_entity, query_entities};
+use crate::call::Call;
 use crate::error;
 use crate::reply::Reply;
-use crate::service::Call;
 use larimar_engine::table::{Table, Write, transact};
 use larimar_engine::{Engine, EngineError, Reject};
 use larimar_model::{TableName, Timestamp, limits};
@@ -32,8 +32,8 @@ struct Changeset {
 }
 
 async fn run_changeset<E: Engine>(call: &Call<'_, E>, parts: &[Part<'_>]) -> Result<Reply, ErrorReply> {
-    let batch_id = call.service.ids.next().to_string();
-    let mut response = BatchResponse::changeset(&batch_id, &call.service.ids.next().to_string());
+    let batch_id = call.storage.ids.next().to_string();
+    let mut response = BatchResponse::changeset(&batch_id, &call.storage.ids.next().to_string());
     match change(call, parts).await {
         Ok(answers) => {
             for ((answer, prefer), part) in answers.iter().zip(parts) {
@@ -128,7 +128,7 @@ fn read_part<E: Engine>(call: &Call<'_, E>, part: &Part<'_>) -> Result<TableRequ
 }
 
 async fn run_query<E: Engine>(call: &Call<'_, E>, part: &Part<'_>) -> Result<Reply, ErrorReply> {
-    let mut response = BatchResponse::query(&call.service.ids.next().to_string());
+    let mut response = BatchResponse::query(&call.storage.ids.next().to_string());
     let mut answer = answer_query(call, part).await;
     if E::IS_SHARED && matches!(&answer, Err(error) if error.code == ErrorCode::TableNotFound) {
         // As for a changeset.

@@ -1,9 +1,9 @@
 //! Writes of one entity: insert, replace, merge, the two upserts, delete.
 
 use super::answer::WriteAnswer;
+use crate::call::Call;
 use crate::error;
 use crate::reply::Reply;
-use crate::service::Call;
 use larimar_engine::Engine;
 use larimar_engine::table::{self, Write};
 use larimar_model::TableName;

@@ -1,30 +1,158 @@
-//! The handlers of the Table service: one file for each kind of operation.
+//! The Table service: what it makes of a request, and its handlers, one file for each kind of operation.
 
 mod acl;
 mod answer;
 mod batch;
 mod entity;
-mod properties;
 mod query;
 mod tables;
 
-pub(crate) use properties::load as load_properties;
-
+use crate::body::RequestBody;
+use crate::call::Call;
+use crate::error;
+use crate::handler::{Handler, Peer};
 use crate::head::Head;
-use crate::reply::Reply;
-use crate::service::Call;
+use crate::http::{self, Protocol, Seen};
+use crate::properties;
+use crate::reply::{Reply, ResponseBody};
+use crate::storage::Storage;
+use hyper::body::Incoming;
+use hyper::header::{CACHE_CONTROL, HeaderValue, X_CONTENT_TYPE_OPTIONS};
+use hyper::{Request, Response};
 use larimar_engine::Engine;
+use larimar_engine::table::{Table, find_table};
+use larimar_model::{TableName, Timestamp};
 use larimar_wire::error_body::ErrorReply;
-use larimar_wire::table::{TableOperation, TableRequest};
+use larimar_wire::error_code::ErrorCode;
+use larimar_wire::sas::Service;
+use larimar_wire::table::{MetadataLevel, Prefer, TableOperation, TableRequest};
+use std::sync::Arc;
+
+/// Answers requests of the Table protocol.
+#[derive(Debug)]
+pub struct TableService<E> {
+    storage: Arc<Storage<E>>,
+}
+
+impl<E: Engine> TableService<E> {
+    /// The tables of these accounts.
+    #[must_use]
+    pub const fn new(storage: Arc<Storage<E>>) -> Self {
+        Self { storage }
+    }
+}
+
+impl<E: Engine> Handler for TableService<E> {
+    async fn handle(&self, request: Request<Incoming>, peer: Peer) -> Response<ResponseBody> {
+        http::serve(self, request, peer).await
+    }
+}
+
+impl<E: Engine> Protocol for TableService<E> {
+    type Engine = E;
+    const SERVICE: Service = Service::Table;
+    const SERVER: &'static str = "Windows-Azure-Table/1.0 Microsoft-HTTPAPI/2.0";
+    const PREFLIGHT: &'static str = "PreflightTableRequest";
+
+    fn storage(&self) -> &Storage<E> {
+        &self.storage
+    }
+
+    async fn run(&self, call: &Call<'_, E>, body: &mut RequestBody, seen: &mut Seen) -> Result<Reply, ErrorReply> {
+        let (head, path) = (call.head, call.address.path);
+        let request = TableRequest::parse(call.account(), head.method, path, head.query, &head.table_headers())?;
+        seen.operation = request.operation.name();
+        seen.is_xml = is_xml(&request.operation);
+        if matches!(request.operation, TableOperation::InsertEntity(_) | TableOperation::CreateTable) {
+            seen.preference = request.prefer.map(Prefer::name);
+        }
+        check_endpoint(&request.operation, call.address.is_secondary)?;
+        let body = body.read(self.storage.settings.body_bytes_max).await?;
+        // The lookup of a shared engine may be a moment old: its table was dropped and made anew by another server, or
+        // will be found gone by a second one.
+        let again = E::IS_SHARED.then(|| request.clone());
+        match (run(call, request, &body).await, again) {
+            (Err(error), Some(request)) if error.code == ErrorCode::TableNotFound => {
+                Box::pin(run(call, request, &body)).await
+            }
+            (result, _) => result,
+        }
+    }
+
+    fn error_reply(error: &ErrorReply, head: &Head<'_>, seen: &Seen, request_id: &str, now: Timestamp) -> Reply {
+        let mut body = Vec::with_capacity(512);
+        let wants_json = head.accept.is_some_and(|accept| accept.contains("json"));
+        let is_plain = head.accept.is_none_or(|accept| accept.contains("*/*"));
+        if wants_json || is_plain && !seen.is_xml {
+            error.write_json(&mut body, request_id, now);
+            Reply::json(error.status, MetadataLevel::Minimal, body)
+        } else {
+            error.write_xml(&mut body, request_id, now);
+            Reply::xml(error.status, body)
+        }
+    }
+
+    fn decorate(reply: &mut Reply, seen: &Seen) {
+        if let Some(preference) = seen.preference {
+            reply.headers.insert("preference-applied", HeaderValue::from_static(preference));
+        }
+        // Recorded: what speaks XML has neither.
+        if !seen.is_xml {
+            reply.headers.insert(CACHE_CONTROL, HeaderValue::from_static("no-cache"));
+            reply.headers.insert(X_CONTENT_TYPE_OPTIONS, HeaderValue::from_static("nosniff"));
+        }
+    }
+}
+
+impl<E: Engine> Call<'_, E> {
+    /// Finds a table of the account.
+    async fn table(&self, name: &TableName) -> Result<Table, ErrorReply> {
+        self.check_name(name)?;
+        find_table(self.engine(), self.account(), name).await.map_err(|error| error::engine_error(&error))
+    }
+
+    /// Refuses, in strict mode, the name of a table that was just deleted.
+    fn check_name(&self, name: &TableName) -> Result<(), ErrorReply> {
+        match &self.storage.strict {
+            Some(strict) => strict.check_name(self.account(), name, self.now),
+            None => Ok(()),
+        }
+    }
+}
+
+const fn is_xml(operation: &TableOperation) -> bool {
+    matches!(
+        operation,
+        TableOperation::GetTableAcl(_)
+            | TableOperation::SetTableAcl(_)
+            | TableOperation::GetServiceProperties
+            | TableOperation::SetServiceProperties
+            | TableOperation::GetServiceStats
+    )
+}
+
+/// The secondary is there to be read, and the only one that tells its stats.
+fn check_endpoint(operation: &TableOperation, is_secondary: bool) -> Result<(), ErrorReply> {
+    let is_read = matches!(
+        operation,
+        TableOperation::QueryTables(_)
+            | TableOperation::GetTable(_)
+            | TableOperation::GetTableAcl(_)
+            | TableOperation::QueryEntities(..)
+            | TableOperation::GetEntity(..)
+            | TableOperation::GetServiceProperties
+            | TableOperation::GetServiceStats
+    );
+    match operation {
+        TableOperation::GetServiceStats if !is_secondary => Err(ErrorReply::new(ErrorCode::InvalidQueryParameterValue)),
+        _ if is_secondary && !is_read => Err(ErrorReply::new(ErrorCode::InsufficientAccountPermissions)),
+        _ => Ok(()),
+    }
+}
 
 /// Runs an operation. The state of a request is moved about by value before it runs, so only the small and
 /// frequent operations keep theirs inline; the others are boxed.
-pub(crate) async fn run<E: Engine>(
-    call: &Call<'_, E>,
-    request: TableRequest,
-    head: &Head<'_>,
-    body: &[u8],
-) -> Result<Reply, ErrorReply> {
+async fn run<E: Engine>(call: &Call<'_, E>, request: TableRequest, body: &[u8]) -> Result<Reply, ErrorReply> {
     let TableRequest { operation, level, prefer } = request;
     match operation {
         TableOperation::GetEntity(name, key, select) => query::get_entity(call, &name, &key, &select, level).await,
@@ -35,7 +163,7 @@ pub(crate) async fn run<E: Engine>(
         TableOperation::QueryEntities(name, options) => {
             Box::pin(query::query_entities(call, &name, options, level)).await
         }
-        TableOperation::Batch => Box::pin(batch::run(call, head.content_type.unwrap_or(""), body)).await,
+        TableOperation::Batch => Box::pin(batch::run(call, call.head.content_type.unwrap_or(""), body)).await,
         TableOperation::QueryTables(options) => Box::pin(tables::query_tables(call, &options, level)).await,
         TableOperation::GetTable(name) => Box::pin(tables::get_table(call, &name, level)).await,
         TableOperation::CreateTable => Box::pin(tables::create_table(call, body, level, prefer)).await,

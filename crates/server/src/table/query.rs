@@ -1,8 +1,8 @@
 //! Reads of entities: by both keys, and by a filter in pages.
 
+use crate::call::Call;
 use crate::error;
 use crate::reply::Reply;
-use crate::service::Call;
 use larimar_engine::table::{PageLimits, Plan, QueryKind, query};
 use larimar_engine::{Engine, Flow, Key, Position};
 use larimar_model::filter::Row;
@@ -35,7 +35,7 @@ pub(super) async fn get_entity<E: Engine>(
         })
     });
     let found = found.await.map_err(|error| error::read_error(&error))?;
-    call.service.metrics.query(QueryKind::Point.name(), 1, u64::from(found.is_some()));
+    call.storage.metrics.query(QueryKind::Point.name(), 1, u64::from(found.is_some()));
     let (json, version) = found.ok_or_else(|| ErrorReply::new(ErrorCode::ResourceNotFound))?;
     Ok(Reply::json(200, level, json).with("etag", ETag(version).to_string()))
 }
@@ -50,7 +50,7 @@ pub(super) async fn query_entities<E: Engine>(
     let table = call.table(name).await?;
     let plan = plan(call, &options);
     call.throttle(plan.ranges.first().map(|range| (table.id, range.start.partition.as_str())), 1)?;
-    let settings = &call.service.settings;
+    let settings = &call.storage.settings;
     let limits = PageLimits {
         entities_max: options.top.unwrap_or(usize::MAX).min(settings.page_entities_max),
         deadline: Instant::now() + settings.page_time_max,
@@ -70,7 +70,7 @@ pub(super) async fn query_entities<E: Engine>(
     });
     let page = page.await.map_err(|error| error::read_error(&error))?;
     writer.write_page_end(&mut json);
-    call.service.metrics.query(plan.kind.name(), page.rows_read, page.rows_returned);
+    call.storage.metrics.query(plan.kind.name(), page.rows_read, page.rows_returned);
     Ok(with_continuation(Reply::json(200, level, json), page.next.as_ref()))
 }
 

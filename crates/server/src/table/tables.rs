@@ -1,8 +1,8 @@
 //! Tables: create, query, get, delete.
 
+use crate::call::Call;
 use crate::error;
 use crate::reply::Reply;
-use crate::service::Call;
 use larimar_engine::table::{self, list_tables};
 use larimar_engine::{Engine, EngineError, Reject};
 use larimar_model::filter::Row;
@@ -58,7 +58,7 @@ pub(super) async fn delete_table<E: Engine>(call: &Call<'_, E>, name: &TableName
         Err(EngineError::Reject(Reject::TableNotFound)) => return Err(ErrorReply::new(ErrorCode::ResourceNotFound)),
         Err(other) => return Err(error::engine_error(&other)),
     }
-    if let Some(strict) = &call.service.strict {
+    if let Some(strict) = &call.storage.strict {
         strict.delete(call.account(), name, call.now);
     }
     Ok(Reply::empty(204))
@@ -71,7 +71,7 @@ pub(super) async fn query_tables<E: Engine>(
 ) -> Result<Reply, ErrorReply> {
     call.caller.permits(&Need::QUERY_TABLES)?;
     call.throttle(None, 1)?;
-    let page = options.top.unwrap_or(call.service.settings.page_entities_max);
+    let page = options.top.unwrap_or(call.storage.settings.page_entities_max);
     let mut names: Vec<String> = Vec::new();
     let mut from = options.next_table.clone().unwrap_or_default();
     let mut is_exhausted = page == 0;

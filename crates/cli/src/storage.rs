@@ -1,19 +1,19 @@
-//! The Table service, set up from the settings.
+//! The accounts over an engine, set up from the settings, for the services to serve.
 
 use crate::settings::Settings;
 use crate::settings::value;
 use anyhow::Context;
 use larimar_engine::{Engine, SystemClock};
-use larimar_server::{Account, AccountKey, Metrics, TableService};
+use larimar_server::{Account, AccountKey, Metrics, Storage};
 use std::sync::Arc;
 
-/// The service of the configured accounts over an engine.
-pub(crate) fn service<E: Engine>(
+/// The configured accounts over an engine.
+pub(crate) fn storage<E: Engine>(
     settings: &Settings,
     engine: Arc<E>,
     metrics: Arc<Metrics>,
-) -> anyhow::Result<TableService<E>> {
-    let table = larimar_server::Settings {
+) -> anyhow::Result<Arc<Storage<E>>> {
+    let settings = larimar_server::Settings {
         accounts: settings.accounts.iter().map(account).collect::<anyhow::Result<_>>()?,
         host_suffixes: settings.host_suffixes.clone(),
         strict: settings.strict,
@@ -23,7 +23,7 @@ pub(crate) fn service<E: Engine>(
         page_time_max: settings.page_time_max,
         page_bytes_max: usize::try_from(settings.page_bytes_max)?,
     };
-    Ok(TableService::new(engine, Arc::new(SystemClock), table, metrics))
+    Ok(Storage::new(engine, Arc::new(SystemClock), settings, metrics))
 }
 
 fn account(account: &value::Account) -> anyhow::Result<Account> {

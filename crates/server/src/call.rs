@@ -1,0 +1,40 @@
+//! One request on its way through a handler, once it is known where it goes and who sent it.
+
+use crate::address::Address;
+use crate::auth::Caller;
+use crate::head::Head;
+use crate::storage::Storage;
+use larimar_engine::{Engine, SpaceId};
+use larimar_model::Timestamp;
+use larimar_wire::error_body::ErrorReply;
+use larimar_wire::sas::Service;
+
+/// One authenticated request.
+pub(crate) struct Call<'a, E> {
+    pub(crate) storage: &'a Storage<E>,
+    pub(crate) service: Service,
+    pub(crate) head: &'a Head<'a>,
+    pub(crate) address: &'a Address<'a>,
+    /// The URL of the account, as the client spells it.
+    pub(crate) base: &'a str,
+    pub(crate) caller: Caller,
+    pub(crate) now: Timestamp,
+    pub(crate) request_id: &'a str,
+}
+
+impl<E: Engine> Call<'_, E> {
+    pub(crate) fn engine(&self) -> &E {
+        &self.storage.engine
+    }
+
+    pub(crate) const fn account(&self) -> &str {
+        self.address.account
+    }
+
+    /// Counts operations, and in strict mode refuses those over the published targets.
+    pub(crate) fn throttle(&self, place: Option<(SpaceId, &str)>, operations: usize) -> Result<(), ErrorReply> {
+        let Some(strict) = &self.storage.strict else { return Ok(()) };
+        let place = place.map(|(space, partition)| (space.0, partition));
+        strict.throttle(&*self.storage.clock, self.account(), place, u32::try_from(operations).unwrap_or(u32::MAX))
+    }
+}

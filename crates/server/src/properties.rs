@@ -1,0 +1,60 @@
+//! The properties of a service (logging, metrics, CORS rules) and its stats.
+
+use crate::call::Call;
+use crate::error;
+use crate::reply::Reply;
+use larimar_engine::Engine;
+use larimar_engine::table::{load_setting, store_setting};
+use larimar_wire::error_body::ErrorReply;
+use larimar_wire::sas::{Need, Service};
+use larimar_wire::service_properties::ServiceProperties;
+use larimar_wire::service_stats::Replication;
+
+/// The properties of a service of an account.
+pub(crate) async fn load<E: Engine>(
+    engine: &E,
+    service: Service,
+    account: &str,
+) -> Result<ServiceProperties, ErrorReply> {
+    let stored = load_setting(engine, account, setting(service)).await.map_err(|fault| error::fault(&fault))?;
+    match stored {
+        Some(xml) => Ok(ServiceProperties::default().updated(&xml)?),
+        None => Ok(ServiceProperties::default()),
+    }
+}
+
+pub(crate) async fn get<E: Engine>(call: &Call<'_, E>) -> Result<Reply, ErrorReply> {
+    call.caller.permits(&Need::READ_SERVICE)?;
+    let properties = load(call.engine(), call.service, call.account()).await?;
+    let mut xml = Vec::with_capacity(1024);
+    properties.write(&mut xml);
+    Ok(Reply::xml(200, xml))
+}
+
+pub(crate) async fn set<E: Engine>(call: &Call<'_, E>, body: &[u8]) -> Result<Reply, ErrorReply> {
+    call.caller.permits(&Need::WRITE_SERVICE)?;
+    let current = load(call.engine(), call.service, call.account()).await?;
+    let changed = current.updated(body)?;
+    let mut xml = Vec::with_capacity(1024);
+    changed.write(&mut xml);
+    let stored = store_setting(call.engine(), call.account(), setting(call.service), &xml, call.now).await;
+    stored.map_err(|fault| error::fault(&fault))?;
+    Ok(Reply::empty(202))
+}
+
+/// The secondary is this server, so it is always up to date.
+pub(crate) fn stats<E: Engine>(call: &Call<'_, E>) -> Result<Reply, ErrorReply> {
+    call.caller.permits(&Need::READ_SERVICE)?;
+    let mut xml = Vec::with_capacity(256);
+    Replication::Live(call.now).write(&mut xml);
+    Ok(Reply::xml(200, xml))
+}
+
+/// The name under which an account's properties of a service are stored.
+const fn setting(service: Service) -> &'static str {
+    match service {
+        Service::Blob => "blob-service-properties",
+        Service::Queue => "queue-service-properties",
+        Service::Table => "table-service-properties",
+    }
+}

@@ -1,0 +1,41 @@
+//! What the three services share: an engine, the accounts, the clock, the counters.
+
+use crate::ids::Ids;
+use crate::metrics::Metrics;
+use crate::settings::{Account, Settings};
+use crate::strict::Strict;
+use larimar_engine::{Clock, Engine};
+use std::collections::HashMap;
+use std::fmt;
+use std::sync::Arc;
+
+/// Accounts over an engine, for the services to serve.
+pub struct Storage<E> {
+    pub(crate) engine: Arc<E>,
+    pub(crate) clock: Arc<dyn Clock>,
+    pub(crate) settings: Settings,
+    pub(crate) metrics: Arc<Metrics>,
+    pub(crate) ids: Ids,
+    pub(crate) strict: Option<Strict>,
+    accounts: HashMap<String, Account>,
+}
+
+impl<E: Engine> Storage<E> {
+    /// The accounts of these settings over this engine.
+    #[must_use]
+    pub fn new(engine: Arc<E>, clock: Arc<dyn Clock>, settings: Settings, metrics: Arc<Metrics>) -> Arc<Self> {
+        let accounts = settings.accounts.iter().map(|account| (account.name.clone(), account.clone())).collect();
+        let strict = settings.strict.then(Strict::default);
+        Arc::new(Self { engine, clock, settings, metrics, ids: Ids::new(), strict, accounts })
+    }
+
+    pub(crate) fn account(&self, name: &str) -> Option<&Account> {
+        self.accounts.get(name)
+    }
+}
+
+impl<E> fmt::Debug for Storage<E> {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.debug_struct("Storage").field("settings", &self.settings).finish_non_exhaustive()
+    }
+}
