@@ -58,6 +58,9 @@ pub const CORS_RULES_MAX: usize = 5;
 /// Days of a retention policy, fewest and most (service: set table service properties).
 pub const RETENTION_DAYS: std::ops::RangeInclusive<u32> = 1..=365;
 
+/// Bytes of a path in the settings of a static website (service: set blob service properties).
+pub const WEBSITE_PATH_BYTES_MAX: usize = 256;
+
 /// Nesting of parentheses and `not` in one filter. The service documents no bound; this one keeps the
 /// parser's stack small.
 pub const FILTER_DEPTH_MAX: usize = 100;

@@ -13,7 +13,7 @@ use larimar_model::EntityKey;
 use larimar_wire::acl::{self, AccessPolicy};
 use larimar_wire::error_body::ErrorReply;
 use larimar_wire::error_code::ErrorCode;
-use larimar_wire::sas::{Circumstances, Grant, Need, SasToken, Service};
+use larimar_wire::sas::{Circumstances, Grant, Need, Resource, SasToken, Service};
 use larimar_wire::signature::{self, Authorization, StorageRequest};
 
 /// Whom a request comes from.
@@ -68,7 +68,7 @@ pub(crate) async fn authenticate<E: Engine>(
     if let Some(header) = head.authorization {
         return check_header(header, service, account, head);
     }
-    match SasToken::parse(head.query)? {
+    match SasToken::parse(head.query, Resource::Table)? {
         Some(token) => Box::pin(check_token(storage, &token, service, account, head)).await,
         // Blobs may be public; whether this one is, its handler finds out.
         None if service == Service::Blob => Ok(Caller::Anonymous),
@@ -107,7 +107,9 @@ async fn stored_policy<E: Engine>(
 ) -> Result<Option<AccessPolicy>, ErrorReply> {
     let Ok(name) = table.parse() else { return Ok(None) };
     match find_table(&*storage.engine, account, &name).await {
-        Ok(table) => Ok(acl::parse(table.acl.as_bytes()).ok().and_then(|list| acl::find(&list, id).copied())),
+        Ok(table) => Ok(acl::parse(table.acl.as_bytes(), acl::TABLE_PERMISSIONS)
+            .ok()
+            .and_then(|list| acl::find(&list, id).copied())),
         Err(EngineError::Reject(Reject::TableNotFound)) => Ok(None),
         Err(other) => Err(error::engine_error(&other)),
     }

@@ -18,7 +18,7 @@ pub(crate) async fn load<E: Engine>(
 ) -> Result<ServiceProperties, ErrorReply> {
     let stored = load_setting(engine, account, setting(service)).await.map_err(|fault| error::fault(&fault))?;
     match stored {
-        Some(xml) => Ok(ServiceProperties::default().updated(&xml)?),
+        Some(xml) => Ok(ServiceProperties::default().updated(&xml, service)?),
         None => Ok(ServiceProperties::default()),
     }
 }
@@ -27,16 +27,16 @@ pub(crate) async fn get<E: Engine>(call: &Call<'_, E>) -> Result<Reply, ErrorRep
     call.caller.permits(&Need::READ_SERVICE)?;
     let properties = load(call.engine(), call.service, call.account()).await?;
     let mut xml = Vec::with_capacity(1024);
-    properties.write(&mut xml);
+    properties.write(&mut xml, call.service);
     Ok(Reply::xml(200, xml))
 }
 
 pub(crate) async fn set<E: Engine>(call: &Call<'_, E>, body: &[u8]) -> Result<Reply, ErrorReply> {
     call.caller.permits(&Need::WRITE_SERVICE)?;
     let current = load(call.engine(), call.service, call.account()).await?;
-    let changed = current.updated(body)?;
+    let changed = current.updated(body, call.service)?;
     let mut xml = Vec::with_capacity(1024);
-    changed.write(&mut xml);
+    changed.write(&mut xml, call.service);
     let stored = store_setting(call.engine(), call.account(), setting(call.service), &xml, call.now).await;
     stored.map_err(|fault| error::fault(&fault))?;
     Ok(Reply::empty(202))

@@ -7,7 +7,7 @@ use crate::http::{ACCOUNT, KEY, encode};
 use larimar_engine::table::Plan;
 use larimar_model::filter::Row;
 use larimar_model::{BodyBuilder, Entity, EntityBody, Filter, Timestamp, ValueRef};
-use larimar_wire::sas::{Circumstances, SasError, SasToken, Service};
+use larimar_wire::sas::{Circumstances, Resource, SasError, SasToken, Service};
 use larimar_wire::signature::{self, AccountKey, Authorization, SignedRequest};
 use larimar_wire::table::{
     EntityWriter, Headers, MetadataLevel, Select, TableRequest, batch, decode_token, encode_token, entity_json,
@@ -124,7 +124,7 @@ pub fn entity(data: &[u8]) {
 /// token signed with the key for anything but that.
 pub fn sas(data: &[u8]) {
     let Ok(query) = std::str::from_utf8(data) else { return };
-    let Ok(Some(token)) = SasToken::parse(query) else { return };
+    let Ok(Some(token)) = SasToken::parse(query, Resource::Table) else { return };
     let key = AccountKey::from_base64(KEY).expect("the well-known key");
     let circumstances = Circumstances {
         account: ACCOUNT,
@@ -140,7 +140,7 @@ pub fn sas(data: &[u8]) {
     let others = query.split('&').filter(|pair| !uri::query_pairs(pair).flatten().any(|pair| pair.name == "sig"));
     let signed: Vec<String> = others.map(str::to_owned).chain([format!("sig={}", encode(&signature))]).collect();
     let signed = signed.join("&");
-    let token = SasToken::parse(&signed).ok().flatten().unwrap_or_else(|| panic!("{signed}"));
+    let token = SasToken::parse(&signed, Resource::Table).ok().flatten().unwrap_or_else(|| panic!("{signed}"));
     assert_ne!(token.verify(&circumstances, Some(&policy)).err(), Some(SasError::Signature), "{signed}");
 }
 
@@ -167,16 +167,16 @@ pub fn signature(data: &[u8]) {
 
 /// The XML of access policies and service properties: what is accepted is written and reads back equal.
 pub fn xml(data: &[u8]) {
-    if let Ok(list) = acl::parse(data) {
+    if let Ok(list) = acl::parse(data, acl::TABLE_PERMISSIONS) {
         let mut out = Vec::new();
-        acl::write(&mut out, &list);
-        assert_eq!(acl::parse(&out).ok(), Some(list), "{}", String::from_utf8_lossy(&out));
+        acl::write(&mut out, &list, acl::TABLE_PERMISSIONS);
+        assert_eq!(acl::parse(&out, acl::TABLE_PERMISSIONS).ok(), Some(list), "{}", String::from_utf8_lossy(&out));
     }
     let defaults = service_properties::ServiceProperties::default();
-    if let Ok(properties) = defaults.updated(data) {
+    if let Ok(properties) = defaults.updated(data, Service::Blob) {
         let mut out = Vec::new();
-        properties.write(&mut out);
-        assert_eq!(defaults.updated(&out).ok(), Some(properties), "{}", String::from_utf8_lossy(&out));
+        properties.write(&mut out, Service::Blob);
+        assert_eq!(defaults.updated(&out, Service::Blob).ok(), Some(properties), "{}", String::from_utf8_lossy(&out));
     }
 }
 

@@ -1,4 +1,5 @@
-//! A table's access control list: up to five stored access policies, read from and written as XML.
+//! The access control list of a table, a queue or a container: up to five stored access policies, read from
+//! and written as XML.
 //!
 //! The list is stored as the text that [`write()`] makes. `sas.rs` merges a policy into the tokens that
 //! name it.
@@ -11,6 +12,10 @@ use larimar_model::{Timestamp, limits, utf16};
 
 /// The letters of a table's permissions in their canonical order.
 pub const TABLE_PERMISSIONS: &str = "raud";
+/// The letters of a queue's permissions in their canonical order.
+pub const QUEUE_PERMISSIONS: &str = "raup";
+/// The letters of a container's permissions in their canonical order.
+pub const CONTAINER_PERMISSIONS: &str = "racwdxyltfmeopi";
 
 /// What a stored policy fixes for the tokens that name it.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
@@ -38,7 +43,7 @@ pub enum AclError {
     /// The document is no list.
     #[error("expected a document of SignedIdentifiers")]
     Xml(#[from] XmlError),
-    /// More policies than a table may have.
+    /// More policies than a resource may have.
     #[error("expected at most 5 signed identifiers")]
     TooMany,
     /// An identifier that is missing, too long or there twice.
@@ -48,7 +53,7 @@ pub enum AclError {
     #[error("expected times such as 2021-06-08T02:05:09Z")]
     Time,
     /// Letters that are unknown or repeated.
-    #[error("expected permissions out of 'raud', each once")]
+    #[error("expected letters of permissions that the service knows, each once")]
     Permission,
 }
 
@@ -66,11 +71,12 @@ impl From<AclError> for ErrorReply {
     }
 }
 
-/// Reads the body of Set Table ACL. An empty body is the empty list.
+/// Reads the body of Set ACL; `letters` are the permissions that the service knows. An empty body is the
+/// empty list.
 ///
 /// # Errors
 /// Anything that the service's reference does not allow.
-pub fn parse(body: &[u8]) -> Result<Vec<SignedIdentifier>, AclError> {
+pub fn parse(body: &[u8], letters: &str) -> Result<Vec<SignedIdentifier>, AclError> {
     if body.trim_ascii().is_empty() {
         return Ok(Vec::new());
     }
@@ -84,7 +90,7 @@ pub fn parse(body: &[u8]) -> Result<Vec<SignedIdentifier>, AclError> {
     }
     let mut list: Vec<SignedIdentifier> = Vec::with_capacity(root.children.len());
     for child in &root.children {
-        let identifier = parse_identifier(child)?;
+        let identifier = parse_identifier(child, letters)?;
         if find(&list, &identifier.id).is_some() {
             return Err(AclError::Id);
         }
@@ -93,12 +99,12 @@ pub fn parse(body: &[u8]) -> Result<Vec<SignedIdentifier>, AclError> {
     Ok(list)
 }
 
-/// Appends the body of Get Table ACL.
-pub fn write(out: &mut Vec<u8>, list: &[SignedIdentifier]) {
+/// Appends the body of Get ACL, with permissions in the order of `letters`.
+pub fn write(out: &mut Vec<u8>, list: &[SignedIdentifier], letters: &str) {
     xml::write_start(out);
     xml::write_element(out, "SignedIdentifiers", |out| {
         for identifier in list {
-            xml::write_element(out, "SignedIdentifier", |out| write_identifier(out, identifier));
+            xml::write_element(out, "SignedIdentifier", |out| write_identifier(out, identifier, letters));
         }
     });
 }
@@ -109,31 +115,31 @@ pub fn find<'a>(list: &'a [SignedIdentifier], id: &str) -> Option<&'a AccessPoli
     list.iter().find(|identifier| identifier.id == id).map(|identifier| &identifier.policy)
 }
 
-fn parse_identifier(element: &Element) -> Result<SignedIdentifier, AclError> {
+fn parse_identifier(element: &Element, letters: &str) -> Result<SignedIdentifier, AclError> {
     element.expect_only(&["Id", "AccessPolicy"])?;
     let id = element.child("Id")?.ok_or(AclError::Id)?;
     id.expect_only(&[])?;
     if id.text.is_empty() || utf16::len(&id.text) > limits::POLICY_ID_CHARS_MAX {
         return Err(AclError::Id);
     }
-    let policy = element.child("AccessPolicy")?.map(parse_policy).transpose()?.unwrap_or_default();
-    Ok(SignedIdentifier { id: id.text.clone(), policy })
+    let policy = element.child("AccessPolicy")?.map(|policy| parse_policy(policy, letters)).transpose()?;
+    Ok(SignedIdentifier { id: id.text.clone(), policy: policy.unwrap_or_default() })
 }
 
-fn parse_policy(element: &Element) -> Result<AccessPolicy, AclError> {
+fn parse_policy(element: &Element, letters: &str) -> Result<AccessPolicy, AclError> {
     element.expect_only(&["Start", "Expiry", "Permission"])?;
     let time = |name| match element.child_text(name)? {
         Some(text) => Timestamp::parse(text).map(Some).map_err(|_| AclError::Time),
         None => Ok(None),
     };
     let permissions = match element.child_text("Permission")? {
-        Some(text) => Some(Permissions::parse_strict(text, TABLE_PERMISSIONS).ok_or(AclError::Permission)?),
+        Some(text) => Some(Permissions::parse_strict(text, letters).ok_or(AclError::Permission)?),
         None => None,
     };
     Ok(AccessPolicy { start: time("Start")?, expiry: time("Expiry")?, permissions })
 }
 
-fn write_identifier(out: &mut Vec<u8>, identifier: &SignedIdentifier) {
+fn write_identifier(out: &mut Vec<u8>, identifier: &SignedIdentifier, letters: &str) {
     xml::write_text(out, "Id", &identifier.id);
     let AccessPolicy { start, expiry, permissions } = identifier.policy;
     if identifier.policy == AccessPolicy::default() {
@@ -147,7 +153,7 @@ fn write_identifier(out: &mut Vec<u8>, identifier: &SignedIdentifier) {
             xml::write_text(out, "Expiry", &expiry.to_seven_digits());
         }
         if let Some(permissions) = permissions {
-            xml::write_text(out, "Permission", &permissions.to_text(TABLE_PERMISSIONS));
+            xml::write_text(out, "Permission", &permissions.to_text(letters));
         }
     });
 }
@@ -159,7 +165,7 @@ mod tests {
 
     fn text(list: &[SignedIdentifier]) -> String {
         let mut out = Vec::new();
-        write(&mut out, list);
+        write(&mut out, list, TABLE_PERMISSIONS);
         String::from_utf8(out).expect("UTF-8")
     }
 
@@ -196,7 +202,7 @@ mod tests {
                 one("<Id>a</Id><AccessPolicy><Start>2021-06-08T00:00:00.0000000Z</Start></AccessPolicy>"),
             ),
         ] {
-            let list = parse(body.as_bytes()).expect("a list");
+            let list = parse(body.as_bytes(), TABLE_PERMISSIONS).expect("a list");
             assert_eq!(text(&list), format!("{start}{expected}"), "{body}");
         }
     }
@@ -206,10 +212,35 @@ mod tests {
         let list = |count: usize| {
             let identifiers: String =
                 (0..count).map(|i| format!("<SignedIdentifier><Id>{i}</Id></SignedIdentifier>")).collect();
-            parse(format!("<SignedIdentifiers>{identifiers}</SignedIdentifiers>").as_bytes())
+            parse(format!("<SignedIdentifiers>{identifiers}</SignedIdentifiers>").as_bytes(), TABLE_PERMISSIONS)
         };
         assert_eq!(list(5).map(|list| list.len()), Ok(5));
         assert_eq!(list(6), Err(AclError::TooMany));
+    }
+
+    #[test]
+    fn each_service_has_its_letters() {
+        for (letters, text, canonical) in [
+            (TABLE_PERMISSIONS, "dr", Some("rd")),
+            (TABLE_PERMISSIONS, "p", None),
+            (QUEUE_PERMISSIONS, "pura", Some("raup")),
+            (QUEUE_PERMISSIONS, "d", None),
+            (CONTAINER_PERMISSIONS, "ldwcar", Some("racwdl")),
+            (CONTAINER_PERMISSIONS, "u", None),
+        ] {
+            let body = one(&format!("<Id>a</Id><AccessPolicy><Permission>{text}</Permission></AccessPolicy>"));
+            let written = parse(body.as_bytes(), letters).map(|list| {
+                let mut out = Vec::new();
+                write(&mut out, &list, letters);
+                String::from_utf8(out).expect("UTF-8")
+            });
+            match canonical {
+                Some(canonical) => {
+                    assert!(written.expect("a list").contains(&format!("<Permission>{canonical}</Permission>")));
+                }
+                None => assert_eq!(written, Err(AclError::Permission), "{text}"),
+            }
+        }
     }
 
     #[test]
@@ -231,9 +262,9 @@ mod tests {
             (policy("<Permission>x</Permission>"), AclError::Permission),
             (policy("<Other/>"), XmlError::Element.into()),
         ] {
-            assert_eq!(parse(body.as_bytes()), Err(error), "{body}");
+            assert_eq!(parse(body.as_bytes(), TABLE_PERMISSIONS), Err(error), "{body}");
         }
-        assert!(parse(one(&format!("<Id>{}</Id>", "i".repeat(64))).as_bytes()).is_ok());
+        assert!(parse(one(&format!("<Id>{}</Id>", "i".repeat(64))).as_bytes(), TABLE_PERMISSIONS).is_ok());
     }
 
     fn policies() -> impl Strategy<Value = AccessPolicy> {
@@ -256,12 +287,12 @@ mod tests {
             entries in proptest::collection::btree_map("[ -~é日\r\n]{1,64}", policies(), 0..=5),
         ) {
             let list: Vec<_> = entries.into_iter().map(|(id, policy)| SignedIdentifier { id, policy }).collect();
-            prop_assert_eq!(parse(text(&list).as_bytes()), Ok(list));
+            prop_assert_eq!(parse(text(&list).as_bytes(), TABLE_PERMISSIONS), Ok(list));
         }
 
         #[test]
         fn any_body_is_read_or_refused(body in "(<SignedIdentifiers>|<SignedIdentifier>|</SignedIdentifier>|<Id>|</Id>|a|</SignedIdentifiers>|&amp;){0,12}") {
-            let _ = parse(body.as_bytes());
+            let _ = parse(body.as_bytes(), TABLE_PERMISSIONS);
         }
     }
 }

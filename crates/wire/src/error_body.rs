@@ -1,8 +1,9 @@
-//! An error as the client gets it: a code with its text, written as JSON or XML.
+//! An error as the client gets it: a code with its text and its details, written as JSON or XML.
 //!
 //! `server/src/error.rs` makes an [`ErrorReply`] of any error; this file knows the bytes.
 
 use crate::error_code::ErrorCode;
+use crate::xml;
 use larimar_model::Timestamp;
 use std::borrow::Cow;
 
@@ -15,25 +16,46 @@ pub struct ErrorReply {
     pub status: u16,
     /// The text, without the lines of request id and time.
     pub message: Cow<'static, str>,
+    /// What the XML of the Blob and Queue services adds: names of elements and their texts.
+    pub details: Vec<(&'static str, String)>,
 }
 
 impl ErrorReply {
     /// The code with its own status and text.
     #[must_use]
     pub const fn new(code: ErrorCode) -> Self {
-        Self { code, status: code.status(), message: Cow::Borrowed(code.message()) }
+        Self { code, status: code.status(), message: Cow::Borrowed(code.message()), details: Vec::new() }
     }
 
     /// The code with another text.
     #[must_use]
     pub fn with_message(code: ErrorCode, message: impl Into<Cow<'static, str>>) -> Self {
-        Self { code, status: code.status(), message: message.into() }
+        Self { code, status: code.status(), message: message.into(), details: Vec::new() }
     }
 
     /// This error with another status.
     #[must_use]
     pub fn with_status(mut self, status: u16) -> Self {
         self.status = status;
+        self
+    }
+
+    /// The code for a header, with its name and its value.
+    #[must_use]
+    pub fn of_header(code: ErrorCode, name: &str, value: &str) -> Self {
+        Self::new(code).with_detail("HeaderName", name).with_detail("HeaderValue", value)
+    }
+
+    /// The code for a parameter of the query, with its name and its value.
+    #[must_use]
+    pub fn of_parameter(code: ErrorCode, name: &str, value: &str) -> Self {
+        Self::new(code).with_detail("QueryParameterName", name).with_detail("QueryParameterValue", value)
+    }
+
+    /// This error with one more detail for the XML of the Blob and Queue services. Long texts are cut.
+    #[must_use]
+    pub fn with_detail(mut self, element: &'static str, text: &str) -> Self {
+        self.details.push((element, text.chars().take(DETAIL_CHARS_MAX).collect()));
         self
     }
 
@@ -64,9 +86,20 @@ impl ErrorReply {
         out.extend_from_slice(b"</m:message></m:error>");
     }
 
+    /// Appends the XML body of the Blob and Queue services.
+    pub fn write_storage_xml(&self, out: &mut Vec<u8>, request_id: &str, time: Timestamp) {
+        xml::write_start(out);
+        xml::write_element(out, "Error", |out| {
+            xml::write_text(out, "Code", self.code.as_str());
+            xml::write_text(out, "Message", &self.value(request_id, time));
+            for (element, text) in &self.details {
+                xml::write_text(out, element, &without_controls(text));
+            }
+        });
+    }
+
     fn value(&self, request_id: &str, time: Timestamp) -> String {
-        // XML has no spelling for control characters, and none belongs into a message.
-        let text: String = self.message.chars().map(|c| if c.is_control() { ' ' } else { c }).collect();
+        let text = without_controls(&self.message);
         format!("{text}\nRequestId:{request_id}\nTime:{}", time.to_seven_digits())
     }
 }
@@ -76,6 +109,14 @@ impl From<ErrorCode> for ErrorReply {
         Self::new(code)
     }
 }
+
+/// XML has no spelling for most control characters and for some others, and none belongs into a message.
+fn without_controls(text: &str) -> String {
+    text.chars().map(|c| if c.is_control() || !xml::is_xml_char(c) { ' ' } else { c }).collect()
+}
+
+/// Characters of a detail: enough for any value that a header or a parameter should have.
+const DETAIL_CHARS_MAX: usize = 1024;
 
 const XML_START: &str = concat!(
     r#"<?xml version="1.0" encoding="utf-8"?>"#,
@@ -118,6 +159,19 @@ mod tests {
             text(|out| ErrorReply::with_message(ErrorCode::InvalidInput, "a<b&\u{1}c").write_xml(out, ID, time())),
             "<?xml version=\"1.0\" encoding=\"utf-8\"?><m:error xmlns:m=\"http://schemas.microsoft.com/ado/2007/08/dataservices/metadata\"><m:code>InvalidInput</m:code><m:message xml:lang=\"en-US\">a&lt;b&amp; c\nRequestId:679755cf-3002-006f-55e1-6049ff000000\nTime:2022-05-06T00:37:28.4347400Z</m:message></m:error>"
         );
+    }
+
+    #[test]
+    fn storage_xml_has_the_details() {
+        let reply =
+            ErrorReply::of_parameter(ErrorCode::OutOfRangeQueryParameterValue, "numofmessages", "3<\u{1}\u{FFFF}")
+                .with_detail("MinimumAllowed", "1");
+        assert_eq!(
+            text(|out| reply.write_storage_xml(out, ID, time())),
+            "\u{FEFF}<?xml version=\"1.0\" encoding=\"utf-8\"?><Error><Code>OutOfRangeQueryParameterValue</Code><Message>One of the query parameters specified in the request URI is outside the permissible range.\nRequestId:679755cf-3002-006f-55e1-6049ff000000\nTime:2022-05-06T00:37:28.4347400Z</Message><QueryParameterName>numofmessages</QueryParameterName><QueryParameterValue>3&lt;  </QueryParameterValue><MinimumAllowed>1</MinimumAllowed></Error>"
+        );
+        let long = ErrorReply::of_header(ErrorCode::InvalidHeaderValue, "x-ms-range", &"é".repeat(5000));
+        assert_eq!(long.details[1].1.chars().count(), DETAIL_CHARS_MAX);
     }
 
     #[test]

@@ -1,19 +1,23 @@
 //! Shared access signatures: tokens in the query string that allow some operations for some time.
 //!
 //! The way of a token: [`SasToken::parse`] reads it; if it names a stored policy ([`SasToken::policy_id`]),
-//! the server looks that up in the table's ACL; [`SasToken::verify`] checks signature, time, address,
+//! the server looks that up in the ACL of the table, queue or container; [`SasToken::verify`] checks signature, time, address,
 //! protocol and service and gives a [`Grant`]; [`Grant::permits`] answers for each operation. Clients make
 //! tokens with [`SasFields::to_query`].
 
 mod error;
 mod grant;
+mod need;
 mod permissions;
+mod storage;
 mod text;
 mod verify;
 
 pub use error::SasError;
-pub use grant::{Grant, KeyLimits, Letters, Need, ResourceType, Scope};
+pub use grant::{Grant, KeyLimits, ResourceType, Scope};
+pub use need::{Letters, Need, Target};
 pub use permissions::Permissions;
+pub use storage::{BlobSas, BlobSasScope, QueueSas, Resource, ResponseOverrides};
 pub use verify::{Circumstances, Service};
 
 use crate::uri;
@@ -43,6 +47,10 @@ pub struct SasFields<'a> {
 pub enum SasKind<'a> {
     /// For the entities of one table.
     Table(TableSas<'a>),
+    /// For the messages of one queue.
+    Queue(QueueSas<'a>),
+    /// For a container, a blob or a snapshot.
+    Blob(Box<BlobSas<'a>>),
     /// For the account.
     Account(AccountSas<'a>),
 }
@@ -90,29 +98,23 @@ pub struct SasToken<'a> {
 
 impl<'a> SasToken<'a> {
     /// Reads a token from a query string (without its question mark). `None` if there is no signature.
+    /// Tokens for queues and blobs do not name them: they are for the `resource` of the request.
     ///
     /// # Errors
     /// A token that is not of a kind we know, or lacks what its kind needs.
-    pub fn parse(query: &'a str) -> Result<Option<Self>, SasError> {
+    pub fn parse(query: &'a str, resource: Resource<'a>) -> Result<Option<Self>, SasError> {
         let raw = RawFields::collect(query)?;
         let Some(signature) = raw.get("sig") else { return Ok(None) };
         // User delegation keys come from Entra ID, which we do not speak.
         if ["skoid", "sktid", "skt", "ske", "sks", "skv"].iter().any(|name| raw.get(name).is_some()) {
             return Err(SasError::UserDelegation);
         }
-        let kind = match (raw.get("ss"), raw.get("srt"), raw.get("tn")) {
-            (Some(services), Some(resource_types), _) => {
+        let kind = match (raw.get("ss"), raw.get("srt")) {
+            (Some(services), Some(resource_types)) => {
                 SasKind::Account(AccountSas { services, resource_types, encryption_scope: raw.get("ses") })
             }
-            (None, None, Some(table)) => SasKind::Table(TableSas {
-                table,
-                policy_id: raw.get("si"),
-                start_partition: raw.get("spk"),
-                start_row: raw.get("srk"),
-                end_partition: raw.get("epk"),
-                end_row: raw.get("erk"),
-            }),
-            _ => return Err(SasError::Malformed("tn, or ss with srt")),
+            (None, None) => storage::kind(&raw, resource)?,
+            _ => return Err(SasError::Malformed("ss with srt")),
         };
         let fields = SasFields {
             version: raw.get("sv").ok_or(SasError::Missing("sv"))?,
@@ -133,11 +135,13 @@ impl<'a> SasToken<'a> {
         &self.fields
     }
 
-    /// The table and the stored policy to look up before the token can be verified.
+    /// The table, queue or container and the stored policy of it to look up before the token can be verified.
     #[must_use]
     pub fn policy_id(&self) -> Option<(&str, &str)> {
         match &self.fields.kind {
             SasKind::Table(table) => Some((&table.table, table.policy_id.as_deref()?)),
+            SasKind::Queue(queue) => Some((&queue.queue, queue.policy_id.as_deref()?)),
+            SasKind::Blob(blob) => Some((&blob.container, blob.policy_id.as_deref()?)),
             SasKind::Account(_) => None,
         }
     }
@@ -146,8 +150,9 @@ impl<'a> SasToken<'a> {
 impl SasFields<'_> {
     /// Versions are dates, so that they compare as texts. Later ones than we know follow the latest rules.
     fn check_version(&self) -> Result<(), SasError> {
-        let oldest = match self.kind {
-            SasKind::Table(_) => "2012-02-12",
+        let oldest = match &self.kind {
+            SasKind::Blob(blob) if matches!(blob.scope, BlobSasScope::Snapshot { .. }) => SIGNED_RESOURCE,
+            SasKind::Table(_) | SasKind::Queue(_) | SasKind::Blob(_) => "2012-02-12",
             SasKind::Account(_) => IP_AND_PROTOCOL,
         };
         let well_formed = self.version.len() == 10
@@ -164,6 +169,10 @@ impl SasFields<'_> {
     }
 }
 
+/// The version that signs the headers to answer with.
+const RESPONSE_OVERRIDES: &str = "2013-08-15";
+/// The version that signs `sr` and the snapshot.
+const SIGNED_RESOURCE: &str = "2018-11-09";
 /// The version that put the service's name into the signed resource.
 const RESOURCE_WITH_SERVICE: &str = "2015-02-21";
 /// The version that brought `sip`, `spr` and account tokens, and 403 instead of 404 for what is not allowed.
@@ -172,9 +181,9 @@ const IP_AND_PROTOCOL: &str = "2015-04-05";
 const ENCRYPTION_SCOPE: &str = "2020-12-06";
 
 /// The names of all parameters that belong to tokens.
-const NAMES: [&str; 22] = [
+const NAMES: [&str; 28] = [
     "sv", "sp", "st", "se", "sip", "spr", "si", "sig", "tn", "spk", "srk", "epk", "erk", "ss", "srt", "ses", "skoid",
-    "sktid", "skt", "ske", "sks", "skv",
+    "sktid", "skt", "ske", "sks", "skv", "sr", "rscc", "rscd", "rsce", "rscl", "rsct",
 ];
 
 /// The parameters of a token as they were sent.

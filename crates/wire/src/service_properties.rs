@@ -1,15 +1,21 @@
-//! The settings of an account's Table service: logging, metrics and CORS rules, as XML.
+//! The settings of an account's service: logging, metrics and CORS rules, and those that only the Blob
+//! service has, as XML.
 //!
 //! They are stored as the text that [`ServiceProperties::write`] makes, and read back by applying that
 //! text to the defaults.
 
+mod blob;
+
+pub use blob::{BlobProperties, DeleteRetention, StaticWebsite};
+
 use crate::cors::CorsRule;
 use crate::error_body::ErrorReply;
 use crate::error_code::ErrorCode;
+use crate::sas::Service;
 use crate::xml::{self, Element, XmlError};
 use larimar_model::limits;
 
-/// The settings of an account's Table service.
+/// The settings of one of an account's services.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct ServiceProperties {
     /// Request logs.
@@ -20,11 +26,15 @@ pub struct ServiceProperties {
     pub minute_metrics: Metrics,
     /// CORS rules in the order they are tried.
     pub cors: Vec<CorsRule>,
+    /// What only the Blob service has.
+    pub blob: BlobProperties,
 }
 
 /// What is logged, and for how long it is kept.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct Logging {
+    /// The version of the log entries' form.
+    pub version: LoggingVersion,
     /// Reads are logged.
     pub read: bool,
     /// Writes are logged.
@@ -33,6 +43,27 @@ pub struct Logging {
     pub delete: bool,
     /// Days to keep logs; for ever if absent.
     pub retention_days: Option<u32>,
+}
+
+/// The forms of log entries.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub enum LoggingVersion {
+    /// `1.0`.
+    #[default]
+    One,
+    /// `2.0`, which the Blob and Queue services know too.
+    Two,
+}
+
+impl LoggingVersion {
+    /// The version as it is written.
+    #[must_use]
+    pub const fn as_str(self) -> &'static str {
+        match self {
+            Self::One => "1.0",
+            Self::Two => "2.0",
+        }
+    }
 }
 
 /// Which metrics are collected, and for how long they are kept.
@@ -82,7 +113,7 @@ impl From<PropertiesError> for ErrorReply {
 
 /// Characters of all CORS rules together (service: CORS support).
 const CORS_CHARS_MAX: usize = 2048;
-/// The only version of log and metrics settings that the Table service knows.
+/// The only version of metrics settings that the services know.
 const ANALYTICS_VERSION: &str = "1.0";
 
 /// The settings of a fresh account: no logs, metrics by the hour for a week.
@@ -93,6 +124,7 @@ impl Default for ServiceProperties {
             hour_metrics: Metrics { enabled: true, include_apis: true, retention_days: Some(7) },
             minute_metrics: Metrics::default(),
             cors: Vec::new(),
+            blob: BlobProperties::default(),
         }
     }
 }
@@ -102,7 +134,7 @@ impl ServiceProperties {
     ///
     /// # Errors
     /// Anything that the service's reference does not allow.
-    pub fn updated(&self, document: &[u8]) -> Result<Self, PropertiesError> {
+    pub fn updated(&self, document: &[u8], service: Service) -> Result<Self, PropertiesError> {
         let root = Element::parse(document)?;
         if root.name != "StorageServiceProperties" {
             return Err(XmlError::Element.into());
@@ -110,7 +142,7 @@ impl ServiceProperties {
         // Parts of other services (static websites and the like) are passed over, as later versions add more.
         let mut updated = self.clone();
         if let Some(logging) = root.child("Logging")? {
-            updated.logging = parse_logging(logging)?;
+            updated.logging = parse_logging(logging, service)?;
         }
         // Before 2013-08-15 there was one kind of metrics, by the hour.
         for name in ["Metrics", "HourMetrics"] {
@@ -124,25 +156,36 @@ impl ServiceProperties {
         if let Some(cors) = root.child("Cors")? {
             updated.cors = parse_cors(cors)?;
         }
+        if service == Service::Blob {
+            updated.blob = updated.blob.updated(&root)?;
+        }
         Ok(updated)
     }
 
-    /// Appends the body of Get Table Service Properties.
-    pub fn write(&self, out: &mut Vec<u8>) {
+    /// Appends the body of Get Service Properties.
+    pub fn write(&self, out: &mut Vec<u8>, service: Service) {
         xml::write_start(out);
         xml::write_element(out, "StorageServiceProperties", |out| {
             xml::write_element(out, "Logging", |out| write_logging(out, self.logging));
             xml::write_element(out, "HourMetrics", |out| write_metrics(out, self.hour_metrics));
             xml::write_element(out, "MinuteMetrics", |out| write_metrics(out, self.minute_metrics));
             xml::write_element(out, "Cors", |out| self.cors.iter().for_each(|rule| rule.write(out)));
+            if service == Service::Blob {
+                self.blob.write(out);
+            }
         });
     }
 }
 
-fn parse_logging(element: &Element) -> Result<Logging, PropertiesError> {
+fn parse_logging(element: &Element, service: Service) -> Result<Logging, PropertiesError> {
     element.expect_only(&["Version", "Read", "Write", "Delete", "RetentionPolicy"])?;
-    check_version(element)?;
+    let version = match element.child_text("Version")? {
+        None | Some("1.0") => LoggingVersion::One,
+        Some("2.0") if service != Service::Table => LoggingVersion::Two,
+        Some(_) => return Err(PropertiesError::Value("Version")),
+    };
     Ok(Logging {
+        version,
         read: parse_flag(element, "Read")?,
         write: parse_flag(element, "Write")?,
         delete: parse_flag(element, "Delete")?,
@@ -199,7 +242,7 @@ fn parse_flag(element: &Element, name: &'static str) -> Result<bool, PropertiesE
 }
 
 fn write_logging(out: &mut Vec<u8>, logging: Logging) {
-    xml::write_text(out, "Version", ANALYTICS_VERSION);
+    xml::write_text(out, "Version", logging.version.as_str());
     write_flag(out, "Read", logging.read);
     write_flag(out, "Write", logging.write);
     write_flag(out, "Delete", logging.delete);

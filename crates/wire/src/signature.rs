@@ -186,7 +186,7 @@ impl SignatureError {
 
 impl From<SignatureError> for ErrorReply {
     fn from(error: SignatureError) -> Self {
-        Self::new(error.code())
+        Self::new(error.code()).with_detail("AuthenticationErrorDetail", &error.to_string())
     }
 }
 

@@ -19,8 +19,8 @@ pub enum SasError {
     /// The signature fits none of the keys.
     #[error("expected a signature that one of the account's keys makes")]
     Signature,
-    /// The token names a policy that the table does not have.
-    #[error("expected the name of a stored policy of the table")]
+    /// The token names a policy that its table, queue or container does not have.
+    #[error("expected the name of a stored policy of the resource")]
     PolicyUnknown,
     /// The token and its policy both have the field.
     #[error("expected {0} in the shared access signature or in its policy, not in both")]
@@ -46,9 +46,12 @@ pub enum SasError {
     /// The token lacks the permission.
     #[error("expected a shared access signature with this permission")]
     Permission,
-    /// The token is for another table or other rows, or the operation needs an account key.
+    /// The token is for another resource or other rows, or the operation needs an account key.
     #[error("expected a shared access signature for this operation and resource")]
     Scope,
+    /// The token allows to make blobs but not to write in the place of one.
+    #[error("expected a shared access signature that allows to overwrite blobs")]
+    Overwrite,
     /// What older versions answer in the place of `Permission` and `Scope`.
     #[error("expected a shared access signature for this operation, by the rules before 2015-04-05")]
     Hidden,
@@ -73,6 +76,7 @@ impl SasError {
             Self::ResourceType => ErrorCode::AuthorizationResourceTypeMismatch,
             Self::Permission => ErrorCode::AuthorizationPermissionMismatch,
             Self::Scope => ErrorCode::AuthorizationFailure,
+            Self::Overwrite => ErrorCode::UnauthorizedBlobOverwrite,
             Self::Hidden => ErrorCode::ResourceNotFound,
         }
     }
@@ -85,6 +89,9 @@ impl From<SasError> for ErrorReply {
                 error.code(),
                 format!("This request is not authorized to perform this operation using this source IP {address}."),
             ),
+            _ if error.code() == ErrorCode::AuthenticationFailed => {
+                Self::new(error.code()).with_detail("AuthenticationErrorDetail", &error.to_string())
+            }
             _ => Self::new(error.code()),
         }
     }

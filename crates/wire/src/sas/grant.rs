@@ -1,6 +1,7 @@
-//! What a verified token allows, and what each operation needs.
+//! What a verified token allows. What each operation needs is in `need.rs`.
 
-use super::{Permissions, SasError};
+use super::need::{Letters, Need, Target};
+use super::{Permissions, ResponseOverrides, SasError};
 use larimar_model::utf16;
 use std::cmp::Ordering;
 
@@ -11,6 +12,8 @@ pub struct Grant {
     pub permissions: Permissions,
     /// Where they hold.
     pub scope: Scope,
+    /// The headers that reads of a blob with this token answer in the place of the blob's own.
+    pub overrides: Option<Box<ResponseOverrides>>,
     /// Whether the token is of a version that answers 404 to what it does not allow.
     pub(super) hides_refusals: bool,
 }
@@ -25,6 +28,25 @@ pub enum Scope {
         /// The entities of it.
         keys: KeyLimits,
     },
+    /// For the messages of one queue.
+    Queue {
+        /// The queue.
+        queue: String,
+    },
+    /// For one container and its blobs.
+    Container {
+        /// The container.
+        container: String,
+    },
+    /// For one blob, or one snapshot of it.
+    Blob {
+        /// The blob's container.
+        container: String,
+        /// The blob's name.
+        blob: String,
+        /// The snapshot that the token is for; without one it is for the blob and all its snapshots.
+        snapshot: Option<String>,
+    },
     /// For the whole account.
     Account {
         /// The kinds of resources.
@@ -37,9 +59,9 @@ pub enum Scope {
 pub enum ResourceType {
     /// The service itself: properties, statistics.
     Service,
-    /// Tables.
+    /// Tables, queues, containers.
     Container,
-    /// Entities.
+    /// Entities, messages, blobs.
     Object,
 }
 
@@ -102,84 +124,6 @@ impl KeyLimits {
     }
 }
 
-/// What an operation needs a token to allow.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub struct Need<'a> {
-    /// The kinds of resources it counts among; one of them suffices.
-    pub types: &'static [ResourceType],
-    /// The letters.
-    pub letters: Letters,
-    /// The table whose entities it works on, in any case.
-    pub table: Option<&'a str>,
-}
-
-/// The letters that an operation needs.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum Letters {
-    /// All of these.
-    All(&'static str),
-    /// One of these.
-    Any(&'static str),
-    /// No letters suffice: the operation needs an account key.
-    Never,
-}
-
-/// The operations of the Table service (service: create an account SAS, create a service SAS).
-impl<'a> Need<'a> {
-    /// Get Table Service Properties, Get Table Service Stats.
-    pub const READ_SERVICE: Self = Self::new(&[ResourceType::Service], Letters::All("r"));
-    /// Set Table Service Properties.
-    pub const WRITE_SERVICE: Self = Self::new(&[ResourceType::Service], Letters::All("w"));
-    /// Query Tables. The reference says containers, some clients' documentation says the service.
-    pub const QUERY_TABLES: Self = Self::new(&[ResourceType::Container, ResourceType::Service], Letters::All("l"));
-    /// Query Tables for one table by its name.
-    pub const GET_TABLE: Self = Self::new(&[ResourceType::Container], Letters::All("l"));
-    /// Create Table.
-    pub const CREATE_TABLE: Self = Self::new(&[ResourceType::Container], Letters::Any("cw"));
-    /// Delete Table.
-    pub const DELETE_TABLE: Self = Self::new(&[ResourceType::Container], Letters::All("d"));
-    /// Get and Set Table ACL.
-    pub const ACL: Self = Self::new(&[ResourceType::Container], Letters::Never);
-
-    /// Query Entities, and the read of one.
-    #[must_use]
-    pub const fn query(table: &'a str) -> Self {
-        Self::entities(table, "r")
-    }
-
-    /// Insert Entity.
-    #[must_use]
-    pub const fn insert(table: &'a str) -> Self {
-        Self::entities(table, "a")
-    }
-
-    /// Update Entity and Merge Entity.
-    #[must_use]
-    pub const fn update(table: &'a str) -> Self {
-        Self::entities(table, "u")
-    }
-
-    /// Insert Or Replace Entity and Insert Or Merge Entity.
-    #[must_use]
-    pub const fn upsert(table: &'a str) -> Self {
-        Self::entities(table, "au")
-    }
-
-    /// Delete Entity.
-    #[must_use]
-    pub const fn delete(table: &'a str) -> Self {
-        Self::entities(table, "d")
-    }
-
-    const fn entities(table: &'a str, letters: &'static str) -> Self {
-        Self { types: &[ResourceType::Object], letters: Letters::All(letters), table: Some(table) }
-    }
-
-    const fn new(types: &'static [ResourceType], letters: Letters) -> Self {
-        Self { types, letters, table: None }
-    }
-}
-
 impl Grant {
     /// Whether the token allows an operation. Rows are another matter: see [`Grant::keys`].
     ///
@@ -196,7 +140,7 @@ impl Grant {
     pub const fn keys(&self) -> Option<&KeyLimits> {
         match &self.scope {
             Scope::Table { keys, .. } => Some(keys),
-            Scope::Account { .. } => None,
+            Scope::Queue { .. } | Scope::Container { .. } | Scope::Blob { .. } | Scope::Account { .. } => None,
         }
     }
 
@@ -217,28 +161,52 @@ impl Grant {
         if self.hides_refusals { SasError::Hidden } else { SasError::Scope }
     }
 
+    /// Checks that the token allows to write in the place of a blob that is there: `c` alone only makes
+    /// new ones.
+    ///
+    /// # Errors
+    /// A token without `w`.
+    pub fn permits_overwrite(&self) -> Result<(), SasError> {
+        match self.permissions.contains(b'w') {
+            true => Ok(()),
+            false if self.hides_refusals => Err(SasError::Hidden),
+            false => Err(SasError::Overwrite),
+        }
+    }
+
     fn check(&self, need: &Need<'_>) -> Result<(), SasError> {
-        match &self.scope {
-            Scope::Table { table, .. } => {
-                if !need.table.is_some_and(|needed| needed.eq_ignore_ascii_case(table)) {
-                    return Err(SasError::Scope);
-                }
-            }
-            Scope::Account { types } => {
-                if need.letters == Letters::Never {
-                    return Err(SasError::Scope);
-                }
-                if !need.types.iter().any(|kind| types.contains(kind)) {
-                    return Err(SasError::ResourceType);
-                }
-            }
+        if need.letters == Letters::Never || !self.scope.covers(&need.target) {
+            return Err(SasError::Scope);
+        }
+        if let Scope::Account { types } = &self.scope
+            && !need.types.iter().any(|kind| types.contains(kind))
+        {
+            return Err(SasError::ResourceType);
         }
         let has = |letter| self.permissions.contains(letter);
         let allowed = match need.letters {
             Letters::All(letters) => letters.bytes().all(has),
             Letters::Any(letters) => letters.bytes().any(has),
-            Letters::Never => return Err(SasError::Scope),
+            Letters::Never => false,
         };
         if allowed { Ok(()) } else { Err(SasError::Permission) }
+    }
+}
+
+impl Scope {
+    /// Whether this is where a token holds.
+    fn covers(&self, target: &Target<'_>) -> bool {
+        match (self, target) {
+            (Self::Account { .. }, _) => true,
+            (Self::Table { table, .. }, Target::Table(needed)) => needed.eq_ignore_ascii_case(table),
+            (Self::Queue { queue }, Target::Queue(needed)) => needed == queue,
+            (Self::Container { container }, Target::Container(needed) | Target::Blob { container: needed, .. }) => {
+                needed == container
+            }
+            (Self::Blob { container, blob, snapshot }, Target::Blob { container: its, blob: name, snapshot: at }) => {
+                its == container && name == blob && (snapshot.is_none() || snapshot.as_deref() == *at)
+            }
+            _ => false,
+        }
     }
 }

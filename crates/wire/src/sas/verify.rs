@@ -1,7 +1,9 @@
 //! The checks of a token that do not depend on the operation, in the service's order: signature, time,
 //! address, protocol, service.
 
-use super::{Grant, KeyLimits, Permissions, ResourceType, SasError, SasFields, SasKind, SasToken, Scope, TableSas};
+use super::{
+    BlobSasScope, Grant, KeyLimits, Permissions, ResourceType, SasError, SasFields, SasKind, SasToken, Scope, TableSas,
+};
 use crate::acl::AccessPolicy;
 use crate::signature::{AccountKey, Mac};
 use larimar_model::Timestamp;
@@ -46,8 +48,8 @@ pub struct Circumstances<'a> {
 }
 
 impl SasToken<'_> {
-    /// Checks the token. `policy` is the stored policy that [`SasToken::policy_id`] names, if the table
-    /// has it.
+    /// Checks the token. `policy` is the stored policy that [`SasToken::policy_id`] names, if the table,
+    /// queue or container has it.
     ///
     /// # Errors
     /// The first check that fails.
@@ -66,7 +68,11 @@ impl SasToken<'_> {
         fields.check_ip(circumstances.peer)?;
         fields.check_protocol(circumstances.secure)?;
         let scope = fields.scope(circumstances.service)?;
-        Ok(Grant { permissions, scope, hides_refusals: !fields.is_since(super::IP_AND_PROTOCOL) })
+        let overrides = match &fields.kind {
+            SasKind::Blob(blob) => blob.overrides(),
+            SasKind::Table(_) | SasKind::Queue(_) | SasKind::Account(_) => None,
+        };
+        Ok(Grant { permissions, scope, overrides, hides_refusals: !fields.is_since(super::IP_AND_PROTOCOL) })
     }
 
     fn check_signature(&self, circumstances: &Circumstances<'_>) -> Result<(), SasError> {
@@ -125,6 +131,19 @@ impl SasFields<'_> {
     fn scope(&self, service: Service) -> Result<Scope, SasError> {
         match &self.kind {
             SasKind::Table(_) if service != Service::Table => Err(SasError::Service),
+            SasKind::Queue(_) if service != Service::Queue => Err(SasError::Service),
+            SasKind::Blob(_) if service != Service::Blob => Err(SasError::Service),
+            SasKind::Queue(queue) => Ok(Scope::Queue { queue: queue.queue.to_string() }),
+            SasKind::Blob(fields) => {
+                let container = fields.container.to_string();
+                Ok(match &fields.scope {
+                    BlobSasScope::Container => Scope::Container { container },
+                    BlobSasScope::Blob(blob) => Scope::Blob { container, blob: blob.to_string(), snapshot: None },
+                    BlobSasScope::Snapshot { blob, snapshot } => {
+                        Scope::Blob { container, blob: blob.to_string(), snapshot: Some(snapshot.to_string()) }
+                    }
+                })
+            }
             SasKind::Table(table) => {
                 Ok(Scope::Table { table: table.table.to_ascii_lowercase(), keys: table.key_limits()? })
             }

@@ -5,13 +5,13 @@ use proptest::prelude::*;
 
 fn text(properties: &ServiceProperties) -> String {
     let mut out = Vec::new();
-    properties.write(&mut out);
+    properties.write(&mut out, Service::Table);
     String::from_utf8(out).expect("UTF-8")
 }
 
 fn update(inside: &str) -> Result<ServiceProperties, PropertiesError> {
     let document = format!("<StorageServiceProperties>{inside}</StorageServiceProperties>");
-    ServiceProperties::default().updated(document.as_bytes())
+    ServiceProperties::default().updated(document.as_bytes(), Service::Table)
 }
 
 fn retention(inside: &str) -> Result<Option<u32>, PropertiesError> {
@@ -42,13 +42,13 @@ fn an_update_keeps_what_it_does_not_name() {
     assert!(text(&with_cors).contains("<Cors><CorsRule><AllowedMethods>GET,PUT</AllowedMethods><AllowedOrigins>www.xyz.com</AllowedOrigins><AllowedHeaders>x-ms-meta-*</AllowedHeaders><ExposedHeaders /><MaxAgeInSeconds>500</MaxAgeInSeconds></CorsRule></Cors>"));
 
     let document = b"<StorageServiceProperties><MinuteMetrics><Version>1.0</Version><Enabled>true</Enabled><IncludeAPIs>false</IncludeAPIs></MinuteMetrics></StorageServiceProperties>";
-    let with_metrics = with_cors.updated(document).expect("settings");
+    let with_metrics = with_cors.updated(document, Service::Table).expect("settings");
     assert_eq!(with_metrics.cors, with_cors.cors);
     assert_eq!(with_metrics.minute_metrics, Metrics { enabled: true, include_apis: false, retention_days: None });
 
-    let cleared = with_metrics.updated(b"<StorageServiceProperties><Cors/></StorageServiceProperties>");
+    let cleared = with_metrics.updated(b"<StorageServiceProperties><Cors/></StorageServiceProperties>", Service::Table);
     assert_eq!(cleared, Ok(ServiceProperties { cors: Vec::new(), ..with_metrics.clone() }));
-    assert_eq!(with_metrics.updated(b"<StorageServiceProperties/>"), Ok(with_metrics));
+    assert_eq!(with_metrics.updated(b"<StorageServiceProperties/>", Service::Table), Ok(with_metrics));
 }
 
 #[test]
@@ -104,8 +104,8 @@ fn other_documents_are_refused() {
     ] {
         assert_eq!(update(inside), Err(error), "{inside}");
     }
-    assert_eq!(ServiceProperties::default().updated(b""), Err(XmlError::Syntax.into()));
-    assert_eq!(ServiceProperties::default().updated(b"<Other/>"), Err(XmlError::Element.into()));
+    assert_eq!(ServiceProperties::default().updated(b"", Service::Table), Err(XmlError::Syntax.into()));
+    assert_eq!(ServiceProperties::default().updated(b"<Other/>", Service::Table), Err(XmlError::Element.into()));
     assert_eq!(ErrorReply::from(PropertiesError::Retention).code, ErrorCode::InvalidXmlDocument);
 }
 
@@ -138,10 +138,10 @@ proptest! {
         minute_metrics in metrics(), cors in proptest::collection::vec(rules(), 0..=5),
     ) {
         let [read, write, delete] = flags;
-        let logging = Logging { read, write, delete, retention_days: days };
-        let properties = ServiceProperties { logging, hour_metrics, minute_metrics, cors };
+        let logging = Logging { version: LoggingVersion::One, read, write, delete, retention_days: days };
+        let properties = ServiceProperties { logging, hour_metrics, minute_metrics, cors, blob: BlobProperties::default() };
         let written = text(&properties);
-        prop_assert_eq!(ServiceProperties::default().updated(written.as_bytes()), Ok(properties));
+        prop_assert_eq!(ServiceProperties::default().updated(written.as_bytes(), Service::Table), Ok(properties));
     }
 
     #[test]
