@@ -11,6 +11,12 @@ pub enum Reject {
     /// There is a table of this name.
     #[error("the table exists already")]
     TableExists,
+    /// The queue is not there.
+    #[error("the queue does not exist")]
+    QueueNotFound,
+    /// There is a queue of this name with other metadata.
+    #[error("the queue exists already")]
+    QueueExists,
     /// The entity is not there.
     #[error("the entity does not exist")]
     EntityNotFound,

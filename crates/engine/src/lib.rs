@@ -11,6 +11,7 @@ pub mod copy;
 mod error;
 mod histogram;
 mod memory;
+pub mod queue;
 pub mod table;
 
 pub use clock::{Clock, SystemClock};

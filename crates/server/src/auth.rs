@@ -7,14 +7,16 @@ use crate::error;
 use crate::head::Head;
 use crate::settings::Account;
 use crate::storage::Storage;
+use larimar_engine::queue::find_queue;
 use larimar_engine::table::find_table;
-use larimar_engine::{Engine, EngineError, KeyRange, Reject};
+use larimar_engine::{Engine, EngineError, KeyRange};
 use larimar_model::EntityKey;
 use larimar_wire::acl::{self, AccessPolicy};
 use larimar_wire::error_body::ErrorReply;
 use larimar_wire::error_code::ErrorCode;
 use larimar_wire::sas::{Circumstances, Grant, Need, Resource, SasToken, Service};
 use larimar_wire::signature::{self, Authorization, StorageRequest};
+use larimar_wire::uri::{decode_path, query_pairs};
 
 /// Whom a request comes from.
 #[derive(Clone, Debug)]
@@ -58,17 +60,19 @@ impl Caller {
     }
 }
 
-/// Finds out who sent a request to a service.
+/// Finds out who sent a request to a service, for what `path` names below the account.
 pub(crate) async fn authenticate<E: Engine>(
     storage: &Storage<E>,
     service: Service,
     account: &Account,
     head: &Head<'_>,
+    path: &str,
 ) -> Result<Caller, ErrorReply> {
     if let Some(header) = head.authorization {
         return check_header(header, service, account, head);
     }
-    match SasToken::parse(head.query, Resource::Table)? {
+    let addressed = Addressed::read(service, path, head.query)?;
+    match SasToken::parse(head.query, addressed.resource(service))? {
         Some(token) => Box::pin(check_token(storage, &token, service, account, head)).await,
         // Blobs may be public; whether this one is, its handler finds out.
         None if service == Service::Blob => Ok(Caller::Anonymous),
@@ -84,7 +88,7 @@ async fn check_token<E: Engine>(
     head: &Head<'_>,
 ) -> Result<Caller, ErrorReply> {
     let policy = match token.policy_id() {
-        Some((table, id)) => stored_policy(storage, &account.name, table, id).await?,
+        Some((name, id)) => stored_policy(storage, service, &account.name, name, id).await?,
         None => None,
     };
     let circumstances = Circumstances {
@@ -98,20 +102,76 @@ async fn check_token<E: Engine>(
     token.verify(&circumstances, policy.as_ref()).map(Caller::Guest).map_err(ErrorReply::from)
 }
 
-/// The stored policy that a token names; none if the table or the policy is gone.
+/// The stored policy that a token names; none if what it is for, or the policy, is gone.
 async fn stored_policy<E: Engine>(
     storage: &Storage<E>,
+    service: Service,
     account: &str,
-    table: &str,
+    name: &str,
     id: &str,
 ) -> Result<Option<AccessPolicy>, ErrorReply> {
-    let Ok(name) = table.parse() else { return Ok(None) };
-    match find_table(&*storage.engine, account, &name).await {
-        Ok(table) => Ok(acl::parse(table.acl.as_bytes(), acl::TABLE_PERMISSIONS)
-            .ok()
-            .and_then(|list| acl::find(&list, id).copied())),
-        Err(EngineError::Reject(Reject::TableNotFound)) => Ok(None),
+    let engine = &*storage.engine;
+    let (acl, letters) = match service {
+        Service::Table => {
+            let Ok(name) = name.parse() else { return Ok(None) };
+            (find_table(engine, account, &name).await.map(|table| table.acl), acl::TABLE_PERMISSIONS)
+        }
+        Service::Queue => {
+            let Ok(name) = name.parse() else { return Ok(None) };
+            (find_queue(engine, account, &name).await.map(|queue| queue.acl), acl::QUEUE_PERMISSIONS)
+        }
+        Service::Blob => return Ok(None),
+    };
+    match acl {
+        Ok(acl) => Ok(acl::parse(acl.as_bytes(), letters).ok().and_then(|list| acl::find(&list, id).copied())),
+        Err(EngineError::Reject(_)) => Ok(None),
         Err(other) => Err(error::engine_error(&other)),
+    }
+}
+
+/// What a request names below the account, decoded.
+#[derive(Debug, Default)]
+struct Addressed {
+    /// A table, queue or container.
+    name: Option<String>,
+    blob: Option<String>,
+    snapshot: Option<String>,
+}
+
+impl Addressed {
+    fn read(service: Service, path: &str, query: &str) -> Result<Self, ErrorReply> {
+        if service == Service::Table {
+            return Ok(Self::default());
+        }
+        let invalid = |_| ErrorReply::new(ErrorCode::InvalidUri);
+        let path = decode_path(path.trim_start_matches('/')).map_err(invalid)?;
+        let (first, rest) = path.split_once('/').unwrap_or((&path, ""));
+        let mut addressed = Self {
+            name: Some(first.to_owned()).filter(|name| !name.is_empty()),
+            blob: Some(rest.to_owned()).filter(|blob| !blob.is_empty()),
+            snapshot: None,
+        };
+        for pair in query_pairs(query) {
+            let pair = pair.map_err(invalid)?;
+            match &*pair.name {
+                "snapshot" => addressed.snapshot = Some(pair.value().map_err(invalid)?.into_owned()),
+                // A blob of the root container is named without it.
+                "restype" if pair.raw_value.eq_ignore_ascii_case("container") => addressed.blob = None,
+                _ => {}
+            }
+        }
+        Ok(addressed)
+    }
+
+    fn resource(&self, service: Service) -> Resource<'_> {
+        let name = self.name.as_deref();
+        match service {
+            Service::Table => Resource::Table,
+            Service::Queue => Resource::Queue(name),
+            Service::Blob => {
+                Resource::Blob { container: name, blob: self.blob.as_deref(), snapshot: self.snapshot.as_deref() }
+            }
+        }
     }
 }
 

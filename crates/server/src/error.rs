@@ -27,6 +27,8 @@ pub(crate) fn reject(reject: &Reject) -> ErrorReply {
     match reject {
         Reject::TableNotFound => ErrorReply::new(ErrorCode::TableNotFound),
         Reject::TableExists => ErrorReply::new(ErrorCode::TableAlreadyExists),
+        Reject::QueueNotFound => ErrorReply::new(ErrorCode::QueueNotFound),
+        Reject::QueueExists => ErrorReply::new(ErrorCode::QueueAlreadyExists),
         Reject::EntityNotFound => ErrorReply::new(ErrorCode::ResourceNotFound),
         Reject::EntityExists => ErrorReply::new(ErrorCode::EntityAlreadyExists),
         Reject::ConditionNotMet => ErrorReply::new(ErrorCode::UpdateConditionNotSatisfied),

@@ -123,7 +123,7 @@ async fn answer<P: Protocol>(
     }
     seen.cors = rules;
     check_version(head, storage.strict.is_some())?;
-    let caller = auth::authenticate(storage, P::SERVICE, account, head).await?;
+    let caller = auth::authenticate(storage, P::SERVICE, account, head, address.path).await?;
     let base = head.base(host, address.prefix);
     let (service, address, base) = (P::SERVICE, &address, base.as_str());
     let call = Call { storage, service, head, address, base, caller, now: head.now, request_id };
