@@ -18,7 +18,8 @@ export const farAhead = new Date("2120-01-01T00:00:00Z");
 export const edm = azure.TableUtilities.entityGenerator;
 
 const manifest = new URL("node_modules/azure-storage/package.json", import.meta.url);
-export const { scenario, finish } = suite("javascript-legacy", JSON.parse(readFileSync(manifest, "utf8")).version);
+const { version } = JSON.parse(readFileSync(manifest, "utf8"));
+export const { scenario, finish } = suite("javascript-legacy", { table: version });
 
 function required(name) {
   assert.ok(process.env[name], `set ${name}`);

@@ -5,12 +5,17 @@ import assert from "node:assert/strict";
 import { appendFileSync, readFileSync } from "node:fs";
 import { test } from "node:test";
 
-const listed = [...readFileSync(new URL("../scenarios.toml", import.meta.url), "utf8").matchAll(/^id = "(.+)"$/gm)];
-const scenarioIds = listed.map((match) => match[1]);
+const list = readFileSync(new URL("../scenarios.toml", import.meta.url), "utf8").split("[[scenario]]").slice(1);
+const field = (entry, name) => entry.match(new RegExp(`^${name} = "(.+)"$`, "m"))?.[1];
+const serviceOf = new Map(list.map((entry) => [field(entry, "id"), field(entry, "service") ?? "table"]));
 const rank = { skipped: 0, passed: 1, failed: 2 };
 
-/** Gives the function `scenario(id, title, body)` of a suite; `finish()` comes after the last scenario. */
-export function suite(sdk, version) {
+/**
+ * Gives the function `scenario(id, title, body)` of a suite; `finish()` comes after the last scenario. `versions` tells
+ * the package's version for each service that the suite has one for.
+ */
+export function suite(sdk, versions) {
+  const scenarioIds = [...serviceOf.keys()].filter((id) => serviceOf.get(id) in versions);
   const outcomes = new Map();
 
   function note(id, outcome, detail) {
@@ -20,7 +25,7 @@ export function suite(sdk, version) {
   }
 
   function scenario(id, title, body) {
-    assert.ok(scenarioIds.includes(id), `${id} is not in scenarios.toml`);
+    assert.ok(scenarioIds.includes(id), `${id} is not among the scenarios for this suite in scenarios.toml`);
     test(`${id}: ${title}`, async (t) => {
       try {
         await body(t);
@@ -43,16 +48,17 @@ export function suite(sdk, version) {
       missing.forEach((id) => note(id, "failed", "no test of this suite ran it"));
       assert.deepEqual(missing, []);
     });
-    process.on("exit", () => write(sdk, version, outcomes));
+    process.on("exit", () => write(sdk, versions, outcomes));
   }
 
   return { scenario, skip, finish };
 }
 
-function write(sdk, version, outcomes) {
+function write(sdk, versions, outcomes) {
   const path = process.env.LARIMAR_RESULTS;
   if (!path) return;
   for (const [scenario, result] of outcomes) {
+    const version = versions[serviceOf.get(scenario)];
     appendFileSync(path, JSON.stringify({ sdk, version, scenario, ...result }) + "\n");
   }
 }

@@ -1,5 +1,6 @@
 // The endpoint under test, clients for it, and how a refusal is read. The environment names the endpoint:
-// LARIMAR_TABLE_ENDPOINT (`http://127.0.0.1:41234/devstoreaccount1`), LARIMAR_ACCOUNT and LARIMAR_KEY.
+// LARIMAR_TABLE_ENDPOINT (`http://127.0.0.1:41234/devstoreaccount1`), LARIMAR_ACCOUNT and LARIMAR_KEY. The other
+// services have files like this one in their folders.
 
 import assert from "node:assert/strict";
 import { randomUUID } from "node:crypto";
@@ -18,10 +19,16 @@ export const farAhead = new Date("2120-01-01T00:00:00Z");
 // A retry would hide a wrong answer.
 export const options = { allowInsecureConnection: true, retryOptions: { maxRetries: 0 } };
 
-const manifest = new URL("node_modules/@azure/data-tables/package.json", import.meta.url);
-export const { scenario, finish } = suite("javascript", JSON.parse(readFileSync(manifest, "utf8")).version);
+export const { scenario, finish } = suite("javascript", {
+  table: versionOf("data-tables"), queue: versionOf("storage-queue"), blob: versionOf("storage-blob"),
+});
 
-function required(name) {
+function versionOf(name) {
+  const manifest = new URL(`node_modules/@azure/${name}/package.json`, import.meta.url);
+  return JSON.parse(readFileSync(manifest, "utf8")).version;
+}
+
+export function required(name) {
   assert.ok(process.env[name], `set ${name}`);
   return process.env[name];
 }
