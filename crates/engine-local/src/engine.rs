@@ -11,6 +11,7 @@ use std::sync::Arc;
 use std::thread::JoinHandle;
 use std::time::{Duration, Instant};
 
+use larimar_engine::queue::RowQueues;
 use larimar_engine::{
     Act, Budget, Changed, Engine, Expect, Fault, Flow, Key, KeyRange, Op, Position, ReadError, RowRef, Space, SpaceId,
     SpaceName, Statistics, WriteError,
@@ -36,6 +37,7 @@ use crate::version::VersionClock;
 pub struct LocalEngine {
     shared: Arc<Shared>,
     threads: Mutex<Vec<JoinHandle<()>>>,
+    pub(crate) queues: RowQueues,
 }
 
 /// How to open an engine.
@@ -104,7 +106,7 @@ impl LocalEngine {
         });
         let threads =
             vec![spawn("larimar-commit", &shared, committer::run)?, spawn("larimar-reclaim", &shared, reclaim::run)?];
-        Ok(Self { shared, threads: Mutex::new(threads) })
+        Ok(Self { shared, threads: Mutex::new(threads), queues: RowQueues::default() })
     }
 
     /// Finishes what is enqueued and prepares the store for a quick start. Dropping the engine afterwards
@@ -290,7 +292,12 @@ impl Engine for LocalEngine {
     }
 
     async fn drop_space(&self, name: SpaceName<'_>) -> Result<bool, Fault> {
-        self.shared.catalogue.drop(&self.shared.queue, name).await
+        let space = self.shared.catalogue.get(name);
+        let is_dropped = self.shared.catalogue.drop(&self.shared.queue, name).await?;
+        if let Some(space) = space.filter(|_| is_dropped) {
+            self.queues.forget(space.id);
+        }
+        Ok(is_dropped)
     }
 
     fn statistics(&self) -> Statistics {

@@ -10,6 +10,7 @@ mod committer;
 mod engine;
 mod key;
 mod latch;
+mod messages;
 mod published;
 mod reclaim;
 mod recovery;

@@ -17,6 +17,7 @@ mod failure;
 mod health;
 mod jobs;
 mod key;
+mod messages;
 mod pool;
 mod reads;
 mod scan;

@@ -7,14 +7,15 @@
 
 use crate::error::{Fault, ReadError, Reject, WriteError};
 use crate::histogram::HistogramSnapshot;
+use crate::queue::Messages;
 use larimar_model::{Timestamp, utf16};
 use std::cmp::Ordering;
 use std::future::Future;
 use std::sync::Arc;
 use std::time::Instant;
 
-/// A store of ordered rows.
-pub trait Engine: Send + Sync + 'static {
+/// A store of ordered rows, and of the messages of queues.
+pub trait Engine: Messages {
     /// Whether other processes may change the store. What [`Engine::space`] tells is then up to a second old;
     /// a number that was dropped meanwhile is refused at once, and looked up anew after that.
     const IS_SHARED: bool = false;

@@ -5,15 +5,17 @@ use crate::contract::{
     Statistics,
 };
 use crate::error::{Fault, ReadError, WriteError};
+use crate::queue::{Change, Message, MessageError, MessageHandle, Messages, NewMessage, Placed, RowQueues, Updated};
 use larimar_model::Timestamp;
 use parking_lot::Mutex;
 use std::collections::BTreeMap;
-use std::time::Instant;
+use std::time::{Duration, Instant};
 
 /// An engine that keeps everything in memory and forgets it at the end.
 #[derive(Debug, Default)]
 pub struct MemoryEngine {
     state: Mutex<State>,
+    queues: RowQueues,
 }
 
 #[derive(Debug, Default)]
@@ -171,6 +173,7 @@ impl Engine for MemoryEngine {
         let mut state = self.state.lock();
         let Some(space) = state.spaces.remove(&owned(name)) else { return Ok(false) };
         state.rows.retain(|(of, _), _| *of != space.id);
+        self.queues.forget(space.id);
         Ok(true)
     }
 
@@ -180,6 +183,48 @@ impl Engine for MemoryEngine {
 
     fn ready(&self) -> Result<(), Fault> {
         Ok(())
+    }
+}
+
+impl Messages for MemoryEngine {
+    async fn put_message(&self, queue: SpaceId, new: NewMessage<'_>, now: Timestamp) -> Result<Placed, WriteError> {
+        self.queues.put(self, queue, new, now).await
+    }
+
+    async fn claim(
+        &self,
+        queue: SpaceId,
+        max: usize,
+        hidden_for: Duration,
+        now: Timestamp,
+    ) -> Result<Vec<Message>, WriteError> {
+        self.queues.claim(self, queue, max, hidden_for, now).await
+    }
+
+    async fn peek(&self, queue: SpaceId, max: usize, now: Timestamp) -> Result<Vec<Message>, ReadError> {
+        self.queues.peek(self, queue, max, now).await
+    }
+
+    async fn update_message(
+        &self,
+        queue: SpaceId,
+        handle: MessageHandle,
+        change: Change<'_>,
+        now: Timestamp,
+    ) -> Result<Updated, MessageError> {
+        self.queues.update(self, queue, handle, change, now).await
+    }
+
+    async fn delete_message(&self, queue: SpaceId, handle: MessageHandle, now: Timestamp) -> Result<(), MessageError> {
+        self.queues.delete(self, queue, handle, now).await
+    }
+
+    async fn clear_messages(&self, queue: SpaceId, now: Timestamp) -> Result<(), WriteError> {
+        self.queues.clear(self, queue, now).await
+    }
+
+    async fn count_messages(&self, queue: SpaceId, now: Timestamp) -> Result<u64, ReadError> {
+        self.queues.count(self, queue, now).await
     }
 }
 

@@ -2,9 +2,11 @@
 
 use super::*;
 use crate::contract::{Act, Budget, Changed, Expect, Key, Op, Statistics};
+use crate::queue::{Change, Message, MessageError, MessageHandle, Messages, NewMessage, Placed, Updated};
 use crate::{MemoryEngine, SystemClock};
 use proptest::prelude::*;
 use std::sync::atomic::{AtomicU64, Ordering};
+use std::time::Duration;
 
 fn block_on<T>(future: impl Future<Output = T>) -> T {
     tokio::runtime::Builder::new_current_thread().build().expect("a runtime starts").block_on(future)
@@ -343,6 +345,49 @@ impl Failing {
             return Err(Fault::Unavailable("interrupted".to_owned()).into());
         }
         write.await
+    }
+}
+
+#[deny(clippy::missing_trait_methods)]
+impl Messages for Failing {
+    async fn put_message(&self, queue: SpaceId, new: NewMessage<'_>, now: Timestamp) -> Result<Placed, WriteError> {
+        self.inner.put_message(queue, new, now).await
+    }
+
+    async fn claim(
+        &self,
+        queue: SpaceId,
+        max: usize,
+        hidden_for: Duration,
+        now: Timestamp,
+    ) -> Result<Vec<Message>, WriteError> {
+        self.inner.claim(queue, max, hidden_for, now).await
+    }
+
+    async fn peek(&self, queue: SpaceId, max: usize, now: Timestamp) -> Result<Vec<Message>, ReadError> {
+        self.inner.peek(queue, max, now).await
+    }
+
+    async fn update_message(
+        &self,
+        queue: SpaceId,
+        handle: MessageHandle,
+        change: Change<'_>,
+        now: Timestamp,
+    ) -> Result<Updated, MessageError> {
+        self.inner.update_message(queue, handle, change, now).await
+    }
+
+    async fn delete_message(&self, queue: SpaceId, handle: MessageHandle, now: Timestamp) -> Result<(), MessageError> {
+        self.inner.delete_message(queue, handle, now).await
+    }
+
+    async fn clear_messages(&self, queue: SpaceId, now: Timestamp) -> Result<(), WriteError> {
+        self.inner.clear_messages(queue, now).await
+    }
+
+    async fn count_messages(&self, queue: SpaceId, now: Timestamp) -> Result<u64, ReadError> {
+        self.inner.count_messages(queue, now).await
     }
 }
 

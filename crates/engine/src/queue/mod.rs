@@ -1,7 +1,12 @@
-//! Queues: the queues themselves ([`Queue`]).
+//! Queues: the queues themselves ([`Queue`]), what an engine promises of their messages ([`Messages`]), and how one
+//! that is a single process keeps messages as ordinary rows ([`RowQueues`]).
 
 mod catalogue;
+mod contract;
+mod rows;
 
 pub use catalogue::{
     Creation, Queue, create_queue, delete_queue, find_queue, list_queues, set_queue_acl, set_queue_metadata,
 };
+pub use contract::{Change, Message, MessageError, MessageHandle, Messages, NewMessage, Placed, Updated};
+pub use rows::RowQueues;

@@ -1,10 +1,12 @@
 //! An engine over another that changes some of its calls: for tests of what is above, and of the suite itself.
 
+use larimar_engine::queue::{Change, Message, MessageError, MessageHandle, Messages, NewMessage, Placed, Updated};
 use larimar_engine::{
     Budget, Changed, Engine, Fault, Flow, Key, KeyRange, Op, Position, ReadError, RowRef, Space, SpaceId, SpaceName,
     Statistics, WriteError,
 };
 use larimar_model::Timestamp;
+use std::time::Duration;
 
 /// The calls of an engine, each passed on to another engine unless it is written anew.
 #[expect(missing_docs, reason = "the calls are those of `Engine`")]
@@ -61,6 +63,48 @@ pub trait Layer: Send + Sync + 'static {
 /// A layer as an engine.
 #[derive(Clone, Copy, Debug, Default)]
 pub struct Layered<L>(pub L);
+
+impl<L: Layer> Messages for Layered<L> {
+    async fn put_message(&self, queue: SpaceId, new: NewMessage<'_>, now: Timestamp) -> Result<Placed, WriteError> {
+        self.0.below().put_message(queue, new, now).await
+    }
+
+    async fn claim(
+        &self,
+        queue: SpaceId,
+        max: usize,
+        hidden_for: Duration,
+        now: Timestamp,
+    ) -> Result<Vec<Message>, WriteError> {
+        self.0.below().claim(queue, max, hidden_for, now).await
+    }
+
+    async fn peek(&self, queue: SpaceId, max: usize, now: Timestamp) -> Result<Vec<Message>, ReadError> {
+        self.0.below().peek(queue, max, now).await
+    }
+
+    async fn update_message(
+        &self,
+        queue: SpaceId,
+        handle: MessageHandle,
+        change: Change<'_>,
+        now: Timestamp,
+    ) -> Result<Updated, MessageError> {
+        self.0.below().update_message(queue, handle, change, now).await
+    }
+
+    async fn delete_message(&self, queue: SpaceId, handle: MessageHandle, now: Timestamp) -> Result<(), MessageError> {
+        self.0.below().delete_message(queue, handle, now).await
+    }
+
+    async fn clear_messages(&self, queue: SpaceId, now: Timestamp) -> Result<(), WriteError> {
+        self.0.below().clear_messages(queue, now).await
+    }
+
+    async fn count_messages(&self, queue: SpaceId, now: Timestamp) -> Result<u64, ReadError> {
+        self.0.below().count_messages(queue, now).await
+    }
+}
 
 impl<L: Layer> Engine for Layered<L> {
     const IS_SHARED: bool = L::IS_SHARED;

@@ -1,12 +1,13 @@
 //! The promises of [`larimar_engine::Engine`], one function each, and the macro that tests an engine on all.
 //!
 //! A promise takes a fresh engine and panics where the engine breaks it. The files follow the contract:
-//! [`conditions`], [`order`], [`scans`], [`versions`], [`spaces`], [`concurrency`], [`texts`]; [`model`] has
-//! the random sequences, [`layer`] engines that behave otherwise.
+//! [`conditions`], [`order`], [`scans`], [`versions`], [`spaces`], [`concurrency`], [`texts`], [`messages`];
+//! [`model`] has the random sequences, [`layer`] engines that behave otherwise.
 
 pub mod concurrency;
 pub mod conditions;
 pub mod layer;
+pub mod messages;
 pub mod model;
 pub mod order;
 mod rows;
@@ -130,6 +131,33 @@ macro_rules! engine_conformance {
                 resume_positions_survive_any_text,
             }
         );
+        $crate::promises!(
+            $make,
+            messages {
+                a_message_is_claimed_as_it_was_put,
+                texts_of_any_bytes_up_to_64_kib_come_back,
+                a_claimed_message_is_visible_again_exactly_when_its_time_is_over,
+                a_delayed_message_is_visible_when_its_time_has_come,
+                the_dequeue_count_counts_claims_only,
+                peek_shows_visible_messages_and_changes_nothing,
+                the_receipt_of_a_put_is_good_at_once,
+                a_receipt_dies_when_the_message_is_claimed_again,
+                a_receipt_survives_the_end_of_its_timeout,
+                an_update_changes_text_and_visibility_only,
+                an_update_may_not_hide_a_message_beyond_its_expiry,
+                a_stale_receipt_is_told_from_a_missing_message,
+                an_expired_message_is_gone,
+                a_message_may_live_for_ever,
+                clear_removes_visible_and_hidden_messages,
+                the_count_follows_the_messages,
+                messages_come_in_the_order_they_became_visible,
+                a_claim_returns_at_most_as_many_as_asked,
+                a_dropped_queue_is_refused_everywhere,
+                many_consumers_get_every_message_once,
+                one_of_many_concurrent_uses_of_a_receipt_wins,
+                a_caller_who_goes_away_loses_no_message,
+            }
+        );
     };
 }
 
@@ -168,6 +196,7 @@ mod tests {
         for source in [
             include_str!("concurrency.rs"),
             include_str!("conditions.rs"),
+            include_str!("messages.rs"),
             include_str!("order.rs"),
             include_str!("scans.rs"),
             include_str!("spaces.rs"),
