@@ -155,3 +155,17 @@ pub const LIST_ITEMS_MAX: usize = 5_000;
 
 /// Bytes of a range whose MD5 Get Blob computes (blob: get blob).
 pub const RANGE_MD5_BYTES_MAX: u64 = 4 * 1024 * 1024;
+
+// Queues. Source: "queue" is Microsoft's Queue service reference ("Put Message", "Get Messages", "Update Message").
+
+/// Bytes of a message's text: 64 KiB (queue: put message).
+pub const MESSAGE_BYTES_MAX: usize = 64 * 1024;
+
+/// Seconds that a message is hidden at most, and that it lives if its writer does not say: 7 days (queue: put message).
+pub const MESSAGE_SECONDS_MAX: u64 = 7 * 24 * 60 * 60;
+
+/// Seconds that a message is hidden by a get that does not say for how long (queue: get messages).
+pub const MESSAGE_HIDDEN_SECONDS: u64 = 30;
+
+/// Messages of one get or peek, fewest and most (queue: get messages).
+pub const MESSAGES_OF_A_GET: std::ops::RangeInclusive<i64> = 1..=32;

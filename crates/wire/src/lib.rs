@@ -1,13 +1,16 @@
-//! The Azure Table wire protocol: bytes to typed operations and back.
+//! The wire protocols of the Azure Table, Queue and Blob services: bytes to typed operations and back.
 
 pub mod acl;
 pub mod cors;
 pub mod error_body;
 pub mod error_code;
+pub mod marker;
+pub mod queue;
 pub mod sas;
 pub mod service_properties;
 pub mod service_stats;
 pub mod signature;
+pub mod storage_head;
 pub mod table;
 pub mod uri;
 pub mod xml;

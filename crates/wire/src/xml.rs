@@ -166,18 +166,54 @@ pub fn write_start(out: &mut Vec<u8>) {
 
 /// Appends an element of this text.
 pub fn write_text(out: &mut Vec<u8>, name: &str, text: &str) {
-    write_element(out, name, |out| {
-        for byte in text.bytes() {
-            match byte {
-                b'<' => out.extend_from_slice(b"&lt;"),
-                b'>' => out.extend_from_slice(b"&gt;"),
-                b'&' => out.extend_from_slice(b"&amp;"),
-                // A reader would turn it into a line feed.
-                b'\r' => out.extend_from_slice(b"&#xD;"),
-                other => out.push(other),
-            }
+    write_element(out, name, |out| write_escaped(out, text));
+}
+
+/// Appends an element of this text with a question mark in the place of what XML cannot say.
+pub fn write_lossy_text(out: &mut Vec<u8>, name: &str, text: &str) {
+    if text.chars().all(is_xml_char) {
+        write_text(out, name, text);
+    } else {
+        let lossy: String = text.chars().map(|c| if is_xml_char(c) { c } else { '?' }).collect();
+        write_text(out, name, &lossy);
+    }
+}
+
+/// Appends an element with attributes, and with what `content` appends inside.
+pub fn write_element_with(
+    out: &mut Vec<u8>,
+    name: &str,
+    attributes: &[(&str, &str)],
+    content: impl FnOnce(&mut Vec<u8>),
+) {
+    out.push(b'<');
+    out.extend_from_slice(name.as_bytes());
+    for (attribute, value) in attributes {
+        out.push(b' ');
+        out.extend_from_slice(attribute.as_bytes());
+        out.extend_from_slice(b"=\"");
+        write_escaped(out, value);
+        out.push(b'"');
+    }
+    out.push(b'>');
+    content(out);
+    out.extend_from_slice(b"</");
+    out.extend_from_slice(name.as_bytes());
+    out.push(b'>');
+}
+
+fn write_escaped(out: &mut Vec<u8>, text: &str) {
+    for byte in text.bytes() {
+        match byte {
+            b'<' => out.extend_from_slice(b"&lt;"),
+            b'>' => out.extend_from_slice(b"&gt;"),
+            b'&' => out.extend_from_slice(b"&amp;"),
+            b'"' => out.extend_from_slice(b"&quot;"),
+            // A reader would turn it into a line feed.
+            b'\r' => out.extend_from_slice(b"&#xD;"),
+            other => out.push(other),
         }
-    });
+    }
 }
 
 /// Appends an element with what `content` appends inside.

@@ -1,0 +1,298 @@
+//! A request's method, path, query and headers become a typed operation. Its body is read later.
+
+use crate::error_body::ErrorReply;
+use crate::error_code::ErrorCode;
+use crate::marker;
+use crate::storage_head::{StorageHead, name_error, parameter_error};
+use crate::uri::decode_path;
+use larimar_model::queue::QueueName;
+use larimar_model::{Guid, Metadata, limits};
+use std::time::Duration;
+
+/// A request to the Queue service.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct QueueRequest {
+    /// What to do.
+    pub operation: QueueOperation,
+}
+
+/// What a request asks for.
+#[derive(Clone, Debug, PartialEq, Eq)]
+#[expect(missing_docs, reason = "the names are those of the service's reference")]
+pub enum QueueOperation {
+    ListQueues(ListQueues),
+    GetServiceProperties,
+    SetServiceProperties,
+    GetServiceStats,
+    CreateQueue(QueueName, Metadata),
+    DeleteQueue(QueueName),
+    GetMetadata(QueueName),
+    SetMetadata(QueueName, Metadata),
+    GetAcl(QueueName),
+    SetAcl(QueueName),
+    /// Without `lives_for` the message never expires.
+    PutMessage {
+        queue: QueueName,
+        hidden_for: Duration,
+        lives_for: Option<Duration>,
+    },
+    GetMessages {
+        queue: QueueName,
+        count: usize,
+        hidden_for: Duration,
+    },
+    PeekMessages {
+        queue: QueueName,
+        count: usize,
+    },
+    ClearMessages(QueueName),
+    /// The receipt is the text that the client sent.
+    DeleteMessage {
+        queue: QueueName,
+        id: Guid,
+        receipt: String,
+    },
+    UpdateMessage {
+        queue: QueueName,
+        id: Guid,
+        receipt: String,
+        hidden_for: Duration,
+    },
+}
+
+/// What List Queues is asked for.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub struct ListQueues {
+    /// Only queues whose names begin with this.
+    pub prefix: Option<String>,
+    /// The marker as it was sent, for the answer.
+    pub marker: Option<String>,
+    /// The name that the listing goes on with, which the marker stands for.
+    pub from: Option<String>,
+    /// How many at most, if the request says so.
+    pub count_max: Option<usize>,
+    /// Whether metadata is told.
+    pub metadata: bool,
+}
+
+impl ListQueues {
+    /// How many queues a page holds at most.
+    #[must_use]
+    pub fn page(&self) -> usize {
+        self.count_max.unwrap_or(limits::LIST_ITEMS_MAX)
+    }
+}
+
+impl QueueRequest {
+    /// Reads a request.
+    ///
+    /// # Errors
+    /// What the protocol answers to a request that makes no sense.
+    pub fn parse(head: &StorageHead<'_>) -> Result<Self, ErrorReply> {
+        head.number_parameter("timeout", 0..=i64::MAX)?;
+        let mut segments = Vec::with_capacity(3);
+        for raw in head.path.split('/').filter(|raw| !raw.is_empty()).take(4) {
+            segments.push(decode_path(raw).map_err(|_| ErrorReply::new(ErrorCode::InvalidUri))?);
+        }
+        let operation = match segments.as_slice() {
+            [] => service(head)?,
+            [queue] => on_queue(head, queue_name(queue)?)?,
+            [queue, messages] if messages == "messages" => on_messages(head, queue_name(queue)?)?,
+            [queue, messages, id] if messages == "messages" => on_message(head, queue_name(queue)?, id)?,
+            _ => return Err(ErrorReply::new(ErrorCode::InvalidUri)),
+        };
+        Ok(Self { operation })
+    }
+}
+
+impl QueueOperation {
+    /// The operation's name in metrics and logs.
+    #[must_use]
+    pub const fn name(&self) -> &'static str {
+        match self {
+            Self::ListQueues(_) => "ListQueues",
+            Self::GetServiceProperties => "GetQueueServiceProperties",
+            Self::SetServiceProperties => "SetQueueServiceProperties",
+            Self::GetServiceStats => "GetQueueServiceStats",
+            Self::CreateQueue(..) => "CreateQueue",
+            Self::DeleteQueue(_) => "DeleteQueue",
+            Self::GetMetadata(_) => "GetQueueMetadata",
+            Self::SetMetadata(..) => "SetQueueMetadata",
+            Self::GetAcl(_) => "GetQueueACL",
+            Self::SetAcl(_) => "SetQueueACL",
+            Self::PutMessage { .. } => "PutMessage",
+            Self::GetMessages { .. } => "GetMessages",
+            Self::PeekMessages { .. } => "PeekMessages",
+            Self::ClearMessages(_) => "ClearMessages",
+            Self::DeleteMessage { .. } => "DeleteMessage",
+            Self::UpdateMessage { .. } => "UpdateMessage",
+        }
+    }
+
+    /// The queue it works on.
+    #[must_use]
+    pub const fn queue(&self) -> Option<&QueueName> {
+        match self {
+            Self::ListQueues(_) | Self::GetServiceProperties | Self::SetServiceProperties | Self::GetServiceStats => {
+                None
+            }
+            Self::CreateQueue(queue, _)
+            | Self::DeleteQueue(queue)
+            | Self::GetMetadata(queue)
+            | Self::SetMetadata(queue, _)
+            | Self::GetAcl(queue)
+            | Self::SetAcl(queue)
+            | Self::PutMessage { queue, .. }
+            | Self::GetMessages { queue, .. }
+            | Self::PeekMessages { queue, .. }
+            | Self::ClearMessages(queue)
+            | Self::DeleteMessage { queue, .. }
+            | Self::UpdateMessage { queue, .. } => Some(queue),
+        }
+    }
+
+    /// Whether it changes something, which the secondary does not allow.
+    #[must_use]
+    pub const fn is_write(&self) -> bool {
+        match self {
+            Self::ListQueues(_) | Self::GetServiceProperties | Self::GetServiceStats => false,
+            Self::GetMetadata(_) | Self::GetAcl(_) | Self::PeekMessages { .. } => false,
+            Self::SetServiceProperties | Self::CreateQueue(..) | Self::DeleteQueue(_) | Self::SetMetadata(..) => true,
+            Self::SetAcl(_) | Self::PutMessage { .. } | Self::GetMessages { .. } | Self::ClearMessages(_) => true,
+            Self::DeleteMessage { .. } | Self::UpdateMessage { .. } => true,
+        }
+    }
+}
+
+fn service(head: &StorageHead<'_>) -> Result<QueueOperation, ErrorReply> {
+    match (head.parameter("restype"), head.parameter("comp"), head.method) {
+        (Some("service"), Some("properties"), "GET") => Ok(QueueOperation::GetServiceProperties),
+        (Some("service"), Some("properties"), "PUT") => Ok(QueueOperation::SetServiceProperties),
+        (Some("service"), Some("stats"), "GET") => Ok(QueueOperation::GetServiceStats),
+        (None, Some("list"), "GET") => list_queues(head),
+        (Some("service"), Some("properties" | "stats"), _) | (None, Some("list"), _) => Err(unsupported_verb()),
+        (_, comp, _) => Err(unknown_component(comp)),
+    }
+}
+
+fn list_queues(head: &StorageHead<'_>) -> Result<QueueOperation, ErrorReply> {
+    let count_max = head.number_parameter("maxresults", 1..=limits::LIST_ITEMS_MAX as i64)?;
+    let metadata = match head.parameter("include") {
+        None => false,
+        Some(include) if include.eq_ignore_ascii_case("metadata") => true,
+        Some(other) => return Err(parameter_error("include", other, "expected metadata")),
+    };
+    Ok(QueueOperation::ListQueues(ListQueues {
+        prefix: head.parameter("prefix").map(str::to_owned),
+        marker: head.parameter("marker").map(str::to_owned),
+        from: head.parameter("marker").map(marker::decode).transpose()?,
+        count_max: count_max.and_then(|count| usize::try_from(count).ok()),
+        metadata,
+    }))
+}
+
+fn on_queue(head: &StorageHead<'_>, queue: QueueName) -> Result<QueueOperation, ErrorReply> {
+    match (head.parameter("comp"), head.method) {
+        (None, "PUT") => Ok(QueueOperation::CreateQueue(queue, head.metadata()?)),
+        (None, "DELETE") => Ok(QueueOperation::DeleteQueue(queue)),
+        (Some("metadata"), "GET" | "HEAD") => Ok(QueueOperation::GetMetadata(queue)),
+        (Some("metadata"), "PUT") => Ok(QueueOperation::SetMetadata(queue, head.metadata()?)),
+        (Some("acl"), "GET" | "HEAD") => Ok(QueueOperation::GetAcl(queue)),
+        (Some("acl"), "PUT") => Ok(QueueOperation::SetAcl(queue)),
+        (None, "GET" | "HEAD") => Err(unknown_component(None)),
+        (None | Some("metadata" | "acl"), _) => Err(unsupported_verb()),
+        (comp, _) => Err(unknown_component(comp)),
+    }
+}
+
+fn on_messages(head: &StorageHead<'_>, queue: QueueName) -> Result<QueueOperation, ErrorReply> {
+    if let Some(comp) = head.parameter("comp") {
+        return Err(unknown_component(Some(comp)));
+    }
+    match head.method {
+        "POST" => put_message(head, queue),
+        "GET" => {
+            let count = head.number_parameter("numofmessages", limits::MESSAGES_OF_A_GET)?.unwrap_or(1);
+            let count = usize::try_from(count).unwrap_or(1);
+            match head.parameter("peekonly") {
+                Some(word) if word.eq_ignore_ascii_case("true") => Ok(QueueOperation::PeekMessages { queue, count }),
+                Some(word) if !word.eq_ignore_ascii_case("false") => {
+                    Err(parameter_error("peekonly", word, "expected true or false"))
+                }
+                _ => {
+                    let hidden_for = hidden_for(head, 1)?.unwrap_or(HIDDEN_BY_GET);
+                    Ok(QueueOperation::GetMessages { queue, count, hidden_for })
+                }
+            }
+        }
+        "DELETE" => Ok(QueueOperation::ClearMessages(queue)),
+        _ => Err(unsupported_verb()),
+    }
+}
+
+fn put_message(head: &StorageHead<'_>, queue: QueueName) -> Result<QueueOperation, ErrorReply> {
+    let hidden_for = hidden_for(head, 0)?.unwrap_or(Duration::ZERO);
+    // Since 2017-07-29 messages may live for ever.
+    let (min, max) = if head.is_since("2017-07-29") { (-1, i64::from(i32::MAX)) } else { (1, WEEK_SECONDS) };
+    let lives_for = match head.number_parameter("messagettl", min..=max)? {
+        None => Some(Duration::from_secs(WEEK_SECONDS.unsigned_abs())),
+        Some(-1) => None,
+        Some(0) => {
+            let reason = "Value must be greater than or equal to 1, or -1 to indicate an infinite TTL.";
+            return Err(parameter_error("messagettl", "0", reason));
+        }
+        Some(seconds) => Some(Duration::from_secs(seconds.unsigned_abs())),
+    };
+    if let Some(given) = head.parameter("visibilitytimeout")
+        && !hidden_for.is_zero()
+        && lives_for.is_some_and(|lives_for| hidden_for >= lives_for)
+    {
+        return Err(parameter_error("visibilitytimeout", given, "messagettl must be greater than visibilitytimeout."));
+    }
+    Ok(QueueOperation::PutMessage { queue, hidden_for, lives_for })
+}
+
+fn on_message(head: &StorageHead<'_>, queue: QueueName, id: &str) -> Result<QueueOperation, ErrorReply> {
+    if !matches!(head.method, "PUT" | "DELETE") {
+        return Err(unsupported_verb());
+    }
+    // A plus that was not escaped has been read as a space, and no receipt has spaces.
+    let receipt = head.required_parameter("popreceipt")?.replace(' ', "+");
+    if head.method == "DELETE" {
+        return Ok(QueueOperation::DeleteMessage { queue, id: message_id(id)?, receipt });
+    }
+    head.required_parameter("visibilitytimeout")?;
+    let hidden_for = hidden_for(head, 0)?.unwrap_or(Duration::ZERO);
+    Ok(QueueOperation::UpdateMessage { queue, id: message_id(id)?, receipt, hidden_for })
+}
+
+fn hidden_for(head: &StorageHead<'_>, min: i64) -> Result<Option<Duration>, ErrorReply> {
+    let seconds = head.number_parameter("visibilitytimeout", min..=WEEK_SECONDS)?;
+    Ok(seconds.map(|seconds| Duration::from_secs(seconds.unsigned_abs())))
+}
+
+fn queue_name(text: &str) -> Result<QueueName, ErrorReply> {
+    text.parse().map_err(name_error)
+}
+
+/// Ids are Guids; there is no message of any other.
+fn message_id(text: &str) -> Result<Guid, ErrorReply> {
+    Guid::parse(text).ok_or(ErrorReply::new(ErrorCode::MessageNotFound))
+}
+
+fn unknown_component(comp: Option<&str>) -> ErrorReply {
+    match comp {
+        Some(comp) => ErrorReply::of_parameter(ErrorCode::InvalidQueryParameterValue, "comp", comp),
+        None => ErrorReply::new(ErrorCode::MissingRequiredQueryParameter).with_detail("QueryParameterName", "comp"),
+    }
+}
+
+fn unsupported_verb() -> ErrorReply {
+    ErrorReply::new(ErrorCode::UnsupportedHttpVerb)
+}
+
+const WEEK_SECONDS: i64 = limits::MESSAGE_SECONDS_MAX as i64;
+const HIDDEN_BY_GET: Duration = Duration::from_secs(limits::MESSAGE_HIDDEN_SECONDS);
+
+#[cfg(test)]
+mod tests;
