@@ -1,0 +1,82 @@
+//! The store that the operator chose, behind one type without boxed futures.
+
+use crate::files::{FileBytes, FileWriter};
+use bytes::Bytes;
+use larimar_engine::Fault;
+use larimar_engine::blob::bytes::{
+    ByteStatistics, ByteStore, ByteWriter, Extent, MemoryBytes, MemoryWriter, Owner, Owners, Swept,
+};
+use std::ops::Range;
+
+/// Any of the stores.
+#[derive(Debug)]
+pub enum AnyBytes {
+    /// Files of one machine.
+    Files(FileBytes),
+    /// Nothing that outlives the process.
+    Memory(MemoryBytes),
+}
+
+/// A writer of any of the stores.
+#[derive(Debug)]
+pub enum AnyWriter {
+    /// For files.
+    Files(FileWriter),
+    /// For memory.
+    Memory(MemoryWriter),
+}
+
+impl ByteStore for AnyBytes {
+    type Writer = AnyWriter;
+
+    async fn begin(&self, owner: Owner<'_>, expected: Option<u64>) -> Result<AnyWriter, Fault> {
+        Ok(match self {
+            Self::Files(store) => AnyWriter::Files(store.begin(owner, expected).await?),
+            Self::Memory(store) => AnyWriter::Memory(store.begin(owner, expected).await?),
+        })
+    }
+
+    async fn read(&self, extent: &Extent, range: Range<u64>) -> Result<Bytes, Fault> {
+        match self {
+            Self::Files(store) => store.read(extent, range).await,
+            Self::Memory(store) => store.read(extent, range).await,
+        }
+    }
+
+    fn discard(&self, extents: Vec<Extent>) {
+        match self {
+            Self::Files(store) => store.discard(extents),
+            Self::Memory(store) => store.discard(extents),
+        }
+    }
+
+    async fn sweep(&self, owners: &impl Owners) -> Result<Swept, Fault> {
+        match self {
+            Self::Files(store) => store.sweep(owners).await,
+            Self::Memory(store) => store.sweep(owners).await,
+        }
+    }
+
+    fn statistics(&self) -> ByteStatistics {
+        match self {
+            Self::Files(store) => store.statistics(),
+            Self::Memory(store) => store.statistics(),
+        }
+    }
+}
+
+impl ByteWriter for AnyWriter {
+    async fn write(&mut self, bytes: Bytes) -> Result<(), Fault> {
+        match self {
+            Self::Files(writer) => writer.write(bytes).await,
+            Self::Memory(writer) => writer.write(bytes).await,
+        }
+    }
+
+    async fn finish(self) -> Result<Extent, Fault> {
+        match self {
+            Self::Files(writer) => writer.finish().await,
+            Self::Memory(writer) => writer.finish().await,
+        }
+    }
+}

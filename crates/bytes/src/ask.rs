@@ -1,0 +1,26 @@
+//! Asks the owners of payloads whether they are still wanted.
+
+use larimar_engine::blob::bytes::{Extent, Owner, Owners};
+use larimar_engine::{Fault, SpaceId};
+
+/// A payload that may be unwanted.
+#[derive(Clone, Debug)]
+pub(crate) struct Candidate {
+    pub(crate) space: SpaceId,
+    pub(crate) blob: String,
+    pub(crate) extent: Extent,
+}
+
+/// The payloads that nothing points to. Those of one owner are asked about together.
+pub(crate) async fn ask(owners: &impl Owners, mut candidates: Vec<Candidate>) -> Result<Vec<Extent>, Fault> {
+    candidates.sort_by(|a, b| (a.space, &a.blob, a.extent).cmp(&(b.space, &b.blob, b.extent)));
+    let mut unwanted = Vec::new();
+    for group in candidates.chunk_by(|a, b| (a.space, &a.blob) == (b.space, &b.blob)) {
+        let [first, ..] = group else { continue };
+        let extents: Vec<_> = group.iter().map(|candidate| candidate.extent).collect();
+        let live = owners.live(Owner { space: first.space, blob: &first.blob }, &extents).await?;
+        // What was not answered is kept.
+        unwanted.extend(extents.into_iter().zip(live).filter(|(_, live)| !live).map(|(extent, _)| extent));
+    }
+    Ok(unwanted)
+}

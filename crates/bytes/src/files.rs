@@ -1,0 +1,186 @@
+//! Payloads in files of one machine: small ones share packs, large ones have a file of their own.
+//!
+//! `appender.rs` writes packs, one sync for everybody who waits; `writer.rs` takes bytes and streams large payloads;
+//! `collector.rs` removes what was discarded; `sweep.rs` finds what nothing points to. One process owns the folder:
+//! the engine's lock on the data folder sees to that.
+
+mod appender;
+mod collector;
+mod folder;
+mod handles;
+mod packs;
+mod sweep;
+mod writer;
+
+pub use writer::FileWriter;
+
+use crate::record::{FileName, Span};
+use appender::Appender;
+use bytes::Bytes;
+use collector::Collector;
+use folder::Folder;
+use handles::Handles;
+use larimar_engine::Fault;
+use larimar_engine::blob::bytes::{ByteStatistics, ByteStore, Extent, Owner, Owners, Swept};
+use packs::Packs;
+use parking_lot::Mutex;
+use std::collections::HashSet;
+use std::fs::File;
+use std::ops::Range;
+use std::os::unix::fs::FileExt;
+use std::path::PathBuf;
+use std::sync::Arc;
+use std::sync::atomic::{AtomicU64, Ordering};
+use std::thread::JoinHandle;
+use std::time::Duration;
+
+/// Where payloads are kept, and how safely.
+#[derive(Clone, Debug)]
+pub struct FileSettings {
+    /// The folder; made if it is missing.
+    pub folder: PathBuf,
+    /// What an acknowledged payload survives.
+    pub durability: Durability,
+    /// How long payloads that nothing points to are kept for those who are reading them.
+    pub grace: Duration,
+}
+
+/// What an acknowledged payload survives.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub enum Durability {
+    /// The loss of power: it is synced.
+    #[default]
+    Sync,
+    /// The end of the process: the operating system has it.
+    System,
+}
+
+/// A store of payloads in a folder.
+#[derive(Debug)]
+pub struct FileBytes {
+    shared: Arc<Shared>,
+    threads: Vec<JoinHandle<()>>,
+}
+
+/// What writers, readers and the threads behind them share.
+#[derive(Debug)]
+struct Shared {
+    folder: Folder,
+    grace: Duration,
+    handles: Handles,
+    packs: Packs,
+    appender: Appender,
+    collector: Collector,
+    /// Files of their own that are being written.
+    writing: Mutex<HashSet<FileName>>,
+    figures: Figures,
+}
+
+#[derive(Debug, Default)]
+struct Figures {
+    payloads_written: AtomicU64,
+    bytes_written: AtomicU64,
+    bytes_read: AtomicU64,
+    payloads_removed: AtomicU64,
+}
+
+impl FileBytes {
+    /// Opens the folder and starts the threads that append and collect.
+    pub fn open(settings: &FileSettings) -> Result<Self, Fault> {
+        let folder = Folder::open(&settings.folder, settings.durability)?;
+        let shared = Arc::new(Shared {
+            folder,
+            grace: settings.grace,
+            handles: Handles::default(),
+            packs: Packs::default(),
+            appender: Appender::default(),
+            collector: Collector::default(),
+            writing: Mutex::default(),
+            figures: Figures::default(),
+        });
+        let mut store = Self { shared, threads: Vec::new() };
+        store.start("blob-appender", appender::run)?;
+        store.start("blob-collector", collector::run)?;
+        Ok(store)
+    }
+
+    fn start(&mut self, name: &str, run: fn(&Arc<Shared>)) -> Result<(), Fault> {
+        let shared = Arc::clone(&self.shared);
+        let thread = std::thread::Builder::new().name(name.to_owned()).spawn(move || run(&shared));
+        self.threads.push(thread.map_err(|error| Fault::Unavailable(format!("no thread could be started: {error}")))?);
+        Ok(())
+    }
+}
+
+impl ByteStore for FileBytes {
+    type Writer = FileWriter;
+
+    async fn begin(&self, owner: Owner<'_>, expected: Option<u64>) -> Result<FileWriter, Fault> {
+        FileWriter::begin(&self.shared, owner, expected)
+    }
+
+    async fn read(&self, extent: &Extent, range: Range<u64>) -> Result<Bytes, Fault> {
+        let Some(span) = Span::of(extent, &range) else { return Ok(Bytes::new()) };
+        let (shared, file) = (Arc::clone(&self.shared), extent.file);
+        blocking(move || shared.read(&file, &span)).await?
+    }
+
+    fn discard(&self, extents: Vec<Extent>) {
+        self.shared.collector.discard(extents, self.shared.grace);
+    }
+
+    async fn sweep(&self, owners: &impl Owners) -> Result<Swept, Fault> {
+        sweep::sweep(&self.shared, owners).await
+    }
+
+    fn statistics(&self) -> ByteStatistics {
+        let Figures { payloads_written, bytes_written, bytes_read, payloads_removed } = &self.shared.figures;
+        ByteStatistics {
+            payloads_written: payloads_written.load(Ordering::Relaxed),
+            bytes_written: bytes_written.load(Ordering::Relaxed),
+            bytes_read: bytes_read.load(Ordering::Relaxed),
+            payloads_removed: payloads_removed.load(Ordering::Relaxed),
+            discarded: self.shared.collector.waiting(),
+        }
+    }
+}
+
+impl Drop for FileBytes {
+    fn drop(&mut self) {
+        self.shared.appender.stop();
+        self.shared.collector.stop();
+        for thread in self.threads.drain(..) {
+            // A thread that ended in a defect has said so.
+            let _ = thread.join();
+        }
+    }
+}
+
+impl Shared {
+    fn read(&self, file: &FileName, span: &Span) -> Result<Bytes, Fault> {
+        let handle = self.handles.get(&self.folder, file)?;
+        let mut buffer = Vec::new();
+        let found = span.read_into(&mut buffer, |out, at| handle.read_exact_at(out, at));
+        let wanted = match found {
+            Ok(Some(wanted)) => wanted,
+            Ok(None) => return Err(self.folder.damaged(file, "a checksum is wrong")),
+            Err(error) => return Err(self.folder.fault(file, &error)),
+        };
+        self.figures.bytes_read.fetch_add(wanted.len() as u64, Ordering::Relaxed);
+        Ok(Bytes::from(buffer).slice(wanted))
+    }
+
+    fn count_written(&self, extent: &Extent) {
+        self.figures.payloads_written.fetch_add(1, Ordering::Relaxed);
+        self.figures.bytes_written.fetch_add(extent.length, Ordering::Relaxed);
+    }
+}
+
+/// Runs what may wait for the disk away from the runtime's own threads.
+async fn blocking<T: Send + 'static>(run: impl FnOnce() -> T + Send + 'static) -> Result<T, Fault> {
+    let done = tokio::task::spawn_blocking(run).await;
+    done.map_err(|error| Fault::Unavailable(format!("work on blob files did not end: {error}")))
+}
+
+/// A file, shared by those who read it.
+type Handle = Arc<File>;

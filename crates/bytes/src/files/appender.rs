@@ -1,0 +1,217 @@
+//! Packs are written by one thread: it takes everything that waits, writes it at once, syncs once, answers all.
+//!
+//! While a sync runs, the next group gathers. A pack is appended to by the process that began it only, so that a torn
+//! end needs no repair: whatever was not synced was not acknowledged, and no row points to it.
+
+use super::Shared;
+use super::folder::{new_name, unavailable};
+use crate::record::{FileName, FrameEncoder, HEADER_BYTES_MAX, Header, Place, stored_bytes};
+use bytes::Bytes;
+use larimar_engine::Fault;
+use larimar_engine::blob::bytes::Extent;
+use parking_lot::{Condvar, Mutex};
+use std::fs::File;
+use std::io::Error;
+use std::os::unix::fs::FileExt;
+use std::sync::Arc;
+use tokio::sync::oneshot;
+
+/// A small payload, on its way to a pack.
+#[derive(Debug)]
+pub(super) struct Small {
+    pub(super) header: Header,
+    pub(super) pieces: Vec<Bytes>,
+}
+
+/// What waits for the thread.
+#[derive(Debug, Default)]
+pub(super) struct Appender {
+    queue: Mutex<Queue>,
+    wake: Condvar,
+}
+
+#[derive(Debug, Default)]
+struct Queue {
+    waiting: Vec<Queued>,
+    stopped: bool,
+}
+
+#[derive(Debug)]
+struct Queued {
+    small: Small,
+    reply: oneshot::Sender<Result<Extent, Fault>>,
+}
+
+impl Appender {
+    /// Appends a payload; on `Ok` it is durable.
+    pub(super) async fn append(&self, small: Small) -> Result<Extent, Fault> {
+        let (reply, outcome) = oneshot::channel();
+        {
+            let mut queue = self.queue.lock();
+            if queue.stopped {
+                return Err(closed());
+            }
+            queue.waiting.push(Queued { small, reply });
+        }
+        self.wake.notify_one();
+        outcome.await.unwrap_or_else(|_| Err(closed()))
+    }
+
+    /// Ends the thread once everything that waits is done.
+    pub(super) fn stop(&self) {
+        self.queue.lock().stopped = true;
+        self.wake.notify_one();
+    }
+
+    /// Everything that waits; nothing at the end.
+    fn take(&self) -> Vec<Queued> {
+        let mut queue = self.queue.lock();
+        while queue.waiting.is_empty() && !queue.stopped {
+            self.wake.wait(&mut queue);
+        }
+        std::mem::take(&mut queue.waiting)
+    }
+}
+
+/// The appender's thread.
+pub(super) fn run(shared: &Arc<Shared>) {
+    let _guard = Guard(shared);
+    let mut pack = None;
+    let mut buffer = Vec::new();
+    loop {
+        let mut taken = shared.appender.take().into_iter().peekable();
+        if taken.peek().is_none() {
+            break;
+        }
+        while taken.peek().is_some() {
+            let mut group = Vec::new();
+            let mut bytes = 0;
+            while bytes < GROUP_BYTES_MAX
+                && let Some(queued) = taken.next()
+            {
+                bytes += stored_bytes(queued.small.bytes()) as usize;
+                group.push(queued);
+            }
+            append(shared, &mut pack, &mut buffer, group);
+        }
+    }
+    if let Some(pack) = pack {
+        shared.seal(&pack.name);
+    }
+}
+
+/// Refuses payloads if the thread ends in a defect, so that nobody waits for ever.
+struct Guard<'a>(&'a Shared);
+
+impl Drop for Guard<'_> {
+    fn drop(&mut self) {
+        self.0.appender.stop();
+        self.0.appender.queue.lock().waiting.clear();
+    }
+}
+
+/// The pack that is appended to.
+struct Pack {
+    name: FileName,
+    file: File,
+    end: u64,
+}
+
+/// Writes and syncs a group, and answers it.
+fn append(shared: &Shared, pack: &mut Option<Pack>, buffer: &mut Vec<u8>, group: Vec<Queued>) {
+    let extents = match open(shared, pack) {
+        Ok(pack) => write(shared, pack, buffer, &group),
+        Err(fault) => Err(fault),
+    };
+    buffer.shrink_to(GROUP_BYTES_MAX);
+    match extents {
+        Ok(extents) => {
+            for (queued, extent) in group.into_iter().zip(extents) {
+                shared.count_written(&extent);
+                // Whoever went away left a payload that nothing points to.
+                if queued.reply.send(Ok(extent)).is_err() {
+                    shared.collector.discard(vec![extent], shared.grace);
+                }
+            }
+            if let Some(full) = pack.take_if(|pack| pack.end >= PACK_BYTES_MAX) {
+                shared.seal(&full.name);
+            }
+        }
+        Err(fault) => {
+            tracing::warn!(%fault, payloads = group.len(), "small blobs could not be written");
+            // Whether what was synced before is still to be trusted is not known after a failure: others go elsewhere.
+            if let Some(Pack { name, .. }) = pack.take() {
+                shared.seal(&name);
+            }
+            for queued in group {
+                let _ = queued.reply.send(Err(fault.clone()));
+            }
+        }
+    }
+}
+
+/// The pack to append to; a new one if there is none.
+fn open<'a>(shared: &Shared, pack: &'a mut Option<Pack>) -> Result<&'a mut Pack, Fault> {
+    let found = match pack.take() {
+        Some(pack) => pack,
+        None => {
+            let name = new_name(true);
+            // Before the file is there, so that a sweep does not take it for one that a crash has left.
+            shared.packs.begin(name);
+            create(shared, name).inspect_err(|_| shared.seal(&name))?
+        }
+    };
+    Ok(pack.insert(found))
+}
+
+fn create(shared: &Shared, name: FileName) -> Result<Pack, Fault> {
+    let file = shared.folder.create(&name)?;
+    shared.folder.sync_entry(&name).map_err(|error| unavailable(&shared.folder.packs(), &error))?;
+    Ok(Pack { name, file, end: 0 })
+}
+
+fn write(shared: &Shared, pack: &mut Pack, buffer: &mut Vec<u8>, group: &[Queued]) -> Result<Vec<Extent>, Fault> {
+    buffer.clear();
+    let mut extents = Vec::with_capacity(group.len());
+    for queued in group {
+        let Small { header, pieces } = &queued.small;
+        let place = Place { file: pack.name, offset: pack.end + buffer.len() as u64 + header.bytes() };
+        header.encode(place, buffer);
+        let mut encoder = FrameEncoder::new(place);
+        pieces.iter().for_each(|piece| encoder.push(piece, buffer));
+        encoder.end(buffer);
+        extents.push(encoder.extent());
+    }
+    let written = pack.file.write_all_at(buffer, pack.end).and_then(|()| shared.folder.sync(&pack.file));
+    if let Err(error) = written {
+        cut(pack);
+        return Err(shared.folder.fault(&pack.name, &error));
+    }
+    pack.end += buffer.len() as u64;
+    shared.packs.count(&pack.name, &extents);
+    Ok(extents)
+}
+
+/// Gives the space of a failed group back. Nothing of it was acknowledged, so it does not matter if this fails too.
+fn cut(pack: &Pack) {
+    let cut: Result<(), Error> = pack.file.set_len(pack.end);
+    if let Err(error) = cut {
+        tracing::warn!(%error, "the end of a pack could not be cut");
+    }
+}
+
+impl Small {
+    /// The payload's bytes, and its header's at most.
+    fn bytes(&self) -> u64 {
+        self.pieces.iter().map(|piece| piece.len() as u64).sum::<u64>() + HEADER_BYTES_MAX as u64
+    }
+}
+
+fn closed() -> Fault {
+    Fault::Unavailable("the store of blob bytes is closed".to_owned())
+}
+
+/// What is written and synced at once.
+const GROUP_BYTES_MAX: usize = 8 << 20;
+/// When a new pack is begun.
+const PACK_BYTES_MAX: u64 = 64 << 20;

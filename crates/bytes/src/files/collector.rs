@@ -1,0 +1,124 @@
+//! Removes what was discarded, after its time of grace, on a thread of its own.
+
+use super::Shared;
+use super::folder::is_pack;
+use crate::record::FileName;
+use larimar_engine::Fault;
+use larimar_engine::blob::bytes::Extent;
+use parking_lot::{Condvar, Mutex};
+use std::collections::VecDeque;
+use std::sync::Arc;
+use std::sync::atomic::{AtomicU64, Ordering};
+use std::time::{Duration, Instant};
+
+/// What waits to be removed, in the order of its time.
+#[derive(Debug, Default)]
+pub(super) struct Collector {
+    queue: Mutex<Queue>,
+    wake: Condvar,
+    /// Payloads that are not removed yet.
+    waiting: AtomicU64,
+}
+
+#[derive(Debug, Default)]
+struct Queue {
+    discarded: VecDeque<(Instant, Vec<Extent>)>,
+    /// Files that writers left unfinished: nobody can be reading them.
+    unfinished: Vec<FileName>,
+    stopped: bool,
+}
+
+/// What to remove next.
+enum Task {
+    Discarded(Vec<Extent>),
+    Unfinished(Vec<FileName>),
+    Stop,
+}
+
+impl Collector {
+    /// Removes payloads after `grace`.
+    pub(super) fn discard(&self, extents: Vec<Extent>, grace: Duration) {
+        self.waiting.fetch_add(extents.len() as u64, Ordering::Relaxed);
+        self.queue.lock().discarded.push_back((Instant::now() + grace, extents));
+        self.wake.notify_one();
+    }
+
+    /// Removes a file that its writer did not finish.
+    pub(super) fn remove_unfinished(&self, file: FileName) {
+        self.queue.lock().unfinished.push(file);
+        self.wake.notify_one();
+    }
+
+    /// Payloads that wait to be removed.
+    pub(super) fn waiting(&self) -> u64 {
+        self.waiting.load(Ordering::Relaxed)
+    }
+
+    /// Ends the thread. What still has its time of grace is left to the next sweep.
+    pub(super) fn stop(&self) {
+        self.queue.lock().stopped = true;
+        self.wake.notify_one();
+    }
+
+    fn take(&self) -> Task {
+        let mut queue = self.queue.lock();
+        loop {
+            if !queue.unfinished.is_empty() {
+                return Task::Unfinished(std::mem::take(&mut queue.unfinished));
+            }
+            if queue.stopped {
+                return Task::Stop;
+            }
+            match queue.discarded.front() {
+                None => self.wake.wait(&mut queue),
+                Some((due, _)) if *due <= Instant::now() => {
+                    let (_, extents) = queue.discarded.pop_front().expect("the front was looked at");
+                    return Task::Discarded(extents);
+                }
+                Some((due, _)) => {
+                    let due = *due;
+                    self.wake.wait_until(&mut queue, due);
+                }
+            }
+        }
+    }
+}
+
+/// The collector's thread.
+pub(super) fn run(shared: &Arc<Shared>) {
+    loop {
+        match shared.collector.take() {
+            Task::Discarded(extents) => {
+                for extent in extents {
+                    match remove(shared, &extent) {
+                        Ok(removed) => {
+                            shared.figures.payloads_removed.fetch_add(u64::from(removed), Ordering::Relaxed);
+                        }
+                        // It is found again by the next sweep.
+                        Err(fault) => tracing::warn!(%fault, "blob bytes could not be removed"),
+                    }
+                    shared.collector.waiting.fetch_sub(1, Ordering::Relaxed);
+                }
+            }
+            Task::Unfinished(files) => {
+                for file in files {
+                    if let Err(fault) = shared.folder.remove(&file) {
+                        tracing::warn!(%fault, "an unfinished blob file could not be removed");
+                    }
+                    shared.writing.lock().remove(&file);
+                }
+            }
+            Task::Stop => return,
+        }
+    }
+}
+
+/// Removes a payload; `false` if it was gone.
+fn remove(shared: &Shared, extent: &Extent) -> Result<bool, Fault> {
+    if is_pack(&extent.file) {
+        return shared.bury(extent);
+    }
+    let removed = shared.folder.remove(&extent.file)?;
+    shared.handles.forget(&extent.file);
+    Ok(removed)
+}

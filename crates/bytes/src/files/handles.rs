@@ -1,0 +1,50 @@
+//! Open files, kept for the next reader; as many as are used, up to a bound.
+
+use super::Handle;
+use super::folder::Folder;
+use crate::record::FileName;
+use larimar_engine::Fault;
+use parking_lot::Mutex;
+use std::collections::HashMap;
+use std::fs::File;
+use std::sync::Arc;
+
+#[derive(Debug, Default)]
+pub(super) struct Handles {
+    open: Mutex<Open>,
+}
+
+#[derive(Debug, Default)]
+struct Open {
+    files: HashMap<FileName, (Handle, u64)>,
+    uses: u64,
+}
+
+impl Handles {
+    /// The file, opened if it is not.
+    pub(super) fn get(&self, folder: &Folder, file: &FileName) -> Result<Handle, Fault> {
+        let mut open = self.open.lock();
+        open.uses += 1;
+        let now = open.uses;
+        if let Some((handle, used)) = open.files.get_mut(file) {
+            *used = now;
+            return Ok(Arc::clone(handle));
+        }
+        // Under the lock, so that a file which is removed meanwhile is not kept: `forget` comes after the removal.
+        let handle = Arc::new(File::open(folder.path(file)).map_err(|error| folder.fault(file, &error))?);
+        if open.files.len() >= HANDLES_MAX
+            && let Some(oldest) = open.files.iter().min_by_key(|(_, (_, used))| *used).map(|(file, _)| *file)
+        {
+            open.files.remove(&oldest);
+        }
+        open.files.insert(*file, (Arc::clone(&handle), now));
+        Ok(handle)
+    }
+
+    /// Closes a file that was removed, as soon as nobody reads it.
+    pub(super) fn forget(&self, file: &FileName) {
+        self.open.lock().files.remove(file);
+    }
+}
+
+const HANDLES_MAX: usize = 256;

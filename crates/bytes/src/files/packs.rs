@@ -1,0 +1,253 @@
+//! What packs hold: walking their records, and counting those that nobody wants any more.
+//!
+//! A record is marked dead by one byte of its header. The mark is not synced: after a loss of power the next sweep
+//! asks about the record again. A pack is removed when all of its records are dead.
+
+use super::Shared;
+use super::folder::Folder;
+use crate::record::{
+    FileName, HEADER_BYTES_FIRST, HEADER_BYTES_MAX, Header, MAGIC, State, TAIL_BYTES, Undecoded, stored_bytes,
+};
+use larimar_engine::Fault;
+use larimar_engine::blob::bytes::Extent;
+use parking_lot::Mutex;
+use std::collections::HashMap;
+use std::fs::{File, OpenOptions};
+use std::io::Error;
+use std::os::unix::fs::FileExt;
+
+/// The packs that are being written or have dead records, and the counts of both.
+#[derive(Debug, Default)]
+pub(super) struct Packs {
+    known: Mutex<HashMap<FileName, Counts>>,
+}
+
+#[derive(Clone, Copy, Debug, Default)]
+pub(super) struct Counts {
+    records: u64,
+    dead: u64,
+    /// It is appended to.
+    open: bool,
+    /// Something in its middle could not be read, so that it may hold more than was counted.
+    damaged: bool,
+}
+
+impl Packs {
+    /// A pack is begun.
+    pub(super) fn begin(&self, pack: FileName) {
+        self.known.lock().insert(pack, Counts { open: true, ..Counts::default() });
+    }
+
+    /// Records were appended.
+    pub(super) fn count(&self, pack: &FileName, extents: &[Extent]) {
+        if let Some(counts) = self.known.lock().get_mut(pack) {
+            counts.records += extents.len() as u64;
+        }
+    }
+
+    /// A pack is not appended to any more; `true` if nothing in it is wanted.
+    pub(super) fn seal(&self, pack: &FileName) -> bool {
+        let mut known = self.known.lock();
+        let Some(counts) = known.get_mut(pack) else { return false };
+        counts.open = false;
+        counts.is_unwanted()
+    }
+
+    pub(super) fn is_open(&self, pack: &FileName) -> bool {
+        self.known.lock().get(pack).is_some_and(|counts| counts.open)
+    }
+
+    /// What a walk found in a pack that is not appended to; `true` if nothing in it is wanted.
+    pub(super) fn learn(&self, pack: FileName, found: Counts) -> bool {
+        self.known.lock().entry(pack).or_insert(found).is_unwanted()
+    }
+
+    fn knows(&self, pack: &FileName) -> bool {
+        self.known.lock().contains_key(pack)
+    }
+
+    /// One more record is dead; `true` if nothing in the pack is wanted.
+    fn count_dead(&self, pack: &FileName) -> bool {
+        let mut known = self.known.lock();
+        let Some(counts) = known.get_mut(pack) else { return false };
+        counts.dead += 1;
+        counts.is_unwanted()
+    }
+
+    fn forget(&self, pack: &FileName) {
+        self.known.lock().remove(pack);
+    }
+}
+
+impl Counts {
+    fn is_unwanted(&self) -> bool {
+        !self.open && !self.damaged && self.dead >= self.records
+    }
+}
+
+impl Shared {
+    /// Ends a pack, and removes it if nothing in it is wanted.
+    pub(super) fn seal(&self, pack: &FileName) {
+        if self.packs.seal(pack) {
+            self.remove_pack(pack);
+        }
+    }
+
+    /// Marks a record dead; removes its pack if it was the last. `false` if it was dead before or is no record.
+    pub(super) fn bury(&self, extent: &Extent) -> Result<bool, Fault> {
+        let pack = &extent.file;
+        let path = self.folder.path(pack);
+        let file = match OpenOptions::new().read(true).write(true).open(path) {
+            Ok(file) => file,
+            Err(error) if error.kind() == std::io::ErrorKind::NotFound => return Ok(false),
+            Err(error) => return Err(self.folder.fault(pack, &error)),
+        };
+        if !self.packs.knows(pack) {
+            let walked = walk_all(&self.folder, pack, &file)?;
+            self.packs.learn(*pack, walked);
+        }
+        let marked = mark_dead(&file, extent).map_err(|error| self.folder.fault(pack, &error))?;
+        if marked && self.packs.count_dead(pack) {
+            self.remove_pack(pack);
+        }
+        Ok(marked)
+    }
+
+    /// Removes a pack in which nothing is wanted.
+    pub(super) fn remove_pack(&self, pack: &FileName) {
+        match self.folder.remove(pack) {
+            Ok(_) => self.packs.forget(pack),
+            Err(fault) => tracing::warn!(%fault, "a pack that nobody wants could not be removed"),
+        }
+        self.handles.forget(pack);
+    }
+}
+
+/// Marks a record dead; `false` if it was, or if there is no such record.
+fn mark_dead(file: &File, extent: &Extent) -> Result<bool, Error> {
+    let Some(tail_at) = extent.offset.checked_sub(TAIL_BYTES as u64) else { return Ok(false) };
+    let mut tail = [0; TAIL_BYTES];
+    file.read_exact_at(&mut tail, tail_at)?;
+    let Some(start) = extent.offset.checked_sub(Header::bytes_told_by(tail)) else { return Ok(false) };
+    let header = read_header(file, extent.file, start)?;
+    let Some(header) = header.filter(|header| header.length == Some(extent.length)) else { return Ok(false) };
+    if header.state == State::Dead {
+        return Ok(false);
+    }
+    file.write_all_at(&[State::Dead.byte()], extent.offset - 1)?;
+    Ok(true)
+}
+
+/// Reads the header that begins at a place; `None` if there is none.
+pub(super) fn read_header(file: &File, name: FileName, at: u64) -> Result<Option<Header>, Error> {
+    let mut bytes = vec![0; HEADER_BYTES_FIRST];
+    loop {
+        let found = read_up_to(file, &mut bytes, at)?;
+        match Header::decode(&bytes[..found], name, at) {
+            Ok(header) => return Ok(Some(header)),
+            Err(Undecoded::Need(more)) if found == bytes.len() && more > bytes.len() => bytes.resize(more, 0),
+            Err(_) => return Ok(None),
+        }
+    }
+}
+
+/// Reads until the buffer is full or the file ends.
+fn read_up_to(file: &File, buffer: &mut [u8], at: u64) -> Result<usize, Error> {
+    let mut filled = 0;
+    while filled < buffer.len() {
+        match file.read_at(&mut buffer[filled..], at + filled as u64) {
+            Ok(0) => break,
+            Ok(bytes) => filled += bytes,
+            Err(error) if error.kind() == std::io::ErrorKind::Interrupted => {}
+            Err(error) => return Err(error),
+        }
+    }
+    Ok(filled)
+}
+
+/// Goes over the records of a pack, a bounded number at a time.
+#[derive(Debug)]
+pub(super) struct Walk {
+    name: FileName,
+    file: File,
+    at: u64,
+    size: u64,
+    counts: Counts,
+}
+
+impl Walk {
+    /// A walk over what a pack holds now.
+    pub(super) fn new(name: FileName, file: File) -> Result<Self, Error> {
+        let size = file.metadata()?.len();
+        Ok(Self { name, file, at: 0, size, counts: Counts::default() })
+    }
+
+    /// The next record; `None` at the end.
+    pub(super) fn next(&mut self) -> Result<Option<(Header, Extent)>, Error> {
+        while self.at < self.size {
+            let header = read_header(&self.file, self.name, self.at)?;
+            let Some((length, header)) = header.and_then(|header| Some((header.length?, header))) else {
+                // A group that was never acknowledged at the end, or damage before other records.
+                let Some(next) = self.next_header()? else { break };
+                tracing::warn!(pack = %self.extent(0, 0).file_name(), at = self.at, "a pack is damaged");
+                self.counts.damaged = true;
+                self.at = next;
+                continue;
+            };
+            let offset = self.at + header.bytes();
+            let extent = self.extent(offset, length);
+            self.at = offset.saturating_add(stored_bytes(length));
+            self.counts.records += 1;
+            self.counts.dead += u64::from(header.state == State::Dead);
+            return Ok(Some((header, extent)));
+        }
+        self.at = self.size;
+        Ok(None)
+    }
+
+    pub(super) fn name(&self) -> FileName {
+        self.name
+    }
+
+    /// What was counted, once all records were seen.
+    pub(super) fn counts(&self) -> Counts {
+        self.counts
+    }
+
+    fn extent(&self, offset: u64, length: u64) -> Extent {
+        Extent { file: self.name, offset, length }
+    }
+
+    /// Where the next header after this place begins.
+    fn next_header(&self) -> Result<Option<u64>, Error> {
+        let mut buffer = vec![0; SEARCH_BYTES];
+        let mut from = self.at + 1;
+        while from < self.size {
+            let found = read_up_to(&self.file, &mut buffer, from)?;
+            for hit in memchr::memmem::find_iter(&buffer[..found], &MAGIC) {
+                let at = from + hit as u64;
+                if read_header(&self.file, self.name, at)?.is_some() {
+                    return Ok(Some(at));
+                }
+            }
+            if found < buffer.len() {
+                break;
+            }
+            from += (found - MAGIC.len() + 1) as u64;
+        }
+        Ok(None)
+    }
+}
+
+/// Counts the records of a pack.
+fn walk_all(folder: &Folder, pack: &FileName, file: &File) -> Result<Counts, Fault> {
+    let walked = file.try_clone().and_then(|file| {
+        let mut walk = Walk::new(*pack, file)?;
+        while walk.next()?.is_some() {}
+        Ok(walk.counts())
+    });
+    walked.map_err(|error| folder.fault(pack, &error))
+}
+
+const SEARCH_BYTES: usize = 64 << 10;
+const _: () = assert!(SEARCH_BYTES > HEADER_BYTES_MAX);

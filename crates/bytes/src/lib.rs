@@ -1,0 +1,12 @@
+//! Where the bytes of blobs live: [`FileBytes`] keeps them in files of one machine.
+//!
+//! Both kinds of store write the same record (`record.rs`, drawn in docs/format.md): a header that names the owner,
+//! then frames with their checksums. What a payload means is in the rows that point to it, in `larimar-engine`.
+
+mod any;
+mod ask;
+mod files;
+mod record;
+
+pub use any::{AnyBytes, AnyWriter};
+pub use files::{Durability, FileBytes, FileSettings, FileWriter};

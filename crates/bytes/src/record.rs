@@ -1,0 +1,38 @@
+//! A payload as it is stored: a header that names its owner, then frames of 64 KiB, each followed by its checksum.
+//!
+//! Checksums begin with where the record is (file, place, number of the frame), so that bytes which are whole but in
+//! the wrong place are found out as well.
+
+mod frames;
+mod header;
+
+pub(crate) use frames::{FrameEncoder, Span, payload_bytes, stored_bytes};
+pub(crate) use header::{HEADER_BYTES_FIRST, HEADER_BYTES_MAX, Header, MAGIC, State, TAIL_BYTES, Undecoded};
+
+/// The name of a file or object.
+pub(crate) type FileName = [u8; 16];
+
+/// Where a record is: its file, and where its payload begins in it.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) struct Place {
+    pub(crate) file: FileName,
+    pub(crate) offset: u64,
+}
+
+impl Place {
+    /// The checksum that a part of the record continues.
+    fn seed(self, part: u64) -> u32 {
+        let mut bytes = [0; 32];
+        bytes[..16].copy_from_slice(&self.file);
+        bytes[16..24].copy_from_slice(&self.offset.to_le_bytes());
+        bytes[24..].copy_from_slice(&part.to_le_bytes());
+        crc32c::crc32c(&bytes)
+    }
+}
+
+/// A name that was never used.
+pub(crate) fn random_name() -> FileName {
+    let mut name = [0; 16];
+    getrandom::fill(&mut name).expect("the system has randomness");
+    name
+}
