@@ -26,6 +26,12 @@ impl TableName {
         &self.0
     }
 
+    /// Whether it is a table of storage analytics: the service writes it, its users only read and clear it.
+    #[must_use]
+    pub fn is_system(&self) -> bool {
+        is_system(&self.0)
+    }
+
     /// The form that two names for the same table share.
     #[must_use]
     pub fn to_folded(&self) -> String {
@@ -92,5 +98,7 @@ mod tests {
         let (a, b): (TableName, TableName) = ("MyTable".parse().expect("a name"), "mytABLE".parse().expect("a name"));
         assert_eq!(a, b);
         assert_eq!(a.as_str(), "MyTable");
+        assert!(!a.is_system());
+        assert!("$metricsHourPrimaryTransactionsTable".parse::<TableName>().expect("a name").is_system());
     }
 }

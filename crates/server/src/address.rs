@@ -62,17 +62,8 @@ fn host_label<'a>(
     let (label, rest) = name.split_once('.')?;
     let is_below_suffix = suffixes.iter().any(|suffix| rest.eq_ignore_ascii_case(suffix));
     let (first, _) = rest.split_once('.')?;
-    let is_host_of_service = first.eq_ignore_ascii_case(service_name(service));
+    let is_host_of_service = first.eq_ignore_ascii_case(service.name());
     (is_below_suffix || is_host_of_service && is_known(split_secondary(label).0)).then_some(label)
-}
-
-/// The service's name in hosts and settings.
-pub(crate) const fn service_name(service: Service) -> &'static str {
-    match service {
-        Service::Blob => "blob",
-        Service::Queue => "queue",
-        Service::Table => "table",
-    }
 }
 
 fn split_secondary(name: &str) -> (&str, bool) {

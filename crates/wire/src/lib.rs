@@ -1,6 +1,7 @@
 //! The wire protocols of the Azure Table, Queue and Blob services: bytes to typed operations and back.
 
 pub mod acl;
+pub mod analytics;
 pub mod cors;
 pub mod error_body;
 pub mod error_code;

@@ -36,7 +36,8 @@ pub async fn find_table(engine: &impl Engine, account: &str, name: &TableName) -
     Ok(Table { id: space.id, name: name.to_owned(), acl: acl.to_owned() })
 }
 
-/// Lists tables from a folded name on, at most `max`, each with its folded name.
+/// Lists tables from a folded name on, at most `max`, each with its folded name. Tables of storage analytics are not
+/// listed; one has to know their names.
 ///
 /// # Errors
 /// Faults of the engine.
@@ -46,7 +47,7 @@ pub async fn list_tables(
     from: &str,
     max: usize,
 ) -> Result<Vec<(String, Table)>, Fault> {
-    let spaces = engine.list_spaces(space_name(account, from), max).await?;
+    let spaces = engine.list_spaces(space_name(account, from.max(AFTER_SYSTEM)), max).await?;
     spaces
         .into_iter()
         .map(|(folded, space)| {
@@ -102,6 +103,8 @@ fn decode_meta(meta: &[u8]) -> Result<(&str, &str), Fault> {
     parts().ok_or_else(|| Fault::Damaged("a table's description has an unknown format".to_owned()))
 }
 
+/// Names of system tables begin with a dollar sign, all others with a letter behind this.
+const AFTER_SYSTEM: &str = "%";
 const META_FORMAT: u8 = 1;
 /// Whoever loses a race this often meets somebody who never stops.
 const CHANGE_ATTEMPTS: usize = 32;

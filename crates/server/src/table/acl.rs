@@ -22,6 +22,7 @@ pub(super) async fn get_acl<E: Engine>(call: &Call<'_, E>, name: &TableName) -> 
 
 pub(super) async fn set_acl<E: Engine>(call: &Call<'_, E>, name: &TableName, body: &[u8]) -> Result<Reply, ErrorReply> {
     call.caller.permits(&Need::ACL)?;
+    call.check_not_system(name)?;
     call.throttle(None, 1)?;
     let list = acl::parse(body, acl::TABLE_PERMISSIONS)?;
     call.check_name(name)?;

@@ -50,14 +50,18 @@ pub(super) fn read_write<E: Engine>(
 }
 
 fn permit<E: Engine>(call: &Call<'_, E>, operation: &TableOperation) -> Result<(), ErrorReply> {
-    let need = match operation {
-        TableOperation::InsertEntity(name) => Need::insert(name.as_str()),
+    let (name, need) = match operation {
+        TableOperation::InsertEntity(name) => (name, Need::insert(name.as_str())),
         TableOperation::ReplaceEntity(name, _, None) | TableOperation::MergeEntity(name, _, None) => {
-            Need::upsert(name.as_str())
+            (name, Need::upsert(name.as_str()))
         }
-        TableOperation::ReplaceEntity(name, ..) | TableOperation::MergeEntity(name, ..) => Need::update(name.as_str()),
-        TableOperation::DeleteEntity(name, ..) => Need::delete(name.as_str()),
+        TableOperation::ReplaceEntity(name, ..) | TableOperation::MergeEntity(name, ..) => {
+            (name, Need::update(name.as_str()))
+        }
+        TableOperation::DeleteEntity(name, ..) => (name, Need::delete(name.as_str())),
         _ => return Err(ErrorReply::new(ErrorCode::InvalidInput)),
     };
-    call.caller.permits(&need)
+    call.caller.permits(&need)?;
+    // What analytics have written may be removed, but not rewritten.
+    if matches!(operation, TableOperation::DeleteEntity(..)) { Ok(()) } else { call.check_not_system(name) }
 }

@@ -52,7 +52,7 @@ impl<E: Engine> Protocol for TableService<E> {
     type Engine = E;
     const SERVICE: Service = Service::Table;
     const SERVER: &'static str = "Windows-Azure-Table/1.0 Microsoft-HTTPAPI/2.0";
-    const PREFLIGHT: &'static str = "PreflightTableRequest";
+    const PREFLIGHT: &'static str = "TablePreflightRequest";
 
     fn storage(&self) -> &Storage<E> {
         &self.storage
@@ -109,6 +109,11 @@ impl<E: Engine> Call<'_, E> {
     async fn table(&self, name: &TableName) -> Result<Table, ErrorReply> {
         self.check_name(name)?;
         find_table(self.engine(), self.account(), name).await.map_err(|error| error::engine_error(&error))
+    }
+
+    /// Refuses what only the service itself does to tables of storage analytics.
+    fn check_not_system(&self, name: &TableName) -> Result<(), ErrorReply> {
+        if name.is_system() { Err(ErrorReply::new(ErrorCode::AuthorizationFailure)) } else { Ok(()) }
     }
 
     /// Refuses, in strict mode, the name of a table that was just deleted.

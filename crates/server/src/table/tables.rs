@@ -20,6 +20,9 @@ pub(super) async fn create_table<E: Engine>(
 ) -> Result<Reply, ErrorReply> {
     call.caller.permits(&Need::CREATE_TABLE)?;
     let name = parse_table_name(body)?;
+    if name.is_system() {
+        return Err(ErrorReply::new(ErrorCode::InvalidResourceName));
+    }
     call.throttle(None, 1)?;
     call.check_name(&name)?;
     table::create_table(call.engine(), call.account(), &name).await.map_err(|error| error::engine_error(&error))?;
@@ -50,6 +53,7 @@ pub(super) async fn get_table<E: Engine>(
 
 pub(super) async fn delete_table<E: Engine>(call: &Call<'_, E>, name: &TableName) -> Result<Reply, ErrorReply> {
     call.caller.permits(&Need::DELETE_TABLE)?;
+    call.check_not_system(name)?;
     call.throttle(None, 1)?;
     call.check_name(name)?;
     match table::delete_table(call.engine(), call.account(), name).await {

@@ -21,6 +21,16 @@ pub enum Service {
 }
 
 impl Service {
+    /// The service's name in hosts, settings and logs.
+    #[must_use]
+    pub const fn name(self) -> &'static str {
+        match self {
+            Self::Blob => "blob",
+            Self::Queue => "queue",
+            Self::Table => "table",
+        }
+    }
+
     const fn letter(self) -> u8 {
         match self {
             Self::Blob => b'b',

@@ -99,11 +99,12 @@ impl TableOperation {
     #[must_use]
     pub const fn name(&self) -> &'static str {
         match self {
-            Self::QueryTables(_) | Self::GetTable(_) => "QueryTables",
+            Self::QueryTables(_) => "QueryTables",
+            Self::GetTable(_) => "QueryTable",
             Self::CreateTable => "CreateTable",
             Self::DeleteTable(_) => "DeleteTable",
-            Self::GetTableAcl(_) => "GetTableAcl",
-            Self::SetTableAcl(_) => "SetTableAcl",
+            Self::GetTableAcl(_) => "GetTableACL",
+            Self::SetTableAcl(_) => "SetTableACL",
             Self::QueryEntities(..) => "QueryEntities",
             Self::GetEntity(..) => "QueryEntity",
             Self::InsertEntity(_) => "InsertEntity",
