@@ -12,13 +12,15 @@ from pathlib import Path
 
 import pytest
 
+PACKAGES = {"table": "azure-data-tables", "queue": "azure-storage-queue", "blob": "azure-storage-blob"}
 SCENARIOS = Path(__file__).parent.parent / "scenarios.toml"
 RANK = {"passed": 1, "skipped": 0, "failed": 2}
 
 
-def scenario_ids():
+def scenario_services():
+    """The service of every scenario, by its id."""
     with SCENARIOS.open("rb") as file:
-        return [scenario["id"] for scenario in tomllib.load(file)["scenario"]]
+        return {item["id"]: item.get("service", "table") for item in tomllib.load(file)["scenario"]}
 
 
 class Recorder:
@@ -28,7 +30,7 @@ class Recorder:
 
     @pytest.hookimpl(tryfirst=True)
     def pytest_collection_modifyitems(self, items):
-        known = scenario_ids()
+        known = scenario_services()
         for item in items:
             marker = item.get_closest_marker("scenario")
             if marker is None or marker.args[0] not in known:
@@ -48,7 +50,7 @@ class Recorder:
 
     def pytest_sessionfinish(self, session):
         if self.whole_suite:
-            for scenario in scenario_ids():
+            for scenario in scenario_services():
                 self.note_missing(session, scenario)
         self.write()
 
@@ -66,10 +68,11 @@ class Recorder:
         path = os.environ.get("LARIMAR_RESULTS")
         if not path:
             return
-        sdk_version = version("azure-data-tables")
+        services = scenario_services()
         with open(path, "a", encoding="utf-8") as file:
             for scenario, (outcome, detail) in self.outcomes.items():
-                line = {"sdk": "python", "version": sdk_version, "scenario": scenario}
+                package = PACKAGES[services[scenario]]
+                line = {"sdk": "python", "version": version(package), "scenario": scenario}
                 file.write(json.dumps({**line, "outcome": outcome, "detail": detail}) + "\n")
 
 

@@ -1,23 +1,33 @@
-"""The endpoint under test, clients for it, and how a refusal is read.
+"""The server under test, clients for its tables, and how a refusal is read; `queues` and `blobs` have the others' clients.
 
-The environment names the endpoint: LARIMAR_TABLE_ENDPOINT (`http://127.0.0.1:41234/devstoreaccount1`),
+The environment names the endpoints: LARIMAR_TABLE_ENDPOINT (`http://127.0.0.1:41234/devstoreaccount1`) and so on, with
 LARIMAR_ACCOUNT and LARIMAR_KEY.
 """
 
 import contextlib
 import json
 import os
+import time
 import uuid
 from datetime import datetime, timezone
 
 import pytest
 from azure.core.credentials import AzureNamedKeyCredential, AzureSasCredential
-from azure.core.exceptions import HttpResponseError
+from azure.core.exceptions import HttpResponseError, ResourceNotFoundError  # noqa: F401
 from azure.data.tables import TableClient, TableServiceClient
 
-ENDPOINT = os.environ.get("LARIMAR_TABLE_ENDPOINT", "").rstrip("/")
-ACCOUNT = os.environ.get("LARIMAR_ACCOUNT", "")
-KEY = os.environ.get("LARIMAR_KEY", "")
+VARIABLES = [
+    "LARIMAR_TABLE_ENDPOINT", "LARIMAR_QUEUE_ENDPOINT", "LARIMAR_BLOB_ENDPOINT", "LARIMAR_ACCOUNT", "LARIMAR_KEY",
+]
+
+
+def variable(name):
+    return os.environ.get(name, "")
+
+
+ENDPOINT = variable("LARIMAR_TABLE_ENDPOINT").rstrip("/")
+ACCOUNT = variable("LARIMAR_ACCOUNT")
+KEY = variable("LARIMAR_KEY")
 
 LONG_AGO = datetime(2020, 1, 1, tzinfo=timezone.utc)
 FAR_AHEAD = datetime(2120, 1, 1, tzinfo=timezone.utc)
@@ -65,6 +75,26 @@ def refused(status, code):
         yield caught
     got = (caught.value.status_code, error_code(caught.value))
     assert got == (status, code), caught.value.message
+
+
+def eventually(look, patience=60):
+    """What `look` finds as soon as it finds anything; waiting for it longer than that is a failure."""
+    deadline = time.monotonic() + patience
+    while time.monotonic() < deadline:
+        found = look()
+        if found:
+            return found
+        time.sleep(0.1)
+    raise AssertionError(f"nothing was found in {patience} s")
+
+
+def plain(value):
+    """The SDK's models as dictionaries, so that they can be compared."""
+    if isinstance(value, (list, tuple)):
+        return [plain(item) for item in value]
+    if hasattr(value, "__dict__"):
+        return {name: plain(item) for name, item in vars(value).items() if not name.startswith("_")}
+    return value
 
 
 class Answers:

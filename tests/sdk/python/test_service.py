@@ -7,7 +7,7 @@ import pytest
 from azure.data.tables import TableAnalyticsLogging, TableCorsRule, TableMetrics, TableRetentionPolicy
 
 import target
-from target import refused
+from target import plain, refused
 
 
 @pytest.fixture
@@ -34,15 +34,6 @@ def rule(origin="http://www.xyz.com"):
     return TableCorsRule(
         [origin, "http://www.abc.com"], ["GET", "PUT", "MERGE"], allowed_headers=["x-ms-meta-data*", "x-ms-meta-abc"],
         exposed_headers=["x-ms-meta-source*"], max_age_in_seconds=500)
-
-
-def plain(value):
-    """The SDK's models as dictionaries, so that they can be compared."""
-    if isinstance(value, list):
-        return [plain(item) for item in value]
-    if hasattr(value, "__dict__"):
-        return {name: plain(item) for name, item in vars(value).items() if not name.startswith("_")}
-    return value
 
 
 @pytest.mark.scenario("service-properties")

@@ -1,0 +1,25 @@
+"""Clients for the queues of the server under test."""
+
+from azure.core.credentials import AzureNamedKeyCredential, AzureSasCredential
+from azure.storage.queue import QueueClient, QueueServiceClient
+
+from target import ACCOUNT, KEY, OPTIONS, variable
+
+ENDPOINT = variable("LARIMAR_QUEUE_ENDPOINT").rstrip("/")
+
+
+def service_client(credential=None, **options):
+    credential = credential or AzureNamedKeyCredential(ACCOUNT, KEY)
+    return QueueServiceClient(ENDPOINT, credential=credential, **OPTIONS, **options)
+
+
+def sas_service_client(token):
+    return service_client(AzureSasCredential(token))
+
+
+def sas_queue_client(name, token):
+    return QueueClient(ENDPOINT, name, credential=AzureSasCredential(token), **OPTIONS)
+
+
+def texts(messages):
+    return [message.content for message in messages]

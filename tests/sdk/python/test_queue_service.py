@@ -1,0 +1,93 @@
+"""Settings of the Queue service as a whole, and its statistics."""
+
+from datetime import datetime
+
+import pytest
+from azure.storage.queue import CorsRule, Metrics, QueueAnalyticsLogging, RetentionPolicy
+
+import queues
+from target import plain, refused
+
+
+@pytest.fixture
+def settings(queue_service):
+    """The account's client; its settings are put back afterwards, for they belong to all."""
+    before = queue_service.get_service_properties()
+    yield queue_service
+    queue_service.set_service_properties(
+        analytics_logging=before["analytics_logging"], hour_metrics=before["hour_metrics"],
+        minute_metrics=before["minute_metrics"], cors=before["cors"] or [])
+
+
+def logging(days):
+    return QueueAnalyticsLogging(
+        read=True, write=True, delete=False, retention_policy=RetentionPolicy(enabled=True, days=days))
+
+
+def metrics(days):
+    return Metrics(enabled=True, include_apis=True, retention_policy=RetentionPolicy(enabled=True, days=days))
+
+
+def rule(origin="http://www.xyz.com"):
+    return CorsRule(
+        [origin, "http://www.abc.com"], ["GET", "PUT"], allowed_headers=["x-ms-meta-data*", "x-ms-meta-abc"],
+        exposed_headers=["x-ms-meta-source*"], max_age_in_seconds=500)
+
+
+def read(client):
+    return {name: plain(value) for name, value in client.get_service_properties().items()}
+
+
+@pytest.mark.scenario("queue-service-properties")
+def test_settings_are_read_back_and_omitted_parts_keep_theirs(settings):
+    off = Metrics(enabled=False)
+    settings.set_service_properties(
+        analytics_logging=logging(5), hour_metrics=metrics(6), minute_metrics=off, cors=[rule(), rule("*")])
+    expected = {
+        "analytics_logging": plain(logging(5)), "hour_metrics": plain(metrics(6)), "minute_metrics": plain(off),
+        "cors": plain([rule(), rule("*")]),
+    }
+    assert read(settings) == expected
+
+    settings.set_service_properties(minute_metrics=metrics(7))
+    expected["minute_metrics"] = plain(metrics(7))
+    assert read(settings) == expected
+
+    settings.set_service_properties(analytics_logging=QueueAnalyticsLogging())
+    expected["analytics_logging"] = plain(QueueAnalyticsLogging())
+    assert read(settings) == expected
+
+    settings.set_service_properties(cors=[rule("http://one.example")])
+    expected["cors"] = plain([rule("http://one.example")])
+    assert read(settings) == expected
+
+    settings.set_service_properties(cors=[])
+    assert not read(settings)["cors"]
+    settings.set_service_properties(hour_metrics=off)
+    assert read(settings)["hour_metrics"] == plain(off)
+
+
+@pytest.mark.scenario("queue-service-properties")
+def test_wrong_settings_are_refused_and_change_nothing(settings):
+    settings.set_service_properties(hour_metrics=metrics(6), cors=[rule()])
+    before = read(settings)
+    with refused(400, "InvalidXmlDocument"):
+        settings.set_service_properties(cors=[rule() for _ in range(6)])
+    with refused(400, "InvalidXmlDocument"):
+        settings.set_service_properties(hour_metrics=metrics(366))
+    with refused(400, "InvalidXmlDocument"):
+        settings.set_service_properties(analytics_logging=logging(0))
+    assert read(settings) == before
+
+
+@pytest.mark.scenario("queue-service-stats")
+def test_statistics_come_from_the_secondary_endpoint():
+    host = queues.ENDPOINT.split("://")[1]
+    with queues.service_client(secondary_hostname=f"{host}-secondary") as client:
+        replication = client.get_service_stats()["geo_replication"]
+    assert replication["status"] == "live"
+    assert isinstance(replication["last_sync_time"], datetime)
+
+    with queues.service_client(secondary_hostname=host) as primary:
+        with refused(400, "InvalidQueryParameterValue"):
+            primary.get_service_stats()
