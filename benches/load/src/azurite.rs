@@ -6,6 +6,8 @@ use std::time::Duration;
 
 use anyhow::{Context as _, ensure};
 
+use crate::target::Service;
+
 /// The release that is compared.
 pub(crate) const VERSION: &str = "3.35.0";
 
@@ -30,7 +32,7 @@ pub(crate) fn install(folder: &Path) -> anyhow::Result<()> {
     Ok(())
 }
 
-/// The script that runs its Table service.
-pub(crate) fn program(folder: &Path) -> PathBuf {
-    folder.join("node_modules/.bin/azurite-table")
+/// The script that runs one of its services.
+pub(crate) fn program(folder: &Path, service: Service) -> PathBuf {
+    folder.join(format!("node_modules/.bin/azurite-{}", service.name()))
 }

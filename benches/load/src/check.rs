@@ -61,7 +61,8 @@ pub(crate) fn continuation(answer: &Answer<'_>, next: &mut String) -> bool {
     true
 }
 
-fn push_encoded(out: &mut String, text: &[u8]) {
+/// Appends bytes as they may stand in a query string.
+pub(crate) fn push_encoded(out: &mut String, text: &[u8]) {
     for byte in text {
         if byte.is_ascii_alphanumeric() || b"-_.~!".contains(byte) {
             out.push(char::from(*byte));
@@ -76,7 +77,7 @@ mod tests {
     use super::*;
 
     fn answer(body: &[u8]) -> Answer<'_> {
-        Answer { status: 200, body, next_partition: None, next_row: None }
+        Answer { status: 200, head: b"", body, next_partition: None, next_row: None }
     }
 
     #[test]

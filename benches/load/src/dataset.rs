@@ -120,7 +120,8 @@ pub(crate) fn write_change(out: &mut Vec<u8>, number: u64) {
     let _ = write!(out, r#"{{"Age":{},"Name":"Customer {number} again"}}"#, number % 90);
 }
 
-fn write_words(out: &mut Vec<u8>, noise: u64) {
+/// Writes fourteen words, the same for the same noise.
+pub(crate) fn write_words(out: &mut Vec<u8>, noise: u64) {
     const WORDS: [&str; 16] = [
         "ledger", "harbour", "violet", "orbit", "granite", "meadow", "signal", "copper", "lantern", "willow", "summit",
         "marble", "cinder", "prairie", "anchor", "velvet",

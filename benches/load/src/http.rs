@@ -8,6 +8,7 @@ use std::io;
 use std::ops::Range;
 
 use anyhow::{Context as _, bail, ensure};
+use bytes::Buf;
 use memchr::memmem;
 use tokio::io::{AsyncReadExt as _, AsyncWriteExt as _};
 use tokio::net::TcpStream;
@@ -15,6 +16,8 @@ use tokio::net::TcpStream;
 /// An answer larger than this is a fault of the server (a page of 1,000 rows is about 1 MiB).
 const ANSWER_BYTES_MAX: usize = 64 << 20;
 const HEAD_BYTES_MAX: usize = 64 << 10;
+/// What is read at once from a body that is not kept.
+const PIECE_BYTES: usize = 256 << 10;
 
 /// A keep-alive connection to one server.
 pub(crate) struct Connection {
@@ -29,10 +32,23 @@ pub(crate) struct Connection {
 /// One answer, borrowed from the connection's buffers.
 pub(crate) struct Answer<'a> {
     pub(crate) status: u16,
+    /// The head as received, for the headers that are seldom asked for.
+    pub(crate) head: &'a [u8],
     pub(crate) body: &'a [u8],
     /// Continuation headers, as sent: partition and row.
     pub(crate) next_partition: Option<&'a [u8]>,
     pub(crate) next_row: Option<&'a [u8]>,
+}
+
+impl Answer<'_> {
+    /// The value of a header, its name in any case.
+    pub(crate) fn header(&self, name: &str) -> Option<&str> {
+        self.head.split(|byte| *byte == b'\n').skip(1).find_map(|line| {
+            let colon = memchr::memchr(b':', line)?;
+            let found = line[..colon].eq_ignore_ascii_case(name.as_bytes());
+            found.then(|| std::str::from_utf8(line[colon + 1..].trim_ascii()).ok())?
+        })
+    }
 }
 
 impl Connection {
@@ -45,7 +61,12 @@ impl Connection {
 
     /// Sends one request and reads its whole answer.
     pub(crate) async fn exchange(&mut self, request: &[u8]) -> anyhow::Result<Answer<'_>> {
-        self.stream.write_all(request).await.context("sending the request")?;
+        self.exchange_body(request, &[]).await
+    }
+
+    /// Sends one request, whose body is kept elsewhere, and reads its whole answer.
+    pub(crate) async fn exchange_body(&mut self, head: &[u8], body: &[u8]) -> anyhow::Result<Answer<'_>> {
+        self.stream.write_all_buf(&mut Buf::chain(head, body)).await.context("sending the request")?;
         self.filled = 0;
         let head = self.read_head().await?;
         let body = match head.framing {
@@ -69,10 +90,40 @@ impl Connection {
         };
         Ok(Answer {
             status: head.status,
+            head: &self.raw[..head.bytes],
             body,
             next_partition: head.next_partition.map(|range| &self.raw[range]),
             next_row: head.next_row.map(|range| &self.raw[range]),
         })
+    }
+
+    /// Sends one request and hands the body of its answer to `sink` piece by piece, each with its offset; returns
+    /// the status and the length of the body.
+    pub(crate) async fn download(
+        &mut self,
+        request: &[u8],
+        mut sink: impl FnMut(usize, &[u8]) -> anyhow::Result<()>,
+    ) -> anyhow::Result<(u16, usize)> {
+        self.stream.write_all(request).await.context("sending the request")?;
+        self.filled = 0;
+        if self.raw.len() < PIECE_BYTES {
+            self.raw.resize(PIECE_BYTES, 0);
+        }
+        let head = self.read_head().await?;
+        let Framing::Length(length) = head.framing else { bail!("a download without a Content-Length") };
+        let mut start = head.bytes;
+        let mut offset = 0;
+        loop {
+            let piece = &self.raw[start..self.filled];
+            ensure!(offset + piece.len() <= length, "bytes follow the answer");
+            sink(offset, piece)?;
+            offset += piece.len();
+            if offset == length {
+                return Ok((head.status, length));
+            }
+            (self.filled, start) = (0, 0);
+            self.read_more().await?;
+        }
     }
 
     async fn read_head(&mut self) -> anyhow::Result<Head> {
@@ -207,6 +258,14 @@ mod tests {
         assert_eq!((head.status, head.bytes, head.framing), (200, raw.len(), Framing::Length(42)));
         assert_eq!(&raw[head.next_partition.expect("a partition")], b"1!8!cA--");
         assert_eq!(&raw[head.next_row.expect("a row")], b"r1");
+    }
+
+    #[test]
+    fn a_header_is_found_by_its_whole_name() {
+        let head = b"HTTP/1.1 200 OK\r\nx-ms-a-count: 1\r\nX-Ms-Count:  7 \r\n\r\n";
+        let answer = Answer { status: 200, head, body: b"", next_partition: None, next_row: None };
+        assert_eq!(answer.header("x-ms-count"), Some("7"));
+        assert_eq!(answer.header("count"), None);
     }
 
     #[test]

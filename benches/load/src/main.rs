@@ -1,13 +1,16 @@
 //! Load generator and comparison benchmark: Larimar, Azurite and a bare HTTP server in the same run, or Larimar over
-//! PostgreSQL and pgbench (`postgres`).
+//! PostgreSQL and pgbench (`postgres`). The Queue and Blob services are measured by `storage`.
 //!
 //! `cargo xtask bench` builds the server and runs this. The flow: `settings` decides what to measure, `run`
 //! starts the servers (`target`) and measures them in turns (`measure`, `workload`, `request`, `http`),
 //! `goals` compares with what the project promises, `report` and `chart` write it down.
 
+use std::path::PathBuf;
+
 use clap::{Parser, Subcommand};
 
 use crate::settings::Engine;
+use crate::target::Service;
 
 mod azurite;
 mod bare;
@@ -27,6 +30,7 @@ mod results;
 mod run;
 mod settings;
 mod sign;
+mod storage;
 mod target;
 mod workload;
 
@@ -53,20 +57,36 @@ enum Command {
         #[arg(long)]
         body_bytes: usize,
     },
+    /// Serves the files of a folder, and takes new ones (started by a run likewise).
+    Files {
+        #[arg(long)]
+        port: u16,
+        #[arg(long)]
+        folder: PathBuf,
+    },
 }
 
 fn main() -> anyhow::Result<()> {
     let cli = Cli::parse();
-    if let Some(Command::Bare { port, body_bytes }) = cli.command {
-        return bare::serve(port, body_bytes);
+    match cli.command {
+        Some(Command::Bare { port, body_bytes }) => return bare::serve(port, body_bytes),
+        Some(Command::Files { port, folder }) => return storage::files::serve(port, &folder),
+        None => {}
     }
     let settings = settings::Settings::new(cli.flags)?;
     let runtime = tokio::runtime::Builder::new_current_thread().enable_all().build()?;
     let facts = machine::facts(&settings)?;
     match settings.engine {
         Engine::Local => {
-            let results = runtime.block_on(until_stopped(run::run(&settings)))?;
-            report::write(&settings, &facts, &results)
+            if settings.services.contains(&Service::Table) {
+                let results = runtime.block_on(until_stopped(run::run(&settings)))?;
+                report::write(&settings, &facts, &results)?;
+            }
+            if settings.services.iter().any(|&service| service != Service::Table) {
+                let results = runtime.block_on(until_stopped(storage::run(&settings)))?;
+                storage::report::write(&settings, &facts, &results)?;
+            }
+            Ok(())
         }
         Engine::Postgres => {
             let results = runtime.block_on(until_stopped(postgres::run(&settings)))?;

@@ -13,12 +13,28 @@ use crate::histogram::Histogram;
 use crate::http::{Connection, broke};
 use crate::request::Requests;
 use crate::sign::Signer;
-use crate::workload::{Outcome, Store, Worker, Workload};
+use crate::workload::{Store, Worker, Workload};
 
 /// A worker gives up after this many failures in a row.
 const FAILURES_MAX: u32 = 20;
 /// Loading uses as many connections as the smaller of the two measured numbers.
 const LOADERS: u64 = 16;
+
+/// One connection at work.
+pub(crate) trait Work: 'static {
+    /// One operation: asked, answered, checked.
+    async fn operate(&mut self) -> anyhow::Result<Outcome>;
+
+    /// Replaces a broken connection.
+    fn reconnect(&mut self, connection: Connection);
+}
+
+/// What came of one operation.
+pub(crate) enum Outcome {
+    Done,
+    /// There is nothing left to do, such as no row left to delete.
+    Exhausted,
+}
 
 /// How long a measurement takes.
 #[derive(Clone, Copy)]
@@ -29,6 +45,9 @@ pub(crate) struct Window {
     pub(crate) counted: Duration,
     /// A server too slow for one operation per connection is given up to this long.
     pub(crate) longest: Duration,
+    /// What is under way when the time is up is waited for and counted, with the time it takes: for operations so
+    /// long that few fit in.
+    pub(crate) whole: bool,
 }
 
 /// The counts of one workload on one server.
@@ -63,10 +82,8 @@ impl Measurement {
 
 /// What the workers of one measurement share.
 struct Run {
-    workload: Workload,
     port: u16,
-    signer: Rc<Signer>,
-    store: Rc<Store>,
+    window: Window,
     from: Instant,
     until: Instant,
     longest: Instant,
@@ -75,7 +92,7 @@ struct Run {
     result: RefCell<Measurement>,
 }
 
-/// Measures a workload at a number of connections.
+/// Measures a workload of the Table service at a number of connections.
 pub(crate) async fn measure(
     port: u16,
     signer: &Rc<Signer>,
@@ -84,12 +101,43 @@ pub(crate) async fn measure(
     connections: u64,
     window: Window,
 ) -> Measurement {
+    let (signer, store) = (Rc::clone(signer), Rc::clone(store));
+    measure_work(port, connections, window, move |index, connection| {
+        let requests = Requests::new(Rc::clone(&signer), port);
+        let worker = Worker::new(connection, requests, Rc::clone(&store), index << 32 | u64::from(port));
+        TableWork { worker, workload }
+    })
+    .await
+}
+
+/// A worker of the Table service with what it is to do.
+struct TableWork {
+    worker: Worker,
+    workload: Workload,
+}
+
+impl Work for TableWork {
+    async fn operate(&mut self) -> anyhow::Result<Outcome> {
+        self.worker.operate(self.workload).await
+    }
+
+    fn reconnect(&mut self, connection: Connection) {
+        self.worker.reconnect(connection);
+    }
+}
+
+/// Measures what workers do, each of which `start` makes from its number and its connection.
+pub(crate) async fn measure_work<W: Work>(
+    port: u16,
+    connections: u64,
+    window: Window,
+    start: impl Fn(u64, Connection) -> W + 'static,
+) -> Measurement {
+    let start = Rc::new(start);
     let from = Instant::now() + window.warm_up;
     let run = Rc::new(Run {
-        workload,
         port,
-        signer: Rc::clone(signer),
-        store: Rc::clone(store),
+        window,
         from,
         until: from + window.counted,
         longest: from + window.longest,
@@ -99,8 +147,8 @@ pub(crate) async fn measure(
     });
     let workers = LocalSet::new();
     for index in 0..connections {
-        let run = Rc::clone(&run);
-        workers.spawn_local(async move { run.work(index).await });
+        let (run, start) = (Rc::clone(&run), Rc::clone(&start));
+        workers.spawn_local(async move { run.work(index, &*start).await });
     }
     // An operation may be under way when the time is up; a server that never answers is cut off.
     let limit = window.warm_up + window.longest * 2;
@@ -113,19 +161,15 @@ pub(crate) async fn measure(
 }
 
 impl Run {
-    async fn work(&self, index: u64) {
-        let seed = index << 32 | u64::from(self.port);
+    async fn work<W: Work>(&self, index: u64, make: impl Fn(u64, Connection) -> W) {
         let mut worker = match self.connect().await {
-            Ok(connection) => {
-                let requests = Requests::new(Rc::clone(&self.signer), self.port);
-                Worker::new(connection, requests, Rc::clone(&self.store), seed)
-            }
+            Ok(connection) => make(index, connection),
             Err(error) => return self.fail(&error),
         };
         let mut failures = 0;
         let mut start = Instant::now();
         while self.stopped.get().is_none() && failures < FAILURES_MAX {
-            let outcome = worker.operate(self.workload).await;
+            let outcome = worker.operate().await;
             let now = Instant::now();
             match outcome {
                 Ok(Outcome::Done) => {
@@ -154,11 +198,16 @@ impl Run {
     }
 
     fn succeed(&self, start: Instant, now: Instant) {
-        if self.stopped.get().is_some() || now < self.from {
+        let stopped = self.stopped.get().is_some();
+        if now < self.from || (stopped && !self.window.whole) {
             return;
         }
         let mut result = self.result.borrow_mut();
         result.latencies.record(now - start);
+        if stopped {
+            self.stopped.set(Some(now));
+            return;
+        }
         let enough = result.latencies.total() >= self.connections;
         if now >= self.until && (enough || now >= self.longest) {
             self.stop(now);

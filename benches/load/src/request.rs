@@ -5,10 +5,9 @@
 
 use std::io::Write as _;
 use std::rc::Rc;
-use std::time::{SystemTime, UNIX_EPOCH};
 
 use crate::dataset::{CATEGORIES, Key, TABLE, TRANSACTION_ROWS, WIDE, write_change, write_entity};
-use crate::sign::{ACCOUNT, Signer};
+use crate::sign::{ACCOUNT, Date, Signer};
 
 /// The media type and metadata level that most client libraries ask for.
 const ACCEPT: &str = "application/json;odata=minimalmetadata";
@@ -19,8 +18,7 @@ const BATCH: &str = "multipart/mixed; boundary=batch_load";
 pub(crate) struct Requests {
     signer: Rc<Signer>,
     port: u16,
-    date: String,
-    date_second: u64,
+    date: Date,
     path: String,
     body: Vec<u8>,
     out: Vec<u8>,
@@ -29,15 +27,7 @@ pub(crate) struct Requests {
 impl Requests {
     /// Requests for the server on a port of this machine.
     pub(crate) fn new(signer: Rc<Signer>, port: u16) -> Self {
-        Self {
-            signer,
-            port,
-            date: String::new(),
-            date_second: 0,
-            path: String::new(),
-            body: Vec::new(),
-            out: Vec::new(),
-        }
+        Self { signer, port, date: Date::default(), path: String::new(), body: Vec::new(), out: Vec::new() }
     }
 
     /// Creates the table.
@@ -163,14 +153,14 @@ impl Requests {
 
     /// Writes head and body; `content_type` is empty for a request without a body.
     fn finish(&mut self, verb: &str, query: &str, content_type: &str, headers: &str) -> &[u8] {
-        self.refresh_date();
-        let signature = self.signer.signature(verb, content_type, &self.date, &self.path);
+        let date = self.date.now();
+        let signature = self.signer.signature(verb, content_type, date, &self.path);
         self.out.clear();
         let _ = write!(
             self.out,
             "{verb} {}{query} HTTP/1.1\r\nHost: 127.0.0.1:{}\r\nx-ms-date: {}\r\nx-ms-version: 2019-02-02\r\n\
              DataServiceVersion: 3.0\r\nAccept: {ACCEPT}\r\nAuthorization: SharedKey {ACCOUNT}:{signature}\r\n{headers}",
-            self.path, self.port, self.date
+            self.path, self.port, date
         );
         if !content_type.is_empty() {
             let _ = write!(self.out, "Content-Type: {content_type}\r\nContent-Length: {}\r\n", self.body.len());
@@ -178,15 +168,6 @@ impl Requests {
         self.out.extend_from_slice(b"\r\n");
         self.out.extend_from_slice(&self.body);
         &self.out
-    }
-
-    fn refresh_date(&mut self) {
-        let now = SystemTime::now();
-        let second = now.duration_since(UNIX_EPOCH).map_or(0, |since| since.as_secs());
-        if second != self.date_second || self.date.is_empty() {
-            self.date = httpdate::fmt_http_date(now);
-            self.date_second = second;
-        }
     }
 }
 
@@ -204,7 +185,7 @@ mod tests {
         let (head, body) = sent.split_once("\r\n\r\n").expect("a head and a body");
         assert!(head.starts_with("POST /devstoreaccount1/bench HTTP/1.1\r\nHost: 127.0.0.1:1234\r\n"));
         assert!(head.contains(&format!("\r\nContent-Length: {}", body.len())));
-        let signature = signer.signature("POST", JSON, &requests.date, "/devstoreaccount1/bench");
+        let signature = signer.signature("POST", JSON, requests.date.now(), "/devstoreaccount1/bench");
         assert!(head.contains(&format!("\r\nAuthorization: SharedKey devstoreaccount1:{signature}\r\n")));
     }
 }

@@ -264,8 +264,12 @@ impl Bench<'_> {
 
     /// Leaves a second of fresh inserts in the journal, then ends the process without warning.
     async fn write_then_kill(&self, server: &mut Server, store: &Rc<Store>) -> anyhow::Result<()> {
-        let window =
-            Window { warm_up: Duration::ZERO, counted: Duration::from_secs(1), longest: self.settings.window.longest };
+        let window = Window {
+            warm_up: Duration::ZERO,
+            counted: Duration::from_secs(1),
+            longest: self.settings.window.longest,
+            whole: false,
+        };
         let written = measure(server.port, &self.signer, store, Workload::InsertSpread, 16, window).await;
         if let Some(error) = written.first_error {
             anyhow::bail!("inserts before the kill failed: {error}");

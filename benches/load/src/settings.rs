@@ -4,10 +4,12 @@ use std::path::{Path, PathBuf};
 use std::time::Duration;
 
 use anyhow::{Context as _, ensure};
-use clap::Args;
+use clap::{Args, ValueEnum as _};
 
 use crate::measure::Window;
-use crate::target::{Places, Target};
+use crate::storage::goals::BACKLOGS;
+use crate::storage::task::Task;
+use crate::target::{Places, Service, Target};
 use crate::workload::Workload;
 
 /// Flags of a benchmark run.
@@ -17,6 +19,9 @@ pub(crate) struct Flags {
     /// the same cluster, which the run starts.
     #[arg(long, value_enum, default_value_t = Engine::Local)]
     engine: Engine,
+    /// Measure only these services [default: all; postgres: table]
+    #[arg(long, value_enum, value_delimiter = ',')]
+    service: Vec<Service>,
     /// A short run: 2-second measurements, fewer connections and entities.
     #[arg(long)]
     quick: bool,
@@ -26,16 +31,21 @@ pub(crate) struct Flags {
     /// Turns that servers take within a measurement, which share its seconds [default: 1, postgres: 3, quick: 1]
     #[arg(long, value_parser = clap::value_parser!(u64).range(1..=10))]
     rounds: Option<u64>,
-    /// Measure only these workloads.
-    #[arg(long, value_enum, value_delimiter = ',')]
-    only: Vec<Workload>,
+    /// Measure only these workloads: point-get, range, scan, page, replace, merge, insert-hot, insert-spread, delete,
+    /// mixed, transaction; queue-take-one, queue-take, queue-put; blob-list, blob-get-small, blob-get-medium,
+    /// blob-get-large, blob-put-small, blob-put-medium, blob-put-large, blob-put-blocks.
+    #[arg(long, value_parser = Only::parse, value_delimiter = ',')]
+    only: Vec<Only>,
     /// Measure only these servers (not with postgres).
     #[arg(long, value_enum, value_delimiter = ',')]
     targets: Vec<Target>,
     /// Numbers of preloaded entities [default: 0,100000,1000000; quick: 0,100000; postgres: 1000000, quick: 100000]
     #[arg(long, value_delimiter = ',', value_parser = clap::value_parser!(u64).range(..=100_000_000))]
     preload: Vec<u64>,
-    /// Numbers of connections [default: 16,64; quick: 16; postgres: 16,64, quick: 64]
+    /// Numbers of messages that stay in the queue while others are put and taken [default: 0,100000]
+    #[arg(long, value_delimiter = ',', value_parser = clap::value_parser!(u64).range(..=100_000_000))]
+    backlog: Vec<u64>,
+    /// Numbers of connections to the Table service [default: 16,64; quick: 16; postgres: 16,64, quick: 64]
     #[arg(long, value_delimiter = ',', value_parser = clap::value_parser!(u64).range(1..=10_000))]
     connections: Vec<u64>,
     /// The server's binary [default: the one built beside this program]
@@ -47,12 +57,32 @@ pub(crate) struct Flags {
     /// Folder for the page of results [default: docs for a full run, the work folder otherwise]
     #[arg(long)]
     docs_dir: Option<PathBuf>,
-    /// Seconds after which preloading Azurite stops, and it is measured with what it has.
-    #[arg(long, default_value_t = 600)]
-    azurite_preload_seconds: u64,
+    /// Seconds after which preloading Azurite stops, and it is measured with what it has [default: 600; quick: 60]
+    #[arg(long, value_parser = clap::value_parser!(u64).range(1..=86_400))]
+    azurite_preload_seconds: Option<u64>,
     /// Minutes after which no new measurement starts.
     #[arg(long, default_value_t = 60)]
     minutes_max: u64,
+}
+
+/// A workload that was asked for by its name.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+enum Only {
+    Table(Workload),
+    Storage(Task),
+}
+
+impl Only {
+    fn parse(name: &str) -> Result<Self, String> {
+        Workload::from_str(name, true).map(Self::Table).or_else(|_| Task::from_str(name, true).map(Self::Storage))
+    }
+
+    fn service(self) -> Service {
+        match self {
+            Self::Table(_) => Service::Table,
+            Self::Storage(task) => task.service(),
+        }
+    }
 }
 
 /// What Larimar keeps its data in.
@@ -65,16 +95,23 @@ pub(crate) enum Engine {
 /// A run, decided.
 pub(crate) struct Settings {
     pub(crate) engine: Engine,
-    /// Nothing was left out.
+    pub(crate) services: Vec<Service>,
+    /// Nothing was left out of the Table service.
     pub(crate) full: bool,
+    /// Nothing was left out of the Queue and Blob services.
+    pub(crate) storage_full: bool,
     pub(crate) window: Window,
     pub(crate) rounds: u64,
     pub(crate) workloads: Vec<Workload>,
+    pub(crate) tasks: Vec<Task>,
     pub(crate) targets: Vec<Target>,
     pub(crate) preloads: Vec<u64>,
+    pub(crate) backlogs: Vec<u64>,
     pub(crate) connections: Vec<u64>,
     pub(crate) places: Places,
+    /// Where the pages of results go: of the Table service, and of the others.
     pub(crate) docs: PathBuf,
+    pub(crate) storage_docs: PathBuf,
     pub(crate) azurite_preload_max: Duration,
     pub(crate) run_max: Duration,
 }
@@ -86,11 +123,12 @@ impl Settings {
     /// Fills in what the flags leave open.
     pub(crate) fn new(flags: Flags) -> anyhow::Result<Self> {
         let quick = flags.quick;
-        let full = !quick
-            && flags.only.is_empty()
-            && flags.targets.is_empty()
-            && flags.preload.is_empty()
-            && flags.connections.is_empty();
+        let services = services(&flags)?;
+        let everything = !quick && flags.only.is_empty() && flags.targets.is_empty();
+        let full = everything && flags.preload.is_empty() && flags.connections.is_empty();
+        let storage_full = everything
+            && flags.backlog.is_empty()
+            && [Service::Queue, Service::Blob].iter().all(|service| services.contains(service));
         let defaults = Defaults::of(flags.engine, quick);
         let rounds = flags.rounds.unwrap_or(defaults.rounds);
         let counted = Duration::from_secs(flags.seconds.unwrap_or(defaults.seconds)) / u32::try_from(rounds)?;
@@ -105,25 +143,42 @@ impl Settings {
             work: work.clone(),
         };
         let repository = Path::new(env!("CARGO_MANIFEST_DIR")).join("../../docs");
-        let docs = flags.docs_dir.unwrap_or(if full { repository } else { work });
+        let docs = |full| match &flags.docs_dir {
+            Some(folder) => folder.clone(),
+            None if full => repository.clone(),
+            None => work.clone(),
+        };
+        let asked_for = |only| flags.only.is_empty() || flags.only.contains(&only);
         let mut workloads = Workload::ALL.to_vec();
-        workloads.retain(|workload| flags.only.is_empty() || flags.only.contains(workload));
+        workloads.retain(|&workload| asked_for(Only::Table(workload)));
+        let mut tasks = Task::ALL.to_vec();
+        tasks.retain(|&task| asked_for(Only::Storage(task)));
         let settings = Self {
             engine: flags.engine,
+            services,
             full,
+            storage_full,
             window: Window {
                 warm_up: Duration::from_millis(500).min(counted),
                 counted,
                 longest: counted.max(Duration::from_secs(30)),
+                whole: false,
             },
             rounds,
             workloads,
+            tasks,
             targets: or_default(flags.targets, defaults.targets),
             preloads: or_default(flags.preload, defaults.preloads),
             connections: or_default(flags.connections, defaults.connections),
+            backlogs: or_default(flags.backlog, &BACKLOGS),
             places,
-            docs,
-            azurite_preload_max: Duration::from_secs(flags.azurite_preload_seconds),
+            docs: docs(full),
+            storage_docs: docs(storage_full),
+            azurite_preload_max: Duration::from_secs(flags.azurite_preload_seconds.unwrap_or(if quick {
+                60
+            } else {
+                600
+            })),
             run_max: Duration::from_secs(flags.minutes_max * 60),
         };
         settings.check()
@@ -141,6 +196,20 @@ impl Settings {
         }
         Ok(self)
     }
+}
+
+/// The services that flags ask for, or that their workloads belong to.
+fn services(flags: &Flags) -> anyhow::Result<Vec<Service>> {
+    const ALL: [Service; 3] = [Service::Table, Service::Queue, Service::Blob];
+    let asked_for = |service: &Service| match (&flags.service[..], &flags.only[..]) {
+        ([], []) => flags.engine == Engine::Local || *service == Service::Table,
+        ([], only) => only.iter().any(|only| only.service() == *service),
+        (given, _) => given.contains(service),
+    };
+    let services: Vec<Service> = ALL.into_iter().filter(asked_for).collect();
+    let measured = flags.engine == Engine::Local || services == [Service::Table];
+    ensure!(measured, "over PostgreSQL only the Table service is measured");
+    Ok(services)
 }
 
 /// What a run does unless told otherwise.

@@ -20,6 +20,7 @@ use crate::http::Connection;
 use crate::processes;
 use crate::request::Requests;
 use crate::sign::Signer;
+use crate::storage::request::StorageRequests;
 use crate::workload::probe;
 
 /// How long a server may take to start or stop.
@@ -37,6 +38,25 @@ pub(crate) enum Target {
     /// A second Larimar with "0 preloaded", beside the full one.
     #[value(skip)]
     LarimarEmpty,
+}
+
+/// What is asked of a server.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, clap::ValueEnum)]
+pub(crate) enum Service {
+    Table,
+    Queue,
+    Blob,
+}
+
+impl Service {
+    /// As flags of servers and people name it.
+    pub(crate) fn name(self) -> &'static str {
+        match self {
+            Self::Table => "table",
+            Self::Queue => "queue",
+            Self::Blob => "blob",
+        }
+    }
 }
 
 impl Target {
@@ -64,6 +84,7 @@ pub(crate) struct Places {
 /// A running server and its data folder.
 pub(crate) struct Server {
     pub(crate) target: Target,
+    service: Service,
     pub(crate) port: u16,
     /// Where Larimar tells its figures; other servers do not listen there.
     pub(crate) admin_port: u16,
@@ -72,17 +93,28 @@ pub(crate) struct Server {
 }
 
 impl Server {
-    /// Starts a server on an empty data folder and waits until it answers.
+    /// Starts a server on an empty data folder and waits until its Table service answers.
     pub(crate) async fn start(
         target: Target,
         places: &Places,
         signer: &Rc<Signer>,
         bare_bytes: usize,
     ) -> anyhow::Result<Self> {
+        Self::start_service(target, Service::Table, places, signer, bare_bytes).await
+    }
+
+    /// Starts a server on an empty data folder and waits until one of its services answers, which `port` then is of.
+    pub(crate) async fn start_service(
+        target: Target,
+        service: Service,
+        places: &Places,
+        signer: &Rc<Signer>,
+        bare_bytes: usize,
+    ) -> anyhow::Result<Self> {
         let data = TempDir::with_prefix_in("data-", &places.work).context("a data folder")?;
-        let (child, [port, admin_port]) = spawn(target, places, data.path(), bare_bytes)?;
-        let mut server = Self { target, port, admin_port, child, data };
-        server.wait_for(signer, Question::Tables).await?;
+        let (child, [port, admin_port]) = spawn(target, service, places, data.path(), bare_bytes)?;
+        let mut server = Self { target, service, port, admin_port, child, data };
+        server.wait_for(signer, Question::Names).await?;
         Ok(server)
     }
 
@@ -90,7 +122,7 @@ impl Server {
     /// point get that found its entity.
     pub(crate) async fn restart(&mut self, places: &Places, signer: &Rc<Signer>) -> anyhow::Result<Duration> {
         let start = Instant::now();
-        (self.child, [self.port, self.admin_port]) = spawn(self.target, places, self.data.path(), 0)?;
+        (self.child, [self.port, self.admin_port]) = spawn(self.target, self.service, places, self.data.path(), 0)?;
         self.wait_for(signer, Question::Entity).await?;
         Ok(start.elapsed())
     }
@@ -100,7 +132,7 @@ impl Server {
         let deadline = Instant::now() + PATIENCE;
         let mut requests = Requests::new(Rc::clone(signer), self.port);
         loop {
-            let failure = match self.ask(&mut requests, question).await {
+            let failure = match self.ask(signer, &mut requests, question).await {
                 Ok(()) => return Ok(()),
                 Err(failure) => failure,
             };
@@ -115,11 +147,16 @@ impl Server {
         }
     }
 
-    async fn ask(&self, requests: &mut Requests, question: Question) -> anyhow::Result<()> {
+    async fn ask(&self, signer: &Rc<Signer>, requests: &mut Requests, question: Question) -> anyhow::Result<()> {
         let mut connection = Connection::open(self.port).await?;
         match question {
-            Question::Tables => {
-                let answer = connection.exchange(requests.list_tables()).await?;
+            Question::Names => {
+                let mut storage = StorageRequests::new(Rc::clone(signer), self.port);
+                let request = match self.service {
+                    Service::Table => requests.list_tables(),
+                    Service::Queue | Service::Blob => storage.list_names(),
+                };
+                let answer = connection.exchange(request).await?;
                 ensure!(answer.status == 200, "status {}", answer.status);
             }
             Question::Entity => {
@@ -178,6 +215,11 @@ impl Server {
         Ok((field("VmRSS:").context("VmRSS")?, field("VmHWM:").context("VmHWM")?))
     }
 
+    /// The process it runs in.
+    pub(crate) fn process(&self) -> u32 {
+        self.child.id()
+    }
+
     /// Processor time used since the start, by all threads.
     pub(crate) fn processor_time(&self) -> anyhow::Result<Duration> {
         processes::own_time(self.child.id())
@@ -208,23 +250,35 @@ impl Drop for Server {
 
 #[derive(Clone, Copy)]
 enum Question {
-    Tables,
+    /// The names of tables, queues or containers.
+    Names,
     Entity,
 }
 
 /// The output of a server, beside its data.
 const LOG: &str = "output.log";
 
-/// Starts the process; returns it with its port for tables and the one for figures.
-fn spawn(target: Target, places: &Places, data: &Path, bare_bytes: usize) -> anyhow::Result<(Child, [u16; 2])> {
-    let [port, second, third, fourth] = free_ports()?;
+/// Starts the process; returns it with its port for the service and the one for figures.
+fn spawn(
+    target: Target,
+    service: Service,
+    places: &Places,
+    data: &Path,
+    bare_bytes: usize,
+) -> anyhow::Result<(Child, [u16; 2])> {
+    let [table, queue, blob, admin] = free_ports()?;
+    let port = match service {
+        Service::Table => table,
+        Service::Queue => queue,
+        Service::Blob => blob,
+    };
     let store = data.join("store");
     let mut command = match target {
         Target::Larimar | Target::LarimarEmpty => {
             let mut command = Command::new(&places.larimar);
             command.args(["serve", "--host", "127.0.0.1"]).arg("--data-dir").arg(&store);
-            command.args(["--table-port", &port.to_string(), "--queue-port", &second.to_string()]);
-            command.args(["--blob-port", &third.to_string(), "--admin-port", &fourth.to_string()]);
+            command.args(["--table-port", &table.to_string(), "--queue-port", &queue.to_string()]);
+            command.args(["--blob-port", &blob.to_string(), "--admin-port", &admin.to_string()]);
             if let Some(database) = &places.database {
                 command.args(["--engine", database]);
             }
@@ -232,9 +286,15 @@ fn spawn(target: Target, places: &Places, data: &Path, bare_bytes: usize) -> any
         }
         Target::Azurite => {
             let mut command = Command::new("node");
-            command.arg(azurite::program(&places.azurite)).arg("--location").arg(&store);
-            command.args(["--tableHost", "127.0.0.1", "--tablePort", &port.to_string()]);
+            let name = service.name();
+            command.arg(azurite::program(&places.azurite, service)).arg("--location").arg(&store);
+            command.args([&format!("--{name}Host"), "127.0.0.1", &format!("--{name}Port"), &port.to_string()]);
             command.args(["--skipApiVersionCheck", "--silent", "--disableTelemetry"]);
+            command
+        }
+        Target::Bare if service == Service::Blob => {
+            let mut command = Command::new(std::env::current_exe()?);
+            command.args(["files", "--port", &port.to_string(), "--folder"]).arg(&store);
             command
         }
         Target::Bare => {
@@ -246,7 +306,7 @@ fn spawn(target: Target, places: &Places, data: &Path, bare_bytes: usize) -> any
     let log = File::options().create(true).append(true).open(data.join(LOG))?;
     command.current_dir(data).stdin(Stdio::null()).stdout(log.try_clone()?).stderr(log);
     let child = command.spawn().with_context(|| format!("starting {}", target.title()))?;
-    Ok((child, [port, fourth]))
+    Ok((child, [port, admin]))
 }
 
 /// Ports that were free a moment ago.

@@ -11,6 +11,7 @@ use memchr::memmem;
 use crate::check::{continuation, count_rows, expect_count, expect_status, expect_text};
 use crate::dataset::{CATEGORIES, Dataset, Key, NARROW_ROWS, Random, TRANSACTION_ROWS, WIDE_ROWS};
 use crate::http::Connection;
+use crate::measure::Outcome;
 use crate::request::Requests;
 
 const RANGE_ROWS: u64 = 100;
@@ -142,13 +143,6 @@ impl Store {
 
 fn take(counter: &Cell<u64>) -> u64 {
     counter.replace(counter.get() + 1)
-}
-
-/// What came of one operation.
-pub(crate) enum Outcome {
-    Done,
-    /// There is nothing left to do, such as no row left to delete.
-    Exhausted,
 }
 
 /// One connection at work.
