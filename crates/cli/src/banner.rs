@@ -6,14 +6,37 @@ use crate::settings::value::{Account, Durability};
 use std::fmt::Write;
 use std::net::{IpAddr, Ipv4Addr, Ipv6Addr, SocketAddr};
 
+/// The addresses that a server listens on; none for what it does not serve.
+#[derive(Clone, Copy, Debug, Default)]
+pub(crate) struct Addresses {
+    pub(crate) table: Option<SocketAddr>,
+    pub(crate) queue: Option<SocketAddr>,
+    pub(crate) blob: Option<SocketAddr>,
+    pub(crate) admin: Option<SocketAddr>,
+}
+
+impl Addresses {
+    /// The services in the order of their usual ports, each with its name in connection strings.
+    fn services(&self) -> impl Iterator<Item = (&'static str, &'static str, SocketAddr)> {
+        let all = [
+            ("blob endpoint", "Blob", self.blob),
+            ("queue endpoint", "Queue", self.queue),
+            ("table endpoint", "Table", self.table),
+        ];
+        all.into_iter().filter_map(|(name, word, address)| Some((name, word, address?)))
+    }
+}
+
 /// The banner of a server that listens on these addresses.
-pub(crate) fn banner(settings: &Settings, table: SocketAddr, admin: Option<SocketAddr>) -> String {
+pub(crate) fn banner(settings: &Settings, addresses: &Addresses) -> String {
     let scheme = if settings.tls_certificate.is_some() { "https" } else { "http" };
     let mut lines = Vec::new();
     for account in &settings.accounts {
-        lines.push(("table endpoint", endpoint(settings, scheme, account, table)));
-        for suffix in &settings.host_suffixes {
-            lines.push(("table endpoint", format!("{scheme}://{}.{suffix}:{}", account.name, table.port())));
+        for (name, _, address) in addresses.services() {
+            lines.push((name, endpoint(settings, scheme, account, address)));
+            for suffix in &settings.host_suffixes {
+                lines.push((name, format!("{scheme}://{}.{suffix}:{}", account.name, address.port())));
+            }
         }
     }
     lines.push(match &settings.engine {
@@ -21,12 +44,12 @@ pub(crate) fn banner(settings: &Settings, table: SocketAddr, admin: Option<Socke
         EngineChoice::Postgres(url) => ("database", format!("{url} ({})", settings.dialect)),
     });
     if let Some(account) = settings.accounts.first() {
-        lines.push(("connection string", connection_string(settings, scheme, account, table)));
-        if account.is_development() && scheme == "http" && is_development_address(table) {
+        lines.push(("connection string", connection_string(settings, scheme, account, addresses)));
+        if account.is_development() && scheme == "http" && is_development(addresses) {
             lines.push(("or", "UseDevelopmentStorage=true".to_owned()));
         }
     }
-    if let Some(admin) = admin {
+    if let Some(admin) = addresses.admin {
         let host = reachable(&settings.admin_host, admin);
         lines.push(("admin endpoint", format!("http://{host}:{} (/health /ready /metrics)", admin.port())));
     }
@@ -37,14 +60,18 @@ pub(crate) fn banner(settings: &Settings, table: SocketAddr, admin: Option<Socke
     text
 }
 
-fn endpoint(settings: &Settings, scheme: &str, account: &Account, table: SocketAddr) -> String {
-    format!("{scheme}://{}:{}/{}", reachable(&settings.host, table), table.port(), account.name)
+fn endpoint(settings: &Settings, scheme: &str, account: &Account, address: SocketAddr) -> String {
+    format!("{scheme}://{}:{}/{}", reachable(&settings.host, address), address.port(), account.name)
 }
 
-fn connection_string(settings: &Settings, scheme: &str, account: &Account, table: SocketAddr) -> String {
-    let endpoint = endpoint(settings, scheme, account, table);
+fn connection_string(settings: &Settings, scheme: &str, account: &Account, addresses: &Addresses) -> String {
     let key = if account.is_development() { &account.key } else { "(hidden)" };
-    format!("DefaultEndpointsProtocol={scheme};AccountName={};AccountKey={key};TableEndpoint={endpoint};", account.name)
+    let mut text = format!("DefaultEndpointsProtocol={scheme};AccountName={};AccountKey={key};", account.name);
+    for (_, word, address) in addresses.services() {
+        write!(text, "{word}Endpoint={};", endpoint(settings, scheme, account, address))
+            .expect("a string takes every write");
+    }
+    text
 }
 
 fn data(settings: &Settings) -> String {
@@ -71,9 +98,17 @@ fn reachable(host: &str, bound: SocketAddr) -> String {
     }
 }
 
-/// Where clients look for the development storage.
-fn is_development_address(table: SocketAddr) -> bool {
-    table.port() == 10002 && (table.ip().is_loopback() || table.ip().is_unspecified())
+/// Whether all that is served is where clients look for the development storage.
+fn is_development(addresses: &Addresses) -> bool {
+    let is_usual = |word: &str, address: SocketAddr| {
+        let port = match word {
+            "Blob" => 10000,
+            "Queue" => 10001,
+            _ => 10002,
+        };
+        address.port() == port && (address.ip().is_loopback() || address.ip().is_unspecified())
+    };
+    addresses.services().all(|(_, word, address)| is_usual(word, address))
 }
 
 #[cfg(test)]
@@ -81,18 +116,22 @@ mod tests {
     use super::*;
     use crate::settings::engine::DatabaseUrl;
 
+    fn tables_at(address: &str) -> Addresses {
+        Addresses { table: Some(address.parse().expect("an address")), ..Addresses::default() }
+    }
+
     #[test]
     fn a_server_without_configuration_tells_how_to_connect() {
-        let text = banner(
-            &Settings::default(),
-            "127.0.0.1:10002".parse().expect("an address"),
-            Some("127.0.0.1:10003".parse().expect("an address")),
-        );
+        let at = |port| Some(SocketAddr::from(([127, 0, 0, 1], port)));
+        let addresses = Addresses { table: at(10002), queue: at(10001), blob: at(10000), admin: at(10003) };
+        let text = banner(&Settings::default(), &addresses);
         let expected = format!(
             "Larimar {}
+  blob endpoint      http://127.0.0.1:10000/devstoreaccount1
+  queue endpoint     http://127.0.0.1:10001/devstoreaccount1
   table endpoint     http://127.0.0.1:10002/devstoreaccount1
   data folder        larimar-data (sync: an acknowledged write survives a loss of power)
-  connection string  DefaultEndpointsProtocol=http;AccountName=devstoreaccount1;AccountKey={};TableEndpoint=http://127.0.0.1:10002/devstoreaccount1;
+  connection string  DefaultEndpointsProtocol=http;AccountName=devstoreaccount1;AccountKey={};BlobEndpoint=http://127.0.0.1:10000/devstoreaccount1;QueueEndpoint=http://127.0.0.1:10001/devstoreaccount1;TableEndpoint=http://127.0.0.1:10002/devstoreaccount1;
   or                 UseDevelopmentStorage=true
   admin endpoint     http://127.0.0.1:10003 (/health /ready /metrics)
 ",
@@ -114,7 +153,7 @@ mod tests {
             durability: Durability::Memory,
             ..Settings::default()
         };
-        let text = banner(&settings, "[::]:4711".parse().expect("an address"), None);
+        let text = banner(&settings, &tables_at("[::]:4711"));
         for expected in [
             "  table endpoint     https://[::1]:4711/alpha\n",
             "  table endpoint     https://alpha.table.example.com:4711\n",
@@ -134,7 +173,7 @@ mod tests {
     fn the_database_is_named_without_its_password() {
         let url = DatabaseUrl::parse("postgres://larimar:secret@one:5432,two/tables").expect("a URL");
         let settings = Settings { engine: EngineChoice::Postgres(url), ..Settings::default() };
-        let text = banner(&settings, "127.0.0.1:10002".parse().expect("an address"), None);
+        let text = banner(&settings, &tables_at("127.0.0.1:10002"));
         let expected = "  database           postgres://larimar:***@one:5432,two/tables (postgres)\n";
         assert!(text.contains(expected) && !text.contains("data folder"), "{text}");
     }

@@ -3,17 +3,17 @@
 //! Requests in flight end first, then the admin pages, then the engine, so that the operator can watch until
 //! the end and nothing that was acknowledged is lost.
 
-use crate::banner::banner;
+use crate::banner::{Addresses, banner};
 use crate::settings::{Resolved, Settings};
 use crate::signals::Signals;
 use crate::{engines, file_limit, logging, storage};
 use anyhow::Context;
 use larimar_engine::Engine;
 use larimar_server::{
-    AdminService, Handler, Listener, ListenerSettings, Metrics, TableService, TlsConfig, TlsError, load_tls,
+    AdminService, Handler, Listener, ListenerSettings, Metrics, QueueService, TableService, TlsConfig, TlsError,
+    load_tls,
 };
 use std::io::Write;
-use std::net::SocketAddr;
 use std::sync::Arc;
 use tokio::net::TcpListener;
 use tokio::sync::oneshot;
@@ -52,18 +52,31 @@ pub(crate) fn run(resolved: &Resolved) -> anyhow::Result<()> {
 
 /// The sockets of a server, bound before anything is opened: a port in use costs nothing.
 struct Sockets {
-    table: TcpListener,
+    table: Option<TcpListener>,
+    queue: Option<TcpListener>,
+    blob: Option<TcpListener>,
     admin: Option<TcpListener>,
 }
 
 impl Sockets {
     async fn bind(settings: &Settings) -> anyhow::Result<Self> {
-        let table = bind(&settings.host, settings.table_port, "host and table_port").await?;
-        let admin = match settings.admin {
-            true => Some(bind(&settings.admin_host, settings.admin_port, "admin_host and admin_port").await?),
-            false => None,
-        };
-        Ok(Self { table, admin })
+        let Settings { host, admin_host, .. } = settings;
+        Ok(Self {
+            table: bind(settings.table, host, settings.table_port, "host and table_port").await?,
+            queue: bind(settings.queue, host, settings.queue_port, "host and queue_port").await?,
+            blob: bind(settings.blob, host, settings.blob_port, "host and blob_port").await?,
+            admin: bind(settings.admin, admin_host, settings.admin_port, "admin_host and admin_port").await?,
+        })
+    }
+
+    fn addresses(&self) -> anyhow::Result<Addresses> {
+        let address = |socket: &Option<TcpListener>| socket.as_ref().map(TcpListener::local_addr).transpose();
+        Ok(Addresses {
+            table: address(&self.table)?,
+            queue: address(&self.queue)?,
+            blob: address(&self.blob)?,
+            admin: address(&self.admin)?,
+        })
     }
 }
 
@@ -74,9 +87,12 @@ fn load_certificate(settings: &Settings) -> Result<Option<Arc<TlsConfig>>, TlsEr
     }
 }
 
-async fn bind(host: &str, port: u16, names: &str) -> anyhow::Result<TcpListener> {
+async fn bind(is_on: bool, host: &str, port: u16, names: &str) -> anyhow::Result<Option<TcpListener>> {
+    if !is_on {
+        return Ok(None);
+    }
     let refused = || format!("cannot listen on {host} port {port}, as the settings {names} say");
-    TcpListener::bind((host, port)).await.with_context(refused)
+    TcpListener::bind((host, port)).await.with_context(refused).map(Some)
 }
 
 /// Serves one engine, whichever it is: the type is known here, so no call on it is boxed.
@@ -88,27 +104,45 @@ async fn serve<E: Engine>(
     signals: Signals,
 ) -> anyhow::Result<()> {
     let metrics = Arc::new(Metrics::default());
-    let table_address = sockets.table.local_addr()?;
-    let admin_address = sockets.admin.as_ref().map(TcpListener::local_addr).transpose()?;
-
+    let addresses = sockets.addresses()?;
     let storage = storage::storage(settings, Arc::clone(&engine), Arc::clone(&metrics))?;
-    let service = TableService::new(Arc::clone(&storage));
-    let tables = Listener::new(Arc::new(service), Arc::clone(&metrics), listener_settings(settings)).with_tls(tls);
-    let tables = Running::start(tables, sockets.table);
+    let start = Start { settings, metrics: &metrics, tls: &tls };
+    let services = [
+        sockets.table.map(|socket| start.service(TableService::new(Arc::clone(&storage)), socket)),
+        sockets.queue.map(|socket| start.service(QueueService::new(Arc::clone(&storage)), socket)),
+    ];
     let admin = sockets.admin.map(|socket| {
-        let service = Arc::new(AdminService::new(engine, metrics));
+        let service = Arc::new(AdminService::new(engine, Arc::clone(&metrics)));
         // Counted apart: the pages tell of the clients, not of those who read the pages.
         let counts = Arc::new(Metrics::default());
         Running::start(Listener::new(service, counts, admin_listener_settings(settings)), socket)
     });
-    announce(settings, table_address, admin_address);
+    announce(settings, &addresses);
 
     signals.wait().await;
-    tables.stop().await?;
+    // All at once, so that the time they have to end is the same for all.
+    let services: Vec<_> = services.into_iter().flatten().map(Running::ending).collect();
+    for service in services {
+        service.await.context("a listener ended in a defect of the server")?;
+    }
     if let Some(admin) = admin {
-        admin.stop().await?;
+        admin.ending().await.context("the admin listener ended in a defect of the server")?;
     }
     Ok(())
+}
+
+/// What starting a service takes besides the service.
+struct Start<'a> {
+    settings: &'a Settings,
+    metrics: &'a Arc<Metrics>,
+    tls: &'a Option<Arc<TlsConfig>>,
+}
+
+impl Start<'_> {
+    fn service(&self, service: impl Handler, socket: TcpListener) -> Running {
+        let listener = Listener::new(Arc::new(service), Arc::clone(self.metrics), listener_settings(self.settings));
+        Running::start(listener.with_tls(self.tls.clone()), socket)
+    }
 }
 
 /// A listener at work.
@@ -127,9 +161,10 @@ impl Running {
         Self { stop, task }
     }
 
-    async fn stop(self) -> anyhow::Result<()> {
+    /// Tells the listener to end; it has when the task has.
+    fn ending(self) -> JoinHandle<()> {
         drop(self.stop);
-        self.task.await.context("a listener ended in a defect of the server")
+        self.task
     }
 }
 
@@ -148,8 +183,8 @@ fn admin_listener_settings(settings: &Settings) -> ListenerSettings {
     ListenerSettings { connections_max: ADMIN_CONNECTIONS_MAX, ..listener_settings(settings) }
 }
 
-fn announce(settings: &Settings, table: SocketAddr, admin: Option<SocketAddr>) {
-    let text = banner(settings, table, admin);
+fn announce(settings: &Settings, addresses: &Addresses) {
+    let text = banner(settings, addresses);
     let mut out = std::io::stdout().lock();
     // A closed standard output is no reason not to serve.
     if let Err(error) = out.write_all(text.as_bytes()).and_then(|()| out.flush()) {

@@ -23,8 +23,11 @@ use value::{Account, Durability, LogFormat};
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(crate) struct Settings {
     pub(crate) host: String,
+    pub(crate) table: bool,
     pub(crate) table_port: u16,
+    pub(crate) queue: bool,
     pub(crate) queue_port: u16,
+    pub(crate) blob: bool,
     pub(crate) blob_port: u16,
     pub(crate) admin: bool,
     pub(crate) admin_host: String,
@@ -210,14 +213,14 @@ impl Resolved {
     /// What only shows when all settings are known.
     fn check(&self) -> Result<(), SettingsError> {
         let settings = &self.settings;
-        let mut ports = vec![
-            ("table_port", settings.table_port),
-            ("queue_port", settings.queue_port),
-            ("blob_port", settings.blob_port),
+        let ports = [
+            (settings.table, "table_port", settings.table_port),
+            (settings.queue, "queue_port", settings.queue_port),
+            (settings.blob, "blob_port", settings.blob_port),
+            (settings.admin, "admin_port", settings.admin_port),
         ];
-        if settings.admin {
-            ports.push(("admin_port", settings.admin_port));
-        }
+        let ports: Vec<_> =
+            ports.into_iter().filter(|(is_on, ..)| *is_on).map(|(_, name, port)| (name, port)).collect();
         for (index, (name, port)) in ports.iter().enumerate() {
             let earlier = ports[..index].iter().find(|(_, other)| other == port && *port != 0);
             if let Some((other, _)) = earlier {

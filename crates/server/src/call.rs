@@ -31,6 +31,21 @@ impl<E: Engine> Call<'_, E> {
         self.address.account
     }
 
+    /// Refuses, in strict mode, the name of a table, queue or container that was just deleted.
+    pub(crate) fn check_free(&self, name: &str) -> Result<(), ErrorReply> {
+        match &self.storage.strict {
+            Some(strict) => strict.check_name(self.service, self.account(), name, self.now),
+            None => Ok(()),
+        }
+    }
+
+    /// Remembers, in strict mode, that a name was just given up.
+    pub(crate) fn note_deleted(&self, name: &str) {
+        if let Some(strict) = &self.storage.strict {
+            strict.delete(self.service, self.account(), name, self.now);
+        }
+    }
+
     /// Counts operations, and in strict mode refuses those over the published targets.
     pub(crate) fn throttle(&self, place: Option<(SpaceId, &str)>, operations: usize) -> Result<(), ErrorReply> {
         let Some(strict) = &self.storage.strict else { return Ok(()) };

@@ -139,6 +139,13 @@ fn check_version(head: &Head<'_>, is_strict: bool) -> Result<(), ErrorReply> {
     }
 }
 
+/// The answer that tells an error of the Queue and Blob services.
+pub(crate) fn storage_error_reply(error: &ErrorReply, request_id: &str, now: Timestamp) -> Reply {
+    let mut body = Vec::with_capacity(512);
+    error.write_storage_xml(&mut body, request_id, now);
+    Reply::xml(error.status, body)
+}
+
 /// Adds the headers that every answer has.
 fn finish(
     reply: Reply,

@@ -1,5 +1,6 @@
 //! HTTP in, typed operation across, HTTP out.
 
+mod acl;
 mod address;
 mod admin;
 mod auth;
@@ -14,6 +15,7 @@ mod ids;
 mod listener;
 mod metrics;
 mod properties;
+mod queue;
 mod reply;
 mod settings;
 mod storage;
@@ -26,6 +28,7 @@ pub use handler::{Handler, Peer};
 pub use larimar_wire::signature::AccountKey;
 pub use listener::{Listener, ListenerSettings, Stopped};
 pub use metrics::Metrics;
+pub use queue::QueueService;
 pub use reply::ResponseBody;
 pub use settings::{Account, Settings};
 pub use storage::Storage;

@@ -4,6 +4,7 @@ use bytes::Bytes;
 use futures_util::Stream;
 use hyper::body::{Body, Frame, SizeHint};
 use hyper::header::{CONTENT_TYPE, HeaderMap, HeaderName, HeaderValue};
+use larimar_model::Metadata;
 use larimar_wire::table::MetadataLevel;
 use std::fmt;
 use std::io;
@@ -53,6 +54,11 @@ impl Reply {
             self.headers.insert(name, value);
         }
         self
+    }
+
+    /// This answer with the headers of metadata.
+    pub(crate) fn with_metadata(self, metadata: &Metadata) -> Self {
+        metadata.iter().fold(self, |reply, (name, value)| reply.with(&format!("x-ms-meta-{name}"), value))
     }
 
     /// This answer with another header, if there is a value for it.

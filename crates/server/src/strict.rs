@@ -1,10 +1,12 @@
 //! What the original does and hurts, for testing clients against it: published targets, names that stay
 //! busy after a delete, versions that are refused.
 
+use crate::address::service_name;
 use larimar_engine::Clock;
-use larimar_model::{TableName, Timestamp, limits};
+use larimar_model::{Timestamp, limits};
 use larimar_wire::error_body::ErrorReply;
 use larimar_wire::error_code::ErrorCode;
+use larimar_wire::sas::Service;
 use parking_lot::Mutex;
 use std::collections::HashMap;
 use std::collections::hash_map::DefaultHasher;
@@ -15,7 +17,7 @@ use std::time::Duration;
 #[derive(Debug, Default)]
 pub(crate) struct Strict {
     rates: Mutex<Rates>,
-    deleted: Mutex<HashMap<(String, String), Timestamp>>,
+    deleted: Mutex<HashMap<(&'static str, String, String), Timestamp>>,
 }
 
 /// Operations counted in the current second.
@@ -26,7 +28,7 @@ struct Rates {
     partitions: HashMap<u64, u32>,
 }
 
-/// How long a deleted table's name stays busy: at least 40 seconds in the original.
+/// How long a deleted name stays busy: at least 40 seconds in the original.
 const BUSY: Duration = Duration::from_secs(40);
 
 impl Strict {
@@ -54,18 +56,28 @@ impl Strict {
         if is_over { Err(ErrorReply::new(ErrorCode::ServerBusy)) } else { Ok(()) }
     }
 
-    /// Remembers that a table was deleted.
-    pub(crate) fn delete(&self, account: &str, name: &TableName, now: Timestamp) {
+    /// Remembers that a table, queue or container was deleted.
+    pub(crate) fn delete(&self, service: Service, account: &str, name: &str, now: Timestamp) {
         let mut deleted = self.deleted.lock();
         deleted.retain(|_, free_at| *free_at > now);
-        deleted.insert((account.to_owned(), name.to_folded()), now.after(BUSY));
+        deleted.insert((service_name(service), account.to_owned(), name.to_owned()), now.after(BUSY));
     }
 
-    /// Refuses a name whose table was deleted a moment ago.
-    pub(crate) fn check_name(&self, account: &str, name: &TableName, now: Timestamp) -> Result<(), ErrorReply> {
+    /// Refuses a name that was given up a moment ago.
+    pub(crate) fn check_name(
+        &self,
+        service: Service,
+        account: &str,
+        name: &str,
+        now: Timestamp,
+    ) -> Result<(), ErrorReply> {
         let deleted = self.deleted.lock();
-        match deleted.get(&(account.to_owned(), name.to_folded())) {
-            Some(free_at) if *free_at > now => Err(ErrorReply::new(ErrorCode::TableBeingDeleted)),
+        match deleted.get(&(service_name(service), account.to_owned(), name.to_owned())) {
+            Some(free_at) if *free_at > now => Err(ErrorReply::new(match service {
+                Service::Blob => ErrorCode::ContainerBeingDeleted,
+                Service::Queue => ErrorCode::QueueBeingDeleted,
+                Service::Table => ErrorCode::TableBeingDeleted,
+            })),
             _ => Ok(()),
         }
     }
@@ -179,12 +191,12 @@ mod tests {
     #[test]
     fn d7_a_deleted_name_is_busy_for_a_while() {
         let strict = Strict::default();
-        let name: TableName = "People".parse().expect("a name");
-        strict.delete("a", &name, second(0).now());
-        let other_case: TableName = "people".parse().expect("a name");
-        assert_eq!(strict.check_name("a", &other_case, second(1).now()).map_err(|e| e.status), Err(409));
-        assert!(strict.check_name("b", &name, second(1).now()).is_ok());
-        assert!(strict.check_name("a", &name, second(41).now()).is_ok());
+        strict.delete(Service::Table, "a", "people", second(0).now());
+        let check = |service, account, at: u64| strict.check_name(service, account, "people", second(at).now());
+        assert_eq!(check(Service::Table, "a", 1).map_err(|e| e.code), Err(ErrorCode::TableBeingDeleted));
+        assert!(check(Service::Table, "b", 1).is_ok());
+        assert!(check(Service::Queue, "a", 1).is_ok());
+        assert!(check(Service::Table, "a", 41).is_ok());
     }
 
     #[test]

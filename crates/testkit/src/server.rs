@@ -6,6 +6,7 @@
 
 use crate::http::Client;
 use crate::postgres::Cluster;
+use larimar_wire::sas::Service;
 use std::fmt::Write as _;
 use std::io::{BufRead as _, BufReader, Read};
 use std::net::SocketAddr;
@@ -35,7 +36,9 @@ pub struct Launch {
 pub struct Server {
     launch: Launch,
     child: Child,
-    table: SocketAddr,
+    table: Option<SocketAddr>,
+    queue: Option<SocketAddr>,
+    blob: Option<SocketAddr>,
     admin: SocketAddr,
     output: Arc<Mutex<String>>,
 }
@@ -130,13 +133,16 @@ impl Launch {
             });
         }
         drop(tell);
-        let (mut table, mut admin) = (None, None);
+        let (mut table, mut queue, mut blob, mut admin) = (None, None, None, None);
         let until = Instant::now() + WAIT_MAX;
         while let Ok(line) = lines.recv_timeout(until.saturating_duration_since(Instant::now())) {
             table = table.or_else(|| address_after(&line, "table"));
+            queue = queue.or_else(|| address_after(&line, "queue"));
+            blob = blob.or_else(|| address_after(&line, "blob"));
             admin = admin.or_else(|| address_after(&line, "admin"));
-            if let (Some(table), Some(admin)) = (table, admin) {
-                return Ok(Server { launch: self.clone(), child, table, admin, output });
+            // The admin pages are told of last.
+            if let Some(admin) = admin {
+                return Ok(Server { launch: self.clone(), child, table, queue, blob, admin, output });
             }
         }
         let _ = child.kill();
@@ -147,16 +153,40 @@ impl Launch {
 }
 
 impl Server {
-    /// A client of the development account.
+    /// A client of the development account's tables.
     #[must_use]
     pub fn client(&self) -> Client {
-        Client::new(self.table)
+        Client::new(self.table_address())
+    }
+
+    /// A client of the development account's queues.
+    #[must_use]
+    pub fn queues(&self) -> Client {
+        Client::of_service(self.queue_address(), Service::Queue)
+    }
+
+    /// A client of the development account's blobs.
+    #[must_use]
+    pub fn blobs(&self) -> Client {
+        Client::of_service(self.blob_address(), Service::Blob)
     }
 
     /// Where the Table service listens.
     #[must_use]
-    pub const fn table_address(&self) -> SocketAddr {
-        self.table
+    pub fn table_address(&self) -> SocketAddr {
+        self.table.expect("tables are served")
+    }
+
+    /// Where the Queue service listens.
+    #[must_use]
+    pub fn queue_address(&self) -> SocketAddr {
+        self.queue.expect("queues are served")
+    }
+
+    /// Where the Blob service listens.
+    #[must_use]
+    pub fn blob_address(&self) -> SocketAddr {
+        self.blob.expect("blobs are served")
     }
 
     /// Where health and metrics are.
@@ -249,10 +279,10 @@ impl Drop for Server {
     }
 }
 
-/// The address of the URL in a line that speaks of this service.
+/// The address of the URL in the line that tells of this service.
 fn address_after(line: &str, service: &str) -> Option<SocketAddr> {
     let folded = line.to_ascii_lowercase();
-    let (_, rest) = folded.split_at_checked(folded.find(service)?)?;
+    let rest = folded.trim_start().strip_prefix(service)?.strip_prefix(" endpoint")?;
     let (_, rest) = rest.split_once("://")?;
     let end = rest.find(|c: char| c == '/' || c.is_whitespace()).unwrap_or(rest.len());
     rest[..end].parse().ok()

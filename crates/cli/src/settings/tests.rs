@@ -53,8 +53,11 @@ fn flags_beat_the_environment_and_the_environment_beats_the_file() {
 /// A value for each setting that differs from its default, as text.
 const VALUES: &[(&str, &str)] = &[
     ("host", "::1"),
+    ("table", "false"),
     ("table_port", "0"),
+    ("queue", "false"),
     ("queue_port", "0"),
+    ("blob", "false"),
     ("blob_port", "0"),
     ("admin", "false"),
     ("admin_host", "localhost"),
@@ -175,8 +178,11 @@ fn lists_and_numbers_of_the_file_may_be_plain_toml() {
 /// Texts that each setting refuses.
 const WRONG: &[(&str, &[&str])] = &[
     ("host", &["", "1.2.3", "a b", "-x", "http://x", "127.0.0.1:80"]),
+    ("table", &["some"]),
     ("table_port", &["", "x", "-1", "65536", "1.5"]),
+    ("queue", &["-"]),
     ("queue_port", &["65536"]),
+    ("blob", &["2"]),
     ("blob_port", &["one"]),
     ("admin", &["maybe", "2"]),
     ("admin_host", &["a_b"]),
@@ -274,6 +280,7 @@ fn settings_that_do_not_fit_together_are_refused() {
     }
     resolved("", &[], &[("table_port", "0"), ("queue_port", "0"), ("blob_port", "0"), ("admin_port", "0")]);
     resolved("", &[], &[("table_port", "10003"), ("admin", "false")]);
+    resolved("", &[], &[("table_port", "10000"), ("blob", "false")]);
 }
 
 #[test]
@@ -281,7 +288,7 @@ fn a_wrong_file_is_refused() {
     let cases = [
         (
             "tabel_port = 1",
-            "setting tabel_port (file larimar.toml): there is no such setting; expected one of host, table_port",
+            "setting tabel_port (file larimar.toml): there is no such setting; expected one of host, table, table_port",
         ),
         ("[limits]\nx = 1", "setting limits (file larimar.toml): there is no such setting"),
         ("strict = true\ntable_port = ", "larimar.toml: expected TOML: line 2: "),

@@ -119,7 +119,7 @@ impl<E: Engine> Call<'_, E> {
     /// Refuses, in strict mode, the name of a table that was just deleted.
     fn check_name(&self, name: &TableName) -> Result<(), ErrorReply> {
         match &self.storage.strict {
-            Some(strict) => strict.check_name(self.account(), name, self.now),
+            Some(_) => self.check_free(&name.to_folded()),
             None => Ok(()),
         }
     }

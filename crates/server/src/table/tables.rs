@@ -62,9 +62,7 @@ pub(super) async fn delete_table<E: Engine>(call: &Call<'_, E>, name: &TableName
         Err(EngineError::Reject(Reject::TableNotFound)) => return Err(ErrorReply::new(ErrorCode::ResourceNotFound)),
         Err(other) => return Err(error::engine_error(&other)),
     }
-    if let Some(strict) = &call.storage.strict {
-        strict.delete(call.account(), name, call.now);
-    }
+    call.note_deleted(&name.to_folded());
     Ok(Reply::empty(204))
 }
 

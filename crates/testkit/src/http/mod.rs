@@ -16,6 +16,7 @@ pub use response::Response;
 pub use sas::Sas;
 pub use socket::{exchange, read_response};
 
+use larimar_wire::sas::Service;
 use larimar_wire::signature::{AccountKey, Scheme};
 use std::net::{SocketAddr, TcpStream};
 use std::sync::Mutex;
@@ -37,6 +38,8 @@ enum Credential {
 #[derive(Debug)]
 pub struct Client {
     address: SocketAddr,
+    /// Which service is there.
+    service: Service,
     /// Whose key signs.
     account: String,
     /// The first segment of every path.
@@ -49,34 +52,40 @@ impl Client {
     /// A client of the development account that signs with Shared Key.
     #[must_use]
     pub fn new(address: SocketAddr) -> Self {
+        Self::of_service(address, Service::Table)
+    }
+
+    /// A client of the development account at one of the services.
+    #[must_use]
+    pub fn of_service(address: SocketAddr, service: Service) -> Self {
         let key = AccountKey::from_base64(KEY).expect("the well-known key");
-        Self::with(address, ACCOUNT, Credential::Key(Scheme::SharedKey, key))
+        Self::with(address, service, ACCOUNT, Credential::Key(Scheme::SharedKey, key))
     }
 
     /// The same server, with an account and key of one's own.
     #[must_use]
     pub fn of_account(&self, account: &str, key: &str) -> Self {
         let key = AccountKey::from_base64(key).expect("a key in base64");
-        Self::with(self.address, account, Credential::Key(Scheme::SharedKey, key))
+        Self::with(self.address, self.service, account, Credential::Key(Scheme::SharedKey, key))
     }
 
     /// The same, signing with Shared Key Lite.
     #[must_use]
     pub fn lite(&self) -> Self {
         let Credential::Key(_, key) = &self.credential else { panic!("only a key signs") };
-        Self::with(self.address, &self.account, Credential::Key(Scheme::SharedKeyLite, key.clone()))
+        Self::with(self.address, self.service, &self.account, Credential::Key(Scheme::SharedKeyLite, key.clone()))
     }
 
     /// The same, with a shared access signature in place of the key.
     #[must_use]
     pub fn with_sas(&self, token: &str) -> Self {
-        Self::with(self.address, &self.account, Credential::Sas(token.to_owned()))
+        Self::with(self.address, self.service, &self.account, Credential::Sas(token.to_owned()))
     }
 
     /// The same on the read-only secondary endpoint.
     #[must_use]
     pub fn secondary(&self) -> Self {
-        let mut client = Self::with(self.address, &self.account, self.credential.clone());
+        let mut client = Self::with(self.address, self.service, &self.account, self.credential.clone());
         client.segment.push_str("-secondary");
         client
     }
@@ -84,12 +93,12 @@ impl Client {
     /// The same, with nothing to prove who it is.
     #[must_use]
     pub fn anonymous(&self) -> Self {
-        Self::with(self.address, &self.account, Credential::None)
+        Self::with(self.address, self.service, &self.account, Credential::None)
     }
 
-    fn with(address: SocketAddr, account: &str, credential: Credential) -> Self {
+    fn with(address: SocketAddr, service: Service, account: &str, credential: Credential) -> Self {
         let (account, segment) = (account.to_owned(), account.to_owned());
-        Self { address, account, segment, credential, idle: Mutex::new(None) }
+        Self { address, service, account, segment, credential, idle: Mutex::new(None) }
     }
 
     /// Where the server listens.

@@ -2,7 +2,8 @@
 
 use super::{Client, Credential, Response, encode, socket};
 use larimar_engine::{Clock as _, SystemClock};
-use larimar_wire::signature::{self, SignedRequest};
+use larimar_wire::sas::Service;
+use larimar_wire::signature::{self, AccountKey, Scheme, SignedRequest, StorageRequest};
 
 /// A request of a [`Client`]. It begins with the headers that a current SDK sends.
 #[derive(Clone, Debug)]
@@ -26,12 +27,18 @@ impl<'c> Request<'c> {
             body: Vec::new(),
             is_signed: true,
         };
-        request
+        let request = request
             .header("Host", client.address.to_string())
-            .header("x-ms-version", "2019-02-02")
-            .header("DataServiceVersion", "3.0")
-            .header("Accept", "application/json;odata=minimalmetadata")
-            .header("x-ms-date", signature::http_date(SystemClock.now()))
+            .header("x-ms-date", signature::http_date(SystemClock.now()));
+        match client.service {
+            Service::Table => request
+                .header("x-ms-version", "2019-02-02")
+                .header("DataServiceVersion", "3.0")
+                .header("Accept", "application/json;odata=minimalmetadata"),
+            Service::Queue | Service::Blob => {
+                request.header("x-ms-version", "2024-11-04").header("Accept", "application/xml")
+            }
+        }
     }
 
     /// Sets a header, in the place of one of the same name.
@@ -105,7 +112,10 @@ impl<'c> Request<'c> {
         let (mut target, mut headers) = (self.target.clone(), self.headers.clone());
         match &self.client.credential {
             Credential::Key(scheme, key) if self.is_signed => {
-                let header = signature::sign(*scheme, &self.client.account, key, &self.signed());
+                let header = match self.client.service {
+                    Service::Table => signature::sign(*scheme, &self.client.account, key, &self.signed()),
+                    Service::Queue | Service::Blob => self.storage_signature(*scheme, key),
+                };
                 headers.push(("Authorization".to_owned(), header));
             }
             Credential::Sas(token) if self.is_signed => {
@@ -155,6 +165,13 @@ impl<'c> Request<'c> {
             *self.client.idle.lock().expect("no panic while locked") = Some(stream);
         }
         Ok(response)
+    }
+
+    fn storage_signature(&self, scheme: Scheme, key: &AccountKey) -> String {
+        let (path, query) = self.target.split_once('?').unwrap_or((&self.target, ""));
+        let headers = self.headers.iter().map(|(name, value)| (name.as_str(), value.as_str()));
+        let request = StorageRequest::new(&self.method, path, query, headers).expect("no header comes twice");
+        signature::sign_storage(scheme, &self.client.account, key, &request).expect("the query can be read")
     }
 
     fn is_safe(&self) -> bool {

@@ -39,7 +39,12 @@ impl Response {
         if let Ok(value) = serde_json::from_slice::<Value>(&self.body) {
             return value["odata.error"]["code"].as_str().unwrap_or_default().to_owned();
         }
-        between(self.text(), "<m:code>", "</m:code>").unwrap_or_default().to_owned()
+        let in_body = |start, end| between(self.text(), start, end).map(str::to_owned);
+        in_body("<m:code>", "</m:code>")
+            .or_else(|| in_body("<Code>", "</Code>"))
+            // The answer to a HEAD has no body.
+            .or_else(|| self.header("x-ms-error-code").filter(|_| self.body.is_empty()).map(str::to_owned))
+            .unwrap_or_default()
     }
 
     /// The message of an error without its lines of request id and time.
@@ -47,6 +52,25 @@ impl Response {
     pub fn message(&self) -> String {
         let value = self.json()["odata.error"]["message"]["value"].as_str().unwrap_or_default().to_owned();
         value.split("\nRequestId:").next().unwrap_or_default().to_owned()
+    }
+
+    /// The text of the first element of this name in an XML body, as it is escaped there.
+    #[must_use]
+    pub fn element(&self, name: &str) -> Option<&str> {
+        between(self.text(), &format!("<{name}>"), &format!("</{name}>"))
+    }
+
+    /// The texts of all elements of this name in an XML body.
+    #[must_use]
+    pub fn elements(&self, name: &str) -> Vec<&str> {
+        let (start, end) = (format!("<{name}>"), format!("</{name}>"));
+        let (mut rest, mut found) = (self.text(), Vec::new());
+        while let Some((_, after)) = rest.split_once(start.as_str()) {
+            let Some((inside, after)) = after.split_once(end.as_str()) else { break };
+            found.push(inside);
+            rest = after;
+        }
+        found
     }
 
     /// The entities of a page.

@@ -10,10 +10,17 @@ use std::time::Duration;
 pub struct Sas {
     parameters: Vec<(&'static str, String)>,
     account: String,
+    /// The queue, container or blob that it is for, with its service before it; tokens for tables name theirs.
+    resource: Option<String>,
 }
 
 /// What a signature for a table signs, in order, since version 2015-04-05; `CR` is the canonical resource.
 const TABLE: [&str; 12] = ["sp", "st", "se", "CR", "si", "sip", "spr", "sv", "spk", "srk", "epk", "erk"];
+/// What a signature for a queue signs, in order, since version 2015-04-05.
+const QUEUE: [&str; 8] = ["sp", "st", "se", "CR", "si", "sip", "spr", "sv"];
+/// What a signature for a container or blob signs, in order, since version 2020-12-06.
+const BLOB: [&str; 16] =
+    ["sp", "st", "se", "CR", "si", "sip", "spr", "sv", "sr", "snapshot", "ses", "rscc", "rscd", "rsce", "rscl", "rsct"];
 /// What an account's signature signs after the account's name, in order, before version 2020-12-06.
 const OF_ACCOUNT: [&str; 8] = ["sp", "ss", "srt", "st", "se", "sip", "spr", "sv"];
 
@@ -30,6 +37,41 @@ impl Sas {
         Self::empty().with("sv", "2019-02-02").with("tn", table).with("si", id)
     }
 
+    /// A signature for one queue, valid for an hour.
+    #[must_use]
+    pub fn queue(queue: &str, permissions: &str) -> Self {
+        Self::queue_policy(queue, "").without("si").with("sp", permissions).with("se", &in_an_hour())
+    }
+
+    /// A signature for one queue by a stored policy, with nothing of its own.
+    #[must_use]
+    pub fn queue_policy(queue: &str, id: &str) -> Self {
+        Self::of_resource(format!("/queue/{ACCOUNT}/{queue}")).with("si", id)
+    }
+
+    /// A signature for one container, valid for an hour.
+    #[must_use]
+    pub fn container(container: &str, permissions: &str) -> Self {
+        Self::container_policy(container, "").without("si").with("sp", permissions).with("se", &in_an_hour())
+    }
+
+    /// A signature for one container by a stored policy, with nothing of its own.
+    #[must_use]
+    pub fn container_policy(container: &str, id: &str) -> Self {
+        Self::of_resource(format!("/blob/{ACCOUNT}/{container}")).with("sr", "c").with("si", id)
+    }
+
+    /// A signature for one blob, valid for an hour.
+    #[must_use]
+    pub fn blob(container: &str, blob: &str, permissions: &str) -> Self {
+        let sas = Self::of_resource(format!("/blob/{ACCOUNT}/{container}/{blob}")).with("sr", "b");
+        sas.with("sp", permissions).with("se", &in_an_hour())
+    }
+
+    fn of_resource(resource: String) -> Self {
+        Self { resource: Some(resource), ..Self::empty() }.with("sv", "2021-06-08")
+    }
+
     /// A signature for the account's table service, valid for an hour.
     #[must_use]
     pub fn account(resource_types: &str, permissions: &str) -> Self {
@@ -38,7 +80,7 @@ impl Sas {
     }
 
     fn empty() -> Self {
-        Self { parameters: Vec::new(), account: ACCOUNT.to_owned() }
+        Self { parameters: Vec::new(), account: ACCOUNT.to_owned(), resource: None }
     }
 
     /// Sets a parameter.
@@ -66,6 +108,11 @@ impl Sas {
             let lines: Vec<&str> = OF_ACCOUNT.iter().map(|name| value(name)).collect();
             let scope = if value("sv") >= "2020-12-06" { "\n" } else { "" };
             return format!("{}\n{}\n{scope}", self.account, lines.join("\n"));
+        }
+        if let Some(resource) = &self.resource {
+            let fields = if value("sr").is_empty() { QUEUE.as_slice() } else { BLOB.as_slice() };
+            let line = |name: &&str| if *name == "CR" { resource.as_str() } else { value(name) };
+            return fields.iter().map(line).collect::<Vec<_>>().join("\n");
         }
         let table = format!("{}/{}", self.account, value("tn").to_lowercase());
         let resource = if value("sv") >= "2015-02-21" { format!("/table/{table}") } else { format!("/{table}") };

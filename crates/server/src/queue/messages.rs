@@ -1,0 +1,145 @@
+//! Messages: put, get, peek, update, delete, clear.
+
+use super::{read_error, write_error};
+use crate::call::Call;
+use crate::error;
+use crate::reply::Reply;
+use larimar_engine::Engine;
+use larimar_engine::queue::{Change, Message, MessageError, MessageHandle, NewMessage};
+use larimar_model::queue::QueueName;
+use larimar_model::{Guid, Timestamp};
+use larimar_wire::error_body::ErrorReply;
+use larimar_wire::error_code::ErrorCode;
+use larimar_wire::queue::{MessageXml, parse_message, parse_message_update, write_messages};
+use larimar_wire::sas::Need;
+use larimar_wire::signature::http_date;
+use std::time::Duration;
+
+pub(super) async fn put<E: Engine>(
+    call: &Call<'_, E>,
+    name: &QueueName,
+    hidden_for: Duration,
+    lives_for: Option<Duration>,
+    body: &[u8],
+) -> Result<Reply, ErrorReply> {
+    call.caller.permits(&Need::put_message(name.as_str()))?;
+    let text = parse_message(body)?;
+    let queue = call.queue(name).await?;
+    let new = NewMessage { text: text.as_bytes(), hidden_for, lives_for };
+    let placed = call.engine().put_message(queue.id, new, call.now).await.map_err(|error| write_error(&error))?;
+    let receipt = placed.receipt.to_string();
+    let message = MessageXml {
+        id: placed.id,
+        inserted: placed.inserted,
+        expires: end(placed.expires),
+        receipt: Some((&receipt, placed.visible_at)),
+        content: None,
+    };
+    Ok(list(201, [message]))
+}
+
+pub(super) async fn get<E: Engine>(
+    call: &Call<'_, E>,
+    name: &QueueName,
+    count: usize,
+    hidden_for: Duration,
+) -> Result<Reply, ErrorReply> {
+    call.caller.permits(&Need::process_messages(name.as_str()))?;
+    let queue = call.queue(name).await?;
+    let claimed = call.engine().claim(queue.id, count, hidden_for, call.now).await;
+    let claimed = claimed.map_err(|error| write_error(&error))?;
+    Ok(read(&claimed, true))
+}
+
+pub(super) async fn peek<E: Engine>(call: &Call<'_, E>, name: &QueueName, count: usize) -> Result<Reply, ErrorReply> {
+    call.caller.permits(&Need::peek_messages(name.as_str()))?;
+    let queue = call.queue(name).await?;
+    let seen = call.engine().peek(queue.id, count, call.now).await.map_err(|error| read_error(&error))?;
+    Ok(read(&seen, false))
+}
+
+pub(super) async fn update<E: Engine>(
+    call: &Call<'_, E>,
+    name: &QueueName,
+    id: Guid,
+    receipt: &str,
+    hidden_for: Duration,
+    body: &[u8],
+) -> Result<Reply, ErrorReply> {
+    call.caller.permits(&Need::update_message(name.as_str()))?;
+    let text = parse_message_update(body)?;
+    let handle = handle(id, receipt)?;
+    let queue = call.queue(name).await?;
+    let change = Change { text: text.as_deref().map(str::as_bytes), hidden_for };
+    let updated = call.engine().update_message(queue.id, handle, change, call.now).await;
+    let updated = updated.map_err(|error| message_error(&error))?;
+    Ok(Reply::empty(204)
+        .with("x-ms-popreceipt", updated.receipt.to_string())
+        .with("x-ms-time-next-visible", http_date(updated.visible_at)))
+}
+
+pub(super) async fn delete<E: Engine>(
+    call: &Call<'_, E>,
+    name: &QueueName,
+    id: Guid,
+    receipt: &str,
+) -> Result<Reply, ErrorReply> {
+    call.caller.permits(&Need::process_messages(name.as_str()))?;
+    let handle = handle(id, receipt)?;
+    let queue = call.queue(name).await?;
+    let deleted = call.engine().delete_message(queue.id, handle, call.now).await;
+    deleted.map_err(|error| message_error(&error))?;
+    Ok(Reply::empty(204))
+}
+
+pub(super) async fn clear<E: Engine>(call: &Call<'_, E>, name: &QueueName) -> Result<Reply, ErrorReply> {
+    call.caller.permits(&Need::CLEAR_MESSAGES)?;
+    let queue = call.queue(name).await?;
+    call.engine().clear_messages(queue.id, call.now).await.map_err(|error| write_error(&error))?;
+    Ok(Reply::empty(204))
+}
+
+/// The answer with messages that were read; with receipts if they were claimed.
+fn read(messages: &[Message], is_claimed: bool) -> Reply {
+    let parts: Vec<_> =
+        messages.iter().map(|message| (message.receipt.to_string(), String::from_utf8_lossy(&message.text))).collect();
+    let messages = messages.iter().zip(&parts).map(|(message, (receipt, text))| MessageXml {
+        id: message.id,
+        inserted: message.inserted,
+        expires: end(message.expires),
+        receipt: is_claimed.then_some((receipt.as_str(), message.visible_at)),
+        content: Some((message.dequeue_count, text)),
+    });
+    list(200, messages).with("cache-control", "no-cache")
+}
+
+fn list<'a>(status: u16, messages: impl IntoIterator<Item = MessageXml<'a>>) -> Reply {
+    let mut xml = Vec::with_capacity(1024);
+    write_messages(&mut xml, messages);
+    Reply::xml(status, xml)
+}
+
+/// The end of a message's life, if it has one.
+fn end(expires: Timestamp) -> Option<Timestamp> {
+    (expires != Timestamp::MAX).then_some(expires)
+}
+
+/// The message that a request means.
+fn handle(id: Guid, receipt: &str) -> Result<MessageHandle, ErrorReply> {
+    let malformed = |_| {
+        ErrorReply::of_parameter(ErrorCode::InvalidQueryParameterValue, "popreceipt", receipt)
+            .with_detail("Reason", "Invalid pop receipt format")
+    };
+    Ok(MessageHandle { id, receipt: receipt.parse().map_err(malformed)? })
+}
+
+/// What a client is told of a message that was not changed or deleted.
+fn message_error(error: &MessageError) -> ErrorReply {
+    match error {
+        MessageError::NotFound => ErrorReply::new(ErrorCode::MessageNotFound),
+        MessageError::ReceiptMismatch => ErrorReply::new(ErrorCode::PopReceiptMismatch),
+        MessageError::ExpiresBefore => ErrorReply::new(ErrorCode::OutOfRangeQueryParameterValue),
+        MessageError::SpaceGone => ErrorReply::new(ErrorCode::QueueNotFound),
+        MessageError::Fault(fault) => error::fault(fault),
+    }
+}

@@ -1,0 +1,85 @@
+//! Queues: create, list, delete; their metadata and access control lists.
+
+use super::read_error;
+use crate::acl;
+use crate::call::Call;
+use crate::error;
+use crate::reply::Reply;
+use larimar_engine::Engine;
+use larimar_engine::queue::{self, Creation};
+use larimar_model::Metadata;
+use larimar_model::queue::QueueName;
+use larimar_wire::acl::QUEUE_PERMISSIONS;
+use larimar_wire::error_body::ErrorReply;
+use larimar_wire::queue::{ListQueues, ListedQueue, write_queue_list};
+use larimar_wire::sas::Need;
+
+pub(super) async fn create<E: Engine>(
+    call: &Call<'_, E>,
+    name: &QueueName,
+    metadata: &Metadata,
+) -> Result<Reply, ErrorReply> {
+    call.caller.permits(&Need::CREATE_QUEUE)?;
+    call.check_free(name.as_str())?;
+    let created = queue::create_queue(call.engine(), call.account(), name, metadata).await;
+    match created.map_err(|error| error::engine_error(&error))? {
+        Creation::New => Ok(Reply::empty(201)),
+        Creation::Same => Ok(Reply::empty(204)),
+    }
+}
+
+pub(super) async fn delete<E: Engine>(call: &Call<'_, E>, name: &QueueName) -> Result<Reply, ErrorReply> {
+    call.caller.permits(&Need::DELETE_QUEUE)?;
+    queue::delete_queue(call.engine(), call.account(), name).await.map_err(|error| error::engine_error(&error))?;
+    call.note_deleted(name.as_str());
+    Ok(Reply::empty(204))
+}
+
+pub(super) async fn get_metadata<E: Engine>(call: &Call<'_, E>, name: &QueueName) -> Result<Reply, ErrorReply> {
+    call.caller.permits(&Need::get_queue_metadata(name.as_str()))?;
+    let queue = call.queue(name).await?;
+    let count = call.engine().count_messages(queue.id, call.now).await.map_err(|error| read_error(&error))?;
+    let reply = Reply::empty(200).with("x-ms-approximate-messages-count", count).with("cache-control", "no-cache");
+    Ok(reply.with_metadata(&queue.metadata))
+}
+
+pub(super) async fn set_metadata<E: Engine>(
+    call: &Call<'_, E>,
+    name: &QueueName,
+    metadata: &Metadata,
+) -> Result<Reply, ErrorReply> {
+    call.caller.permits(&Need::SET_QUEUE_METADATA)?;
+    let set = queue::set_queue_metadata(call.engine(), call.account(), name, metadata).await;
+    set.map_err(|error| error::engine_error(&error))?;
+    Ok(Reply::empty(204))
+}
+
+pub(super) async fn get_acl<E: Engine>(call: &Call<'_, E>, name: &QueueName) -> Result<Reply, ErrorReply> {
+    call.caller.permits(&Need::ACL)?;
+    let queue = call.queue(name).await?;
+    acl::reply(&queue.acl, QUEUE_PERMISSIONS)
+}
+
+pub(super) async fn set_acl<E: Engine>(call: &Call<'_, E>, name: &QueueName, body: &[u8]) -> Result<Reply, ErrorReply> {
+    call.caller.permits(&Need::ACL)?;
+    let text = acl::to_stored(body, QUEUE_PERMISSIONS)?;
+    let set = queue::set_queue_acl(call.engine(), call.account(), name, &text).await;
+    set.map_err(|error| error::engine_error(&error))?;
+    Ok(Reply::empty(204))
+}
+
+pub(super) async fn list<E: Engine>(call: &Call<'_, E>, options: &ListQueues) -> Result<Reply, ErrorReply> {
+    call.caller.permits(&Need::LIST_QUEUES)?;
+    let prefix = options.prefix.as_deref().unwrap_or("");
+    let from = options.from.as_deref().unwrap_or("").max(prefix);
+    let max = options.page();
+    let listed = queue::list_queues(call.engine(), call.account(), from, max + 1).await;
+    let mut listed = listed.map_err(|fault| error::fault(&fault))?;
+    listed.retain(|(name, _)| name.starts_with(prefix));
+    let rest = listed.split_off(listed.len().min(max));
+    let next = rest.first().map(|(name, _)| name.as_str());
+    let queues = listed.iter().map(|(name, queue)| ListedQueue { name, metadata: &queue.metadata });
+    let mut xml = Vec::with_capacity(256 + 64 * listed.len());
+    write_queue_list(&mut xml, &format!("{}/", call.base), options, queues, next);
+    Ok(Reply::xml(200, xml))
+}
