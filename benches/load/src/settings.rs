@@ -158,12 +158,7 @@ impl Settings {
             services,
             full,
             storage_full,
-            window: Window {
-                warm_up: Duration::from_millis(500).min(counted),
-                counted,
-                longest: counted.max(Duration::from_secs(30)),
-                whole: false,
-            },
+            window: Window::of(counted),
             rounds,
             workloads,
             tasks,
@@ -195,6 +190,14 @@ impl Settings {
             self.places.larimar = larimar.canonicalize()?;
         }
         Ok(self)
+    }
+}
+
+impl Window {
+    /// Counts so long, after a warm-up.
+    fn of(counted: Duration) -> Self {
+        let warm_up = Duration::from_millis(500).min(counted);
+        Self { warm_up, counted, longest: counted.max(Duration::from_secs(30)), whole: false }
     }
 }
 
