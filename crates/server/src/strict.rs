@@ -1,7 +1,6 @@
 //! What the original does and hurts, for testing clients against it: published targets, names that stay
 //! busy after a delete, versions that are refused.
 
-use crate::address::service_name;
 use larimar_engine::Clock;
 use larimar_model::{Timestamp, limits};
 use larimar_wire::error_body::ErrorReply;
@@ -60,7 +59,7 @@ impl Strict {
     pub(crate) fn delete(&self, service: Service, account: &str, name: &str, now: Timestamp) {
         let mut deleted = self.deleted.lock();
         deleted.retain(|_, free_at| *free_at > now);
-        deleted.insert((service_name(service), account.to_owned(), name.to_owned()), now.after(BUSY));
+        deleted.insert((service.name(), account.to_owned(), name.to_owned()), now.after(BUSY));
     }
 
     /// Refuses a name that was given up a moment ago.
@@ -72,7 +71,7 @@ impl Strict {
         now: Timestamp,
     ) -> Result<(), ErrorReply> {
         let deleted = self.deleted.lock();
-        match deleted.get(&(service_name(service), account.to_owned(), name.to_owned())) {
+        match deleted.get(&(service.name(), account.to_owned(), name.to_owned())) {
             Some(free_at) if *free_at > now => Err(ErrorReply::new(match service {
                 Service::Blob => ErrorCode::ContainerBeingDeleted,
                 Service::Queue => ErrorCode::QueueBeingDeleted,
