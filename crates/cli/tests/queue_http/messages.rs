@@ -146,10 +146,10 @@ fn x1_parameters_out_of_range_are_told_with_their_range() {
         assert!(reply.element("MinimumAllowed").is_some() && reply.element("MaximumAllowed").is_some(), "{reply}");
     }
     let post = |query: &str| client.request("POST", &format!("/work/messages?{query}")).body(message("x")).send();
-    for query in ["visibilitytimeout=-1", "visibilitytimeout=604801", "messagettl=10&visibilitytimeout=10"] {
+    for query in ["visibilitytimeout=-1", "visibilitytimeout=604801", "messagettl=-2"] {
         post(query).is_error(400, "OutOfRangeQueryParameterValue");
     }
-    for query in ["messagettl=0", "messagettl=-2"] {
+    for query in ["messagettl=0", "messagettl=10&visibilitytimeout=10"] {
         post(query).is_error(400, "InvalidQueryParameterValue");
     }
     client.get("/work/messages?numofmessages=many").send().is_error(400, "InvalidQueryParameterValue");
