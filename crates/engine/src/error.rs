@@ -1,5 +1,6 @@
 //! What can go wrong, told apart by who can act: the caller (`Reject`) or the operator (`Fault`).
 
+use crate::blob::BlobReject;
 use larimar_model::{BodyError, Timestamp};
 
 /// A failure that the caller can act on.
@@ -29,6 +30,9 @@ pub enum Reject {
     /// The entity would break a limit.
     #[error(transparent)]
     Body(#[from] BodyError),
+    /// An operation of the Blob service is refused.
+    #[error(transparent)]
+    Blob(#[from] BlobReject),
 }
 
 /// A failure that the operator can act on.
@@ -84,7 +88,7 @@ pub enum WriteError {
     Fault(#[from] Fault),
 }
 
-/// Any failure of an operation on tables.
+/// Any failure of an operation.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
 pub enum EngineError {
     /// The caller can act.
@@ -102,6 +106,12 @@ pub enum EngineError {
     /// The operator can act.
     #[error(transparent)]
     Fault(#[from] Fault),
+}
+
+impl From<BlobReject> for EngineError {
+    fn from(reject: BlobReject) -> Self {
+        Self::Reject(Reject::Blob(reject))
+    }
 }
 
 impl From<ReadError> for EngineError {

@@ -1,3 +1,74 @@
 //! Blobs: what they mean, in rows of the container's space, and where their bytes live.
+//!
+//! [`Blobs`] has one method for each operation. A writer streams its bytes into the store first ([`Blobs::begin`]); the
+//! operation then commits a row that points to them, whole or not at all, and what a change leaves without an owner is
+//! discarded after its commit. Every change of a blob goes through its own row: whoever else changes it meanwhile is seen
+//! by the row's version. The names of the rows are in `keys.rs`, their bytes in `row.rs` and `layout.rs`.
 
+mod access;
 pub mod bytes;
+mod clean;
+mod codec;
+mod conditions;
+mod container;
+mod delete;
+mod keys;
+mod layout;
+mod lease;
+mod list;
+mod put;
+mod read;
+mod reject;
+mod row;
+mod store;
+
+pub use access::{Access, BlobRef, Written};
+pub use container::{Container, ContainerPage, NewContainer};
+pub use lease::Leased;
+pub use list::{ListFrom, ListItem, ListPage, ListQuery, ListedBlob};
+pub use put::NewBlob;
+pub use read::{Content, OpenBlob};
+pub use reject::{BlobReject, LeaseReject};
+pub use row::BlobProperties;
+
+use crate::contract::Engine;
+use crate::error::Fault;
+use bytes::{ByteStore, Owner};
+use std::sync::Arc;
+
+/// The Blob service on an engine for the rows and a store for the bytes.
+#[derive(Debug)]
+pub struct Blobs<E, B> {
+    engine: Arc<E>,
+    bytes: Arc<B>,
+    gates: store::Gates,
+}
+
+impl<E: Engine, B: ByteStore> Blobs<E, B> {
+    /// The service over these two.
+    #[must_use]
+    pub fn new(engine: Arc<E>, bytes: Arc<B>) -> Self {
+        Self { engine, bytes, gates: store::Gates::default() }
+    }
+
+    /// The engine that keeps the rows.
+    #[must_use]
+    pub fn engine(&self) -> &E {
+        &self.engine
+    }
+
+    /// The store that keeps the bytes.
+    #[must_use]
+    pub fn bytes(&self) -> &B {
+        &self.bytes
+    }
+
+    /// Begins to take bytes for a blob. What is finished belongs to the operation that it is handed to, also if that
+    /// refuses it; `expected` is how many bytes were announced.
+    ///
+    /// # Errors
+    /// Faults of the store.
+    pub async fn begin(&self, at: BlobRef<'_>, expected: Option<u64>) -> Result<B::Writer, Fault> {
+        self.bytes.begin(Owner { space: at.container, blob: at.name.as_str() }, expected).await
+    }
+}

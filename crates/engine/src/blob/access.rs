@@ -1,0 +1,66 @@
+//! What every operation is given, and what every write gives back.
+
+use super::conditions::{Purpose, check};
+use super::lease::Lease;
+use super::reject::BlobReject;
+use super::row::BlobRow;
+use crate::contract::SpaceId;
+use larimar_model::Timestamp;
+use larimar_model::blob::{BlobETag, BlobName, Conditions, LeaseId};
+
+/// A blob's address within the store.
+#[derive(Clone, Copy, Debug)]
+pub struct BlobRef<'a> {
+    /// The container, as [`super::Blobs::find_container`] gave it.
+    pub container: SpaceId,
+    /// The blob's name.
+    pub name: &'a BlobName,
+}
+
+/// What a request demands of what is there: its conditional headers and its lease id.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub struct Access {
+    /// The conditional headers.
+    pub conditions: Conditions,
+    /// `x-ms-lease-id`.
+    pub lease: Option<LeaseId>,
+}
+
+/// What a write tells.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Written {
+    /// When it was changed, to the tick; [`Written::etag`] is another spelling of it.
+    pub last_modified: Timestamp,
+}
+
+impl Written {
+    /// The etag.
+    #[must_use]
+    pub const fn etag(self) -> BlobETag {
+        BlobETag(self.last_modified)
+    }
+}
+
+impl Access {
+    /// Lets a write of a blob that may be missing go on. The row need not be committed.
+    pub(crate) fn admit_create(&self, row: Option<&BlobRow>, now: Timestamp) -> Result<(), BlobReject> {
+        let there = row.filter(|row| row.is_committed);
+        check(&self.conditions, there.map(|row| row.changed), Purpose::Create)?;
+        let lease = there.map_or(Lease::None, |row| row.lease);
+        Ok(lease.admit_write(self.lease, now)?)
+    }
+
+    /// Lets a change of a blob go on, which must be there; returns its row.
+    pub(crate) fn admit_change(&self, row: Option<BlobRow>, now: Timestamp) -> Result<BlobRow, BlobReject> {
+        let row = row.filter(|row| row.is_committed).ok_or(BlobReject::BlobNotFound)?;
+        check(&self.conditions, Some(row.changed), Purpose::Write)?;
+        row.lease.admit_write(self.lease, now)?;
+        Ok(row)
+    }
+
+    /// Lets a read go on.
+    pub(crate) fn admit_read(&self, row: &BlobRow, now: Timestamp) -> Result<(), BlobReject> {
+        check(&self.conditions, Some(row.changed), Purpose::Read)?;
+        Ok(row.lease.admit_read(self.lease, now)?)
+    }
+}

@@ -1,0 +1,303 @@
+//! What changes leave behind: rows that nothing refers to, and payloads that no row points to.
+//!
+//! A commit changes the blob's row and what must be seen with it; everything that it makes unreachable is removed
+//! afterwards, here. If that does not happen, the sweeps find it: [`Blobs::sweep_container`] for rows, and
+//! [`ByteStore::sweep`](super::bytes::ByteStore::sweep) with [`Blobs`] as its owners for payloads.
+
+use super::access::BlobRef;
+use super::bytes::{ByteStore, Extent, Owner, Owners};
+use super::codec::damaged;
+use super::keys::{self, RowName};
+use super::layout::{Layout, decode_chunk, decode_runs, decode_uncommitted};
+use super::row::BlobRow;
+use super::store::{ATTEMPTS_MAX, crowded};
+use super::{Blobs, reject::BlobReject};
+use crate::contract::{Act, Engine, Expect, Flow, Op, RowRef};
+use crate::error::{EngineError, Fault, Reject};
+use larimar_model::Timestamp;
+use larimar_model::blob::BlobName;
+use std::collections::{HashMap, HashSet};
+
+/// What a change left behind.
+#[derive(Debug, Default)]
+pub(crate) struct Leftover {
+    /// Payloads that the old row pointed to.
+    pub(crate) extents: Vec<Extent>,
+    /// Whether other rows may have become unreachable.
+    pub(crate) has_rows: bool,
+    /// Whether snapshots may point to the same payloads.
+    pub(crate) has_snapshots: bool,
+}
+
+impl<E: Engine, B: ByteStore> Blobs<E, B> {
+    /// Removes what a change left behind. The change stands whatever happens here: what is not removed now is found by
+    /// the sweeps.
+    pub(crate) async fn clean(&self, at: BlobRef<'_>, leftover: Leftover, now: Timestamp) {
+        if leftover.has_rows || leftover.has_snapshots {
+            let _ = self.collect(at, leftover.extents, now).await;
+        } else if !leftover.extents.is_empty() {
+            self.bytes.discard(leftover.extents);
+        }
+    }
+
+    /// Removes the rows of a blob that nothing refers to, and the payloads among `candidates` and of those rows that no
+    /// row points to. Returns how many rows were removed.
+    pub(crate) async fn collect(
+        &self,
+        at: BlobRef<'_>,
+        candidates: Vec<Extent>,
+        now: Timestamp,
+    ) -> Result<usize, EngineError> {
+        let mut candidates: HashSet<Extent> = candidates.into_iter().collect();
+        for _ in 0..ATTEMPTS_MAX {
+            let seen = self.load(at, keys::BLOB).await?;
+            let version = seen.as_ref().map(|(version, _)| *version);
+            let living = self.living(at, seen.map(|(_, row)| row)).await?;
+            let dead = self.dead_rows(at, &living, &mut candidates).await?;
+            if !self.remove_rows(at, version, &dead, now).await? {
+                continue;
+            }
+            self.spare_living(at, &living, &mut candidates).await?;
+            if !candidates.is_empty() {
+                self.bytes.discard(candidates.into_iter().collect());
+            }
+            return Ok(dead.len());
+        }
+        Err(crowded())
+    }
+
+    /// What the blob's row and its snapshots refer to.
+    async fn living(&self, at: BlobRef<'_>, blob: Option<BlobRow>) -> Result<Living, EngineError> {
+        let mut living = Living::default();
+        if let Some(row) = &blob {
+            living.add(row);
+            living.generation = (row.pending.id_length > 0).then_some(row.pending.generation);
+        }
+        self.visit_rows(at, keys::SNAPSHOTS, |row| {
+            living.add(&BlobRow::decode(row.body)?);
+            Ok(Flow::Continue)
+        })
+        .await?;
+        for epochs in living.maps.values_mut() {
+            epochs.sort_unstable();
+        }
+        Ok(living)
+    }
+
+    /// The rows that nothing refers to; their payloads become candidates.
+    async fn dead_rows(
+        &self,
+        at: BlobRef<'_>,
+        living: &Living,
+        candidates: &mut HashSet<Extent>,
+    ) -> Result<Vec<String>, EngineError> {
+        let mut dead = Vec::new();
+        let mut pages = PageRows::default();
+        for range in [keys::CHUNKS, keys::PAGES, keys::UNCOMMITTED] {
+            self.visit_rows(at, range, |row| {
+                let name = row_name(row)?;
+                if let Some((last, body)) = pages.turn(name, row.body)
+                    && !living.sees(last)
+                {
+                    dead.push(row_text(last));
+                    candidates.extend(extents_of(last, &body)?);
+                }
+                if !matches!(name, RowName::Pages { .. }) && !living.refers_to(name) {
+                    dead.push(row.row.to_owned());
+                    candidates.extend(extents_of(name, row.body)?);
+                }
+                Ok(Flow::Continue)
+            })
+            .await?;
+        }
+        if let Some((last, body)) = pages.end()
+            && !living.sees(last)
+        {
+            dead.push(row_text(last));
+            candidates.extend(extents_of(last, &body)?);
+        }
+        Ok(dead)
+    }
+
+    /// Takes from the candidates what rows point to.
+    async fn spare_living(
+        &self,
+        at: BlobRef<'_>,
+        living: &Living,
+        candidates: &mut HashSet<Extent>,
+    ) -> Result<(), EngineError> {
+        for extent in &living.extents {
+            candidates.remove(extent);
+        }
+        // What is left of these rows is referred to: the others are gone.
+        for range in [keys::CHUNKS, keys::PAGES, keys::UNCOMMITTED] {
+            if candidates.is_empty() {
+                return Ok(());
+            }
+            self.visit_rows(at, range, |row| {
+                for extent in extents_of(row_name(row)?, row.body)? {
+                    candidates.remove(&extent);
+                }
+                Ok(if candidates.is_empty() { Flow::StopHere } else { Flow::Continue })
+            })
+            .await?;
+        }
+        Ok(())
+    }
+
+    /// Removes rows in bounded batches while the blob's row is the one that was seen; `false` if it is not any more.
+    async fn remove_rows(
+        &self,
+        at: BlobRef<'_>,
+        seen: Option<Timestamp>,
+        dead: &[String],
+        now: Timestamp,
+    ) -> Result<bool, EngineError> {
+        let expect = seen.map_or(Expect::Absent, Expect::Version);
+        for rows in dead.chunks(REMOVE_ROWS) {
+            let mut ops = vec![Op { row: keys::BLOB, expect, act: Act::Check }];
+            ops.extend(rows.iter().map(|row| Op { row, expect: Expect::Any, act: Act::Delete }));
+            if !self.apply_if_unchanged(at, &ops, now).await? {
+                return Ok(false);
+            }
+        }
+        Ok(true)
+    }
+}
+
+impl<E: Engine, B: ByteStore> Owners for Blobs<E, B> {
+    async fn live(&self, owner: Owner<'_>, extents: &[Extent]) -> Result<Vec<bool>, Fault> {
+        let Ok(name) = owner.blob.parse::<BlobName>() else { return Ok(vec![false; extents.len()]) };
+        let at = BlobRef { container: owner.space, name: &name };
+        let mut unowned: HashSet<Extent> = extents.iter().copied().collect();
+        match self.spare_owned(at, &mut unowned).await {
+            Ok(()) => Ok(extents.iter().map(|extent| !unowned.contains(extent)).collect()),
+            Err(EngineError::Reject(Reject::Blob(BlobReject::ContainerNotFound))) => Ok(vec![false; extents.len()]),
+            Err(EngineError::Fault(fault)) => Err(fault),
+            Err(other) => Err(Fault::Damaged(format!("a read was refused: {other}"))),
+        }
+    }
+}
+
+impl<E: Engine, B: ByteStore> Blobs<E, B> {
+    /// Takes away what rows point to. Rows that nothing refers to are not looked at as such: they go before their
+    /// payloads do.
+    async fn spare_owned(&self, at: BlobRef<'_>, unowned: &mut HashSet<Extent>) -> Result<(), EngineError> {
+        self.visit_rows(at, (keys::BLOB, "\u{FFFF}"), |row| {
+            let name = row_name(row)?;
+            let extents = match name {
+                RowName::Blob | RowName::Snapshot(_) => BlobRow::decode(row.body)?.layout.extents().collect(),
+                _ => extents_of(name, row.body)?,
+            };
+            for extent in extents {
+                unowned.remove(&extent);
+            }
+            Ok(if unowned.is_empty() { Flow::StopHere } else { Flow::Continue })
+        })
+        .await
+    }
+}
+
+/// What the rows of a blob and its snapshots refer to.
+#[derive(Debug, Default)]
+struct Living {
+    /// Payloads that they point to themselves.
+    extents: HashSet<Extent>,
+    /// Sets of chunks, with how many are referred to.
+    sets: HashMap<u64, usize>,
+    /// Maps of pages, with the epochs from which they are looked at.
+    maps: HashMap<u64, Vec<u32>>,
+    /// The blocks that are not committed.
+    generation: Option<u64>,
+}
+
+impl Living {
+    fn add(&mut self, row: &BlobRow) {
+        self.extents.extend(row.layout.extents());
+        match &row.layout {
+            Layout::Blocks(blocks) => {
+                let chunks = self.sets.entry(blocks.set).or_default();
+                *chunks = blocks.chunks.len().max(*chunks);
+            }
+            Layout::Pages(pages) => self.maps.entry(pages.map).or_default().push(pages.epoch),
+        }
+    }
+
+    /// Whether a row other than one of pages is referred to.
+    fn refers_to(&self, name: RowName<'_>) -> bool {
+        match name {
+            RowName::Blob | RowName::Snapshot(_) | RowName::Pages { .. } => true,
+            RowName::Chunk { set, index } => self.sets.get(&set).is_some_and(|chunks| (index as usize) < *chunks),
+            RowName::Uncommitted { generation, .. } => self.generation == Some(generation),
+        }
+    }
+
+    /// Whether pages are seen by a version of the blob: one from their epoch on, and before the next row's.
+    fn sees(&self, row: PageRow) -> bool {
+        let Some(epochs) = self.maps.get(&row.map) else { return false };
+        let first = epochs.partition_point(|epoch| *epoch < row.epoch);
+        epochs.get(first).is_some_and(|epoch| row.next.is_none_or(|next| *epoch < next))
+    }
+}
+
+/// A row of pages, and the epoch of the next row of the same region.
+#[derive(Clone, Copy, Debug)]
+struct PageRow {
+    map: u64,
+    region: u32,
+    epoch: u32,
+    next: Option<u32>,
+}
+
+/// Holds each row of pages back until the next is known.
+#[derive(Debug, Default)]
+struct PageRows(Option<(PageRow, Vec<u8>)>);
+
+impl PageRows {
+    /// Takes the next row; returns the one before it, if one was held back.
+    fn turn(&mut self, name: RowName<'_>, body: &[u8]) -> Option<(PageRow, Vec<u8>)> {
+        let RowName::Pages { map, region, epoch } = name else { return self.end() };
+        let mut last = self.0.replace((PageRow { map, region, epoch, next: None }, body.to_vec()));
+        if let Some((row, _)) = &mut last
+            && (row.map, row.region) == (map, region)
+        {
+            row.next = Some(epoch);
+        }
+        last
+    }
+
+    fn end(&mut self) -> Option<(PageRow, Vec<u8>)> {
+        self.0.take()
+    }
+}
+
+fn row_text(row: PageRow) -> String {
+    keys::pages(row.map, row.region, row.epoch)
+}
+
+impl From<PageRow> for RowName<'_> {
+    fn from(row: PageRow) -> Self {
+        Self::Pages { map: row.map, region: row.region, epoch: row.epoch }
+    }
+}
+
+fn row_name(row: RowRef<'_>) -> Result<RowName<'_>, Fault> {
+    RowName::parse(row.row).ok_or_else(|| damaged("the name of a blob's row"))
+}
+
+/// The payloads that a row other than a blob's or a snapshot's points to.
+fn extents_of<'a>(name: impl Into<RowName<'a>>, body: &[u8]) -> Result<Vec<Extent>, Fault> {
+    let extents = match name.into() {
+        RowName::Blob | RowName::Snapshot(_) => Some(Vec::new()),
+        RowName::Chunk { .. } => {
+            decode_chunk(body).map(|blocks| blocks.into_iter().map(|block| block.piece.extent).collect())
+        }
+        RowName::Pages { region, .. } => {
+            decode_runs(region, body).map(|runs| runs.into_iter().map(|run| run.piece.extent).collect())
+        }
+        RowName::Uncommitted { .. } => decode_uncommitted(body).map(|extent| vec![extent]),
+    };
+    extents.ok_or_else(|| damaged("a row of a blob"))
+}
+
+const REMOVE_ROWS: usize = 1000;

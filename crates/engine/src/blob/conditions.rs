@@ -1,0 +1,153 @@
+//! Conditional headers, judged in one place: what holds, and what a caller is told where it does not.
+//!
+//! The rules are the service's ("Specifying conditional headers for Blob service operations"): a read needs `If-Match`,
+//! `If-Unmodified-Since`, and one of `If-None-Match` and `If-Modified-Since`; a write goes by the etag where it names one.
+
+use super::reject::BlobReject;
+use larimar_model::Timestamp;
+use larimar_model::blob::{BlobETag, Conditions, ETagCondition};
+
+/// What the conditions are on.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum Purpose {
+    /// A read: what has not changed is not told again.
+    Read,
+    /// A change of what is there.
+    Write,
+    /// A write that makes the blob if it is not there.
+    Create,
+    /// The source of a copy.
+    Source,
+}
+
+/// Judges conditions on what was last changed at `changed`, or is not there.
+pub(crate) fn check(conditions: &Conditions, changed: Option<Timestamp>, purpose: Purpose) -> Result<(), BlobReject> {
+    let Some(changed) = changed else {
+        // Nothing has no etag, and was neither changed nor unchanged since any time.
+        return if conditions.if_match.is_some() { Err(unmet(purpose)) } else { Ok(()) };
+    };
+    match purpose {
+        Purpose::Read | Purpose::Source => check_read(conditions, changed, purpose),
+        Purpose::Write | Purpose::Create => check_write(conditions, changed, purpose),
+    }
+}
+
+fn check_read(conditions: &Conditions, changed: Timestamp, purpose: Purpose) -> Result<(), BlobReject> {
+    let etag = BlobETag(changed);
+    let is_other = conditions.if_match.is_some_and(|wanted| !wanted.matches(etag));
+    let is_newer = conditions.if_unmodified_since.is_some_and(|since| second(changed) > since);
+    if is_other || is_newer {
+        return Err(unmet(purpose));
+    }
+    let is_new = conditions.if_none_match.map(|known| !known.matches(etag));
+    let is_later = conditions.if_modified_since.map(|since| second(changed) > since);
+    match (is_new, is_later) {
+        (Some(false), Some(false) | None) | (None, Some(false)) if purpose == Purpose::Read => {
+            Err(BlobReject::NotModified)
+        }
+        (Some(false), Some(false) | None) | (None, Some(false)) => Err(unmet(purpose)),
+        _ => Ok(()),
+    }
+}
+
+fn check_write(conditions: &Conditions, changed: Timestamp, purpose: Purpose) -> Result<(), BlobReject> {
+    let etag = BlobETag(changed);
+    match conditions.if_none_match {
+        Some(ETagCondition::Any) if purpose == Purpose::Create => return Err(BlobReject::BlobExists),
+        // The service lets other writes pass: that there is nothing would be refused anyway.
+        Some(ETagCondition::Any) | None => {}
+        Some(known) if known.matches(etag) => return Err(unmet(purpose)),
+        Some(_) => {}
+    }
+    if conditions.if_match.is_some_and(|wanted| !wanted.matches(etag)) {
+        return Err(unmet(purpose));
+    }
+    let is_old = conditions.if_modified_since.is_some_and(|since| second(changed) <= since);
+    let is_newer = conditions.if_unmodified_since.is_some_and(|since| second(changed) > since);
+    if (is_old && conditions.if_none_match.is_none()) || (is_newer && conditions.if_match.is_none()) {
+        return Err(unmet(purpose));
+    }
+    Ok(())
+}
+
+const fn unmet(purpose: Purpose) -> BlobReject {
+    match purpose {
+        Purpose::Source => BlobReject::SourceConditionNotMet,
+        Purpose::Read | Purpose::Write | Purpose::Create => BlobReject::ConditionNotMet,
+    }
+}
+
+/// The second of a time: all that headers can tell.
+const fn second(time: Timestamp) -> Timestamp {
+    Timestamp::from_ticks(time.ticks() - time.ticks() % 10_000_000)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use std::time::Duration;
+
+    fn changed() -> Timestamp {
+        Timestamp::EDM_MIN.after(Duration::from_millis(10_500))
+    }
+
+    fn at(seconds: u64) -> Option<Timestamp> {
+        Some(Timestamp::EDM_MIN.after(Duration::from_secs(seconds)))
+    }
+
+    fn judged(conditions: Conditions) -> [Result<(), BlobReject>; 4] {
+        [Purpose::Read, Purpose::Write, Purpose::Create, Purpose::Source]
+            .map(|purpose| check(&conditions, Some(changed()), purpose))
+    }
+
+    const UNMET: Result<(), BlobReject> = Err(BlobReject::ConditionNotMet);
+    const SOURCE: Result<(), BlobReject> = Err(BlobReject::SourceConditionNotMet);
+    const SAME: Result<(), BlobReject> = Err(BlobReject::NotModified);
+    const GOOD: Result<(), BlobReject> = Ok(());
+
+    #[test]
+    fn each_condition_alone() {
+        let own = Some(ETagCondition::Is(BlobETag(changed())));
+        let other = Some(ETagCondition::Foreign);
+        let any = Some(ETagCondition::Any);
+        let none = Conditions::NONE;
+        for (conditions, outcomes) in [
+            (none, [GOOD; 4]),
+            (Conditions { if_match: own, ..none }, [GOOD; 4]),
+            (Conditions { if_match: any, ..none }, [GOOD; 4]),
+            (Conditions { if_match: other, ..none }, [UNMET, UNMET, UNMET, SOURCE]),
+            (Conditions { if_none_match: own, ..none }, [SAME, UNMET, UNMET, SOURCE]),
+            (Conditions { if_none_match: other, ..none }, [GOOD; 4]),
+            (Conditions { if_none_match: any, ..none }, [SAME, GOOD, Err(BlobReject::BlobExists), SOURCE]),
+            (Conditions { if_modified_since: at(9), ..none }, [GOOD; 4]),
+            (Conditions { if_modified_since: at(10), ..none }, [SAME, UNMET, UNMET, SOURCE]),
+            (Conditions { if_unmodified_since: at(10), ..none }, [GOOD; 4]),
+            (Conditions { if_unmodified_since: at(9), ..none }, [UNMET, UNMET, UNMET, SOURCE]),
+        ] {
+            assert_eq!(judged(conditions), outcomes, "{conditions:?}");
+        }
+    }
+
+    #[test]
+    fn etags_go_before_dates() {
+        let own = Some(ETagCondition::Is(BlobETag(changed())));
+        let other = Some(ETagCondition::Foreign);
+        let none = Conditions::NONE;
+        let new_but_old = Conditions { if_none_match: other, if_modified_since: at(10), ..none };
+        assert_eq!(judged(new_but_old), [GOOD; 4]);
+        let known_but_later = Conditions { if_none_match: own, if_modified_since: at(9), ..none };
+        assert_eq!(judged(known_but_later), [GOOD, UNMET, UNMET, GOOD]);
+        let own_but_newer = Conditions { if_match: own, if_unmodified_since: at(9), ..none };
+        assert_eq!(judged(own_but_newer), [UNMET, GOOD, GOOD, SOURCE]);
+    }
+
+    #[test]
+    fn nothing_matches_no_etag() {
+        let none = Conditions::NONE;
+        for conditions in [none, Conditions { if_none_match: Some(ETagCondition::Any), ..none }] {
+            assert_eq!(check(&conditions, None, Purpose::Create), GOOD);
+        }
+        let any = Conditions { if_match: Some(ETagCondition::Any), ..none };
+        assert_eq!(check(&any, None, Purpose::Create), UNMET);
+    }
+}

@@ -1,0 +1,352 @@
+//! Containers: spaces whose meta bytes hold metadata, access and lease, changed only from what was seen.
+
+use super::Blobs;
+use super::access::{Access, Written};
+use super::bytes::ByteStore;
+use super::codec::{Reader, damaged, put_time};
+use super::conditions::{Purpose, check};
+use super::lease::{Lease, Leased};
+use super::reject::BlobReject;
+use super::row::{put_metadata, take_metadata};
+use super::store::{ATTEMPTS_MAX, crowded};
+use crate::contract::{Changed, Engine, Space, SpaceId, SpaceKind, SpaceName};
+use crate::error::{EngineError, Fault};
+use larimar_model::blob::{BlobETag, Conditions, ContainerName, LeaseAction, LeaseId, LeaseView, PublicAccess};
+use larimar_model::{Metadata, Timestamp};
+
+/// A container that was found.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Container {
+    /// The number of the space that holds its blobs.
+    pub id: SpaceId,
+    /// Its name.
+    pub name: String,
+    /// When it was last changed, to the tick; [`Container::etag`] is another spelling of it.
+    pub last_modified: Timestamp,
+    /// What anonymous callers may do in it.
+    pub public_access: PublicAccess,
+    /// The pairs that its user keeps with it.
+    pub metadata: Metadata,
+    /// Its access control list as the protocol writes it; empty when none was set.
+    pub acl: String,
+    /// Its lease at the time of the question.
+    pub lease: LeaseView,
+}
+
+impl Container {
+    /// The etag.
+    #[must_use]
+    pub const fn etag(&self) -> BlobETag {
+        BlobETag(self.last_modified)
+    }
+}
+
+/// What the creator of a container says of it.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub struct NewContainer {
+    /// The pairs that its user keeps with it.
+    pub metadata: Metadata,
+    /// What anonymous callers may do in it.
+    pub public_access: PublicAccess,
+}
+
+/// Some containers of an account, in order.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub struct ContainerPage {
+    /// The containers.
+    pub containers: Vec<Container>,
+    /// The name of the next one, if there are more.
+    pub next: Option<String>,
+}
+
+impl<E: Engine, B: ByteStore> Blobs<E, B> {
+    /// Creates a container.
+    ///
+    /// # Errors
+    /// [`BlobReject::ContainerExists`] if there is one of this name.
+    pub async fn create_container(
+        &self,
+        account: &str,
+        name: &ContainerName,
+        new: &NewContainer,
+        now: Timestamp,
+    ) -> Result<Container, EngineError> {
+        let meta = Meta {
+            changed: now,
+            public_access: new.public_access,
+            lease: Lease::None,
+            metadata: new.metadata.clone(),
+            acl: String::new(),
+        };
+        let created = self.engine.create_space(space_name(account, name.as_str()), &meta.encode()).await?;
+        let id = created.ok_or(BlobReject::ContainerExists)?;
+        Ok(meta.into_container(id, name.as_str().to_owned(), now))
+    }
+
+    /// Finds a container.
+    ///
+    /// # Errors
+    /// [`BlobReject::ContainerNotFound`] if there is none of this name.
+    pub async fn find_container(
+        &self,
+        account: &str,
+        name: &ContainerName,
+        now: Timestamp,
+    ) -> Result<Container, EngineError> {
+        let (space, meta) = self.container_meta(account, name).await?;
+        Ok(meta.into_container(space.id, name.as_str().to_owned(), now))
+    }
+
+    /// Finds a container for a read of its properties, metadata or ACL that names a lease.
+    ///
+    /// # Errors
+    /// [`BlobReject::ContainerNotFound`], and the lease.
+    pub async fn read_container(
+        &self,
+        account: &str,
+        name: &ContainerName,
+        lease: Option<LeaseId>,
+        now: Timestamp,
+    ) -> Result<Container, EngineError> {
+        let (space, meta) = self.container_meta(account, name).await?;
+        meta.lease.admit_read(lease, now).map_err(BlobReject::from)?;
+        Ok(meta.into_container(space.id, name.as_str().to_owned(), now))
+    }
+
+    /// Lists the containers whose names begin with `prefix`, from a name on, at most `max`. That of storage analytics'
+    /// logs is listed only among the system's.
+    ///
+    /// # Errors
+    /// Faults of the engine.
+    pub async fn list_containers(
+        &self,
+        account: &str,
+        (prefix, from): (&str, &str),
+        max: usize,
+        with_system: bool,
+        now: Timestamp,
+    ) -> Result<ContainerPage, EngineError> {
+        // One more to know what is next, and one that may be left out.
+        let spaces = self.engine.list_spaces(space_name(account, prefix.max(from)), max.saturating_add(2)).await?;
+        let mut page = ContainerPage::default();
+        for (name, space) in spaces {
+            if !name.starts_with(prefix) {
+                break;
+            }
+            if name == ContainerName::LOGS && !with_system {
+                continue;
+            }
+            if page.containers.len() == max {
+                page.next = Some(name);
+                break;
+            }
+            let meta = Meta::decode(&space.meta)?;
+            page.containers.push(meta.into_container(space.id, name, now));
+        }
+        Ok(page)
+    }
+
+    /// Deletes a container with all its blobs, however many. Their bytes are removed by the next sweep.
+    ///
+    /// # Errors
+    /// [`BlobReject::ContainerNotFound`], conditions, the lease.
+    pub async fn delete_container(
+        &self,
+        account: &str,
+        name: &ContainerName,
+        access: &Access,
+        now: Timestamp,
+    ) -> Result<(), EngineError> {
+        let (_, meta) = self.container_meta(account, name).await?;
+        check(&access.conditions, Some(meta.changed), Purpose::Write)?;
+        meta.lease.admit_write(access.lease, now).map_err(BlobReject::from)?;
+        let is_found = self.engine.drop_space(space_name(account, name.as_str())).await?;
+        if is_found { Ok(()) } else { Err(BlobReject::ContainerNotFound.into()) }
+    }
+
+    /// Replaces a container's metadata.
+    ///
+    /// # Errors
+    /// [`BlobReject::ContainerNotFound`], conditions, the lease if one is named.
+    pub async fn set_container_metadata(
+        &self,
+        account: &str,
+        name: &ContainerName,
+        metadata: &Metadata,
+        access: &Access,
+        now: Timestamp,
+    ) -> Result<Written, EngineError> {
+        self.change_container(account, name, |meta| {
+            let meta = meta.admitted(access, now)?;
+            let written = Written { last_modified: meta.changed };
+            Ok((Meta { metadata: metadata.clone(), ..meta }, written))
+        })
+        .await
+    }
+
+    /// Replaces a container's access control list and what anonymous callers may do.
+    ///
+    /// # Errors
+    /// [`BlobReject::ContainerNotFound`], conditions, the lease if one is named.
+    pub async fn set_container_acl(
+        &self,
+        account: &str,
+        name: &ContainerName,
+        (public_access, acl): (PublicAccess, &str),
+        access: &Access,
+        now: Timestamp,
+    ) -> Result<Written, EngineError> {
+        self.change_container(account, name, |meta| {
+            let meta = meta.admitted(access, now)?;
+            let written = Written { last_modified: meta.changed };
+            Ok((Meta { public_access, acl: acl.to_owned(), ..meta }, written))
+        })
+        .await
+    }
+
+    /// Carries out a lease operation on a container. `fresh` is the id of a new lease for which none is proposed.
+    ///
+    /// # Errors
+    /// [`BlobReject::ContainerNotFound`], conditions, and what the lease's state does not allow.
+    pub async fn lease_container(
+        &self,
+        account: &str,
+        name: &ContainerName,
+        (action, fresh): (LeaseAction, LeaseId),
+        conditions: &Conditions,
+        now: Timestamp,
+    ) -> Result<(Written, Leased), EngineError> {
+        self.change_container(account, name, |meta| {
+            check(conditions, Some(meta.changed), Purpose::Write)?;
+            let (lease, leased) = meta.lease.act(action, fresh, now)?;
+            let written = Written { last_modified: meta.changed };
+            Ok((Meta { lease, ..meta }, (written, leased)))
+        })
+        .await
+    }
+
+    async fn container_meta(&self, account: &str, name: &ContainerName) -> Result<(Space, Meta), EngineError> {
+        let space = self.engine.space(space_name(account, name.as_str())).await?;
+        let space = space.ok_or(BlobReject::ContainerNotFound)?;
+        let meta = Meta::decode(&space.meta)?;
+        Ok((space, meta))
+    }
+
+    async fn change_container<T>(
+        &self,
+        account: &str,
+        name: &ContainerName,
+        decide: impl Fn(Meta) -> Result<(Meta, T), BlobReject> + Send,
+    ) -> Result<T, EngineError> {
+        for _ in 0..ATTEMPTS_MAX {
+            let (space, meta) = self.container_meta(account, name).await?;
+            let (meta, told) = decide(meta)?;
+            let (name, new) = (space_name(account, name.as_str()), meta.encode());
+            match self.engine.change_space(name, &space.meta, &new).await? {
+                Changed::Yes => return Ok(told),
+                Changed::Missing => return Err(BlobReject::ContainerNotFound.into()),
+                Changed::Other => {}
+            }
+        }
+        Err(crowded())
+    }
+}
+
+const fn space_name<'a>(account: &'a str, name: &'a str) -> SpaceName<'a> {
+    SpaceName { account, kind: SpaceKind::Container, name }
+}
+
+/// The meta bytes of a container.
+#[derive(Clone, Debug, PartialEq, Eq)]
+struct Meta {
+    changed: Timestamp,
+    public_access: PublicAccess,
+    lease: Lease,
+    metadata: Metadata,
+    acl: String,
+}
+
+impl Meta {
+    /// The bytes of a change that a request may make. The lease need not be named: it guards only the deletion.
+    fn admitted(self, access: &Access, now: Timestamp) -> Result<Self, BlobReject> {
+        check(&access.conditions, Some(self.changed), Purpose::Write)?;
+        self.lease.admit_read(access.lease, now)?;
+        let changed = now.max(Timestamp::from_ticks(self.changed.ticks() + 1));
+        Ok(Self { changed, ..self })
+    }
+
+    fn into_container(self, id: SpaceId, name: String, now: Timestamp) -> Container {
+        Container {
+            id,
+            name,
+            last_modified: self.changed,
+            public_access: self.public_access,
+            metadata: self.metadata,
+            acl: self.acl,
+            lease: self.lease.view(now),
+        }
+    }
+
+    /// A format byte, the time of the last change, the public access, the lease, the metadata; the rest is the ACL.
+    fn encode(&self) -> Vec<u8> {
+        let mut out = vec![FORMAT];
+        put_time(&mut out, self.changed);
+        out.push(match self.public_access {
+            PublicAccess::None => 0,
+            PublicAccess::Blob => 1,
+            PublicAccess::Container => 2,
+        });
+        self.lease.encode(&mut out);
+        put_metadata(&mut out, &self.metadata);
+        out.extend_from_slice(self.acl.as_bytes());
+        out
+    }
+
+    fn decode(meta: &[u8]) -> Result<Self, Fault> {
+        let read = || {
+            let mut reader = Reader(meta);
+            if reader.byte()? != FORMAT {
+                return None;
+            }
+            let changed = reader.time()?;
+            let public_access = match reader.byte()? {
+                0 => PublicAccess::None,
+                1 => PublicAccess::Blob,
+                2 => PublicAccess::Container,
+                _ => return None,
+            };
+            let lease = Lease::decode(&mut reader.0)?;
+            let metadata = take_metadata(&mut reader)?;
+            let acl = std::str::from_utf8(reader.0).ok()?.to_owned();
+            Some(Self { changed, public_access, lease, metadata, acl })
+        };
+        read().ok_or_else(|| damaged("a container's description"))
+    }
+}
+
+const FORMAT: u8 = 1;
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use larimar_model::Guid;
+    use larimar_model::blob::LeaseDuration;
+
+    #[test]
+    fn descriptions_are_read_as_they_were_written() {
+        let mut metadata = Metadata::new();
+        metadata.insert("a", "b").expect("metadata");
+        let lease = Lease::Held { id: LeaseId(Guid([1; 16])), duration: LeaseDuration::Infinite, until: None };
+        for (public_access, lease, acl) in [
+            (PublicAccess::None, Lease::None, ""),
+            (PublicAccess::Blob, lease, "<SignedIdentifiers/>"),
+            (PublicAccess::Container, lease, "x"),
+        ] {
+            let meta =
+                Meta { changed: Timestamp::MAX, public_access, lease, metadata: metadata.clone(), acl: acl.to_owned() };
+            assert_eq!(Meta::decode(&meta.encode()), Ok(meta));
+        }
+        assert!(Meta::decode(&[2]).is_err());
+        assert!(Meta::decode(&[]).is_err());
+    }
+}

@@ -1,0 +1,109 @@
+//! Delete Blob: the blob, its snapshots, both, or one snapshot.
+
+use super::access::{Access, BlobRef};
+use super::bytes::ByteStore;
+use super::clean::Leftover;
+use super::conditions::{Purpose, check};
+use super::reject::BlobReject;
+use super::row::BlobRow;
+use super::store::{ATTEMPTS_MAX, Change, crowded};
+use super::{Blobs, keys};
+use crate::contract::{Engine, Flow};
+use crate::error::EngineError;
+use larimar_model::Timestamp;
+use larimar_model::blob::{DeleteSnapshots, SnapshotTime};
+
+impl<E: Engine, B: ByteStore> Blobs<E, B> {
+    /// Deletes a blob; `snapshots` says what becomes of its snapshots. Blocks that are not committed go with it.
+    ///
+    /// # Errors
+    /// [`BlobReject::BlobNotFound`], conditions, the lease, [`BlobReject::SnapshotsPresent`].
+    pub async fn delete_blob(
+        &self,
+        at: BlobRef<'_>,
+        snapshots: Option<DeleteSnapshots>,
+        access: &Access,
+        now: Timestamp,
+    ) -> Result<(), EngineError> {
+        let _turn = self.pass_gate(at).await;
+        for _ in 0..ATTEMPTS_MAX {
+            let seen = self.load(at, keys::BLOB).await?;
+            let version = seen.as_ref().map(|(version, _)| *version);
+            let row = access.admit_change(seen.map(|(_, row)| row), now)?;
+            if row.snapshots > 0 && snapshots.is_none() {
+                return Err(BlobReject::SnapshotsPresent.into());
+            }
+            let deletes = if row.snapshots > 0 { self.snapshot_rows(at).await? } else { Vec::new() };
+            let (blob, leftover) = match snapshots {
+                Some(DeleteSnapshots::Only) => {
+                    let leftover = Leftover { extents: Vec::new(), has_rows: true, has_snapshots: true };
+                    (Some(BlobRow { snapshots: 0, ..row }), leftover)
+                }
+                Some(DeleteSnapshots::Include) | None => (None, Leftover::of(row)),
+            };
+            let leftover = self.with_snapshots(at, &deletes, leftover).await?;
+            if self.commit(at, version, &Change { blob, puts: Vec::new(), deletes }, now).await? {
+                self.clean(at, leftover, now).await;
+                return Ok(());
+            }
+        }
+        Err(crowded())
+    }
+
+    /// Deletes one snapshot of a blob.
+    ///
+    /// # Errors
+    /// [`BlobReject::BlobNotFound`], conditions, the lease if one is named.
+    pub async fn delete_snapshot(
+        &self,
+        at: BlobRef<'_>,
+        snapshot: SnapshotTime,
+        access: &Access,
+        now: Timestamp,
+    ) -> Result<(), EngineError> {
+        let _turn = self.pass_gate(at).await;
+        for _ in 0..ATTEMPTS_MAX {
+            let Some((version, blob)) = self.load(at, keys::BLOB).await? else {
+                return Err(BlobReject::BlobNotFound.into());
+            };
+            let deletes = vec![keys::snapshot(snapshot)];
+            let row = self.load_version(at, Some(snapshot)).await?;
+            check(&access.conditions, Some(row.changed), Purpose::Write)?;
+            blob.lease.admit_read(access.lease, now).map_err(BlobReject::from)?;
+            let leftover = Leftover { has_snapshots: true, ..Leftover::of(row) };
+            let blob = Some(BlobRow { snapshots: blob.snapshots.saturating_sub(1), ..blob });
+            if self.commit(at, Some(version), &Change { blob, puts: Vec::new(), deletes }, now).await? {
+                self.clean(at, leftover, now).await;
+                return Ok(());
+            }
+        }
+        Err(crowded())
+    }
+
+    /// The names of the rows of all snapshots.
+    async fn snapshot_rows(&self, at: BlobRef<'_>) -> Result<Vec<String>, EngineError> {
+        let mut rows = Vec::new();
+        self.visit_rows(at, keys::SNAPSHOTS, |row| {
+            rows.push(row.row.to_owned());
+            Ok(Flow::Continue)
+        })
+        .await?;
+        Ok(rows)
+    }
+
+    /// What is left behind when these snapshots go too.
+    async fn with_snapshots(
+        &self,
+        at: BlobRef<'_>,
+        snapshots: &[String],
+        mut leftover: Leftover,
+    ) -> Result<Leftover, EngineError> {
+        for name in snapshots {
+            if let Some((_, row)) = self.load(at, name).await? {
+                leftover.has_rows |= row.layout.has_rows();
+                leftover.extents.extend(row.layout.extents());
+            }
+        }
+        Ok(leftover)
+    }
+}

@@ -1,0 +1,337 @@
+//! List Blobs: a page of a container, flat or by hierarchy, at the cost of the page.
+//!
+//! Names come in the engine's order, that of UTF-16 code units. Rows of a blob other than its own (blocks that are not
+//! committed, chunks, snapshots) and the rest of a prefix that was told are jumped over after a few, by a new scan that
+//! begins behind them. The place to go on from names the next item and no state of the server.
+
+use super::Blobs;
+use super::access::BlobRef;
+use super::bytes::ByteStore;
+use super::codec::damaged;
+use super::keys::{self, RowName};
+use super::row::{BlobProperties, BlobRow};
+use super::store::read_error;
+use crate::contract::{Budget, Engine, Flow, KeyRange, Position, RowRef, SpaceId, successor};
+use crate::error::{EngineError, Fault};
+use larimar_model::blob::{BlobName, ListInclude, SnapshotTime};
+use larimar_model::{Timestamp, limits, utf16};
+use std::time::{Duration, Instant};
+
+/// What to list.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub struct ListQuery {
+    /// Only names that begin with it.
+    pub prefix: String,
+    /// Names that have this text after the prefix are told as one, up to it; empty for none.
+    pub delimiter: String,
+    /// Where to begin.
+    pub from: Option<ListFrom>,
+    /// Blobs and prefixes of the page at most.
+    pub items_max: usize,
+    /// What else to tell; of it only `snapshots` and `uncommitted` matter here.
+    pub include: ListInclude,
+}
+
+/// A place in a listing.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct ListFrom {
+    /// The first name that may be told.
+    pub name: String,
+    /// Of the blob of exactly this name, the first snapshot to tell; without, all.
+    pub snapshot: Option<SnapshotTime>,
+}
+
+/// A page of a listing.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub struct ListPage {
+    /// Blobs and prefixes, in order.
+    pub items: Vec<ListItem>,
+    /// Where to go on, if there may be more.
+    pub next: Option<ListFrom>,
+}
+
+/// One thing of a listing.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub enum ListItem {
+    /// A blob or a snapshot.
+    Blob(Box<ListedBlob>),
+    /// The beginning that several names share, up to the delimiter.
+    Prefix(String),
+}
+
+/// A blob or a snapshot of a listing.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct ListedBlob {
+    /// The blob's name.
+    pub name: String,
+    /// Which snapshot it is, if it is one.
+    pub snapshot: Option<SnapshotTime>,
+    /// What everybody may know of it, metadata and tags included.
+    pub properties: BlobProperties,
+}
+
+impl<E: Engine, B: ByteStore> Blobs<E, B> {
+    /// Lists blobs of a container: one page.
+    ///
+    /// # Errors
+    /// [`BlobReject::ContainerNotFound`](super::BlobReject::ContainerNotFound) if it was deleted meanwhile.
+    pub async fn list_blobs(
+        &self,
+        container: SpaceId,
+        query: &ListQuery,
+        now: Timestamp,
+    ) -> Result<ListPage, EngineError> {
+        let mut listing = Listing::new(query, now);
+        let end = after_prefix(&query.prefix).map(|end| Position::new(end, ""));
+        let mut start = listing.start();
+        for _ in 0..SCANS_MAX {
+            let range = KeyRange { start: start.clone(), end: end.clone() };
+            if range.is_empty() {
+                return Ok(listing.page);
+            }
+            let rows_max = (query.items_max + ROWS_SPARE).saturating_sub(listing.page.items.len());
+            let budget = Budget { rows_max, deadline: listing.deadline };
+            let mut step = Ok(Step::Next);
+            let next = self.engine.scan(container, &range, budget, |row| {
+                step = listing.visit(row);
+                if matches!(step, Ok(Step::Next)) { Flow::Continue } else { Flow::StopHere }
+            });
+            let next = next.await.map_err(read_error)?;
+            start = match (step?, next) {
+                (Step::Full, _) | (Step::Next, None) => return Ok(listing.page),
+                (Step::Next, Some(place)) => place,
+                (Step::Jump(place), _) => place,
+                (Step::Snapshots(name, blob), _) => {
+                    let place = Position::new(successor(&name), "");
+                    if !self.list_snapshots(container, &mut listing, name, *blob).await? {
+                        return Ok(listing.page);
+                    }
+                    place
+                }
+            };
+            if Instant::now() >= listing.deadline {
+                break;
+            }
+        }
+        listing.page.next = Some(listing.resume_at(start));
+        Ok(listing.page)
+    }
+
+    /// Adds a blob with its snapshots before it; `false` if the page is full.
+    async fn list_snapshots(
+        &self,
+        container: SpaceId,
+        listing: &mut Listing<'_>,
+        name: String,
+        blob: BlobRow,
+    ) -> Result<bool, EngineError> {
+        let parsed: BlobName = name.parse().map_err(|_| damaged("the name of a blob"))?;
+        let at = BlobRef { container, name: &parsed };
+        let from = match &listing.query.from {
+            Some(ListFrom { name: from, snapshot: Some(time) }) if *from == name => keys::snapshot(*time),
+            _ => keys::SNAPSHOTS.0.to_owned(),
+        };
+        let mut is_full = false;
+        self.visit_rows(at, (&from, keys::SNAPSHOTS.1), |row| {
+            let Some(RowName::Snapshot(time)) = RowName::parse(row.row) else {
+                return Err(damaged("the name of a blob's row"));
+            };
+            is_full = !listing.add_blob(&name, Some(time), BlobRow::decode(row.body)?);
+            Ok(if is_full { Flow::StopHere } else { Flow::Continue })
+        })
+        .await?;
+        Ok(!is_full && listing.add_blob(&name, None, blob))
+    }
+}
+
+/// A page that is being made.
+struct Listing<'a> {
+    query: &'a ListQuery,
+    now: Timestamp,
+    deadline: Instant,
+    page: ListPage,
+    /// How many rows in a row were only passed over.
+    passed: usize,
+    /// The prefix that was told last, whose other names are passed over.
+    group: Option<String>,
+}
+
+/// What a row means for the scan.
+enum Step {
+    /// Go on.
+    Next,
+    /// The page is full.
+    Full,
+    /// Go on there, with another scan.
+    Jump(Position),
+    /// Tell this blob after its snapshots, then go on behind it.
+    Snapshots(String, Box<BlobRow>),
+}
+
+impl<'a> Listing<'a> {
+    fn new(query: &'a ListQuery, now: Timestamp) -> Self {
+        let deadline = Instant::now() + Duration::from_secs(limits::PAGE_SECONDS_MAX);
+        Self { query, now, deadline, page: ListPage::default(), passed: 0, group: None }
+    }
+
+    /// Where to begin: at the prefix or at the place to go on from, whichever is later.
+    fn start(&self) -> Position {
+        let from = self.query.from.as_ref().map_or("", |from| from.name.as_str());
+        let start = match utf16::compare(from, &self.query.prefix) {
+            std::cmp::Ordering::Greater => from,
+            _ => self.query.prefix.as_str(),
+        };
+        Position::new(start, "")
+    }
+
+    /// Where another page goes on when this one ended before a place.
+    fn resume_at(&self, place: Position) -> ListFrom {
+        // A place inside a blob's rows is behind its own row, so the blob was told, as was the prefix of one inside it.
+        let group = self.group.as_deref().filter(|group| place.partition.starts_with(group));
+        let name = match group.and_then(after_prefix) {
+            Some(after) => after,
+            None if place.row.is_empty() => place.partition,
+            None => successor(&place.partition),
+        };
+        ListFrom { name, snapshot: None }
+    }
+
+    fn visit(&mut self, row: RowRef<'_>) -> Result<Step, Fault> {
+        if row.row != keys::BLOB {
+            return Ok(self.pass(|| successor(row.partition)));
+        }
+        if let Some(group) = self.group.as_deref().filter(|group| row.partition.starts_with(group)) {
+            let group = group.to_owned();
+            return Ok(match after_prefix(&group) {
+                Some(after) => self.pass(|| after),
+                None => self.pass(|| successor(row.partition)),
+            });
+        }
+        let blob = BlobRow::decode(row.body)?;
+        if !blob.is_committed && !self.query.include.uncommitted {
+            return Ok(Step::Next);
+        }
+        self.passed = 0;
+        if let Some(group) = self.group_of(row.partition) {
+            return Ok(if self.add_group(group) { Step::Next } else { Step::Full });
+        }
+        if self.query.include.snapshots && blob.snapshots > 0 {
+            return Ok(Step::Snapshots(row.partition.to_owned(), Box::new(blob)));
+        }
+        Ok(if self.add_blob(row.partition, None, blob) { Step::Next } else { Step::Full })
+    }
+
+    /// Passes over a row; after a few, the scan jumps to where `place` says.
+    fn pass(&mut self, place: impl FnOnce() -> String) -> Step {
+        self.passed += 1;
+        if self.passed <= PASSED_MAX {
+            return Step::Next;
+        }
+        self.passed = 0;
+        Step::Jump(Position::new(place(), ""))
+    }
+
+    /// The beginning of a name up to the delimiter, if it has one after the prefix.
+    fn group_of(&self, name: &str) -> Option<String> {
+        let ListQuery { prefix, delimiter, .. } = self.query;
+        if delimiter.is_empty() {
+            return None;
+        }
+        let at = name.get(prefix.len()..)?.find(delimiter.as_str())?;
+        Some(name[..prefix.len() + at + delimiter.len()].to_owned())
+    }
+
+    /// Adds a prefix; `false` if the page is full.
+    fn add_group(&mut self, group: String) -> bool {
+        if self.page.items.len() >= self.query.items_max {
+            self.page.next = Some(ListFrom { name: group, snapshot: None });
+            return false;
+        }
+        self.page.items.push(ListItem::Prefix(group.clone()));
+        self.group = Some(group);
+        true
+    }
+
+    /// Adds a blob or a snapshot; `false` if the page is full.
+    fn add_blob(&mut self, name: &str, snapshot: Option<SnapshotTime>, row: BlobRow) -> bool {
+        if self.page.items.len() >= self.query.items_max {
+            // Without a snapshot's time all snapshots would be told again.
+            let snapshot = snapshot.or_else(|| self.told_snapshots_of(name));
+            self.page.next = Some(ListFrom { name: name.to_owned(), snapshot });
+            return false;
+        }
+        let blob = ListedBlob { name: name.to_owned(), snapshot, properties: row.into_properties(self.now) };
+        self.page.items.push(ListItem::Blob(Box::new(blob)));
+        true
+    }
+
+    /// A time after all snapshots, if those of this blob were told already.
+    fn told_snapshots_of(&self, name: &str) -> Option<SnapshotTime> {
+        match self.page.items.last() {
+            Some(ListItem::Blob(blob)) if blob.snapshot.is_some() && blob.name == name => {
+                Some(SnapshotTime(Timestamp::MAX))
+            }
+            _ => None,
+        }
+    }
+}
+
+/// The first text after all that begin with a prefix, in the order of UTF-16 code units; nothing if there is none.
+fn after_prefix(prefix: &str) -> Option<String> {
+    let mut chars: Vec<char> = prefix.chars().collect();
+    while let Some(last) = chars.pop() {
+        let next = match last {
+            // Surrogates lie between these.
+            '\u{D7FF}' => Some('\u{10000}'),
+            '\u{10FFFF}' => Some('\u{E000}'),
+            '\u{FFFF}' => None,
+            other => char::from_u32(u32::from(other) + 1),
+        };
+        if let Some(next) = next {
+            chars.push(next);
+            return Some(chars.into_iter().collect());
+        }
+    }
+    None
+}
+
+/// Rows that are passed over one by one before the scan jumps.
+const PASSED_MAX: usize = 4;
+/// Rows of a scan besides those of the page.
+const ROWS_SPARE: usize = 16;
+/// Scans of one page: each adds an item or passes over a bounded number of rows.
+const SCANS_MAX: usize = 10_000;
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use proptest::prelude::*;
+
+    proptest! {
+        #[test]
+        fn the_text_after_a_prefix_divides_what_begins_with_it(prefix: String, text: String) {
+            let inside = format!("{prefix}{text}");
+            match after_prefix(&prefix) {
+                Some(after) => {
+                    prop_assert_eq!(utf16::compare(&inside, &after), std::cmp::Ordering::Less);
+                    let is_outside = utf16::compare(&text, &after).is_ge() || utf16::compare(&text, &prefix).is_lt();
+                    prop_assert_eq!(is_outside, !text.starts_with(&prefix));
+                }
+                None => prop_assert!(prefix.chars().all(|c| c == '\u{FFFF}')),
+            }
+        }
+    }
+
+    #[test]
+    fn prefixes_are_passed_by_their_last_character() {
+        for (prefix, after) in [
+            ("", None),
+            ("a/", Some("a0")),
+            ("a\u{FFFF}", Some("b")),
+            ("\u{D7FF}", Some("\u{10000}")),
+            ("\u{10FFFF}", Some("\u{E000}")),
+        ] {
+            assert_eq!(after_prefix(prefix).as_deref(), after, "{prefix:?}");
+        }
+    }
+}

@@ -1,0 +1,143 @@
+//! Put Blob: a new blob in one step, over whatever was there.
+
+use super::access::{Access, BlobRef, Written};
+use super::bytes::{ByteStore, Extent};
+use super::clean::Leftover;
+use super::layout::{Blocks, Layout, Pages};
+use super::lease::Lease;
+use super::reject::BlobReject;
+use super::row::{BlobRow, Pending};
+use super::{Blobs, clean};
+use crate::contract::Engine;
+use crate::error::EngineError;
+use larimar_model::blob::{AccessTier, BlobType, ContentHeaders, Tags};
+use larimar_model::{Metadata, Timestamp};
+
+/// What a writer says of a new blob besides its bytes.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub struct NewBlob {
+    /// What it says about its bytes.
+    pub content: ContentHeaders,
+    /// The pairs that its user keeps with it.
+    pub metadata: Metadata,
+    /// Its tags.
+    pub tags: Tags,
+    /// Its tier, if one is given.
+    pub tier: Option<AccessTier>,
+}
+
+impl<E: Engine, B: ByteStore> Blobs<E, B> {
+    /// Puts a block blob of these bytes, or an empty one. Snapshots stay; blocks that were not committed are dropped.
+    ///
+    /// # Errors
+    /// Conditions, the lease, a tier for other blobs.
+    pub async fn put_block_blob(
+        &self,
+        at: BlobRef<'_>,
+        extent: Option<Extent>,
+        new: &NewBlob,
+        access: &Access,
+        now: Timestamp,
+    ) -> Result<Written, EngineError> {
+        let length = extent.map_or(0, |extent| extent.length);
+        let layout = |_| Layout::Blocks(Blocks::of(extent));
+        let put = self.put(at, BlobType::Block, (length, 0), layout, new, access, now).await;
+        // A payload without bytes is not pointed to.
+        let unused = if length == 0 { extent } else { None };
+        self.bytes.discard(unused.filter(|_| put.is_ok()).into_iter().collect());
+        self.settle(put, extent.as_slice())
+    }
+
+    /// Puts an append blob, which is empty at first.
+    ///
+    /// # Errors
+    /// Conditions and the lease.
+    pub async fn put_append_blob(
+        &self,
+        at: BlobRef<'_>,
+        new: &NewBlob,
+        access: &Access,
+        now: Timestamp,
+    ) -> Result<Written, EngineError> {
+        let layout = |_| Layout::Blocks(Blocks::default());
+        self.put(at, BlobType::Append, (0, 0), layout, new, access, now).await
+    }
+
+    /// Puts a page blob of this length, all zeros at first.
+    ///
+    /// # Errors
+    /// Conditions, the lease, a tier for other blobs.
+    pub async fn put_page_blob(
+        &self,
+        at: BlobRef<'_>,
+        (length, sequence_number): (u64, u64),
+        new: &NewBlob,
+        access: &Access,
+        now: Timestamp,
+    ) -> Result<Written, EngineError> {
+        let layout = |changed: Timestamp| Layout::Pages(Pages { map: changed.ticks(), epoch: 0 });
+        self.put(at, BlobType::Page, (length, sequence_number), layout, new, access, now).await
+    }
+
+    #[expect(clippy::too_many_arguments, reason = "the three above are its callers")]
+    async fn put(
+        &self,
+        at: BlobRef<'_>,
+        kind: BlobType,
+        (length, sequence_number): (u64, u64),
+        layout: impl Fn(Timestamp) -> Layout + Send + Sync,
+        new: &NewBlob,
+        access: &Access,
+        now: Timestamp,
+    ) -> Result<Written, EngineError> {
+        let decide = |old: Option<BlobRow>| {
+            access.admit_create(old.as_ref(), now)?;
+            let mut row = replacement(kind, new, old.as_ref(), now)?;
+            row.layout = layout(row.changed);
+            (row.length, row.sequence_number) = (length, sequence_number);
+            let written = Written { last_modified: row.changed };
+            Ok((row, (written, old.map(clean::Leftover::of))))
+        };
+        let (written, leftover) = self.edit(at, now, decide).await?;
+        self.clean(at, leftover.unwrap_or_default(), now).await;
+        Ok(written)
+    }
+}
+
+/// The row of a new blob in the place of an old one: the lease and the snapshots stay. It has no bytes yet.
+pub(crate) fn replacement(
+    kind: BlobType,
+    new: &NewBlob,
+    old: Option<&BlobRow>,
+    now: Timestamp,
+) -> Result<BlobRow, BlobReject> {
+    if new.tier.is_some_and(|tier| !tier.is_of(kind)) {
+        return Err(BlobReject::InvalidBlobTier);
+    }
+    let changed = old.map_or(now, |old| old.next_change(now));
+    let pending = Pending { generation: old.map_or(0, |old| old.pending.generation), id_length: 0 };
+    Ok(BlobRow {
+        is_committed: true,
+        kind,
+        changed,
+        content: new.content.clone(),
+        metadata: new.metadata.clone(),
+        tags: new.tags.clone(),
+        tier: new.tier.map(|tier| (tier, changed)),
+        lease: old.map_or(Lease::None, |old| old.lease.after_write(now)),
+        snapshots: old.map_or(0, |old| old.snapshots),
+        pending,
+        ..BlobRow::uncommitted(now)
+    })
+}
+
+impl Leftover {
+    /// What a blob leaves behind when its row is replaced or removed.
+    pub(crate) fn of(old: BlobRow) -> Self {
+        Self {
+            has_rows: old.layout.has_rows() || old.pending.id_length > 0,
+            has_snapshots: old.snapshots > 0,
+            extents: old.layout.extents().collect(),
+        }
+    }
+}

@@ -1,0 +1,281 @@
+//! Get Blob and its properties: from a range to the pieces of payloads that hold it.
+
+use super::Blobs;
+use super::access::{Access, BlobRef};
+use super::bytes::{ByteStore, Bytes, READ_BYTES_MAX};
+use super::codec::damaged;
+use super::keys::{self, RowName};
+use super::layout::{Block, Blocks, Layout, Pages, Piece, REGION_BYTES, Run, decode_chunk, decode_runs};
+use super::reject::BlobReject;
+use super::row::{BlobProperties, BlobRow};
+use super::store::{ATTEMPTS_MAX, crowded};
+use crate::contract::{Engine, Flow};
+use crate::error::{EngineError, Fault};
+use larimar_model::Timestamp;
+use larimar_model::blob::{ByteRange, SnapshotTime};
+use std::collections::VecDeque;
+use std::ops::Range;
+use std::sync::Arc;
+
+/// A blob that is being read.
+#[derive(Debug)]
+pub struct OpenBlob<B> {
+    /// What everybody may know of it.
+    pub properties: BlobProperties,
+    /// The bytes that are read: all, or what lies inside the range that was asked for.
+    pub range: Range<u64>,
+    /// The bytes.
+    pub content: Content<B>,
+}
+
+/// The bytes of a blob, taken piece by piece. What was there when it was opened is read, whatever happens to the blob
+/// meanwhile, for as long as the store keeps discarded payloads.
+#[derive(Debug)]
+pub struct Content<B> {
+    bytes: Arc<B>,
+    segments: VecDeque<Segment>,
+}
+
+/// Bytes of a blob that lie together.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum Segment {
+    /// In a payload.
+    Data(Piece),
+    /// Nowhere: pages that were never written.
+    Zeros(u64),
+}
+
+impl<B: ByteStore> Content<B> {
+    pub(crate) fn new(bytes: Arc<B>, segments: VecDeque<Segment>) -> Self {
+        Self { bytes, segments }
+    }
+
+    /// The next bytes, at most 1 MiB; nothing at the end.
+    ///
+    /// # Errors
+    /// Faults of the store; the rest cannot be read then.
+    pub async fn next(&mut self) -> Result<Option<Bytes>, Fault> {
+        let Some(segment) = self.segments.front_mut() else { return Ok(None) };
+        let (bytes, is_spent) = match segment {
+            Segment::Zeros(count) => {
+                let length = (*count).min(ZEROS.len() as u64);
+                *count -= length;
+                (Bytes::from_static(&ZEROS[..length as usize]), *count == 0)
+            }
+            Segment::Data(piece) => {
+                let length = piece.length.min(READ_BYTES_MAX);
+                let bytes = self.bytes.read(&piece.extent, piece.skip..piece.skip + length).await?;
+                let taken = bytes.len() as u64;
+                if taken == 0 || taken > length {
+                    return Err(Fault::Damaged(format!("the blob bytes {:?} are cut short", piece.extent)));
+                }
+                *piece = piece.slice(taken..piece.length);
+                (bytes, piece.length == 0)
+            }
+        };
+        if is_spent {
+            self.segments.pop_front();
+        }
+        Ok(Some(bytes))
+    }
+}
+
+impl<E: Engine, B: ByteStore> Blobs<E, B> {
+    /// Tells a blob's properties, metadata and tags, or a snapshot's.
+    ///
+    /// # Errors
+    /// [`BlobReject::BlobNotFound`], conditions, the lease if one is named.
+    pub async fn properties(
+        &self,
+        at: BlobRef<'_>,
+        snapshot: Option<SnapshotTime>,
+        access: &Access,
+        now: Timestamp,
+    ) -> Result<BlobProperties, EngineError> {
+        let row = self.load_version(at, snapshot).await?;
+        access.admit_read(&row, now)?;
+        Ok(row.into_properties(now))
+    }
+
+    /// Opens a blob or a snapshot to read its bytes, or those inside a range.
+    ///
+    /// # Errors
+    /// [`BlobReject::BlobNotFound`], conditions, the lease if one is named, [`BlobReject::InvalidRange`].
+    pub async fn open(
+        &self,
+        at: BlobRef<'_>,
+        snapshot: Option<SnapshotTime>,
+        range: Option<ByteRange>,
+        access: &Access,
+        now: Timestamp,
+    ) -> Result<OpenBlob<B>, EngineError> {
+        for _ in 0..ATTEMPTS_MAX {
+            let row = self.load_version(at, snapshot).await?;
+            access.admit_read(&row, now)?;
+            let range = match range {
+                Some(range) => range.within(row.length).ok_or(BlobReject::InvalidRange { length: row.length })?,
+                None => 0..row.length,
+            };
+            if let Some(segments) = self.segments(at, &row, snapshot, range.clone()).await? {
+                let content = Content::new(Arc::clone(&self.bytes), segments);
+                return Ok(OpenBlob { properties: row.into_properties(now), range, content });
+            }
+        }
+        Err(crowded())
+    }
+
+    /// The row of a blob or of a snapshot, which must be there.
+    pub(crate) async fn load_version(
+        &self,
+        at: BlobRef<'_>,
+        snapshot: Option<SnapshotTime>,
+    ) -> Result<BlobRow, EngineError> {
+        let name = snapshot.map_or(keys::BLOB.to_owned(), keys::snapshot);
+        let row = self.load(at, &name).await?.map(|(_, row)| row).filter(|row| row.is_committed);
+        Ok(row.ok_or(BlobReject::BlobNotFound)?)
+    }
+
+    /// Where the bytes of a range are; nothing if the blob was changed while its rows were read.
+    async fn segments(
+        &self,
+        at: BlobRef<'_>,
+        row: &BlobRow,
+        snapshot: Option<SnapshotTime>,
+        range: Range<u64>,
+    ) -> Result<Option<VecDeque<Segment>>, EngineError> {
+        match &row.layout {
+            Layout::Blocks(blocks) => {
+                let found = self.blocks_within(at, blocks, range.clone()).await?;
+                Ok(found.map(|(start, blocks)| block_segments(start, &blocks, range)))
+            }
+            Layout::Pages(pages) => {
+                let runs = self.runs_within(at, *pages, range.clone()).await?;
+                // Rows that are missing are pages without bytes, so only an unchanged row proves that none was removed.
+                let is_unchanged = self.load_version(at, snapshot).await?.layout == row.layout;
+                Ok(is_unchanged.then(|| page_segments(&runs, range)))
+            }
+        }
+    }
+
+    /// The blocks that hold a range, and where the first of them begins; nothing if a chunk is missing, because the blob
+    /// was changed since its row was read.
+    pub(crate) async fn blocks_within(
+        &self,
+        at: BlobRef<'_>,
+        blocks: &Blocks,
+        range: Range<u64>,
+    ) -> Result<Option<(u64, Vec<Block>)>, EngineError> {
+        let ends = blocks.chunks.iter().scan(0, |end, chunk| {
+            *end += chunk.bytes;
+            Some(*end)
+        });
+        let ends: Vec<u64> = ends.collect();
+        let first = ends.partition_point(|end| *end <= range.start);
+        let start = if first == 0 { 0 } else { ends[first - 1] };
+        // Chunk n begins where the one before it ends.
+        let last = ends.partition_point(|end| *end < range.end).saturating_add(1).min(ends.len());
+        let Some(mut found) = self.chunks(at, blocks, first..last.max(first)).await? else { return Ok(None) };
+        if ends.last().is_none_or(|end| range.end > *end) {
+            found.extend_from_slice(&blocks.tail);
+        }
+        Ok(Some((start, found)))
+    }
+
+    /// All blocks of a blob; nothing if a chunk is missing, because the blob was changed since its row was read.
+    pub(crate) async fn all_blocks(&self, at: BlobRef<'_>, blocks: &Blocks) -> Result<Option<Vec<Block>>, EngineError> {
+        let Some(mut found) = self.chunks(at, blocks, 0..blocks.chunks.len()).await? else { return Ok(None) };
+        found.extend_from_slice(&blocks.tail);
+        Ok(Some(found))
+    }
+
+    async fn chunks(
+        &self,
+        at: BlobRef<'_>,
+        blocks: &Blocks,
+        chunks: Range<usize>,
+    ) -> Result<Option<Vec<Block>>, EngineError> {
+        let mut found = Vec::new();
+        if chunks.is_empty() {
+            return Ok(Some(found));
+        }
+        let mut count = 0;
+        let (from, to) = (keys::chunk(blocks.set, chunks.start), keys::chunk(blocks.set, chunks.end));
+        self.visit_rows(at, (&from, &to), |row| {
+            count += 1;
+            found.extend(decode_chunk(row.body).ok_or_else(|| damaged("a list of blocks"))?);
+            Ok(Flow::Continue)
+        })
+        .await?;
+        Ok((count == chunks.len()).then_some(found))
+    }
+
+    /// The runs of pages of a version of a blob that touch a range, in order.
+    pub(crate) async fn runs_within(
+        &self,
+        at: BlobRef<'_>,
+        pages: Pages,
+        range: Range<u64>,
+    ) -> Result<Vec<Run>, EngineError> {
+        let first = (range.start / REGION_BYTES) as u32;
+        let end = range.end.div_ceil(REGION_BYTES) as u32;
+        let (from, to) = (keys::pages(pages.map, first, 0), keys::pages(pages.map, end, 0));
+        let mut newest: Option<(u32, Vec<Run>)> = None;
+        let mut runs: Vec<Run> = Vec::new();
+        self.visit_rows(at, (&from, &to), |row| {
+            let Some(RowName::Pages { region, epoch, .. }) = RowName::parse(row.row) else {
+                return Err(damaged("the name of a blob's row"));
+            };
+            // Of each region the newest row that is not after the version counts.
+            if epoch <= pages.epoch {
+                let of_region = decode_runs(region, row.body).ok_or_else(|| damaged("a list of pages"))?;
+                if let Some((last, earlier)) = newest.replace((region, of_region))
+                    && last != region
+                {
+                    runs.extend(earlier);
+                }
+            }
+            Ok(Flow::Continue)
+        })
+        .await?;
+        runs.extend(newest.into_iter().flat_map(|(_, runs)| runs));
+        runs.retain(|run| run.start < range.end && run.start + run.piece.length > range.start);
+        Ok(runs)
+    }
+}
+
+/// The parts of blocks that lie inside a range; the first block begins at `start`.
+pub(crate) fn block_segments(mut start: u64, blocks: &[Block], range: Range<u64>) -> VecDeque<Segment> {
+    let mut segments = VecDeque::new();
+    for Block { piece, .. } in blocks {
+        let end = start + piece.length;
+        let inside = range.start.max(start)..range.end.min(end);
+        if inside.start < inside.end {
+            segments.push_back(Segment::Data(piece.slice(inside.start - start..inside.end - start)));
+        }
+        start = end;
+    }
+    segments
+}
+
+/// The runs that lie inside a range, and the zeros between them.
+fn page_segments(runs: &[Run], range: Range<u64>) -> VecDeque<Segment> {
+    let mut segments = VecDeque::new();
+    let mut place = range.start;
+    for run in runs {
+        let inside = place.max(run.start)..range.end.min(run.start + run.piece.length);
+        if inside.start >= inside.end {
+            continue;
+        }
+        if inside.start > place {
+            segments.push_back(Segment::Zeros(inside.start - place));
+        }
+        segments.push_back(Segment::Data(run.piece.slice(inside.start - run.start..inside.end - run.start)));
+        place = inside.end;
+    }
+    if place < range.end {
+        segments.push_back(Segment::Zeros(range.end - place));
+    }
+    segments
+}
+
+static ZEROS: [u8; 65_536] = [0; 65_536];

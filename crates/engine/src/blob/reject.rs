@@ -1,0 +1,119 @@
+//! What callers of the Blob service can act on: every refusal that needs the stored state to be told.
+
+/// A refusal of an operation on containers or blobs.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, thiserror::Error)]
+pub enum BlobReject {
+    /// The container is not there.
+    #[error("the container does not exist")]
+    ContainerNotFound,
+    /// There is a container of this name.
+    #[error("the container exists already")]
+    ContainerExists,
+    /// The blob is not there, or only as blocks that were never committed.
+    #[error("the blob does not exist")]
+    BlobNotFound,
+    /// There is a blob, and the caller wanted none.
+    #[error("the blob exists already")]
+    BlobExists,
+    /// The caller of a read has it already (304).
+    #[error("the blob has not changed")]
+    NotModified,
+    /// A condition does not hold (412).
+    #[error("the condition does not hold")]
+    ConditionNotMet,
+    /// A condition on the source of a copy does not hold (412).
+    #[error("the condition on the source does not hold")]
+    SourceConditionNotMet,
+    /// The source of a copy is not there.
+    #[error("the source of the copy does not exist")]
+    SourceNotFound,
+    /// The operation is for blobs of another type.
+    #[error("the blob is of another type")]
+    InvalidBlobType,
+    /// A block list names a block that is not there.
+    #[error("the list names an unknown block")]
+    InvalidBlockList,
+    /// A block list has too many entries.
+    #[error("expected at most 50000 blocks")]
+    BlockListTooLong,
+    /// A block's id has another length than those of the other blocks.
+    #[error("expected an id as long as those of the other blocks")]
+    InvalidBlobOrBlock,
+    /// There are too many blocks that are not committed, or that were appended.
+    #[error("the blob has too many blocks")]
+    BlockCountExceedsLimit,
+    /// The blob has snapshots, and the caller did not say what should become of them.
+    #[error("the blob has snapshots")]
+    SnapshotsPresent,
+    /// The range begins after the end of the blob, which has this length.
+    #[error("expected a range within the blob's {length} bytes")]
+    InvalidRange {
+        /// How long the blob is.
+        length: u64,
+    },
+    /// The pages lie outside of the blob.
+    #[error("expected pages within the blob")]
+    InvalidPageRange,
+    /// The blob has another length than the append expects.
+    #[error("the blob has another length")]
+    AppendPositionConditionNotMet,
+    /// The blob would be longer than the append allows.
+    #[error("the blob would be too long")]
+    MaxBlobSizeConditionNotMet,
+    /// The condition on the sequence number does not hold.
+    #[error("the condition on the sequence number does not hold")]
+    SequenceNumberConditionNotMet,
+    /// The sequence number is the greatest already.
+    #[error("the sequence number cannot grow")]
+    SequenceNumberIncrementTooLarge,
+    /// The snapshot to compare with is not there.
+    #[error("the earlier snapshot does not exist")]
+    PreviousSnapshotNotFound,
+    /// The snapshot to compare with is not earlier.
+    #[error("expected an earlier snapshot")]
+    PreviousSnapshotCannotBeNewer,
+    /// Blobs of this type do not have this tier.
+    #[error("the tier is not for blobs of this type")]
+    InvalidBlobTier,
+    /// There is no copy to stop: all end before they are answered.
+    #[error("no copy is pending")]
+    NoPendingCopy,
+    /// A lease stands against it.
+    #[error(transparent)]
+    Lease(#[from] LeaseReject),
+}
+
+/// A refusal because of a lease. For containers and blobs the protocol has different words for some of them.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, thiserror::Error)]
+pub enum LeaseReject {
+    /// Acquire: there is a lease (409).
+    #[error("there is a lease already")]
+    AlreadyPresent,
+    /// Acquire: the lease is breaking (409).
+    #[error("the lease is breaking and cannot be acquired")]
+    BreakingAndCannotBeAcquired,
+    /// Change: the lease is breaking (409).
+    #[error("the lease is breaking and cannot be changed")]
+    BreakingAndCannotBeChanged,
+    /// Renew: the lease was broken (409).
+    #[error("the lease is broken and cannot be renewed")]
+    BrokenAndCannotBeRenewed,
+    /// A lease operation names another id than the lease has (409).
+    #[error("the lease has another id")]
+    IdMismatchWithLeaseOperation,
+    /// A lease operation finds no lease (409).
+    #[error("there is no lease")]
+    NotPresentWithLeaseOperation,
+    /// A write of something leased names no id (412); the words differ for containers and blobs only in their text.
+    #[error("there is a lease and the request names no id")]
+    IdMissing,
+    /// Another operation names another id than the lease has (412).
+    #[error("the lease has another id")]
+    IdMismatch,
+    /// Another operation names an id, and there never was a lease or it was released (412).
+    #[error("there is no lease")]
+    NotPresent,
+    /// Another operation names an id, and the lease has ended (412).
+    #[error("the lease has ended")]
+    Lost,
+}

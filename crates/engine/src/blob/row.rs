@@ -1,0 +1,364 @@
+//! The row of a blob or of a snapshot: everything about it but its bytes, and where those are.
+
+use super::codec::{Reader, damaged, put_bytes, put_number, put_optional_text, put_time};
+use super::layout::{Blocks, Layout};
+use super::lease::Lease;
+use crate::error::Fault;
+use larimar_model::blob::{AccessTier, BlobETag, BlobType, ContentHeaders, CopyInfo, LeaseView, Tags};
+use larimar_model::{Guid, Metadata, Timestamp};
+
+/// A blob as it is stored.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub(crate) struct BlobRow {
+    /// Whether there is a blob; if not, there are only blocks that were never committed.
+    pub(crate) is_committed: bool,
+    /// What it is made of.
+    pub(crate) kind: BlobType,
+    /// When it was made.
+    pub(crate) created: Timestamp,
+    /// When it was last changed, also its etag.
+    pub(crate) changed: Timestamp,
+    /// How many bytes it has.
+    pub(crate) length: u64,
+    pub(crate) content: ContentHeaders,
+    pub(crate) metadata: Metadata,
+    pub(crate) tags: Tags,
+    /// The tier that was set, and when.
+    pub(crate) tier: Option<(AccessTier, Timestamp)>,
+    pub(crate) lease: Lease,
+    pub(crate) copy: Option<CopyInfo>,
+    pub(crate) sequence_number: u64,
+    /// How many snapshots there are.
+    pub(crate) snapshots: u32,
+    pub(crate) pending: Pending,
+    pub(crate) layout: Layout,
+}
+
+/// Which blocks are not committed: those whose rows name the generation, if there are any.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub(crate) struct Pending {
+    /// Grows with every list of blocks that is begun.
+    pub(crate) generation: u64,
+    /// How long their ids are; 0 if there are none.
+    pub(crate) id_length: u8,
+}
+
+/// What everybody may know of a blob or a snapshot.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct BlobProperties {
+    /// What it is made of.
+    pub kind: BlobType,
+    /// When it was made.
+    pub created: Timestamp,
+    /// When it was last changed, to the tick; [`BlobProperties::etag`] is another spelling of it.
+    pub last_modified: Timestamp,
+    /// How many bytes it has.
+    pub length: u64,
+    /// What it says about its bytes.
+    pub content: ContentHeaders,
+    /// The pairs that its user keeps with it.
+    pub metadata: Metadata,
+    /// Its tags.
+    pub tags: Tags,
+    /// The tier that was set, and when; block blobs without are said to be hot.
+    pub tier: Option<(AccessTier, Timestamp)>,
+    /// Its lease at the time of the question.
+    pub lease: LeaseView,
+    /// The copy that made its content, if one did.
+    pub copy: Option<CopyInfo>,
+    /// Of a page blob, the sequence number.
+    pub sequence_number: u64,
+    /// Of an append blob, how many blocks were appended.
+    pub appended_blocks: u32,
+    /// Whether it is there only as blocks that were never committed; only listings tell of such a blob.
+    pub is_uncommitted: bool,
+}
+
+impl BlobProperties {
+    /// The etag.
+    #[must_use]
+    pub const fn etag(&self) -> BlobETag {
+        BlobETag(self.last_modified)
+    }
+}
+
+impl BlobRow {
+    /// A row for blocks of a blob that is not there yet.
+    pub(crate) fn uncommitted(now: Timestamp) -> Self {
+        Self {
+            is_committed: false,
+            kind: BlobType::Block,
+            created: now,
+            changed: now,
+            length: 0,
+            content: ContentHeaders::default(),
+            metadata: Metadata::new(),
+            tags: Tags::new(),
+            tier: None,
+            lease: Lease::None,
+            copy: None,
+            sequence_number: 0,
+            snapshots: 0,
+            pending: Pending::default(),
+            layout: Layout::Blocks(Blocks::default()),
+        }
+    }
+
+    /// The time of a change of this row: now, but always later than the last.
+    pub(crate) fn next_change(&self, now: Timestamp) -> Timestamp {
+        now.max(Timestamp::from_ticks(self.changed.ticks() + 1))
+    }
+
+    /// What everybody may know of it.
+    pub(crate) fn into_properties(self, now: Timestamp) -> BlobProperties {
+        let appended_blocks = match (&self.layout, self.kind) {
+            (Layout::Blocks(blocks), BlobType::Append) => blocks.count(),
+            _ => 0,
+        };
+        BlobProperties {
+            kind: self.kind,
+            created: self.created,
+            last_modified: self.changed,
+            length: self.length,
+            content: self.content,
+            metadata: self.metadata,
+            tags: self.tags,
+            tier: self.tier,
+            lease: self.lease.view(now),
+            copy: self.copy,
+            sequence_number: self.sequence_number,
+            appended_blocks,
+            is_uncommitted: !self.is_committed,
+        }
+    }
+
+    /// The stored form.
+    pub(crate) fn encode(&self) -> Vec<u8> {
+        let mut out = Vec::with_capacity(256);
+        let kind = match self.kind {
+            BlobType::Block => 0,
+            BlobType::Append => 1,
+            BlobType::Page => 2,
+        };
+        out.extend_from_slice(&[FORMAT, kind | if self.is_committed { COMMITTED } else { 0 }]);
+        put_time(&mut out, self.created);
+        put_time(&mut out, self.changed);
+        for number in [self.length, self.sequence_number, u64::from(self.snapshots), self.pending.generation] {
+            put_number(&mut out, number);
+        }
+        out.push(self.pending.id_length);
+        put_content(&mut out, &self.content);
+        put_metadata(&mut out, &self.metadata);
+        put_number(&mut out, self.tags.len() as u64);
+        for (key, value) in self.tags.iter() {
+            put_bytes(&mut out, key.as_bytes());
+            put_bytes(&mut out, value.as_bytes());
+        }
+        put_optional_text(&mut out, self.tier.map(|(tier, _)| tier.as_str()));
+        if let Some((_, since)) = self.tier {
+            put_time(&mut out, since);
+        }
+        self.lease.encode(&mut out);
+        out.push(u8::from(self.copy.is_some()));
+        if let Some(copy) = &self.copy {
+            out.extend_from_slice(&copy.id.0);
+            put_bytes(&mut out, copy.source.as_bytes());
+            put_number(&mut out, copy.length);
+            put_time(&mut out, copy.completed);
+        }
+        self.layout.encode(&mut out);
+        out
+    }
+
+    /// Reads the stored form.
+    pub(crate) fn decode(body: &[u8]) -> Result<Self, Fault> {
+        Self::read(&mut Reader(body)).ok_or_else(|| damaged("a blob's row"))
+    }
+
+    fn read(reader: &mut Reader<'_>) -> Option<Self> {
+        if reader.byte()? != FORMAT {
+            return None;
+        }
+        let flags = reader.byte()?;
+        let kind = match flags & !COMMITTED {
+            0 => BlobType::Block,
+            1 => BlobType::Append,
+            2 => BlobType::Page,
+            _ => return None,
+        };
+        let (created, changed) = (reader.time()?, reader.time()?);
+        let (length, sequence_number, snapshots) = (reader.number()?, reader.number()?, reader.small()?);
+        let pending = Pending { generation: reader.number()?, id_length: reader.byte()? };
+        let content = take_content(reader)?;
+        let metadata = take_metadata(reader)?;
+        let tags = take_tags(reader)?;
+        let tier = match reader.optional_text()? {
+            Some(tier) => Some((tier.parse().ok()?, reader.time()?)),
+            None => None,
+        };
+        let lease = Lease::decode(&mut reader.0)?;
+        let copy = if reader.flag()? { Some(take_copy(reader)?) } else { None };
+        let layout = Layout::decode(reader).filter(|_| reader.0.is_empty())?;
+        let is_committed = flags & COMMITTED != 0;
+        Some(Self {
+            is_committed,
+            kind,
+            created,
+            changed,
+            length,
+            content,
+            metadata,
+            tags,
+            tier,
+            lease,
+            copy,
+            sequence_number,
+            snapshots,
+            pending,
+            layout,
+        })
+    }
+}
+
+fn put_content(out: &mut Vec<u8>, content: &ContentHeaders) {
+    for text in
+        [&content.content_type, &content.encoding, &content.language, &content.disposition, &content.cache_control]
+    {
+        put_optional_text(out, text.as_deref());
+    }
+    out.push(u8::from(content.md5.is_some()));
+    out.extend_from_slice(content.md5.as_ref().map_or(&[], |md5| md5));
+}
+
+fn take_content(reader: &mut Reader<'_>) -> Option<ContentHeaders> {
+    Some(ContentHeaders {
+        content_type: reader.optional_text()?,
+        encoding: reader.optional_text()?,
+        language: reader.optional_text()?,
+        disposition: reader.optional_text()?,
+        cache_control: reader.optional_text()?,
+        md5: if reader.flag()? { Some(reader.array()?) } else { None },
+    })
+}
+
+/// Appends metadata: how many pairs, then names and values.
+pub(crate) fn put_metadata(out: &mut Vec<u8>, metadata: &Metadata) {
+    put_number(out, metadata.iter().len() as u64);
+    for (name, value) in metadata.iter() {
+        put_bytes(out, name.as_bytes());
+        put_bytes(out, value.as_bytes());
+    }
+}
+
+/// Takes metadata off the front of stored bytes.
+pub(crate) fn take_metadata(reader: &mut Reader<'_>) -> Option<Metadata> {
+    let mut metadata = Metadata::new();
+    for _ in 0..reader.count()? {
+        metadata.insert(reader.text()?, reader.text()?).ok()?;
+    }
+    Some(metadata)
+}
+
+fn take_tags(reader: &mut Reader<'_>) -> Option<Tags> {
+    let mut tags = Tags::new();
+    for _ in 0..reader.count()? {
+        tags.insert(reader.text()?, reader.text()?).ok()?;
+    }
+    Some(tags)
+}
+
+fn take_copy(reader: &mut Reader<'_>) -> Option<CopyInfo> {
+    Some(CopyInfo {
+        id: Guid(reader.array()?),
+        source: reader.text()?.to_owned(),
+        length: reader.number()?,
+        completed: reader.time()?,
+    })
+}
+
+const FORMAT: u8 = 1;
+/// Set in the second byte of a blob that is there.
+const COMMITTED: u8 = 0x80;
+
+#[cfg(test)]
+mod tests {
+    use super::super::bytes::Extent;
+    use super::super::layout::{Block, ChunkHead, Pages, Piece, Run, decode_runs, encode_runs};
+    use super::*;
+    use larimar_model::blob::LeaseId;
+
+    fn full() -> BlobRow {
+        let mut row = BlobRow::uncommitted(Timestamp::EDM_MIN);
+        row.is_committed = true;
+        row.changed = Timestamp::MAX;
+        (row.length, row.sequence_number, row.snapshots) = (u64::MAX, 7, 3);
+        row.pending = Pending { generation: 1 << 60, id_length: 88 };
+        row.content = ContentHeaders {
+            content_type: Some("text/plain".to_owned()),
+            encoding: Some(String::new()),
+            language: None,
+            md5: Some([9; 16]),
+            disposition: Some("inline".to_owned()),
+            cache_control: None,
+        };
+        row.metadata.insert("Name", "value").expect("metadata");
+        row.tags.insert("k", "v").expect("a tag");
+        row.tier = Some(("Cool".parse().expect("a tier"), Timestamp::MAX));
+        let id = LeaseId(Guid([3; 16]));
+        row.lease = Lease::Broken { id, until: Timestamp::MAX };
+        row.copy = Some(CopyInfo {
+            id: Guid([4; 16]),
+            source: "http://127.0.0.1/c/b".to_owned(),
+            length: 5,
+            completed: Timestamp::EDM_MIN,
+        });
+        let extent = Extent { file: [1; 16], offset: 2, length: 300 };
+        row.layout = Layout::Blocks(Blocks {
+            set: 17,
+            chunks: vec![ChunkHead { bytes: 1 << 40, blocks: 512 }],
+            tail: vec![
+                Block { id: "AAAA".to_owned(), piece: Piece { extent, skip: 100, length: 50 } },
+                Block { id: String::new(), piece: Piece::whole(extent) },
+            ],
+        });
+        row
+    }
+
+    #[test]
+    fn rows_are_read_as_they_were_written() {
+        let pages = Layout::Pages(Pages { map: u64::MAX, epoch: u32::MAX });
+        let page_blob = BlobRow { kind: BlobType::Page, layout: pages, ..full() };
+        for row in [full(), BlobRow::uncommitted(Timestamp::EDM_MIN), page_blob] {
+            assert_eq!(BlobRow::decode(&row.encode()), Ok(row));
+        }
+    }
+
+    #[test]
+    fn what_is_cut_or_of_another_format_is_refused() {
+        let body = full().encode();
+        for length in 0..body.len() {
+            assert!(BlobRow::decode(&body[..length]).is_err(), "{length} bytes");
+        }
+        let longer = [&body[..], &[0]].concat();
+        assert!(BlobRow::decode(&longer).is_err());
+        let mut other = body;
+        other[0] = 2;
+        assert!(BlobRow::decode(&other).is_err());
+    }
+
+    #[test]
+    fn changes_have_increasing_times() {
+        let row = BlobRow { changed: Timestamp::from_ticks(100), ..full() };
+        assert_eq!(row.next_change(Timestamp::from_ticks(50)).ticks(), 101);
+        assert_eq!(row.next_change(Timestamp::from_ticks(100)).ticks(), 101);
+        assert_eq!(row.next_change(Timestamp::from_ticks(500)).ticks(), 500);
+    }
+
+    #[test]
+    fn runs_of_pages_are_read_as_they_were_written() {
+        let extent = Extent { file: [1; 16], offset: 2, length: 1024 };
+        let run = |start, skip| Run { start, piece: Piece { extent, skip, length: 512 }, is_local: skip == 0 };
+        let runs = vec![run((3 << 24) + 512, 0), run((3 << 24) + 4096, 512)];
+        assert_eq!(decode_runs(3, &encode_runs(&runs)), Some(runs));
+    }
+}
