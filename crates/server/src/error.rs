@@ -1,5 +1,6 @@
 //! Any error of the layers below, turned into the service's code, status and message.
 
+use larimar_engine::blob::{BlobReject, LeaseReject};
 use larimar_engine::{EngineError, Fault, ReadError, Reject};
 use larimar_wire::error_body::ErrorReply;
 use larimar_wire::error_code::ErrorCode;
@@ -33,6 +34,59 @@ pub(crate) fn reject(reject: &Reject) -> ErrorReply {
         Reject::EntityExists => ErrorReply::new(ErrorCode::EntityAlreadyExists),
         Reject::ConditionNotMet => ErrorReply::new(ErrorCode::UpdateConditionNotSatisfied),
         Reject::Body(error) => body_error(error),
+        Reject::Blob(reject) => blob_reject(*reject),
+    }
+}
+
+/// What a client of the Blob service is told of a refusal.
+fn blob_reject(reject: BlobReject) -> ErrorReply {
+    let code = match reject {
+        BlobReject::ContainerNotFound => ErrorCode::ContainerNotFound,
+        BlobReject::ContainerExists => ErrorCode::ContainerAlreadyExists,
+        BlobReject::BlobNotFound => ErrorCode::BlobNotFound,
+        BlobReject::BlobExists => ErrorCode::BlobAlreadyExists,
+        BlobReject::NotModified => return ErrorReply::new(ErrorCode::ConditionNotMet).with_status(304),
+        BlobReject::ConditionNotMet => ErrorCode::ConditionNotMet,
+        BlobReject::SourceConditionNotMet => ErrorCode::SourceConditionNotMet,
+        BlobReject::SourceNotFound => return ErrorReply::new(ErrorCode::CannotVerifyCopySource).with_status(404),
+        BlobReject::InvalidBlobType => ErrorCode::InvalidBlobType,
+        BlobReject::InvalidBlockList => ErrorCode::InvalidBlockList,
+        BlobReject::BlockListTooLong => ErrorCode::BlockListTooLong,
+        BlobReject::InvalidBlobOrBlock => ErrorCode::InvalidBlobOrBlock,
+        BlobReject::BlockCountExceedsLimit => ErrorCode::BlockCountExceedsLimit,
+        BlobReject::SnapshotsPresent => ErrorCode::SnapshotsPresent,
+        BlobReject::InvalidRange { .. } => ErrorCode::InvalidRange,
+        BlobReject::InvalidPageRange => ErrorCode::InvalidPageRange,
+        BlobReject::AppendPositionConditionNotMet => ErrorCode::AppendPositionConditionNotMet,
+        BlobReject::MaxBlobSizeConditionNotMet => ErrorCode::MaxBlobSizeConditionNotMet,
+        BlobReject::SequenceNumberConditionNotMet => ErrorCode::SequenceNumberConditionNotMet,
+        BlobReject::SequenceNumberIncrementTooLarge => ErrorCode::SequenceNumberIncrementTooLarge,
+        BlobReject::PreviousSnapshotNotFound => ErrorCode::PreviousSnapshotNotFound,
+        BlobReject::PreviousSnapshotCannotBeNewer => ErrorCode::PreviousSnapshotCannotBeNewer,
+        BlobReject::InvalidBlobTier => ErrorCode::InvalidBlobTier,
+        BlobReject::NoPendingCopy => ErrorCode::NoPendingCopyOperation,
+        BlobReject::Lease(LeaseReject::IdMismatch) => ErrorCode::LeaseIdMismatchWithBlobOperation,
+        BlobReject::Lease(LeaseReject::NotPresent) => ErrorCode::LeaseNotPresentWithBlobOperation,
+        BlobReject::ContainerLease(LeaseReject::IdMismatch) => ErrorCode::LeaseIdMismatchWithContainerOperation,
+        BlobReject::ContainerLease(LeaseReject::NotPresent) => ErrorCode::LeaseNotPresentWithContainerOperation,
+        BlobReject::Lease(reject) | BlobReject::ContainerLease(reject) => lease_code(reject),
+    };
+    ErrorReply::new(code)
+}
+
+/// The words for refusals because of a lease that containers and blobs share.
+fn lease_code(reject: LeaseReject) -> ErrorCode {
+    match reject {
+        LeaseReject::AlreadyPresent => ErrorCode::LeaseAlreadyPresent,
+        LeaseReject::BreakingAndCannotBeAcquired => ErrorCode::LeaseIsBreakingAndCannotBeAcquired,
+        LeaseReject::BreakingAndCannotBeChanged => ErrorCode::LeaseIsBreakingAndCannotBeChanged,
+        LeaseReject::BrokenAndCannotBeRenewed => ErrorCode::LeaseIsBrokenAndCannotBeRenewed,
+        LeaseReject::IdMismatchWithLeaseOperation => ErrorCode::LeaseIdMismatchWithLeaseOperation,
+        LeaseReject::NotPresentWithLeaseOperation => ErrorCode::LeaseNotPresentWithLeaseOperation,
+        LeaseReject::IdMissing => ErrorCode::LeaseIdMissing,
+        LeaseReject::Lost => ErrorCode::LeaseLost,
+        LeaseReject::IdMismatch => ErrorCode::LeaseIdMismatchWithBlobOperation,
+        LeaseReject::NotPresent => ErrorCode::LeaseNotPresentWithBlobOperation,
     }
 }
 

@@ -109,7 +109,7 @@ impl<E: Engine, B: ByteStore> Blobs<E, B> {
         now: Timestamp,
     ) -> Result<Container, EngineError> {
         let (space, meta) = self.container_meta(account, name).await?;
-        meta.lease.admit_read(lease, now).map_err(BlobReject::from)?;
+        meta.lease.admit_read(lease, now).map_err(BlobReject::ContainerLease)?;
         Ok(meta.into_container(space.id, name.as_str().to_owned(), now))
     }
 
@@ -159,7 +159,7 @@ impl<E: Engine, B: ByteStore> Blobs<E, B> {
     ) -> Result<(), EngineError> {
         let (_, meta) = self.container_meta(account, name).await?;
         check(&access.conditions, Some(meta.changed), Purpose::Write)?;
-        meta.lease.admit_write(access.lease, now).map_err(BlobReject::from)?;
+        meta.lease.admit_write(access.lease, now).map_err(BlobReject::ContainerLease)?;
         let is_found = self.engine.drop_space(space_name(account, name.as_str())).await?;
         if is_found { Ok(()) } else { Err(BlobReject::ContainerNotFound.into()) }
     }
@@ -218,7 +218,7 @@ impl<E: Engine, B: ByteStore> Blobs<E, B> {
     ) -> Result<(Written, Leased), EngineError> {
         self.change_container(account, name, |meta| {
             check(conditions, Some(meta.changed), Purpose::Write)?;
-            let (lease, leased) = meta.lease.act(action, fresh, now)?;
+            let (lease, leased) = meta.lease.act(action, fresh, now).map_err(BlobReject::ContainerLease)?;
             let written = Written { last_modified: meta.changed };
             Ok((Meta { lease, ..meta }, (written, leased)))
         })
@@ -270,7 +270,7 @@ impl Meta {
     /// The bytes of a change that a request may make. The lease need not be named: it guards only the deletion.
     fn admitted(self, access: &Access, now: Timestamp) -> Result<Self, BlobReject> {
         check(&access.conditions, Some(self.changed), Purpose::Write)?;
-        self.lease.admit_read(access.lease, now)?;
+        self.lease.admit_read(access.lease, now).map_err(BlobReject::ContainerLease)?;
         let changed = now.max(Timestamp::from_ticks(self.changed.ticks() + 1));
         Ok(Self { changed, ..self })
     }

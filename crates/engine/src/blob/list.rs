@@ -317,7 +317,10 @@ mod tests {
                     let is_outside = utf16::compare(&text, &after).is_ge() || utf16::compare(&text, &prefix).is_lt();
                     prop_assert_eq!(is_outside, !text.starts_with(&prefix));
                 }
-                None => prop_assert!(prefix.chars().all(|c| c == '\u{FFFF}')),
+                None => {
+                    let has_no_next = prefix.chars().all(|c| c == '\u{FFFF}');
+                    prop_assert!(has_no_next);
+                }
             }
         }
     }

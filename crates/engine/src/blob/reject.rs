@@ -78,9 +78,12 @@ pub enum BlobReject {
     /// There is no copy to stop: all end before they are answered.
     #[error("no copy is pending")]
     NoPendingCopy,
-    /// A lease stands against it.
+    /// A blob's lease stands against it.
     #[error(transparent)]
     Lease(#[from] LeaseReject),
+    /// A container's lease stands against it.
+    #[error(transparent)]
+    ContainerLease(LeaseReject),
 }
 
 /// A refusal because of a lease. For containers and blobs the protocol has different words for some of them.
