@@ -31,6 +31,15 @@ impl Dialect {
         }
     }
 
+    /// The statements that add what format 2 has: messages, by queue and name, by the order of delivery and by the end.
+    pub(crate) const fn message_tables(self) -> &'static [&'static str] {
+        match self {
+            Self::Postgres => &[POSTGRES_MESSAGES, POSTGRES_TEXTS, MESSAGE_ORDER, MESSAGE_EXPIRY],
+            Self::Cockroach => &[COCKROACH_MESSAGES, MESSAGE_ORDER, MESSAGE_EXPIRY],
+            Self::Yugabyte => &[YUGABYTE_MESSAGES, MESSAGE_ORDER, MESSAGE_EXPIRY],
+        }
+    }
+
     /// What a session is told when it begins, besides its time limits.
     pub(crate) const fn session(self) -> &'static str {
         match self {
@@ -50,7 +59,9 @@ impl Dialect {
     /// The query for the bytes that the rows take, where the database can tell.
     pub(crate) const fn size(self) -> Option<&'static str> {
         match self {
-            Self::Postgres | Self::Yugabyte => Some("SELECT pg_total_relation_size('larimar_entity')::int8"),
+            Self::Postgres | Self::Yugabyte => Some(
+                "SELECT (pg_total_relation_size('larimar_entity') + pg_total_relation_size('larimar_message'))::int8",
+            ),
             Self::Cockroach => None,
         }
     }
@@ -94,6 +105,31 @@ const COCKROACH_ENTITIES: &str = "CREATE TABLE IF NOT EXISTS larimar_entity (pk 
 /// Without `ASC` the first column would be hashed over the tablets, and pages across partitions would read them all.
 const YUGABYTE_ENTITIES: &str = "CREATE TABLE IF NOT EXISTS larimar_entity (pk bytea NOT NULL, rk bytea NOT NULL, \
     ver int8 NOT NULL, tok int8 NOT NULL, body bytea NOT NULL, PRIMARY KEY (pk ASC, rk ASC))";
+
+macro_rules! messages {
+    ($key:literal) => {
+        concat!(
+            "CREATE TABLE IF NOT EXISTS larimar_message (q int8 NOT NULL, id bytea NOT NULL, vis int8 NOT NULL, \
+            exp int8 NOT NULL, deq int8 NOT NULL, pop int8 NOT NULL, ins int8 NOT NULL, body bytea NOT NULL, \
+            PRIMARY KEY ",
+            $key,
+            ")"
+        )
+    };
+}
+
+/// Every message is rewritten when it is claimed and soon deleted: pages have room for that, and what is dead is removed
+/// long before it is a fifth of the table.
+const POSTGRES_MESSAGES: &str = concat!(
+    messages!("(q, id)"),
+    " WITH (fillfactor = 70, autovacuum_vacuum_scale_factor = 0.01, autovacuum_vacuum_cost_delay = 0)"
+);
+const POSTGRES_TEXTS: &str = "ALTER TABLE larimar_message ALTER COLUMN body SET STORAGE EXTERNAL";
+const COCKROACH_MESSAGES: &str = messages!("(q, id)");
+const YUGABYTE_MESSAGES: &str = messages!("(q ASC, id ASC)");
+const MESSAGE_ORDER: &str =
+    "CREATE INDEX IF NOT EXISTS larimar_message_order ON larimar_message (q ASC, vis ASC, id ASC)";
+const MESSAGE_EXPIRY: &str = "CREATE INDEX IF NOT EXISTS larimar_message_expiry ON larimar_message (exp ASC)";
 
 #[cfg(test)]
 mod tests {

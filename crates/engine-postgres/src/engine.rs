@@ -5,7 +5,9 @@ use crate::core::Core;
 use crate::failure::Failure;
 use crate::jobs;
 use crate::key;
+use crate::messages::Counts;
 use crate::pool::Pool;
+use crate::posts::Posts;
 use crate::reads::Reads;
 use crate::scan::RowSize;
 use crate::schema;
@@ -13,6 +15,7 @@ use crate::settings::{OpenError, Settings};
 use crate::singles::Singles;
 use crate::statements::{HAS_SPACE, RESTORE};
 use crate::transactions::Transactions;
+use larimar_engine::queue::MessageIds;
 use larimar_engine::{
     Budget, Changed, Engine, Fault, Flow, Key, KeyRange, Op, Position, ReadError, RowRef, Space, SpaceId, SpaceName,
     Statistics, WriteError,
@@ -26,7 +29,7 @@ use tokio::task::JoinSet;
 /// An engine over a database that speaks PostgreSQL's protocol. Any number of processes may open one each over the same
 /// database.
 pub struct PostgresEngine {
-    parts: Parts,
+    pub(crate) parts: Parts,
     /// They end with the engine.
     tasks: tokio::sync::Mutex<JoinSet<()>>,
 }
@@ -37,11 +40,14 @@ pub(crate) struct Parts {
     pub(crate) reads: Arc<Reads>,
     pub(crate) singles: Arc<Singles>,
     pub(crate) transactions: Arc<Transactions>,
+    pub(crate) posts: Arc<Posts>,
     pub(crate) pool: Arc<Pool>,
     pub(crate) catalogue: Arc<Catalogue>,
     pub(crate) row_size: RowSize,
     /// Edits of rows take turns, by the hash of the row.
     pub(crate) turns: Vec<tokio::sync::Mutex<()>>,
+    pub(crate) ids: MessageIds,
+    pub(crate) counts: Counts,
 }
 
 impl PostgresEngine {
@@ -61,7 +67,10 @@ impl PostgresEngine {
             singles: Singles::new(Arc::clone(&core)),
             transactions: Transactions::new(Arc::clone(&core)),
             catalogue: Catalogue::new(Arc::clone(&core), Arc::clone(&pool)),
+            posts: Posts::new(Arc::clone(&core), Arc::clone(&pool)),
             row_size: RowSize::default(),
+            ids: MessageIds::default(),
+            counts: Counts::default(),
             turns: (0..TURNS).map(|_| tokio::sync::Mutex::new(())).collect(),
             pool,
             core,
@@ -91,8 +100,15 @@ impl PostgresEngine {
         transactions.refuse(&closed);
     }
 
-    fn noting_gone<T>(&self, space: SpaceId, result: Result<T, WriteError>) -> Result<T, WriteError> {
+    pub(crate) fn noting_gone<T>(&self, space: SpaceId, result: Result<T, WriteError>) -> Result<T, WriteError> {
         if matches!(result, Err(WriteError::SpaceGone)) {
+            self.parts.catalogue.forget(space);
+        }
+        result
+    }
+
+    pub(crate) fn noting_gone_reading<T>(&self, space: SpaceId, result: Result<T, ReadError>) -> Result<T, ReadError> {
+        if matches!(result, Err(ReadError::SpaceGone)) {
             self.parts.catalogue.forget(space);
         }
         result
@@ -163,10 +179,7 @@ impl Engine for PostgresEngine {
         visit: impl FnMut(RowRef<'_>) -> Flow + Send,
     ) -> Result<Option<Position>, ReadError> {
         let outcome = self.parts.scan(space, range, budget, visit).await;
-        if outcome == Err(ReadError::SpaceGone) {
-            self.parts.catalogue.forget(space);
-        }
-        outcome
+        self.noting_gone_reading(space, outcome)
     }
 
     async fn apply(

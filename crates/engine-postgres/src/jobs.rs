@@ -5,8 +5,12 @@ use crate::core::{Core, random};
 use crate::failure::Failure;
 use crate::key;
 use crate::pool::Pool;
-use crate::statements::{LEASE, PURGE_BOUND, PURGE_COUNT, PURGE_DONE, PURGE_PARTITIONS, PURGE_ROWS, PURGES, RELEASE};
+use crate::statements::{
+    CLEAR_BOUND, CLEAR_MESSAGES, EXPIRED_MESSAGES, LEASE, PURGE_BOUND, PURGE_COUNT, PURGE_DONE, PURGE_EXPIRED,
+    PURGE_MESSAGES, PURGE_PARTITIONS, PURGE_ROWS, PURGES, RELEASE,
+};
 use larimar_engine::SpaceId;
+use rustc_hash::FxHashMap;
 use std::sync::Arc;
 use std::sync::atomic::Ordering;
 use std::time::Duration;
@@ -45,11 +49,13 @@ pub(crate) async fn run(core: Arc<Core>, pool: Arc<Pool>) {
         }
         let Ok(lent) = pool.lend().await else { continue };
         let mut outcome = figures(&core, &lent).await;
-        if outcome.is_ok() && core.dropped_spaces.load(Ordering::Relaxed) > 0 {
-            outcome = purge_in_turn(&core, &lent, &lease).await;
+        if let Ok(has_expired) = outcome
+            && (has_expired || core.dropped_spaces.load(Ordering::Relaxed) > 0)
+        {
+            outcome = purge_in_turn(&core, &lent, &lease).await.map(|()| false);
         }
         match outcome {
-            Ok(()) => core.health.good(),
+            Ok(_) => core.health.good(),
             Err(failure) => {
                 let is_over = failure.ends_connection();
                 tracing::warn!(reason = %failure.into_unavailable(), "background work was interrupted");
@@ -61,7 +67,8 @@ pub(crate) async fn run(core: Arc<Core>, pool: Arc<Pool>) {
     }
 }
 
-async fn figures(core: &Core, connection: &Connection) -> Result<(), Failure> {
+/// Keeps the figures; `true` if messages have expired.
+async fn figures(core: &Core, connection: &Connection) -> Result<bool, Failure> {
     let rows = connection.query(PURGE_COUNT, &[]).await?;
     if let Some(row) = rows.first() {
         core.dropped_spaces.store(column::<i64>(row, 0)?.cast_unsigned(), Ordering::Relaxed);
@@ -71,14 +78,17 @@ async fn figures(core: &Core, connection: &Connection) -> Result<(), Failure> {
     {
         core.store_bytes.store(column::<i64>(row, 0)?.cast_unsigned(), Ordering::Relaxed);
     }
-    Ok(())
+    Ok(!connection.query(EXPIRED_MESSAGES, &[&1_i64]).await?.is_empty())
 }
 
 async fn purge_in_turn(core: &Core, connection: &Connection, lease: &Lease) -> Result<(), Failure> {
     if !lease.hold(connection).await? {
         return Ok(());
     }
-    let outcome = purge_all(core, connection, lease).await;
+    let mut outcome = purge_expired(connection, lease).await;
+    if outcome.is_ok() {
+        outcome = purge_all(core, connection, lease).await;
+    }
     if !matches!(outcome, Err(Failure::Broken(_))) {
         lease.release(connection).await?;
     }
@@ -89,7 +99,7 @@ async fn purge_all(core: &Core, connection: &Connection, lease: &Lease) -> Resul
     for row in connection.query(PURGES, &[]).await? {
         let (id, age): (i64, i64) = (column(&row, 0)?, column(&row, 1)?);
         let space = SpaceId(id.cast_unsigned());
-        while purge_some(connection, space).await? {
+        while purge_messages(connection, id).await? || purge_some(connection, space).await? {
             // Whoever waits for the disk comes first.
             tokio::time::sleep(PURGE_PAUSE).await;
             if !lease.hold(connection).await? {
@@ -117,6 +127,34 @@ async fn purge_some(connection: &Connection, space: SpaceId) -> Result<bool, Fai
     Ok(true)
 }
 
+/// Removes the first messages of a queue; `false` when none are left.
+async fn purge_messages(connection: &Connection, queue: i64) -> Result<bool, Failure> {
+    let bound = connection.query(CLEAR_BOUND, &[&queue, &(PURGE_ROWS_MAX - 1)]).await?;
+    match bound.first() {
+        Some(row) => connection.execute(CLEAR_MESSAGES, &[&queue, &column::<&[u8]>(row, 0)?]).await.map(|_| true),
+        None => connection.execute(PURGE_MESSAGES, &[&queue]).await.map(|removed| removed > 0),
+    }
+}
+
+/// Removes expired messages, wherever they are.
+async fn purge_expired(connection: &Connection, lease: &Lease) -> Result<(), Failure> {
+    for _ in 0..EXPIRED_SLICES_MAX {
+        let mut queues: FxHashMap<i64, Vec<Vec<u8>>> = FxHashMap::default();
+        let expired = connection.query(EXPIRED_MESSAGES, &[&PURGE_ROWS_MAX]).await?;
+        for row in &expired {
+            queues.entry(column(row, 0)?).or_default().push(column(row, 1)?);
+        }
+        for (queue, ids) in queues {
+            connection.execute(PURGE_EXPIRED, &[&queue, &ids]).await?;
+        }
+        if (expired.len() as i64) < PURGE_ROWS_MAX || !lease.hold(connection).await? {
+            return Ok(());
+        }
+        tokio::time::sleep(PURGE_PAUSE).await;
+    }
+    Ok(())
+}
+
 fn ticks(span: Duration) -> i64 {
     i64::try_from(span.as_nanos() / 100).unwrap_or(i64::MAX)
 }
@@ -126,6 +164,8 @@ const LEASE_TIME: Duration = Duration::from_secs(30);
 const PROBE_EVERY: Duration = Duration::from_millis(250);
 const PURGE_PAUSE: Duration = Duration::from_millis(5);
 const PURGE_ROWS_MAX: i64 = 1000;
+/// Slices of expired messages removed before dropped spaces have their turn.
+const EXPIRED_SLICES_MAX: usize = 100;
 
 #[cfg(all(test, feature = "test-postgres"))]
 mod tests {

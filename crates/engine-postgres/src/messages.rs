@@ -1,54 +1,289 @@
-//! Queues over PostgreSQL are yet to come: every call is refused.
+//! Queues: messages have a table of their own, and go by the clock of the database.
+//!
+//! A claim locks the first visible messages that nobody else has locked and hides them, in one statement; consumers on
+//! any number of servers take different ones and do not wait for each other. Puts and deletes of concurrent
+//! requests share statements (`posts.rs`).
 
-use crate::engine::PostgresEngine;
+use crate::connection::{Parameters, column};
+use crate::core::token;
+use crate::engine::{Parts, PostgresEngine};
+use crate::failure::Failure;
+use crate::pool::Unanswered;
+use crate::posts::{Delete, Put};
+use crate::statements::{
+    CLAIM_MESSAGES, CLEAR_BOUND, CLEAR_MESSAGES, CONFIRM_MESSAGES, COUNT_MESSAGES, EXPLAIN_MESSAGE, HAS_SPACE,
+    LAST_MESSAGE, PEEK_MESSAGES, UPDATE_MESSAGE,
+};
 use larimar_engine::queue::{Change, Message, MessageError, MessageHandle, Messages, NewMessage, Placed, Updated};
 use larimar_engine::{Fault, ReadError, SpaceId, WriteError};
-use larimar_model::Timestamp;
-use std::time::Duration;
+use larimar_model::queue::Receipt;
+use larimar_model::{Guid, Timestamp};
+use parking_lot::Mutex;
+use rustc_hash::FxHashMap;
+use std::time::{Duration, Instant};
+use tokio_postgres::Row;
+
+/// Counts of a moment ago.
+pub(crate) type Counts = Mutex<FxHashMap<SpaceId, Counted>>;
+
+#[derive(Clone, Copy)]
+pub(crate) struct Counted {
+    count: u64,
+    at: Instant,
+    took: Duration,
+}
 
 impl Messages for PostgresEngine {
-    async fn put_message(&self, _queue: SpaceId, _new: NewMessage<'_>, _now: Timestamp) -> Result<Placed, WriteError> {
-        Err(Fault::Unavailable("queues over PostgreSQL are yet to come".to_owned()).into())
+    async fn put_message(&self, queue: SpaceId, new: NewMessage<'_>, now: Timestamp) -> Result<Placed, WriteError> {
+        let placed = self.parts.put(queue, new, now).await;
+        self.noting_gone(queue, placed)
     }
 
     async fn claim(
         &self,
-        _queue: SpaceId,
-        _max: usize,
-        _hidden_for: Duration,
+        queue: SpaceId,
+        max: usize,
+        hidden_for: Duration,
         _now: Timestamp,
     ) -> Result<Vec<Message>, WriteError> {
-        Err(Fault::Unavailable("queues over PostgreSQL are yet to come".to_owned()).into())
+        let claimed = self.parts.claim(queue, max, hidden_for).await;
+        self.noting_gone(queue, claimed)
     }
 
-    async fn peek(&self, _queue: SpaceId, _max: usize, _now: Timestamp) -> Result<Vec<Message>, ReadError> {
-        Err(Fault::Unavailable("queues over PostgreSQL are yet to come".to_owned()).into())
+    async fn peek(&self, queue: SpaceId, max: usize, _now: Timestamp) -> Result<Vec<Message>, ReadError> {
+        let peeked = self.parts.peek(queue, max).await;
+        self.noting_gone_reading(queue, peeked)
     }
 
     async fn update_message(
         &self,
-        _queue: SpaceId,
-        _handle: MessageHandle,
-        _change: Change<'_>,
+        queue: SpaceId,
+        handle: MessageHandle,
+        change: Change<'_>,
         _now: Timestamp,
     ) -> Result<Updated, MessageError> {
-        Err(Fault::Unavailable("queues over PostgreSQL are yet to come".to_owned()).into())
+        self.parts.update(queue, handle, change).await
     }
 
-    async fn delete_message(
-        &self,
-        _queue: SpaceId,
-        _handle: MessageHandle,
-        _now: Timestamp,
-    ) -> Result<(), MessageError> {
-        Err(Fault::Unavailable("queues over PostgreSQL are yet to come".to_owned()).into())
+    async fn delete_message(&self, queue: SpaceId, handle: MessageHandle, _now: Timestamp) -> Result<(), MessageError> {
+        self.parts.delete(queue, handle).await
     }
 
-    async fn clear_messages(&self, _queue: SpaceId, _now: Timestamp) -> Result<(), WriteError> {
-        Err(Fault::Unavailable("queues over PostgreSQL are yet to come".to_owned()).into())
+    async fn clear_messages(&self, queue: SpaceId, _now: Timestamp) -> Result<(), WriteError> {
+        let cleared = self.parts.clear(queue).await;
+        self.noting_gone(queue, cleared)
     }
 
-    async fn count_messages(&self, _queue: SpaceId, _now: Timestamp) -> Result<u64, ReadError> {
-        Err(Fault::Unavailable("queues over PostgreSQL are yet to come".to_owned()).into())
+    async fn count_messages(&self, queue: SpaceId, _now: Timestamp) -> Result<u64, ReadError> {
+        let counted = self.parts.count(queue).await;
+        self.noting_gone_reading(queue, counted)
     }
 }
+
+impl Parts {
+    async fn put(&self, queue: SpaceId, new: NewMessage<'_>, now: Timestamp) -> Result<Placed, WriteError> {
+        let number = number(queue).ok_or(WriteError::SpaceGone)?;
+        let (id, receipt) = (self.ids.next(now), token());
+        let put = Put {
+            queue: number,
+            id: id.0.to_vec(),
+            hidden_for: ticks(new.hidden_for),
+            lives_for: new.lives_for.map_or(-1, ticks),
+            receipt,
+            body: new.text.to_vec(),
+        };
+        let times = self.posts.put(put).await?.ok_or(WriteError::SpaceGone)?;
+        let visible_at = time(times.visible_at);
+        Ok(Placed {
+            id,
+            inserted: time(times.inserted),
+            expires: time(times.expires),
+            receipt: Receipt { visible_at, nonce: receipt.cast_unsigned() },
+            visible_at,
+        })
+    }
+
+    /// If the answer is lost the messages stay hidden as long as they would have been, so nobody gets them twice.
+    async fn claim(&self, queue: SpaceId, max: usize, hidden_for: Duration) -> Result<Vec<Message>, WriteError> {
+        let number = number(queue).ok_or(WriteError::SpaceGone)?;
+        let max = i64::try_from(max).unwrap_or(i64::MAX);
+        let rows = self.pool.send(CLAIM_MESSAGES, &[&number, &max, &ticks(hidden_for), &token()]).await;
+        messages(&rows.map_err(Fault::from)?).map_err(Failure::into_fault)?.ok_or(WriteError::SpaceGone)
+    }
+
+    async fn peek(&self, queue: SpaceId, max: usize) -> Result<Vec<Message>, ReadError> {
+        let number = number(queue).ok_or(ReadError::SpaceGone)?;
+        let max = i64::try_from(max).unwrap_or(i64::MAX);
+        let rows = self.pool.ask(PEEK_MESSAGES, &[&number, &max]).await?;
+        messages(&rows).map_err(Failure::into_unavailable)?.ok_or(ReadError::SpaceGone)
+    }
+
+    async fn update(&self, queue: SpaceId, handle: MessageHandle, change: Change<'_>) -> Result<Updated, MessageError> {
+        let number = number(queue).ok_or(MessageError::SpaceGone)?;
+        let (id, receipt, ends) = parts_of(handle);
+        let (hidden_for, new) = (ticks(change.hidden_for), token());
+        let parameters: Parameters<'_> = &[&number, &id, &receipt, &ends, &hidden_for, &new, &change.text];
+        for _ in 0..ATTEMPTS_MAX {
+            let visible_at = match self.pool.send(UPDATE_MESSAGE, parameters).await {
+                Ok(rows) => rows.first().map(|row| column::<i64>(row, 0)).transpose().map_err(Failure::into_fault)?,
+                Err(Unanswered::Lost(reason)) => {
+                    Some(self.updated(number, &id, new).await.ok_or(Fault::Ambiguous(reason))?)
+                }
+                Err(Unanswered::Undone(fault)) => return Err(fault.into()),
+            };
+            if let Some(visible_at) = visible_at.map(time) {
+                return Ok(Updated { receipt: Receipt { visible_at, nonce: new.cast_unsigned() }, visible_at });
+            }
+            self.explain(number, handle, Some(hidden_for)).await?;
+        }
+        Err(Fault::Unavailable("the message keeps changing".to_owned()).into())
+    }
+
+    /// When a message is visible by a change whose answer was lost, if it took effect.
+    async fn updated(&self, queue: i64, id: &[u8], receipt: i64) -> Option<i64> {
+        let rows = self.pool.ask(CONFIRM_MESSAGES, &[&vec![queue], &vec![id]]).await.ok()?;
+        let row = rows.first()?;
+        let found: i64 = column(row, 4).ok()?;
+        (found == receipt).then(|| column(row, 2).ok())?
+    }
+
+    async fn delete(&self, queue: SpaceId, handle: MessageHandle) -> Result<(), MessageError> {
+        let number = number(queue).ok_or(MessageError::SpaceGone)?;
+        let (id, receipt, visible_at) = parts_of(handle);
+        for _ in 0..ATTEMPTS_MAX {
+            let work = Delete { queue: number, id: id.clone(), receipt, visible_at };
+            if self.posts.delete(work).await?.is_some() {
+                return Ok(());
+            }
+            self.explain(number, handle, None).await?;
+        }
+        Err(Fault::Unavailable("the message keeps changing".to_owned()).into())
+    }
+
+    /// Tells why a receipt did not do; `Ok` if it should have, since it holds by now.
+    async fn explain(&self, queue: i64, handle: MessageHandle, hidden_for: Option<i64>) -> Result<(), MessageError> {
+        let (id, receipt, ends) = parts_of(handle);
+        let rows = self.pool.ask(EXPLAIN_MESSAGE, &[&queue, &id, &receipt, &ends]).await?;
+        let explain = || -> Result<(bool, Option<bool>, Option<i64>), Failure> {
+            let row = rows.first().ok_or_else(no_answer)?;
+            Ok((column(row, 0)?, column(row, 1)?, column(row, 2)?))
+        };
+        let found = explain().map_err(Failure::into_unavailable)?;
+        match found {
+            (false, ..) => {
+                self.catalogue.forget(SpaceId(queue.cast_unsigned()));
+                Err(MessageError::SpaceGone)
+            }
+            (true, None, _) | (true, _, None | Some(..=0)) => Err(MessageError::NotFound),
+            (true, Some(false), _) => Err(MessageError::ReceiptMismatch),
+            (true, Some(true), Some(left)) if hidden_for.is_some_and(|span| span > left) => {
+                Err(MessageError::ExpiresBefore)
+            }
+            (true, Some(true), Some(_)) => Ok(()),
+        }
+    }
+
+    /// Removes what is there when it begins, a few at a time. It may be repeated, so a lost answer does no harm.
+    async fn clear(&self, queue: SpaceId) -> Result<(), WriteError> {
+        let number = number(queue).ok_or(WriteError::SpaceGone)?;
+        if self.pool.ask(HAS_SPACE, &[&number]).await?.is_empty() {
+            return Err(WriteError::SpaceGone);
+        }
+        let first = |rows: Vec<Row>| -> Result<Option<Vec<u8>>, Fault> {
+            rows.first().map(|row| column(row, 0)).transpose().map_err(Failure::into_unavailable)
+        };
+        let last = self.pool.ask(LAST_MESSAGE, &[&number]).await?;
+        let Some(last) = first(last)? else { return Ok(()) };
+        let deadline = Instant::now() + CLEAR_TIME;
+        while Instant::now() < deadline {
+            let bound = self.pool.ask(CLEAR_BOUND, &[&number, &(CLEAR_MAX - 1)]).await?;
+            let to = first(bound)?.map_or_else(|| last.clone(), |bound| bound.min(last.clone()));
+            self.pool.ask(CLEAR_MESSAGES, &[&number, &to]).await?;
+            if to == last {
+                self.counts.lock().remove(&queue);
+                return Ok(());
+            }
+        }
+        Err(Fault::Ambiguous("only part of the queue is cleared".to_owned()).into())
+    }
+
+    /// The number of messages a moment ago; the longer counting takes the longer it lasts.
+    async fn count(&self, queue: SpaceId) -> Result<u64, ReadError> {
+        let number = number(queue).ok_or(ReadError::SpaceGone)?;
+        let known = self.counts.lock().get(&queue).copied();
+        if let Some(known) = known.filter(|known| known.at.elapsed() < COUNT_LASTS.max(known.took * 20)) {
+            let found = self.pool.ask(HAS_SPACE, &[&number]).await?;
+            return if found.is_empty() { Err(ReadError::SpaceGone) } else { Ok(known.count) };
+        }
+        let started = Instant::now();
+        let rows = self.pool.ask(COUNT_MESSAGES, &[&number]).await?;
+        let counted = || -> Result<Option<i64>, Failure> {
+            let row = rows.first().ok_or_else(no_answer)?;
+            Ok(column::<bool>(row, 0)?.then_some(column(row, 1)?))
+        };
+        let count = counted().map_err(Failure::into_unavailable)?.ok_or(ReadError::SpaceGone)?.cast_unsigned();
+        let mut counts = self.counts.lock();
+        if counts.len() >= COUNTS_MAX {
+            counts.retain(|_, known| known.at.elapsed() < COUNT_LASTS.max(known.took * 20));
+        }
+        counts.insert(queue, Counted { count, at: Instant::now(), took: started.elapsed() });
+        Ok(count)
+    }
+}
+
+/// The messages of an answer in the order of delivery; `None` if the queue is gone.
+fn messages(rows: &[Row]) -> Result<Option<Vec<Message>>, Failure> {
+    if !column::<bool>(rows.first().ok_or_else(no_answer)?, 0)? {
+        return Ok(None);
+    }
+    let mut messages = Vec::with_capacity(rows.len());
+    for row in rows {
+        let Some(id) = column::<Option<&[u8]>>(row, 1)? else { continue };
+        let id = id.try_into().map_err(|_| Failure::Refused("a message has no name".to_owned()))?;
+        let visible_at = time(column(row, 6)?);
+        let message = Message {
+            id: Guid(id),
+            inserted: time(column(row, 2)?),
+            expires: time(column(row, 3)?),
+            dequeue_count: u32::try_from(column::<i64>(row, 4)?).unwrap_or(u32::MAX),
+            receipt: Receipt { visible_at, nonce: column::<i64>(row, 5)?.cast_unsigned() },
+            visible_at,
+            text: column(row, 7)?,
+        };
+        messages.push((column::<i64>(row, 8)?, message));
+    }
+    messages.sort_by_key(|(was, message)| (*was, message.id));
+    Ok(Some(messages.into_iter().map(|(_, message)| message).collect()))
+}
+
+fn no_answer() -> Failure {
+    Failure::Refused("an answer without a row".to_owned())
+}
+
+/// A message's name, receipt and when that ends, as the database has them.
+fn parts_of(handle: MessageHandle) -> (Vec<u8>, i64, i64) {
+    let MessageHandle { id, receipt } = handle;
+    (id.0.to_vec(), receipt.nonce.cast_signed(), receipt.visible_at.ticks().cast_signed())
+}
+
+fn number(queue: SpaceId) -> Option<i64> {
+    i64::try_from(queue.0).ok()
+}
+
+fn time(ticks: i64) -> Timestamp {
+    Timestamp::from_ticks(ticks.cast_unsigned())
+}
+
+/// A span in ticks, no longer than all time there is.
+fn ticks(span: Duration) -> i64 {
+    let most = Timestamp::MAX.ticks().cast_signed();
+    i64::try_from(span.as_nanos() / 100).unwrap_or(most).min(most)
+}
+
+/// A receipt that should have done may do the next time.
+const ATTEMPTS_MAX: usize = 5;
+const COUNT_LASTS: Duration = Duration::from_secs(1);
+const COUNTS_MAX: usize = 10_000;
+const CLEAR_MAX: i64 = 1000;
+/// Clients wait half a minute.
+const CLEAR_TIME: Duration = Duration::from_secs(20);

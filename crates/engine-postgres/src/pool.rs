@@ -1,12 +1,16 @@
-//! Connections that are lent to one caller at a time, for what takes long or is rare: scans, the catalogue.
+//! Connections that are lent to one caller at a time, for what takes long or is rare: scans, the catalogue; and for
+//! messages.
 
-use crate::connection::Connection;
-use crate::core::Core;
+use crate::connection::{Connection, Parameters};
+use crate::core::{Core, jittered};
+use crate::failure::Failure;
 use larimar_engine::Fault;
 use parking_lot::Mutex;
 use std::ops::Deref;
 use std::sync::Arc;
+use std::time::Duration;
 use tokio::sync::{Semaphore, SemaphorePermit};
+use tokio_postgres::Row;
 
 pub(crate) struct Pool {
     core: Arc<Core>,
@@ -46,6 +50,61 @@ impl Pool {
         };
         Ok(Lent { pool: self, connection: Some(connection), _permit: permit })
     }
+
+    /// Runs a statement that commits by itself, again as long as the database says that nothing took effect.
+    pub(crate) async fn send(&self, sql: &'static str, parameters: Parameters<'_>) -> Result<Vec<Row>, Unanswered> {
+        let mut last = Failure::Refused(String::new());
+        for attempt in 0..ATTEMPTS_MAX {
+            pause(attempt).await;
+            let lent = self.lend().await.map_err(Unanswered::Undone)?;
+            let answer = lent.query(sql, parameters).await;
+            let failure = match answer.and_then(|rows| lent.check_commit().map(|()| rows)) {
+                Ok(rows) => return Ok(rows),
+                Err(failure) => failure,
+            };
+            if failure.ends_connection() {
+                lent.give_up();
+            }
+            match failure {
+                Failure::Broken(reason) => return Err(Unanswered::Lost(reason)),
+                Failure::Again(_) | Failure::Elsewhere(_) => last = failure,
+                Failure::Guard | Failure::Refused(_) => return Err(Unanswered::Undone(failure.into_unavailable())),
+            }
+        }
+        Err(Unanswered::Undone(last.into_unavailable()))
+    }
+
+    /// Runs a statement that does no harm when it is repeated.
+    pub(crate) async fn ask(&self, sql: &'static str, parameters: Parameters<'_>) -> Result<Vec<Row>, Fault> {
+        let mut last = String::new();
+        for attempt in 0..ATTEMPTS_MAX {
+            pause(attempt).await;
+            match self.send(sql, parameters).await {
+                Ok(rows) => return Ok(rows),
+                Err(Unanswered::Undone(fault)) => return Err(fault),
+                Err(Unanswered::Lost(reason)) => last = reason,
+            }
+        }
+        Err(Fault::Unavailable(last))
+    }
+}
+
+/// Why a statement has no answer.
+#[derive(Clone, Debug)]
+pub(crate) enum Unanswered {
+    /// Nothing took effect.
+    Undone(Fault),
+    /// Nobody knows.
+    Lost(String),
+}
+
+impl From<Unanswered> for Fault {
+    fn from(unanswered: Unanswered) -> Self {
+        match unanswered {
+            Unanswered::Undone(fault) => fault,
+            Unanswered::Lost(reason) => Self::Ambiguous(reason),
+        }
+    }
 }
 
 impl Lent<'_> {
@@ -70,3 +129,11 @@ impl Drop for Lent<'_> {
         }
     }
 }
+
+async fn pause(attempt: u32) {
+    if attempt > 0 {
+        tokio::time::sleep(jittered(Duration::from_millis(5 << attempt))).await;
+    }
+}
+
+const ATTEMPTS_MAX: u32 = 6;

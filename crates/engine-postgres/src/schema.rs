@@ -61,7 +61,12 @@ async fn migrate_in_turn(connection: &Connection, dialect: Dialect) -> Result<()
             connection.run(table).await?;
         }
         connection.run(SYSTEM_SPACE).await?;
-        connection.run("UPDATE larimar_format SET format = 1 WHERE id = 1").await?;
+    }
+    if format < 2 {
+        for table in dialect.message_tables() {
+            connection.run(table).await?;
+        }
+        connection.run("UPDATE larimar_format SET format = 2 WHERE id = 1").await?;
     }
     Ok(())
 }
@@ -82,7 +87,7 @@ async fn found_format(connection: &Connection) -> Result<Option<i64>, Step> {
     }
 }
 
-const FORMAT: i64 = 1;
+const FORMAT: i64 = 2;
 const ATTEMPTS_MAX: u64 = 50;
 const FORMAT_TABLE: &str = "CREATE TABLE IF NOT EXISTS larimar_format (id int8 PRIMARY KEY, format int8 NOT NULL)";
 const SYSTEM_SPACE: &str = "INSERT INTO larimar_space (account, kind, name, id, tok, meta) \

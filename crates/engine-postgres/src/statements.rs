@@ -172,3 +172,91 @@ pub(crate) const PURGE_BOUND: &str =
     "SELECT pk, rk FROM larimar_entity WHERE pk >= $1 AND pk < $2 ORDER BY pk, rk LIMIT 1 OFFSET $3::int8";
 pub(crate) const PURGE_PARTITIONS: &str = "DELETE FROM larimar_entity WHERE pk >= $1 AND pk < $2";
 pub(crate) const PURGE_ROWS: &str = "DELETE FROM larimar_entity WHERE pk = $1 AND rk <= $2";
+
+/// Messages to add, as arrays: queue, id, ticks hidden, ticks to live or -1, receipt, body; the queues without repeats.
+pub(crate) const PUT_MESSAGES: &str = concat!(
+    "WITH s AS MATERIALIZED (SELECT id FROM larimar_space WHERE id = ANY($7::int8[])), n AS MATERIALIZED (SELECT ",
+    ticks!(),
+    " AS t) INSERT INTO larimar_message (q, id, vis, exp, deq, pop, ins, body) \
+    SELECT o.q, o.id, LEAST(n.t + o.hidden, 3155378975999999999), \
+    CASE WHEN o.lives < 0 THEN 3155378975999999999 ELSE LEAST(n.t + o.lives, 3155378975999999999) END, \
+    0, o.pop, n.t, o.body \
+    FROM n, unnest($1::int8[], $2::bytea[], $3::int8[], $4::int8[], $5::int8[], $6::bytea[]) \
+    AS o(q, id, hidden, lives, pop, body) \
+    WHERE EXISTS (SELECT 1 FROM s WHERE s.id = o.q) RETURNING id, ins, vis, exp",
+);
+/// Finds out which of some messages are there, and makes sure of it as [`CONFIRM`] does. Arrays of queue and id.
+pub(crate) const CONFIRM_MESSAGES: &str = "\
+    UPDATE larimar_message m SET pop = m.pop FROM unnest($1::int8[], $2::bytea[]) AS o(q, id) \
+    WHERE m.q = o.q AND m.id = o.id RETURNING m.id, m.ins, m.vis, m.exp, m.pop";
+/// Queue, how many, ticks to hide, receipt. There is always a row: whether the queue is there, and a message or none.
+/// Whoever holds a message passes it on sooner or later, so those who come meanwhile take others.
+pub(crate) const CLAIM_MESSAGES: &str = concat!(
+    "WITH c AS MATERIALIZED (SELECT id, vis FROM larimar_message WHERE q = $1 AND vis <= ",
+    ticks!(),
+    " AND exp > ",
+    ticks!(),
+    " AND EXISTS (SELECT 1 FROM larimar_space s WHERE s.id = $1) \
+    ORDER BY q, vis, id LIMIT $2::int8 FOR UPDATE SKIP LOCKED), \
+    u AS (UPDATE larimar_message m SET vis = ",
+    ticks!(),
+    " + $3::int8, deq = m.deq + 1, pop = $4::int8 FROM c WHERE m.q = $1 AND m.id = c.id \
+    RETURNING m.id, m.ins, m.exp, m.deq, m.pop, m.vis, m.body, c.vis AS was) \
+    SELECT EXISTS (SELECT 1 FROM larimar_space s WHERE s.id = $1), u.id, u.ins, u.exp, u.deq, u.pop, u.vis, u.body, u.was \
+    FROM (SELECT 1::int8 AS x) AS one LEFT JOIN u ON true",
+);
+/// Queue, how many. Rows as above.
+pub(crate) const PEEK_MESSAGES: &str = concat!(
+    "WITH u AS MATERIALIZED (SELECT id, ins, exp, deq, pop, vis, body FROM larimar_message WHERE q = $1 AND vis <= ",
+    ticks!(),
+    " AND exp > ",
+    ticks!(),
+    " ORDER BY q, vis, id LIMIT $2::int8) \
+    SELECT EXISTS (SELECT 1 FROM larimar_space s WHERE s.id = $1), u.id, u.ins, u.exp, u.deq, u.pop, u.vis, u.body, u.vis \
+    FROM (SELECT 1::int8 AS x) AS one LEFT JOIN u ON true",
+);
+/// Queue, id, receipt, when the receipt ends, ticks to hide, new receipt, new body or null.
+pub(crate) const UPDATE_MESSAGE: &str = concat!(
+    "UPDATE larimar_message SET vis = ",
+    ticks!(),
+    " + $5::int8, pop = $6, body = COALESCE($7::bytea, body) \
+    WHERE q = $1 AND id = $2 AND pop = $3 AND vis = $4 AND exp >= ",
+    ticks!(),
+    " + $5::int8 AND exp > ",
+    ticks!(),
+    " AND EXISTS (SELECT 1 FROM larimar_space s WHERE s.id = $1) RETURNING vis",
+);
+/// Queue, then arrays of ids without repeats, receipts, when they end. Returns the ids of the deleted ones.
+pub(crate) const DELETE_MESSAGES: &str = concat!(
+    "DELETE FROM larimar_message WHERE q = $1 AND id = ANY($2::bytea[]) \
+    AND pop = ($3::int8[])[array_position($2::bytea[], id)] AND vis = ($4::int8[])[array_position($2::bytea[], id)] \
+    AND exp > ",
+    ticks!(),
+    " AND EXISTS (SELECT 1 FROM larimar_space s WHERE s.id = $1) RETURNING id",
+);
+/// Why a receipt did not do: queue, id, receipt, when it ends. Whether the queue is there, whether the receipt is the
+/// message's, how long the message lives; the latter two null if there is no message.
+pub(crate) const EXPLAIN_MESSAGE: &str = concat!(
+    "SELECT EXISTS (SELECT 1 FROM larimar_space s WHERE s.id = $1), m.pop = $3 AND m.vis = $4, m.exp - ",
+    ticks!(),
+    " FROM (SELECT 1::int8 AS x) AS one LEFT JOIN larimar_message m ON m.q = $1 AND m.id = $2",
+);
+/// Queue. Whether it is there, and how many messages it has.
+pub(crate) const COUNT_MESSAGES: &str = "\
+    SELECT EXISTS (SELECT 1 FROM larimar_space s WHERE s.id = $1), \
+    (SELECT count(*) FROM larimar_message WHERE q = $1)";
+/// The last message of a queue, or nothing: queue.
+pub(crate) const LAST_MESSAGE: &str = "SELECT id FROM larimar_message WHERE q = $1 ORDER BY q DESC, id DESC LIMIT 1";
+/// The last of the next messages to remove: queue, how many to skip.
+pub(crate) const CLEAR_BOUND: &str =
+    "SELECT id FROM larimar_message WHERE q = $1 ORDER BY q, id LIMIT 1 OFFSET $2::int8";
+/// Queue, last id.
+pub(crate) const CLEAR_MESSAGES: &str = "DELETE FROM larimar_message WHERE q = $1 AND id <= $2";
+/// Queue, all of it.
+pub(crate) const PURGE_MESSAGES: &str = "DELETE FROM larimar_message WHERE q = $1";
+/// Expired messages: how many at most.
+pub(crate) const EXPIRED_MESSAGES: &str =
+    concat!("SELECT q, id FROM larimar_message WHERE exp <= ", ticks!(), " ORDER BY exp LIMIT $1::int8",);
+/// Queue, ids.
+pub(crate) const PURGE_EXPIRED: &str =
+    concat!("DELETE FROM larimar_message WHERE q = $1 AND id = ANY($2::bytea[]) AND exp <= ", ticks!(),);

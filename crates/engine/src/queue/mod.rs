@@ -3,10 +3,12 @@
 
 mod catalogue;
 mod contract;
+mod ids;
 mod rows;
 
 pub use catalogue::{
     Creation, Queue, create_queue, delete_queue, find_queue, list_queues, set_queue_acl, set_queue_metadata,
 };
 pub use contract::{Change, Message, MessageError, MessageHandle, Messages, NewMessage, Placed, Updated};
+pub use ids::MessageIds;
 pub use rows::RowQueues;

@@ -11,6 +11,7 @@ mod state;
 mod sweep;
 
 use super::contract::{Change, Message, MessageError, MessageHandle, NewMessage, Placed, Updated};
+use super::ids::MessageIds;
 use crate::contract::{Act, Budget, Engine, Expect, Flow, Key, Op, RowRef, SpaceId};
 use crate::error::{ReadError, WriteError};
 use larimar_model::queue::Receipt;
@@ -20,7 +21,6 @@ use record::{Content, Delivery, Found, PARTITION, Place, Steps, content_row, del
 use state::Queue;
 use std::collections::HashMap;
 use std::sync::Arc;
-use std::sync::atomic::{AtomicU64, Ordering};
 use std::time::{Duration, Instant};
 use sweep::sweep;
 
@@ -28,7 +28,7 @@ use sweep::sweep;
 #[derive(Debug, Default)]
 pub struct RowQueues {
     queues: Mutex<HashMap<SpaceId, Arc<Queue>>>,
-    last_id: AtomicU64,
+    ids: MessageIds,
 }
 
 impl RowQueues {
@@ -42,7 +42,7 @@ impl RowQueues {
     ) -> Result<Placed, WriteError> {
         let state = self.queue(queue);
         settle(engine, queue, &state, DOUBTFUL_MANY, now).await;
-        let id = self.next_id(now);
+        let id = self.ids.next(now);
         let visible_at = later(now, new.hidden_for);
         let expires = new.lives_for.map_or(Timestamp::MAX, |lives_for| later(now, lives_for));
         let place = Place { visible_at, id };
@@ -205,18 +205,6 @@ impl RowQueues {
             self.forget(queue);
         }
         result
-    }
-
-    /// A new name: sixty bits that grow with the insertions, and randomness. It has the form of a Guid of version 8.
-    fn next_id(&self, now: Timestamp) -> Guid {
-        let step = |last: u64| Some(now.ticks().max(last + 1));
-        let last = self.last_id.fetch_update(Ordering::AcqRel, Ordering::Acquire, step).unwrap_or_else(|last| last);
-        let number = now.ticks().max(last + 1);
-        let mut random = [0; 8];
-        getrandom::fill(&mut random).expect("the system has randomness");
-        let low = u64::from_be_bytes(random) >> 2 | 0b10 << 62;
-        let high = number << 4 & !0xFFFF | 0x8000 | number & 0xFFF;
-        Guid((u128::from(high) << 64 | u128::from(low)).to_be_bytes())
     }
 }
 
