@@ -6,7 +6,10 @@
 //! by the row's version. The names of the rows are in `keys.rs`, their bytes in `row.rs` and `layout.rs`.
 
 mod access;
+mod append;
+mod blocks;
 pub mod bytes;
+mod change;
 mod clean;
 mod codec;
 mod conditions;
@@ -20,9 +23,12 @@ mod put;
 mod read;
 mod reject;
 mod row;
+mod snapshot;
 mod store;
 
 pub use access::{Access, BlobRef, Written};
+pub use append::Appended;
+pub use blocks::BlockList;
 pub use container::{Container, ContainerPage, NewContainer};
 pub use lease::Leased;
 pub use list::{ListFrom, ListItem, ListPage, ListQuery, ListedBlob};

@@ -1,0 +1,279 @@
+//! Block blobs in steps: Put Block, Put Block List, Get Block List.
+//!
+//! A block that is put is a row of its own beside the blob's, which it leaves alone unless it is the first: blocks that
+//! are put in parallel do not meet. The list that commits them reads those rows, and its commit ends their generation, so
+//! that all of them are out of sight at once, however many; they are removed afterwards.
+
+use super::Blobs;
+use super::access::{Access, BlobRef, Written};
+use super::bytes::{ByteStore, Extent};
+use super::clean::Leftover;
+use super::codec::damaged;
+use super::keys::{self, RowName};
+use super::layout::{Block, Blocks, Layout, Piece, decode_uncommitted, encode_uncommitted};
+use super::put::{NewBlob, replacement};
+use super::reject::BlobReject;
+use super::row::{BlobProperties, BlobRow, Pending};
+use super::store::{ATTEMPTS_MAX, Change, crowded};
+use crate::contract::{Act, Engine, Expect, Flow, Op};
+use crate::error::EngineError;
+use larimar_model::blob::{BlobType, BlockId, BlockListEntry, BlockListKind, LeaseId, SnapshotTime};
+use larimar_model::{Timestamp, limits};
+use std::collections::HashMap;
+use std::hash::{DefaultHasher, Hash, Hasher};
+
+/// The blocks of a blob.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub struct BlockList {
+    /// What everybody may know of the blob; nothing if no list was ever committed.
+    pub properties: Option<BlobProperties>,
+    /// Ids and lengths of the blocks that make up the blob, in their order.
+    pub committed: Vec<(String, u64)>,
+    /// Ids and lengths of the blocks that are not committed, in the order of their ids.
+    pub uncommitted: Vec<(String, u64)>,
+}
+
+impl<E: Engine, B: ByteStore> Blobs<E, B> {
+    /// Puts a block. It does not change the blob, only what the next list can commit; a block of the same id that is not
+    /// committed is replaced.
+    ///
+    /// # Errors
+    /// The lease, another type of blob, an id of another length than the others', too many blocks.
+    pub async fn put_block(
+        &self,
+        at: BlobRef<'_>,
+        id: &BlockId,
+        extent: Extent,
+        lease: Option<LeaseId>,
+        now: Timestamp,
+    ) -> Result<(), EngineError> {
+        let put = self.try_put_block(at, id, extent, lease, now).await;
+        self.settle(put, &[extent])
+    }
+
+    async fn try_put_block(
+        &self,
+        at: BlobRef<'_>,
+        id: &BlockId,
+        extent: Extent,
+        lease: Option<LeaseId>,
+        now: Timestamp,
+    ) -> Result<(), EngineError> {
+        let id_length = u8::try_from(id.as_str().len()).map_err(|_| BlobReject::InvalidBlobOrBlock)?;
+        let body = encode_uncommitted(&extent);
+        for _ in 0..ATTEMPTS_MAX {
+            let seen = self.load(at, keys::BLOB).await?;
+            let version = seen.as_ref().map(|(version, _)| *version);
+            let row = seen.map_or_else(|| BlobRow::uncommitted(now), |(_, row)| row);
+            admit_block(&row, lease, now)?;
+            let is_put = match row.pending.id_length {
+                0 => {
+                    let generation = now.ticks().max(row.pending.generation + 1);
+                    let pending = Pending { generation, id_length };
+                    let puts = vec![(keys::uncommitted(generation, id.as_str()), body.clone())];
+                    let blob = Some(BlobRow { pending, ..row });
+                    self.commit(at, version, &Change { blob, puts, deletes: Vec::new() }, now).await?
+                }
+                other if other != id_length => return Err(BlobReject::InvalidBlobOrBlock.into()),
+                _ => {
+                    let generation = row.pending.generation;
+                    self.check_block_count(at, generation, &extent).await?;
+                    let name = keys::uncommitted(generation, id.as_str());
+                    let expect = version.map_or(Expect::Absent, Expect::Version);
+                    let check = Op { row: keys::BLOB, expect, act: Act::Check };
+                    let put = Op { row: &name, expect: Expect::Any, act: Act::Put(&body) };
+                    self.apply_if_unchanged(at, &[check, put], now).await?
+                }
+            };
+            if is_put {
+                return Ok(());
+            }
+        }
+        Err(crowded())
+    }
+
+    /// Refuses a block if there are too many. Counting costs a scan, so it happens for one block in 256, picked by
+    /// where its bytes are: the bound is exceeded by about as many.
+    async fn check_block_count(&self, at: BlobRef<'_>, generation: u64, extent: &Extent) -> Result<(), EngineError> {
+        let mut hasher = DefaultHasher::new();
+        extent.hash(&mut hasher);
+        if !hasher.finish().is_multiple_of(256) {
+            return Ok(());
+        }
+        let mut count = 0;
+        self.visit_rows(at, (&keys::uncommitted(generation, ""), keys::UNCOMMITTED.1), |_| {
+            count += 1;
+            Ok(if count > limits::BLOCKS_UNCOMMITTED_MAX { Flow::StopHere } else { Flow::Continue })
+        })
+        .await?;
+        if count > limits::BLOCKS_UNCOMMITTED_MAX { Err(BlobReject::BlockCountExceedsLimit.into()) } else { Ok(()) }
+    }
+
+    /// Makes a blob of blocks, in the order of the list. Blocks that it does not name are dropped. A block that is put
+    /// again while this runs may count for either side.
+    ///
+    /// # Errors
+    /// Conditions, the lease, another type of blob, [`BlobReject::InvalidBlockList`], [`BlobReject::BlockListTooLong`].
+    pub async fn put_block_list(
+        &self,
+        at: BlobRef<'_>,
+        list: &[BlockListEntry],
+        new: &NewBlob,
+        access: &Access,
+        now: Timestamp,
+    ) -> Result<Written, EngineError> {
+        if list.len() > limits::BLOCKS_COMMITTED_MAX {
+            return Err(BlobReject::BlockListTooLong.into());
+        }
+        let _turn = self.pass_gate(at).await;
+        for _ in 0..ATTEMPTS_MAX {
+            let seen = self.load(at, keys::BLOB).await?;
+            let version = seen.as_ref().map(|(version, _)| *version);
+            let old = seen.map(|(_, row)| row);
+            access.admit_create(old.as_ref(), now)?;
+            if old.as_ref().is_some_and(|old| old.is_committed && old.kind != BlobType::Block) {
+                return Err(BlobReject::InvalidBlobType.into());
+            }
+            let Some(known) = self.known_blocks(at, old.as_ref(), list).await? else { continue };
+            let blocks = known.resolve(list)?;
+            let mut row = replacement(BlobType::Block, new, old.as_ref(), now)?;
+            row.created = old.as_ref().filter(|old| old.is_committed).map_or(now, |old| old.created);
+            row.length = blocks.iter().map(|block| block.piece.length).sum();
+            let set = row.changed.ticks();
+            let (blocks, chunks) = Blocks::cut(set, blocks);
+            row.layout = Layout::Blocks(blocks);
+            let written = Written { last_modified: row.changed };
+            let puts = chunks.into_iter().enumerate().map(|(n, body)| (keys::chunk(set, n), body)).collect();
+            if self.commit(at, version, &Change { blob: Some(row), puts, deletes: Vec::new() }, now).await? {
+                let leftover = old.map(Leftover::of).unwrap_or_default();
+                // The new list may have blocks of the old one: what is still pointed to must be looked for.
+                let has_rows = leftover.has_rows || !leftover.extents.is_empty();
+                self.clean(at, Leftover { has_rows, ..leftover }, now).await;
+                return Ok(written);
+            }
+        }
+        Err(crowded())
+    }
+
+    /// The blocks that a list may name; nothing if the blob was changed while they were read.
+    async fn known_blocks(
+        &self,
+        at: BlobRef<'_>,
+        old: Option<&BlobRow>,
+        list: &[BlockListEntry],
+    ) -> Result<Option<KnownBlocks>, EngineError> {
+        let mut known = KnownBlocks::default();
+        let Some(old) = old else { return Ok(Some(known)) };
+        if list.iter().any(|entry| !matches!(entry, BlockListEntry::Committed(_))) {
+            let blocks = self.uncommitted_blocks(at, old.pending).await?;
+            known.uncommitted = blocks.into_iter().collect();
+        }
+        let needs_committed = list.iter().any(|entry| match entry {
+            BlockListEntry::Committed(_) => true,
+            BlockListEntry::Uncommitted(_) => false,
+            BlockListEntry::Latest(id) => !known.uncommitted.contains_key(id.as_str()),
+        });
+        if let Layout::Blocks(blocks) = &old.layout
+            && needs_committed
+        {
+            let Some(blocks) = self.all_blocks(at, blocks).await? else { return Ok(None) };
+            known.committed = blocks.into_iter().map(|block| (block.id, block.piece)).collect();
+            known.committed.remove("");
+        }
+        Ok(Some(known))
+    }
+
+    /// The blocks that are not committed, in the order of their ids.
+    async fn uncommitted_blocks(
+        &self,
+        at: BlobRef<'_>,
+        pending: Pending,
+    ) -> Result<Vec<(String, Extent)>, EngineError> {
+        let mut blocks = Vec::new();
+        if pending.id_length == 0 {
+            return Ok(blocks);
+        }
+        let from = keys::uncommitted(pending.generation, "");
+        let to = keys::uncommitted(pending.generation + 1, "");
+        self.visit_rows(at, (&from, &to), |row| {
+            let Some(RowName::Uncommitted { id, .. }) = RowName::parse(row.row) else {
+                return Err(damaged("the name of a blob's row"));
+            };
+            blocks.push((id.to_owned(), decode_uncommitted(row.body).ok_or_else(|| damaged("a block's row"))?));
+            Ok(Flow::Continue)
+        })
+        .await?;
+        Ok(blocks)
+    }
+
+    /// Tells the blocks of a blob, or of a snapshot.
+    ///
+    /// # Errors
+    /// [`BlobReject::BlobNotFound`], another type of blob, conditions, the lease if one is named.
+    pub async fn block_list(
+        &self,
+        at: BlobRef<'_>,
+        snapshot: Option<SnapshotTime>,
+        kind: BlockListKind,
+        access: &Access,
+        now: Timestamp,
+    ) -> Result<BlockList, EngineError> {
+        let name = snapshot.map_or(keys::BLOB.to_owned(), keys::snapshot);
+        for _ in 0..ATTEMPTS_MAX {
+            let Some((_, row)) = self.load(at, &name).await? else { return Err(BlobReject::BlobNotFound.into()) };
+            if row.kind != BlobType::Block {
+                return Err(BlobReject::InvalidBlobType.into());
+            }
+            if row.is_committed {
+                access.admit_read(&row, now)?;
+            }
+            let mut list = BlockList::default();
+            if kind != BlockListKind::Committed {
+                let blocks = self.uncommitted_blocks(at, row.pending).await?;
+                list.uncommitted = blocks.into_iter().map(|(id, extent)| (id, extent.length)).collect();
+            }
+            if let Layout::Blocks(blocks) = &row.layout
+                && kind != BlockListKind::Uncommitted
+            {
+                let Some(blocks) = self.all_blocks(at, blocks).await? else { continue };
+                let named = blocks.into_iter().filter(|block| !block.id.is_empty());
+                list.committed = named.map(|block| (block.id, block.piece.length)).collect();
+            }
+            list.properties = row.is_committed.then(|| row.into_properties(now));
+            return Ok(list);
+        }
+        Err(crowded())
+    }
+}
+
+fn admit_block(row: &BlobRow, lease: Option<LeaseId>, now: Timestamp) -> Result<(), BlobReject> {
+    if row.is_committed && row.kind != BlobType::Block {
+        return Err(BlobReject::InvalidBlobType);
+    }
+    Ok(row.lease.admit_write(lease, now)?)
+}
+
+/// The blocks that a list may name, by their ids.
+#[derive(Debug, Default)]
+struct KnownBlocks {
+    uncommitted: HashMap<String, Extent>,
+    committed: HashMap<String, Piece>,
+}
+
+impl KnownBlocks {
+    fn resolve(&self, list: &[BlockListEntry]) -> Result<Vec<Block>, BlobReject> {
+        let uncommitted = |id: &BlockId| self.uncommitted.get(id.as_str()).copied().map(Piece::whole);
+        let committed = |id: &BlockId| self.committed.get(id.as_str()).copied();
+        list.iter()
+            .map(|entry| {
+                let piece = match entry {
+                    BlockListEntry::Committed(id) => committed(id),
+                    BlockListEntry::Uncommitted(id) => uncommitted(id),
+                    BlockListEntry::Latest(id) => uncommitted(id).or_else(|| committed(id)),
+                };
+                let piece = piece.ok_or(BlobReject::InvalidBlockList)?;
+                Ok(Block { id: entry.id().as_str().to_owned(), piece })
+            })
+            .collect()
+    }
+}

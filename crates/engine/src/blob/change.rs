@@ -1,0 +1,122 @@
+//! Changes of a blob that leave its bytes alone: metadata, content headers, tags, tier, lease.
+
+use super::Blobs;
+use super::access::{Access, BlobRef, Written};
+use super::bytes::ByteStore;
+use super::conditions::{Purpose, check};
+use super::lease::Leased;
+use super::reject::BlobReject;
+use super::row::BlobRow;
+use crate::contract::Engine;
+use crate::error::EngineError;
+use larimar_model::blob::{AccessTier, Conditions, ContentHeaders, LeaseAction, LeaseId, Tags};
+use larimar_model::{Metadata, Timestamp};
+
+impl<E: Engine, B: ByteStore> Blobs<E, B> {
+    /// Replaces a blob's metadata.
+    ///
+    /// # Errors
+    /// [`BlobReject::BlobNotFound`], conditions, the lease.
+    pub async fn set_metadata(
+        &self,
+        at: BlobRef<'_>,
+        metadata: &Metadata,
+        access: &Access,
+        now: Timestamp,
+    ) -> Result<Written, EngineError> {
+        self.change(at, access, now, |row| row.metadata = metadata.clone()).await
+    }
+
+    /// Replaces what a blob says about its bytes.
+    ///
+    /// # Errors
+    /// [`BlobReject::BlobNotFound`], conditions, the lease.
+    pub async fn set_content(
+        &self,
+        at: BlobRef<'_>,
+        content: &ContentHeaders,
+        access: &Access,
+        now: Timestamp,
+    ) -> Result<Written, EngineError> {
+        self.change(at, access, now, |row| row.content = content.clone()).await
+    }
+
+    /// Replaces a blob's tags. Its etag stays.
+    ///
+    /// # Errors
+    /// [`BlobReject::BlobNotFound`], conditions, the lease.
+    pub async fn set_tags(
+        &self,
+        at: BlobRef<'_>,
+        tags: &Tags,
+        access: &Access,
+        now: Timestamp,
+    ) -> Result<(), EngineError> {
+        self.edit(at, now, |row| {
+            let row = access.admit_change(row, now)?;
+            Ok((BlobRow { tags: tags.clone(), ..row }, ()))
+        })
+        .await
+    }
+
+    /// Sets a blob's tier, which is a label. Its etag stays.
+    ///
+    /// # Errors
+    /// [`BlobReject::BlobNotFound`], the lease if one is named, a tier for other blobs.
+    pub async fn set_tier(
+        &self,
+        at: BlobRef<'_>,
+        tier: AccessTier,
+        lease: Option<LeaseId>,
+        now: Timestamp,
+    ) -> Result<(), EngineError> {
+        self.edit(at, now, |row| {
+            let row = row.filter(|row| row.is_committed).ok_or(BlobReject::BlobNotFound)?;
+            row.lease.admit_read(lease, now)?;
+            if !tier.is_of(row.kind) {
+                return Err(BlobReject::InvalidBlobTier);
+            }
+            Ok((BlobRow { tier: Some((tier, now)), ..row }, ()))
+        })
+        .await
+    }
+
+    /// Carries out a lease operation. `fresh` is the id of a new lease for which none is proposed. The etag stays.
+    ///
+    /// # Errors
+    /// [`BlobReject::BlobNotFound`], conditions, and what the lease's state does not allow.
+    pub async fn lease_blob(
+        &self,
+        at: BlobRef<'_>,
+        (action, fresh): (LeaseAction, LeaseId),
+        conditions: &Conditions,
+        now: Timestamp,
+    ) -> Result<(Written, Leased), EngineError> {
+        self.edit(at, now, |row| {
+            let row = row.filter(|row| row.is_committed).ok_or(BlobReject::BlobNotFound)?;
+            check(conditions, Some(row.changed), Purpose::Write)?;
+            let (lease, leased) = row.lease.act(action, fresh, now)?;
+            let written = Written { last_modified: row.changed };
+            Ok((BlobRow { lease, ..row }, (written, leased)))
+        })
+        .await
+    }
+
+    /// Changes a blob's row and its etag.
+    pub(crate) async fn change(
+        &self,
+        at: BlobRef<'_>,
+        access: &Access,
+        now: Timestamp,
+        change: impl Fn(&mut BlobRow) + Send + Sync,
+    ) -> Result<Written, EngineError> {
+        self.edit(at, now, |row| {
+            let mut row = access.admit_change(row, now)?;
+            change(&mut row);
+            (row.changed, row.lease) = (row.next_change(now), row.lease.after_write(now));
+            let written = Written { last_modified: row.changed };
+            Ok((row, written))
+        })
+        .await
+    }
+}

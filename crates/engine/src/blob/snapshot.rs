@@ -1,0 +1,74 @@
+//! Snapshots: rows beside the blob's that share its payloads, chunks and pages.
+
+use super::access::{Access, BlobRef, Written};
+use super::bytes::ByteStore;
+use super::layout::{Layout, Pages};
+use super::lease::Lease;
+use super::reject::BlobReject;
+use super::row::{BlobRow, Pending};
+use super::store::{ATTEMPTS_MAX, Change, crowded};
+use super::{Blobs, keys};
+use crate::contract::Engine;
+use crate::error::EngineError;
+use larimar_model::blob::SnapshotTime;
+use larimar_model::{Metadata, Timestamp};
+
+impl<E: Engine, B: ByteStore> Blobs<E, B> {
+    /// Takes a snapshot of a blob, with its metadata or, if some is given, with that. The blob's etag stays.
+    ///
+    /// # Errors
+    /// [`BlobReject::BlobNotFound`], conditions, the lease if one is named.
+    pub async fn snapshot_blob(
+        &self,
+        at: BlobRef<'_>,
+        metadata: Option<&Metadata>,
+        access: &Access,
+        now: Timestamp,
+    ) -> Result<(SnapshotTime, Written), EngineError> {
+        let _turn = self.pass_gate(at).await;
+        for _ in 0..ATTEMPTS_MAX {
+            let seen = self.load(at, keys::BLOB).await?;
+            let version = seen.as_ref().map(|(version, _)| *version);
+            // A lease guards the blob, which stays as it is, and need not be named.
+            let row = seen.map(|(_, row)| row).filter(|row| row.is_committed).ok_or(BlobReject::BlobNotFound)?;
+            row.lease.admit_read(access.lease, now).map_err(BlobReject::from)?;
+            super::conditions::check(&access.conditions, Some(row.changed), super::conditions::Purpose::Write)?;
+            let time = self.free_snapshot_time(at, now).await?;
+            let mut snapshot = frozen(&row);
+            if let Some(metadata) = metadata {
+                snapshot.metadata = metadata.clone();
+            }
+            let written = Written { last_modified: row.changed };
+            let puts = vec![(keys::snapshot(time), snapshot.encode())];
+            let blob = Some(next_epoch(row));
+            if self.commit(at, version, &Change { blob, puts, deletes: Vec::new() }, now).await? {
+                return Ok((time, written));
+            }
+        }
+        Err(crowded())
+    }
+
+    /// The first time from now on that no snapshot has. All changes of snapshots change the blob's row, so it stays free
+    /// until that is changed.
+    async fn free_snapshot_time(&self, at: BlobRef<'_>, now: Timestamp) -> Result<SnapshotTime, EngineError> {
+        let mut ticks = now.ticks();
+        while self.load(at, &keys::snapshot(SnapshotTime(Timestamp::from_ticks(ticks)))).await?.is_some() {
+            ticks += 1;
+        }
+        Ok(SnapshotTime(Timestamp::from_ticks(ticks)))
+    }
+}
+
+/// A blob's row as that of a snapshot: without what only the blob has.
+fn frozen(row: &BlobRow) -> BlobRow {
+    BlobRow { lease: Lease::None, snapshots: 0, pending: Pending::default(), ..row.clone() }
+}
+
+/// The blob's row after a snapshot: pages are written to rows of a new epoch from now on.
+fn next_epoch(row: BlobRow) -> BlobRow {
+    let layout = match row.layout {
+        Layout::Pages(pages) => Layout::Pages(Pages { epoch: pages.epoch + 1, ..pages }),
+        blocks @ Layout::Blocks(_) => blocks,
+    };
+    BlobRow { layout, snapshots: row.snapshots + 1, ..row }
+}
