@@ -1,8 +1,10 @@
-// Package sdk holds the scenarios of ../scenarios.toml written against the official Go client, aztables.
+// Package sdk holds the scenarios of ../scenarios.toml written against the official Go clients: aztables, azqueue
+// and azblob.
 //
 // This file is the harness: it runs one subtest per scenario id, in the list's order, and appends one JSON
 // line per id to LARIMAR_RESULTS. An id without a test, or a test without an id, is a failure. What the
-// scenarios share (clients, entities, checks) is in support_test.go; the scenarios are grouped by topic.
+// scenarios share (clients, entities, checks) is in support_test.go, and for queues and blobs in their own
+// support files; the scenarios are grouped by topic.
 package sdk
 
 import (
@@ -12,13 +14,26 @@ import (
 	"fmt"
 	"os"
 	"runtime/debug"
+	"slices"
 	"strings"
 	"testing"
 	"time"
 )
 
-// scenarios names the test of every id.
-var scenarios = map[string]func(*scenario){
+// tests names the test of every id.
+type tests = map[string]func(*scenario)
+
+// services are the services with a client, the module that go.mod names for it, and their tests.
+var services = map[string]struct {
+	module string
+	tests  tests
+}{
+	"table": {"/sdk/data/aztables v", tableTests},
+	"queue": {"/sdk/storage/azqueue/v2 v", queueTests},
+	"blob":  {"/sdk/storage/azblob v", blobTests},
+}
+
+var tableTests = tests{
 	"development-connection-string": developmentConnectionString,
 	"table-lifecycle":               tableLifecycle,
 	"table-list":                    tableList,
@@ -65,24 +80,22 @@ const scenarioTimeout = 5 * time.Minute
 
 func TestScenarios(t *testing.T) {
 	requireEnvironment(t)
-	ids := scenarioIDs(t)
-	for _, id := range ids {
-		t.Run(id, func(t *testing.T) {
-			test, found := scenarios[id]
+	list := listedScenarios(t)
+	for _, listed := range list {
+		t.Run(listed.id, func(t *testing.T) {
+			test, found := services[listed.service].tests[listed.id]
 			if !found {
-				report(t, id, "failed", "this suite has no test for it")
-				t.Fatalf("no test for scenario %q", id)
+				report(t, listed, "failed", "this suite has no test for it")
+				t.Fatalf("no test for scenario %q", listed.id)
 			}
-			runScenario(t, id, test)
+			runScenario(t, listed, test)
 		})
 	}
-	listed := map[string]bool{}
-	for _, id := range ids {
-		listed[id] = true
-	}
-	for id := range scenarios {
-		if !listed[id] {
-			t.Errorf("scenario %q is not in scenarios.toml", id)
+	for service := range services {
+		for id := range services[service].tests {
+			if !slices.Contains(list, listedScenario{id, service}) {
+				t.Errorf("scenario %q is not in scenarios.toml", id)
+			}
 		}
 	}
 }
@@ -112,7 +125,7 @@ func (s *scenario) Skipf(format string, args ...any) {
 	s.T.Skipf(format, args...)
 }
 
-func runScenario(t *testing.T, id string, test func(*scenario)) {
+func runScenario(t *testing.T, listed listedScenario, test func(*scenario)) {
 	ctx, cancel := context.WithTimeout(context.Background(), scenarioTimeout)
 	s := &scenario{T: t, ctx: ctx}
 	defer cancel()
@@ -126,35 +139,42 @@ func runScenario(t *testing.T, id string, test func(*scenario)) {
 		} else if t.Skipped() {
 			outcome = "skipped"
 		}
-		report(t, id, outcome, strings.Join(s.problems, "\n"))
+		report(t, listed, outcome, strings.Join(s.problems, "\n"))
 	}()
 	test(s)
 }
 
 func requireEnvironment(t *testing.T) {
-	for _, name := range []string{"LARIMAR_TABLE_ENDPOINT", "LARIMAR_ACCOUNT", "LARIMAR_KEY"} {
+	for _, name := range []string{"LARIMAR_TABLE_ENDPOINT", "LARIMAR_QUEUE_ENDPOINT", "LARIMAR_BLOB_ENDPOINT", "LARIMAR_ACCOUNT", "LARIMAR_KEY"} {
 		if os.Getenv(name) == "" {
 			t.Fatalf("%s is not set: start a server and name it, or run `cargo xtask sdk go`", name)
 		}
 	}
 }
 
-// scenarioIDs reads the `id = "..."` lines of the shared list.
-func scenarioIDs(t *testing.T) []string {
-	var ids []string
+type listedScenario struct{ id, service string }
+
+// listedScenarios reads the `id = "..."` lines of the shared list, and the `service = "..."` lines before them.
+func listedScenarios(t *testing.T) []listedScenario {
+	var list []listedScenario
+	service := "table"
 	for _, line := range fileLines(t, "../scenarios.toml") {
-		if value, found := strings.CutPrefix(line, "id = "); found {
-			ids = append(ids, strings.Trim(value, `"`))
+		if line == "[[scenario]]" {
+			service = "table"
+		} else if value, found := strings.CutPrefix(line, "service = "); found {
+			service = strings.Trim(value, `"`)
+		} else if value, found := strings.CutPrefix(line, "id = "); found {
+			list = append(list, listedScenario{strings.Trim(value, `"`), service})
 		}
 	}
-	if len(ids) == 0 {
+	if len(list) == 0 {
 		t.Fatal("scenarios.toml names no scenario")
 	}
-	return ids
+	return list
 }
 
 // report appends one line to the results file, if there is one.
-func report(t *testing.T, id, outcome, detail string) {
+func report(t *testing.T, listed listedScenario, outcome, detail string) {
 	path := os.Getenv("LARIMAR_RESULTS")
 	if path == "" {
 		return
@@ -165,7 +185,7 @@ func report(t *testing.T, id, outcome, detail string) {
 		Scenario string `json:"scenario"`
 		Outcome  string `json:"outcome"`
 		Detail   string `json:"detail"`
-	}{"go", sdkVersion(t), id, outcome, detail})
+	}{"go", sdkVersion(t, services[listed.service].module), listed.id, outcome, detail})
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -179,14 +199,14 @@ func report(t *testing.T, id, outcome, detail string) {
 	}
 }
 
-// sdkVersion is the version of aztables that go.mod asks for.
-func sdkVersion(t *testing.T) string {
+// sdkVersion is the version of a module that go.mod asks for.
+func sdkVersion(t *testing.T, module string) string {
 	for _, line := range fileLines(t, "go.mod") {
-		if _, version, found := strings.Cut(line, "/sdk/data/aztables v"); found {
+		if _, version, found := strings.Cut(line, module); found {
 			return version
 		}
 	}
-	t.Fatal("go.mod does not name aztables")
+	t.Fatalf("go.mod does not name %s", module)
 	return ""
 }
 
