@@ -59,7 +59,7 @@ func messageSize(s *scenario) {
 		s.must(second(queue.DeleteMessage(s.ctx, *message.MessageID, *message.PopReceipt, nil)), "delete")
 	}
 	for _, text := range []string{strings.Repeat("x", 64<<10+1), strings.Repeat("é", 32<<10+1)} {
-		s.refused(second(queue.EnqueueMessage(s.ctx, text, nil)), 400, "MessageTooLarge", "one past 64 KiB")
+		s.refused(second(queue.EnqueueMessage(s.ctx, text, nil)), 413, "RequestBodyTooLarge", "one past 64 KiB")
 	}
 	s.noMessages(queue, "in the end")
 }

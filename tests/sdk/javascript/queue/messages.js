@@ -63,7 +63,7 @@ scenario("message-size", "64 KiB are accepted, one more is refused", async (t) =
     await remove(queue, message);
   }
   for (const text of ["x".repeat(64 * 1024 + 1), "é".repeat(32 * 1024 + 1)]) {
-    await refused(400, "MessageTooLarge", queue.sendMessage(text));
+    await refused(413, "RequestBodyTooLarge", queue.sendMessage(text));
   }
   assert.deepEqual(await peek(queue), []);
 });
