@@ -1,10 +1,10 @@
 //! Requests to a container.
 
 use super::headers;
+use super::list_marker::ListMarker;
 use super::operation::{ContainerOperation, ListBlobs};
 use super::request::{count_max, not_implemented, unknown_component, unsupported_verb, words};
 use crate::error_body::ErrorReply;
-use crate::marker;
 use crate::storage_head::{StorageHead, parameter_error};
 use larimar_model::blob::{ListInclude, PublicAccess};
 
@@ -69,7 +69,7 @@ fn list_blobs(head: &StorageHead<'_>) -> Result<ContainerOperation, ErrorReply> 
         prefix: head.parameter("prefix").map(str::to_owned),
         delimiter: delimiter.map(str::to_owned),
         marker: head.parameter("marker").map(str::to_owned),
-        from: head.parameter("marker").map(marker::decode).transpose()?,
+        from: head.parameter("marker").map(ListMarker::decode).transpose()?,
         start: head.parameter("startFrom").map(str::to_owned),
         count_max: count_max(head)?,
         include,

@@ -1,5 +1,6 @@
 //! The answers of List Containers and List Blobs.
 
+use super::list_marker::ListMarker;
 use super::operation::{ListBlobs, ListContainers};
 use super::properties::{BlobProperties, ContainerProperties};
 use super::tags_xml::write_tags_element;
@@ -83,7 +84,7 @@ pub fn write_blob_list<'a>(
     container: &str,
     request: &ListBlobs,
     entries: impl IntoIterator<Item = ListEntry<'a>>,
-    next: Option<&str>,
+    next: Option<&ListMarker>,
 ) {
     xml::write_start(out);
     let attributes = [("ServiceEndpoint", endpoint), ("ContainerName", container)];
@@ -97,7 +98,7 @@ pub fn write_blob_list<'a>(
                 write_entry(out, request, &entry);
             }
         });
-        xml::write_text(out, "NextMarker", &next.map(marker::encode).unwrap_or_default());
+        xml::write_text(out, "NextMarker", &next.map(ListMarker::encode).unwrap_or_default());
     });
 }
 

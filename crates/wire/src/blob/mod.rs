@@ -11,6 +11,7 @@ mod blob_request;
 mod block_list;
 mod container_request;
 mod headers;
+mod list_marker;
 mod list_xml;
 mod operation;
 mod page_list;
@@ -21,6 +22,7 @@ mod tags_xml;
 pub use address::BlobAddress;
 pub use block_list::{BLOCK_LIST_BODY_BYTES_MAX, ListedBlock, parse_block_list, write_block_list};
 pub use headers::{CopySource, format_md5};
+pub use list_marker::ListMarker;
 pub use list_xml::{ListEntry, ListedBlob, ListedContainer, write_blob_list, write_container_list};
 pub use operation::{
     AppendBlock, BlobOperation, BlobRead, BodyChecks, ContainerOperation, CopyBlob, GetBlob, GetPageRanges, Guard,

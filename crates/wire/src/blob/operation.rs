@@ -1,6 +1,7 @@
 //! What requests to the Blob service ask for, with everything that their headers say.
 
 use super::headers::CopySource;
+use super::list_marker::ListMarker;
 use larimar_model::blob::{
     AccessTier, AppendConditions, BlockId, BlockListKind, ByteRange, Conditions, ContentHeaders, DeleteSnapshots,
     LeaseAction, LeaseId, ListInclude, PageRange, PublicAccess, SequenceConditions, SequenceNumberAction, SnapshotTime,
@@ -151,7 +152,7 @@ pub struct ListBlobs {
     /// The marker as it was sent, for the answer.
     pub marker: Option<String>,
     /// Where the listing goes on, which the marker stands for.
-    pub from: Option<String>,
+    pub from: Option<ListMarker>,
     /// The name that the listing begins with (`startFrom`), if there is no marker.
     pub start: Option<String>,
     /// How many at most, if the request says so.
