@@ -10,10 +10,11 @@ use crate::{engines, file_limit, logging, storage};
 use anyhow::Context;
 use larimar_engine::Engine;
 use larimar_server::{
-    AdminService, Handler, Listener, ListenerSettings, Metrics, QueueService, TableService, TlsConfig, TlsError,
-    load_tls,
+    AdminService, AnalyticsWriter, Handler, Listener, ListenerSettings, Metrics, QueueService, Storage, TableService,
+    TlsConfig, TlsError, load_tls,
 };
 use std::io::Write;
+use std::pin::Pin;
 use std::sync::Arc;
 use tokio::net::TcpListener;
 use tokio::sync::oneshot;
@@ -106,6 +107,7 @@ async fn serve<E: Engine>(
     let metrics = Arc::new(Metrics::default());
     let addresses = sockets.addresses()?;
     let storage = storage::storage(settings, Arc::clone(&engine), Arc::clone(&metrics))?;
+    let analytics = start_analytics(&storage).await;
     let start = Start { settings, metrics: &metrics, tls: &tls };
     let services = [
         sockets.table.map(|socket| start.service(TableService::new(Arc::clone(&storage)), socket)),
@@ -125,6 +127,8 @@ async fn serve<E: Engine>(
     for service in services {
         service.await.context("a listener ended in a defect of the server")?;
     }
+    // What the last requests were is known now.
+    analytics.ending().await.context("storage analytics ended in a defect of the server")?;
     if let Some(admin) = admin {
         admin.ending().await.context("the admin listener ended in a defect of the server")?;
     }
@@ -145,7 +149,17 @@ impl Start<'_> {
     }
 }
 
-/// A listener at work.
+/// Starts what writes down what the services observe.
+async fn start_analytics<E: Engine>(storage: &Arc<Storage<E>>) -> Running {
+    let mut writer = AnalyticsWriter::new(Arc::clone(storage));
+    writer.load().await;
+    Running::spawn(|stopped| writer.run(stopped))
+}
+
+/// Comes when it is time to stop.
+type Stop = Pin<Box<dyn Future<Output = ()> + Send>>;
+
+/// A listener, or another task, at work.
 struct Running {
     stop: oneshot::Sender<()>,
     task: JoinHandle<()>,
@@ -153,15 +167,17 @@ struct Running {
 
 impl Running {
     fn start<H: Handler>(listener: Listener<H>, socket: TcpListener) -> Self {
+        Self::spawn(|stopped| async move { drop(listener.serve(socket, stopped).await) })
+    }
+
+    fn spawn<F: Future<Output = ()> + Send + 'static>(work: impl FnOnce(Stop) -> F) -> Self {
         let (stop, stopped) = oneshot::channel::<()>();
-        let task = tokio::spawn(async move {
-            // An error means that nobody is left to send; that is a stop too.
-            let _ = listener.serve(socket, async { drop(stopped.await) }).await;
-        });
+        // An error means that nobody is left to send; that is a stop too.
+        let task = tokio::spawn(work(Box::pin(async { drop(stopped.await) })));
         Self { stop, task }
     }
 
-    /// Tells the listener to end; it has when the task has.
+    /// Tells the task to end; it has when the handle says so.
     fn ending(self) -> JoinHandle<()> {
         drop(self.stop);
         self.task

@@ -56,6 +56,7 @@ pub(crate) struct Settings {
     pub(crate) page_entities_max: usize,
     pub(crate) page_bytes_max: u64,
     pub(crate) page_time_max: Duration,
+    pub(crate) analytics_flush: Duration,
     pub(crate) log_level: String,
     pub(crate) log_format: LogFormat,
 }

@@ -22,6 +22,7 @@ pub(crate) fn storage<E: Engine>(
         page_entities_max: settings.page_entities_max,
         page_time_max: settings.page_time_max,
         page_bytes_max: usize::try_from(settings.page_bytes_max)?,
+        analytics_flush: settings.analytics_flush,
     };
     Ok(Storage::new(engine, Arc::new(SystemClock), settings, metrics))
 }
@@ -48,6 +49,7 @@ mod tests {
         assert_eq!(ours.page_entities_max, theirs.page_entities_max);
         assert_eq!(ours.page_time_max, theirs.page_time_max);
         assert_eq!(usize::try_from(ours.page_bytes_max), Ok(theirs.page_bytes_max));
+        assert_eq!(ours.analytics_flush, theirs.analytics_flush);
     }
 
     #[test]

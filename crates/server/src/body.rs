@@ -6,7 +6,7 @@ use http_body_util::{BodyExt, LengthLimitError, Limited};
 use hyper::body::{Body, Incoming};
 use larimar_wire::error_body::ErrorReply;
 use larimar_wire::error_code::ErrorCode;
-use std::time::Duration;
+use std::time::{Duration, Instant};
 
 /// A body that has not arrived yet.
 #[derive(Debug)]
@@ -17,12 +17,13 @@ pub(crate) struct RequestBody {
     timeout: Duration,
     is_whole: bool,
     received_bytes: u64,
+    waited: Duration,
 }
 
 impl RequestBody {
     pub(crate) fn new(incoming: Incoming, declared_bytes: Option<u64>, timeout: Duration) -> Self {
         let is_whole = incoming.is_end_stream();
-        Self { incoming: Some(incoming), declared_bytes, timeout, is_whole, received_bytes: 0 }
+        Self { incoming: Some(incoming), declared_bytes, timeout, is_whole, received_bytes: 0, waited: Duration::ZERO }
     }
 
     /// The length that the head told, if it did.
@@ -35,13 +36,20 @@ impl RequestBody {
         self.received_bytes
     }
 
+    /// How long it took to arrive.
+    pub(crate) const fn waited(&self) -> Duration {
+        self.waited
+    }
+
     /// Reads the body, bounded in size and time.
     pub(crate) async fn read(&mut self, bytes_max: usize) -> Result<Bytes, ErrorReply> {
         if self.is_declared_longer_than(bytes_max as u64) {
             return Err(too_large());
         }
         let Some(incoming) = self.incoming.take().filter(|_| !self.is_whole) else { return Ok(Bytes::new()) };
+        let began = Instant::now();
         let collected = tokio::time::timeout(self.timeout, Limited::new(incoming, bytes_max).collect()).await;
+        self.waited += began.elapsed();
         match collected {
             Ok(Ok(collected)) => {
                 self.is_whole = true;
@@ -64,7 +72,10 @@ impl RequestBody {
         }
         let Some(incoming) = self.incoming.as_mut().filter(|_| !self.is_whole) else { return Ok(None) };
         loop {
-            let frame = tokio::time::timeout(self.timeout, incoming.frame()).await.map_err(|_| too_slow())?;
+            let began = Instant::now();
+            let frame = tokio::time::timeout(self.timeout, incoming.frame()).await;
+            self.waited += began.elapsed();
+            let frame = frame.map_err(|_| too_slow())?;
             let Some(frame) = frame else {
                 self.is_whole = true;
                 return Ok(None);
@@ -83,7 +94,7 @@ impl RequestBody {
 
     /// Passes over a body that nobody read, or not to its end. Returns whether the connection can take another
     /// request.
-    pub(crate) async fn finish(mut self, bytes_max: u64) -> bool {
+    pub(crate) async fn finish(&mut self, bytes_max: u64) -> bool {
         while !self.is_whole && self.incoming.is_some() {
             // What it says does not matter any more, only whether it ends.
             if !matches!(self.piece(bytes_max).await, Ok(Some(_))) {

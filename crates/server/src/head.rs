@@ -100,7 +100,8 @@ impl<'a> Head<'a> {
         }
     }
 
-    fn raw_parameter(&self, name: &str) -> Option<&'a str> {
+    /// A parameter of the query, as it was sent.
+    pub(crate) fn raw_parameter(&self, name: &str) -> Option<&'a str> {
         if self.query.is_empty() {
             return None;
         }

@@ -3,6 +3,7 @@
 //! What differs between the services is in their [`Protocol`]: `table/mod.rs`, `queue/mod.rs`, `blob/mod.rs`.
 
 use crate::address::Address;
+use crate::analytics::{Analytics, Exchange};
 use crate::auth;
 use crate::body::RequestBody;
 use crate::call::Call;
@@ -49,6 +50,9 @@ pub(crate) trait Protocol: Send + Sync + 'static {
     /// The answer that tells an error, in the form the client can read.
     fn error_reply(error: &ErrorReply, head: &Head<'_>, seen: &Seen, request_id: &str, now: Timestamp) -> Reply;
 
+    /// The name of the operation that a request is about, also where its sender may not do it.
+    fn operation(address: &Address<'_>, head: &Head<'_>) -> Option<&'static str>;
+
     /// Adds headers that every answer of the service has.
     fn decorate(_reply: &mut Reply, _seen: &Seen) {}
 }
@@ -63,11 +67,13 @@ pub(crate) struct Seen {
     /// What the client preferred and gets.
     pub(crate) preference: Option<&'static str>,
     cors: Vec<CorsRule>,
+    /// The meter that observes the request, and where in the path the account ends.
+    meter: Option<(usize, usize)>,
 }
 
 impl Default for Seen {
     fn default() -> Self {
-        Self { operation: "Unknown", is_xml: false, preference: None, cors: Vec::new() }
+        Self { operation: "Unknown", is_xml: false, preference: None, cors: Vec::new(), meter: None }
     }
 }
 
@@ -86,6 +92,7 @@ pub(crate) async fn serve<P: Protocol>(protocol: &P, request: Request<Incoming>,
     // A client that still sends would miss an answer on a connection that closes.
     let is_reusable = body.finish(storage.settings.body_bytes_max as u64).await;
     let _entered = span.entered();
+    let code = result.as_ref().err().map(|error| error.code);
     let mut reply = result.unwrap_or_else(|error| {
         let reply = P::error_reply(&error, &head, &seen, &request_id, now);
         let reply = match error.code {
@@ -101,7 +108,21 @@ pub(crate) async fn serve<P: Protocol>(protocol: &P, request: Request<Incoming>,
     tracing::debug!(operation = seen.operation, status = reply.status, elapsed = ?started.elapsed(), "answered");
     storage.metrics.request(seen.operation, reply.status, started.elapsed());
     let reply = if is_reusable { reply } else { reply.with("connection", "close") };
-    finish(reply, P::SERVER, &head, &request_id, &seen)
+    let mut response = finish(reply, P::SERVER, &head, &request_id, &seen);
+    if let Some((meter, account_end)) = seen.meter {
+        let exchange = Exchange {
+            head: &head,
+            operation: seen.operation,
+            path: &head.path[account_end..],
+            request_id: &request_id,
+            code,
+            received_bytes: body.received_bytes(),
+            started,
+            waited: body.waited(),
+        };
+        exchange.end(&storage.analytics, meter, &mut response);
+    }
+    response
 }
 
 async fn answer<P: Protocol>(
@@ -115,15 +136,23 @@ async fn answer<P: Protocol>(
     let host = head.host.ok_or_else(|| ErrorReply::new(ErrorCode::HostInformationNotPresent))?;
     let is_known = |name: &str| storage.account(name).is_some();
     let address = Address::parse(host, head.path, P::SERVICE, &storage.settings.host_suffixes, is_known);
-    let account = storage.account(address.account).ok_or_else(|| ErrorReply::new(ErrorCode::ResourceNotFound))?;
+    let served = storage.served(address.account).ok_or_else(|| ErrorReply::new(ErrorCode::ResourceNotFound))?;
+    let account = &served.account;
+    seen.meter = Some((Analytics::meter_number(served.place, P::SERVICE), head.path.len() - address.path.len()));
     let rules = cors::rules(&*storage.engine, P::SERVICE, &account.name, head).await?;
     if head.method == "OPTIONS" {
         seen.operation = P::PREFLIGHT;
         return cors::preflight(&rules, head);
     }
     seen.cors = rules;
-    check_version(head, storage.strict.is_some())?;
-    let caller = auth::authenticate(storage, P::SERVICE, account, head, address.path).await?;
+    let admitted = match check_version(head, storage.strict.is_some()) {
+        Ok(()) => auth::authenticate(storage, P::SERVICE, account, head, address.path).await,
+        Err(error) => Err(error),
+    };
+    let caller = admitted.inspect_err(|_| {
+        // Nobody reads the rest of the request, but those who watch the account want to know what was tried.
+        seen.operation = P::operation(&address, head).unwrap_or(seen.operation);
+    })?;
     let base = head.base(host, address.prefix);
     let (service, address, base) = (P::SERVICE, &address, base.as_str());
     let call = Call { storage, service, head, address, base, caller, now: head.now, request_id };

@@ -3,6 +3,7 @@
 mod acl;
 mod address;
 mod admin;
+mod analytics;
 mod auth;
 mod body;
 mod call;
@@ -24,6 +25,7 @@ mod table;
 mod tls;
 
 pub use admin::AdminService;
+pub use analytics::AnalyticsWriter;
 pub use handler::{Handler, Peer};
 pub use larimar_wire::signature::AccountKey;
 pub use listener::{Listener, ListenerSettings, Stopped};

@@ -18,6 +18,7 @@ pub struct Metrics {
     connections_open: AtomicU64,
     connections_total: AtomicU64,
     panics_total: AtomicU64,
+    analytics_dropped_total: AtomicU64,
     started_unix_seconds: f64,
 }
 
@@ -50,13 +51,13 @@ impl Metrics {
     /// Counters at zero, of a process that started at this time.
     #[must_use]
     pub fn new(started: Timestamp) -> Self {
-        let threads = std::thread::available_parallelism().map_or(1, usize::from);
-        let shards = (0..threads.next_power_of_two().min(SHARDS_MAX)).map(|_| Shard::default()).collect();
+        let shards = (0..shard_count()).map(|_| Shard::default()).collect();
         Self {
             shards,
             connections_open: AtomicU64::new(0),
             connections_total: AtomicU64::new(0),
             panics_total: AtomicU64::new(0),
+            analytics_dropped_total: AtomicU64::new(0),
             started_unix_seconds: started.to_unix().as_secs_f64(),
         }
     }
@@ -91,6 +92,13 @@ impl Metrics {
         self.panics_total.fetch_add(1, Relaxed);
     }
 
+    /// Counts requests that storage analytics had no room for.
+    pub(crate) fn analytics_dropped(&self, requests: u64) {
+        if requests > 0 {
+            self.analytics_dropped_total.fetch_add(requests, Relaxed);
+        }
+    }
+
     /// How many connections are open.
     #[must_use]
     pub fn connections_open(&self) -> u64 {
@@ -121,6 +129,9 @@ impl Metrics {
             "Requests that ended in a defect of the server.",
             panics,
         );
+        let dropped = "Requests missing from storage analytics, as they could not be written in time.";
+        let count = self.analytics_dropped_total.load(Relaxed);
+        page.single("larimar_analytics_dropped_total", "counter", dropped, count);
         page.family("larimar_build_info", "gauge", "The version that runs; always 1.");
         page.line("larimar_build_info", &format!("version=\"{}\"", env!("CARGO_PKG_VERSION")), 1);
         let start = "Start of the process, in seconds since 1970.";
@@ -271,8 +282,13 @@ fn entry<K: PartialEq, V>(list: &mut Vec<(K, V)>, key: K, new: impl FnOnce() -> 
     &mut list[index].1
 }
 
+/// How many shards counters have: a power of two, one for each thread that runs at a time.
+pub(crate) fn shard_count() -> usize {
+    std::thread::available_parallelism().map_or(1, usize::from).next_power_of_two().min(SHARDS_MAX)
+}
+
 /// The number of the calling thread, in the order in which threads first counted something.
-fn thread_number() -> usize {
+pub(crate) fn thread_number() -> usize {
     static NEXT: AtomicUsize = AtomicUsize::new(0);
     thread_local!(static NUMBER: usize = NEXT.fetch_add(1, Relaxed));
     NUMBER.with(|number| *number)

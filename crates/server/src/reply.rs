@@ -78,7 +78,15 @@ impl fmt::Debug for Streamed {
 
 /// The body of a response: whole, or made while it is sent.
 #[derive(Debug)]
-pub struct ResponseBody(Form);
+pub struct ResponseBody {
+    form: Form,
+    /// Told at the end, also where the client goes away before it.
+    end: End,
+}
+
+/// Somebody who waits for the end of a body.
+#[derive(Default)]
+struct End(Option<Box<dyn FnOnce(u64) + Send>>);
 
 #[derive(Debug)]
 enum Form {
@@ -91,20 +99,44 @@ impl ResponseBody {
     #[must_use]
     pub fn whole(bytes: impl Into<Bytes>) -> Self {
         let bytes = bytes.into();
-        Self(Form::Whole(Some(bytes).filter(|bytes| !bytes.is_empty())))
+        Self { form: Form::Whole(Some(bytes).filter(|bytes| !bytes.is_empty())), end: End::default() }
     }
 
     pub(crate) fn streamed(stream: Streamed) -> Self {
-        Self(Form::Streamed(stream))
+        Self { form: Form::Streamed(stream), end: End::default() }
+    }
+
+    /// Whether the body is made while it is sent.
+    pub(crate) const fn is_streamed(&self) -> bool {
+        matches!(self.form, Form::Streamed(_))
+    }
+
+    /// Tells `end`, once the body is sent or given up, how many bytes were left.
+    pub(crate) fn on_end(&mut self, end: impl FnOnce(u64) + Send + 'static) {
+        self.end = End(Some(Box::new(end)));
     }
 
     /// How many bytes there are to come.
     #[must_use]
     pub fn bytes(&self) -> u64 {
-        match &self.0 {
+        match &self.form {
             Form::Whole(bytes) => bytes.as_ref().map_or(0, |bytes| bytes.len() as u64),
             Form::Streamed(stream) => stream.bytes,
         }
+    }
+}
+
+impl Drop for ResponseBody {
+    fn drop(&mut self) {
+        if let Some(end) = self.end.0.take() {
+            end(self.bytes());
+        }
+    }
+}
+
+impl fmt::Debug for End {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        write!(f, "End({})", self.0.is_some())
     }
 }
 
@@ -113,7 +145,7 @@ impl Body for ResponseBody {
     type Error = io::Error;
 
     fn poll_frame(mut self: Pin<&mut Self>, cx: &mut Context<'_>) -> Poll<Option<io::Result<Frame<Bytes>>>> {
-        match &mut self.0 {
+        match &mut self.form {
             Form::Whole(bytes) => Poll::Ready(bytes.take().map(|bytes| Ok(Frame::data(bytes)))),
             Form::Streamed(stream) => {
                 let piece = std::task::ready!(stream.pieces.as_mut().poll_next(cx));

@@ -23,6 +23,8 @@ pub struct Settings {
     pub page_time_max: Duration,
     /// Bytes of a page's answer, after which it ends.
     pub page_bytes_max: usize,
+    /// How often storage analytics write logs and metrics.
+    pub analytics_flush: Duration,
 }
 
 /// An account and its keys.
@@ -45,6 +47,7 @@ impl Default for Settings {
             page_entities_max: limits::PAGE_ENTITIES_MAX,
             page_time_max: Duration::from_secs(limits::PAGE_SECONDS_MAX),
             page_bytes_max: limits::PAGE_BYTES_MAX,
+            analytics_flush: Duration::from_secs(300),
         }
     }
 }

@@ -1,5 +1,6 @@
 //! What the three services share: an engine, the accounts, the clock, the counters.
 
+use crate::analytics::Analytics;
 use crate::ids::Ids;
 use crate::metrics::Metrics;
 use crate::settings::{Account, Settings};
@@ -17,19 +18,34 @@ pub struct Storage<E> {
     pub(crate) metrics: Arc<Metrics>,
     pub(crate) ids: Ids,
     pub(crate) strict: Option<Strict>,
-    accounts: HashMap<String, Account>,
+    pub(crate) analytics: Arc<Analytics>,
+    accounts: HashMap<String, Served>,
+}
+
+/// An account that is served.
+pub(crate) struct Served {
+    pub(crate) account: Account,
+    /// Its place among all accounts.
+    pub(crate) place: usize,
 }
 
 impl<E: Engine> Storage<E> {
     /// The accounts of these settings over this engine.
     #[must_use]
     pub fn new(engine: Arc<E>, clock: Arc<dyn Clock>, settings: Settings, metrics: Arc<Metrics>) -> Arc<Self> {
-        let accounts = settings.accounts.iter().map(|account| (account.name.clone(), account.clone())).collect();
+        let served = settings.accounts.iter().cloned().enumerate();
+        let accounts = served.map(|(place, account)| (account.name.clone(), Served { account, place })).collect();
+        let names = settings.accounts.iter().map(|account| account.name.as_str());
+        let analytics = Analytics::new(names, Arc::clone(&metrics));
         let strict = settings.strict.then(Strict::default);
-        Arc::new(Self { engine, clock, settings, metrics, ids: Ids::new(), strict, accounts })
+        Arc::new(Self { engine, clock, settings, metrics, ids: Ids::new(), strict, analytics, accounts })
     }
 
     pub(crate) fn account(&self, name: &str) -> Option<&Account> {
+        self.served(name).map(|served| &served.account)
+    }
+
+    pub(crate) fn served(&self, name: &str) -> Option<&Served> {
         self.accounts.get(name)
     }
 }

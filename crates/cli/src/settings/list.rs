@@ -44,6 +44,7 @@ impl Default for Settings {
             page_entities_max: 1000,
             page_bytes_max: 4 << 20,
             page_time_max: Duration::from_secs(5),
+            analytics_flush: Duration::from_secs(300),
             log_level: "info".to_owned(),
             log_format: LogFormat::Human,
         }
@@ -333,6 +334,17 @@ pub(crate) static SETTINGS: &[Setting] = &[
             put(&mut settings.page_time_max, value::span(text).filter(|span| allowed.contains(span)))
         },
         show: |settings| Some(value::show_span(settings.page_time_max).into()),
+    },
+    Setting {
+        name: "analytics_flush",
+        help: "How often storage analytics write request logs and hourly metrics, where an account has them on",
+        expected: "a span of time from 1s to 1h, such as 5m",
+        kind: Kind::Value,
+        read: |settings, text| {
+            let allowed = Duration::from_secs(1)..=HOUR;
+            put(&mut settings.analytics_flush, value::span(text).filter(|span| allowed.contains(span)))
+        },
+        show: |settings| Some(value::show_span(settings.analytics_flush).into()),
     },
     Setting {
         name: "log_level",

@@ -86,6 +86,7 @@ const VALUES: &[(&str, &str)] = &[
     ("page_entities_max", "10"),
     ("page_bytes_max", "2MiB"),
     ("page_time_max", "1s"),
+    ("analytics_flush", "30s"),
     ("log_level", "warn,larimar_server=debug"),
     ("log_format", "json"),
 ];
@@ -211,6 +212,7 @@ const WRONG: &[(&str, &[&str])] = &[
     ("page_entities_max", &["0", "1001"]),
     ("page_bytes_max", &["0", "1GiB"]),
     ("page_time_max", &["50ms", "31s"]),
+    ("analytics_flush", &["500ms", "2h", "soon"]),
     ("log_level", &["", "loud", "info,", "=debug", "x=loud"]),
     ("log_format", &["xml"]),
 ];

@@ -3,6 +3,7 @@
 mod messages;
 mod queues;
 
+use crate::address::Address;
 use crate::body::RequestBody;
 use crate::call::Call;
 use crate::error;
@@ -70,6 +71,11 @@ impl<E: Engine> Protocol for QueueService<E> {
             }
             result => result,
         }
+    }
+
+    fn operation(address: &Address<'_>, head: &Head<'_>) -> Option<&'static str> {
+        let parsed = StorageHead::new(head.method, address.path, head.query, head.texts()).ok()?;
+        QueueRequest::parse(&parsed).ok().map(|request| request.operation.name())
     }
 
     fn error_reply(error: &ErrorReply, _head: &Head<'_>, _seen: &Seen, request_id: &str, now: Timestamp) -> Reply {

@@ -7,6 +7,7 @@ mod entity;
 mod query;
 mod tables;
 
+use crate::address::Address;
 use crate::body::RequestBody;
 use crate::call::Call;
 use crate::error;
@@ -90,6 +91,12 @@ impl<E: Engine> Protocol for TableService<E> {
             error.write_xml(&mut body, request_id, now);
             Reply::xml(error.status, body)
         }
+    }
+
+    fn operation(address: &Address<'_>, head: &Head<'_>) -> Option<&'static str> {
+        let (account, headers) = (address.account, head.table_headers());
+        let request = TableRequest::parse(account, head.method, address.path, head.query, &headers);
+        request.ok().map(|request| request.operation.name())
     }
 
     fn decorate(reply: &mut Reply, seen: &Seen) {

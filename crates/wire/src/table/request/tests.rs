@@ -16,7 +16,7 @@ fn every_operation_has_its_method_and_path() {
     for (method, target, operation) in [
         ("GET", "/Tables", "QueryTables"),
         ("GET", "/Tables()", "QueryTables"),
-        ("GET", "/Tables('abc')", "QueryTables"),
+        ("GET", "/Tables('abc')", "QueryTable"),
         ("POST", "/Tables", "CreateTable"),
         ("DELETE", "/Tables('abc')", "DeleteTable"),
         ("DELETE", "/Tables(%27abc%27)", "DeleteTable"),

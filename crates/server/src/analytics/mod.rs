@@ -1,0 +1,120 @@
+//! Storage analytics: every request is counted and, where its account wishes so, logged.
+//!
+//! A request ends in `observe.rs`, which adds it to the counters (`counters.rs`) and the log (`log_buffer.rs`) of its
+//! account and service: both are memory. `writer.rs` runs beside the requests and brings them to tables and blobs.
+//! What lines and rows look like is in `wire/src/analytics`.
+
+mod counters;
+mod log_buffer;
+mod metrics_rows;
+mod observe;
+mod retention;
+mod writer;
+
+pub(crate) use observe::Exchange;
+pub use writer::AnalyticsWriter;
+
+use crate::metrics::Metrics as ServerMetrics;
+use counters::Counters;
+use larimar_wire::analytics::{Access, LOG_SERVICES};
+use larimar_wire::sas::Service;
+use larimar_wire::service_properties::{Logging, Metrics, ServiceProperties};
+use log_buffer::LogBuffer;
+use parking_lot::Mutex;
+use std::sync::Arc;
+use std::sync::atomic::{AtomicU8, Ordering::Relaxed};
+use tokio::sync::Notify;
+
+/// What is observed of all accounts and services.
+pub(crate) struct Analytics {
+    /// Three for each account, in the order of [`LOG_SERVICES`].
+    meters: Vec<Meter>,
+    /// Told when a log is worth writing before its time.
+    wake: Notify,
+    metrics: Arc<ServerMetrics>,
+}
+
+/// What is observed of one service of one account.
+struct Meter {
+    account: String,
+    service: Service,
+    /// What is on, for a look that costs nothing; the rest is in `wishes`.
+    switches: AtomicU8,
+    wishes: Mutex<Wishes>,
+    counters: Counters,
+    log: LogBuffer,
+}
+
+/// What the account wishes to know of its service.
+#[derive(Clone, Copy, Debug, Default)]
+struct Wishes {
+    logging: Logging,
+    hour: Metrics,
+    minute: Metrics,
+}
+
+const LOG_READ: u8 = 1;
+const LOG_WRITE: u8 = 2;
+const LOG_DELETE: u8 = 4;
+const COUNT: u8 = 8;
+
+impl Analytics {
+    /// Meters that observe nothing until they are told what is wished for.
+    pub(crate) fn new<'a>(accounts: impl Iterator<Item = &'a str>, metrics: Arc<ServerMetrics>) -> Arc<Self> {
+        let meters = accounts.flat_map(|account| LOG_SERVICES.map(|service| Meter::new(account, service))).collect();
+        Arc::new(Self { meters, wake: Notify::new(), metrics })
+    }
+
+    /// The number of a meter; `account` is the account's place among those that this was made of.
+    pub(crate) fn meter_number(account: usize, service: Service) -> usize {
+        let place = LOG_SERVICES.iter().position(|known| *known == service).expect("all services are in the list");
+        account * LOG_SERVICES.len() + place
+    }
+
+    /// Observes a service as its properties say, from now on.
+    pub(crate) fn configure(&self, account: &str, service: Service, properties: &ServiceProperties) {
+        let of_service = |meter: &&Meter| meter.account == account && meter.service == service;
+        if let Some(meter) = self.meters.iter().find(of_service) {
+            meter.configure(properties);
+        }
+    }
+}
+
+impl Meter {
+    fn new(account: &str, service: Service) -> Self {
+        Self {
+            account: account.to_owned(),
+            service,
+            switches: AtomicU8::new(0),
+            wishes: Mutex::default(),
+            counters: Counters::new(),
+            log: LogBuffer::default(),
+        }
+    }
+
+    fn configure(&self, properties: &ServiceProperties) {
+        let ServiceProperties { logging, hour_metrics: hour, minute_metrics: minute, .. } = *properties;
+        *self.wishes.lock() = Wishes { logging, hour, minute };
+        let switches = [
+            (logging.read, LOG_READ),
+            (logging.write, LOG_WRITE),
+            (logging.delete, LOG_DELETE),
+            (hour.enabled || minute.enabled, COUNT),
+        ];
+        let on = switches.iter().filter(|(is_on, _)| *is_on).fold(0, |all, (_, switch)| all | switch);
+        self.switches.store(on, Relaxed);
+    }
+
+    fn wishes(&self) -> Wishes {
+        *self.wishes.lock()
+    }
+}
+
+/// The switch that a request of this access is logged by.
+const fn log_switch(access: Access) -> u8 {
+    match access {
+        Access::Read => LOG_READ,
+        Access::Write => LOG_WRITE,
+        Access::Delete => LOG_DELETE,
+    }
+}

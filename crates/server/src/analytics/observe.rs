@@ -1,0 +1,216 @@
+//! The end of a request, as analytics see it: what is counted and what is logged of it.
+
+use super::log_buffer::Logged;
+use super::{Analytics, COUNT, log_switch};
+use crate::head::Head;
+use crate::reply::ResponseBody;
+use crate::strict::is_version;
+use hyper::Response;
+use hyper::header::HeaderMap;
+use larimar_model::Timestamp;
+use larimar_wire::analytics::{Access, Authentication, LogEntry, Outcome, Sample, mask_signature, write_condition};
+use larimar_wire::error_code::ErrorCode;
+use larimar_wire::sas::Service;
+use larimar_wire::uri::decode_path;
+use std::sync::Arc;
+use std::sync::atomic::Ordering::Relaxed;
+use std::time::{Duration, Instant};
+
+/// A request and what is known of it when its answer is ready to be sent.
+pub(crate) struct Exchange<'a> {
+    pub(crate) head: &'a Head<'a>,
+    pub(crate) operation: &'static str,
+    /// The path below the account, still escaped.
+    pub(crate) path: &'a str,
+    pub(crate) request_id: &'a str,
+    /// What it failed with, if it did.
+    pub(crate) code: Option<ErrorCode>,
+    /// The bytes of its body that were read.
+    pub(crate) received_bytes: u64,
+    pub(crate) started: Instant,
+    /// How long it took the body to arrive.
+    pub(crate) waited: Duration,
+}
+
+/// What is left to do when the last byte of the answer is sent.
+struct Ending {
+    meter: usize,
+    operation: &'static str,
+    sample: Sample,
+    entry: Option<Box<LogEntry>>,
+    start: Timestamp,
+}
+
+impl Exchange<'_> {
+    /// Observes the request, at once or, if its answer is made while it is sent, at the end of that.
+    pub(crate) fn end(&self, analytics: &Arc<Analytics>, meter: usize, response: &mut Response<ResponseBody>) {
+        let switches = analytics.meters[meter].switches.load(Relaxed);
+        if switches == 0 {
+            return;
+        }
+        let elapsed = self.started.elapsed();
+        let status = response.status().as_u16();
+        let head_bytes = response_head_bytes(response.headers());
+        let sample = Sample {
+            authentication: self.authentication(),
+            outcome: Outcome::of(status, self.code),
+            ingress: request_head_bytes(self.head) + self.received_bytes,
+            egress: head_bytes,
+            end_to_end: elapsed,
+            server: elapsed.saturating_sub(self.waited),
+        };
+        let access = Access::of(self.operation, self.head.method);
+        let is_logged = switches & log_switch(access) != 0 && sample.outcome.is_logged(sample.authentication, status);
+        let entry = is_logged.then(|| Box::new(self.entry(analytics, meter, access, &sample, response)));
+        let ending = Ending { meter, operation: self.operation, sample, entry, start: self.head.now };
+        let body = response.body_mut();
+        let bytes = body.bytes();
+        if body.is_streamed() {
+            let (analytics, started) = (Arc::clone(analytics), self.started);
+            body.on_end(move |left| ending.finish(&analytics, bytes - left, left == 0, started.elapsed()));
+        } else {
+            ending.finish(analytics, bytes, true, elapsed);
+        }
+    }
+
+    fn authentication(&self) -> Authentication {
+        match self.head.authorization {
+            Some(_) => Authentication::Key,
+            None if self.head.raw_parameter("sig").is_some() => Authentication::Sas,
+            None => Authentication::Anonymous,
+        }
+    }
+
+    fn entry(
+        &self,
+        analytics: &Analytics,
+        meter: usize,
+        access: Access,
+        sample: &Sample,
+        response: &Response<ResponseBody>,
+    ) -> LogEntry {
+        let (head, meter) = (self.head, &analytics.meters[meter]);
+        let text = |name: &str| head.header(name).unwrap_or_default().to_owned();
+        let answered = |name: &str| {
+            let value = response.headers().get(name).and_then(|value| value.to_str().ok());
+            value.unwrap_or_default().to_owned()
+        };
+        let version = head.version().filter(|version| is_version(version));
+        LogEntry {
+            start: head.now,
+            operation: self.operation,
+            access,
+            authentication: sample.authentication,
+            outcome: sample.outcome,
+            code: self.code,
+            status: response.status().as_u16(),
+            end_to_end: sample.end_to_end,
+            server: sample.server,
+            url: self.url(),
+            object_key: self.object_key(&meter.account, meter.service),
+            request_id: self.request_id.to_owned(),
+            peer: head.peer.address,
+            version: version.unwrap_or_default().to_owned(),
+            request_header_bytes: sample.ingress - self.received_bytes,
+            request_bytes: self.received_bytes,
+            response_header_bytes: sample.egress,
+            response_bytes: 0,
+            content_length: head.content_length.unwrap_or_default(),
+            request_md5: head.header("content-md5").map_or_else(|| text("x-ms-blob-content-md5"), str::to_owned),
+            server_md5: answered("content-md5"),
+            etag: answered("etag"),
+            last_modified: answered("last-modified"),
+            conditions: self.conditions(),
+            user_agent: text("user-agent"),
+            referrer: text("referer"),
+            client_request_id: head.client_request_id.unwrap_or_default().to_owned(),
+            copy_source: copy_source(head),
+        }
+    }
+
+    fn url(&self) -> String {
+        let head = self.head;
+        let scheme = if head.peer.is_tls { "https" } else { "http" };
+        let mut url = format!("{scheme}://{}{}", head.host.unwrap_or_default(), head.path);
+        if !head.query.is_empty() {
+            url.push('?');
+            url.push_str(&mask_signature(head.query));
+        }
+        url
+    }
+
+    /// Names the account also where the path does not, and of an entity the table.
+    fn object_key(&self, account: &str, service: Service) -> String {
+        let path = decode_path(self.path).unwrap_or(self.path.into());
+        let path = path.trim_matches('/');
+        let path = match service {
+            Service::Table => path.split('(').next().unwrap_or_default(),
+            Service::Blob | Service::Queue => path,
+        };
+        let slash = if path.is_empty() { "" } else { "/" };
+        format!("/{account}{slash}{path}")
+    }
+
+    fn conditions(&self) -> String {
+        let mut conditions = String::new();
+        for name in ["If-Modified-Since", "If-Unmodified-Since", "If-Match", "If-None-Match"] {
+            if let Some(value) = self.head.header(name) {
+                write_condition(&mut conditions, name, value);
+            }
+        }
+        conditions
+    }
+}
+
+impl Ending {
+    /// Counts and logs a request of whose answer this much was sent.
+    fn finish(mut self, analytics: &Analytics, sent_bytes: u64, is_whole: bool, end_to_end: Duration) {
+        self.sample.egress += sent_bytes;
+        self.sample.end_to_end = end_to_end;
+        if !is_whole {
+            self.sample.outcome = Outcome::NetworkError;
+        }
+        let meter = &analytics.meters[self.meter];
+        let ended = self.start.after(end_to_end);
+        if meter.switches.load(Relaxed) & COUNT != 0 && !meter.counters.count(ended, self.operation, &self.sample) {
+            analytics.metrics.analytics_dropped(1);
+        }
+        let Some(mut entry) = self.entry else { return };
+        (entry.response_bytes, entry.end_to_end, entry.outcome) = (sent_bytes, end_to_end, self.sample.outcome);
+        if entry.outcome.is_logged(entry.authentication, entry.status) {
+            let pushed = meter.log.push(Logged { ended, entry: *entry });
+            analytics.metrics.analytics_dropped(pushed.dropped as u64);
+            if pushed.is_due {
+                analytics.wake.notify_one();
+            }
+        }
+    }
+}
+
+/// The URL of a copy's source, without the signature that may be in it.
+fn copy_source(head: &Head<'_>) -> String {
+    match head.header("x-ms-copy-source").map(|source| (source, source.split_once('?'))) {
+        Some((_, Some((path, query)))) => format!("{path}?{}", mask_signature(query)),
+        Some((source, None)) => source.to_owned(),
+        None => String::new(),
+    }
+}
+
+fn request_head_bytes(head: &Head<'_>) -> u64 {
+    let line = head.method.len() + head.path.len() + head.query.len() + REQUEST_LINE_BYTES;
+    (line + header_bytes(head.headers)) as u64
+}
+
+fn response_head_bytes(headers: &HeaderMap) -> u64 {
+    (RESPONSE_LINE_BYTES + header_bytes(headers)) as u64
+}
+
+fn header_bytes(headers: &HeaderMap) -> usize {
+    // A colon and a space between name and value, and the end of the line.
+    headers.iter().map(|(name, value)| name.as_str().len() + value.len() + 4).sum()
+}
+
+/// Two spaces, the version, the end of the line, the empty line after the headers.
+const REQUEST_LINE_BYTES: usize = 2 + 8 + 2 + 2;
+/// The version, the status, two spaces, about two words for it, the end of the line, the empty line.
+const RESPONSE_LINE_BYTES: usize = 8 + 3 + 2 + 10 + 2 + 2;

@@ -1,0 +1,239 @@
+//! The task that brings what was observed to where it can be read: sums to tables, entries to blobs; and that removes
+//! what is too old.
+//!
+//! It does everything in [`AnalyticsWriter::tick`], which looks at the clock of the storage to find out what is due, so
+//! that tests can turn that clock. What cannot be written is kept, within bounds, for the next time.
+
+use super::metrics_rows::{self, ByOperation};
+use super::{Meter, Wishes, retention};
+use crate::properties;
+use crate::storage::Storage;
+use larimar_engine::{Engine, EngineError, Fault};
+use larimar_model::Timestamp;
+use larimar_wire::analytics::{Period, Totals};
+use larimar_wire::service_properties::Metrics;
+use std::collections::{BTreeMap, HashMap};
+use std::future::Future;
+use std::pin::pin;
+use std::sync::Arc;
+use std::time::Duration;
+
+/// Writes down what a storage's analytics gather.
+pub struct AnalyticsWriter<E> {
+    storage: Arc<Storage<E>>,
+    /// Sums that are not in their tables yet.
+    pending: BTreeMap<Slot, ByOperation>,
+    /// The last period for which a meter has a row, idle or not.
+    noted: HashMap<(usize, Period), Timestamp>,
+    refreshed: Option<Timestamp>,
+    flushed: Timestamp,
+    cleared: Option<Timestamp>,
+}
+
+/// One period of one meter.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
+struct Slot {
+    start: Timestamp,
+    period: Period,
+    meter: usize,
+}
+
+impl<E: Engine> AnalyticsWriter<E> {
+    /// A writer that has written nothing yet. Requests are observed from [`AnalyticsWriter::load`] on.
+    #[must_use]
+    pub fn new(storage: Arc<Storage<E>>) -> Self {
+        let flushed = storage.clock.now();
+        let (pending, noted) = (BTreeMap::new(), HashMap::new());
+        Self { storage, pending, noted, refreshed: None, flushed, cleared: None }
+    }
+
+    /// Works until `stop`, then writes what is left.
+    pub async fn run(mut self, stop: impl Future<Output = ()> + Send) {
+        let mut stop = pin!(stop);
+        let analytics = Arc::clone(&self.storage.analytics);
+        let mut ticks = tokio::time::interval(TICK);
+        ticks.set_missed_tick_behavior(tokio::time::MissedTickBehavior::Delay);
+        loop {
+            tokio::select! {
+                () = &mut stop => break,
+                () = analytics.wake.notified() => {}
+                _ = ticks.tick() => self.tick().await,
+            }
+        }
+        if tokio::time::timeout(LAST_FLUSH_MAX, self.flush()).await.is_err() {
+            tracing::warn!("the last analytics could not be written in time");
+        }
+    }
+
+    /// Reads what the accounts wish for. Another server's changes are seen by the next call.
+    pub async fn load(&mut self) {
+        let now = self.storage.clock.now();
+        let mut is_complete = true;
+        for meter in &self.storage.analytics.meters {
+            // The failure has been logged; what was known stays.
+            match properties::load(&*self.storage.engine, meter.service, &meter.account).await {
+                Ok(properties) => meter.configure(&properties),
+                Err(_) => is_complete = false,
+            }
+        }
+        self.refreshed = Some(now).filter(|_| is_complete);
+    }
+
+    /// Does what is due by now.
+    pub async fn tick(&mut self) {
+        let now = self.storage.clock.now();
+        let is_stale = match self.refreshed {
+            None => true,
+            Some(refreshed) => E::IS_SHARED && is_due(refreshed, REFRESH, now),
+        };
+        if is_stale {
+            self.load().await;
+        }
+        self.gather();
+        self.note_idle(Period::Minute, now);
+        self.write_metrics(|slot| slot.period == Period::Minute && slot.period.next(slot.start) <= now).await;
+        if is_due(self.flushed, self.storage.settings.analytics_flush, now) {
+            self.flushed = now;
+            self.note_idle(Period::Hour, now);
+            self.write_metrics(|slot| slot.period == Period::Hour).await;
+        }
+        if self.cleared.is_none_or(|cleared| is_due(cleared, CLEAR, now)) {
+            let is_done = self.clear(now).await;
+            self.cleared = Some(now).filter(|_| is_done);
+        }
+    }
+
+    /// Writes everything that was observed so far.
+    pub async fn flush(&mut self) {
+        self.gather();
+        self.write_metrics(|_| true).await;
+    }
+
+    /// Fetches sums from the counters.
+    fn gather(&mut self) {
+        for (number, meter) in self.storage.analytics.meters.iter().enumerate() {
+            let taken = meter.counters.take();
+            if taken.is_empty() {
+                continue;
+            }
+            let wishes = meter.wishes();
+            for bucket in taken {
+                for period in Period::ALL.into_iter().filter(|period| wishes.metrics(*period).enabled) {
+                    let slot = Slot { start: period.start(bucket.minute), period, meter: number };
+                    let sums = self.pending.entry(slot).or_default();
+                    sums.entry(bucket.operation).or_default().add(&bucket.totals);
+                }
+            }
+        }
+        while self.pending.len() > PENDING_MAX {
+            let Some((_, sums)) = self.pending.pop_first() else { break };
+            self.storage.metrics.analytics_dropped(sums.values().map(Totals::requests).sum());
+        }
+    }
+
+    /// Sees to it that also periods without a request get a row: minutes when they are over, hours when they begin.
+    fn note_idle(&mut self, period: Period, now: Timestamp) {
+        for (number, meter) in self.storage.analytics.meters.iter().enumerate() {
+            if !meter.wishes().metrics(period).enabled {
+                self.noted.remove(&(number, period));
+                continue;
+            }
+            let newest = match period {
+                Period::Hour => period.start(now),
+                Period::Minute => period.start(now.before(MINUTE)),
+            };
+            let noted = self.noted.insert((number, period), newest);
+            // Of what was before the metrics were switched on, or before this server started, nothing is known.
+            let first = match (noted, period) {
+                (Some(noted), _) => period.next(noted),
+                (None, Period::Hour) => newest,
+                (None, Period::Minute) => continue,
+            };
+            let mut start = first.max(period.start(now.before(IDLE_MAX)));
+            while start <= newest {
+                self.pending.entry(Slot { start, period, meter: number }).or_default();
+                start = period.next(start);
+            }
+        }
+    }
+
+    async fn write_metrics(&mut self, is_wanted: impl Fn(&Slot) -> bool) {
+        let slots: Vec<Slot> = self.pending.keys().copied().filter(is_wanted).collect();
+        for slot in slots {
+            let meter = &self.storage.analytics.meters[slot.meter];
+            let sums = &self.pending[&slot];
+            match self.write_slot(meter, slot, sums).await {
+                Ok(()) => drop(self.pending.remove(&slot)),
+                Err(EngineError::Fault(fault @ Fault::Ambiguous(_))) => {
+                    // Twice would be wrong as well, and is harder to notice.
+                    tracing::warn!(%fault, "metrics may be missing");
+                    self.pending.remove(&slot);
+                }
+                Err(error) => {
+                    tracing::warn!(%error, "metrics could not be written; they are kept for the next time");
+                    return;
+                }
+            }
+        }
+    }
+
+    async fn write_slot(&self, meter: &Meter, slot: Slot, sums: &ByOperation) -> Result<(), EngineError> {
+        let table = slot.period.table(meter.service);
+        let partition = slot.period.partition(slot.start);
+        let includes_operations = meter.wishes().metrics(slot.period).include_apis;
+        let now = self.storage.clock.now();
+        let engine = &*self.storage.engine;
+        metrics_rows::add(engine, &meter.account, &table, &partition, sums, includes_operations, now).await
+    }
+
+    /// Removes what is older than its account wishes to keep. Returns whether nothing is left to remove.
+    async fn clear(&self, now: Timestamp) -> bool {
+        let mut is_done = true;
+        for meter in &self.storage.analytics.meters {
+            let wishes = meter.wishes();
+            for period in Period::ALL {
+                let Some(days) = wishes.metrics(period).retention_days else { continue };
+                let (table, before) = (period.table(meter.service), period.partition(now.before(DAY * days)));
+                let engine = &*self.storage.engine;
+                match retention::clear_metrics(engine, &meter.account, &table, &before, now).await {
+                    Ok(has_more) => is_done &= !has_more,
+                    Err(error) => tracing::warn!(%error, "old metrics could not be removed"),
+                }
+            }
+        }
+        is_done
+    }
+}
+
+impl Wishes {
+    const fn metrics(&self, period: Period) -> Metrics {
+        match period {
+            Period::Hour => self.hour,
+            Period::Minute => self.minute,
+        }
+    }
+}
+
+/// Whether this much time has passed. A clock that was turned back counts as well.
+fn is_due(last: Timestamp, every: Duration, now: Timestamp) -> bool {
+    now < last || now >= last.after(every)
+}
+
+impl<E> std::fmt::Debug for AnalyticsWriter<E> {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        f.debug_struct("AnalyticsWriter").field("pending", &self.pending.len()).finish_non_exhaustive()
+    }
+}
+
+const TICK: Duration = Duration::from_secs(1);
+/// How old another server's changes of properties may be.
+const REFRESH: Duration = Duration::from_secs(5);
+const CLEAR: Duration = Duration::from_secs(3600);
+const MINUTE: Duration = Duration::from_secs(60);
+const DAY: Duration = Duration::from_secs(24 * 3600);
+/// Periods that are kept when they cannot be written, at most.
+const PENDING_MAX: usize = 4096;
+/// How far back idle periods are filled in, after the machine slept or the clock was turned.
+const IDLE_MAX: Duration = Duration::from_secs(24 * 3600);
+/// How long the end of the server may wait for the last write.
+const LAST_FLUSH_MAX: Duration = Duration::from_secs(10);

@@ -1,0 +1,4 @@
+//! Storage analytics of servers whose clock and whose writer the test turns.
+
+mod fixture;
+mod metrics;
