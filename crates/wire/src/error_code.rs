@@ -116,6 +116,10 @@ error_codes! {
         "The CRC64 value specified in the request did not match with the CRC64 value calculated by the server."
     DuplicatePropertiesSpecified 400
         "A property is specified more than one time."
+    DuplicateTagNames 400
+        "The tags specified contain duplicate names."
+    EmptyTagName 400
+        "The name of one of the tag key-value pairs is empty."
     EmptyMetadataKey 400
         "The key for one of the metadata key-value pairs is empty."
     EntityAlreadyExists 409

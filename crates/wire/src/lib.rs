@@ -2,10 +2,12 @@
 
 pub mod acl;
 pub mod analytics;
+pub mod blob;
 pub mod cors;
 pub mod error_body;
 pub mod error_code;
 pub mod marker;
+mod multipart;
 pub mod queue;
 pub mod sas;
 pub mod service_properties;

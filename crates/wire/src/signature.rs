@@ -228,7 +228,8 @@ pub fn string_to_sign(scheme: Scheme, account: &str, request: &SignedRequest<'_>
 /// The HTTP form of a point in time, for `x-ms-date`.
 #[must_use]
 pub fn http_date(time: Timestamp) -> String {
-    httpdate::fmt_http_date(UNIX_EPOCH + time.to_unix())
+    // HTTP has no dates after the year 9999.
+    httpdate::fmt_http_date(UNIX_EPOCH + time.min(Timestamp::MAX).to_unix())
 }
 
 /// The claimed signature, if it claims to be by a key of this account.

@@ -3,6 +3,7 @@
 //! Depth and number of elements are bounded, document types and entities other than the five of XML are
 //! refused, attributes and namespaces are passed over. Sizes are bounded by whoever reads the body.
 
+use larimar_model::Metadata;
 use quick_xml::Reader;
 use quick_xml::events::{BytesStart, Event};
 
@@ -24,7 +25,7 @@ pub enum XmlError {
     #[error("expected one well-formed XML element in UTF-8")]
     Syntax,
     /// Elements nested deeper, or more of them, than any document of the service needs.
-    #[error("expected at most {ELEMENTS_MAX} elements, nested at most {DEPTH_MAX} deep")]
+    #[error("expected fewer elements, nested at most {DEPTH_MAX} deep")]
     TooComplex,
     /// A document type or an entity of one.
     #[error("expected no document type and no entities but those of XML")]
@@ -34,7 +35,7 @@ pub enum XmlError {
     Element,
 }
 
-/// Elements of one document. The largest that the service knows has about a hundred.
+/// Elements of one document. The largest that the services know, but for lists of blocks, has about a hundred.
 const ELEMENTS_MAX: usize = 1000;
 const DEPTH_MAX: usize = 16;
 
@@ -44,9 +45,17 @@ impl Element {
     /// # Errors
     /// Anything but one well-formed element within the bounds.
     pub fn parse(document: &[u8]) -> Result<Self, XmlError> {
+        Self::parse_up_to(document, ELEMENTS_MAX)
+    }
+
+    /// Reads a document of at most so many elements.
+    ///
+    /// # Errors
+    /// Anything but one well-formed element within the bounds.
+    pub fn parse_up_to(document: &[u8], elements_max: usize) -> Result<Self, XmlError> {
         let text = std::str::from_utf8(document).map_err(|_| XmlError::Syntax)?;
         let mut reader = Reader::from_str(text.trim_start_matches('\u{FEFF}').trim());
-        let mut tree = Tree::default();
+        let mut tree = Tree { open: Vec::new(), root: None, count: 0, elements_max };
         loop {
             match reader.read_event().map_err(|_| XmlError::Syntax)? {
                 Event::Start(tag) => tree.open(&tag)?,
@@ -108,17 +117,17 @@ impl Element {
 }
 
 /// The document so far: the elements that are still open, outermost first, and the finished root.
-#[derive(Default)]
 struct Tree {
     open: Vec<Element>,
     root: Option<Element>,
     count: usize,
+    elements_max: usize,
 }
 
 impl Tree {
     fn open(&mut self, tag: &BytesStart<'_>) -> Result<(), XmlError> {
         self.count += 1;
-        if self.count > ELEMENTS_MAX || self.open.len() == DEPTH_MAX {
+        if self.count > self.elements_max || self.open.len() == DEPTH_MAX {
             return Err(XmlError::TooComplex);
         }
         // The check for duplicates would compare each attribute with all before it.
@@ -200,6 +209,15 @@ pub fn write_element_with(
     out.extend_from_slice(b"</");
     out.extend_from_slice(name.as_bytes());
     out.push(b'>');
+}
+
+/// Appends metadata: an element whose children are named like its pairs.
+pub fn write_metadata(out: &mut Vec<u8>, metadata: &Metadata) {
+    write_element(out, "Metadata", |out| {
+        for (name, value) in metadata.iter() {
+            write_text(out, name, value);
+        }
+    });
 }
 
 fn write_escaped(out: &mut Vec<u8>, text: &str) {

@@ -8,9 +8,9 @@ from target import ACCOUNT, KEY, OPTIONS, variable
 ENDPOINT = variable("LARIMAR_QUEUE_ENDPOINT").rstrip("/")
 
 
-def service_client(credential=None, **options):
+def service_client(credential=None, endpoint=None, **options):
     credential = credential or AzureNamedKeyCredential(ACCOUNT, KEY)
-    return QueueServiceClient(ENDPOINT, credential=credential, **OPTIONS, **options)
+    return QueueServiceClient(endpoint or ENDPOINT, credential=credential, **OPTIONS, **options)
 
 
 def sas_service_client(token):

@@ -241,8 +241,8 @@ def test_an_expired_message_is_gone(queue):
 
 @pytest.mark.scenario("message-ttl")
 def test_times_to_live_out_of_range_are_refused(queue):
-    for seconds in (0, -2):
-        with refused(400, "OutOfRangeQueryParameterValue"):
+    for seconds, code in ((0, "InvalidQueryParameterValue"), (-2, "OutOfRangeQueryParameterValue")):
+        with refused(400, code):
             queue.send_message("text", time_to_live=seconds)
     # A message that would expire before it is ever seen.
     with pytest.raises(HttpResponseError) as caught:

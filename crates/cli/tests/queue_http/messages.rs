@@ -161,10 +161,10 @@ fn x1_texts_at_and_past_their_limit() {
     let client = server.queues();
     put(&client, &"x".repeat(64 << 10), "");
     let post = |text: &str| client.request("POST", "/work/messages").body(message(text)).send();
-    post(&"x".repeat((64 << 10) + 1)).is_error(400, "MessageTooLarge");
+    post(&"x".repeat((64 << 10) + 1)).is_error(413, "RequestBodyTooLarge");
     // What counts is the text, not its escapes.
     post(&"&amp;".repeat(64 << 10)).is_status(201);
-    post("&amp;".repeat((64 << 10) + 1).as_str()).is_error(400, "MessageTooLarge");
+    post("&amp;".repeat((64 << 10) + 1).as_str()).is_error(413, "RequestBodyTooLarge");
     post("").is_status(201);
 }
 

@@ -37,21 +37,12 @@ pub fn write_queue_list<'a>(
                 xml::write_element(out, "Queue", |out| {
                     xml::write_text(out, "Name", queue.name);
                     if request.metadata {
-                        write_metadata(out, queue.metadata);
+                        xml::write_metadata(out, queue.metadata);
                     }
                 });
             }
         });
         xml::write_text(out, "NextMarker", &next.map(marker::encode).unwrap_or_default());
-    });
-}
-
-/// Appends metadata as an element whose children are named like its pairs.
-pub(crate) fn write_metadata(out: &mut Vec<u8>, metadata: &Metadata) {
-    xml::write_element(out, "Metadata", |out| {
-        for (name, value) in metadata.iter() {
-            xml::write_text(out, name, value);
-        }
     });
 }
 

@@ -84,7 +84,7 @@ fn message_text(body: &[u8]) -> Result<Option<String>, ErrorReply> {
     text.expect_only(&[]).map_err(invalid)?;
     if text.text.len() > limits::MESSAGE_BYTES_MAX {
         let max = limits::MESSAGE_BYTES_MAX.to_string();
-        return Err(ErrorReply::new(ErrorCode::MessageTooLarge).with_detail("MaxLimit", &max));
+        return Err(ErrorReply::new(ErrorCode::RequestBodyTooLarge).with_detail("MaxLimit", &max));
     }
     Ok(Some(text.text))
 }
@@ -150,9 +150,9 @@ mod tests {
     fn a_text_of_64_kib_fits_and_a_byte_more_does_not() {
         for (text, expected) in [
             ("a".repeat(65_536), Ok(65_536)),
-            ("a".repeat(65_537), Err(ErrorCode::MessageTooLarge)),
+            ("a".repeat(65_537), Err(ErrorCode::RequestBodyTooLarge)),
             ("é".repeat(32_768), Ok(65_536)),
-            (format!("{}a", "é".repeat(32_768)), Err(ErrorCode::MessageTooLarge)),
+            (format!("{}a", "é".repeat(32_768)), Err(ErrorCode::RequestBodyTooLarge)),
             ("&amp;".repeat(65_536), Ok(65_536)),
         ] {
             let body = of(&text);

@@ -1,12 +1,11 @@
 //! The MIME body of `$batch` becomes its requests.
 //!
-//! Clients differ in line ends, blank lines, boundaries and what they leave out at the end, so the parser
-//! takes lines, not bytes: `\n` with or without `\r` before it, and any number of blank lines before content.
+//! How clients differ in writing it is the matter of `multipart.rs`.
 
 use super::request::Headers;
 use crate::error_body::ErrorReply;
 use crate::error_code::ErrorCode;
-use memchr::memmem;
+use crate::multipart::{self, Lines, MimePart, is_multipart, skip_blank_lines, split, split_url};
 
 /// What a batch holds.
 #[derive(Clone, Debug)]
@@ -40,7 +39,7 @@ pub struct Part<'a> {
 /// `InvalidInput` for what is no batch, and for more than one changeset or query.
 pub fn parse<'a>(content_type: &str, body: &'a [u8]) -> Result<Batch<'a>, ErrorReply> {
     let text = std::str::from_utf8(body).map_err(|_| malformed())?;
-    let boundary = boundary(content_type).ok_or_else(malformed)?;
+    let boundary = multipart::boundary(content_type).ok_or_else(malformed)?;
     let mut parts = split(text, boundary).into_iter();
     let (Some(part), None) = (parts.next(), parts.next()) else { return Err(malformed()) };
     let part = MimePart::parse(part);
@@ -49,7 +48,7 @@ pub fn parse<'a>(content_type: &str, body: &'a [u8]) -> Result<Batch<'a>, ErrorR
         let query = Part::parse(part.content).ok_or_else(malformed)?;
         return if query.method == "GET" { Ok(Batch::Query(query)) } else { Err(malformed()) };
     }
-    let inner = self::boundary(content_type).ok_or_else(malformed)?;
+    let inner = multipart::boundary(content_type).ok_or_else(malformed)?;
     let operations: Vec<Part<'a>> = split(part.content, inner)
         .into_iter()
         .map(|part| Part::parse(MimePart::parse(part).content).ok_or_else(malformed))
@@ -62,74 +61,6 @@ pub fn parse<'a>(content_type: &str, body: &'a [u8]) -> Result<Batch<'a>, ErrorR
 
 fn malformed() -> ErrorReply {
     ErrorReply::new(ErrorCode::InvalidInput)
-}
-
-fn is_multipart(content_type: &str) -> bool {
-    let media = content_type.split(';').next().unwrap_or("").trim();
-    media.eq_ignore_ascii_case("multipart/mixed")
-}
-
-/// The boundary of a `multipart/mixed` content type.
-fn boundary(content_type: &str) -> Option<&str> {
-    if !is_multipart(content_type) {
-        return None;
-    }
-    content_type.split(';').skip(1).find_map(|parameter| {
-        let (name, value) = parameter.split_once('=')?;
-        let value = value.trim().trim_matches('"');
-        (name.trim().eq_ignore_ascii_case("boundary") && !value.is_empty()).then_some(value)
-    })
-}
-
-/// The parts between the delimiter lines. A missing last delimiter ends the last part at the end.
-fn split<'a>(text: &'a str, boundary: &str) -> Vec<&'a str> {
-    let mut parts = Vec::new();
-    let mut start = None;
-    let dashed = format!("--{boundary}");
-    for at in memmem::find_iter(text.as_bytes(), &dashed) {
-        if at > 0 && text.as_bytes()[at - 1] != b'\n' {
-            continue;
-        }
-        let line = text[at..].split_inclusive('\n').next().unwrap_or_default();
-        if let Some(is_last) = delimiter(line, boundary) {
-            parts.extend(start.map(|start| &text[start..at]));
-            start = (!is_last).then_some(at + line.len());
-            if is_last {
-                break;
-            }
-        }
-    }
-    parts.extend(start.map(|start| &text[start..]).filter(|rest| !rest.trim().is_empty()));
-    parts
-}
-
-/// Whether a line is a delimiter, and then whether it is the last one.
-fn delimiter(line: &str, boundary: &str) -> Option<bool> {
-    let rest = line.trim_end().strip_prefix("--")?.strip_prefix(boundary)?;
-    match rest {
-        "" => Some(false),
-        "--" => Some(true),
-        _ => None,
-    }
-}
-
-/// A MIME part: its one header that matters, and what it contains.
-struct MimePart<'a> {
-    content_type: Option<&'a str>,
-    content: &'a str,
-}
-
-impl<'a> MimePart<'a> {
-    fn parse(part: &'a str) -> Self {
-        let mut content_type = None;
-        let mut lines = Lines { rest: skip_blank_lines(part) };
-        while let Some((name, value)) = lines.header() {
-            if name.eq_ignore_ascii_case("content-type") {
-                content_type = Some(value);
-            }
-        }
-        Self { content_type, content: lines.rest }
-    }
 }
 
 impl<'a> Part<'a> {
@@ -164,47 +95,6 @@ impl<'a> Part<'a> {
         let (path, query) = split_url(url);
         Some(Self { method, path, query, headers, content_id, body: lines.rest.trim() })
     }
-}
-
-/// Path and query of a URL, absolute or relative.
-fn split_url(url: &str) -> (&str, &str) {
-    let local = match url.split_once("://") {
-        Some((_, rest)) => rest.find('/').map_or("", |slash| &rest[slash..]),
-        None => url,
-    };
-    local.split_once('?').unwrap_or((local, ""))
-}
-
-struct Lines<'a> {
-    rest: &'a str,
-}
-
-impl<'a> Lines<'a> {
-    fn line(&mut self) -> Option<&'a str> {
-        if self.rest.is_empty() {
-            return None;
-        }
-        let (line, rest) = self.rest.split_once('\n').unwrap_or((self.rest, ""));
-        self.rest = rest;
-        Some(line.strip_suffix('\r').unwrap_or(line))
-    }
-
-    /// The next header; `None` after the blank line that ends them.
-    fn header(&mut self) -> Option<(&'a str, &'a str)> {
-        loop {
-            let line = self.line()?;
-            if line.is_empty() {
-                return None;
-            }
-            if let Some((name, value)) = line.split_once(':') {
-                return Some((name.trim(), value.trim()));
-            }
-        }
-    }
-}
-
-fn skip_blank_lines(text: &str) -> &str {
-    text.trim_start_matches(['\r', '\n'])
 }
 
 #[cfg(test)]
@@ -295,30 +185,6 @@ mod tests {
                 Some(ErrorCode::InvalidInput),
                 "{body}"
             );
-        }
-    }
-
-    /// The parts line by line, as [`split`] finds them by searching.
-    fn split_by_lines<'a>(text: &'a str, boundary: &str) -> Vec<&'a str> {
-        let (mut parts, mut start, mut at) = (Vec::new(), None, 0);
-        for line in text.split_inclusive('\n') {
-            if let Some(is_last) = delimiter(line, boundary) {
-                parts.extend(start.map(|start| &text[start..at]));
-                start = (!is_last).then_some(at + line.len());
-                if is_last {
-                    break;
-                }
-            }
-            at += line.len();
-        }
-        parts.extend(start.map(|start| &text[start..]).filter(|rest| !rest.trim().is_empty()));
-        parts
-    }
-
-    proptest! {
-        #[test]
-        fn parts_lie_between_the_lines_that_delimit_them(text in "[-ab \r\n]{0,60}", boundary in "[-ab]{1,4}") {
-            prop_assert_eq!(split(&text, &boundary), split_by_lines(&text, &boundary));
         }
     }
 

@@ -1,5 +1,6 @@
 //! Writes the MIME answer to a `$batch`. Clients look for its boundaries and header names letter by letter.
 
+use crate::multipart::reason;
 use std::fmt::Display;
 use std::io::Write as _;
 
@@ -64,27 +65,6 @@ impl BatchResponse {
 
     fn line(&mut self, text: impl Display) {
         write!(self.out, "{text}\r\n").expect("a vector takes all bytes");
-    }
-}
-
-/// The reason phrase of the statuses that an operation can have.
-const fn reason(status: u16) -> &'static str {
-    match status {
-        200 => "OK",
-        201 => "Created",
-        204 => "No Content",
-        400 => "Bad Request",
-        403 => "Forbidden",
-        404 => "Not Found",
-        405 => "Method Not Allowed",
-        409 => "Conflict",
-        412 => "Precondition Failed",
-        413 => "Request Entity Too Large",
-        415 => "Unsupported Media Type",
-        500 => "Internal Server Error",
-        501 => "Not Implemented",
-        503 => "Service Unavailable",
-        _ => "Unknown",
     }
 }
 

@@ -1,0 +1,367 @@
+//! Requests to a blob.
+
+use super::headers::{self, CONTENT_HEADERS, body_checks, empty_body, filled_body, guard, wrong_length};
+use super::operation::{
+    AppendBlock, BlobOperation, BlobRead, CopyBlob, GetBlob, GetPageRanges, PageWrite, PutBlob, PutBlobContent,
+    PutBlock, PutBlockList, PutPage, SetHeaders,
+};
+use super::request::{count_max, not_implemented, unknown_component, unsupported_verb};
+use crate::blob::block_list::BLOCK_LIST_BODY_BYTES_MAX;
+use crate::blob::tags_xml::TAGS_BODY_BYTES_MAX;
+use crate::error_body::ErrorReply;
+use crate::error_code::ErrorCode;
+use crate::marker;
+use crate::storage_head::{StorageHead, parameter_error};
+use larimar_model::blob::{
+    AccessTier, AppendConditions, BlobType, BlockId, BlockListKind, DeleteSnapshots, PageRange, SequenceConditions,
+    SequenceNumberAction,
+};
+use larimar_model::{Guid, limits};
+
+pub(super) fn operation(head: &StorageHead<'_>) -> Result<BlobOperation, ErrorReply> {
+    match (head.parameter("comp"), head.method) {
+        (Some("properties"), "GET" | "HEAD") if head.parameter("restype") == Some("account") => {
+            Ok(BlobOperation::GetAccountInfo)
+        }
+        (comp, "GET" | "HEAD") => read(head, comp),
+        (comp, "PUT") => write(head, comp),
+        (None, "DELETE") => delete(head),
+        (Some("query"), "POST") => Err(not_implemented()),
+        (Some("immutabilityPolicies"), "DELETE") => Err(not_implemented()),
+        (None, _) => Err(unsupported_verb()),
+        (Some(comp), _) if READS.contains(&comp) || WRITES.contains(&comp) => Err(unsupported_verb()),
+        (comp, _) => Err(unknown_component(comp)),
+    }
+}
+
+const READS: [&str; 4] = ["metadata", "blocklist", "pagelist", "tags"];
+const WRITES: [&str; 12] = [
+    "metadata",
+    "properties",
+    "snapshot",
+    "lease",
+    "copy",
+    "tier",
+    "tags",
+    "block",
+    "blocklist",
+    "appendblock",
+    "page",
+    "undelete",
+];
+
+fn read(head: &StorageHead<'_>, comp: Option<&str>) -> Result<BlobOperation, ErrorReply> {
+    let snapshot = headers::snapshot(head, "snapshot")?;
+    match comp {
+        None if head.method == "HEAD" => Ok(BlobOperation::GetProperties(blob_read(head)?)),
+        None => get(head),
+        Some("metadata") => Ok(BlobOperation::GetMetadata(blob_read(head)?)),
+        Some("blocklist") => {
+            let kind = match head.parameter("blocklisttype") {
+                None => BlockListKind::Committed,
+                Some(word) if word.eq_ignore_ascii_case("committed") => BlockListKind::Committed,
+                Some(word) if word.eq_ignore_ascii_case("uncommitted") => BlockListKind::Uncommitted,
+                Some(word) if word.eq_ignore_ascii_case("all") => BlockListKind::All,
+                Some(other) => {
+                    return Err(parameter_error("blocklisttype", other, "expected committed, uncommitted or all"));
+                }
+            };
+            Ok(BlobOperation::GetBlockList { kind, snapshot, lease: headers::lease(head)? })
+        }
+        Some("pagelist") => Ok(BlobOperation::GetPageRanges(GetPageRanges {
+            read: blob_read(head)?,
+            previous: headers::snapshot(head, "prevsnapshot")?,
+            range: headers::range(head),
+            from: head.parameter("marker").map(marker::decode).transpose()?,
+            count_max: count_max(head)?,
+        })),
+        Some("tags") => Ok(BlobOperation::GetTags { snapshot, lease: headers::lease(head)? }),
+        Some(comp) if WRITES.contains(&comp) => Err(unsupported_verb()),
+        comp => Err(unknown_component(comp)),
+    }
+}
+
+fn write(head: &StorageHead<'_>, comp: Option<&str>) -> Result<BlobOperation, ErrorReply> {
+    if let Some(snapshot) = head.parameter("snapshot")
+        && comp != Some("tier")
+    {
+        return Err(parameter_error("snapshot", snapshot, "snapshots are not written to"));
+    }
+    match comp {
+        None => put(head),
+        Some("metadata") => Ok(BlobOperation::SetMetadata { metadata: head.metadata()?, guard: guard(head)? }),
+        Some("properties") => set_headers(head),
+        Some("snapshot") => {
+            let metadata = head.metadata()?;
+            Ok(BlobOperation::Snapshot { metadata: (!metadata.is_empty()).then_some(metadata), guard: guard(head)? })
+        }
+        Some("lease") => {
+            let conditions = headers::conditions(head, "")?;
+            Ok(BlobOperation::Lease { action: headers::lease_action(head)?, conditions })
+        }
+        Some("copy") => abort_copy(head),
+        Some("tier") => {
+            let name = head.required_header("x-ms-access-tier")?;
+            let invalid = |_| ErrorReply::of_header(ErrorCode::InvalidHeaderValue, "x-ms-access-tier", name);
+            Ok(BlobOperation::SetTier {
+                tier: name.parse::<AccessTier>().map_err(invalid)?,
+                snapshot: headers::snapshot(head, "snapshot")?,
+                lease: headers::lease(head)?,
+            })
+        }
+        Some("tags") => {
+            let checks = body_checks(head, TAGS_BODY_BYTES_MAX)?;
+            Ok(BlobOperation::SetTags { lease: headers::lease(head)?, checks })
+        }
+        Some("block") => put_block(head),
+        Some("blocklist") => put_block_list(head),
+        Some("appendblock") => append_block(head),
+        Some("page") => put_page(head),
+        Some("undelete" | "seal" | "expiry" | "immutabilityPolicies" | "legalhold" | "incrementalcopy") => {
+            Err(not_implemented())
+        }
+        Some("pagelist") => Err(unsupported_verb()),
+        comp => Err(unknown_component(comp)),
+    }
+}
+
+fn blob_read(head: &StorageHead<'_>) -> Result<BlobRead, ErrorReply> {
+    Ok(BlobRead { snapshot: headers::snapshot(head, "snapshot")?, guard: guard(head)? })
+}
+
+fn get(head: &StorageHead<'_>) -> Result<BlobOperation, ErrorReply> {
+    let range = headers::range(head);
+    let range_md5 = headers::flag(head, RANGE_MD5)?;
+    if range_md5 {
+        // Only of a range, and of a short one.
+        let length = range.map(|range| range.last.map(|last| last.saturating_sub(range.start).saturating_add(1)));
+        match length {
+            None => return Err(ErrorReply::of_header(ErrorCode::InvalidHeaderValue, RANGE_MD5, "true")),
+            Some(Some(length)) if length > limits::RANGE_MD5_BYTES_MAX => {
+                return Err(ErrorReply::of_header(ErrorCode::InvalidHeaderValue, RANGE_MD5, "true"));
+            }
+            Some(_) => {}
+        }
+    }
+    Ok(BlobOperation::Get(GetBlob { read: blob_read(head)?, range, range_md5 }))
+}
+
+const RANGE_MD5: &str = "x-ms-range-get-content-md5";
+
+fn delete(head: &StorageHead<'_>) -> Result<BlobOperation, ErrorReply> {
+    let snapshot = headers::snapshot(head, "snapshot")?;
+    let snapshots: Option<DeleteSnapshots> = head.header_as("x-ms-delete-snapshots")?;
+    if let (Some(snapshot), Some(_)) = (head.parameter("snapshot"), snapshots) {
+        return Err(parameter_error("snapshot", snapshot, "snapshots have no snapshots"));
+    }
+    if head.parameter("deletetype").is_some() {
+        return Err(not_implemented());
+    }
+    Ok(BlobOperation::Delete { snapshot, snapshots, guard: guard(head)? })
+}
+
+fn put(head: &StorageHead<'_>) -> Result<BlobOperation, ErrorReply> {
+    let kind: Option<BlobType> = head.header_as("x-ms-blob-type")?;
+    let source = headers::source(head)?;
+    let (kind, content) = match (kind, source) {
+        (None, Some(_)) => return copy(head),
+        (None, None) => {
+            head.required_header("x-ms-blob-type")?;
+            return Err(ErrorReply::new(ErrorCode::MissingRequiredHeader));
+        }
+        (Some(BlobType::Block), Some(source)) => {
+            empty_body(head)?;
+            let copy_headers = !head.has_header("x-ms-copy-source-blob-properties")
+                || headers::flag(head, "x-ms-copy-source-blob-properties")?;
+            (BlobType::Block, PutBlobContent::BlockFrom { source, copy_headers })
+        }
+        (Some(_), Some(_)) => {
+            return Err(ErrorReply::new(ErrorCode::UnsupportedHeader).with_detail("HeaderName", "x-ms-copy-source"));
+        }
+        (Some(kind @ BlobType::Block), None) => (kind, PutBlobContent::Block(body_checks(head, put_bytes_max(head))?)),
+        (Some(kind @ BlobType::Append), None) => {
+            head.content_length()?;
+            empty_body(head)?;
+            (kind, PutBlobContent::Append)
+        }
+        (Some(kind @ BlobType::Page), None) => {
+            head.content_length()?;
+            empty_body(head)?;
+            head.required_header(PAGE_LENGTH)?;
+            let length = page_blob_length(head)?.unwrap_or_default();
+            let sequence_number = sequence_number(head)?.unwrap_or_default();
+            (kind, PutBlobContent::Page { length, sequence_number })
+        }
+    };
+    Ok(BlobOperation::Put(Box::new(PutBlob {
+        content,
+        headers: headers::put_content_headers(head)?,
+        metadata: head.metadata()?,
+        tags: headers::tags(head)?.unwrap_or_default(),
+        tier: headers::tier(head, kind)?,
+        guard: guard(head)?,
+    })))
+}
+
+fn copy(head: &StorageHead<'_>) -> Result<BlobOperation, ErrorReply> {
+    empty_body(head)?;
+    let missing = || ErrorReply::new(ErrorCode::MissingRequiredHeader);
+    let metadata = head.metadata()?;
+    let copies_tags = head.header("x-ms-copy-source-tag-option").is_some_and(|word| word.eq_ignore_ascii_case("copy"));
+    Ok(BlobOperation::Copy(Box::new(CopyBlob {
+        source: headers::source(head)?.ok_or_else(missing)?,
+        source_lease: head
+            .parsed_header("x-ms-source-lease-id", |text| larimar_model::blob::LeaseId::parse(text).ok())?,
+        is_sync: headers::flag(head, "x-ms-requires-sync")?,
+        metadata: (!metadata.is_empty()).then_some(metadata),
+        tags: if copies_tags { None } else { Some(headers::tags(head)?.unwrap_or_default()) },
+        tier: head.header_as("x-ms-access-tier")?,
+        guard: guard(head)?,
+    })))
+}
+
+fn abort_copy(head: &StorageHead<'_>) -> Result<BlobOperation, ErrorReply> {
+    let action = head.required_header("x-ms-copy-action")?;
+    if !action.eq_ignore_ascii_case("abort") {
+        return Err(ErrorReply::of_header(ErrorCode::InvalidHeaderValue, "x-ms-copy-action", action));
+    }
+    let id = head.required_parameter("copyid")?;
+    let id = Guid::parse(id).ok_or_else(|| parameter_error("copyid", id, "expected the id of a copy"))?;
+    Ok(BlobOperation::AbortCopy { id, lease: headers::lease(head)? })
+}
+
+fn set_headers(head: &StorageHead<'_>) -> Result<BlobOperation, ErrorReply> {
+    let length = page_blob_length(head)?;
+    let action = head.header("x-ms-sequence-number-action");
+    let number = sequence_number(head)?;
+    let missing = || ErrorReply::new(ErrorCode::MissingRequiredHeader).with_detail("HeaderName", SEQUENCE_NUMBER);
+    let sequence_number = match action.map(str::to_ascii_lowercase).as_deref() {
+        None if number.is_some() => {
+            head.required_header("x-ms-sequence-number-action")?;
+            None
+        }
+        None => None,
+        Some("max") => Some(SequenceNumberAction::Max(number.ok_or_else(missing)?)),
+        Some("update") => Some(SequenceNumberAction::Update(number.ok_or_else(missing)?)),
+        Some("increment") if number.is_none() => Some(SequenceNumberAction::Increment),
+        Some(word) => {
+            return Err(ErrorReply::of_header(ErrorCode::InvalidHeaderValue, "x-ms-sequence-number-action", word));
+        }
+    };
+    // What is not named is cleared, but not by a request that only changes the length or the sequence number.
+    let names_headers = CONTENT_HEADERS.iter().any(|name| head.has_header(name));
+    let keeps_headers = !names_headers && (length.is_some() || sequence_number.is_some());
+    Ok(BlobOperation::SetHeaders(Box::new(SetHeaders {
+        headers: if keeps_headers { None } else { Some(headers::content_headers(head)?) },
+        length,
+        sequence_number,
+        guard: guard(head)?,
+    })))
+}
+
+fn put_block(head: &StorageHead<'_>) -> Result<BlobOperation, ErrorReply> {
+    // A plus that was not escaped has been read as a space, and base64 has no spaces.
+    let id = head.required_parameter("blockid")?.replace(' ', "+");
+    let id = BlockId::parse(&id).map_err(|error| parameter_error("blockid", &id, error))?;
+    let source = headers::source(head)?;
+    let checks = if source.is_some() { empty_body(head)? } else { filled_body(head, block_bytes_max(head))? };
+    Ok(BlobOperation::PutBlock(Box::new(PutBlock { id, checks, source, lease: headers::lease(head)? })))
+}
+
+fn put_block_list(head: &StorageHead<'_>) -> Result<BlobOperation, ErrorReply> {
+    Ok(BlobOperation::PutBlockList(Box::new(PutBlockList {
+        checks: body_checks(head, BLOCK_LIST_BODY_BYTES_MAX)?,
+        headers: headers::content_headers(head)?,
+        metadata: head.metadata()?,
+        tags: headers::tags(head)?.unwrap_or_default(),
+        tier: headers::tier(head, BlobType::Block)?,
+        guard: guard(head)?,
+    })))
+}
+
+fn append_block(head: &StorageHead<'_>) -> Result<BlobOperation, ErrorReply> {
+    let source = headers::source(head)?;
+    let bytes_max = if head.is_since("2022-11-02") { limits::APPEND_BYTES_MAX } else { limits::APPEND_BYTES_MAX_2015 };
+    let checks = if source.is_some() { empty_body(head)? } else { filled_body(head, bytes_max)? };
+    let append = AppendConditions {
+        position: head.number_header("x-ms-blob-condition-appendpos")?,
+        size_max: head.number_header("x-ms-blob-condition-maxsize")?,
+    };
+    Ok(BlobOperation::AppendBlock(Box::new(AppendBlock { checks, source, append, guard: guard(head)? })))
+}
+
+fn put_page(head: &StorageHead<'_>) -> Result<BlobOperation, ErrorReply> {
+    if head.header("x-ms-range").is_none() {
+        head.required_header("range")?;
+    }
+    let range = headers::range(head).and_then(|range| PageRange::of(range).ok());
+    let range = range.ok_or(ErrorReply::new(ErrorCode::InvalidPageRange))?;
+    let action = head.required_header("x-ms-page-write")?;
+    let write = match (action.to_ascii_lowercase().as_str(), headers::source(head)?) {
+        ("clear", None) => {
+            empty_body(head)?;
+            PageWrite::Clear
+        }
+        ("update", Some(source)) => {
+            empty_body(head)?;
+            PageWrite::UpdateFrom(source)
+        }
+        ("update", None) => {
+            let checks = body_checks(head, limits::PUT_PAGE_BYTES_MAX)?;
+            if checks.length != range.len() {
+                return Err(wrong_length(&checks.length.to_string()));
+            }
+            PageWrite::Update(checks)
+        }
+        _ => return Err(ErrorReply::of_header(ErrorCode::InvalidHeaderValue, "x-ms-page-write", action)),
+    };
+    if !matches!(write, PageWrite::Clear) && range.len() > limits::PUT_PAGE_BYTES_MAX {
+        return Err(ErrorReply::new(ErrorCode::InvalidPageRange));
+    }
+    let sequence = SequenceConditions {
+        less_or_equal: head.number_header("x-ms-if-sequence-number-le")?,
+        less: head.number_header("x-ms-if-sequence-number-lt")?,
+        equal: head.number_header("x-ms-if-sequence-number-eq")?,
+    };
+    Ok(BlobOperation::PutPage(Box::new(PutPage { range, write, sequence, guard: guard(head)? })))
+}
+
+fn page_blob_length(head: &StorageHead<'_>) -> Result<Option<u64>, ErrorReply> {
+    match head.number_header(PAGE_LENGTH)? {
+        Some(length) if !length.is_multiple_of(limits::PAGE_BYTES) || length > limits::PAGE_BLOB_BYTES_MAX => {
+            Err(ErrorReply::of_header(ErrorCode::InvalidHeaderValue, PAGE_LENGTH, &length.to_string()))
+        }
+        length => Ok(length),
+    }
+}
+
+fn sequence_number(head: &StorageHead<'_>) -> Result<Option<u64>, ErrorReply> {
+    match head.number_header(SEQUENCE_NUMBER)? {
+        Some(number) if number > i64::MAX.unsigned_abs() => {
+            Err(ErrorReply::of_header(ErrorCode::InvalidHeaderValue, SEQUENCE_NUMBER, &number.to_string()))
+        }
+        number => Ok(number),
+    }
+}
+
+fn put_bytes_max(head: &StorageHead<'_>) -> u64 {
+    match () {
+        () if head.is_since("2019-12-12") => limits::PUT_BLOB_BYTES_MAX,
+        () if head.is_since("2016-05-31") => limits::PUT_BLOB_BYTES_MAX_2016,
+        () => limits::PUT_BLOB_BYTES_MAX_2011,
+    }
+}
+
+fn block_bytes_max(head: &StorageHead<'_>) -> u64 {
+    match () {
+        () if head.is_since("2019-12-12") => limits::BLOCK_BYTES_MAX,
+        () if head.is_since("2016-05-31") => limits::BLOCK_BYTES_MAX_2016,
+        () => limits::BLOCK_BYTES_MAX_2011,
+    }
+}
+
+const PAGE_LENGTH: &str = "x-ms-blob-content-length";
+const SEQUENCE_NUMBER: &str = "x-ms-blob-sequence-number";
+
+#[cfg(test)]
+mod tests;

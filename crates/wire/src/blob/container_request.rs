@@ -1,0 +1,77 @@
+//! Requests to a container.
+
+use super::headers;
+use super::list_marker::ListMarker;
+use super::operation::{ContainerOperation, ListBlobs};
+use super::request::{count_max, not_implemented, unknown_component, unsupported_verb, words};
+use crate::error_body::ErrorReply;
+use crate::storage_head::{StorageHead, parameter_error};
+use larimar_model::blob::{ListInclude, PublicAccess};
+
+pub(super) fn operation(head: &StorageHead<'_>) -> Result<ContainerOperation, ErrorReply> {
+    if head.parameter("restype") == Some("account") {
+        return match (head.parameter("comp"), head.method) {
+            (Some("properties"), "GET" | "HEAD") => Ok(ContainerOperation::GetAccountInfo),
+            (Some("properties"), _) => Err(unsupported_verb()),
+            (comp, _) => Err(unknown_component(comp)),
+        };
+    }
+    match (head.parameter("comp"), head.method) {
+        (None, "PUT") => Ok(ContainerOperation::Create { metadata: head.metadata()?, access: access(head)? }),
+        (None, "GET" | "HEAD") => Ok(ContainerOperation::GetProperties { lease: headers::lease(head)? }),
+        (None, "DELETE") => Ok(ContainerOperation::Delete { guard: headers::container_guard(head)? }),
+        (Some("metadata"), "GET" | "HEAD") => Ok(ContainerOperation::GetMetadata { lease: headers::lease(head)? }),
+        (Some("metadata"), "PUT") => {
+            Ok(ContainerOperation::SetMetadata { metadata: head.metadata()?, guard: headers::container_guard(head)? })
+        }
+        (Some("acl"), "GET" | "HEAD") => Ok(ContainerOperation::GetAcl { lease: headers::lease(head)? }),
+        (Some("acl"), "PUT") => {
+            Ok(ContainerOperation::SetAcl { access: access(head)?, guard: headers::container_guard(head)? })
+        }
+        (Some("lease"), "PUT") => Ok(ContainerOperation::Lease {
+            action: headers::lease_action(head)?,
+            conditions: headers::container_guard(head)?.conditions,
+        }),
+        (Some("list"), "GET") => list_blobs(head),
+        (Some("batch"), "POST") => Ok(ContainerOperation::Batch),
+        (Some("undelete" | "rename"), "PUT") | (Some("blobs"), "GET") => Err(not_implemented()),
+        (None | Some("metadata" | "acl" | "lease" | "list" | "batch"), _) => Err(unsupported_verb()),
+        (comp, _) => Err(unknown_component(comp)),
+    }
+}
+
+fn access(head: &StorageHead<'_>) -> Result<PublicAccess, ErrorReply> {
+    head.header_as("x-ms-blob-public-access").map(Option::unwrap_or_default)
+}
+
+fn list_blobs(head: &StorageHead<'_>) -> Result<ContainerOperation, ErrorReply> {
+    let delimiter = head.parameter("delimiter");
+    let mut include = ListInclude::default();
+    for word in words(head, "include") {
+        match word {
+            "snapshots" if delimiter.is_some() => {
+                return Err(parameter_error("include", word, "snapshots are not listed with a delimiter"));
+            }
+            "snapshots" => include.snapshots = true,
+            "metadata" => include.metadata = true,
+            "uncommittedblobs" => include.uncommitted = true,
+            "copy" => include.copy = true,
+            "tags" => include.tags = true,
+            // Nothing of these is kept, so there is nothing of them to tell.
+            "deleted" | "versions" | "deletedwithversions" | "immutabilitypolicy" | "legalhold" | "permissions" => {}
+            other => return Err(parameter_error("include", other, "expected parts of a blob that can be listed")),
+        }
+    }
+    if head.parameter("showonly").is_some() {
+        return Err(not_implemented());
+    }
+    Ok(ContainerOperation::ListBlobs(ListBlobs {
+        prefix: head.parameter("prefix").map(str::to_owned),
+        delimiter: delimiter.map(str::to_owned),
+        marker: head.parameter("marker").map(str::to_owned),
+        from: head.parameter("marker").map(ListMarker::decode).transpose()?,
+        start: head.parameter("startFrom").map(str::to_owned),
+        count_max: count_max(head)?,
+        include,
+    }))
+}

@@ -1,0 +1,298 @@
+//! The headers that requests to the Blob service share: conditions, leases, content headers, checks, tags,
+//! sources of copies.
+
+use super::operation::{BodyChecks, Guard, Source};
+use crate::error_body::ErrorReply;
+use crate::error_code::ErrorCode;
+use crate::storage_head::StorageHead;
+use crate::uri;
+use base64::Engine as _;
+use base64::engine::general_purpose::STANDARD;
+use larimar_model::blob::{
+    AccessTier, BlobType, BreakPeriod, ByteRange, Conditions, ContentHeaders, ETagCondition, LeaseAction,
+    LeaseDuration, LeaseId, SnapshotTime, Tags, TagsError,
+};
+
+/// Headers of features that this server does not have. To pass over them would do less than was asked for.
+const UNSUPPORTED: [&str; 10] = [
+    "x-ms-if-tags",
+    "x-ms-source-if-tags",
+    "x-ms-encryption-key",
+    "x-ms-encryption-scope",
+    "x-ms-immutability-policy-until-date",
+    "x-ms-immutability-policy-mode",
+    "x-ms-structured-body",
+    "x-ms-copy-source-authorization",
+    "x-ms-previous-snapshot-url",
+    "x-ms-legal-hold",
+];
+
+/// Refuses what belongs to features that this server does not have.
+pub(super) fn refuse_unsupported(head: &StorageHead<'_>) -> Result<(), ErrorReply> {
+    let asked = |name: &&&str| head.header(name).is_some_and(|value| !value.eq_ignore_ascii_case("false"));
+    match UNSUPPORTED.iter().find(asked) {
+        Some(name) => Err(ErrorReply::new(ErrorCode::UnsupportedHeader).with_detail("HeaderName", name)),
+        None => Ok(()),
+    }
+}
+
+/// The absolute URL of another blob.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct CopySource {
+    url: String,
+    authority: usize,
+    path: usize,
+    query: usize,
+}
+
+impl CopySource {
+    /// Reads an absolute URL of HTTP. What follows a hash is dropped.
+    #[must_use]
+    pub fn parse(text: &str) -> Option<Self> {
+        let url = text.split('#').next()?;
+        let authority = ["http://", "https://"].into_iter().find_map(|scheme| {
+            let start = url.get(..scheme.len())?;
+            start.eq_ignore_ascii_case(scheme).then_some(scheme.len())
+        })?;
+        let is_plain = |byte: u8| byte > b' ' && byte != 0x7F;
+        if url.len() > SOURCE_BYTES_MAX || !url.bytes().all(is_plain) {
+            return None;
+        }
+        let end = url[authority..].find(['/', '?']).map_or(url.len(), |at| authority + at);
+        let query = url[end..].find('?').map_or(url.len(), |at| end + at);
+        (end > authority).then(|| Self { url: url.to_owned(), authority, path: end, query })
+    }
+
+    /// The whole URL.
+    #[must_use]
+    pub fn as_str(&self) -> &str {
+        &self.url
+    }
+
+    /// Host and port.
+    #[must_use]
+    pub fn authority(&self) -> &str {
+        &self.url[self.authority..self.path]
+    }
+
+    /// The raw path; empty, or with its slash.
+    #[must_use]
+    pub fn path(&self) -> &str {
+        &self.url[self.path..self.query]
+    }
+
+    /// The raw query without its question mark.
+    #[must_use]
+    pub fn query(&self) -> &str {
+        self.url[self.query..].strip_prefix('?').unwrap_or("")
+    }
+}
+
+/// Bytes of a source's URL (service: copy blob).
+const SOURCE_BYTES_MAX: usize = 2048;
+
+pub(super) fn guard(head: &StorageHead<'_>) -> Result<Guard, ErrorReply> {
+    Ok(Guard { conditions: conditions(head, "")?, lease: lease(head)? })
+}
+
+/// Containers know only conditions on times.
+pub(super) fn container_guard(head: &StorageHead<'_>) -> Result<Guard, ErrorReply> {
+    let guard = guard(head)?;
+    if guard.conditions.if_match.is_some() || guard.conditions.if_none_match.is_some() {
+        return Err(ErrorReply::new(ErrorCode::ConditionHeadersNotSupported));
+    }
+    Ok(guard)
+}
+
+/// The conditional headers, or with `x-ms-source-` before their names those on the source of a copy.
+pub(super) fn conditions(head: &StorageHead<'_>, prefix: &str) -> Result<Conditions, ErrorReply> {
+    let name = |name: &str| format!("{prefix}{name}");
+    Ok(Conditions {
+        if_match: head.header(&name("if-match")).map(ETagCondition::parse),
+        if_none_match: head.header(&name("if-none-match")).map(ETagCondition::parse),
+        if_modified_since: head.date_header(&name("if-modified-since"))?,
+        if_unmodified_since: head.date_header(&name("if-unmodified-since"))?,
+    })
+}
+
+pub(super) fn lease(head: &StorageHead<'_>) -> Result<Option<LeaseId>, ErrorReply> {
+    head.parsed_header("x-ms-lease-id", |text| LeaseId::parse(text).ok())
+}
+
+pub(super) fn lease_action(head: &StorageHead<'_>) -> Result<LeaseAction, ErrorReply> {
+    let id = || {
+        head.required_header("x-ms-lease-id")?;
+        lease(head)?.ok_or(ErrorReply::new(ErrorCode::MissingRequiredHeader))
+    };
+    let proposed = || head.parsed_header("x-ms-proposed-lease-id", |text| LeaseId::parse(text).ok());
+    let action = head.required_header("x-ms-lease-action")?;
+    match action.to_ascii_lowercase().as_str() {
+        "acquire" => {
+            head.required_header("x-ms-lease-duration")?;
+            let duration = seconds(head, "x-ms-lease-duration", |seconds| LeaseDuration::new(seconds).ok())?;
+            let duration = duration.ok_or(ErrorReply::new(ErrorCode::MissingRequiredHeader))?;
+            Ok(LeaseAction::Acquire { duration, proposed: proposed()? })
+        }
+        "renew" => Ok(LeaseAction::Renew { id: id()? }),
+        "change" => {
+            let id = id()?;
+            head.required_header("x-ms-proposed-lease-id")?;
+            let proposed = proposed()?.ok_or(ErrorReply::new(ErrorCode::MissingRequiredHeader))?;
+            Ok(LeaseAction::Change { id, proposed })
+        }
+        "release" => Ok(LeaseAction::Release { id: id()? }),
+        "break" => {
+            let period = seconds(head, "x-ms-lease-break-period", |seconds| BreakPeriod::new(seconds).ok())?;
+            Ok(LeaseAction::Break { period })
+        }
+        _ => Err(ErrorReply::of_header(ErrorCode::InvalidHeaderValue, "x-ms-lease-action", action)),
+    }
+}
+
+fn seconds<T>(head: &StorageHead<'_>, name: &str, read: impl Fn(i64) -> Option<T>) -> Result<Option<T>, ErrorReply> {
+    head.parsed_header(name, |text| read(text.parse().ok()?))
+}
+
+/// The names of the headers that say what readers are told.
+pub(super) const CONTENT_HEADERS: [&str; 6] = [
+    "x-ms-blob-content-type",
+    "x-ms-blob-content-encoding",
+    "x-ms-blob-content-language",
+    "x-ms-blob-content-md5",
+    "x-ms-blob-content-disposition",
+    "x-ms-blob-cache-control",
+];
+
+/// What readers are told.
+pub(super) fn content_headers(head: &StorageHead<'_>) -> Result<ContentHeaders, ErrorReply> {
+    let text = |name: &str| head.header(name).map(str::to_owned);
+    Ok(ContentHeaders {
+        content_type: text("x-ms-blob-content-type"),
+        encoding: text("x-ms-blob-content-encoding"),
+        language: text("x-ms-blob-content-language"),
+        md5: md5(head, "x-ms-blob-content-md5")?,
+        disposition: text("x-ms-blob-content-disposition"),
+        cache_control: text("x-ms-blob-cache-control"),
+    })
+}
+
+/// What readers of a blob are told that is put with its bytes: the plain headers count where there are no others.
+pub(super) fn put_content_headers(head: &StorageHead<'_>) -> Result<ContentHeaders, ErrorReply> {
+    let text = |name: &str| head.header(name).map(str::to_owned);
+    let given = content_headers(head)?;
+    Ok(ContentHeaders {
+        content_type: given.content_type.or_else(|| text("content-type")),
+        encoding: given.encoding.or_else(|| text("content-encoding")),
+        language: given.language.or_else(|| text("content-language")),
+        cache_control: given.cache_control.or_else(|| text("cache-control")),
+        ..given
+    })
+}
+
+/// What a body is checked against; its length has to be told, and is at most `bytes_max`.
+pub(super) fn body_checks(head: &StorageHead<'_>, bytes_max: u64) -> Result<BodyChecks, ErrorReply> {
+    let length = head.content_length()?;
+    if length > bytes_max {
+        let max = bytes_max.to_string();
+        return Err(ErrorReply::new(ErrorCode::RequestBodyTooLarge).with_detail("MaxLimit", &max));
+    }
+    let crc64 = head.parsed_header("x-ms-content-crc64", |text| STANDARD.decode(text).ok()?.try_into().ok())?;
+    Ok(BodyChecks { length, md5: md5(head, "content-md5")?, crc64 })
+}
+
+/// A body that has to hold something.
+pub(super) fn filled_body(head: &StorageHead<'_>, bytes_max: u64) -> Result<BodyChecks, ErrorReply> {
+    let checks = body_checks(head, bytes_max)?;
+    if checks.length == 0 { Err(wrong_length("0")) } else { Ok(checks) }
+}
+
+/// Refuses a body where there should be none.
+pub(super) fn empty_body(head: &StorageHead<'_>) -> Result<BodyChecks, ErrorReply> {
+    match head.number_header("content-length")? {
+        None | Some(0) => Ok(BodyChecks::default()),
+        Some(length) => Err(wrong_length(&length.to_string())),
+    }
+}
+
+pub(super) fn wrong_length(length: &str) -> ErrorReply {
+    ErrorReply::of_header(ErrorCode::InvalidHeaderValue, "Content-Length", length)
+}
+
+/// An MD5 as headers write it.
+#[must_use]
+pub fn format_md5(md5: &[u8; 16]) -> String {
+    STANDARD.encode(md5)
+}
+
+pub(super) fn md5(head: &StorageHead<'_>, name: &str) -> Result<Option<[u8; 16]>, ErrorReply> {
+    let Some(text) = head.header(name) else { return Ok(None) };
+    let md5 = STANDARD.decode(text).ok().and_then(|md5| md5.try_into().ok());
+    md5.map(Some).ok_or_else(|| ErrorReply::of_header(ErrorCode::InvalidMd5, name, text))
+}
+
+pub(super) fn tier(head: &StorageHead<'_>, kind: BlobType) -> Result<Option<AccessTier>, ErrorReply> {
+    let tier: Option<AccessTier> = head.header_as("x-ms-access-tier")?;
+    match tier {
+        Some(tier) if !tier.is_of(kind) => Err(ErrorReply::new(ErrorCode::InvalidBlobTier)),
+        tier => Ok(tier),
+    }
+}
+
+/// Tags in the form of a query string.
+pub(super) fn tags(head: &StorageHead<'_>) -> Result<Option<Tags>, ErrorReply> {
+    let Some(text) = head.header("x-ms-tags") else { return Ok(None) };
+    let invalid = |_| ErrorReply::of_header(ErrorCode::InvalidHeaderValue, "x-ms-tags", text);
+    let mut tags = Tags::new();
+    for pair in uri::query_pairs(text) {
+        let pair = pair.map_err(invalid)?;
+        insert_tag(&mut tags, &pair.name, &pair.value().map_err(invalid)?)?;
+    }
+    Ok(Some(tags))
+}
+
+pub(super) fn insert_tag(tags: &mut Tags, key: &str, value: &str) -> Result<(), ErrorReply> {
+    tags.insert(key, value).map_err(|error| {
+        ErrorReply::new(match error {
+            TagsError::Key if key.is_empty() => ErrorCode::EmptyTagName,
+            TagsError::Key | TagsError::Value => ErrorCode::InvalidTag,
+            TagsError::Count => ErrorCode::TagsTooLarge,
+            TagsError::Duplicate => ErrorCode::DuplicateTagNames,
+        })
+    })
+}
+
+/// The snapshot that a parameter of the query names.
+pub(super) fn snapshot(head: &StorageHead<'_>, name: &str) -> Result<Option<SnapshotTime>, ErrorReply> {
+    let Some(text) = head.parameter(name) else { return Ok(None) };
+    let invalid = |_| ErrorReply::of_parameter(ErrorCode::InvalidQueryParameterValue, name, text);
+    text.parse().map(Some).map_err(invalid)
+}
+
+/// The bytes that `x-ms-range` or else `Range` names; what cannot be read is passed over.
+pub(super) fn range(head: &StorageHead<'_>) -> Option<ByteRange> {
+    ByteRange::parse(head.header("x-ms-range").or_else(|| head.header("range"))?)
+}
+
+/// The blob that the bytes come from, if not from the body.
+pub(super) fn source(head: &StorageHead<'_>) -> Result<Option<Source>, ErrorReply> {
+    let Some(url) = head.parsed_header("x-ms-copy-source", CopySource::parse)? else { return Ok(None) };
+    Ok(Some(Source {
+        url,
+        range: head.parsed_header("x-ms-source-range", ByteRange::parse)?,
+        md5: md5(head, "x-ms-source-content-md5")?,
+        conditions: conditions(head, "x-ms-source-")?,
+    }))
+}
+
+/// Whether a header says true; what it says else must be false.
+pub(super) fn flag(head: &StorageHead<'_>, name: &str) -> Result<bool, ErrorReply> {
+    let read = |text: &str| match text {
+        _ if text.eq_ignore_ascii_case("true") => Some(true),
+        _ if text.eq_ignore_ascii_case("false") => Some(false),
+        _ => None,
+    };
+    head.parsed_header(name, read).map(Option::unwrap_or_default)
+}
+
+#[cfg(test)]
+mod tests;

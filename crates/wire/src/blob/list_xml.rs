@@ -1,0 +1,161 @@
+//! The answers of List Containers and List Blobs.
+
+use super::list_marker::ListMarker;
+use super::operation::{ListBlobs, ListContainers};
+use super::properties::{BlobProperties, ContainerProperties};
+use super::tags_xml::write_tags_element;
+use crate::marker;
+use crate::signature::http_date;
+use crate::uri;
+use crate::xml;
+use larimar_model::Timestamp;
+use larimar_model::blob::{BlobETag, SnapshotTime, Tags};
+
+/// A container as a listing tells it.
+#[derive(Clone, Copy, Debug)]
+pub struct ListedContainer<'a> {
+    /// Its name.
+    pub name: &'a str,
+    /// Its properties; metadata is told if the request asks for it.
+    pub properties: ContainerProperties<'a>,
+}
+
+/// One line of a listing of blobs.
+#[derive(Clone, Copy, Debug)]
+pub enum ListEntry<'a> {
+    /// A blob or a snapshot.
+    Blob(ListedBlob<'a>),
+    /// A blob that has only uncommitted blocks, and when the first of them came.
+    Uncommitted {
+        /// Its name.
+        name: &'a str,
+        /// When its first block came.
+        created: Timestamp,
+    },
+    /// What several names begin with, up to the delimiter and with it.
+    Prefix(&'a str),
+}
+
+/// A blob or a snapshot as a listing tells it.
+#[derive(Clone, Copy, Debug)]
+pub struct ListedBlob<'a> {
+    /// Its name.
+    pub name: &'a str,
+    /// The snapshot's time.
+    pub snapshot: Option<SnapshotTime>,
+    /// Its properties; metadata and copy are told if the request asks for them.
+    pub properties: BlobProperties<'a>,
+    /// Its tags, told if the request asks for them.
+    pub tags: &'a Tags,
+}
+
+/// Appends the answer of List Containers; `next` is where the next page begins, if there is one.
+pub fn write_container_list<'a>(
+    out: &mut Vec<u8>,
+    endpoint: &str,
+    request: &ListContainers,
+    containers: impl IntoIterator<Item = ListedContainer<'a>>,
+    next: Option<&str>,
+) {
+    xml::write_start(out);
+    xml::write_element_with(out, "EnumerationResults", &[("ServiceEndpoint", endpoint)], |out| {
+        write_given(out, "Prefix", request.prefix.as_deref());
+        write_given(out, "Marker", request.marker.as_deref());
+        write_count(out, request.count_max);
+        xml::write_element(out, "Containers", |out| {
+            for container in containers {
+                xml::write_element(out, "Container", |out| {
+                    xml::write_text(out, "Name", container.name);
+                    container.properties.write(out);
+                    if request.metadata {
+                        xml::write_metadata(out, container.properties.metadata);
+                    }
+                });
+            }
+        });
+        xml::write_text(out, "NextMarker", &next.map(marker::encode).unwrap_or_default());
+    });
+}
+
+/// Appends the answer of List Blobs; `next` is where the next page begins, if there is one.
+pub fn write_blob_list<'a>(
+    out: &mut Vec<u8>,
+    endpoint: &str,
+    container: &str,
+    request: &ListBlobs,
+    entries: impl IntoIterator<Item = ListEntry<'a>>,
+    next: Option<&ListMarker>,
+) {
+    xml::write_start(out);
+    let attributes = [("ServiceEndpoint", endpoint), ("ContainerName", container)];
+    xml::write_element_with(out, "EnumerationResults", &attributes, |out| {
+        write_given(out, "Prefix", request.prefix.as_deref());
+        write_given(out, "Marker", request.marker.as_deref());
+        write_count(out, request.count_max);
+        write_given(out, "Delimiter", request.delimiter.as_deref());
+        xml::write_element(out, "Blobs", |out| {
+            for entry in entries {
+                write_entry(out, request, &entry);
+            }
+        });
+        xml::write_text(out, "NextMarker", &next.map(ListMarker::encode).unwrap_or_default());
+    });
+}
+
+fn write_entry(out: &mut Vec<u8>, request: &ListBlobs, entry: &ListEntry<'_>) {
+    match entry {
+        ListEntry::Blob(blob) => xml::write_element(out, "Blob", |out| {
+            write_name(out, "Name", blob.name);
+            if let Some(snapshot) = blob.snapshot {
+                xml::write_text(out, "Snapshot", &snapshot.to_string());
+            }
+            blob.properties.write(out, request.include.copy);
+            if request.include.metadata {
+                xml::write_metadata(out, blob.properties.metadata);
+            }
+            if request.include.tags && !blob.tags.is_empty() {
+                write_tags_element(out, blob.tags);
+            }
+        }),
+        ListEntry::Uncommitted { name, created } => xml::write_element(out, "Blob", |out| {
+            write_name(out, "Name", name);
+            // Readers want a time and an etag of every blob, also of one that is not there yet.
+            xml::write_element(out, "Properties", |out| {
+                xml::write_text(out, "Creation-Time", &http_date(*created));
+                xml::write_text(out, "Last-Modified", &http_date(*created));
+                xml::write_text(out, "Etag", &BlobETag(*created).to_unquoted());
+                xml::write_text(out, "Content-Length", "0");
+                xml::write_text(out, "BlobType", "BlockBlob");
+            });
+        }),
+        ListEntry::Prefix(prefix) => {
+            xml::write_element(out, "BlobPrefix", |out| write_name(out, "Name", prefix));
+        }
+    }
+}
+
+/// Appends a name; if XML cannot say it, escaped and said to be so.
+fn write_name(out: &mut Vec<u8>, element: &str, name: &str) {
+    if name.chars().all(xml::is_xml_char) {
+        xml::write_text(out, element, name);
+        return;
+    }
+    let mut escaped = String::new();
+    uri::encode(&mut escaped, name, uri::is_unreserved);
+    xml::write_element_with(out, element, &[("Encoded", "true")], |out| out.extend_from_slice(escaped.as_bytes()));
+}
+
+fn write_given(out: &mut Vec<u8>, element: &str, text: Option<&str>) {
+    if let Some(text) = text {
+        write_name(out, element, text);
+    }
+}
+
+fn write_count(out: &mut Vec<u8>, count: Option<usize>) {
+    if let Some(count) = count {
+        xml::write_text(out, "MaxResults", itoa::Buffer::new().format(count));
+    }
+}
+
+#[cfg(test)]
+mod tests;

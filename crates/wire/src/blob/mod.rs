@@ -1,0 +1,35 @@
+//! The Blob service's own wire format.
+//!
+//! A request's path is a [`BlobAddress`] (`address.rs`), the request a [`BlobRequest`] (`request.rs`, with
+//! `container_request.rs` and `blob_request.rs`), its headers are read by `headers.rs`. Bodies are read by
+//! `block_list.rs`, `tags_xml.rs` and `batch.rs`; answers are written by those, by `list_xml.rs`, `page_list.rs`
+//! and `properties.rs`.
+
+mod address;
+pub mod batch;
+mod blob_request;
+mod block_list;
+mod container_request;
+mod headers;
+mod list_marker;
+mod list_xml;
+mod operation;
+mod page_list;
+mod properties;
+mod request;
+mod tags_xml;
+
+pub use address::BlobAddress;
+pub use block_list::{BLOCK_LIST_BODY_BYTES_MAX, ListedBlock, parse_block_list, write_block_list};
+pub use headers::{CopySource, format_md5};
+pub use list_marker::ListMarker;
+pub use list_xml::{ListEntry, ListedBlob, ListedContainer, write_blob_list, write_container_list};
+pub use operation::{
+    AppendBlock, BlobOperation, BlobRead, BodyChecks, ContainerOperation, CopyBlob, GetBlob, GetPageRanges, Guard,
+    ListBlobs, ListContainers, PageWrite, PutBlob, PutBlobContent, PutBlock, PutBlockList, PutPage, ServiceOperation,
+    SetHeaders, Source,
+};
+pub use page_list::write_page_list;
+pub use properties::{BlobProperties, ContainerProperties};
+pub use request::BlobRequest;
+pub use tags_xml::{TAGS_BODY_BYTES_MAX, parse_tags, write_tags};

@@ -1,0 +1,440 @@
+//! What requests to the Blob service ask for, with everything that their headers say.
+
+use super::headers::CopySource;
+use super::list_marker::ListMarker;
+use larimar_model::blob::{
+    AccessTier, AppendConditions, BlockId, BlockListKind, ByteRange, Conditions, ContentHeaders, DeleteSnapshots,
+    LeaseAction, LeaseId, ListInclude, PageRange, PublicAccess, SequenceConditions, SequenceNumberAction, SnapshotTime,
+    Tags,
+};
+use larimar_model::{Guid, Metadata, limits};
+
+/// An operation on the service.
+#[derive(Clone, Debug, PartialEq, Eq)]
+#[expect(missing_docs, reason = "the names are those of the service's reference")]
+pub enum ServiceOperation {
+    ListContainers(ListContainers),
+    GetProperties,
+    SetProperties,
+    GetStats,
+    GetAccountInfo,
+    Batch,
+}
+
+/// An operation on a container.
+#[derive(Clone, Debug, PartialEq, Eq)]
+#[expect(missing_docs, reason = "the names are those of the service's reference")]
+pub enum ContainerOperation {
+    Create { metadata: Metadata, access: PublicAccess },
+    GetProperties { lease: Option<LeaseId> },
+    GetMetadata { lease: Option<LeaseId> },
+    SetMetadata { metadata: Metadata, guard: Guard },
+    GetAcl { lease: Option<LeaseId> },
+    SetAcl { access: PublicAccess, guard: Guard },
+    Delete { guard: Guard },
+    Lease { action: LeaseAction, conditions: Conditions },
+    ListBlobs(ListBlobs),
+    GetAccountInfo,
+    Batch,
+}
+
+/// An operation on a blob.
+#[derive(Clone, Debug, PartialEq, Eq)]
+#[expect(missing_docs, reason = "the names are those of the service's reference")]
+pub enum BlobOperation {
+    Put(Box<PutBlob>),
+    Get(GetBlob),
+    GetProperties(BlobRead),
+    GetMetadata(BlobRead),
+    SetMetadata {
+        metadata: Metadata,
+        guard: Guard,
+    },
+    SetHeaders(Box<SetHeaders>),
+    Delete {
+        snapshot: Option<SnapshotTime>,
+        snapshots: Option<DeleteSnapshots>,
+        guard: Guard,
+    },
+    /// Without metadata the snapshot keeps the blob's.
+    Snapshot {
+        metadata: Option<Metadata>,
+        guard: Guard,
+    },
+    Lease {
+        action: LeaseAction,
+        conditions: Conditions,
+    },
+    Copy(Box<CopyBlob>),
+    AbortCopy {
+        id: Guid,
+        lease: Option<LeaseId>,
+    },
+    SetTier {
+        tier: AccessTier,
+        snapshot: Option<SnapshotTime>,
+        lease: Option<LeaseId>,
+    },
+    GetTags {
+        snapshot: Option<SnapshotTime>,
+        lease: Option<LeaseId>,
+    },
+    SetTags {
+        lease: Option<LeaseId>,
+        checks: BodyChecks,
+    },
+    PutBlock(Box<PutBlock>),
+    PutBlockList(Box<PutBlockList>),
+    GetBlockList {
+        kind: BlockListKind,
+        snapshot: Option<SnapshotTime>,
+        lease: Option<LeaseId>,
+    },
+    AppendBlock(Box<AppendBlock>),
+    PutPage(Box<PutPage>),
+    GetPageRanges(GetPageRanges),
+    GetAccountInfo,
+}
+
+/// What a request demands of what is there before it does its work.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub struct Guard {
+    /// The conditional headers.
+    pub conditions: Conditions,
+    /// `x-ms-lease-id`.
+    pub lease: Option<LeaseId>,
+}
+
+/// Which blob is read, and under what conditions.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub struct BlobRead {
+    /// The snapshot, if not the blob itself.
+    pub snapshot: Option<SnapshotTime>,
+    /// The conditions.
+    pub guard: Guard,
+}
+
+/// What the bytes of a body are checked against.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub struct BodyChecks {
+    /// Bytes of the body, as `Content-Length` says.
+    pub length: u64,
+    /// `Content-MD5`.
+    pub md5: Option<[u8; 16]>,
+    /// `x-ms-content-crc64`: a CRC-64 in eight bytes as they were sent.
+    pub crc64: Option<[u8; 8]>,
+}
+
+/// What List Containers is asked for.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub struct ListContainers {
+    /// Only containers whose names begin with this.
+    pub prefix: Option<String>,
+    /// The marker as it was sent, for the answer.
+    pub marker: Option<String>,
+    /// Where the listing goes on, which the marker stands for.
+    pub from: Option<String>,
+    /// How many at most, if the request says so.
+    pub count_max: Option<usize>,
+    /// Whether metadata is told.
+    pub metadata: bool,
+    /// Whether `$logs` and its like are told.
+    pub system: bool,
+}
+
+/// What List Blobs is asked for.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub struct ListBlobs {
+    /// Only blobs whose names begin with this.
+    pub prefix: Option<String>,
+    /// Names are told up to this text after the prefix, each such beginning once.
+    pub delimiter: Option<String>,
+    /// The marker as it was sent, for the answer.
+    pub marker: Option<String>,
+    /// Where the listing goes on, which the marker stands for.
+    pub from: Option<ListMarker>,
+    /// The name that the listing begins with (`startFrom`), if there is no marker.
+    pub start: Option<String>,
+    /// How many at most, if the request says so.
+    pub count_max: Option<usize>,
+    /// What is told besides names and properties.
+    pub include: ListInclude,
+}
+
+impl ListContainers {
+    /// How many containers a page holds at most.
+    #[must_use]
+    pub fn page(&self) -> usize {
+        self.count_max.unwrap_or(limits::LIST_ITEMS_MAX)
+    }
+}
+
+impl ListBlobs {
+    /// How many blobs and prefixes a page holds at most.
+    #[must_use]
+    pub fn page(&self) -> usize {
+        self.count_max.unwrap_or(limits::LIST_ITEMS_MAX)
+    }
+}
+
+/// Put Blob and Put Blob From URL.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct PutBlob {
+    /// The type of the blob, and where its bytes come from.
+    pub content: PutBlobContent,
+    /// What readers are told.
+    pub headers: ContentHeaders,
+    /// The metadata.
+    pub metadata: Metadata,
+    /// The tags.
+    pub tags: Tags,
+    /// The tier, if one is asked for.
+    pub tier: Option<AccessTier>,
+    /// The conditions.
+    pub guard: Guard,
+}
+
+/// What a blob is made of.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub enum PutBlobContent {
+    /// A block blob of the bytes in the body.
+    Block(BodyChecks),
+    /// A block blob of the bytes of another blob; `copy_headers` tells whether it gets that one's headers too.
+    BlockFrom {
+        /// The other blob.
+        source: Source,
+        /// Whether headers come from there.
+        copy_headers: bool,
+    },
+    /// An append blob without content.
+    Append,
+    /// A page blob of zeros.
+    Page {
+        /// Its bytes.
+        length: u64,
+        /// Its sequence number.
+        sequence_number: u64,
+    },
+}
+
+/// Another blob whose bytes are taken.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Source {
+    /// Where it is.
+    pub url: CopySource,
+    /// Which of its bytes, if not all.
+    pub range: Option<ByteRange>,
+    /// `x-ms-source-content-md5`.
+    pub md5: Option<[u8; 16]>,
+    /// Conditions on it.
+    pub conditions: Conditions,
+}
+
+/// Get Blob.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub struct GetBlob {
+    /// Which blob, under what conditions.
+    pub read: BlobRead,
+    /// Which bytes, if not all.
+    pub range: Option<ByteRange>,
+    /// Whether the MD5 of the range is told.
+    pub range_md5: bool,
+}
+
+/// Set Blob Properties.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub struct SetHeaders {
+    /// What readers are told from now on; without, as before.
+    pub headers: Option<ContentHeaders>,
+    /// The bytes that a page blob has from now on.
+    pub length: Option<u64>,
+    /// What happens to a page blob's sequence number.
+    pub sequence_number: Option<SequenceNumberAction>,
+    /// The conditions.
+    pub guard: Guard,
+}
+
+/// Copy Blob and Copy Blob From URL.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct CopyBlob {
+    /// The blob to copy.
+    pub source: Source,
+    /// `x-ms-source-lease-id`.
+    pub source_lease: Option<LeaseId>,
+    /// Whether the answer waits for the copy to end.
+    pub is_sync: bool,
+    /// The metadata; without, that of the source.
+    pub metadata: Option<Metadata>,
+    /// The tags; without, those of the source.
+    pub tags: Option<Tags>,
+    /// The tier, if one is asked for.
+    pub tier: Option<AccessTier>,
+    /// The conditions on what is there.
+    pub guard: Guard,
+}
+
+/// Put Block and Put Block From URL.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct PutBlock {
+    /// The block's id.
+    pub id: BlockId,
+    /// What the body is checked against.
+    pub checks: BodyChecks,
+    /// The blob that the bytes come from, if not from the body.
+    pub source: Option<Source>,
+    /// `x-ms-lease-id`.
+    pub lease: Option<LeaseId>,
+}
+
+/// Put Block List.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct PutBlockList {
+    /// What the body is checked against.
+    pub checks: BodyChecks,
+    /// What readers are told.
+    pub headers: ContentHeaders,
+    /// The metadata.
+    pub metadata: Metadata,
+    /// The tags.
+    pub tags: Tags,
+    /// The tier, if one is asked for.
+    pub tier: Option<AccessTier>,
+    /// The conditions.
+    pub guard: Guard,
+}
+
+/// Append Block and Append Block From URL.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct AppendBlock {
+    /// What the body is checked against.
+    pub checks: BodyChecks,
+    /// The blob that the bytes come from, if not from the body.
+    pub source: Option<Source>,
+    /// Conditions on the blob's length.
+    pub append: AppendConditions,
+    /// The conditions.
+    pub guard: Guard,
+}
+
+/// Put Page and Put Page From URL.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct PutPage {
+    /// The pages.
+    pub range: PageRange,
+    /// What happens to them.
+    pub write: PageWrite,
+    /// Conditions on the sequence number.
+    pub sequence: SequenceConditions,
+    /// The conditions.
+    pub guard: Guard,
+}
+
+/// What happens to pages.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub enum PageWrite {
+    /// They become zeros.
+    Clear,
+    /// They become the bytes of the body.
+    Update(BodyChecks),
+    /// They become bytes of another blob.
+    UpdateFrom(Source),
+}
+
+/// Get Page Ranges.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub struct GetPageRanges {
+    /// Which blob, under what conditions.
+    pub read: BlobRead,
+    /// The snapshot since which changes are told.
+    pub previous: Option<SnapshotTime>,
+    /// Only ranges within these bytes.
+    pub range: Option<ByteRange>,
+    /// Where the listing goes on, which the marker stands for.
+    pub from: Option<String>,
+    /// How many ranges at most, if the request says so.
+    pub count_max: Option<usize>,
+}
+
+impl ServiceOperation {
+    /// The operation's name in metrics and logs.
+    #[must_use]
+    pub const fn name(&self) -> &'static str {
+        match self {
+            Self::ListContainers(_) => "ListContainers",
+            Self::GetProperties => "GetBlobServiceProperties",
+            Self::SetProperties => "SetBlobServiceProperties",
+            Self::GetStats => "GetBlobServiceStats",
+            Self::GetAccountInfo => "GetAccountInformation",
+            Self::Batch => "BlobBatch",
+        }
+    }
+}
+
+impl ContainerOperation {
+    /// The operation's name in metrics and logs.
+    #[must_use]
+    pub const fn name(&self) -> &'static str {
+        match self {
+            Self::Create { .. } => "CreateContainer",
+            Self::GetProperties { .. } => "GetContainerProperties",
+            Self::GetMetadata { .. } => "GetContainerMetadata",
+            Self::SetMetadata { .. } => "SetContainerMetadata",
+            Self::GetAcl { .. } => "GetContainerACL",
+            Self::SetAcl { .. } => "SetContainerACL",
+            Self::Delete { .. } => "DeleteContainer",
+            Self::Lease { action, .. } => match action {
+                LeaseAction::Acquire { .. } => "AcquireContainerLease",
+                LeaseAction::Renew { .. } => "RenewContainerLease",
+                LeaseAction::Change { .. } => "ChangeContainerLease",
+                LeaseAction::Release { .. } => "ReleaseContainerLease",
+                LeaseAction::Break { .. } => "BreakContainerLease",
+            },
+            Self::ListBlobs(_) => "ListBlobs",
+            Self::GetAccountInfo => "GetAccountInformation",
+            Self::Batch => "BlobBatch",
+        }
+    }
+}
+
+impl BlobOperation {
+    /// The operation's name in metrics and logs.
+    #[must_use]
+    pub fn name(&self) -> &'static str {
+        match self {
+            Self::Put(put) if matches!(put.content, PutBlobContent::BlockFrom { .. }) => "PutBlobFromURL",
+            Self::Put(_) => "PutBlob",
+            Self::Get(_) => "GetBlob",
+            Self::GetProperties(_) => "GetBlobProperties",
+            Self::GetMetadata(_) => "GetBlobMetadata",
+            Self::SetMetadata { .. } => "SetBlobMetadata",
+            Self::SetHeaders(_) => "SetBlobProperties",
+            Self::Delete { .. } => "DeleteBlob",
+            Self::Snapshot { .. } => "SnapshotBlob",
+            Self::Lease { action, .. } => match action {
+                LeaseAction::Acquire { .. } => "AcquireBlobLease",
+                LeaseAction::Renew { .. } => "RenewBlobLease",
+                LeaseAction::Change { .. } => "ChangeBlobLease",
+                LeaseAction::Release { .. } => "ReleaseBlobLease",
+                LeaseAction::Break { .. } => "BreakBlobLease",
+            },
+            Self::Copy(_) => "CopyBlob",
+            Self::AbortCopy { .. } => "AbortCopyBlob",
+            Self::SetTier { .. } => "SetBlobTier",
+            Self::GetTags { .. } => "GetBlobTags",
+            Self::SetTags { .. } => "SetBlobTags",
+            Self::PutBlock(put) if put.source.is_some() => "PutBlockFromURL",
+            Self::PutBlock(_) => "PutBlock",
+            Self::PutBlockList(_) => "PutBlockList",
+            Self::GetBlockList { .. } => "GetBlockList",
+            Self::AppendBlock(append) if append.source.is_some() => "AppendBlockFromURL",
+            Self::AppendBlock(_) => "AppendBlock",
+            Self::PutPage(put) => match put.write {
+                PageWrite::Clear => "ClearPage",
+                PageWrite::Update(_) => "PutPage",
+                PageWrite::UpdateFrom(_) => "PutPageFromURL",
+            },
+            Self::GetPageRanges(_) => "GetPageRanges",
+            Self::GetAccountInfo => "GetAccountInformation",
+        }
+    }
+}
