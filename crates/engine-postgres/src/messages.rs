@@ -287,3 +287,37 @@ const COUNTS_MAX: usize = 10_000;
 const CLEAR_MAX: i64 = 1000;
 /// Clients wait half a minute.
 const CLEAR_TIME: Duration = Duration::from_secs(20);
+
+#[cfg(all(test, feature = "test-postgres"))]
+mod tests {
+    use crate::connection::Connection;
+    use crate::schema;
+    use crate::settings::Settings;
+    use crate::statements::{CLAIM_MESSAGES, EXPIRED_MESSAGES, PEEK_MESSAGES};
+    use larimar_testkit::postgres::Cluster;
+
+    /// Costs follow from the plan: one range of the index, as far as the limit goes.
+    #[tokio::test]
+    async fn messages_are_found_by_a_range_of_the_index_and_nothing_is_sorted() {
+        let settings = Settings::new(Cluster::shared().fresh_url());
+        let connection = Connection::open(&settings.target().expect("a URL")).await.expect("a connection");
+        schema::prepare(&connection, settings.dialect).await.expect("the tables");
+        for (sql, arguments, index) in [
+            (CLAIM_MESSAGES, "1, 32, 1, 1", "larimar_message_order"),
+            (PEEK_MESSAGES, "1, 32", "larimar_message_order"),
+            (EXPIRED_MESSAGES, "1000", "larimar_message_expiry"),
+        ] {
+            connection.run(&format!("PREPARE asked AS {sql}")).await.expect("a statement");
+            let explain = format!("EXPLAIN EXECUTE asked({arguments})");
+            let rows = connection.client().simple_query(&explain).await.expect("a plan");
+            let line = |row: &tokio_postgres::SimpleQueryMessage| match row {
+                tokio_postgres::SimpleQueryMessage::Row(row) => row.get(0).map(str::to_owned),
+                _ => None,
+            };
+            let plan = rows.iter().filter_map(line).collect::<Vec<_>>().join("\n");
+            connection.run("DEALLOCATE asked").await.expect("it was prepared");
+            assert!(plan.contains(&format!("using {index} on larimar_message")), "{plan}");
+            assert!(!plan.contains("Sort") && !plan.contains("Seq Scan on larimar_message"), "{plan}");
+        }
+    }
+}

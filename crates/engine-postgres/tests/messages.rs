@@ -1,0 +1,243 @@
+//! Queues over PostgreSQL, beyond what every engine promises: several servers, lost connections, older tables, and what is
+//! removed in the background.
+
+mod support;
+
+use larimar_engine::queue::{Change, MessageError, MessageHandle, Messages, NewMessage, Placed};
+use larimar_engine::{Act, Engine, Expect, Fault, SpaceId, SpaceKind, SpaceName, WriteError};
+use larimar_engine_postgres::PostgresEngine;
+use larimar_testkit::postgres::Cluster;
+use larimar_testkit::proxy::{Direction, Mode, Proxy};
+use std::collections::{BTreeMap, BTreeSet};
+use std::sync::atomic::{AtomicUsize, Ordering};
+use std::time::{Duration, Instant};
+use support::{NOW, create, open, read, through, upstream, write};
+
+const LONG: Duration = Duration::from_secs(600);
+
+fn name(name: &str) -> SpaceName<'_> {
+    SpaceName { account: "account", kind: SpaceKind::Queue, name }
+}
+
+async fn create_queue(engine: &PostgresEngine, queue: &str) -> SpaceId {
+    engine.create_space(name(queue), b"").await.expect("no fault").expect("the name is free")
+}
+
+async fn put(engine: &PostgresEngine, queue: SpaceId, text: &str) -> Result<Placed, WriteError> {
+    put_for(engine, queue, text, None).await
+}
+
+async fn put_for(
+    engine: &PostgresEngine,
+    queue: SpaceId,
+    text: &str,
+    lives_for: Option<Duration>,
+) -> Result<Placed, WriteError> {
+    let new = NewMessage { text: text.as_bytes(), hidden_for: Duration::ZERO, lives_for };
+    engine.put_message(queue, new, NOW).await
+}
+
+async fn session(url: &str) -> tokio_postgres::Client {
+    let (client, connection) = tokio_postgres::connect(url, tokio_postgres::NoTls).await.expect("a connection");
+    tokio::spawn(connection);
+    client
+}
+
+/// The number of rows in the table of messages, once it is what is expected.
+async fn rows_become(client: &tokio_postgres::Client, expected: i64) {
+    let patience = Instant::now() + Duration::from_secs(60);
+    loop {
+        let row = client.query_one("SELECT count(*) FROM larimar_message", &[]).await.expect("an answer");
+        let count: i64 = row.get(0);
+        if count == expected {
+            return;
+        }
+        assert!(Instant::now() < patience, "{count} rows, expected {expected}");
+        tokio::time::sleep(Duration::from_millis(50)).await;
+    }
+}
+
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn tables_of_an_older_release_get_queues_and_keep_what_they_have() {
+    let url = Cluster::shared().fresh_url();
+    let engine = open(&url).await;
+    let space = create(&engine, "t").await;
+    write(&engine, space, "r", Expect::Absent, Act::Put(b"kept")).await.expect("no row is there");
+    engine.close().await;
+    // As a release before queues left them.
+    let client = session(&url).await;
+    client
+        .batch_execute("DROP TABLE larimar_message; UPDATE larimar_format SET format = 1 WHERE id = 1")
+        .await
+        .expect("the tables are there");
+    // Servers of this release that start together take turns.
+    let engines = futures_util::future::join_all((0..4).map(|_| open(&url))).await;
+    let row = client.query_one("SELECT format FROM larimar_format", &[]).await.expect("an answer");
+    assert_eq!(row.get::<_, i64>(0), 2);
+    assert_eq!(read(&engines[0], space, "r").await.map(|(_, body)| body), Some(b"kept".to_vec()));
+    let queue = create_queue(&engines[1], "queue").await;
+    put(&engines[2], queue, "x").await.expect("the queue is there");
+    assert_eq!(engines[3].claim(queue, 32, LONG, NOW).await.expect("the queue is there").len(), 1);
+    client.batch_execute("UPDATE larimar_format SET format = 3").await.expect("the tables are there");
+    let refused = PostgresEngine::open(&larimar_engine_postgres::Settings::new(&url)).await;
+    assert!(refused.is_err_and(|error| error.to_string().contains("their format is 3")));
+}
+
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn consumers_on_several_servers_get_every_message_once() {
+    let url = Cluster::shared().fresh_url();
+    let servers = futures_util::future::join_all((0..3).map(|_| open(&url))).await;
+    let queue = create_queue(&servers[0], "queue").await;
+    let taken = AtomicUsize::new(0);
+    let produce = async |server: usize| {
+        for number in 0..100 {
+            put(&servers[server], queue, &format!("{server}-{number}")).await.expect("the queue is there");
+        }
+    };
+    let consume = async |consumer: usize| {
+        let server = &servers[consumer % 3];
+        let patience = Instant::now() + Duration::from_secs(120);
+        let mut got = Vec::new();
+        while taken.load(Ordering::SeqCst) < 300 {
+            assert!(Instant::now() < patience, "a message is lost");
+            let claimed = server.claim(queue, 1 + consumer % 4, LONG, NOW).await.expect("the queue is there");
+            taken.fetch_add(claimed.len(), Ordering::SeqCst);
+            for message in claimed {
+                let handle = MessageHandle { id: message.id, receipt: message.receipt };
+                // Deleted wherever it comes to.
+                servers[(consumer + 1) % 3].delete_message(queue, handle, NOW).await.expect("the receipt holds");
+                got.push(message.text);
+            }
+        }
+        got
+    };
+    let producers = futures_util::future::join_all((0..3).map(produce));
+    let consumers = futures_util::future::join_all((0..12).map(consume));
+    let (_, got) = tokio::join!(producers, consumers);
+    let mut times = BTreeMap::<Vec<u8>, usize>::new();
+    for text in got.into_iter().flatten() {
+        *times.entry(text).or_default() += 1;
+    }
+    assert_eq!(times.len(), 300);
+    assert!(times.values().all(|times| *times == 1));
+}
+
+/// A proxied engine and a sound one over the same queue.
+struct Pair {
+    proxy: Proxy,
+    cut: PostgresEngine,
+    sound: PostgresEngine,
+    queue: SpaceId,
+}
+
+impl Pair {
+    async fn open() -> Self {
+        let url = Cluster::shared().fresh_url();
+        let proxy = Proxy::start(upstream(&url));
+        let sound = open(&url).await;
+        let queue = create_queue(&sound, "queue").await;
+        let cut = open(&through(&url, proxy.address())).await;
+        Self { proxy, cut, sound, queue }
+    }
+
+    /// Makes a call while connections are cut; those that are made a little later are sound again.
+    async fn while_cut<T>(&self, step: u64, call: impl Future<Output = T>) -> T {
+        let direction = if step.is_multiple_of(2) { Direction::ToServer } else { Direction::ToClient };
+        self.proxy.set(Mode::CutAfter { bytes: step * 11, direction });
+        let end = async {
+            tokio::time::sleep(Duration::from_millis(30)).await;
+            self.proxy.set(Mode::Pass);
+        };
+        let answer = tokio::join!(call, end).0;
+        let until = Instant::now() + Duration::from_secs(20);
+        while self.cut.peek(self.queue, 1, NOW).await.is_err() {
+            assert!(Instant::now() < until, "the engine does not come back");
+            tokio::time::sleep(Duration::from_millis(10)).await;
+        }
+        answer
+    }
+}
+
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn a_connection_cut_at_any_byte_of_a_put_adds_the_message_once_or_not_at_all() {
+    let pair = Pair::open().await;
+    let (mut told, mut open) = (BTreeSet::new(), BTreeSet::new());
+    for step in 0..80 {
+        let text = format!("{step}");
+        match pair.while_cut(step, put(&pair.cut, pair.queue, &text)).await {
+            Ok(_) => drop(told.insert(text)),
+            Err(WriteError::Fault(Fault::Ambiguous(_))) => drop(open.insert(text)),
+            Err(WriteError::Fault(Fault::Unavailable(_))) => {}
+            Err(other) => panic!("{other}"),
+        }
+    }
+    assert!(pair.proxy.cuts() > 0 && !told.is_empty(), "{} cuts, {} told", pair.proxy.cuts(), told.len());
+    let mut found = BTreeSet::new();
+    loop {
+        let claimed = pair.sound.claim(pair.queue, 32, LONG, NOW).await.expect("the queue is there");
+        if claimed.is_empty() {
+            break;
+        }
+        for message in claimed {
+            assert!(found.insert(String::from_utf8(message.text).expect("text")), "a message was added twice");
+        }
+    }
+    assert!(found.is_superset(&told), "acknowledged and lost: {:?}", told.difference(&found));
+    let possible: BTreeSet<String> = told.union(&open).cloned().collect();
+    assert!(possible.is_superset(&found), "refused, yet there: {:?}", found.difference(&possible));
+}
+
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn a_connection_cut_at_any_byte_of_a_change_or_a_delete_gives_no_false_answer() {
+    let pair = Pair::open().await;
+    for step in 0..50 {
+        put(&pair.sound, pair.queue, "old").await.expect("the queue is there");
+        let message = pair.sound.claim(pair.queue, 1, LONG, NOW).await.expect("the queue is there").remove(0);
+        let handle = MessageHandle { id: message.id, receipt: message.receipt };
+        let change = Change { text: Some(b"new"), hidden_for: LONG };
+        let changed = pair.while_cut(step, pair.cut.update_message(pair.queue, handle, change, NOW)).await;
+        let handle = match changed {
+            Ok(updated) => {
+                let stale = pair.sound.delete_message(pair.queue, handle, NOW).await;
+                assert_eq!(stale, Err(MessageError::ReceiptMismatch), "step {step}: told and not done");
+                MessageHandle { receipt: updated.receipt, ..handle }
+            }
+            Err(MessageError::Fault(Fault::Unavailable(_))) => handle,
+            Err(MessageError::Fault(Fault::Ambiguous(_))) => {
+                // Whatever became of it, the message goes.
+                pair.sound.clear_messages(pair.queue, NOW).await.expect("the queue is there");
+                continue;
+            }
+            Err(other) => panic!("step {step}: {other}"),
+        };
+        let deleted = pair.while_cut(step, pair.cut.delete_message(pair.queue, handle, NOW)).await;
+        let again = pair.sound.delete_message(pair.queue, handle, NOW).await;
+        match deleted {
+            Ok(()) => assert_eq!(again, Err(MessageError::NotFound), "step {step}: told and not done"),
+            Err(MessageError::Fault(Fault::Unavailable(_))) => {
+                assert_eq!(again, Ok(()), "step {step}: refused, yet done")
+            }
+            Err(MessageError::Fault(Fault::Ambiguous(_))) => {}
+            Err(other) => panic!("step {step}: {other}"),
+        }
+    }
+    assert!(pair.proxy.cuts() > 0);
+}
+
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn messages_that_expired_or_whose_queue_is_gone_are_removed_in_the_background() {
+    let url = Cluster::shared().fresh_url();
+    let engine = open(&url).await;
+    let (queue, doomed) = (create_queue(&engine, "queue").await, create_queue(&engine, "doomed").await);
+    let ends = [Some(Duration::from_secs(1)), None];
+    for number in 0..1500 {
+        put_for(&engine, doomed, "x", ends[number % 2]).await.expect("the queue is there");
+    }
+    for number in 0..10 {
+        put_for(&engine, queue, "x", ends[number % 2]).await.expect("the queue is there");
+    }
+    assert_eq!(engine.drop_space(name("doomed")).await, Ok(true));
+    let client = session(&url).await;
+    rows_become(&client, 5).await;
+    assert_eq!(engine.claim(queue, 32, LONG, NOW).await.expect("the queue is there").len(), 5);
+}
