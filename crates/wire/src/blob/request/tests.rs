@@ -1,1 +1,193 @@
-//! Filled in below.
+//! Requests to the service and to containers become the operations they ask for, or the protocol's refusals.
+
+use super::*;
+use crate::blob::ListMarker;
+use crate::blob::operation::{Guard, ListBlobs};
+use larimar_model::Metadata;
+use larimar_model::blob::{Conditions, LeaseAction, LeaseId, ListInclude, PublicAccess};
+use proptest::prelude::*;
+
+fn parse_with(method: &str, target: &str, headers: &[(&str, &str)]) -> Result<BlobRequest, ErrorReply> {
+    let (path, query) = target.split_once('?').unwrap_or((target, ""));
+    BlobRequest::parse(&StorageHead::new(method, path, query, headers.iter().copied())?)
+}
+
+fn parse(method: &str, target: &str) -> Result<BlobRequest, ErrorCode> {
+    parse_with(method, target, &[]).map_err(|error| error.code)
+}
+
+fn container(operation: ContainerOperation) -> BlobRequest {
+    BlobRequest::Container("abc".parse().expect("a name"), operation)
+}
+
+#[test]
+fn x2_every_operation_of_the_service_and_of_containers_has_its_request() {
+    use ContainerOperation as C;
+    use ServiceOperation as S;
+    let guard = Guard::default();
+    for (method, target, request, name) in [
+        ("GET", "/?comp=list", BlobRequest::Service(S::ListContainers(ListContainers::default())), "ListContainers"),
+        (
+            "GET",
+            "/?restype=service&comp=properties",
+            BlobRequest::Service(S::GetProperties),
+            "GetBlobServiceProperties",
+        ),
+        (
+            "PUT",
+            "/?restype=service&comp=properties",
+            BlobRequest::Service(S::SetProperties),
+            "SetBlobServiceProperties",
+        ),
+        ("GET", "/?restype=service&comp=stats", BlobRequest::Service(S::GetStats), "GetBlobServiceStats"),
+        ("HEAD", "/?restype=account&comp=properties", BlobRequest::Service(S::GetAccountInfo), "GetAccountInformation"),
+        ("POST", "/?comp=batch", BlobRequest::Service(S::Batch), "BlobBatch"),
+        (
+            "PUT",
+            "/abc?restype=container",
+            container(C::Create { metadata: Metadata::new(), access: PublicAccess::None }),
+            "CreateContainer",
+        ),
+        ("HEAD", "/abc?restype=container", container(C::GetProperties { lease: None }), "GetContainerProperties"),
+        (
+            "GET",
+            "/abc?restype=container&comp=metadata",
+            container(C::GetMetadata { lease: None }),
+            "GetContainerMetadata",
+        ),
+        (
+            "PUT",
+            "/abc?restype=container&comp=metadata",
+            container(C::SetMetadata { metadata: Metadata::new(), guard }),
+            "SetContainerMetadata",
+        ),
+        ("GET", "/abc?restype=container&comp=acl", container(C::GetAcl { lease: None }), "GetContainerACL"),
+        (
+            "PUT",
+            "/abc?restype=container&comp=acl",
+            container(C::SetAcl { access: PublicAccess::None, guard }),
+            "SetContainerACL",
+        ),
+        ("DELETE", "/abc?restype=container", container(C::Delete { guard }), "DeleteContainer"),
+        ("GET", "/abc?restype=container&comp=list", container(C::ListBlobs(ListBlobs::default())), "ListBlobs"),
+        ("GET", "/abc?restype=account&comp=properties", container(C::GetAccountInfo), "GetAccountInformation"),
+        ("POST", "/abc?restype=container&comp=batch", container(C::Batch), "BlobBatch"),
+    ] {
+        assert_eq!(parse(method, target).as_ref(), Ok(&request), "{method} {target}");
+        assert_eq!(request.name(), name);
+        assert_eq!(request.is_write(), !matches!(method, "GET" | "HEAD"), "{method} {target}");
+    }
+}
+
+#[test]
+fn containers_take_their_headers() {
+    let created =
+        parse_with("PUT", "/abc?restype=container", &[("x-ms-meta-a", "1"), ("x-ms-blob-public-access", "blob")]);
+    let Ok(BlobRequest::Container(_, ContainerOperation::Create { metadata, access })) = created else {
+        panic!("{created:?}")
+    };
+    assert_eq!((metadata.get("a"), access), (Some("1"), PublicAccess::Blob));
+    let wrong = parse_with("PUT", "/abc?restype=container", &[("x-ms-blob-public-access", "all")]);
+    assert_eq!(wrong.map_err(|error| error.code), Err(ErrorCode::InvalidHeaderValue));
+    let id = "c9da6455-213d-42c9-9a79-3e9149a57833";
+    let renewed = parse_with(
+        "PUT",
+        "/abc?restype=container&comp=lease",
+        &[("x-ms-lease-action", "renew"), ("x-ms-lease-id", id)],
+    );
+    let action = LeaseAction::Renew { id: LeaseId::parse(id).expect("an id") };
+    let request = container(ContainerOperation::Lease { action, conditions: Conditions::NONE });
+    assert_eq!(renewed, Ok(request.clone()));
+    assert_eq!(request.name(), "RenewContainerLease");
+    let etag = parse_with("DELETE", "/abc?restype=container", &[("if-match", "*")]);
+    assert_eq!(etag.map_err(|error| error.code), Err(ErrorCode::ConditionHeadersNotSupported));
+}
+
+#[test]
+fn listings_have_their_options() {
+    let marker = ListMarker { name: "a/b".to_owned(), snapshot: "2022-05-05T01:02:03Z".parse().ok() };
+    let text = marker.encode();
+    let target = format!(
+        "/abc?restype=container&comp=list&prefix=a&delimiter=%2F&marker={text}&maxresults=7&include=metadata,copy,tags,uncommittedblobs,deleted&startFrom=b"
+    );
+    let include = ListInclude { snapshots: false, metadata: true, uncommitted: true, copy: true, tags: true };
+    let expected = ListBlobs {
+        prefix: Some("a".to_owned()),
+        delimiter: Some("/".to_owned()),
+        marker: Some(text),
+        from: Some(marker),
+        start: Some("b".to_owned()),
+        count_max: Some(7),
+        include,
+    };
+    assert_eq!(parse("GET", &target), Ok(container(ContainerOperation::ListBlobs(expected))));
+    let snapshots = parse("GET", "/abc?restype=container&comp=list&include=snapshots&maxresults=50000");
+    let Ok(BlobRequest::Container(_, ContainerOperation::ListBlobs(list))) = snapshots else { panic!("{snapshots:?}") };
+    assert_eq!((list.include.snapshots, list.page()), (true, 5000));
+    let containers = parse("GET", "/?comp=list&include=metadata,system&prefix=a&marker=1!YQ&maxresults=2");
+    let expected = ListContainers {
+        prefix: Some("a".to_owned()),
+        marker: Some("1!YQ".to_owned()),
+        from: Some("a".to_owned()),
+        count_max: Some(2),
+        metadata: true,
+        system: true,
+    };
+    assert_eq!(expected.page(), 2);
+    assert_eq!(containers, Ok(BlobRequest::Service(ServiceOperation::ListContainers(expected))));
+}
+
+#[test]
+fn other_requests_are_refused() {
+    for (method, target, code) in [
+        ("GET", "/", ErrorCode::MissingRequiredQueryParameter),
+        ("GET", "/?comp=other", ErrorCode::InvalidQueryParameterValue),
+        ("DELETE", "/?comp=list", ErrorCode::UnsupportedHttpVerb),
+        ("GET", "/?comp=batch", ErrorCode::UnsupportedHttpVerb),
+        ("GET", "/?comp=list&include=other", ErrorCode::InvalidQueryParameterValue),
+        ("GET", "/?comp=list&maxresults=0", ErrorCode::OutOfRangeQueryParameterValue),
+        ("GET", "/?comp=list&marker=x", ErrorCode::InvalidMarker),
+        ("GET", "/?comp=list&timeout=x", ErrorCode::InvalidQueryParameterValue),
+        ("POST", "/?restype=service&comp=userdelegationkey", ErrorCode::NotImplemented),
+        ("GET", "/?comp=blobs&where=x", ErrorCode::NotImplemented),
+        ("PUT", "/Abc?restype=container", ErrorCode::InvalidResourceName),
+        ("POST", "/abc?restype=container", ErrorCode::UnsupportedHttpVerb),
+        ("PUT", "/abc?restype=container&comp=list", ErrorCode::UnsupportedHttpVerb),
+        ("PUT", "/abc?restype=container&comp=other", ErrorCode::InvalidQueryParameterValue),
+        ("PUT", "/abc?restype=container&comp=undelete", ErrorCode::NotImplemented),
+        ("PUT", "/abc?restype=account&comp=properties", ErrorCode::UnsupportedHttpVerb),
+        ("GET", "/abc?restype=account&comp=list", ErrorCode::InvalidQueryParameterValue),
+        (
+            "GET",
+            "/abc?restype=container&comp=list&delimiter=/&include=snapshots",
+            ErrorCode::InvalidQueryParameterValue,
+        ),
+        ("GET", "/abc?restype=container&comp=list&include=all", ErrorCode::InvalidQueryParameterValue),
+        ("GET", "/abc?restype=container&comp=list&showonly=deleted", ErrorCode::NotImplemented),
+        ("GET", "/abc?restype=container&comp=list&marker=1!YQ", ErrorCode::InvalidMarker),
+        ("GET", "/abc/b?versionid=2022-05-05T01:02:03Z", ErrorCode::NotImplemented),
+    ] {
+        assert_eq!(parse(method, target), Err(code), "{method} {target}");
+    }
+}
+
+#[test]
+fn a_request_tells_what_its_token_is_for() {
+    let request = parse("GET", "/abc/b/c?snapshot=2022-05-05T01:02:03Z").expect("a request");
+    let expected = Resource::Blob { container: Some("abc"), blob: Some("b/c"), snapshot: Some("s") };
+    assert_eq!(request.resource(Some("s")), expected);
+    let service = parse("GET", "/?comp=list").expect("a request");
+    assert_eq!(service.resource(Some("s")), Resource::Blob { container: None, blob: None, snapshot: None });
+}
+
+proptest! {
+    #[test]
+    fn any_request_is_read_or_refused(
+        method in "GET|PUT|POST|DELETE|HEAD|PATCH", path in "(/|abc|b|%2F|é|%){0,6}",
+        query in "((comp|restype|include|snapshot|marker|blockid|prevsnapshot)=(list|container|account|block|page|copy|lease|snapshots|1!YQ|AAAA|é|%)?&){0,4}",
+        name in "x-ms-(blob-type|copy-source|range|page-write|lease-action|access-tier|delete-snapshots|version)",
+        value in "BlockBlob|PageBlob|http://h/c/b|bytes=0-511|update|acquire|Hot|include|2011-08-18|é",
+    ) {
+        let _ = parse_with(&method, &format!("{path}?{query}"), &[(&name, &value), ("content-length", "0")]);
+    }
+}
