@@ -1,0 +1,97 @@
+//! Blob batch: many deletes or tiers in one request, each with its own signature and its own answer.
+
+use super::{Ask, BlobService};
+use crate::address::Address;
+use crate::auth;
+use crate::body::RequestBody;
+use crate::call::Call;
+use crate::head::Head;
+use crate::http::{Protocol, Seen};
+use crate::reply::Reply;
+use hyper::header::{HeaderName, HeaderValue};
+use larimar_engine::Engine;
+use larimar_engine::blob::bytes::ByteStore;
+use larimar_model::blob::ContainerName;
+use larimar_wire::blob::batch::{BATCH_BODY_BYTES_MAX, BatchAnswer, SubRequest, parse};
+use larimar_wire::blob::{BlobOperation, BlobRequest};
+use larimar_wire::error_body::ErrorReply;
+use larimar_wire::error_code::ErrorCode;
+use larimar_wire::sas::{Need, Target};
+use larimar_wire::storage_head::StorageHead;
+
+impl<E: Engine, B: ByteStore> Ask<'_, E, B> {
+    pub(super) async fn batch(
+        &self,
+        container: Option<&ContainerName>,
+        body: &mut RequestBody,
+    ) -> Result<Reply, ErrorReply> {
+        self.permit(&Need::anything(container.map_or(Target::Account, |name| Target::Container(name.as_str()))))?;
+        let body = body.read(BATCH_BODY_BYTES_MAX).await?;
+        let parts = parse(self.call.head.content_type.unwrap_or(""), &body)?;
+        let storage = self.call.storage;
+        let mut answer = BatchAnswer::new(&storage.ids.next().to_string());
+        for part in &parts {
+            let request_id = storage.ids.next().to_string();
+            let reply = match self.part(part, container, &request_id).await {
+                Ok(reply) => reply,
+                Err(error) => {
+                    let reply = BlobService::<E, B>::error_reply(
+                        &error,
+                        self.call.head,
+                        &Seen::default(),
+                        &request_id,
+                        self.now(),
+                    );
+                    reply.with("x-ms-error-code", error.code.as_str())
+                }
+            };
+            let reply = reply.with("x-ms-request-id", request_id.as_str());
+            let headers = reply.headers.iter().filter_map(|(name, value)| Some((name.as_str(), value.to_str().ok()?)));
+            answer.part(part.content_id, reply.status, headers, &reply.body);
+        }
+        let content_type = answer.content_type();
+        Ok(Reply { body: answer.finish(), ..Reply::empty(202) }.with("content-type", content_type))
+    }
+
+    /// Runs one part: it is signed as a request of its own.
+    async fn part(
+        &self,
+        part: &SubRequest<'_>,
+        container: Option<&ContainerName>,
+        request_id: &str,
+    ) -> Result<Reply, ErrorReply> {
+        let invalid = || ErrorReply::new(ErrorCode::InvalidInput);
+        let target = if part.query.is_empty() { part.path.to_owned() } else { format!("{}?{}", part.path, part.query) };
+        let request = hyper::Request::builder().method(part.method).uri(target).body(()).map_err(|_| invalid())?;
+        let (mut parts, ()) = request.into_parts();
+        for (name, value) in &part.headers {
+            let name = HeaderName::from_bytes(name.as_bytes()).map_err(|_| invalid())?;
+            parts.headers.append(name, HeaderValue::from_str(value).map_err(|_| invalid())?);
+        }
+        let head = Head::new(&parts, self.call.head.peer, self.now());
+        let storage = self.call.storage;
+        let host = self.call.head.host.unwrap_or("");
+        let is_known = |name: &str| storage.account(name).is_some();
+        let address = Address::parse(host, head.path, self.call.service, &storage.settings.host_suffixes, is_known);
+        let account = storage.account(address.account).filter(|account| account.name == self.call.account());
+        let account = account.ok_or_else(|| ErrorReply::new(ErrorCode::ResourceNotFound))?;
+        let caller = auth::authenticate(storage, self.call.service, account, &head, address.path).await?;
+        let parsed = StorageHead::new(head.method, address.path, head.query, head.texts())?;
+        let request = BlobRequest::parse(&parsed)?;
+        let BlobRequest::Blob(of, name, operation) = &request else { return Err(invalid()) };
+        if container.is_some_and(|container| container != of) {
+            return Err(invalid());
+        }
+        let call = Call { head: &head, address: &address, caller, request_id, ..*self.call };
+        let ask = Ask { call: &call, blobs: self.blobs };
+        match operation {
+            BlobOperation::Delete { snapshot, snapshots, guard } => {
+                ask.delete_blob(of, name, *snapshot, *snapshots, guard).await
+            }
+            BlobOperation::SetTier { tier, snapshot, lease } => {
+                ask.set_tier(of, name, *tier, *snapshot, *lease).await
+            }
+            _ => Err(invalid()),
+        }
+    }
+}

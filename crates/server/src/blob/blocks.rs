@@ -1,0 +1,138 @@
+//! Blocks: put, commit, list; and appends.
+
+use super::permit::overwrite_error;
+use super::put::refuse_logs;
+use super::upload::Received;
+use super::{Ask, access, blob_ref};
+use crate::body::RequestBody;
+use crate::error;
+use crate::reply::Reply;
+use larimar_engine::Engine;
+use larimar_engine::blob::bytes::{ByteStore, ByteWriter as _, Extent};
+use larimar_engine::blob::{Access, BlobRef, NewBlob};
+use larimar_model::blob::{BlobName, BlockId, BlockListKind, ContainerName, LeaseId, SnapshotTime};
+use larimar_wire::blob::{
+    AppendBlock, BLOCK_LIST_BODY_BYTES_MAX, BodyChecks, ListedBlock, PutBlock, PutBlockList, Source, parse_block_list,
+    write_block_list,
+};
+use larimar_wire::error_body::ErrorReply;
+use larimar_wire::error_code::ErrorCode;
+use larimar_wire::sas::Need;
+
+impl<E: Engine, B: ByteStore> Ask<'_, E, B> {
+    pub(super) async fn put_block(
+        &self,
+        container: &ContainerName,
+        name: &BlobName,
+        put: &PutBlock,
+        body: &mut RequestBody,
+    ) -> Result<Reply, ErrorReply> {
+        let found = self.writable(container, name).await?;
+        let at = blob_ref(&found, name);
+        let received = self.bytes_for(at, put.source.as_ref(), &put.checks, body).await?;
+        let extent = self.filled(at, received.extent).await?;
+        let stored = self.blobs.put_block(at, &put.id, extent, put.lease, self.now()).await;
+        stored.map_err(|error| error::engine_error(&error))?;
+        Ok(Reply::empty(201).with_sums(&received.sums).with("x-ms-request-server-encrypted", "true"))
+    }
+
+    pub(super) async fn put_block_list(
+        &self,
+        container: &ContainerName,
+        name: &BlobName,
+        put: &PutBlockList,
+        body: &mut RequestBody,
+    ) -> Result<Reply, ErrorReply> {
+        let found = self.creatable(container, name, !put.tags.is_empty()).await?;
+        let (bytes, sums) = self.read_small(body, &put.checks, BLOCK_LIST_BODY_BYTES_MAX as usize).await?;
+        let list = parse_block_list(&bytes)?;
+        let new = NewBlob {
+            content: put.headers.clone(),
+            metadata: put.metadata.clone(),
+            tags: put.tags.clone(),
+            tier: put.tier,
+        };
+        let (access, creates_only) = self.creating_access(&access(&put.guard));
+        let written = self.blobs.put_block_list(blob_ref(&found, name), &list, &new, &access, self.now()).await;
+        let written = written.map_err(|error| overwrite_error(error::engine_error(&error), creates_only))?;
+        Ok(Reply::empty(201).with_written(written).with_sums(&sums).with("x-ms-request-server-encrypted", "true"))
+    }
+
+    pub(super) async fn get_block_list(
+        &self,
+        container: &ContainerName,
+        name: &BlobName,
+        kind: BlockListKind,
+        snapshot: Option<SnapshotTime>,
+        lease: Option<LeaseId>,
+    ) -> Result<Reply, ErrorReply> {
+        let found = self.readable(container, name, snapshot).await?;
+        let access = Access { lease, ..Access::default() };
+        let list = self.blobs.block_list(blob_ref(&found, name), snapshot, kind, &access, self.now()).await;
+        let list = list.map_err(|error| error::engine_error(&error))?;
+        let (committed, uncommitted) = (ids(&list.committed), ids(&list.uncommitted));
+        let mut xml = Vec::with_capacity(256 + 64 * (committed.len() + uncommitted.len()));
+        write_block_list(&mut xml, kind, listed(&committed), listed(&uncommitted));
+        let reply = Reply::xml(200, xml);
+        Ok(match list.properties {
+            Some(properties) => reply
+                .with_written(larimar_engine::blob::Written { last_modified: properties.last_modified })
+                .with("x-ms-blob-content-length", properties.length),
+            None => reply,
+        })
+    }
+
+    pub(super) async fn append_block(
+        &self,
+        container: &ContainerName,
+        name: &BlobName,
+        append: &AppendBlock,
+        body: &mut RequestBody,
+    ) -> Result<Reply, ErrorReply> {
+        self.permit(&Need::append_block(container.as_str(), name.as_str()))?;
+        refuse_logs(container)?;
+        let found = self.find(container).await?;
+        let at = blob_ref(&found, name);
+        let received = self.bytes_for(at, append.source.as_ref(), &append.checks, body).await?;
+        let extent = received.extent.ok_or_else(|| ErrorReply::new(ErrorCode::InvalidHeaderValue))?;
+        let done = self.blobs.append_block(at, extent, append.append, &access(&append.guard), self.now()).await;
+        let done = done.map_err(|error| error::engine_error(&error))?;
+        Ok(Reply::empty(201)
+            .with_written(done.written)
+            .with_sums(&received.sums)
+            .with("x-ms-blob-append-offset", done.offset)
+            .with("x-ms-blob-committed-block-count", done.blocks)
+            .with("x-ms-request-server-encrypted", "true"))
+    }
+
+    /// Bytes for a blob, from the body or from another blob.
+    pub(super) async fn bytes_for(
+        &self,
+        at: BlobRef<'_>,
+        source: Option<&Source>,
+        checks: &BodyChecks,
+        body: &mut RequestBody,
+    ) -> Result<Received, ErrorReply> {
+        match source {
+            Some(source) => self.receive_from(at, source).await,
+            None => self.receive(at, body, checks, false).await,
+        }
+    }
+
+    /// Bytes in the store, of which there may be none.
+    async fn filled(&self, at: BlobRef<'_>, extent: Option<Extent>) -> Result<Extent, ErrorReply> {
+        let failed = |fault| error::fault(&fault);
+        match extent {
+            Some(extent) => Ok(extent),
+            None => self.blobs.begin(at, Some(0)).await.map_err(failed)?.finish().await.map_err(failed),
+        }
+    }
+}
+
+fn ids(blocks: &[(String, u64)]) -> Vec<(BlockId, u64)> {
+    blocks.iter().filter_map(|(id, size)| Some((BlockId::parse(id).ok()?, *size))).collect()
+}
+
+fn listed(blocks: &[(BlockId, u64)]) -> impl Iterator<Item = ListedBlock<'_>> {
+    blocks.iter().map(|(id, size)| ListedBlock { id, size: *size })
+}

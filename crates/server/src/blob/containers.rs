@@ -1,0 +1,152 @@
+//! Containers: create, read, change, lease, delete, and the account's own facts.
+
+use super::permit::Public;
+use super::{Ask, access};
+use crate::acl;
+use crate::auth::Caller;
+use crate::error;
+use crate::reply::Reply;
+use larimar_engine::Engine;
+use larimar_engine::blob::bytes::ByteStore;
+use larimar_engine::blob::{NewContainer, Written};
+use larimar_model::Metadata;
+use larimar_model::blob::{Conditions, ContainerName, LeaseAction, LeaseId, PublicAccess};
+use larimar_wire::acl::CONTAINER_PERMISSIONS;
+use larimar_wire::blob::Guard;
+use larimar_wire::error_body::ErrorReply;
+use larimar_wire::error_code::ErrorCode;
+use larimar_wire::sas::{Need, Target};
+
+impl<E: Engine, B: ByteStore> Ask<'_, E, B> {
+    pub(super) async fn create_container(
+        &self,
+        name: &ContainerName,
+        metadata: &Metadata,
+        public_access: PublicAccess,
+    ) -> Result<Reply, ErrorReply> {
+        self.permit(&Need::CREATE_CONTAINER)?;
+        refuse_system(name)?;
+        self.call.check_free(name.as_str())?;
+        let new = NewContainer { metadata: metadata.clone(), public_access };
+        let created = self.blobs.create_container(self.call.account(), name, &new, self.now()).await;
+        let created = created.map_err(|error| error::engine_error(&error))?;
+        Ok(Reply::empty(201).with_written(Written { last_modified: created.last_modified }))
+    }
+
+    pub(super) async fn container_properties(
+        &self,
+        name: &ContainerName,
+        lease: Option<LeaseId>,
+        with_all: bool,
+    ) -> Result<Reply, ErrorReply> {
+        if !matches!(self.call.caller, Caller::Anonymous) {
+            self.permit(&Need::READ_CONTAINER)?;
+        }
+        let found = self.blobs.read_container(self.call.account(), name, lease, self.now()).await;
+        let container = found.map_err(|error| error::engine_error(&error))?;
+        self.permit_read(&Need::READ_CONTAINER, &container, Public::List)?;
+        let reply = Reply::empty(200).with_metadata(&container.metadata);
+        Ok(match with_all {
+            true => reply.with_container(&container),
+            false => reply.with_written(Written { last_modified: container.last_modified }),
+        })
+    }
+
+    pub(super) async fn set_container_metadata(
+        &self,
+        name: &ContainerName,
+        metadata: &Metadata,
+        guard: &Guard,
+    ) -> Result<Reply, ErrorReply> {
+        self.permit(&Need::WRITE_CONTAINER)?;
+        let (account, access) = (self.call.account(), access(guard));
+        let written = self.blobs.set_container_metadata(account, name, metadata, &access, self.now()).await;
+        Ok(Reply::empty(200).with_written(written.map_err(|error| error::engine_error(&error))?))
+    }
+
+    pub(super) async fn get_container_acl(
+        &self,
+        name: &ContainerName,
+        lease: Option<LeaseId>,
+    ) -> Result<Reply, ErrorReply> {
+        self.permit(&Need::ACL)?;
+        let found = self.blobs.read_container(self.call.account(), name, lease, self.now()).await;
+        let container = found.map_err(|error| error::engine_error(&error))?;
+        Ok(acl::reply(&container.acl, CONTAINER_PERMISSIONS)?
+            .with_written(Written { last_modified: container.last_modified })
+            .with_some("x-ms-blob-public-access", container.public_access.as_str()))
+    }
+
+    pub(super) async fn set_container_acl(
+        &self,
+        name: &ContainerName,
+        public_access: PublicAccess,
+        guard: &Guard,
+        body: &[u8],
+    ) -> Result<Reply, ErrorReply> {
+        self.permit(&Need::ACL)?;
+        refuse_system(name)?;
+        let list = if body.is_empty() { String::new() } else { acl::to_stored(body, CONTAINER_PERMISSIONS)? };
+        let (account, access) = (self.call.account(), access(guard));
+        let set = self.blobs.set_container_acl(account, name, (public_access, &list), &access, self.now()).await;
+        Ok(Reply::empty(200).with_written(set.map_err(|error| error::engine_error(&error))?))
+    }
+
+    pub(super) async fn delete_container(&self, name: &ContainerName, guard: &Guard) -> Result<Reply, ErrorReply> {
+        self.permit(&Need::DELETE_CONTAINER)?;
+        refuse_system(name)?;
+        let deleted = self.blobs.delete_container(self.call.account(), name, &access(guard), self.now()).await;
+        deleted.map_err(|error| error::engine_error(&error))?;
+        self.call.note_deleted(name.as_str());
+        Ok(Reply::empty(202))
+    }
+
+    pub(super) async fn lease_container(
+        &self,
+        name: &ContainerName,
+        action: LeaseAction,
+        conditions: &Conditions,
+    ) -> Result<Reply, ErrorReply> {
+        self.permit(match action {
+            LeaseAction::Break { .. } => &Need::BREAK_CONTAINER_LEASE,
+            _ => &Need::LEASE_CONTAINER,
+        })?;
+        let (account, fresh) = (self.call.account(), self.fresh_lease()?);
+        let leased = self.blobs.lease_container(account, name, (action, fresh), conditions, self.now()).await;
+        let (written, leased) = leased.map_err(|error| error::engine_error(&error))?;
+        Ok(Reply::empty(lease_status(action)).with_written(written).with_leased(leased))
+    }
+
+    /// What kind of account this is.
+    pub(super) fn account_info(&self, target: Target<'_>) -> Result<Reply, ErrorReply> {
+        self.permit(&Need::anything(target))?;
+        Ok(Reply::empty(200)
+            .with("x-ms-sku-name", "Standard_LRS")
+            .with("x-ms-account-kind", "StorageV2")
+            .with("x-ms-is-hns-enabled", "false"))
+    }
+
+    /// An id for a lease for which the client proposes none: nobody may guess it.
+    pub(super) fn fresh_lease(&self) -> Result<LeaseId, ErrorReply> {
+        let mut bytes = [0; 16];
+        getrandom::fill(&mut bytes).map_err(|_| ErrorReply::new(ErrorCode::InternalError))?;
+        Ok(LeaseId(larimar_model::Guid(bytes)))
+    }
+}
+
+/// The status of a lease operation that was done.
+pub(super) const fn lease_status(action: LeaseAction) -> u16 {
+    match action {
+        LeaseAction::Acquire { .. } => 201,
+        LeaseAction::Renew { .. } | LeaseAction::Change { .. } | LeaseAction::Release { .. } => 200,
+        LeaseAction::Break { .. } => 202,
+    }
+}
+
+/// The logs are the service's own: clients neither make, describe nor delete their container.
+fn refuse_system(name: &ContainerName) -> Result<(), ErrorReply> {
+    if name.as_str() == ContainerName::LOGS {
+        return Err(ErrorReply::new(ErrorCode::AuthorizationFailure));
+    }
+    Ok(())
+}

@@ -1,0 +1,100 @@
+//! Listings: containers of the account, blobs of a container.
+
+use super::Ask;
+use super::answer::{told_blob, told_container};
+use super::permit::Public;
+use crate::auth::Caller;
+use crate::error;
+use crate::reply::Reply;
+use larimar_engine::Engine;
+use larimar_engine::blob::bytes::ByteStore;
+use larimar_engine::blob::{ListFrom, ListItem, ListQuery};
+use larimar_model::blob::{ContainerName, SnapshotTime};
+use larimar_wire::blob::{
+    ListBlobs, ListContainers, ListEntry, ListedBlob, ListedContainer, write_blob_list, write_container_list,
+};
+use larimar_wire::error_body::ErrorReply;
+use larimar_wire::error_code::ErrorCode;
+use larimar_wire::sas::Need;
+
+impl<E: Engine, B: ByteStore> Ask<'_, E, B> {
+    pub(super) async fn list_containers(&self, options: &ListContainers) -> Result<Reply, ErrorReply> {
+        self.permit(&Need::LIST_CONTAINERS)?;
+        let prefix = options.prefix.as_deref().unwrap_or("");
+        let from = options.from.as_deref().unwrap_or("");
+        let (account, max) = (self.call.account(), options.page());
+        let page = self.blobs.list_containers(account, (prefix, from), max, options.system, self.now()).await;
+        let page = page.map_err(|error| error::engine_error(&error))?;
+        let containers = page.containers.iter().map(|container| ListedContainer {
+            name: &container.name,
+            properties: told_container(container),
+        });
+        let mut xml = Vec::with_capacity(256 + 512 * page.containers.len());
+        write_container_list(&mut xml, &self.endpoint(), options, containers, page.next.as_deref());
+        Ok(Reply::xml(200, xml))
+    }
+
+    pub(super) async fn list_blobs(&self, name: &ContainerName, options: &ListBlobs) -> Result<Reply, ErrorReply> {
+        let need = Need::list_blobs(name.as_str());
+        if !matches!(self.call.caller, Caller::Anonymous) {
+            self.permit(&need)?;
+        }
+        let container = self.find(name).await?;
+        self.permit_read(&need, &container, Public::List)?;
+        let query = ListQuery {
+            prefix: options.prefix.clone().unwrap_or_default(),
+            delimiter: options.delimiter.clone().unwrap_or_default(),
+            from: from(options)?,
+            items_max: options.page(),
+            include: options.include,
+        };
+        let page = self.blobs.list_blobs(container.id, &query, self.now()).await;
+        let page = page.map_err(|error| error::engine_error(&error))?;
+        let next = page.next.as_ref().map(place);
+        let mut xml = Vec::with_capacity(256 + 768 * page.items.len());
+        let entries = page.items.iter().map(entry);
+        write_blob_list(&mut xml, &self.endpoint(), name.as_str(), options, entries, next.as_deref());
+        Ok(Reply::xml(200, xml))
+    }
+
+    fn endpoint(&self) -> String {
+        format!("{}/", self.call.base)
+    }
+}
+
+fn entry(item: &ListItem) -> ListEntry<'_> {
+    match item {
+        ListItem::Prefix(prefix) => ListEntry::Prefix(prefix),
+        ListItem::Blob(blob) if blob.properties.is_uncommitted => {
+            ListEntry::Uncommitted { name: &blob.name, created: blob.properties.created }
+        }
+        ListItem::Blob(blob) => ListEntry::Blob(ListedBlob {
+            name: &blob.name,
+            snapshot: blob.snapshot,
+            properties: told_blob(&blob.properties, blob.snapshot.is_some()),
+            tags: &blob.properties.tags,
+        }),
+    }
+}
+
+/// The text that a marker stands for: the snapshot, if the page begins at one, a space, the name.
+fn place(from: &ListFrom) -> String {
+    let snapshot = from.snapshot.map(|snapshot| snapshot.to_string()).unwrap_or_default();
+    format!("{snapshot} {}", from.name)
+}
+
+/// Where a listing begins.
+fn from(options: &ListBlobs) -> Result<Option<ListFrom>, ErrorReply> {
+    let Some(text) = options.from.as_deref() else {
+        return Ok(options.start.clone().map(|name| ListFrom { name, snapshot: None }));
+    };
+    let read = || {
+        let (snapshot, name) = text.split_once(' ')?;
+        let snapshot = match snapshot {
+            "" => None,
+            time => Some(time.parse::<SnapshotTime>().ok()?),
+        };
+        Some(ListFrom { name: name.to_owned(), snapshot })
+    };
+    read().map(Some).ok_or_else(|| ErrorReply::new(ErrorCode::InvalidMarker))
+}

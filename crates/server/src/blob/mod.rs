@@ -1,0 +1,251 @@
+//! The Blob service: what it makes of a request, and its handlers.
+
+mod answer;
+mod batch;
+mod blocks;
+mod containers;
+mod list;
+mod pages;
+mod permit;
+mod properties;
+mod put;
+mod read;
+mod source;
+mod upload;
+
+use crate::body::RequestBody;
+use crate::call::Call;
+use crate::error;
+use crate::handler::{Handler, Peer};
+use crate::head::Head;
+use crate::http::{self, Protocol, Seen};
+use crate::properties as service_properties;
+use crate::reply::{Reply, ResponseBody};
+use crate::storage::Storage;
+use hyper::body::Incoming;
+use hyper::{Request, Response};
+use larimar_engine::Engine;
+use larimar_engine::blob::bytes::ByteStore;
+use larimar_engine::blob::{Access, BlobRef, Blobs, Container};
+use larimar_model::Timestamp;
+use larimar_model::blob::{BlobName, ContainerName};
+use larimar_wire::blob::{
+    BlobOperation, BlobRequest, ContainerOperation, Guard, PutBlobContent, ServiceOperation,
+};
+use larimar_wire::error_body::ErrorReply;
+use larimar_wire::error_code::ErrorCode;
+use larimar_wire::sas::Service;
+use larimar_wire::storage_head::StorageHead;
+use std::fmt;
+use std::sync::Arc;
+
+/// Answers requests of the Blob protocol.
+pub struct BlobService<E, B> {
+    storage: Arc<Storage<E>>,
+    blobs: Arc<Blobs<E, B>>,
+}
+
+/// One request on its way through a handler, with the blobs.
+pub(crate) struct Ask<'a, E, B> {
+    call: &'a Call<'a, E>,
+    blobs: &'a Blobs<E, B>,
+}
+
+impl<E: Engine, B: ByteStore> BlobService<E, B> {
+    /// The blobs of these accounts.
+    #[must_use]
+    pub const fn new(storage: Arc<Storage<E>>, blobs: Arc<Blobs<E, B>>) -> Self {
+        Self { storage, blobs }
+    }
+}
+
+impl<E: Engine, B: ByteStore> Handler for BlobService<E, B> {
+    async fn handle(&self, request: Request<Incoming>, peer: Peer) -> Response<ResponseBody> {
+        http::serve(self, request, peer).await
+    }
+}
+
+impl<E: Engine, B: ByteStore> Protocol for BlobService<E, B> {
+    type Engine = E;
+    const SERVICE: Service = Service::Blob;
+    const SERVER: &'static str = "Windows-Azure-Blob/1.0 Microsoft-HTTPAPI/2.0";
+    const PREFLIGHT: &'static str = "BlobPreflightRequest";
+
+    fn storage(&self) -> &Storage<E> {
+        &self.storage
+    }
+
+    async fn run(&self, call: &Call<'_, E>, body: &mut RequestBody, seen: &mut Seen) -> Result<Reply, ErrorReply> {
+        let head = call.head;
+        let parsed = StorageHead::new(head.method, call.address.path, head.query, head.texts())?;
+        let request = BlobRequest::parse(&parsed)?;
+        seen.operation = request.name();
+        check_endpoint(&request, call.address.is_secondary)?;
+        call.throttle(None, 1)?;
+        let ask = Ask { call, blobs: &self.blobs };
+        // As for tables: the lookup of a shared engine may be a moment old. A request whose body is gone is left to its
+        // client to repeat.
+        match ask.run(&request, body).await {
+            Err(error) if E::IS_SHARED && error.code == ErrorCode::ContainerNotFound && body.received_bytes() == 0 => {
+                Box::pin(ask.run(&request, body)).await
+            }
+            result => result,
+        }
+    }
+
+    fn error_reply(error: &ErrorReply, _head: &Head<'_>, _seen: &Seen, request_id: &str, now: Timestamp) -> Reply {
+        match error.status {
+            304 => Reply::empty(304),
+            _ => http::storage_error_reply(error, request_id, now),
+        }
+    }
+}
+
+/// The secondary is there to be read, and the only one that tells its stats.
+fn check_endpoint(request: &BlobRequest, is_secondary: bool) -> Result<(), ErrorReply> {
+    match request {
+        BlobRequest::Service(ServiceOperation::GetStats) if !is_secondary => {
+            Err(ErrorReply::new(ErrorCode::InvalidQueryParameterValue))
+        }
+        _ if is_secondary && request.is_write() => Err(ErrorReply::new(ErrorCode::InsufficientAccountPermissions)),
+        _ => Ok(()),
+    }
+}
+
+impl<E: Engine, B: ByteStore> Ask<'_, E, B> {
+    /// Runs a request. The states of handlers are large and moved about by value, so they are boxed.
+    async fn run(&self, request: &BlobRequest, body: &mut RequestBody) -> Result<Reply, ErrorReply> {
+        match request {
+            BlobRequest::Service(operation) => Box::pin(self.service(operation, body)).await,
+            BlobRequest::Container(name, operation) => Box::pin(self.container(name, operation, body)).await,
+            BlobRequest::Blob(container, name, operation) => match operation {
+                BlobOperation::Get(get) => Box::pin(self.get_blob(container, name, get)).await,
+                BlobOperation::Put(put) => match &put.content {
+                    PutBlobContent::Block(checks) => {
+                        Box::pin(self.put_block_blob(container, name, put, checks, body)).await
+                    }
+                    _ => Box::pin(self.put_other(container, name, put)).await,
+                },
+                BlobOperation::PutBlock(put) => Box::pin(self.put_block(container, name, put, body)).await,
+                BlobOperation::AppendBlock(append) => Box::pin(self.append_block(container, name, append, body)).await,
+                BlobOperation::PutPage(put) => Box::pin(self.put_page(container, name, put, body)).await,
+                _ => Box::pin(self.small(container, name, operation, body)).await,
+            },
+        }
+    }
+
+    async fn service(&self, operation: &ServiceOperation, body: &mut RequestBody) -> Result<Reply, ErrorReply> {
+        match operation {
+            ServiceOperation::ListContainers(options) => self.list_containers(options).await,
+            ServiceOperation::GetProperties => service_properties::get(self.call).await,
+            ServiceOperation::SetProperties => {
+                let body = body.read(self.call.storage.settings.body_bytes_max).await?;
+                service_properties::set(self.call, &body).await
+            }
+            ServiceOperation::GetStats => service_properties::stats(self.call),
+            ServiceOperation::GetAccountInfo => self.account_info(larimar_wire::sas::Target::Account),
+            ServiceOperation::Batch => self.batch(None, body).await,
+        }
+    }
+
+    async fn container(
+        &self,
+        name: &ContainerName,
+        operation: &ContainerOperation,
+        body: &mut RequestBody,
+    ) -> Result<Reply, ErrorReply> {
+        match operation {
+            ContainerOperation::Create { metadata, access } => self.create_container(name, metadata, *access).await,
+            ContainerOperation::GetProperties { lease } => self.container_properties(name, *lease, true).await,
+            ContainerOperation::GetMetadata { lease } => self.container_properties(name, *lease, false).await,
+            ContainerOperation::SetMetadata { metadata, guard } => {
+                self.set_container_metadata(name, metadata, guard).await
+            }
+            ContainerOperation::GetAcl { lease } => self.get_container_acl(name, *lease).await,
+            ContainerOperation::SetAcl { access, guard } => {
+                let body = body.read(self.call.storage.settings.body_bytes_max).await?;
+                self.set_container_acl(name, *access, guard, &body).await
+            }
+            ContainerOperation::Delete { guard } => self.delete_container(name, guard).await,
+            ContainerOperation::Lease { action, conditions } => self.lease_container(name, *action, conditions).await,
+            ContainerOperation::ListBlobs(options) => self.list_blobs(name, options).await,
+            ContainerOperation::GetAccountInfo => {
+                self.account_info(larimar_wire::sas::Target::Container(name.as_str()))
+            }
+            ContainerOperation::Batch => self.batch(Some(name), body).await,
+        }
+    }
+
+    /// Operations on blobs whose bodies are small or none.
+    async fn small(
+        &self,
+        container: &ContainerName,
+        name: &BlobName,
+        operation: &BlobOperation,
+        body: &mut RequestBody,
+    ) -> Result<Reply, ErrorReply> {
+        match operation {
+            BlobOperation::GetProperties(read) => self.blob_properties(container, name, read).await,
+            BlobOperation::GetMetadata(read) => self.blob_metadata(container, name, read).await,
+            BlobOperation::SetMetadata { metadata, guard } => {
+                self.set_blob_metadata(container, name, metadata, guard).await
+            }
+            BlobOperation::SetHeaders(set) => self.set_headers(container, name, set).await,
+            BlobOperation::Delete { snapshot, snapshots, guard } => {
+                self.delete_blob(container, name, *snapshot, *snapshots, guard).await
+            }
+            BlobOperation::Snapshot { metadata, guard } => {
+                self.snapshot_blob(container, name, metadata.as_ref(), guard).await
+            }
+            BlobOperation::Lease { action, conditions } => self.lease_blob(container, name, *action, conditions).await,
+            BlobOperation::Copy(copy) => self.copy_blob(container, name, copy).await,
+            BlobOperation::AbortCopy { .. } => self.abort_copy(container, name).await,
+            BlobOperation::SetTier { tier, snapshot, lease } => {
+                self.set_tier(container, name, *tier, *snapshot, *lease).await
+            }
+            BlobOperation::GetTags { snapshot, lease } => self.get_tags(container, name, *snapshot, *lease).await,
+            BlobOperation::SetTags { lease, checks } => self.set_tags(container, name, *lease, checks, body).await,
+            BlobOperation::PutBlockList(put) => self.put_block_list(container, name, put, body).await,
+            BlobOperation::GetBlockList { kind, snapshot, lease } => {
+                self.get_block_list(container, name, *kind, *snapshot, *lease).await
+            }
+            BlobOperation::GetPageRanges(get) => self.get_page_ranges(container, name, get).await,
+            BlobOperation::GetAccountInfo => self.account_info(larimar_wire::sas::Target::Blob {
+                container: container.as_str(),
+                blob: name.as_str(),
+                snapshot: None,
+            }),
+            BlobOperation::Get(_)
+            | BlobOperation::Put(_)
+            | BlobOperation::PutBlock(_)
+            | BlobOperation::AppendBlock(_)
+            | BlobOperation::PutPage(_) => unreachable!("run by `run`"),
+        }
+    }
+
+    /// Finds a container of the account.
+    async fn find(&self, name: &ContainerName) -> Result<Container, ErrorReply> {
+        let found = self.blobs.find_container(self.call.account(), name, self.call.now).await;
+        found.map_err(|error| error::engine_error(&error))
+    }
+
+    const fn now(&self) -> Timestamp {
+        self.call.now
+    }
+}
+
+/// A blob of a container that was found.
+const fn blob_ref<'a>(container: &Container, name: &'a BlobName) -> BlobRef<'a> {
+    BlobRef { container: container.id, name }
+}
+
+/// What a request demands of what is there.
+const fn access(guard: &Guard) -> Access {
+    Access { conditions: guard.conditions, lease: guard.lease }
+}
+
+impl<E, B> fmt::Debug for BlobService<E, B> {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.debug_struct("BlobService").field("storage", &self.storage).finish_non_exhaustive()
+    }
+}

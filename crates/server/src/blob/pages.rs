@@ -1,0 +1,132 @@
+//! Page blobs: write and clear pages, tell them, change length and sequence number; and Set Blob Properties of all types.
+
+use super::upload::Received;
+use super::{Ask, access, blob_ref};
+use crate::body::RequestBody;
+use crate::error;
+use crate::reply::Reply;
+use larimar_engine::Engine;
+use larimar_engine::blob::bytes::ByteStore;
+use larimar_engine::blob::{PageBlobChange, PagesWritten, Written};
+use larimar_model::blob::{BlobName, ContainerName, PageRange};
+use larimar_wire::blob::{GetPageRanges, PageWrite, PutPage, SetHeaders, write_page_list};
+use larimar_wire::error_body::ErrorReply;
+use larimar_wire::error_code::ErrorCode;
+use std::ops::Range;
+
+impl<E: Engine, B: ByteStore> Ask<'_, E, B> {
+    pub(super) async fn put_page(
+        &self,
+        container: &ContainerName,
+        name: &BlobName,
+        put: &PutPage,
+        body: &mut RequestBody,
+    ) -> Result<Reply, ErrorReply> {
+        let found = self.writable(container, name).await?;
+        let (at, access) = (blob_ref(&found, name), access(&put.guard));
+        let received = match &put.write {
+            PageWrite::Clear => {
+                let cleared = self.blobs.clear_pages(at, put.range, put.sequence, &access, self.now()).await;
+                return Ok(written(201, cleared.map_err(|error| error::engine_error(&error))?));
+            }
+            PageWrite::Update(checks) => self.receive(at, body, checks, false).await?,
+            PageWrite::UpdateFrom(source) => self.receive_from(at, source).await?,
+        };
+        let Received { extent, sums } = received;
+        let extent = extent.ok_or_else(|| ErrorReply::new(ErrorCode::InvalidPageRange))?;
+        let put = self.blobs.put_pages(at, (put.range, extent), put.sequence, &access, self.now()).await;
+        let put = put.map_err(|error| error::engine_error(&error))?;
+        Ok(written(201, put).with_sums(&sums).with("x-ms-request-server-encrypted", "true"))
+    }
+
+    pub(super) async fn get_page_ranges(
+        &self,
+        container: &ContainerName,
+        name: &BlobName,
+        get: &GetPageRanges,
+    ) -> Result<Reply, ErrorReply> {
+        let found = self.readable(container, name, get.read.snapshot).await?;
+        let versions = (get.read.snapshot, get.previous);
+        let (at, access) = (blob_ref(&found, name), access(&get.read.guard));
+        let list = self.blobs.page_ranges(at, versions, get.range, &access, self.now()).await;
+        let list = list.map_err(|error| error::engine_error(&error))?;
+        let from = match get.from.as_deref().map(str::parse::<u64>) {
+            None => 0,
+            Some(Ok(from)) => from,
+            Some(Err(_)) => return Err(ErrorReply::new(ErrorCode::InvalidMarker)),
+        };
+        let (pages, cleared, next) = page_of(&list.written, &list.cleared, from, get.count_max);
+        let mut xml = Vec::with_capacity(128 + 64 * (pages.len() + cleared.len()));
+        let next = next.map(|next| next.to_string());
+        write_page_list(&mut xml, pages, cleared, next.as_deref());
+        Ok(Reply::xml(200, xml)
+            .with_written(Written { last_modified: list.properties.last_modified })
+            .with("x-ms-blob-content-length", list.properties.length))
+    }
+
+    pub(super) async fn set_headers(
+        &self,
+        container: &ContainerName,
+        name: &BlobName,
+        set: &SetHeaders,
+    ) -> Result<Reply, ErrorReply> {
+        let found = self.writable(container, name).await?;
+        let (at, access) = (blob_ref(&found, name), access(&set.guard));
+        if set.length.is_none() && set.sequence_number.is_none() {
+            let content = set.headers.clone().unwrap_or_default();
+            let changed = self.blobs.set_content(at, &content, &access, self.now()).await;
+            return Ok(Reply::empty(200).with_written(changed.map_err(|error| error::engine_error(&error))?));
+        }
+        let change = PageBlobChange {
+            content: set.headers.clone(),
+            length: set.length,
+            sequence_number: set.sequence_number,
+        };
+        let changed = self.blobs.change_page_blob(at, &change, &access, self.now()).await;
+        Ok(written(200, changed.map_err(|error| error::engine_error(&error))?))
+    }
+}
+
+fn written(status: u16, pages: PagesWritten) -> Reply {
+    Reply::empty(status).with_written(pages.written).with("x-ms-blob-sequence-number", pages.sequence_number)
+}
+
+/// The ranges from an offset on, at most so many of both kinds together, in order, and where the rest begins.
+fn page_of(
+    written: &[Range<u64>],
+    cleared: &[Range<u64>],
+    from: u64,
+    count_max: Option<usize>,
+) -> (Vec<PageRange>, Vec<PageRange>, Option<u64>) {
+    let tagged = |ranges: &[Range<u64>], is_cleared| {
+        ranges.iter().filter(|range| range.start >= from).map(move |range| (range.clone(), is_cleared)).collect::<Vec<_>>()
+    };
+    let mut all = tagged(written, false);
+    all.extend(tagged(cleared, true));
+    all.sort_by_key(|(range, _)| range.start);
+    let max = count_max.unwrap_or(usize::MAX);
+    let next = all.get(max).map(|(range, _)| range.start);
+    all.truncate(max);
+    let of = |kind: bool| {
+        let ranges = all.iter().filter(|(_, is_cleared)| *is_cleared == kind);
+        ranges.filter_map(|(range, _)| PageRange::new(range.start, range.end).ok()).collect()
+    };
+    (of(false), of(true), next)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn x2_ranges_of_both_kinds_come_in_order_and_in_pages() {
+        let range = |n: u64| n * 512..(n + 1) * 512;
+        let pages = |n: &[u64]| n.iter().map(|n| PageRange::new(n * 512, (n + 1) * 512).expect("a page")).collect();
+        let (written, cleared) = ([range(0), range(4), range(6)], [range(2), range(8)]);
+        let all: (Vec<_>, Vec<_>, _) = (pages(&[0, 4, 6]), pages(&[2, 8]), None);
+        assert_eq!(page_of(&written, &cleared, 0, None), all);
+        assert_eq!(page_of(&written, &cleared, 0, Some(2)), (pages(&[0]), pages(&[2]), Some(4 * 512)));
+        assert_eq!(page_of(&written, &cleared, 4 * 512, Some(2)), (pages(&[4, 6]), pages(&[]), Some(8 * 512)));
+        assert_eq!(page_of(&written, &cleared, 8 * 512, Some(2)), (pages(&[]), pages(&[8]), None));
+    }
+}
