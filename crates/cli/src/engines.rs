@@ -4,6 +4,8 @@ use crate::settings::engine::{DatabaseUrl, EngineChoice};
 use crate::settings::value::Durability;
 use crate::settings::{Resolved, Settings, SettingsError};
 use anyhow::Context;
+use larimar_bytes::{AnyBytes, FileBytes, FileSettings};
+use larimar_engine::blob::bytes::MemoryBytes;
 use larimar_engine_local::LocalEngine;
 use larimar_engine_postgres::PostgresEngine;
 use std::path::Path;
@@ -21,6 +23,29 @@ pub(crate) fn open_local(settings: &Settings) -> anyhow::Result<LocalEngine> {
     };
     LocalEngine::open(&engine)
         .with_context(|| format!("cannot open {}, as the setting data_dir says", settings.data_dir.display()))
+}
+
+/// The store of blobs' bytes, if blobs are served.
+pub(crate) fn open_bytes(settings: &Settings) -> anyhow::Result<Option<AnyBytes>> {
+    if !settings.serves_blobs() {
+        if settings.blob {
+            tracing::warn!("blobs are not served: with PostgreSQL their bytes need the setting blob_store");
+        }
+        return Ok(None);
+    }
+    if let Some(url) = &settings.blob_store {
+        anyhow::bail!("cannot open {url}, as the setting blob_store says");
+    }
+    let durability = match settings.durability {
+        Durability::Sync => larimar_bytes::Durability::Sync,
+        Durability::Async => larimar_bytes::Durability::System,
+        Durability::Memory => return Ok(Some(AnyBytes::Memory(MemoryBytes::default()))),
+    };
+    let folder = settings.data_dir.join("blobs");
+    let shown = folder.display().to_string();
+    let files = FileSettings { folder, durability, grace: settings.blob_grace };
+    let opened = FileBytes::open(&files).with_context(|| format!("cannot open {shown}, below the setting data_dir"))?;
+    Ok(Some(AnyBytes::Files(opened)))
 }
 
 /// The distributed engine of the settings.

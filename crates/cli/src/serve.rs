@@ -9,9 +9,10 @@ use crate::signals::Signals;
 use crate::{engines, file_limit, logging, storage};
 use anyhow::Context;
 use larimar_engine::Engine;
+use larimar_engine::blob::Blobs;
 use larimar_server::{
-    AdminService, AnalyticsWriter, Handler, Listener, ListenerSettings, Metrics, QueueService, Storage, TableService,
-    TlsConfig, TlsError, load_tls,
+    AdminService, AnalyticsWriter, BlobService, Handler, Listener, ListenerSettings, Metrics, QueueService, Storage,
+    TableService, TlsConfig, TlsError, load_tls,
 };
 use std::io::Write;
 use std::pin::Pin;
@@ -65,7 +66,7 @@ impl Sockets {
         Ok(Self {
             table: bind(settings.table, host, settings.table_port, "host and table_port").await?,
             queue: bind(settings.queue, host, settings.queue_port, "host and queue_port").await?,
-            blob: bind(settings.blob, host, settings.blob_port, "host and blob_port").await?,
+            blob: bind(settings.serves_blobs(), host, settings.blob_port, "host and blob_port").await?,
             admin: bind(settings.admin, admin_host, settings.admin_port, "admin_host and admin_port").await?,
         })
     }
@@ -112,6 +113,13 @@ async fn serve<E: Engine>(
     let services = [
         sockets.table.map(|socket| start.service(TableService::new(Arc::clone(&storage)), socket)),
         sockets.queue.map(|socket| start.service(QueueService::new(Arc::clone(&storage)), socket)),
+        match (sockets.blob, engines::open_bytes(settings)?) {
+            (Some(socket), Some(bytes)) => {
+                let blobs = Arc::new(Blobs::new(Arc::clone(&engine), Arc::new(bytes)));
+                Some(start.service(BlobService::new(Arc::clone(&storage), blobs), socket))
+            }
+            _ => None,
+        },
     ];
     let admin = sockets.admin.map(|socket| {
         let service = Arc::new(AdminService::new(engine, Arc::clone(&metrics)));

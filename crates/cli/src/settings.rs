@@ -29,6 +29,8 @@ pub(crate) struct Settings {
     pub(crate) queue_port: u16,
     pub(crate) blob: bool,
     pub(crate) blob_port: u16,
+    pub(crate) blob_store: Option<String>,
+    pub(crate) blob_grace: Duration,
     pub(crate) admin: bool,
     pub(crate) admin_host: String,
     pub(crate) admin_port: u16,
@@ -59,6 +61,13 @@ pub(crate) struct Settings {
     pub(crate) analytics_flush: Duration,
     pub(crate) log_level: String,
     pub(crate) log_format: LogFormat,
+}
+
+impl Settings {
+    /// Whether blobs are served: they need a place for their bytes, which a database is not.
+    pub(crate) fn serves_blobs(&self) -> bool {
+        self.blob && (self.engine == EngineChoice::Local || self.blob_store.is_some())
+    }
 }
 
 /// One setting: what the file, the environment, the command line and the help need to know of it.

@@ -7,6 +7,7 @@ use crate::error;
 use crate::head::Head;
 use crate::settings::Account;
 use crate::storage::Storage;
+use larimar_engine::blob::container_acl;
 use larimar_engine::queue::find_queue;
 use larimar_engine::table::find_table;
 use larimar_engine::{Engine, EngineError, KeyRange};
@@ -120,7 +121,10 @@ async fn stored_policy<E: Engine>(
             let Ok(name) = name.parse() else { return Ok(None) };
             (find_queue(engine, account, &name).await.map(|queue| queue.acl), acl::QUEUE_PERMISSIONS)
         }
-        Service::Blob => return Ok(None),
+        Service::Blob => {
+            let Ok(name) = name.parse() else { return Ok(None) };
+            (container_acl(engine, account, &name).await, acl::CONTAINER_PERMISSIONS)
+        }
     };
     match acl {
         Ok(acl) => Ok(acl::parse(acl.as_bytes(), letters).ok().and_then(|list| acl::find(&list, id).copied())),

@@ -5,6 +5,7 @@ mod address;
 mod admin;
 mod analytics;
 mod auth;
+mod blob;
 mod body;
 mod call;
 mod cors;
@@ -26,6 +27,7 @@ mod tls;
 
 pub use admin::AdminService;
 pub use analytics::AnalyticsWriter;
+pub use blob::BlobService;
 pub use handler::{Handler, Peer};
 pub use larimar_wire::signature::AccountKey;
 pub use listener::{Listener, ListenerSettings, Stopped};

@@ -17,6 +17,8 @@ impl Default for Settings {
             queue_port: 10001,
             blob: true,
             blob_port: 10000,
+            blob_store: None,
+            blob_grace: Duration::from_secs(600),
             admin: true,
             admin_host: "127.0.0.1".to_owned(),
             admin_port: 10003,
@@ -108,6 +110,23 @@ pub(crate) static SETTINGS: &[Setting] = &[
         kind: Kind::Value,
         read: |settings, text| put(&mut settings.blob_port, text.parse().ok()),
         show: |settings| Some(i64::from(settings.blob_port).into()),
+    },
+    Setting {
+        name: "blob_store",
+        help: "Where the bytes of blobs are kept: a URL such as s3://BUCKET/FOLDER or file:///SHARED/FOLDER; unless given, in \
+               the data folder, and with PostgreSQL blobs are not served",
+        expected: "a URL such as s3://BUCKET/FOLDER or file:///FOLDER",
+        kind: Kind::Value,
+        read: |settings, text| put(&mut settings.blob_store, value::store_url(text).map(Some)),
+        show: |settings| settings.blob_store.as_deref().map(Into::into),
+    },
+    Setting {
+        name: "blob_grace",
+        help: "How long bytes that no blob points to any more are kept for those who are still reading them",
+        expected: "a span of time up to 24h, such as 10m",
+        kind: Kind::Value,
+        read: |settings, text| put(&mut settings.blob_grace, value::span(text).filter(|span| *span <= 24 * HOUR)),
+        show: |settings| Some(value::show_span(settings.blob_grace).into()),
     },
     Setting {
         name: "admin",

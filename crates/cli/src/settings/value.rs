@@ -126,6 +126,13 @@ pub(crate) fn show_span(span: Duration) -> String {
     format!("{milliseconds}ms")
 }
 
+/// The URL of a store of bytes; what schemes there are, the store knows.
+pub(crate) fn store_url(text: &str) -> Option<String> {
+    let (scheme, rest) = text.split_once("://")?;
+    let is_scheme = !scheme.is_empty() && scheme.bytes().all(|byte| byte.is_ascii_lowercase() || byte.is_ascii_digit());
+    (is_scheme && !rest.is_empty() && !text.contains(char::is_whitespace)).then(|| text.to_owned())
+}
+
 /// An address or a name to listen on.
 pub(crate) fn host(text: &str) -> Option<String> {
     (text.parse::<std::net::IpAddr>().is_ok() || is_domain(text)).then(|| text.to_owned())

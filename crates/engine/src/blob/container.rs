@@ -59,6 +59,15 @@ pub struct ContainerPage {
     pub next: Option<String>,
 }
 
+/// The access control list of a container, for those who check tokens before they come to the blobs.
+///
+/// # Errors
+/// [`BlobReject::ContainerNotFound`] if there is none of this name.
+pub async fn container_acl(engine: &impl Engine, account: &str, name: &ContainerName) -> Result<String, EngineError> {
+    let space = engine.space(space_name(account, name.as_str())).await?.ok_or(BlobReject::ContainerNotFound)?;
+    Ok(Meta::decode(&space.meta)?.acl)
+}
+
 impl<E: Engine, B: ByteStore> Blobs<E, B> {
     /// Creates a container.
     ///

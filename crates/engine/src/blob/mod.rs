@@ -29,7 +29,7 @@ mod store;
 pub use access::{Access, BlobRef, Written};
 pub use append::Appended;
 pub use blocks::BlockList;
-pub use container::{Container, ContainerPage, NewContainer};
+pub use container::{Container, ContainerPage, NewContainer, container_acl};
 pub use lease::Leased;
 pub use list::{ListFrom, ListItem, ListPage, ListQuery, ListedBlob};
 pub use put::NewBlob;
