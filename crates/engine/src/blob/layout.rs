@@ -77,6 +77,31 @@ pub(crate) struct Run {
     pub(crate) is_local: bool,
 }
 
+/// The pages of a region, as a row holds them.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub(crate) struct Region {
+    /// The epoch since which they are so.
+    pub(crate) epoch: u32,
+    /// Runs that do not touch each other's bytes, in order.
+    pub(crate) runs: Vec<Run>,
+}
+
+impl Run {
+    /// The byte of the blob after the last.
+    pub(crate) const fn end(&self) -> u64 {
+        self.start + self.piece.length
+    }
+
+    /// What is left of it inside a range of the blob.
+    pub(crate) fn within(&self, range: Range<u64>) -> Option<Self> {
+        let (start, end) = (self.start.max(range.start), self.end().min(range.end));
+        if start >= end {
+            return None;
+        }
+        Some(Self { start, piece: self.piece.slice(start - self.start..end - self.start), is_local: self.is_local })
+    }
+}
+
 impl Piece {
     /// A whole payload.
     pub(crate) const fn whole(extent: Extent) -> Self {

@@ -5,7 +5,7 @@ use super::access::{Access, BlobRef};
 use super::bytes::{ByteStore, Bytes, READ_BYTES_MAX};
 use super::codec::damaged;
 use super::keys::{self, RowName};
-use super::layout::{Block, Blocks, Layout, Pages, Piece, REGION_BYTES, Run, decode_chunk, decode_runs};
+use super::layout::{Block, Blocks, Layout, Pages, Piece, REGION_BYTES, Region, Run, decode_chunk, decode_runs};
 use super::reject::BlobReject;
 use super::row::{BlobProperties, BlobRow};
 use super::store::{ATTEMPTS_MAX, crowded};
@@ -13,7 +13,7 @@ use crate::contract::{Engine, Flow};
 use crate::error::{EngineError, Fault};
 use larimar_model::Timestamp;
 use larimar_model::blob::{ByteRange, SnapshotTime};
-use std::collections::VecDeque;
+use std::collections::{BTreeMap, VecDeque};
 use std::ops::Range;
 use std::sync::Arc;
 
@@ -216,30 +216,35 @@ impl<E: Engine, B: ByteStore> Blobs<E, B> {
         pages: Pages,
         range: Range<u64>,
     ) -> Result<Vec<Run>, EngineError> {
+        let regions = self.regions_within(at, pages, range.clone()).await?;
+        let runs = regions.into_values().flat_map(|region| region.runs);
+        Ok(runs.filter(|run| run.start < range.end && run.end() > range.start).collect())
+    }
+
+    /// The regions of a version of a blob that touch a range and have a row.
+    pub(crate) async fn regions_within(
+        &self,
+        at: BlobRef<'_>,
+        pages: Pages,
+        range: Range<u64>,
+    ) -> Result<BTreeMap<u32, Region>, EngineError> {
         let first = (range.start / REGION_BYTES) as u32;
         let end = range.end.div_ceil(REGION_BYTES) as u32;
         let (from, to) = (keys::pages(pages.map, first, 0), keys::pages(pages.map, end, 0));
-        let mut newest: Option<(u32, Vec<Run>)> = None;
-        let mut runs: Vec<Run> = Vec::new();
+        let mut regions = BTreeMap::new();
         self.visit_rows(at, (&from, &to), |row| {
             let Some(RowName::Pages { region, epoch, .. }) = RowName::parse(row.row) else {
                 return Err(damaged("the name of a blob's row"));
             };
-            // Of each region the newest row that is not after the version counts.
+            // Of each region the newest row that is not after the version counts, and rows come in the order of epochs.
             if epoch <= pages.epoch {
-                let of_region = decode_runs(region, row.body).ok_or_else(|| damaged("a list of pages"))?;
-                if let Some((last, earlier)) = newest.replace((region, of_region))
-                    && last != region
-                {
-                    runs.extend(earlier);
-                }
+                let runs = decode_runs(region, row.body).ok_or_else(|| damaged("a list of pages"))?;
+                regions.insert(region, Region { epoch, runs });
             }
             Ok(Flow::Continue)
         })
         .await?;
-        runs.extend(newest.into_iter().flat_map(|(_, runs)| runs));
-        runs.retain(|run| run.start < range.end && run.start + run.piece.length > range.start);
-        Ok(runs)
+        Ok(regions)
     }
 }
 
@@ -262,7 +267,7 @@ fn page_segments(runs: &[Run], range: Range<u64>) -> VecDeque<Segment> {
     let mut segments = VecDeque::new();
     let mut place = range.start;
     for run in runs {
-        let inside = place.max(run.start)..range.end.min(run.start + run.piece.length);
+        let inside = place.max(run.start)..range.end.min(run.end());
         if inside.start >= inside.end {
             continue;
         }

@@ -1,0 +1,256 @@
+//! Copies within the server: bytes of one blob become new payloads of another, a piece at a time.
+
+use super::access::{Access, BlobRef, Written};
+use super::bytes::{ByteStore, ByteWriter, Bytes, Extent};
+use super::clean::Leftover;
+use super::conditions::{Purpose, check};
+use super::layout::{Block, Blocks, Layout, Pages, Piece, Region, Run, encode_runs};
+use super::put::{NewBlob, replacement};
+use super::read::{Content, block_segments};
+use super::reject::BlobReject;
+use super::row::{BlobProperties, BlobRow};
+use super::store::{ATTEMPTS_MAX, Change, crowded};
+use super::{Blobs, keys};
+use crate::contract::Engine;
+use crate::error::{EngineError, Reject};
+use larimar_model::blob::{AccessTier, ByteRange, Conditions, CopyInfo, SnapshotTime, Tags};
+use larimar_model::{Guid, Metadata, Timestamp};
+use std::collections::BTreeMap;
+use std::sync::Arc;
+
+/// Where a copy comes from.
+#[derive(Clone, Copy, Debug)]
+pub struct CopySource<'a> {
+    /// The blob.
+    pub at: BlobRef<'a>,
+    /// Its snapshot, if one is meant.
+    pub snapshot: Option<SnapshotTime>,
+    /// The `x-ms-source-if-*` headers.
+    pub conditions: Conditions,
+}
+
+/// What a copy is asked to do besides copying.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct CopyRequest {
+    /// The copy's id, made up by the caller.
+    pub id: Guid,
+    /// The source's address as the request has it.
+    pub source_url: String,
+    /// Metadata instead of the source's.
+    pub metadata: Option<Metadata>,
+    /// Tags; those of the source are not copied.
+    pub tags: Tags,
+    /// A tier, if one is given.
+    pub tier: Option<AccessTier>,
+}
+
+/// A copied blob before it is installed: everything but its place.
+struct Copied {
+    source: BlobRow,
+    content: CopiedContent,
+    /// The new payloads.
+    extents: Vec<Extent>,
+}
+
+/// Where the bytes of a source are.
+enum CopyPlan {
+    Blocks(Vec<Block>),
+    Regions(BTreeMap<u32, Region>),
+}
+
+enum CopiedContent {
+    Blocks(Vec<Block>),
+    Regions(Vec<(u32, Vec<Run>)>),
+}
+
+impl<E: Engine, B: ByteStore> Blobs<E, B> {
+    /// Copies a blob or a snapshot over a blob, which must be of the same type if it is there. The copy is finished when
+    /// this returns.
+    ///
+    /// # Errors
+    /// [`BlobReject::SourceNotFound`], conditions on either side, the lease, another type of blob.
+    pub async fn copy_blob(
+        &self,
+        source: &CopySource<'_>,
+        at: BlobRef<'_>,
+        request: &CopyRequest,
+        access: &Access,
+        now: Timestamp,
+    ) -> Result<(Written, CopyInfo), EngineError> {
+        let (row, plan) = self.plan_copy(source).await?;
+        // What will be refused is refused before the bytes are copied.
+        let there = self.load(at, keys::BLOB).await?.map(|(_, row)| row);
+        admit_copy(&row, there.as_ref(), access, now)?;
+        let copied = self.copy_content(row, plan, at).await?;
+        let extents = copied.extents.clone();
+        let installed = self.install(at, copied, request, access, now).await;
+        self.settle(installed, &extents)
+    }
+
+    /// Copies bytes of a blob into a payload for another, which is handed to the operation that makes use of it. `inspect`
+    /// sees all bytes on their way. There is no payload if there are no bytes.
+    ///
+    /// # Errors
+    /// [`BlobReject::SourceNotFound`], conditions, [`BlobReject::InvalidRange`].
+    pub async fn copy_bytes(
+        &self,
+        source: &CopySource<'_>,
+        range: Option<ByteRange>,
+        at: BlobRef<'_>,
+        mut inspect: impl FnMut(&Bytes) + Send,
+        now: Timestamp,
+    ) -> Result<(Option<Extent>, BlobProperties), EngineError> {
+        self.load_source(source).await?;
+        let access = Access::default();
+        let mut open = self.open(source.at, source.snapshot, range, &access, now).await.map_err(of_source)?;
+        check(&source.conditions, Some(open.properties.last_modified), Purpose::Source)?;
+        if open.range.is_empty() {
+            return Ok((None, open.properties));
+        }
+        let mut writer = self.begin(at, Some(open.range.end - open.range.start)).await?;
+        while let Some(bytes) = open.content.next().await? {
+            inspect(&bytes);
+            writer.write(bytes).await?;
+        }
+        Ok((Some(writer.finish().await?), open.properties))
+    }
+
+    async fn load_source(&self, source: &CopySource<'_>) -> Result<BlobRow, EngineError> {
+        let row = self.load_version(source.at, source.snapshot).await.map_err(of_source)?;
+        check(&source.conditions, Some(row.changed), Purpose::Source)?;
+        Ok(row)
+    }
+
+    /// The source, and where its bytes are.
+    async fn plan_copy(&self, source: &CopySource<'_>) -> Result<(BlobRow, CopyPlan), EngineError> {
+        for _ in 0..ATTEMPTS_MAX {
+            let row = self.load_source(source).await?;
+            match &row.layout {
+                Layout::Blocks(blocks) => {
+                    let Some(blocks) = self.all_blocks(source.at, blocks).await? else { continue };
+                    return Ok((row, CopyPlan::Blocks(blocks)));
+                }
+                Layout::Pages(pages) => {
+                    let regions = self.regions_within(source.at, *pages, 0..row.length).await?;
+                    // Rows that are missing are pages without bytes, so only an unchanged row proves that none was removed.
+                    if self.load_source(source).await?.layout == row.layout {
+                        return Ok((row, CopyPlan::Regions(regions)));
+                    }
+                }
+            }
+        }
+        Err(crowded())
+    }
+
+    /// Copies all bytes of a blob into payloads for another.
+    async fn copy_content(&self, row: BlobRow, plan: CopyPlan, at: BlobRef<'_>) -> Result<Copied, EngineError> {
+        let (content, extents) = match plan {
+            CopyPlan::Blocks(blocks) => {
+                let extent = self.copy_blocks(&blocks, row.length, at).await?;
+                (CopiedContent::Blocks(moved(blocks, extent)), extent.into_iter().collect())
+            }
+            CopyPlan::Regions(regions) => {
+                let (mut copied, mut extents) = (Vec::new(), Vec::new());
+                for (number, region) in regions.into_iter().filter(|(_, region)| !region.runs.is_empty()) {
+                    let (extent, runs) = self.rewrite(at, &region.runs).await?;
+                    copied.push((number, runs));
+                    extents.push(extent);
+                }
+                (CopiedContent::Regions(copied), extents)
+            }
+        };
+        Ok(Copied { source: row, content, extents })
+    }
+
+    async fn copy_blocks(&self, blocks: &[Block], length: u64, at: BlobRef<'_>) -> Result<Option<Extent>, EngineError> {
+        if length == 0 {
+            return Ok(None);
+        }
+        let mut content = Content::new(Arc::clone(&self.bytes), block_segments(0, blocks, 0..length));
+        let mut writer = self.begin(at, Some(length)).await?;
+        while let Some(bytes) = content.next().await? {
+            writer.write(bytes).await?;
+        }
+        Ok(Some(writer.finish().await?))
+    }
+
+    /// Makes a copied blob visible.
+    async fn install(
+        &self,
+        at: BlobRef<'_>,
+        copied: Copied,
+        request: &CopyRequest,
+        access: &Access,
+        now: Timestamp,
+    ) -> Result<(Written, CopyInfo), EngineError> {
+        let Copied { source, content, .. } = copied;
+        let new = NewBlob {
+            content: source.content.clone(),
+            metadata: request.metadata.clone().unwrap_or_else(|| source.metadata.clone()),
+            tags: request.tags.clone(),
+            tier: request.tier,
+        };
+        let _turn = self.pass_gate(at).await;
+        for _ in 0..ATTEMPTS_MAX {
+            let seen = self.load(at, keys::BLOB).await?;
+            let version = seen.as_ref().map(|(version, _)| *version);
+            let old = seen.map(|(_, row)| row);
+            admit_copy(&source, old.as_ref(), access, now)?;
+            let mut row = replacement(source.kind, &new, old.as_ref(), now)?;
+            let copy =
+                CopyInfo { id: request.id, source: request.source_url.clone(), length: source.length, completed: now };
+            (row.length, row.sequence_number, row.copy) = (source.length, source.sequence_number, Some(copy.clone()));
+            let (layout, puts) = laid_out(&content, row.changed.ticks());
+            row.layout = layout;
+            let written = Written { last_modified: row.changed };
+            if self.commit(at, version, &Change { blob: Some(row), puts, deletes: Vec::new() }, now).await? {
+                self.clean(at, old.map(Leftover::of).unwrap_or_default(), now).await;
+                return Ok((written, copy));
+            }
+        }
+        Err(crowded())
+    }
+}
+
+fn admit_copy(source: &BlobRow, there: Option<&BlobRow>, access: &Access, now: Timestamp) -> Result<(), BlobReject> {
+    access.admit_create(there, now)?;
+    let is_other = there.is_some_and(|there| there.is_committed && there.kind != source.kind);
+    if is_other { Err(BlobReject::InvalidBlobType) } else { Ok(()) }
+}
+
+/// The same blocks, one after the other in a new payload.
+fn moved(blocks: Vec<Block>, extent: Option<Extent>) -> Vec<Block> {
+    let Some(extent) = extent else { return Vec::new() };
+    let mut skip = 0;
+    let blocks = blocks.into_iter().map(|Block { id, piece }| {
+        let piece = Piece { extent, skip, length: piece.length };
+        skip += piece.length;
+        Block { id, piece }
+    });
+    blocks.collect()
+}
+
+/// What the blob's row holds, and the other rows.
+fn laid_out(content: &CopiedContent, number: u64) -> (Layout, Vec<(String, Vec<u8>)>) {
+    match content {
+        CopiedContent::Blocks(blocks) => {
+            let (blocks, chunks) = Blocks::cut(number, blocks.clone());
+            let rows = chunks.into_iter().enumerate().map(|(n, body)| (keys::chunk(number, n), body));
+            (Layout::Blocks(blocks), rows.collect())
+        }
+        CopiedContent::Regions(regions) => {
+            let rows = regions.iter().map(|(region, runs)| (keys::pages(number, *region, 0), encode_runs(runs)));
+            (Layout::Pages(Pages { map: number, epoch: 0 }), rows.collect())
+        }
+    }
+}
+
+/// A blob that is missing is the source here.
+fn of_source(error: EngineError) -> EngineError {
+    match error {
+        EngineError::Reject(Reject::Blob(BlobReject::BlobNotFound | BlobReject::ContainerNotFound)) => {
+            BlobReject::SourceNotFound.into()
+        }
+        other => other,
+    }
+}

@@ -1,0 +1,328 @@
+//! Page blobs: pages written and cleared in place, resized, and told.
+//!
+//! The rules for runs are in `pages.rs`. A write changes the rows of the regions it touches and the blob's own, together.
+//! A region of many runs is written anew as one payload, so that its row stays small.
+
+use super::access::{Access, BlobRef, Written};
+use super::bytes::{ByteStore, ByteWriter, Extent, READ_BYTES_MAX};
+use super::layout::{Layout, Pages, Piece, REGION_BYTES, Region, Run, encode_runs};
+use super::pages::{covered, difference, is_worth_joining, overlay};
+use super::reject::BlobReject;
+use super::row::{BlobProperties, BlobRow};
+use super::store::{ATTEMPTS_MAX, Change, crowded};
+use super::{Blobs, keys};
+use crate::contract::Engine;
+use crate::error::{EngineError, Fault};
+use larimar_model::blob::{
+    BlobType, ByteRange, ContentHeaders, PageRange, SequenceConditions, SequenceNumberAction, SnapshotTime,
+};
+use larimar_model::{Timestamp, limits};
+use std::collections::HashSet;
+use std::ops::Range;
+
+/// What a write of pages did.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct PagesWritten {
+    /// The blob's new time and etag.
+    pub written: Written,
+    /// The blob's sequence number.
+    pub sequence_number: u64,
+}
+
+/// What Set Blob Properties changes of a page blob.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub struct PageBlobChange {
+    /// What it says about its bytes.
+    pub content: Option<ContentHeaders>,
+    /// Its length, a multiple of 512; what lies beyond is cut off.
+    pub length: Option<u64>,
+    /// Its sequence number.
+    pub sequence_number: Option<SequenceNumberAction>,
+}
+
+/// The pages of a blob.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct PageList {
+    /// What everybody may know of the blob.
+    pub properties: BlobProperties,
+    /// What was written, or written since the earlier snapshot.
+    pub written: Vec<Range<u64>>,
+    /// What was cleared since the earlier snapshot.
+    pub cleared: Vec<Range<u64>>,
+}
+
+impl<E: Engine, B: ByteStore> Blobs<E, B> {
+    /// Writes pages: `extent` holds exactly their bytes.
+    ///
+    /// # Errors
+    /// [`BlobReject::BlobNotFound`], another type of blob, conditions, the lease, pages outside of the blob.
+    pub async fn put_pages(
+        &self,
+        at: BlobRef<'_>,
+        (range, extent): (PageRange, Extent),
+        sequence: SequenceConditions,
+        access: &Access,
+        now: Timestamp,
+    ) -> Result<PagesWritten, EngineError> {
+        let put = if extent.length == range.len() {
+            self.write_pages(at, range, Some(Piece::whole(extent)), sequence, access, now).await
+        } else {
+            Err(BlobReject::InvalidPageRange.into())
+        };
+        self.settle(put, &[extent])
+    }
+
+    /// Clears pages: they read as zeros and take no room.
+    ///
+    /// # Errors
+    /// [`BlobReject::BlobNotFound`], another type of blob, conditions, the lease, pages outside of the blob.
+    pub async fn clear_pages(
+        &self,
+        at: BlobRef<'_>,
+        range: PageRange,
+        sequence: SequenceConditions,
+        access: &Access,
+        now: Timestamp,
+    ) -> Result<PagesWritten, EngineError> {
+        self.write_pages(at, range, None, sequence, access, now).await
+    }
+
+    /// Changes the length, the sequence number or the content headers of a page blob.
+    ///
+    /// # Errors
+    /// [`BlobReject::BlobNotFound`], another type of blob, conditions, the lease, a length that is not of whole pages,
+    /// [`BlobReject::SequenceNumberIncrementTooLarge`].
+    pub async fn change_page_blob(
+        &self,
+        at: BlobRef<'_>,
+        change: &PageBlobChange,
+        access: &Access,
+        now: Timestamp,
+    ) -> Result<PagesWritten, EngineError> {
+        let is_aligned = |length: u64| length.is_multiple_of(limits::PAGE_BYTES);
+        if change.length.is_some_and(|length| !is_aligned(length) || length > limits::PAGE_BLOB_BYTES_MAX) {
+            return Err(BlobReject::InvalidPageRange.into());
+        }
+        self.change_pages(at, access, now, |row| {
+            let old_length = row.length;
+            if let Some(content) = &change.content {
+                row.content = content.clone();
+            }
+            if let Some(action) = change.sequence_number {
+                row.sequence_number = renumbered(row.sequence_number, action)?;
+            }
+            row.length = change.length.unwrap_or(old_length);
+            // What is cut off must not come back when the blob grows again.
+            let end = old_length.next_multiple_of(limits::PAGE_BYTES);
+            Ok(PageRange::new(row.length, end).ok().map(|range| (range, None)))
+        })
+        .await
+    }
+
+    /// Tells the pages that were written, of a blob or a snapshot, or what has changed since an earlier snapshot.
+    ///
+    /// # Errors
+    /// [`BlobReject::BlobNotFound`], another type of blob, conditions, the lease if one is named, a range outside of the
+    /// blob, an earlier snapshot that is not there or is later.
+    pub async fn page_ranges(
+        &self,
+        at: BlobRef<'_>,
+        (snapshot, since): (Option<SnapshotTime>, Option<SnapshotTime>),
+        range: Option<ByteRange>,
+        access: &Access,
+        now: Timestamp,
+    ) -> Result<PageList, EngineError> {
+        if let (Some(snapshot), Some(since)) = (snapshot, since)
+            && since > snapshot
+        {
+            return Err(BlobReject::PreviousSnapshotCannotBeNewer.into());
+        }
+        for _ in 0..ATTEMPTS_MAX {
+            let row = self.load_version(at, snapshot).await?;
+            access.admit_read(&row, now)?;
+            let pages = pages_of(&row)?;
+            let range = match range {
+                Some(range) => range.within(row.length).ok_or(BlobReject::InvalidRange { length: row.length })?,
+                None => 0..row.length,
+            };
+            let runs = self.runs_within(at, pages, range.clone()).await?;
+            let (written, cleared) = match since {
+                Some(since) => difference(&self.runs_of_snapshot(at, since, &range).await?, &runs, &range),
+                None => (covered(&runs, &range), Vec::new()),
+            };
+            // Rows that are missing are pages without bytes, so only an unchanged row proves that none was removed.
+            if self.load_version(at, snapshot).await?.layout == row.layout {
+                return Ok(PageList { properties: row.into_properties(now), written, cleared });
+            }
+        }
+        Err(crowded())
+    }
+
+    async fn runs_of_snapshot(
+        &self,
+        at: BlobRef<'_>,
+        snapshot: SnapshotTime,
+        range: &Range<u64>,
+    ) -> Result<Vec<Run>, EngineError> {
+        let row = self.load(at, &keys::snapshot(snapshot)).await?.ok_or(BlobReject::PreviousSnapshotNotFound)?.1;
+        let range = range.start.min(row.length)..range.end.min(row.length);
+        self.runs_within(at, pages_of(&row)?, range).await
+    }
+
+    async fn write_pages(
+        &self,
+        at: BlobRef<'_>,
+        range: PageRange,
+        piece: Option<Piece>,
+        sequence: SequenceConditions,
+        access: &Access,
+        now: Timestamp,
+    ) -> Result<PagesWritten, EngineError> {
+        self.change_pages(at, access, now, |row| {
+            if !sequence.admit(row.sequence_number) {
+                return Err(BlobReject::SequenceNumberConditionNotMet);
+            }
+            if range.end() > row.length {
+                return Err(BlobReject::InvalidPageRange);
+            }
+            Ok(Some((range, piece)))
+        })
+        .await
+    }
+
+    /// Changes a page blob's row and, where `decide` says so, some of its pages.
+    async fn change_pages(
+        &self,
+        at: BlobRef<'_>,
+        access: &Access,
+        now: Timestamp,
+        decide: impl Fn(&mut BlobRow) -> Result<Option<(PageRange, Option<Piece>)>, BlobReject> + Send,
+    ) -> Result<PagesWritten, EngineError> {
+        let _turn = self.pass_gate(at).await;
+        for _ in 0..ATTEMPTS_MAX {
+            let seen = self.load(at, keys::BLOB).await?;
+            let version = seen.as_ref().map(|(version, _)| *version);
+            let mut row = access.admit_change(seen.map(|(_, row)| row), now)?;
+            let pages = pages_of(&row)?;
+            let edit = decide(&mut row)?;
+            (row.changed, row.lease) = (row.next_change(now), row.lease.after_write(now));
+            let done =
+                PagesWritten { written: Written { last_modified: row.changed }, sequence_number: row.sequence_number };
+            let has_snapshots = row.snapshots > 0;
+            let mut edited = match edit {
+                Some((range, piece)) => self.edit_regions(at, pages, has_snapshots, range, piece).await?,
+                None => Edited::default(),
+            };
+            edited.change.blob = Some(row);
+            if self.commit(at, version, &edited.change, now).await? {
+                // Snapshots may have the same payloads; then the sweep finds what nothing has any more.
+                if !has_snapshots {
+                    self.bytes.discard(edited.unused);
+                }
+                return Ok(done);
+            }
+            self.bytes.discard(edited.joined);
+        }
+        Err(crowded())
+    }
+
+    /// The rows of regions after pages were written or cleared.
+    async fn edit_regions(
+        &self,
+        at: BlobRef<'_>,
+        pages: Pages,
+        has_snapshots: bool,
+        range: PageRange,
+        piece: Option<Piece>,
+    ) -> Result<Edited, EngineError> {
+        let mut edited = Edited::default();
+        let mut regions = self.regions_within(at, pages, range.start()..range.end()).await?;
+        if piece.is_some() {
+            let touched = (range.start() / REGION_BYTES) as u32..range.end().div_ceil(REGION_BYTES) as u32;
+            for region in touched {
+                regions.entry(region).or_insert_with(|| Region { epoch: pages.epoch, runs: Vec::new() });
+            }
+        }
+        for (number, region) in regions {
+            let mut runs = overlay(&region.runs, range, number, piece);
+            if is_worth_joining(&runs) {
+                let (extent, joined) = self.rewrite(at, &runs).await?;
+                edited.joined.push(extent);
+                // Of the payload that was just given, other regions may have a part: then it is not local.
+                edited.unused.extend(unused(&runs, &joined));
+                runs = joined;
+            }
+            edited.unused.extend(unused(&region.runs, &runs));
+            let name = keys::pages(pages.map, number, pages.epoch);
+            // Without a row there are no pages, unless an earlier epoch has one.
+            if runs.is_empty() && region.epoch == pages.epoch && !has_snapshots {
+                edited.change.deletes.push(name);
+            } else {
+                edited.change.puts.push((name, encode_runs(&runs)));
+            }
+        }
+        Ok(edited)
+    }
+
+    /// Writes the bytes of runs into one payload; returns it, and runs that point to it, those that touch joined.
+    pub(crate) async fn rewrite(&self, at: BlobRef<'_>, runs: &[Run]) -> Result<(Extent, Vec<Run>), EngineError> {
+        let total = runs.iter().map(|run| run.piece.length).sum();
+        let mut writer = self.begin(at, Some(total)).await?;
+        for Run { piece, .. } in runs {
+            let mut place = piece.skip;
+            let end = piece.skip + piece.length;
+            while place < end {
+                let bytes = self.bytes.read(&piece.extent, place..end.min(place + READ_BYTES_MAX)).await?;
+                if bytes.is_empty() {
+                    return Err(Fault::Damaged(format!("the blob bytes {:?} are cut short", piece.extent)).into());
+                }
+                place += bytes.len() as u64;
+                writer.write(bytes).await?;
+            }
+        }
+        let extent = writer.finish().await?;
+        let mut skip = 0;
+        let joined = covered(runs, &(0..u64::MAX)).into_iter().map(|range| {
+            let piece = Piece { extent, skip, length: range.end - range.start };
+            skip += piece.length;
+            Run { start: range.start, piece, is_local: true }
+        });
+        Ok((extent, joined.collect()))
+    }
+}
+
+/// What a change of pages needs besides the blob's row.
+#[derive(Debug, Default)]
+struct Edited {
+    change: Change,
+    /// Payloads that only the regions had and that they have no more.
+    unused: Vec<Extent>,
+    /// Payloads that were written for it.
+    joined: Vec<Extent>,
+}
+
+/// The payloads of runs that no other region has and that the new runs of the region do not have.
+fn unused(old: &[Run], new: &[Run]) -> HashSet<Extent> {
+    let kept: HashSet<Extent> = new.iter().map(|run| run.piece.extent).collect();
+    let local = old.iter().filter(|run| run.is_local).map(|run| run.piece.extent);
+    local.filter(|extent| !kept.contains(extent)).collect()
+}
+
+fn pages_of(row: &BlobRow) -> Result<Pages, BlobReject> {
+    match (row.kind, &row.layout) {
+        (BlobType::Page, Layout::Pages(pages)) => Ok(*pages),
+        _ => Err(BlobReject::InvalidBlobType),
+    }
+}
+
+fn renumbered(number: u64, action: SequenceNumberAction) -> Result<u64, BlobReject> {
+    match action {
+        SequenceNumberAction::Max(other) => Ok(number.max(other)),
+        SequenceNumberAction::Update(other) => Ok(other),
+        // The protocol's numbers are signed.
+        SequenceNumberAction::Increment if number >= i64::MAX as u64 => {
+            Err(BlobReject::SequenceNumberIncrementTooLarge)
+        }
+        SequenceNumberAction::Increment => Ok(number + 1),
+    }
+}

@@ -1,0 +1,90 @@
+//! The sweep of a container's rows: what requests that were cut off have left, and blocks that nobody committed.
+//!
+//! It goes before the sweep of the bytes: a row that nothing refers to still points to its payloads.
+
+use super::Blobs;
+use super::access::BlobRef;
+use super::bytes::ByteStore;
+use super::keys::{self, RowName};
+use super::row::{BlobRow, Pending};
+use super::store::{Change, read_error};
+use crate::contract::{Budget, Engine, Flow, KeyRange, Position, SpaceId, successor};
+use crate::error::EngineError;
+use larimar_model::blob::BlobName;
+use larimar_model::{Timestamp, limits};
+use std::time::{Duration, Instant};
+
+/// What a sweep of rows did.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub struct SweptRows {
+    /// Blobs whose blocks nobody had committed in a week.
+    pub abandoned: u64,
+    /// Rows that nothing referred to.
+    pub rows: u64,
+}
+
+impl<E: Engine, B: ByteStore> Blobs<E, B> {
+    /// Removes from a container the rows that nothing refers to, and blocks that were not committed within a week of the
+    /// last one that was put. Looks at every row, a few at a time.
+    ///
+    /// # Errors
+    /// [`BlobReject::ContainerNotFound`](super::BlobReject::ContainerNotFound) if it was deleted meanwhile.
+    pub async fn sweep_container(&self, container: SpaceId, now: Timestamp) -> Result<SweptRows, EngineError> {
+        let mut swept = SweptRows::default();
+        let mut range = KeyRange::all();
+        loop {
+            let Some(name) = self.next_with_rows(container, &mut range).await? else { return Ok(swept) };
+            let Ok(name) = name.parse::<BlobName>() else { continue };
+            let at = BlobRef { container, name: &name };
+            swept.abandoned += u64::from(self.abandon(at, now).await?);
+            swept.rows += self.collect(at, Vec::new(), now).await? as u64;
+        }
+    }
+
+    /// The next blob that has rows besides its own and its snapshots; the range begins behind it afterwards.
+    async fn next_with_rows(&self, container: SpaceId, range: &mut KeyRange) -> Result<Option<String>, EngineError> {
+        loop {
+            let mut found = None;
+            let budget = Budget { rows_max: 1000, deadline: Instant::now() + Duration::from_secs(5) };
+            let next = self.engine.scan(container, range, budget, |row| {
+                let is_own = matches!(RowName::parse(row.row), Some(RowName::Blob | RowName::Snapshot(_)));
+                if is_own {
+                    return Flow::Continue;
+                }
+                found = Some(row.partition.to_owned());
+                Flow::StopHere
+            });
+            let next = next.await.map_err(read_error)?;
+            if let Some(found) = found {
+                range.start = Position::new(successor(&found), "");
+                return Ok(Some(found));
+            }
+            match next {
+                Some(next) => range.start = next,
+                None => return Ok(None),
+            }
+        }
+    }
+
+    /// Forgets blocks that are not committed if the last of them was put long ago.
+    async fn abandon(&self, at: BlobRef<'_>, now: Timestamp) -> Result<bool, EngineError> {
+        let _turn = self.pass_gate(at).await;
+        let Some((version, row)) = self.load(at, keys::BLOB).await? else { return Ok(false) };
+        if row.pending.id_length == 0 {
+            return Ok(false);
+        }
+        let oldest = now.before(Duration::from_secs(limits::UNCOMMITTED_DAYS * 86_400));
+        let mut is_recent = false;
+        self.visit_rows(at, (&keys::uncommitted(row.pending.generation, ""), keys::UNCOMMITTED.1), |row| {
+            is_recent = row.version > oldest;
+            Ok(if is_recent { Flow::StopHere } else { Flow::Continue })
+        })
+        .await?;
+        if is_recent {
+            return Ok(false);
+        }
+        let pending = Pending { id_length: 0, ..row.pending };
+        let blob = row.is_committed.then_some(BlobRow { pending, ..row });
+        self.commit(at, Some(version), &Change { blob, puts: Vec::new(), deletes: Vec::new() }, now).await
+    }
+}
