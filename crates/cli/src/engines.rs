@@ -39,7 +39,7 @@ pub(crate) fn open_bytes(settings: &Settings) -> anyhow::Result<Option<AnyBytes>
     let durability = match settings.durability {
         Durability::Sync => larimar_bytes::Durability::Sync,
         Durability::Async => larimar_bytes::Durability::System,
-        Durability::Memory => return Ok(Some(AnyBytes::Memory(MemoryBytes::default()))),
+        Durability::Memory => return Ok(Some(AnyBytes::Memory(MemoryBytes::new(settings.blob_grace)))),
     };
     let folder = settings.data_dir.join("blobs");
     let shown = folder.display().to_string();

@@ -26,11 +26,6 @@ impl RequestBody {
         Self { incoming: Some(incoming), declared_bytes, timeout, is_whole, received_bytes: 0, waited: Duration::ZERO }
     }
 
-    /// The length that the head told, if it did.
-    pub(crate) const fn declared_bytes(&self) -> Option<u64> {
-        self.declared_bytes
-    }
-
     /// The bytes that have been read.
     pub(crate) const fn received_bytes(&self) -> u64 {
         self.received_bytes

@@ -88,9 +88,7 @@ impl<E: Engine, B: ByteStore> Ask<'_, E, B> {
             BlobOperation::Delete { snapshot, snapshots, guard } => {
                 ask.delete_blob(of, name, *snapshot, *snapshots, guard).await
             }
-            BlobOperation::SetTier { tier, snapshot, lease } => {
-                ask.set_tier(of, name, *tier, *snapshot, *lease).await
-            }
+            BlobOperation::SetTier { tier, snapshot, lease } => ask.set_tier(of, name, *tier, *snapshot, *lease).await,
             _ => Err(invalid()),
         }
     }

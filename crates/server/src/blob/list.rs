@@ -9,12 +9,12 @@ use crate::reply::Reply;
 use larimar_engine::Engine;
 use larimar_engine::blob::bytes::ByteStore;
 use larimar_engine::blob::{ListFrom, ListItem, ListQuery};
-use larimar_model::blob::{ContainerName, SnapshotTime};
+use larimar_model::blob::ContainerName;
 use larimar_wire::blob::{
-    ListBlobs, ListContainers, ListEntry, ListedBlob, ListedContainer, write_blob_list, write_container_list,
+    ListBlobs, ListContainers, ListEntry, ListMarker, ListedBlob, ListedContainer, write_blob_list,
+    write_container_list,
 };
 use larimar_wire::error_body::ErrorReply;
-use larimar_wire::error_code::ErrorCode;
 use larimar_wire::sas::Need;
 
 impl<E: Engine, B: ByteStore> Ask<'_, E, B> {
@@ -25,10 +25,10 @@ impl<E: Engine, B: ByteStore> Ask<'_, E, B> {
         let (account, max) = (self.call.account(), options.page());
         let page = self.blobs.list_containers(account, (prefix, from), max, options.system, self.now()).await;
         let page = page.map_err(|error| error::engine_error(&error))?;
-        let containers = page.containers.iter().map(|container| ListedContainer {
-            name: &container.name,
-            properties: told_container(container),
-        });
+        let containers = page
+            .containers
+            .iter()
+            .map(|container| ListedContainer { name: &container.name, properties: told_container(container) });
         let mut xml = Vec::with_capacity(256 + 512 * page.containers.len());
         write_container_list(&mut xml, &self.endpoint(), options, containers, page.next.as_deref());
         Ok(Reply::xml(200, xml))
@@ -44,16 +44,16 @@ impl<E: Engine, B: ByteStore> Ask<'_, E, B> {
         let query = ListQuery {
             prefix: options.prefix.clone().unwrap_or_default(),
             delimiter: options.delimiter.clone().unwrap_or_default(),
-            from: from(options)?,
+            from: from(options),
             items_max: options.page(),
             include: options.include,
         };
         let page = self.blobs.list_blobs(container.id, &query, self.now()).await;
         let page = page.map_err(|error| error::engine_error(&error))?;
-        let next = page.next.as_ref().map(place);
+        let next = page.next.map(|ListFrom { name, snapshot }| ListMarker { name, snapshot });
         let mut xml = Vec::with_capacity(256 + 768 * page.items.len());
         let entries = page.items.iter().map(entry);
-        write_blob_list(&mut xml, &self.endpoint(), name.as_str(), options, entries, next.as_deref());
+        write_blob_list(&mut xml, &self.endpoint(), name.as_str(), options, entries, next.as_ref());
         Ok(Reply::xml(200, xml))
     }
 
@@ -77,24 +77,8 @@ fn entry(item: &ListItem) -> ListEntry<'_> {
     }
 }
 
-/// The text that a marker stands for: the snapshot, if the page begins at one, a space, the name.
-fn place(from: &ListFrom) -> String {
-    let snapshot = from.snapshot.map(|snapshot| snapshot.to_string()).unwrap_or_default();
-    format!("{snapshot} {}", from.name)
-}
-
 /// Where a listing begins.
-fn from(options: &ListBlobs) -> Result<Option<ListFrom>, ErrorReply> {
-    let Some(text) = options.from.as_deref() else {
-        return Ok(options.start.clone().map(|name| ListFrom { name, snapshot: None }));
-    };
-    let read = || {
-        let (snapshot, name) = text.split_once(' ')?;
-        let snapshot = match snapshot {
-            "" => None,
-            time => Some(time.parse::<SnapshotTime>().ok()?),
-        };
-        Some(ListFrom { name: name.to_owned(), snapshot })
-    };
-    read().map(Some).ok_or_else(|| ErrorReply::new(ErrorCode::InvalidMarker))
+fn from(options: &ListBlobs) -> Option<ListFrom> {
+    let start = || options.start.clone().map(|name| ListFrom { name, snapshot: None });
+    options.from.clone().map(|ListMarker { name, snapshot }| ListFrom { name, snapshot }).or_else(start)
 }

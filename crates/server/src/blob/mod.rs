@@ -13,6 +13,7 @@ mod read;
 mod source;
 mod upload;
 
+use crate::address::Address;
 use crate::body::RequestBody;
 use crate::call::Call;
 use crate::error;
@@ -29,9 +30,7 @@ use larimar_engine::blob::bytes::ByteStore;
 use larimar_engine::blob::{Access, BlobRef, Blobs, Container};
 use larimar_model::Timestamp;
 use larimar_model::blob::{BlobName, ContainerName};
-use larimar_wire::blob::{
-    BlobOperation, BlobRequest, ContainerOperation, Guard, PutBlobContent, ServiceOperation,
-};
+use larimar_wire::blob::{BlobOperation, BlobRequest, ContainerOperation, Guard, PutBlobContent, ServiceOperation};
 use larimar_wire::error_body::ErrorReply;
 use larimar_wire::error_code::ErrorCode;
 use larimar_wire::sas::Service;
@@ -91,6 +90,11 @@ impl<E: Engine, B: ByteStore> Protocol for BlobService<E, B> {
             }
             result => result,
         }
+    }
+
+    fn operation(address: &Address<'_>, head: &Head<'_>) -> Option<&'static str> {
+        let parsed = StorageHead::new(head.method, address.path, head.query, head.texts()).ok()?;
+        BlobRequest::parse(&parsed).ok().map(|request| request.name())
     }
 
     fn error_reply(error: &ErrorReply, _head: &Head<'_>, _seen: &Seen, request_id: &str, now: Timestamp) -> Reply {

@@ -77,11 +77,8 @@ impl<E: Engine, B: ByteStore> Ask<'_, E, B> {
             let changed = self.blobs.set_content(at, &content, &access, self.now()).await;
             return Ok(Reply::empty(200).with_written(changed.map_err(|error| error::engine_error(&error))?));
         }
-        let change = PageBlobChange {
-            content: set.headers.clone(),
-            length: set.length,
-            sequence_number: set.sequence_number,
-        };
+        let change =
+            PageBlobChange { content: set.headers.clone(), length: set.length, sequence_number: set.sequence_number };
         let changed = self.blobs.change_page_blob(at, &change, &access, self.now()).await;
         Ok(written(200, changed.map_err(|error| error::engine_error(&error))?))
     }
@@ -99,7 +96,11 @@ fn page_of(
     count_max: Option<usize>,
 ) -> (Vec<PageRange>, Vec<PageRange>, Option<u64>) {
     let tagged = |ranges: &[Range<u64>], is_cleared| {
-        ranges.iter().filter(|range| range.start >= from).map(move |range| (range.clone(), is_cleared)).collect::<Vec<_>>()
+        ranges
+            .iter()
+            .filter(|range| range.start >= from)
+            .map(move |range| (range.clone(), is_cleared))
+            .collect::<Vec<_>>()
     };
     let mut all = tagged(written, false);
     all.extend(tagged(cleared, true));

@@ -28,8 +28,9 @@ impl<E: Engine, B: ByteStore> Ask<'_, E, B> {
     /// Checks that the caller may read, or that the container lets everybody.
     pub(super) fn permit_read(&self, need: &Need<'_>, container: &Container, public: Public) -> Result<(), ErrorReply> {
         match (&self.call.caller, container.public_access, public) {
-            (Caller::Anonymous, PublicAccess::Container, _)
-            | (Caller::Anonymous, PublicAccess::Blob, Public::Read) => Ok(()),
+            (Caller::Anonymous, PublicAccess::Container, _) | (Caller::Anonymous, PublicAccess::Blob, Public::Read) => {
+                Ok(())
+            }
             // Strangers are not told what there is.
             (Caller::Anonymous, ..) => Err(ErrorReply::new(ErrorCode::ResourceNotFound)),
             (caller, ..) => caller.permits(need),

@@ -120,7 +120,8 @@ impl<E: Engine, B: ByteStore> Ask<'_, E, B> {
         let is_known = |name: &str| storage.account(name).is_some();
         let address =
             Address::parse(url.authority(), head.path, self.call.service, &storage.settings.host_suffixes, is_known);
-        let is_here = address.prefix.is_none() || self.call.head.host.is_some_and(|host| is_same(host, url.authority()));
+        let is_here =
+            address.prefix.is_none() || self.call.head.host.is_some_and(|host| is_same(host, url.authority()));
         let account = storage.account(address.account).filter(|_| is_here).ok_or_else(|| unverified(404))?;
         let caller = auth::authenticate(storage, self.call.service, account, &head, address.path).await;
         let caller = match caller.map_err(|error| unverified(error.status))? {
