@@ -1,7 +1,14 @@
 //! What the fuzz targets in `fuzz/` run, also run as plain tests over their corpus (`tests/corpus.rs`).
 //!
 //! Each takes any bytes and panics where a parser does, or where what it accepted does not hold together: a filter
-//! written anew means the same, an entity written as JSON reads back equal, no made-up signature verifies.
+//! written anew means the same, an entity written as JSON reads back equal, no made-up signature verifies. Those of
+//! the Queue and Blob services are in `fuzz_targets/storage.rs`.
+
+mod storage;
+
+pub use storage::{
+    blob_batch, blob_request, block_list, list_marker, queue_message, queue_request, storage_signature, tags,
+};
 
 use crate::http::{ACCOUNT, KEY, encode};
 use larimar_engine::table::Plan;
@@ -28,6 +35,14 @@ pub const ALL: &[(&str, Target)] = &[
     ("signature", signature),
     ("xml", xml),
     ("token", token),
+    ("queue_request", queue_request),
+    ("queue_message", queue_message),
+    ("blob_request", blob_request),
+    ("block_list", block_list),
+    ("tags", tags),
+    ("blob_batch", blob_batch),
+    ("list_marker", list_marker),
+    ("storage_signature", storage_signature),
 ];
 
 const NOW: Timestamp = Timestamp::from_ticks(638_500_000_000_000_000);

@@ -71,4 +71,21 @@ macro_rules! corpus_tests {
     };
 }
 
-corpus_tests!(filter, route, batch, entity, sas, signature, xml, token);
+corpus_tests!(
+    filter,
+    route,
+    batch,
+    entity,
+    sas,
+    signature,
+    xml,
+    token,
+    queue_request,
+    queue_message,
+    blob_request,
+    block_list,
+    tags,
+    blob_batch,
+    list_marker,
+    storage_signature
+);
