@@ -10,6 +10,7 @@ use crate::{engines, file_limit, logging, storage};
 use anyhow::Context;
 use larimar_engine::Engine;
 use larimar_engine::blob::Blobs;
+use larimar_engine::blob::bytes::ByteStore;
 use larimar_server::{
     AdminService, AnalyticsWriter, BlobService, Handler, Listener, ListenerSettings, Metrics, QueueService, Storage,
     TableService, TlsConfig, TlsError, load_tls,
@@ -108,18 +109,14 @@ async fn serve<E: Engine>(
     let metrics = Arc::new(Metrics::default());
     let addresses = sockets.addresses()?;
     let storage = storage::storage(settings, Arc::clone(&engine), Arc::clone(&metrics))?;
-    let analytics = start_analytics(&storage).await;
+    let bytes = engines::open_bytes(settings)?;
+    let blobs = bytes.map(|bytes| Arc::new(Blobs::new(Arc::clone(&engine), Arc::new(bytes))));
+    let analytics = start_analytics(&storage, blobs.clone()).await;
     let start = Start { settings, metrics: &metrics, tls: &tls };
     let services = [
         sockets.table.map(|socket| start.service(TableService::new(Arc::clone(&storage)), socket)),
         sockets.queue.map(|socket| start.service(QueueService::new(Arc::clone(&storage)), socket)),
-        match (sockets.blob, engines::open_bytes(settings)?) {
-            (Some(socket), Some(bytes)) => {
-                let blobs = Arc::new(Blobs::new(Arc::clone(&engine), Arc::new(bytes)));
-                Some(start.service(BlobService::new(Arc::clone(&storage), blobs), socket))
-            }
-            _ => None,
-        },
+        sockets.blob.zip(blobs).map(|(socket, blobs)| start.service(BlobService::new(storage, blobs), socket)),
     ];
     let admin = sockets.admin.map(|socket| {
         let service = Arc::new(AdminService::new(engine, Arc::clone(&metrics)));
@@ -158,8 +155,11 @@ impl Start<'_> {
 }
 
 /// Starts what writes down what the services observe.
-async fn start_analytics<E: Engine>(storage: &Arc<Storage<E>>) -> Running {
-    let mut writer = AnalyticsWriter::new(Arc::clone(storage));
+async fn start_analytics<E: Engine, B: ByteStore>(
+    storage: &Arc<Storage<E>>,
+    blobs: Option<Arc<Blobs<E, B>>>,
+) -> Running {
+    let mut writer = AnalyticsWriter::new(Arc::clone(storage), blobs);
     writer.load().await;
     Running::spawn(|stopped| writer.run(stopped))
 }

@@ -4,6 +4,7 @@ use crate::call::Call;
 use crate::error;
 use crate::reply::Reply;
 use larimar_engine::Engine;
+use larimar_engine::blob::create_logs;
 use larimar_engine::table::{load_setting, store_setting};
 use larimar_wire::error_body::ErrorReply;
 use larimar_wire::sas::{Need, Service};
@@ -35,6 +36,9 @@ pub(crate) async fn set<E: Engine>(call: &Call<'_, E>, body: &[u8]) -> Result<Re
     call.caller.permits(&Need::WRITE_SERVICE)?;
     let current = load(call.engine(), call.service, call.account()).await?;
     let changed = current.updated(body, call.service)?;
+    if changed.logging.is_on() {
+        create_logs(call.engine(), call.account(), call.now).await.map_err(|fault| error::fault(&fault))?;
+    }
     let mut xml = Vec::with_capacity(1024);
     changed.write(&mut xml, call.service);
     let stored = store_setting(call.engine(), call.account(), setting(call.service), &xml, call.now).await;

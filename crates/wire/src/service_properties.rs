@@ -55,6 +55,14 @@ pub enum LoggingVersion {
     Two,
 }
 
+impl Logging {
+    /// Whether anything is logged.
+    #[must_use]
+    pub const fn is_on(&self) -> bool {
+        self.read || self.write || self.delete
+    }
+}
+
 impl LoggingVersion {
     /// The version as it is written.
     #[must_use]

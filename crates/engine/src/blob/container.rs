@@ -261,6 +261,26 @@ impl<E: Engine, B: ByteStore> Blobs<E, B> {
     }
 }
 
+/// Creates the container of storage analytics' logs, unless it is there already.
+///
+/// # Errors
+/// Faults of the engine.
+pub async fn create_logs(engine: &impl Engine, account: &str, now: Timestamp) -> Result<(), Fault> {
+    let meta = Meta {
+        changed: now,
+        public_access: PublicAccess::None,
+        lease: Lease::None,
+        metadata: Metadata::default(),
+        acl: String::new(),
+    };
+    let name = space_name(account, ContainerName::LOGS);
+    match engine.space(name).await? {
+        Some(_) => Ok(()),
+        // Somebody else may be faster.
+        None => engine.create_space(name, &meta.encode()).await.map(drop),
+    }
+}
+
 const fn space_name<'a>(account: &'a str, name: &'a str) -> SpaceName<'a> {
     SpaceName { account, kind: SpaceKind::Container, name }
 }

@@ -33,7 +33,7 @@ mod sweep;
 pub use access::{Access, BlobRef, Written};
 pub use append::Appended;
 pub use blocks::BlockList;
-pub use container::{Container, ContainerPage, NewContainer, container_acl};
+pub use container::{Container, ContainerPage, NewContainer, container_acl, create_logs};
 pub use copy::{CopyRequest, CopySource};
 pub use lease::Leased;
 pub use list::{ListFrom, ListItem, ListPage, ListQuery, ListedBlob};

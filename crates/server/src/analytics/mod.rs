@@ -6,6 +6,7 @@
 
 mod counters;
 mod log_buffer;
+mod logs;
 mod metrics_rows;
 mod observe;
 mod retention;

@@ -4,13 +4,16 @@
 //! It does everything in [`AnalyticsWriter::tick`], which looks at the clock of the storage to find out what is due, so
 //! that tests can turn that clock. What cannot be written is kept, within bounds, for the next time.
 
+use super::log_buffer::Logged;
 use super::metrics_rows::{self, ByOperation};
-use super::{Meter, Wishes, retention};
+use super::{Meter, Wishes, logs, retention};
 use crate::properties;
 use crate::storage::Storage;
+use larimar_engine::blob::Blobs;
+use larimar_engine::blob::bytes::ByteStore;
 use larimar_engine::{Engine, EngineError, Fault};
 use larimar_model::Timestamp;
-use larimar_wire::analytics::{Period, Totals};
+use larimar_wire::analytics::{LogOf, Period, Totals};
 use larimar_wire::service_properties::Metrics;
 use std::collections::{BTreeMap, HashMap};
 use std::future::Future;
@@ -19,14 +22,20 @@ use std::sync::Arc;
 use std::time::Duration;
 
 /// Writes down what a storage's analytics gather.
-pub struct AnalyticsWriter<E> {
+pub struct AnalyticsWriter<E, B> {
     storage: Arc<Storage<E>>,
+    /// Where logs go; without, none are kept.
+    blobs: Option<Arc<Blobs<E, B>>>,
+    /// The hour of a meter's last log, and the number that its next log may have.
+    counters: HashMap<usize, (Timestamp, Option<u32>)>,
     /// Sums that are not in their tables yet.
     pending: BTreeMap<Slot, ByOperation>,
     /// The last period for which a meter has a row, idle or not.
     noted: HashMap<(usize, Period), Timestamp>,
     refreshed: Option<Timestamp>,
     flushed: Timestamp,
+    /// The hour of the last tick: logs of another one are written at once.
+    hour: Timestamp,
     cleared: Option<Timestamp>,
 }
 
@@ -38,13 +47,22 @@ struct Slot {
     meter: usize,
 }
 
-impl<E: Engine> AnalyticsWriter<E> {
+impl<E: Engine, B: ByteStore> AnalyticsWriter<E, B> {
     /// A writer that has written nothing yet. Requests are observed from [`AnalyticsWriter::load`] on.
     #[must_use]
-    pub fn new(storage: Arc<Storage<E>>) -> Self {
+    pub fn new(storage: Arc<Storage<E>>, blobs: Option<Arc<Blobs<E, B>>>) -> Self {
         let flushed = storage.clock.now();
-        let (pending, noted) = (BTreeMap::new(), HashMap::new());
-        Self { storage, pending, noted, refreshed: None, flushed, cleared: None }
+        Self {
+            storage,
+            blobs,
+            counters: HashMap::new(),
+            pending: BTreeMap::new(),
+            noted: HashMap::new(),
+            refreshed: None,
+            flushed,
+            hour: Period::Hour.start(flushed),
+            cleared: None,
+        }
     }
 
     /// Works until `stop`, then writes what is left.
@@ -56,7 +74,7 @@ impl<E: Engine> AnalyticsWriter<E> {
         loop {
             tokio::select! {
                 () = &mut stop => break,
-                () = analytics.wake.notified() => {}
+                () = analytics.wake.notified() => self.write_logs().await,
                 _ = ticks.tick() => self.tick().await,
             }
         }
@@ -92,7 +110,12 @@ impl<E: Engine> AnalyticsWriter<E> {
         self.gather();
         self.note_idle(Period::Minute, now);
         self.write_metrics(|slot| slot.period == Period::Minute && slot.period.next(slot.start) <= now).await;
-        if is_due(self.flushed, self.storage.settings.analytics_flush, now) {
+        let is_due_now = is_due(self.flushed, self.storage.settings.analytics_flush, now);
+        let hour = Period::Hour.start(now);
+        if is_due_now || std::mem::replace(&mut self.hour, hour) != hour {
+            self.write_logs().await;
+        }
+        if is_due_now {
             self.flushed = now;
             self.note_idle(Period::Hour, now);
             self.write_metrics(|slot| slot.period == Period::Hour).await;
@@ -107,6 +130,7 @@ impl<E: Engine> AnalyticsWriter<E> {
     pub async fn flush(&mut self) {
         self.gather();
         self.write_metrics(|_| true).await;
+        self.write_logs().await;
     }
 
     /// Fetches sums from the counters.
@@ -186,11 +210,52 @@ impl<E: Engine> AnalyticsWriter<E> {
         metrics_rows::add(engine, &meter.account, &table, &partition, sums, includes_operations, now).await
     }
 
+    async fn write_logs(&mut self) {
+        let storage = Arc::clone(&self.storage);
+        for (number, meter) in storage.analytics.meters.iter().enumerate() {
+            let mut left = meter.log.take();
+            while !left.is_empty() {
+                match self.write_log(number, meter, &left).await {
+                    Ok(written) => drop(left.drain(..written)),
+                    Err(error) => {
+                        tracing::warn!(%error, "a log could not be written; it is kept for the next time");
+                        storage.metrics.analytics_dropped(meter.log.put_back(left) as u64);
+                        return;
+                    }
+                }
+            }
+        }
+    }
+
+    /// Writes the entries at the front that ended in the same hour. Returns how many those are.
+    async fn write_log(&mut self, number: usize, meter: &Meter, left: &[Logged]) -> Result<usize, EngineError> {
+        let hour = Period::Hour.start(left[0].ended);
+        let count = left.iter().take_while(|logged| Period::Hour.start(logged.ended) == hour).count();
+        let Some(blobs) = &self.blobs else {
+            self.storage.metrics.analytics_dropped(count as u64);
+            return Ok(count);
+        };
+        let known = self.counters.entry(number).or_insert((hour, None));
+        if known.0 != hour {
+            *known = (hour, None);
+        }
+        let version = meter.wishes().logging.version;
+        let of = LogOf { version, account: &meter.account, service: meter.service };
+        logs::write(blobs, &of, hour, &left[..count], &mut known.1, self.storage.clock.now()).await?;
+        Ok(count)
+    }
+
     /// Removes what is older than its account wishes to keep. Returns whether nothing is left to remove.
     async fn clear(&self, now: Timestamp) -> bool {
         let mut is_done = true;
         for meter in &self.storage.analytics.meters {
             let wishes = meter.wishes();
+            if let (Some(days), Some(blobs)) = (wishes.logging.retention_days, &self.blobs) {
+                match logs::clear(blobs, &meter.account, meter.service, now.before(DAY * days), now).await {
+                    Ok(has_more) => is_done &= !has_more,
+                    Err(error) => tracing::warn!(%error, "old logs could not be removed"),
+                }
+            }
             for period in Period::ALL {
                 let Some(days) = wishes.metrics(period).retention_days else { continue };
                 let (table, before) = (period.table(meter.service), period.partition(now.before(DAY * days)));
@@ -219,7 +284,7 @@ fn is_due(last: Timestamp, every: Duration, now: Timestamp) -> bool {
     now < last || now >= last.after(every)
 }
 
-impl<E> std::fmt::Debug for AnalyticsWriter<E> {
+impl<E, B> std::fmt::Debug for AnalyticsWriter<E, B> {
     fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
         f.debug_struct("AnalyticsWriter").field("pending", &self.pending.len()).finish_non_exhaustive()
     }

@@ -1,7 +1,10 @@
 //! Servers over one engine, each with a writer that works when the test says so.
 
+use larimar_engine::blob::bytes::MemoryBytes;
+use larimar_engine::blob::{Access, BlobRef, Blobs, ListItem, ListQuery};
 use larimar_engine::{Clock, MemoryEngine, SystemClock};
 use larimar_model::Timestamp;
+use larimar_model::blob::ContainerName;
 use larimar_server::{
     Account, AccountKey, AnalyticsWriter, Handler, Listener, ListenerSettings, Metrics, QueueService, Settings,
     Storage, TableService,
@@ -21,13 +24,13 @@ pub(crate) struct Fixture {
     pub(crate) runtime: Runtime,
     pub(crate) engine: Arc<MemoryEngine>,
     pub(crate) clock: Arc<ManualClock>,
+    bytes: Arc<MemoryBytes>,
 }
 
 /// One of the servers.
 pub(crate) struct Server<'f> {
     fixture: &'f Fixture,
-    writer: AnalyticsWriter<MemoryEngine>,
-    pub(crate) metrics: Arc<Metrics>,
+    writer: AnalyticsWriter<MemoryEngine, MemoryBytes>,
     pub(crate) client: Client,
     pub(crate) queues: Client,
 }
@@ -37,7 +40,12 @@ impl Fixture {
     pub(crate) fn new() -> Self {
         let clock = ManualClock::new(Period::Minute.start(SystemClock.now()));
         let runtime = Runtime::new().expect("a runtime");
-        Self { runtime, engine: Arc::new(MemoryEngine::new()), clock: Arc::new(clock) }
+        Self {
+            runtime,
+            engine: Arc::default(),
+            clock: Arc::new(clock),
+            bytes: Arc::new(MemoryBytes::new(Duration::from_secs(60))),
+        }
     }
 
     pub(crate) fn server(&self) -> Server<'_> {
@@ -47,11 +55,11 @@ impl Fixture {
         let settings = Settings { accounts, ..Settings::default() };
         let clock = Arc::clone(&self.clock);
         let storage = Storage::new(Arc::clone(&self.engine), clock, settings, Arc::clone(&metrics));
-        let mut writer = AnalyticsWriter::new(Arc::clone(&storage));
+        let mut writer = AnalyticsWriter::new(Arc::clone(&storage), Some(Arc::new(self.blobs())));
         self.runtime.block_on(writer.load());
         let client = self.serve(Service::Table, TableService::new(Arc::clone(&storage)), &metrics);
         let queues = self.serve(Service::Queue, QueueService::new(storage), &metrics);
-        Server { fixture: self, writer, metrics, client, queues }
+        Server { fixture: self, writer, client, queues }
     }
 
     fn serve<H: Handler>(&self, service: Service, handler: H, metrics: &Arc<Metrics>) -> Client {
@@ -60,6 +68,36 @@ impl Fixture {
         let address = socket.local_addr().expect("a bound socket");
         self.runtime.spawn(listener.serve(socket, std::future::pending()));
         Client::of_service(address, service)
+    }
+
+    fn blobs(&self) -> Blobs<MemoryEngine, MemoryBytes> {
+        Blobs::new(Arc::clone(&self.engine), Arc::clone(&self.bytes))
+    }
+
+    /// All logs that there are, in the order of their names; nothing if there is no place for them.
+    pub(crate) fn logs(&self) -> Option<Vec<Log>> {
+        self.runtime.block_on(async {
+            let (blobs, now) = (self.blobs(), self.now());
+            let container = blobs.find_container(ACCOUNT, &ContainerName::logs(), now).await.ok()?.id;
+            let query = ListQuery { items_max: 5000, ..ListQuery::default() };
+            let page = blobs.list_blobs(container, &query, now).await.expect("a page");
+            let mut logs = Vec::new();
+            for item in page.items {
+                let ListItem::Blob(blob) = item else { panic!("{item:?}") };
+                let name = blob.name.parse().expect("a name");
+                let at = BlobRef { container, name: &name };
+                let mut open = blobs.open(at, None, None, &Access::default(), now).await.expect("a blob");
+                let mut text = String::new();
+                while let Some(bytes) = open.content.next().await.expect("bytes") {
+                    text.push_str(std::str::from_utf8(&bytes).expect("text"));
+                }
+                let metadata = &blob.properties.metadata;
+                let metadata = ["StartTime", "EndTime", "LogType", "LogVersion"]
+                    .map(|name| metadata.get(name).unwrap_or_default().to_owned());
+                logs.push(Log { name: blob.name, text, metadata });
+            }
+            Some(logs)
+        })
     }
 
     /// Whether a table is there, asked in a way that is not counted.
@@ -71,6 +109,35 @@ impl Fixture {
     pub(crate) fn now(&self) -> Timestamp {
         self.clock.now()
     }
+}
+
+/// A blob of `$logs`.
+#[derive(Debug)]
+pub(crate) struct Log {
+    pub(crate) name: String,
+    pub(crate) text: String,
+    /// `StartTime`, `EndTime`, `LogType`, `LogVersion`.
+    pub(crate) metadata: [String; 4],
+}
+
+impl Log {
+    /// The lines, each cut into its fields. What is in quotes is taken out of them.
+    pub(crate) fn lines(&self) -> Vec<Vec<String>> {
+        self.text.lines().map(fields).collect()
+    }
+}
+
+fn fields(line: &str) -> Vec<String> {
+    let mut fields = vec![String::new()];
+    let mut is_quoted = false;
+    for character in line.chars() {
+        match character {
+            '"' => is_quoted = !is_quoted,
+            ';' if !is_quoted => fields.push(String::new()),
+            other => fields.last_mut().expect("one at least").push(other),
+        }
+    }
+    fields
 }
 
 impl Server<'_> {
@@ -90,8 +157,7 @@ impl Server<'_> {
 
     /// Sets the properties of the Table service.
     pub(crate) fn set_properties(&self, parts: &str) {
-        let xml = format!("<StorageServiceProperties>{parts}</StorageServiceProperties>");
-        self.client.put("/?restype=service&comp=properties", xml).send().is_status(202);
+        set_properties(&self.client, parts);
     }
 
     /// The rows of a table of metrics in the period that a time lies in.
@@ -104,17 +170,34 @@ impl Server<'_> {
     }
 }
 
-/// A switched-on or switched-off part of the properties.
-pub(crate) fn metrics_part(name: &str, is_on: bool, retention_days: Option<u32>) -> String {
-    let apis = if is_on { "<IncludeAPIs>true</IncludeAPIs>" } else { "" };
-    let retention = match retention_days {
+/// Sets the properties of a service.
+pub(crate) fn set_properties(client: &Client, parts: &str) {
+    let xml = format!("<StorageServiceProperties>{parts}</StorageServiceProperties>");
+    client.put("/?restype=service&comp=properties", xml).send().is_status(202);
+}
+
+/// The part of the properties that says what is logged.
+pub(crate) fn logging_part(version: &str, switches: [bool; 3], retention_days: Option<u32>) -> String {
+    let [read, write, delete] = switches;
+    format!(
+        "<Logging><Version>{version}</Version><Delete>{delete}</Delete><Read>{read}</Read><Write>{write}</Write>{}\
+         </Logging>",
+        retention_part(retention_days)
+    )
+}
+
+fn retention_part(days: Option<u32>) -> String {
+    let retention = match days {
         Some(days) => format!("<Enabled>true</Enabled><Days>{days}</Days>"),
         None => "<Enabled>false</Enabled>".to_owned(),
     };
-    format!(
-        "<{name}><Version>1.0</Version><Enabled>{is_on}</Enabled>{apis}\
-         <RetentionPolicy>{retention}</RetentionPolicy></{name}>"
-    )
+    format!("<RetentionPolicy>{retention}</RetentionPolicy>")
+}
+
+/// A switched-on or switched-off part of the properties.
+pub(crate) fn metrics_part(name: &str, is_on: bool, retention_days: Option<u32>) -> String {
+    let apis = if is_on { "<IncludeAPIs>true</IncludeAPIs>" } else { "" };
+    format!("<{name}><Version>1.0</Version><Enabled>{is_on}</Enabled>{apis}{}</{name}>", retention_part(retention_days))
 }
 
 fn listener_settings() -> ListenerSettings {

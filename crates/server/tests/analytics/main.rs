@@ -1,4 +1,5 @@
 //! Storage analytics of servers whose clock and whose writer the test turns.
 
 mod fixture;
+mod logs;
 mod metrics;

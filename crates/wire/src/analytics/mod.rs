@@ -9,7 +9,9 @@ mod status;
 mod totals;
 
 pub use log_entry::{LogEntry, LogOf, mask_signature, write_condition};
-pub use names::{LOG_SERVICES, METRICS_ALL, Period, log_hour_prefix, log_name, log_time, metrics_row};
+pub use names::{
+    LOG_SERVICES, METRICS_ALL, Period, log_counter, log_hour_prefix, log_name, log_prefix, log_time, metrics_row,
+};
 pub use operation::Access;
 pub use status::{Authentication, Outcome};
 pub use totals::{Sample, Totals};

@@ -75,7 +75,21 @@ pub fn metrics_row(operation: &str) -> String {
 pub fn log_hour_prefix(service: Service, time: Timestamp) -> String {
     let text = time.to_seven_digits();
     let (year, month, day, hour) = (&text[..4], &text[5..7], &text[8..10], &text[11..13]);
-    format!("{}/{year}/{month}/{day}/{hour}00/", service.name())
+    format!("{}{year}/{month}/{day}/{hour}00/", log_prefix(service))
+}
+
+/// The common beginning of the names of all logs of a service: `table/`.
+#[must_use]
+pub fn log_prefix(service: Service) -> String {
+    format!("{}/", service.name())
+}
+
+/// The number of a log among those of its hour, by its name.
+#[must_use]
+pub fn log_counter(name: &str) -> Option<u32> {
+    let (_, file) = name.rsplit_once('/')?;
+    let digits = file.strip_suffix(".log")?;
+    digits.bytes().all(|digit| digit.is_ascii_digit()).then(|| digits.parse().ok())?
 }
 
 /// The name of one log of an hour: `table/2011/07/31/1800/000001.log`.
@@ -103,6 +117,8 @@ mod tests {
         let at = time("2011-07-31T18:59:59.9999999Z");
         assert_eq!(log_name(Service::Table, at, 1), "table/2011/07/31/1800/000001.log");
         assert_eq!(log_name(Service::Blob, time("2024-02-29T00:00:00Z"), 0), "blob/2024/02/29/0000/000000.log");
+        assert_eq!(log_counter("table/2011/07/31/1800/000123.log"), Some(123));
+        assert_eq!((log_counter("table/2011/07/31/1800/+1.log"), log_counter("000001.log")), (None, None));
         assert_eq!(log_time(at), "2011-07-31T18:59:59Z");
     }
 

@@ -1,0 +1,153 @@
+//! Blobs of `$logs`: a flush of entries becomes one blob for each hour, which is never written again.
+
+use super::log_buffer::Logged;
+use larimar_engine::blob::bytes::{ByteStore, ByteWriter, Bytes};
+use larimar_engine::blob::{Access, BlobRef, BlobReject, Blobs, ListFrom, ListItem, ListQuery, NewBlob, create_logs};
+use larimar_engine::{Engine, EngineError, Fault, Reject, SpaceId};
+use larimar_model::blob::{BlobName, Conditions, ContainerName, ContentHeaders, DeleteSnapshots, ETagCondition};
+use larimar_model::{Metadata, Timestamp};
+use larimar_wire::analytics::{self, LogOf, log_counter, log_hour_prefix, log_name, log_prefix, log_time};
+use larimar_wire::sas::Service;
+
+/// Writes entries of one hour as a new blob. `next` is the number to try, if it is known, and then the one after it.
+pub(super) async fn write<E: Engine, B: ByteStore>(
+    blobs: &Blobs<E, B>,
+    of: &LogOf<'_>,
+    hour: Timestamp,
+    entries: &[Logged],
+    next: &mut Option<u32>,
+    now: Timestamp,
+) -> Result<(), EngineError> {
+    let container = container(blobs, of.account, now).await?;
+    let mut text = String::with_capacity(entries.len() * LINE_BYTES);
+    entries.iter().for_each(|logged| logged.entry.write(of, &mut text));
+    let text = Bytes::from(text);
+    let new = NewBlob {
+        content: ContentHeaders { content_type: Some("application/octet-stream".to_owned()), ..Default::default() },
+        metadata: metadata(of, entries),
+        ..Default::default()
+    };
+    let absent = Conditions { if_none_match: Some(ETagCondition::Any), ..Default::default() };
+    let access = Access { conditions: absent, lease: None };
+    let first = match *next {
+        Some(next) => next,
+        None => counter_after(blobs, container, &log_hour_prefix(of.service, hour), now).await?,
+    };
+    for counter in first..first.saturating_add(ATTEMPTS_MAX) {
+        let name: BlobName = log_name(of.service, hour, counter).parse().expect("a name of ours");
+        let at = BlobRef { container, name: &name };
+        let mut writer = blobs.begin(at, Some(text.len() as u64)).await?;
+        writer.write(text.clone()).await?;
+        let extent = writer.finish().await?;
+        match blobs.put_block_blob(at, Some(extent), &new, &access, now).await {
+            Ok(_) => {
+                *next = Some(counter + 1);
+                return Ok(());
+            }
+            // Another server took the number.
+            Err(EngineError::Reject(Reject::Blob(BlobReject::BlobExists | BlobReject::ConditionNotMet))) => {}
+            Err(other) => return Err(other),
+        }
+    }
+    *next = None;
+    Err(Fault::Unavailable("all names for a log are taken".to_owned()).into())
+}
+
+/// What a reader can tell of a log without reading it.
+fn metadata(of: &LogOf<'_>, entries: &[Logged]) -> Metadata {
+    let starts = || entries.iter().map(|logged| logged.entry.start);
+    let has = |access: &&analytics::Access| entries.iter().any(|logged| logged.entry.access == **access);
+    let types: Vec<&str> = analytics::Access::ALL.iter().filter(has).map(|access| access.as_str()).collect();
+    let mut metadata = Metadata::default();
+    for (name, value) in [
+        ("StartTime", starts().min().map(log_time).unwrap_or_default()),
+        ("EndTime", starts().max().map(log_time).unwrap_or_default()),
+        ("LogType", types.join(",")),
+        ("LogVersion", of.version.as_str().to_owned()),
+    ] {
+        metadata.insert(name, &value).expect("names are identifiers and values are short");
+    }
+    metadata
+}
+
+/// The number after the greatest that a log of an hour has.
+async fn counter_after<E: Engine, B: ByteStore>(
+    blobs: &Blobs<E, B>,
+    container: SpaceId,
+    prefix: &str,
+    now: Timestamp,
+) -> Result<u32, EngineError> {
+    let mut counter = 0;
+    let mut from = None;
+    // Names of an hour are numbered, so there is an end to them.
+    loop {
+        let (names, next) = page(blobs, container, prefix, from, now).await?;
+        counter = names.iter().filter_map(|name| log_counter(name)).map(|last| last + 1).fold(counter, u32::max);
+        match next {
+            Some(next) => from = Some(next),
+            None => return Ok(counter),
+        }
+    }
+}
+
+/// Removes logs of a service before an hour, some at a time. Returns whether there may be more.
+pub(super) async fn clear<E: Engine, B: ByteStore>(
+    blobs: &Blobs<E, B>,
+    account: &str,
+    service: Service,
+    before: Timestamp,
+    now: Timestamp,
+) -> Result<bool, EngineError> {
+    let container = match blobs.find_container(account, &ContainerName::logs(), now).await {
+        Err(EngineError::Reject(_)) => return Ok(false),
+        found => found?.id,
+    };
+    let end = log_hour_prefix(service, before);
+    let (names, next) = page(blobs, container, &log_prefix(service), None, now).await?;
+    let old: Vec<&String> = names.iter().take_while(|name| **name < end).collect();
+    let is_all = old.len() == names.len();
+    for name in old {
+        let Ok(name) = name.parse::<BlobName>() else { continue };
+        let at = BlobRef { container, name: &name };
+        match blobs.delete_blob(at, Some(DeleteSnapshots::Include), &Access::default(), now).await {
+            Ok(()) => {}
+            // Gone already, or held by somebody's lease: the next round sees.
+            Err(EngineError::Reject(reject)) => tracing::debug!(%reject, blob = name.as_str(), "an old log stays"),
+            Err(other) => return Err(other),
+        }
+    }
+    Ok(is_all && next.is_some())
+}
+
+async fn page<E: Engine, B: ByteStore>(
+    blobs: &Blobs<E, B>,
+    container: SpaceId,
+    prefix: &str,
+    from: Option<ListFrom>,
+    now: Timestamp,
+) -> Result<(Vec<String>, Option<ListFrom>), EngineError> {
+    let query = ListQuery { prefix: prefix.to_owned(), from, items_max: PAGE_BLOBS, ..Default::default() };
+    let page = blobs.list_blobs(container, &query, now).await?;
+    let names = page.items.into_iter().filter_map(|item| match item {
+        ListItem::Blob(blob) => Some(blob.name),
+        ListItem::Prefix(_) => None,
+    });
+    Ok((names.collect(), page.next))
+}
+
+/// The container is made when logging is switched on; one that is missing all the same is made now.
+async fn container<E: Engine, B: ByteStore>(
+    blobs: &Blobs<E, B>,
+    account: &str,
+    now: Timestamp,
+) -> Result<SpaceId, EngineError> {
+    create_logs(blobs.engine(), account, now).await?;
+    Ok(blobs.find_container(account, &ContainerName::logs(), now).await?.id)
+}
+
+/// Numbers to try before giving up until the next flush.
+const ATTEMPTS_MAX: u32 = 100;
+/// Logs that are listed, or removed, in one go.
+const PAGE_BLOBS: usize = 500;
+/// About how long a line is.
+const LINE_BYTES: usize = 512;
