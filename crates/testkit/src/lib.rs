@@ -4,6 +4,7 @@
 //! A promise is a function named as a sentence; [`engine_conformance!`] turns all of them into tests of one
 //! engine. The same promises run over the in-memory reference engine and every engine that stores.
 
+pub mod blob;
 pub mod bytes;
 mod clock;
 mod dice;

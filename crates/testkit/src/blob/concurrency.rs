@@ -1,0 +1,145 @@
+//! Many callers at once: nothing is lost, nothing is mixed, and one of many wins.
+
+use super::appends::{append, put_append};
+use super::leases::OWN;
+use super::site::{Site, blob, filled, id};
+use futures_util::future::join_all;
+use larimar_engine::blob::bytes::ByteStore;
+use larimar_engine::blob::{Access, BlobReject};
+use larimar_engine::{Engine, EngineError, Reject};
+use larimar_model::Guid;
+use larimar_model::blob::{BlockListEntry, Conditions, ETagCondition, LeaseAction, LeaseDuration, LeaseId, LeaseState};
+
+/// Blocks that are put in parallel are all there for the list, also the very first ones.
+pub async fn parallel_blocks_make_one_blob<E: Engine, B: ByteStore>(site: &Site<E, B>) {
+    let name = blob("b");
+    for round in 0..3_u8 {
+        let put = |n: u32| {
+            let name = &name;
+            async move { site.put_block(name, &id(n), &filled(round + n as u8, 1_000)).await }
+        };
+        for done in join_all((0..40).map(put)).await {
+            done.expect("a block");
+        }
+        let list: Vec<_> = (0..40).map(|n| BlockListEntry::Uncommitted(id(n))).collect();
+        site.commit(&name, &list).await.expect("it is committed");
+        let content: Vec<u8> = (0..40).flat_map(|n| filled(round + n, 1_000)).collect();
+        assert!(site.read(&name).await == Ok(content), "round {round}");
+    }
+    site.expect_payloads(40, "the last round's").await;
+}
+
+/// Of many overwrites one content is left, whole, and the bytes of the others are gone.
+pub async fn concurrent_overwrites_leave_one_whole_content<E: Engine, B: ByteStore>(site: &Site<E, B>) {
+    let name = blob("b");
+    let write = |n: u8| {
+        let name = &name;
+        async move {
+            if n.is_multiple_of(2) {
+                return site.put_if(name, &filled(n, 5_000), &Access::default()).await.map(|_| ());
+            }
+            site.put_block(name, &id(u32::from(n)), &filled(n, 5_000)).await?;
+            match site.commit(name, &[BlockListEntry::Latest(id(u32::from(n)))]).await {
+                // Another commit came between and dropped the block.
+                Err(EngineError::Reject(Reject::Blob(BlobReject::InvalidBlockList))) => Ok(()),
+                other => other.map(|_| ()),
+            }
+        }
+    };
+    for done in join_all((0..24).map(write)).await {
+        done.expect("it is written");
+    }
+    let content = site.read(&name).await.expect("it is there");
+    assert!((0..24).any(|n| content == filled(n, 5_000)), "one whole content");
+    site.put(&name, b"end").await;
+    site.expect_payloads(1, "the bytes of the others are gone").await;
+    assert_eq!(site.rows().await.len(), 1);
+}
+
+/// Of many who want a lease one gets it.
+pub async fn one_of_many_lease_acquires_wins<E: Engine, B: ByteStore>(site: &Site<E, B>) {
+    let name = blob("b");
+    site.put(&name, b"x").await;
+    let acquire = |n: u8| {
+        let action = LeaseAction::Acquire { duration: LeaseDuration::Infinite, proposed: Some(LeaseId(Guid([n; 16]))) };
+        let at = site.at(&name);
+        async move { site.blobs.lease_blob(at, (action, OWN), &Conditions::NONE, site.now()).await }
+    };
+    let won: Vec<_> = join_all((1..20).map(acquire)).await.into_iter().filter_map(Result::ok).collect();
+    assert_eq!(won.len(), 1);
+    let properties = site.blobs.properties(site.at(&name), None, &Access::default(), site.now()).await;
+    assert_eq!(properties.map(|properties| properties.lease.state), Ok(LeaseState::Leased));
+    let owner = Access { lease: won[0].1.id, conditions: Conditions::NONE };
+    site.put_if(&name, b"y", &owner).await.expect("the winner writes");
+}
+
+/// Every append that was acknowledged is there once, whole, at the offset that was told.
+pub async fn concurrent_appends_lose_nothing<E: Engine, B: ByteStore>(site: &Site<E, B>) {
+    let name = blob("log");
+    put_append(site, &name).await;
+    let write = |n: u8| {
+        let name = &name;
+        async move { (n, append(site, name, &filled(n, 100), Default::default()).await) }
+    };
+    let done = join_all((0..40).map(write)).await;
+    let content = site.read(&name).await.expect("it is there");
+    assert_eq!(content.len(), 4_000);
+    for (n, appended) in done {
+        let offset = appended.expect("it is appended").offset as usize;
+        assert!(content[offset..offset + 100] == filled(n, 100), "append {n}");
+    }
+}
+
+/// Of many who create a blob that must not be there one does.
+pub async fn one_of_many_conditional_creations_wins<E: Engine, B: ByteStore>(site: &Site<E, B>) {
+    let name = blob("b");
+    let conditions = Conditions { if_none_match: Some(ETagCondition::Any), ..Conditions::NONE };
+    let create = |n: u8| {
+        let name = &name;
+        async move { (n, site.put_if(name, &[n], &Access { conditions, lease: None }).await) }
+    };
+    let done = join_all((0..20).map(create)).await;
+    let won: Vec<u8> = done.into_iter().filter_map(|(n, put)| put.is_ok().then_some(n)).collect();
+    assert_eq!(won.len(), 1);
+    assert_eq!(site.read(&name).await, Ok(won));
+    site.expect_payloads(1, "the winner's").await;
+}
+
+/// A reader beside writers sees one content or another, never parts of two. Bytes that a slow reader still needs may be
+/// gone, because these stores have no time of grace; then it is told.
+pub async fn readers_beside_writers_see_whole_blobs<E: Engine, B: ByteStore>(site: &Site<E, B>) {
+    let name = blob("b");
+    site.put(&name, &filled(0, 3_000)).await;
+    let writer = async {
+        for round in 1..30_u8 {
+            if round.is_multiple_of(3) {
+                site.put(&name, &filled(round, 3_000)).await;
+                continue;
+            }
+            for n in 0..200 {
+                let extent = site.payload(&name, &filled(round, 3_000)[n * 15..(n + 1) * 15]).await;
+                let put = site.blobs.put_block(site.at(&name), &id(n as u32), extent, None, site.now()).await;
+                put.expect("a block");
+            }
+            let list: Vec<_> = (0..200).map(|n| BlockListEntry::Latest(id(n))).collect();
+            site.commit(&name, &list).await.expect("it is committed");
+        }
+    };
+    let reader = async {
+        let mut seen = 0;
+        for _ in 0..200 {
+            match site.read(&name).await {
+                Ok(content) => {
+                    assert!((0..30).any(|n| content == filled(n, 3_000)), "one whole content");
+                    seen += 1;
+                }
+                Err(EngineError::Fault(_)) => {}
+                Err(other) => panic!("{other}"),
+            }
+            tokio::task::yield_now().await;
+        }
+        seen
+    };
+    let ((), seen) = futures_util::future::join(writer, reader).await;
+    assert!(seen > 0);
+}

@@ -1,0 +1,203 @@
+//! The promises of [`larimar_engine::blob::Blobs`], one function each, and the macro that tests an engine with a store
+//! of bytes on all.
+//!
+//! A promise takes a [`Site`]: an empty container on a fresh engine and a fresh store without a time of grace. The files
+//! follow the service: [`containers`], [`blobs`], [`blocks`], [`appends`], [`pages`], [`snapshots`], [`copies`],
+//! [`leases`], [`lists`]; [`lives`] has what is removed and what is not, [`concurrency`] many callers at once.
+
+pub mod appends;
+pub mod blobs;
+pub mod blocks;
+pub mod concurrency;
+pub mod containers;
+pub mod copies;
+pub mod leases;
+pub mod lists;
+pub mod lives;
+pub mod pages;
+mod site;
+pub mod snapshots;
+
+pub use site::Site;
+
+/// Makes one test of each promise for the engines and stores that an expression makes.
+///
+/// The expression runs once a test, in a runtime, and gives an engine and a store, each in an `Arc`, and something that
+/// is kept until the test ends, such as a folder.
+///
+/// ```ignore
+/// testkit::blob_conformance!((Arc::new(MemoryEngine::new()), Arc::new(MemoryBytes::new(Duration::ZERO)), ()));
+/// ```
+#[macro_export]
+macro_rules! blob_conformance {
+    ($make:expr) => {
+        $crate::blob_promises!(
+            $make,
+            containers {
+                a_container_is_created_once_and_found,
+                containers_are_listed_by_prefix_page_by_page,
+                a_deleted_container_is_gone_with_its_blobs,
+                metadata_and_access_change_the_etag,
+                a_leased_container_is_deleted_only_with_the_lease,
+            }
+        );
+        $crate::blob_promises!(
+            $make,
+            blobs {
+                a_blob_is_read_as_it_was_put,
+                ranges_are_read_and_cut_at_the_end,
+                a_missing_blob_is_told,
+                an_overwrite_replaces_everything,
+                conditions_guard_reads_and_writes,
+                properties_that_are_not_content_keep_the_etag,
+                changes_have_increasing_etags,
+                any_name_is_kept_apart,
+            }
+        );
+        $crate::blob_promises!(
+            $make,
+            blocks {
+                a_list_makes_a_blob_in_its_order,
+                blocks_are_out_of_sight_until_they_are_committed,
+                entries_choose_between_committed_and_uncommitted,
+                an_unknown_block_refuses_the_list,
+                a_commit_drops_what_it_does_not_name,
+                ids_have_one_length,
+                other_types_have_no_blocks,
+                a_long_list_is_read_in_ranges,
+                too_long_a_list_is_refused,
+                a_list_of_fifty_thousand_blocks_is_committed,
+            }
+        );
+        $crate::blob_promises!(
+            $make,
+            appends { appends_follow_each_other, appends_are_conditional, many_appends_are_read_in_ranges }
+        );
+        $crate::blob_promises!(
+            $make,
+            pages {
+                pages_are_written_and_cleared_in_place,
+                pages_outside_of_the_blob_are_refused,
+                a_resized_blob_forgets_what_was_cut_off,
+                sequence_numbers_guard_writes,
+                random_writes_read_as_an_array_does,
+                changes_since_a_snapshot_are_told,
+            }
+        );
+        $crate::blob_promises!(
+            $make,
+            snapshots {
+                a_snapshot_keeps_what_was_there,
+                snapshots_of_pages_and_appends_stay,
+                a_blob_with_snapshots_is_deleted_only_with_them,
+                one_snapshot_is_deleted_alone,
+                snapshots_at_one_time_are_told_apart,
+            }
+        );
+        $crate::blob_promises!(
+            $make,
+            copies {
+                a_copy_has_bytes_blocks_and_properties,
+                a_copy_of_pages_keeps_the_holes,
+                a_copy_checks_both_sides,
+                bytes_are_copied_into_blocks,
+                a_blob_is_copied_onto_itself,
+            }
+        );
+        $crate::blob_promises!(
+            $make,
+            leases {
+                a_leased_blob_is_written_only_with_the_lease,
+                a_lease_ends_with_its_time,
+                lease_operations_keep_the_etag,
+            }
+        );
+        $crate::blob_promises!(
+            $make,
+            lists {
+                blobs_are_listed_in_order_page_by_page,
+                a_delimiter_joins_names,
+                snapshots_are_listed_before_their_blob,
+                uncommitted_blobs_are_listed_on_demand,
+                a_page_costs_the_page,
+                any_walk_of_pages_tells_everything_once,
+            }
+        );
+        $crate::blob_promises!(
+            $make,
+            lives {
+                what_is_replaced_or_deleted_is_removed,
+                refused_writes_leave_nothing,
+                commits_and_snapshots_keep_what_they_share,
+                a_sweep_removes_what_a_container_left,
+                blocks_that_nobody_commits_are_removed_after_a_week,
+            }
+        );
+        $crate::blob_promises!(
+            $make,
+            concurrency {
+                parallel_blocks_make_one_blob,
+                concurrent_overwrites_leave_one_whole_content,
+                one_of_many_lease_acquires_wins,
+                concurrent_appends_lose_nothing,
+                one_of_many_conditional_creations_wins,
+                readers_beside_writers_see_whole_blobs,
+            }
+        );
+    };
+}
+
+/// Makes a module of tests from the promises of one file.
+#[doc(hidden)]
+#[macro_export]
+macro_rules! blob_promises {
+    ($make:expr, $module:ident { $($name:ident),+ $(,)? }) => {
+        mod $module {
+            #[allow(unused_imports, reason = "the expression may name what the caller imported")]
+            use super::*;
+            $(
+                #[test]
+                fn $name() {
+                    let runtime = $crate::tokio::runtime::Builder::new_multi_thread()
+                        .worker_threads(2)
+                        .enable_all()
+                        .build()
+                        .expect("a runtime starts");
+                    runtime.block_on(async {
+                        let (engine, bytes, _kept) = $make;
+                        let site = $crate::blob::Site::open(engine, bytes).await;
+                        $crate::blob::$module::$name(&site).await;
+                    });
+                }
+            )+
+        }
+    };
+}
+
+#[cfg(test)]
+mod tests {
+    /// A promise that no engine is held to is no promise.
+    #[test]
+    fn every_promise_is_in_the_macro() {
+        let list = include_str!("mod.rs");
+        for source in [
+            include_str!("appends.rs"),
+            include_str!("blobs.rs"),
+            include_str!("blocks.rs"),
+            include_str!("concurrency.rs"),
+            include_str!("containers.rs"),
+            include_str!("copies.rs"),
+            include_str!("leases.rs"),
+            include_str!("lists.rs"),
+            include_str!("lives.rs"),
+            include_str!("pages.rs"),
+            include_str!("snapshots.rs"),
+        ] {
+            let names = source.lines().filter_map(|line| line.strip_prefix("pub async fn ")?.split(['(', '<']).next());
+            let is_listed =
+                |name: &str| list.split(|c: char| !c.is_alphanumeric() && c != '_').any(|word| word == name);
+            let missing: Vec<_> = names.filter(|name| !is_listed(name)).collect();
+            assert_eq!(missing, Vec::<&str>::new());
+        }
+    }
+}

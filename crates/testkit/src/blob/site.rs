@@ -1,0 +1,213 @@
+//! A container on a fresh engine, and short ways to say what tests do with it.
+
+use crate::engine::layer::{Layer, Layered};
+use larimar_engine::blob::bytes::{ByteStore, ByteWriter, Bytes, Extent};
+use larimar_engine::blob::{
+    Access, BlobRef, BlobReject, Blobs, ListItem, ListPage, ListQuery, NewBlob, NewContainer, OpenBlob, Written,
+};
+use larimar_engine::{Budget, Engine, EngineError, Flow, KeyRange, Position, ReadError, Reject, RowRef, SpaceId};
+use larimar_model::Timestamp;
+use larimar_model::blob::{BlobName, BlockId, BlockListEntry, ByteRange, SnapshotTime};
+use std::sync::Arc;
+use std::sync::atomic::{AtomicU64, Ordering::SeqCst};
+use std::time::Duration;
+
+/// The service with an empty container, and a clock that moves a little with every question.
+#[derive(Debug)]
+pub struct Site<E, B> {
+    /// The service.
+    pub blobs: Arc<Blobs<Layered<Counting<E>>, B>>,
+    /// The container's number.
+    pub container: SpaceId,
+    clock: AtomicU64,
+    visited: Arc<AtomicU64>,
+}
+
+/// An engine that counts the rows its scans visit.
+#[derive(Debug)]
+pub struct Counting<E> {
+    engine: Arc<E>,
+    visited: Arc<AtomicU64>,
+}
+
+impl<E: Engine> Layer for Counting<E> {
+    type Below = E;
+
+    fn below(&self) -> &E {
+        &self.engine
+    }
+
+    async fn scan(
+        &self,
+        space: SpaceId,
+        range: &KeyRange,
+        budget: Budget,
+        mut visit: impl FnMut(RowRef<'_>) -> Flow + Send,
+    ) -> Result<Option<Position>, ReadError> {
+        let counted = |row: RowRef<'_>| {
+            self.visited.fetch_add(1, SeqCst);
+            visit(row)
+        };
+        self.engine.scan(space, range, budget, counted).await
+    }
+}
+
+/// The account that the site's container is in.
+pub(super) const ACCOUNT: &str = "account";
+
+impl<E: Engine, B: ByteStore> Site<E, B> {
+    /// Makes the container `container`.
+    pub async fn open(engine: Arc<E>, bytes: Arc<B>) -> Self {
+        let visited = Arc::new(AtomicU64::new(0));
+        let engine = Arc::new(Layered(Counting { engine, visited: Arc::clone(&visited) }));
+        let blobs = Arc::new(Blobs::new(engine, bytes));
+        let clock = AtomicU64::new(Timestamp::parse("2030-01-01T00:00:00Z").expect("a time").ticks());
+        let mut site = Self { blobs, container: SpaceId::SYSTEM, clock, visited };
+        let name = "container".parse().expect("a name");
+        let created = site.blobs.create_container(ACCOUNT, &name, &NewContainer::default(), site.now()).await;
+        site.container = created.expect("a container").id;
+        site
+    }
+
+    /// The time, a millisecond after the last time it was asked for.
+    pub fn now(&self) -> Timestamp {
+        Timestamp::from_ticks(self.clock.fetch_add(10_000, SeqCst))
+    }
+
+    /// Turns the clock forward.
+    pub fn advance(&self, span: Duration) {
+        self.clock.fetch_add(span.as_nanos() as u64 / 100, SeqCst);
+    }
+
+    /// A blob of the container.
+    pub fn at<'a>(&self, name: &'a BlobName) -> BlobRef<'a> {
+        BlobRef { container: self.container, name }
+    }
+
+    /// Writes bytes for a blob.
+    pub async fn payload(&self, name: &BlobName, bytes: &[u8]) -> Extent {
+        let mut writer = self.blobs.begin(self.at(name), Some(bytes.len() as u64)).await.expect("a payload begins");
+        writer.write(Bytes::copy_from_slice(bytes)).await.expect("bytes are taken");
+        writer.finish().await.expect("the payload is written")
+    }
+
+    /// Puts a block blob without conditions.
+    pub async fn put(&self, name: &BlobName, bytes: &[u8]) -> Written {
+        self.put_if(name, bytes, &Access::default()).await.expect("it is put")
+    }
+
+    /// Puts a block blob.
+    pub async fn put_if(&self, name: &BlobName, bytes: &[u8], access: &Access) -> Result<Written, EngineError> {
+        let extent = self.payload(name, bytes).await;
+        self.blobs.put_block_blob(self.at(name), Some(extent), &NewBlob::default(), access, self.now()).await
+    }
+
+    /// Puts a block.
+    pub async fn put_block(&self, name: &BlobName, id: &BlockId, bytes: &[u8]) -> Result<(), EngineError> {
+        let extent = self.payload(name, bytes).await;
+        self.blobs.put_block(self.at(name), id, extent, None, self.now()).await
+    }
+
+    /// Commits a list of blocks.
+    pub async fn commit(&self, name: &BlobName, list: &[BlockListEntry]) -> Result<Written, EngineError> {
+        self.blobs.put_block_list(self.at(name), list, &NewBlob::default(), &Access::default(), self.now()).await
+    }
+
+    /// Reads a whole blob.
+    pub async fn read(&self, name: &BlobName) -> Result<Vec<u8>, EngineError> {
+        self.read_of(name, None, None).await
+    }
+
+    /// Reads a blob or a snapshot, or a range of it.
+    pub async fn read_of(
+        &self,
+        name: &BlobName,
+        snapshot: Option<SnapshotTime>,
+        range: Option<ByteRange>,
+    ) -> Result<Vec<u8>, EngineError> {
+        let open = self.blobs.open(self.at(name), snapshot, range, &Access::default(), self.now()).await?;
+        drain(open).await
+    }
+
+    /// A page of a listing.
+    pub async fn list(&self, query: &ListQuery) -> ListPage {
+        self.blobs.list_blobs(self.container, query, self.now()).await.expect("a page")
+    }
+
+    /// Payloads that are there.
+    pub fn payloads(&self) -> u64 {
+        let figures = self.blobs.bytes().statistics();
+        figures.payloads_written - figures.payloads_removed
+    }
+
+    /// Waits until so many payloads are there.
+    pub async fn expect_payloads(&self, count: u64, why: &str) {
+        crate::bytes::eventually(why, || async { self.payloads() == count }).await;
+    }
+
+    /// Rows that scans have visited so far.
+    pub fn visited(&self) -> u64 {
+        self.visited.load(SeqCst)
+    }
+
+    /// All rows of the container: blob and row name.
+    pub async fn rows(&self) -> Vec<(String, String)> {
+        let mut rows = Vec::new();
+        let mut range = KeyRange::all();
+        loop {
+            let budget = Budget { rows_max: 10_000, deadline: std::time::Instant::now() + Duration::from_secs(60) };
+            let next = self.blobs.engine().scan(self.container, &range, budget, |row| {
+                rows.push((row.partition.to_owned(), row.row.to_owned()));
+                Flow::Continue
+            });
+            match next.await.expect("a scan") {
+                Some(next) => range.start = next,
+                None => return rows,
+            }
+        }
+    }
+}
+
+/// Reads an open blob to its end.
+pub(super) async fn drain<B: ByteStore>(mut open: OpenBlob<B>) -> Result<Vec<u8>, EngineError> {
+    let mut bytes = Vec::new();
+    while let Some(piece) = open.content.next().await? {
+        assert!(!piece.is_empty() && piece.len() <= 1 << 20, "pieces are bounded");
+        bytes.extend_from_slice(&piece);
+    }
+    assert_eq!(bytes.len() as u64, open.range.end - open.range.start);
+    Ok(bytes)
+}
+
+/// A blob's name.
+pub(super) fn blob(name: &str) -> BlobName {
+    name.parse().expect("a name")
+}
+
+/// A block's id: base64 of three bytes.
+pub(super) fn id(number: u32) -> BlockId {
+    const DIGITS: &[u8; 64] = b"ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz0123456789+/";
+    let digit = |shift: u32| char::from(DIGITS[(number >> shift & 63) as usize]);
+    let text: String = [digit(18), digit(12), digit(6), digit(0)].into_iter().collect();
+    BlockId::parse(&text).expect("an id")
+}
+
+/// Bytes that tell where they are from.
+pub(super) fn filled(seed: u8, length: usize) -> Vec<u8> {
+    (0..length).map(|n| seed.wrapping_mul(31).wrapping_add(n as u8).wrapping_add((n >> 8) as u8)).collect()
+}
+
+/// What a refusal of the Blob service looks like.
+pub(super) fn refused<T>(reject: impl Into<BlobReject>) -> Result<T, EngineError> {
+    Err(EngineError::Reject(Reject::Blob(reject.into())))
+}
+
+/// The names of a page, snapshots marked by `@`, prefixes as they are.
+pub(super) fn names(page: &ListPage) -> Vec<String> {
+    let name = |item: &ListItem| match item {
+        ListItem::Prefix(prefix) => prefix.clone(),
+        ListItem::Blob(blob) if blob.snapshot.is_some() => format!("{}@", blob.name),
+        ListItem::Blob(blob) => blob.name.clone(),
+    };
+    page.items.iter().map(name).collect()
+}
