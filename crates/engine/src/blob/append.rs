@@ -63,13 +63,16 @@ impl<E: Engine, B: ByteStore> Blobs<E, B> {
     }
 }
 
+/// The name and the bytes of a chunk's row.
+type ChunkRow = (String, Vec<u8>);
+
 /// Appends a block to a row. When the row has grown long, its blocks become a chunk, a row of their own.
 fn append(
     row: &mut BlobRow,
     extent: Extent,
     appends: AppendConditions,
     now: Timestamp,
-) -> Result<(Appended, Option<(String, Vec<u8>)>), BlobReject> {
+) -> Result<(Appended, Option<ChunkRow>), BlobReject> {
     let changed = row.next_change(now);
     let BlobRow { kind: BlobType::Append, layout: Layout::Blocks(blocks), .. } = row else {
         return Err(BlobReject::InvalidBlobType);
@@ -97,11 +100,7 @@ mod tests {
     use super::super::layout::{Blocks, INLINE_MAX, decode_chunk};
     use super::*;
 
-    fn appended(
-        row: &mut BlobRow,
-        length: u64,
-        appends: AppendConditions,
-    ) -> Result<Option<(String, Vec<u8>)>, BlobReject> {
+    fn appended(row: &mut BlobRow, length: u64, appends: AppendConditions) -> Result<Option<ChunkRow>, BlobReject> {
         let extent = Extent { file: [1; 16], offset: row.length, length };
         append(row, extent, appends, Timestamp::EDM_MIN).map(|(_, chunk)| chunk)
     }
