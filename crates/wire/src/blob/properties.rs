@@ -244,6 +244,34 @@ mod tests {
         Timestamp::parse(text).expect("a time")
     }
 
+    fn copied() -> CopyInfo {
+        CopyInfo {
+            id: Guid::parse("5974b586-0df3-4e2d-ad0c-18e3892bfca2").expect("a Guid"),
+            source: "http://h/c/b".to_owned(),
+            length: 7,
+            completed: time("2022-05-06T00:31:05Z"),
+        }
+    }
+
+    fn page_blob<'a>(content: &'a ContentHeaders, copy: &'a CopyInfo, metadata: &'a Metadata) -> BlobProperties<'a> {
+        let modified = time("2022-05-06T00:31:05.0707164Z");
+        BlobProperties {
+            kind: BlobType::Page,
+            created: time("2022-05-05T00:00:00Z"),
+            modified,
+            etag: BlobETag(modified),
+            length: 7,
+            content,
+            sequence_number: Some(3),
+            appended: None,
+            tier: None,
+            lease: Some(LeaseView { state: LeaseState::Leased, duration: Some(LeaseDuration::Infinite) }),
+            copy: Some(copy),
+            tag_count: 2,
+            metadata,
+        }
+    }
+
     #[test]
     fn x2_headers_tell_all_that_there_is() {
         let mut metadata = Metadata::new();
@@ -253,30 +281,10 @@ mod tests {
             cache_control: Some("no-cache".to_owned()),
             ..ContentHeaders::default()
         };
-        let copy = CopyInfo {
-            id: Guid::parse("5974b586-0df3-4e2d-ad0c-18e3892bfca2").expect("a Guid"),
-            source: "http://h/c/b".to_owned(),
-            length: 7,
-            completed: time("2022-05-06T00:31:05Z"),
-        };
-        let modified = time("2022-05-06T00:31:05.0707164Z");
-        let blob = BlobProperties {
-            kind: BlobType::Page,
-            created: time("2022-05-05T00:00:00Z"),
-            modified,
-            etag: BlobETag(modified),
-            length: 7,
-            content: &content,
-            sequence_number: Some(3),
-            appended: None,
-            tier: None,
-            lease: Some(LeaseView { state: LeaseState::Leased, duration: Some(LeaseDuration::Infinite) }),
-            copy: Some(&copy),
-            tag_count: 2,
-            metadata: &metadata,
-        };
+        let copy = copied();
         let overrides = ResponseOverrides { content_type: Some("text/x".to_owned()), ..ResponseOverrides::default() };
         let mut headers = Vec::new();
+        let blob = page_blob(&content, &copy, &metadata);
         blob.headers(Some(&overrides), |name, value| headers.push(format!("{name}: {value}")));
         blob.tier_headers(|name, value| headers.push(format!("{name}: {value}")));
         assert_eq!(
@@ -303,23 +311,22 @@ mod tests {
                 "x-ms-meta-a: 1",
             ]
         );
-        let mut tiers = Vec::new();
-        let block = BlobProperties {
-            kind: BlobType::Block,
-            tier: Some(("Cool".parse().expect("a tier"), Some(modified))),
-            ..blob
+    }
+
+    #[test]
+    fn a_tier_that_nobody_gave_is_inferred() {
+        let (content, copy, metadata) = (ContentHeaders::default(), copied(), Metadata::new());
+        let blob = BlobProperties { kind: BlobType::Block, ..page_blob(&content, &copy, &metadata) };
+        let tiers = |tier| {
+            let mut headers = Vec::new();
+            BlobProperties { tier, ..blob }.tier_headers(|name, value| headers.push(format!("{name}: {value}")));
+            headers
         };
-        block.tier_headers(|name, value| tiers.push(format!("{name}: {value}")));
-        BlobProperties { tier: None, ..block }.tier_headers(|name, value| tiers.push(format!("{name}: {value}")));
         assert_eq!(
-            tiers,
-            [
-                "x-ms-access-tier: Cool",
-                "x-ms-access-tier-change-time: Fri, 06 May 2022 00:31:05 GMT",
-                "x-ms-access-tier: Hot",
-                "x-ms-access-tier-inferred: true",
-            ]
+            tiers(Some(("Cool".parse().expect("a tier"), Some(blob.modified)))),
+            ["x-ms-access-tier: Cool", "x-ms-access-tier-change-time: Fri, 06 May 2022 00:31:05 GMT"]
         );
+        assert_eq!(tiers(None), ["x-ms-access-tier: Hot", "x-ms-access-tier-inferred: true"]);
     }
 
     #[test]

@@ -141,23 +141,22 @@ fn x2_reads() {
     }
 }
 
+/// Requests with the operations that they are, and the names of those.
+type Cases<'a> = Vec<(&'a str, &'a str, Vec<(&'a str, &'a str)>, BlobOperation, &'a str)>;
+
+fn check_all(cases: Cases<'_>) {
+    for (method, query, headers, operation, name) in cases {
+        assert_eq!(parse(method, query, &headers).as_ref(), Ok(&operation), "{method} {query}");
+        assert_eq!(operation.name(), name);
+    }
+}
+
 #[test]
-fn x2_writes() {
+fn x2_writes_of_what_is_about_a_blob() {
     let id = "c9da6455-213d-42c9-9a79-3e9149a57833";
     let guard = Guard::default();
-    let block = |length, source| {
-        let id = BlockId::parse("AA+/").expect("an id");
-        BlobOperation::PutBlock(Box::new(PutBlock { id, checks: checks(length), source, lease: None }))
-    };
-    let append =
-        |checks, source, append| BlobOperation::AppendBlock(Box::new(AppendBlock { checks, source, append, guard }));
-    let page = |write| {
-        let range = PageRange::new(512, 1024).expect("pages");
-        BlobOperation::PutPage(Box::new(PutPage { range, write, sequence: SequenceConditions::default(), guard }))
-    };
-    let pages = ("x-ms-range", "bytes=512-1023");
-    let appended = AppendConditions { position: Some(3), size_max: Some(9) };
-    for (method, query, headers, operation, name) in [
+    let (copy, tier) = (format!("comp=copy&copyid={id}"), format!("comp=tier&snapshot={SNAPSHOT}"));
+    check_all(vec![
         (
             "PUT",
             "comp=metadata",
@@ -175,14 +174,14 @@ fn x2_writes() {
         ),
         (
             "PUT",
-            &format!("comp=copy&copyid={id}"),
+            &copy,
             vec![("x-ms-copy-action", "abort")],
             BlobOperation::AbortCopy { id: Guid::parse(id).expect("a Guid"), lease: None },
             "AbortCopyBlob",
         ),
         (
             "PUT",
-            &format!("comp=tier&snapshot={SNAPSHOT}"),
+            &tier,
             vec![("x-ms-access-tier", "Archive")],
             BlobOperation::SetTier {
                 tier: "Archive".parse().expect("a tier"),
@@ -198,6 +197,47 @@ fn x2_writes() {
             BlobOperation::SetTags { lease: None, checks: checks(9) },
             "SetBlobTags",
         ),
+    ]);
+}
+
+#[test]
+fn x2_deletes() {
+    let guard = Guard::default();
+    let snapshot = format!("snapshot={SNAPSHOT}");
+    check_all(vec![
+        (
+            "DELETE",
+            "",
+            vec![("x-ms-delete-snapshots", "only")],
+            BlobOperation::Delete { snapshot: None, snapshots: Some(DeleteSnapshots::Only), guard },
+            "DeleteBlob",
+        ),
+        (
+            "DELETE",
+            &snapshot,
+            vec![],
+            BlobOperation::Delete { snapshot: SNAPSHOT.parse().ok(), snapshots: None, guard },
+            "DeleteBlob",
+        ),
+    ]);
+}
+
+#[test]
+fn x2_writes_of_content() {
+    let guard = Guard::default();
+    let block = |length, source| {
+        let id = BlockId::parse("AA+/").expect("an id");
+        BlobOperation::PutBlock(Box::new(PutBlock { id, checks: checks(length), source, lease: None }))
+    };
+    let append =
+        |checks, source, append| BlobOperation::AppendBlock(Box::new(AppendBlock { checks, source, append, guard }));
+    let page = |write| {
+        let range = PageRange::new(512, 1024).expect("pages");
+        BlobOperation::PutPage(Box::new(PutPage { range, write, sequence: SequenceConditions::default(), guard }))
+    };
+    let pages = ("x-ms-range", "bytes=512-1023");
+    let appended = AppendConditions { position: Some(3), size_max: Some(9) };
+    check_all(vec![
         ("PUT", "comp=block&blockid=AA%2B/", vec![("content-length", "9")], block(9, None), "PutBlock"),
         ("PUT", "comp=block&blockid=AA+/", vec![SOURCE, EMPTY], block(0, Some(source())), "PutBlockFromURL"),
         (
@@ -229,24 +269,7 @@ fn x2_writes() {
             page(PageWrite::UpdateFrom(source())),
             "PutPageFromURL",
         ),
-        (
-            "DELETE",
-            "",
-            vec![("x-ms-delete-snapshots", "only")],
-            BlobOperation::Delete { snapshot: None, snapshots: Some(DeleteSnapshots::Only), guard },
-            "DeleteBlob",
-        ),
-        (
-            "DELETE",
-            &format!("snapshot={SNAPSHOT}"),
-            vec![],
-            BlobOperation::Delete { snapshot: SNAPSHOT.parse().ok(), snapshots: None, guard },
-            "DeleteBlob",
-        ),
-    ] {
-        assert_eq!(parse(method, query, &headers).as_ref(), Ok(&operation), "{method} {query}");
-        assert_eq!(operation.name(), name);
-    }
+    ]);
     let list = parse(
         "PUT",
         "comp=blocklist",
@@ -309,12 +332,21 @@ fn bodies_at_and_past_the_limits_of_their_versions() {
     }
 }
 
+/// Requests with the codes that they are refused with.
+type Refusals<'a> = Vec<(&'a str, &'a str, Vec<(&'a str, &'a str)>, ErrorCode)>;
+
+fn refuse_all(cases: Refusals<'_>) {
+    for (method, query, headers, code) in cases {
+        assert_eq!(parse(method, query, &headers), Err(code), "{method} {query} {headers:?}");
+    }
+}
+
 #[test]
-fn other_requests_are_refused() {
+fn other_writes_are_refused() {
     let pages = ("x-ms-range", "bytes=512-1023");
     let update = ("x-ms-page-write", "update");
     let large = ("x-ms-range", "bytes=0-8388607");
-    for (method, query, headers, code) in [
+    refuse_all(vec![
         ("PUT", "", vec![], ErrorCode::MissingRequiredHeader),
         ("PUT", "", vec![("x-ms-blob-type", "Tape")], ErrorCode::InvalidHeaderValue),
         ("PUT", "", vec![BLOCK], ErrorCode::MissingContentLengthHeader),
@@ -351,6 +383,13 @@ fn other_requests_are_refused() {
         ("PUT", "comp=page", vec![large, update, ("content-length", "8388608")], ErrorCode::RequestBodyTooLarge),
         ("PUT", "comp=page", vec![large, update, SOURCE], ErrorCode::InvalidPageRange),
         ("PUT", "comp=page", vec![pages, ("x-ms-page-write", "erase"), EMPTY], ErrorCode::InvalidHeaderValue),
+    ]);
+    assert!(parse("PUT", "comp=page", &[large, ("x-ms-page-write", "clear"), EMPTY]).is_ok(), "clearing has no limit");
+}
+
+#[test]
+fn other_requests_are_refused() {
+    refuse_all(vec![
         ("PUT", "comp=undelete", vec![], ErrorCode::NotImplemented),
         ("PUT", "comp=legalhold", vec![], ErrorCode::NotImplemented),
         ("PUT", "comp=immutabilityPolicies", vec![], ErrorCode::NotImplemented),
@@ -376,9 +415,6 @@ fn other_requests_are_refused() {
             ErrorCode::InvalidQueryParameterValue,
         ),
         ("DELETE", "deletetype=permanent", vec![], ErrorCode::NotImplemented),
-    ] {
-        assert_eq!(parse(method, query, &headers), Err(code), "{method} {query} {headers:?}");
-    }
+    ]);
     assert!(parse("GET", "", &[(RANGE_MD5, "true"), ("range", "bytes=1-4194304")]).is_ok());
-    assert!(parse("PUT", "comp=page", &[large, ("x-ms-page-write", "clear"), EMPTY]).is_ok(), "clearing has no limit");
 }

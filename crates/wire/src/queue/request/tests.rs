@@ -27,10 +27,20 @@ fn seconds(seconds: u64) -> Duration {
     Duration::from_secs(seconds)
 }
 
+fn check_all(cases: &[(&str, &str, QueueOperation, &str)]) {
+    for (method, target, operation, name) in cases {
+        assert_eq!(parse(method, target).as_ref(), Ok(operation), "{method} {target}");
+        assert_eq!(operation.name(), *name);
+        let is_read = matches!(*method, "GET" | "HEAD") && !matches!(operation, QueueOperation::GetMessages { .. });
+        assert_eq!(operation.is_write(), !is_read, "{method} {target}");
+        assert_eq!(operation.queue().is_some(), target.contains("q-1"), "{method} {target}");
+    }
+}
+
 #[test]
-fn x1_every_operation_has_its_request() {
+fn x1_every_operation_on_queues_has_its_request() {
     use QueueOperation as O;
-    for (method, target, operation, name) in [
+    check_all(&[
         ("GET", "/?comp=list", O::ListQueues(ListQueues::default()), "ListQueues"),
         ("GET", "?restype=service&comp=properties", O::GetServiceProperties, "GetQueueServiceProperties"),
         ("PUT", "/?restype=service&comp=properties&timeout=30", O::SetServiceProperties, "SetQueueServiceProperties"),
@@ -42,6 +52,17 @@ fn x1_every_operation_has_its_request() {
         ("PUT", "/q-1?comp=metadata", O::SetMetadata(queue(), Metadata::new()), "SetQueueMetadata"),
         ("HEAD", "/q-1?comp=acl", O::GetAcl(queue()), "GetQueueACL"),
         ("PUT", "/q-1?comp=acl", O::SetAcl(queue()), "SetQueueACL"),
+    ]);
+}
+
+#[test]
+fn x1_every_operation_on_messages_has_its_request() {
+    use QueueOperation as O;
+    let [delete, update] = [
+        format!("/q-1/messages/{ID}?popreceipt=a%2Bb+c%3D"),
+        format!("/q-1/messages/{ID}?popreceipt=r&visibilitytimeout=0"),
+    ];
+    check_all(&[
         (
             "POST",
             "/q-1/messages",
@@ -70,24 +91,17 @@ fn x1_every_operation_has_its_request() {
         ("DELETE", "/q-1/messages", O::ClearMessages(queue()), "ClearMessages"),
         (
             "DELETE",
-            &format!("/q-1/messages/{ID}?popreceipt=a%2Bb+c%3D"),
+            &delete,
             O::DeleteMessage { queue: queue(), id: id(), receipt: "a+b+c=".to_owned() },
             "DeleteMessage",
         ),
         (
             "PUT",
-            &format!("/q-1/messages/{ID}?popreceipt=r&visibilitytimeout=0"),
+            &update,
             O::UpdateMessage { queue: queue(), id: id(), receipt: "r".to_owned(), hidden_for: seconds(0) },
             "UpdateMessage",
         ),
-    ] {
-        let parsed = parse(method, target);
-        assert_eq!(parsed.as_ref(), Ok(&operation), "{method} {target}");
-        assert_eq!(operation.name(), name);
-        let is_read = matches!(method, "GET" | "HEAD") && !matches!(operation, O::GetMessages { .. });
-        assert_eq!(operation.is_write(), !is_read, "{method} {target}");
-        assert_eq!(operation.queue().is_some(), target.contains("q-1"), "{method} {target}");
-    }
+    ]);
 }
 
 #[test]
