@@ -8,9 +8,9 @@ use crate::settings::{Resolved, Settings};
 use crate::signals::Signals;
 use crate::{engines, file_limit, logging, storage};
 use anyhow::Context;
-use larimar_engine::Engine;
 use larimar_engine::blob::Blobs;
 use larimar_engine::blob::bytes::ByteStore;
+use larimar_engine::{Clock, Engine, SystemClock};
 use larimar_server::{
     AdminService, AnalyticsWriter, BlobService, Handler, Listener, ListenerSettings, Metrics, QueueService, Storage,
     TableService, TlsConfig, TlsError, load_tls,
@@ -18,6 +18,7 @@ use larimar_server::{
 use std::io::Write;
 use std::pin::Pin;
 use std::sync::Arc;
+use std::time::Duration;
 use tokio::net::TcpListener;
 use tokio::sync::oneshot;
 use tokio::task::JoinHandle;
@@ -112,6 +113,7 @@ async fn serve<E: Engine>(
     let bytes = engines::open_bytes(settings)?;
     let blobs = bytes.map(|bytes| Arc::new(Blobs::new(Arc::clone(&engine), Arc::new(bytes))));
     let analytics = start_analytics(&storage, blobs.clone()).await;
+    let sweeper = blobs.clone().map(|blobs| start_sweeper(blobs, settings.blob_grace));
     let start = Start { settings, metrics: &metrics, tls: &tls };
     let services = [
         sockets.table.map(|socket| start.service(TableService::new(Arc::clone(&storage)), socket)),
@@ -131,6 +133,9 @@ async fn serve<E: Engine>(
     let services: Vec<_> = services.into_iter().flatten().map(Running::ending).collect();
     for service in services {
         service.await.context("a listener ended in a defect of the server")?;
+    }
+    if let Some(sweeper) = sweeper {
+        sweeper.ending().await.context("the sweep of blobs ended in a defect of the server")?;
     }
     // What the last requests were is known now.
     analytics.ending().await.context("storage analytics ended in a defect of the server")?;
@@ -164,6 +169,27 @@ async fn start_analytics<E: Engine, B: ByteStore>(
     Running::spawn(|stopped| writer.run(stopped))
 }
 
+/// Starts what removes the leftovers of blobs: once after a start, when they are old enough, and then every day.
+fn start_sweeper<E: Engine, B: ByteStore>(blobs: Arc<Blobs<E, B>>, grace: Duration) -> Running {
+    Running::spawn(|mut stopped| async move {
+        let mut pause = grace;
+        loop {
+            tokio::select! {
+                () = &mut stopped => return,
+                () = tokio::time::sleep(pause) => {}
+            }
+            tokio::select! {
+                () = &mut stopped => return,
+                swept = blobs.sweep(SystemClock.now()) => match swept {
+                    Ok((rows, bytes)) => tracing::info!(?rows, ?bytes, "swept the leftovers of blobs"),
+                    Err(fault) => tracing::warn!(%fault, "the leftovers of blobs could not be swept"),
+                },
+            }
+            pause = SWEEP_EVERY;
+        }
+    })
+}
+
 /// Comes when it is time to stop.
 type Stop = Pin<Box<dyn Future<Output = ()> + Send>>;
 
@@ -175,7 +201,10 @@ struct Running {
 
 impl Running {
     fn start<H: Handler>(listener: Listener<H>, socket: TcpListener) -> Self {
-        Self::spawn(|stopped| async move { drop(listener.serve(socket, stopped).await) })
+        Self::spawn(|stopped| async move {
+            // How it stopped is told by the listener itself.
+            let _ = listener.serve(socket, stopped).await;
+        })
     }
 
     fn spawn<F: Future<Output = ()> + Send + 'static>(work: impl FnOnce(Stop) -> F) -> Self {
@@ -216,4 +245,5 @@ fn announce(settings: &Settings, addresses: &Addresses) {
     }
 }
 
+const SWEEP_EVERY: Duration = Duration::from_secs(24 * 3600);
 const ADMIN_CONNECTIONS_MAX: usize = 64;

@@ -4,12 +4,12 @@
 
 use super::Blobs;
 use super::access::BlobRef;
-use super::bytes::ByteStore;
+use super::bytes::{ByteStore, Swept};
 use super::keys::{self, RowName};
 use super::row::{BlobRow, Pending};
 use super::store::{Change, read_error};
-use crate::contract::{Budget, Engine, Flow, KeyRange, Position, SpaceId, successor};
-use crate::error::EngineError;
+use crate::contract::{Budget, Engine, Flow, KeyRange, Position, SpaceId, SpaceKind, SpaceName, successor};
+use crate::error::{EngineError, Fault};
 use larimar_model::blob::BlobName;
 use larimar_model::{Timestamp, limits};
 use std::time::{Duration, Instant};
@@ -24,6 +24,35 @@ pub struct SweptRows {
 }
 
 impl<E: Engine, B: ByteStore> Blobs<E, B> {
+    /// Removes what nothing refers to: in every container the rows, then in the store the bytes. A container that is
+    /// deleted meanwhile is passed over.
+    ///
+    /// # Errors
+    /// Faults of the engine and of the store.
+    pub async fn sweep(&self, now: Timestamp) -> Result<(SweptRows, Swept), Fault> {
+        let mut rows = SweptRows::default();
+        for account in self.engine.accounts().await? {
+            let mut from = String::new();
+            loop {
+                let name = SpaceName { account: &account, kind: SpaceKind::Container, name: &from };
+                let containers = self.engine.list_spaces(name, CONTAINERS_AT_ONCE).await?;
+                for (_, space) in &containers {
+                    match self.sweep_container(space.id, now).await {
+                        Ok(swept) => {
+                            rows.abandoned += swept.abandoned;
+                            rows.rows += swept.rows;
+                        }
+                        Err(EngineError::Fault(fault)) => return Err(fault),
+                        Err(EngineError::Reject(_) | EngineError::RejectAt { .. }) => {}
+                    }
+                }
+                let Some((last, _)) = containers.last() else { break };
+                from = successor(last);
+            }
+        }
+        Ok((rows, self.bytes.sweep(self).await?))
+    }
+
     /// Removes from a container the rows that nothing refers to, and blocks that were not committed within a week of the
     /// last one that was put. Looks at every row, a few at a time.
     ///
@@ -88,3 +117,6 @@ impl<E: Engine, B: ByteStore> Blobs<E, B> {
         self.commit(at, Some(version), &Change { blob, puts: Vec::new(), deletes: Vec::new() }, now).await
     }
 }
+
+/// Containers that are looked up in one go.
+const CONTAINERS_AT_ONCE: usize = 100;
