@@ -1,6 +1,7 @@
 //! The store that the operator chose, behind one type without boxed futures.
 
 use crate::files::{FileBytes, FileWriter};
+use crate::objects::{ObjectBytes, ObjectWriter};
 use bytes::Bytes;
 use larimar_engine::Fault;
 use larimar_engine::blob::bytes::{
@@ -13,6 +14,8 @@ use std::ops::Range;
 pub enum AnyBytes {
     /// Files of one machine.
     Files(FileBytes),
+    /// Objects in a store that servers share.
+    Objects(ObjectBytes),
     /// Nothing that outlives the process.
     Memory(MemoryBytes),
 }
@@ -22,6 +25,8 @@ pub enum AnyBytes {
 pub enum AnyWriter {
     /// For files.
     Files(FileWriter),
+    /// For objects.
+    Objects(ObjectWriter),
     /// For memory.
     Memory(MemoryWriter),
 }
@@ -32,6 +37,7 @@ impl ByteStore for AnyBytes {
     async fn begin(&self, owner: Owner<'_>, expected: Option<u64>) -> Result<AnyWriter, Fault> {
         Ok(match self {
             Self::Files(store) => AnyWriter::Files(store.begin(owner, expected).await?),
+            Self::Objects(store) => AnyWriter::Objects(store.begin(owner, expected).await?),
             Self::Memory(store) => AnyWriter::Memory(store.begin(owner, expected).await?),
         })
     }
@@ -39,6 +45,7 @@ impl ByteStore for AnyBytes {
     async fn read(&self, extent: &Extent, range: Range<u64>) -> Result<Bytes, Fault> {
         match self {
             Self::Files(store) => store.read(extent, range).await,
+            Self::Objects(store) => store.read(extent, range).await,
             Self::Memory(store) => store.read(extent, range).await,
         }
     }
@@ -46,6 +53,7 @@ impl ByteStore for AnyBytes {
     fn discard(&self, extents: Vec<Extent>) {
         match self {
             Self::Files(store) => store.discard(extents),
+            Self::Objects(store) => store.discard(extents),
             Self::Memory(store) => store.discard(extents),
         }
     }
@@ -53,6 +61,7 @@ impl ByteStore for AnyBytes {
     async fn sweep(&self, owners: &impl Owners) -> Result<Swept, Fault> {
         match self {
             Self::Files(store) => store.sweep(owners).await,
+            Self::Objects(store) => store.sweep(owners).await,
             Self::Memory(store) => store.sweep(owners).await,
         }
     }
@@ -60,6 +69,7 @@ impl ByteStore for AnyBytes {
     fn statistics(&self) -> ByteStatistics {
         match self {
             Self::Files(store) => store.statistics(),
+            Self::Objects(store) => store.statistics(),
             Self::Memory(store) => store.statistics(),
         }
     }
@@ -69,6 +79,7 @@ impl ByteWriter for AnyWriter {
     async fn write(&mut self, bytes: Bytes) -> Result<(), Fault> {
         match self {
             Self::Files(writer) => writer.write(bytes).await,
+            Self::Objects(writer) => writer.write(bytes).await,
             Self::Memory(writer) => writer.write(bytes).await,
         }
     }
@@ -76,6 +87,7 @@ impl ByteWriter for AnyWriter {
     async fn finish(self) -> Result<Extent, Fault> {
         match self {
             Self::Files(writer) => writer.finish().await,
+            Self::Objects(writer) => writer.finish().await,
             Self::Memory(writer) => writer.finish().await,
         }
     }

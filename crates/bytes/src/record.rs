@@ -9,6 +9,8 @@ mod header;
 pub(crate) use frames::{FrameEncoder, Span, payload_bytes, stored_bytes};
 pub(crate) use header::{HEADER_BYTES_FIRST, HEADER_BYTES_MAX, Header, MAGIC, State, TAIL_BYTES, Undecoded};
 
+use larimar_engine::blob::bytes::Extent;
+
 /// The name of a file or object.
 pub(crate) type FileName = [u8; 16];
 
@@ -35,4 +37,17 @@ pub(crate) fn random_name() -> FileName {
     let mut name = [0; 16];
     getrandom::fill(&mut name).expect("the system has randomness");
     name
+}
+
+/// The spelling of a name: hexadecimal digits.
+pub(crate) fn file_name(file: &FileName) -> String {
+    Extent { file: *file, offset: 0, length: 0 }.file_name()
+}
+
+/// The name of a file, told by its spelling; `None` for what is not ours.
+pub(crate) fn parse_name(name: &str) -> Option<FileName> {
+    if name.len() != 32 || !name.bytes().all(|byte| byte.is_ascii_hexdigit() && !byte.is_ascii_uppercase()) {
+        return None;
+    }
+    Some(u128::from_str_radix(name, 16).ok()?.to_be_bytes())
 }

@@ -38,6 +38,10 @@ enum Task {
 impl Collector {
     /// Removes payloads after `grace`.
     pub(super) fn discard(&self, extents: Vec<Extent>, grace: Duration) {
+        if self.waiting() >= crate::DISCARDED_MAX {
+            // The next sweep finds them.
+            return;
+        }
         self.waiting.fetch_add(extents.len() as u64, Ordering::Relaxed);
         self.queue.lock().discarded.push_back((Instant::now() + grace, extents));
         self.wake.notify_one();

@@ -4,9 +4,8 @@
 //! last bit of a name tells which of the two it is, so that an extent needs no more than the name.
 
 use super::Durability;
-use crate::record::{FileName, random_name};
+use crate::record::{FileName, file_name, random_name};
 use larimar_engine::Fault;
-use larimar_engine::blob::bytes::Extent;
 use std::fs::{File, OpenOptions};
 use std::io::{Error, ErrorKind};
 use std::path::{Path, PathBuf};
@@ -125,18 +124,6 @@ pub(super) fn is_pack(file: &FileName) -> bool {
     file[15] & 1 == 1
 }
 
-fn file_name(file: &FileName) -> String {
-    Extent { file: *file, offset: 0, length: 0 }.file_name()
-}
-
-/// The name of a file, told by its spelling; `None` for what is not ours.
-pub(super) fn parse_name(name: &str) -> Option<FileName> {
-    if name.len() != 32 || !name.bytes().all(|byte| byte.is_ascii_hexdigit() && !byte.is_ascii_uppercase()) {
-        return None;
-    }
-    Some(u128::from_str_radix(name, 16).ok()?.to_be_bytes())
-}
-
 const LOCK: &str = "lock";
 const FILES: &str = "files";
 const PACKS: &str = "packs";
@@ -144,6 +131,7 @@ const PACKS: &str = "packs";
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::record::parse_name;
 
     #[test]
     fn names_tell_packs_and_are_read_as_spelled() {

@@ -2,11 +2,11 @@
 //!
 //! Files are walked in pages, so that the memory needed does not depend on their number.
 
-use super::folder::{is_pack, parse_name};
+use super::folder::is_pack;
 use super::packs::{Walk, read_header};
 use super::{Shared, blocking};
 use crate::ask::{Candidate, ask};
-use crate::record::{FileName, MAGIC, State, payload_bytes};
+use crate::record::{FileName, MAGIC, State, parse_name, payload_bytes};
 use larimar_engine::Fault;
 use larimar_engine::blob::bytes::{Extent, Owners, Swept};
 use std::fs::{File, ReadDir};

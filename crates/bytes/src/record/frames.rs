@@ -127,7 +127,6 @@ impl Span {
         Ok(Some(self.wanted()))
     }
 
-    #[cfg_attr(not(test), expect(dead_code, reason = "for the objects to come"))]
     /// Takes the checksums out of stored bytes, having verified them; returns where the wanted bytes are. `None` if a
     /// checksum is wrong or the bytes are not as many as were stored.
     pub(crate) fn unframe(&self, stored: &mut [u8]) -> Option<Range<usize>> {

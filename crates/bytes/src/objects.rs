@@ -1,0 +1,122 @@
+//! Payloads as objects, one each, in a store that any number of servers share: S3 and what speaks like it, Azure,
+//! Google Cloud, or a folder on a shared file system.
+//!
+//! `place.rs` opens the store that a URL names; `writer.rs` puts small payloads at once and large ones in parts;
+//! `collector.rs` removes what was discarded; `sweep.rs` finds what nothing points to. Objects have the same record as
+//! files. Nothing is kept here that another server would miss.
+
+mod collector;
+mod place;
+mod sweep;
+mod writer;
+
+pub use writer::ObjectWriter;
+
+use crate::record::Span;
+use bytes::{Bytes, BytesMut};
+use collector::Collector;
+use larimar_engine::Fault;
+use larimar_engine::blob::bytes::{ByteStatistics, ByteStore, Extent, Owner, Owners, Swept};
+use object_store::ObjectStoreExt;
+use place::Place;
+use std::ops::Range;
+use std::sync::Arc;
+use std::sync::atomic::{AtomicU64, Ordering};
+use std::time::Duration;
+use tokio::task::JoinHandle;
+
+/// Where objects are kept.
+#[derive(Clone, Debug)]
+pub struct ObjectSettings {
+    /// The store: `s3://bucket/prefix`, `az://container/prefix`, `gs://bucket/prefix`, `file:///shared/folder`. Options
+    /// may follow, as in `?region=eu-central-1`.
+    pub url: String,
+    /// More options, as they stand in the environment: `AWS_ACCESS_KEY_ID` and the like. Those of the URL come first.
+    pub options: Vec<(String, String)>,
+    /// How long payloads that nothing points to are kept for those who are reading them.
+    pub grace: Duration,
+}
+
+/// A store of payloads as objects.
+#[derive(Debug)]
+pub struct ObjectBytes {
+    shared: Arc<Shared>,
+    collector: JoinHandle<()>,
+}
+
+#[derive(Debug)]
+struct Shared {
+    place: Place,
+    grace: Duration,
+    collector: Collector,
+    figures: Figures,
+}
+
+#[derive(Debug, Default)]
+struct Figures {
+    payloads_written: AtomicU64,
+    bytes_written: AtomicU64,
+    bytes_read: AtomicU64,
+    payloads_removed: AtomicU64,
+}
+
+impl ObjectBytes {
+    /// Opens the store that the settings name. Has to run in a runtime: objects are removed by a task of it.
+    pub fn open(settings: &ObjectSettings) -> Result<Self, Fault> {
+        let shared = Arc::new(Shared {
+            place: Place::open(&settings.url, &settings.options)?,
+            grace: settings.grace,
+            collector: Collector::default(),
+            figures: Figures::default(),
+        });
+        let collector = tokio::spawn(collector::run(Arc::clone(&shared)));
+        Ok(Self { shared, collector })
+    }
+}
+
+impl ByteStore for ObjectBytes {
+    type Writer = ObjectWriter;
+
+    async fn begin(&self, owner: Owner<'_>, _expected: Option<u64>) -> Result<ObjectWriter, Fault> {
+        ObjectWriter::begin(&self.shared, owner)
+    }
+
+    async fn read(&self, extent: &Extent, range: Range<u64>) -> Result<Bytes, Fault> {
+        let Some(span) = Span::of(extent, &range) else { return Ok(Bytes::new()) };
+        let place = &self.shared.place;
+        let path = place.path(&extent.file);
+        let stored = place.store.get_range(&path, span.stored()).await;
+        let stored = stored.map_err(|error| place.read_fault(&path, &error))?;
+        let mut bytes = stored.try_into_mut().unwrap_or_else(|shared| BytesMut::from(&shared[..]));
+        let Some(wanted) = span.unframe(&mut bytes) else {
+            return Err(place.damaged(&path, "a checksum is wrong, or it ends early"));
+        };
+        self.shared.figures.bytes_read.fetch_add(wanted.len() as u64, Ordering::Relaxed);
+        Ok(bytes.freeze().slice(wanted))
+    }
+
+    fn discard(&self, extents: Vec<Extent>) {
+        self.shared.collector.discard(extents, self.shared.grace);
+    }
+
+    async fn sweep(&self, owners: &impl Owners) -> Result<Swept, Fault> {
+        sweep::sweep(&self.shared, owners).await
+    }
+
+    fn statistics(&self) -> ByteStatistics {
+        let Figures { payloads_written, bytes_written, bytes_read, payloads_removed } = &self.shared.figures;
+        ByteStatistics {
+            payloads_written: payloads_written.load(Ordering::Relaxed),
+            bytes_written: bytes_written.load(Ordering::Relaxed),
+            bytes_read: bytes_read.load(Ordering::Relaxed),
+            payloads_removed: payloads_removed.load(Ordering::Relaxed),
+            discarded: self.shared.collector.waiting(),
+        }
+    }
+}
+
+impl Drop for ObjectBytes {
+    fn drop(&mut self) {
+        self.collector.abort();
+    }
+}

@@ -1,0 +1,80 @@
+//! Removes what was discarded, after its time of grace, in a task of its own.
+
+use super::Shared;
+use futures_util::{StreamExt, stream};
+use larimar_engine::blob::bytes::Extent;
+use object_store::Error;
+use parking_lot::Mutex;
+use std::collections::{BTreeSet, VecDeque};
+use std::sync::Arc;
+use std::sync::atomic::{AtomicU64, Ordering};
+use std::time::Duration;
+use tokio::sync::Notify;
+use tokio::time::Instant;
+
+/// What waits to be removed, in the order of its time.
+#[derive(Debug, Default)]
+pub(super) struct Collector {
+    discarded: Mutex<VecDeque<(Instant, Vec<Extent>)>>,
+    wake: Notify,
+    waiting: AtomicU64,
+}
+
+impl Collector {
+    /// Removes payloads after `grace`.
+    pub(super) fn discard(&self, extents: Vec<Extent>, grace: Duration) {
+        if self.waiting() >= crate::DISCARDED_MAX {
+            // The next sweep finds them.
+            return;
+        }
+        self.waiting.fetch_add(extents.len() as u64, Ordering::Relaxed);
+        self.discarded.lock().push_back((Instant::now() + grace, extents));
+        self.wake.notify_one();
+    }
+
+    /// Payloads that wait to be removed.
+    pub(super) fn waiting(&self) -> u64 {
+        self.waiting.load(Ordering::Relaxed)
+    }
+
+    /// The next payloads whose time has come.
+    async fn take(&self) -> Vec<Extent> {
+        loop {
+            let due = {
+                let mut discarded = self.discarded.lock();
+                match discarded.front() {
+                    Some((due, _)) if *due <= Instant::now() => {
+                        return discarded.pop_front().map(|(_, extents)| extents).unwrap_or_default();
+                    }
+                    front => front.map(|(due, _)| *due),
+                }
+            };
+            match due {
+                Some(due) => drop(tokio::time::timeout_at(due, self.wake.notified()).await),
+                None => self.wake.notified().await,
+            }
+        }
+    }
+}
+
+/// The collector's task; ends with the store.
+pub(super) async fn run(shared: Arc<Shared>) {
+    loop {
+        let extents = shared.collector.take().await;
+        let count = extents.len() as u64;
+        // A store may take offence at being asked twice in one request.
+        let paths: BTreeSet<_> = extents.iter().map(|extent| shared.place.path(&extent.file)).collect();
+        let mut removed = shared.place.store.delete_stream(stream::iter(paths).map(Ok).boxed());
+        while let Some(removed) = removed.next().await {
+            match removed {
+                Ok(_) => {
+                    shared.figures.payloads_removed.fetch_add(1, Ordering::Relaxed);
+                }
+                Err(Error::NotFound { .. }) => {}
+                // It is found again by the next sweep.
+                Err(error) => tracing::warn!(%error, "a blob object could not be removed"),
+            }
+        }
+        shared.collector.waiting.fetch_sub(count, Ordering::Relaxed);
+    }
+}

@@ -1,0 +1,79 @@
+//! Finds objects that nothing points to, by asking the owners that their headers name.
+
+use super::Shared;
+use super::writer::PART_BYTES;
+use crate::ask::{Candidate, ask};
+use crate::record::{HEADER_BYTES_FIRST, Header, Undecoded, parse_name, payload_bytes};
+use futures_util::{StreamExt, TryStreamExt, stream};
+use larimar_engine::Fault;
+use larimar_engine::blob::bytes::{Extent, Owners, Swept};
+use object_store::{Error, ObjectMeta, ObjectStoreExt};
+use std::time::{Duration, SystemTime};
+
+pub(super) async fn sweep(shared: &Shared, owners: &impl Owners) -> Result<Swept, Fault> {
+    let mut swept = Swept::default();
+    let mut listed = shared.place.store.list(Some(&shared.place.prefix)).chunks(PAGE_OBJECTS);
+    while let Some(page) = listed.next().await {
+        let page: Result<Vec<ObjectMeta>, Error> = page.into_iter().collect();
+        let page = page.map_err(|error| Fault::Unavailable(format!("the list of blob objects: {error}")))?;
+        let ours: Vec<_> =
+            page.into_iter().filter(|meta| meta.location.filename().and_then(parse_name).is_some()).collect();
+        swept.seen += ours.len() as u64;
+        let old = ours.into_iter().filter(|meta| is_old(meta, shared.grace)).map(Ok);
+        let candidates: Vec<Option<Candidate>> = stream::iter(old)
+            .map_ok(|meta| candidate(shared, meta))
+            .try_buffer_unordered(HEADERS_AT_ONCE)
+            .try_collect()
+            .await?;
+        let unwanted = ask(owners, candidates.into_iter().flatten().collect()).await?;
+        swept.removed += unwanted.len() as u64;
+        swept.removed_bytes += unwanted.iter().map(|extent| extent.length).sum::<u64>();
+        if !unwanted.is_empty() {
+            shared.collector.discard(unwanted, shared.grace);
+        }
+    }
+    Ok(swept)
+}
+
+/// What an object's header tells; nothing where it cannot be read any more or makes no sense.
+async fn candidate(shared: &Shared, meta: ObjectMeta) -> Result<Option<Candidate>, Fault> {
+    let Some(file) = meta.location.filename().and_then(parse_name) else { return Ok(None) };
+    let mut want = HEADER_BYTES_FIRST;
+    let header = loop {
+        let range = 0..meta.size.min(want as u64);
+        let found = match shared.place.store.get_range(&meta.location, range).await {
+            Ok(found) => found,
+            // Removed meanwhile.
+            Err(Error::NotFound { .. }) => return Ok(None),
+            Err(error) => return Err(shared.place.read_fault(&meta.location, &error)),
+        };
+        match Header::decode(&found, file, 0) {
+            Ok(header) => break header,
+            Err(Undecoded::Need(more)) if found.len() == want && more > want => want = more,
+            Err(_) => {
+                tracing::warn!(object = %meta.location, "the header of a blob object is damaged; it is kept");
+                return Ok(None);
+            }
+        }
+    };
+    let length = meta.size.checked_sub(header.bytes()).and_then(payload_bytes);
+    Ok(length.map(|length| {
+        let extent = Extent { file, offset: header.bytes(), length };
+        Candidate { space: header.space, blob: header.blob, extent }
+    }))
+}
+
+/// Whether an object is so old that its row must be there. S3 dates an object that was uploaded in parts by the
+/// beginning of its upload, so these have a day more.
+fn is_old(meta: &ObjectMeta, grace: Duration) -> bool {
+    let in_parts = meta.size > PART_BYTES as u64;
+    let grace = if in_parts && !grace.is_zero() { grace + UPLOAD_MAX } else { grace };
+    SystemTime::from(meta.last_modified).elapsed().is_ok_and(|age| age >= grace)
+}
+
+/// Objects that are asked about together.
+const PAGE_OBJECTS: usize = 1000;
+/// Headers that are read at the same time.
+const HEADERS_AT_ONCE: usize = 16;
+/// How long an upload in parts may take.
+const UPLOAD_MAX: Duration = Duration::from_secs(24 * 60 * 60);

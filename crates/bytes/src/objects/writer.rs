@@ -1,0 +1,134 @@
+//! Takes the bytes of one payload: what fits into a part is put at once, more is uploaded in parts as it arrives.
+
+use super::Shared;
+use super::place::write_fault;
+use crate::record::{FrameEncoder, Header, Place, State, random_name};
+use bytes::Bytes;
+use larimar_engine::Fault;
+use larimar_engine::blob::bytes::{ByteWriter, Extent, Owner};
+use object_store::path::Path;
+use object_store::{Error, MultipartUpload, ObjectStoreExt, PutPayload};
+use std::sync::Arc;
+use std::sync::atomic::Ordering;
+use tokio::task::JoinHandle;
+
+/// Takes the bytes of one payload for [`super::ObjectBytes`].
+#[derive(Debug)]
+pub struct ObjectWriter {
+    shared: Arc<Shared>,
+    path: Path,
+    encoder: FrameEncoder,
+    /// The part that is being filled.
+    buffer: Vec<u8>,
+    parts: Parts,
+}
+
+impl ObjectWriter {
+    pub(super) fn begin(shared: &Arc<Shared>, owner: Owner<'_>) -> Result<Self, Fault> {
+        let header = Header::new(owner, None, State::Whole)
+            .ok_or_else(|| Fault::Unavailable("the blob's name is too long to store".to_owned()))?;
+        let place = Place { file: random_name(), offset: header.bytes() };
+        let mut buffer = Vec::new();
+        header.encode(place, &mut buffer);
+        let path = shared.place.path(&place.file);
+        let parts = Parts { upload: None, under_way: None };
+        Ok(Self { shared: Arc::clone(shared), path, encoder: FrameEncoder::new(place), buffer, parts })
+    }
+
+    /// Begins to upload a part, once the one before it is there: a writer holds two of them at most.
+    async fn upload(&mut self, part: Vec<u8>) -> Result<(), Error> {
+        self.parts.settle().await?;
+        let upload = match &mut self.parts.upload {
+            Some(upload) => upload,
+            none => none.insert(self.shared.place.store.put_multipart(&self.path).await?),
+        };
+        self.parts.under_way = Some(tokio::spawn(upload.put_part(PutPayload::from(part))));
+        Ok(())
+    }
+
+    async fn put(&mut self) -> Result<(), Error> {
+        self.encoder.end(&mut self.buffer);
+        let last = std::mem::take(&mut self.buffer);
+        if self.parts.upload.is_none() {
+            self.shared.place.store.put(&self.path, PutPayload::from(last)).await?;
+            return Ok(());
+        }
+        if !last.is_empty() {
+            self.upload(last).await?;
+        }
+        self.parts.settle().await?;
+        if let Some(upload) = &mut self.parts.upload {
+            upload.complete().await?;
+        }
+        self.parts.upload = None;
+        Ok(())
+    }
+}
+
+impl ByteWriter for ObjectWriter {
+    async fn write(&mut self, bytes: Bytes) -> Result<(), Fault> {
+        let mut bytes = &bytes[..];
+        while !bytes.is_empty() {
+            let room = PART_BYTES.saturating_sub(self.buffer.len()).max(1);
+            let (now, later) = bytes.split_at(bytes.len().min(room));
+            self.encoder.push(now, &mut self.buffer);
+            if self.buffer.len() >= PART_BYTES {
+                // Some stores want all parts but the last to be of one size.
+                let rest = self.buffer.split_off(PART_BYTES);
+                let part = std::mem::replace(&mut self.buffer, rest);
+                let uploaded = self.upload(part).await;
+                uploaded.map_err(|error| write_fault(&self.path, &error))?;
+            }
+            bytes = later;
+        }
+        Ok(())
+    }
+
+    async fn finish(mut self) -> Result<Extent, Fault> {
+        self.put().await.map_err(|error| write_fault(&self.path, &error))?;
+        self.shared.place.sync(&self.path).await?;
+        let extent = self.encoder.extent();
+        self.shared.figures.payloads_written.fetch_add(1, Ordering::Relaxed);
+        self.shared.figures.bytes_written.fetch_add(extent.length, Ordering::Relaxed);
+        Ok(extent)
+    }
+}
+
+/// The upload in parts, given up unless it is completed.
+#[derive(Debug)]
+struct Parts {
+    upload: Option<Box<dyn MultipartUpload>>,
+    under_way: Option<JoinHandle<Result<(), Error>>>,
+}
+
+impl Parts {
+    /// Waits for the part that is being uploaded.
+    async fn settle(&mut self) -> Result<(), Error> {
+        match self.under_way.take() {
+            Some(part) => part.await?,
+            None => Ok(()),
+        }
+    }
+}
+
+impl Drop for Parts {
+    fn drop(&mut self) {
+        let under_way = self.under_way.take();
+        if let Some(mut upload) = self.upload.take()
+            && let Ok(runtime) = tokio::runtime::Handle::try_current()
+        {
+            runtime.spawn(async move {
+                if let Some(part) = under_way {
+                    part.abort();
+                    let _ = part.await;
+                }
+                if let Err(error) = upload.abort().await {
+                    tracing::warn!(%error, "an upload in parts could not be given up; the store may keep its parts");
+                }
+            });
+        }
+    }
+}
+
+/// What is uploaded at once: the least that every store takes as a part.
+pub(super) const PART_BYTES: usize = 5 << 20;
