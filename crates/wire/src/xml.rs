@@ -221,17 +221,23 @@ pub fn write_metadata(out: &mut Vec<u8>, metadata: &Metadata) {
 }
 
 fn write_escaped(out: &mut Vec<u8>, text: &str) {
-    for byte in text.bytes() {
-        match byte {
-            b'<' => out.extend_from_slice(b"&lt;"),
-            b'>' => out.extend_from_slice(b"&gt;"),
-            b'&' => out.extend_from_slice(b"&amp;"),
-            b'"' => out.extend_from_slice(b"&quot;"),
+    let bytes = text.as_bytes();
+    let mut start = 0;
+    for (at, byte) in bytes.iter().enumerate() {
+        let escape: &[u8] = match byte {
+            b'<' => b"&lt;",
+            b'>' => b"&gt;",
+            b'&' => b"&amp;",
+            b'"' => b"&quot;",
             // A reader would turn it into a line feed.
-            b'\r' => out.extend_from_slice(b"&#xD;"),
-            other => out.push(other),
-        }
+            b'\r' => b"&#xD;",
+            _ => continue,
+        };
+        out.extend_from_slice(&bytes[start..at]);
+        out.extend_from_slice(escape);
+        start = at + 1;
     }
+    out.extend_from_slice(&bytes[start..]);
 }
 
 /// Appends an element with what `content` appends inside.

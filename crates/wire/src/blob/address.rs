@@ -40,7 +40,9 @@ impl BlobAddress {
         }
         let (container, blob) = path.split_once('/').unwrap_or((path, ""));
         match (container, blob) {
-            (name, "") if is_container || path.ends_with('/') => Ok(Self::Container(container_name(name)?)),
+            (name, "") if is_container => Ok(Self::Container(container_name(name)?)),
+            // A container is only meant where the query says so: its deletion is not a matter of a slash.
+            (_, "") if path.ends_with('/') => Err(ErrorReply::new(ErrorCode::InvalidUri)),
             (name, "") => Ok(Self::Blob(ContainerName::root(), blob_name(name)?)),
             (container, blob) => Ok(Self::Blob(container_name(container)?, blob_name(blob)?)),
         }
@@ -98,7 +100,7 @@ mod tests {
             ("", false, BlobAddress::Service),
             ("/", true, BlobAddress::Service),
             ("/abc", true, BlobAddress::Container(container("abc"))),
-            ("/abc/", false, BlobAddress::Container(container("abc"))),
+            ("/abc/", true, BlobAddress::Container(container("abc"))),
             ("/$logs", true, BlobAddress::Container(container("$logs"))),
             ("/%24root", true, BlobAddress::Container(container("$root"))),
             ("/abc", false, blob("$root", "abc")),
@@ -113,6 +115,7 @@ mod tests {
         for (path, is_container, code) in [
             ("/Abc/x", false, ErrorCode::InvalidResourceName),
             ("/ab", true, ErrorCode::OutOfRangeInput),
+            ("/abc/", false, ErrorCode::InvalidUri),
             ("/abc/%zz", false, ErrorCode::InvalidUri),
             ("/abc/%ff", false, ErrorCode::InvalidUri),
             (&format!("/abc/{}", "b".repeat(1025)), false, ErrorCode::OutOfRangeInput),
