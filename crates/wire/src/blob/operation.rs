@@ -433,7 +433,7 @@ impl BlobOperation {
                 PageWrite::Update(_) => "PutPage",
                 PageWrite::UpdateFrom(_) => "PutPageFromURL",
             },
-            Self::GetPageRanges(_) => "GetPageRanges",
+            Self::GetPageRanges(_) => "GetPageRegions",
             Self::GetAccountInfo => "GetAccountInformation",
         }
     }
