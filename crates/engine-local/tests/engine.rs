@@ -155,7 +155,7 @@ async fn spaces_and_rows_survive_a_restart_in_every_durable_mode() {
         let kept = space(&engine, "kept").await;
         let gone = space(&engine, "gone").await;
         write(&engine, kept, "r", Expect::Absent, Act::Put(b"1")).await.unwrap();
-        assert!(engine.change_space(name("kept"), b"", b"changed").await.unwrap() == Changed::Yes);
+        assert!(engine.change_space(name("kept"), b"meta", b"changed").await.unwrap() == Changed::Yes);
         assert!(engine.drop_space(name("gone")).await.unwrap());
         drop(engine);
         let engine = LocalEngine::open(&Settings { durability, ..settings(folder.path()) }).unwrap();

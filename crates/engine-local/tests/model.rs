@@ -2,6 +2,7 @@
 
 use larimar_engine_local::{Durability, LocalEngine, Settings};
 use larimar_testkit::engine::model::{self, Harness};
+use larimar_testkit::engine::queue_model;
 use proptest::prelude::*;
 
 struct OnDisk {
@@ -47,5 +48,11 @@ proptest! {
     fn a_random_sequence_of_operations_equals_the_model_across_restarts(steps in model::steps(true)) {
         let runtime = tokio::runtime::Builder::new_current_thread().enable_all().build().expect("a runtime starts");
         runtime.block_on(model::run(&mut OnDisk::open(), &steps));
+    }
+
+    #[test]
+    fn a_random_sequence_of_calls_on_a_queue_equals_the_model_across_restarts(steps in queue_model::steps(true)) {
+        let runtime = tokio::runtime::Builder::new_current_thread().enable_all().build().expect("a runtime starts");
+        runtime.block_on(queue_model::run(&mut OnDisk::open(), &steps));
     }
 }

@@ -1,5 +1,5 @@
 //! What a call on a queue costs is counted in rows: the messages it returns, not those that are there, hidden, deleted
-//! or in other hands.
+//! or in other hands; and what has expired is removed, also where nobody asks.
 
 use larimar_engine::queue::{MessageHandle, NewMessage, RowQueues};
 use larimar_engine::{
@@ -9,7 +9,7 @@ use larimar_engine::{
 use larimar_model::Timestamp;
 use larimar_testkit::engine::layer::{Layer, Layered};
 use std::sync::atomic::{AtomicUsize, Ordering::Relaxed};
-use std::time::Duration;
+use std::time::{Duration, Instant};
 
 /// An engine that counts the rows it reads and the bytes it writes.
 #[derive(Default)]
@@ -189,4 +189,32 @@ async fn expired_messages_at_the_head_are_passed_over_once() {
         least = least.min(read);
     }
     assert!(least <= 3, "{least} rows were read");
+}
+
+#[tokio::test]
+async fn expired_messages_of_an_idle_queue_are_removed_while_another_is_in_use() {
+    let desk = Desk::open().await;
+    let name = SpaceName { account: "another", kind: SpaceKind::Queue, name: "idle" };
+    let idle = desk.engine.create_space(name, b"").await.expect("no fault").expect("the name is free");
+    for _ in 0..10 {
+        let new = NewMessage { text: b"mortal", hidden_for: Duration::ZERO, lives_for: Some(LONG) };
+        desk.queues.put(&desk.engine, idle, new, NOW).await.expect("the queue is there");
+    }
+    let rows = async || {
+        let mut rows = 0;
+        let budget = Budget { rows_max: 1000, deadline: Instant::now() + LONG };
+        let visit = |_: RowRef<'_>| {
+            rows += 1;
+            Flow::Continue
+        };
+        desk.engine.scan(idle, &KeyRange::all(), budget, visit).await.expect("the queue is there");
+        rows
+    };
+    assert_eq!(rows().await, 20);
+    let patience = Instant::now() + Duration::from_secs(180);
+    while rows().await > 0 {
+        assert!(Instant::now() < patience, "nobody removes what has expired");
+        desk.claim(1, NOW.after(LONG)).await;
+        tokio::time::sleep(Duration::from_millis(20)).await;
+    }
 }

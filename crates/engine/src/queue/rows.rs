@@ -22,13 +22,14 @@ use state::Queue;
 use std::collections::HashMap;
 use std::sync::Arc;
 use std::time::{Duration, Instant};
-use sweep::sweep;
+use sweep::Others;
 
 /// The queues of an engine, for its implementation of [`Messages`](super::Messages).
 #[derive(Debug, Default)]
 pub struct RowQueues {
     queues: Mutex<HashMap<SpaceId, Arc<Queue>>>,
     ids: MessageIds,
+    others: Mutex<Others>,
 }
 
 impl RowQueues {
@@ -53,7 +54,7 @@ impl RowQueues {
         let versions = engine.apply(queue, PARTITION, &steps.ops(), now).await;
         let versions = self.noting_gone(queue, versions)?;
         write.done(1);
-        sweep(engine, queue, &state, 1, now).await;
+        self.sweep_in_passing(engine, queue, &state, now).await;
         let receipt = Receipt { visible_at, nonce: versions[1].ticks() };
         Ok(Placed { id, inserted: now, expires, receipt, visible_at })
     }
@@ -71,7 +72,7 @@ impl RowQueues {
         settle(engine, queue, &state, 1, now).await;
         let claimed = claim(engine, queue, &state, max, hidden_for, now).await;
         let claimed = self.noting_gone(queue, claimed)?;
-        sweep(engine, queue, &state, 1, now).await;
+        self.sweep_in_passing(engine, queue, &state, now).await;
         Ok(claimed)
     }
 

@@ -2,7 +2,7 @@
 //!
 //! A promise takes a fresh engine and panics where the engine breaks it. The files follow the contract:
 //! [`conditions`], [`order`], [`scans`], [`versions`], [`spaces`], [`concurrency`], [`texts`], [`messages`];
-//! [`model`] has the random sequences, [`layer`] engines that behave otherwise.
+//! [`model`] and [`queue_model`] have the random sequences, [`layer`] engines that behave otherwise.
 
 pub mod concurrency;
 pub mod conditions;
@@ -10,6 +10,7 @@ pub mod layer;
 pub mod messages;
 pub mod model;
 pub mod order;
+pub mod queue_model;
 mod rows;
 pub mod scans;
 pub mod spaces;
