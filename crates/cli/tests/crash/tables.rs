@@ -1,8 +1,6 @@
-//! Writers record what the server acknowledged; the server is killed at a random moment and started again; all
-//! that was acknowledged is there, and every transaction is there whole or not at all.
-//!
-//! `LARIMAR_CRASH_ROUNDS` sets the number of rounds, `LARIMAR_CRASH_SEED` repeats a run's choices.
+//! Tables: single writes, transactions, and tables made and dropped.
 
+use super::rounds;
 use larimar_testkit::http::{Batch, BatchReply, Client, entity, entity_path};
 use larimar_testkit::{Dice, Launch};
 use std::collections::{BTreeMap, BTreeSet};
@@ -269,10 +267,6 @@ fn play_rounds(rounds: usize, end: End, arguments: &[&str]) {
     assert_eq!(found.len(), all.len(), "rows after all rounds");
     assert!(found == all, "rows of earlier rounds changed");
     println!("{acknowledged} acknowledged writes ({transactions} transactions begun), {} rows, none lost", all.len());
-}
-
-fn rounds() -> usize {
-    std::env::var("LARIMAR_CRASH_ROUNDS").ok().map_or(20, |text| text.parse().expect("a number of rounds"))
 }
 
 #[test]
