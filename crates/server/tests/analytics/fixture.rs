@@ -1,8 +1,8 @@
 //! Servers over one engine, each with a writer that works when the test says so.
 
-use larimar_engine::blob::bytes::MemoryBytes;
+use crate::moody::MoodyBytes;
 use larimar_engine::blob::{Access, BlobRef, Blobs, ListItem, ListQuery};
-use larimar_engine::{Clock, MemoryEngine, SystemClock};
+use larimar_engine::{Clock, Engine, MemoryEngine, SystemClock};
 use larimar_model::Timestamp;
 use larimar_model::blob::ContainerName;
 use larimar_server::{
@@ -20,35 +20,36 @@ use tokio::net::TcpListener;
 use tokio::runtime::Runtime;
 
 /// Some servers, their engine and their clock.
-pub(crate) struct Fixture {
+pub(crate) struct Fixture<E = MemoryEngine> {
     pub(crate) runtime: Runtime,
-    pub(crate) engine: Arc<MemoryEngine>,
+    pub(crate) engine: Arc<E>,
     pub(crate) clock: Arc<ManualClock>,
-    bytes: Arc<MemoryBytes>,
+    pub(crate) bytes: Arc<MoodyBytes>,
 }
 
 /// One of the servers.
-pub(crate) struct Server<'f> {
-    fixture: &'f Fixture,
-    writer: AnalyticsWriter<MemoryEngine, MemoryBytes>,
+pub(crate) struct Server<'f, E: Engine = MemoryEngine> {
+    fixture: &'f Fixture<E>,
+    writer: AnalyticsWriter<E, MoodyBytes>,
     pub(crate) client: Client,
     pub(crate) queues: Client,
 }
 
 impl Fixture {
-    /// The clock shows about the time that clients think it is, as signatures have a date; it starts with a minute.
     pub(crate) fn new() -> Self {
+        Self::over_engine()
+    }
+}
+
+impl<E: Engine + Default> Fixture<E> {
+    /// The clock shows about the time that clients think it is, as signatures have a date; it starts with a minute.
+    pub(crate) fn over_engine() -> Self {
         let clock = ManualClock::new(Period::Minute.start(SystemClock.now()));
         let runtime = Runtime::new().expect("a runtime");
-        Self {
-            runtime,
-            engine: Arc::default(),
-            clock: Arc::new(clock),
-            bytes: Arc::new(MemoryBytes::new(Duration::from_secs(60))),
-        }
+        Self { runtime, engine: Arc::default(), clock: Arc::new(clock), bytes: Arc::default() }
     }
 
-    pub(crate) fn server(&self) -> Server<'_> {
+    pub(crate) fn server(&self) -> Server<'_, E> {
         let key = AccountKey::from_base64(KEY).expect("the well-known key");
         let accounts = vec![Account { name: ACCOUNT.to_owned(), keys: vec![key] }];
         let metrics = Arc::new(Metrics::default());
@@ -70,7 +71,7 @@ impl Fixture {
         Client::of_service(address, service)
     }
 
-    fn blobs(&self) -> Blobs<MemoryEngine, MemoryBytes> {
+    fn blobs(&self) -> Blobs<E, MoodyBytes> {
         Blobs::new(Arc::clone(&self.engine), Arc::clone(&self.bytes))
     }
 
@@ -140,7 +141,7 @@ fn fields(line: &str) -> Vec<String> {
     fields
 }
 
-impl Server<'_> {
+impl<E: Engine + Default> Server<'_, E> {
     /// Moves the clock of all servers and lets this one do what is due.
     pub(crate) fn after(&mut self, span: Duration) {
         self.fixture.clock.advance(span);

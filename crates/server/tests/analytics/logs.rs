@@ -4,6 +4,7 @@ use crate::fixture::{Fixture, Log, logging_part, set_properties};
 use larimar_testkit::http::{ACCOUNT, Sas, entity_path};
 use larimar_wire::analytics::{Period, log_hour_prefix, log_time};
 use larimar_wire::sas::Service;
+use std::sync::atomic::Ordering::SeqCst;
 use std::time::Duration;
 
 const FLUSH: Duration = Duration::from_secs(300);
@@ -192,4 +193,21 @@ fn x3_logs_are_kept_as_long_as_wished_for() {
     fixture.clock.set(kept.after(HOUR));
     server.tick();
     assert_eq!(services(names()), ["queue"]);
+}
+
+#[test]
+fn x3_a_log_that_cannot_be_written_is_kept_until_it_can() {
+    let fixture = Fixture::new();
+    let mut server = fixture.server();
+    server.set_properties(&logging_part("1.0", [false, true, false], None));
+    server.client.create_table("people");
+    fixture.bytes.is_full.store(true, SeqCst);
+    server.after(FLUSH);
+    assert!(fixture.logs().expect("a container").is_empty());
+    server.client.insert("people", "p", "r", "");
+    fixture.bytes.is_full.store(false, SeqCst);
+    server.after(FLUSH);
+    let logs = fixture.logs().expect("a container");
+    let expected = [("SetTableServiceProperties", "Success"), ("CreateTable", "Success"), ("InsertEntity", "Success")];
+    assert_eq!(told(&logs), pairs(&expected));
 }

@@ -3,3 +3,5 @@
 mod fixture;
 mod logs;
 mod metrics;
+mod moody;
+mod shared;
