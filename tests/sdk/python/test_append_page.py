@@ -133,7 +133,7 @@ def test_misaligned_and_outlying_writes_are_refused(container, pages):
         pages.upload_page(content(PAGE), 8 * PAGE, PAGE)
     with refused(416, "InvalidPageRange"):
         pages.clear_page(7 * PAGE, 2 * PAGE)
-    with pytest.raises(ValueError):
+    with refused(400, "InvalidHeaderValue"):
         container.get_blob_client("odd").create_page_blob(100)
     with refused(409, "InvalidBlobType"):
         container.upload_blob("block", b"content").upload_page(content(PAGE), 0, PAGE)

@@ -60,11 +60,12 @@ def test_snapshots_are_deleted_with_or_without_the_blob(container, blob):
 def test_a_snapshot_is_not_written(container, blob):
     snapshot = snapshot_of(container, blob)
     for write in (lambda: snapshot.set_blob_metadata({"a": "b"}), lambda: snapshot.upload_blob(b"x", overwrite=True)):
-        # The SDK leaves the snapshot out of a write's address, so this writes the blob.
-        write()
-    assert snapshot.download_blob().readall() == b"first"
-    assert snapshot.get_blob_properties().metadata == {"version": "1"}
-    assert blob.download_blob().readall() == b"x"
+        with pytest.raises(HttpResponseError) as caught:
+            write()
+        assert caught.value.status_code == 400
+    for client in (snapshot, blob):
+        assert client.download_blob().readall() == b"first"
+        assert client.get_blob_properties().metadata == {"version": "1"}
 
 
 @pytest.mark.scenario("snapshots")

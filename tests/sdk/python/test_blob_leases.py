@@ -76,9 +76,12 @@ def test_an_id_for_a_blob_without_a_lease_is_refused(blob):
     with refused(412, "LeaseNotPresentWithBlobOperation"):
         blob.set_blob_metadata({"a": "b"}, lease=new_id())
     lease = blob.acquire_lease()
+    # The SDK forgets the id of a lease that was released.
+    id = lease.id
     lease.release()
     with refused(412, "LeaseNotPresentWithBlobOperation"):
-        blob.delete_blob(lease=lease)
+        blob.delete_blob(lease=id)
+    lease.id = id
     with refused(409, "LeaseIdMismatchWithLeaseOperation"):
         lease.renew()
     with refused(409, "LeaseNotPresentWithLeaseOperation"):

@@ -5,9 +5,7 @@ from urllib.parse import urlsplit
 
 import pytest
 from azure.core.exceptions import HttpResponseError
-from azure.storage.blob import (
-    BlobAnalyticsLogging, CorsRule, ImmutabilityPolicy, Metrics, RetentionPolicy, StaticWebsite,
-)
+from azure.storage.blob import BlobAnalyticsLogging, CorsRule, ImmutabilityPolicy, Metrics, RetentionPolicy
 
 import blobs
 from target import FAR_AHEAD, plain, refused
@@ -132,18 +130,3 @@ def test_what_is_out_of_scope_is_refused(blob_service, container):
             call()
         assert 400 <= caught.value.status_code < 500 or caught.value.status_code == 501, name
     assert blob.download_blob().readall() == b"content"
-
-
-@pytest.mark.scenario("blob-out-of-scope")
-def test_settings_for_it_are_refused_and_change_nothing(settings):
-    before = read(settings)
-    with pytest.raises(HttpResponseError) as caught:
-        settings.set_service_properties(delete_retention_policy=RetentionPolicy(enabled=True, days=7))
-    assert caught.value.status_code in (400, 409)
-    with pytest.raises(HttpResponseError) as caught:
-        settings.set_service_properties(static_website=StaticWebsite(enabled=True, index_document="index.html"))
-    assert caught.value.status_code in (400, 409)
-    # That they are off may be said.
-    settings.set_service_properties(
-        delete_retention_policy=RetentionPolicy(enabled=False), static_website=StaticWebsite(enabled=False))
-    assert read(settings) == before

@@ -241,13 +241,3 @@ def test_wrong_tags_are_refused_and_change_nothing(container, tags):
         blob.set_blob_tags(tags)
     assert caught.value.status_code == 400, error_code(caught.value)
     assert blob.get_blob_tags() == {"kept": "yes"}
-
-
-@pytest.mark.scenario("blob-tags")
-def test_conditions_on_tags(container):
-    blob = container.upload_blob("blob", b"content", tags={"state": "done", "year": "2024"})
-    assert blob.download_blob(if_tags_match_condition="\"state\" = 'done'").readall() == b"content"
-    with refused(412, "ConditionNotMet"):
-        blob.set_blob_metadata({"a": "b"}, if_tags_match_condition="\"state\" = 'open'")
-    blob.set_blob_metadata({"a": "b"}, if_tags_match_condition="\"state\" = 'done' AND \"year\" >= '2023'")
-    assert blob.get_blob_properties().metadata == {"a": "b"}

@@ -82,6 +82,10 @@ fn empty_lengths_and_headers_follow_the_version() {
         let expected = format!("PUT\n\n\n{length}\n\n\n\n\n\n\n\n\n{header}x-ms-version:{version}\n/a/q");
         assert_eq!(text, Ok(expected));
     }
+    // A part of a batch has no version of its own.
+    let part = request("DELETE", "/c/b", "", &[("content-length", "0"), ("x-ms-meta-a", "")]);
+    let text = storage_string_to_sign(Scheme::SharedKey, "a", &part);
+    assert_eq!(text, Ok("DELETE\n\n\n\n\n\n\n\n\n\n\n\nx-ms-meta-a:\n/a/c/b".to_owned()));
 }
 
 /// Computed with Python's `hmac` from the text in the service's reference.
