@@ -1,14 +1,12 @@
 //! Objects keep every promise of a store of bytes: in an S3 server and in a shared folder.
 
-mod support;
-
+use crate::s3::S3;
 use larimar_bytes::{ObjectBytes, ObjectSettings};
 use larimar_engine::Fault;
 use larimar_engine::blob::bytes::ByteStore;
 use larimar_testkit::bytes::{OWNER, Rows, payload, put, read_all};
 use std::ops::Deref;
 use std::time::Duration;
-use support::s3::S3;
 
 /// A store with what it needs to live.
 struct Temporary {

@@ -1,0 +1,62 @@
+//! Small payloads share packs, and packs go when nothing in them is wanted.
+
+use crate::files::Temporary;
+use larimar_bytes::Durability;
+use larimar_engine::blob::bytes::ByteStore;
+use larimar_testkit::bytes::{OWNER, Rows, eventually, payload, put, read_all};
+
+#[tokio::test]
+async fn small_payloads_share_a_file_and_large_ones_do_not() {
+    let store = Temporary::open(Durability::Sync);
+    let mut large = Vec::new();
+    for seed in 0..20 {
+        put(&*store, OWNER, &payload(seed, 3000)).await.expect("a payload is written");
+        large.push(put(&*store, OWNER, &payload(seed, 300_000)).await.expect("a payload is written"));
+    }
+    assert_eq!(store.files().len(), 21);
+    store.discard(large);
+    eventually("files of their own are removed", || async { store.files().len() == 1 }).await;
+}
+
+#[tokio::test]
+async fn a_pack_that_is_full_goes_with_its_last_payload() {
+    let store = Temporary::open(Durability::System);
+    let bytes = payload(1, 250_000);
+    let mut extents = Vec::new();
+    while extents.first().is_none_or(|first: &larimar_engine::blob::bytes::Extent| {
+        extents.last().is_some_and(|last: &larimar_engine::blob::bytes::Extent| last.file == first.file)
+    }) {
+        extents.push(put(&*store, OWNER, &bytes).await.expect("a payload is written"));
+        assert!(extents.len() < 1000, "a second pack should have begun by now");
+    }
+    let in_second = extents.pop().expect("the second pack has one");
+    let last = extents.pop().expect("the first has many");
+    assert_eq!(store.files().len(), 2);
+    store.discard(extents);
+    eventually("all is done", || async { store.statistics().discarded == 0 }).await;
+    assert_eq!(store.files().len(), 2);
+    assert!(read_all(&*store, &last).await.expect("it is read") == bytes);
+    store.discard(vec![last]);
+    eventually("the first pack is removed", || async { store.files().len() == 1 }).await;
+    assert!(read_all(&*store, &in_second).await.expect("it is read") == bytes);
+}
+
+#[tokio::test]
+async fn packs_of_an_earlier_start_are_counted_when_they_are_needed() {
+    let store = Temporary::open(Durability::Sync);
+    let mut extents = Vec::new();
+    for seed in 0..10 {
+        extents.push(put(&*store, OWNER, &payload(seed, 2000)).await.expect("a payload is written"));
+    }
+    store.discard(extents.drain(..5).collect());
+    eventually("all is done", || async { store.statistics().discarded == 0 }).await;
+    let store = store.reopen();
+    store.discard(extents.drain(..4).collect());
+    eventually("all is done", || async { store.statistics().discarded == 0 }).await;
+    assert_eq!(store.statistics().payloads_removed, 4);
+    assert!(read_all(&*store, &extents[0]).await.expect("the last is read") == payload(9, 2000));
+    store.discard(extents);
+    eventually("the pack is removed", || async { store.files().is_empty() }).await;
+    let swept = store.sweep(&Rows::default()).await.expect("a sweep ends");
+    assert_eq!(swept.seen, 0);
+}

@@ -1,3 +1,0 @@
-//! What the tests of this crate share.
-
-pub(crate) mod s3;
