@@ -4,7 +4,7 @@ use crate::settings::engine::{DatabaseUrl, EngineChoice};
 use crate::settings::value::Durability;
 use crate::settings::{Resolved, Settings, SettingsError};
 use anyhow::Context;
-use larimar_bytes::{AnyBytes, FileBytes, FileSettings};
+use larimar_bytes::{AnyBytes, FileBytes, FileSettings, ObjectBytes, ObjectSettings};
 use larimar_engine::blob::bytes::MemoryBytes;
 use larimar_engine_local::LocalEngine;
 use larimar_engine_postgres::PostgresEngine;
@@ -34,7 +34,11 @@ pub(crate) fn open_bytes(settings: &Settings) -> anyhow::Result<Option<AnyBytes>
         return Ok(None);
     }
     if let Some(url) = &settings.blob_store {
-        anyhow::bail!("cannot open {url}, as the setting blob_store says");
+        // Credentials and addresses of stores have well-known variables.
+        let options = std::env::vars().filter(|(name, _)| STORE_VARIABLES.iter().any(|start| name.starts_with(start)));
+        let objects = ObjectSettings { url: url.clone(), options: options.collect(), grace: settings.blob_grace };
+        let opened = ObjectBytes::open(&objects).context("cannot open the store that the setting blob_store names")?;
+        return Ok(Some(AnyBytes::Objects(opened)));
     }
     let durability = match settings.durability {
         Durability::Sync => larimar_bytes::Durability::Sync,
@@ -90,6 +94,9 @@ pub(crate) fn read_password(path: &Path) -> std::io::Result<String> {
     let text = text.strip_suffix('\n').unwrap_or(&text);
     Ok(text.strip_suffix('\r').unwrap_or(text).to_owned())
 }
+
+/// What the names of variables for object stores begin with.
+const STORE_VARIABLES: [&str; 3] = ["AWS_", "AZURE_", "GOOGLE_"];
 
 #[cfg(test)]
 mod tests {

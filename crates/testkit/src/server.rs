@@ -92,7 +92,11 @@ impl Launch {
         for port in ["--table-port", "--queue-port", "--blob-port", "--admin-port"] {
             command.args([port, "0"]);
         }
-        command.args(self.engine.iter().flat_map(|url| ["--engine", url]));
+        if let Some(url) = &self.engine {
+            // The database has no place for the bytes of blobs; all servers of a test share a folder.
+            let store = format!("file://{}", self.data.join("blobs").display());
+            command.args(["--engine", url, "--blob-store", &store]);
+        }
         command.args(&self.arguments).envs(self.environment.iter().map(|(name, value)| (name, value)));
         command.stdin(Stdio::null()).stdout(Stdio::piped()).stderr(Stdio::piped());
         command

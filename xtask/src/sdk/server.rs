@@ -52,7 +52,10 @@ impl Server {
         for port in ["--table-port", "--queue-port", "--blob-port", "--admin-port"] {
             command.args([port, "0"]);
         }
-        command.args(database.iter().flat_map(|url| ["--engine", url]));
+        if let Some(url) = database {
+            // The database has no place for the bytes of blobs.
+            command.args(["--engine", url, "--blob-store", &format!("file://{}", work.join("blobs").display())]);
+        }
         for (name, _) in std::env::vars_os() {
             if ["LARIMAR_", "AZURITE_"].iter().any(|prefix| name.to_string_lossy().starts_with(prefix)) {
                 command.env_remove(name);
