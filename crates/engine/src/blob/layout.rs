@@ -187,12 +187,17 @@ impl Blocks {
     }
 
     fn decode(reader: &mut Reader<'_>) -> Option<Self> {
+        let heads = Self::decode_heads(reader)?;
+        Some(Self { tail: take_blocks(reader)?, ..heads })
+    }
+
+    fn decode_heads(reader: &mut Reader<'_>) -> Option<Self> {
         let set = reader.number()?;
         let count = reader.count()?;
         let chunks = (0..count)
             .map(|_| Some(ChunkHead { bytes: reader.number()?, blocks: reader.small()? }))
             .collect::<Option<_>>()?;
-        Some(Self { set, chunks, tail: take_blocks(reader)? })
+        Some(Self { set, chunks, tail: Vec::new() })
     }
 }
 
@@ -222,6 +227,15 @@ impl Layout {
         match reader.byte()? {
             0 => Blocks::decode(reader).map(Self::Blocks),
             1 => Some(Self::Pages(Pages { map: reader.number()?, epoch: reader.small()? })),
+            _ => None,
+        }
+    }
+
+    /// Reads only how many blocks there are.
+    pub(crate) fn decode_count(reader: &mut Reader<'_>) -> Option<u32> {
+        match reader.byte()? {
+            0 => Some(Blocks::decode_heads(reader)?.count() + reader.small()?),
+            1 => Some(0),
             _ => None,
         }
     }

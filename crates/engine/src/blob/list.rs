@@ -123,7 +123,7 @@ impl<E: Engine, B: ByteStore> Blobs<E, B> {
         container: SpaceId,
         listing: &mut Listing<'_>,
         name: String,
-        blob: BlobRow,
+        blob: (BlobRow, u32),
     ) -> Result<bool, EngineError> {
         let parsed: BlobName = name.parse().map_err(|_| damaged("the name of a blob"))?;
         let at = BlobRef { container, name: &parsed };
@@ -136,7 +136,7 @@ impl<E: Engine, B: ByteStore> Blobs<E, B> {
             let Some(RowName::Snapshot(time)) = RowName::parse(row.row) else {
                 return Err(damaged("the name of a blob's row"));
             };
-            is_full = !listing.add_blob(&name, Some(time), BlobRow::decode(row.body)?);
+            is_full = !listing.add_blob(&name, Some(time), BlobRow::decode_head(row.body)?);
             Ok(if is_full { Flow::StopHere } else { Flow::Continue })
         })
         .await?;
@@ -164,8 +164,8 @@ enum Step {
     Full,
     /// Go on there, with another scan.
     Jump(Position),
-    /// Tell this blob after its snapshots, then go on behind it.
-    Snapshots(String, Box<BlobRow>),
+    /// Tell this blob, of so many blocks, after its snapshots, then go on behind it.
+    Snapshots(String, Box<(BlobRow, u32)>),
 }
 
 impl<'a> Listing<'a> {
@@ -207,7 +207,7 @@ impl<'a> Listing<'a> {
                 None => self.pass(|| successor(row.partition)),
             });
         }
-        let blob = BlobRow::decode(row.body)?;
+        let (blob, blocks) = BlobRow::decode_head(row.body)?;
         if !blob.is_committed && !self.query.include.uncommitted {
             return Ok(Step::Next);
         }
@@ -216,9 +216,9 @@ impl<'a> Listing<'a> {
             return Ok(if self.add_group(group) { Step::Next } else { Step::Full });
         }
         if self.query.include.snapshots && blob.snapshots > 0 {
-            return Ok(Step::Snapshots(row.partition.to_owned(), Box::new(blob)));
+            return Ok(Step::Snapshots(row.partition.to_owned(), Box::new((blob, blocks))));
         }
-        Ok(if self.add_blob(row.partition, None, blob) { Step::Next } else { Step::Full })
+        Ok(if self.add_blob(row.partition, None, (blob, blocks)) { Step::Next } else { Step::Full })
     }
 
     /// Passes over a row; after a few, the scan jumps to where `place` says.
@@ -253,14 +253,15 @@ impl<'a> Listing<'a> {
     }
 
     /// Adds a blob or a snapshot; `false` if the page is full.
-    fn add_blob(&mut self, name: &str, snapshot: Option<SnapshotTime>, row: BlobRow) -> bool {
+    fn add_blob(&mut self, name: &str, snapshot: Option<SnapshotTime>, (row, blocks): (BlobRow, u32)) -> bool {
         if self.page.items.len() >= self.query.items_max {
             // Without a snapshot's time all snapshots would be told again.
             let snapshot = snapshot.or_else(|| self.told_snapshots_of(name));
             self.page.next = Some(ListFrom { name: name.to_owned(), snapshot });
             return false;
         }
-        let blob = ListedBlob { name: name.to_owned(), snapshot, properties: row.into_properties(self.now) };
+        let properties = row.into_properties_with(blocks, self.now);
+        let blob = ListedBlob { name: name.to_owned(), snapshot, properties };
         self.page.items.push(ListItem::Blob(Box::new(blob)));
         true
     }

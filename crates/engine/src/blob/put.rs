@@ -42,9 +42,10 @@ impl<E: Engine, B: ByteStore> Blobs<E, B> {
         let length = extent.map_or(0, |extent| extent.length);
         let layout = |_| Layout::Blocks(Blocks::of(extent));
         let put = self.put(at, BlobType::Block, (length, 0), layout, new, access, now).await;
-        // A payload without bytes is not pointed to.
-        let unused = if length == 0 { extent } else { None };
-        self.bytes.discard(unused.filter(|_| put.is_ok()).into_iter().collect());
+        if let Some(extent) = extent.filter(|extent| extent.length == 0 && put.is_ok()) {
+            // A payload without bytes is not pointed to.
+            self.bytes.discard(vec![extent]);
+        }
         self.settle(put, extent.as_slice())
     }
 

@@ -111,10 +111,16 @@ impl BlobRow {
 
     /// What everybody may know of it.
     pub(crate) fn into_properties(self, now: Timestamp) -> BlobProperties {
-        let appended_blocks = match (&self.layout, self.kind) {
-            (Layout::Blocks(blocks), BlobType::Append) => blocks.count(),
-            _ => 0,
+        let blocks = match &self.layout {
+            Layout::Blocks(blocks) => blocks.count(),
+            Layout::Pages(_) => 0,
         };
+        self.into_properties_with(blocks, now)
+    }
+
+    /// What everybody may know of a row of so many blocks.
+    pub(crate) fn into_properties_with(self, blocks: u32, now: Timestamp) -> BlobProperties {
+        let appended_blocks = if self.kind == BlobType::Append { blocks } else { 0 };
         BlobProperties {
             kind: self.kind,
             created: self.created,
@@ -172,9 +178,26 @@ impl BlobRow {
 
     /// Reads the stored form.
     pub(crate) fn decode(body: &[u8]) -> Result<Self, Fault> {
-        Self::read(&mut Reader(body)).ok_or_else(|| damaged("a blob's row"))
+        let read = || {
+            let mut reader = Reader(body);
+            let row = Self::read(&mut reader)?;
+            let layout = Layout::decode(&mut reader).filter(|_| reader.0.is_empty())?;
+            Some(Self { layout, ..row })
+        };
+        read().ok_or_else(|| damaged("a blob's row"))
     }
 
+    /// Reads the stored form without its blocks, of which only the number is told: listings need no more.
+    pub(crate) fn decode_head(body: &[u8]) -> Result<(Self, u32), Fault> {
+        let read = || {
+            let mut reader = Reader(body);
+            let row = Self::read(&mut reader)?;
+            Some((row, Layout::decode_count(&mut reader)?))
+        };
+        read().ok_or_else(|| damaged("a blob's row"))
+    }
+
+    /// Reads all but the layout, which comes last.
     fn read(reader: &mut Reader<'_>) -> Option<Self> {
         if reader.byte()? != FORMAT {
             return None;
@@ -198,7 +221,6 @@ impl BlobRow {
         };
         let lease = Lease::decode(&mut reader.0)?;
         let copy = if reader.flag()? { Some(take_copy(reader)?) } else { None };
-        let layout = Layout::decode(reader).filter(|_| reader.0.is_empty())?;
         let is_committed = flags & COMMITTED != 0;
         Some(Self {
             is_committed,
@@ -215,7 +237,7 @@ impl BlobRow {
             sequence_number,
             snapshots,
             pending,
-            layout,
+            layout: Layout::Blocks(Blocks::default()),
         })
     }
 }
@@ -328,7 +350,10 @@ mod tests {
     fn rows_are_read_as_they_were_written() {
         let pages = Layout::Pages(Pages { map: u64::MAX, epoch: u32::MAX });
         let page_blob = BlobRow { kind: BlobType::Page, layout: pages, ..full() };
-        for row in [full(), BlobRow::uncommitted(Timestamp::EDM_MIN), page_blob] {
+        for (row, blocks) in [(full(), 514), (BlobRow::uncommitted(Timestamp::EDM_MIN), 0), (page_blob, 0)] {
+            let layout = Layout::Blocks(Blocks::default());
+            let head = BlobRow { layout, ..row.clone() };
+            assert_eq!(BlobRow::decode_head(&row.encode()), Ok((head, blocks)));
             assert_eq!(BlobRow::decode(&row.encode()), Ok(row));
         }
     }

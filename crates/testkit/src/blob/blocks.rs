@@ -1,9 +1,9 @@
 //! Blocks and the lists that make blobs of them.
 
 use super::site::{Site, blob, filled, id, refused};
-use larimar_engine::Engine;
 use larimar_engine::blob::bytes::ByteStore;
 use larimar_engine::blob::{Access, BlobReject, BlockList, NewBlob};
+use larimar_engine::{Engine, RowRef};
 use larimar_model::blob::{BlobName, BlockId, BlockListEntry, BlockListKind, ByteRange};
 
 fn latest(numbers: impl IntoIterator<Item = u32>) -> Vec<BlockListEntry> {
@@ -186,4 +186,28 @@ pub async fn a_list_of_fifty_thousand_blocks_is_committed<E: Engine, B: ByteStor
     site.put(&name, b"short").await;
     assert_eq!(site.rows().await.len(), 1);
     site.expect_payloads(1, "the chunks' blocks are removed").await;
+}
+
+/// Blocks that are not committed are bounded in number, if not to the last one.
+pub async fn too_many_uncommitted_blocks_are_refused<E: Engine, B: ByteStore>(site: &Site<E, B>) {
+    let name = blob("b");
+    site.put_block(&name, &id(0), b"x").await.expect("a block");
+    let mut rows = site.rows().await.into_iter();
+    let (_, row) = rows.find(|(_, row)| !row.is_empty()).expect("the block's row");
+    let stem = row.strip_suffix(id(0).as_str()).expect("the id ends the row's name").to_owned();
+    let key = larimar_engine::Key { space: site.container, partition: "b", row: &row };
+    let found = site.blobs.engine().get(key, |row| row.map(|row| (row.version, row.body.to_vec()))).await;
+    let (version, body) = found.expect("a read").expect("the block's row");
+    for thousand in 0..100 {
+        let names: Vec<String> = (1..=1_000).map(|n| format!("{stem}{}", id(thousand * 1_000 + n))).collect();
+        let rows: Vec<_> = names.iter().map(|row| RowRef { partition: "b", row, version, body: &body }).collect();
+        site.blobs.engine().restore(site.container, &rows).await.expect("rows are stored");
+    }
+    for n in 0..10_000 {
+        match site.put_block(&name, &id(200_000 + n), b"x").await {
+            Ok(()) => {}
+            other => return assert_eq!(other, refused(BlobReject::BlockCountExceedsLimit)),
+        }
+    }
+    panic!("the number of blocks has no bound");
 }

@@ -67,6 +67,7 @@ macro_rules! blob_conformance {
                 a_long_list_is_read_in_ranges,
                 too_long_a_list_is_refused,
                 a_list_of_fifty_thousand_blocks_is_committed,
+                too_many_uncommitted_blocks_are_refused,
             }
         );
         $crate::blob_promises!(
