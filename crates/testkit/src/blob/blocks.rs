@@ -108,7 +108,10 @@ pub async fn ids_have_one_length<E: Engine, B: ByteStore>(site: &Site<E, B>) {
     site.commit(&name, &latest([1])).await.expect("it is committed");
     site.put_block(&name, &longer, b"two").await.expect("a block");
     let longest = BlockId::parse(&format!("{}==", "A".repeat(86))).expect("an id");
-    site.put_block(&blob("c"), &longest, b"three").await.expect("a block");
+    let name = blob(&"\u{1F600}".repeat(512));
+    site.put_block(&name, &longest, b"three").await.expect("a block of the longest id of the longest name");
+    site.commit(&name, &[BlockListEntry::Latest(longest)]).await.expect("it is committed");
+    assert_eq!(site.read(&name).await, Ok(b"three".to_vec()));
 }
 
 /// Blocks belong to block blobs, and pages and appends to the others.
