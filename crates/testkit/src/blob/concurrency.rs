@@ -1,4 +1,4 @@
-//! Many callers at once: nothing is lost, nothing is mixed, and one of many wins.
+//! Many callers at once, of two servers: nothing is lost, nothing is mixed, and one of many wins.
 
 use super::appends::{append, put_append};
 use super::leases::OWN;
@@ -13,9 +13,10 @@ use larimar_model::blob::{BlockListEntry, Conditions, ETagCondition, LeaseAction
 /// Blocks that are put in parallel are all there for the list, also the very first ones.
 pub async fn parallel_blocks_make_one_blob<E: Engine, B: ByteStore>(site: &Site<E, B>) {
     let name = blob("b");
+    let servers = [site, &site.second()];
     for round in 0..3_u8 {
         let put = |n: u32| {
-            let name = &name;
+            let (name, site) = (&name, servers[n as usize % 2]);
             async move { site.put_block(name, &id(n), &filled(round + n as u8, 1_000)).await }
         };
         for done in join_all((0..40).map(put)).await {
@@ -32,8 +33,9 @@ pub async fn parallel_blocks_make_one_blob<E: Engine, B: ByteStore>(site: &Site<
 /// Of many overwrites one content is left, whole, and the bytes of the others are gone.
 pub async fn concurrent_overwrites_leave_one_whole_content<E: Engine, B: ByteStore>(site: &Site<E, B>) {
     let name = blob("b");
+    let servers = [site, &site.second()];
     let write = |n: u8| {
-        let name = &name;
+        let (name, site) = (&name, servers[usize::from(n) / 2 % 2]);
         async move {
             if n.is_multiple_of(2) {
                 return site.put_if(name, &filled(n, 5_000), &Access::default()).await.map(|_| ());
@@ -60,7 +62,9 @@ pub async fn concurrent_overwrites_leave_one_whole_content<E: Engine, B: ByteSto
 pub async fn one_of_many_lease_acquires_wins<E: Engine, B: ByteStore>(site: &Site<E, B>) {
     let name = blob("b");
     site.put(&name, b"x").await;
+    let servers = [site, &site.second()];
     let acquire = |n: u8| {
+        let site = servers[usize::from(n) % 2];
         let action = LeaseAction::Acquire { duration: LeaseDuration::Infinite, proposed: Some(LeaseId(Guid([n; 16]))) };
         let at = site.at(&name);
         async move { site.blobs.lease_blob(at, (action, OWN), &Conditions::NONE, site.now()).await }
@@ -77,8 +81,9 @@ pub async fn one_of_many_lease_acquires_wins<E: Engine, B: ByteStore>(site: &Sit
 pub async fn concurrent_appends_lose_nothing<E: Engine, B: ByteStore>(site: &Site<E, B>) {
     let name = blob("log");
     put_append(site, &name).await;
+    let servers = [site, &site.second()];
     let write = |n: u8| {
-        let name = &name;
+        let (name, site) = (&name, servers[usize::from(n) % 2]);
         async move { (n, append(site, name, &filled(n, 100), Default::default()).await) }
     };
     let done = join_all((0..40).map(write)).await;
@@ -94,8 +99,9 @@ pub async fn concurrent_appends_lose_nothing<E: Engine, B: ByteStore>(site: &Sit
 pub async fn one_of_many_conditional_creations_wins<E: Engine, B: ByteStore>(site: &Site<E, B>) {
     let name = blob("b");
     let conditions = Conditions { if_none_match: Some(ETagCondition::Any), ..Conditions::NONE };
+    let servers = [site, &site.second()];
     let create = |n: u8| {
-        let name = &name;
+        let (name, site) = (&name, servers[usize::from(n) % 2]);
         async move { (n, site.put_if(name, &[n], &Access { conditions, lease: None }).await) }
     };
     let done = join_all((0..20).map(create)).await;
@@ -110,6 +116,7 @@ pub async fn one_of_many_conditional_creations_wins<E: Engine, B: ByteStore>(sit
 pub async fn readers_beside_writers_see_whole_blobs<E: Engine, B: ByteStore>(site: &Site<E, B>) {
     let name = blob("b");
     site.put(&name, &filled(0, 3_000)).await;
+    let second = site.second();
     let writer = async {
         for round in 1..30_u8 {
             if round.is_multiple_of(3) {
@@ -128,7 +135,7 @@ pub async fn readers_beside_writers_see_whole_blobs<E: Engine, B: ByteStore>(sit
     let reader = async {
         let mut seen = 0;
         for _ in 0..200 {
-            match site.read(&name).await {
+            match second.read(&name).await {
                 Ok(content) => {
                     assert!((0..30).any(|n| content == filled(n, 3_000)), "one whole content");
                     seen += 1;
@@ -142,4 +149,54 @@ pub async fn readers_beside_writers_see_whole_blobs<E: Engine, B: ByteStore>(sit
     };
     let ((), seen) = futures_util::future::join(writer, reader).await;
     assert!(seen > 0);
+}
+
+/// Snapshots, commits, deletions and cleaning by two servers leave exactly what is pointed to.
+pub async fn snapshots_and_commits_keep_what_they_point_to<E: Engine, B: ByteStore>(site: &Site<E, B>) {
+    let (name, none) = (blob("b"), Access::default());
+    let servers = [site, &site.second()];
+    site.put(&name, b"first").await;
+    let act = |n: u8| {
+        let (name, site) = (&name, servers[usize::from(n) % 2]);
+        async move {
+            let at = site.at(name);
+            match n / 2 % 4 {
+                0 => site.blobs.snapshot_blob(at, None, &none, site.now()).await.map(|_| ()),
+                1 => site.put_if(name, &filled(n, 300), &none).await.map(|_| ()),
+                2 => {
+                    site.put_block(name, &id(u32::from(n)), &filled(n, 300)).await?;
+                    let committed = site.commit(name, &[BlockListEntry::Latest(id(u32::from(n)))]).await;
+                    committed.map(|_| ()).or_else(|error| if is_refused(&error) { Ok(()) } else { Err(error) })
+                }
+                _ => {
+                    let only = Some(larimar_model::blob::DeleteSnapshots::Only);
+                    site.blobs.delete_blob(at, only, &none, site.now()).await
+                }
+            }
+        }
+    };
+    for done in join_all((0..32).map(act)).await {
+        done.expect("it is done");
+    }
+    // Whatever is left can be read, and nothing else is there.
+    let query = larimar_engine::blob::ListQuery {
+        items_max: 100,
+        include: larimar_model::blob::ListInclude { snapshots: true, ..Default::default() },
+        ..Default::default()
+    };
+    for item in site.list(&query).await.items {
+        let larimar_engine::blob::ListItem::Blob(found) = item else { panic!("no prefixes") };
+        let content = site.read_of(&name, found.snapshot, None).await.expect("it is read");
+        assert!(content == b"first" || (0..32).any(|n| content == filled(n, 300)), "one whole content");
+    }
+    let include = Some(larimar_model::blob::DeleteSnapshots::Include);
+    site.blobs.delete_blob(site.at(&name), include, &none, site.now()).await.expect("it is deleted");
+    site.blobs.sweep_container(site.container, site.now()).await.expect("a sweep");
+    assert_eq!(site.rows().await, []);
+    site.blobs.bytes().sweep(&*site.blobs).await.expect("a sweep");
+    site.expect_payloads(0, "nothing is left").await;
+}
+
+fn is_refused(error: &EngineError) -> bool {
+    matches!(error, EngineError::Reject(Reject::Blob(BlobReject::InvalidBlockList)))
 }

@@ -5,7 +5,9 @@ use larimar_engine::blob::bytes::{ByteStore, ByteWriter, Bytes, Extent};
 use larimar_engine::blob::{
     Access, BlobRef, BlobReject, Blobs, ListItem, ListPage, ListQuery, NewBlob, NewContainer, OpenBlob, Written,
 };
-use larimar_engine::{Budget, Engine, EngineError, Flow, KeyRange, Position, ReadError, Reject, RowRef, SpaceId};
+use larimar_engine::{
+    Budget, Engine, EngineError, Flow, Key, KeyRange, Op, Position, ReadError, Reject, RowRef, SpaceId, WriteError,
+};
 use larimar_model::Timestamp;
 use larimar_model::blob::{BlobName, BlockId, BlockListEntry, ByteRange, SnapshotTime};
 use std::sync::Arc;
@@ -19,11 +21,14 @@ pub struct Site<E, B> {
     pub blobs: Arc<Blobs<Layered<Counting<E>>, B>>,
     /// The container's number.
     pub container: SpaceId,
-    clock: AtomicU64,
+    engine: Arc<Layered<Counting<E>>>,
+    bytes: Arc<B>,
+    clock: Arc<AtomicU64>,
     visited: Arc<AtomicU64>,
 }
 
-/// An engine that counts the rows its scans visit.
+/// An engine that counts the rows its scans visit, and lets others go on before each of its calls: also an engine that
+/// answers at once has then many callers at a time.
 #[derive(Debug)]
 pub struct Counting<E> {
     engine: Arc<E>,
@@ -37,6 +42,26 @@ impl<E: Engine> Layer for Counting<E> {
         &self.engine
     }
 
+    async fn get<R: Send>(
+        &self,
+        key: Key<'_>,
+        visit: impl FnOnce(Option<RowRef<'_>>) -> R + Send,
+    ) -> Result<R, ReadError> {
+        tokio::task::yield_now().await;
+        self.engine.get(key, visit).await
+    }
+
+    async fn apply(
+        &self,
+        space: SpaceId,
+        partition: &str,
+        ops: &[Op<'_>],
+        now: Timestamp,
+    ) -> Result<Vec<Timestamp>, WriteError> {
+        tokio::task::yield_now().await;
+        self.engine.apply(space, partition, ops, now).await
+    }
+
     async fn scan(
         &self,
         space: SpaceId,
@@ -48,6 +73,7 @@ impl<E: Engine> Layer for Counting<E> {
             self.visited.fetch_add(1, SeqCst);
             visit(row)
         };
+        tokio::task::yield_now().await;
         self.engine.scan(space, range, budget, counted).await
     }
 }
@@ -60,13 +86,25 @@ impl<E: Engine, B: ByteStore> Site<E, B> {
     pub async fn open(engine: Arc<E>, bytes: Arc<B>) -> Self {
         let visited = Arc::new(AtomicU64::new(0));
         let engine = Arc::new(Layered(Counting { engine, visited: Arc::clone(&visited) }));
-        let blobs = Arc::new(Blobs::new(engine, bytes));
-        let clock = AtomicU64::new(Timestamp::parse("2030-01-01T00:00:00Z").expect("a time").ticks());
-        let mut site = Self { blobs, container: SpaceId::SYSTEM, clock, visited };
+        let blobs = Arc::new(Blobs::new(Arc::clone(&engine), Arc::clone(&bytes)));
+        let clock = Arc::new(AtomicU64::new(Timestamp::parse("2030-01-01T00:00:00Z").expect("a time").ticks()));
+        let mut site = Self { blobs, container: SpaceId::SYSTEM, engine, bytes, clock, visited };
         let name = "container".parse().expect("a name");
         let created = site.blobs.create_container(ACCOUNT, &name, &NewContainer::default(), site.now()).await;
         site.container = created.expect("a container").id;
         site
+    }
+
+    /// The same container as another server sees it: what servers do to keep out of their own way does not help it.
+    pub fn second(&self) -> Self {
+        Self {
+            blobs: Arc::new(Blobs::new(Arc::clone(&self.engine), Arc::clone(&self.bytes))),
+            container: self.container,
+            engine: Arc::clone(&self.engine),
+            bytes: Arc::clone(&self.bytes),
+            clock: Arc::clone(&self.clock),
+            visited: Arc::clone(&self.visited),
+        }
     }
 
     /// The time, a millisecond after the last time it was asked for.
