@@ -2,13 +2,16 @@
 
 use super::appends::{append, put_append};
 use super::leases::OWN;
+use super::pages::{put_page_blob, write};
 use super::site::{Site, blob, filled, id};
 use futures_util::future::join_all;
 use larimar_engine::blob::bytes::ByteStore;
-use larimar_engine::blob::{Access, BlobReject};
+use larimar_engine::blob::{Access, BlobReject, CopyRequest, CopySource};
 use larimar_engine::{Engine, EngineError, Reject};
 use larimar_model::Guid;
-use larimar_model::blob::{BlockListEntry, Conditions, ETagCondition, LeaseAction, LeaseDuration, LeaseId, LeaseState};
+use larimar_model::blob::{
+    BlockListEntry, ByteRange, Conditions, ETagCondition, LeaseAction, LeaseDuration, LeaseId, LeaseState, Tags,
+};
 
 /// Blocks that are put in parallel are all there for the list, also the very first ones.
 pub async fn parallel_blocks_make_one_blob<E: Engine, B: ByteStore>(site: &Site<E, B>) {
@@ -30,29 +33,32 @@ pub async fn parallel_blocks_make_one_blob<E: Engine, B: ByteStore>(site: &Site<
     site.expect_payloads(40, "the last round's").await;
 }
 
-/// Of many overwrites one content is left, whole, and the bytes of the others are gone.
+/// Of many overwrites, with whole bytes and with lists too long for one row, one content is left, whole, and the bytes of
+/// the others are gone.
 pub async fn concurrent_overwrites_leave_one_whole_content<E: Engine, B: ByteStore>(site: &Site<E, B>) {
     let name = blob("b");
     let servers = [site, &site.second()];
+    let content = |n: u8| filled(n, 40).repeat(150);
     let write = |n: u8| {
         let (name, site) = (&name, servers[usize::from(n) / 2 % 2]);
         async move {
-            if n.is_multiple_of(2) {
-                return site.put_if(name, &filled(n, 5_000), &Access::default()).await.map(|_| ());
+            if n.is_multiple_of(6) {
+                return site.put_if(name, &content(n), &Access::default()).await.map(|_| ());
             }
-            site.put_block(name, &id(u32::from(n)), &filled(n, 5_000)).await?;
-            match site.commit(name, &[BlockListEntry::Latest(id(u32::from(n)))]).await {
-                // Another commit came between and dropped the block.
-                Err(EngineError::Reject(Reject::Blob(BlobReject::InvalidBlockList))) => Ok(()),
-                other => other.map(|_| ()),
-            }
+            site.put_block(name, &id(u32::from(n)), &filled(n, 40)).await?;
+            let list = vec![BlockListEntry::Latest(id(u32::from(n))); 150];
+            let committed = site.commit(name, &list).await;
+            // Another commit may have come between and dropped the block.
+            committed.map(|_| ()).or_else(|error| if is_refused(&error) { Ok(()) } else { Err(error) })
         }
     };
-    for done in join_all((0..24).map(write)).await {
-        done.expect("it is written");
+    for round in 0..20_u8 {
+        for done in join_all((round * 12..(round + 1) * 12).map(write)).await {
+            done.expect("it is written");
+        }
+        let found = site.read(&name).await.expect("it is there");
+        assert!((round * 12..(round + 1) * 12).any(|n| found == content(n)), "one whole content");
     }
-    let content = site.read(&name).await.expect("it is there");
-    assert!((0..24).any(|n| content == filled(n, 5_000)), "one whole content");
     site.put(&name, b"end").await;
     site.expect_payloads(1, "the bytes of the others are gone").await;
     assert_eq!(site.rows().await.len(), 1);
@@ -144,6 +150,48 @@ pub async fn readers_beside_writers_see_whole_blobs<E: Engine, B: ByteStore>(sit
                 Err(other) => panic!("{other}"),
             }
             tokio::task::yield_now().await;
+        }
+        seen
+    };
+    let ((), seen) = futures_util::future::join(writer, reader).await;
+    assert!(seen > 0);
+}
+
+/// A page blob that is replaced by copies is read as one of them, never with holes where its rows are gone.
+pub async fn readers_of_pages_see_whole_copies<E: Engine, B: ByteStore>(site: &Site<E, B>) {
+    let (name, sources) = (blob("disk"), [blob("one"), blob("two")]);
+    let border = 16 << 20;
+    for (n, source) in sources.iter().enumerate() {
+        put_page_blob(site, source, border + 1024).await;
+        write(site, source, border - 1024, &filled(n as u8, 2048)).await.expect("pages");
+    }
+    let second = site.second();
+    let copy = async |n: u8| {
+        let from =
+            CopySource { at: site.at(&sources[usize::from(n) % 2]), snapshot: None, conditions: Conditions::NONE };
+        let request =
+            CopyRequest { id: Guid([n; 16]), source_url: String::new(), metadata: None, tags: Tags::new(), tier: None };
+        let copied = site.blobs.copy_blob(&from, site.at(&name), &request, &Access::default(), site.now()).await;
+        copied.expect("it is copied");
+    };
+    copy(0).await;
+    let writer = async {
+        for n in 1..40 {
+            copy(n).await;
+        }
+    };
+    let reader = async {
+        let range = Some(ByteRange { start: border - 1024, last: None });
+        let mut seen = 0;
+        for _ in 0..300 {
+            match second.read_of(&name, None, range).await {
+                Ok(content) => {
+                    assert!((0..2).any(|n| content == filled(n, 2048)), "one whole copy");
+                    seen += 1;
+                }
+                Err(EngineError::Fault(_)) => {}
+                Err(other) => panic!("{other}"),
+            }
         }
         seen
     };

@@ -143,6 +143,7 @@ macro_rules! blob_conformance {
                 concurrent_appends_lose_nothing,
                 one_of_many_conditional_creations_wins,
                 readers_beside_writers_see_whole_blobs,
+                readers_of_pages_see_whole_copies,
                 snapshots_and_commits_keep_what_they_point_to,
             }
         );

@@ -1,5 +1,6 @@
 //! A container on a fresh engine, and short ways to say what tests do with it.
 
+use crate::Dice;
 use crate::engine::layer::{Layer, Layered};
 use larimar_engine::blob::bytes::{ByteStore, ByteWriter, Bytes, Extent};
 use larimar_engine::blob::{
@@ -10,8 +11,8 @@ use larimar_engine::{
 };
 use larimar_model::Timestamp;
 use larimar_model::blob::{BlobName, BlockId, BlockListEntry, ByteRange, SnapshotTime};
-use std::sync::Arc;
 use std::sync::atomic::{AtomicU64, Ordering::SeqCst};
+use std::sync::{Arc, Mutex};
 use std::time::Duration;
 
 /// The service with an empty container, and a clock that moves a little with every question.
@@ -33,6 +34,20 @@ pub struct Site<E, B> {
 pub struct Counting<E> {
     engine: Arc<E>,
     visited: Arc<AtomicU64>,
+    turns: Mutex<Dice>,
+}
+
+impl<E> Counting<E> {
+    /// Lets others go on, now more and now fewer of them, so that callers meet in many orders.
+    async fn wait_a_turn(&self) {
+        let turns = {
+            let mut dice = self.turns.lock().expect("nobody panics with the dice");
+            if dice.below(16) == 0 { 60 } else { dice.below(4) }
+        };
+        for _ in 0..turns {
+            tokio::task::yield_now().await;
+        }
+    }
 }
 
 impl<E: Engine> Layer for Counting<E> {
@@ -47,7 +62,7 @@ impl<E: Engine> Layer for Counting<E> {
         key: Key<'_>,
         visit: impl FnOnce(Option<RowRef<'_>>) -> R + Send,
     ) -> Result<R, ReadError> {
-        tokio::task::yield_now().await;
+        self.wait_a_turn().await;
         self.engine.get(key, visit).await
     }
 
@@ -58,7 +73,7 @@ impl<E: Engine> Layer for Counting<E> {
         ops: &[Op<'_>],
         now: Timestamp,
     ) -> Result<Vec<Timestamp>, WriteError> {
-        tokio::task::yield_now().await;
+        self.wait_a_turn().await;
         self.engine.apply(space, partition, ops, now).await
     }
 
@@ -73,7 +88,7 @@ impl<E: Engine> Layer for Counting<E> {
             self.visited.fetch_add(1, SeqCst);
             visit(row)
         };
-        tokio::task::yield_now().await;
+        self.wait_a_turn().await;
         self.engine.scan(space, range, budget, counted).await
     }
 }
@@ -85,7 +100,8 @@ impl<E: Engine, B: ByteStore> Site<E, B> {
     /// Makes the container `container`.
     pub async fn open(engine: Arc<E>, bytes: Arc<B>) -> Self {
         let visited = Arc::new(AtomicU64::new(0));
-        let engine = Arc::new(Layered(Counting { engine, visited: Arc::clone(&visited) }));
+        let engine =
+            Arc::new(Layered(Counting { engine, visited: Arc::clone(&visited), turns: Mutex::new(Dice::new(7)) }));
         let blobs = Arc::new(Blobs::new(Arc::clone(&engine), Arc::clone(&bytes)));
         let clock = Arc::new(AtomicU64::new(Timestamp::parse("2030-01-01T00:00:00Z").expect("a time").ticks()));
         let mut site = Self { blobs, container: SpaceId::SYSTEM, engine, bytes, clock, visited };
