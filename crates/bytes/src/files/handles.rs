@@ -24,11 +24,8 @@ impl Handles {
     /// The file, opened if it is not.
     pub(super) fn get(&self, folder: &Folder, file: &FileName) -> Result<Handle, Fault> {
         let mut open = self.open.lock();
-        open.uses += 1;
-        let now = open.uses;
-        if let Some((handle, used)) = open.files.get_mut(file) {
-            *used = now;
-            return Ok(Arc::clone(handle));
+        if let Some(handle) = open.find(file) {
+            return Ok(handle);
         }
         // Under the lock, so that a file which is removed meanwhile is not kept: `forget` comes after the removal.
         let handle = Arc::new(File::open(folder.path(file)).map_err(|error| folder.fault(file, &error))?);
@@ -37,13 +34,28 @@ impl Handles {
         {
             open.files.remove(&oldest);
         }
+        let now = open.uses;
         open.files.insert(*file, (Arc::clone(&handle), now));
         Ok(handle)
+    }
+
+    /// The file, if it is open.
+    pub(super) fn open(&self, file: &FileName) -> Option<Handle> {
+        self.open.lock().find(file)
     }
 
     /// Closes a file that was removed, as soon as nobody reads it.
     pub(super) fn forget(&self, file: &FileName) {
         self.open.lock().files.remove(file);
+    }
+}
+
+impl Open {
+    fn find(&mut self, file: &FileName) -> Option<Handle> {
+        self.uses += 1;
+        let (handle, used) = self.files.get_mut(file)?;
+        *used = self.uses;
+        Some(Arc::clone(handle))
     }
 }
 
