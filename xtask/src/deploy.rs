@@ -7,7 +7,7 @@
 use std::path::Path;
 
 use crate::gate::{step, succeeds};
-use crate::sdk::install;
+use crate::sdk::install::{self, Packages};
 use crate::shell::{self, Repo};
 use crate::tally::Tally;
 
@@ -26,7 +26,7 @@ pub(crate) fn check(repo: &Repo, server: Option<&Path>) -> Tally {
         tally.skip(NAME, "no 'python3' on this machine");
         return tally;
     }
-    if let Err(error) = install::python(repo, FOLDER) {
+    if let Err(error) = install::python(repo, FOLDER, Packages::WithDependencies) {
         tally.skip(NAME, &format!("cannot install what the check needs: {error:#}"));
         return tally;
     }

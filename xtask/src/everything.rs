@@ -1,4 +1,4 @@
-//! `cargo xtask test`: the gate, all workspace tests, every SDK suite, and the freshness of `docs/compat.md`.
+//! `cargo xtask test`: the gate, all workspace tests, every SDK suite, programs, and the freshness of `docs/compat.md`.
 //!
 //! What a client sees is tested on both engines, with one PostgreSQL cluster for the whole run.
 
@@ -10,6 +10,7 @@ use crate::compat;
 use crate::deploy;
 use crate::gate;
 use crate::postgres::{self, Postgres};
+use crate::programs::{self, Program};
 use crate::sdk::{self, Sdk, Target};
 use crate::shell::Repo;
 use crate::tally::Tally;
@@ -19,7 +20,7 @@ pub(crate) struct TestOptions {
     /// Rewrite docs/compat.md from this run's results
     #[arg(long)]
     bless: bool,
-    /// Leave the SDK suites out
+    /// Leave the SDK suites and the programs out
     #[arg(long)]
     no_sdk: bool,
     /// Only the tests of model, engine and the two engines that store
@@ -64,11 +65,12 @@ pub(crate) fn test(repo: &Repo, options: &TestOptions) -> Tally {
     tally += rust_tests(repo, &workspace, postgres);
     tally += deploy::check(repo, server.as_deref());
     if options.no_sdk {
-        tally.skip("SDK suites", "--no-sdk");
+        tally.skip("SDK suites and programs", "--no-sdk");
     } else if let Some(server) = server {
+        tally += programs::run(repo, Program::value_variants(), &server);
         tally += sdk_suites(repo, &server, postgres, options.bless);
     } else {
-        tally.fail("SDK suites: there is no server to run them against");
+        tally.fail("SDK suites and programs: there is no server to run them against");
     }
     tally
 }

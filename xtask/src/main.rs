@@ -1,7 +1,7 @@
 //! Repository chores: `cargo xtask <command>`.
 //!
 //! `check` is the gate before a commit, `test` is everything, `sdk` runs one official SDK's suite against the built
-//! server; `crash`, `fuzz` and `bench` are the long runs. Each command is a module; they share `shell` (processes)
+//! server, `programs` runs programs that others wrote against it; `crash`, `fuzz` and `bench` are the long runs. Each command is a module; they share `shell` (processes)
 //! and `tally` (what passed, failed and was skipped).
 
 use std::process::ExitCode;
@@ -15,6 +15,7 @@ mod deploy;
 mod everything;
 mod gate;
 mod postgres;
+mod programs;
 mod sdk;
 mod shell;
 mod tally;
@@ -39,10 +40,15 @@ enum Command {
         #[arg(long)]
         tighten: bool,
     },
-    /// Everything: the gate, all workspace tests, every SDK suite, on both engines; freshness of docs/compat.md
+    /// Everything: the gate, all workspace tests, every SDK suite, on both engines; programs; freshness of docs/compat.md
     Test(everything::TestOptions),
     /// One SDK's suite against the built server, or against one that runs already
     Sdk(sdk::SdkOptions),
+    /// Programs that others wrote against the built server: the Azure CLI, rclone
+    Programs {
+        /// Which ones; all if none is named
+        programs: Vec<programs::Program>,
+    },
     /// The crash test for this many rounds of kill and restart
     Crash { rounds: u32 },
     /// A fuzz target for this many seconds (needs a nightly toolchain)
@@ -74,6 +80,7 @@ fn run(command: Command) -> Result<bool> {
         Command::Tidy { tighten } => tidy::run(&repo, tighten),
         Command::Test(options) => Ok(everything::test(&repo, &options).finish()),
         Command::Sdk(options) => Ok(sdk::command(&repo, &options)?.finish()),
+        Command::Programs { programs } => Ok(programs::command(&repo, &programs)?.finish()),
         Command::Crash { rounds } => chores::crash(&repo, rounds),
         Command::Fuzz { target, seconds } => chores::fuzz(&repo, &target, seconds),
         Command::Bench { arguments } => chores::bench(&repo, &arguments),

@@ -17,18 +17,29 @@ pub(crate) const PYTHON: &str = ".venv/bin/python";
 
 pub(super) fn install(repo: &Repo, sdk: Sdk) -> Result<()> {
     match sdk {
-        Sdk::Python => python(repo, &sdk.folder()),
+        Sdk::Python => python(repo, &sdk.folder(), Packages::WithDependencies),
         Sdk::Javascript | Sdk::JavascriptLegacy => javascript(repo, &sdk.folder()),
         Sdk::Go | Sdk::Java => Ok(()),
     }
 }
 
-pub(crate) fn python(repo: &Repo, folder: &str) -> Result<()> {
+/// Whether pip brings the packages along that the listed ones ask for.
+#[derive(Clone, Copy, PartialEq, Eq)]
+pub(crate) enum Packages {
+    WithDependencies,
+    /// The list is all that is wanted.
+    Listed,
+}
+
+pub(crate) fn python(repo: &Repo, folder: &str, packages: Packages) -> Result<()> {
     let path = repo.path(folder);
     unless_stamped(&path.join("requirements.txt"), &path.join(".venv/installed"), || {
         succeeds(repo.command("python3", folder).args(["-m", "venv", "--clear", ".venv"]))?;
         let mut pip = repo.command(path.join(PYTHON), folder);
         pip.args(["-m", "pip", "install", "--quiet", "--disable-pip-version-check", "-r", "requirements.txt"]);
+        if packages == Packages::Listed {
+            pip.arg("--no-deps");
+        }
         succeeds(&mut pip)
     })
 }
