@@ -5,6 +5,7 @@ import re
 from datetime import datetime, timedelta, timezone
 
 import pytest
+from azure.core.exceptions import ResourceNotFoundError
 from azure.data.tables import TableAnalyticsLogging, TableMetrics
 from azure.storage.blob import BlobAnalyticsLogging
 from azure.storage.blob import Metrics as BlobMetrics
@@ -119,14 +120,17 @@ def test_requests_are_counted_by_the_hour_and_the_minute(services, container):
         assert value(put, "Success") > 0 and value(put, "TotalIngress") > 0
         assert every["Availability"] == 100.0 and 0 < every["PercentSuccess"] <= 100
         assert put["AverageE2ELatency"] >= put["AverageServerLatency"] >= 0
-        assert rows(f"$Metrics{period}PrimaryTransactionsQueue", since, "user;CreateQueue")
+        eventually(lambda: rows(f"$Metrics{period}PrimaryTransactionsQueue", since, "user;CreateQueue"))
     assert not [item.name for item in services["table"].list_tables() if item.name.startswith("$")]
 
 
 def rows(table, since, row):
-    """The rows of the first period since then that has this row; none if there is none yet."""
+    """The rows of the first period since then that has this row; none if there is none yet, or no table either."""
     with target.table_client(table) as client:
-        found = list(client.query_entities(f"PartitionKey ge '{since:%Y%m%dT%H%M}'"))
+        try:
+            found = list(client.query_entities(f"PartitionKey ge '{since:%Y%m%dT%H%M}'"))
+        except ResourceNotFoundError:
+            return []
     periods = [item["PartitionKey"] for item in found if item["RowKey"] == row]
     return [item for item in found if periods and item["PartitionKey"] == periods[0]]
 
