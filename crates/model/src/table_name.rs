@@ -32,6 +32,14 @@ impl TableName {
         is_system(&self.0)
     }
 
+    /// The name under which a table of storage analytics is kept: the first version of them had shorter names.
+    #[must_use]
+    pub fn to_current(&self) -> Option<Self> {
+        let first = "$MetricsTransactions";
+        let (start, service) = self.0.split_at_checked(first.len())?;
+        start.eq_ignore_ascii_case(first).then(|| Self(format!("$MetricsHourPrimaryTransactions{service}")))
+    }
+
     /// The form that two names for the same table share.
     #[must_use]
     pub fn to_folded(&self) -> String {
@@ -98,7 +106,10 @@ mod tests {
         let (a, b): (TableName, TableName) = ("MyTable".parse().expect("a name"), "mytABLE".parse().expect("a name"));
         assert_eq!(a, b);
         assert_eq!(a.as_str(), "MyTable");
-        assert!(!a.is_system());
+        assert!(!a.is_system() && a.to_current().is_none());
+        let older: TableName = "$metricsTransactionsBlob".parse().expect("a name");
+        let current: TableName = "$MetricsHourPrimaryTransactionsBlob".parse().expect("a name");
+        assert_eq!((older.to_current(), current.to_current()), (Some(current.clone()), None));
         assert!("$metricsHourPrimaryTransactionsTable".parse::<TableName>().expect("a name").is_system());
     }
 }

@@ -115,7 +115,10 @@ impl<E: Engine> Call<'_, E> {
     /// Finds a table of the account.
     async fn table(&self, name: &TableName) -> Result<Table, ErrorReply> {
         self.check_name(name)?;
-        find_table(self.engine(), self.account(), name).await.map_err(|error| error::engine_error(&error))
+        let current = name.to_current();
+        find_table(self.engine(), self.account(), current.as_ref().unwrap_or(name))
+            .await
+            .map_err(|error| error::engine_error(&error))
     }
 
     /// Refuses what only the service itself does to tables of storage analytics.

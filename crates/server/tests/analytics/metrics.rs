@@ -151,6 +151,7 @@ fn x3_tables_of_metrics_are_hidden_and_their_owner_may_only_read_and_clear_them(
     assert_eq!(client.get("/Tables").query("$top", "1").send().column("TableName"), ["people"]);
     client.get(&format!("/Tables('{HOURS}')")).send().is_status(200);
     client.get(&format!("/{}()", HOURS.replace('$', "%24"))).send().is_status(200);
+    client.get("/$MetricsTransactionsTable()").send().is_status(200);
     client.post("/Tables", r#"{"TableName":"$MetricsOther"}"#).send().is_error(400, "InvalidResourceName");
     client.delete(&format!("/Tables('{HOURS}')")).send().is_error(403, "AuthorizationFailure");
     let entity = r#"{"PartitionKey":"p","RowKey":"r"}"#;
