@@ -1,7 +1,8 @@
 //! What packs hold: walking their records, and counting those that nobody wants any more.
 //!
 //! A record is marked dead by one byte of its header. The mark is not synced: after a loss of power the next sweep
-//! asks about the record again. A pack is removed when all of its records are dead.
+//! asks about the record again. The blocks of dead payloads are given back at once where the file system can; a pack is
+//! removed when all of its records are dead.
 
 use super::Shared;
 use super::folder::Folder;
@@ -135,8 +136,27 @@ fn mark_dead(file: &File, extent: &Extent) -> Result<bool, Error> {
         return Ok(false);
     }
     file.write_all_at(&[State::Dead.byte()], extent.offset - 1)?;
+    punch(file, extent);
     Ok(true)
 }
+
+/// Gives the blocks of a dead payload back to the file system; its header stays, so that the pack can be walked.
+#[cfg(target_os = "linux")]
+fn punch(file: &File, extent: &Extent) {
+    use rustix::fs::{FallocateFlags, fallocate};
+    let start = extent.offset.next_multiple_of(BLOCK_BYTES);
+    let end = (extent.offset + stored_bytes(extent.length)) / BLOCK_BYTES * BLOCK_BYTES;
+    if start < end
+        && let Err(error) = fallocate(file, FallocateFlags::PUNCH_HOLE | FallocateFlags::KEEP_SIZE, start, end - start)
+    {
+        // Not every file system can: the space comes back with the whole pack.
+        tracing::debug!(%error, "a pack could not be punched");
+    }
+}
+
+/// The space comes back with the whole pack.
+#[cfg(not(target_os = "linux"))]
+fn punch(_: &File, _: &Extent) {}
 
 /// Reads the header that begins at a place; `None` if there is none.
 pub(super) fn read_header(file: &File, name: FileName, at: u64) -> Result<Option<Header>, Error> {
@@ -249,5 +269,8 @@ fn walk_all(folder: &Folder, pack: &FileName, file: &File) -> Result<Counts, Fau
     walked.map_err(|error| folder.fault(pack, &error))
 }
 
+/// The blocks of nearly every file system.
+#[cfg(target_os = "linux")]
+const BLOCK_BYTES: u64 = 4 << 10;
 const SEARCH_BYTES: usize = 64 << 10;
 const _: () = assert!(SEARCH_BYTES > HEADER_BYTES_MAX);

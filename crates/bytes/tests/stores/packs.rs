@@ -2,7 +2,7 @@
 
 use crate::files::Temporary;
 use larimar_bytes::Durability;
-use larimar_engine::blob::bytes::ByteStore;
+use larimar_engine::blob::bytes::{ByteStore, Extent};
 use larimar_testkit::bytes::{OWNER, Rows, eventually, payload, put, read_all};
 
 #[tokio::test]
@@ -23,9 +23,7 @@ async fn a_pack_that_is_full_goes_with_its_last_payload() {
     let store = Temporary::open(Durability::System);
     let bytes = payload(1, 250_000);
     let mut extents = Vec::new();
-    while extents.first().is_none_or(|first: &larimar_engine::blob::bytes::Extent| {
-        extents.last().is_some_and(|last: &larimar_engine::blob::bytes::Extent| last.file == first.file)
-    }) {
+    while extents.first().map(|first: &Extent| first.file) == extents.last().map(|last| last.file) {
         extents.push(put(&*store, OWNER, &bytes).await.expect("a payload is written"));
         assert!(extents.len() < 1000, "a second pack should have begun by now");
     }
@@ -39,6 +37,30 @@ async fn a_pack_that_is_full_goes_with_its_last_payload() {
     store.discard(vec![last]);
     eventually("the first pack is removed", || async { store.files().len() == 1 }).await;
     assert!(read_all(&*store, &in_second).await.expect("it is read") == bytes);
+}
+
+#[cfg(target_os = "linux")]
+#[tokio::test]
+async fn dead_payloads_give_their_blocks_back_before_their_pack_goes() {
+    use std::os::unix::fs::MetadataExt;
+    let store = Temporary::open(Durability::Sync);
+    let mut extents = Vec::new();
+    for seed in 0..20 {
+        extents.push(put(&*store, OWNER, &payload(seed, 200_000)).await.expect("a payload is written"));
+    }
+    let kept = extents.remove(7);
+    let path = store.file_of(&kept);
+    let stored = || path.metadata().expect("the pack is there").blocks() * 512;
+    assert!(stored() >= 20 * 200_000, "{} bytes for twenty payloads", stored());
+    store.discard(extents);
+    eventually("all is done", || async { store.statistics().discarded == 0 }).await;
+    assert!(stored() < 3 * 200_000, "{} bytes for one payload", stored());
+    assert!(read_all(&*store, &kept).await.expect("it is read") == payload(7, 200_000));
+    let mut rows = Rows::default();
+    rows.point(OWNER, kept);
+    let store = store.reopen();
+    let swept = store.sweep(&rows).await.expect("a sweep ends");
+    assert_eq!((swept.seen, swept.removed), (1, 0));
 }
 
 #[tokio::test]
