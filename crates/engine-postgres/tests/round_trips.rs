@@ -5,7 +5,8 @@
 
 mod support;
 
-use larimar_engine::{Act, Budget, Engine, Expect, Flow, Key, KeyRange, Op};
+use larimar_engine::queue::{Change, MessageHandle, Messages as _, NewMessage};
+use larimar_engine::{Act, Budget, Engine, Expect, Flow, Key, KeyRange, Op, SpaceKind, SpaceName};
 use larimar_testkit::postgres::Cluster;
 use std::net::SocketAddr;
 use std::sync::Arc;
@@ -107,4 +108,43 @@ async fn calls_take_the_round_trips_they_should() {
     .await;
     let counted = [insert, upsert, replace, get, delete, transaction, page, merge];
     assert_eq!(counted, [1, 1, 1, 1, 1, 1, 1, 2], "insert, upsert, replace, get, delete, transaction, page, merge");
+}
+
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn calls_on_a_queue_take_one_round_trip() {
+    let url = Cluster::shared().fresh_url();
+    let (address, turns) = counting_relay(upstream(&url)).await;
+    let engine = open(&through(&url, address)).await;
+    let name = SpaceName { account: "account", kind: SpaceKind::Queue, name: "queue" };
+    let queue = engine.create_space(name, b"").await.expect("no fault").expect("the name is free");
+    let long = Duration::from_secs(600);
+    let new = NewMessage { text: b"x", hidden_for: Duration::ZERO, lives_for: None };
+    let put = fewest_turns(&turns, async |_| drop(engine.put_message(queue, new, NOW).await.expect("no fault"))).await;
+    let peek = fewest_turns(&turns, async |_| {
+        assert_eq!(engine.peek(queue, 32, NOW).await.expect("no fault").len(), 32);
+    })
+    .await;
+    let mut handles = Vec::new();
+    let claim = fewest_turns(&turns, async |_| {
+        for message in engine.claim(queue, 1, long, NOW).await.expect("no fault") {
+            handles.push(MessageHandle { id: message.id, receipt: message.receipt });
+        }
+    })
+    .await;
+    let empty = fewest_turns(&turns, async |_| {
+        assert!(engine.claim(queue, 32, long, NOW).await.expect("no fault").is_empty());
+    })
+    .await;
+    assert_eq!(handles.len(), 40);
+    let update = fewest_turns(&turns, async |round| {
+        let change = Change { text: Some(b"y"), hidden_for: long };
+        let updated = engine.update_message(queue, handles[round], change, NOW).await.expect("the receipt holds");
+        handles[round].receipt = updated.receipt;
+    })
+    .await;
+    let delete = fewest_turns(&turns, async |round| {
+        engine.delete_message(queue, handles[round], NOW).await.expect("the receipt holds");
+    })
+    .await;
+    assert_eq!([put, peek, claim, empty, update, delete], [1; 6], "put, peek, claim, empty, update, delete");
 }

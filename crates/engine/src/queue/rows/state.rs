@@ -38,6 +38,8 @@ struct Count {
     writes_begun: u64,
     writes_open: usize,
     known: Option<Counted>,
+    /// When the last write began to be in doubt: it may still take effect.
+    doubted: Option<Instant>,
 }
 
 #[derive(Clone, Copy, Debug)]
@@ -142,7 +144,8 @@ impl Queue {
 
     pub(super) fn begin_count(&self) -> Counting {
         let count = &self.inner.lock().count;
-        let writes_begun = (count.writes_open == 0).then_some(count.writes_begun);
+        let is_calm = count.writes_open == 0 && count.doubted.is_none_or(|doubted| doubted.elapsed() > DOUBT_LASTS);
+        let writes_begun = is_calm.then_some(count.writes_begun);
         Counting { net: count.net, writes_begun, since: Instant::now() }
     }
 
@@ -202,6 +205,7 @@ impl Drop for Write<'_> {
         inner.count.writes_open -= 1;
         if !self.is_over {
             inner.count.known = None;
+            inner.count.doubted = Some(Instant::now());
             inner.doubtful.extend(self.places.iter().map(|place| (*place, self.ticket)));
         }
     }
@@ -302,6 +306,8 @@ impl Drop for Slice<'_> {
 const SLICE_EVERY: Duration = Duration::from_secs(1);
 /// A count that was disturbed is repeated after this long, and after fifty times what it took.
 const RECOUNT_AFTER: Duration = Duration::from_secs(10);
+/// By then a write that nobody waited for is done, or never will be.
+const DOUBT_LASTS: Duration = Duration::from_secs(60);
 
 #[cfg(test)]
 mod tests {
