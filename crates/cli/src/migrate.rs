@@ -12,7 +12,7 @@ use crate::settings::{Resolved, Settings, SettingsError, Source};
 use crate::signals::Signals;
 use anyhow::{Context, bail, ensure};
 use larimar_engine::copy::{CopyError, CopyOptions, PartReport, compare, copy};
-use larimar_engine::{Engine, SystemClock};
+use larimar_engine::{Engine, Fault, SpaceKind, SpaceName, SystemClock};
 use larimar_engine_local::LocalEngine;
 use larimar_engine_local::store::StoreError;
 use larimar_engine_postgres::{Dialect, PostgresEngine};
@@ -73,12 +73,17 @@ pub(crate) fn run(resolved: &Resolved, migration: &Migration) -> anyhow::Result<
             outcome = from.migrate(&to, &source, migration) => outcome.map_err(anyhow::Error::from),
             _ = signals.next() => Err(Interrupted.into()),
         };
+        let left_behind = from.left_behind().await;
         from.close().await?;
         to.close().await?;
         let reports = outcome?;
         print!("{}", report::table(&reports));
         let done = if migration.verify_only { "alike" } else { "copied and verified" };
         println!("{done}: {source} and {destination}");
+        let (queues, containers) = left_behind.context("the queues and containers could not be counted")?;
+        if queues + containers > 0 {
+            eprintln!("NOT COPIED: {queues} queues and {containers} containers of blobs; only tables are copied");
+        }
         Ok(())
     })
 }
@@ -124,6 +129,14 @@ impl Store {
         }
     }
 
+    /// How many queues and containers there are, which stay where they are.
+    async fn left_behind(&self) -> Result<(usize, usize), Fault> {
+        match self {
+            Self::Local(engine) => left_behind(engine).await,
+            Self::Postgres(engine) => left_behind(engine).await,
+        }
+    }
+
     async fn close(self) -> anyhow::Result<()> {
         match self {
             Self::Local(engine) => engine.close().context("an engine did not close cleanly; nothing is lost"),
@@ -153,6 +166,22 @@ async fn migrate(
         };
         copy(from, to, options, &mut |progress| display.show(progress)).await
     }
+}
+
+async fn left_behind(engine: &impl Engine) -> Result<(usize, usize), Fault> {
+    let mut counts = [0, 0];
+    for account in engine.accounts().await? {
+        for (kind, count) in [SpaceKind::Queue, SpaceKind::Container].into_iter().zip(&mut counts) {
+            let mut from = String::new();
+            loop {
+                let spaces = engine.list_spaces(SpaceName { account: &account, kind, name: &from }, 1000).await?;
+                let Some((last, _)) = spaces.last() else { break };
+                from = format!("{last}\0");
+                *count += spaces.len();
+            }
+        }
+    }
+    Ok(counts.into())
 }
 
 fn open_local(folder: &Path, side: &str, settings: &Settings) -> anyhow::Result<LocalEngine> {

@@ -69,3 +69,20 @@ fn a_wrong_store_is_refused_without_showing_it() {
     assert_eq!(output.status.code(), Some(2), "{said}");
     assert!(said.contains("(flag --to): expected local:PATH") && !said.contains("cret"), "{said}");
 }
+
+#[test]
+fn queues_and_containers_that_stay_behind_are_told() {
+    let folder = tempfile::tempdir().expect("a folder");
+    let (from, to) = (folder.path().join("from"), folder.path().join("to"));
+    let server = launch(&from).start();
+    server.client().create_table("orders");
+    for queue in ["/one", "/two"] {
+        server.queues().request("PUT", queue).send().is_status(201);
+    }
+    server.blobs().request("PUT", "/photos?restype=container").send().is_status(201);
+    stop(server);
+    let output = migrate(text(&from), text(&to), &[]);
+    let said = String::from_utf8_lossy(&output.stderr);
+    assert!(output.status.success(), "{said}");
+    assert!(said.contains("NOT COPIED: 2 queues and 1 containers"), "{said}");
+}
