@@ -7,7 +7,9 @@ mod frames;
 mod header;
 
 pub(crate) use frames::{FrameEncoder, Span, payload_bytes, stored_bytes};
-pub(crate) use header::{HEADER_BYTES_FIRST, HEADER_BYTES_MAX, Header, MAGIC, State, TAIL_BYTES, Undecoded};
+pub(crate) use header::{
+    END_BYTES, HEADER_BYTES_FIRST, HEADER_BYTES_MAX, Header, MAGIC, State, TAIL_BYTES, Undecoded, end_mark,
+};
 
 use larimar_engine::blob::bytes::Extent;
 

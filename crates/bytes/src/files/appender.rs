@@ -5,7 +5,7 @@
 
 use super::Shared;
 use super::folder::{new_name, unavailable};
-use crate::record::{FileName, FrameEncoder, HEADER_BYTES_MAX, Header, Place, stored_bytes};
+use crate::record::{FileName, FrameEncoder, HEADER_BYTES_MAX, Header, Place, end_mark, stored_bytes};
 use bytes::Bytes;
 use larimar_engine::Fault;
 use larimar_engine::blob::bytes::Extent;
@@ -96,7 +96,7 @@ pub(super) fn run(shared: &Arc<Shared>) {
         }
     }
     if let Some(pack) = pack {
-        shared.seal(&pack.name);
+        pack.close(shared);
     }
 }
 
@@ -117,6 +117,16 @@ struct Pack {
     end: u64,
 }
 
+impl Pack {
+    /// Marks where the pack ends; without the mark it is taken for one that a crash has cut.
+    fn close(self, shared: &Shared) {
+        if let Err(error) = self.file.write_all_at(&end_mark(self.name, self.end), self.end) {
+            tracing::warn!(%error, "the end of a pack could not be marked");
+        }
+        shared.seal(&self.name);
+    }
+}
+
 /// Writes and syncs a group, and answers it.
 fn append(shared: &Shared, pack: &mut Option<Pack>, buffer: &mut Vec<u8>, group: Vec<Queued>) {
     let extents = match open(shared, pack) {
@@ -134,14 +144,14 @@ fn append(shared: &Shared, pack: &mut Option<Pack>, buffer: &mut Vec<u8>, group:
                 }
             }
             if let Some(full) = pack.take_if(|pack| pack.end >= PACK_BYTES_MAX) {
-                shared.seal(&full.name);
+                full.close(shared);
             }
         }
         Err(fault) => {
             tracing::warn!(%fault, payloads = group.len(), "small blobs could not be written");
             // Whether what was synced before is still to be trusted is not known after a failure: others go elsewhere.
-            if let Some(Pack { name, .. }) = pack.take() {
-                shared.seal(&name);
+            if let Some(pack) = pack.take() {
+                pack.close(shared);
             }
             for queued in group {
                 let _ = queued.reply.send(Err(fault.clone()));

@@ -7,7 +7,8 @@
 use super::Shared;
 use super::folder::Folder;
 use crate::record::{
-    FileName, HEADER_BYTES_FIRST, HEADER_BYTES_MAX, Header, MAGIC, State, TAIL_BYTES, Undecoded, stored_bytes,
+    END_BYTES, FileName, HEADER_BYTES_FIRST, HEADER_BYTES_MAX, Header, MAGIC, State, TAIL_BYTES, Undecoded, end_mark,
+    stored_bytes,
 };
 use larimar_engine::Fault;
 use larimar_engine::blob::bytes::Extent;
@@ -192,14 +193,22 @@ pub(super) struct Walk {
     file: File,
     at: u64,
     size: u64,
+    /// The pack was closed, and ends where it should.
+    closed: bool,
     counts: Counts,
 }
 
 impl Walk {
     /// A walk over what a pack holds now.
     pub(super) fn new(name: FileName, file: File) -> Result<Self, Error> {
-        let size = file.metadata()?.len();
-        Ok(Self { name, file, at: 0, size, counts: Counts::default() })
+        let mut size = file.metadata()?.len();
+        let mut end = [0; END_BYTES];
+        let end_at = size.saturating_sub(END_BYTES as u64);
+        let closed = read_up_to(&file, &mut end, end_at)? == END_BYTES && end == end_mark(name, end_at);
+        if closed {
+            size = end_at;
+        }
+        Ok(Self { name, file, at: 0, size, closed, counts: Counts::default() })
     }
 
     /// The next record; `None` at the end.
@@ -207,11 +216,13 @@ impl Walk {
         while self.at < self.size {
             let header = read_header(&self.file, self.name, self.at)?;
             let Some((length, header)) = header.and_then(|header| Some((header.length?, header))) else {
-                // A group that was never acknowledged at the end, or damage before other records.
-                let Some(next) = self.next_header()? else { break };
-                tracing::warn!(pack = %self.extent(0, 0).file_name(), at = self.at, "a pack is damaged");
-                self.counts.damaged = true;
-                self.at = next;
+                let next = self.next_header()?;
+                // At the end of a pack that was not closed this is a group that was never acknowledged.
+                if self.closed || next.is_some() {
+                    tracing::warn!(pack = %self.extent(0, 0).file_name(), at = self.at, "a pack is damaged");
+                    self.counts.damaged = true;
+                }
+                self.at = next.unwrap_or(self.size);
                 continue;
             };
             let offset = self.at + header.bytes();

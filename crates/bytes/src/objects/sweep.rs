@@ -66,6 +66,7 @@ async fn candidate(shared: &Shared, meta: ObjectMeta) -> Result<Option<Candidate
 /// Whether an object is so old that its row must be there. S3 dates an object that was uploaded in parts by the
 /// beginning of its upload, so these have a day more.
 fn is_old(meta: &ObjectMeta, grace: Duration) -> bool {
+    // Whoever allows no grace at all wants no day either.
     let in_parts = meta.size > PART_BYTES as u64;
     let grace = if in_parts && !grace.is_zero() { grace + UPLOAD_MAX } else { grace };
     SystemTime::from(meta.last_modified).elapsed().is_ok_and(|age| age >= grace)

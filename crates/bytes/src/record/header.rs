@@ -112,6 +112,15 @@ impl Header {
     }
 }
 
+/// What ends a pack that was closed.
+pub(crate) fn end_mark(file: super::FileName, at: u64) -> [u8; END_BYTES] {
+    let crc = crc32c::crc32c_append(Place { file, offset: at }.seed(HEADER_PART), &END_MAGIC);
+    let mut mark = [0; END_BYTES];
+    mark[..END_MAGIC.len()].copy_from_slice(&END_MAGIC);
+    mark[END_MAGIC.len()..].copy_from_slice(&crc.to_le_bytes());
+    mark
+}
+
 /// Why some bytes gave no header.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum Undecoded {
@@ -123,6 +132,9 @@ pub(crate) enum Undecoded {
 
 /// What a header begins with; the last byte is the format.
 pub(crate) const MAGIC: [u8; 5] = *b"LRMB\x01";
+const END_MAGIC: [u8; 5] = *b"LRME\x01";
+/// The bytes of [`end_mark`].
+pub(crate) const END_BYTES: usize = 9;
 /// What to read first of a header: most are shorter.
 pub(crate) const HEADER_BYTES_FIRST: usize = 256;
 /// The longest header: a blob's name has 1,024 characters at most.
