@@ -49,7 +49,7 @@ final class Results implements TestWatcher {
         }
         Map<String, String> line = new LinkedHashMap<>();
         line.put("sdk", "java");
-        line.put("version", CoreUtils.getProperties("azure-data-tables.properties").get("version"));
+        line.put("version", version(scenario));
         line.put("scenario", scenario);
         line.put("outcome", outcome);
         line.put("detail", detail);
@@ -60,6 +60,16 @@ final class Results implements TestWatcher {
         } catch (IOException error) {
             throw new UncheckedIOException(error);
         }
+    }
+
+    /** The version of the package that shows the scenario. */
+    private static String version(String scenario) {
+        String artifact = switch (ScenarioListTest.services().get(scenario)) {
+            case "queue" -> "azure-storage-queue";
+            case "blob" -> "azure-storage-blob";
+            default -> "azure-data-tables";
+        };
+        return CoreUtils.getProperties(artifact + ".properties").get("version");
     }
 
     private static String id(ExtensionContext context) {

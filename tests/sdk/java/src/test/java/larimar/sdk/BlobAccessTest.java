@@ -1,0 +1,1 @@
+package larimar.sdk; class BlobAccessTest {}
