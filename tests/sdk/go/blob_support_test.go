@@ -68,6 +68,9 @@ var blobTests = tests{
 
 	"blob-service-properties": blobServiceProperties,
 	"blob-service-stats":      blobServiceStats,
+	"blob-out-of-scope":       blobOutOfScope,
+	"analytics-logs":          analyticsLogs,
+	"analytics-metrics":       analyticsMetrics,
 }
 
 func blobEndpoint() string { return strings.TrimSuffix(os.Getenv("LARIMAR_BLOB_ENDPOINT"), "/") }

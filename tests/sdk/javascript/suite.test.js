@@ -27,6 +27,7 @@ import "./blob/tags.js";
 import "./blob/access.js";
 import "./blob/account-access.js";
 import "./blob/service.js";
+import "./blob/analytics.js";
 import { finish } from "./target.js";
 
 finish();

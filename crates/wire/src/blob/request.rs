@@ -97,7 +97,8 @@ fn service(head: &StorageHead<'_>) -> Result<ServiceOperation, ErrorReply> {
         (Some("service"), Some("stats"), "GET") => Ok(ServiceOperation::GetStats),
         (Some("account"), Some("properties"), "GET" | "HEAD") => Ok(ServiceOperation::GetAccountInfo),
         (None, Some("list"), "GET") => list_containers(head),
-        (None, Some("batch"), "POST") => Ok(ServiceOperation::Batch),
+        // The JavaScript client takes an account that is named by the path for a container.
+        (None | Some("container"), Some("batch"), "POST") => Ok(ServiceOperation::Batch),
         (Some("service"), Some("userdelegationkey"), "POST") | (None, Some("blobs"), "GET") => Err(not_implemented()),
         (Some("service" | "account"), Some("properties" | "stats"), _) | (None, Some("list" | "batch"), _) => {
             Err(unsupported_verb())

@@ -51,7 +51,7 @@ scenario("blob-names", "names keep every character", async (t) => {
   assert.deepEqual([...listed].sort(), [...names].sort());
   for (const name of names) await container.deleteBlob(name);
   assert.deepEqual(await collect(container.listBlobsFlat()), []);
-  await refused(400, "InvalidResourceName", put(container, "x".repeat(1025)));
+  await refused(400, "OutOfRangeInput", put(container, "x".repeat(1025)));
 });
 
 scenario("blob-properties", "properties and downloads tell the same", async (t) => {

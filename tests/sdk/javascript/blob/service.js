@@ -2,7 +2,8 @@
 
 import assert from "node:assert/strict";
 import {
-  endpoint, freshBlob, freshName, keyCredential, refused, scenario, serviceClient,
+  endpoint, farAhead, freshBlob, freshName, keyCredential, refused, refusedWith, scenario, serviceClient,
+  textOf,
 } from "./target.js";
 
 const service = serviceClient();
@@ -68,4 +69,30 @@ scenario("blob-service-stats", "the account tells what it is", async () => {
   const info = await service.getAccountInfo();
   assert.equal(info.accountKind, "StorageV2");
   assert.match(info.skuName, /^Standard_/);
+});
+
+scenario("blob-out-of-scope", "what is not there is refused and changes nothing", async (t) => {
+  const blob = await freshBlob(t);
+  const { etag } = await blob.getProperties();
+  for (const call of [
+    () => blob.undelete(),
+    () => blob.withVersion("2020-01-01T00:00:00.0000000Z").download(),
+    () => blob.deleteImmutabilityPolicy(),
+    () => service.undeleteContainer(freshName(), "01D60F8BB59A4652"),
+    () => service.getUserDelegationKey(new Date(), farAhead),
+  ]) {
+    await refused(501, "NotImplemented", call());
+  }
+  await refused(400, "UnsupportedHeader", blob.setImmutabilityPolicy({ expiriesOn: farAhead, policyMode: "Unlocked" }));
+  await refused(400, "UnsupportedHeader", blob.setLegalHold(true));
+  assert.equal((await blob.getProperties()).etag, etag);
+  assert.equal(await textOf(blob), "text");
+});
+
+scenario("blob-out-of-scope", "settings for it are refused", async () => {
+  const before = await settings();
+  const on = { enabled: true, days: 7 };
+  await refusedWith(400, service.setProperties({ deleteRetentionPolicy: on }));
+  await refusedWith(400, service.setProperties({ staticWebsite: { enabled: true, indexDocument: "index.html" } }));
+  assert.deepEqual(await settings(), before);
 });

@@ -1,9 +1,7 @@
 // Tags of blobs, and many deletes in one request.
 
 import assert from "node:assert/strict";
-import {
-  freshBlob, freshContainer, put, refused, refusedWith, scenario, serviceClient, upload,
-} from "./target.js";
+import { freshBlob, freshContainer, put, refusedWith, scenario, serviceClient, upload } from "./target.js";
 
 const tagsOf = async (blob) => (await blob.getTags()).tags;
 
@@ -35,12 +33,6 @@ scenario("blob-tags", "too many and bad tags are refused", async (t) => {
   }
   await refusedWith(400, upload(blob, "text", { tags: eleven }));
   assert.deepEqual(await tagsOf(blob), { kind: "test" });
-});
-
-scenario("blob-tags", "a condition on tags", async (t) => {
-  const blob = await freshBlob(t, "text", { tags: { kind: "test" } });
-  await blob.getProperties({ conditions: { tagConditions: "\"kind\" = 'test'" } });
-  await refused(412, "ConditionNotMet", blob.getProperties({ conditions: { tagConditions: "\"kind\" = 'other'" } }));
 });
 
 scenario("batch-delete", "many are deleted, a missing one is told", async (t) => {

@@ -42,6 +42,7 @@ fn x2_every_operation_of_the_service_and_of_containers_has_its_request() {
         ("GET", "/?restype=service&comp=stats", BlobRequest::Service(S::GetStats), "GetBlobServiceStats"),
         ("HEAD", "/?restype=account&comp=properties", BlobRequest::Service(S::GetAccountInfo), "GetAccountInformation"),
         ("POST", "/?comp=batch", BlobRequest::Service(S::Batch), "BlobBatch"),
+        ("POST", "/?restype=container&comp=batch", BlobRequest::Service(S::Batch), "BlobBatch"),
         (
             "PUT",
             "/abc?restype=container",

@@ -45,8 +45,7 @@ class BlobAccessTest extends BlobFixture {
     void publicAccess() {
         BlobContainerClient owner = newContainer();
         put(owner, "blob", "text");
-        BlobServiceClient anonymous = builder().buildClient();
-        BlobContainerClient container = anonymous.getBlobContainerClient(owner.getBlobContainerName());
+        BlobContainerClient container = builder().buildClient().getBlobContainerClient(owner.getBlobContainerName());
         BlockBlobClient blob = block(container, "blob");
         refusedWith(STRANGER, () -> text(blob), "read from a private container");
         refusedWith(STRANGER, () -> names(container.listBlobs()), "list a private container");
@@ -60,7 +59,6 @@ class BlobAccessTest extends BlobFixture {
         refusedWith(STRANGER, () -> upload(blob, upload("other")), "upload");
         refusedWith(STRANGER, blob::delete, "delete a blob");
         refusedWith(STRANGER, container::delete, "delete the container");
-        refusedWith(STRANGER, () -> anonymous.listBlobContainers().stream().count(), "list containers");
         owner.setAccessPolicy(null, null);
         refusedWith(STRANGER, () -> text(blob), "read after closing it");
     }
@@ -70,8 +68,10 @@ class BlobAccessTest extends BlobFixture {
             .setAccessPolicy(new BlobAccessPolicy().setStartsOn(AccessTest.LONG_AGO).setExpiresOn(expiry).setPermissions(permissions));
     }
 
+    /** No policies are none at all for the SDK. */
     private static String policies(BlobContainerClient container) {
-        return text(container.getAccessPolicy().getIdentifiers());
+        List<BlobSignedIdentifier> policies = container.getAccessPolicy().getIdentifiers();
+        return policies == null ? "" : text(policies);
     }
 
     private static String text(List<BlobSignedIdentifier> policies) {
