@@ -2,8 +2,7 @@
 
 import assert from "node:assert/strict";
 import {
-  endpoint, farAhead, freshBlob, freshName, keyCredential, refused, refusedWith, scenario, serviceClient,
-  textOf,
+  endpoint, farAhead, freshBlob, freshName, keyCredential, refused, scenario, serviceClient, textOf,
 } from "./target.js";
 
 const service = serviceClient();
@@ -87,12 +86,4 @@ scenario("blob-out-of-scope", "what is not there is refused and changes nothing"
   await refused(400, "UnsupportedHeader", blob.setLegalHold(true));
   assert.equal((await blob.getProperties()).etag, etag);
   assert.equal(await textOf(blob), "text");
-});
-
-scenario("blob-out-of-scope", "settings for it are refused", async () => {
-  const before = await settings();
-  const on = { enabled: true, days: 7 };
-  await refusedWith(400, service.setProperties({ deleteRetentionPolicy: on }));
-  await refusedWith(400, service.setProperties({ staticWebsite: { enabled: true, indexDocument: "index.html" } }));
-  assert.deepEqual(await settings(), before);
 });

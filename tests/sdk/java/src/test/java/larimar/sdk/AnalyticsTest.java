@@ -47,8 +47,6 @@ class AnalyticsTest extends BlobFixture {
         refused(400, "UnsupportedHeader", () -> blob.setLegalHold(true), "set a legal hold");
         refused(501, "NotImplemented", () -> service().undeleteBlobContainer("java" + freshText(), "01D60F8BB59A4652"), "undelete a container");
         refused(501, "NotImplemented", () -> service().getUserDelegationKey(null, AccessTest.FAR_AHEAD), "get a user delegation key");
-        refusedWith(List.of(400), () -> service().setProperties(
-            new BlobServiceProperties().setDeleteRetentionPolicy(new BlobRetentionPolicy().setEnabled(true).setDays(7))), "keep what is deleted");
         same(List.of(etag, "text"), List.of(blob.getProperties().getETag(), text(blob)), "the blob after the refusals");
     }
 
