@@ -1,15 +1,17 @@
 //! The suite is worth something only if it fails where an engine does: each defect here is caught by the promise
 //! that names it, and the same engine without the defect keeps all of them.
 
+use larimar_engine::queue::{Message, MessageError, MessageHandle, Messages as _};
 use larimar_engine::{
     Act, Budget, Engine as _, Expect, Flow, Key, KeyRange, MemoryEngine, Op, Position, ReadError, RowRef, SpaceId,
     WriteError,
 };
 use larimar_model::Timestamp;
 use larimar_testkit::engine::layer::{Layer, Layered};
-use larimar_testkit::engine::{concurrency, conditions, order, scans, spaces, versions};
+use larimar_testkit::engine::{concurrency, conditions, messages, order, scans, spaces, versions};
 use std::panic::{AssertUnwindSafe, catch_unwind};
 use std::sync::Arc;
+use std::time::Duration;
 
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 enum Defect {
@@ -32,6 +34,12 @@ enum Defect {
     WritesToTheDead,
     /// Puts the end of a range inside.
     ClosedRanges,
+    /// Gives messages to whoever asks, and hides none.
+    SharesMessages,
+    /// Hides messages a tick too long.
+    HidesTooLong,
+    /// Deletes by any receipt.
+    AnyReceipt,
 }
 
 struct Broken {
@@ -138,6 +146,27 @@ impl Layer for Broken {
             _ => self.inner.apply(space, partition, ops, now).await,
         }
     }
+
+    async fn claim(
+        &self,
+        queue: SpaceId,
+        max: usize,
+        hidden_for: Duration,
+        now: Timestamp,
+    ) -> Result<Vec<Message>, WriteError> {
+        match self.defect {
+            Defect::SharesMessages => Ok(self.inner.peek(queue, max, now).await?),
+            Defect::HidesTooLong => self.inner.claim(queue, max, hidden_for + Duration::from_nanos(100), now).await,
+            _ => self.inner.claim(queue, max, hidden_for, now).await,
+        }
+    }
+
+    async fn delete_message(&self, queue: SpaceId, handle: MessageHandle, now: Timestamp) -> Result<(), MessageError> {
+        match self.inner.delete_message(queue, handle, now).await {
+            Err(MessageError::ReceiptMismatch) if self.defect == Defect::AnyReceipt => Ok(()),
+            other => other,
+        }
+    }
 }
 
 /// Whether a promise fails on an engine with this defect.
@@ -216,6 +245,22 @@ fn writes_to_dropped_spaces_are_caught() {
 #[test]
 fn ranges_that_hold_their_end_are_caught() {
     catches!(Defect::ClosedRanges, order::ranges_hold_their_start_but_not_their_end);
+}
+
+#[test]
+fn messages_that_are_shared_hidden_too_long_or_deleted_by_any_receipt_are_caught() {
+    catches!(
+        Defect::SharesMessages,
+        messages::a_claimed_message_is_visible_again_exactly_when_its_time_is_over,
+        messages::many_consumers_get_every_message_once,
+        messages::the_dequeue_count_counts_claims_only
+    );
+    catches!(Defect::HidesTooLong, messages::a_claimed_message_is_visible_again_exactly_when_its_time_is_over);
+    catches!(
+        Defect::AnyReceipt,
+        messages::a_receipt_dies_when_the_message_is_claimed_again,
+        messages::a_stale_receipt_is_told_from_a_missing_message
+    );
 }
 
 /// The wrapper alone breaks nothing: a wrapped engine is an engine.

@@ -51,6 +51,25 @@ pub trait Layer: Send + Sync + 'static {
         self.below().space(name)
     }
 
+    fn claim(
+        &self,
+        queue: SpaceId,
+        max: usize,
+        hidden_for: Duration,
+        now: Timestamp,
+    ) -> impl Future<Output = Result<Vec<Message>, WriteError>> + Send {
+        self.below().claim(queue, max, hidden_for, now)
+    }
+
+    fn delete_message(
+        &self,
+        queue: SpaceId,
+        handle: MessageHandle,
+        now: Timestamp,
+    ) -> impl Future<Output = Result<(), MessageError>> + Send {
+        self.below().delete_message(queue, handle, now)
+    }
+
     fn statistics(&self) -> Statistics {
         self.below().statistics()
     }
@@ -76,7 +95,7 @@ impl<L: Layer> Messages for Layered<L> {
         hidden_for: Duration,
         now: Timestamp,
     ) -> Result<Vec<Message>, WriteError> {
-        self.0.below().claim(queue, max, hidden_for, now).await
+        self.0.claim(queue, max, hidden_for, now).await
     }
 
     async fn peek(&self, queue: SpaceId, max: usize, now: Timestamp) -> Result<Vec<Message>, ReadError> {
@@ -94,7 +113,7 @@ impl<L: Layer> Messages for Layered<L> {
     }
 
     async fn delete_message(&self, queue: SpaceId, handle: MessageHandle, now: Timestamp) -> Result<(), MessageError> {
-        self.0.below().delete_message(queue, handle, now).await
+        self.0.delete_message(queue, handle, now).await
     }
 
     async fn clear_messages(&self, queue: SpaceId, now: Timestamp) -> Result<(), WriteError> {
