@@ -7,11 +7,11 @@ use larimar_testkit::http::Sas;
 fn s1_a_wrong_key_and_no_key_are_refused() {
     let server = serve_queue();
     let client = server.queues();
-    client.lite().get("/work/messages").send().is_status(200);
-    let wrong = client.of_account("devstoreaccount1", "d3Jvbmc=").get("/work/messages").send();
+    client.lite().get("/jobs/messages").send().is_status(200);
+    let wrong = client.of_account("devstoreaccount1", "d3Jvbmc=").get("/jobs/messages").send();
     wrong.is_error(403, "AuthenticationFailed");
-    client.anonymous().get("/work/messages").send().is_error(401, "NoAuthenticationInformation");
-    let unknown = client.of_account("nobody", "d3Jvbmc=").get("/work/messages").send();
+    client.anonymous().get("/jobs/messages").send().is_error(401, "NoAuthenticationInformation");
+    let unknown = client.of_account("nobody", "d3Jvbmc=").get("/jobs/messages").send();
     unknown.is_error(404, "ResourceNotFound");
 }
 
@@ -20,21 +20,21 @@ fn s2_a_token_for_a_queue_allows_what_it_names() {
     let server = serve_queue();
     let owner = server.queues();
     owner.request("PUT", "/other").send().is_status(201);
-    let with = |permissions: &str| owner.with_sas(&Sas::queue("work", permissions).token());
+    let with = |permissions: &str| owner.with_sas(&Sas::queue("jobs", permissions).token());
     let post = |client: &larimar_testkit::http::Client, queue: &str| {
         client.request("POST", &format!("/{queue}/messages")).body(message("x")).send()
     };
-    post(&with("a"), "work").is_status(201);
-    post(&with("rup"), "work").is_error(403, "AuthorizationPermissionMismatch");
-    with("r").get("/work/messages?peekonly=true").send().is_status(200);
-    with("a").get("/work/messages?peekonly=true").send().is_error(403, "AuthorizationPermissionMismatch");
-    with("p").get("/work/messages").send().is_status(200);
-    with("r").get("/work?comp=metadata").send().is_status(200);
+    post(&with("a"), "jobs").is_status(201);
+    post(&with("rup"), "jobs").is_error(403, "AuthorizationPermissionMismatch");
+    with("r").get("/jobs/messages?peekonly=true").send().is_status(200);
+    with("a").get("/jobs/messages?peekonly=true").send().is_error(403, "AuthorizationPermissionMismatch");
+    with("p").get("/jobs/messages").send().is_status(200);
+    with("r").get("/jobs?comp=metadata").send().is_status(200);
     // The signature covers the queue's name.
     post(&with("a"), "other").is_error(403, "AuthenticationFailed");
-    with("raup").request("DELETE", "/work").send().is_error(403, "AuthorizationFailure");
-    let expired = Sas::queue("work", "r").with("se", "2020-01-01T00:00:00Z").token();
-    owner.with_sas(&expired).get("/work?comp=metadata").send().is_error(403, "AuthenticationFailed");
+    with("raup").request("DELETE", "/jobs").send().is_error(403, "AuthorizationFailure");
+    let expired = Sas::queue("jobs", "r").with("se", "2020-01-01T00:00:00Z").token();
+    owner.with_sas(&expired).get("/jobs?comp=metadata").send().is_error(403, "AuthenticationFailed");
 }
 
 #[test]
@@ -47,7 +47,7 @@ fn s2_a_token_for_the_account_tells_services_and_kinds_apart() {
     with("c", "l").get("/?comp=list").send().is_error(403, "AuthorizationResourceTypeMismatch");
     with("c", "c").request("PUT", "/fresh").send().is_status(201);
     with("c", "d").request("DELETE", "/fresh").send().is_status(204);
-    with("o", "p").get("/work/messages").send().is_status(200);
+    with("o", "p").get("/jobs/messages").send().is_status(200);
     let of_tables = owner.with_sas(&Sas::account("sco", "rwdlacup").token());
     of_tables.get("/?comp=list").send().is_error(403, "AuthorizationServiceMismatch");
 }
@@ -58,16 +58,16 @@ fn s4_a_stored_policy_can_be_revoked() {
     let owner = server.queues();
     let list = "<SignedIdentifiers><SignedIdentifier><Id>readers</Id><AccessPolicy><Expiry>2120-01-01T00:00:00Z</Expiry>\
                 <Permission>r</Permission></AccessPolicy></SignedIdentifier></SignedIdentifiers>";
-    owner.request("PUT", "/work?comp=acl").body(list).send().is_status(204);
-    let found = owner.get("/work?comp=acl").send();
+    owner.request("PUT", "/jobs?comp=acl").body(list).send().is_status(204);
+    let found = owner.get("/jobs?comp=acl").send();
     assert_eq!((found.element("Id"), found.element("Permission")), (Some("readers"), Some("r")), "{found}");
     put(&owner, "x", "");
-    let reader = owner.with_sas(&Sas::queue_policy("work", "readers").token());
-    reader.get("/work/messages?peekonly=true").send().is_status(200);
-    reader.get("/work?comp=acl").send().is_error(403, "AuthorizationFailure");
-    owner.request("PUT", "/work?comp=acl").body("<SignedIdentifiers/>").send().is_status(204);
-    reader.get("/work/messages?peekonly=true").send().is_error(403, "AuthenticationFailed");
+    let reader = owner.with_sas(&Sas::queue_policy("jobs", "readers").token());
+    reader.get("/jobs/messages?peekonly=true").send().is_status(200);
+    reader.get("/jobs?comp=acl").send().is_error(403, "AuthorizationFailure");
+    owner.request("PUT", "/jobs?comp=acl").body("<SignedIdentifiers/>").send().is_status(204);
+    reader.get("/jobs/messages?peekonly=true").send().is_error(403, "AuthenticationFailed");
     let table_letters = list.replace("<Permission>r<", "<Permission>d<");
-    let refused = owner.request("PUT", "/work?comp=acl").body(table_letters).send();
+    let refused = owner.request("PUT", "/jobs?comp=acl").body(table_letters).send();
     assert_eq!(refused.status, 400, "{refused}");
 }

@@ -13,10 +13,10 @@ fn serve() -> TemporaryServer {
     TemporaryServer::start(env!("CARGO_BIN_EXE_larimar"), &["--durability", "async", "--log-level", "warn"])
 }
 
-/// A server with one queue, `work`.
+/// A server with one queue, `jobs`.
 fn serve_queue() -> TemporaryServer {
     let server = serve();
-    server.queues().request("PUT", "/work").send().is_status(201);
+    server.queues().request("PUT", "/jobs").send().is_status(201);
     server
 }
 
@@ -26,13 +26,13 @@ fn message(text: &str) -> String {
 }
 
 fn put(client: &Client, text: &str, query: &str) -> Response {
-    let reply = client.request("POST", &format!("/work/messages{query}")).body(message(text)).send();
+    let reply = client.request("POST", &format!("/jobs/messages{query}")).body(message(text)).send();
     reply.is_status(201);
     reply
 }
 
 fn get(client: &Client, query: &str) -> Response {
-    let reply = client.get(&format!("/work/messages{query}")).send();
+    let reply = client.get(&format!("/jobs/messages{query}")).send();
     reply.is_status(200);
     reply
 }
@@ -41,5 +41,5 @@ fn get(client: &Client, query: &str) -> Response {
 fn handle(reply: &Response) -> String {
     let (id, receipt) = (reply.element("MessageId"), reply.element("PopReceipt"));
     let (id, receipt) = (id.expect("an id"), receipt.expect("a receipt"));
-    format!("/work/messages/{id}?popreceipt={}", encode(receipt))
+    format!("/jobs/messages/{id}?popreceipt={}", encode(receipt))
 }

@@ -127,9 +127,9 @@ fn x1_clearing_removes_hidden_messages_too() {
         put(&client, &number.to_string(), "");
     }
     get(&client, "?numofmessages=5");
-    client.request("DELETE", "/work/messages").send().is_status(204);
+    client.request("DELETE", "/jobs/messages").send().is_status(204);
     assert!(get(&client, "?numofmessages=32").elements("QueueMessage").is_empty());
-    let counted = client.get("/work?comp=metadata").send();
+    let counted = client.get("/jobs?comp=metadata").send();
     assert_eq!(counted.header("x-ms-approximate-messages-count"), Some("0"));
 }
 
@@ -138,21 +138,21 @@ fn x1_parameters_out_of_range_are_told_with_their_range() {
     let server = serve_queue();
     let client = server.queues();
     for query in ["numofmessages=0", "numofmessages=33", "visibilitytimeout=0", "visibilitytimeout=604801"] {
-        let reply = client.get(&format!("/work/messages?{query}")).send();
+        let reply = client.get(&format!("/jobs/messages?{query}")).send();
         reply.is_error(400, "OutOfRangeQueryParameterValue");
         let (name, value) = query.split_once('=').expect("a pair");
         assert_eq!(reply.element("QueryParameterName"), Some(name), "{reply}");
         assert_eq!(reply.element("QueryParameterValue"), Some(value), "{reply}");
         assert!(reply.element("MinimumAllowed").is_some() && reply.element("MaximumAllowed").is_some(), "{reply}");
     }
-    let post = |query: &str| client.request("POST", &format!("/work/messages?{query}")).body(message("x")).send();
+    let post = |query: &str| client.request("POST", &format!("/jobs/messages?{query}")).body(message("x")).send();
     for query in ["visibilitytimeout=-1", "visibilitytimeout=604801", "messagettl=-2"] {
         post(query).is_error(400, "OutOfRangeQueryParameterValue");
     }
     for query in ["messagettl=0", "messagettl=10&visibilitytimeout=10"] {
         post(query).is_error(400, "InvalidQueryParameterValue");
     }
-    client.get("/work/messages?numofmessages=many").send().is_error(400, "InvalidQueryParameterValue");
+    client.get("/jobs/messages?numofmessages=many").send().is_error(400, "InvalidQueryParameterValue");
 }
 
 #[test]
@@ -160,7 +160,7 @@ fn x1_texts_at_and_past_their_limit() {
     let server = serve_queue();
     let client = server.queues();
     put(&client, &"x".repeat(64 << 10), "");
-    let post = |text: &str| client.request("POST", "/work/messages").body(message(text)).send();
+    let post = |text: &str| client.request("POST", "/jobs/messages").body(message(text)).send();
     post(&"x".repeat((64 << 10) + 1)).is_error(413, "RequestBodyTooLarge");
     // What counts is the text, not its escapes.
     post(&"&amp;".repeat(64 << 10)).is_status(201);
@@ -174,15 +174,15 @@ fn x1_bad_bodies_ids_and_receipts_are_told_apart() {
     let client = server.queues();
     for body in ["", "x", "<QueueMessage>", "<Other/>", "<QueueMessage><MessageText>&#1;</MessageText></QueueMessage>"]
     {
-        let reply = client.request("POST", "/work/messages").body(body).send();
+        let reply = client.request("POST", "/jobs/messages").body(body).send();
         assert_eq!(reply.status, 400, "{body}: {reply}");
         assert_eq!(reply.header("x-ms-error-code"), Some(reply.code().as_str()));
     }
     let got = put(&client, "x", "");
     let id = got.element("MessageId").expect("an id");
     let delete = |path: &str| client.request("DELETE", path).send();
-    delete(&format!("/work/messages/{id}")).is_error(400, "MissingRequiredQueryParameter");
-    let malformed = delete(&format!("/work/messages/{id}?popreceipt=x"));
+    delete(&format!("/jobs/messages/{id}")).is_error(400, "MissingRequiredQueryParameter");
+    let malformed = delete(&format!("/jobs/messages/{id}?popreceipt=x"));
     malformed.is_error(400, "InvalidQueryParameterValue");
     let update = client.request("PUT", &handle(&got)).body(message("y")).send();
     update.is_error(400, "MissingRequiredQueryParameter");

@@ -37,13 +37,13 @@ fn x1_bad_names_and_metadata_are_refused() {
 fn x1_metadata_is_replaced_and_told_with_the_count() {
     let server = serve_queue();
     let client = server.queues();
-    let set = client.request("PUT", "/work?comp=metadata").header("x-ms-meta-a", "1").header("x-ms-meta-b", "2").send();
+    let set = client.request("PUT", "/jobs?comp=metadata").header("x-ms-meta-a", "1").header("x-ms-meta-b", "2").send();
     set.is_status(204);
-    client.request("PUT", "/work?comp=metadata").header("x-ms-meta-c", "3").send().is_status(204);
+    client.request("PUT", "/jobs?comp=metadata").header("x-ms-meta-c", "3").send().is_status(204);
     put(&client, "one", "");
     put(&client, "two", "?visibilitytimeout=600");
     for method in ["GET", "HEAD"] {
-        let found = client.request(method, "/work?comp=metadata").send();
+        let found = client.request(method, "/jobs?comp=metadata").send();
         found.is_status(200);
         assert_eq!(found.header("x-ms-approximate-messages-count"), Some("2"), "hidden ones count too");
         assert_eq!((found.header("x-ms-meta-a"), found.header("x-ms-meta-c")), (None, Some("3")));
@@ -97,7 +97,7 @@ fn x3_properties_and_stats_are_those_of_the_queue_service_alone() {
 fn what_the_service_does_not_know_is_refused() {
     let server = serve_queue();
     let client = server.queues();
-    for (method, path) in [("PATCH", "/work"), ("POST", "/work"), ("GET", "/work?comp=unknown"), ("GET", "/work/other")]
+    for (method, path) in [("PATCH", "/jobs"), ("POST", "/jobs"), ("GET", "/jobs?comp=unknown"), ("GET", "/jobs/other")]
     {
         let reply = client.request(method, path).send();
         assert!((400..=405).contains(&reply.status), "{method} {path}: {reply}");

@@ -1,3 +1,5 @@
+//! Log lines, field by field, as the reference shows them.
+
 use super::*;
 
 /// The request of the first sample of the service's reference, "Storage Analytics log format".
