@@ -29,7 +29,8 @@ use tokio::task::JoinHandle;
 #[derive(Clone, Debug)]
 pub struct ObjectSettings {
     /// The store: `s3://bucket/prefix`, `az://container/prefix`, `gs://bucket/prefix`, `file:///shared/folder`. Options
-    /// may follow, as in `?region=eu-central-1`.
+    /// may follow, as in `?region=eu-central-1`. What is below belongs to one engine: a sweep removes what its rows do
+    /// not point to, also if another engine's do.
     pub url: String,
     /// More options, as they stand in the environment: `AWS_ACCESS_KEY_ID` and the like. Those of the URL come first.
     pub options: Vec<(String, String)>,
