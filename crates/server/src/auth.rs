@@ -12,6 +12,7 @@ use larimar_engine::queue::find_queue;
 use larimar_engine::table::find_table;
 use larimar_engine::{Engine, EngineError, KeyRange};
 use larimar_model::EntityKey;
+use larimar_model::blob::ContainerName;
 use larimar_wire::acl::{self, AccessPolicy};
 use larimar_wire::error_body::ErrorReply;
 use larimar_wire::error_code::ErrorCode;
@@ -155,14 +156,18 @@ impl Addressed {
             blob: Some(rest.to_owned()).filter(|blob| !blob.is_empty()),
             snapshot: None,
         };
+        let mut is_container = false;
         for pair in query_pairs(query) {
             let pair = pair.map_err(invalid)?;
             match &*pair.name {
                 "snapshot" => addressed.snapshot = Some(pair.value().map_err(invalid)?.into_owned()),
-                // A blob of the root container is named without it.
-                "restype" if pair.raw_value.eq_ignore_ascii_case("container") => addressed.blob = None,
+                "restype" => is_container = matches!(pair.raw_value, "container" | "account"),
                 _ => {}
             }
+        }
+        // A name alone is a blob of the root container, where the query does not say that it is a container.
+        if service == Service::Blob && !is_container && addressed.name.is_some() && addressed.blob.is_none() {
+            addressed.blob = addressed.name.replace(ContainerName::ROOT.to_owned());
         }
         Ok(addressed)
     }
@@ -200,5 +205,28 @@ fn check_header(header: &str, service: Service, account: &Account, head: &Head<'
             Err(ErrorReply::new(ErrorCode::InvalidAuthenticationInfo).with_status(401))
         }
         Authorization::Bearer(_) => Err(ErrorReply::new(ErrorCode::AuthenticationFailed)),
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn x2_a_token_is_for_what_the_path_names() {
+        let blob = |container, blob| Resource::Blob { container, blob, snapshot: None };
+        for (path, query, expected) in [
+            ("/", "comp=list", blob(None, None)),
+            ("/box", "restype=container", blob(Some("box"), None)),
+            ("/box", "restype=account&comp=properties", blob(Some("box"), None)),
+            ("/box/a%20b/c", "", blob(Some("box"), Some("a b/c"))),
+            ("/page.html", "", blob(Some("$root"), Some("page.html"))),
+            ("/$root/page.html", "", blob(Some("$root"), Some("page.html"))),
+        ] {
+            let addressed = Addressed::read(Service::Blob, path, query).expect("a path");
+            assert_eq!(addressed.resource(Service::Blob), expected, "{path}?{query}");
+        }
+        let queue = Addressed::read(Service::Queue, "/jobs/messages", "").expect("a path");
+        assert_eq!(queue.resource(Service::Queue), Resource::Queue(Some("jobs")));
     }
 }

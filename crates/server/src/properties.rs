@@ -7,6 +7,7 @@ use larimar_engine::Engine;
 use larimar_engine::blob::create_logs;
 use larimar_engine::table::{load_setting, store_setting};
 use larimar_wire::error_body::ErrorReply;
+use larimar_wire::error_code::ErrorCode;
 use larimar_wire::sas::{Need, Service};
 use larimar_wire::service_properties::ServiceProperties;
 use larimar_wire::service_stats::Replication;
@@ -36,6 +37,10 @@ pub(crate) async fn set<E: Engine>(call: &Call<'_, E>, body: &[u8]) -> Result<Re
     call.caller.permits(&Need::WRITE_SERVICE)?;
     let current = load(call.engine(), call.service, call.account()).await?;
     let changed = current.updated(body, call.service)?;
+    // To take these and not to act on them would lose what somebody relies on.
+    if changed.blob.delete_retention.days.is_some() || changed.blob.static_website.enabled {
+        return Err(ErrorReply::new(ErrorCode::NotImplemented));
+    }
     if changed.logging.is_on() {
         create_logs(call.engine(), call.account(), call.now).await.map_err(|fault| error::fault(&fault))?;
     }

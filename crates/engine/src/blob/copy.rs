@@ -38,8 +38,8 @@ pub struct CopyRequest {
     pub source_url: String,
     /// Metadata instead of the source's.
     pub metadata: Option<Metadata>,
-    /// Tags; those of the source are not copied.
-    pub tags: Tags,
+    /// Tags; without, those of the source.
+    pub tags: Option<Tags>,
     /// A tier, if one is given.
     pub tier: Option<AccessTier>,
 }
@@ -187,7 +187,7 @@ impl<E: Engine, B: ByteStore> Blobs<E, B> {
         let new = NewBlob {
             content: source.content.clone(),
             metadata: request.metadata.clone().unwrap_or_else(|| source.metadata.clone()),
-            tags: request.tags.clone(),
+            tags: request.tags.clone().unwrap_or_else(|| source.tags.clone()),
             tier: request.tier,
         };
         let _turn = self.pass_gate(at).await;

@@ -3,7 +3,6 @@
 use super::permit::Public;
 use super::{Ask, access};
 use crate::acl;
-use crate::auth::Caller;
 use crate::error;
 use crate::reply::Reply;
 use larimar_engine::Engine;
@@ -39,12 +38,11 @@ impl<E: Engine, B: ByteStore> Ask<'_, E, B> {
         lease: Option<LeaseId>,
         with_all: bool,
     ) -> Result<Reply, ErrorReply> {
-        if !matches!(self.call.caller, Caller::Anonymous) {
-            self.permit(&Need::READ_CONTAINER)?;
+        let mut container = self.find_readable(name, &Need::READ_CONTAINER, Public::List).await?;
+        if lease.is_some() {
+            let found = self.blobs.read_container(self.call.account(), name, lease, self.now()).await;
+            container = found.map_err(|error| error::engine_error(&error))?;
         }
-        let found = self.blobs.read_container(self.call.account(), name, lease, self.now()).await;
-        let container = found.map_err(|error| error::engine_error(&error))?;
-        self.permit_read(&Need::READ_CONTAINER, &container, Public::List)?;
         let reply = Reply::empty(200).with_metadata(&container.metadata);
         Ok(match with_all {
             true => reply.with_container(&container),

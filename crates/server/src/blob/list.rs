@@ -3,7 +3,6 @@
 use super::Ask;
 use super::answer::{told_blob, told_container};
 use super::permit::Public;
-use crate::auth::Caller;
 use crate::error;
 use crate::reply::Reply;
 use larimar_engine::Engine;
@@ -36,11 +35,7 @@ impl<E: Engine, B: ByteStore> Ask<'_, E, B> {
 
     pub(super) async fn list_blobs(&self, name: &ContainerName, options: &ListBlobs) -> Result<Reply, ErrorReply> {
         let need = Need::list_blobs(name.as_str());
-        if !matches!(self.call.caller, Caller::Anonymous) {
-            self.permit(&need)?;
-        }
-        let container = self.find(name).await?;
-        self.permit_read(&need, &container, Public::List)?;
+        let container = self.find_readable(name, &need, Public::List).await?;
         let query = ListQuery {
             prefix: options.prefix.clone().unwrap_or_default(),
             delimiter: options.delimiter.clone().unwrap_or_default(),

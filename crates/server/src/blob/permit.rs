@@ -5,7 +5,7 @@ use crate::auth::Caller;
 use larimar_engine::Engine;
 use larimar_engine::blob::Container;
 use larimar_engine::blob::bytes::ByteStore;
-use larimar_model::blob::{Conditions, ETagCondition, PublicAccess};
+use larimar_model::blob::{Conditions, ContainerName, ETagCondition, PublicAccess};
 use larimar_wire::error_body::ErrorReply;
 use larimar_wire::error_code::ErrorCode;
 use larimar_wire::sas::{Grant, Need};
@@ -26,7 +26,7 @@ impl<E: Engine, B: ByteStore> Ask<'_, E, B> {
     }
 
     /// Checks that the caller may read, or that the container lets everybody.
-    pub(super) fn permit_read(&self, need: &Need<'_>, container: &Container, public: Public) -> Result<(), ErrorReply> {
+    fn permit_read(&self, need: &Need<'_>, container: &Container, public: Public) -> Result<(), ErrorReply> {
         match (&self.call.caller, container.public_access, public) {
             (Caller::Anonymous, PublicAccess::Container, _) | (Caller::Anonymous, PublicAccess::Blob, Public::Read) => {
                 Ok(())
@@ -35,6 +35,27 @@ impl<E: Engine, B: ByteStore> Ask<'_, E, B> {
             (Caller::Anonymous, ..) => Err(ErrorReply::new(ErrorCode::ResourceNotFound)),
             (caller, ..) => caller.permits(need),
         }
+    }
+
+    /// Finds a container that the caller may read. Strangers are not told whether one that they may not read is there.
+    pub(super) async fn find_readable(
+        &self,
+        name: &ContainerName,
+        need: &Need<'_>,
+        public: Public,
+    ) -> Result<Container, ErrorReply> {
+        let is_stranger = matches!(self.call.caller, Caller::Anonymous);
+        if !is_stranger {
+            self.permit(need)?;
+        }
+        let found = match self.find(name).await {
+            Err(error) if is_stranger && error.code == ErrorCode::ContainerNotFound => {
+                return Err(ErrorReply::new(ErrorCode::ResourceNotFound));
+            }
+            other => other?,
+        };
+        self.permit_read(need, &found, public)?;
+        Ok(found)
     }
 
     /// The conditions of a write that may create only: a token without `w` does not overwrite.

@@ -4,7 +4,6 @@ use super::answer::told_blob;
 use super::permit::Public;
 use super::upload::Summing;
 use super::{Ask, access, blob_ref};
-use crate::auth::Caller;
 use crate::error;
 use crate::http::storage_error_reply;
 use crate::reply::{Reply, Streamed};
@@ -14,6 +13,7 @@ use larimar_engine::blob::bytes::ByteStore;
 use larimar_engine::blob::{BlobProperties, BlobReject, Container, Content, OpenBlob};
 use larimar_engine::{Engine, EngineError, Reject};
 use larimar_model::blob::{BlobName, ContainerName, SnapshotTime};
+use larimar_model::limits;
 use larimar_wire::blob::{BlobRead, GetBlob};
 use larimar_wire::error_body::ErrorReply;
 use larimar_wire::error_code::ErrorCode;
@@ -39,38 +39,15 @@ impl<E: Engine, B: ByteStore> Ask<'_, E, B> {
         };
         let OpenBlob { properties, range, content } = opened;
         let reply = Reply::empty(200).with_blob(&properties, get.read.snapshot.is_some(), self.grant());
+        let bytes = range.end - range.start;
         let reply = match get.range {
-            Some(_) => self.ranged(reply, &properties, &range, get, at).await?,
+            Some(_) => ranged(reply, &properties, &range),
             None => reply.with_md5("content-md5", properties.content.md5),
         };
-        let bytes = range.end - range.start;
-        Ok(Reply { stream: Some(Streamed { pieces: Box::pin(pieces(content)), bytes }), ..reply })
-    }
-
-    /// The head of an answer with some of the bytes.
-    async fn ranged(
-        &self,
-        reply: Reply,
-        properties: &BlobProperties,
-        range: &Range<u64>,
-        get: &GetBlob,
-        at: larimar_engine::blob::BlobRef<'_>,
-    ) -> Result<Reply, ErrorReply> {
-        let told = format!("bytes {}-{}/{}", range.start, range.end.saturating_sub(1), properties.length);
-        let mut reply = Reply { status: 206, ..reply }
-            .with("content-range", told)
-            .with_md5("x-ms-blob-content-md5", properties.content.md5);
         if get.range_md5 {
-            // The request's reader made sure that the range is short.
-            let opened = self.blobs.open(at, get.read.snapshot, get.range, &access(&get.read.guard), self.now()).await;
-            let mut content = opened.map_err(|error| error::engine_error(&error))?.content;
-            let mut sums = Summing::new(true);
-            while let Some(piece) = content.next().await.map_err(|fault| error::fault(&fault))? {
-                sums.add(&piece);
-            }
-            reply = reply.with_md5("content-md5", sums.finish().md5);
+            return summed(reply, content, bytes).await;
         }
-        Ok(reply)
+        Ok(Reply { stream: Some(Streamed { pieces: Box::pin(pieces(content)), bytes }), ..reply })
     }
 
     /// The answer to a range that begins after the end.
@@ -128,19 +105,28 @@ impl<E: Engine, B: ByteStore> Ask<'_, E, B> {
     ) -> Result<Container, ErrorReply> {
         let snapshot = snapshot.map(|snapshot| snapshot.to_string());
         let need = Need::read_blob(container.as_str(), name.as_str(), snapshot.as_deref());
-        let is_stranger = matches!(self.call.caller, Caller::Anonymous);
-        if !is_stranger {
-            self.permit(&need)?;
-        }
-        let found = match self.find(container).await {
-            Err(error) if is_stranger && error.code == ErrorCode::ContainerNotFound => {
-                return Err(ErrorReply::new(ErrorCode::ResourceNotFound));
-            }
-            other => other?,
-        };
-        self.permit_read(&need, &found, Public::Read)?;
-        Ok(found)
+        self.find_readable(container, &need, Public::Read).await
     }
+}
+
+/// The head of an answer with some of the bytes.
+fn ranged(reply: Reply, properties: &BlobProperties, range: &Range<u64>) -> Reply {
+    let told = format!("bytes {}-{}/{}", range.start, range.end.saturating_sub(1), properties.length);
+    Reply { status: 206, ..reply }.with("content-range", told).with_md5("x-ms-blob-content-md5", properties.content.md5)
+}
+
+/// An answer with few bytes and their sum, both taken from one reading: the blob may change meanwhile.
+async fn summed<B: ByteStore>(reply: Reply, mut content: Content<B>, bytes: u64) -> Result<Reply, ErrorReply> {
+    // Only the blob tells how long a range without an end is.
+    if bytes > limits::RANGE_MD5_BYTES_MAX {
+        return Err(ErrorReply::of_header(ErrorCode::InvalidHeaderValue, "x-ms-range-get-content-md5", "true"));
+    }
+    let (mut sums, mut body) = (Summing::new(true), Vec::with_capacity(bytes as usize));
+    while let Some(piece) = content.next().await.map_err(|fault| error::fault(&fault))? {
+        sums.add(&piece);
+        body.extend_from_slice(&piece);
+    }
+    Ok(Reply { body, ..reply.with_md5("content-md5", sums.finish().md5) })
 }
 
 /// The bytes of a blob as a body. One that cannot be read to its end ends the connection.

@@ -16,6 +16,7 @@ use larimar_model::blob::{BlobName, ContainerName, CopyInfo, SnapshotTime};
 use larimar_wire::blob::{BlobAddress, CopyBlob, Source};
 use larimar_wire::error_body::ErrorReply;
 use larimar_wire::error_code::ErrorCode;
+use larimar_wire::sas::Need;
 use larimar_wire::storage_head::StorageHead;
 
 /// A blob of this server whose bytes the caller may take.
@@ -32,8 +33,8 @@ impl<E: Engine, B: ByteStore> Ask<'_, E, B> {
         name: &BlobName,
         copy: &CopyBlob,
     ) -> Result<Reply, ErrorReply> {
-        let found = self.creatable(container, name, copy.tags.as_ref().is_some_and(|tags| !tags.is_empty())).await?;
-        let source = self.source(&copy.source).await?;
+        let found = self.creatable(container, name, copy.tags.as_ref().is_none_or(|tags| !tags.is_empty())).await?;
+        let source = self.source(&copy.source, copy.tags.is_none()).await?;
         let from = CopySource {
             at: blob_ref(&source.container, &source.name),
             snapshot: source.snapshot,
@@ -43,7 +44,7 @@ impl<E: Engine, B: ByteStore> Ask<'_, E, B> {
             id: self.call.storage.ids.next(),
             source_url: copy.source.url.as_str().to_owned(),
             metadata: copy.metadata.clone(),
-            tags: copy.tags.clone().unwrap_or_default(),
+            tags: copy.tags.clone(),
             tier: copy.tier,
         };
         let (access, creates_only) = self.creating_access(&access(&copy.guard));
@@ -90,7 +91,7 @@ impl<E: Engine, B: ByteStore> Ask<'_, E, B> {
         source: &Source,
         with_md5: bool,
     ) -> Result<(Received, larimar_model::blob::ContentHeaders), ErrorReply> {
-        let found = self.source(source).await?;
+        let found = self.source(source, false).await?;
         let from = CopySource {
             at: blob_ref(&found.container, &found.name),
             snapshot: found.snapshot,
@@ -108,8 +109,8 @@ impl<E: Engine, B: ByteStore> Ask<'_, E, B> {
     }
 
     /// Finds a source and makes sure that the caller may read it: by a token in its URL, by owning the account that both
-    /// blobs are of, or because it is public.
-    async fn source(&self, source: &Source) -> Result<Found, ErrorReply> {
+    /// blobs are of, or because it is public. Its tags are never public.
+    async fn source(&self, source: &Source, with_tags: bool) -> Result<Found, ErrorReply> {
         let url = &source.url;
         let request = hyper::Request::get(format!("{}?{}", url.path(), url.query())).body(());
         let (mut parts, ()) = request.map_err(|_| unverified(404))?.into_parts();
@@ -120,8 +121,10 @@ impl<E: Engine, B: ByteStore> Ask<'_, E, B> {
         let is_known = |name: &str| storage.account(name).is_some();
         let address =
             Address::parse(url.authority(), head.path, self.call.service, &storage.settings.host_suffixes, is_known);
-        let is_here =
-            address.prefix.is_none() || self.call.head.host.is_some_and(|host| is_same(host, url.authority()));
+        let is_here = match address.prefix {
+            Some(_) => self.call.head.host.is_some_and(|host| is_same(host, url.authority())),
+            None => is_below(url.authority(), self.call.head.host, &storage.settings.host_suffixes),
+        };
         let account = storage.account(address.account).filter(|_| is_here).ok_or_else(|| unverified(404))?;
         let caller = auth::authenticate(storage, self.call.service, account, &head, address.path).await;
         let caller = match caller.map_err(|error| unverified(error.status))? {
@@ -137,6 +140,10 @@ impl<E: Engine, B: ByteStore> Ask<'_, E, B> {
         let snapshot = parsed.parameter("snapshot").map(str::parse).transpose().map_err(|_| unverified(404))?;
         let call = Call { head: &head, address: &address, caller, ..*self.call };
         let ask = Ask { call: &call, blobs: self.blobs };
+        if with_tags {
+            let need = Need::tag_blob(container.as_str(), name.as_str(), parsed.parameter("snapshot"));
+            ask.permit(&need).map_err(|error| unverified(error.status))?;
+        }
         let container = ask.readable(&container, &name, snapshot).await.map_err(|error| unverified(error.status))?;
         Ok(Found { container, name, snapshot })
     }
@@ -148,10 +155,50 @@ fn unverified(status: u16) -> ErrorReply {
     ErrorReply::new(ErrorCode::CannotVerifyCopySource).with_status(status)
 }
 
+/// Whether a host that names an account is one of this server: below a suffix that it serves, or below the same domain as
+/// the host that the client came to. An account of the same name elsewhere is another account.
+fn is_below(theirs: &str, ours: Option<&str>, suffixes: &[String]) -> bool {
+    let domain = |host: &str| {
+        let name = host.rsplit_once(':').map_or(host, |(name, _)| name);
+        name.split_once('.').map(|(_, domain)| domain.to_ascii_lowercase())
+    };
+    let Some(theirs) = domain(theirs) else { return false };
+    ours.and_then(domain).is_some_and(|ours| ours == theirs)
+        || suffixes.iter().any(|suffix| suffix.eq_ignore_ascii_case(&theirs))
+}
+
 /// Whether two hosts are the same to a client on one machine, whatever the port: services differ in theirs.
 fn is_same(ours: &str, theirs: &str) -> bool {
     let name = |host: &str| host.rsplit_once(':').map_or(host, |(name, _)| name).to_ascii_lowercase();
     let (ours, theirs) = (name(ours), name(theirs));
     let is_loopback = |name: &str| matches!(name, "localhost" | "127.0.0.1" | "[::1]");
     ours == theirs || is_loopback(&ours) && is_loopback(&theirs)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn x2_sources_are_of_this_server_or_refused() {
+        for (ours, theirs, expected) in [
+            ("127.0.0.1:10000", "localhost:10000", true),
+            ("127.0.0.1:10000", "127.0.0.1", true),
+            ("blobs.example.com", "Blobs.Example.com:10000", true),
+            ("127.0.0.1:10000", "example.com:10000", false),
+            ("127.0.0.1:10000", "169.254.169.254", false),
+        ] {
+            assert_eq!(is_same(ours, theirs), expected, "{theirs} from {ours}");
+        }
+        let suffixes = ["blob.example.com".to_owned()];
+        for (ours, theirs, expected) in [
+            (Some("127.0.0.1:10000"), "acct.Blob.example.com", true),
+            (Some("one.blob.localhost:10000"), "two.blob.localhost:10000", true),
+            (Some("127.0.0.1:10000"), "acct.blob.core.windows.net", false),
+            (Some("acct.blob.localhost"), "acct.blob.core.windows.net", false),
+            (None, "acct.blob.core.windows.net", false),
+        ] {
+            assert_eq!(is_below(theirs, ours, &suffixes), expected, "{theirs} from {ours:?}");
+        }
+    }
 }

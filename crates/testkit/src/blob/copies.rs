@@ -14,7 +14,7 @@ fn request() -> CopyRequest {
         id: Guid([5; 16]),
         source_url: "http://127.0.0.1/account/container/source".to_owned(),
         metadata: None,
-        tags: Tags::new(),
+        tags: Some(Tags::new()),
         tier: None,
     }
 }
@@ -32,6 +32,10 @@ pub async fn a_copy_has_bytes_blocks_and_properties<E: Engine, B: ByteStore>(sit
     let list: Vec<_> = (0..200).map(|n| BlockListEntry::Latest(id(n))).collect();
     let put = site.blobs.put_block_list(site.at(&from), &list, &new_blob(), &none, site.now()).await;
     put.expect("it is committed");
+    let tagged = CopyRequest { tags: None, ..request() };
+    site.blobs.copy_blob(&source(site, &from), site.at(&to), &tagged, &none, site.now()).await.expect("it is copied");
+    let properties = site.blobs.properties(site.at(&to), None, &none, site.now()).await.expect("it is there");
+    assert_eq!(properties.tags, new_blob().tags);
     let copied = site.blobs.copy_blob(&source(site, &from), site.at(&to), &request(), &none, site.now()).await;
     let (written, info) = copied.expect("it is copied");
     assert_eq!((info.id, info.length), (Guid([5; 16]), 4_000_000));

@@ -1,0 +1,251 @@
+//! Copy Blob and the operations "from URL": sources of this account, with tokens, public ones, and foreign ones.
+
+use super::{HELLO_MD5, block_blob, content, header, make_container, properties, put, serve_container};
+use larimar_testkit::http::{Client, Request, Response, Sas};
+
+fn copy<'c>(client: &'c Client, path: &str, source: &str) -> Request<'c> {
+    client.request("PUT", path).header("x-ms-copy-source", source).body("")
+}
+
+#[test]
+fn x2_a_blob_is_copied_with_all_that_is_told_of_it() {
+    let server = serve_container();
+    let client = server.blobs();
+    let source = format!("{}/box/source%20%C3%BC", client.base());
+    let made = block_blob(&client, "/box/source%20%C3%BC", "Hello World")
+        .header("x-ms-blob-content-type", "text/plain")
+        .header("x-ms-blob-cache-control", "no-cache")
+        .header("x-ms-meta-a", "1")
+        .send();
+    made.is_status(201);
+    for sync in [false, true] {
+        let request = copy(&client, "/box/copy", &source);
+        let done = if sync { request.header("x-ms-requires-sync", "true") } else { request }.send();
+        done.is_status(202);
+        assert_eq!(done.header("x-ms-copy-status"), Some("success"));
+        let told = client.get("/box/copy").send();
+        assert_eq!(told.text(), "Hello World");
+        for (name, value) in [
+            ("Content-Type", "text/plain"),
+            ("Cache-Control", "no-cache"),
+            ("Content-MD5", HELLO_MD5),
+            ("x-ms-meta-a", "1"),
+            ("x-ms-copy-id", header(&done, "x-ms-copy-id")),
+            ("x-ms-copy-status", "success"),
+            ("x-ms-copy-source", &source),
+            ("x-ms-copy-progress", "11/11"),
+            ("ETag", header(&done, "ETag")),
+        ] {
+            assert_eq!(told.header(name), Some(value), "{name}: {told}");
+        }
+        assert!(told.header("x-ms-copy-completion-time").is_some());
+    }
+    copy(&client, "/box/copy", &source).header("x-ms-meta-b", "2").send().is_status(202);
+    let told = properties(&client, "/box/copy");
+    assert_eq!((told.header("x-ms-meta-a"), told.header("x-ms-meta-b")), (None, Some("2")), "metadata is one's own");
+    // A put ends the story of the copy.
+    put(&client, "/box/copy", "x");
+    assert_eq!(properties(&client, "/box/copy").header("x-ms-copy-id"), None);
+    // A blob copied to itself stays what it is.
+    copy(&client, "/box/copy", &format!("{}/box/copy", client.base())).send().is_status(202);
+    assert_eq!(content(&client, "/box/copy"), b"x");
+}
+
+#[test]
+fn x2_a_copy_goes_by_conditions_on_both_sides() {
+    let server = serve_container();
+    let client = server.blobs();
+    let made = put(&client, "/box/a", "source");
+    let etag = header(&made, "ETag");
+    let there = put(&client, "/box/b", "there");
+    let source = format!("{}/box/a", client.base());
+    let with = |name: &str, value: &str| copy(&client, "/box/b", &source).header(name, value).send();
+    with("x-ms-source-if-match", "\"0x8D0\"").is_error(412, "SourceConditionNotMet");
+    with("x-ms-source-if-none-match", etag).is_error(412, "SourceConditionNotMet");
+    with("x-ms-source-if-modified-since", "Tue, 01 Jan 2030 00:00:00 GMT").is_error(412, "SourceConditionNotMet");
+    with("x-ms-source-if-unmodified-since", "Sat, 01 Jan 2000 00:00:00 GMT").is_error(412, "SourceConditionNotMet");
+    with("If-Match", etag).is_error(412, "ConditionNotMet");
+    with("If-None-Match", "*").is_error(409, "BlobAlreadyExists");
+    assert_eq!(content(&client, "/box/b"), b"there");
+    with("x-ms-source-if-match", etag).is_status(202);
+    let again = copy(&client, "/box/b", &source).header("If-Match", header(&there, "ETag")).send();
+    again.is_error(412, "ConditionNotMet");
+    assert_eq!(content(&client, "/box/b"), b"source");
+}
+
+#[test]
+fn x2_sources_that_cannot_be_had_are_refused() {
+    let server = serve_container();
+    let client = server.blobs();
+    put(&client, "/box/a", "x");
+    let base = client.base();
+    let port = client.address().port();
+    for source in ["/box/a", "box/a", "a", "ftp://127.0.0.1/x/y", "http://", "http:///devstoreaccount1/box/a"] {
+        copy(&client, "/box/b", source).send().is_error(400, "InvalidHeaderValue");
+    }
+    copy(&client, "/box/b", &format!("{base}/box/{}", "x".repeat(2048))).send().is_error(400, "InvalidHeaderValue");
+    for source in [
+        format!("{base}/box/missing"),
+        format!("{base}/nowhere/a"),
+        format!("{base}/box/a?snapshot=2020-01-01T00:00:00.0000000Z"),
+        "http://example.com/devstoreaccount1/box/a".to_owned(),
+        "https://other.blob.core.windows.net/box/a".to_owned(),
+        "https://devstoreaccount1.blob.core.windows.net/box/a".to_owned(),
+        format!("http://127.0.0.1:{port}/otheraccount/box/a"),
+        format!("http://169.254.169.254:{port}/devstoreaccount1/box/a"),
+    ] {
+        for request in [
+            copy(&client, "/box/b", &source),
+            copy(&client, "/box/b", &source).header("x-ms-blob-type", "BlockBlob"),
+            copy(&client, "/box/b?comp=block&blockid=AAAA", &source),
+        ] {
+            let refused = request.send();
+            refused.is_error(404, "CannotVerifyCopySource");
+        }
+    }
+    client.get("/box/b").send().is_error(404, "BlobNotFound");
+    client.get("/box/b?comp=blocklist&blocklisttype=all").send().is_error(404, "BlobNotFound");
+    // The name of the machine is not what makes it this one.
+    copy(&client, "/box/b", &format!("http://localhost:{port}/devstoreaccount1/box/a")).send().is_status(202);
+}
+
+#[test]
+fn x2_a_guest_needs_a_token_or_a_public_source() {
+    let server = serve_container();
+    let owner = server.blobs();
+    make_container(&owner, "private");
+    let open = owner.request("PUT", "/open?restype=container").header("x-ms-blob-public-access", "blob").send();
+    open.is_status(201);
+    put(&owner, "/private/a", "private");
+    put(&owner, "/open/a", "open");
+    let guest = owner.with_sas(&Sas::container("box", "cw").token());
+    let base = owner.base();
+    let status = |path: &str, source: &str| {
+        let reply: Response = copy(&guest, path, source).send();
+        (reply.status, reply.code())
+    };
+    let refused = |status: u16| (status, "CannotVerifyCopySource".to_owned());
+    let done = (202, String::new());
+    assert_eq!(status("/box/1", &format!("{base}/open/a")), done);
+    let token = Sas::blob("private", "a", "r").token();
+    assert_eq!(status("/box/2", &format!("{base}/private/a?{token}")), done);
+    assert_eq!(content(&owner, "/box/2"), b"private");
+    assert_eq!(status("/box/3", &format!("{base}/private/a")), refused(404));
+    let wrong = Sas::blob("private", "a", "w").token();
+    assert_eq!(status("/box/3", &format!("{base}/private/a?{wrong}")), refused(403));
+    let expired = Sas::blob("private", "a", "r").with("se", "2020-01-01T00:00:00Z").token();
+    assert_eq!(status("/box/3", &format!("{base}/private/a?{expired}")), refused(403));
+    owner.get("/box/3").send().is_error(404, "BlobNotFound");
+    // A token that creates does not overwrite.
+    let creator = owner.with_sas(&Sas::container("box", "c").token());
+    copy(&creator, "/box/4", &format!("{base}/open/a")).send().is_status(202);
+    copy(&creator, "/box/4", &format!("{base}/open/a")).send().is_error(403, "UnauthorizedBlobOverwrite");
+    let reader = owner.with_sas(&Sas::container("box", "r").token());
+    copy(&reader, "/box/5", &format!("{base}/open/a")).send().is_error(403, "AuthorizationPermissionMismatch");
+}
+
+#[test]
+fn x2_snapshots_and_every_type_of_blob_are_copied() {
+    let server = serve_container();
+    let client = server.blobs();
+    let base = client.base();
+    put(&client, "/box/a", "old");
+    let taken = client.request("PUT", "/box/a?comp=snapshot").send();
+    put(&client, "/box/a", "new");
+    let source = format!("{base}/box/a?snapshot={}", header(&taken, "x-ms-snapshot"));
+    copy(&client, "/box/b", &source).send().is_status(202);
+    assert_eq!(content(&client, "/box/b"), b"old");
+    client.request("PUT", "/box/log").header("x-ms-blob-type", "AppendBlob").body("").send().is_status(201);
+    client.request("PUT", "/box/log?comp=appendblock").body("one,two").send().is_status(201);
+    copy(&client, "/box/log2", &format!("{base}/box/log")).send().is_status(202);
+    client.request("PUT", "/box/log2?comp=appendblock").body(",three").send().is_status(201);
+    assert_eq!(content(&client, "/box/log2"), b"one,two,three");
+    assert_eq!(content(&client, "/box/log"), b"one,two");
+    let disk = client.request("PUT", "/box/disk").header("x-ms-blob-type", "PageBlob");
+    disk.header("x-ms-blob-content-length", "1024").body("").send().is_status(201);
+    let page = client.request("PUT", "/box/disk?comp=page").header("x-ms-page-write", "update");
+    page.header("x-ms-range", "bytes=512-1023").body(vec![b'p'; 512]).send().is_status(201);
+    copy(&client, "/box/disk2", &format!("{base}/box/disk")).send().is_status(202);
+    assert_eq!(properties(&client, "/box/disk2").header("x-ms-blob-type"), Some("PageBlob"));
+    assert_eq!(content(&client, "/box/disk2"), content(&client, "/box/disk"));
+    assert_eq!(client.get("/box/disk2?comp=pagelist").send().elements("Start"), ["512"]);
+    let none = client.request("PUT", "/box/b?comp=copy&copyid=aaaaaaaa-0000-4000-8000-000000000000");
+    none.header("x-ms-copy-action", "abort").send().is_error(409, "NoPendingCopyOperation");
+}
+
+#[test]
+fn x2_tags_are_copied_on_demand() {
+    let server = serve_container();
+    let client = server.blobs();
+    block_blob(&client, "/box/a", "x").header("x-ms-tags", "k=v&l=w").send().is_status(201);
+    let source = format!("{}/box/a", client.base());
+    let tags = |path: &str| client.get(&format!("{path}?comp=tags")).send().elements("Value").join(" ");
+    copy(&client, "/box/b", &source).send().is_status(202);
+    assert_eq!(tags("/box/b"), "");
+    copy(&client, "/box/b", &source).header("x-ms-tags", "own=1").send().is_status(202);
+    assert_eq!(tags("/box/b"), "1");
+    let all = copy(&client, "/box/b", &source).header("x-ms-requires-sync", "true");
+    all.header("x-ms-copy-source-tag-option", "COPY").send().is_status(202);
+    assert_eq!(tags("/box/b"), "v w");
+}
+
+#[test]
+fn x2_blobs_and_blocks_are_made_from_other_blobs() {
+    let server = serve_container();
+    let client = server.blobs();
+    let base = client.base();
+    let source = block_blob(&client, "/box/a", "Hello World").header("x-ms-blob-content-type", "text/plain").send();
+    source.is_status(201);
+    let url = format!("{base}/box/a");
+    let whole =
+        copy(&client, "/box/whole", &url).header("x-ms-blob-type", "BlockBlob").header("x-ms-meta-own", "1").send();
+    whole.is_status(201);
+    assert_eq!(whole.header("Content-MD5"), Some(HELLO_MD5));
+    let told = properties(&client, "/box/whole");
+    assert_eq!((told.header("Content-Type"), told.header("x-ms-meta-own")), (Some("text/plain"), Some("1")));
+    assert_eq!(told.header("x-ms-copy-id"), None, "it is a put");
+    let block = |id: &str, headers: &[(&str, &str)]| {
+        let request = copy(&client, &format!("/box/blocks?comp=block&blockid={id}"), &url);
+        headers.iter().fold(request, |request, (name, value)| request.header(name, *value)).send()
+    };
+    let range = "x-ms-source-range";
+    block("AAAA", &[(range, "bytes=6-10")]).is_status(201);
+    block("BBBB", &[(range, "bytes=5-5")]).is_status(201);
+    block("CCCC", &[(range, "bytes=0-4")]).is_status(201);
+    block("DDDD", &[(range, "bytes=11-12")]).is_error(416, "InvalidRange");
+    block("DDDD", &[(range, "five")]).is_error(400, "InvalidHeaderValue");
+    block("DDDD", &[("x-ms-source-content-md5", "AAAAAAAAAAAAAAAAAAAAAA==")]).is_error(400, "Md5Mismatch");
+    block("DDDD", &[("x-ms-source-if-match", "\"0x8D0\"")]).is_error(412, "SourceConditionNotMet");
+    block("DDDD", &[("x-ms-source-content-md5", HELLO_MD5)]).is_status(201);
+    let list = "<BlockList><Latest>AAAA</Latest><Latest>BBBB</Latest><Latest>CCCC</Latest></BlockList>";
+    client.request("PUT", "/box/blocks?comp=blocklist").xml(list).send().is_status(201);
+    assert_eq!(content(&client, "/box/blocks"), b"World Hello");
+    client.request("PUT", "/box/log").header("x-ms-blob-type", "AppendBlob").body("").send().is_status(201);
+    let append = copy(&client, "/box/log?comp=appendblock", &url).header(range, "bytes=0-4").send();
+    append.is_status(201);
+    assert_eq!(append.header("x-ms-blob-append-offset"), Some("0"));
+    assert_eq!(content(&client, "/box/log"), b"Hello");
+    let with_body = client.request("PUT", "/box/blocks?comp=block&blockid=AAAA").header("x-ms-copy-source", url);
+    with_body.body("both").send().is_error(400, "InvalidHeaderValue");
+}
+
+#[test]
+fn x2_pages_are_made_from_other_blobs() {
+    let server = serve_container();
+    let client = server.blobs();
+    put(&client, "/box/a", vec![b'a'; 2048]);
+    let url = format!("{}/box/a", client.base());
+    let disk = client.request("PUT", "/box/disk").header("x-ms-blob-type", "PageBlob");
+    disk.header("x-ms-blob-content-length", "1024").body("").send().is_status(201);
+    let page = |source: &str, target: &str| {
+        let request = copy(&client, "/box/disk?comp=page", &url).header("x-ms-page-write", "update");
+        request.header("x-ms-source-range", source).header("x-ms-range", target).send()
+    };
+    page("bytes=100-611", "bytes=512-1023").is_status(201);
+    let mut expected = vec![0; 512];
+    expected.resize(1024, b'a');
+    assert_eq!(content(&client, "/box/disk"), expected);
+    page("bytes=0-1023", "bytes=0-511").is_error(416, "InvalidPageRange");
+    page("bytes=0-511", "bytes=1024-1535").is_error(416, "InvalidPageRange");
+    assert_eq!(content(&client, "/box/disk"), expected);
+}

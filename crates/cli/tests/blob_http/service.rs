@@ -1,0 +1,200 @@
+//! The service itself: properties, CORS, stats, account facts, special containers, and what is out of scope.
+
+use super::{block_blob, content, make_container, put, serve, serve_container};
+
+const PROPERTIES: &str = "/?restype=service&comp=properties";
+const CORS: &str = "<StorageServiceProperties><Cors><CorsRule><AllowedOrigins>http://one.example</AllowedOrigins>\
+    <AllowedMethods>GET,PUT</AllowedMethods><MaxAgeInSeconds>60</MaxAgeInSeconds>\
+    <ExposedHeaders>x-ms-meta-*,ETag</ExposedHeaders><AllowedHeaders>x-ms-*,content-type</AllowedHeaders>\
+    </CorsRule></Cors></StorageServiceProperties>";
+
+#[test]
+fn x2_service_properties_are_kept_by_service() {
+    let server = serve();
+    let client = server.blobs();
+    let told = client.get(PROPERTIES).send();
+    told.is_status(200);
+    for element in ["Logging", "HourMetrics", "MinuteMetrics"] {
+        assert!(told.element(element).is_some(), "{element}: {told}");
+    }
+    client.request("PUT", PROPERTIES).xml(CORS).send().is_status(202);
+    let version = "<StorageServiceProperties><DefaultServiceVersion>2021-06-08</DefaultServiceVersion></StorageServiceProperties>";
+    client.request("PUT", PROPERTIES).xml(version).send().is_status(202);
+    let told = client.get(PROPERTIES).send();
+    assert_eq!(told.element("AllowedOrigins"), Some("http://one.example"), "what is not named stays: {told}");
+    assert_eq!(told.element("DefaultServiceVersion"), Some("2021-06-08"));
+    let of_queues = server.queues().get(PROPERTIES).send();
+    assert_eq!(of_queues.element("AllowedOrigins"), None);
+    for body in ["", "x", "<Other/>", "<StorageServiceProperties>"] {
+        let refused = client.request("PUT", PROPERTIES).xml(body).send();
+        assert_eq!(refused.status, 400, "{body}: {refused}");
+    }
+}
+
+#[test]
+fn x2_browsers_are_let_in_by_rule() {
+    let server = serve_container();
+    let client = server.blobs();
+    put(&client, "/box/a", "x");
+    let preflight = |origin: &str, method: &str, headers: &str| {
+        let stranger = client.anonymous();
+        let request = stranger.request("OPTIONS", "/box/a").header("Origin", origin);
+        request.header("Access-Control-Request-Method", method).header("Access-Control-Request-Headers", headers).send()
+    };
+    preflight("http://one.example", "GET", "x-ms-version").is_error(403, "CorsPreflightFailure");
+    client.request("PUT", PROPERTIES).xml(CORS).send().is_status(202);
+    let good = preflight("http://one.example", "PUT", "x-ms-version,content-type");
+    good.is_status(200);
+    for (name, value) in [
+        ("Access-Control-Allow-Origin", "http://one.example"),
+        ("Access-Control-Allow-Methods", "PUT"),
+        ("Access-Control-Max-Age", "60"),
+        ("Access-Control-Allow-Credentials", "true"),
+    ] {
+        assert_eq!(good.header(name), Some(value), "{name}: {good}");
+    }
+    preflight("http://two.example", "GET", "").is_error(403, "CorsPreflightFailure");
+    preflight("http://one.example", "DELETE", "").is_error(403, "CorsPreflightFailure");
+    preflight("http://one.example", "GET", "authorization").is_error(403, "CorsPreflightFailure");
+    let read = client.get("/box/a").header("Origin", "http://one.example").send();
+    assert_eq!((read.status, read.header("Access-Control-Allow-Origin")), (200, Some("http://one.example")));
+    assert!(
+        read.header("Access-Control-Expose-Headers").is_some_and(|list| list.contains("ETag") || list.contains("etag"))
+    );
+    let other = client.get("/box/a").header("Origin", "http://two.example").send();
+    assert_eq!((other.status, other.header("Access-Control-Allow-Origin")), (200, None));
+    let missing = client.get("/box/none").header("Origin", "http://one.example").send();
+    assert_eq!((missing.status, missing.header("Access-Control-Allow-Origin")), (404, Some("http://one.example")));
+}
+
+#[test]
+fn x2_stats_are_told_by_the_secondary_and_account_facts_by_all() {
+    let server = serve_container();
+    let client = server.blobs();
+    let stats = client.secondary().get("/?restype=service&comp=stats").send();
+    stats.is_status(200);
+    assert_eq!(stats.element("Status"), Some("live"), "{stats}");
+    assert!(stats.element("LastSyncTime").is_some());
+    let primary = client.get("/?restype=service&comp=stats").send();
+    primary.is_error(400, "InvalidQueryParameterValue");
+    for path in ["/", "/box", "/box/a"] {
+        for method in ["GET", "HEAD"] {
+            let told = client.request(method, &format!("{path}?restype=account&comp=properties")).send();
+            told.is_status(200);
+            assert_eq!(told.header("x-ms-sku-name"), Some("Standard_LRS"), "{told}");
+            assert_eq!(told.header("x-ms-account-kind"), Some("StorageV2"));
+            assert_eq!(told.header("x-ms-is-hns-enabled"), Some("false"));
+        }
+    }
+}
+
+#[test]
+fn x2_the_root_container_is_where_names_alone_lead() {
+    let server = serve();
+    let client = server.blobs();
+    block_blob(&client, "/page.html", "x").send().is_error(404, "ContainerNotFound");
+    make_container(&client, "$root");
+    put(&client, "/page.html", "root");
+    assert_eq!(content(&client, "/page.html"), b"root");
+    assert_eq!(content(&client, "/$root/page.html"), b"root");
+    assert_eq!(content(&client, "/%24root/page.html"), b"root");
+    assert_eq!(client.get("/$root?restype=container&comp=list").send().elements("Name"), ["page.html"]);
+    assert_eq!(client.get("/?comp=list").send().elements("Name"), ["$root"]);
+    // What names a container is not taken for one without the word.
+    make_container(&client, "box");
+    client.request("DELETE", "/box").send().is_error(404, "BlobNotFound");
+    client.request("DELETE", "/box/").send().is_error(400, "InvalidUri");
+    client.get("/box?restype=container").send().is_status(200);
+    client.request("DELETE", "/page.html").send().is_status(202);
+    client.request("DELETE", "/$root?restype=container").send().is_status(202);
+}
+
+#[test]
+fn x2_the_logs_are_read_and_deleted_but_not_written() {
+    let server = serve();
+    let client = server.blobs();
+    client.request("PUT", "/$logs?restype=container").send().is_error(403, "AuthorizationFailure");
+    let on = "<StorageServiceProperties><Logging><Version>1.0</Version><Delete>true</Delete><Read>true</Read>\
+              <Write>true</Write><RetentionPolicy><Enabled>false</Enabled></RetentionPolicy></Logging></StorageServiceProperties>";
+    client.request("PUT", PROPERTIES).xml(on).send().is_status(202);
+    client.get("/$logs?restype=container&comp=list").send().is_status(200);
+    client.get("/$logs?restype=container").send().is_status(200);
+    assert!(client.get("/?comp=list").send().elements("Name").is_empty(), "it is not listed with the others");
+    assert_eq!(client.get("/?comp=list&include=system").send().elements("Name"), ["$logs"]);
+    for request in [
+        block_blob(&client, "/$logs/a", "x"),
+        client.request("PUT", "/$logs/a?comp=block&blockid=AAAA").body("x"),
+        client.request("PUT", "/$logs/a").header("x-ms-blob-type", "AppendBlob").body(""),
+        client.request("PUT", "/$logs/a?comp=appendblock").body("x"),
+        client.request("DELETE", "/$logs?restype=container"),
+        client
+            .request("PUT", "/$logs?restype=container&comp=acl")
+            .header("x-ms-blob-public-access", "container")
+            .body(""),
+    ] {
+        request.send().is_error(403, "AuthorizationFailure");
+    }
+    client.request("DELETE", "/$logs/none").send().is_error(404, "BlobNotFound");
+    client.anonymous().get("/$logs?restype=container&comp=list").send().is_error(404, "ResourceNotFound");
+}
+
+#[test]
+fn x2_what_is_out_of_scope_is_refused_and_not_passed_over() {
+    let server = serve_container();
+    let client = server.blobs();
+    put(&client, "/box/a", "x");
+    for (method, path) in [
+        ("POST", "/?restype=service&comp=userdelegationkey"),
+        ("GET", "/?comp=blobs&where=a%3D1"),
+        ("PUT", "/box?restype=container&comp=undelete"),
+        ("GET", "/box?restype=container&comp=blobs&where=a%3D1"),
+        ("PUT", "/box/a?comp=undelete"),
+        ("PUT", "/box/a?comp=seal"),
+        ("PUT", "/box/a?comp=expiry"),
+        ("PUT", "/box/a?comp=legalhold"),
+        ("PUT", "/box/a?comp=immutabilityPolicies"),
+        ("DELETE", "/box/a?comp=immutabilityPolicies"),
+        ("PUT", "/box/a?comp=incrementalcopy"),
+        ("POST", "/box/a?comp=query"),
+        ("GET", "/box/a?versionid=2020-01-01T00:00:00.0000000Z"),
+        ("DELETE", "/box/a?deletetype=permanent"),
+    ] {
+        client.request(method, path).body("").send().is_error(501, "NotImplemented");
+    }
+    let keep = "<DeleteRetentionPolicy><Enabled>true</Enabled><Days>7</Days></DeleteRetentionPolicy>";
+    let site = "<StaticWebsite><Enabled>true</Enabled><IndexDocument>index.html</IndexDocument></StaticWebsite>";
+    for setting in [keep, site] {
+        let body = format!("<StorageServiceProperties>{setting}</StorageServiceProperties>");
+        client.request("PUT", PROPERTIES).xml(body).send().is_error(501, "NotImplemented");
+        let off = "<Enabled>false</Enabled>";
+        let name = if setting == keep { "DeleteRetentionPolicy" } else { "StaticWebsite" };
+        let body = format!("<StorageServiceProperties><{name}>{off}</{name}></StorageServiceProperties>");
+        client.request("PUT", PROPERTIES).xml(body).send().is_status(202);
+        assert_eq!(client.get(PROPERTIES).send().element(name), Some(off));
+    }
+    for (name, value) in [
+        ("x-ms-if-tags", "\"a\" = '1'"),
+        ("x-ms-encryption-key", "AAAA"),
+        ("x-ms-encryption-scope", "scope"),
+        ("x-ms-immutability-policy-until-date", "Tue, 01 Jan 2030 00:00:00 GMT"),
+        ("x-ms-legal-hold", "true"),
+        ("x-ms-structured-body", "XSM/1.0; properties=crc64"),
+    ] {
+        block_blob(&client, "/box/b", "x").header(name, value).send().is_error(400, "UnsupportedHeader");
+    }
+    client.get("/box/b").send().is_error(404, "BlobNotFound");
+    assert_eq!(content(&client, "/box/a"), b"x");
+    for (method, path, status, code) in [
+        ("PATCH", "/box/a", 405, "UnsupportedHttpVerb"),
+        ("POST", "/box/a", 405, "UnsupportedHttpVerb"),
+        ("DELETE", "/box/a?comp=metadata", 405, "UnsupportedHttpVerb"),
+        ("GET", "/box/a?comp=lease", 405, "UnsupportedHttpVerb"),
+        ("POST", "/box?restype=container", 405, "UnsupportedHttpVerb"),
+        ("PUT", "/box/a?comp=weather", 400, "InvalidQueryParameterValue"),
+        ("GET", "/box?restype=container&comp=weather", 400, "InvalidQueryParameterValue"),
+        ("GET", "/?comp=weather", 400, "InvalidQueryParameterValue"),
+        ("GET", "/", 400, "MissingRequiredQueryParameter"),
+    ] {
+        client.request(method, path).body("").send().is_error(status, code);
+    }
+}
