@@ -3,7 +3,7 @@
 from azure.core.credentials import AzureNamedKeyCredential, AzureSasCredential
 from azure.storage.queue import QueueClient, QueueServiceClient
 
-from target import ACCOUNT, KEY, OPTIONS, variable
+from target import ACCOUNT, KEY, OPTIONS, eventually, variable
 
 ENDPOINT = variable("LARIMAR_QUEUE_ENDPOINT").rstrip("/")
 
@@ -23,3 +23,9 @@ def sas_queue_client(name, token):
 
 def texts(messages):
     return [message.content for message in messages]
+
+
+def count_is(queue, number):
+    """The approximate count is never below the number of messages, and comes to it."""
+    assert queue.get_queue_properties().approximate_message_count >= number
+    eventually(lambda: queue.get_queue_properties().approximate_message_count == number)

@@ -10,7 +10,7 @@ from azure.storage.queue import (
 )
 
 import queues
-from queues import texts
+from queues import count_is, texts
 from target import ACCOUNT, KEY, OPTIONS, error_code, eventually, fresh_name, refused
 
 HIDDEN = 600
@@ -44,7 +44,7 @@ def test_a_message_has_an_id_a_receipt_and_times(queue):
     assert got.pop_receipt and got.pop_receipt != put.pop_receipt
     assert (peeked.pop_receipt, peeked.next_visible_on) == (None, None)
     queue.delete_message(got)
-    assert queue.get_queue_properties().approximate_message_count == 0
+    count_is(queue, 0)
 
 
 @pytest.mark.scenario("message-roundtrip")
@@ -158,7 +158,7 @@ def test_text_and_visibility_are_updated(queue):
     assert hidden.next_visible_on > again.next_visible_on
     assert queue.receive_message() is None
     queue.delete_message(hidden)
-    assert queue.get_queue_properties().approximate_message_count == 0
+    count_is(queue, 0)
 
 
 @pytest.mark.scenario("message-update")
@@ -233,7 +233,7 @@ def test_an_expired_message_is_gone(queue):
     short = queue.send_message("goes", time_to_live=1)
     eventually(lambda: texts(queue.peek_messages(32)) == ["stays"])
     assert datetime.now(timezone.utc) >= short.expires_on
-    eventually(lambda: queue.get_queue_properties().approximate_message_count == 1)
+    count_is(queue, 1)
     with refused(404, "MessageNotFound"):
         queue.delete_message(short)
     assert texts(queue.receive_messages()) == ["stays"]
@@ -272,7 +272,7 @@ def test_a_clear_removes_visible_and_hidden_messages(queue):
     got = queue.receive_message(visibility_timeout=HIDDEN)
     queue.clear_messages()
     assert queue.peek_messages(32) == []
-    assert queue.get_queue_properties().approximate_message_count == 0
+    count_is(queue, 0)
     with refused(404, "MessageNotFound"):
         queue.delete_message(got)
     queue.clear_messages()
@@ -292,7 +292,7 @@ def test_up_to_32_messages_at_once(queue):
     assert texts(queue.peek_messages(32)) == ["32"]
     for message in got:
         queue.delete_message(message)
-    assert queue.get_queue_properties().approximate_message_count == 1
+    count_is(queue, 1)
 
 
 @pytest.mark.scenario("message-get-many")
@@ -327,4 +327,4 @@ def test_many_consumers_get_every_message_once(queue):
         list(pool.map(produce, wanted))
         seen = sum(pool.map(consume, range(8)), [])
     assert sorted(seen) == sorted((text, 1) for text in wanted)
-    assert queue.get_queue_properties().approximate_message_count == 0
+    count_is(queue, 0)
