@@ -11,6 +11,7 @@ use clap::{Parser, Subcommand};
 
 mod chores;
 mod compat;
+mod debian;
 mod deploy;
 mod everything;
 mod gate;

@@ -5,14 +5,14 @@
 use std::env;
 use std::fs;
 use std::path::Path;
-use std::process::Command;
 
 use anyhow::{Context, Result, anyhow, ensure};
 use larimar_postgres_cluster::{BINARIES_VARIABLE, Binaries, Cluster, Options, SHARED_VARIABLE};
 use toml::Table;
 
+use crate::debian;
 use crate::gate;
-use crate::shell::{self, Repo};
+use crate::shell::Repo;
 use crate::tally::Tally;
 
 /// The feature of a crate that builds its tests on PostgreSQL.
@@ -89,21 +89,13 @@ fn feature_of(manifest: &Table) -> Option<String> {
 /// Installs Debian's packages, if we are root where there are any.
 fn install(repo: &Repo) -> Result<()> {
     ensure!(env::var_os(BINARIES_VARIABLE).is_none(), "{BINARIES_VARIABLE} names a folder without it");
-    ensure!(shell::on_path("apt-get"), "it is not on this machine, and neither is apt-get");
-    let user = shell::output_of(Command::new("id").arg("-u"))?;
-    ensure!(user.trim_ascii() == b"0", "it is not on this machine, and only root may install it");
+    debian::may_install()?;
     let clusters = Path::new(DEBIAN_CLUSTERS);
     if !clusters.exists() {
         fs::create_dir_all(clusters.parent().context("it has a parent")?)?;
         fs::write(clusters, "create_main_cluster = false\n").with_context(|| format!("write {DEBIAN_CLUSTERS}"))?;
     }
-    // The file above is ours, so dpkg must not ask whether to keep it.
-    let install = ["install", "-y", "--no-install-recommends", "-o", "Dpkg::Options::=--force-confold"];
-    let packages = ["postgresql", "postgresql-client"];
-    for arguments in [["update"].as_slice(), &[install.as_slice(), &packages].concat()] {
-        let mut apt = repo.command("apt-get", ".");
-        gate::succeeds(apt.args(arguments).env("DEBIAN_FRONTEND", "noninteractive")).context("install PostgreSQL")?;
-    }
+    debian::install(repo, &["postgresql", "postgresql-client"])?;
     ensure!(is_here(), "the system's packages hold none that is new enough");
     Ok(())
 }

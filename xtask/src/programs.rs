@@ -9,6 +9,7 @@ use std::time::Duration;
 use anyhow::{Result, ensure};
 use clap::ValueEnum;
 
+use crate::debian;
 use crate::gate;
 use crate::sdk::install::{self, Packages};
 use crate::sdk::{Server, WorkFolder};
@@ -23,7 +24,7 @@ const PROGRAM_TIME_MAX: Duration = Duration::from_secs(15 * 60);
 pub(crate) enum Program {
     /// The Azure CLI, installed from its packages
     Az,
-    /// rclone, as the machine has it
+    /// rclone, as the machine has it or Debian's package brings it
     Rclone,
 }
 
@@ -48,7 +49,10 @@ impl Program {
                 Ok(repo.path(&self.folder()).join(install::PYTHON))
             }
             Self::Rclone => {
-                ensure!(shell::on_path("rclone"), "no 'rclone' on this machine");
+                if !shell::on_path("rclone") {
+                    debian::install(repo, &["rclone"])?;
+                    ensure!(shell::on_path("rclone"), "its package brought no 'rclone'");
+                }
                 Ok("python3".into())
             }
         }
