@@ -13,7 +13,7 @@ use crate::measure::{Measurement, Window};
 /// Longest time to put the blobs of one size that are read.
 const STORE_MAX: Duration = Duration::from_secs(300);
 /// A turn of puts ends early after so many bytes: disks are not endless.
-const PUT_BYTES_MAX: usize = 4096 * MIB;
+const PUT_BYTES_MAX: usize = 2048 * MIB;
 
 /// The containers of one server.
 pub(super) struct Blobs {
