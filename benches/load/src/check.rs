@@ -72,6 +72,13 @@ pub(crate) fn push_encoded(out: &mut String, text: &[u8]) {
     }
 }
 
+/// The text of the first element that starts with this tag. What we look for has nothing to unescape.
+pub(crate) fn element<'a>(answer: &Answer<'a>, tag: &[u8]) -> Option<&'a str> {
+    let start = memmem::find(answer.body, tag)? + tag.len();
+    let length = memchr::memchr(b'<', &answer.body[start..])?;
+    std::str::from_utf8(&answer.body[start..start + length]).ok()
+}
+
 #[cfg(test)]
 mod tests {
     use super::*;

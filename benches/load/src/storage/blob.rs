@@ -13,7 +13,7 @@ use memchr::memmem;
 
 use super::request::{PAGE_BLOBS, StorageRequests};
 use super::task::{BLOCKS, Size};
-use crate::check::{expect_count, expect_status};
+use crate::check::{element, expect_status};
 use crate::dataset::Random;
 use crate::http::Connection;
 use crate::measure::{Outcome, Work};
@@ -22,6 +22,8 @@ use crate::measure::{Outcome, Work};
 const STARTS: usize = 64 << 10;
 /// Every so many gets of a connection, all bytes are compared; of the others, the first ones and the length.
 const SAMPLE: u64 = 16;
+/// Pages of one list; more is a server that never ends.
+const PAGES_MAX: usize = 100;
 /// Puts whose blobs are read back after a turn.
 const CHECKED: usize = 8;
 
@@ -167,13 +169,23 @@ impl BlobWorker {
         Ok(())
     }
 
+    /// Lists all blobs that are read: one page, or more of them if the server ends one early, as it may.
     async fn list(&mut self) -> anyhow::Result<()> {
-        let answer = self.connection.exchange(self.requests.list_blobs(Size::Small.container())).await?;
-        expect_status(&answer, 200)?;
-        expect_count(&answer, b"<Name>b0", PAGE_BLOBS)?;
-        let last = name(PAGE_BLOBS - 1);
-        ensure!(memmem::find(answer.body, last.as_bytes()).is_some(), "no blob {last} in the list");
-        Ok(())
+        let (mut blobs, mut marker) = (0, String::new());
+        for _ in 0..PAGES_MAX {
+            let answer = self.connection.exchange(self.requests.list_blobs(Size::Small.container(), &marker)).await?;
+            expect_status(&answer, 200)?;
+            blobs += memmem::find_iter(answer.body, b"<Name>b0").count() as u64;
+            marker.clear();
+            marker.push_str(element(&answer, b"<NextMarker>").unwrap_or_default());
+            if marker.is_empty() {
+                let last = name(PAGE_BLOBS - 1);
+                ensure!(memmem::find(answer.body, last.as_bytes()).is_some(), "no blob {last} in the list");
+                ensure!(blobs == PAGE_BLOBS, "a list of {blobs} blobs instead of {PAGE_BLOBS}");
+                return Ok(());
+            }
+        }
+        anyhow::bail!("a list that does not end")
     }
 
     async fn put_new(&mut self, size: Size) -> anyhow::Result<()> {

@@ -5,12 +5,11 @@ use std::io::Write as _;
 use std::rc::Rc;
 
 use anyhow::{Context as _, ensure};
-use memchr::memmem;
 
 use super::request::StorageRequests;
-use crate::check::expect_status;
+use crate::check::{element, expect_status};
 use crate::dataset::{Random, write_words};
-use crate::http::{Answer, Connection, broke};
+use crate::http::{Connection, broke};
 use crate::measure::{Outcome, Work};
 
 /// The queue that every task uses.
@@ -163,16 +162,10 @@ fn write_text(out: &mut Vec<u8>, number: u64) {
     write_words(out, Random::new(number).next());
 }
 
-/// The text of the first element that starts with this tag. Ids, receipts and our texts have nothing to unescape.
-fn element<'a>(answer: &Answer<'a>, tag: &[u8]) -> Option<&'a str> {
-    let start = memmem::find(answer.body, tag)? + tag.len();
-    let length = memchr::memchr(b'<', &answer.body[start..])?;
-    std::str::from_utf8(&answer.body[start..start + length]).ok()
-}
-
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::http::Answer;
 
     #[test]
     fn a_message_may_come_once_and_only_if_it_was_put() {

@@ -127,12 +127,14 @@ impl StorageRequests {
         self.finish(&Parts { verb: "GET", ..Parts::default() })
     }
 
-    /// Lists the first page of a container.
-    pub(crate) fn list_blobs(&mut self, container: &str) -> &[u8] {
+    /// Lists a page of a container, the first one if the marker is empty.
+    pub(crate) fn list_blobs(&mut self, container: &str, marker: &str) -> &[u8] {
         self.set_path(&[container]);
         let page = PAGE_BLOBS.to_string();
-        let query = [("comp", "list"), ("maxresults", &page), ("restype", "container")];
-        self.finish(&Parts { verb: "GET", query: &query, ..Parts::default() })
+        let query = [("comp", "list"), ("marker", marker), ("maxresults", &page), ("restype", "container")];
+        let first = [query[0], query[2], query[3]];
+        let query = if marker.is_empty() { &first[..] } else { &query[..] };
+        self.finish(&Parts { verb: "GET", query, ..Parts::default() })
     }
 
     /// Names what is asked for, and forgets the body of the request before.
