@@ -74,6 +74,11 @@ impl Fleet {
         self.servers[number % self.servers.len()].client()
     }
 
+    /// A client of the blobs of one of the servers.
+    pub(crate) fn blobs(&self, number: usize) -> Client {
+        self.servers[number % self.servers.len()].blobs()
+    }
+
     /// A client of each server.
     pub(crate) fn clients(&self) -> Vec<Client> {
         self.servers.iter().map(Server::client).collect()

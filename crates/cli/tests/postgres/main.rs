@@ -4,6 +4,7 @@
 //! `LARIMAR_SEED` repeats a run's choices, `LARIMAR_ROUNDS` makes the runs longer. These tests need PostgreSQL on the
 //! machine: `cargo test -p larimar --features test-postgres --test postgres`.
 
+mod analytics;
 mod background;
 mod database;
 mod fleet;
