@@ -57,6 +57,14 @@ impl<'a> Head<'a> {
         self.headers.iter().filter_map(|(name, value)| Some((name.as_str(), value.to_str().ok()?)))
     }
 
+    /// The first header that says something to the service and is no text. To pass over it would do what nobody asked
+    /// for: a write without its condition, a blob without its metadata.
+    pub(crate) fn unreadable(&self) -> Option<&'a str> {
+        let matters = |name: &str| MEANINGFUL.iter().any(|start| name.starts_with(start));
+        let unreadable = self.headers.iter().filter(|(_, value)| value.to_str().is_err());
+        unreadable.map(|(name, _)| name.as_str()).find(|name| matters(name))
+    }
+
     /// The version to run the request as: the header's, else `api-version`, else the signature's.
     pub(crate) fn version(&self) -> Option<&'a str> {
         self.version_header.or_else(|| self.raw_parameter("api-version")).or_else(|| self.raw_parameter("sv"))
@@ -113,5 +121,31 @@ fn text<'a>(headers: &'a HeaderMap, name: &str) -> Option<&'a str> {
     headers.get(name)?.to_str().ok()
 }
 
+/// How the names of headers begin that requests are understood by.
+const MEANINGFUL: [&str; 5] = ["x-ms-", "if-", "content-", "range", "cache-control"];
+
 /// The service's reference, "x-ms-client-request-id".
 const CLIENT_REQUEST_ID_BYTES_MAX: usize = 1024;
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use hyper::header::HeaderValue;
+
+    #[test]
+    fn headers_that_matter_and_are_no_text_are_found() {
+        let unreadable = HeaderValue::from_bytes(b"\xfc").expect("bytes");
+        for (name, expected) in [
+            ("if-match", Some("if-match")),
+            ("x-ms-meta-a", Some("x-ms-meta-a")),
+            ("range", Some("range")),
+            ("user-agent", None),
+            ("cookie", None),
+        ] {
+            let request = hyper::Request::get("/").header(name, &unreadable).header("x-ms-date", "now").body(());
+            let (parts, ()) = request.expect("a request").into_parts();
+            let peer = Peer { address: std::net::SocketAddr::from(([127, 0, 0, 1], 1)), is_tls: false };
+            assert_eq!(Head::new(&parts, peer, Timestamp::EDM_MIN).unreadable(), expected, "{name}");
+        }
+    }
+}

@@ -145,7 +145,7 @@ async fn answer<P: Protocol>(
         return cors::preflight(&rules, head);
     }
     seen.cors = rules;
-    let admitted = match check_version(head, storage.strict.is_some()) {
+    let admitted = match check_head(head, storage.strict.is_some()) {
         Ok(()) => auth::authenticate(storage, P::SERVICE, account, head, address.path).await,
         Err(error) => Err(error),
     };
@@ -159,7 +159,13 @@ async fn answer<P: Protocol>(
     protocol.run(&call, body, seen).await
 }
 
-fn check_version(head: &Head<'_>, is_strict: bool) -> Result<(), ErrorReply> {
+fn check_head(head: &Head<'_>, is_strict: bool) -> Result<(), ErrorReply> {
+    if let Some(name) = head.unreadable() {
+        return Err(match name.starts_with("x-ms-meta-") {
+            true => ErrorReply::new(ErrorCode::InvalidMetadata),
+            false => ErrorReply::of_header(ErrorCode::InvalidHeaderValue, name, ""),
+        });
+    }
     match head.version_header {
         Some(version) if !is_version(version) || is_strict && !is_known_version(version) => {
             Err(ErrorReply::new(ErrorCode::InvalidHeaderValue))

@@ -132,3 +132,22 @@ fn s1_the_secondary_is_read_and_not_written() {
     }
     client.get("/box/b").send().is_error(404, "BlobNotFound");
 }
+
+#[test]
+fn s1_accounts_are_named_by_the_host_too() {
+    let server = serve_container();
+    let client = server.blobs();
+    put(&client, "/box/a", "x");
+    let host = format!("devstoreaccount1.blob.localhost:{}", client.address().port());
+    let on_host =
+        |method: &str, target: &str| client.request(method, target).target(target).header("Host", host.as_str());
+    let found = on_host("GET", "/box/a").send();
+    assert_eq!((found.status, found.text()), (200, "x"), "{found}");
+    let list = on_host("GET", "/box?restype=container&comp=list").send();
+    assert!(list.text().contains(&format!("ServiceEndpoint=\"http://{host}/\"")), "{list}");
+    let copy = on_host("PUT", "/box/b").header("x-ms-copy-source", format!("http://{host}/box/a")).send();
+    copy.is_status(202);
+    assert_eq!(content(&client, "/box/b"), b"x");
+    let away = "http://devstoreaccount1.blob.core.windows.net/box/a";
+    on_host("PUT", "/box/c").header("x-ms-copy-source", away).send().is_error(404, "CannotVerifyCopySource");
+}

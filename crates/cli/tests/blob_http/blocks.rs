@@ -262,4 +262,6 @@ fn x2_fifty_thousand_blocks_make_a_blob_and_one_more_do_not() {
     let reply = client.get("/box/a?comp=blocklist").send();
     assert_eq!(reply.elements("Name").len(), 50_000);
     assert_eq!(header(&reply, "x-ms-blob-content-length"), "50000");
+    commit(&client, "/box/a", &["Committed:BBBB", "Latest:AAAA", "Committed:BBBB"]).is_status(201);
+    assert_eq!(content(&client, "/box/a"), b"bab");
 }

@@ -169,6 +169,8 @@ fn x2_snapshots_and_every_type_of_blob_are_copied() {
     assert_eq!(properties(&client, "/box/disk2").header("x-ms-blob-type"), Some("PageBlob"));
     assert_eq!(content(&client, "/box/disk2"), content(&client, "/box/disk"));
     assert_eq!(client.get("/box/disk2?comp=pagelist").send().elements("Start"), ["512"]);
+    copy(&client, "/box/log", &format!("{base}/box/disk")).send().is_error(409, "InvalidBlobType");
+    assert_eq!(content(&client, "/box/log"), b"one,two");
     let none = client.request("PUT", "/box/b?comp=copy&copyid=aaaaaaaa-0000-4000-8000-000000000000");
     none.header("x-ms-copy-action", "abort").send().is_error(409, "NoPendingCopyOperation");
 }

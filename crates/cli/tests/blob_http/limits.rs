@@ -1,7 +1,7 @@
 //! Names, sizes and bodies at their limits and past them.
 
 use super::{block_blob, content, put, serve_container};
-use larimar_testkit::http::{exchange, read_response};
+use larimar_testkit::http::{Sas, exchange, read_response};
 use std::io::Write as _;
 use std::net::TcpStream;
 use std::time::Duration;
@@ -178,4 +178,36 @@ fn x2_errors_have_the_shape_that_clients_read() {
     assert_eq!(parameter.element("QueryParameterValue"), Some("x"));
     let version = client.get("/box/none").header("x-ms-version", "yesterday").send();
     version.is_error(400, "InvalidHeaderValue");
+}
+
+#[test]
+fn x2_a_long_body_that_is_refused_does_not_hide_the_answer() {
+    let server = serve_container();
+    let client = server.blobs();
+    for length in [1_000_000, 6_000_000, 30_000_000] {
+        let refused = block_blob(&client, "/nowhere/a", vec![b'x'; length]).send();
+        refused.is_error(404, "ContainerNotFound");
+        let refused = block_blob(&client.anonymous(), "/box/a", vec![b'x'; length]).send();
+        refused.is_error(401, "NoAuthenticationInformation");
+    }
+    client.get("/box/a").send().is_error(404, "BlobNotFound");
+}
+
+#[test]
+fn x2_headers_that_cannot_be_read_are_refused_and_not_left_out() {
+    let server = serve_container();
+    let owner = server.blobs();
+    // A token signs no headers, so that nothing else finds out.
+    let guest = owner.with_sas(&Sas::container("box", "rcw").token());
+    let put = |name: &str, value: &str| block_blob(&guest, "/box/a", "x").header(name, value).send();
+    put("x-ms-meta-a", "ü").is_error(400, "InvalidMetadata");
+    put("x-ms-blob-content-disposition", "attachment; filename=\"ü\"").is_error(400, "InvalidHeaderValue");
+    put("x-ms-lease-id", "ü").is_error(400, "InvalidHeaderValue");
+    let twice =
+        |name: &str, values: [&str; 2]| block_blob(&guest, "/box/a", "x").also(name, values[0]).also(name, values[1]);
+    twice("x-ms-meta-a", ["1", "2"]).send().is_error(400, "InvalidMetadata");
+    owner.get("/box/a").send().is_error(404, "BlobNotFound");
+    let message = server.queues().with_sas(&Sas::account("co", "rwc").with("ss", "q").token());
+    message.request("PUT", "/jobs").header("x-ms-meta-a", "ü").send().is_error(400, "InvalidMetadata");
+    message.request("PUT", "/jobs").send().is_status(201);
 }
