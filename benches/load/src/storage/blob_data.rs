@@ -12,6 +12,8 @@ use crate::measure::{Measurement, Window};
 
 /// Longest time to put the blobs of one size that are read.
 const STORE_MAX: Duration = Duration::from_secs(300);
+/// Attempts at that.
+const STORES_MAX: usize = 3;
 /// A turn of puts ends early after so many bytes: disks are not endless.
 const PUT_BYTES_MAX: usize = 2048 * MIB;
 
@@ -30,13 +32,26 @@ impl Blobs {
     pub(super) async fn fill(&self, access: &Access, sizes: &[Size]) -> anyhow::Result<()> {
         self.worker(access).await?.create().await.context("creating the containers")?;
         for &size in sizes {
-            self.store.allow(size.stored());
-            let stored = self.measure(access, Action::Store(size), LOADERS, until_done(STORE_MAX)).await?;
-            let (count, trouble) = (stored.latencies.total(), stored.first_error.unwrap_or_default());
-            ensure!(stored.errors + stored.resets == 0, "putting blobs to read: {trouble}");
-            ensure!(count == size.stored(), "only {count} blobs to read were put in {} s", STORE_MAX.as_secs());
+            self.store(access, size).await?;
         }
         Ok(())
+    }
+
+    /// Puts the blobs of one size, all of them again if the server breaks a connection: one may be missing then.
+    async fn store(&self, access: &Access, size: Size) -> anyhow::Result<()> {
+        let mut trouble = String::new();
+        for _ in 0..STORES_MAX {
+            self.store.allow(size.stored());
+            let stored = self.measure(access, Action::Store(size), LOADERS, until_done(STORE_MAX)).await?;
+            let count = stored.latencies.total();
+            trouble = stored.first_error.unwrap_or_default();
+            ensure!(stored.errors == 0, "putting blobs to read: {trouble}");
+            if stored.resets == 0 {
+                ensure!(count == size.stored(), "only {count} blobs to read were put in {} s", STORE_MAX.as_secs());
+                return Ok(());
+            }
+        }
+        anyhow::bail!("putting blobs to read: {trouble}")
     }
 
     async fn measure(
