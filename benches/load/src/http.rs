@@ -10,7 +10,8 @@ use std::ops::Range;
 use anyhow::{Context as _, bail, ensure};
 use bytes::Buf;
 use memchr::memmem;
-use tokio::io::{AsyncReadExt as _, AsyncWriteExt as _};
+use rustix::net::{RecvFlags, recv};
+use tokio::io::{AsyncReadExt as _, AsyncWriteExt as _, Interest};
 use tokio::net::TcpStream;
 
 /// An answer larger than this is a fault of the server (a page of 1,000 rows is about 1 MiB).
@@ -97,11 +98,12 @@ impl Connection {
         })
     }
 
-    /// Sends one request and hands the body of its answer to `sink` piece by piece, each with its offset; returns
-    /// the status and the length of the body.
+    /// Sends one request and hands the body of its answer to `sink` piece by piece, each with its offset, or only the
+    /// first piece unless all is wanted; returns the status and the length of the body.
     pub(crate) async fn download(
         &mut self,
         request: &[u8],
+        all: bool,
         mut sink: impl FnMut(usize, &[u8]) -> anyhow::Result<()>,
     ) -> anyhow::Result<(u16, usize)> {
         self.stream.write_all(request).await.context("sending the request")?;
@@ -121,9 +123,31 @@ impl Connection {
             if offset == length {
                 return Ok((head.status, length));
             }
+            if !all {
+                self.discard(length - offset).await?;
+                return Ok((head.status, length));
+            }
             (self.filled, start) = (0, 0);
             self.read_more().await?;
         }
+    }
+
+    /// Takes bytes from the connection without copying them here (Linux does so for this flag): copies in the client
+    /// would cost the server a good part of its processor.
+    async fn discard(&mut self, mut bytes: usize) -> anyhow::Result<()> {
+        while bytes > 0 {
+            let least = bytes.min(self.raw.len());
+            let received = self.stream.async_io(Interest::READABLE, || {
+                let (_, received) = recv(&self.stream, &mut self.raw[..least], RecvFlags::TRUNC)?;
+                Ok(received)
+            });
+            let received = received.await.context("reading the answer")?;
+            if received == 0 {
+                return Err(io::Error::from(io::ErrorKind::UnexpectedEof)).context("the server closed the connection");
+            }
+            bytes = bytes.checked_sub(received).context("bytes follow the answer")?;
+        }
+        Ok(())
     }
 
     async fn read_head(&mut self) -> anyhow::Result<Head> {
@@ -258,6 +282,35 @@ mod tests {
         assert_eq!((head.status, head.bytes, head.framing), (200, raw.len(), Framing::Length(42)));
         assert_eq!(&raw[head.next_partition.expect("a partition")], b"1!8!cA--");
         assert_eq!(&raw[head.next_row.expect("a row")], b"r1");
+    }
+
+    #[tokio::test]
+    async fn what_is_not_wanted_is_discarded_and_the_next_answer_follows() {
+        let listener = tokio::net::TcpListener::bind(("127.0.0.1", 0)).await.expect("a port");
+        let port = listener.local_addr().expect("an address").port();
+        let serving = tokio::spawn(async move {
+            let (mut stream, _) = listener.accept().await?;
+            for _ in 0..2 {
+                let mut request = [0; 3];
+                stream.read_exact(&mut request).await?;
+                stream.write_all(b"HTTP/1.1 200 OK\r\nContent-Length: 3000000\r\n\r\n").await?;
+                stream.write_all(&vec![b'x'; 3_000_000]).await?;
+            }
+            io::Result::Ok(())
+        });
+        let mut connection = Connection::open(port).await.expect("a connection");
+        for all in [false, true] {
+            let mut seen = 0;
+            let sink = |offset, piece: &[u8]| {
+                assert!(offset == seen && piece.iter().all(|byte| *byte == b'x'));
+                seen += piece.len();
+                Ok(())
+            };
+            let downloaded = connection.download(b"GET", all, sink).await.expect("an answer");
+            assert_eq!(downloaded, (200, 3_000_000));
+            assert_eq!(seen == 3_000_000, all);
+        }
+        serving.await.expect("a server").expect("two answers");
     }
 
     #[test]

@@ -155,8 +155,8 @@ impl BlobWorker {
     async fn get(&mut self, container: &str, size: Size, number: u64, whole: bool) -> anyhow::Result<()> {
         let expected = self.store.content(size, number);
         let request = self.requests.get_blob(container, &name(number));
-        let downloaded = self.connection.download(request, |offset, piece| {
-            let same = (offset > 0 && !whole) || expected.get(offset..offset + piece.len()) == Some(piece);
+        let downloaded = self.connection.download(request, whole, |offset, piece| {
+            let same = expected.get(offset..offset + piece.len()) == Some(piece);
             ensure!(
                 same,
                 "blob {number} differs after {offset} bytes: {}",

@@ -217,7 +217,8 @@ fn method(page: &mut String, settings: &Settings) {
          come twice, and after each turn the queue has as many as were put and not deleted.\n\
          - *put* of a blob makes a new one each time; *get* reads one of 5,000 of 4 KiB, 128 of 1 MiB or 8 of 64 MiB, \
          which fit into the page cache. The bytes of all small blobs, of every 16th larger one read and of the last \
-         ones put are compared. *list* is one page of 5,000 blobs, or the pages a server makes of them. Blocks are put one after the other.\n\
+         ones put are compared; of others, the client discards all but the first bytes without copying them, since \
+         it would otherwise use the processor that the server needs. *list* is one page of 5,000 blobs, or the pages a server makes of them. Blocks are put one after the other.\n\
          - The bare file server is hyper on tokio with the same runtime as Larimar: a get streams a file, a put writes \
          one, syncs it and renames it. It checks no signature, keeps no metadata and computes no hash.\n\
          - Larimar has synced what it acknowledges; Azurite has handed it to the system.\n\
