@@ -86,6 +86,8 @@ error_codes! {
         "The committed block count cannot exceed the maximum limit of 50,000 blocks."
     BlockListTooLong 400
         "The block list may not contain more than 50,000 blocks."
+    BothCrc64AndMd5HeaderPresent 400
+        "Both x-ms-content-crc64 header and Content-MD5 header are present."
     CannotChangeToLowerTier 409
         "A higher blob tier has already been explicitly set."
     CannotVerifyCopySource 500
@@ -331,6 +333,8 @@ error_codes! {
         "The entity contains more properties than allowed. Each entity can include up to 252 properties to store data. Each entity also has 3 system properties."
     UnauthorizedBlobOverwrite 403
         "This request is not authorized to perform blob overwrites."
+    UnsatisfiableCondition 400
+        "The request includes an unsatisfiable condition for this operation."
     UnsupportedHeader 400
         "One of the HTTP headers specified in the request is not supported."
     UnsupportedHttpVerb 405

@@ -100,6 +100,8 @@ fn x2_a_body_that_is_not_what_its_checksum_says_is_refused() {
     put("x-ms-content-crc64", "AAAAAAAAAAA=").is_error(400, "Crc64Mismatch");
     put("x-ms-content-crc64", "AAAA").is_error(400, "InvalidHeaderValue");
     put("x-ms-blob-content-md5", "nonsense").is_error(400, "InvalidMd5");
+    let both = block_blob(&client, "/box/a", "Hello World").header("Content-MD5", HELLO_MD5);
+    both.header("x-ms-content-crc64", HELLO_CRC64).send().is_error(400, "BothCrc64AndMd5HeaderPresent");
     client.get("/box/a").send().is_error(404, "BlobNotFound");
     put("Content-MD5", HELLO_MD5).is_status(201);
     put("x-ms-content-crc64", HELLO_CRC64).is_status(201);

@@ -13,8 +13,8 @@ use crate::error_code::ErrorCode;
 use crate::marker;
 use crate::storage_head::{StorageHead, parameter_error};
 use larimar_model::blob::{
-    AccessTier, AppendConditions, BlobType, BlockId, BlockListKind, DeleteSnapshots, PageRange, SequenceConditions,
-    SequenceNumberAction,
+    AccessTier, AppendConditions, BlobType, BlockId, BlockListKind, DeleteSnapshots, ETagCondition, PageRange,
+    SequenceConditions, SequenceNumberAction,
 };
 use larimar_model::{Guid, limits};
 
@@ -126,7 +126,12 @@ fn write(head: &StorageHead<'_>, comp: Option<&str>) -> Result<BlobOperation, Er
 }
 
 fn blob_read(head: &StorageHead<'_>) -> Result<BlobRead, ErrorReply> {
-    Ok(BlobRead { snapshot: headers::snapshot(head, "snapshot")?, guard: guard(head)? })
+    let guard = guard(head)?;
+    // A read of what is not there is not asked for.
+    if guard.conditions.if_none_match == Some(ETagCondition::Any) {
+        return Err(ErrorReply::new(ErrorCode::UnsatisfiableCondition));
+    }
+    Ok(BlobRead { snapshot: headers::snapshot(head, "snapshot")?, guard })
 }
 
 fn get(head: &StorageHead<'_>) -> Result<BlobOperation, ErrorReply> {

@@ -197,7 +197,11 @@ pub(super) fn body_checks(head: &StorageHead<'_>, bytes_max: u64) -> Result<Body
         return Err(ErrorReply::new(ErrorCode::RequestBodyTooLarge).with_detail("MaxLimit", &max));
     }
     let crc64 = head.parsed_header("x-ms-content-crc64", |text| STANDARD.decode(text).ok()?.try_into().ok())?;
-    Ok(BodyChecks { length, md5: md5(head, "content-md5")?, crc64 })
+    let md5 = md5(head, "content-md5")?;
+    if md5.is_some() && crc64.is_some() {
+        return Err(ErrorReply::new(ErrorCode::BothCrc64AndMd5HeaderPresent));
+    }
+    Ok(BodyChecks { length, md5, crc64 })
 }
 
 /// A body that has to hold something.

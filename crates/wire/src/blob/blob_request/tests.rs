@@ -406,6 +406,8 @@ fn other_requests_are_refused() {
         ("GET", "", vec![(RANGE_MD5, "true")], ErrorCode::InvalidHeaderValue),
         ("GET", "", vec![(RANGE_MD5, "true"), ("range", "bytes=0-4194304")], ErrorCode::InvalidHeaderValue),
         ("GET", "", vec![("if-modified-since", "soon")], ErrorCode::InvalidHeaderValue),
+        ("GET", "", vec![("if-none-match", "*")], ErrorCode::UnsatisfiableCondition),
+        ("HEAD", "", vec![("if-none-match", "*")], ErrorCode::UnsatisfiableCondition),
         ("DELETE", "comp=metadata", vec![], ErrorCode::UnsupportedHttpVerb),
         ("DELETE", "", vec![("x-ms-delete-snapshots", "all")], ErrorCode::InvalidHeaderValue),
         (
