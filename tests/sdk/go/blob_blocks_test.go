@@ -100,7 +100,7 @@ func blockTexts(blocks []*blockblob.Block) string {
 	return text.String()
 }
 
-const transferBytes, transferBlock = 64 << 20, 4 << 20
+const transferBytes, transferBlock = 256 << 20, 4 << 20
 
 func parallelTransfer(s *scenario) {
 	client := s.newContainer().NewBlockBlobClient("large")

@@ -92,7 +92,7 @@ scenario("block-list", "a blob that was put whole has no blocks", async (t) => {
   assert.deepEqual([committedBlocks, uncommittedBlocks], [[], []]);
 });
 
-const transferBytes = 64 * 1024 * 1024;
+const transferBytes = 256 * 1024 * 1024;
 
 scenario("parallel-transfer", "up in parallel blocks, down in parallel ranges", async (t) => {
   const blob = (await freshContainer(t)).getBlockBlobClient("large");

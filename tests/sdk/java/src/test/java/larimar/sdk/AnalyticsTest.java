@@ -2,9 +2,9 @@ package larimar.sdk;
 
 import static org.junit.jupiter.api.Assertions.fail;
 
+import com.azure.core.exception.HttpResponseException;
 import com.azure.data.tables.TableClient;
 import com.azure.data.tables.models.TableEntity;
-import com.azure.data.tables.models.TableServiceException;
 import com.azure.storage.blob.BlobContainerClient;
 import com.azure.storage.blob.BlobServiceClient;
 import com.azure.storage.blob.models.BlobAnalyticsLogging;
@@ -134,7 +134,7 @@ class AnalyticsTest extends BlobFixture {
                 for (TableEntity row : Fixture.query(table, "PartitionKey ge '" + from + "'")) {
                     rows.put(row.getRowKey(), Fixture.properties(row));
                 }
-            } catch (TableServiceException missing) {
+            } catch (HttpResponseException missing) {
                 // Until there are any, their table may not be there.
                 return false;
             }

@@ -29,7 +29,7 @@ import org.junit.jupiter.api.io.TempDir;
 
 /** Blocks: staged, committed, listed; taken from other blobs; large transfers in parallel. */
 class BlocksTest extends BlobFixture {
-    private static final int TRANSFER_BYTES = 64 << 20;
+    private static final int TRANSFER_BYTES = 256 << 20;
     private static final long TRANSFER_BLOCK = 4 << 20;
 
     private static void stage(BlockBlobClient blob, String id, String text) {
