@@ -157,7 +157,7 @@ func messageTTL(s *scenario) {
 	brief := s.newQueue()
 	s.putMessageWith(brief, "brief", &azqueue.EnqueueMessageOptions{TimeToLive: ptr(int32(2))})
 	message := s.getMessage(brief, 1)
-	s.eventually("the end of a message", func() bool { return s.messageCount(brief) == 0 })
+	s.countIs(brief, 0, "the end of a message")
 	s.noMessages(brief, "after the end of its life")
 	s.refused(second(brief.DeleteMessage(s.ctx, *message.MessageID, *message.PopReceipt, nil)), 404, "MessageNotFound", "delete an expired message")
 }
@@ -184,7 +184,7 @@ func messageClear(s *scenario) {
 	hidden := s.getMessages(queue, 1, hour)[0]
 	s.must(second(queue.ClearMessages(s.ctx, nil)), "clear")
 	s.noMessages(queue, "after the clear")
-	s.equal(s.messageCount(queue), int32(0), "count")
+	s.countIs(queue, 0, "count")
 	s.refused(second(queue.DeleteMessage(s.ctx, *hidden.MessageID, *hidden.PopReceipt, nil)), 404, "MessageNotFound", "delete a cleared message")
 	s.putMessage(queue, "new")
 	s.equal(*s.getMessage(queue, hour).MessageText, "new", "text after the clear")
@@ -240,7 +240,7 @@ func messageConsumers(s *scenario) {
 	group.Wait()
 	slices.Sort(got)
 	s.equal(got, want, "texts that the consumers got")
-	s.equal(s.messageCount(queue), int32(0), "count in the end")
+	s.countIs(queue, 0, "count in the end")
 }
 
 // consume gets and deletes messages until there are none.

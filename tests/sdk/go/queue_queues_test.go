@@ -131,12 +131,12 @@ func queueMetadata(s *scenario) {
 	s.must(set(nil), "clear")
 	check(nil, "cleared metadata")
 
-	s.equal(s.messageCount(queue), int32(0), "count of an empty queue")
+	s.countIs(queue, 0, "count of an empty queue")
 	for _, text := range []string{"1", "2", "3"} {
 		s.putMessage(queue, text)
 	}
 	message := s.getMessages(queue, 1, hour)[0]
-	s.equal(s.messageCount(queue), int32(3), "count with a hidden message")
+	s.countIs(queue, 3, "count with a hidden message")
 	s.must(second(queue.DeleteMessage(s.ctx, *message.MessageID, *message.PopReceipt, nil)), "delete a message")
-	s.equal(s.messageCount(queue), int32(2), "count after a delete")
+	s.countIs(queue, 2, "count after a delete")
 }

@@ -185,6 +185,15 @@ func (s *scenario) messageCount(queue *azqueue.QueueClient) int32 {
 	return int32(*properties.ApproximateMessagesCount)
 }
 
+// countIs checks the approximate count, which is never below the number of messages, and comes to it.
+func (s *scenario) countIs(queue *azqueue.QueueClient, want int32, what string) {
+	s.Helper()
+	if got := s.messageCount(queue); got < want {
+		s.Errorf("%s: got %d, want %d", what, got, want)
+	}
+	s.eventually(what, func() bool { return s.messageCount(queue) == want })
+}
+
 // eventually asks until the answer is yes: what becomes true with time has no exact moment for a client.
 func (s *scenario) eventually(what string, ask func() bool) {
 	s.Helper()

@@ -80,15 +80,13 @@ scenario("blob-properties", "properties and downloads tell the same", async (t) 
 
 scenario("blob-properties", "every write gives another ETag", async (t) => {
   const blob = await freshBlob(t);
+  const etags = [(await blob.getProperties()).etag, (await upload(blob, "other")).etag];
   const created = (await blob.getProperties()).createdOn;
-  const etags = [];
-  for (const change of [
-    () => upload(blob, "other"), () => blob.setMetadata({ a: "b" }), () => blob.setHTTPHeaders({}),
-  ]) {
+  for (const change of [() => blob.setMetadata({ a: "b" }), () => blob.setHTTPHeaders({})]) {
     etags.push((await change()).etag);
     assert.equal((await blob.getProperties()).etag, etags.at(-1));
   }
-  assert.equal(new Set(etags).size, 3);
+  assert.equal(new Set(etags).size, 4);
   assert.deepEqual((await blob.getProperties()).createdOn, created);
 });
 

@@ -1,7 +1,7 @@
 // Messages: put, get, peek, update, delete, clear; what is visible when.
 
 import assert from "node:assert/strict";
-import { eventually, freshQueue, get, peek, refused, scenario, textsOf } from "./target.js";
+import { countIs, eventually, freshQueue, get, peek, refused, scenario, textsOf } from "./target.js";
 
 const hour = 3600;
 const week = 7 * 24 * hour;
@@ -168,7 +168,7 @@ scenario("message-ttl", "an expired message is gone", async (t) => {
   const queue = await freshQueue(t);
   await queue.sendMessage("brief", { messageTimeToLive: 2 });
   const [message] = await get(queue, { visibilityTimeout: 1 });
-  await eventually(async () => (await queue.getProperties()).approximateMessagesCount === 0);
+  await countIs(queue, 0);
   assert.deepEqual(await peek(queue), []);
   assert.deepEqual(await get(queue), []);
   await refused(404, "MessageNotFound", remove(queue, message));
@@ -195,7 +195,7 @@ scenario("message-clear", "visible and hidden messages are removed", async (t) =
   await queue.sendMessage("delayed", { visibilityTimeout: hour });
   await queue.clearMessages();
   assert.deepEqual(await peek(queue), []);
-  assert.equal((await queue.getProperties()).approximateMessagesCount, 0);
+  await countIs(queue, 0);
   await refused(404, "MessageNotFound", remove(queue, hidden));
   await put(queue, "new");
   assert.deepEqual(textsOf(await get(queue)), ["new"]);
@@ -234,5 +234,5 @@ scenario("message-consumers", "every message is got exactly once", async (t) => 
   }
   await Promise.all(Array.from({ length: 16 }, consume));
   assert.deepEqual(got.sort(), texts.sort());
-  assert.equal((await queue.getProperties()).approximateMessagesCount, 0);
+  await countIs(queue, 0);
 });

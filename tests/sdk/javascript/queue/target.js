@@ -49,3 +49,10 @@ export async function eventually(ask) {
   }
   assert.fail("it did not come true within ten seconds");
 }
+
+/** The approximate count is never below the number of messages, and comes to it. */
+export async function countIs(queue, number) {
+  const count = async () => (await queue.getProperties()).approximateMessagesCount;
+  assert.ok((await count()) >= number);
+  await eventually(async () => (await count()) === number);
+}

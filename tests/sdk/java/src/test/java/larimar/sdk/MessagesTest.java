@@ -135,7 +135,7 @@ class MessagesTest extends QueueFixture {
         QueueClient brief = newQueue();
         put(brief, "brief", null, Duration.ofSeconds(2));
         QueueMessageItem message = get(brief, 1, Duration.ofSeconds(1)).get(0);
-        eventually(() -> count(brief) == 0, "the end of a message");
+        countIs(brief, 0, "the end of a message");
         empty(brief, "after the end of its life");
         refused(404, "MessageNotFound", () -> remove(brief, message), "delete an expired message");
     }
@@ -166,7 +166,7 @@ class MessagesTest extends QueueFixture {
         QueueMessageItem hidden = get(queue, 1, HOUR).get(0);
         queue.clearMessages();
         empty(queue, "after the clear");
-        same(0, count(queue), "count");
+        countIs(queue, 0, "count");
         refused(404, "MessageNotFound", () -> remove(queue, hidden), "delete a cleared message");
         queue.sendMessage("new");
         same("new", text(getOne(queue)), "text after the clear");
@@ -204,7 +204,7 @@ class MessagesTest extends QueueFixture {
         } finally {
             threads.shutdown();
         }
-        same(0, count(queue), "count in the end");
+        countIs(queue, 0, "count in the end");
     }
 
     /** Gets and deletes messages until there are none. */

@@ -92,8 +92,10 @@ abstract class QueueFixture extends Checks {
         queue.deleteMessage(message.getMessageId(), message.getPopReceipt());
     }
 
-    static int count(QueueClient queue) {
-        return queue.getProperties().getApproximateMessagesCount();
+    /** The approximate count is never below the number of messages, and comes to it. */
+    void countIs(QueueClient queue, int number, String what) {
+        same(true, queue.getProperties().getApproximateMessagesCount() >= number, what);
+        eventually(() -> queue.getProperties().getApproximateMessagesCount() == number, what);
     }
 
     void empty(QueueClient queue, String what) {

@@ -92,11 +92,11 @@ class QueuesTest extends QueueFixture {
         queue.setMetadata(Map.of());
         same(Map.of(), queue.getProperties().getMetadata(), "cleared metadata");
 
-        same(0, count(queue), "count of an empty queue");
+        countIs(queue, 0, "count of an empty queue");
         List.of("1", "2", "3").forEach(queue::sendMessage);
         QueueMessageItem message = get(queue, 1, HOUR).get(0);
-        same(3, count(queue), "count with a hidden message");
+        countIs(queue, 3, "count with a hidden message");
         remove(queue, message);
-        same(2, count(queue), "count after a delete");
+        countIs(queue, 2, "count after a delete");
     }
 }
