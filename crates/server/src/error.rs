@@ -49,6 +49,10 @@ fn blob_reject(reject: BlobReject) -> ErrorReply {
         BlobReject::ConditionNotMet => ErrorCode::ConditionNotMet,
         BlobReject::SourceConditionNotMet => ErrorCode::SourceConditionNotMet,
         BlobReject::SourceNotFound => return ErrorReply::new(ErrorCode::CannotVerifyCopySource).with_status(404),
+        BlobReject::SourceTooLarge { bytes_max } => {
+            let max = bytes_max.to_string();
+            return ErrorReply::new(ErrorCode::RequestBodyTooLarge).with_detail("MaxLimit", &max);
+        }
         BlobReject::InvalidBlobType => ErrorCode::InvalidBlobType,
         BlobReject::InvalidBlockList => ErrorCode::InvalidBlockList,
         BlobReject::BlockListTooLong => ErrorCode::BlockListTooLong,

@@ -227,6 +227,9 @@ fn x2_blobs_and_blocks_are_made_from_other_blobs() {
     append.is_status(201);
     assert_eq!(append.header("x-ms-blob-append-offset"), Some("0"));
     assert_eq!(content(&client, "/box/log"), b"Hello");
+    put(&client, "/box/long", vec![b'x'; 4 * 1024 * 1024 + 1]);
+    let long = copy(&client, "/box/log?comp=appendblock", &format!("{base}/box/long"));
+    long.header("x-ms-version", "2021-12-02").send().is_error(413, "RequestBodyTooLarge");
     let with_body = client.request("PUT", "/box/blocks?comp=block&blockid=AAAA").header("x-ms-copy-source", url);
     with_body.body("both").send().is_error(400, "InvalidHeaderValue");
 }
@@ -249,5 +252,7 @@ fn x2_pages_are_made_from_other_blobs() {
     assert_eq!(content(&client, "/box/disk"), expected);
     page("bytes=0-1023", "bytes=0-511").is_error(416, "InvalidPageRange");
     page("bytes=0-511", "bytes=1024-1535").is_error(416, "InvalidPageRange");
+    page("bytes=0-", "bytes=0-511").is_error(416, "InvalidPageRange");
+    page("", "bytes=0-511").is_error(400, "MissingRequiredHeader");
     assert_eq!(content(&client, "/box/disk"), expected);
 }

@@ -91,11 +91,11 @@ impl<E: Engine, B: ByteStore> Blobs<E, B> {
     /// sees all bytes on their way. There is no payload if there are no bytes.
     ///
     /// # Errors
-    /// [`BlobReject::SourceNotFound`], conditions, [`BlobReject::InvalidRange`].
+    /// [`BlobReject::SourceNotFound`], conditions, [`BlobReject::InvalidRange`], more than `bytes_max`.
     pub async fn copy_bytes(
         &self,
         source: &CopySource<'_>,
-        range: Option<ByteRange>,
+        (range, bytes_max): (Option<ByteRange>, u64),
         at: BlobRef<'_>,
         mut inspect: impl FnMut(&Bytes) + Send,
         now: Timestamp,
@@ -107,7 +107,11 @@ impl<E: Engine, B: ByteStore> Blobs<E, B> {
         if open.range.is_empty() {
             return Ok((None, open.properties));
         }
-        let mut writer = self.begin(at, Some(open.range.end - open.range.start)).await?;
+        let length = open.range.end - open.range.start;
+        if length > bytes_max {
+            return Err(BlobReject::SourceTooLarge { bytes_max }.into());
+        }
+        let mut writer = self.begin(at, Some(length)).await?;
         while let Some(bytes) = open.content.next().await? {
             inspect(&bytes);
             writer.write(bytes).await?;

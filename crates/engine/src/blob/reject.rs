@@ -27,6 +27,12 @@ pub enum BlobReject {
     /// The source of a copy is not there.
     #[error("the source of the copy does not exist")]
     SourceNotFound,
+    /// More bytes of another blob are asked for than one operation takes.
+    #[error("expected at most {bytes_max} bytes of the source")]
+    SourceTooLarge {
+        /// How many it takes.
+        bytes_max: u64,
+    },
     /// The operation is for blobs of another type.
     #[error("the blob is of another type")]
     InvalidBlobType,

@@ -98,7 +98,8 @@ impl<E: Engine, B: ByteStore> Ask<'_, E, B> {
             conditions: source.conditions,
         };
         let mut sums = Summing::new(with_md5);
-        let taken = self.blobs.copy_bytes(&from, source.range, at, |piece| sums.add(piece), self.now()).await;
+        let part = (source.range, source.bytes_max);
+        let taken = self.blobs.copy_bytes(&from, part, at, |piece| sums.add(piece), self.now()).await;
         let (extent, properties) = taken.map_err(|error| error::engine_error(&error))?;
         let sums = sums.finish();
         if source.md5.is_some() && sums.md5 != source.md5 {

@@ -111,15 +111,19 @@ pub async fn bytes_are_copied_into_blocks<E: Engine, B: ByteStore>(site: &Site<E
     let range = Some(ByteRange { start: 100, last: Some(2_000_099) });
     let mut seen = Vec::new();
     let inspect = |bytes: &larimar_engine::blob::bytes::Bytes| seen.extend_from_slice(bytes);
-    let copied = site.blobs.copy_bytes(&source(site, &from), range, site.at(&to), inspect, site.now()).await;
+    let copied =
+        site.blobs.copy_bytes(&source(site, &from), (range, 2_000_000), site.at(&to), inspect, site.now()).await;
     let (extent, _) = copied.expect("bytes are copied");
     assert!(seen == bytes[100..2_000_100]);
     site.blobs.put_block(site.at(&to), &id(1), extent.expect("bytes"), None, site.now()).await.expect("a block");
     site.commit(&to, &[BlockListEntry::Latest(id(1))]).await.expect("it is committed");
     assert!(site.read(&to).await == Ok(bytes[100..2_000_100].to_vec()));
     let after = Some(ByteRange { start: 2_500_000, last: None });
-    let outside = site.blobs.copy_bytes(&source(site, &from), after, site.at(&to), |_| {}, site.now()).await;
+    let outside = site.blobs.copy_bytes(&source(site, &from), (after, 9), site.at(&to), |_| {}, site.now()).await;
     assert_eq!(outside, refused(BlobReject::InvalidRange { length: 2_500_000 }));
+    let part = (range, 1_999_999);
+    let large = site.blobs.copy_bytes(&source(site, &from), part, site.at(&to), |_| {}, site.now()).await;
+    assert_eq!(large, refused(BlobReject::SourceTooLarge { bytes_max: 1_999_999 }));
 }
 
 /// A copy onto itself changes the properties and keeps the bytes.

@@ -3,7 +3,7 @@
 use super::headers::{self, CONTENT_HEADERS, body_checks, empty_body, filled_body, guard, wrong_length};
 use super::operation::{
     AppendBlock, BlobOperation, BlobRead, CopyBlob, GetBlob, GetPageRanges, PageWrite, PutBlob, PutBlobContent,
-    PutBlock, PutBlockList, PutPage, SetHeaders,
+    PutBlock, PutBlockList, PutPage, SetHeaders, Source,
 };
 use super::request::{count_max, not_implemented, unknown_component, unsupported_verb};
 use crate::blob::block_list::BLOCK_LIST_BODY_BYTES_MAX;
@@ -167,7 +167,7 @@ fn delete(head: &StorageHead<'_>) -> Result<BlobOperation, ErrorReply> {
 
 fn put(head: &StorageHead<'_>) -> Result<BlobOperation, ErrorReply> {
     let kind: Option<BlobType> = head.header_as("x-ms-blob-type")?;
-    let source = headers::source(head)?;
+    let source = headers::source(head, put_bytes_max(head))?;
     let (kind, content) = match (kind, source) {
         (None, Some(_)) => return copy(head),
         (None, None) => {
@@ -178,6 +178,8 @@ fn put(head: &StorageHead<'_>) -> Result<BlobOperation, ErrorReply> {
             empty_body(head)?;
             let copy_headers = !head.has_header("x-ms-copy-source-blob-properties")
                 || headers::flag(head, "x-ms-copy-source-blob-properties")?;
+            // All of it: this operation knows no ranges.
+            let source = Source { range: None, ..source };
             (BlobType::Block, PutBlobContent::BlockFrom { source, copy_headers })
         }
         (Some(_), Some(_)) => {
@@ -214,7 +216,7 @@ fn copy(head: &StorageHead<'_>) -> Result<BlobOperation, ErrorReply> {
     let metadata = head.metadata()?;
     let copies_tags = head.header("x-ms-copy-source-tag-option").is_some_and(|word| word.eq_ignore_ascii_case("copy"));
     Ok(BlobOperation::Copy(Box::new(CopyBlob {
-        source: headers::source(head)?.ok_or_else(missing)?,
+        source: headers::source(head, u64::MAX)?.ok_or_else(missing)?,
         source_lease: head
             .parsed_header("x-ms-source-lease-id", |text| larimar_model::blob::LeaseId::parse(text).ok())?,
         is_sync: headers::flag(head, "x-ms-requires-sync")?,
@@ -268,8 +270,9 @@ fn put_block(head: &StorageHead<'_>) -> Result<BlobOperation, ErrorReply> {
     // A plus that was not escaped has been read as a space, and base64 has no spaces.
     let id = head.required_parameter("blockid")?.replace(' ', "+");
     let id = BlockId::parse(&id).map_err(|error| parameter_error("blockid", &id, error))?;
-    let source = headers::source(head)?;
-    let checks = if source.is_some() { empty_body(head)? } else { filled_body(head, block_bytes_max(head))? };
+    let bytes_max = block_bytes_max(head);
+    let source = headers::source(head, bytes_max)?;
+    let checks = if source.is_some() { empty_body(head)? } else { filled_body(head, bytes_max)? };
     Ok(BlobOperation::PutBlock(Box::new(PutBlock { id, checks, source, lease: headers::lease(head)? })))
 }
 
@@ -285,8 +288,8 @@ fn put_block_list(head: &StorageHead<'_>) -> Result<BlobOperation, ErrorReply> {
 }
 
 fn append_block(head: &StorageHead<'_>) -> Result<BlobOperation, ErrorReply> {
-    let source = headers::source(head)?;
     let bytes_max = if head.is_since("2022-11-02") { limits::APPEND_BYTES_MAX } else { limits::APPEND_BYTES_MAX_2015 };
+    let source = headers::source(head, bytes_max)?;
     let checks = if source.is_some() { empty_body(head)? } else { filled_body(head, bytes_max)? };
     let append = AppendConditions {
         position: head.number_header("x-ms-blob-condition-appendpos")?,
@@ -302,13 +305,18 @@ fn put_page(head: &StorageHead<'_>) -> Result<BlobOperation, ErrorReply> {
     let range = headers::range(head).and_then(|range| PageRange::of(range).ok());
     let range = range.ok_or(ErrorReply::new(ErrorCode::InvalidPageRange))?;
     let action = head.required_header("x-ms-page-write")?;
-    let write = match (action.to_ascii_lowercase().as_str(), headers::source(head)?) {
+    let write = match (action.to_ascii_lowercase().as_str(), headers::source(head, range.len())?) {
         ("clear", None) => {
             empty_body(head)?;
             PageWrite::Clear
         }
         ("update", Some(source)) => {
             empty_body(head)?;
+            head.required_header("x-ms-source-range")?;
+            let taken = source.range.and_then(|taken| taken.last.map(|last| last.saturating_sub(taken.start)));
+            if taken.and_then(|taken| taken.checked_add(1)) != Some(range.len()) {
+                return Err(ErrorReply::new(ErrorCode::InvalidPageRange));
+            }
             PageWrite::UpdateFrom(source)
         }
         ("update", None) => {

@@ -277,12 +277,13 @@ pub(super) fn range(head: &StorageHead<'_>) -> Option<ByteRange> {
     ByteRange::parse(head.header("x-ms-range").or_else(|| head.header("range"))?)
 }
 
-/// The blob that the bytes come from, if not from the body.
-pub(super) fn source(head: &StorageHead<'_>) -> Result<Option<Source>, ErrorReply> {
+/// The blob that the bytes come from, if not from the body, and how many they are at most.
+pub(super) fn source(head: &StorageHead<'_>, bytes_max: u64) -> Result<Option<Source>, ErrorReply> {
     let Some(url) = head.parsed_header("x-ms-copy-source", CopySource::parse)? else { return Ok(None) };
     Ok(Some(Source {
         url,
         range: head.parsed_header("x-ms-source-range", ByteRange::parse)?,
+        bytes_max,
         md5: md5(head, "x-ms-source-content-md5")?,
         conditions: conditions(head, "x-ms-source-")?,
     }))

@@ -224,6 +224,8 @@ pub struct Source {
     pub url: CopySource,
     /// Which of its bytes, if not all.
     pub range: Option<ByteRange>,
+    /// How many bytes may be taken at most.
+    pub bytes_max: u64,
     /// `x-ms-source-content-md5`.
     pub md5: Option<[u8; 16]>,
     /// Conditions on it.

@@ -1,7 +1,7 @@
 //! Requests to blobs become the operations they ask for, or the protocol's refusals.
 
 use super::*;
-use crate::blob::operation::{BodyChecks, Guard, Source};
+use crate::blob::operation::{BodyChecks, Guard};
 use crate::blob::{BlobRequest, CopySource};
 use larimar_model::Metadata;
 use larimar_model::blob::{ByteRange, Conditions, ContentHeaders, LeaseAction, Tags};
@@ -22,9 +22,9 @@ fn checks(length: u64) -> BodyChecks {
     BodyChecks { length, ..BodyChecks::default() }
 }
 
-fn source() -> Source {
+fn source(bytes_max: u64) -> Source {
     let url = CopySource::parse("http://h/c/b").expect("a URL");
-    Source { url, range: None, md5: None, conditions: Conditions::NONE }
+    Source { url, range: None, bytes_max, md5: None, conditions: Conditions::NONE }
 }
 
 fn put_of(content: PutBlobContent) -> BlobOperation {
@@ -59,12 +59,12 @@ fn x2_puts_and_copies() {
         ),
         (
             vec![BLOCK, EMPTY, SOURCE],
-            put_of(PutBlobContent::BlockFrom { source: source(), copy_headers: true }),
+            put_of(PutBlobContent::BlockFrom { source: source(limits::PUT_BLOB_BYTES_MAX), copy_headers: true }),
             "PutBlobFromURL",
         ),
         (
             vec![BLOCK, SOURCE, ("x-ms-copy-source-blob-properties", "false")],
-            put_of(PutBlobContent::BlockFrom { source: source(), copy_headers: false }),
+            put_of(PutBlobContent::BlockFrom { source: source(limits::PUT_BLOB_BYTES_MAX), copy_headers: false }),
             "PutBlobFromURL",
         ),
     ] {
@@ -231,15 +231,16 @@ fn x2_writes_of_content() {
     };
     let append =
         |checks, source, append| BlobOperation::AppendBlock(Box::new(AppendBlock { checks, source, append, guard }));
-    let page = |write| {
-        let range = PageRange::new(512, 1024).expect("pages");
-        BlobOperation::PutPage(Box::new(PutPage { range, write, sequence: SequenceConditions::default(), guard }))
-    };
-    let pages = ("x-ms-range", "bytes=512-1023");
     let appended = AppendConditions { position: Some(3), size_max: Some(9) };
     check_all(vec![
         ("PUT", "comp=block&blockid=AA%2B/", vec![("content-length", "9")], block(9, None), "PutBlock"),
-        ("PUT", "comp=block&blockid=AA+/", vec![SOURCE, EMPTY], block(0, Some(source())), "PutBlockFromURL"),
+        (
+            "PUT",
+            "comp=block&blockid=AA+/",
+            vec![SOURCE, EMPTY],
+            block(0, Some(source(limits::BLOCK_BYTES_MAX))),
+            "PutBlockFromURL",
+        ),
         (
             "PUT",
             "comp=appendblock",
@@ -251,9 +252,28 @@ fn x2_writes_of_content() {
             "PUT",
             "comp=appendblock",
             vec![SOURCE, ("x-ms-blob-condition-appendpos", "3"), ("x-ms-blob-condition-maxsize", "9")],
-            append(checks(0), Some(source()), appended),
+            append(checks(0), Some(source(limits::APPEND_BYTES_MAX)), appended),
             "AppendBlockFromURL",
         ),
+    ]);
+    let list = parse(
+        "PUT",
+        "comp=blocklist",
+        &[("content-length", "99"), ("x-ms-blob-content-type", "a/b"), ("content-type", "application/xml")],
+    );
+    let Ok(BlobOperation::PutBlockList(list)) = list else { panic!("{list:?}") };
+    assert_eq!((list.checks.length, list.headers.content_type.as_deref()), (99, Some("a/b")));
+}
+
+#[test]
+fn x2_writes_of_pages() {
+    let page = |write| {
+        let range = PageRange::new(512, 1024).expect("pages");
+        let (sequence, guard) = (SequenceConditions::default(), Guard::default());
+        BlobOperation::PutPage(Box::new(PutPage { range, write, sequence, guard }))
+    };
+    let pages = ("x-ms-range", "bytes=512-1023");
+    check_all(vec![
         ("PUT", "comp=page", vec![pages, EMPTY, ("x-ms-page-write", "clear")], page(PageWrite::Clear), "ClearPage"),
         (
             "PUT",
@@ -265,18 +285,14 @@ fn x2_writes_of_content() {
         (
             "PUT",
             "comp=page",
-            vec![pages, EMPTY, SOURCE, ("x-ms-page-write", "update")],
-            page(PageWrite::UpdateFrom(source())),
+            vec![pages, EMPTY, SOURCE, ("x-ms-page-write", "update"), ("x-ms-source-range", "bytes=100-611")],
+            page(PageWrite::UpdateFrom(Source {
+                range: Some(ByteRange { start: 100, last: Some(611) }),
+                ..source(512)
+            })),
             "PutPageFromURL",
         ),
     ]);
-    let list = parse(
-        "PUT",
-        "comp=blocklist",
-        &[("content-length", "99"), ("x-ms-blob-content-type", "a/b"), ("content-type", "application/xml")],
-    );
-    let Ok(BlobOperation::PutBlockList(list)) = list else { panic!("{list:?}") };
-    assert_eq!((list.checks.length, list.headers.content_type.as_deref()), (99, Some("a/b")));
 }
 
 #[test]
@@ -343,9 +359,6 @@ fn refuse_all(cases: Refusals<'_>) {
 
 #[test]
 fn other_writes_are_refused() {
-    let pages = ("x-ms-range", "bytes=512-1023");
-    let update = ("x-ms-page-write", "update");
-    let large = ("x-ms-range", "bytes=0-8388607");
     refuse_all(vec![
         ("PUT", "", vec![], ErrorCode::MissingRequiredHeader),
         ("PUT", "", vec![("x-ms-blob-type", "Tape")], ErrorCode::InvalidHeaderValue),
@@ -376,12 +389,39 @@ fn other_writes_are_refused() {
         ("PUT", "comp=copy&copyid=x", vec![("x-ms-copy-action", "abort")], ErrorCode::InvalidQueryParameterValue),
         ("PUT", "comp=copy", vec![("x-ms-copy-action", "abort")], ErrorCode::MissingRequiredQueryParameter),
         ("PUT", "comp=copy", vec![("x-ms-copy-action", "go")], ErrorCode::InvalidHeaderValue),
+    ]);
+}
+
+#[test]
+fn other_writes_of_pages_are_refused() {
+    let pages = ("x-ms-range", "bytes=512-1023");
+    let update = ("x-ms-page-write", "update");
+    let large = ("x-ms-range", "bytes=0-8388607");
+    refuse_all(vec![
         ("PUT", "comp=page", vec![update, EMPTY], ErrorCode::MissingRequiredHeader),
         ("PUT", "comp=page", vec![pages, EMPTY], ErrorCode::MissingRequiredHeader),
+        ("PUT", "comp=page", vec![pages, EMPTY, update, SOURCE], ErrorCode::MissingRequiredHeader),
+        (
+            "PUT",
+            "comp=page",
+            vec![pages, EMPTY, update, SOURCE, ("x-ms-source-range", "bytes=0-")],
+            ErrorCode::InvalidPageRange,
+        ),
+        (
+            "PUT",
+            "comp=page",
+            vec![pages, EMPTY, update, SOURCE, ("x-ms-source-range", "bytes=0-1023")],
+            ErrorCode::InvalidPageRange,
+        ),
         ("PUT", "comp=page", vec![pages, update, ("content-length", "511")], ErrorCode::InvalidHeaderValue),
         ("PUT", "comp=page", vec![("range", "bytes=0-510"), update, EMPTY], ErrorCode::InvalidPageRange),
         ("PUT", "comp=page", vec![large, update, ("content-length", "8388608")], ErrorCode::RequestBodyTooLarge),
-        ("PUT", "comp=page", vec![large, update, SOURCE], ErrorCode::InvalidPageRange),
+        (
+            "PUT",
+            "comp=page",
+            vec![large, update, SOURCE, ("x-ms-source-range", "bytes=0-8388607")],
+            ErrorCode::InvalidPageRange,
+        ),
         ("PUT", "comp=page", vec![pages, ("x-ms-page-write", "erase"), EMPTY], ErrorCode::InvalidHeaderValue),
     ]);
     assert!(parse("PUT", "comp=page", &[large, ("x-ms-page-write", "clear"), EMPTY]).is_ok(), "clearing has no limit");
