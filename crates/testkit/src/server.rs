@@ -94,7 +94,7 @@ impl Launch {
         }
         if let Some(url) = &self.engine {
             // The database has no place for the bytes of blobs; all servers of a test share a folder.
-            let store = format!("file://{}", self.data.join("blobs").display());
+            let store = format!("file://{}", self.data.with_extension("blobs").display());
             command.args(["--engine", url, "--blob-store", &store]);
         }
         command.args(&self.arguments).envs(self.environment.iter().map(|(name, value)| (name, value)));

@@ -169,8 +169,13 @@ pub async fn readers_of_pages_see_whole_copies<E: Engine, B: ByteStore>(site: &S
     let copy = async |n: u8| {
         let from =
             CopySource { at: site.at(&sources[usize::from(n) % 2]), snapshot: None, conditions: Conditions::NONE };
-        let request =
-            CopyRequest { id: Guid([n; 16]), source_url: String::new(), metadata: None, tags: Some(Tags::new()), tier: None };
+        let request = CopyRequest {
+            id: Guid([n; 16]),
+            source_url: String::new(),
+            metadata: None,
+            tags: Some(Tags::new()),
+            tier: None,
+        };
         let copied = site.blobs.copy_blob(&from, site.at(&name), &request, &Access::default(), site.now()).await;
         copied.expect("it is copied");
     };
