@@ -2,7 +2,7 @@
 //!
 //! A commit changes the blob's row and what must be seen with it; everything that it makes unreachable is removed
 //! afterwards, here. If that does not happen, the sweeps find it: [`Blobs::sweep_container`] for rows, and
-//! [`ByteStore::sweep`](super::bytes::ByteStore::sweep) with [`Blobs`] as its owners for payloads.
+//! [`ByteStore::sweep`] with [`Blobs`] as its owners for payloads.
 
 use super::access::BlobRef;
 use super::bytes::{ByteStore, Extent, Owner, Owners};
