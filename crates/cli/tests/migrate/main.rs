@@ -61,6 +61,7 @@ fn report(text: &str) -> Vec<String> {
 
 /// Two tables, one with an access control list, entities of odd keys, and service properties.
 fn fill(client: &Client) {
+    client.request("PUT", "/?restype=service&comp=properties").xml(PROPERTIES).send().is_status(202);
     client.create_table("People");
     client.create_table("orders");
     for (partition, row) in KEYS {
@@ -68,7 +69,6 @@ fn fill(client: &Client) {
     }
     client.insert("orders", "p", "r", r#""Note":"one""#);
     client.request("PUT", "/people?comp=acl").xml(ACL).send().is_status(204);
-    client.request("PUT", "/?restype=service&comp=properties").xml(PROPERTIES).send().is_status(202);
 }
 
 /// What clients see of a filled store: entities with etags and timestamps, the list, the properties.
@@ -115,7 +115,10 @@ const ACL: &str = "<?xml version=\"1.0\" encoding=\"utf-8\"?><SignedIdentifiers>
                    <AccessPolicy><Start>2026-01-01T00:00:00Z</Start><Expiry>2030-01-01T00:00:00Z</Expiry>\
                    <Permission>r</Permission></AccessPolicy></SignedIdentifier></SignedIdentifiers>";
 
-const PROPERTIES: &str = "<?xml version=\"1.0\" encoding=\"utf-8\"?><StorageServiceProperties><Cors><CorsRule>\
+/// Without metrics, since they change whenever a server runs.
+const PROPERTIES: &str = "<?xml version=\"1.0\" encoding=\"utf-8\"?><StorageServiceProperties><HourMetrics>\
+                          <Version>1.0</Version><Enabled>false</Enabled><RetentionPolicy><Enabled>false</Enabled>\
+                          </RetentionPolicy></HourMetrics><Cors><CorsRule>\
                           <AllowedOrigins>http://example.com</AllowedOrigins><AllowedMethods>GET</AllowedMethods>\
                           <AllowedHeaders>*</AllowedHeaders><ExposedHeaders>*</ExposedHeaders>\
                           <MaxAgeInSeconds>5</MaxAgeInSeconds></CorsRule></Cors></StorageServiceProperties>";
