@@ -124,7 +124,11 @@ impl<E: Engine, B: ByteStore> Ask<'_, E, B> {
             Address::parse(url.authority(), head.path, self.call.service, &storage.settings.host_suffixes, is_known);
         let is_here = match address.prefix {
             Some(_) => self.call.head.host.is_some_and(|host| is_same(host, url.authority())),
-            None => is_below(url.authority(), self.call.head.host, &storage.settings.host_suffixes),
+            // The Azure CLI spells blobs of the caller's own account as those of the public cloud, whatever its endpoint.
+            None => {
+                address.account == self.call.account()
+                    || is_below(url.authority(), self.call.head.host, &storage.settings.host_suffixes)
+            }
         };
         let account = storage.account(address.account).filter(|_| is_here).ok_or_else(|| unverified(404))?;
         let caller = auth::authenticate(storage, self.call.service, account, &head, address.path).await;
