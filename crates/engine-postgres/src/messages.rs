@@ -93,6 +93,10 @@ impl Parts {
             body: new.text.to_vec(),
         };
         let times = self.posts.put(put).await?.ok_or(WriteError::SpaceGone)?;
+        // A count may be too high for a moment, but not too low for whoever put the message.
+        if let Some(known) = self.counts.lock().get_mut(&queue) {
+            known.count += 1;
+        }
         let visible_at = time(times.visible_at);
         Ok(Placed {
             id,
@@ -153,6 +157,9 @@ impl Parts {
         for _ in 0..ATTEMPTS_MAX {
             let work = Delete { queue: number, id: id.clone(), receipt, visible_at };
             if self.posts.delete(work).await?.is_some() {
+                if let Some(known) = self.counts.lock().get_mut(&queue) {
+                    known.count = known.count.saturating_sub(1);
+                }
                 return Ok(());
             }
             self.explain(number, handle, None).await?;
