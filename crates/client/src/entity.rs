@@ -1,0 +1,76 @@
+//! What a type must do to be stored in a table. `#[derive(Entity)]` writes it.
+
+use crate::DynamicEntity;
+use crate::property::PropertyError;
+use std::borrow::Cow;
+
+/// A type whose values are entities. `#[derive(Entity)]` implements it for structs.
+pub trait Entity: Sized {
+    /// The properties that are encrypted before they leave this machine (`#[entity(encrypt)]`).
+    const ENCRYPTED: &'static [EncryptedProperty] = &[];
+
+    /// The entity as keys and properties.
+    ///
+    /// # Errors
+    /// A value that the service does not store.
+    fn to_dynamic(&self) -> Result<Cow<'_, DynamicEntity>, EntityError>;
+
+    /// The value that an entity of the service stands for.
+    ///
+    /// # Errors
+    /// An entity that lacks a property or has one of another type.
+    fn from_dynamic(entity: DynamicEntity) -> Result<Self, EntityError>;
+
+    /// The properties that this type reads, the keys and `Timestamp` among them if it reads those, for queries that
+    /// project into it. `None` is for types that read whatever there is.
+    #[must_use]
+    fn columns() -> Option<Vec<Cow<'static, str>>> {
+        None
+    }
+}
+
+/// A property that is encrypted before it leaves this machine.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+#[non_exhaustive]
+pub struct EncryptedProperty {
+    /// The property's name.
+    pub name: &'static str,
+    /// The companion property that holds a keyed hash of the value, for look-ups by equality.
+    pub hashed_as: Option<&'static str>,
+}
+
+impl EncryptedProperty {
+    /// An encrypted property; derived code makes these.
+    #[must_use]
+    pub const fn new(name: &'static str, hashed_as: Option<&'static str>) -> Self {
+        Self { name, hashed_as }
+    }
+}
+
+/// Why a value is no entity, or an entity no value.
+#[derive(Debug, thiserror::Error)]
+#[error("property '{property}': {reason}")]
+pub struct EntityError {
+    property: String,
+    reason: PropertyError,
+}
+
+impl EntityError {
+    /// An error of the property of this name.
+    #[must_use]
+    pub fn new(property: impl Into<String>, reason: PropertyError) -> Self {
+        Self { property: property.into(), reason }
+    }
+
+    /// The property's name.
+    #[must_use]
+    pub fn property(&self) -> &str {
+        &self.property
+    }
+
+    /// What is wrong with it.
+    #[must_use]
+    pub const fn reason(&self) -> &PropertyError {
+        &self.reason
+    }
+}

@@ -1,0 +1,19 @@
+//! A client for Azure Table Storage and everything that speaks its protocol: Larimar, Azurite, Cosmos DB for Table
+//! and the service itself.
+
+mod dynamic;
+mod entity;
+mod etag;
+mod guid;
+mod property;
+mod random;
+mod timestamp;
+mod value;
+
+pub use dynamic::DynamicEntity;
+pub use entity::{EncryptedProperty, Entity, EntityError};
+pub use etag::{ETag, IfMatch};
+pub use guid::{Guid, GuidError};
+pub use property::{Property, PropertyError};
+pub use timestamp::{Timestamp, TimestampError};
+pub use value::Value;

@@ -1,0 +1,82 @@
+//! Values of properties: the eight types that the service stores.
+
+use crate::{Guid, Timestamp};
+
+/// The value of a property.
+#[derive(Clone, Debug, PartialEq)]
+pub enum Value {
+    /// Text of up to 64 KiB in UTF-16.
+    String(String),
+    /// A 32-bit integer.
+    Int32(i32),
+    /// A 64-bit integer.
+    Int64(i64),
+    /// A 64-bit floating point number.
+    Double(f64),
+    /// True or false.
+    Boolean(bool),
+    /// A point in time.
+    DateTime(Timestamp),
+    /// An identifier.
+    Guid(Guid),
+    /// Up to 64 KiB of bytes.
+    Binary(Vec<u8>),
+}
+
+impl Value {
+    /// The type's name in the Entity Data Model, such as `Edm.Int64`.
+    #[must_use]
+    pub const fn type_name(&self) -> &'static str {
+        match self {
+            Self::String(_) => "Edm.String",
+            Self::Int32(_) => "Edm.Int32",
+            Self::Int64(_) => "Edm.Int64",
+            Self::Double(_) => "Edm.Double",
+            Self::Boolean(_) => "Edm.Boolean",
+            Self::DateTime(_) => "Edm.DateTime",
+            Self::Guid(_) => "Edm.Guid",
+            Self::Binary(_) => "Edm.Binary",
+        }
+    }
+
+    /// Bytes that the value adds to its entity as the service counts them.
+    #[must_use]
+    pub fn size(&self) -> usize {
+        match self {
+            Self::String(text) => 2 * text.encode_utf16().count() + 4,
+            Self::Binary(bytes) => bytes.len() + 4,
+            Self::Int32(_) => 4,
+            Self::Int64(_) | Self::Double(_) | Self::DateTime(_) => 8,
+            Self::Guid(_) => 16,
+            Self::Boolean(_) => 1,
+        }
+    }
+}
+
+macro_rules! from {
+    ($($type:ty => $variant:ident $(by $convert:expr)?),+ $(,)?) => {$(
+        impl From<$type> for Value {
+            fn from(value: $type) -> Self {
+                $(let value = $convert(value);)?
+                Self::$variant(value)
+            }
+        }
+    )+};
+}
+
+from! {
+    String => String,
+    &str => String by str::to_owned,
+    i32 => Int32,
+    i64 => Int64,
+    f64 => Double,
+    bool => Boolean,
+    Timestamp => DateTime,
+    std::time::SystemTime => DateTime by Timestamp::from,
+    Guid => Guid,
+    Vec<u8> => Binary,
+    &[u8] => Binary by <[u8]>::to_vec,
+}
+
+#[cfg(feature = "uuid")]
+from! { uuid::Uuid => Guid by Guid::from }
