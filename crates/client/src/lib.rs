@@ -10,6 +10,7 @@ mod guid;
 pub mod keys;
 mod property;
 mod random;
+pub mod sas;
 mod timestamp;
 mod value;
 
@@ -20,5 +21,6 @@ pub use etag::{ETag, IfMatch};
 pub use filter::Filter;
 pub use guid::{Guid, GuidError};
 pub use property::{Property, PropertyError};
+pub use sas::{InvalidKey, SharedKey};
 pub use timestamp::{Timestamp, TimestampError};
 pub use value::Value;
