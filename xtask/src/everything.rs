@@ -1,4 +1,5 @@
-//! `cargo xtask test`: the gate, all workspace tests, every SDK suite, programs, and the freshness of `docs/compat.md`.
+//! `cargo xtask test`: the gate, all workspace tests (doc-tests too), the examples, the client over Azurite, every SDK
+//! suite, programs, and the freshness of `docs/compat.md`.
 //!
 //! What a client sees is tested on both engines, with one PostgreSQL cluster for the whole run.
 
@@ -6,10 +7,13 @@ use std::path::Path;
 
 use clap::{Args, ValueEnum};
 
+use crate::azurite;
 use crate::compat;
 use crate::deploy;
+use crate::examples;
+use crate::features;
 use crate::gate;
-use crate::postgres::{self, Postgres};
+use crate::postgres::Postgres;
 use crate::programs::{self, Program};
 use crate::sdk::{self, Sdk, Target};
 use crate::shell::Repo;
@@ -20,7 +24,7 @@ pub(crate) struct TestOptions {
     /// Rewrite docs/compat.md from this run's results
     #[arg(long)]
     bless: bool,
-    /// Leave the SDK suites and the programs out
+    /// Leave the SDK suites, the programs and Azurite out
     #[arg(long)]
     no_sdk: bool,
     /// Only the tests of model, engine and the two engines that store
@@ -59,12 +63,10 @@ pub(crate) fn test(repo: &Repo, options: &TestOptions) -> Tally {
         return tally;
     }
     let mut features = String::new();
-    if postgres.is_some() {
-        gate::step(&mut tally, "features", || {
-            features = postgres::features(repo)?;
-            Ok(())
-        });
-    }
+    gate::step(&mut tally, "features", || {
+        features = features::of_all(repo, postgres.is_some())?;
+        Ok(())
+    });
     tally += gate::static_checks(repo, &features);
     let workspace = ["--workspace", "--features", &features];
     let mut server = None;
@@ -74,10 +76,14 @@ pub(crate) fn test(repo: &Repo, options: &TestOptions) -> Tally {
         Ok(())
     });
     tally += rust_tests(repo, &workspace, postgres);
+    tally += examples::run(repo, &workspace);
     tally += deploy::check(repo, server.as_deref());
     if options.no_sdk {
-        tally.skip("SDK suites and programs", "--no-sdk");
-    } else if let Some(server) = server {
+        tally.skip("SDK suites, programs and Azurite", "--no-sdk");
+        return tally;
+    }
+    azurite::client_suite(repo, &workspace, &mut tally);
+    if let Some(server) = server {
         tally += programs::run(repo, Program::value_variants(), &server);
         tally += sdk_suites(repo, &server, postgres, options.bless);
     } else {

@@ -9,6 +9,7 @@ use std::time::Instant;
 use anyhow::{Context, Result, ensure};
 use serde_json::Value;
 
+use crate::features;
 use crate::postgres;
 use crate::shell::{self, Repo, STEP_TIME_MAX};
 use crate::tally::{CargoLines, Tally};
@@ -18,12 +19,11 @@ use crate::tidy;
 pub(crate) fn check(repo: &Repo) -> Tally {
     let mut tally = Tally::default();
     let mut features = String::new();
-    if postgres::is_here() {
-        step(&mut tally, "features", || {
-            features = postgres::features(repo)?;
-            Ok(())
-        });
-    } else {
+    step(&mut tally, "features", || {
+        features = features::of_all(repo, postgres::is_here())?;
+        Ok(())
+    });
+    if !postgres::is_here() {
         tally.skip("lints of the PostgreSQL suites", "there is no PostgreSQL on this machine");
     }
     tally += static_checks(repo, &features);

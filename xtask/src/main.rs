@@ -1,19 +1,23 @@
 //! Repository chores: `cargo xtask <command>`.
 //!
 //! `check` is the gate before a commit, `test` is everything, `sdk` runs one official SDK's suite against the built
-//! server, `programs` runs programs that others wrote against it; `crash`, `fuzz` and `bench` are the long runs. Each command is a module; they share `shell` (processes)
-//! and `tally` (what passed, failed and was skipped).
+//! server, `programs` runs programs that others wrote against it, `examples` ours for users, `azurite` the client against
+//! the other emulator; `crash`, `fuzz` and `bench` are the long runs. Each command is a module; they share `shell`
+//! (processes) and `tally` (what passed, failed and was skipped).
 
 use std::process::ExitCode;
 
 use anyhow::Result;
 use clap::{Parser, Subcommand};
 
+mod azurite;
 mod chores;
 mod compat;
 mod debian;
 mod deploy;
 mod everything;
+mod examples;
+mod features;
 mod gate;
 mod postgres;
 mod programs;
@@ -41,7 +45,8 @@ enum Command {
         #[arg(long)]
         tighten: bool,
     },
-    /// Everything: the gate, all workspace tests, every SDK suite, on both engines; programs; freshness of docs/compat.md
+    /// Everything: the gate, all workspace tests, examples, the client over Azurite, every SDK suite, on both engines;
+    /// programs; freshness of docs/compat.md
     Test(everything::TestOptions),
     /// One SDK's suite against the built server, or against one that runs already
     Sdk(sdk::SdkOptions),
@@ -50,6 +55,10 @@ enum Command {
         /// Which ones; all if none is named
         programs: Vec<programs::Program>,
     },
+    /// Builds and runs the examples of the crates for users
+    Examples,
+    /// The client's suite over Azurite, which is installed if it is missing
+    Azurite,
     /// The crash test for this many rounds of kill and restart
     Crash { rounds: u32 },
     /// A fuzz target for this many seconds (needs a nightly toolchain)
@@ -82,6 +91,12 @@ fn run(command: Command) -> Result<bool> {
         Command::Test(options) => Ok(everything::test(&repo, &options).finish()),
         Command::Sdk(options) => Ok(sdk::command(&repo, &options)?.finish()),
         Command::Programs { programs } => Ok(programs::command(&repo, &programs)?.finish()),
+        Command::Examples => Ok(examples::command(&repo).finish()),
+        Command::Azurite => {
+            let mut tally = tally::Tally::default();
+            azurite::client_suite(&repo, &["--package", "larimar-client"], &mut tally);
+            Ok(tally.finish())
+        }
         Command::Crash { rounds } => chores::crash(&repo, rounds),
         Command::Fuzz { target, seconds } => chores::fuzz(&repo, &target, seconds),
         Command::Bench { arguments } => chores::bench(&repo, &arguments),

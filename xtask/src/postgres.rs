@@ -1,4 +1,4 @@
-//! PostgreSQL for a run: found or installed, one cluster for everything, and the features that build its tests.
+//! PostgreSQL for a run: found or installed, one cluster for everything.
 //!
 //! Where there is none and none may be installed, its suites are skipped, loudly, and never count as passed.
 
@@ -8,15 +8,11 @@ use std::path::Path;
 
 use anyhow::{Context, Result, anyhow, ensure};
 use larimar_postgres_cluster::{BINARIES_VARIABLE, Binaries, Cluster, Options, SHARED_VARIABLE};
-use toml::Table;
 
 use crate::debian;
 use crate::gate;
 use crate::shell::Repo;
 use crate::tally::Tally;
-
-/// The feature of a crate that builds its tests on PostgreSQL.
-const FEATURE: &str = "test-postgres";
 
 /// Tells Debian's packages to start no cluster of their own; nobody would use it.
 const DEBIAN_CLUSTERS: &str = "/etc/postgresql-common/createcluster.conf";
@@ -66,26 +62,6 @@ impl Postgres {
     }
 }
 
-/// The features that build the tests on PostgreSQL, as Cargo takes them. Every build of a run takes the same, so that
-/// everything is built once.
-pub(crate) fn features(repo: &Repo) -> Result<String> {
-    let mut features = Vec::new();
-    for entry in fs::read_dir(repo.path("crates")).context("list crates")? {
-        let manifest = entry?.path().join("Cargo.toml");
-        // A folder that a crate has left behind has none.
-        let Ok(text) = fs::read_to_string(&manifest) else { continue };
-        let manifest: Table = text.parse().with_context(|| format!("parse {}", manifest.display()))?;
-        features.extend(feature_of(&manifest));
-    }
-    features.sort_unstable();
-    Ok(features.join(","))
-}
-
-fn feature_of(manifest: &Table) -> Option<String> {
-    manifest.get("features")?.get(FEATURE)?;
-    Some(format!("{}/{FEATURE}", manifest.get("package")?.get("name")?.as_str()?))
-}
-
 /// Installs Debian's packages, if we are root where there are any.
 fn install(repo: &Repo) -> Result<()> {
     ensure!(env::var_os(BINARIES_VARIABLE).is_none(), "{BINARIES_VARIABLE} names a folder without it");
@@ -98,18 +74,4 @@ fn install(repo: &Repo) -> Result<()> {
     debian::install(repo, &["postgresql", "postgresql-client"])?;
     ensure!(is_here(), "the system's packages hold none that is new enough");
     Ok(())
-}
-
-#[cfg(test)]
-mod tests {
-    use super::*;
-
-    #[test]
-    fn a_crate_says_itself_whether_it_has_tests_on_postgresql() {
-        let feature = |text: &str| feature_of(&text.parse().expect("a manifest"));
-        let with = "[package]\nname = 'engine'\n[features]\ntest-postgres = []";
-        assert_eq!(feature(with).as_deref(), Some("engine/test-postgres"));
-        assert_eq!(feature("[package]\nname = 'model'\n[features]\nother = []"), None);
-        assert_eq!(feature("[package]\nname = 'model'"), None);
-    }
 }

@@ -33,6 +33,12 @@ impl Tally {
         self.skipped += 1;
     }
 
+    /// Adds tests that an earlier run had to ignore, and counted as skipped.
+    pub(crate) fn ran_after_all(&mut self, tests: Self) {
+        self.skipped = self.skipped.saturating_sub(tests.passed + tests.failed);
+        *self += tests;
+    }
+
     /// Says of every failure where it was.
     #[must_use]
     pub(crate) fn on(mut self, place: &str) -> Self {
@@ -158,6 +164,13 @@ mod tests {
         tally.pass();
         assert_eq!(tally.to_string(), "1 passed, 0 failed, 1 skipped");
         assert!(tally.finish());
+    }
+
+    #[test]
+    fn a_test_that_runs_after_all_is_no_longer_skipped() {
+        let mut all = counted(&["test result: ok. 7 passed; 0 failed; 3 ignored; 0 measured; 0 filtered out"]);
+        all.ran_after_all(counted(&["test result: FAILED. 1 passed; 1 failed; 0 ignored; 0 measured; 7 filtered out"]));
+        assert_eq!(all.to_string(), "8 passed, 1 failed, 1 skipped");
     }
 
     #[test]

@@ -8,8 +8,8 @@ use anyhow::{Context as _, ensure};
 
 use crate::target::Service;
 
-/// The release that is compared.
-pub(crate) const VERSION: &str = "3.35.0";
+/// The release that is compared; the client's tests run against the same.
+pub(crate) const VERSION: &str = include_str!("../../../tests/azurite.version").trim_ascii();
 
 /// How often it saves its data while there are changes; it answers nothing meanwhile. A measurement of
 /// writes has to be as long, or it is luck whether a save falls into it.

@@ -1,0 +1,181 @@
+//! Azurite, the other emulator, for the suite that the client passes against it too: `crates/client/tests/azurite.rs`.
+//!
+//! It is installed from npm below `target/` on first use and started with tables, queues and blobs in memory. The
+//! suite's tests are ignored elsewhere; here they run with [`VARIABLE`] telling them where to connect. Where Azurite
+//! cannot be had they stay skipped, which is said aloud, and never count as passed.
+
+use std::path::{Path, PathBuf};
+use std::process::{Child, Stdio};
+use std::sync::mpsc::Receiver;
+use std::time::{Duration, Instant};
+use std::{fs, thread};
+
+use anyhow::{Context, Result, bail, ensure};
+
+use crate::gate;
+use crate::sdk::{Service, WorkFolder};
+use crate::shell::{self, Repo};
+use crate::tally::Tally;
+
+/// Tells the tests how to connect.
+const VARIABLE: &str = "LARIMAR_TEST_AZURITE";
+
+/// The release, which the benchmark compares with too.
+const VERSION: &str = include_str!("../../tests/azurite.version").trim_ascii();
+
+const SUITE: [&str; 4] = ["--test", "azurite", "--", "--ignored"];
+const INSTALL_TIME_MAX: Duration = Duration::from_secs(10 * 60);
+const START_TIME_MAX: Duration = Duration::from_secs(60);
+const ACCOUNT: &str = "devstoreaccount1";
+const KEY: &str = "Eby8vdM02xNOcqFlqUwJPLlmEtlCDXJ1OUzFT50uSRZ6IFsuFq2UVErCz4I6tq/K1SZFPTOtr/KBHBeksoGMGw==";
+
+/// Runs the client's suite over Azurite, built with these Cargo arguments. `before` has counted the suite's tests as
+/// skipped if it ran without it; those that run now no longer are.
+pub(crate) fn client_suite(repo: &Repo, build: &[&str], before: &mut Tally) {
+    println!("\n==> client over Azurite {VERSION}");
+    let script = match install(repo) {
+        Ok(script) => script,
+        Err(error) => return before.skip("client over Azurite", &format!("{error:#}")),
+    };
+    match Azurite::start(&script) {
+        Ok(azurite) => {
+            let variable = (VARIABLE, azurite.connection_string.as_str());
+            let ran = gate::rust_tests(repo, &[build, &SUITE].concat(), &[variable]).on("Azurite");
+            before.ran_after_all(ran);
+        }
+        Err(error) => before.fail(format!("client over Azurite: {error:#}")),
+    }
+}
+
+/// Installs the release unless it is there, and returns the script that starts it.
+fn install(repo: &Repo) -> Result<PathBuf> {
+    for program in ["node", "npm"] {
+        ensure!(shell::on_path(program), "no '{program}' on this machine");
+    }
+    let folder = repo.path("target/azurite");
+    let script = folder.join("node_modules/.bin/azurite");
+    if is_installed(&folder) {
+        return Ok(script);
+    }
+    fs::create_dir_all(&folder).with_context(|| format!("create {}", folder.display()))?;
+    let mut npm = repo.command("npm", ".");
+    npm.args(["install", &format!("azurite@{VERSION}"), "--no-audit", "--no-fund", "--loglevel=error", "--prefix"]);
+    let status = shell::run(npm.arg(&folder), INSTALL_TIME_MAX)?;
+    ensure!(status.success() && is_installed(&folder), "npm could not install Azurite: it ended with {status}");
+    Ok(script)
+}
+
+fn is_installed(folder: &Path) -> bool {
+    let manifest = fs::read_to_string(folder.join("node_modules/azurite/package.json"));
+    manifest.is_ok_and(|text| text.contains(&format!("\"version\": \"{VERSION}\"")))
+}
+
+/// A running Azurite; dropped, it is killed.
+struct Azurite {
+    child: Child,
+    connection_string: String,
+    /// Read for as long as it runs: a pipe that nobody reads would stop it.
+    _lines: Receiver<String>,
+    _work: WorkFolder,
+}
+
+impl Azurite {
+    /// Starts the script with all services on free ports, and waits until it has told of each where it listens.
+    fn start(script: &Path) -> Result<Self> {
+        let work = WorkFolder::create("azurite")?;
+        let mut command = std::process::Command::new("node");
+        command.arg(script).args(["--silent", "--inMemoryPersistence", "--skipApiVersionCheck", "--disableTelemetry"]);
+        for port in ["--tablePort", "--queuePort", "--blobPort"] {
+            command.args([port, "0"]);
+        }
+        command.current_dir(&work.0).stdin(Stdio::null()).stdout(Stdio::piped());
+        let mut child = shell::spawn(&mut command)?;
+        let lines = shell::lines_of(child.stdout.take().context("standard output is piped")?);
+        match connection_string(&lines, Instant::now() + START_TIME_MAX) {
+            Ok(connection_string) => Ok(Self { child, connection_string, _lines: lines, _work: work }),
+            Err(error) => {
+                shell::kill_tree(&mut child);
+                Err(error)
+            }
+        }
+    }
+}
+
+impl Drop for Azurite {
+    fn drop(&mut self) {
+        shell::kill_tree(&mut self.child);
+    }
+}
+
+/// Reads what a starting Azurite says until it has told of every service where it listens.
+fn connection_string(lines: &Receiver<String>, deadline: Instant) -> Result<String> {
+    let mut endpoints = Service::ALL.map(|service| (service.name(), None));
+    let mut said = String::new();
+    while let Ok(line) = lines.recv_timeout(deadline.saturating_duration_since(Instant::now())) {
+        for (service, endpoint) in &mut endpoints {
+            let announcement = format!("Azurite {service} service is successfully listening at ");
+            if let Some(address) = line.strip_prefix(&announcement) {
+                *endpoint = Some(format!("{service}Endpoint={}/{ACCOUNT};", address.trim()));
+            }
+        }
+        if let [(_, Some(table)), (_, Some(queue)), (_, Some(blob))] = &endpoints {
+            let account = format!("DefaultEndpointsProtocol=http;AccountName={ACCOUNT};AccountKey={KEY};");
+            return Ok(format!("{account}{table}{queue}{blob}"));
+        }
+        said.push_str(&line);
+        said.push('\n');
+    }
+    // Its last words on standard error are on the terminal; give them the time to get there.
+    thread::sleep(Duration::from_millis(100));
+    bail!("it did not tell where it listens; it said:\n{said}")
+}
+
+#[cfg(test)]
+mod tests {
+    use std::sync::mpsc;
+
+    use super::*;
+
+    fn told(lines: &[&str]) -> Result<String> {
+        let (sender, receiver) = mpsc::channel();
+        for line in lines {
+            sender.send((*line).to_owned()).expect("it is read");
+        }
+        drop(sender);
+        connection_string(&receiver, Instant::now() + START_TIME_MAX)
+    }
+
+    #[test]
+    fn the_announcements_of_all_services_make_a_connection_string() {
+        let text = told(&[
+            "Azurite Blob service is starting at http://127.0.0.1:0",
+            "Azurite Blob service is successfully listening at http://127.0.0.1:1",
+            "Azurite Queue service is successfully listening at http://127.0.0.1:2",
+            "Azurite Table service is successfully listening at http://127.0.0.1:3",
+        ])
+        .expect("all services listen");
+        assert!(text.contains("BlobEndpoint=http://127.0.0.1:1/devstoreaccount1;"), "{text}");
+        assert!(text.contains("QueueEndpoint=http://127.0.0.1:2/devstoreaccount1;"), "{text}");
+        assert!(text.contains("TableEndpoint=http://127.0.0.1:3/devstoreaccount1;"), "{text}");
+        assert!(text.contains("AccountName=devstoreaccount1;AccountKey=Eby8"), "{text}");
+    }
+
+    #[test]
+    fn an_azurite_that_ends_early_is_an_error_with_what_it_said() {
+        let error = told(&["Azurite Blob service is successfully listening at http://127.0.0.1:1", "Exit due to …"]);
+        assert!(error.expect_err("two services are missing").to_string().contains("Exit due to"));
+    }
+
+    #[test]
+    fn another_release_does_not_count_as_installed() {
+        let folder = std::env::temp_dir().join(format!("larimar-xtask-azurite-{}", std::process::id()));
+        let manifest = folder.join("node_modules/azurite/package.json");
+        fs::create_dir_all(manifest.parent().expect("a folder")).expect("create");
+        assert!(!is_installed(&folder));
+        fs::write(&manifest, "{\n  \"version\": \"0.0.1\"\n}").expect("write");
+        assert!(!is_installed(&folder));
+        fs::write(&manifest, format!("{{\n  \"version\": \"{VERSION}\"\n}}")).expect("write");
+        assert!(is_installed(&folder));
+        fs::remove_dir_all(&folder).expect("remove");
+    }
+}
