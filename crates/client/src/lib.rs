@@ -1,26 +1,42 @@
 //! A client for Azure Table Storage and everything that speaks its protocol: Larimar, Azurite, Cosmos DB for Table
 //! and the service itself.
 
+mod account;
 mod column;
+mod connection_string;
+mod credential;
 mod dynamic;
 mod entity;
+mod error;
 mod etag;
 mod filter;
 mod guid;
 pub mod keys;
+mod pipeline;
 mod property;
 mod random;
+mod retry;
 pub mod sas;
+mod service;
+mod table;
 mod timestamp;
+mod transport;
 mod value;
 
+pub use account::{Account, AccountBuilder, AccountError};
 pub use column::{Column, ColumnError, IntoLiteral};
+pub use connection_string::ConnectionStringError;
+pub use credential::{AccessToken, InvalidKey, SharedKey, TokenProvider};
 pub use dynamic::DynamicEntity;
 pub use entity::{EncryptedProperty, Entity, EntityError};
+pub use error::{Error, Result, ServiceError};
 pub use etag::{ETag, IfMatch};
 pub use filter::Filter;
 pub use guid::{Guid, GuidError};
 pub use property::{Property, PropertyError};
-pub use sas::{InvalidKey, SharedKey};
+pub use retry::RetryPolicy;
+pub use service::EndpointError;
+pub use table::{Table, TableItem, TableService};
 pub use timestamp::{Timestamp, TimestampError};
+pub use transport::{BoxError, BoxFuture, HttpTransport, Transport, TransportError};
 pub use value::Value;

@@ -21,7 +21,6 @@
 //! ```
 
 mod account;
-mod key;
 mod permissions;
 mod storage;
 mod table;
@@ -29,7 +28,6 @@ mod table;
 mod tests;
 
 pub use account::AccountSas;
-pub use key::{InvalidKey, SharedKey};
 pub use permissions::{
     AccountPermissions, BlobPermissions, LettersError, QueuePermissions, ResourceTypes, Services, TablePermissions,
 };

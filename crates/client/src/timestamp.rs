@@ -69,10 +69,6 @@ impl Timestamp {
     pub(crate) const fn inner(self) -> Inner {
         self.0
     }
-
-    pub(crate) const fn of(inner: Inner) -> Self {
-        Self(inner)
-    }
 }
 
 impl From<SystemTime> for Timestamp {

@@ -1,0 +1,348 @@
+//! The road of every call: signed, sent, and sent again where that is allowed.
+
+use crate::credential::Credential;
+use crate::error::{Error, ServiceError};
+use crate::retry::{self, RetryPolicy};
+use crate::service::{Endpoint, Service};
+use crate::transport::Transport;
+use crate::{Guid, Timestamp, random};
+use bytes::Bytes;
+use http::header::{ACCEPT, AUTHORIZATION, CONTENT_LENGTH, CONTENT_TYPE, HOST, USER_AGENT};
+use http::{HeaderMap, HeaderName, HeaderValue, Method, Request, Uri};
+use larimar_wire::signature::{self, Scheme, SignedRequest, StorageRequest};
+use std::sync::Arc;
+use std::time::{Duration, SystemTime};
+use tokio::time::Instant;
+use tracing::Instrument as _;
+
+/// Sends calls to one service of an account.
+#[derive(Debug)]
+pub(crate) struct Pipeline {
+    pub(crate) service: Service,
+    pub(crate) primary: Endpoint,
+    pub(crate) secondary: Option<Endpoint>,
+    pub(crate) credential: Credential,
+    pub(crate) transport: Arc<dyn Transport>,
+    pub(crate) retry: RetryPolicy,
+    pub(crate) timeouts: Timeouts,
+    pub(crate) user_agent: HeaderValue,
+}
+
+/// How long a call may take.
+#[derive(Clone, Copy, Debug)]
+pub(crate) struct Timeouts {
+    /// With all its retries.
+    pub(crate) call: Duration,
+    /// One attempt.
+    pub(crate) attempt: Duration,
+}
+
+impl Default for Timeouts {
+    fn default() -> Self {
+        Self { call: Duration::from_secs(120), attempt: Duration::from_secs(30) }
+    }
+}
+
+/// A request before it is signed.
+#[derive(Clone, Debug)]
+pub(crate) struct Call {
+    /// The operation's name, for those who watch.
+    pub(crate) name: &'static str,
+    method: Method,
+    /// Below the service's address, escaped, with a slash at its front.
+    path: String,
+    /// Escaped, without a question mark.
+    query: String,
+    headers: HeaderMap,
+    body: Bytes,
+    /// How long the call may take, if it differs from the account's own.
+    timeout: Option<Duration>,
+}
+
+/// An answer that tells of success.
+#[derive(Debug)]
+pub(crate) struct Reply {
+    pub(crate) headers: HeaderMap,
+    pub(crate) body: Bytes,
+}
+
+/// A call that failed in the end.
+#[derive(Debug)]
+pub(crate) struct Failed {
+    pub(crate) error: Error,
+    /// Whether an earlier attempt may have been carried out by the service, so that the error may tell of its effect.
+    pub(crate) after_ambiguous: bool,
+}
+
+impl From<Failed> for Error {
+    fn from(failed: Failed) -> Self {
+        failed.error
+    }
+}
+
+impl Call {
+    pub(crate) fn new(name: &'static str, method: Method, path: impl Into<String>) -> Self {
+        Self {
+            name,
+            method,
+            path: path.into(),
+            query: String::new(),
+            headers: HeaderMap::with_capacity(16),
+            body: Bytes::new(),
+            timeout: None,
+        }
+    }
+
+    pub(crate) fn header(mut self, name: HeaderName, value: &'static str) -> Self {
+        self.headers.insert(name, HeaderValue::from_static(value));
+        self
+    }
+
+    /// A header whose value is not known to be one; line feeds and the like are refused.
+    pub(crate) fn header_text(mut self, name: HeaderName, value: &str) -> Result<Self, Error> {
+        let value = HeaderValue::from_str(value)
+            .map_err(|_| Error::Invalid(format!("expected printable ASCII as the value of '{name}'")))?;
+        self.headers.insert(name, value);
+        Ok(self)
+    }
+
+    /// Adds a parameter; name and value are escaped here.
+    pub(crate) fn parameter(mut self, name: &str, value: &str) -> Self {
+        if !self.query.is_empty() {
+            self.query.push('&');
+        }
+        self.query.push_str(name);
+        self.query.push('=');
+        larimar_wire::uri::encode(&mut self.query, value, larimar_wire::uri::is_unreserved);
+        self
+    }
+
+    pub(crate) fn body(mut self, content_type: &'static str, body: impl Into<Bytes>) -> Self {
+        self.headers.insert(CONTENT_TYPE, HeaderValue::from_static(content_type));
+        self.body = body.into();
+        self
+    }
+
+    pub(crate) const fn timeout(mut self, timeout: Option<Duration>) -> Self {
+        self.timeout = timeout;
+        self
+    }
+
+    fn is_read(&self) -> bool {
+        self.method == Method::GET || self.method == Method::HEAD
+    }
+
+    /// Whether the request has a body, if only an empty one.
+    fn has_body(&self) -> bool {
+        !matches!(self.method, Method::GET | Method::HEAD | Method::DELETE)
+    }
+}
+
+impl Pipeline {
+    /// Sends a call until it is answered for good, the retries are used up, or the time is.
+    pub(crate) async fn send(&self, call: Call) -> Result<Reply, Failed> {
+        let id = Guid::random();
+        let span = tracing::debug_span!(
+            "larimar_client",
+            service = self.service.name(),
+            operation = call.name,
+            request_id = %id,
+            attempts = tracing::field::Empty,
+            status = tracing::field::Empty,
+        );
+        let attempts = Attempts { pipeline: self, call, id, until: None, retries: 0, ambiguous: false };
+        if span.is_disabled() {
+            return attempts.run().await;
+        }
+        attempts.run().instrument(span).await
+    }
+}
+
+/// A call on its way.
+struct Attempts<'a> {
+    pipeline: &'a Pipeline,
+    call: Call,
+    id: Guid,
+    until: Option<Instant>,
+    retries: u32,
+    /// Whether an attempt may have had an effect without our knowing.
+    ambiguous: bool,
+}
+
+impl Attempts<'_> {
+    async fn run(mut self) -> Result<Reply, Failed> {
+        let limit = self.call.timeout.unwrap_or(self.pipeline.timeouts.call);
+        self.until = Some(Instant::now() + limit);
+        loop {
+            let secondary = self.pipeline.secondary.as_ref().filter(|_| self.goes_to_secondary());
+            let endpoint = secondary.unwrap_or(&self.pipeline.primary);
+            let (error, asked) = match self.attempt(endpoint).await {
+                Ok(answer) => match self.judge(answer) {
+                    Ok(reply) => return Ok(reply),
+                    Err(refusal) => refusal,
+                },
+                Err(error) => (error, None),
+            };
+            let Some(wait) = self.wait(&error, asked, secondary.is_some()) else {
+                return Err(Failed { error, after_ambiguous: self.ambiguous });
+            };
+            self.ambiguous |= error.is_ambiguous() && !self.call.is_read();
+            self.retries += 1;
+            tracing::debug!(%error, retry = self.retries, ?wait, "a request is sent again");
+            tokio::time::sleep(wait).await;
+        }
+    }
+
+    /// Whether this attempt goes to the secondary: every other one of a read, if the policy says so.
+    fn goes_to_secondary(&self) -> bool {
+        self.call.is_read() && self.retries % 2 == 1 && self.pipeline.retry.reads_secondary()
+    }
+
+    async fn attempt(&self, endpoint: &Endpoint) -> Result<http::Response<Bytes>, Error> {
+        let request = self.pipeline.request(&self.call, endpoint, self.id).await?;
+        let left = self.until.map_or(Duration::MAX, |until| until.saturating_duration_since(Instant::now()));
+        let limit = left.min(self.pipeline.timeouts.attempt);
+        match tokio::time::timeout(limit, self.pipeline.transport.send(request)).await {
+            Ok(answer) => Ok(answer?),
+            Err(_) => Err(Error::Timeout(limit)),
+        }
+    }
+
+    /// Tells a success from a refusal, which comes with how long the service asks to wait.
+    fn judge(&self, answer: http::Response<Bytes>) -> Result<Reply, (Error, Option<Duration>)> {
+        let (head, body) = answer.into_parts();
+        let status = head.status.as_u16();
+        let span = tracing::Span::current();
+        span.record("attempts", self.retries + 1);
+        span.record("status", status);
+        if head.status.is_success() || head.status == http::StatusCode::NOT_MODIFIED {
+            return Ok(Reply { headers: head.headers, body });
+        }
+        let asked = retry::retry_after(&head.headers, SystemTime::now());
+        Err((ServiceError::read(status, &head.headers, &body).into(), asked))
+    }
+
+    /// How long to wait before the next attempt, if there is to be one.
+    fn wait(&self, error: &Error, asked: Option<Duration>, at_secondary: bool) -> Option<Duration> {
+        let may_pass = match error {
+            // The secondary may not have what the primary has.
+            Error::Service(refusal) if refusal.status == 404 => at_secondary,
+            Error::Service(refusal) if refusal.status == 401 => return self.renew_token(),
+            Error::Service(refusal) => retry::is_transient(refusal.status),
+            Error::Transport(_) | Error::Timeout(_) => true,
+            _ => false,
+        };
+        let wait = self.pipeline.retry.wait(self.retries, asked, random::fraction()).filter(|_| may_pass)?;
+        // A retry that could not be answered in time is not worth a request.
+        self.until.is_none_or(|until| Instant::now() + wait < until).then_some(wait)
+    }
+
+    /// A token may be revoked before it expires: it is worth one more attempt with another.
+    fn renew_token(&self) -> Option<Duration> {
+        match &self.pipeline.credential {
+            Credential::Token(source) if self.retries == 0 => {
+                source.forget();
+                Some(Duration::ZERO)
+            }
+            _ => None,
+        }
+    }
+}
+
+impl Pipeline {
+    /// The request to this endpoint, signed.
+    async fn request(&self, call: &Call, endpoint: &Endpoint, id: Guid) -> Result<Request<Bytes>, Error> {
+        let mut headers = call.headers.clone();
+        let date = signature::http_date(Timestamp::now().inner());
+        headers.insert(X_MS_DATE, ascii(&date));
+        headers.insert(X_MS_VERSION, HeaderValue::from_static(self.service.api_version()));
+        headers.insert(CLIENT_REQUEST_ID, ascii(&id.to_string()));
+        headers.insert(USER_AGENT, self.user_agent.clone());
+        if call.has_body() {
+            headers.insert(CONTENT_LENGTH, HeaderValue::from(call.body.len()));
+        }
+        if self.service == Service::Table {
+            headers.insert(DATA_SERVICE_VERSION, HeaderValue::from_static("3.0"));
+            headers.entry(ACCEPT).or_insert(HeaderValue::from_static("application/json;odata=minimalmetadata"));
+        }
+        let path = [endpoint.path(), call.path.as_str()].concat();
+        let mut query = call.query.clone();
+        match &self.credential {
+            Credential::SharedKey(key) => {
+                let signed = self.signature(call, &path, &headers, key.account(), key.key())?;
+                headers.insert(AUTHORIZATION, ascii(&signed));
+            }
+            Credential::Sas(sas) => {
+                if !query.is_empty() {
+                    query.push('&');
+                }
+                query.push_str(&sas.0);
+            }
+            Credential::Token(source) => {
+                // A token is a secret that an open line would give away.
+                if !endpoint.is_encrypted() {
+                    return Err(Error::Credential("a token is sent only to an address with https".into()));
+                }
+                let scope = if endpoint.is_cosmos() { COSMOS_SCOPE } else { STORAGE_SCOPE };
+                let token = source.token(scope).await.map_err(Error::Credential)?;
+                let mut value = HeaderValue::from_str(&format!("Bearer {token}"))
+                    .map_err(|_| Error::Credential("the token is no header's value".into()))?;
+                value.set_sensitive(true);
+                headers.insert(AUTHORIZATION, value);
+            }
+            Credential::Anonymous => {}
+        }
+        headers.insert(HOST, ascii(endpoint.authority().as_str()));
+        let address = match query.is_empty() {
+            true => [endpoint.server(), &path].concat(),
+            false => [endpoint.server(), &path, "?", &query].concat(),
+        };
+        let address: Uri = address.parse().map_err(|_| Error::Invalid(format!("no address: {path}")))?;
+        let mut request = Request::new(call.body.clone());
+        *request.method_mut() = call.method.clone();
+        *request.uri_mut() = address;
+        *request.headers_mut() = headers;
+        Ok(request)
+    }
+
+    fn signature(
+        &self,
+        call: &Call,
+        path: &str,
+        headers: &HeaderMap,
+        account: &str,
+        key: &signature::AccountKey,
+    ) -> Result<String, Error> {
+        let text = |name: HeaderName| headers.get(name).and_then(|value| value.to_str().ok());
+        let method = call.method.as_str();
+        if self.service == Service::Table {
+            let comp = larimar_wire::uri::query_pairs(&call.query).flatten().find(|pair| pair.name == "comp");
+            let comp = comp.map(|pair| pair.value().unwrap_or_default());
+            let signed = SignedRequest {
+                method,
+                path,
+                comp: comp.as_deref(),
+                content_md5: None,
+                content_type: text(CONTENT_TYPE),
+                x_ms_date: text(X_MS_DATE),
+                date: None,
+            };
+            return Ok(signature::sign(Scheme::SharedKey, account, key, &signed));
+        }
+        let pairs = headers.iter().filter_map(|(name, value)| Some((name.as_str(), value.to_str().ok()?)));
+        StorageRequest::new(method, path, &call.query, pairs)
+            .and_then(|signed| signature::sign_storage(Scheme::SharedKey, account, key, &signed))
+            .map_err(|error| Error::Invalid(format!("the request cannot be signed: {error}")))
+    }
+}
+
+fn ascii(text: &str) -> HeaderValue {
+    HeaderValue::from_str(text).expect("dates, ids, signatures and authorities are printable ASCII")
+}
+
+const X_MS_DATE: HeaderName = HeaderName::from_static("x-ms-date");
+const X_MS_VERSION: HeaderName = HeaderName::from_static("x-ms-version");
+const CLIENT_REQUEST_ID: HeaderName = HeaderName::from_static("x-ms-client-request-id");
+const DATA_SERVICE_VERSION: HeaderName = HeaderName::from_static("dataserviceversion");
+const STORAGE_SCOPE: &str = "https://storage.azure.com/.default";
+const COSMOS_SCOPE: &str = "https://cosmos.azure.com/.default";

@@ -1,0 +1,112 @@
+//! The three services of an account, and where each is.
+
+use http::Uri;
+use http::uri::Authority;
+
+/// One of the services of an account.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
+pub(crate) enum Service {
+    Table,
+    Queue,
+    Blob,
+}
+
+impl Service {
+    pub(crate) const fn name(self) -> &'static str {
+        match self {
+            Self::Table => "table",
+            Self::Queue => "queue",
+            Self::Blob => "blob",
+        }
+    }
+
+    pub(crate) const fn endpoint_name(self) -> &'static str {
+        match self {
+            Self::Table => "TableEndpoint",
+            Self::Queue => "QueueEndpoint",
+            Self::Blob => "BlobEndpoint",
+        }
+    }
+
+    pub(crate) const fn secondary_endpoint_name(self) -> &'static str {
+        match self {
+            Self::Table => "TableSecondaryEndpoint",
+            Self::Queue => "QueueSecondaryEndpoint",
+            Self::Blob => "BlobSecondaryEndpoint",
+        }
+    }
+
+    /// The version of the protocol that is spoken.
+    pub(crate) const fn api_version(self) -> &'static str {
+        match self {
+            Self::Table => "2019-02-02",
+            Self::Queue | Self::Blob => "2024-11-04",
+        }
+    }
+}
+
+/// The address of a service.
+#[derive(Clone, Debug)]
+pub(crate) struct Endpoint {
+    /// Scheme and authority: `http://127.0.0.1:10002`.
+    server: String,
+    authority: Authority,
+    /// The path before that of the request, without a slash at its end; in path style the account's name.
+    path: String,
+    /// Parameters that the address came with: a shared access signature, usually.
+    query: Option<String>,
+}
+
+/// An address that is none of a service.
+#[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
+#[error("expected an address such as https://account.table.core.windows.net, found '{0}'")]
+pub struct EndpointError(String);
+
+impl Endpoint {
+    pub(crate) fn parse(text: &str) -> Result<Self, EndpointError> {
+        let refused = || EndpointError(text.split('?').next().unwrap_or_default().chars().take(200).collect());
+        let uri: Uri = text.trim().parse().map_err(|_| refused())?;
+        let (Some(scheme @ ("http" | "https")), Some(authority)) = (uri.scheme_str(), uri.authority()) else {
+            return Err(refused());
+        };
+        Ok(Self {
+            server: format!("{scheme}://{authority}"),
+            authority: authority.clone(),
+            path: uri.path().trim_end_matches('/').to_owned(),
+            query: uri.query().filter(|query| !query.is_empty()).map(str::to_owned),
+        })
+    }
+
+    /// The parameters that the address came with, taken off.
+    pub(crate) const fn take_query(&mut self) -> Option<String> {
+        self.query.take()
+    }
+
+    /// Scheme and authority.
+    pub(crate) fn server(&self) -> &str {
+        &self.server
+    }
+
+    pub(crate) const fn authority(&self) -> &Authority {
+        &self.authority
+    }
+
+    pub(crate) fn path(&self) -> &str {
+        &self.path
+    }
+
+    /// The whole address, without a slash at its end.
+    pub(crate) fn url(&self) -> String {
+        format!("{}{}", self.server, self.path)
+    }
+
+    pub(crate) fn is_encrypted(&self) -> bool {
+        self.server.starts_with("https:")
+    }
+
+    /// Whether the service is Cosmos DB, which differs in a few ways.
+    pub(crate) fn is_cosmos(&self) -> bool {
+        let host = self.authority.host();
+        host.contains(".table.cosmos.") || host.contains(".table.cosmosdb.")
+    }
+}

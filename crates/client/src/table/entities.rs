@@ -1,0 +1,156 @@
+//! Reads and writes of one entity.
+
+use super::Table;
+use super::address::entity_path;
+use super::json;
+use super::write::{Write, WriteKind};
+use crate::pipeline::{Call, Failed, Reply};
+use crate::{DynamicEntity, ETag, Entity, Error, IfMatch, Result};
+use http::header::IF_MATCH;
+use http::{HeaderName, Method};
+
+impl Table {
+    /// The entity of these keys, if it is there (a point query).
+    ///
+    /// # Errors
+    /// A table that is not there, or an entity that is no `E`.
+    pub async fn get<E: Entity>(&self, partition_key: &str, row_key: &str) -> Result<Option<E>> {
+        self.read(partition_key, row_key, None).await
+    }
+
+    /// The entity of these keys, if it is there, with only the properties that `E` reads ([`Entity::columns`]) sent by
+    /// the service.
+    ///
+    /// # Errors
+    /// A table that is not there, or an entity that is no `E`.
+    pub async fn get_projection<E: Entity>(&self, partition_key: &str, row_key: &str) -> Result<Option<E>> {
+        self.read(partition_key, row_key, E::columns().map(|columns| columns.join(","))).await
+    }
+
+    async fn read<E: Entity>(&self, partition_key: &str, row_key: &str, select: Option<String>) -> Result<Option<E>> {
+        match self.fetch(partition_key, row_key, select).await? {
+            Some(entity) => self.incoming(entity).await.map(Some),
+            None => Ok(None),
+        }
+    }
+
+    /// The entity as it is stored.
+    async fn fetch(&self, partition_key: &str, row_key: &str, select: Option<String>) -> Result<Option<DynamicEntity>> {
+        let mut call = Call::new("GetEntity", Method::GET, entity_path(self.name(), partition_key, row_key));
+        if let Some(select) = select {
+            call = call.parameter("$select", &select);
+        }
+        match self.send(call).await {
+            Ok(reply) => {
+                let mut entity = json::read_entity(&reply.body)?;
+                entity.etag = entity.etag.take().or_else(|| etag(&reply));
+                // A projection need not name the keys, which are known.
+                entity.partition_key = partition_key.to_owned();
+                entity.row_key = row_key.to_owned();
+                Ok(Some(entity))
+            }
+            Err(Failed { error, .. }) if error.is_not_found() && error.code() != Some("TableNotFound") => Ok(None),
+            Err(failed) => Err(failed.error),
+        }
+    }
+
+    /// Inserts an entity, which must be new.
+    ///
+    /// # Errors
+    /// An entity with the same keys is there ([`Error::is_conflict`]).
+    pub async fn insert<E: Entity>(&self, entity: &E) -> Result<ETag> {
+        self.write_entity(WriteKind::Insert, entity).await
+    }
+
+    /// Replaces an entity, all its properties.
+    ///
+    /// # Errors
+    /// The entity is not there ([`Error::is_not_found`]), or changed meanwhile ([`Error::is_changed`]).
+    pub async fn replace<E: Entity>(&self, entity: &E, condition: impl Into<IfMatch>) -> Result<ETag> {
+        self.write_entity(WriteKind::Replace(condition.into()), entity).await
+    }
+
+    /// Changes properties of an entity and leaves those alone that are not named.
+    ///
+    /// # Errors
+    /// The entity is not there ([`Error::is_not_found`]), or changed meanwhile ([`Error::is_changed`]).
+    pub async fn merge<E: Entity>(&self, entity: &E, condition: impl Into<IfMatch>) -> Result<ETag> {
+        self.write_entity(WriteKind::Merge(condition.into()), entity).await
+    }
+
+    /// Inserts an entity, or replaces the one that is there.
+    ///
+    /// # Errors
+    /// What the service refuses.
+    pub async fn insert_or_replace<E: Entity>(&self, entity: &E) -> Result<ETag> {
+        self.write_entity(WriteKind::InsertOrReplace, entity).await
+    }
+
+    /// Inserts an entity, or changes the properties of the one that is there.
+    ///
+    /// # Errors
+    /// What the service refuses.
+    pub async fn insert_or_merge<E: Entity>(&self, entity: &E) -> Result<ETag> {
+        self.write_entity(WriteKind::InsertOrMerge, entity).await
+    }
+
+    /// Deletes an entity.
+    ///
+    /// # Errors
+    /// The entity is not there ([`Error::is_not_found`]), or changed meanwhile ([`Error::is_changed`]).
+    pub async fn delete(&self, partition_key: &str, row_key: &str, condition: impl Into<IfMatch>) -> Result<()> {
+        let entity = DynamicEntity::new(partition_key, row_key);
+        self.write(Write { kind: WriteKind::Delete(condition.into()), entity }).await.map(drop)
+    }
+
+    async fn write_entity<E: Entity>(&self, kind: WriteKind, entity: &E) -> Result<ETag> {
+        let entity = self.outgoing(entity).await?.into_owned();
+        let etag = self.write(Write { kind, entity }).await?;
+        etag.ok_or_else(|| Error::Answer("a write was answered without an ETag".to_owned()))
+    }
+
+    /// Sends a write. If the answer to an earlier attempt was lost and a later one is refused, what is stored tells
+    /// whether the write took place.
+    async fn write(&self, write: Write) -> Result<Option<ETag>> {
+        match self.send(self.write_call(&write)?).await {
+            Ok(reply) => Ok(etag(&reply)),
+            Err(Failed { error, after_ambiguous: true }) if matches!(error.status(), Some(404 | 409 | 412)) => {
+                let (partition, row) = (&write.entity.partition_key, &write.entity.row_key);
+                let stored = self.fetch(partition, row, None).await?;
+                match write.is_done(stored.as_ref()) {
+                    true => Ok(stored.and_then(|stored| stored.etag)),
+                    false => Err(error),
+                }
+            }
+            Err(failed) => Err(failed.error),
+        }
+    }
+
+    fn write_call(&self, write: &Write) -> Result<Call> {
+        let is_merge = matches!(write.kind, WriteKind::Merge(_) | WriteKind::InsertOrMerge);
+        // Cosmos DB knows MERGE only behind a POST.
+        let behind_post = is_merge && self.pipeline.primary.is_cosmos();
+        let method = if behind_post { Method::POST } else { write.method() };
+        let mut call = Call::new(write.name(), method, write.path(self.name()));
+        if behind_post {
+            call = call.header(X_HTTP_METHOD, "MERGE");
+        }
+        if let Some(condition) = write.if_match() {
+            call = call.header_text(IF_MATCH, condition)?;
+        }
+        if let Some(body) = write.body() {
+            call = call.body("application/json;odata=nometadata", body);
+        }
+        if write.kind == WriteKind::Insert {
+            call = call.header(PREFER, "return-no-content");
+        }
+        Ok(call)
+    }
+}
+
+fn etag(reply: &Reply) -> Option<ETag> {
+    reply.headers.get(http::header::ETAG)?.to_str().ok().map(ETag::new)
+}
+
+const PREFER: HeaderName = HeaderName::from_static("prefer");
+const X_HTTP_METHOD: HeaderName = HeaderName::from_static("x-http-method");

@@ -1,0 +1,117 @@
+//! Tables and their entities.
+
+mod address;
+mod entities;
+mod json;
+mod service;
+mod write;
+
+pub use service::{TableItem, TableService};
+
+use crate::pipeline::{Call, Failed, Pipeline, Reply};
+use crate::{DynamicEntity, Entity, Error, Result};
+use std::borrow::Cow;
+use std::sync::Arc;
+use std::time::Duration;
+
+/// A table. It is cheap to clone.
+#[derive(Clone, Debug)]
+pub struct Table {
+    pipeline: Arc<Pipeline>,
+    name: Arc<str>,
+    timeout: Option<Duration>,
+}
+
+impl Table {
+    pub(crate) fn new(pipeline: Arc<Pipeline>, name: String) -> Self {
+        Self { pipeline, name: name.into(), timeout: None }
+    }
+
+    /// The table's name.
+    #[must_use]
+    pub fn name(&self) -> &str {
+        &self.name
+    }
+
+    /// The address of the table.
+    #[must_use]
+    pub fn url(&self) -> String {
+        format!("{}{}", self.pipeline.primary.url(), address::table_path(&self.name))
+    }
+
+    /// The same table, with another limit of how long a call may take with all its retries.
+    #[must_use]
+    pub fn with_timeout(&self, timeout: Duration) -> Self {
+        Self { timeout: Some(timeout), ..self.clone() }
+    }
+
+    /// Creates the table.
+    ///
+    /// # Errors
+    /// A table that is there already ([`Error::is_conflict`]), or a name that the service refuses.
+    pub async fn create(&self) -> Result<()> {
+        match self.tables().create(&self.name, self.timeout).await {
+            // An attempt whose answer was lost may have made it.
+            Err(failed) if failed.after_ambiguous && failed.error.code() == Some("TableAlreadyExists") => Ok(()),
+            other => Ok(other?),
+        }
+    }
+
+    /// Creates the table unless it is there; says whether it made it.
+    ///
+    /// # Errors
+    /// A name that the service refuses.
+    pub async fn create_if_missing(&self) -> Result<bool> {
+        match self.create().await {
+            Ok(()) => Ok(true),
+            Err(error) if error.code() == Some("TableAlreadyExists") => Ok(false),
+            Err(error) => Err(error),
+        }
+    }
+
+    /// Deletes the table with all its entities.
+    ///
+    /// # Errors
+    /// A table that is not there.
+    pub async fn delete_table(&self) -> Result<()> {
+        match self.tables().delete(&self.name, self.timeout).await {
+            Err(failed) if failed.after_ambiguous && failed.error.is_not_found() => Ok(()),
+            other => Ok(other?),
+        }
+    }
+
+    /// Deletes the table if it is there; says whether it was.
+    ///
+    /// # Errors
+    /// What else the service refuses.
+    pub async fn delete_table_if_exists(&self) -> Result<bool> {
+        match self.delete_table().await {
+            Ok(()) => Ok(true),
+            Err(error) if error.is_not_found() => Ok(false),
+            Err(error) => Err(error),
+        }
+    }
+
+    fn tables(&self) -> TableService {
+        TableService::new(Arc::clone(&self.pipeline))
+    }
+
+    /// Sends a call on this table.
+    async fn send(&self, call: Call) -> Result<Reply, Failed> {
+        self.pipeline.send(call.timeout(self.timeout)).await
+    }
+
+    /// An entity as it is sent.
+    async fn outgoing<'e, E: Entity>(&self, entity: &'e E) -> Result<Cow<'e, DynamicEntity>> {
+        if !E::ENCRYPTED.is_empty() {
+            let name = E::ENCRYPTED[0].name;
+            return Err(Error::Invalid(format!("'{name}' is to be encrypted, and the table was given no key for it")));
+        }
+        Ok(entity.to_dynamic()?)
+    }
+
+    /// An entity as it was received.
+    async fn incoming<E: Entity>(&self, entity: DynamicEntity) -> Result<E> {
+        Ok(E::from_dynamic(entity)?)
+    }
+}

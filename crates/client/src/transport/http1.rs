@@ -1,0 +1,220 @@
+//! The transport over HTTP/1.1: connections that are kept, each driven by the request that uses it.
+//!
+//! hyper's connection is a future beside that of the request. Usually it runs as a task of its own, which costs two
+//! switches between tasks for every request. Here the request polls its connection itself, and a connection that
+//! nobody uses is not polled at all; whether the server closed it meanwhile is found out before it is used again.
+
+use super::connect::{ConnectSettings, Connector, ProxyHeaders, Stream};
+use super::{BoxFuture, Transport, TransportError};
+use bytes::Bytes;
+use http::header::{HOST, PROXY_AUTHORIZATION};
+use http::{HeaderValue, Request, Response, Uri};
+use http_body_util::{BodyExt as _, Full, Limited};
+use hyper::client::conn::http1::{Builder, Connection, SendRequest};
+use parking_lot::Mutex;
+use std::collections::HashMap;
+use std::fmt;
+use std::future::poll_fn;
+use std::pin::{Pin, pin};
+use std::task::{Context, Poll, Waker};
+use std::time::{Duration, Instant};
+
+/// The transport that the client comes with: HTTP/1.1 with connections that are kept open.
+pub struct HttpTransport {
+    connector: Connector,
+    /// Connections that wait, the longest first, by scheme and authority.
+    idle: Mutex<HashMap<String, Vec<Idle>>>,
+}
+
+struct Idle {
+    wire: Wire,
+    since: Instant,
+}
+
+/// A connection and the two ends that hyper has for it.
+struct Wire {
+    sender: SendRequest<Full<Bytes>>,
+    connection: Connection<Box<dyn Stream>, Full<Bytes>>,
+    is_closed: bool,
+    through_proxy: Option<ProxyHeaders>,
+}
+
+impl HttpTransport {
+    /// A transport that follows the proxy variables of the environment and trusts the certificates of the system.
+    #[must_use]
+    pub fn new() -> Self {
+        Self::with_settings(&ConnectSettings::default())
+    }
+
+    pub(crate) fn with_settings(settings: &ConnectSettings) -> Self {
+        Self { connector: Connector::new(settings), idle: Mutex::default() }
+    }
+
+    async fn exchange(&self, mut request: Request<Bytes>) -> Result<Response<Bytes>, TransportError> {
+        let address = request.uri().clone();
+        let server = server_of(&address)?;
+        if !request.headers().contains_key(HOST)
+            && let Some(authority) = address.authority()
+            && let Ok(host) = HeaderValue::from_str(authority.as_str())
+        {
+            request.headers_mut().insert(HOST, host);
+        }
+        // A kept connection may close at the moment it is used. The request then comes back unsent, and the next
+        // connection has its turn; there are only so many, and a new one is the last.
+        while let Some(wire) = self.take_idle(&server) {
+            match self.send_on(wire, &server, &address, request).await {
+                Err(Unsent::Request(unsent)) => request = *unsent,
+                Err(Unsent::Failed(error)) => return Err(error),
+                Ok(response) => return Ok(response),
+            }
+        }
+        let connected = self.connector.connect(&address).await?;
+        let handshake = Builder::new().handshake(connected.stream).await;
+        let (sender, connection) = handshake.map_err(TransportError::not_sent)?;
+        let wire = Wire { sender, connection, is_closed: false, through_proxy: connected.through_proxy };
+        match self.send_on(wire, &server, &address, request).await {
+            Err(Unsent::Request(_)) => Err(TransportError::not_sent("the connection was closed at once")),
+            Err(Unsent::Failed(error)) => Err(error),
+            Ok(response) => Ok(response),
+        }
+    }
+
+    async fn send_on(
+        &self,
+        mut wire: Wire,
+        server: &str,
+        address: &Uri,
+        request: Request<Bytes>,
+    ) -> Result<Response<Bytes>, Unsent> {
+        let response = wire.exchange(address, request).await?;
+        if wire.is_ready() {
+            self.keep(server, wire);
+        }
+        Ok(response)
+    }
+
+    /// The connection that was used last, if it is still open.
+    fn take_idle(&self, server: &str) -> Option<Wire> {
+        loop {
+            let mut idle = self.idle.lock().get_mut(server)?.pop()?;
+            if idle.since.elapsed() < IDLE_MAX && idle.wire.is_ready() {
+                return Some(idle.wire);
+            }
+        }
+    }
+
+    fn keep(&self, server: &str, wire: Wire) {
+        let mut all = self.idle.lock();
+        let kept = match all.get_mut(server) {
+            Some(kept) => kept,
+            None => all.entry(server.to_owned()).or_default(),
+        };
+        // The oldest are at the front.
+        let stale = kept.iter().take_while(|idle| idle.since.elapsed() >= IDLE_MAX).count();
+        kept.drain(..stale);
+        if kept.len() < KEPT_MAX {
+            kept.push(Idle { wire, since: Instant::now() });
+        }
+    }
+}
+
+/// A request that was not answered.
+enum Unsent {
+    /// It was not sent, and is here to be sent on another connection.
+    Request(Box<Request<Bytes>>),
+    /// It cannot be sent again without the caller's consent.
+    Failed(TransportError),
+}
+
+impl Wire {
+    async fn exchange(&mut self, address: &Uri, request: Request<Bytes>) -> Result<Response<Bytes>, Unsent> {
+        let (mut head, body) = request.into_parts();
+        match &self.through_proxy {
+            Some(proxy) => {
+                if let Some(authorization) = &proxy.authorization {
+                    head.headers.insert(PROXY_AUTHORIZATION, authorization.clone());
+                }
+            }
+            None => head.uri = origin_form(address),
+        }
+        let sending = self.sender.try_send_request(Request::from_parts(head, Full::new(body.clone())));
+        let answered = {
+            let mut sending = pin!(sending);
+            poll_fn(|cx| {
+                drive(&mut self.connection, &mut self.is_closed, cx);
+                sending.as_mut().poll(cx)
+            })
+            .await
+        };
+        let response = answered.map_err(|mut error| match error.take_message() {
+            Some(request) => {
+                let (mut head, _) = request.into_parts();
+                head.uri = address.clone();
+                Unsent::Request(Box::new(Request::from_parts(head, body.clone())))
+            }
+            None => Unsent::Failed(TransportError::lost(error.into_error())),
+        })?;
+        let (head, body) = response.into_parts();
+        let collecting = Limited::new(body, ANSWER_BYTES_MAX).collect();
+        let mut collecting = pin!(collecting);
+        let body = poll_fn(|cx| {
+            drive(&mut self.connection, &mut self.is_closed, cx);
+            collecting.as_mut().poll(cx)
+        });
+        let body = body.await.map_err(|error| Unsent::Failed(TransportError::lost(error)))?;
+        Ok(Response::from_parts(head, body.to_bytes()))
+    }
+
+    /// Whether the connection can take a request.
+    fn is_ready(&mut self) -> bool {
+        // Reads what the server sent meanwhile, which can only be that it closes.
+        drive(&mut self.connection, &mut self.is_closed, &mut Context::from_waker(Waker::noop()));
+        !self.is_closed && self.sender.is_ready()
+    }
+}
+
+/// Lets a connection do what it can.
+fn drive(connection: &mut Connection<Box<dyn Stream>, Full<Bytes>>, is_closed: &mut bool, cx: &mut Context<'_>) {
+    if !*is_closed && let Poll::Ready(_ended) = Pin::new(connection).poll(cx) {
+        // How it ended is told to the request, if there is one.
+        *is_closed = true;
+    }
+}
+
+impl Transport for HttpTransport {
+    fn send(&self, request: Request<Bytes>) -> BoxFuture<'_, Result<Response<Bytes>, TransportError>> {
+        Box::pin(self.exchange(request))
+    }
+}
+
+impl Default for HttpTransport {
+    fn default() -> Self {
+        Self::new()
+    }
+}
+
+impl fmt::Debug for HttpTransport {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.debug_struct("HttpTransport").finish_non_exhaustive()
+    }
+}
+
+/// Scheme and authority.
+fn server_of(address: &Uri) -> Result<String, TransportError> {
+    match (address.scheme_str(), address.authority()) {
+        (Some(scheme @ ("http" | "https")), Some(authority)) => Ok(format!("{scheme}://{authority}")),
+        _ => Err(TransportError::not_sent(format!("expected an address with http or https, found {address}"))),
+    }
+}
+
+/// The address as a request line to the server itself has it.
+fn origin_form(address: &Uri) -> Uri {
+    address.path_and_query().cloned().map_or_else(|| Uri::from_static("/"), Uri::from)
+}
+
+/// Below the idle time of the services, so that a kept connection is seldom found closed.
+const IDLE_MAX: Duration = Duration::from_secs(45);
+/// Connections kept to one server.
+const KEPT_MAX: usize = 256;
+/// More than any answer of the services that is read whole.
+const ANSWER_BYTES_MAX: usize = 512 << 20;
