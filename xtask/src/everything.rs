@@ -1,5 +1,5 @@
-//! `cargo xtask test`: the gate, all workspace tests (doc-tests too), the examples, the client over Azurite, every SDK
-//! suite, programs, and the freshness of `docs/compat.md`.
+//! `cargo xtask test`: the gate, public interfaces, all workspace tests (doc-tests too), the examples, the client over
+//! Azurite, every SDK suite, programs, and the freshness of `docs/compat.md`.
 //!
 //! What a client sees is tested on both engines, with one PostgreSQL cluster for the whole run.
 
@@ -7,6 +7,7 @@ use std::path::Path;
 
 use clap::{Args, ValueEnum};
 
+use crate::api;
 use crate::azurite;
 use crate::compat;
 use crate::deploy;
@@ -21,7 +22,7 @@ use crate::tally::Tally;
 
 #[derive(Args)]
 pub(crate) struct TestOptions {
-    /// Rewrite docs/compat.md from this run's results
+    /// Rewrite docs/compat.md and docs/api from this run's results
     #[arg(long)]
     bless: bool,
     /// Leave the SDK suites, the programs and Azurite out
@@ -68,6 +69,7 @@ pub(crate) fn test(repo: &Repo, options: &TestOptions) -> Tally {
         Ok(())
     });
     tally += gate::static_checks(repo, &features);
+    tally += api::check(repo, options.bless);
     let workspace = ["--workspace", "--features", &features];
     let mut server = None;
     gate::step(&mut tally, "build", || {

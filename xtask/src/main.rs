@@ -2,7 +2,7 @@
 //!
 //! `check` is the gate before a commit, `test` is everything, `sdk` runs one official SDK's suite against the built
 //! server, `programs` runs programs that others wrote against it, `examples` ours for users, `azurite` the client against
-//! the other emulator; `crash`, `fuzz` and `bench` are the long runs. Each command is a module; they share `shell`
+//! the other emulator, `api` lists what users see; `crash`, `fuzz` and `bench` are the long runs. Each command is a module; they share `shell`
 //! (processes) and `tally` (what passed, failed and was skipped).
 
 use std::process::ExitCode;
@@ -10,6 +10,7 @@ use std::process::ExitCode;
 use anyhow::Result;
 use clap::{Parser, Subcommand};
 
+mod api;
 mod azurite;
 mod chores;
 mod compat;
@@ -55,6 +56,12 @@ enum Command {
         /// Which ones; all if none is named
         programs: Vec<programs::Program>,
     },
+    /// The public interfaces of the crates for users: as listed in docs/api, and free of inner crates
+    Api {
+        /// Rewrite the listings
+        #[arg(long)]
+        bless: bool,
+    },
     /// Builds and runs the examples of the crates for users
     Examples,
     /// The client's suite over Azurite, which is installed if it is missing
@@ -91,6 +98,7 @@ fn run(command: Command) -> Result<bool> {
         Command::Test(options) => Ok(everything::test(&repo, &options).finish()),
         Command::Sdk(options) => Ok(sdk::command(&repo, &options)?.finish()),
         Command::Programs { programs } => Ok(programs::command(&repo, &programs)?.finish()),
+        Command::Api { bless } => Ok(api::check(&repo, bless).finish()),
         Command::Examples => Ok(examples::command(&repo).finish()),
         Command::Azurite => {
             let mut tally = tally::Tally::default();
