@@ -14,6 +14,7 @@ use crate::deploy;
 use crate::examples;
 use crate::features;
 use crate::gate;
+use crate::packages;
 use crate::postgres::Postgres;
 use crate::programs::{self, Program};
 use crate::sdk::{self, Sdk, Target};
@@ -70,6 +71,7 @@ pub(crate) fn test(repo: &Repo, options: &TestOptions) -> Tally {
     });
     tally += gate::static_checks(repo, &features);
     tally += api::check(repo, options.bless);
+    tally += packages::check(repo);
     let workspace = ["--workspace", "--features", &features];
     let mut server = None;
     gate::step(&mut tally, "build", || {

@@ -20,6 +20,7 @@ mod everything;
 mod examples;
 mod features;
 mod gate;
+mod packages;
 mod postgres;
 mod programs;
 mod sdk;
@@ -56,7 +57,7 @@ enum Command {
         /// Which ones; all if none is named
         programs: Vec<programs::Program>,
     },
-    /// The public interfaces of the crates for users: as listed in docs/api, and free of inner crates
+    /// The crates for users: interfaces as listed in docs/api and free of inner crates; packages ready to publish
     Api {
         /// Rewrite the listings
         #[arg(long)]
@@ -98,7 +99,11 @@ fn run(command: Command) -> Result<bool> {
         Command::Test(options) => Ok(everything::test(&repo, &options).finish()),
         Command::Sdk(options) => Ok(sdk::command(&repo, &options)?.finish()),
         Command::Programs { programs } => Ok(programs::command(&repo, &programs)?.finish()),
-        Command::Api { bless } => Ok(api::check(&repo, bless).finish()),
+        Command::Api { bless } => {
+            let mut tally = api::check(&repo, bless);
+            tally += packages::check(&repo);
+            Ok(tally.finish())
+        }
         Command::Examples => Ok(examples::command(&repo).finish()),
         Command::Azurite => {
             let mut tally = tally::Tally::default();
