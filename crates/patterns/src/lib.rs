@@ -1,0 +1,17 @@
+//! The design patterns for Azure Table Storage as small types.
+//!
+//! A table has one index: PartitionKey, then RowKey. Whatever else a program wants to find, keep together or keep in
+//! step, it does by the choice of its keys, by transactions within a partition, and by work that is finished in the
+//! end across partitions. The patterns of the table design guide say how; the modules of this crate do it. Each module
+//! states what it guarantees and what it costs in requests.
+//!
+//! The pages in `docs/patterns/` of the repository tell when to take which one.
+
+mod error;
+
+pub use error::{Error, Result};
+
+/// Keeps the example of the readme compiling.
+#[cfg(doctest)]
+#[doc = include_str!("../README.md")]
+struct Readme;
