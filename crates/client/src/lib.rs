@@ -6,6 +6,7 @@ mod column;
 mod connection_string;
 mod credential;
 mod dynamic;
+pub mod encryption;
 mod entity;
 mod error;
 mod etag;
