@@ -1,6 +1,6 @@
 //! An entity as a bag of properties, for tables whose shape is not known when the program is written.
 
-use crate::encryption::Decrypted;
+use crate::encryption::Marks;
 use crate::entity::{Entity, EntityError};
 use crate::{ETag, Property, Timestamp, Value};
 use std::borrow::Cow;
@@ -28,7 +28,7 @@ pub struct DynamicEntity {
     /// The version that was read.
     pub etag: Option<ETag>,
     properties: BTreeMap<String, Value>,
-    pub(crate) decrypted: Decrypted,
+    pub(crate) marks: Marks,
 }
 
 impl DynamicEntity {

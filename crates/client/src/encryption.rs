@@ -31,7 +31,7 @@
 //! # What is refused
 //! Merges: the content key is fresh for each write, and a merge would leave properties behind that an older key
 //! encrypted. Insert, replace and insert-or-replace work. A type with encrypted properties is also refused by tables
-//! without encryption, and so is a [`DynamicEntity`] that was read with decrypted properties: nothing that was to be
+//! without encryption, and so is a [`DynamicEntity`](crate::DynamicEntity) that was read with decrypted properties: nothing that was to be
 //! encrypted is ever sent as plain text.
 
 #[cfg(feature = "encryption")]
@@ -56,7 +56,7 @@ pub use error::EncryptionError;
 #[cfg(feature = "encryption")]
 pub use hash::HashKey;
 #[cfg(feature = "encryption")]
-pub use key::{ContentKey, KeyEncryptionKey, KeyFuture, WrappedKey};
+pub use key::{ContentKey, KeyEncryptionKey, WrappedKey};
 #[cfg(feature = "encryption")]
 pub use key_ring::KeyRing;
 #[cfg(feature = "encryption")]
@@ -64,36 +64,43 @@ pub use local_key::LocalKey;
 #[cfg(feature = "encryption")]
 pub use policy::Encryption;
 
-use crate::{DynamicEntity, EncryptedProperty};
+use crate::EncryptedProperty;
 
 /// The property that holds an entity's wrapped content key and the list of its encrypted properties.
 pub const METADATA: &str = "_ClientEncryptionMetadata1";
 
-/// The properties of a read entity that were decrypted. It remembers them, so that writing it back encrypts them
-/// again even if nothing else says so. Two entities are equal no matter how they were stored.
+/// The properties of an entity that are to be encrypted when it is written: those that its type names, and those that
+/// were decrypted when it was read. Two entities are equal no matter how they are stored.
 #[derive(Clone, Debug, Default)]
-pub(crate) struct Decrypted(pub(crate) Vec<Chosen>);
-
-impl PartialEq for Decrypted {
-    fn eq(&self, _: &Self) -> bool {
-        true
-    }
-}
+pub(crate) struct Marks(Vec<Mark>);
 
 /// A property that is to be encrypted.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub(crate) struct Chosen {
+pub(crate) struct Mark {
     pub(crate) name: String,
     pub(crate) hashed_as: Option<String>,
 }
 
-/// Refuses to write an entity as it is if some of it is to be encrypted. Tables without encryption ask this before
-/// every write.
-pub(crate) fn check_plain(entity: &DynamicEntity, marked: &[EncryptedProperty]) -> Result<(), EncryptionError> {
-    let marked = marked.iter().map(|property| property.name);
-    let remembered = entity.decrypted.0.iter().map(|property| property.name.as_str());
-    match marked.chain(remembered).next() {
-        None => Ok(()),
-        Some(property) => Err(EncryptionError::NotConfigured { property: property.to_owned() }),
+impl Marks {
+    /// Marks the properties that a type names.
+    pub(crate) fn add(&mut self, properties: &[EncryptedProperty]) {
+        for EncryptedProperty { name, hashed_as } in properties {
+            self.0.retain(|mark| mark.name != *name);
+            self.0.push(Mark { name: (*name).to_owned(), hashed_as: hashed_as.map(str::to_owned) });
+        }
+    }
+
+    /// Refuses to write an entity as it is if some of it is to be encrypted.
+    pub(crate) fn check_plain(&self) -> Result<(), EncryptionError> {
+        match self.0.first() {
+            None => Ok(()),
+            Some(mark) => Err(EncryptionError::NotConfigured { property: mark.name.clone() }),
+        }
+    }
+}
+
+impl PartialEq for Marks {
+    fn eq(&self, _: &Self) -> bool {
+        true
     }
 }

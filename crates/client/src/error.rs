@@ -1,5 +1,6 @@
 //! What can go wrong with a call, told apart by who can act on it.
 
+use crate::encryption::EncryptionError;
 use crate::entity::EntityError;
 use crate::transport::TransportError;
 use std::fmt;
@@ -30,6 +31,9 @@ pub enum Error {
     /// The answer is not one that this client understands.
     #[error("the answer is not understood: {0}")]
     Answer(String),
+    /// The entity was not encrypted, or cannot be decrypted.
+    #[error(transparent)]
+    Encryption(#[from] EncryptionError),
     /// There is no token or signature to send the request with.
     #[error("no credential: {0}")]
     Credential(#[source] Box<dyn std::error::Error + Send + Sync>),

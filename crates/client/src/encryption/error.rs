@@ -1,6 +1,6 @@
 //! Why an entity is not encrypted or not decrypted.
 
-use std::error::Error;
+use crate::BoxError;
 
 /// Why an entity is not encrypted or not decrypted.
 #[derive(Debug, thiserror::Error)]
@@ -80,6 +80,6 @@ pub enum EncryptionError {
         /// The key's id.
         id: String,
         /// What went wrong.
-        source: Box<dyn Error + Send + Sync>,
+        source: BoxError,
     },
 }

@@ -1,8 +1,7 @@
 //! What wraps content keys: the trait of key-encryption keys, and the keys that it speaks of.
 
-use std::error::Error;
+use crate::{BoxError, BoxFuture};
 use std::fmt;
-use std::pin::Pin;
 use zeroize::Zeroizing;
 
 /// A key that wraps content keys. It may live in a key vault: only the wrapped and the unwrapped key come and go.
@@ -17,14 +16,11 @@ pub trait KeyEncryptionKey: Send + Sync {
     fn id(&self) -> &str;
 
     /// Wraps a content key.
-    fn wrap<'a>(&'a self, key: &'a ContentKey) -> KeyFuture<'a, WrappedKey>;
+    fn wrap<'a>(&'a self, key: &'a ContentKey) -> BoxFuture<'a, Result<WrappedKey, BoxError>>;
 
     /// Unwraps a content key that this key has wrapped.
-    fn unwrap<'a>(&'a self, wrapped: &'a WrappedKey) -> KeyFuture<'a, ContentKey>;
+    fn unwrap<'a>(&'a self, wrapped: &'a WrappedKey) -> BoxFuture<'a, Result<ContentKey, BoxError>>;
 }
-
-/// What the calls of a [`KeyEncryptionKey`] return.
-pub type KeyFuture<'a, T> = Pin<Box<dyn Future<Output = Result<T, Box<dyn Error + Send + Sync>>> + Send + 'a>>;
 
 /// A content key: 32 bytes that encrypt the properties of one entity. They are wiped when it goes out of scope.
 #[derive(Clone)]

@@ -1,6 +1,7 @@
 //! A key-encryption key that lives in this process.
 
-use super::key::{ContentKey, KeyEncryptionKey, KeyFuture, WrappedKey};
+use super::key::{ContentKey, KeyEncryptionKey, WrappedKey};
+use crate::{BoxError, BoxFuture};
 use aes_kw::KekAes256;
 use std::fmt;
 use zeroize::{Zeroize, Zeroizing};
@@ -27,7 +28,7 @@ impl KeyEncryptionKey for LocalKey {
         &self.id
     }
 
-    fn wrap<'a>(&'a self, key: &'a ContentKey) -> KeyFuture<'a, WrappedKey> {
+    fn wrap<'a>(&'a self, key: &'a ContentKey) -> BoxFuture<'a, Result<WrappedKey, BoxError>> {
         Box::pin(async move {
             let mut wrapped = vec![0; WRAPPED_BYTES];
             self.key.wrap(key.as_bytes(), &mut wrapped).map_err(|error| error.to_string())?;
@@ -35,7 +36,7 @@ impl KeyEncryptionKey for LocalKey {
         })
     }
 
-    fn unwrap<'a>(&'a self, wrapped: &'a WrappedKey) -> KeyFuture<'a, ContentKey> {
+    fn unwrap<'a>(&'a self, wrapped: &'a WrappedKey) -> BoxFuture<'a, Result<ContentKey, BoxError>> {
         Box::pin(async move {
             if wrapped.algorithm != ALGORITHM || wrapped.bytes.len() != WRAPPED_BYTES {
                 return Err("expected a key that A256KW has wrapped".into());

@@ -5,7 +5,7 @@
 
 use super::cipher::{Cipher, Framed};
 use super::key::WrappedKey;
-use super::{Chosen, EncryptionError};
+use super::{EncryptionError, Mark};
 use base64::Engine as _;
 use base64::engine::general_purpose::STANDARD;
 use serde::{Deserialize, Serialize};
@@ -14,13 +14,13 @@ use serde::{Deserialize, Serialize};
 pub(super) struct Metadata {
     pub(super) key_id: String,
     pub(super) wrapped: WrappedKey,
-    pub(super) properties: Vec<Chosen>,
+    pub(super) properties: Vec<Mark>,
     proof: Vec<u8>,
 }
 
 impl Metadata {
     /// The metadata of an entity, proven by its content key.
-    pub(super) fn new((key_id, wrapped): (String, WrappedKey), properties: Vec<Chosen>, cipher: &Cipher<'_>) -> Self {
+    pub(super) fn new((key_id, wrapped): (String, WrappedKey), properties: Vec<Mark>, cipher: &Cipher<'_>) -> Self {
         let mut metadata = Self { key_id, wrapped, properties, proof: Vec::new() };
         metadata.proof = cipher.sign(&metadata.statement());
         metadata
@@ -42,7 +42,7 @@ impl Metadata {
         let metadata = Self {
             wrapped: WrappedKey::new(json.key.algorithm, bytes(&json.key.wrapped)?),
             proof: bytes(&json.proof)?,
-            properties: json.properties.into_iter().map(Chosen::from).collect(),
+            properties: json.properties.into_iter().map(Mark::from).collect(),
             key_id: json.key.id,
         };
         if metadata.to_text() != text {
@@ -114,13 +114,13 @@ struct JsonProperty {
     hashed_as: Option<String>,
 }
 
-impl From<&Chosen> for JsonProperty {
-    fn from(property: &Chosen) -> Self {
+impl From<&Mark> for JsonProperty {
+    fn from(property: &Mark) -> Self {
         Self { name: property.name.clone(), hashed_as: property.hashed_as.clone() }
     }
 }
 
-impl From<JsonProperty> for Chosen {
+impl From<JsonProperty> for Mark {
     fn from(property: JsonProperty) -> Self {
         Self { name: property.name, hashed_as: property.hashed_as.filter(|name| !name.is_empty()) }
     }

@@ -2,7 +2,7 @@
 
 use super::cipher::{Cipher, OVERHEAD_BYTES, Place};
 use super::metadata::Metadata;
-use super::{Chosen, ContentKey, Decrypted, EncryptionError, HashKey, KeyRing, METADATA};
+use super::{ContentKey, EncryptionError, HashKey, KeyRing, METADATA, Mark, Marks};
 use crate::{DynamicEntity, EncryptedProperty, Value};
 use std::collections::BTreeMap;
 use std::fmt;
@@ -82,7 +82,7 @@ impl Encryption {
     pub async fn rewrap(&self, table: &str, stored: &DynamicEntity) -> Result<Option<DynamicEntity>, EncryptionError> {
         let metadata = match stored.value(METADATA) {
             Some(value) => read_metadata(value)?,
-            None if stored.decrypted.0.is_empty() => return Ok(None),
+            None if stored.marks.0.is_empty() => return Ok(None),
             None => return Err(EncryptionError::MetadataMissing),
         };
         let key = self.content_key(&metadata, place(table, stored)).await?;
@@ -97,20 +97,14 @@ impl Encryption {
         Ok(Some(patch))
     }
 
-    /// Encrypts what is to be encrypted of an entity that is about to be written whole. `marked` are the properties
-    /// that its type names. On an error the entity is as it was.
-    pub(crate) async fn seal(
-        &self,
-        table: &str,
-        entity: &mut DynamicEntity,
-        marked: &[EncryptedProperty],
-    ) -> Result<(), EncryptionError> {
+    /// Encrypts what is to be encrypted of an entity that is about to be written whole. On an error it is as it was.
+    pub(crate) async fn seal(&self, table: &str, entity: &mut DynamicEntity) -> Result<(), EncryptionError> {
         if entity.value(METADATA).is_some() {
             return Err(EncryptionError::NameTaken { property: METADATA.to_owned() });
         }
-        let chosen = self.chosen(entity, marked);
-        // Types that mark properties always get metadata, so that its absence can be told from that of the properties.
-        if chosen.is_empty() && marked.is_empty() {
+        let chosen = self.chosen(entity);
+        // Marked properties may all be absent: there is metadata then, too, so that they cannot be added or removed.
+        if chosen.is_empty() && entity.marks.0.is_empty() {
             return Ok(());
         }
         let key = ContentKey::random();
@@ -131,7 +125,7 @@ impl Encryption {
         for (name, value) in sealed {
             entity.set(name, value);
         }
-        entity.decrypted = Decrypted::default();
+        entity.marks = Marks::default();
         Ok(())
     }
 
@@ -186,34 +180,34 @@ impl Encryption {
         for (name, text) in opened {
             entity.set(name, text);
         }
-        entity.decrypted = Decrypted(metadata.properties);
+        entity.marks = Marks(metadata.properties);
         Ok(())
     }
 
-    /// Adds the metadata to columns that are asked for, unless none of them can be encrypted.
-    pub(crate) fn columns_with_metadata<C: AsRef<str> + From<&'static str>>(mut columns: Vec<C>) -> Vec<C> {
+    /// Adds what is needed to decrypt to the columns that are asked for, unless none of them can be encrypted.
+    pub(crate) fn columns_with_metadata<C: AsRef<str> + From<&'static str>>(columns: &mut Vec<C>) {
         let is_plain = |column: &C| matches!(column.as_ref(), "PartitionKey" | "RowKey" | "Timestamp");
-        let has_metadata = columns.iter().any(|column| column.as_ref() == METADATA);
-        if !has_metadata && !columns.iter().all(is_plain) {
-            columns.push(METADATA.into());
+        if columns.iter().all(is_plain) {
+            return;
         }
-        columns
+        for needed in ["PartitionKey", "RowKey", METADATA] {
+            if !columns.iter().any(|column| column.as_ref() == needed) {
+                columns.push(needed.into());
+            }
+        }
     }
 
-    /// The properties of an entity that are to be encrypted: marked by its type, decrypted when it was read, or chosen
-    /// by the resolver.
-    fn chosen(&self, entity: &DynamicEntity, marked: &[EncryptedProperty]) -> Vec<Chosen> {
+    /// The properties of an entity that are to be encrypted: those that are marked, and those that the resolver
+    /// chooses.
+    fn chosen(&self, entity: &DynamicEntity) -> Vec<Mark> {
         let mut chosen = BTreeMap::new();
         for (name, _) in entity.properties().filter(|(name, _)| self.resolves(entity, name)) {
             chosen.insert(name.to_owned(), None);
         }
-        for property in entity.decrypted.0.iter().filter(|property| entity.value(&property.name).is_some()) {
-            chosen.insert(property.name.clone(), property.hashed_as.clone());
+        for mark in entity.marks.0.iter().filter(|mark| entity.value(&mark.name).is_some()) {
+            chosen.insert(mark.name.clone(), mark.hashed_as.clone());
         }
-        for property in marked.iter().filter(|property| entity.value(property.name).is_some()) {
-            chosen.insert(property.name.to_owned(), property.hashed_as.map(str::to_owned));
-        }
-        chosen.into_iter().map(|(name, hashed_as)| Chosen { name, hashed_as }).collect()
+        chosen.into_iter().map(|(name, hashed_as)| Mark { name, hashed_as }).collect()
     }
 
     fn resolves(&self, entity: &DynamicEntity, property: &str) -> bool {
@@ -226,7 +220,7 @@ impl Encryption {
         &self,
         entity: &DynamicEntity,
         marked: &[EncryptedProperty],
-        encrypted: &[Chosen],
+        encrypted: &[Mark],
     ) -> Result<(), EncryptionError> {
         if self.accepts_plain {
             return Ok(());
@@ -256,7 +250,7 @@ impl Encryption {
     fn check_hash(
         &self,
         table: &str,
-        property: &Chosen,
+        property: &Mark,
         text: Option<&str>,
         stored: &[u8],
     ) -> Result<(), EncryptionError> {

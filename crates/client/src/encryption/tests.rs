@@ -1,7 +1,7 @@
 //! S5: what is sealed opens to what it was, the service learns nothing of it, and every change to it is noticed.
 
 use super::*;
-use crate::{DynamicEntity, EncryptedProperty, Value};
+use crate::{BoxError, BoxFuture, DynamicEntity, EncryptedProperty, Value};
 use proptest::prelude::*;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicUsize, Ordering};
@@ -28,8 +28,14 @@ fn employee() -> DynamicEntity {
 }
 
 fn sealed() -> DynamicEntity {
-    let mut entity = employee();
-    run(encryption().seal(TABLE, &mut entity, MARKED)).expect("sealed");
+    let mut entity = marked(employee());
+    run(encryption().seal(TABLE, &mut entity)).expect("sealed");
+    entity
+}
+
+/// An entity of a type that marks properties.
+fn marked(mut entity: DynamicEntity) -> DynamicEntity {
+    entity.marks.add(MARKED);
     entity
 }
 
@@ -162,8 +168,8 @@ fn s5_properties_neither_vanish_nor_appear() {
     let error = run(chooses.open(TABLE, &mut untyped, &[], None)).expect_err("plain");
     assert!(matches!(&error, EncryptionError::Plain { property } if property == "Email"), "{error:?}");
     // A type whose optional property was absent when it was written.
-    let mut absent = DynamicEntity::new("Sales", "000124").with("Email", "a@b");
-    run(encryption().seal(TABLE, &mut absent, MARKED)).expect("sealed");
+    let mut absent = marked(DynamicEntity::new("Sales", "000124").with("Email", "a@b"));
+    run(encryption().seal(TABLE, &mut absent)).expect("sealed");
     absent.set("Salary", "1000000");
     let error = open(&absent).expect_err("plain");
     assert!(matches!(&error, EncryptionError::Plain { property } if property == "Salary"), "{error:?}");
@@ -202,13 +208,14 @@ fn s5_projections_open_what_they_have() {
 
 #[test]
 fn projections_ask_for_the_metadata_where_it_may_be_needed() {
-    for (columns, expected) in [
-        (vec!["Email"], vec!["Email", METADATA]),
+    for (mut columns, expected) in [
+        (vec!["Email"], vec!["Email", "PartitionKey", "RowKey", METADATA]),
         (vec!["PartitionKey", "RowKey", "Timestamp"], vec!["PartitionKey", "RowKey", "Timestamp"]),
-        (vec!["Email", METADATA], vec!["Email", METADATA]),
+        (vec!["RowKey", "Email", METADATA], vec!["RowKey", "Email", METADATA, "PartitionKey"]),
         (vec![], vec![]),
     ] {
-        assert_eq!(Encryption::columns_with_metadata(columns), expected);
+        Encryption::columns_with_metadata(&mut columns);
+        assert_eq!(columns, expected);
     }
 }
 
@@ -219,7 +226,7 @@ fn s5_a_resolver_chooses_by_keys_and_name() {
     for (partition, row, is_encrypted) in [("Sales", "1", true), ("Sales", "0", false), ("Other", "1", false)] {
         let original = DynamicEntity::new(partition, row).with("Email", "a@b").with("Name", "c");
         let mut entity = original.clone();
-        run(chooses.seal(TABLE, &mut entity, &[])).expect("sealed");
+        run(chooses.seal(TABLE, &mut entity)).expect("sealed");
         assert_eq!(entity.value(METADATA).is_some(), is_encrypted);
         assert_eq!(entity.value("Email") != Some(&Value::from("a@b")), is_encrypted);
         assert_eq!(entity.value("Name"), Some(&Value::from("c")));
@@ -233,19 +240,19 @@ fn s5_what_was_decrypted_is_never_written_plain() {
     // Read without its type, by a table that has keys but no resolver, and written back.
     let mut entity = sealed();
     run(encryption().open(TABLE, &mut entity, &[], None)).expect("opened");
-    assert!(matches!(check_plain(&entity, &[]), Err(EncryptionError::NotConfigured { .. })));
+    assert!(matches!(entity.marks.check_plain(), Err(EncryptionError::NotConfigured { .. })));
     entity.set("Email", "don@contoso.com");
-    run(encryption().seal(TABLE, &mut entity, &[])).expect("sealed");
-    assert!(check_plain(&entity, &[]).is_ok(), "nothing of it is plain");
+    run(encryption().seal(TABLE, &mut entity)).expect("sealed");
+    assert!(entity.marks.check_plain().is_ok(), "nothing of it is plain");
     assert_eq!(
         bytes(&entity, "EmailHash"),
         encryption().lookup_hash(TABLE, "Email", "don@contoso.com").expect("a hash")
     );
     assert_eq!(open(&entity).expect("opened"), employee().with("Email", "don@contoso.com"));
     // A type with encrypted properties, by a table without keys.
-    let error = check_plain(&employee(), MARKED).expect_err("refused");
+    let error = marked(employee()).marks.check_plain().expect_err("refused");
     assert!(matches!(&error, EncryptionError::NotConfigured { property } if property == "Email"), "{error:?}");
-    assert!(check_plain(&employee(), &[]).is_ok());
+    assert!(employee().marks.check_plain().is_ok());
 }
 
 #[test]
@@ -271,13 +278,13 @@ fn what_cannot_be_sealed_is_refused_and_left_as_it_is() {
         (encryption(), employee().with("EmailHash", "x"), "expected no property 'EmailHash', which encryption sets"),
         (keyless, employee(), "expected a hash key, as property 'Email' has a companion hash"),
     ] {
-        let mut changed = entity.clone();
-        let error = run(encryption.seal(TABLE, &mut changed, MARKED)).expect_err("refused");
+        let mut changed = marked(entity.clone());
+        let error = run(encryption.seal(TABLE, &mut changed)).expect_err("refused");
         assert_eq!(error.to_string(), expected);
         assert_eq!(changed, entity);
     }
-    let mut entity = employee().with("Salary", largest);
-    run(encryption().seal(TABLE, &mut entity, MARKED)).expect("sealed");
+    let mut entity = marked(employee().with("Salary", largest));
+    run(encryption().seal(TABLE, &mut entity)).expect("sealed");
     assert_eq!(bytes(&entity, "Salary").len(), 64 * 1024);
 }
 
@@ -323,7 +330,7 @@ impl KeyEncryptionKey for Vault {
         self.local.id()
     }
 
-    fn wrap<'a>(&'a self, key: &'a ContentKey) -> KeyFuture<'a, WrappedKey> {
+    fn wrap<'a>(&'a self, key: &'a ContentKey) -> BoxFuture<'a, Result<WrappedKey, BoxError>> {
         Box::pin(async move {
             tokio::task::yield_now().await;
             self.calls.fetch_add(1, Ordering::Relaxed);
@@ -331,7 +338,7 @@ impl KeyEncryptionKey for Vault {
         })
     }
 
-    fn unwrap<'a>(&'a self, wrapped: &'a WrappedKey) -> KeyFuture<'a, ContentKey> {
+    fn unwrap<'a>(&'a self, wrapped: &'a WrappedKey) -> BoxFuture<'a, Result<ContentKey, BoxError>> {
         Box::pin(async move {
             tokio::task::yield_now().await;
             self.local.unwrap(wrapped).await
@@ -345,8 +352,8 @@ fn s5_a_key_vault_wraps_once_a_write_and_its_failure_is_told() {
         let calls = Arc::new(AtomicUsize::new(0));
         let vault = Vault { local: LocalKey::new("vault", [3; 32]), calls: Arc::clone(&calls), is_down };
         let encryption = Encryption::new(KeyRing::new(vault)).with_hash_key(HashKey::new([9; 32]));
-        let mut entity = employee();
-        let result = run(encryption.seal(TABLE, &mut entity, MARKED));
+        let mut entity = marked(employee());
+        let result = run(encryption.seal(TABLE, &mut entity));
         assert_eq!(calls.load(Ordering::Relaxed), 1);
         if is_down {
             let error = result.expect_err("down");
@@ -414,7 +421,7 @@ proptest! {
         }
         let chooses = encryption().choose(|_, _, name| name.starts_with(|first: char| first.is_ascii_uppercase()));
         let mut entity = original.clone();
-        run(chooses.seal(TABLE, &mut entity, &[])).expect("sealed");
+        run(chooses.seal(TABLE, &mut entity)).expect("sealed");
         for (name, text) in &secrets {
             let stored = bytes(&entity, name);
             prop_assert_eq!(stored.len(), text.len() + 28);

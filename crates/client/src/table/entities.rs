@@ -24,21 +24,21 @@ impl Table {
     /// # Errors
     /// A table that is not there, or an entity that is no `E`.
     pub async fn get_projection<E: Entity>(&self, partition_key: &str, row_key: &str) -> Result<Option<E>> {
-        self.read(partition_key, row_key, E::columns().map(|columns| columns.join(","))).await
+        self.read(partition_key, row_key, E::columns().map(|columns| self.select(columns))).await
     }
 
     async fn read<E: Entity>(&self, partition_key: &str, row_key: &str, select: Option<String>) -> Result<Option<E>> {
-        match self.fetch(partition_key, row_key, select).await? {
-            Some(entity) => self.incoming(entity).await.map(Some),
+        match self.fetch(partition_key, row_key, select.as_deref()).await? {
+            Some(entity) => self.open(entity, select.as_deref()).await.map(Some),
             None => Ok(None),
         }
     }
 
     /// The entity as it is stored.
-    async fn fetch(&self, partition_key: &str, row_key: &str, select: Option<String>) -> Result<Option<DynamicEntity>> {
+    async fn fetch(&self, partition_key: &str, row_key: &str, select: Option<&str>) -> Result<Option<DynamicEntity>> {
         let mut call = Call::new("GetEntity", Method::GET, entity_path(self.name(), partition_key, row_key));
         if let Some(select) = select {
-            call = call.parameter("$select", &select);
+            call = call.parameter("$select", select);
         }
         match self.send(call).await {
             Ok(reply) => {
@@ -104,8 +104,8 @@ impl Table {
     }
 
     async fn write_entity<E: Entity>(&self, kind: WriteKind, entity: &E) -> Result<ETag> {
-        let entity = self.outgoing(entity).await?.into_owned();
-        let etag = self.write(Write { kind, entity }).await?;
+        let write = self.seal(Write::new(kind, entity)?).await?;
+        let etag = self.write(write).await?;
         etag.ok_or_else(|| Error::Answer("a write was answered without an ETag".to_owned()))
     }
 

@@ -1,6 +1,7 @@
 //! Tables and their entities.
 
 mod address;
+mod encrypted;
 mod entities;
 mod json;
 mod service;
@@ -8,9 +9,10 @@ mod write;
 
 pub use service::{TableItem, TableService};
 
+use crate::Result;
+#[cfg(feature = "encryption")]
+use crate::encryption::Encryption;
 use crate::pipeline::{Call, Failed, Pipeline, Reply};
-use crate::{DynamicEntity, Entity, Error, Result};
-use std::borrow::Cow;
 use std::sync::Arc;
 use std::time::Duration;
 
@@ -20,11 +22,19 @@ pub struct Table {
     pipeline: Arc<Pipeline>,
     name: Arc<str>,
     timeout: Option<Duration>,
+    #[cfg(feature = "encryption")]
+    encryption: Option<Arc<Encryption>>,
 }
 
 impl Table {
     pub(crate) fn new(pipeline: Arc<Pipeline>, name: String) -> Self {
-        Self { pipeline, name: name.into(), timeout: None }
+        Self {
+            pipeline,
+            name: name.into(),
+            timeout: None,
+            #[cfg(feature = "encryption")]
+            encryption: None,
+        }
     }
 
     /// The table's name.
@@ -99,19 +109,5 @@ impl Table {
     /// Sends a call on this table.
     async fn send(&self, call: Call) -> Result<Reply, Failed> {
         self.pipeline.send(call.timeout(self.timeout)).await
-    }
-
-    /// An entity as it is sent.
-    async fn outgoing<'e, E: Entity>(&self, entity: &'e E) -> Result<Cow<'e, DynamicEntity>> {
-        if !E::ENCRYPTED.is_empty() {
-            let name = E::ENCRYPTED[0].name;
-            return Err(Error::Invalid(format!("'{name}' is to be encrypted, and the table was given no key for it")));
-        }
-        Ok(entity.to_dynamic()?)
-    }
-
-    /// An entity as it was received.
-    async fn incoming<E: Entity>(&self, entity: DynamicEntity) -> Result<E> {
-        Ok(E::from_dynamic(entity)?)
     }
 }
