@@ -37,7 +37,7 @@ pub use guid::{Guid, GuidError};
 pub use property::{Property, PropertyError};
 pub use retry::RetryPolicy;
 pub use service::EndpointError;
-pub use table::{Table, TableItem, TableService};
+pub use table::{Continuation, ContinuationError, Page, Query, Table, TableItem, TableService};
 pub use timestamp::{Timestamp, TimestampError};
 pub use transport::{BoxError, BoxFuture, HttpTransport, Transport, TransportError};
 pub use value::Value;

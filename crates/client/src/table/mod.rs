@@ -4,9 +4,13 @@ mod address;
 mod encrypted;
 mod entities;
 mod json;
+mod pages;
+mod query;
 mod service;
 mod write;
 
+pub use pages::{Continuation, ContinuationError, Page};
+pub use query::Query;
 pub use service::{TableItem, TableService};
 
 use crate::Result;

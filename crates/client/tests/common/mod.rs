@@ -1,0 +1,15 @@
+//! What the tests share: a server with a table.
+
+#![allow(dead_code, unreachable_pub, reason = "every test file takes what it needs of it")]
+
+use larimar_client::{Account, Table};
+use larimar_embedded::Larimar;
+
+/// A server of its own, and an empty table on it.
+pub async fn table() -> (Larimar, Table) {
+    let server = Larimar::ephemeral().await.expect("a server");
+    let account = Account::connect(&server.connection_string()).expect("an account");
+    let table = account.table("Employees");
+    table.create().await.expect("created");
+    (server, table)
+}
