@@ -84,6 +84,21 @@ impl<T> Column<T> {
         Ok(Self { name, type_: PhantomData })
     }
 
+    /// The same column of a struct that another one flattens with a prefix to its names.
+    ///
+    /// ```
+    /// # use larimar_client::Column;
+    /// const CITY: Column<String> = Column::named("City");
+    /// assert_eq!(CITY.prefixed("Home_").eq("Oslo").as_str(), "Home_City eq 'Oslo'");
+    /// ```
+    ///
+    /// # Panics
+    /// If no property has such a name.
+    #[must_use]
+    pub fn prefixed(&self, prefix: &str) -> Self {
+        Self::try_named(format!("{prefix}{}", self.name)).expect("a prefix of letters, digits and underscores")
+    }
+
     /// The property's name.
     #[must_use]
     pub fn name(&self) -> &str {

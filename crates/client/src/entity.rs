@@ -4,8 +4,18 @@ use crate::DynamicEntity;
 use crate::property::PropertyError;
 use std::borrow::Cow;
 
-/// A type whose values are entities. `#[derive(Entity)]` implements it for structs.
+/// A type whose values are entities.
+///
+/// `#[derive(Entity)]` implements it for structs and `#[derive(EntityEnum)]` for enums of such structs; see
+/// [`crate::entities`].
+#[diagnostic::on_unimplemented(
+    message = "`{Self}` is no entity",
+    note = "structs derive `larimar_client::Entity`, enums of entities derive `larimar_client::EntityEnum`"
+)]
 pub trait Entity: Sized {
+    /// The value of the property `EntityType` in entities of this type (`#[entity(entity_type = "...")]`).
+    const ENTITY_TYPE: Option<&'static str> = None;
+
     /// The properties that are encrypted before they leave this machine (`#[entity(encrypt)]`).
     const ENCRYPTED: &'static [EncryptedProperty] = &[];
 
@@ -26,6 +36,23 @@ pub trait Entity: Sized {
     #[must_use]
     fn columns() -> Option<Vec<Cow<'static, str>>> {
         None
+    }
+}
+
+impl<T: Entity> Entity for Box<T> {
+    const ENTITY_TYPE: Option<&'static str> = T::ENTITY_TYPE;
+    const ENCRYPTED: &'static [EncryptedProperty] = T::ENCRYPTED;
+
+    fn to_dynamic(&self) -> Result<Cow<'_, DynamicEntity>, EntityError> {
+        T::to_dynamic(self)
+    }
+
+    fn from_dynamic(entity: DynamicEntity) -> Result<Self, EntityError> {
+        T::from_dynamic(entity).map(Self::new)
+    }
+
+    fn columns() -> Option<Vec<Cow<'static, str>>> {
+        T::columns()
     }
 }
 

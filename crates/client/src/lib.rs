@@ -1,12 +1,16 @@
 //! A client for Azure Table Storage and everything that speaks its protocol: Larimar, Azurite, Cosmos DB for Table
 //! and the service itself.
 
+#[doc(hidden)]
+#[path = "private.rs"]
+pub mod __private;
 mod account;
 mod column;
 mod connection_string;
 mod credential;
 mod dynamic;
 pub mod encryption;
+pub mod entities;
 mod entity;
 mod error;
 mod etag;
@@ -14,6 +18,7 @@ mod filter;
 mod guid;
 pub mod keys;
 mod pipeline;
+mod properties;
 mod property;
 mod random;
 mod retry;
@@ -34,6 +39,9 @@ pub use error::{Error, Result, ServiceError};
 pub use etag::{ETag, IfMatch};
 pub use filter::Filter;
 pub use guid::{Guid, GuidError};
+#[cfg(feature = "derive")]
+pub use larimar_client_derive::{Entity, EntityEnum, Properties, Property};
+pub use properties::Properties;
 pub use property::{Property, PropertyError};
 pub use retry::RetryPolicy;
 pub use service::EndpointError;

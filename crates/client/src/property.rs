@@ -1,14 +1,23 @@
 //! Types that a property may have, and how they are stored.
 
 use crate::entity::EntityError;
-use crate::{Guid, Timestamp, Value};
-use std::time::SystemTime;
+use crate::{Guid, Value};
+
+mod times;
 
 /// A type that a property may have.
 ///
-/// It is implemented for `String`, `bool`, the integers, floating point numbers, `Vec<u8>`, [`Timestamp`], [`Guid`],
+/// It is implemented for `String`, `bool`, the integers, floating point numbers, `Vec<u8>`, [`crate::Timestamp`], [`Guid`],
 /// `SystemTime`, and with the features of their names for the types of `chrono`, `time` and `uuid`; for an
-/// `Option` of them, whose `None` is an absent property; and by `#[derive(Property)]` for enums without data.
+/// `Option` of them, whose `None` is an absent property; and by `#[derive(Property)]` for enums without data and for
+/// structs around one value.
+#[diagnostic::on_unimplemented(
+    message = "`{Self}` cannot be the type of a property",
+    label = "not a type that the service stores",
+    note = "`#[derive(larimar_client::Property)]` serves enums without data and structs around one value",
+    note = "`#[entity(string)]` stores text by `Display` and `FromStr`, `#[entity(json)]` stores JSON by serde",
+    note = "`#[entity(flatten)]` is for structs that derive `larimar_client::Properties`"
+)]
 pub trait Property: Sized {
     /// The type that filters compare such a property with.
     type Scalar;
@@ -102,14 +111,20 @@ property! {
     bool, "Edm.Boolean", Boolean(value) => value, this => *this;
     i32, "Edm.Int32", Int32(value) => value, this => *this;
     Vec<u8>, "Edm.Binary", Binary(value) => value, this => this.clone();
-    Timestamp, "Edm.DateTime", DateTime(value) => value, this => *this;
-    SystemTime, "Edm.DateTime", DateTime(value) => value.into(), this => (*this).into();
     Guid, "Edm.Guid", Guid(value) => value, this => *this;
 }
 
 #[cfg(feature = "uuid")]
-property! {
-    uuid::Uuid, "Edm.Guid", Guid(value) => value.into(), this => (*this).into();
+impl Property for uuid::Uuid {
+    type Scalar = Guid;
+
+    fn to_value(&self) -> Result<Option<Value>, PropertyError> {
+        Guid::from(*self).to_value()
+    }
+
+    fn from_value(value: Option<Value>) -> Result<Self, PropertyError> {
+        Guid::from_value(value).map(Self::from)
+    }
 }
 
 /// Smaller types of integers are stored as Int32.

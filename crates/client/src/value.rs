@@ -80,3 +80,9 @@ from! {
 
 #[cfg(feature = "uuid")]
 from! { uuid::Uuid => Guid by Guid::from }
+
+#[cfg(feature = "chrono")]
+from! { chrono::DateTime<chrono::Utc> => DateTime by Timestamp::from }
+
+#[cfg(feature = "time")]
+from! { time::OffsetDateTime => DateTime by Timestamp::from }

@@ -9,6 +9,10 @@ use std::time::SystemTime;
 /// A `Column<String>` takes `&str`, `String` and the like; a `Column<i64>` every integer; a `Column<Timestamp>` also
 /// `SystemTime` and the types of `chrono` and `time` with the features of their names. `#[derive(Property)]`
 /// implements it for the enum.
+#[diagnostic::on_unimplemented(
+    message = "a column of type `{T}` is not compared with `{Self}`",
+    label = "expected a value that `{T}` compares with"
+)]
 pub trait IntoLiteral<T> {
     /// The value to compare with.
     fn into_literal(self) -> Value;
@@ -54,6 +58,18 @@ literal! {
 #[cfg(feature = "uuid")]
 literal! {
     Guid: uuid::Uuid => Guid by Guid::from;
+}
+
+#[cfg(feature = "chrono")]
+impl<Zone: chrono::TimeZone> IntoLiteral<Timestamp> for chrono::DateTime<Zone> {
+    fn into_literal(self) -> Value {
+        Value::DateTime(Timestamp::from(self))
+    }
+}
+
+#[cfg(feature = "time")]
+literal! {
+    Timestamp: time::OffsetDateTime => DateTime by Timestamp::from;
 }
 
 impl<const N: usize> IntoLiteral<Vec<u8>> for [u8; N] {

@@ -1,0 +1,1 @@
+//! Guide: types as entities.
