@@ -9,6 +9,7 @@ use base64::Engine as _;
 use base64::engine::general_purpose::URL_SAFE_NO_PAD;
 use futures_util::stream::{self, BoxStream, StreamExt as _};
 use http::Method;
+use std::borrow::Cow;
 use std::fmt;
 use std::str::FromStr;
 
@@ -141,21 +142,24 @@ pub(super) async fn fetch<T>(
     start: Option<&Continuation>,
     entities_max: Option<usize>,
 ) -> Result<Page<T>> {
-    let reply = ask.table.send(call(ask, start, entities_max)).await?;
+    let select = ask.select.clone().map(|columns| match columns.is_empty() {
+        // A type that reads nothing of the entity still needs one name: an empty list means all.
+        true => ask.table.select(vec![Cow::Borrowed("PartitionKey")]),
+        false => ask.table.select(columns),
+    });
+    let reply = ask.table.send(call(ask, select.as_deref(), start, entities_max)).await?;
     let continuation = Continuation::of(&reply)?;
     let entities = json::read_page(&reply.body)?;
-    Ok(Page { entities: read(ask.table.clone(), entities).await?, continuation })
+    Ok(Page { entities: read(ask.table.clone(), entities, select).await?, continuation })
 }
 
-fn call(ask: &Ask, start: Option<&Continuation>, entities_max: Option<usize>) -> Call {
+fn call(ask: &Ask, select: Option<&str>, start: Option<&Continuation>, entities_max: Option<usize>) -> Call {
     let mut call = Call::new("QueryEntities", Method::GET, format!("{}()", table_path(ask.table.name())));
     if !ask.filter.is_everything() {
         call = call.parameter("$filter", ask.filter.as_str());
     }
-    if let Some(select) = &ask.select {
-        // A type that reads nothing of the entity still needs one name: an empty list means all.
-        let select = if select.is_empty() { "PartitionKey".to_owned() } else { select.join(",") };
-        call = call.parameter("$select", &select);
+    if let Some(select) = select {
+        call = call.parameter("$select", select);
     }
     let top = ask.page_size.unwrap_or(PAGE_SIZE_MAX).min(entities_max.unwrap_or(PAGE_SIZE_MAX));
     if top < PAGE_SIZE_MAX {

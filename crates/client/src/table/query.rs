@@ -56,8 +56,9 @@ pub(super) struct Ask {
     pub(super) start: Option<Continuation>,
 }
 
-/// Makes values of a page's entities.
-pub(super) type Reader<T> = Arc<dyn Fn(Table, Vec<DynamicEntity>) -> BoxFuture<'static, Result<Vec<T>>> + Send + Sync>;
+/// Makes values of a page's entities, of which this `$select` was asked for.
+pub(super) type Reader<T> =
+    Arc<dyn Fn(Table, Vec<DynamicEntity>, Option<String>) -> BoxFuture<'static, Result<Vec<T>>> + Send + Sync>;
 
 impl Table {
     /// A query of this table's entities: all of them, until it is narrowed.
@@ -161,12 +162,12 @@ impl<T: Send + 'static> Query<T> {
         F: Fn(DynamicEntity) -> Result<U, EntityError> + Send + Sync + 'static,
     {
         let resolver = Arc::new(resolver);
-        let read: Reader<U> = Arc::new(move |table, entities| {
+        let read: Reader<U> = Arc::new(move |table, entities, select| {
             let resolver = Arc::clone(&resolver);
             Box::pin(async move {
                 let mut values = Vec::with_capacity(entities.len());
                 for entity in entities {
-                    values.push(resolver(table.incoming::<DynamicEntity>(entity).await?)?);
+                    values.push(resolver(table.open::<DynamicEntity>(entity, select.as_deref()).await?)?);
                 }
                 Ok(values)
             })
@@ -243,11 +244,11 @@ impl<T> fmt::Debug for Query<T> {
 }
 
 fn entity_reader<E: Entity + Send + 'static>() -> Reader<E> {
-    Arc::new(|table, entities| {
+    Arc::new(|table, entities, select| {
         Box::pin(async move {
             let mut values = Vec::with_capacity(entities.len());
             for entity in entities {
-                values.push(table.incoming(entity).await?);
+                values.push(table.open(entity, select.as_deref()).await?);
             }
             Ok(values)
         })
