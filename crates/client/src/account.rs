@@ -3,6 +3,8 @@
 use crate::connection_string::{ConnectionString, ConnectionStringError};
 use crate::credential::{Credential, InvalidKey, SasToken, SharedKey, TokenProvider, TokenSource};
 use crate::pipeline::{Pipeline, Timeouts};
+#[cfg(feature = "queue")]
+use crate::queue::{Queue, QueueService};
 use crate::retry::RetryPolicy;
 use crate::service::{Endpoint, EndpointError, Service};
 use crate::table::{Table, TableService};
@@ -60,6 +62,26 @@ impl Account {
     #[must_use]
     pub fn tables(&self) -> TableService {
         TableService::new(Arc::clone(self.pipeline(Service::Table)))
+    }
+
+    /// A queue of the account, which need not exist yet.
+    ///
+    /// # Panics
+    /// If the account was built without an address of the Queue service.
+    #[cfg(feature = "queue")]
+    #[must_use]
+    pub fn queue(&self, name: impl Into<String>) -> Queue {
+        Queue::new(Arc::clone(self.pipeline(Service::Queue)), name.into())
+    }
+
+    /// The Queue service as a whole: the list of queues.
+    ///
+    /// # Panics
+    /// If the account was built without an address of the Queue service.
+    #[cfg(feature = "queue")]
+    #[must_use]
+    pub fn queues(&self) -> QueueService {
+        QueueService::new(Arc::clone(self.pipeline(Service::Queue)))
     }
 
     pub(crate) fn pipeline(&self, service: Service) -> &Arc<Pipeline> {

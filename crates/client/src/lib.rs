@@ -17,9 +17,15 @@ mod etag;
 mod filter;
 mod guid;
 pub mod keys;
+#[cfg_attr(
+    not(all(feature = "queue", feature = "blob")),
+    allow(dead_code, reason = "parts of it serve queues and blobs only")
+)]
 mod pipeline;
 mod properties;
 mod property;
+#[cfg(feature = "queue")]
+mod queue;
 mod random;
 mod retry;
 pub mod sas;
@@ -43,6 +49,8 @@ pub use guid::{Guid, GuidError};
 pub use larimar_client_derive::{Entity, EntityEnum, Properties, Property};
 pub use properties::Properties;
 pub use property::{Property, PropertyError};
+#[cfg(feature = "queue")]
+pub use queue::{Message, PeekedMessage, PutOptions, Queue, QueueItem, QueueService};
 pub use retry::RetryPolicy;
 pub use service::EndpointError;
 pub use table::{Continuation, ContinuationError, Page, Query, Table, TableItem, TableService};

@@ -57,13 +57,18 @@ pub(crate) struct Call {
     body: Bytes,
     /// How long the call may take, if it differs from the account's own.
     timeout: Option<Duration>,
+    /// Whether something changes although the method is one of reads.
+    changes: bool,
 }
 
 /// An answer that tells of success.
 #[derive(Debug)]
 pub(crate) struct Reply {
+    pub(crate) status: u16,
     pub(crate) headers: HeaderMap,
     pub(crate) body: Bytes,
+    /// Whether an earlier attempt may have been carried out by the service too.
+    pub(crate) after_ambiguous: bool,
 }
 
 /// A call that failed in the end.
@@ -90,6 +95,7 @@ impl Call {
             headers: HeaderMap::with_capacity(16),
             body: Bytes::new(),
             timeout: None,
+            changes: false,
         }
     }
 
@@ -128,8 +134,14 @@ impl Call {
         self
     }
 
+    /// Says that the service changes something, whatever the method: the call never goes to a secondary.
+    pub(crate) const fn changing(mut self) -> Self {
+        self.changes = true;
+        self
+    }
+
     fn is_read(&self) -> bool {
-        self.method == Method::GET || self.method == Method::HEAD
+        !self.changes && (self.method == Method::GET || self.method == Method::HEAD)
     }
 
     /// Whether the request has a body, if only an empty one.
@@ -216,7 +228,7 @@ impl Attempts<'_> {
         span.record("attempts", self.retries + 1);
         span.record("status", status);
         if head.status.is_success() || head.status == http::StatusCode::NOT_MODIFIED {
-            return Ok(Reply { headers: head.headers, body });
+            return Ok(Reply { status, headers: head.headers, body, after_ambiguous: self.ambiguous });
         }
         let asked = retry::retry_after(&head.headers, SystemTime::now());
         Err((ServiceError::read(status, &head.headers, &body).into(), asked))

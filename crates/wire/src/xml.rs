@@ -258,7 +258,8 @@ pub fn write_element(out: &mut Vec<u8>, name: &str, content: impl FnOnce(&mut Ve
 }
 
 /// Whether XML 1.0 has this character.
-pub(crate) const fn is_xml_char(c: char) -> bool {
+#[must_use]
+pub const fn is_xml_char(c: char) -> bool {
     matches!(c, '\t' | '\n' | '\r' | '\u{20}'..='\u{D7FF}' | '\u{E000}'..='\u{FFFD}' | '\u{10000}'..)
 }
 
