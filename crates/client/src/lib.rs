@@ -53,7 +53,10 @@ pub use property::{Property, PropertyError};
 pub use queue::{Message, PeekedMessage, PutOptions, Queue, QueueItem, QueueService};
 pub use retry::RetryPolicy;
 pub use service::EndpointError;
-pub use table::{Continuation, ContinuationError, Page, Query, Table, TableItem, TableService};
+pub use table::{
+    Continuation, ContinuationError, CorsRule, Logging, Metrics, Page, Query, Replication, ServiceProperties,
+    StoredPolicy, Table, TableItem, TableService,
+};
 pub use timestamp::{Timestamp, TimestampError};
 pub use transport::{BoxError, BoxFuture, HttpTransport, Transport, TransportError};
 pub use value::Value;

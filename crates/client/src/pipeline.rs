@@ -16,7 +16,7 @@ use tokio::time::Instant;
 use tracing::Instrument as _;
 
 /// Sends calls to one service of an account.
-#[derive(Debug)]
+#[derive(Clone, Debug)]
 pub(crate) struct Pipeline {
     pub(crate) service: Service,
     pub(crate) primary: Endpoint,

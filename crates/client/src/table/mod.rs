@@ -1,5 +1,6 @@
 //! Tables and their entities.
 
+mod acl;
 mod address;
 mod encrypted;
 mod entities;
@@ -7,11 +8,14 @@ mod json;
 mod pages;
 mod query;
 mod service;
+mod service_properties;
 mod write;
 
+pub use acl::StoredPolicy;
 pub use pages::{Continuation, ContinuationError, Page};
 pub use query::Query;
 pub use service::{TableItem, TableService};
+pub use service_properties::{CorsRule, Logging, Metrics, Replication, ServiceProperties};
 
 use crate::Result;
 #[cfg(feature = "encryption")]
@@ -62,7 +66,7 @@ impl Table {
     /// Creates the table.
     ///
     /// # Errors
-    /// A table that is there already ([`Error::is_conflict`]), or a name that the service refuses.
+    /// A table that is there already ([`Error::is_conflict`](crate::Error::is_conflict)), or a name that the service refuses.
     pub async fn create(&self) -> Result<()> {
         match self.tables().create(&self.name, self.timeout).await {
             // An attempt whose answer was lost may have made it.
