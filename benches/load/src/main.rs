@@ -1,5 +1,6 @@
 //! Load generator and comparison benchmark: Larimar, Azurite and a bare HTTP server in the same run, or Larimar over
-//! PostgreSQL and pgbench (`postgres`). The Queue and Blob services are measured by `storage`.
+//! PostgreSQL and pgbench (`postgres`). The Queue and Blob services are measured by `storage`, the Rust client beside raw
+//! requests by `client`.
 //!
 //! `cargo xtask bench` builds the server and runs this. The flow: `settings` decides what to measure, `run`
 //! starts the servers (`target`) and measures them in turns (`measure`, `workload`, `request`, `http`),
@@ -16,6 +17,7 @@ mod azurite;
 mod bare;
 mod chart;
 mod check;
+mod client;
 mod dataset;
 mod goals;
 mod histogram;
@@ -77,6 +79,10 @@ fn main() -> anyhow::Result<()> {
     let runtime = tokio::runtime::Builder::new_current_thread().enable_all().build()?;
     let facts = machine::facts(&settings)?;
     match settings.engine {
+        Engine::Local if settings.client => {
+            let pairs = runtime.block_on(until_stopped(client::run(&settings)))?;
+            client::report::write(&settings, &facts, &pairs)
+        }
         Engine::Local => {
             if settings.services.contains(&Service::Table) {
                 let results = runtime.block_on(until_stopped(run::run(&settings)))?;

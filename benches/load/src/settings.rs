@@ -19,16 +19,20 @@ pub(crate) struct Flags {
     /// the same cluster, which the run starts.
     #[arg(long, value_enum, default_value_t = Engine::Local)]
     engine: Engine,
+    /// Measure what the Rust client costs: the same operations through it and as raw requests.
+    #[arg(long, conflicts_with_all = ["engine", "service", "targets", "backlog"])]
+    client: bool,
     /// Measure only these services [default: all; postgres: table]
     #[arg(long, value_enum, value_delimiter = ',')]
     service: Vec<Service>,
     /// A short run: 2-second measurements, fewer connections and entities.
     #[arg(long)]
     quick: bool,
-    /// Seconds that each measurement counts [default: 5, postgres: 9, quick: 2]
+    /// Seconds that each measurement counts [default: 5, postgres and client: 9, quick: 2]
     #[arg(long, value_parser = clap::value_parser!(u64).range(1..=600))]
     seconds: Option<u64>,
-    /// Turns that servers take within a measurement, which share its seconds [default: 1, postgres: 3, quick: 1]
+    /// Turns that servers take within a measurement, which share its seconds [default: 1, postgres and client: 3,
+    /// quick: 1]
     #[arg(long, value_parser = clap::value_parser!(u64).range(1..=10))]
     rounds: Option<u64>,
     /// Measure only these workloads: point-get, range, scan, page, replace, merge, insert-hot, insert-spread, delete,
@@ -39,13 +43,14 @@ pub(crate) struct Flags {
     /// Measure only these servers (not with postgres).
     #[arg(long, value_enum, value_delimiter = ',')]
     targets: Vec<Target>,
-    /// Numbers of preloaded entities [default: 0,100000,1000000; quick: 0,100000; postgres: 1000000, quick: 100000]
+    /// Numbers of preloaded entities [default: 0,100000,1000000; quick: 0,100000; postgres: 1000000, quick: 100000;
+    /// client: 100000]
     #[arg(long, value_delimiter = ',', value_parser = clap::value_parser!(u64).range(..=100_000_000))]
     preload: Vec<u64>,
     /// Numbers of messages that stay in the queue while others are put and taken [default: 0,100000]
     #[arg(long, value_delimiter = ',', value_parser = clap::value_parser!(u64).range(..=100_000_000))]
     backlog: Vec<u64>,
-    /// Numbers of connections to the Table service [default: 16,64; quick: 16; postgres: 16,64, quick: 64]
+    /// Numbers of connections to the Table service [default: 16,64; quick: 16; postgres: 16,64, quick: 64; client: 1,16,64]
     #[arg(long, value_delimiter = ',', value_parser = clap::value_parser!(u64).range(1..=10_000))]
     connections: Vec<u64>,
     /// The server's binary [default: the one built beside this program]
@@ -95,6 +100,8 @@ pub(crate) enum Engine {
 /// A run, decided.
 pub(crate) struct Settings {
     pub(crate) engine: Engine,
+    /// Only the Rust client is measured.
+    pub(crate) client: bool,
     pub(crate) services: Vec<Service>,
     /// Nothing was left out of the Table service.
     pub(crate) full: bool,
@@ -129,7 +136,7 @@ impl Settings {
         let storage_full = everything
             && flags.backlog.is_empty()
             && [Service::Queue, Service::Blob].iter().all(|service| services.contains(service));
-        let defaults = Defaults::of(flags.engine, quick);
+        let defaults = if flags.client { Defaults::of_client(quick) } else { Defaults::of(flags.engine, quick) };
         let rounds = flags.rounds.unwrap_or(defaults.rounds);
         let counted = Duration::from_secs(flags.seconds.unwrap_or(defaults.seconds)) / u32::try_from(rounds)?;
         let build = build_folder()?;
@@ -155,6 +162,7 @@ impl Settings {
         tasks.retain(|&task| asked_for(Only::Storage(task)));
         let settings = Self {
             engine: flags.engine,
+            client: flags.client,
             services,
             full,
             storage_full,
@@ -240,6 +248,11 @@ impl Defaults {
             (Engine::Postgres, false) => (9, 3),
         };
         Self { seconds, rounds, targets, preloads, connections }
+    }
+
+    fn of_client(quick: bool) -> Self {
+        let (seconds, rounds) = if quick { (2, 1) } else { (9, 3) };
+        Self { seconds, rounds, targets: &[Target::Larimar], preloads: &[100_000], connections: &[1, 16, 64] }
     }
 }
 

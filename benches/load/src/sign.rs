@@ -15,7 +15,7 @@ use sha2::Sha256;
 pub(crate) const ACCOUNT: &str = "devstoreaccount1";
 
 /// Its key, published in the service's documentation.
-const KEY: &str = "Eby8vdM02xNOcqFlqUwJPLlmEtlCDXJ1OUzFT50uSRZ6IFsuFq2UVErCz4I6tq/K1SZFPTOtr/KBHBeksoGMGw==";
+pub(crate) const KEY: &str = "Eby8vdM02xNOcqFlqUwJPLlmEtlCDXJ1OUzFT50uSRZ6IFsuFq2UVErCz4I6tq/K1SZFPTOtr/KBHBeksoGMGw==";
 
 /// Signs requests of the development account.
 pub(crate) struct Signer {

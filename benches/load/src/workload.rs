@@ -135,6 +135,11 @@ impl Store {
         start..start + rows
     }
 
+    /// A number for a row that is inserted, given once.
+    pub(crate) fn take_row(&self) -> u64 {
+        take(&self.next_row)
+    }
+
     fn take_deletable(&self) -> Option<u64> {
         let number = self.delete_next.get();
         (number < self.delete_end.get()).then(|| self.delete_next.replace(number + 1))
@@ -192,7 +197,7 @@ impl Worker {
                 expect_status(&answer, 204)?;
             }
             Workload::InsertHot => {
-                let row = take(&self.store.next_row);
+                let row = self.store.take_row();
                 self.key.set("hot", 0, row);
                 self.insert(row).await?;
             }
@@ -252,7 +257,7 @@ impl Worker {
     }
 
     async fn insert_spread(&mut self) -> anyhow::Result<()> {
-        let row = take(&self.store.next_row);
+        let row = self.store.take_row();
         self.key.set("s", self.random.below(SPREAD_PARTITIONS), row);
         self.insert(row).await
     }
