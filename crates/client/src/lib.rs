@@ -5,6 +5,8 @@
 #[path = "private.rs"]
 pub mod __private;
 mod account;
+#[cfg(feature = "azure_core")]
+mod azure;
 mod column;
 mod connection_string;
 mod credential;
@@ -36,6 +38,8 @@ mod transport;
 mod value;
 
 pub use account::{Account, AccountBuilder, AccountError};
+#[cfg(feature = "azure_core")]
+pub use azure::AzureCredential;
 pub use column::{Column, ColumnError, IntoLiteral};
 pub use connection_string::ConnectionStringError;
 pub use credential::{AccessToken, InvalidKey, SharedKey, TokenProvider};
