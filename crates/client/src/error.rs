@@ -2,6 +2,7 @@
 
 use crate::encryption::EncryptionError;
 use crate::entity::EntityError;
+use crate::table::TransactionError;
 use crate::transport::TransportError;
 use std::fmt;
 use std::time::Duration;
@@ -28,6 +29,9 @@ pub enum Error {
     /// The request was not sent because the service would refuse it.
     #[error("{0}")]
     Invalid(String),
+    /// A transaction was not sent because the service would refuse one of its operations.
+    #[error(transparent)]
+    Transaction(#[from] TransactionError),
     /// The answer is not one that this client understands.
     #[error("the answer is not understood: {0}")]
     Answer(String),
@@ -103,7 +107,10 @@ impl Error {
     /// Which operation of a transaction failed, counted from 0.
     #[must_use]
     pub fn operation(&self) -> Option<usize> {
-        self.service()?.operation
+        match self {
+            Self::Transaction(refused) => Some(refused.operation),
+            other => other.service()?.operation,
+        }
     }
 
     /// Whether what was to be created is there already, or a condition on the version did not hold.

@@ -59,7 +59,7 @@ pub use retry::RetryPolicy;
 pub use service::EndpointError;
 pub use table::{
     Continuation, ContinuationError, CorsRule, Logging, Metrics, Page, Query, Replication, ServiceProperties,
-    StoredPolicy, Table, TableItem, TableService,
+    StoredPolicy, Table, TableItem, TableService, Transaction, TransactionError, TransactionRefusal,
 };
 pub use timestamp::{Timestamp, TimestampError};
 pub use transport::{BoxError, BoxFuture, HttpTransport, Transport, TransportError};

@@ -59,6 +59,8 @@ pub(crate) struct Call {
     timeout: Option<Duration>,
     /// Whether something changes although the method is one of reads.
     changes: bool,
+    /// Finds the refusal in an answer whose status tells of success.
+    refusal: Option<fn(&Reply) -> Option<ServiceError>>,
 }
 
 /// An answer that tells of success.
@@ -96,6 +98,7 @@ impl Call {
             body: Bytes::new(),
             timeout: None,
             changes: false,
+            refusal: None,
         }
     }
 
@@ -137,6 +140,12 @@ impl Call {
     /// Says that the service changes something, whatever the method: the call never goes to a secondary.
     pub(crate) const fn changing(mut self) -> Self {
         self.changes = true;
+        self
+    }
+
+    /// Has answers looked into, since their status does not tell of every refusal.
+    pub(crate) fn refused_by(mut self, refusal: fn(&Reply) -> Option<ServiceError>) -> Self {
+        self.refusal = Some(refusal);
         self
     }
 
@@ -228,7 +237,11 @@ impl Attempts<'_> {
         span.record("attempts", self.retries + 1);
         span.record("status", status);
         if head.status.is_success() || head.status == http::StatusCode::NOT_MODIFIED {
-            return Ok(Reply { status, headers: head.headers, body, after_ambiguous: self.ambiguous });
+            let reply = Reply { status, headers: head.headers, body, after_ambiguous: self.ambiguous };
+            return match self.call.refusal.and_then(|refusal| refusal(&reply)) {
+                Some(refusal) => Err((refusal.into(), retry::retry_after(&reply.headers, SystemTime::now()))),
+                None => Ok(reply),
+            };
         }
         let asked = retry::retry_after(&head.headers, SystemTime::now());
         Err((ServiceError::read(status, &head.headers, &body).into(), asked))

@@ -30,6 +30,14 @@ impl Table {
         Self { encryption: Some(encryption), ..self.clone() }
     }
 
+    /// Whether entities are changed on their way out.
+    pub(super) const fn encrypts(&self) -> bool {
+        #[cfg(feature = "encryption")]
+        return self.encryption.is_some();
+        #[cfg(not(feature = "encryption"))]
+        false
+    }
+
     /// Encrypts what is to be encrypted. Without a key for it the write is refused.
     pub(super) async fn seal(&self, write: Write) -> Result<Write> {
         #[cfg(feature = "encryption")]

@@ -35,7 +35,12 @@ impl Table {
     }
 
     /// The entity as it is stored.
-    async fn fetch(&self, partition_key: &str, row_key: &str, select: Option<&str>) -> Result<Option<DynamicEntity>> {
+    pub(super) async fn fetch(
+        &self,
+        partition_key: &str,
+        row_key: &str,
+        select: Option<&str>,
+    ) -> Result<Option<DynamicEntity>> {
         let mut call = Call::new("GetEntity", Method::GET, entity_path(self.name(), partition_key, row_key));
         if let Some(select) = select {
             call = call.parameter("$select", select);

@@ -9,6 +9,7 @@ mod pages;
 mod query;
 mod service;
 mod service_properties;
+mod transaction;
 mod write;
 
 pub use acl::StoredPolicy;
@@ -16,6 +17,7 @@ pub use pages::{Continuation, ContinuationError, Page};
 pub use query::Query;
 pub use service::{TableItem, TableService};
 pub use service_properties::{CorsRule, Logging, Metrics, Replication, ServiceProperties};
+pub use transaction::{Transaction, TransactionError, TransactionRefusal};
 
 use crate::Result;
 #[cfg(feature = "encryption")]

@@ -1,6 +1,8 @@
-//! What the tests share: a server with a table.
+//! What the tests share: a server with a table, and a transport that fails on purpose.
 
 #![allow(dead_code, unreachable_pub, reason = "every test file takes what it needs of it")]
+
+pub mod faults;
 
 use larimar_client::{Account, Table};
 use larimar_embedded::Larimar;
