@@ -3,7 +3,7 @@
 use crate::attributes::Container;
 use crate::entity::column_name;
 use crate::fields::{Field, Format, Kind, Property};
-use proc_macro2::TokenStream;
+use proc_macro2::{Span, TokenStream};
 use quote::{format_ident, quote, quote_spanned};
 use syn::spanned::Spanned as _;
 use syn::{DeriveInput, Path, Visibility};
@@ -30,7 +30,7 @@ fn function(client: &Path, vis: &Visibility, field: &Field) -> Option<TokenStrea
     if let Kind::Property(Property { encrypt: Some(encrypt), .. }) = &field.kind {
         let (hashed, function) = (encrypt.hashed.as_ref()?, format_ident!("{}_hash", field.ident));
         let documentation = format!("The column `{}`, a keyed hash of `{}`.", hashed.value(), field.ident);
-        let column = column(client, &hashed.value());
+        let column = column(client, &hashed.value(), hashed.span());
         return Some(quote_spanned! {field.ident.span()=>
             #[doc = #documentation]
             #[must_use]
@@ -46,21 +46,24 @@ fn function(client: &Path, vis: &Visibility, field: &Field) -> Option<TokenStrea
         Kind::Property(property) if property.format == Format::Text => quote!(::std::string::String),
         _ => quote_spanned!(type_.span()=> <#type_ as #client::Property>::Scalar),
     };
-    let (documentation, column) = (format!("The column `{name}`."), column(client, name));
+    let (documentation, column) = (format!("The column `{name}`."), column(client, name, type_.span()));
+    let column_type = quote_spanned!(type_.span()=> #client::Column<#scalar>);
     Some(quote_spanned! {ident.span()=>
         #[doc = #documentation]
         #[must_use]
-        #vis fn #ident() -> #client::Column<#scalar> {
+        #vis fn #ident() -> #column_type {
             #column
         }
     })
 }
 
 /// The macro has checked the name, in any alphabet.
-fn column(client: &Path, name: &str) -> TokenStream {
+fn column(client: &Path, name: &str, span: Span) -> TokenStream {
     if name.is_ascii() {
-        quote!(#client::Column::named(#name))
+        quote_spanned!(span=> #client::Column::named(#name))
     } else {
-        quote!(#client::Column::try_named(#name).expect("the name was checked when the program was built"))
+        quote_spanned! {span=>
+            #client::Column::try_named(#name).expect("the name was checked when the program was built")
+        }
     }
 }

@@ -8,7 +8,7 @@ use proc_macro2::{Span, TokenStream};
 use quote::{ToTokens, quote, quote_spanned};
 use std::collections::HashMap;
 use syn::spanned::Spanned as _;
-use syn::{DeriveInput, Error, Expr, LitStr, Path};
+use syn::{DeriveInput, Error, Expr, Ident, LitStr, Path, Type};
 
 /// The property that tells the types of entities apart.
 const ENTITY_TYPE: &str = "EntityType";
@@ -208,9 +208,9 @@ impl Code<'_> {
         let target = if self.is_part { quote!(__entity) } else { quote!(&mut __entity) };
         let flattened = fields.iter().filter_map(|field| {
             let Kind::Flatten(prefix) = &field.kind else { return None };
-            let (ident, prefix) = (&field.ident, self.name(prefix));
+            let (ident, type_, prefix) = (&field.ident, &field.type_, self.name(prefix));
             Some(quote_spanned! {field.type_.span()=>
-                #client::Properties::write_to(&self.#ident, #target, #prefix)?;
+                <#type_ as #client::Properties>::write_to(&self.#ident, #target, #prefix)?;
             })
         });
         let others = fields.iter().map(|field| {
@@ -221,12 +221,8 @@ impl Code<'_> {
                 },
                 Kind::ETag => quote_spanned!(span=> __entity.etag = ::std::clone::Clone::clone(&self.#ident);),
                 Kind::Property(property) => {
-                    let (name, function) = (self.name(&property.name), function("put", property, field));
-                    let check = self.check_encrypted(property, field);
-                    quote_spanned! {span=>
-                        #check
-                        #client::__private::#function(#target, #name, &self.#ident)?;
-                    }
+                    let (check, put) = (self.check_encrypted(property, field), self.put(property, field, &target));
+                    quote_spanned!(span=> #check #put?;)
                 }
                 Kind::PartitionKey | Kind::RowKey | Kind::Skip | Kind::Flatten(_) => TokenStream::new(),
             }
@@ -305,10 +301,8 @@ impl Code<'_> {
                 quote_spanned!(field.type_.span()=> ::std::default::Default::default())
             }
             Kind::Property(property) => {
-                let (name, function) = (self.name(&property.name), function("take", property, field));
-                let take = quote_spanned! {field.type_.span()=>
-                    #client::__private::#function(#source, #name)?
-                };
+                let (name, take) = (self.name(&property.name), self.take(property, field, source));
+                let take = quote_spanned!(field.type_.span()=> #take?);
                 let default = match &property.default {
                     None => return take,
                     Some(Absent::OfType) => quote_spanned! {field.type_.span()=> ::std::default::Default::default() },
@@ -317,6 +311,31 @@ impl Code<'_> {
                 quote!(if __entity.value(#name).is_some() { #take } else { #default })
             }
         }
+    }
+
+    /// An expression that sets a field's property. Types are spelled out here and below, so that the compiler tells of
+    /// one that does not fit where the program names it, and tells it once.
+    fn put(&self, property: &Property, field: &Field, target: &TokenStream) -> TokenStream {
+        let (client, ident, type_) = (self.client, &field.ident, &field.type_);
+        let name = self.name(&property.name);
+        if property.format == Format::Plain {
+            let value = quote_spanned!(type_.span()=> <#type_ as #client::Property>::to_value(&self.#ident));
+            return quote_spanned!(type_.span()=> #client::__private::put(#target, #name, #value));
+        }
+        let (function, type_) = function("put", property, field);
+        quote_spanned!(type_.span()=> #client::__private::#function::<#type_>(#target, #name, &self.#ident))
+    }
+
+    /// An expression that takes a field's property out.
+    fn take(&self, property: &Property, field: &Field, source: &TokenStream) -> TokenStream {
+        let (client, type_, name) = (self.client, &field.type_, self.name(&property.name));
+        if property.format == Format::Plain {
+            let value =
+                quote_spanned!(type_.span()=> <#type_ as #client::Property>::from_value(__entity.remove(#name)));
+            return quote_spanned!(type_.span()=> #client::__private::take(#name, #value));
+        }
+        let (function, type_) = function("take", property, field);
+        quote_spanned!(type_.span()=> #client::__private::#function::<#type_>(#source, #name))
     }
 
     /// Statements that put the names of what is read into `__columns`, or return if a field reads everything.
@@ -351,15 +370,11 @@ impl Code<'_> {
     }
 }
 
-/// The client's function that puts or takes a field of this form.
-fn function(verb: &str, property: &Property, field: &Field) -> syn::Ident {
-    let optional = if option_of(&field.type_).is_some() { "_option" } else { "" };
-    let name = match property.format {
-        Format::Plain => verb.to_owned(),
-        Format::Text => format!("{verb}_text{optional}"),
-        Format::Json => format!("{verb}_json{optional}"),
-    };
-    syn::Ident::new(&name, field.type_.span())
+/// The client's function that puts or takes a field as text, and the type it is called with.
+fn function<'a>(verb: &str, property: &Property, field: &'a Field) -> (Ident, &'a Type) {
+    let form = if property.format == Format::Json { "json" } else { "text" };
+    let (optional, inner) = option_of(&field.type_).map_or(("", &field.type_), |inner| ("_option", inner));
+    (Ident::new(&format!("{verb}_{form}{optional}"), field.type_.span()), inner)
 }
 
 /// Whether a filter can speak of a field's property, and under which name.

@@ -37,14 +37,21 @@ pub fn time<From: Into<To>, To>(time: Option<From>) -> Option<To> {
     time.map(Into::into)
 }
 
-/// Writes a property.
-pub fn put<T: Property>(entity: &mut DynamicEntity, name: &str, value: &T) -> Result<(), EntityError> {
-    entity.put(name, value)
+/// Sets a property, if there is one.
+pub fn put(
+    entity: &mut DynamicEntity,
+    name: &str,
+    value: Result<Option<Value>, PropertyError>,
+) -> Result<(), EntityError> {
+    if let Some(value) = value.map_err(|error| error.of(name))? {
+        entity.set(name, value);
+    }
+    Ok(())
 }
 
-/// Reads a property.
-pub fn take<T: Property>(entity: &mut DynamicEntity, name: &str) -> Result<T, EntityError> {
-    entity.take(name)
+/// What was read from a property, with its name in the error.
+pub fn take<T>(name: &str, value: Result<T, PropertyError>) -> Result<T, EntityError> {
+    value.map_err(|error| error.of(name))
 }
 
 /// Writes a property as text.
