@@ -1,3 +1,5 @@
+//! Attributes that are unknown, come twice, or contradict each other.
+
 use larimar_client::Entity;
 
 #[derive(Entity)]

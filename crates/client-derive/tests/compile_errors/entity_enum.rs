@@ -1,3 +1,5 @@
+//! Enums of entities whose variants cannot be told apart.
+
 use larimar_client::{DynamicEntity, Entity, EntityEnum};
 
 #[derive(Entity)]

@@ -1,3 +1,5 @@
+//! Filters that compare a column with what it does not hold.
+
 use larimar_client::{Entity, Property};
 
 #[derive(Property)]

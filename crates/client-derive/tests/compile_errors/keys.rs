@@ -1,3 +1,5 @@
+//! Entities without a key, or with more than one.
+
 use larimar_client::Entity;
 
 #[derive(Entity)]

@@ -1,3 +1,5 @@
+//! Names that no property can have, or that another one has.
+
 use larimar_client::Entity;
 
 #[derive(Entity)]

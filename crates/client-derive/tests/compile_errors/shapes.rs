@@ -1,3 +1,5 @@
+//! Types of a shape that the macro is not for.
+
 use larimar_client::{Entity, EntityEnum, Property, Properties};
 
 #[derive(Entity)]

@@ -1,3 +1,5 @@
+//! Fields whose types the service does not store.
+
 use larimar_client::Entity;
 
 struct Skill;
