@@ -10,6 +10,12 @@ pub enum Error {
     /// A request failed.
     #[error(transparent)]
     Client(#[from] larimar_client::Error),
+    /// A text is no key.
+    #[error(transparent)]
+    Key(#[from] crate::key_text::KeyError),
+    /// What was asked for is not possible.
+    #[error("{0}")]
+    Invalid(String),
     /// A value is no entity, or an entity no value.
     #[error(transparent)]
     Entity(#[from] larimar_client::EntityError),

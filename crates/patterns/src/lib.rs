@@ -7,9 +7,18 @@
 //!
 //! The pages in `docs/patterns/` of the repository tell when to take which one.
 
+pub mod compound_key;
 mod error;
+pub mod key_text;
+pub mod log_tail;
+mod period;
+pub mod period_tables;
+pub mod series;
+pub mod spread_key;
+mod stored;
 
 pub use error::{Error, Result};
+pub use period::Period;
 
 /// Keeps the example of the readme compiling.
 #[cfg(doctest)]

@@ -1,0 +1,81 @@
+//! Entities as patterns store them: under another row key, with further properties, with only some, or with the version
+//! that was read.
+//!
+//! They wrap the caller's type and keep what it says of encryption, so that patterns work with encrypted properties too.
+
+use larimar_client::{DynamicEntity, ETag, EncryptedProperty, Entity, EntityError, PropertyError, Value};
+use std::borrow::Cow;
+
+/// An entity under another row key.
+pub(crate) struct Renamed<'e, E> {
+    entity: &'e E,
+    row_key: String,
+    /// The properties to keep; all, if there is none.
+    only: Option<&'e [Cow<'static, str>]>,
+    added: Vec<(&'static str, Value)>,
+}
+
+impl<'e, E> Renamed<'e, E> {
+    pub(crate) const fn new(entity: &'e E, row_key: String) -> Self {
+        Self { entity, row_key, only: None, added: Vec::new() }
+    }
+
+    pub(crate) const fn only(mut self, properties: Option<&'e [Cow<'static, str>]>) -> Self {
+        self.only = properties;
+        self
+    }
+
+    pub(crate) fn with(mut self, name: &'static str, value: impl Into<Value>) -> Self {
+        self.added.push((name, value.into()));
+        self
+    }
+}
+
+impl<E: Entity> Entity for Renamed<'_, E> {
+    const ENCRYPTED: &'static [EncryptedProperty] = E::ENCRYPTED;
+
+    fn to_dynamic(&self) -> Result<Cow<'_, DynamicEntity>, EntityError> {
+        let mut entity = self.entity.to_dynamic()?.into_owned();
+        entity.row_key.clone_from(&self.row_key);
+        if let Some(only) = self.only {
+            for (name, value) in entity.take_properties() {
+                if only.iter().any(|kept| *kept == name) {
+                    entity.set(name, value);
+                }
+            }
+        }
+        for (name, value) in &self.added {
+            entity.set(*name, value.clone());
+        }
+        Ok(Cow::Owned(entity))
+    }
+
+    fn from_dynamic(_: DynamicEntity) -> Result<Self, EntityError> {
+        let reason = PropertyError::invalid("this form of an entity is only ever written");
+        Err(EntityError::new("RowKey", reason))
+    }
+}
+
+/// An entity with the version that was read.
+#[derive(Clone, Debug)]
+pub(crate) struct Versioned<E> {
+    pub(crate) entity: E,
+    pub(crate) etag: ETag,
+}
+
+impl<E: Entity> Entity for Versioned<E> {
+    const ENCRYPTED: &'static [EncryptedProperty] = E::ENCRYPTED;
+
+    fn to_dynamic(&self) -> Result<Cow<'_, DynamicEntity>, EntityError> {
+        self.entity.to_dynamic()
+    }
+
+    fn from_dynamic(entity: DynamicEntity) -> Result<Self, EntityError> {
+        let etag = entity.etag.clone().ok_or_else(|| EntityError::new("odata.etag", PropertyError::Missing))?;
+        Ok(Self { entity: E::from_dynamic(entity)?, etag })
+    }
+
+    fn columns() -> Option<Vec<Cow<'static, str>>> {
+        E::columns()
+    }
+}
