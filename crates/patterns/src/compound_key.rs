@@ -124,11 +124,7 @@ pub struct Family<H, R> {
 ///
 /// # Errors
 /// A request that failed, or entities that are no `H` and `R`.
-pub async fn family<H, R>(
-    table: &Table,
-    partition_key: &str,
-    key: &CompoundKey<impl KeyParts>,
-) -> Result<Family<H, R>>
+pub async fn family<H, R>(table: &Table, partition_key: &str, key: &CompoundKey<impl KeyParts>) -> Result<Family<H, R>>
 where
     H: Entity + Send + 'static,
     R: Entity + Send + 'static,

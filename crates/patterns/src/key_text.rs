@@ -123,7 +123,8 @@ pub fn unescape(key: &str) -> Result<String, KeyError> {
         }
         let digits: String = [Some(first), rest.next()].into_iter().flatten().collect();
         let code = u32::from_str_radix(&digits, 16).map_err(|_| malformed())?;
-        let found = char::from_u32(code).filter(|found| *found != '.' && sign(*found) == Some(c)).ok_or_else(malformed)?;
+        let found =
+            char::from_u32(code).filter(|found| *found != '.' && sign(*found) == Some(c)).ok_or_else(malformed)?;
         // Only what is written in lower case and without a sign.
         if digits != format!("{code:02x}") {
             return Err(malformed());

@@ -5,9 +5,9 @@
 //!
 //! ```text
 //! RowKey                                                   a claim of
-//! 2516553215999999999_fffffffffffffffe_5bd1e9955bd1e995    2026-02-15, handed in last
-//! 2516553215999999999_ffffffffffffffff_5bd1e9955bd1e995    2026-02-15, same tick, a moment before
-//! 2516554079999999999_fffffffffffffffd_5bd1e9955bd1e995    2026-02-14
+//! 2516311871999999999_fffffffffffffffe_5bd1e9955bd1e995    2026-02-15, handed in last
+//! 2516311871999999999_ffffffffffffffff_5bd1e9955bd1e995    2026-02-15, same tick, a moment before
+//! 2516312735999999999_fffffffffffffffd_5bd1e9955bd1e995    2026-02-14
 //! └─ ticks left until the year 10000
 //!                     └─ counts down within the program
 //!                                      └─ the program
@@ -209,7 +209,7 @@ impl LogTail {
 /// use larimar_client::Timestamp;
 /// let day = "2026-02-14T00:00:00Z".parse()?.."2026-02-15T00:00:00Z".parse()?;
 /// let filter = larimar_patterns::log_tail::between(day);
-/// assert_eq!(filter.as_str(), "RowKey ge '2516553216000000000' and RowKey lt '2516554080000000000'");
+/// assert_eq!(filter.as_str(), "RowKey ge '2516311872000000000' and RowKey lt '2516312736000000000'");
 /// # Ok::<(), larimar_client::TimestampError>(())
 /// ```
 #[must_use]

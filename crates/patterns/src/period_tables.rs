@@ -90,7 +90,7 @@ impl PeriodTables {
     /// # Errors
     /// A request that failed; [`larimar_client::Error::is_conflict`] if the entity is there.
     pub async fn insert<E: Entity + Sync>(&self, time: Timestamp, entity: &E) -> Result<ETag> {
-        self.write(time, async |table| table.insert(entity).await).await
+        self.write(time, |table| async move { table.insert(entity).await }).await
     }
 
     /// Inserts an entity into the table for a time, or replaces it: one request, but three for the first write of a
@@ -99,18 +99,18 @@ impl PeriodTables {
     /// # Errors
     /// A request that failed.
     pub async fn insert_or_replace<E: Entity + Sync>(&self, time: Timestamp, entity: &E) -> Result<ETag> {
-        self.write(time, async |table| table.insert_or_replace(entity).await).await
+        self.write(time, |table| async move { table.insert_or_replace(entity).await }).await
     }
 
     /// Writes to the table for a time by a function, which is called again if the table had to be made.
     ///
     /// # Errors
     /// A request that failed.
-    pub async fn write<T>(
-        &self,
-        time: Timestamp,
-        write: impl AsyncFn(Table) -> Result<T, larimar_client::Error>,
-    ) -> Result<T> {
+    pub async fn write<T, W, F>(&self, time: Timestamp, write: W) -> Result<T>
+    where
+        W: Fn(Table) -> F,
+        F: Future<Output = larimar_client::Result<T>>,
+    {
         let table = self.table(time);
         match write(table.clone()).await {
             Err(error) if error.code() == Some(TABLE_NOT_FOUND) => {
@@ -154,18 +154,19 @@ impl PeriodTables {
     ) -> impl Stream<Item = Result<T>> + Send {
         let tables = self.clone();
         let listed = futures_util::stream::once(async move { tables.tables(span).await });
-        listed.map_ok(move |tables| {
-            let queries: Vec<_> = tables.iter().map(&query).collect();
-            futures_util::stream::iter(queries).flat_map(|query| {
-                query.stream().map_err(Error::from).filter_map(|item| async move {
-                    match item {
-                        Err(Error::Client(error)) if error.code() == Some(TABLE_NOT_FOUND) => None,
-                        item => Some(item),
-                    }
+        listed
+            .map_ok(move |tables| {
+                let queries: Vec<_> = tables.iter().map(&query).collect();
+                futures_util::stream::iter(queries).flat_map(|query| {
+                    query.stream().map_err(Error::from).filter_map(|item| async move {
+                        match item {
+                            Err(Error::Client(error)) if error.code() == Some(TABLE_NOT_FOUND) => None,
+                            item => Some(item),
+                        }
+                    })
                 })
             })
-        })
-        .try_flatten()
+            .try_flatten()
     }
 
     /// Deletes the tables of the periods that ended at a time or before it: one request for each, besides the list. The

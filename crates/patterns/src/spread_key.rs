@@ -42,7 +42,7 @@ use std::sync::atomic::{AtomicUsize, Ordering::Relaxed};
 /// ```
 /// use larimar_patterns::spread_key::SpreadKey;
 /// let spread = SpreadKey::new(16)?;
-/// assert_eq!(spread.by_hash("2026-02-15", "employee-000123"), "009_2026-02-15");
+/// assert_eq!(spread.by_hash("2026-02-15", "employee-000123"), "008_2026-02-15");
 /// assert_eq!(spread.by_turns("2026-02-15"), "000_2026-02-15");
 /// assert_eq!(spread.by_turns("2026-02-15"), "001_2026-02-15");
 /// assert_eq!(spread.partitions("2026-02-15").count(), 16);
@@ -140,10 +140,11 @@ impl SpreadKey {
         key: &str,
         filter: Filter,
     ) -> impl Stream<Item = Result<E>> + Send + Unpin + use<E> {
-        merge::by_row_key(self.partitions(key).map(|partition_key| {
+        let buckets = self.partitions(key).map(|partition_key| {
             let rows = table.query::<larimar_client::DynamicEntity>().partition(partition_key).filter(filter.clone());
             rows.resolve(|entity| Ok((merge::order(&entity.row_key), E::from_dynamic(entity)?))).stream()
-        }))
+        });
+        merge::by_row_key(buckets.collect())
     }
 }
 

@@ -1,6 +1,6 @@
 //! Ordered streams merged into one, by row key.
 
-use crate::{Error, Result};
+use crate::Result;
 use futures_util::stream::{self, Stream, StreamExt as _, TryStreamExt as _};
 use std::cmp::Reverse;
 use std::collections::BinaryHeap;
@@ -12,26 +12,27 @@ pub(super) fn order(row_key: &str) -> Vec<u16> {
 
 /// Merges streams of which each is ordered. All are asked for their first item side by side, and later each one when its
 /// item has been taken.
-pub(super) fn by_row_key<T, S>(sources: impl Iterator<Item = S>) -> impl Stream<Item = Result<T>> + Send + Unpin + use<T, S>
+pub(super) fn by_row_key<T, S>(sources: Vec<S>) -> impl Stream<Item = Result<T>> + Send + Unpin + use<T, S>
 where
     T: Send + 'static,
     S: Stream<Item = larimar_client::Result<(Vec<u16>, T)>> + Send + Unpin + 'static,
 {
-    let sources: Vec<S> = sources.collect();
     stream::once(start(sources)).try_flatten().boxed()
 }
 
-async fn start<T, S>(mut sources: Vec<S>) -> Result<impl Stream<Item = Result<T>> + Send>
+async fn start<T, S>(sources: Vec<S>) -> Result<impl Stream<Item = Result<T>> + Send>
 where
     T: Send + 'static,
     S: Stream<Item = larimar_client::Result<(Vec<u16>, T)>> + Send + Unpin + 'static,
 {
-    let first = stream::iter(sources.iter_mut().enumerate().map(|(index, source)| async move {
-        let item = source.next().await.transpose()?;
-        Ok::<_, Error>(item.map(|(order, value)| Head { order, index, value }))
-    }));
-    let heads: Vec<Option<Head<T>>> = first.buffer_unordered(CONCURRENT_MAX).try_collect().await?;
-    let heap: BinaryHeap<_> = heads.into_iter().flatten().map(Reverse).collect();
+    let first: Vec<(Option<(Vec<u16>, T)>, S)> =
+        stream::iter(sources.into_iter().map(first)).buffered(CONCURRENT_MAX).try_collect().await?;
+    let mut heap = BinaryHeap::new();
+    let mut sources = Vec::with_capacity(first.len());
+    for (index, (item, source)) in first.into_iter().enumerate() {
+        heap.extend(item.map(|(order, value)| Reverse(Head { order, index, value })));
+        sources.push(source);
+    }
     Ok(stream::try_unfold((heap, sources), |(mut heap, mut sources)| async move {
         let Some(Reverse(head)) = heap.pop() else { return Ok(None) };
         if let Some((order, value)) = sources[head.index].next().await.transpose()? {
@@ -39,6 +40,15 @@ where
         }
         Ok(Some((head.value, (heap, sources))))
     }))
+}
+
+/// The first item of a source, and the source.
+async fn first<I, S>(mut source: S) -> Result<(Option<I>, S)>
+where
+    S: Stream<Item = larimar_client::Result<I>> + Unpin,
+{
+    let item = source.next().await.transpose()?;
+    Ok((item, source))
 }
 
 /// The next item of a source.
