@@ -1,5 +1,7 @@
 //! An account: where its services are, who the client is, and how it goes about its calls.
 
+#[cfg(feature = "blob")]
+use crate::blob::{BlobService, Container};
 use crate::connection_string::{ConnectionString, ConnectionStringError};
 use crate::credential::{Credential, InvalidKey, SasToken, SharedKey, TokenProvider, TokenSource};
 use crate::pipeline::{Pipeline, Timeouts};
@@ -82,6 +84,26 @@ impl Account {
     #[must_use]
     pub fn queues(&self) -> QueueService {
         QueueService::new(Arc::clone(self.pipeline(Service::Queue)))
+    }
+
+    /// A container of the account, which need not exist yet.
+    ///
+    /// # Panics
+    /// If the account was built without an address of the Blob service.
+    #[cfg(feature = "blob")]
+    #[must_use]
+    pub fn container(&self, name: impl Into<String>) -> Container {
+        Container::new(Arc::clone(self.pipeline(Service::Blob)), name.into())
+    }
+
+    /// The Blob service as a whole: the list of containers.
+    ///
+    /// # Panics
+    /// If the account was built without an address of the Blob service.
+    #[cfg(feature = "blob")]
+    #[must_use]
+    pub fn blobs(&self) -> BlobService {
+        BlobService::new(Arc::clone(self.pipeline(Service::Blob)))
     }
 
     pub(crate) fn pipeline(&self, service: Service) -> &Arc<Pipeline> {

@@ -7,6 +7,8 @@ pub mod __private;
 mod account;
 #[cfg(feature = "azure_core")]
 mod azure;
+#[cfg(feature = "blob")]
+mod blob;
 mod column;
 mod connection_string;
 mod credential;
@@ -40,6 +42,11 @@ mod value;
 pub use account::{Account, AccountBuilder, AccountError};
 #[cfg(feature = "azure_core")]
 pub use azure::AzureCredential;
+#[cfg(feature = "blob")]
+pub use blob::{
+    AppendOptions, Blob, BlobCondition, BlobItem, BlobKind, BlobPage, BlobProperties, BlobService, Container,
+    ContainerItem, Download, ListOptions, UploadOptions,
+};
 pub use column::{Column, ColumnError, IntoLiteral};
 pub use connection_string::ConnectionStringError;
 pub use credential::{AccessToken, InvalidKey, SharedKey, TokenProvider};

@@ -1,0 +1,137 @@
+//! A container: where blobs are.
+
+use super::Blob;
+use super::list::{self, BlobItem, BlobPage, ListOptions};
+use crate::Result;
+use crate::pipeline::{Call, Failed, Pipeline, Reply};
+use futures_util::stream::{Stream, TryStreamExt as _};
+use http::Method;
+use larimar_wire::uri;
+use std::sync::Arc;
+use std::time::Duration;
+
+/// A container of blobs. It is cheap to clone.
+///
+/// ```no_run
+/// use futures_util::TryStreamExt as _;
+/// # async fn run(account: larimar_client::Account) -> Result<(), larimar_client::Error> {
+/// let logs = account.container("logs");
+/// let mut of_a_day = std::pin::pin!(logs.list("queue/2014/07/31/"));
+/// while let Some(blob) = of_a_day.try_next().await? {
+///     println!("{}, {} bytes, {:?}", blob.name, blob.size, blob.metadata.get("starttime"));
+/// }
+/// # Ok(())
+/// # }
+/// ```
+#[derive(Clone, Debug)]
+pub struct Container {
+    pipeline: Arc<Pipeline>,
+    name: Arc<str>,
+    timeout: Option<Duration>,
+}
+
+impl Container {
+    pub(crate) fn new(pipeline: Arc<Pipeline>, name: String) -> Self {
+        Self { pipeline, name: name.into(), timeout: None }
+    }
+
+    /// The container's name.
+    #[must_use]
+    pub fn name(&self) -> &str {
+        &self.name
+    }
+
+    /// The address of the container.
+    #[must_use]
+    pub fn url(&self) -> String {
+        self.url_of(&self.path())
+    }
+
+    /// The same container, with another limit of how long a request may take with all its retries.
+    #[must_use]
+    pub fn with_timeout(&self, timeout: Duration) -> Self {
+        Self { timeout: Some(timeout), ..self.clone() }
+    }
+
+    /// A blob of the container, which need not exist yet. Slashes in its name make up what looks like folders.
+    #[must_use]
+    pub fn blob(&self, name: impl Into<String>) -> Blob {
+        Blob::new(self.clone(), name.into())
+    }
+
+    /// Creates the container unless it is there; says whether it made it.
+    ///
+    /// # Errors
+    /// A name that the service refuses, or a container that is still being deleted.
+    pub async fn create_if_missing(&self) -> Result<bool> {
+        match self.send(self.call("CreateContainer", Method::PUT)).await {
+            Ok(_) => Ok(true),
+            // An attempt whose answer was lost may have made it.
+            Err(failed) if failed.error.code() == Some("ContainerAlreadyExists") => Ok(failed.after_ambiguous),
+            Err(failed) => Err(failed.error),
+        }
+    }
+
+    /// Deletes the container with all its blobs.
+    ///
+    /// # Errors
+    /// A container that is not there.
+    pub async fn delete_container(&self) -> Result<()> {
+        match self.send(self.call("DeleteContainer", Method::DELETE)).await {
+            Err(failed) if failed.after_ambiguous && failed.error.is_not_found() => Ok(()),
+            // The service takes its time, and answers this to whoever asks again.
+            Err(failed) if failed.after_ambiguous && failed.error.code() == Some("ContainerBeingDeleted") => Ok(()),
+            other => Ok(other.map(drop)?),
+        }
+    }
+
+    /// Deletes the container if it is there; says whether it was.
+    ///
+    /// # Errors
+    /// What else the service refuses.
+    pub async fn delete_container_if_exists(&self) -> Result<bool> {
+        match self.delete_container().await {
+            Ok(()) => Ok(true),
+            Err(error) if error.is_not_found() => Ok(false),
+            Err(error) => Err(error),
+        }
+    }
+
+    /// The blobs whose names begin like this, by name and with their metadata; an empty prefix is that of all blobs.
+    pub fn list(&self, prefix: &str) -> impl Stream<Item = Result<BlobItem>> + Send + use<> {
+        let pages = self.list_pages(ListOptions::default().prefix(prefix));
+        pages.map_ok(|page| futures_util::stream::iter(page.blobs.into_iter().map(Ok))).try_flatten()
+    }
+
+    /// Blobs page by page, with options: what looks like folders, where to go on.
+    pub fn list_pages(&self, options: ListOptions) -> impl Stream<Item = Result<BlobPage>> + Send + use<> {
+        list::pages(self.clone(), options)
+    }
+
+    pub(super) fn call(&self, name: &'static str, method: Method) -> Call {
+        Call::new(name, method, self.path()).parameter("restype", "container")
+    }
+
+    pub(super) async fn send(&self, call: Call) -> Result<Reply, Failed> {
+        self.pipeline.send(call.timeout(self.timeout)).await
+    }
+
+    pub(super) fn url_of(&self, path: &str) -> String {
+        format!("{}{path}", self.pipeline.primary.url())
+    }
+
+    /// The path of a blob.
+    pub(super) fn path_of(&self, blob: &str) -> String {
+        let mut path = self.path();
+        path.push('/');
+        uri::encode(&mut path, blob, |byte| byte == b'/' || uri::is_unreserved(byte));
+        path
+    }
+
+    fn path(&self) -> String {
+        let mut path = String::with_capacity(self.name.len() + 64);
+        path.push('/');
+        uri::encode(&mut path, &self.name, uri::is_unreserved);
+        path
+    }
+}

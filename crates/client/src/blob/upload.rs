@@ -1,0 +1,243 @@
+//! Uploads of block blobs: in one request, or in blocks if they are large.
+
+use super::{Blob, BlobCondition, BlobKind, BlobProperties, metadata, properties};
+use crate::pipeline::{Call, Failed};
+use crate::{ETag, Error, Guid, Result};
+use base64::Engine as _;
+use base64::engine::general_purpose::STANDARD;
+use bytes::Bytes;
+use futures_util::stream::{self, StreamExt as _, TryStreamExt as _};
+use http::{HeaderName, Method};
+use larimar_model::limits::{BLOCK_BYTES_MAX, BLOCKS_COMMITTED_MAX};
+use larimar_wire::xml;
+use md5::{Digest as _, Md5};
+use std::collections::BTreeMap;
+
+/// How a blob is written.
+///
+/// ```
+/// use larimar_client::{BlobCondition, UploadOptions};
+/// let options = UploadOptions::default()
+///     .content_type("text/plain")
+///     .metadata([("author", "Don")])
+///     .condition(BlobCondition::Missing);
+/// ```
+#[derive(Clone, Debug, PartialEq, Eq)]
+#[must_use]
+pub struct UploadOptions {
+    content_type: Option<String>,
+    metadata: BTreeMap<String, String>,
+    condition: BlobCondition,
+    block_size: usize,
+    concurrency: usize,
+    checks_md5: bool,
+}
+
+impl Default for UploadOptions {
+    fn default() -> Self {
+        Self {
+            content_type: None,
+            metadata: BTreeMap::new(),
+            condition: BlobCondition::Always,
+            block_size: 8 << 20,
+            concurrency: 4,
+            checks_md5: false,
+        }
+    }
+}
+
+impl UploadOptions {
+    /// The type of the content: `application/octet-stream` unless told.
+    pub fn content_type(mut self, content_type: impl Into<String>) -> Self {
+        self.content_type = Some(content_type.into());
+        self
+    }
+
+    /// Adds metadata, for which the rules of [`Blob::set_metadata`] hold.
+    pub fn metadata<N: Into<String>, V: Into<String>>(mut self, pairs: impl IntoIterator<Item = (N, V)>) -> Self {
+        self.metadata.extend(pairs.into_iter().map(|(name, value)| (name.into(), value.into())));
+        self
+    }
+
+    /// Writes only if this holds.
+    pub fn condition(mut self, condition: impl Into<BlobCondition>) -> Self {
+        self.condition = condition.into();
+        self
+    }
+
+    /// The largest content of one request, 8 MiB unless told. Larger blobs are sent in blocks of this size, which has to
+    /// make at most 50,000.
+    pub const fn block_size(mut self, bytes: usize) -> Self {
+        self.block_size = bytes;
+        self
+    }
+
+    /// How many blocks are under way at once: 4 unless told.
+    pub const fn concurrency(mut self, blocks: usize) -> Self {
+        self.concurrency = blocks;
+        self
+    }
+
+    /// Sends the MD5 of every request's content, for the service to check. TLS makes that needless.
+    pub const fn check_md5(mut self, checks: bool) -> Self {
+        self.checks_md5 = checks;
+        self
+    }
+
+    fn check(&self, length: usize) -> Result<()> {
+        if self.block_size == 0 || self.block_size as u64 > BLOCK_BYTES_MAX || self.concurrency == 0 {
+            let message = "expected blocks of 1 byte to 4,000 MiB, and at least one at once";
+            return Err(Error::Invalid(message.to_owned()));
+        }
+        if length.div_ceil(self.block_size) > BLOCKS_COMMITTED_MAX {
+            return Err(Error::Invalid(format!("a blob has at most {BLOCKS_COMMITTED_MAX} blocks: make them larger")));
+        }
+        Ok(())
+    }
+}
+
+impl Blob {
+    /// Writes the blob as a block blob, in the place of what was there.
+    ///
+    /// Content of more than a [block](UploadOptions::block_size) is sent in blocks; the blob changes when the last of
+    /// them is there. An upload that is abandoned leaves blocks behind, which the service discards after a week.
+    ///
+    /// If the answer to an upload with a condition is lost and the next attempt is refused, the client looks whether
+    /// the blob is what was to be written.
+    ///
+    /// # Errors
+    /// A container that is not there; a condition that does not hold ([`Error::is_conflict`]): 409 if the blob was to be
+    /// missing, 412 else.
+    pub async fn upload(&self, content: impl Into<Bytes>, options: UploadOptions) -> Result<ETag> {
+        let content = content.into();
+        options.check(content.len())?;
+        let wanted = Wanted::new(BlobKind::Block, &content, &options)?;
+        let call = if content.len() <= options.block_size {
+            let call = self.call("PutBlob", Method::PUT).header(X_MS_BLOB_TYPE, "BlockBlob");
+            with_content(call, content, options.checks_md5)?
+        } else {
+            let ids = self.put_blocks(&content, &options).await?;
+            let mut list = Vec::with_capacity(ids.len() * 64);
+            // Blocks that a lost attempt committed are found as well as those that wait.
+            xml::write_element(&mut list, "BlockList", |list| {
+                ids.iter().for_each(|id| xml::write_text(list, "Latest", id));
+            });
+            self.call("PutBlockList", Method::PUT).parameter("comp", "blocklist").body("application/xml", list)
+        };
+        self.write(wanted.put_on(call)?, &options.condition, &wanted).await
+    }
+
+    /// Makes an append blob of no content, in the place of what was there.
+    ///
+    /// # Errors
+    /// A container that is not there, or a condition that does not hold ([`Error::is_conflict`]).
+    pub async fn create_append(&self, options: UploadOptions) -> Result<ETag> {
+        let wanted = Wanted::new(BlobKind::Append, &Bytes::new(), &options)?;
+        let call = self.call("PutBlob", Method::PUT).header(X_MS_BLOB_TYPE, "AppendBlob");
+        self.write(wanted.put_on(call)?, &options.condition, &wanted).await
+    }
+
+    /// Makes an append blob of no content unless the blob is there; says whether it made it. The condition of the
+    /// options does not count.
+    ///
+    /// # Errors
+    /// A container that is not there.
+    pub async fn create_append_if_missing(&self, options: UploadOptions) -> Result<bool> {
+        match self.create_append(options.condition(BlobCondition::Missing)).await {
+            Ok(_) => Ok(true),
+            Err(error) if error.code() == Some("BlobAlreadyExists") => Ok(false),
+            Err(error) => Err(error),
+        }
+    }
+
+    /// Sends what makes the blob. If the answer to an earlier attempt was lost and a later one is refused, what is
+    /// stored tells whether the blob was written.
+    async fn write(&self, call: Call, condition: &BlobCondition, wanted: &Wanted) -> Result<ETag> {
+        match self.send(condition.put_on(call)?).await {
+            Ok(reply) => properties::etag(&reply.headers),
+            Err(Failed { error, after_ambiguous: true }) if error.is_conflict() => match self.properties().await? {
+                Some(stored) if wanted.is_stored(&stored) => Ok(stored.etag),
+                _ => Err(error),
+            },
+            Err(failed) => Err(failed.error),
+        }
+    }
+
+    /// Sends the content in blocks, and returns their ids in order.
+    async fn put_blocks(&self, content: &Bytes, options: &UploadOptions) -> Result<Vec<String>> {
+        // Blocks of other uploads of the same blob may be waiting too.
+        let upload = Guid::random();
+        let starts = (0..content.len()).step_by(options.block_size);
+        let blocks = starts.enumerate().map(|(index, start)| {
+            let id = STANDARD.encode(format!("{upload}-{index:06}"));
+            let block = content.slice(start..content.len().min(start + options.block_size));
+            (id, block)
+        });
+        let (ids, blocks): (Vec<_>, Vec<_>) = blocks.map(|(id, block)| (id.clone(), (id, block))).unzip();
+        let checks_md5 = options.checks_md5;
+        let sent = blocks.into_iter().map(|(id, block)| {
+            let blob = self.clone();
+            async move {
+                let call = blob.call("PutBlock", Method::PUT).parameter("comp", "block").parameter("blockid", &id);
+                blob.send(with_content(call, block, checks_md5)?).await.map(drop).map_err(Error::from)
+            }
+        });
+        stream::iter(sent).buffer_unordered(options.concurrency).try_collect::<()>().await?;
+        Ok(ids)
+    }
+}
+
+/// A call with content, and its MD5 if that is to be checked.
+pub(super) fn with_content(call: Call, content: Bytes, checks_md5: bool) -> Result<Call> {
+    let call = match checks_md5 {
+        true => call.header_text(CONTENT_MD5, &md5_of(&content))?,
+        false => call,
+    };
+    Ok(call.body("application/octet-stream", content))
+}
+
+fn md5_of(content: &[u8]) -> String {
+    STANDARD.encode(Md5::digest(content))
+}
+
+/// What is stored when a write is done.
+struct Wanted {
+    kind: BlobKind,
+    size: u64,
+    content_type: String,
+    metadata: BTreeMap<String, String>,
+    /// Known where a lost answer could make it needed.
+    md5: Option<String>,
+}
+
+impl Wanted {
+    fn new(kind: BlobKind, content: &Bytes, options: &UploadOptions) -> Result<Self> {
+        let is_conditional = options.condition != BlobCondition::Always;
+        Ok(Self {
+            kind,
+            size: content.len() as u64,
+            content_type: options.content_type.clone().unwrap_or_else(|| "application/octet-stream".to_owned()),
+            metadata: metadata::checked(&options.metadata)?,
+            md5: (is_conditional && kind == BlobKind::Block).then(|| md5_of(content)),
+        })
+    }
+
+    fn put_on(&self, call: Call) -> Result<Call> {
+        let call = metadata::put_on(call, &self.metadata)?.header_text(X_MS_BLOB_CONTENT_TYPE, &self.content_type)?;
+        match &self.md5 {
+            Some(md5) => call.header_text(X_MS_BLOB_CONTENT_MD5, md5),
+            None => Ok(call),
+        }
+    }
+
+    fn is_stored(&self, stored: &BlobProperties) -> bool {
+        let Self { kind, size, content_type, metadata, md5 } = self;
+        (stored.kind, stored.size, &stored.content_type, &stored.metadata) == (*kind, *size, content_type, metadata)
+            && (md5.is_none() || stored.content_md5 == *md5)
+    }
+}
+
+const X_MS_BLOB_TYPE: HeaderName = HeaderName::from_static("x-ms-blob-type");
+const X_MS_BLOB_CONTENT_TYPE: HeaderName = HeaderName::from_static("x-ms-blob-content-type");
+const X_MS_BLOB_CONTENT_MD5: HeaderName = HeaderName::from_static("x-ms-blob-content-md5");
+const CONTENT_MD5: HeaderName = HeaderName::from_static("content-md5");

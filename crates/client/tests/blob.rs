@@ -1,0 +1,162 @@
+//! Blobs over a server of their own, and what the client makes of answers that are lost.
+
+#[path = "suite/blob.rs"]
+mod blob;
+#[path = "suite/losing.rs"]
+mod losing;
+mod suite;
+
+use http::Method;
+use larimar_client::sas::{BlobPermissions, BlobSas};
+use larimar_client::{Account, AppendOptions, BlobCondition, Error, SharedKey, Timestamp, UploadOptions};
+use larimar_embedded::Larimar;
+use std::collections::BTreeMap;
+use std::sync::Arc;
+use std::sync::atomic::{AtomicBool, Ordering};
+use std::time::Duration;
+use suite::over_larimar;
+
+blob::blob_cases!(over_larimar);
+
+/// A server, an account that loses the answer to one request, and an account of somebody else.
+async fn losing(is_victim: fn(&http::Request<bytes::Bytes>) -> bool) -> (Larimar, Account, Account, Arc<AtomicBool>) {
+    let server = Larimar::ephemeral().await.expect("a server");
+    let other = suite::connect(&server.connection_string());
+    other.container("logs").create_if_missing().await.expect("created");
+    let (account, has_lost) = losing::account(&server, is_victim);
+    (server, account, other, has_lost)
+}
+
+fn is_append(request: &http::Request<bytes::Bytes>) -> bool {
+    request.uri().query().is_some_and(|query| query.contains("comp=appendblock"))
+}
+
+async fn text(account: &Account, blob: &str) -> String {
+    let read = account.container("logs").blob(blob).download().await.expect("read").expect("it is there");
+    String::from_utf8(read.bytes.to_vec()).expect("text")
+}
+
+#[tokio::test]
+async fn c10_an_append_whose_answer_is_lost_took_place_once() {
+    for options in [AppendOptions::default(), AppendOptions::default().at(2), AppendOptions::default().max_size(5)] {
+        let (_server, account, other, has_lost) = losing(is_append).await;
+        let setup = other.container("logs").blob("log");
+        setup.create_append(UploadOptions::default()).await.expect("made");
+        setup.append("0\n", AppendOptions::default().at(0)).await.expect("appended");
+        let log = account.container("logs").blob("log");
+        assert_eq!(log.append("1\n", options.clone()).await.expect("appended"), 2, "{options:?}");
+        assert!(has_lost.load(Ordering::Relaxed));
+        assert_eq!(text(&other, "log").await, "0\n1\n");
+    }
+}
+
+#[tokio::test]
+async fn c10_a_conditional_upload_whose_answer_is_lost_has_written() {
+    for block_size in [1 << 20, 2] {
+        let (_server, account, other, has_lost) = losing(|request| {
+            request.method() == Method::PUT && !request.uri().query().is_some_and(|query| query.contains("comp=block&"))
+        })
+        .await;
+        let blob = account.container("logs").blob("a");
+        let options = UploadOptions::default().metadata([("A", "b")]).condition(BlobCondition::Missing);
+        let options = options.block_size(block_size);
+        let etag = blob.upload("first", options.clone()).await.expect("written by the first attempt");
+        assert!(has_lost.load(Ordering::Relaxed));
+        let stored = blob.properties().await.expect("asked").expect("it is there");
+        assert_eq!(stored.etag, etag);
+        assert_eq!(text(&other, "a").await, "first");
+        assert!(blob.upload("first", options).await.expect_err("nothing was lost this time").is_conflict());
+    }
+}
+
+#[tokio::test]
+async fn c10_a_lost_race_is_a_conflict_though_an_answer_was_lost() {
+    // The first attempt is refused, and the refusal is lost.
+    let (_server, account, other, has_lost) = losing(|request| request.method() == Method::PUT).await;
+    other.container("logs").blob("a").upload("theirs", UploadOptions::default()).await.expect("written");
+    let options = UploadOptions::default().condition(BlobCondition::Missing);
+    let error = account.container("logs").blob("a").upload("mine!!", options).await.expect_err("they were first");
+    assert_eq!(error.code(), Some("BlobAlreadyExists"));
+    assert!(has_lost.load(Ordering::Relaxed));
+    assert_eq!(text(&other, "a").await, "theirs");
+}
+
+#[tokio::test]
+async fn c10_an_append_after_a_lost_refusal_goes_to_the_new_end() {
+    let (_server, account, other, _) = losing(is_append).await;
+    let theirs = other.container("logs").blob("log");
+    theirs.create_append(UploadOptions::default()).await.expect("made");
+    theirs.append("theirs\n", AppendOptions::default()).await.expect("appended");
+    let mine = account.container("logs").blob("log");
+    let error = mine.append("mine..\n", AppendOptions::default().at(0)).await.expect_err("they were first");
+    assert_eq!(error.code(), Some("AppendPositionConditionNotMet"));
+    assert_eq!(mine.append("mine..\n", AppendOptions::default()).await.expect("appended"), 7);
+    assert_eq!(text(&other, "log").await, "theirs\nmine..\n");
+}
+
+#[tokio::test]
+async fn c10_deletes_and_metadata_whose_answers_are_lost_count() {
+    let (_server, account, other, _) = losing(|request| request.method() == Method::DELETE).await;
+    other.container("logs").blob("a").upload("a", UploadOptions::default()).await.expect("written");
+    let blob = account.container("logs").blob("a");
+    blob.delete(BlobCondition::Always).await.expect("deleted by the first attempt");
+    assert_eq!(blob.download().await.expect("asked"), None);
+
+    let (_server, account, other, has_lost) = losing(|request| request.method() == Method::PUT).await;
+    let etag = other.container("logs").blob("a").upload("a", UploadOptions::default()).await.expect("written");
+    let blob = account.container("logs").blob("a");
+    let metadata = BTreeMap::from([("Key".to_owned(), "value".to_owned())]);
+    let set = blob.set_metadata(&metadata, etag).await.expect("set by the first attempt");
+    assert!(has_lost.load(Ordering::Relaxed));
+    let stored = blob.properties().await.expect("asked").expect("it is there");
+    assert_eq!((stored.etag, stored.metadata.get("key").map(String::as_str)), (set, Some("value")));
+}
+
+#[tokio::test]
+async fn s2_a_shared_access_signature_opens_a_blob_for_what_it_allows() {
+    let server = Larimar::ephemeral().await.expect("a server");
+    let owner = suite::connect(&server.connection_string()).container("photos");
+    owner.create_if_missing().await.expect("created");
+    owner.blob("a b/ü").upload("open", UploadOptions::default()).await.expect("uploaded");
+    let token = BlobSas::blob("photos", "a b/ü")
+        .permissions(BlobPermissions::READ)
+        .expires(Timestamp::now().after(Duration::from_secs(60)))
+        .sign(&SharedKey::new(server.account(), server.key()).expect("a key"))
+        .expect("a token");
+    let guest = Account::builder().blob_endpoint(server.blob_endpoint()).sas(token.as_str()).build();
+    let guest = guest.expect("an account").container("photos");
+    assert_eq!(guest.blob("a b/ü").download().await.expect("it may read").expect("there").bytes, "open");
+    let error = guest.blob("a b/ü").upload("x", UploadOptions::default()).await.expect_err("it may not write");
+    assert_eq!(error.status(), Some(403), "{error}");
+    assert_eq!(guest.blob("other").download().await.expect_err("it may not read this").status(), Some(403));
+}
+
+#[tokio::test]
+async fn x2_names_that_xml_cannot_say_are_listed() {
+    use futures_util::TryStreamExt as _;
+    let server = Larimar::ephemeral().await.expect("a server");
+    let container = suite::connect(&server.connection_string()).container("odd");
+    container.create_if_missing().await.expect("created");
+    let name = "a/\u{1}%41<\u{FFFE}";
+    container.blob(name).upload("odd", UploadOptions::default()).await.expect("uploaded");
+    let found: Vec<_> = container.list("a/").try_collect().await.expect("listed");
+    assert_eq!(found.iter().map(|blob| blob.name.as_str()).collect::<Vec<_>>(), [name]);
+    assert_eq!(container.blob(name).download().await.expect("read").expect("there").bytes, "odd");
+}
+
+#[tokio::test]
+async fn x2_what_the_service_would_refuse_is_not_sent() {
+    let server = Larimar::ephemeral().await.expect("a server");
+    let blob = suite::connect(&server.connection_string()).container("c").blob("b");
+    for options in [
+        UploadOptions::default().block_size(0),
+        UploadOptions::default().concurrency(0),
+        UploadOptions::default().block_size(1),
+        UploadOptions::default().metadata([("a-b", "c")]),
+        UploadOptions::default().content_type("a\nb"),
+    ] {
+        let refused = blob.upload(vec![0; 50_001], options.clone()).await;
+        assert!(matches!(refused, Err(Error::Invalid(_))), "{options:?}: {refused:?}");
+    }
+    assert_eq!(server.requests().blob, 0);
+}
