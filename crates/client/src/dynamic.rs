@@ -1,7 +1,7 @@
 //! An entity as a bag of properties, for tables whose shape is not known when the program is written.
 
-use crate::encryption::Marks;
 use crate::entity::{Entity, EntityError};
+use crate::marks::Marks;
 use crate::{ETag, Property, Timestamp, Value};
 use std::borrow::Cow;
 use std::collections::BTreeMap;

@@ -8,8 +8,44 @@
 //!
 //! Properties are chosen by their type (`#[entity(encrypt)]`), by a [resolver](Encryption::choose), or by both. Only
 //! text can be encrypted; it is stored as Binary. A keyed hash in a companion property
-//! (`#[entity(encrypt(hash = "..."))]` or [`EncryptedProperty::hashed_as`](crate::EncryptedProperty)) makes it possible
-//! to look entities up by an encrypted value: compare the companion with [`Encryption::lookup_hash`].
+//! (`#[entity(encrypt, hashed = "EmailHash")]`) makes it possible to look entities up by an encrypted value: compare the
+//! companion with [`Encryption::lookup_hash`].
+//!
+//! ```
+//! # #[tokio::main(flavor = "current_thread")]
+//! # async fn main() -> Result<(), Box<dyn std::error::Error>> {
+//! # let server = larimar_embedded::Larimar::ephemeral().await?;
+//! # let account = larimar_client::Account::connect(&server.connection_string())?;
+//! # account.table("Employees").create().await?;
+//! # let (key, hash_key) = ([1; 32], [2; 32]);
+//! use larimar_client::Entity;
+//! use larimar_client::encryption::{Encryption, HashKey, KeyRing, LocalKey};
+//! use std::sync::Arc;
+//!
+//! #[derive(Debug, PartialEq, Entity)]
+//! struct Employee {
+//!     #[entity(partition_key)]
+//!     department: String,
+//!     #[entity(row_key)]
+//!     number: String,
+//!     #[entity(encrypt, hashed = "EmailHash")]
+//!     email: String,
+//! }
+//!
+//! let keys = KeyRing::new(LocalKey::new("2025", key));
+//! let encryption = Arc::new(Encryption::new(keys).with_hash_key(HashKey::new(hash_key)));
+//! let table = account.table("Employees").encrypted(Arc::clone(&encryption));
+//!
+//! let don = Employee { department: "Sales".into(), number: "1".into(), email: "don@contoso.com".into() };
+//! table.insert(&don).await?;
+//! assert_eq!(table.get("Sales", "1").await?, Some(don));
+//!
+//! let hash = encryption.lookup_hash("Employees", "Email", "don@contoso.com")?;
+//! let found = table.query::<Employee>().filter(Employee::email_hash().eq(hash)).all().await?;
+//! assert_eq!(found.len(), 1);
+//! # Ok(())
+//! # }
+//! ```
 //!
 //! # What is detected
 //! Reads fail with [`EncryptionError`] if anyone without the keys
@@ -23,84 +59,40 @@
 //! - Rollback: an older version of a whole entity is as genuine as it was when it was written, and a deleted entity
 //!   can be brought back. An entity that is gone leaves no trace.
 //! - Properties that are not encrypted are not protected in any way, nor is `Timestamp`.
-//! - Where properties are chosen by a resolver alone, an entity without metadata and without any chosen property
-//!   is taken for one that never had them. Types with encrypted properties do insist on the metadata.
+//! - An entity without metadata and without any property that is to be encrypted is taken for one that never had
+//!   them, where properties are chosen by a resolver alone, and where entities are read without their type or as an
+//!   enum of types. A struct with encrypted properties insists on the metadata.
 //! - The service sees keys, names of properties, how long encrypted texts are, when they change, and by the companion
 //!   hash which entities of a table have equal values.
 //!
 //! # What is refused
 //! Merges: the content key is fresh for each write, and a merge would leave properties behind that an older key
-//! encrypted. Insert, replace and insert-or-replace work. A type with encrypted properties is also refused by tables
-//! without encryption, and so is a [`DynamicEntity`](crate::DynamicEntity) that was read with decrypted properties: nothing that was to be
-//! encrypted is ever sent as plain text.
+//! encrypted. Insert, replace and insert-or-replace work.
+//!
+//! A type with encrypted properties is refused by tables without encryption, and so is a [`DynamicEntity`] that was read
+//! with decrypted properties: what was to be encrypted is never sent as plain text.
 
-#[cfg(feature = "encryption")]
 mod cipher;
-mod error;
-#[cfg(feature = "encryption")]
 mod hash;
-#[cfg(feature = "encryption")]
 mod key;
-#[cfg(feature = "encryption")]
 mod key_ring;
-#[cfg(feature = "encryption")]
 mod local_key;
-#[cfg(feature = "encryption")]
 mod metadata;
-#[cfg(feature = "encryption")]
 mod policy;
-#[cfg(all(test, feature = "encryption"))]
+#[cfg(test)]
 mod tests;
 
-pub use error::EncryptionError;
-#[cfg(feature = "encryption")]
+pub use crate::encryption_error::EncryptionError;
 pub use hash::HashKey;
-#[cfg(feature = "encryption")]
 pub use key::{ContentKey, KeyEncryptionKey, WrappedKey};
-#[cfg(feature = "encryption")]
 pub use key_ring::KeyRing;
-#[cfg(feature = "encryption")]
 pub use local_key::LocalKey;
-#[cfg(feature = "encryption")]
 pub use policy::Encryption;
 
-use crate::EncryptedProperty;
+use crate::marks::{Mark, Marks};
+
+#[cfg(doc)]
+use crate::DynamicEntity;
 
 /// The property that holds an entity's wrapped content key and the list of its encrypted properties.
-pub const METADATA: &str = "_ClientEncryptionMetadata1";
-
-/// The properties of an entity that are to be encrypted when it is written: those that its type names, and those that
-/// were decrypted when it was read. Two entities are equal no matter how they are stored.
-#[derive(Clone, Debug, Default)]
-pub(crate) struct Marks(Vec<Mark>);
-
-/// A property that is to be encrypted.
-#[derive(Clone, Debug, PartialEq, Eq)]
-pub(crate) struct Mark {
-    pub(crate) name: String,
-    pub(crate) hashed_as: Option<String>,
-}
-
-impl Marks {
-    /// Marks the properties that a type names.
-    pub(crate) fn add(&mut self, properties: &[EncryptedProperty]) {
-        for EncryptedProperty { name, hashed_as } in properties {
-            self.0.retain(|mark| mark.name != *name);
-            self.0.push(Mark { name: (*name).to_owned(), hashed_as: hashed_as.map(str::to_owned) });
-        }
-    }
-
-    /// Refuses to write an entity as it is if some of it is to be encrypted.
-    pub(crate) fn check_plain(&self) -> Result<(), EncryptionError> {
-        match self.0.first() {
-            None => Ok(()),
-            Some(mark) => Err(EncryptionError::NotConfigured { property: mark.name.clone() }),
-        }
-    }
-}
-
-impl PartialEq for Marks {
-    fn eq(&self, _: &Self) -> bool {
-        true
-    }
-}
+pub const METADATA: &str = crate::marks::METADATA;

@@ -64,13 +64,19 @@ pub struct EncryptedProperty {
     pub name: &'static str,
     /// The companion property that holds a keyed hash of the value, for look-ups by equality.
     pub hashed_as: Option<&'static str>,
+    /// Whether only some of the type's values have the property encrypted: it is an enum, and this is of a variant.
+    pub(crate) is_of_variant: bool,
 }
 
 impl EncryptedProperty {
     /// An encrypted property; derived code makes these.
     #[must_use]
     pub const fn new(name: &'static str, hashed_as: Option<&'static str>) -> Self {
-        Self { name, hashed_as }
+        Self { name, hashed_as, is_of_variant: false }
+    }
+
+    pub(crate) const fn of_variant(self) -> Self {
+        Self { is_of_variant: true, ..self }
     }
 }
 

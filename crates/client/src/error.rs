@@ -1,6 +1,6 @@
 //! What can go wrong with a call, told apart by who can act on it.
 
-use crate::encryption::EncryptionError;
+use crate::encryption_error::EncryptionError;
 use crate::entity::EntityError;
 use crate::table::TransactionError;
 use crate::transport::TransportError;

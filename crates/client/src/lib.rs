@@ -13,7 +13,9 @@ mod column;
 mod connection_string;
 mod credential;
 mod dynamic;
+#[cfg(feature = "encryption")]
 pub mod encryption;
+mod encryption_error;
 pub mod entities;
 mod entity;
 mod error;
@@ -21,6 +23,7 @@ mod etag;
 mod filter;
 mod guid;
 pub mod keys;
+mod marks;
 #[cfg_attr(
     not(all(feature = "queue", feature = "blob")),
     allow(dead_code, reason = "parts of it serve queues and blobs only")
@@ -51,6 +54,7 @@ pub use column::{Column, ColumnError, IntoLiteral};
 pub use connection_string::ConnectionStringError;
 pub use credential::{AccessToken, InvalidKey, SharedKey, TokenProvider};
 pub use dynamic::DynamicEntity;
+pub use encryption_error::EncryptionError;
 pub use entity::{EncryptedProperty, Entity, EntityError};
 pub use error::{Error, Result, ServiceError};
 pub use etag::{ETag, IfMatch};

@@ -218,7 +218,7 @@ const fn collect<const N: usize>(lists: &[&[EncryptedProperty]]) -> ([EncryptedP
             let property = lists[list][at];
             if !is_listed(property.name, lists, list, at) {
                 if count < N {
-                    found[count] = property;
+                    found[count] = property.of_variant();
                 }
                 count += 1;
             }

@@ -11,12 +11,10 @@ use std::sync::Arc;
 /// [rewrapped](super::Encryption::rewrap).
 ///
 /// ```
-/// # #[cfg(feature = "encryption")] {
 /// use larimar_client::encryption::{KeyRing, LocalKey};
 /// # let (this_year, last_year) = ([1; 32], [2; 32]);
 /// let keys = KeyRing::new(LocalKey::new("2025", this_year)).with_older(LocalKey::new("2024", last_year));
 /// assert_eq!(keys.current_id(), "2025");
-/// # }
 /// ```
 #[derive(Clone)]
 pub struct KeyRing {

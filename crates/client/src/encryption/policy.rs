@@ -11,13 +11,11 @@ use subtle::ConstantTimeEq as _;
 /// What is encrypted, and with which keys.
 ///
 /// ```
-/// # #[cfg(feature = "encryption")] {
 /// use larimar_client::encryption::{Encryption, HashKey, KeyRing, LocalKey};
 /// # let (key, hash_key) = ([1; 32], [2; 32]);
 /// let encryption = Encryption::new(KeyRing::new(LocalKey::new("2025", key)))
 ///     .choose(|_partition, _row, property| property == "Email")
 ///     .with_hash_key(HashKey::new(hash_key));
-/// # }
 /// ```
 pub struct Encryption {
     keys: KeyRing,
@@ -140,7 +138,7 @@ impl Encryption {
     ) -> Result<(), EncryptionError> {
         let Some(value) = entity.value(METADATA) else {
             let has_metadata = selected.is_none_or(|columns| columns.contains(&METADATA));
-            if !marked.is_empty() && has_metadata && !self.accepts_plain {
+            if marked.iter().any(|mark| !mark.is_of_variant) && has_metadata && !self.accepts_plain {
                 return Err(EncryptionError::MetadataMissing);
             }
             return self.check_none_plain(entity, marked, &[]);

@@ -7,7 +7,8 @@ use super::Table;
 use super::write::{Write, WriteKind};
 #[cfg(feature = "encryption")]
 use crate::encryption::Encryption;
-use crate::encryption::{EncryptionError, METADATA};
+use crate::encryption_error::EncryptionError;
+use crate::marks::METADATA;
 use crate::{DynamicEntity, Entity, Result};
 use std::borrow::Cow;
 #[cfg(feature = "encryption")]

@@ -1,4 +1,4 @@
-//! Why an entity is not encrypted or not decrypted.
+//! Why an entity is not encrypted or not decrypted. Without the feature there is but one reason: it would have to be.
 
 use crate::BoxError;
 
