@@ -210,6 +210,33 @@ async fn s5_merges_and_plain_writes_are_refused_before_they_are_sent() {
 }
 
 #[tokio::test]
+async fn s5_transactions_encrypt_too() {
+    let f = fixture().await;
+    let employees: Vec<Employee> =
+        (1..=100).map(|number| Employee { number: format!("employee_{number:03}"), ..don() }).collect();
+    let mut transaction = f.table.transaction();
+    for employee in &employees {
+        transaction.insert(employee).expect("added");
+    }
+    let etags = transaction.submit().await.expect("submitted");
+    assert_eq!(f.table.query::<Employee>().all().await.expect("read"), employees);
+    let mut transaction = f.table.transaction();
+    let raise = Employee { salary: None, ..employees[0].clone() };
+    transaction.replace(&raise, etags[0].clone().expect("an ETag")).expect("added");
+    transaction.delete("Sales", "employee_002", IfMatch::Any).expect("added");
+    transaction.submit().await.expect("submitted");
+    assert_eq!(f.table.get("Sales", "employee_001").await.expect("read"), Some(raise));
+    assert_eq!(f.table.get::<Employee>("Sales", "employee_002").await.expect("read"), None);
+    f.assert_nothing_leaked();
+
+    let mut transaction = f.table.transaction();
+    assert!(transaction.merge(&don(), IfMatch::Any).is_err(), "a merge");
+    assert!(transaction.insert_or_merge(&don()).is_err(), "a merge");
+    assert!(f.plain.transaction().insert(&don()).is_err(), "no key");
+    assert!(transaction.is_empty());
+}
+
+#[tokio::test]
 async fn s5_tampering_by_the_service_is_noticed() {
     let f = fixture().await;
     f.table.insert(&don()).await.expect("inserted");

@@ -9,7 +9,8 @@ use super::write::{Write, WriteKind};
 use crate::encryption::Encryption;
 use crate::encryption_error::EncryptionError;
 use crate::marks::METADATA;
-use crate::{DynamicEntity, Entity, Result};
+use crate::{DynamicEntity, EncryptedProperty, Entity, Result};
+use futures_util::stream::{self, StreamExt as _, TryStreamExt as _};
 use std::borrow::Cow;
 #[cfg(feature = "encryption")]
 use std::sync::Arc;
@@ -39,30 +40,69 @@ impl Table {
         false
     }
 
+    /// Refuses what cannot be encrypted: merges, and what is to be encrypted where there is no key for it.
+    pub(super) fn admit(&self, write: &Write) -> Result<(), EncryptionError> {
+        let is_merge = matches!(write.kind, WriteKind::Merge(_) | WriteKind::InsertOrMerge);
+        match self.encrypts() {
+            true if is_merge => Err(EncryptionError::Merge),
+            true => Ok(()),
+            false => write.entity.marks.check_plain(),
+        }
+    }
+
     /// Encrypts what is to be encrypted. Without a key for it the write is refused.
     pub(super) async fn seal(&self, write: Write) -> Result<Write> {
+        self.admit(&write)?;
         #[cfg(feature = "encryption")]
-        if let Some(encryption) = &self.encryption {
-            return seal(encryption, &self.name, write).await;
+        if let (Some(encryption), false) = (&self.encryption, matches!(write.kind, WriteKind::Delete(_))) {
+            let mut write = write;
+            encryption.seal(&self.name, &mut write.entity).await?;
+            return Ok(write);
         }
-        write.entity.marks.check_plain()?;
         Ok(write)
     }
 
     /// Decrypts an entity and makes an `E` of it. `select` is what was asked for, if not everything was.
     pub(super) async fn open<E: Entity>(&self, entity: DynamicEntity, select: Option<&str>) -> Result<E> {
+        Ok(E::from_dynamic(self.decrypt(entity, E::ENCRYPTED, select).await?)?)
+    }
+
+    /// Opens the entities of a page, several at a time, since their keys may be unwrapped elsewhere.
+    pub(super) async fn open_all<E: Entity>(
+        &self,
+        entities: Vec<DynamicEntity>,
+        select: Option<&str>,
+    ) -> Result<Vec<E>> {
+        if !self.encrypts() {
+            let mut values = Vec::with_capacity(entities.len());
+            for entity in entities {
+                values.push(self.open(entity, select).await?);
+            }
+            return Ok(values);
+        }
+        let opened = entities.into_iter().map(|entity| self.decrypt(entity, E::ENCRYPTED, select));
+        let opened: Vec<DynamicEntity> = stream::iter(opened).buffered(UNWRAPS_AT_ONCE).try_collect().await?;
+        Ok(opened.into_iter().map(E::from_dynamic).collect::<Result<_, _>>()?)
+    }
+
+    async fn decrypt(
+        &self,
+        entity: DynamicEntity,
+        marked: &[EncryptedProperty],
+        select: Option<&str>,
+    ) -> Result<DynamicEntity> {
         #[cfg(feature = "encryption")]
         if let Some(encryption) = &self.encryption {
             let selected: Option<Vec<&str>> = select.map(|select| select.split(',').collect());
             let mut entity = entity;
-            encryption.open(&self.name, &mut entity, E::ENCRYPTED, selected.as_deref()).await?;
-            return Ok(E::from_dynamic(entity)?);
+            encryption.open(&self.name, &mut entity, marked, selected.as_deref()).await?;
+            return Ok(entity);
         }
         let _ = select;
-        if let (Some(marked), Some(_)) = (E::ENCRYPTED.first(), entity.value(METADATA)) {
-            return Err(EncryptionError::NotConfigured { property: marked.name.to_owned() }.into());
+        match (marked.first(), entity.value(METADATA)) {
+            (Some(marked), Some(_)) => Err(EncryptionError::NotConfigured { property: marked.name.to_owned() }.into()),
+            _ => Ok(entity),
         }
-        Ok(E::from_dynamic(entity)?)
     }
 
     /// The text of `$select` for these columns, with what decrypting them takes.
@@ -77,14 +117,5 @@ impl Table {
     }
 }
 
-#[cfg(feature = "encryption")]
-async fn seal(encryption: &Encryption, table: &str, mut write: Write) -> Result<Write> {
-    match write.kind {
-        WriteKind::Delete(_) => {}
-        WriteKind::Merge(_) | WriteKind::InsertOrMerge => return Err(EncryptionError::Merge.into()),
-        WriteKind::Insert | WriteKind::Replace(_) | WriteKind::InsertOrReplace => {
-            encryption.seal(table, &mut write.entity).await?;
-        }
-    }
-    Ok(write)
-}
+/// Keys of entities of one page that are unwrapped at once.
+const UNWRAPS_AT_ONCE: usize = 16;

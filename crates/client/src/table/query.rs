@@ -165,11 +165,8 @@ impl<T: Send + 'static> Query<T> {
         let read: Reader<U> = Arc::new(move |table, entities, select| {
             let resolver = Arc::clone(&resolver);
             Box::pin(async move {
-                let mut values = Vec::with_capacity(entities.len());
-                for entity in entities {
-                    values.push(resolver(table.open::<DynamicEntity>(entity, select.as_deref()).await?)?);
-                }
-                Ok(values)
+                let entities: Vec<DynamicEntity> = table.open_all(entities, select.as_deref()).await?;
+                Ok(entities.into_iter().map(&*resolver).collect::<Result<_, _>>()?)
             })
         });
         Query { ask: self.ask, read }
@@ -244,15 +241,7 @@ impl<T> fmt::Debug for Query<T> {
 }
 
 fn entity_reader<E: Entity + Send + 'static>() -> Reader<E> {
-    Arc::new(|table, entities, select| {
-        Box::pin(async move {
-            let mut values = Vec::with_capacity(entities.len());
-            for entity in entities {
-                values.push(table.open(entity, select.as_deref()).await?);
-            }
-            Ok(values)
-        })
-    })
+    Arc::new(|table, entities, select| Box::pin(async move { table.open_all(entities, select.as_deref()).await }))
 }
 
 const KEYS: [&str; 2] = ["PartitionKey", "RowKey"];

@@ -206,9 +206,7 @@ impl Transaction {
         if self.writes.len() == limits::TRANSACTION_OPERATIONS_MAX {
             return Err(TransactionRefusal::TooManyOperations);
         }
-        if !self.table.encrypts() {
-            write.entity.marks.check_plain()?;
-        }
+        self.table.admit(&write)?;
         rules::check(&write)?;
         self.body.push(&write, self.table.name())?;
         self.rows.insert(write.entity.row_key.clone());
