@@ -19,4 +19,44 @@ pub enum Error {
     /// A value is no entity, or an entity no value.
     #[error(transparent)]
     Entity(#[from] larimar_client::EntityError),
+    /// An intent does not fit into a message of the queue.
+    #[error("an intent has {bytes} bytes, and {bytes_max} is the most; put what is large elsewhere")]
+    IntentTooLarge {
+        /// Bytes of the message it would be.
+        bytes: usize,
+        /// The most that are taken.
+        bytes_max: usize,
+    },
+    /// An intent cannot be written as JSON.
+    #[error("the intent is no JSON: {0}")]
+    Intent(#[source] serde_json::Error),
+    /// An entity with these keys is there already.
+    #[error("an entity with these keys is there already")]
+    Exists,
+    /// There is no such entity.
+    #[error("there is no entity with these keys")]
+    NotFound,
+    /// The entity changed since it was read.
+    #[error("the entity changed since it was read")]
+    Changed,
+    /// Others kept changing the same entity; the call may succeed later.
+    #[error("others keep changing the same entity")]
+    Contended,
+    /// The service's answer lacks something.
+    #[error("the service answered with {0}")]
+    Answer(&'static str),
+}
+
+impl Error {
+    /// Whether the same call will fail again, however often it is tried.
+    #[must_use]
+    pub fn is_permanent(&self) -> bool {
+        match self {
+            Self::Client(error) => {
+                matches!(error.status(), Some(400 | 413)) || matches!(error, larimar_client::Error::Invalid(_))
+            }
+            Self::Contended | Self::Changed => false,
+            _ => true,
+        }
+    }
 }

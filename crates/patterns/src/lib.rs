@@ -9,8 +9,10 @@
 
 pub mod compound_key;
 mod error;
+pub mod eventual;
 pub mod key_text;
 pub mod log_tail;
+pub mod mover;
 mod period;
 pub mod period_tables;
 pub mod series;

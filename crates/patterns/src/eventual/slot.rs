@@ -1,0 +1,121 @@
+//! Places that carry a version: registers that only ever go up.
+//!
+//! Every write here is conditional on what was read, and leaves a higher version than it found. See "Why it stays
+//! right" in `eventual/mod.rs`.
+
+use crate::{Error, Result};
+use larimar_client::{DynamicEntity, ETag, Table, Timestamp};
+
+/// Where an entity is.
+#[derive(Clone, Debug, PartialEq, Eq, PartialOrd, Ord, Hash, serde::Serialize, serde::Deserialize)]
+pub struct Place {
+    /// The table.
+    pub table: String,
+    /// The partition in it.
+    pub partition: String,
+    /// The row in that.
+    pub row: String,
+}
+
+impl Place {
+    /// The place of these keys.
+    #[must_use]
+    pub fn new(table: impl Into<String>, partition: impl Into<String>, row: impl Into<String>) -> Self {
+        Self { table: table.into(), partition: partition.into(), row: row.into() }
+    }
+}
+
+/// What is at a place.
+#[derive(Clone, Debug)]
+pub(crate) struct Slot {
+    /// As it is stored, with the properties of this module.
+    pub(crate) entity: DynamicEntity,
+    pub(crate) etag: ETag,
+    /// 0 for an entity that was written without one.
+    pub(crate) version: i64,
+    /// Whether it is a tombstone.
+    pub(crate) is_dead: bool,
+}
+
+impl Slot {
+    pub(crate) async fn read(table: &Table, partition: &str, row: &str) -> Result<Option<Self>> {
+        table.get::<DynamicEntity>(partition, row).await?.map(Self::of).transpose()
+    }
+
+    pub(crate) fn of(entity: DynamicEntity) -> Result<Self> {
+        let etag = entity.etag.clone().ok_or(Error::Answer("an entity without an ETag"))?;
+        let version = entity.get::<Option<i64>>(VERSION)?.unwrap_or(0);
+        let is_dead = is_dead(&entity);
+        Ok(Self { entity, etag, version, is_dead })
+    }
+
+    /// The entity, unless it is a tombstone.
+    pub(crate) const fn live(&self) -> Option<&DynamicEntity> {
+        match self.is_dead {
+            true => None,
+            false => Some(&self.entity),
+        }
+    }
+}
+
+/// Whether an entity is a tombstone: deleted, and kept for a while so that nothing late brings it back.
+pub(crate) fn is_dead(entity: &DynamicEntity) -> bool {
+    matches!(entity.get::<Option<bool>>(DEAD), Ok(Some(true)))
+}
+
+/// The version after this one. The clock makes versions grow over places that were forgotten, too.
+pub(crate) fn next_version(last: i64) -> i64 {
+    i64::try_from(Timestamp::now().ticks()).unwrap_or(i64::MAX).max(last.saturating_add(1))
+}
+
+/// A tombstone.
+pub(crate) fn tombstone(partition: &str, row: &str, version: i64) -> DynamicEntity {
+    DynamicEntity::new(partition, row).with(VERSION, version).with(DEAD, true)
+}
+
+/// Brings a place to `entity`, which carries its version, unless it has got at least there already; says whether it
+/// wrote. An entity of the same version that differs is written again: there, the derived data was defined anew.
+pub(crate) async fn raise(table: &Table, entity: &DynamicEntity) -> Result<bool> {
+    let version = entity.get::<i64>(VERSION)?;
+    for _ in 0..TRIES_MAX {
+        let written = match Slot::read(table, &entity.partition_key, &entity.row_key).await? {
+            None => table.insert(entity).await,
+            Some(slot) if slot.version > version => return Ok(false),
+            Some(slot) if slot.version == version && slot.entity.properties().eq(entity.properties()) => {
+                return Ok(false);
+            }
+            Some(slot) => table.replace(entity, &slot.etag).await,
+        };
+        if !is_overtaken(written)? {
+            return Ok(true);
+        }
+    }
+    Err(Error::Contended)
+}
+
+/// Removes a tombstone of this very version.
+pub(crate) async fn forget(table: &Table, partition: &str, row: &str, version: i64) -> Result<()> {
+    match Slot::read(table, partition, row).await? {
+        Some(slot) if slot.is_dead && slot.version == version => {
+            // Whoever was faster has forgotten it or brought it to life: both are fine.
+            is_overtaken(table.delete(partition, row, &slot.etag).await).map(drop)
+        }
+        _ => Ok(()),
+    }
+}
+
+/// Whether a conditional write came too late; other failures stay failures.
+pub(crate) fn is_overtaken<T>(written: larimar_client::Result<T>) -> Result<bool> {
+    match written {
+        Ok(_) => Ok(false),
+        Err(error) if error.is_conflict() => Ok(true),
+        // The table itself may be missing, which no other try cures.
+        Err(error) if error.is_not_found() && error.code() != Some("TableNotFound") => Ok(true),
+        Err(error) => Err(error.into()),
+    }
+}
+
+pub(crate) const VERSION: &str = "_version";
+pub(crate) const DEAD: &str = "_deleted";
+/// How often a write is tried that others keep overtaking.
+pub(crate) const TRIES_MAX: usize = 32;

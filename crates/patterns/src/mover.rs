@@ -1,0 +1,281 @@
+//! Moving an entity to another partition, table or key, in the end and exactly once (T3).
+//!
+//! No transaction reaches from the source to the target, so the move is an intent with idempotent steps
+//! ([`eventual`](crate::eventual)). Employee 000123 goes from the current ones to the archive:
+//!
+//! ```text
+//!  submit    put the intent, hidden      freeze the source: `_moving` = version    show the intent
+//!  worker    freeze the source (if it is as it was)   copy it to the target   bury the source   ... forget it
+//! ```
+//!
+//! # What is guaranteed
+//! - When [`Mover::submit`] returns `Ok`, the entity will be moved, whoever dies. When it fails, the entity was
+//!   changed meanwhile ([`Error::Changed`](crate::Error::Changed)) and is not moved, or the answer was lost and it may be
+//!   moved or not.
+//! - In the end the entity is at exactly one of the two places: at the target, with all its properties, those included
+//!   that were changed by a conditional write while it was on its way. Until then it may be seen at both.
+//! - Intents that are delivered twice, or late, do not undo what came after: the entity carries the version of its last
+//!   move (`_version`). Moved to the archive and back, it stays back.
+//!
+//! # What it asks for
+//! Writers of an entity that may be moved use ETag conditions, as one always should. One who overwrites by force while
+//! it moves brings it to life again at the source. Where an entity left, a tombstone (`_deleted`) stays for an hour.
+//! [`Mover::get`] does not show it; queries filter it out by [`is_gone`].
+//!
+//! # Cost in requests
+//! Submit: 5. Worker: 12, and 4 more an hour later.
+
+use crate::eventual::slot::{self, Slot, TRIES_MAX, VERSION, is_overtaken};
+use crate::eventual::{Place, Submitted, Work, WorkError, WorkQueue};
+use crate::{Error, Result};
+use larimar_client::{Account, DynamicEntity, ETag, Entity, Table};
+use serde::{Deserialize, Serialize};
+use std::time::Duration;
+
+/// Moves entities between partitions and tables of an account.
+///
+/// ```no_run
+/// use larimar_client::Account;
+/// use larimar_patterns::eventual::{Place, Worker};
+/// use larimar_patterns::mover::Mover;
+/// # async fn run() -> Result<(), Box<dyn std::error::Error>> {
+/// let account = Account::connect("UseDevelopmentStorage=true")?;
+/// let mover = Mover::new(&account, "archive");
+/// mover.create_if_missing().await?;
+/// let (now, archived) = (Place::new("Current", "Sales", "000123"), Place::new("Archive", "Sales", "000123"));
+/// mover.submit(&now, &archived).await?;
+/// // in any number of processes:
+/// Worker::new(mover.queue().clone(), mover).run(std::future::pending()).await;
+/// # Ok(())
+/// # }
+/// ```
+#[derive(Clone, Debug)]
+pub struct Mover {
+    account: Account,
+    queue: WorkQueue<MoveIntent>,
+    grace: Duration,
+    tombstones_for: Duration,
+}
+
+/// What a [`Mover`] writes down before it moves anything.
+#[derive(Clone, Debug, Serialize, Deserialize)]
+pub struct MoveIntent(Intent);
+
+#[derive(Clone, Debug, Serialize, Deserialize)]
+enum Intent {
+    Move {
+        from: Place,
+        to: Place,
+        version: i64,
+        etag: ETag,
+    },
+    /// Remove the tombstone of this version.
+    Forget {
+        place: Place,
+        version: i64,
+    },
+}
+
+/// Whether an entity that a query returned has left its place and is only there as a tombstone.
+#[must_use]
+pub fn is_gone(entity: &DynamicEntity) -> bool {
+    slot::is_dead(entity)
+}
+
+impl Mover {
+    /// Moves entities of this account by a queue of this name.
+    #[must_use]
+    pub fn new(account: &Account, queue: &str) -> Self {
+        Self {
+            account: account.clone(),
+            queue: WorkQueue::new(account, queue),
+            grace: Duration::from_secs(30),
+            tombstones_for: Duration::from_secs(3600),
+        }
+    }
+
+    /// How long a worker leaves an intent alone whose submitter has not been heard of: 30 seconds unless told.
+    #[must_use]
+    pub const fn grace(mut self, grace: Duration) -> Self {
+        self.grace = grace;
+        self
+    }
+
+    /// How long tombstones are kept: an hour unless told. It has to be longer than a request can be under way and than
+    /// the clocks of the machines differ.
+    #[must_use]
+    pub const fn tombstones_for(mut self, time: Duration) -> Self {
+        self.tombstones_for = time;
+        self
+    }
+
+    /// The queue, to make a [`Worker`](crate::eventual::Worker) of and to look after.
+    #[must_use]
+    pub const fn queue(&self) -> &WorkQueue<MoveIntent> {
+        &self.queue
+    }
+
+    /// Creates the queues unless they are there.
+    ///
+    /// # Errors
+    /// A name that the service refuses.
+    pub async fn create_if_missing(&self) -> Result<()> {
+        self.queue.create_if_missing().await
+    }
+
+    /// The entity at a place, unless it left.
+    ///
+    /// # Errors
+    /// A table that is not there, or an entity that is no `E`.
+    pub async fn get<E: Entity>(&self, place: &Place) -> Result<Option<E>> {
+        let found = self.slot(place).await?;
+        Ok(found.filter(|slot| !slot.is_dead).map(|slot| E::from_dynamic(slot.entity)).transpose()?)
+    }
+
+    /// Moves an entity. When this returns, the move will be made for certain.
+    ///
+    /// # Errors
+    /// [`Error::NotFound`] where there is nothing to move; [`Error::Exists`] if there is an entity at the target (one that
+    /// comes there after this look is replaced by the move, if it is older); [`Error::Changed`] if the entity changed or was moved by
+    /// somebody else at the same time.
+    pub async fn submit(&self, from: &Place, to: &Place) -> Result<Submitted> {
+        if from == to {
+            return Err(Error::Invalid("an entity is moved to another place than its own".to_owned()));
+        }
+        let source = self.slot(from).await?.filter(|slot| !slot.is_dead).ok_or(Error::NotFound)?;
+        if moving(&source)?.is_some() {
+            return Err(Error::Changed);
+        }
+        let target = self.slot(to).await?;
+        if target.as_ref().is_some_and(|target| !target.is_dead) {
+            return Err(Error::Exists);
+        }
+        let version = slot::next_version(target.map_or(0, |target| target.version).max(source.version));
+        let intent = Intent::Move { from: from.clone(), to: to.clone(), version, etag: source.etag.clone() };
+        let mut submitted = self.queue.submit_hidden(&MoveIntent(intent), self.grace).await?;
+        if !self.freeze(from, version, &source.etag).await? {
+            // Best effort: a worker that gets it finds that there is nothing to do.
+            let _ = self.queue.withdraw(&submitted).await;
+            return Err(Error::Changed);
+        }
+        // Best effort again: it becomes visible by itself.
+        let _ = self.queue.reveal(&mut submitted).await;
+        Ok(submitted)
+    }
+
+    /// Decides that the entity is moved: from here on it will be. Says whether it is decided so.
+    async fn freeze(&self, from: &Place, version: i64, etag: &ETag) -> Result<bool> {
+        let mark = DynamicEntity::new(&from.partition, &from.row).with(MOVING, version);
+        if !is_overtaken(self.table(from).merge(&mark, etag).await)? {
+            return Ok(true);
+        }
+        // An ETag never comes again: either this move froze it before, or it never will.
+        let Some(source) = self.slot(from).await? else { return Ok(false) };
+        Ok(moving(&source)? == Some(version) || source.is_dead && source.version >= version)
+    }
+
+    /// Brings the frozen source to the target, once more if it changed since.
+    async fn copy(&self, from: &Place, to: &Place, version: i64) -> Result<()> {
+        let table = self.table(to);
+        for _ in 0..TRIES_MAX {
+            let Some(source) = self.frozen(from, version).await? else { return Ok(()) };
+            let mut copy = source.entity;
+            copy.remove(MOVING);
+            copy.partition_key.clone_from(&to.partition);
+            copy.row_key.clone_from(&to.row);
+            copy.set(VERSION, version);
+            copy.set(COPIED, source.etag.as_str());
+            let written = match self.slot(to).await? {
+                None => table.insert(&copy).await,
+                Some(target) if is_copied(&target, version, &source.etag)? => return Ok(()),
+                Some(target) => table.replace(&copy, &target.etag).await,
+            };
+            if !is_overtaken(written)? {
+                return Ok(());
+            }
+        }
+        Err(Error::Contended)
+    }
+
+    /// Makes a tombstone of the source, whose copy is up to date.
+    async fn bury(&self, from: &Place, to: &Place, version: i64) -> Result<()> {
+        let table = self.table(from);
+        for _ in 0..TRIES_MAX {
+            let Some(source) = self.frozen(from, version).await? else { return Ok(()) };
+            let target = self.slot(to).await?;
+            let is_copied = target.map(|target| is_copied(&target, version, &source.etag)).transpose()?;
+            if is_copied != Some(true) {
+                self.copy(from, to, version).await?;
+                continue;
+            }
+            let tombstone = slot::tombstone(&from.partition, &from.row, version);
+            if !is_overtaken(table.replace(&tombstone, &source.etag).await)? {
+                return Ok(());
+            }
+        }
+        Err(Error::Contended)
+    }
+
+    /// The source, while it is frozen for the move of this version.
+    async fn frozen(&self, from: &Place, version: i64) -> Result<Option<Slot>> {
+        match self.slot(from).await? {
+            Some(source) if !source.is_dead && moving(&source)? == Some(version) => Ok(Some(source)),
+            _ => Ok(None),
+        }
+    }
+
+    fn table(&self, place: &Place) -> Table {
+        self.account.table(&place.table)
+    }
+
+    async fn slot(&self, place: &Place) -> Result<Option<Slot>> {
+        Slot::read(&self.table(place), &place.partition, &place.row).await
+    }
+}
+
+impl Work for Mover {
+    type Intent = MoveIntent;
+
+    fn steps(&self, intent: &MoveIntent) -> usize {
+        match intent.0 {
+            Intent::Move { .. } => 4,
+            Intent::Forget { .. } => 1,
+        }
+    }
+
+    async fn perform(&self, intent: &MoveIntent, step: usize) -> Result<(), WorkError> {
+        match (&intent.0, step) {
+            (Intent::Move { from, version, etag, .. }, 0) => self.freeze(from, *version, etag).await.map(drop)?,
+            (Intent::Move { from, to, version, .. }, 1) => self.copy(from, to, *version).await?,
+            (Intent::Move { from, version, .. }, 2) => {
+                // Before there is a tombstone there is an intent to remove it.
+                if self.frozen(from, *version).await?.is_some() {
+                    let forget = Intent::Forget { place: from.clone(), version: *version };
+                    self.queue.submit_hidden(&MoveIntent(forget), self.tombstones_for).await?;
+                }
+            }
+            (Intent::Move { from, to, version, .. }, _) => self.bury(from, to, *version).await?,
+            (Intent::Forget { place, version }, _) => {
+                slot::forget(&self.table(place), &place.partition, &place.row, *version).await?;
+            }
+        }
+        Ok(())
+    }
+}
+
+/// The version of the move that a place is frozen for.
+fn moving(slot: &Slot) -> Result<Option<i64>> {
+    Ok(slot.entity.get::<Option<i64>>(MOVING)?)
+}
+
+/// Whether the target is what this move makes of the source of this ETag, or has gone on since.
+fn is_copied(target: &Slot, version: i64, source: &ETag) -> Result<bool> {
+    let copied = target.entity.get::<Option<String>>(COPIED)?;
+    Ok(target.version > version
+        || target.version == version && (target.is_dead || copied.as_deref() == Some(source.as_str())))
+}
+
+/// The version of the move that is under way.
+const MOVING: &str = "_moving";
+/// The ETag of the source that was copied.
+const COPIED: &str = "_copied";

@@ -1,0 +1,113 @@
+//! A schedule: the requests of several clients in a random order, some lost, some late.
+//!
+//! Clients wait at a gate with every request. When all of them wait, one is chosen and goes on to its next request or
+//! its end, so that a seed stands for one interleaving.
+
+use super::{Answer, Random, Request};
+use larimar_client::{BoxFuture, HttpTransport, Transport, TransportError};
+use std::sync::{Arc, Mutex};
+use tokio::sync::{Notify, oneshot};
+
+/// What becomes of a request at the gate.
+#[derive(Debug)]
+enum Fate {
+    Pass,
+    NotSent,
+    AnswerLost,
+    Late,
+}
+
+#[derive(Debug, Default)]
+struct State {
+    waiting: Vec<oneshot::Sender<Fate>>,
+    active: usize,
+    late: Vec<Request>,
+}
+
+/// The gate that all requests of the clients of a schedule go through.
+#[derive(Clone, Debug, Default)]
+pub(crate) struct Gate {
+    inner: Arc<HttpTransport>,
+    state: Arc<Mutex<State>>,
+    moved: Arc<Notify>,
+}
+
+impl Gate {
+    fn state(&self) -> std::sync::MutexGuard<'_, State> {
+        self.state.lock().expect("no panic")
+    }
+
+    /// Runs something whose requests go through the gate.
+    pub(crate) fn spawn<T: Send + 'static>(
+        &self,
+        actor: impl Future<Output = T> + Send + 'static,
+    ) -> tokio::task::JoinHandle<T> {
+        self.state().active += 1;
+        let gate = self.clone();
+        tokio::spawn(async move {
+            let result = actor.await;
+            gate.state().active -= 1;
+            gate.moved.notify_one();
+            result
+        })
+    }
+
+    /// How many clients are not at their end.
+    pub(crate) async fn all_waiting(&self) -> usize {
+        loop {
+            {
+                let state = self.state();
+                if state.waiting.len() == state.active {
+                    return state.active;
+                }
+            }
+            self.moved.notified().await;
+        }
+    }
+
+    /// Lets one of the waiting requests go its way.
+    pub(crate) fn release(&self, random: &mut Random, faults_one_in: usize) {
+        let mut state = self.state();
+        let chosen = random.below(state.waiting.len());
+        let chosen = state.waiting.swap_remove(chosen);
+        let fate = match random.chance(faults_one_in) {
+            true => match random.below(3) {
+                0 => Fate::NotSent,
+                1 => Fate::AnswerLost,
+                _ => Fate::Late,
+            },
+            false => Fate::Pass,
+        };
+        let _ = chosen.send(fate);
+    }
+
+    /// Delivers one of the requests that are late, if there is one.
+    pub(crate) async fn deliver_late(&self, random: &mut Random) -> bool {
+        let request = {
+            let mut state = self.state();
+            match state.late.len() {
+                0 => return false,
+                count => state.late.swap_remove(random.below(count)),
+            }
+        };
+        self.inner.send(request).await.expect("the service answers");
+        true
+    }
+}
+
+impl Transport for Gate {
+    fn send(&self, request: Request) -> BoxFuture<'_, Answer> {
+        Box::pin(async move {
+            let (sender, fate) = oneshot::channel();
+            self.state().waiting.push(sender);
+            self.moved.notify_one();
+            match fate.await.expect("the schedule goes on") {
+                Fate::Pass => return self.inner.send(request).await,
+                Fate::NotSent => {}
+                Fate::AnswerLost => drop(self.inner.send(request).await?),
+                Fate::Late => self.state().late.push(request),
+            }
+            Err(TransportError::lost("the network failed"))
+        })
+    }
+}

@@ -1,0 +1,271 @@
+//! T3: moves of entities, with submitters and workers that die at every request, and intents in any order.
+
+mod harness;
+
+use harness::schedule::Gate;
+use harness::{DEATHS, Mortal, Random, account, healthy, settle};
+use larimar_client::{Account, DynamicEntity, IfMatch};
+use larimar_embedded::Larimar;
+use larimar_patterns::Error;
+use larimar_patterns::eventual::{Place, Work, Worker};
+use larimar_patterns::mover::{MoveIntent, Mover};
+use std::sync::Arc;
+use std::time::Duration;
+
+const SECOND: Duration = Duration::from_secs(1);
+
+fn mover(account: &Account, queue: &str) -> Mover {
+    Mover::new(account, queue).grace(SECOND)
+}
+
+fn worker(mover: Mover) -> Worker<Mover> {
+    Worker::new(mover.queue().clone(), mover).visibility(SECOND).backoff(SECOND, SECOND).attempts_max(100)
+}
+
+/// An employee and where it is to go.
+struct Case {
+    from: Place,
+    to: Place,
+    queue: String,
+    mover: Mover,
+}
+
+impl Case {
+    async fn new(account: &Account, name: &str) -> Self {
+        let (from, to) = (Place::new("Current", "Sales", name), Place::new("Archive", "Sales", name));
+        let queue = format!("moves-{name}");
+        let mover = mover(account, &queue);
+        mover.create_if_missing().await.expect("queues");
+        let employee = DynamicEntity::new("Sales", name).with("Name", "Don").with("Age", 34);
+        account.table("Current").insert(&employee).await.expect("an employee");
+        Self { from, to, queue, mover }
+    }
+
+    async fn live(&self, place: &Place) -> Option<DynamicEntity> {
+        self.mover.get::<DynamicEntity>(place).await.expect("a read")
+    }
+
+    /// Whether it was moved; it is at one place, whole.
+    async fn was_moved(&self, what: &str) -> bool {
+        let (source, target) = (self.live(&self.from).await, self.live(&self.to).await);
+        let was_moved = target.is_some();
+        let employee = match (source, target) {
+            (Some(employee), None) | (None, Some(employee)) => employee,
+            other => panic!("{what}: expected it at one place, found {other:?}"),
+        };
+        assert_eq!(employee.get::<String>("Name").expect("a name"), "Don", "{what}");
+        assert_eq!(employee.get::<i32>("Age").expect("an age"), 34, "{what}");
+        was_moved
+    }
+}
+
+async fn tables(account: &Account) {
+    for table in ["Current", "Archive"] {
+        account.table(table).create_if_missing().await.expect("a table");
+    }
+}
+
+/// The submitter dies at its k-th request: its move is made or not, and never half.
+#[tokio::test]
+async fn t3_a_submitter_that_dies_anywhere_leaves_the_entity_at_one_place() {
+    let server = Larimar::ephemeral().await.expect("a server");
+    let account_ = healthy(&server);
+    tables(&account_).await;
+    let cases = (0..).take(7).flat_map(|k| DEATHS.map(|death| (k, death)));
+    let outcomes = futures_util::future::join_all(cases.map(async |(k, death)| {
+        let what = format!("{death:?} at request {k}");
+        let case = Case::new(&account_, &format!("s{k}-{}", death as u8)).await;
+        let mortal = Mortal::after(k, death);
+        let result = mover(&account(&server, mortal.clone()), &case.queue).submit(&case.from, &case.to).await;
+        let worker = worker(case.mover.clone());
+        settle(&worker).await;
+        let was_moved = case.was_moved(&what).await;
+        if result.is_ok() {
+            assert!(was_moved, "{what}: it was promised");
+        }
+        mortal.deliver_late().await;
+        settle(&worker).await;
+        let late = case.was_moved(&what).await;
+        // An intent that comes late may still move it; nothing moves it back.
+        assert!(late || !was_moved, "{what}, its request late");
+        mortal.is_dead()
+    }))
+    .await;
+    assert!(outcomes.iter().any(|is_dead| !is_dead), "more requests than deaths were tried");
+    assert!(outcomes[0], "the first request is died at");
+}
+
+/// The worker dies at its k-th request: the next one finishes the move, and what comes late changes nothing.
+#[tokio::test]
+async fn t3_a_worker_that_dies_anywhere_is_replaced_by_another() {
+    let server = Larimar::ephemeral().await.expect("a server");
+    let account_ = healthy(&server);
+    tables(&account_).await;
+    let cases = (0..).take(16).flat_map(|k| DEATHS.map(|death| (k, death)));
+    let outcomes = futures_util::future::join_all(cases.map(async |(k, death)| {
+        let what = format!("{death:?} at request {k}");
+        let case = Case::new(&account_, &format!("w{k}-{}", death as u8)).await;
+        case.mover.submit(&case.from, &case.to).await.expect("a submitted move");
+        let mortal = Mortal::after(k, death);
+        let _ = worker(mover(&account(&server, mortal.clone()), &case.queue)).drain().await;
+        let worker = worker(case.mover.clone());
+        settle(&worker).await;
+        assert!(case.was_moved(&what).await, "{what}");
+        mortal.deliver_late().await;
+        settle(&worker).await;
+        assert!(case.was_moved(&what).await, "{what}, its request late");
+        mortal.is_dead()
+    }))
+    .await;
+    assert!(outcomes.iter().any(|is_dead| !is_dead), "more requests than deaths were tried");
+}
+
+/// Moved away and back, with every intent carried out again afterwards: the last move holds.
+#[tokio::test]
+async fn t3_an_old_intent_that_comes_again_does_not_undo_a_later_one() {
+    let server = Larimar::ephemeral().await.expect("a server");
+    let account = healthy(&server);
+    tables(&account).await;
+    let case = Case::new(&account, "again").await;
+    let mut intents = Vec::new();
+    for (from, to) in [(&case.from, &case.to), (&case.to, &case.from), (&case.from, &case.to), (&case.to, &case.from)] {
+        case.mover.submit(from, to).await.expect("a submitted move");
+        intents.extend(taken(&account, &case.queue).await);
+        perform(&case.mover, intents.last().expect("an intent")).await.expect("a move");
+        assert!(case.live(from).await.is_none() && case.live(to).await.is_some());
+    }
+    for intent in intents.iter().rev().chain(&intents) {
+        perform(&case.mover, intent).await.expect("nothing to do");
+    }
+    assert!(!case.was_moved("moved back twice").await);
+}
+
+/// A change that is made while the entity is frozen arrives with it.
+#[tokio::test]
+async fn t3_a_change_on_the_way_is_carried_along() {
+    let server = Larimar::ephemeral().await.expect("a server");
+    let account = healthy(&server);
+    tables(&account).await;
+    for changed_before in 0..4 {
+        let case = Case::new(&account, &format!("change{changed_before}")).await;
+        case.mover.submit(&case.from, &case.to).await.expect("a submitted move");
+        let intent = taken(&account, &case.queue).await.pop().expect("an intent");
+        for step in 0..case.mover.steps(&intent) {
+            if step == changed_before {
+                let change = DynamicEntity::new("Sales", &case.from.row).with("Phone", "555");
+                account.table("Current").merge(&change, IfMatch::Any).await.expect("a change");
+            }
+            case.mover.perform(&intent, step).await.expect("a step");
+        }
+        let moved = case.live(&case.to).await.expect("it arrived");
+        assert_eq!(moved.get::<String>("Phone").expect("a phone"), "555", "changed before step {changed_before}");
+        assert!(case.was_moved("with a change").await);
+    }
+}
+
+#[tokio::test]
+async fn t3_what_cannot_be_moved_is_refused_with_a_reason() {
+    let server = Larimar::ephemeral().await.expect("a server");
+    let account = healthy(&server);
+    tables(&account).await;
+    let case = Case::new(&account, "refused").await;
+    let nobody = Place::new("Current", "Sales", "nobody");
+    assert!(matches!(case.mover.submit(&nobody, &case.to).await, Err(Error::NotFound)));
+    assert!(matches!(case.mover.submit(&case.from, &case.from).await, Err(Error::Invalid(_))));
+    account.table("Archive").insert(&DynamicEntity::new("Sales", "taken")).await.expect("an entity");
+    let taken = Place::new("Archive", "Sales", "taken");
+    assert!(matches!(case.mover.submit(&case.from, &taken).await, Err(Error::Exists)));
+    case.mover.submit(&case.from, &case.to).await.expect("the first move");
+    let elsewhere = Place::new("Archive", "Marketing", "refused");
+    assert!(matches!(case.mover.submit(&case.from, &elsewhere).await, Err(Error::Changed)), "it is on its way");
+    // The tombstone goes when its time is over.
+    let brief = case.mover.clone().tombstones_for(SECOND);
+    settle(&worker(brief)).await;
+    let left = account.table("Current").get::<DynamicEntity>("Sales", "refused").await.expect("a read");
+    assert_eq!(left, None);
+    assert_eq!(case.mover.queue().backlog().await.expect("a count"), 0);
+}
+
+/// Takes all visible intents out of a queue.
+async fn taken(account: &Account, queue: &str) -> Vec<MoveIntent> {
+    let queue = account.queue(queue);
+    let mut intents = Vec::new();
+    for message in queue.receive(32, Duration::from_secs(3600)).await.expect("messages") {
+        let mut text: serde_json::Value = serde_json::from_str(&message.text).expect("JSON");
+        intents.push(serde_json::from_value(text["intent"].take()).expect("an intent"));
+    }
+    intents
+}
+
+async fn perform(mover: &Mover, intent: &MoveIntent) -> Result<(), larimar_patterns::eventual::WorkError> {
+    for step in 0..mover.steps(intent) {
+        mover.perform(intent, step).await?;
+    }
+    Ok(())
+}
+
+type Running = tokio::task::JoinHandle<Result<(), larimar_patterns::eventual::WorkError>>;
+
+/// Submitters and workers at the same time, their requests in a random order, some lost, some late, intents repeated:
+/// every entity ends at one place, whole, and where the last promised move brought it.
+#[tokio::test]
+async fn t3_random_interleavings_end_at_one_place() {
+    let server = Larimar::ephemeral().await.expect("a server");
+    let account = healthy(&server);
+    tables(&account).await;
+    for seed in 0..40 {
+        interleave(&server, &account, seed).await;
+    }
+}
+
+async fn interleave(server: &Larimar, healthy: &Account, seed: u64) {
+    let random = &mut Random::new(seed);
+    let case = Case::new(healthy, &format!("mix{seed}")).await;
+    let gate = Gate::default();
+    // Intents are seen at once, before what they are about has begun.
+    let mover = Mover::new(&account(server, Arc::new(gate.clone())), &case.queue).grace(Duration::ZERO);
+    let (mut pending, mut working, mut submitters) = (Vec::new(), Vec::<(MoveIntent, Running)>::new(), 6);
+    loop {
+        let active = gate.all_waiting().await;
+        pending.extend(taken(healthy, &case.queue).await);
+        let mut still = Vec::new();
+        for (intent, handle) in working {
+            if !handle.is_finished() {
+                still.push((intent, handle));
+            } else if handle.await.expect("no panic").is_err() || random.chance(4) {
+                // What failed is delivered again, and what succeeded now and then too.
+                pending.push(intent);
+            }
+        }
+        working = still;
+        match random.below(8) {
+            0 if submitters > 0 => {
+                submitters -= 1;
+                let (from, to) = match random.chance(2) {
+                    true => (case.from.clone(), case.to.clone()),
+                    false => (case.to.clone(), case.from.clone()),
+                };
+                let mover = mover.clone();
+                drop(gate.spawn(async move { drop(mover.submit(&from, &to).await) }));
+            }
+            1 if !pending.is_empty() => {
+                let intent = pending.swap_remove(random.below(pending.len()));
+                let (mover, given) = (mover.clone(), intent.clone());
+                working.push((intent, gate.spawn(async move { perform(&mover, &given).await })));
+            }
+            2 => drop(gate.deliver_late(random).await),
+            _ if active > 0 => gate.release(random, 12),
+            _ if submitters == 0 && pending.is_empty() && working.is_empty() => break,
+            _ => {}
+        }
+    }
+    while gate.deliver_late(random).await {}
+    // Whatever the late ones left is finished by intents that are still there: none are, so nothing may be left.
+    for place in [&case.from, &case.to] {
+        let found =
+            healthy.table(&place.table).get::<DynamicEntity>(&place.partition, &place.row).await.expect("a read");
+        let moving = found.and_then(|entity| entity.get::<Option<i64>>("_moving").expect("a number"));
+        assert_eq!(moving, None, "seed {seed}: nothing is on its way for ever");
+    }
+    case.was_moved(&format!("seed {seed}")).await;
+}
