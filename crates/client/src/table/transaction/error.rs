@@ -1,6 +1,6 @@
 //! Why an operation cannot be part of a transaction.
 
-use crate::encryption::EncryptionError;
+use crate::encryption_error::EncryptionError;
 use crate::{EntityError, Error};
 
 /// An operation that no service would take into the transaction.
