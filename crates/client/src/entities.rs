@@ -257,7 +257,7 @@
 //!
 //! # Encryption
 //!
-//! `encrypt` marks a property that a table with [encryption](crate::encryption) encrypts before it leaves the
+//! `encrypt` marks a property that a table with keys for it (feature `encryption`) encrypts before it leaves the
 //! machine. It is stored as text: a `String`, an enum, or a field with `string` or `json`. `hashed` names a second
 //! property that holds a keyed hash of it, by which one can look for equal values:
 //!
