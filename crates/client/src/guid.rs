@@ -34,7 +34,15 @@ impl Guid {
     /// If the operating system has no random numbers.
     #[must_use]
     pub fn random() -> Self {
-        let mut bytes = crate::random::bytes::<16>();
+        Self::of_random(crate::random::bytes())
+    }
+
+    /// The same for a request, of which there are many.
+    pub(crate) fn of_request() -> Self {
+        Self::of_random(crate::random::id())
+    }
+
+    const fn of_random(mut bytes: [u8; 16]) -> Self {
         bytes[6] = bytes[6] & 0x0f | 0x40;
         bytes[8] = bytes[8] & 0x3f | 0x80;
         Self(bytes)

@@ -8,7 +8,7 @@ use crate::transport::Transport;
 use crate::{Guid, Timestamp, random};
 use bytes::Bytes;
 use http::header::{ACCEPT, AUTHORIZATION, CONTENT_LENGTH, CONTENT_TYPE, HOST, USER_AGENT};
-use http::{HeaderMap, HeaderName, HeaderValue, Method, Request, Uri};
+use http::{HeaderMap, HeaderName, HeaderValue, Method, Request};
 use larimar_wire::signature::{self, Scheme, SignedRequest, StorageRequest};
 use std::sync::Arc;
 use std::time::{Duration, SystemTime};
@@ -53,7 +53,7 @@ pub(crate) struct Call {
     path: String,
     /// Escaped, without a question mark.
     query: String,
-    headers: HeaderMap,
+    headers: Vec<(HeaderName, HeaderValue)>,
     body: Bytes,
     /// How long the call may take, if it differs from the account's own.
     timeout: Option<Duration>,
@@ -94,7 +94,7 @@ impl Call {
             method,
             path: path.into(),
             query: String::new(),
-            headers: HeaderMap::with_capacity(16),
+            headers: Vec::new(),
             body: Bytes::new(),
             timeout: None,
             changes: false,
@@ -103,7 +103,7 @@ impl Call {
     }
 
     pub(crate) fn header(mut self, name: HeaderName, value: &'static str) -> Self {
-        self.headers.insert(name, HeaderValue::from_static(value));
+        self.headers.push((name, HeaderValue::from_static(value)));
         self
     }
 
@@ -111,7 +111,7 @@ impl Call {
     pub(crate) fn header_text(mut self, name: HeaderName, value: &str) -> Result<Self, Error> {
         let value = HeaderValue::from_str(value)
             .map_err(|_| Error::Invalid(format!("expected printable ASCII as the value of '{name}'")))?;
-        self.headers.insert(name, value);
+        self.headers.push((name, value));
         Ok(self)
     }
 
@@ -127,7 +127,7 @@ impl Call {
     }
 
     pub(crate) fn body(mut self, content_type: &'static str, body: impl Into<Bytes>) -> Self {
-        self.headers.insert(CONTENT_TYPE, HeaderValue::from_static(content_type));
+        self.headers.push((CONTENT_TYPE, HeaderValue::from_static(content_type)));
         self.body = body.into();
         self
     }
@@ -162,7 +162,7 @@ impl Call {
 impl Pipeline {
     /// Sends a call until it is answered for good, the retries are used up, or the time is.
     pub(crate) async fn send(&self, call: Call) -> Result<Reply, Failed> {
-        let id = Guid::random();
+        let id = Guid::of_request();
         let span = tracing::debug_span!(
             "larimar_client",
             service = self.service.name(),
@@ -277,7 +277,11 @@ impl Attempts<'_> {
 impl Pipeline {
     /// The request to this endpoint, signed.
     async fn request(&self, call: &Call, endpoint: &Endpoint, id: Guid) -> Result<Request<Bytes>, Error> {
-        let mut headers = call.headers.clone();
+        let mut headers = HeaderMap::with_capacity(call.headers.len() + ADDED_HEADERS_MAX);
+        for (name, value) in &call.headers {
+            // The last one of a name counts.
+            headers.insert(name, value.clone());
+        }
         let date = signature::http_date(Timestamp::now().inner());
         headers.insert(X_MS_DATE, ascii(&date));
         headers.insert(X_MS_VERSION, HeaderValue::from_static(self.service.api_version()));
@@ -290,18 +294,18 @@ impl Pipeline {
             headers.insert(DATA_SERVICE_VERSION, HeaderValue::from_static("3.0"));
             headers.entry(ACCEPT).or_insert(HeaderValue::from_static("application/json;odata=minimalmetadata"));
         }
-        let path = [endpoint.path(), call.path.as_str()].concat();
-        let mut query = call.query.clone();
+        let mut target = [endpoint.path(), call.path.as_str(), "?", call.query.as_str()].concat();
+        let path = &target[..target.len() - call.query.len() - 1];
         match &self.credential {
             Credential::SharedKey(key) => {
-                let signed = self.signature(call, &path, &headers, key.account(), key.key())?;
+                let signed = self.signature(call, path, &headers, key.account(), key.key())?;
                 headers.insert(AUTHORIZATION, ascii(&signed));
             }
             Credential::Sas(sas) => {
-                if !query.is_empty() {
-                    query.push('&');
+                if !call.query.is_empty() {
+                    target.push('&');
                 }
-                query.push_str(&sas.0);
+                target.push_str(&sas.0);
             }
             Credential::Token(source) => {
                 // A token is a secret that an open line would give away.
@@ -317,15 +321,13 @@ impl Pipeline {
             }
             Credential::Anonymous => {}
         }
-        headers.insert(HOST, ascii(endpoint.authority().as_str()));
-        let address = match query.is_empty() {
-            true => [endpoint.server(), &path].concat(),
-            false => [endpoint.server(), &path, "?", &query].concat(),
-        };
-        let address: Uri = address.parse().map_err(|_| Error::Invalid(format!("no address: {path}")))?;
+        headers.insert(HOST, endpoint.host().clone());
+        if target.ends_with('?') {
+            target.pop();
+        }
         let mut request = Request::new(call.body.clone());
         *request.method_mut() = call.method.clone();
-        *request.uri_mut() = address;
+        *request.uri_mut() = endpoint.address(target).map_err(|_| Error::Invalid(format!("no path: {}", call.path)))?;
         *request.headers_mut() = headers;
         Ok(request)
     }
@@ -365,6 +367,8 @@ fn ascii(text: &str) -> HeaderValue {
     HeaderValue::from_str(text).expect("dates, ids, signatures and authorities are printable ASCII")
 }
 
+/// Headers that every request gets at most, besides its own.
+const ADDED_HEADERS_MAX: usize = 9;
 const X_MS_DATE: HeaderName = HeaderName::from_static("x-ms-date");
 const X_MS_VERSION: HeaderName = HeaderName::from_static("x-ms-version");
 const CLIENT_REQUEST_ID: HeaderName = HeaderName::from_static("x-ms-client-request-id");

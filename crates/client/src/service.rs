@@ -1,7 +1,8 @@
 //! The three services of an account, and where each is.
 
-use http::Uri;
-use http::uri::Authority;
+use bytes::Bytes;
+use http::uri::{Authority, InvalidUri, Parts, PathAndQuery, Scheme};
+use http::{HeaderValue, Uri};
 
 /// One of the services of an account.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
@@ -48,9 +49,10 @@ impl Service {
 /// The address of a service.
 #[derive(Clone, Debug)]
 pub(crate) struct Endpoint {
-    /// Scheme and authority: `http://127.0.0.1:10002`.
-    server: String,
+    scheme: Scheme,
     authority: Authority,
+    /// The authority as the header `Host` has it.
+    host: HeaderValue,
     /// The path before that of the request, without a slash at its end; in path style the account's name.
     path: String,
     /// Parameters that the address came with: a shared access signature, usually.
@@ -66,12 +68,12 @@ impl Endpoint {
     pub(crate) fn parse(text: &str) -> Result<Self, EndpointError> {
         let refused = || EndpointError(text.split('?').next().unwrap_or_default().chars().take(200).collect());
         let uri: Uri = text.trim().parse().map_err(|_| refused())?;
-        let (Some(scheme @ ("http" | "https")), Some(authority)) = (uri.scheme_str(), uri.authority()) else {
-            return Err(refused());
-        };
+        let scheme = uri.scheme().filter(|scheme| [&Scheme::HTTP, &Scheme::HTTPS].contains(scheme));
+        let (Some(scheme), Some(authority)) = (scheme, uri.authority()) else { return Err(refused()) };
         Ok(Self {
-            server: format!("{scheme}://{authority}"),
+            scheme: scheme.clone(),
             authority: authority.clone(),
+            host: HeaderValue::from_str(authority.as_str()).map_err(|_| refused())?,
             path: uri.path().trim_end_matches('/').to_owned(),
             query: uri.query().filter(|query| !query.is_empty()).map(str::to_owned),
         })
@@ -82,13 +84,18 @@ impl Endpoint {
         self.query.take()
     }
 
-    /// Scheme and authority.
-    pub(crate) fn server(&self) -> &str {
-        &self.server
+    /// The whole address of a path and its parameters.
+    pub(crate) fn address(&self, path_and_query: String) -> Result<Uri, InvalidUri> {
+        let mut parts = Parts::default();
+        parts.scheme = Some(self.scheme.clone());
+        parts.authority = Some(self.authority.clone());
+        parts.path_and_query = Some(PathAndQuery::from_maybe_shared(Bytes::from(path_and_query))?);
+        Ok(Uri::from_parts(parts).expect("scheme, authority and path are an address"))
     }
 
-    pub(crate) const fn authority(&self) -> &Authority {
-        &self.authority
+    /// The authority as the header `Host` has it.
+    pub(crate) const fn host(&self) -> &HeaderValue {
+        &self.host
     }
 
     pub(crate) fn path(&self) -> &str {
@@ -97,11 +104,11 @@ impl Endpoint {
 
     /// The whole address, without a slash at its end.
     pub(crate) fn url(&self) -> String {
-        format!("{}{}", self.server, self.path)
+        format!("{}://{}{}", self.scheme, self.authority, self.path)
     }
 
     pub(crate) fn is_encrypted(&self) -> bool {
-        self.server.starts_with("https:")
+        self.scheme == Scheme::HTTPS
     }
 
     /// Whether the service is Cosmos DB, which differs in a few ways.

@@ -55,7 +55,7 @@ pub(crate) fn write_text(out: &mut Vec<u8>, text: &str) {
 
 /// Reads one entity.
 pub(crate) fn read_entity(json: &[u8]) -> Result<DynamicEntity, Error> {
-    serde_json::from_slice::<Read>(json).map(|read| read.0).map_err(not_understood)
+    serde_json::from_str::<Read>(text(json)?).map(|read| read.0).map_err(not_understood)
 }
 
 /// Reads the entities of a page.
@@ -64,8 +64,13 @@ pub(crate) fn read_page(json: &[u8]) -> Result<Vec<DynamicEntity>, Error> {
     struct Page {
         value: Vec<Read>,
     }
-    let page: Page = serde_json::from_slice(json).map_err(not_understood)?;
+    let page: Page = serde_json::from_str(text(json)?).map_err(not_understood)?;
     Ok(page.value.into_iter().map(|read| read.0).collect())
+}
+
+/// An answer as text, looked through at once and not again string by string.
+fn text(json: &[u8]) -> Result<&str, Error> {
+    std::str::from_utf8(json).map_err(|error| Error::Answer(error.to_string()))
 }
 
 pub(crate) fn not_understood(error: serde_json::Error) -> Error {
@@ -74,6 +79,10 @@ pub(crate) fn not_understood(error: serde_json::Error) -> Error {
 
 /// An entity as serde reads it.
 struct Read(DynamicEntity);
+
+/// A text of the answer, in its place there if it has no escapes: `Cow` itself is always read as a copy.
+#[derive(Deserialize)]
+struct Text<'a>(#[serde(borrow)] Cow<'a, str>);
 
 /// What JSON tells of a value before its type is known.
 enum Raw<'a> {
@@ -147,11 +156,11 @@ impl<'de> Visitor<'de> for EntityVisitor {
     fn visit_map<A: MapAccess<'de>>(self, mut map: A) -> Result<Read, A::Error> {
         let mut entity = DynamicEntity::default();
         // The type of a property stands before it, in every service we know; those that do not are put right below.
-        let mut types: Vec<(String, String)> = Vec::new();
-        let mut pending: Vec<(String, Raw<'de>)> = Vec::new();
-        while let Some(name) = map.next_key::<Cow<'de, str>>()? {
-            if let Some(property) = name.strip_suffix("@odata.type") {
-                types.push((property.to_owned(), map.next_value::<Cow<'de, str>>()?.into_owned()));
+        let mut types: Vec<(Cow<'de, str>, Cow<'de, str>)> = Vec::with_capacity(8);
+        let mut pending: Vec<(Cow<'de, str>, Raw<'de>)> = Vec::with_capacity(16);
+        while let Some(Text(name)) = map.next_key()? {
+            if let Some(property) = without_suffix(&name, "@odata.type") {
+                types.push((property, map.next_value::<Text<'de>>()?.0));
                 continue;
             }
             let raw: Raw<'de> = map.next_value()?;
@@ -165,17 +174,24 @@ impl<'de> Visitor<'de> for EntityVisitor {
                 // Metadata, and what a projection asked for and the entity does not have.
                 _ if name.starts_with("odata.") || name.contains('@') => {}
                 (_, Raw::Null) => {}
-                (_, raw) => pending.push((name.into_owned(), raw)),
+                (_, raw) => pending.push((name, raw)),
             }
         }
         for (name, raw) in pending {
-            let edm = types.iter().find(|(property, _)| *property == name).map(|(_, edm)| edm.as_str());
+            let edm = types.iter().find(|(property, _)| *property == name).map(|(_, edm)| &**edm);
             let value = typed(raw, edm).ok_or_else(|| {
                 serde::de::Error::custom(format_args!("'{name}' is no {}", edm.unwrap_or("property")))
             })?;
             entity.set(name, value);
         }
         Ok(Read(entity))
+    }
+}
+
+fn without_suffix<'a>(name: &Cow<'a, str>, suffix: &str) -> Option<Cow<'a, str>> {
+    match name {
+        Cow::Borrowed(name) => name.strip_suffix(suffix).map(Cow::Borrowed),
+        Cow::Owned(name) => name.strip_suffix(suffix).map(|rest| Cow::Owned(rest.to_owned())),
     }
 }
 

@@ -8,11 +8,11 @@ use super::connect::{ConnectSettings, Connector, ProxyHeaders, Stream};
 use super::{BoxFuture, Transport, TransportError};
 use bytes::Bytes;
 use http::header::{HOST, PROXY_AUTHORIZATION};
+use http::uri::{Authority, Scheme};
 use http::{HeaderValue, Request, Response, Uri};
 use http_body_util::{BodyExt as _, Full, Limited};
 use hyper::client::conn::http1::{Builder, Connection, SendRequest};
 use parking_lot::Mutex;
-use std::collections::HashMap;
 use std::fmt;
 use std::future::poll_fn;
 use std::pin::{Pin, pin};
@@ -22,12 +22,20 @@ use std::time::{Duration, Instant};
 /// The transport that the client comes with: HTTP/1.1 with connections that are kept open.
 pub struct HttpTransport {
     connector: Connector,
-    /// Connections that wait, the longest first, by scheme and authority.
-    idle: Mutex<HashMap<String, Vec<Idle>>>,
+    /// Connections that wait, by server. An account has a handful of these, so a list is searched.
+    servers: Mutex<Vec<Server>>,
+}
+
+/// A server and the connections to it that wait, the longest first.
+struct Server {
+    scheme: Scheme,
+    authority: Authority,
+    idle: Vec<Idle>,
 }
 
 struct Idle {
-    wire: Wire,
+    /// hyper's connection is large, and moves about: in a box it moves cheaply.
+    wire: Box<Wire>,
     since: Instant,
 }
 
@@ -47,12 +55,12 @@ impl HttpTransport {
     }
 
     pub(crate) fn with_settings(settings: &ConnectSettings) -> Self {
-        Self { connector: Connector::new(settings), idle: Mutex::default() }
+        Self { connector: Connector::new(settings), servers: Mutex::default() }
     }
 
     async fn exchange(&self, mut request: Request<Bytes>) -> Result<Response<Bytes>, TransportError> {
         let address = request.uri().clone();
-        let server = server_of(&address)?;
+        check(&address)?;
         if !request.headers().contains_key(HOST)
             && let Some(authority) = address.authority()
             && let Ok(host) = HeaderValue::from_str(authority.as_str())
@@ -61,60 +69,72 @@ impl HttpTransport {
         }
         // A kept connection may close at the moment it is used. The request then comes back unsent, and the next
         // connection has its turn; there are only so many, and a new one is the last.
-        while let Some(wire) = self.take_idle(&server) {
-            match self.send_on(wire, &server, &address, request).await {
+        while let Some(wire) = self.take_idle(&address) {
+            match self.send_on(wire, &address, request).await {
                 Err(Unsent::Request(unsent)) => request = *unsent,
                 Err(Unsent::Failed(error)) => return Err(error),
                 Ok(response) => return Ok(response),
             }
         }
-        let connected = self.connector.connect(&address).await?;
-        let handshake = Builder::new().handshake(connected.stream).await;
-        let (sender, connection) = handshake.map_err(TransportError::not_sent)?;
-        let wire = Wire { sender, connection, is_closed: false, through_proxy: connected.through_proxy };
-        match self.send_on(wire, &server, &address, request).await {
+        // Rare and large, so that its future is in a box of its own, and not in that of every request.
+        let wire = Box::pin(self.open(&address)).await?;
+        match self.send_on(wire, &address, request).await {
             Err(Unsent::Request(_)) => Err(TransportError::not_sent("the connection was closed at once")),
             Err(Unsent::Failed(error)) => Err(error),
             Ok(response) => Ok(response),
         }
     }
 
+    async fn open(&self, address: &Uri) -> Result<Box<Wire>, TransportError> {
+        let connected = self.connector.connect(address).await?;
+        let handshake = Builder::new().handshake(connected.stream).await;
+        let (sender, connection) = handshake.map_err(TransportError::not_sent)?;
+        Ok(Box::new(Wire { sender, connection, is_closed: false, through_proxy: connected.through_proxy }))
+    }
+
     async fn send_on(
         &self,
-        mut wire: Wire,
-        server: &str,
+        mut wire: Box<Wire>,
         address: &Uri,
         request: Request<Bytes>,
     ) -> Result<Response<Bytes>, Unsent> {
         let response = wire.exchange(address, request).await?;
         if wire.is_ready() {
-            self.keep(server, wire);
+            self.keep(address, wire);
         }
         Ok(response)
     }
 
     /// The connection that was used last, if it is still open.
-    fn take_idle(&self, server: &str) -> Option<Wire> {
+    fn take_idle(&self, address: &Uri) -> Option<Box<Wire>> {
         loop {
-            let mut idle = self.idle.lock().get_mut(server)?.pop()?;
+            let mut idle = self.servers.lock().iter_mut().find(|server| server.is_at(address))?.idle.pop()?;
             if idle.since.elapsed() < IDLE_MAX && idle.wire.is_ready() {
                 return Some(idle.wire);
             }
         }
     }
 
-    fn keep(&self, server: &str, wire: Wire) {
-        let mut all = self.idle.lock();
-        let kept = match all.get_mut(server) {
-            Some(kept) => kept,
-            None => all.entry(server.to_owned()).or_default(),
-        };
+    fn keep(&self, address: &Uri, wire: Box<Wire>) {
+        let (Some(scheme), Some(authority)) = (address.scheme(), address.authority()) else { return };
+        let mut servers = self.servers.lock();
+        let place = servers.iter().position(|server| server.is_at(address)).unwrap_or_else(|| {
+            servers.push(Server { scheme: scheme.clone(), authority: authority.clone(), idle: Vec::new() });
+            servers.len() - 1
+        });
+        let kept = &mut servers[place].idle;
         // The oldest are at the front.
         let stale = kept.iter().take_while(|idle| idle.since.elapsed() >= IDLE_MAX).count();
         kept.drain(..stale);
         if kept.len() < KEPT_MAX {
             kept.push(Idle { wire, since: Instant::now() });
         }
+    }
+}
+
+impl Server {
+    fn is_at(&self, address: &Uri) -> bool {
+        address.scheme() == Some(&self.scheme) && address.authority() == Some(&self.authority)
     }
 }
 
@@ -199,10 +219,9 @@ impl fmt::Debug for HttpTransport {
     }
 }
 
-/// Scheme and authority.
-fn server_of(address: &Uri) -> Result<String, TransportError> {
+fn check(address: &Uri) -> Result<(), TransportError> {
     match (address.scheme_str(), address.authority()) {
-        (Some(scheme @ ("http" | "https")), Some(authority)) => Ok(format!("{scheme}://{authority}")),
+        (Some("http" | "https"), Some(_)) => Ok(()),
         _ => Err(TransportError::not_sent(format!("expected an address with http or https, found {address}"))),
     }
 }
