@@ -10,6 +10,8 @@
 pub mod compound_key;
 mod error;
 pub mod eventual;
+pub mod eventual_table;
+pub mod inter_partition_index;
 pub mod key_text;
 pub mod log_tail;
 pub mod mover;

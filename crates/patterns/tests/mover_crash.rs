@@ -213,7 +213,7 @@ async fn t3_random_interleavings_end_at_one_place() {
     let server = Larimar::ephemeral().await.expect("a server");
     let account = healthy(&server);
     tables(&account).await;
-    for seed in 0..40 {
+    for seed in harness::seeds() {
         interleave(&server, &account, seed).await;
     }
 }

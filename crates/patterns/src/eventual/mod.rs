@@ -39,7 +39,7 @@
 //!   after it was put into the poison queue; in between there is no moment at which it is in neither.
 //! - **Possibly more than once, by several workers at a time, and in any order** with other intents. So steps have to
 //!   be idempotent, and to hold their own against a later intent that overtook them. The patterns of this crate do
-//!   both by *versions*: see [`EventualTable`](crate::mover::Mover) and
+//!   both by *versions*: see [`EventualTable`](crate::eventual_table::EventualTable) and
 //!   [`Mover`](crate::mover::Mover), and "Why it stays right" below.
 //! - **A worker that lost its message stops.** Visibility is renewed while steps run; when it is lost, the running
 //!   step is dropped and nothing is acknowledged.

@@ -63,6 +63,11 @@ pub(crate) fn is_dead(entity: &DynamicEntity) -> bool {
     matches!(entity.get::<Option<bool>>(DEAD), Ok(Some(true)))
 }
 
+/// Whether an entity is derived from another, whose keys it names.
+pub(crate) fn is_derived(entity: &DynamicEntity) -> bool {
+    entity.value(OF_ROW).is_some()
+}
+
 /// The version after this one. The clock makes versions grow over places that were forgotten, too.
 pub(crate) fn next_version(last: i64) -> i64 {
     i64::try_from(Timestamp::now().ticks()).unwrap_or(i64::MAX).max(last.saturating_add(1))
@@ -117,5 +122,8 @@ pub(crate) fn is_overtaken<T>(written: larimar_client::Result<T>) -> Result<bool
 
 pub(crate) const VERSION: &str = "_version";
 pub(crate) const DEAD: &str = "_deleted";
+/// The keys of the entity that another is derived from.
+pub(crate) const OF_PARTITION: &str = "_of_partition";
+pub(crate) const OF_ROW: &str = "_of_row";
 /// How often a write is tried that others keep overtaking.
 pub(crate) const TRIES_MAX: usize = 32;

@@ -2,6 +2,7 @@
 #![allow(dead_code, reason = "every test file takes what it needs")]
 
 pub(crate) mod schedule;
+pub(crate) mod table;
 
 use bytes::Bytes;
 use larimar_client::{Account, BoxFuture, HttpTransport, RetryPolicy, Transport, TransportError};
@@ -126,4 +127,9 @@ impl Random {
     pub(crate) fn chance(&mut self, one_in: usize) -> bool {
         self.below(one_in) == 0
     }
+}
+
+/// The seeds to try: as many as `LARIMAR_SEEDS` says, or enough to meet what is wrong.
+pub(crate) fn seeds() -> std::ops::Range<u64> {
+    0..std::env::var("LARIMAR_SEEDS").ok().and_then(|count| count.parse().ok()).unwrap_or(16)
 }

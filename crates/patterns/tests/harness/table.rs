@@ -1,0 +1,75 @@
+//! An eventual table under a schedule: writers and workers at the same time, faults, late requests, repeated intents.
+
+use super::schedule::Gate;
+use super::{Random, account, healthy};
+use larimar_client::{Account, BoxFuture};
+use larimar_embedded::Larimar;
+use larimar_patterns::eventual::{Work, WorkError};
+use larimar_patterns::eventual_table::{EventualTable, TableIntent};
+use std::sync::Arc;
+use std::time::Duration;
+
+type Running = tokio::task::JoinHandle<Result<(), WorkError>>;
+
+/// Runs `writes` writes that `write` starts, in an interleaving that the seed stands for, until all intents are done and
+/// nothing is late any more.
+pub(crate) async fn interleave<T: Clone>(
+    server: &Larimar,
+    seed: u64,
+    queue: &str,
+    make: impl Fn(&Account) -> (EventualTable, T),
+    mut writes: usize,
+    write: impl Fn(&T, &EventualTable, &mut Random) -> BoxFuture<'static, ()>,
+) {
+    let random = &mut Random::new(seed);
+    let healthy = healthy(server);
+    make(&healthy).0.create_if_missing().await.expect("a table");
+    let gate = Gate::default();
+    let (table, handle) = make(&account(server, Arc::new(gate.clone())));
+    let (mut pending, mut working) = (Vec::new(), Vec::<(TableIntent, Running)>::new());
+    loop {
+        let active = gate.all_waiting().await;
+        pending.extend(taken(&healthy, queue).await);
+        let mut still = Vec::new();
+        for (intent, running) in working {
+            if !running.is_finished() {
+                still.push((intent, running));
+            } else if running.await.expect("no panic").is_err() || random.chance(4) {
+                // What failed is delivered again, and what succeeded now and then too.
+                pending.push(intent);
+            }
+        }
+        working = still;
+        match random.below(8) {
+            0 if writes > 0 => {
+                writes -= 1;
+                drop(gate.spawn(write(&handle, &table, random)));
+            }
+            1 if !pending.is_empty() => {
+                let intent = pending.swap_remove(random.below(pending.len()));
+                let (table, given) = (table.clone(), intent.clone());
+                working.push((intent, gate.spawn(async move { table.perform(&given, 0).await })));
+            }
+            2 => drop(gate.deliver_late(random).await),
+            _ if active > 0 => gate.release(random, 14),
+            _ if writes == 0 && pending.is_empty() && working.is_empty() => {
+                // What is late may be an intent, which is then to be carried out like others.
+                if !gate.deliver_late(random).await {
+                    break;
+                }
+            }
+            _ => {}
+        }
+    }
+    assert!(taken(&healthy, queue).await.is_empty(), "all intents are done");
+}
+
+/// Takes all visible intents out of a queue.
+pub(crate) async fn taken(account: &Account, queue: &str) -> Vec<TableIntent> {
+    let mut intents = Vec::new();
+    for message in account.queue(queue).receive(32, Duration::from_secs(3600)).await.expect("messages") {
+        let mut text: serde_json::Value = serde_json::from_str(&message.text).expect("JSON");
+        intents.push(serde_json::from_value(text["intent"].take()).expect("an intent"));
+    }
+    intents
+}
