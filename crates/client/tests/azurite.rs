@@ -5,8 +5,15 @@
 
 #[path = "suite/blob.rs"]
 mod blob;
+#[cfg(feature = "encryption")]
+#[path = "suite/encryption.rs"]
+mod encryption;
 #[path = "suite/queue.rs"]
 mod queue;
+#[path = "suite/sas.rs"]
+mod sas;
+#[path = "suite/service_properties.rs"]
+mod service_properties;
 mod suite;
 #[path = "suite/tables.rs"]
 mod tables;
@@ -27,3 +34,7 @@ macro_rules! over_azurite {
 tables::table_cases!(over_azurite);
 queue::queue_cases!(over_azurite);
 blob::blob_cases!(over_azurite);
+sas::sas_cases!(over_azurite);
+service_properties::service_properties_cases!(over_azurite);
+#[cfg(feature = "encryption")]
+encryption::encryption_cases!(over_azurite);

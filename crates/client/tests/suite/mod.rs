@@ -27,6 +27,7 @@ pub(crate) fn connect(connection_string: &str) -> Account {
 }
 
 /// A name that no other case uses, nor an earlier run over the same server.
+#[allow(dead_code, reason = "not every suite needs names of its own")]
 pub(crate) fn unique(kind: &str) -> String {
     static COUNT: AtomicU32 = AtomicU32::new(0);
     let now = SystemTime::now().duration_since(UNIX_EPOCH).expect("after 1970").as_micros();
