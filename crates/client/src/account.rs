@@ -174,6 +174,12 @@ pub enum AccountError {
     /// There is nothing to prove who the client is.
     #[error("expected a key, a shared access signature, a token provider, or anonymous access")]
     NoCredential,
+    /// The proxy's address is none.
+    #[error("expected the address of a proxy such as http://user:password@proxy:3128")]
+    Proxy,
+    /// There is no certificate where one should be.
+    #[error("root certificates: {0}")]
+    Certificates(String),
     /// The user agent is no header's value.
     #[error("expected printable ASCII as user agent")]
     UserAgent,
@@ -267,7 +273,7 @@ impl AccountBuilder {
     }
 
     /// Sends all requests through this proxy, such as `http://user:password@proxy:3128`, in the place of what
-    /// `HTTP_PROXY`, `HTTPS_PROXY`, `ALL_PROXY` and `NO_PROXY` say.
+    /// `HTTP_PROXY`, `HTTPS_PROXY`, `ALL_PROXY` and `NO_PROXY` say. Those are not asked for addresses of this machine.
     pub fn proxy(mut self, url: impl Into<String>) -> Self {
         self.connect.proxy = ProxyChoice::Through(url.into());
         self
@@ -306,6 +312,7 @@ impl AccountBuilder {
             Some(Chosen::Ready(chosen)) => credential = Some(chosen),
             None => {}
         }
+        self.connect.check()?;
         let transport = self.transport.unwrap_or_else(|| Arc::new(HttpTransport::with_settings(&self.connect)));
         let user_agent = concat!("larimar-client/", env!("CARGO_PKG_VERSION"));
         let user_agent = self.user_agent.map_or_else(|| user_agent.to_owned(), |first| format!("{first} {user_agent}"));

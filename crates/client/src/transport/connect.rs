@@ -1,6 +1,7 @@
 //! Opens connections: directly, through a proxy, with TLS where the address asks for it.
 
 use super::{BoxError, TransportError};
+use crate::account::AccountError;
 use http::uri::Scheme;
 use http::{HeaderValue, Uri};
 use hyper::rt::{Read, Write};
@@ -8,6 +9,7 @@ use hyper_util::client::legacy::connect::HttpConnector;
 use hyper_util::client::legacy::connect::proxy::Tunnel;
 use hyper_util::client::proxy::matcher::{Intercept, Matcher};
 use std::fmt;
+use std::net::IpAddr;
 use std::time::Duration;
 use tower_service::Service as _;
 
@@ -19,7 +21,7 @@ impl<T: Read + Write + Send + Unpin> Stream for T {}
 /// Where requests go through.
 #[derive(Clone, Debug, Default)]
 pub(crate) enum ProxyChoice {
-    /// What `HTTP_PROXY`, `HTTPS_PROXY`, `ALL_PROXY` and `NO_PROXY` say.
+    /// What `HTTP_PROXY`, `HTTPS_PROXY`, `ALL_PROXY` and `NO_PROXY` say, but for addresses of this machine.
     #[default]
     Environment,
     /// None.
@@ -35,11 +37,34 @@ pub(crate) struct ConnectSettings {
     pub(crate) connect_timeout: Duration,
     /// Certificates in PEM that are trusted besides those of the operating system.
     pub(crate) root_certificates: Vec<Vec<u8>>,
+    /// Bytes of the largest answer that is read.
+    pub(crate) answer_bytes_max: usize,
 }
 
 impl Default for ConnectSettings {
     fn default() -> Self {
-        Self { proxy: ProxyChoice::default(), connect_timeout: Duration::from_secs(10), root_certificates: Vec::new() }
+        Self {
+            proxy: ProxyChoice::default(),
+            connect_timeout: Duration::from_secs(10),
+            root_certificates: Vec::new(),
+            answer_bytes_max: ANSWER_BYTES_MAX,
+        }
+    }
+}
+
+impl ConnectSettings {
+    /// Refuses what would else be passed over in silence, and show itself only in where requests go.
+    pub(crate) fn check(&self) -> Result<(), AccountError> {
+        if let ProxyChoice::Through(url) = &self.proxy {
+            let any = Uri::from_static("http://service/");
+            let proxy = Matcher::builder().all(url.clone()).build().intercept(&any);
+            proxy.filter(|proxy| check_proxy(proxy).is_ok()).ok_or(AccountError::Proxy)?;
+        }
+        #[cfg(feature = "rustls")]
+        for pem in &self.root_certificates {
+            super::tls::certificates(pem).map_err(|error| AccountError::Certificates(error.to_string()))?;
+        }
+        Ok(())
     }
 }
 
@@ -47,6 +72,8 @@ impl Default for ConnectSettings {
 pub(super) struct Connector {
     tcp: HttpConnector,
     proxies: Option<Matcher>,
+    /// Whether addresses of this machine go through a proxy too.
+    proxies_loopback: bool,
     #[cfg(feature = "rustls")]
     tls: super::tls::Tls,
 }
@@ -79,6 +106,7 @@ impl Connector {
         Self {
             tcp,
             proxies,
+            proxies_loopback: matches!(settings.proxy, ProxyChoice::Through(_)),
             #[cfg(feature = "rustls")]
             tls: super::tls::Tls::new(&settings.root_certificates),
         }
@@ -91,7 +119,8 @@ impl Connector {
 
     async fn open(&self, address: &Uri) -> Result<Connected, BoxError> {
         let is_encrypted = address.scheme() == Some(&Scheme::HTTPS);
-        let proxy = self.proxies.as_ref().and_then(|proxies| proxies.intercept(address));
+        let proxies = self.proxies.as_ref().filter(|_| self.proxies_loopback || !is_loopback(address));
+        let proxy = proxies.and_then(|proxies| proxies.intercept(address));
         let mut tcp = self.tcp.clone();
         let (stream, through_proxy) = match proxy {
             None => (tcp.call(address.clone()).await?, None),
@@ -124,6 +153,13 @@ impl Connector {
     }
 }
 
+/// Whether the server is on this machine, so that no proxy would find it.
+fn is_loopback(address: &Uri) -> bool {
+    let host = address.host().unwrap_or_default();
+    let is_address = host.trim_matches(['[', ']']).parse().is_ok_and(|address: IpAddr| address.is_loopback());
+    is_address || host.eq_ignore_ascii_case("localhost")
+}
+
 fn check_proxy(proxy: &Intercept) -> Result<(), BoxError> {
     match proxy.uri().scheme_str() {
         Some("http") => Ok(()),
@@ -134,5 +170,40 @@ fn check_proxy(proxy: &Intercept) -> Result<(), BoxError> {
 impl fmt::Debug for Connector {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         f.debug_struct("Connector").finish_non_exhaustive()
+    }
+}
+
+/// More than any answer of the services that is read whole.
+const ANSWER_BYTES_MAX: usize = 512 << 20;
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn proxies_of_the_environment_are_not_asked_for_this_machine() {
+        for (address, expected) in [
+            ("http://127.0.0.1:10002/a", true),
+            ("http://[::1]:10002/a", true),
+            ("https://LocalHost/a", true),
+            ("https://a.table.core.windows.net/", false),
+            ("http://192.168.0.1/", false),
+        ] {
+            assert_eq!(is_loopback(&Uri::from_static(address)), expected, "{address}");
+        }
+    }
+
+    #[test]
+    fn proxies_that_would_be_passed_over_are_refused() {
+        let check = |url: &str| {
+            let proxy = ProxyChoice::Through(url.to_owned());
+            ConnectSettings { proxy, ..ConnectSettings::default() }.check()
+        };
+        for url in ["http://proxy:3128", "proxy:3128", "http://user:p%40ss@proxy"] {
+            assert_eq!(check(url), Ok(()), "{url}");
+        }
+        for url in ["", "socks5://proxy", "https://proxy", "ftp://proxy", "http://", "/proxy", "a b"] {
+            assert_eq!(check(url), Err(AccountError::Proxy), "{url}");
+        }
     }
 }

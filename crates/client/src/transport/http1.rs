@@ -11,6 +11,7 @@ use http::header::{HOST, PROXY_AUTHORIZATION};
 use http::uri::{Authority, Scheme};
 use http::{HeaderValue, Request, Response, Uri};
 use http_body_util::{BodyExt as _, Full, Limited};
+use hyper::body::Body as _;
 use hyper::client::conn::http1::{Builder, Connection, SendRequest};
 use parking_lot::Mutex;
 use std::fmt;
@@ -24,6 +25,7 @@ pub struct HttpTransport {
     connector: Connector,
     /// Connections that wait, by server. An account has a handful of these, so a list is searched.
     servers: Mutex<Vec<Server>>,
+    answer_bytes_max: usize,
 }
 
 /// A server and the connections to it that wait, the longest first.
@@ -48,14 +50,16 @@ struct Wire {
 }
 
 impl HttpTransport {
-    /// A transport that follows the proxy variables of the environment and trusts the certificates of the system.
+    /// A transport that follows the proxy variables of the environment, but for addresses of this machine, and trusts
+    /// the certificates of the system.
     #[must_use]
     pub fn new() -> Self {
         Self::with_settings(&ConnectSettings::default())
     }
 
     pub(crate) fn with_settings(settings: &ConnectSettings) -> Self {
-        Self { connector: Connector::new(settings), servers: Mutex::default() }
+        let answer_bytes_max = settings.answer_bytes_max;
+        Self { connector: Connector::new(settings), servers: Mutex::default(), answer_bytes_max }
     }
 
     async fn exchange(&self, mut request: Request<Bytes>) -> Result<Response<Bytes>, TransportError> {
@@ -98,7 +102,7 @@ impl HttpTransport {
         address: &Uri,
         request: Request<Bytes>,
     ) -> Result<Response<Bytes>, Unsent> {
-        let response = wire.exchange(address, request).await?;
+        let response = wire.exchange(address, request, self.answer_bytes_max).await?;
         if wire.is_ready() {
             self.keep(address, wire);
         }
@@ -147,7 +151,12 @@ enum Unsent {
 }
 
 impl Wire {
-    async fn exchange(&mut self, address: &Uri, request: Request<Bytes>) -> Result<Response<Bytes>, Unsent> {
+    async fn exchange(
+        &mut self,
+        address: &Uri,
+        request: Request<Bytes>,
+        bytes_max: usize,
+    ) -> Result<Response<Bytes>, Unsent> {
         let (mut head, body) = request.into_parts();
         match &self.through_proxy {
             Some(proxy) => {
@@ -175,7 +184,11 @@ impl Wire {
             None => Unsent::Failed(TransportError::lost(error.into_error())),
         })?;
         let (head, body) = response.into_parts();
-        let collecting = Limited::new(body, ANSWER_BYTES_MAX).collect();
+        if body.size_hint().lower() > bytes_max as u64 {
+            let message = format!("the answer has more than {bytes_max} bytes");
+            return Err(Unsent::Failed(TransportError::lost(message)));
+        }
+        let collecting = Limited::new(body, bytes_max).collect();
         let mut collecting = pin!(collecting);
         let body = poll_fn(|cx| {
             drive(&mut self.connection, &mut self.is_closed, cx);
@@ -235,5 +248,55 @@ fn origin_form(address: &Uri) -> Uri {
 const IDLE_MAX: Duration = Duration::from_secs(45);
 /// Connections kept to one server.
 const KEPT_MAX: usize = 256;
-/// More than any answer of the services that is read whole.
-const ANSWER_BYTES_MAX: usize = 512 << 20;
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use std::io::{Read as _, Write as _};
+    use std::net::TcpListener;
+
+    /// Answers each connection's request with this text and closes; returns the address.
+    fn serve(answers: Vec<String>) -> Uri {
+        let listener = TcpListener::bind("127.0.0.1:0").expect("a port");
+        let address = format!("http://{}/", listener.local_addr().expect("an address"));
+        std::thread::spawn(move || {
+            for answer in answers {
+                let (mut stream, _) = listener.accept().expect("a connection");
+                let mut head = Vec::new();
+                while !head.ends_with(b"\r\n\r\n") {
+                    let mut byte = [0];
+                    if stream.read(&mut byte).expect("a request") == 0 {
+                        break;
+                    }
+                    head.extend_from_slice(&byte);
+                }
+                // The client may have heard enough before the end.
+                let _ = stream.write_all(answer.as_bytes());
+            }
+        });
+        address.parse().expect("an address")
+    }
+
+    #[tokio::test]
+    async fn answers_above_the_limit_are_refused() {
+        let chunked = |chunks: usize| {
+            let chunks = "64\r\n".to_owned() + &"a".repeat(100) + "\r\n" + &"1\r\nb\r\n".repeat(chunks) + "0\r\n\r\n";
+            format!("HTTP/1.1 200 OK\r\nTransfer-Encoding: chunked\r\n\r\n{chunks}")
+        };
+        let plain =
+            |length: usize| format!("HTTP/1.1 200 OK\r\nContent-Length: {length}\r\n\r\n{}", "a".repeat(length));
+        let early = "HTTP/1.1 200 OK\r\nContent-Length: 99999999999\r\n\r\n".to_owned();
+        let answers =
+            [(plain(101), true), (plain(102), false), (early, false), (chunked(1), true), (chunked(2), false)];
+        let address = serve(answers.iter().map(|(answer, _)| answer.clone()).collect());
+        let transport = HttpTransport::with_settings(&ConnectSettings { answer_bytes_max: 101, ..Default::default() });
+        for (answer, fits) in answers {
+            let mut request = Request::new(Bytes::new());
+            *request.uri_mut() = address.clone();
+            let read = transport.send(request).await;
+            assert_eq!(read.is_ok(), fits, "{answer:.60}: {read:?}");
+            // The server closes every connection, so none may be kept.
+            transport.servers.lock().clear();
+        }
+    }
+}

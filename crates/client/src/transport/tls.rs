@@ -33,8 +33,8 @@ impl Tls {
         let system = rustls_native_certs::load_native_certs();
         roots.add_parsable_certificates(system.certs);
         for pem in &self.added {
-            for certificate in CertificateDer::pem_slice_iter(pem) {
-                roots.add(certificate?)?;
+            for certificate in certificates(pem)? {
+                roots.add(certificate)?;
             }
         }
         if roots.is_empty() {
@@ -45,4 +45,10 @@ impl Tls {
         let config = config.with_root_certificates(roots).with_no_client_auth();
         Ok(TlsConnector::from(Arc::new(config)))
     }
+}
+
+/// The certificates of a PEM, which has at least one.
+pub(super) fn certificates(pem: &[u8]) -> Result<Vec<CertificateDer<'static>>, BoxError> {
+    let certificates = CertificateDer::pem_slice_iter(pem).collect::<Result<Vec<_>, _>>()?;
+    if certificates.is_empty() { Err("expected a certificate in PEM".into()) } else { Ok(certificates) }
 }
