@@ -69,8 +69,9 @@ pub use queue::{Message, PeekedMessage, PutOptions, Queue, QueueItem, QueueServi
 pub use retry::RetryPolicy;
 pub use service::EndpointError;
 pub use table::{
-    Continuation, ContinuationError, CorsRule, Logging, Metrics, Page, Query, Replication, ServiceProperties,
-    StoredPolicy, Table, TableItem, TableService, Transaction, TransactionError, TransactionRefusal,
+    BulkGroup, BulkOperation, BulkReport, BulkWriter, Continuation, ContinuationError, CorsRule, Logging, Metrics,
+    Page, ParallelQuery, Query, Replication, ServiceProperties, StoredPolicy, Table, TableItem, TableService,
+    Transaction, TransactionError, TransactionRefusal, Update,
 };
 pub use timestamp::{Timestamp, TimestampError};
 pub use transport::{BoxError, BoxFuture, HttpTransport, Transport, TransportError};

@@ -28,6 +28,15 @@ impl Marks {
         }
     }
 
+    /// Marks what others mark, unless it is marked already.
+    pub(crate) fn extend(&mut self, others: Self) {
+        for mark in others.0 {
+            if self.0.iter().all(|known| known.name != mark.name) {
+                self.0.push(mark);
+            }
+        }
+    }
+
     /// Refuses to write an entity as it is if some of it is to be encrypted.
     pub(crate) fn check_plain(&self) -> Result<(), EncryptionError> {
         match self.0.first() {

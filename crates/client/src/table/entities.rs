@@ -114,20 +114,26 @@ impl Table {
         etag.ok_or_else(|| Error::Answer("a write was answered without an ETag".to_owned()))
     }
 
+    async fn write(&self, write: Write) -> Result<Option<ETag>> {
+        Ok(self.write_once(&write).await?)
+    }
+
     /// Sends a write. If the answer to an earlier attempt was lost and a later one is refused, what is stored tells
     /// whether the write took place.
-    async fn write(&self, write: Write) -> Result<Option<ETag>> {
-        match self.send(self.write_call(&write)?).await {
+    pub(super) async fn write_once(&self, write: &Write) -> Result<Option<ETag>, Failed> {
+        let not_sent = |error| Failed { error, after_ambiguous: false };
+        match self.send(self.write_call(write).map_err(not_sent)?).await {
             Ok(reply) => Ok(etag(&reply)),
             Err(Failed { error, after_ambiguous: true }) if matches!(error.status(), Some(404 | 409 | 412)) => {
+                let ambiguous = |error| Failed { error, after_ambiguous: true };
                 let (partition, row) = (&write.entity.partition_key, &write.entity.row_key);
-                let stored = self.fetch(partition, row, None).await?;
+                let stored = self.fetch(partition, row, None).await.map_err(ambiguous)?;
                 match write.is_done(stored.as_ref()) {
                     true => Ok(stored.and_then(|stored| stored.etag)),
-                    false => Err(error),
+                    false => Err(ambiguous(error)),
                 }
             }
-            Err(failed) => Err(failed.error),
+            Err(failed) => Err(failed),
         }
     }
 

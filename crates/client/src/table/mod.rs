@@ -2,22 +2,28 @@
 
 mod acl;
 mod address;
+mod bulk;
 mod encrypted;
 mod entities;
 mod json;
 mod pages;
+mod parallel;
 mod query;
 mod service;
 mod service_properties;
 mod transaction;
+mod update;
 mod write;
 
 pub use acl::StoredPolicy;
+pub use bulk::{BulkGroup, BulkOperation, BulkReport, BulkWriter};
 pub use pages::{Continuation, ContinuationError, Page};
+pub use parallel::ParallelQuery;
 pub use query::Query;
 pub use service::{TableItem, TableService};
 pub use service_properties::{CorsRule, Logging, Metrics, Replication, ServiceProperties};
 pub use transaction::{Transaction, TransactionError, TransactionRefusal};
+pub use update::Update;
 
 use crate::Result;
 #[cfg(feature = "encryption")]

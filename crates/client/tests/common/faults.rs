@@ -7,6 +7,7 @@ use larimar_client::{
 };
 use larimar_embedded::Larimar;
 use std::collections::VecDeque;
+use std::fmt;
 use std::sync::{Arc, Mutex};
 use std::time::Duration;
 
@@ -17,6 +18,8 @@ pub enum Fault {
     Pass,
     /// It is carried out, and its answer is lost.
     LoseReply,
+    /// It is carried out, then this is done, and its answer is lost.
+    LoseReplyAnd(Meanwhile),
     /// It never leaves.
     NotSent,
     /// It is not carried out, and this status with these headers is the answer.
@@ -25,6 +28,22 @@ pub enum Fault {
     Double,
     /// No answer ever comes, and it is not carried out.
     Hang,
+}
+
+/// Something that is done while a request is under way.
+#[derive(Clone)]
+pub struct Meanwhile(Arc<dyn Fn() -> BoxFuture<'static, ()> + Send + Sync>);
+
+impl Meanwhile {
+    pub fn new<F: Future<Output = ()> + Send + 'static>(action: impl Fn() -> F + Send + Sync + 'static) -> Self {
+        Self(Arc::new(move || Box::pin(action())))
+    }
+}
+
+impl fmt::Debug for Meanwhile {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str("Meanwhile")
+    }
 }
 
 /// A transport over HTTP with faults.
@@ -71,6 +90,11 @@ impl Transport for Faults {
                 Fault::Pass => self.inner.send(request).await,
                 Fault::LoseReply => {
                     self.inner.send(request).await?;
+                    Err(TransportError::lost("the answer is lost"))
+                }
+                Fault::LoseReplyAnd(meanwhile) => {
+                    self.inner.send(request).await?;
+                    (meanwhile.0)().await;
                     Err(TransportError::lost("the answer is lost"))
                 }
                 Fault::NotSent => Err(TransportError::not_sent("nothing left")),

@@ -183,35 +183,59 @@ impl Transaction {
     }
 
     fn add<E: Entity>(&mut self, kind: WriteKind, entity: &E) -> Result<&mut Self, TransactionError> {
-        let added = Write::new(kind, entity).map_err(TransactionRefusal::from).and_then(|write| self.push(write));
-        match added {
+        let write = Write::new(kind, entity).map_err(TransactionRefusal::from);
+        match write.and_then(|write| self.push(write).map_err(|refused| refused.reason)) {
             Ok(()) => Ok(self),
             Err(reason) => Err(TransactionError { operation: self.writes.len(), reason }),
         }
     }
 
-    /// Adds a write, or leaves all as it was.
-    pub(super) fn push(&mut self, write: Write) -> Result<(), TransactionRefusal> {
-        if let Some(partition) = self.partition_key()
-            && partition != write.entity.partition_key
-        {
-            return Err(TransactionRefusal::OtherPartition {
-                expected: partition.to_owned(),
-                found: write.entity.partition_key,
-            });
+    /// Adds a write, or leaves all as it was and gives the write back.
+    pub(super) fn push(&mut self, write: Write) -> Result<(), Box<Refused>> {
+        if let Err(reason) = self.admit(&write) {
+            return Err(Box::new(Refused { reason, write }));
         }
-        if self.rows.contains(&write.entity.row_key) {
-            return Err(TransactionRefusal::EntityTwice { row_key: write.entity.row_key });
+        self.rows.insert(write.entity.row_key.clone());
+        self.writes.push(write);
+        Ok(())
+    }
+
+    /// Adds a write to the body, if it may be added.
+    fn admit(&mut self, write: &Write) -> Result<(), TransactionRefusal> {
+        let entity = &write.entity;
+        if let Some(partition) = self.partition_key()
+            && partition != entity.partition_key
+        {
+            let (expected, found) = (partition.to_owned(), entity.partition_key.clone());
+            return Err(TransactionRefusal::OtherPartition { expected, found });
+        }
+        if self.rows.contains(&entity.row_key) {
+            return Err(TransactionRefusal::EntityTwice { row_key: entity.row_key.clone() });
         }
         if self.writes.len() == limits::TRANSACTION_OPERATIONS_MAX {
             return Err(TransactionRefusal::TooManyOperations);
         }
-        self.table.admit(&write)?;
-        rules::check(&write)?;
-        self.body.push(&write, self.table.name())?;
-        self.rows.insert(write.entity.row_key.clone());
-        self.writes.push(write);
-        Ok(())
+        self.table.admit(write)?;
+        rules::check(write)?;
+        self.body.push(write, self.table.name())
+    }
+}
+
+/// A write that was not added.
+#[derive(Debug)]
+pub(super) struct Refused {
+    pub(super) reason: TransactionRefusal,
+    pub(super) write: Write,
+}
+
+impl Transaction {
+    /// The first operations, and the rest of them, as transactions of their own.
+    pub(super) fn split(&self, first: usize) -> Option<[Self; 2]> {
+        let mut halves = [self.table.transaction(), self.table.transaction()];
+        for (index, write) in self.writes.iter().enumerate() {
+            halves[usize::from(index >= first)].push(write.clone()).ok()?;
+        }
+        Some(halves)
     }
 }
 
