@@ -16,6 +16,12 @@ pub enum Error {
     /// What was asked for is not possible.
     #[error("{0}")]
     Invalid(String),
+    /// A value that must be unique is another entity's.
+    #[error("the value in the index '{index}' is another entity's")]
+    Duplicate {
+        /// The name of the index.
+        index: String,
+    },
     /// A value is no entity, or an entity no value.
     #[error(transparent)]
     Entity(#[from] larimar_client::EntityError),

@@ -8,6 +8,7 @@
 //! The pages in `docs/patterns/` of the repository tell when to take which one.
 
 pub mod compound_key;
+mod contention;
 mod error;
 pub mod eventual;
 pub mod eventual_table;
@@ -17,6 +18,7 @@ pub mod log_tail;
 pub mod mover;
 mod period;
 pub mod period_tables;
+pub mod secondary_index;
 pub mod series;
 pub mod spread_key;
 mod stored;
