@@ -5,16 +5,28 @@ use larimar_client::Guid;
 use std::time::Duration;
 
 /// How often something was tried, and how long to wait before it is tried again.
-#[derive(Debug, Default)]
+#[derive(Debug)]
 pub(crate) struct Contention {
     attempts: u32,
+    attempts_max: u32,
+}
+
+impl Default for Contention {
+    fn default() -> Self {
+        Self { attempts: 0, attempts_max: WRITES_MAX }
+    }
 }
 
 impl Contention {
+    /// For a reader, whom writers do not hold up for long.
+    pub(crate) const fn of_reader() -> Self {
+        Self { attempts: 0, attempts_max: READS_MAX }
+    }
+
     /// Waits for a moment, each time for longer and for a random part of it, so that writers drift apart.
     pub(crate) async fn wait(&mut self, what: &str) -> Result<()> {
         self.attempts += 1;
-        if self.attempts >= ATTEMPTS_MAX {
+        if self.attempts >= self.attempts_max {
             return Err(Error::Contended);
         }
         tracing::debug!(attempt = self.attempts, "{what} changed meanwhile: trying again");
@@ -32,4 +44,7 @@ fn random() -> f64 {
 const FIRST_WAIT: Duration = Duration::from_millis(1);
 
 /// Far more than writers need that meet by chance.
-const ATTEMPTS_MAX: u32 = 64;
+const WRITES_MAX: u32 = 64;
+
+/// A reader that finds parts of several writes so often finds what no writer left.
+const READS_MAX: u32 = 12;

@@ -9,6 +9,7 @@
 
 pub mod compound_key;
 mod contention;
+pub mod denormalised;
 mod error;
 pub mod eventual;
 pub mod eventual_table;
@@ -22,6 +23,7 @@ pub mod secondary_index;
 pub mod series;
 pub mod spread_key;
 mod stored;
+pub mod wide_entity;
 
 pub use error::{Error, Result};
 pub use period::Period;

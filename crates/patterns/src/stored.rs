@@ -3,6 +3,7 @@
 //!
 //! They wrap the caller's type and keep what it says of encryption, so that patterns work with encrypted properties too.
 
+use crate::{Error, Result};
 use larimar_client::{DynamicEntity, ETag, EncryptedProperty, Entity, EntityError, PropertyError, Value};
 use std::borrow::Cow;
 
@@ -78,4 +79,14 @@ impl<E: Entity> Entity for Versioned<E> {
     fn columns() -> Option<Vec<Cow<'static, str>>> {
         E::columns()
     }
+}
+
+/// Refuses an entity whose keys were changed.
+pub(crate) fn check_keys<E: Entity>(entity: &E, partition_key: &str, row_key: &str) -> Result<()> {
+    let entity = entity.to_dynamic()?;
+    if entity.partition_key != partition_key || entity.row_key != row_key {
+        let expected = "expected the keys to stay: to change them, insert the entity anew and delete the old one";
+        return Err(Error::Invalid(expected.to_owned()));
+    }
+    Ok(())
 }

@@ -2,7 +2,7 @@
 
 use super::{IndexedTable, PRIMARY_ROW_KEY};
 use crate::contention::Contention;
-use crate::stored::{Renamed, Versioned};
+use crate::stored::{Renamed, Versioned, check_keys};
 use crate::{Error, Result};
 use larimar_client::{Entity, IfMatch, Transaction};
 use std::collections::BTreeSet;
@@ -80,12 +80,8 @@ impl<E: Entity + Send + Sync + 'static> IndexedTable<E> {
             let old = Versioned::from_dynamic(read.clone())?;
             let mut new = E::from_dynamic(read)?;
             change(&mut new);
+            check_keys(&new, partition_key, row_key)?;
             let key = Key::of(&new)?;
-            if key.partition != partition_key || key.row != row_key {
-                let expected =
-                    "expected the keys to stay: to change them, insert the entity anew and delete the old one";
-                return Err(Error::Invalid(expected.to_owned()));
-            }
             match self.change(&key, Some(&old), Some(&new)).await {
                 Err(Error::Changed | Error::NotFound) => contention.wait("the entity").await?,
                 other => return other.map(|()| Some(new)),
@@ -118,7 +114,7 @@ impl<E: Entity + Send + Sync + 'static> IndexedTable<E> {
             let operation = error.operation().and_then(|operation| operations.into_iter().nth(operation));
             return Err(match (operation, error.status()) {
                 // A copy that is gone need not be deleted. It may be so after an index was added. Each is left out once.
-                (Some(Operation::Delete(row_key)), Some(404)) if missing.insert(row_key) => continue,
+                (Some(Operation::Delete(row_key)), Some(404)) if missing.insert(row_key.clone()) => continue,
                 (Some(Operation::Insert(index)), Some(409)) => Error::Duplicate { index },
                 (Some(Operation::Primary), Some(412)) => Error::Changed,
                 (Some(Operation::Primary), Some(404)) if error.code() != Some("TableNotFound") => Error::NotFound,

@@ -25,8 +25,7 @@ where
     T: Send + 'static,
     S: Stream<Item = larimar_client::Result<(Vec<u16>, T)>> + Send + Unpin + 'static,
 {
-    let first: Vec<(Option<(Vec<u16>, T)>, S)> =
-        stream::iter(sources.into_iter().map(first)).buffered(CONCURRENT_MAX).try_collect().await?;
+    let first: Vec<_> = stream::iter(sources.into_iter().map(first)).buffered(CONCURRENT_MAX).try_collect().await?;
     let mut heap = BinaryHeap::new();
     let mut sources = Vec::with_capacity(first.len());
     for (index, (item, source)) in first.into_iter().enumerate() {

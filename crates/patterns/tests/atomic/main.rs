@@ -1,8 +1,11 @@
 //! The patterns that finish with the call: each over a server of its own, with its requests counted, and tried hard.
 
 mod compound_key;
+mod denormalised;
 mod fixture;
 mod log_tail;
 mod period_tables;
+mod secondary_index;
 mod series;
 mod spread_key;
+mod wide_entity;
