@@ -4,7 +4,7 @@
 //! Every write makes a fresh content key (AES-256-GCM), which encrypts the chosen properties of that one entity. The
 //! content key is wrapped by a [`KeyEncryptionKey`], which may live in a key vault, and stored with the entity in the
 //! property [`METADATA`]. A [`KeyRing`] has the key for writes and older ones for reads, so that keys can be rotated:
-//! [`Encryption::rewrap`] moves an entity to the current key without touching its properties.
+//! [`Table::rewrap_all`](crate::Table::rewrap_all) moves entities to the current key without touching their properties.
 //!
 //! Properties are chosen by their type (`#[entity(encrypt)]`), by a [resolver](Encryption::choose), or by both. Only
 //! text can be encrypted; it is stored as Binary. A keyed hash in a companion property
@@ -47,6 +47,8 @@
 //! # }
 //! ```
 //!
+//! Filters are evaluated by the service, which sees bytes: a filter that compares an encrypted property finds nothing.
+//!
 //! # What is detected
 //! Reads fail with [`EncryptionError`] if anyone without the keys
 //! - changed a ciphertext, the metadata, or the companion hash,
@@ -79,6 +81,7 @@ mod key_ring;
 mod local_key;
 mod metadata;
 mod policy;
+mod rewrap;
 #[cfg(test)]
 mod tests;
 
@@ -88,6 +91,7 @@ pub use key::{ContentKey, KeyEncryptionKey, WrappedKey};
 pub use key_ring::KeyRing;
 pub use local_key::LocalKey;
 pub use policy::Encryption;
+pub use rewrap::Rewrapped;
 
 use crate::marks::{Mark, Marks};
 

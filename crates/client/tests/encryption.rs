@@ -331,3 +331,40 @@ async fn s5_keys_are_rotated_by_merging_metadata_alone() {
     assert!(matches!(refusal(error), EncryptionError::UnknownKey { id } if id == "k2"));
     f.assert_nothing_leaked();
 }
+
+#[tokio::test]
+async fn s5_a_table_is_moved_to_a_new_key_while_it_is_in_use() {
+    let f = fixture().await;
+    let employees: Vec<Employee> =
+        (0..300).map(|number| Employee { number: format!("employee_{number:03}"), ..don() }).collect();
+    for some in employees.chunks(100) {
+        let mut transaction = f.table.transaction();
+        for employee in some {
+            transaction.insert(employee).expect("added");
+        }
+        transaction.submit().await.expect("submitted");
+    }
+    f.plain.insert(&DynamicEntity::new("Sales", "department").with("Budget", 5)).await.expect("inserted");
+    let rotated = KeyRing::new(LocalKey::new("k2", [2; 32])).with_older(LocalKey::new("k1", [1; 32]));
+    let rotated = f.plain.encrypted(Arc::new(Encryption::new(rotated).with_hash_key(HashKey::new([9; 32]))));
+
+    // Writers that know both keys rewrite some of them meanwhile.
+    let writes = async {
+        for employee in &employees[..40] {
+            rotated.replace(employee, IfMatch::Any).await.expect("replaced");
+        }
+        rotated.delete("Sales", "employee_299", IfMatch::Any).await.expect("deleted");
+    };
+    let (moved, ()) = tokio::join!(rotated.rewrap_all(), writes);
+    let first = moved.expect("moved");
+    assert!(first.moved >= 259 && first.moved + first.unchanged <= 300, "{first:?}");
+    let again = rotated.rewrap_all().await.expect("moved");
+    assert_eq!((again.moved, again.unchanged), (0, 299), "all have been moved");
+
+    let keys = KeyRing::new(LocalKey::new("k2", [2; 32]));
+    let newest = f.plain.encrypted(Arc::new(Encryption::new(keys).with_hash_key(HashKey::new([9; 32]))));
+    let read = newest.query::<Employee>().filter(Employee::number().ge("e")).all().await.expect("read");
+    assert_eq!(read, employees[..299]);
+    assert!(matches!(f.plain.rewrap_all().await.expect_err("no encryption"), Error::Invalid(_)));
+    f.assert_nothing_leaked();
+}

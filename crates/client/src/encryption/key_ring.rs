@@ -8,7 +8,7 @@ use std::sync::Arc;
 /// The key-encryption keys that a program has: the current one for writes, and older ones for reads.
 ///
 /// To rotate, make a new key current and keep the old one for reads until every entity has been written again or
-/// [rewrapped](super::Encryption::rewrap).
+/// [rewrapped](crate::Table::rewrap_all).
 ///
 /// ```
 /// use larimar_client::encryption::{KeyRing, LocalKey};

@@ -71,7 +71,7 @@ impl Encryption {
         Ok(self.hash(table, property, value)?.to_vec())
     }
 
-    /// Moves an entity to the current key: returns what to merge into it, which is the metadata alone, or nothing if
+    /// Moves an entity to the current key, as [`Table::rewrap_all`](crate::Table::rewrap_all) does with all: returns what to merge into it, which is the metadata alone, or nothing if
     /// there is nothing to do. The entity is one that was read as it is stored, through a table without encryption;
     /// merge under the condition that it still has its ETag.
     ///
@@ -224,7 +224,8 @@ impl Encryption {
             return Ok(());
         }
         let is_marked = |name: &str| marked.iter().any(|property| property.name == name);
-        let is_encrypted = |name: &str| encrypted.iter().any(|property| property.name == name);
+        let is_encrypted =
+            |name: &str| encrypted.iter().any(|mark| mark.name == name || mark.hashed_as.as_deref() == Some(name));
         let plain = entity
             .properties()
             .map(|(name, _)| name)

@@ -2,6 +2,7 @@
 
 use super::*;
 use crate::{BoxError, BoxFuture, DynamicEntity, EncryptedProperty, Value};
+use base64::Engine as _;
 use proptest::prelude::*;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicUsize, Ordering};
@@ -394,6 +395,55 @@ fn secrets_are_not_shown() {
     let shown = format!("{:?} {:?} {:?}", encryption(), HashKey::new([77; 32]), ContentKey::new([77; 32]));
     assert!(!shown.contains("77"), "{shown}");
     assert!(!format!("{:?}", LocalKey::new("k", [77; 32])).contains("77"));
+}
+
+#[test]
+fn a_resolver_may_choose_everything_beside_a_companion_hash() {
+    let all = encryption().choose(|_, _, _| true);
+    let original = DynamicEntity::new("Sales", "1").with("Email", "a@b").with("Name", "c");
+    let mut entity = marked(original.clone());
+    run(all.seal(TABLE, &mut entity)).expect("sealed");
+    run(all.open(TABLE, &mut entity, MARKED, None)).expect("opened");
+    assert_eq!(entity, original);
+}
+
+/// RFC 3394, 4.6: 256 bits of key data wrapped with a 256-bit key.
+#[test]
+fn a_local_key_wraps_as_the_standard_says() {
+    let hex = |text: &str| -> Vec<u8> {
+        text.as_bytes()
+            .chunks(2)
+            .map(|pair| u8::from_str_radix(std::str::from_utf8(pair).expect("ASCII"), 16).expect("hex"))
+            .collect()
+    };
+    let kek = hex("000102030405060708090A0B0C0D0E0F101112131415161718191A1B1C1D1E1F");
+    let data = hex("00112233445566778899AABBCCDDEEFF000102030405060708090A0B0C0D0E0F");
+    let expected = hex("28C9F404C4B810F4CBCCB35CFB87F8263F5786E2D80ED326CBC7F0E71A99F43BFB988B9B7A02DD21");
+    let key = LocalKey::new("k", kek.try_into().expect("32 bytes"));
+    let wrapped = run(key.wrap(&ContentKey::new(data.clone().try_into().expect("32 bytes")))).expect("wrapped");
+    assert_eq!(wrapped, WrappedKey::new("A256KW", expected));
+    assert_eq!(run(key.unwrap(&wrapped)).expect("unwrapped").as_bytes().as_slice(), data);
+}
+
+/// An entity that was stored by the first release with this format. Another implementation, written from
+/// `docs/decisions/0009-client-encryption.md`, decrypts it as well.
+#[test]
+fn what_was_stored_stays_readable() {
+    let decode = |text: &str| base64::engine::general_purpose::STANDARD.decode(text).expect("base64");
+    let stored = employee()
+        .with("Email", decode("FXbu2YoSsYnjMuc1oiXuGIz1CkWEL7UcaUTt2Oc7PA6MV+0TmEKrD2VXKacuMhas"))
+        .with("Salary", decode("7AKVGN3QdushfplJSHXHXNu9uI+k2ZNqmGnW0dWpW3QP"))
+        .with("EmailHash", decode("enPiP/nbQLMebjRk7UvuMDEPCDcBMUMyL8pQabLgk0w="))
+        .with(
+            METADATA,
+            concat!(
+                r#"{"version":1,"algorithm":"A256GCM","key":{"id":"k1","algorithm":"A256KW","#,
+                r#""wrapped":"1NYoQp2HrxBTNQOOvCEjRL5PV860/jiCpEIXbZraInhpWHB2crRRNA=="},"#,
+                r#""properties":[{"name":"Email","hashed_as":"EmailHash"},{"name":"Salary"}],"#,
+                r#""proof":"6WwdzBIT6POLrMNNXvjOXhFgz21hbe9kgp8MCg=="}"#,
+            ),
+        );
+    assert_eq!(open(&stored).expect("opened"), employee());
 }
 
 fn value() -> impl Strategy<Value = Value> {

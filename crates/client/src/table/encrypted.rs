@@ -32,6 +32,13 @@ impl Table {
         Self { encryption: Some(encryption), ..self.clone() }
     }
 
+    /// The encryption and the same table without it, whose entities are as they are stored.
+    #[cfg(feature = "encryption")]
+    pub(crate) fn without_encryption(&self) -> Option<(Arc<Encryption>, Self)> {
+        let encryption = self.encryption.clone()?;
+        Some((encryption, Self { encryption: None, ..self.clone() }))
+    }
+
     /// Whether entities are changed on their way out.
     pub(super) const fn encrypts(&self) -> bool {
         #[cfg(feature = "encryption")]
