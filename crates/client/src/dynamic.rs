@@ -2,6 +2,7 @@
 
 use crate::entity::{Entity, EntityError};
 use crate::marks::Marks;
+use crate::properties::{SYSTEM, system_property};
 use crate::{ETag, Property, Timestamp, Value};
 use std::borrow::Cow;
 use std::collections::BTreeMap;
@@ -45,7 +46,7 @@ impl DynamicEntity {
         self
     }
 
-    /// Sets a property and returns the value it had.
+    /// Sets a property and returns the value it had. The keys and the time are no such properties but fields.
     pub fn set(&mut self, name: impl Into<String>, value: impl Into<Value>) -> Option<Value> {
         self.properties.insert(name.into(), value.into())
     }
@@ -111,7 +112,11 @@ impl DynamicEntity {
 
 impl Entity for DynamicEntity {
     fn to_dynamic(&self) -> Result<Cow<'_, DynamicEntity>, EntityError> {
-        Ok(Cow::Borrowed(self))
+        // Among the properties they would be sent a second time, and which of the two counts is anyone's guess.
+        match SYSTEM.into_iter().find(|name| self.properties.contains_key(*name)) {
+            Some(name) => Err(system_property(name)),
+            None => Ok(Cow::Borrowed(self)),
+        }
     }
 
     fn from_dynamic(entity: DynamicEntity) -> Result<Self, EntityError> {

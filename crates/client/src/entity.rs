@@ -1,7 +1,7 @@
 //! What a type must do to be stored in a table. `#[derive(Entity)]` writes it.
 
-use crate::DynamicEntity;
 use crate::property::PropertyError;
+use crate::{Column, DynamicEntity, Filter};
 use std::borrow::Cow;
 
 /// A type whose values are entities.
@@ -18,6 +18,25 @@ pub trait Entity: Sized {
 
     /// The properties that are encrypted before they leave this machine (`#[entity(encrypt)]`).
     const ENCRYPTED: &'static [EncryptedProperty] = &[];
+
+    /// The filter that entities of this type pass, among entities of several: that of [`Entity::ENTITY_TYPE`]. Of a
+    /// type that has none it is [`Filter::everything`].
+    ///
+    /// ```
+    /// # use larimar_client::Entity;
+    /// #[derive(Entity)]
+    /// #[entity(entity_type = "Department", row_key = "department")]
+    /// struct Department {
+    ///     #[entity(partition_key)]
+    ///     name: String,
+    /// }
+    /// assert_eq!(Department::type_filter().as_str(), "EntityType eq 'Department'");
+    /// ```
+    #[must_use]
+    fn type_filter() -> Filter {
+        let column: Column<String> = Column::named("EntityType");
+        Self::ENTITY_TYPE.map_or_else(Filter::everything, |name| column.eq(name))
+    }
 
     /// The entity as keys and properties.
     ///

@@ -105,7 +105,8 @@ pub fn take_json<T: DeserializeOwned>(entity: &mut DynamicEntity, name: &str) ->
 
 /// Reads a property from JSON, if it is there.
 pub fn take_json_option<T: DeserializeOwned>(entity: &mut DynamicEntity, name: &str) -> Result<Option<T>, EntityError> {
-    entity.take::<Option<String>>(name)?.map(|text| from_json(name, &text)).transpose()
+    // A JSON null is none, too: others may have written it.
+    entity.take::<Option<String>>(name)?.map_or(Ok(None), |text| from_json(name, &text))
 }
 
 fn from_json<T: DeserializeOwned>(name: &str, text: &str) -> Result<T, EntityError> {

@@ -10,7 +10,8 @@ use std::hash::BuildHasher;
 /// A type whose values are some properties of an entity, for `#[entity(flatten)]`.
 ///
 /// `#[derive(Properties)]` implements it for structs. A `BTreeMap<String, Value>` or `HashMap<String, Value>` takes
-/// every property that no other field does. An `Option` is `None` if none of its properties is there.
+/// every property that no other field does; it refuses those that were encrypted, which it would write back as plain
+/// text. An `Option` is `None` if none of its properties is there.
 #[diagnostic::on_unimplemented(
     message = "`{Self}` cannot be flattened into an entity",
     note = "structs derive `larimar_client::Properties`; maps are from `String` to `larimar_client::Value`"
@@ -66,7 +67,7 @@ macro_rules! map {
             }
 
             fn read_from(entity: &mut DynamicEntity, prefix: &str) -> Result<Self, EntityError> {
-                Ok(take_rest(entity, prefix).collect())
+                Ok(take_rest(entity, prefix)?.collect())
             }
 
             fn columns(_prefix: &str) -> Option<Vec<Cow<'static, str>>> {
@@ -80,21 +81,39 @@ map!(BTreeMap<String, Value>, HashMap<String, Value, S> where S);
 
 fn write(entity: &mut DynamicEntity, prefix: &str, name: &str, value: &Value) -> Result<(), EntityError> {
     let name = format!("{prefix}{name}");
-    if matches!(name.as_str(), "PartitionKey" | "RowKey" | "Timestamp") {
-        let reason = PropertyError::invalid("expected another name: this is a property of the service's own");
-        return Err(EntityError::new(name, reason));
+    if SYSTEM.contains(&name.as_str()) {
+        return Err(system_property(&name));
     }
     entity.set(name, value.clone());
     Ok(())
 }
 
 /// The properties whose names start with the prefix, which is taken off them.
-fn take_rest(entity: &mut DynamicEntity, prefix: &str) -> impl Iterator<Item = (String, Value)> {
+///
+/// # Errors
+/// One that was decrypted: once it is in a map, nothing tells that it is to be encrypted again.
+fn take_rest(
+    entity: &mut DynamicEntity,
+    prefix: &str,
+) -> Result<impl Iterator<Item = (String, Value)> + use<>, EntityError> {
     let (taken, kept): (BTreeMap<_, _>, BTreeMap<_, _>) =
         entity.take_properties().into_iter().partition(|(name, _)| name.starts_with(prefix));
+    if let Some(mark) = entity.marks.0.iter().find(|mark| taken.contains_key(&mark.name)) {
+        let reason =
+            "expected a field with #[entity(encrypt)]: a map would write back as plain text what was decrypted";
+        return Err(EntityError::new(&mark.name, PropertyError::invalid(reason)));
+    }
     for (name, value) in kept {
         entity.set(name, value);
     }
     let prefix_bytes = prefix.len();
-    taken.into_iter().map(move |(mut name, value)| (name.split_off(prefix_bytes), value))
+    Ok(taken.into_iter().map(move |(mut name, value)| (name.split_off(prefix_bytes), value)))
+}
+
+/// The properties that every entity has; no other may be called so.
+pub(crate) const SYSTEM: [&str; 3] = ["PartitionKey", "RowKey", "Timestamp"];
+
+pub(crate) fn system_property(name: &str) -> EntityError {
+    let reason = "expected another name: this is a property of the service's own";
+    EntityError::new(name, PropertyError::invalid(reason))
 }

@@ -73,9 +73,11 @@ impl Timestamp {
 
 impl From<SystemTime> for Timestamp {
     fn from(time: SystemTime) -> Self {
+        // Ticks tell far fewer times than the type: what lies beyond stays out of the range of properties.
+        let within = |span: Duration| span.min(Duration::from_secs(1 << 40));
         match time.duration_since(UNIX_EPOCH) {
-            Ok(since) => Self(Inner::from_unix(since)),
-            Err(error) => Self(Inner::from_unix(Duration::ZERO).before(error.duration())),
+            Ok(since) => Self(Inner::from_unix(within(since))),
+            Err(error) => Self(Inner::from_unix(Duration::ZERO).before(within(error.duration()))),
         }
     }
 }
@@ -132,5 +134,12 @@ mod tests {
             let time: Timestamp = text.parse().expect("a time");
             assert_eq!(Timestamp::from(SystemTime::from(time)), time, "{text}");
         }
+    }
+
+    #[test]
+    fn times_beyond_all_ticks_are_out_of_range_and_no_panic() {
+        let span = Duration::from_secs(i64::MAX as u64 / 2);
+        assert!(Timestamp::from(UNIX_EPOCH + span) > Timestamp::MAX);
+        assert!(Timestamp::from(UNIX_EPOCH - span) < Timestamp::MIN);
     }
 }

@@ -1,6 +1,7 @@
 //! Values of properties: the eight types that the service stores.
 
 use crate::{Guid, Timestamp};
+use std::borrow::Cow;
 
 /// The value of a property.
 #[derive(Clone, Debug, PartialEq)]
@@ -66,9 +67,17 @@ macro_rules! from {
 
 from! {
     String => String,
+    &String => String by String::clone,
     &str => String by str::to_owned,
+    Cow<'_, str> => String by Cow::into_owned,
+    i8 => Int32 by i32::from,
+    i16 => Int32 by i32::from,
     i32 => Int32,
+    u8 => Int32 by i32::from,
+    u16 => Int32 by i32::from,
     i64 => Int64,
+    u32 => Int64 by i64::from,
+    f32 => Double by f64::from,
     f64 => Double,
     bool => Boolean,
     Timestamp => DateTime,

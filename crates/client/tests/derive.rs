@@ -520,7 +520,62 @@ prop_compose! {
     }
 }
 
+/// Any value under any name that an employee has, and others.
+fn any_property() -> impl Strategy<Value = (String, Value)> {
+    let mut names: Vec<String> = dynamic(&don()).properties().map(|(name, _)| name.to_owned()).collect();
+    names.extend(["SecondMachine", "BestSkill", "Work_City", "Work_Geo_eastWest", "X"].map(str::to_owned));
+    let texts = vec!["Active", "on leave", "part-time", "10.0.0.1", "[]", "null", "{}", "Employee", "7"];
+    let value = prop_oneof![
+        prop::sample::select(texts).prop_map(Value::from),
+        text().prop_map(Value::String),
+        any::<i32>().prop_map(Value::Int32),
+        any::<i64>().prop_map(Value::Int64),
+        prop::num::f64::ANY.prop_map(Value::Double),
+        any::<bool>().prop_map(Value::Boolean),
+        any::<u64>().prop_map(|ticks| Value::DateTime(Timestamp::from_ticks(ticks))),
+        any::<Vec<u8>>().prop_map(Value::Binary),
+    ];
+    (prop::sample::select(names), value)
+}
+
+#[test]
+fn a_struct_may_have_nothing_but_keys() {
+    #[derive(Debug, PartialEq, Entity)]
+    #[entity(partition_key = "p", row_key = "r")]
+    struct Marker {}
+    assert_eq!(Marker::from_dynamic(dynamic(&Marker {})).expect("a marker"), Marker {});
+    assert_eq!(Marker::columns(), Some(vec![]));
+}
+
+#[test]
+fn a_bag_has_no_keys_among_its_properties() {
+    for name in ["PartitionKey", "RowKey", "Timestamp"] {
+        let entity = DynamicEntity::new("p", "r").with(name, "x");
+        assert_eq!(entity.to_dynamic().expect_err(name).property(), name);
+    }
+}
+
 proptest! {
+    #[test]
+    fn whatever_is_stored_is_read_or_refused(
+        properties in prop::collection::vec(any_property(), 0..3),
+        removed in prop::collection::vec(any_property(), 0..2),
+    ) {
+        let mut entity = dynamic(&don());
+        for (name, value) in properties {
+            entity.set(name, value);
+        }
+        for (name, _) in removed {
+            entity.remove(&name);
+        }
+        if let Ok(read) = Employee::from_dynamic(entity)
+            && let Ok(written) = read.to_dynamic()
+        {
+            let again = Employee::from_dynamic(written.into_owned()).expect("what was read once is read again");
+            prop_assert_eq!(format!("{again:?}"), format!("{read:?}"), "NaN equals nothing");
+        }
+    }
+
     #[test]
     fn writing_and_reading_is_identity(employee in employee()) {
         let read = Employee::from_dynamic(dynamic(&employee));

@@ -9,6 +9,8 @@ use std::time::SystemTime;
 /// A `Column<String>` takes `&str`, `String` and the like; a `Column<i64>` every integer; a `Column<Timestamp>` also
 /// `SystemTime` and the types of `chrono` and `time` with the features of their names. `#[derive(Property)]`
 /// implements it for the enum.
+///
+/// A time that no property holds, before 1601 or after 9999, counts as the first or last one that a property does.
 #[diagnostic::on_unimplemented(
     message = "a column of type `{T}` is not compared with `{Self}`",
     label = "expected a value that `{T}` compares with"
