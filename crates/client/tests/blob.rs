@@ -6,20 +6,24 @@ mod blob;
 mod losing;
 mod suite;
 
-use http::Method;
+use bytes::Bytes;
+use http::{Method, Request, Response};
 use larimar_client::sas::{BlobPermissions, BlobSas};
-use larimar_client::{Account, AppendOptions, BlobCondition, Error, SharedKey, Timestamp, UploadOptions};
+use larimar_client::{
+    Account, AppendOptions, Blob, BlobCondition, BoxFuture, Error, HttpTransport, SharedKey, Timestamp, Transport,
+    TransportError, UploadOptions,
+};
 use larimar_embedded::Larimar;
 use std::collections::BTreeMap;
 use std::sync::Arc;
-use std::sync::atomic::{AtomicBool, Ordering};
+use std::sync::atomic::{AtomicBool, AtomicUsize, Ordering};
 use std::time::Duration;
 use suite::over_larimar;
 
 blob::blob_cases!(over_larimar);
 
 /// A server, an account that loses the answer to one request, and an account of somebody else.
-async fn losing(is_victim: fn(&http::Request<bytes::Bytes>) -> bool) -> (Larimar, Account, Account, Arc<AtomicBool>) {
+async fn losing(is_victim: fn(&Request<Bytes>) -> bool) -> (Larimar, Account, Account, Arc<AtomicBool>) {
     let server = Larimar::ephemeral().await.expect("a server");
     let other = suite::connect(&server.connection_string());
     other.container("logs").create_if_missing().await.expect("created");
@@ -27,7 +31,7 @@ async fn losing(is_victim: fn(&http::Request<bytes::Bytes>) -> bool) -> (Larimar
     (server, account, other, has_lost)
 }
 
-fn is_append(request: &http::Request<bytes::Bytes>) -> bool {
+fn is_append(request: &Request<Bytes>) -> bool {
     request.uri().query().is_some_and(|query| query.contains("comp=appendblock"))
 }
 
@@ -172,5 +176,59 @@ async fn x2_what_the_service_would_refuse_is_not_sent() {
         let refused = blob.upload(vec![0; 50_001], options.clone()).await;
         assert!(matches!(refused, Err(Error::Invalid(_))), "{options:?}: {refused:?}");
     }
+    let account = suite::connect(&server.connection_string());
+    for (container, blob) in
+        [("", "a"), ("ab", "a"), ("Abc", "a"), ("..", "a"), ("abc", ""), ("abc", "a/../b"), ("abc", ".")]
+    {
+        let refused = account.container(container).blob(blob).delete_if_exists().await;
+        assert!(matches!(refused, Err(Error::Invalid(_))), "{container}/{blob}: {refused:?}");
+    }
+    let refused = account.container("Abc").create_if_missing().await;
+    assert!(matches!(refused, Err(Error::Invalid(_))), "{refused:?}");
     assert_eq!(server.requests().blob, 0);
+}
+
+/// Before the second part of a blob is read, somebody replaces the blob.
+#[derive(Debug)]
+struct Meddling {
+    inner: HttpTransport,
+    other: Blob,
+    left: AtomicUsize,
+}
+
+impl Transport for Meddling {
+    fn send(&self, request: Request<Bytes>) -> BoxFuture<'_, Result<Response<Bytes>, TransportError>> {
+        let is_second =
+            request.headers().get("x-ms-range").is_some_and(|range| !range.as_bytes().starts_with(b"bytes=0-"));
+        let meddles = is_second
+            && self.left.fetch_update(Ordering::Relaxed, Ordering::Relaxed, |left| left.checked_sub(1)).is_ok();
+        Box::pin(async move {
+            if meddles {
+                let content = vec![self.left.load(Ordering::Relaxed) as u8; 9 << 20];
+                self.other.upload(content, UploadOptions::default().block_size(16 << 20)).await.expect("replaced");
+            }
+            self.inner.send(request).await
+        })
+    }
+}
+
+#[tokio::test]
+async fn x2_a_download_is_of_one_version() {
+    for (changes, comes_through) in [(2, true), (9, false)] {
+        let server = Larimar::ephemeral().await.expect("a server");
+        let owner = suite::connect(&server.connection_string()).container("photos");
+        owner.create_if_missing().await.expect("created");
+        owner.blob("a").upload(vec![99; 9 << 20], UploadOptions::default()).await.expect("uploaded");
+        let transport =
+            Meddling { inner: HttpTransport::new(), other: owner.blob("a"), left: AtomicUsize::new(changes) };
+        let builder = Account::builder().connection_string(server.connection_string()).transport(Arc::new(transport));
+        let read = builder.build().expect("an account").container("photos").blob("a").download().await;
+        match read {
+            Ok(read) => {
+                let bytes = read.expect("it is there").bytes;
+                assert!(comes_through && bytes.len() == 9 << 20 && bytes.iter().all(|byte| *byte == 0));
+            }
+            Err(error) => assert!(!comes_through && error.is_changed(), "{error}"),
+        }
+    }
 }

@@ -1,14 +1,16 @@
 //! Queues over a server of their own, and what the client makes of answers that are lost.
 
+mod common;
 #[path = "suite/losing.rs"]
 mod losing;
 #[path = "suite/queue.rs"]
 mod queue;
 mod suite;
 
+use common::faults::{Fault, Faults};
 use http::Method;
 use larimar_client::sas::{QueuePermissions, QueueSas};
-use larimar_client::{Account, SharedKey, Timestamp};
+use larimar_client::{Account, Error, RetryPolicy, SharedKey, Timestamp};
 use larimar_embedded::Larimar;
 use std::sync::atomic::Ordering;
 use std::time::Duration;
@@ -80,4 +82,34 @@ async fn s2_a_shared_access_signature_opens_a_queue_for_what_it_allows() {
     queue.put("a").await.expect("it may put");
     let error = queue.receive(1, MINUTE).await.expect_err("it may not receive");
     assert_eq!((error.status(), error.code()), (Some(403), Some("AuthorizationPermissionMismatch")));
+}
+
+#[tokio::test]
+async fn c10_a_receive_that_is_tried_again_does_not_go_to_the_secondary() {
+    let server = Larimar::ephemeral().await.expect("a server");
+    suite::connect(&server.connection_string()).queue("work").create_if_missing().await.expect("created");
+    let faults = Faults::new();
+    let secondary = server.queue_endpoint() + "-secondary";
+    let text = format!("{}QueueSecondaryEndpoint={secondary};", server.connection_string());
+    let retry = RetryPolicy::exponential().delay(Duration::from_millis(1)).read_from_secondary(true);
+    let account = faults.account(&server).connection_string(text).retry(retry).build().expect("an account");
+    let queue = account.queue("work");
+    let busy = || [Fault::Answer(503, vec![("x-ms-error-code", "ServerBusy")])];
+    faults.plan(busy());
+    queue.receive(1, MINUTE).await.expect("received");
+    assert!(faults.sent().iter().all(|line| !line.contains("-secondary")), "{:?}", faults.sent());
+    faults.plan(busy());
+    queue.peek(1).await.expect("peeked");
+    assert!(faults.sent()[1].contains("-secondary"), "{:?}", faults.sent());
+}
+
+#[tokio::test]
+async fn x1_names_that_are_none_are_not_sent() {
+    let server = Larimar::ephemeral().await.expect("a server");
+    let account = suite::connect(&server.connection_string());
+    for name in ["", "ab", "Work", "a--b", "..", "work/messages"] {
+        let refused = account.queue(name).delete_queue().await;
+        assert!(matches!(refused, Err(Error::Invalid(_))), "{name}: {refused:?}");
+    }
+    assert_eq!(server.requests().queue, 0);
 }

@@ -2,21 +2,31 @@
 
 use super::Blob;
 use super::list::{self, BlobItem, BlobPage, ListOptions};
-use crate::Result;
 use crate::pipeline::{Call, Failed, Pipeline, Reply};
-use futures_util::stream::{Stream, TryStreamExt as _};
+use crate::{Error, Result};
+use futures_util::stream::{Stream, StreamExt as _, TryStreamExt as _};
 use http::Method;
+use larimar_model::blob::ContainerName;
 use larimar_wire::uri;
 use std::sync::Arc;
 use std::time::Duration;
 
 /// A container of blobs. It is cheap to clone.
 ///
-/// ```no_run
+/// ```
+/// # #[tokio::main(flavor = "current_thread")]
+/// # async fn main() -> Result<(), Box<dyn std::error::Error>> {
+/// # let server = larimar_embedded::Larimar::ephemeral().await?;
+/// # let account = larimar_client::Account::connect(&server.connection_string())?;
 /// use futures_util::TryStreamExt as _;
-/// # async fn run(account: larimar_client::Account) -> Result<(), larimar_client::Error> {
+/// use larimar_client::UploadOptions;
+///
 /// let logs = account.container("logs");
-/// let mut of_a_day = std::pin::pin!(logs.list("queue/2014/07/31/"));
+/// logs.create_if_missing().await?;
+/// let first = logs.blob("queue/2014/07/31/1800/000001.log");
+/// first.upload("…", UploadOptions::default().metadata([("StartTime", "2014-07-31T18:02:54Z")])).await?;
+///
+/// let mut of_a_day = logs.list("queue/2014/07/31/");
 /// while let Some(blob) = of_a_day.try_next().await? {
 ///     println!("{}, {} bytes, {:?}", blob.name, blob.size, blob.metadata.get("starttime"));
 /// }
@@ -54,6 +64,9 @@ impl Container {
     }
 
     /// A blob of the container, which need not exist yet. Slashes in its name make up what looks like folders.
+    ///
+    /// A name has at most 1,024 characters and 254 segments between slashes. Segments of one or two dots are refused
+    /// when the blob is used, since servers take them for the way to another blob or container.
     #[must_use]
     pub fn blob(&self, name: impl Into<String>) -> Blob {
         Blob::new(self.clone(), name.into())
@@ -62,7 +75,8 @@ impl Container {
     /// Creates the container unless it is there; says whether it made it.
     ///
     /// # Errors
-    /// A name that the service refuses, or a container that is still being deleted.
+    /// A name that is none of a container (3 to 63 lower-case letters, digits and single dashes), or a container that is
+    /// still being deleted.
     pub async fn create_if_missing(&self) -> Result<bool> {
         match self.send(self.call("CreateContainer", Method::PUT)).await {
             Ok(_) => Ok(true),
@@ -98,13 +112,13 @@ impl Container {
     }
 
     /// The blobs whose names begin like this, by name and with their metadata; an empty prefix is that of all blobs.
-    pub fn list(&self, prefix: &str) -> impl Stream<Item = Result<BlobItem>> + Send + use<> {
+    pub fn list(&self, prefix: &str) -> impl Stream<Item = Result<BlobItem>> + Send + Unpin + use<> {
         let pages = self.list_pages(ListOptions::default().prefix(prefix));
-        pages.map_ok(|page| futures_util::stream::iter(page.blobs.into_iter().map(Ok))).try_flatten()
+        pages.map_ok(|page| futures_util::stream::iter(page.blobs.into_iter().map(Ok))).try_flatten().boxed()
     }
 
     /// Blobs page by page, with options: what looks like folders, where to go on.
-    pub fn list_pages(&self, options: ListOptions) -> impl Stream<Item = Result<BlobPage>> + Send + use<> {
+    pub fn list_pages(&self, options: ListOptions) -> impl Stream<Item = Result<BlobPage>> + Send + Unpin + use<> {
         list::pages(self.clone(), options)
     }
 
@@ -113,6 +127,10 @@ impl Container {
     }
 
     pub(super) async fn send(&self, call: Call) -> Result<Reply, Failed> {
+        if let Err(error) = self.name.parse::<ContainerName>() {
+            let error = Error::Invalid(format!("'{}' is no name of a container: {error}", self.name));
+            return Err(Failed { error, after_ambiguous: false });
+        }
         self.pipeline.send(call.timeout(self.timeout)).await
     }
 

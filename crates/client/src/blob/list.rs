@@ -4,7 +4,7 @@ use super::container::Container;
 use super::list_xml;
 use super::properties::BlobKind;
 use crate::{ETag, Error, Result, Timestamp};
-use futures_util::stream::{self, Stream};
+use futures_util::stream::{self, Stream, StreamExt as _};
 use http::Method;
 use larimar_model::limits::LIST_ITEMS_MAX;
 use std::collections::BTreeMap;
@@ -83,14 +83,19 @@ impl ListOptions {
 }
 
 /// All pages, from where the options say.
-pub(super) fn pages(container: Container, options: ListOptions) -> impl Stream<Item = Result<BlobPage>> + Send + use<> {
-    stream::try_unfold(Some((container, options)), |state| async move {
+pub(super) fn pages(
+    container: Container,
+    options: ListOptions,
+) -> impl Stream<Item = Result<BlobPage>> + Send + Unpin + use<> {
+    let pages = stream::try_unfold(Some((container, options)), |state| async move {
         let Some((container, mut options)) = state else { return Ok(None) };
         let page = page(&container, &options).await?;
         options.marker.clone_from(&page.marker);
         let next = page.marker.is_some().then_some((container, options));
         Ok::<_, Error>(Some((page, next)))
-    })
+    });
+    // A boxed stream needs no pinning by the caller.
+    pages.boxed()
 }
 
 async fn page(container: &Container, options: &ListOptions) -> Result<BlobPage> {

@@ -21,8 +21,9 @@ pub use service::{BlobService, ContainerItem};
 pub use upload::UploadOptions;
 
 use crate::pipeline::{Call, Failed, Reply};
-use crate::{ETag, Result};
+use crate::{ETag, Error, Result};
 use http::Method;
+use larimar_model::blob::BlobName;
 use std::collections::BTreeMap;
 use std::sync::Arc;
 use std::time::Duration;
@@ -32,10 +33,14 @@ use std::time::Duration;
 /// Block blobs are [uploaded](Self::upload) as a whole; append blobs are [created](Self::create_append) empty and
 /// [grow](Self::append) at their end.
 ///
-/// ```no_run
-/// use larimar_client::{Account, UploadOptions};
-/// # async fn run() -> Result<(), Box<dyn std::error::Error>> {
-/// let container = Account::connect("UseDevelopmentStorage=true")?.container("photos");
+/// ```
+/// # #[tokio::main(flavor = "current_thread")]
+/// # async fn main() -> Result<(), Box<dyn std::error::Error>> {
+/// # let server = larimar_embedded::Larimar::ephemeral().await?;
+/// # let account = larimar_client::Account::connect(&server.connection_string())?;
+/// use larimar_client::UploadOptions;
+///
+/// let container = account.container("photos");
 /// container.create_if_missing().await?;
 /// let photo = container.blob("employees/000123.jpg");
 /// photo.upload(vec![0; 1024], UploadOptions::default().content_type("image/jpeg")).await?;
@@ -104,7 +109,7 @@ impl Blob {
     /// case. Values are printable ASCII. All together have at most 8 KiB.
     ///
     /// # Errors
-    /// A blob that is not there, a condition that does not hold ([`Error::is_changed`](crate::Error::is_changed)), or
+    /// A blob that is not there, a condition that does not hold ([`Error::is_changed`]), or
     /// metadata that the service would refuse.
     pub async fn set_metadata(
         &self,
@@ -128,7 +133,7 @@ impl Blob {
     /// Deletes the blob.
     ///
     /// # Errors
-    /// A blob that is not there, or a condition that does not hold ([`Error::is_changed`](crate::Error::is_changed)).
+    /// A blob that is not there, or a condition that does not hold ([`Error::is_changed`]).
     pub async fn delete(&self, condition: impl Into<BlobCondition>) -> Result<()> {
         let call = condition.into().put_on(self.call("DeleteBlob", Method::DELETE))?;
         match self.send(call).await {
@@ -158,8 +163,19 @@ impl Blob {
     }
 
     async fn send(&self, call: Call) -> Result<Reply, Failed> {
+        if let Err(error) = check_name(&self.name) {
+            return Err(Failed { error, after_ambiguous: false });
+        }
         self.container.send(call).await
     }
+}
+
+fn check_name(name: &str) -> Result<()> {
+    name.parse::<BlobName>().map_err(|error| Error::Invalid(format!("no name of a blob: {error}")))?;
+    if name.split('/').any(|segment| segment == "." || segment == "..") {
+        return Err(Error::Invalid("no name of a blob: expected no segments of dots alone".to_owned()));
+    }
+    Ok(())
 }
 
 /// What a download brings into memory unless told.

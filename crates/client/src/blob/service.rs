@@ -2,7 +2,7 @@
 
 use crate::pipeline::{Call, Pipeline};
 use crate::{Error, Result};
-use futures_util::stream::{self, Stream, TryStreamExt as _};
+use futures_util::stream::{self, Stream, StreamExt as _, TryStreamExt as _};
 use http::Method;
 use larimar_wire::xml::{Element, XmlError};
 use std::sync::Arc;
@@ -35,14 +35,14 @@ impl BlobService {
     }
 
     /// The containers whose names begin like this, by name; an empty prefix is that of all containers.
-    pub fn list(&self, prefix: &str) -> impl Stream<Item = Result<ContainerItem>> + Send + use<> {
+    pub fn list(&self, prefix: &str) -> impl Stream<Item = Result<ContainerItem>> + Send + Unpin + use<> {
         let start = (self.clone(), prefix.to_owned(), Some(String::new()));
         let pages = stream::try_unfold(start, |(service, prefix, marker)| async move {
             let Some(marker) = marker else { return Ok(None) };
             let (containers, next) = service.page(&prefix, &marker).await?;
             Ok::<_, Error>(Some((stream::iter(containers.into_iter().map(Ok)), (service, prefix, next))))
         });
-        pages.try_flatten()
+        pages.try_flatten().boxed()
     }
 
     async fn page(&self, prefix: &str, marker: &str) -> Result<(Vec<ContainerItem>, Option<String>)> {

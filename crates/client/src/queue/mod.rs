@@ -12,6 +12,7 @@ use crate::{Error, Result};
 use encoding::Encoding;
 use http::Method;
 use larimar_model::limits;
+use larimar_model::queue::QueueName;
 use larimar_wire::uri;
 use std::sync::Arc;
 use std::time::Duration;
@@ -22,17 +23,22 @@ use std::time::Duration;
 /// if that does not happen in time, the message is delivered again. So every message is delivered at least once, and
 /// now and then more often: work on messages has to be idempotent.
 ///
-/// ```no_run
-/// use larimar_client::Account;
+/// ```
+/// # #[tokio::main(flavor = "current_thread")]
+/// # async fn main() -> Result<(), Box<dyn std::error::Error>> {
+/// # let server = larimar_embedded::Larimar::ephemeral().await?;
+/// # let account = larimar_client::Account::connect(&server.connection_string())?;
 /// use std::time::Duration;
-/// # async fn run() -> Result<(), Box<dyn std::error::Error>> {
-/// let queue = Account::connect("UseDevelopmentStorage=true")?.queue("archive");
+///
+/// let queue = account.queue("archive");
 /// queue.create_if_missing().await?;
 /// queue.put("move Sales 000123").await?;
+///
 /// for message in queue.receive(10, Duration::from_secs(60)).await? {
 ///     println!("{}, for the {}. time", message.text, message.dequeue_count);
 ///     queue.delete(&message).await?;
 /// }
+/// assert_eq!(queue.approximate_count().await?, 0);
 /// # Ok(())
 /// # }
 /// ```
@@ -79,7 +85,8 @@ impl Queue {
     /// Creates the queue unless it is there; says whether it made it.
     ///
     /// # Errors
-    /// A name that the service refuses, or a queue that is still being deleted.
+    /// A name that is none of a queue (3 to 63 lower-case letters, digits and single dashes), or a queue that is still
+    /// being deleted.
     pub async fn create_if_missing(&self) -> Result<bool> {
         let reply = self.send(Call::new("CreateQueue", Method::PUT, self.path(""))).await;
         match reply {
@@ -239,6 +246,10 @@ impl Queue {
     }
 
     async fn send(&self, call: Call) -> Result<Reply, Failed> {
+        if let Err(error) = self.name.parse::<QueueName>() {
+            let error = Error::Invalid(format!("'{}' is no name of a queue: {error}", self.name));
+            return Err(Failed { error, after_ambiguous: false });
+        }
         self.pipeline.send(call.timeout(self.timeout)).await
     }
 

@@ -2,7 +2,7 @@
 
 use crate::pipeline::{Call, Pipeline};
 use crate::{Error, Result};
-use futures_util::stream::{self, Stream, TryStreamExt as _};
+use futures_util::stream::{self, Stream, StreamExt as _, TryStreamExt as _};
 use http::Method;
 use larimar_model::limits::LIST_ITEMS_MAX;
 use larimar_wire::xml::Element;
@@ -13,7 +13,7 @@ use std::sync::Arc;
 /// ```no_run
 /// use futures_util::TryStreamExt as _;
 /// # async fn run(account: larimar_client::Account) -> Result<(), larimar_client::Error> {
-/// let mut queues = std::pin::pin!(account.queues().list("index-"));
+/// let mut queues = account.queues().list("index-");
 /// while let Some(queue) = queues.try_next().await? {
 ///     println!("{}", queue.name);
 /// }
@@ -39,14 +39,14 @@ impl QueueService {
     }
 
     /// The queues whose names begin like this, by name; an empty prefix is that of all queues.
-    pub fn list(&self, prefix: &str) -> impl Stream<Item = Result<QueueItem>> + Send + use<> {
+    pub fn list(&self, prefix: &str) -> impl Stream<Item = Result<QueueItem>> + Send + Unpin + use<> {
         let start = (self.clone(), prefix.to_owned(), Some(String::new()));
         let pages = stream::try_unfold(start, |(service, prefix, marker)| async move {
             let Some(marker) = marker else { return Ok(None) };
             let (queues, next) = service.page(&prefix, &marker).await?;
             Ok::<_, Error>(Some((stream::iter(queues.into_iter().map(Ok)), (service, prefix, next))))
         });
-        pages.try_flatten()
+        pages.try_flatten().boxed()
     }
 
     async fn page(&self, prefix: &str, marker: &str) -> Result<(Vec<QueueItem>, Option<String>)> {
