@@ -22,6 +22,9 @@ pub enum Error {
         /// The name of the index.
         index: String,
     },
+    /// A transaction would break a rule.
+    #[error(transparent)]
+    Transaction(#[from] larimar_client::TransactionError),
     /// A value is no entity, or an entity no value.
     #[error(transparent)]
     Entity(#[from] larimar_client::EntityError),
@@ -48,6 +51,16 @@ pub enum Error {
     /// Others kept changing the same entity; the call may succeed later.
     #[error("others keep changing the same entity")]
     Contended,
+    /// A list of row keys is as large as it may be.
+    #[error("the list of '{value}' would have {bytes} bytes, and {bytes_max} is the most")]
+    ListFull {
+        /// The value that the list is of.
+        value: String,
+        /// Bytes of the list.
+        bytes: usize,
+        /// The most that are taken.
+        bytes_max: usize,
+    },
     /// The service's answer lacks something.
     #[error("the service answered with {0}")]
     Answer(&'static str),

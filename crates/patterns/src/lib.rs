@@ -13,6 +13,7 @@ pub mod denormalised;
 mod error;
 pub mod eventual;
 pub mod eventual_table;
+pub mod index_entities;
 pub mod inter_partition_index;
 pub mod key_text;
 pub mod log_tail;

@@ -114,8 +114,10 @@ pub(crate) fn is_overtaken<T>(written: larimar_client::Result<T>) -> Result<bool
     match written {
         Ok(_) => Ok(false),
         Err(error) if error.is_conflict() => Ok(true),
-        // The table itself may be missing, which no other try cures.
-        Err(error) if error.is_not_found() && error.code() != Some("TableNotFound") => Ok(true),
+        // The table or container itself may be missing, which no other try cures.
+        Err(error) if error.is_not_found() && !matches!(error.code(), Some("TableNotFound" | "ContainerNotFound")) => {
+            Ok(true)
+        }
         Err(error) => Err(error.into()),
     }
 }
