@@ -1,5 +1,56 @@
-//! A client for Azure Table Storage and everything that speaks its protocol: Larimar, Azurite, Cosmos DB for Table
-//! and the service itself.
+//! A client for Azure Table Storage and everything that speaks its protocol: the service itself, Cosmos DB for Table,
+//! Larimar and Azurite.
+//!
+//! ```
+//! use larimar_client::{Account, Entity, IfMatch};
+//!
+//! #[derive(Debug, PartialEq, Entity)]
+//! struct Employee {
+//!     #[entity(partition_key)]
+//!     department: String,
+//!     #[entity(row_key)]
+//!     id: String,
+//!     last_name: String,
+//!     email: Option<String>,
+//! }
+//!
+//! # #[tokio::main(flavor = "current_thread")]
+//! # async fn main() -> Result<(), Box<dyn std::error::Error>> {
+//! # let server = larimar_embedded::Larimar::ephemeral().await?;
+//! # let connection_string = server.connection_string();
+//! let account = Account::connect(&connection_string)?; // or "UseDevelopmentStorage=true"
+//! let employees = account.table("Employees");
+//! employees.create_if_missing().await?;
+//!
+//! let jones = Employee { department: "Sales".into(), id: "000123".into(), last_name: "Jones".into(), email: None };
+//! employees.insert(&jones).await?;
+//! assert_eq!(employees.get::<Employee>("Sales", "000123").await?.as_ref(), Some(&jones));
+//!
+//! let by_name = employees.query::<Employee>().partition("Sales").filter(Employee::last_name().eq("Jones"));
+//! assert_eq!(by_name.all().await?, [jones]);
+//! employees.delete("Sales", "000123", IfMatch::Any).await?;
+//! # Ok(())
+//! # }
+//! ```
+//!
+//! # Where to look
+//!
+//! | to | see |
+//! |---|---|
+//! | connect, by key, signature or token; time-outs, retries, proxies | [`Account::builder`], [`RetryPolicy`] |
+//! | make a type an entity | [`entities`], [`Entity`], [`DynamicEntity`] |
+//! | read and write one entity | [`Table`] |
+//! | ask for many | [`Query`], [`Filter`], [`Column`], [`keys`] |
+//! | write many | [`Table::transaction`], [`Table::bulk`] |
+//! | change an entity that others change too | [`Table::update_with_retry`] |
+//! | hand out rights | [`sas`], [`StoredPolicy`] |
+//! | keep values secret from the service | [`encryption`] |
+//! | know what went wrong | [`Error`] |
+//! | count, record or lose requests in tests | [`Transport`] |
+//!
+//! Handles ([`Account`], [`Table`]) are cheap to clone and shared freely between tasks. Every future may be dropped
+//! before it is done: a read then never happened, and of a write it is unknown whether it did. Calls run in a Tokio runtime
+//! with input, output and time enabled, and each is a `tracing` span at level debug.
 
 #[doc(hidden)]
 #[path = "private.rs"]
@@ -76,3 +127,8 @@ pub use table::{
 pub use timestamp::{Timestamp, TimestampError};
 pub use transport::{BoxError, BoxFuture, HttpTransport, Transport, TransportError};
 pub use value::Value;
+
+/// Keeps the example of the readme compiling.
+#[cfg(all(doctest, feature = "derive"))]
+#[doc = include_str!("../README.md")]
+struct Readme;
