@@ -69,6 +69,12 @@ impl Table {
         Ok(write)
     }
 
+    /// Encrypts what is to be encrypted of several writes, several at a time, since keys may be wrapped elsewhere.
+    pub(super) async fn seal_all(&self, writes: Vec<Write>) -> Result<Vec<Write>> {
+        let sealed = writes.into_iter().map(|write| self.seal(write));
+        stream::iter(sealed).buffered(KEYS_AT_ONCE).try_collect().await
+    }
+
     /// Decrypts an entity and makes an `E` of it. `select` is what was asked for, if not everything was.
     pub(super) async fn open<E: Entity>(&self, entity: DynamicEntity, select: Option<&str>) -> Result<E> {
         Ok(E::from_dynamic(self.decrypt(entity, E::ENCRYPTED, select).await?)?)
@@ -88,7 +94,7 @@ impl Table {
             return Ok(values);
         }
         let opened = entities.into_iter().map(|entity| self.decrypt(entity, E::ENCRYPTED, select));
-        let opened: Vec<DynamicEntity> = stream::iter(opened).buffered(UNWRAPS_AT_ONCE).try_collect().await?;
+        let opened: Vec<DynamicEntity> = stream::iter(opened).buffered(KEYS_AT_ONCE).try_collect().await?;
         Ok(opened.into_iter().map(E::from_dynamic).collect::<Result<_, _>>()?)
     }
 
@@ -124,5 +130,5 @@ impl Table {
     }
 }
 
-/// Keys of entities of one page that are unwrapped at once.
-const UNWRAPS_AT_ONCE: usize = 16;
+/// Keys of the entities of one page or transaction that are wrapped or unwrapped at once.
+const KEYS_AT_ONCE: usize = 16;

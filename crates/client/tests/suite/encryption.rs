@@ -2,7 +2,7 @@
 
 use crate::suite::unique;
 use larimar_client::encryption::{Encryption, HashKey, KeyRing, LocalKey, METADATA};
-use larimar_client::{Account, Column, DynamicEntity, IfMatch, Value};
+use larimar_client::{Account, BulkOperation, Column, DynamicEntity, IfMatch, Value};
 use std::sync::Arc;
 
 fn employee(row: &str, email: &str) -> DynamicEntity {
@@ -60,11 +60,33 @@ pub(crate) async fn s5_a_companion_hash_is_looked_up_in_any_server(account: &Acc
     assert_eq!(found.iter().map(|entity| entity.row_key.as_str()).collect::<Vec<_>>(), ["1", "3"]);
 }
 
+pub(crate) async fn s5_many_large_entities_are_split_by_their_size_when_encrypted(account: &Account) {
+    let plain = account.table(unique("Employees"));
+    plain.create().await.expect("created");
+    let keys = KeyRing::new(LocalKey::new("k1", [1; 32]));
+    let table = plain.encrypted(Arc::new(Encryption::new(keys).choose(|_, _, name| name.starts_with("Secret"))));
+    // About 3.2 MiB, which one transaction would take, and 4.3 MiB once they are encrypted.
+    let large = |row: usize| {
+        let text = "x".repeat(30 * 1024);
+        (0..3).fold(DynamicEntity::new("Sales", format!("{row:02}")), |entity, number| {
+            entity.with(format!("Secret{number}"), text.as_str())
+        })
+    };
+    let operations = (0..36).map(|row| BulkOperation::insert(&large(row)).expect("an operation"));
+    let report = table.bulk().submit(operations).await;
+    assert!(report.is_success(), "{report:?}");
+    let stored = plain.query::<DynamicEntity>().select([METADATA]).all().await.expect("read");
+    assert_eq!(stored.iter().filter(|entity| entity.value(METADATA).is_some()).count(), 36);
+    let last: DynamicEntity = table.get("Sales", "35").await.expect("read").expect("found");
+    assert_eq!(last.properties().collect::<Vec<_>>(), large(35).properties().collect::<Vec<_>>());
+}
+
 macro_rules! encryption_cases {
     ($test:ident) => {
         $test! { encryption:
             s5_encrypted_entities_are_kept_by_any_server,
             s5_a_companion_hash_is_looked_up_in_any_server,
+            s5_many_large_entities_are_split_by_their_size_when_encrypted,
         }
     };
 }

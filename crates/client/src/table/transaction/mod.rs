@@ -171,13 +171,12 @@ impl Transaction {
         if !self.table.encrypts() {
             return self.table.send_transaction(&self.writes, &self.body).await;
         }
-        let (mut writes, mut body) = (Vec::with_capacity(self.writes.len()), Body::new(&self.table));
-        for (operation, write) in self.writes.iter().enumerate() {
-            let write = self.table.seal(write.clone()).await?;
+        let writes = self.table.seal_all(self.writes.clone()).await?;
+        let mut body = Body::new(&self.table);
+        for (operation, write) in writes.iter().enumerate() {
             // Encrypted, it may have grown past what is taken.
-            let added = rules::check(&write).and_then(|()| body.push(&write, self.table.name()));
+            let added = rules::check(write).and_then(|()| body.push(write, self.table.name()));
             added.map_err(|reason| TransactionError { operation, reason })?;
-            writes.push(write);
         }
         self.table.send_transaction(&writes, &body).await
     }
