@@ -107,7 +107,8 @@ fn run(command: Command) -> Result<bool> {
         Command::Examples => Ok(examples::command(&repo).finish()),
         Command::Azurite => {
             let mut tally = tally::Tally::default();
-            azurite::client_suite(&repo, &["--package", "larimar-client"], &mut tally);
+            let build = ["--package", "larimar-client", "--features", "queue,blob"];
+            azurite::client_suite(&repo, &build, &mut tally);
             Ok(tally.finish())
         }
         Command::Crash { rounds } => chores::crash(&repo, rounds),
