@@ -28,11 +28,12 @@ impl Marks {
         }
     }
 
-    /// Marks what others mark, unless it is marked already.
+    /// Marks what others mark too. A property that only they hash keeps its hash.
     pub(crate) fn extend(&mut self, others: Self) {
         for mark in others.0 {
-            if self.0.iter().all(|known| known.name != mark.name) {
-                self.0.push(mark);
+            match self.0.iter_mut().find(|known| known.name == mark.name) {
+                Some(known) => known.hashed_as = known.hashed_as.take().or(mark.hashed_as),
+                None => self.0.push(mark),
             }
         }
     }

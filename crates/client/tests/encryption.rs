@@ -368,3 +368,25 @@ async fn s5_a_table_is_moved_to_a_new_key_while_it_is_in_use() {
     assert!(matches!(f.plain.rewrap_all().await.expect_err("no encryption"), Error::Invalid(_)));
     f.assert_nothing_leaked();
 }
+
+#[tokio::test]
+async fn s5_updates_keep_what_their_type_does_not_know_encrypted() {
+    let f = fixture().await;
+    f.table.insert(&don()).await.expect("inserted");
+    let rename = |contact: &mut Contact| contact.name = "\"Don\" Hall".to_owned();
+    f.table.update_with_retry("Sales", "employee_1", rename).await.expect("updated").expect("found");
+    let stored = f.stored().await;
+    for property in ["Email", "Salary", "EmailHash"] {
+        assert_eq!(stored.value(property).map(Value::type_name), Some("Edm.Binary"), "{property}");
+    }
+    let expected = Employee { name: "\"Don\" Hall".to_owned(), ..don() };
+    assert_eq!(f.table.get::<Employee>("Sales", "employee_1").await.expect("read"), Some(expected.clone()));
+
+    // C7: without knowing the type at all.
+    let raise = |entity: &mut DynamicEntity| drop(entity.set("Salary", "70000"));
+    f.table.update_with_retry("Sales", "employee_1", raise).await.expect("updated").expect("found");
+    let expected = Employee { salary: Some("70000".to_owned()), ..expected };
+    assert_eq!(f.table.get::<Employee>("Sales", "employee_1").await.expect("read"), Some(expected));
+    assert_eq!(f.stored().await.value("Salary").map(Value::type_name), Some("Edm.Binary"));
+    f.assert_nothing_leaked();
+}

@@ -2,6 +2,7 @@
 
 mod common;
 
+use common::faults::{Fault, faulty_table};
 use common::table;
 use futures_util::{StreamExt as _, TryStreamExt as _};
 use larimar_client::{Column, Continuation, DynamicEntity, Entity, EntityError, Filter, Table, keys};
@@ -158,4 +159,55 @@ async fn a_query_of_no_table_is_refused() {
     let account = larimar_client::Account::connect(&server.connection_string()).expect("an account");
     let error = account.table("Nothing").query::<DynamicEntity>().all().await.expect_err("no table");
     assert_eq!(error.code(), Some("TableNotFound"));
+}
+
+#[tokio::test]
+async fn c3_pages_that_are_short_or_empty_are_followed_while_they_have_a_token() {
+    let (_server, table, faults) = faulty_table().await;
+    let one = r#"{"value":[{"PartitionKey":"p","RowKey":"1"}]}"#;
+    let two = r#"{"value":[{"PartitionKey":"p","RowKey":"2"}]}"#;
+    let none = r#"{"value":[]}"#;
+    let token = vec![("x-ms-continuation-NextPartitionKey", "1!4!cA--"), ("x-ms-continuation-NextRowKey", "1!4!MQ--")];
+    let partition_only = vec![("x-ms-continuation-NextPartitionKey", "1!4!cQ--")];
+    let answers = || {
+        [
+            Fault::AnswerWith(200, token.clone(), none),
+            Fault::AnswerWith(200, token.clone(), one),
+            Fault::AnswerWith(200, partition_only.clone(), none),
+            Fault::AnswerWith(200, vec![], two),
+        ]
+    };
+    faults.plan(answers());
+    let found = table.query::<DynamicEntity>().partition("p").all().await.expect("all");
+    assert_eq!(keys_of(&found), ["p/1", "p/2"]);
+    let sent = faults.sent();
+    assert_eq!(sent.len(), 4, "{sent:?}");
+    assert!(!sent[0].contains("NextPartitionKey"));
+    assert!(sent[1].ends_with("&NextPartitionKey=1%214%21cA--&NextRowKey=1%214%21MQ--"), "{}", sent[1]);
+    assert!(sent[3].ends_with("&NextPartitionKey=1%214%21cQ--"), "an absent row is not sent: {}", sent[3]);
+    assert!(sent.iter().all(|line| line.contains("$filter=PartitionKey%20eq%20%27p%27")), "{sent:?}");
+
+    faults.plan(answers());
+    assert!(table.query::<DynamicEntity>().first().await.expect("first").is_some());
+    assert_eq!(faults.sent().len(), 2, "no page after the one that has it");
+
+    // A token that cannot be sent back must not look like the end.
+    faults.plan([Fault::AnswerWith(200, vec![("x-ms-continuation-NextPartitionKey", "p\u{fc}")], one)]);
+    assert!(matches!(table.query::<DynamicEntity>().all().await, Err(larimar_client::Error::Answer(_))));
+}
+
+#[tokio::test]
+async fn c9_queries_and_their_streams_can_be_sent_to_other_threads() {
+    fn is_send<T: Send>(value: T) -> T {
+        value
+    }
+    let (_server, table) = table().await;
+    fill(&table).await;
+    let query = is_send(table.query::<DynamicEntity>());
+    let task = tokio::spawn(query.clone().all());
+    assert_eq!(task.await.expect("no panic").expect("all").len(), 35);
+    drop((is_send(query.clone().stream()), is_send(query.clone().pages()), is_send(query.clone().page())));
+    drop(is_send(table.query_partitions::<DynamicEntity>(["p"]).in_order().stream()));
+    drop(is_send(table.bulk().submit([])));
+    drop(is_send(table.transaction().submit()));
 }

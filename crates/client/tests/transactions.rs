@@ -184,3 +184,27 @@ async fn c10_a_transaction_that_meets_a_busy_service_is_sent_again() {
     // The same transaction once more meets what it did itself.
     assert!(transaction.submit().await.expect_err("it is there").is_conflict());
 }
+
+#[tokio::test]
+async fn c10_a_transaction_is_sent_again_if_an_operation_meets_a_busy_service() {
+    let (_server, table, faults) = faulty_table().await;
+    let mut transaction = table.transaction();
+    transaction.insert(&entity("1")).expect("added");
+    let content_type = vec![("content-type", "multipart/mixed; boundary=batchresponse_1")];
+    let busy = "--batchresponse_1\r\nContent-Type: multipart/mixed; boundary=changesetresponse_1\r\n\r\n--changesetresponse_1\r\nContent-Type: application/http\r\nContent-Transfer-Encoding: binary\r\n\r\nHTTP/1.1 503 Service Unavailable\r\nContent-Type: application/json\r\n\r\n{\"odata.error\":{\"code\":\"ServerBusy\",\"message\":{\"lang\":\"en-US\",\"value\":\"0:The server is busy.\"}}}\r\n--changesetresponse_1--\r\n--batchresponse_1--\r\n";
+    faults.plan([Fault::AnswerWith(202, content_type, busy)]);
+    assert_eq!(transaction.submit().await.expect("submitted").len(), 1);
+    assert_eq!(faults.sent().len(), 2);
+}
+
+#[tokio::test]
+async fn c5_an_operation_is_named_by_a_refusal_of_the_whole_request_too() {
+    let (_server, table, faults) = faulty_table().await;
+    let mut transaction = table.transaction();
+    transaction.insert(&entity("1")).and_then(|t| t.insert(&entity("2"))).expect("added");
+    // Cosmos DB answers so.
+    let body = r#"{"odata.error":{"code":"EntityAlreadyExists","message":{"lang":"en-us","value":"1:The specified entity already exists.\n"}}}"#;
+    faults.plan([Fault::AnswerWith(409, vec![], body)]);
+    let error = transaction.submit().await.expect_err("refused");
+    assert_eq!((error.is_conflict(), error.operation()), (true, Some(1)), "{error}");
+}

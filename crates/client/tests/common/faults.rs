@@ -24,6 +24,8 @@ pub enum Fault {
     NotSent,
     /// It is not carried out, and this status with these headers is the answer.
     Answer(u16, Vec<(&'static str, &'static str)>),
+    /// The same, with a body.
+    AnswerWith(u16, Vec<(&'static str, &'static str)>, &'static str),
     /// It is carried out twice, and the second answer comes back.
     Double,
     /// No answer ever comes, and it is not carried out.
@@ -98,13 +100,8 @@ impl Transport for Faults {
                     Err(TransportError::lost("the answer is lost"))
                 }
                 Fault::NotSent => Err(TransportError::not_sent("nothing left")),
-                Fault::Answer(status, headers) => {
-                    let mut answer = Response::builder().status(status);
-                    for (name, value) in headers {
-                        answer = answer.header(name, value);
-                    }
-                    Ok(answer.body(Bytes::new()).expect("an answer"))
-                }
+                Fault::Answer(status, headers) => Ok(answer(status, headers, "")),
+                Fault::AnswerWith(status, headers, body) => Ok(answer(status, headers, body)),
                 Fault::Double => {
                     self.inner.send(request.clone()).await?;
                     self.inner.send(request).await
@@ -113,6 +110,12 @@ impl Transport for Faults {
             }
         })
     }
+}
+
+fn answer(status: u16, headers: Vec<(&'static str, &'static str)>, body: &'static str) -> Response<Bytes> {
+    let answer = Response::builder().status(status);
+    let answer = headers.into_iter().fold(answer, |answer, (name, value)| answer.header(name, value));
+    answer.body(Bytes::from_static(body.as_bytes())).expect("an answer")
 }
 
 /// A server of its own, an empty table on it, and the transport that its requests go through.

@@ -2,7 +2,7 @@
 
 use crate::suite::unique;
 use futures_util::TryStreamExt as _;
-use larimar_client::{Account, Column, DynamicEntity, Guid, IfMatch, Table, Timestamp, Value};
+use larimar_client::{Account, BulkOperation, Column, DynamicEntity, Guid, IfMatch, Table, Timestamp, Value};
 
 async fn table(account: &Account) -> Table {
     let table = account.table(unique("Employees"));
@@ -111,6 +111,48 @@ pub(crate) async fn c5_a_transaction_takes_place_whole_or_not_at_all(account: &A
     table.delete_table().await.expect("deleted");
 }
 
+pub(crate) async fn d5_a_transaction_of_a_hundred_is_taken(account: &Account) {
+    let table = table(account).await;
+    let mut transaction = table.transaction();
+    for row in 0..100 {
+        transaction.insert(&entity(format!("O'Neil {row}")).with("Text", "--\r\nü".repeat(500))).expect("added");
+    }
+    let etags = transaction.submit().await.expect("submitted");
+    assert_eq!((etags.len(), etags.iter().flatten().count()), (100, 100));
+    assert_eq!(table.query::<DynamicEntity>().all().await.expect("all").len(), 100);
+    table.delete_table().await.expect("deleted");
+}
+
+pub(crate) async fn c7_an_entity_is_updated_without_knowing_its_type(account: &Account) {
+    let table = table(account).await;
+    table.insert(&entity("r").with("Count", 1).with("Other", "kept")).await.expect("inserted");
+    let increment = |entity: &mut DynamicEntity| {
+        let count: i32 = entity.get("Count").unwrap_or_default();
+        entity.set("Count", count + 1);
+    };
+    let (first, second) =
+        tokio::join!(table.update_with_retry("p", "r", increment), table.update_with_retry("p", "r", increment));
+    assert!(first.expect("updated").is_some() && second.expect("updated").is_some());
+    let stored: DynamicEntity = table.get("p", "r").await.expect("read").expect("found");
+    assert_eq!((stored.get::<i32>("Count").ok(), stored.properties().len()), (Some(3), 2));
+    assert!(table.update_with_retry("p", "none", increment).await.expect("asked").is_none());
+    table.delete_table().await.expect("deleted");
+}
+
+pub(crate) async fn c9_bulk_writes_and_parallel_queries_cover_many_partitions(account: &Account) {
+    let table = table(account).await;
+    let entities = (0..250).map(|n| DynamicEntity::new(format!("p{}", n % 7), format!("r{n:03}")).with("N", n));
+    let operations = entities.map(|entity| BulkOperation::insert(&entity).expect("an entity"));
+    let report = table.bulk().concurrency(4).submit(operations).await;
+    assert!(report.is_success(), "{report:?}");
+    let all = table.query::<DynamicEntity>().all().await.expect("all");
+    assert_eq!(all.len(), 250);
+    let partitions = (0..7).rev().map(|n| format!("p{n}"));
+    let query = table.query_partitions::<DynamicEntity>(partitions).page_size(20).concurrency(3).in_order();
+    assert_eq!(query.all().await.expect("all"), all);
+    table.delete_table().await.expect("deleted");
+}
+
 pub(crate) async fn d7_tables_are_listed(account: &Account) {
     let table = table(account).await;
     let names: Vec<_> = account.tables().list(None).map_ok(|table| table.name).try_collect().await.expect("listed");
@@ -127,6 +169,9 @@ macro_rules! table_cases {
             d3_values_of_every_type_come_back_as_they_were,
             c3_queries_follow_pages_and_filters,
             c5_a_transaction_takes_place_whole_or_not_at_all,
+            d5_a_transaction_of_a_hundred_is_taken,
+            c7_an_entity_is_updated_without_knowing_its_type,
+            c9_bulk_writes_and_parallel_queries_cover_many_partitions,
             d7_tables_are_listed,
         }
     };
