@@ -16,6 +16,7 @@ pub mod eventual_table;
 pub mod index_entities;
 pub mod inter_partition_index;
 pub mod key_text;
+pub mod large_entity;
 pub mod log_tail;
 pub mod mover;
 mod period;

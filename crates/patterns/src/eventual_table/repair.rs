@@ -1,7 +1,7 @@
 //! Setting right what no intent tells of: entities that others wrote, and places that nobody owns.
 
 use super::settle::Places;
-use super::{EventualTable, TableIntent};
+use super::{Derived, EventualTable, TableIntent};
 use crate::Result;
 use crate::eventual::slot::{self, Slot};
 use futures_util::TryStreamExt as _;
@@ -48,31 +48,42 @@ impl EventualTable {
 
     /// Corrects places whose primary does not have them.
     async fn repair_places(&self, repaired: &mut Repaired) -> Result<()> {
-        let kept_since = i64::try_from(Timestamp::now().before(self.inner.tombstones_for).ticks()).unwrap_or(i64::MAX);
         for derived in &self.inner.derived {
-            let mut from = None;
-            loop {
-                let (page, next) = derived.scan(from).await?;
-                for found in page {
-                    repaired.places += 1;
-                    if found.is_dead && found.version > kept_since {
-                        continue;
-                    }
-                    let touched = Places::from([(derived.name().to_owned(), [found.place].into())]);
-                    let intent = TableIntent::settle(&found.partition, &found.row, found.version, touched);
-                    match found.is_dead {
-                        // Its intent got lost, or was never made.
-                        true => self.forget(&intent).await?,
-                        false => repaired.corrected += self.settle_stray(&intent).await?,
-                    }
-                }
-                from = next;
-                if from.is_none() {
-                    break;
-                }
-            }
+            self.repair_places_of(&**derived, repaired).await?;
         }
         Ok(())
+    }
+
+    /// The same for what this derived data finds.
+    pub(crate) async fn repair_derived(&self, derived: &dyn Derived) -> Result<Repaired> {
+        let mut repaired = Repaired::default();
+        self.repair_places_of(derived, &mut repaired).await?;
+        Ok(repaired)
+    }
+
+    async fn repair_places_of(&self, derived: &dyn Derived, repaired: &mut Repaired) -> Result<()> {
+        let kept_since = i64::try_from(Timestamp::now().before(self.inner.tombstones_for).ticks()).unwrap_or(i64::MAX);
+        let mut from = None;
+        loop {
+            let (page, next) = derived.scan(from).await?;
+            for found in page {
+                repaired.places += 1;
+                if found.is_dead && found.version > kept_since {
+                    continue;
+                }
+                let touched = Places::from([(derived.name().to_owned(), [found.place].into())]);
+                let intent = TableIntent::settle(&found.partition, &found.row, found.version, touched);
+                match found.is_dead {
+                    // Its intent got lost, or was never made.
+                    true => self.forget(&intent).await?,
+                    false => repaired.corrected += self.settle_stray(&intent).await?,
+                }
+            }
+            from = next;
+            if from.is_none() {
+                return Ok(());
+            }
+        }
     }
 
     /// Settles a place unless its primary has it, in which case it was looked at already.

@@ -45,10 +45,9 @@ impl Gate {
         self.state().active += 1;
         let gate = self.clone();
         tokio::spawn(async move {
-            let result = actor.await;
-            gate.state().active -= 1;
-            gate.moved.notify_one();
-            result
+            // Also if it panics, which whoever joins it is told.
+            let _end = End(gate);
+            actor.await
         })
     }
 
@@ -109,5 +108,15 @@ impl Transport for Gate {
             }
             Err(TransportError::lost("the network failed"))
         })
+    }
+}
+
+/// Tells the gate that an actor has come to its end.
+struct End(Gate);
+
+impl Drop for End {
+    fn drop(&mut self) {
+        self.0.state().active -= 1;
+        self.0.moved.notify_one();
     }
 }

@@ -27,6 +27,7 @@ pub(crate) async fn interleave<T: Clone>(
     let gate = Gate::default();
     let (table, handle) = make(&account(server, Arc::new(gate.clone())));
     let (mut pending, mut working) = (Vec::new(), Vec::<(TableIntent, Running)>::new());
+    let mut writers = Vec::new();
     loop {
         let active = gate.all_waiting().await;
         pending.extend(taken(&healthy, queue).await);
@@ -43,7 +44,7 @@ pub(crate) async fn interleave<T: Clone>(
         match random.below(8) {
             0 if writes > 0 => {
                 writes -= 1;
-                drop(gate.spawn(write(&handle, &table, random)));
+                writers.push(gate.spawn(write(&handle, &table, random)));
             }
             1 if !pending.is_empty() => {
                 let intent = pending.swap_remove(random.below(pending.len()));
@@ -60,6 +61,9 @@ pub(crate) async fn interleave<T: Clone>(
             }
             _ => {}
         }
+    }
+    for writer in writers {
+        writer.await.expect("no panic");
     }
     assert!(taken(&healthy, queue).await.is_empty(), "all intents are done");
 }
