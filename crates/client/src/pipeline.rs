@@ -10,6 +10,7 @@ use bytes::Bytes;
 use http::header::{ACCEPT, AUTHORIZATION, CONTENT_LENGTH, CONTENT_TYPE, HOST, USER_AGENT};
 use http::{HeaderMap, HeaderName, HeaderValue, Method, Request};
 use larimar_wire::signature::{self, Scheme, SignedRequest, StorageRequest};
+use std::cell::RefCell;
 use std::sync::Arc;
 use std::time::{Duration, SystemTime};
 use tokio::time::Instant;
@@ -282,8 +283,7 @@ impl Pipeline {
             // The last one of a name counts.
             headers.insert(name, value.clone());
         }
-        let date = signature::http_date(Timestamp::now().inner());
-        headers.insert(X_MS_DATE, ascii(&date));
+        headers.insert(X_MS_DATE, date(Timestamp::now()));
         headers.insert(X_MS_VERSION, HeaderValue::from_static(self.service.api_version()));
         headers.insert(CLIENT_REQUEST_ID, ascii(&id.to_string()));
         headers.insert(USER_AGENT, self.user_agent.clone());
@@ -363,10 +363,23 @@ impl Pipeline {
     }
 }
 
+/// A time as the header `x-ms-date` has it. It is the same for a whole second, so each thread keeps the last.
+fn date(time: Timestamp) -> HeaderValue {
+    thread_local!(static LAST: RefCell<(u64, HeaderValue)> = const { RefCell::new((0, HeaderValue::from_static(""))) });
+    let second = time.ticks() / TICKS_PER_SECOND;
+    LAST.with_borrow_mut(|(last, date)| {
+        if *last != second {
+            (*last, *date) = (second, ascii(&signature::http_date(time.inner())));
+        }
+        date.clone()
+    })
+}
+
 fn ascii(text: &str) -> HeaderValue {
     HeaderValue::from_str(text).expect("dates, ids, signatures and authorities are printable ASCII")
 }
 
+const TICKS_PER_SECOND: u64 = 10_000_000;
 /// Headers that every request gets at most, besides its own.
 const ADDED_HEADERS_MAX: usize = 9;
 const X_MS_DATE: HeaderName = HeaderName::from_static("x-ms-date");

@@ -85,9 +85,17 @@ impl<'a> Iterator for QueryPairs<'a> {
 
 /// Appends `text` with every byte escaped that `keep` does not name.
 pub fn encode(out: &mut String, text: &str, keep: impl Fn(u8) -> bool) {
-    for byte in text.bytes() {
-        push_byte(out, byte, byte.is_ascii() && keep(byte));
+    // What needs no escape, which is most, is appended at once.
+    let mut kept = 0;
+    for (at, byte) in text.bytes().enumerate() {
+        if byte.is_ascii() && keep(byte) {
+            continue;
+        }
+        out.push_str(text.get(kept..at).unwrap_or_default());
+        push_byte(out, byte, false);
+        kept = at + 1;
     }
+    out.push_str(text.get(kept..).unwrap_or_default());
 }
 
 /// Whether RFC 3986 calls this byte unreserved.

@@ -10,8 +10,9 @@ use bytes::Bytes;
 use http::header::{HOST, PROXY_AUTHORIZATION};
 use http::uri::{Authority, Scheme};
 use http::{HeaderValue, Request, Response, Uri};
-use http_body_util::{BodyExt as _, Full, Limited};
+use http_body_util::Full;
 use hyper::body::Body as _;
+use hyper::body::Incoming;
 use hyper::client::conn::http1::{Builder, Connection, SendRequest};
 use parking_lot::Mutex;
 use std::fmt;
@@ -103,7 +104,8 @@ impl HttpTransport {
         request: Request<Bytes>,
     ) -> Result<Response<Bytes>, Unsent> {
         let response = wire.exchange(address, request, self.answer_bytes_max).await?;
-        if wire.is_ready() {
+        // Whether it is still open is looked at when it is to be used again.
+        if !wire.is_closed && !wire.sender.is_closed() {
             self.keep(address, wire);
         }
         Ok(response)
@@ -188,14 +190,32 @@ impl Wire {
             let message = format!("the answer has more than {bytes_max} bytes");
             return Err(Unsent::Failed(TransportError::lost(message)));
         }
-        let collecting = Limited::new(body, bytes_max).collect();
-        let mut collecting = pin!(collecting);
-        let body = poll_fn(|cx| {
-            drive(&mut self.connection, &mut self.is_closed, cx);
-            collecting.as_mut().poll(cx)
-        });
-        let body = body.await.map_err(|error| Unsent::Failed(TransportError::lost(error)))?;
-        Ok(Response::from_parts(head, body.to_bytes()))
+        let body = self.collect(body, bytes_max).await.map_err(Unsent::Failed)?;
+        Ok(Response::from_parts(head, body))
+    }
+
+    /// The whole body. Usually it comes in one piece, which is then handed on as it is.
+    async fn collect(&mut self, mut body: Incoming, bytes_max: usize) -> Result<Bytes, TransportError> {
+        let mut whole = Bytes::new();
+        let mut joined = Vec::new();
+        while !body.is_end_stream() {
+            let frame = poll_fn(|cx| {
+                drive(&mut self.connection, &mut self.is_closed, cx);
+                Pin::new(&mut body).poll_frame(cx)
+            });
+            let Some(frame) = frame.await else { break };
+            let Ok(piece) = frame.map_err(TransportError::lost)?.into_data() else { continue };
+            if whole.len() + joined.len() + piece.len() > bytes_max {
+                return Err(TransportError::lost(format!("the answer has more than {bytes_max} bytes")));
+            }
+            if whole.is_empty() && joined.is_empty() {
+                whole = piece;
+            } else {
+                joined.extend_from_slice(&std::mem::take(&mut whole));
+                joined.extend_from_slice(&piece);
+            }
+        }
+        Ok(if joined.is_empty() { whole } else { Bytes::from(joined) })
     }
 
     /// Whether the connection can take a request.
