@@ -10,36 +10,36 @@ use support::{Outcome, Stage};
 
 #[derive(Debug, PartialEq, Entity)]
 #[entity(partition_key = "departments")]
-struct Department {
+pub(crate) struct Department {
     #[entity(row_key)]
-    id: String,
-    name: String,
-    floor: i32,
+    pub(crate) id: String,
+    pub(crate) name: String,
+    pub(crate) floor: i32,
 }
 
 #[derive(Debug, PartialEq, Entity)]
-struct Employee {
+pub(crate) struct Employee {
     #[entity(partition_key)]
-    office: String,
+    pub(crate) office: String,
     #[entity(row_key)]
-    id: String,
-    name: String,
-    department_id: String,
+    pub(crate) id: String,
+    pub(crate) name: String,
+    pub(crate) department_id: String,
 }
 
 /// Data that changes rarely and is asked for often: read whole by one query, and again when it is old.
-struct Departments {
+pub(crate) struct Departments {
     table: Table,
     kept_for: Duration,
     read: Option<(Instant, Arc<HashMap<String, Department>>)>,
 }
 
 impl Departments {
-    const fn new(table: Table, kept_for: Duration) -> Self {
+    pub(crate) const fn new(table: Table, kept_for: Duration) -> Self {
         Self { table, kept_for, read: None }
     }
 
-    async fn get(&mut self) -> Outcome<Arc<HashMap<String, Department>>> {
+    pub(crate) async fn get(&mut self) -> Outcome<Arc<HashMap<String, Department>>> {
         if let Some((at, departments)) = &self.read
             && at.elapsed() < self.kept_for
         {
@@ -53,7 +53,7 @@ impl Departments {
 }
 
 /// Who sits where: employees of one table, with the name and the floor of the other.
-async fn directory(employees: &Table, departments: &mut Departments, office: &str) -> Outcome<Vec<String>> {
+pub(crate) async fn directory(employees: &Table, departments: &mut Departments, office: &str) -> Outcome<Vec<String>> {
     let departments = departments.get().await?;
     let employees = employees.query::<Employee>().partition(office).all().await?;
     let line = |employee: &Employee| match departments.get(&employee.department_id) {

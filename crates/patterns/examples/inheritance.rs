@@ -6,56 +6,56 @@ use larimar_client::{Entity, EntityEnum, Properties, keys};
 use support::{Outcome, Stage};
 
 /// What all people have.
-#[derive(Debug, PartialEq, Properties)]
-struct Person {
-    first_name: String,
-    last_name: String,
+#[derive(Clone, Debug, PartialEq, Properties)]
+pub(crate) struct Person {
+    pub(crate) first_name: String,
+    pub(crate) last_name: String,
 }
 
-#[derive(Debug, PartialEq, Entity)]
-struct Employee {
+#[derive(Clone, Debug, PartialEq, Entity)]
+pub(crate) struct Employee {
     #[entity(partition_key)]
-    department: String,
+    pub(crate) department: String,
     #[entity(row_key)]
-    id: String,
+    pub(crate) id: String,
     #[entity(flatten)]
-    person: Person,
-    salary: i32,
+    pub(crate) person: Person,
+    pub(crate) salary: i32,
 }
 
-#[derive(Debug, PartialEq, Entity)]
-struct Manager {
+#[derive(Clone, Debug, PartialEq, Entity)]
+pub(crate) struct Manager {
     #[entity(partition_key)]
-    department: String,
+    pub(crate) department: String,
     #[entity(row_key)]
-    id: String,
+    pub(crate) id: String,
     #[entity(flatten)]
-    person: Person,
-    salary: i32,
-    reports: i32,
+    pub(crate) person: Person,
+    pub(crate) salary: i32,
+    pub(crate) reports: i32,
 }
 
-#[derive(Debug, PartialEq, Entity)]
-struct Contractor {
+#[derive(Clone, Debug, PartialEq, Entity)]
+pub(crate) struct Contractor {
     #[entity(partition_key)]
-    department: String,
+    pub(crate) department: String,
     #[entity(row_key)]
-    id: String,
+    pub(crate) id: String,
     #[entity(flatten)]
-    person: Person,
-    company: String,
+    pub(crate) person: Person,
+    pub(crate) company: String,
 }
 
 /// One of them, told by the property `EntityType`.
-#[derive(Debug, PartialEq, EntityEnum)]
-enum Staff {
+#[derive(Clone, Debug, PartialEq, EntityEnum)]
+pub(crate) enum Staff {
     Employee(Employee),
     Manager(Manager),
     Contractor(Contractor),
 }
 
 impl Staff {
-    const fn person(&self) -> &Person {
+    pub(crate) const fn person(&self) -> &Person {
         match self {
             Self::Employee(Employee { person, .. })
             | Self::Manager(Manager { person, .. })
@@ -64,7 +64,7 @@ impl Staff {
     }
 }
 
-fn staff() -> [Staff; 3] {
+pub(crate) fn staff() -> [Staff; 3] {
     let department = || "Sales".to_owned();
     let person = |first_name: &str, last_name: &str| Person {
         first_name: first_name.to_owned(),

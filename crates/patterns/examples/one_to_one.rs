@@ -7,34 +7,34 @@ use support::{Outcome, Stage};
 
 /// Wanted whenever the employee is: properties of the same entity.
 #[derive(Debug, PartialEq, Properties)]
-struct Passport {
-    number: String,
-    country: String,
+pub(crate) struct Passport {
+    pub(crate) number: String,
+    pub(crate) country: String,
 }
 
 #[derive(Debug, PartialEq, Entity)]
 #[entity(row_key = format!("empid_{}", self.id))]
-struct Employee {
+pub(crate) struct Employee {
     #[entity(partition_key)]
-    department: String,
-    id: String,
-    name: String,
+    pub(crate) department: String,
+    pub(crate) id: String,
+    pub(crate) name: String,
     #[entity(flatten = "Passport_")]
-    passport: Option<Passport>,
+    pub(crate) passport: Option<Passport>,
 }
 
 /// Large and rarely wanted: an entity of its own beside the employee, under the same id.
 #[derive(Debug, PartialEq, Entity)]
 #[entity(row_key = format!("photo_{}", self.id))]
-struct Photo {
+pub(crate) struct Photo {
     #[entity(partition_key)]
-    department: String,
-    id: String,
-    jpeg: Vec<u8>,
+    pub(crate) department: String,
+    pub(crate) id: String,
+    pub(crate) jpeg: Vec<u8>,
 }
 
 /// Both come or neither does.
-async fn hire(table: &Table, employee: &Employee, photo: &Photo) -> Outcome {
+pub(crate) async fn hire(table: &Table, employee: &Employee, photo: &Photo) -> Outcome {
     let mut transaction = table.transaction();
     transaction.insert(employee)?;
     transaction.insert(photo)?;

@@ -29,13 +29,14 @@ async fn main() -> Outcome {
     }
     println!("  today's table is {}", logins.name(day(6)));
 
-    println!("When did Don log in between Wednesday and Friday?");
-    let of_don = logins.stream(day(2)..day(5), |table| table.query::<DynamicEntity>().partition("Don"));
+    println!("When did Don log in from Wednesday to Friday?");
+    let span = Period::Day.start(day(2))..Period::Day.start(day(5));
+    let of_don = logins.stream(span, |table| table.query::<DynamicEntity>().partition("Don"));
     let of_don: Vec<_> = stage.cost("one list, and one query a table", of_don.try_collect()).await?;
     for login in &of_don {
         println!("  {}", login.row_key);
     }
-    assert_eq!(of_don.len(), 4, "the table of Friday is among them");
+    assert_eq!(of_don.len(), 3);
 
     println!("Only three days are kept.");
     let kept_from = Period::Day.start(day(6)).before(Duration::from_secs(2 * 24 * 3600));
