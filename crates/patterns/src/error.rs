@@ -61,6 +61,12 @@ pub enum Error {
         /// The most that are taken.
         bytes_max: usize,
     },
+    /// Records of a log could not be written for so long that there is no room for more.
+    #[error("the log has {bytes_max} bytes of records in memory that could not be written")]
+    LogFull {
+        /// The most that are kept.
+        bytes_max: usize,
+    },
     /// The service's answer lacks something.
     #[error("the service answered with {0}")]
     Answer(&'static str),
@@ -74,7 +80,7 @@ impl Error {
             Self::Client(error) => {
                 matches!(error.status(), Some(400 | 413)) || matches!(error, larimar_client::Error::Invalid(_))
             }
-            Self::Contended | Self::Changed => false,
+            Self::Contended | Self::Changed | Self::LogFull { .. } => false,
             _ => true,
         }
     }

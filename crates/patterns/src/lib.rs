@@ -7,6 +7,7 @@
 //!
 //! The pages in `docs/patterns/` of the repository tell when to take which one.
 
+pub mod blob_log;
 pub mod compound_key;
 mod contention;
 pub mod denormalised;
