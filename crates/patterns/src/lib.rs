@@ -5,6 +5,24 @@
 //! end across partitions. The patterns of the table design guide say how; the modules of this crate do it. Each module
 //! states what it guarantees and what it costs in requests.
 //!
+//! # Within a partition
+//!
+//! These finish with the call: one transaction keeps everything in step.
+//!
+//! | module | number | what it does |
+//! | --- | --- | --- |
+//! | [`secondary_index`] | T1 | finds entities by several values, by copies under other row keys |
+//! | [`denormalised`] | T5 | keeps what is wanted of an entity in another one |
+//! | [`compound_key`] | T6 | keys of several parts; an entity read with its records |
+//! | [`log_tail`] | T7 | newest first |
+//! | [`period_tables`] | T8 | a table for each period, dropped whole |
+//! | [`series`] | T9 | a day's values in one entity, written one by one |
+//! | [`wide_entity`] | T10 | more than 252 properties or 1 MiB |
+//! | [`spread_key`] | T12 | spreads load over partitions, and reads them in order |
+//!
+//! [`key_text`] puts any text into a key without changing its order, and [`Period`] is the calendar that tables and rows
+//! are named after.
+//!
 //! The pages in `docs/patterns/` of the repository tell when to take which one.
 
 pub mod blob_log;

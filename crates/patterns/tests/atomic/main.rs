@@ -1,5 +1,8 @@
 //! The patterns that finish with the call: each over a server of its own, with its requests counted, and tried hard.
 
+#![allow(clippy::duplicate_mod, reason = "the examples that are tested here share a file, each for itself")]
+
+mod adversity;
 mod compound_key;
 mod denormalised;
 mod fixture;

@@ -8,16 +8,16 @@ use larimar_patterns::secondary_index::{Index, IndexRange, IndexedTable};
 use std::collections::BTreeMap;
 
 #[derive(Clone, Debug, PartialEq, Entity)]
-struct Employee {
+pub(crate) struct Employee {
     #[entity(partition_key)]
     department: String,
     #[entity(row_key)]
     id: String,
     #[entity(etag)]
     etag: Option<ETag>,
-    last_name: String,
-    email: Option<String>,
-    salary: i64,
+    pub(crate) last_name: String,
+    pub(crate) email: Option<String>,
+    pub(crate) salary: i64,
 }
 
 #[derive(Debug, PartialEq, Entity)]
@@ -29,7 +29,7 @@ struct Name {
     last_name: String,
 }
 
-fn employee(id: &str, last_name: &str, email: &str) -> Employee {
+pub(crate) fn employee(id: &str, last_name: &str, email: &str) -> Employee {
     Employee {
         department: "Sales".to_owned(),
         id: id.to_owned(),
@@ -40,7 +40,7 @@ fn employee(id: &str, last_name: &str, email: &str) -> Employee {
     }
 }
 
-fn indexed(table: Table) -> IndexedTable<Employee> {
+pub(crate) fn indexed(table: Table) -> IndexedTable<Employee> {
     IndexedTable::new(table, "empid")
         .and_then(|table| table.index(Index::unique("email", |employee: &Employee| employee.email.clone())))
         .and_then(|table| table.index(Index::many("lastname", |employee: &Employee| Some(employee.last_name.clone()))))
@@ -52,7 +52,7 @@ fn indexed(table: Table) -> IndexedTable<Employee> {
 }
 
 /// Every row of the partition is the primary copy of an employee or one of its copies, and equal to it.
-async fn audit(table: &Table) -> usize {
+pub(crate) async fn audit(table: &Table) -> usize {
     let rows = table.query::<DynamicEntity>().partition("Sales").all().await.expect("read");
     let mut rows: BTreeMap<String, DynamicEntity> = rows.into_iter().map(|row| (row.row_key.clone(), row)).collect();
     let primary: Vec<_> = rows.keys().filter(|row| row.starts_with("empid_")).cloned().collect();

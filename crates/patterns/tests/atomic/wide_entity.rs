@@ -6,7 +6,7 @@ use larimar_patterns::Error;
 use larimar_patterns::wide_entity::WideTable;
 use proptest::prelude::*;
 
-fn answers(row_key: &str, count: usize, value: i32) -> DynamicEntity {
+pub(crate) fn answers(row_key: &str, count: usize, value: i32) -> DynamicEntity {
     (0..count).fold(DynamicEntity::new("Sales", row_key), |entity, n| entity.with(format!("Answer{n:05}"), value))
 }
 
@@ -14,7 +14,7 @@ async fn rows(table: &Table) -> Vec<String> {
     table.query::<DynamicEntity>().all().await.expect("read").into_iter().map(|row| row.row_key).collect()
 }
 
-async fn read(employees: &WideTable, row_key: &str) -> Option<DynamicEntity> {
+pub(crate) async fn read(employees: &WideTable, row_key: &str) -> Option<DynamicEntity> {
     let read = employees.get::<DynamicEntity>("Sales", row_key).await.expect("read");
     read.map(|read| {
         let mut entity = read.entity;
