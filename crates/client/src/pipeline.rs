@@ -138,7 +138,7 @@ impl Call {
         self
     }
 
-    /// Says that the service changes something, whatever the method: the call never goes to a secondary.
+    /// Says that a write depends on the call, whatever its method: it never goes to a secondary.
     pub(crate) const fn changing(mut self) -> Self {
         self.changes = true;
         self

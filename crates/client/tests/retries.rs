@@ -123,6 +123,12 @@ async fn c10_reads_go_to_the_secondary_and_writes_do_not() {
     faults.plan([Fault::Answer(500, vec![]), written()]);
     table.insert(&entity(1)).await.expect("inserted");
     assert_eq!(hosts(&faults), [false, false]);
+    // Nor does the look-up that tells whether a write took place: the secondary may not have heard of it.
+    let stored = r#"{"odata.etag":"W/\"2\"","PartitionKey":"p","RowKey":"r","Value":1}"#;
+    let [busy, conflict] = [500, 409].map(|status| Fault::Answer(status, vec![]));
+    faults.plan([busy.clone(), conflict, busy, Fault::AnswerWith(200, vec![], stored)]);
+    assert_eq!(table.insert(&entity(1)).await.expect("found done").as_str(), "W/\"2\"");
+    assert_eq!(hosts(&faults), [false; 4]);
 }
 
 #[tokio::test(start_paused = true)]

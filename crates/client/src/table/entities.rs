@@ -28,23 +28,26 @@ impl Table {
     }
 
     async fn read<E: Entity>(&self, partition_key: &str, row_key: &str, select: Option<String>) -> Result<Option<E>> {
-        match self.fetch(partition_key, row_key, select.as_deref()).await? {
+        let mut call = self.get_call(partition_key, row_key);
+        if let Some(select) = &select {
+            call = call.parameter("$select", select);
+        }
+        match self.fetch(call, partition_key, row_key).await? {
             Some(entity) => self.open(entity, select.as_deref()).await.map(Some),
             None => Ok(None),
         }
     }
 
-    /// The entity as it is stored.
-    pub(super) async fn fetch(
-        &self,
-        partition_key: &str,
-        row_key: &str,
-        select: Option<&str>,
-    ) -> Result<Option<DynamicEntity>> {
-        let mut call = Call::new("GetEntity", Method::GET, entity_path(self.name(), partition_key, row_key));
-        if let Some(select) = select {
-            call = call.parameter("$select", select);
-        }
+    /// The entity as it is stored, from the primary: a secondary may not have heard of the last write yet.
+    pub(super) async fn fetch_latest(&self, partition_key: &str, row_key: &str) -> Result<Option<DynamicEntity>> {
+        self.fetch(self.get_call(partition_key, row_key).changing(), partition_key, row_key).await
+    }
+
+    fn get_call(&self, partition_key: &str, row_key: &str) -> Call {
+        Call::new("GetEntity", Method::GET, entity_path(self.name(), partition_key, row_key))
+    }
+
+    async fn fetch(&self, call: Call, partition_key: &str, row_key: &str) -> Result<Option<DynamicEntity>> {
         match self.send(call).await {
             Ok(reply) => {
                 let mut entity = json::read_entity(&reply.body)?;
@@ -127,7 +130,7 @@ impl Table {
             Err(Failed { error, after_ambiguous: true }) if matches!(error.status(), Some(404 | 409 | 412)) => {
                 let ambiguous = |error| Failed { error, after_ambiguous: true };
                 let (partition, row) = (&write.entity.partition_key, &write.entity.row_key);
-                let stored = self.fetch(partition, row, None).await.map_err(ambiguous)?;
+                let stored = self.fetch_latest(partition, row).await.map_err(ambiguous)?;
                 match write.is_done(stored.as_ref()) {
                     true => Ok(stored.and_then(|stored| stored.etag)),
                     false => Err(ambiguous(error)),

@@ -14,6 +14,29 @@ use std::fmt;
 use std::str::FromStr;
 
 /// Some entities of a query, and where the rest of them is.
+///
+/// ```
+/// # #[tokio::main(flavor = "current_thread")]
+/// # async fn main() -> Result<(), Box<dyn std::error::Error>> {
+/// # let server = larimar_embedded::Larimar::ephemeral().await?;
+/// # let account = larimar_client::Account::connect(&server.connection_string())?;
+/// # let table = account.table("Employees");
+/// # table.create_if_missing().await?;
+/// use futures_util::TryStreamExt as _;
+/// use larimar_client::DynamicEntity;
+/// # for row in 1..=5 {
+/// #     table.insert(&DynamicEntity::new("Sales", row.to_string())).await?;
+/// # }
+///
+/// let mut pages = table.query::<DynamicEntity>().partition("Sales").page_size(2).pages();
+/// let mut sizes = Vec::new();
+/// while let Some(page) = pages.try_next().await? {
+///     sizes.push(page.entities.len());
+/// }
+/// assert_eq!(sizes, [2, 2, 1]);
+/// # Ok(())
+/// # }
+/// ```
 #[derive(Clone, Debug, PartialEq, Eq)]
 #[non_exhaustive]
 pub struct Page<T> {

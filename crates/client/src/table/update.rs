@@ -117,7 +117,7 @@ impl<E: Entity> Update<E> {
     ) -> Result<Option<(E, ETag)>, X> {
         let mut attempts = 1;
         loop {
-            let Some(stored) = self.table.fetch(&self.partition_key, &self.row_key, None).await? else {
+            let Some(stored) = self.table.fetch_latest(&self.partition_key, &self.row_key).await? else {
                 return Ok(None);
             };
             let etag = stored.etag.clone().ok_or_else(|| Error::Answer("an entity came without an ETag".to_owned()))?;

@@ -47,6 +47,31 @@ pub struct BulkWriter {
 }
 
 /// One operation of a [`BulkWriter`].
+///
+/// ```
+/// # #[tokio::main(flavor = "current_thread")]
+/// # async fn main() -> Result<(), Box<dyn std::error::Error>> {
+/// # let server = larimar_embedded::Larimar::ephemeral().await?;
+/// # let account = larimar_client::Account::connect(&server.connection_string())?;
+/// # let table = account.table("Employees");
+/// # table.create_if_missing().await?;
+/// use larimar_client::{BulkOperation, DynamicEntity, IfMatch};
+///
+/// // Operations on one entity take effect in this order; those of different partitions in any.
+/// let at = |department: &str| DynamicEntity::new(department, "000123").with("Name", "Don");
+/// let operations = [
+///     BulkOperation::insert_or_replace(&at("Sales"))?,
+///     BulkOperation::insert(&at("Support"))?,
+///     BulkOperation::delete("Sales", "000123", IfMatch::Any),
+///     BulkOperation::insert(&at("Sales"))?,
+///     BulkOperation::delete("Support", "000123", IfMatch::Any),
+/// ];
+/// table.bulk().submit(operations).await.into_result()?;
+/// assert!(table.get::<DynamicEntity>("Sales", "000123").await?.is_some());
+/// assert!(table.get::<DynamicEntity>("Support", "000123").await?.is_none());
+/// # Ok(())
+/// # }
+/// ```
 #[derive(Clone, Debug)]
 pub struct BulkOperation(Write);
 

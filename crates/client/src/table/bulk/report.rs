@@ -2,7 +2,7 @@
 
 use crate::{ETag, Error, Result};
 
-/// Operations of a bulk write that took place together or not at all.
+/// Operations of a bulk write that took place together or not at all; see [`BulkReport`].
 #[derive(Debug)]
 #[non_exhaustive]
 pub struct BulkGroup {

@@ -258,7 +258,7 @@ impl Table {
     /// The ETags of entities that are stored as these writes would have left them; none if one of them is not.
     async fn etags_if_done(&self, writes: &[Write]) -> Result<Option<Vec<Option<ETag>>>> {
         let stored = stream::iter(writes).map(|write| async move {
-            let stored = self.fetch(&write.entity.partition_key, &write.entity.row_key, None).await?;
+            let stored = self.fetch_latest(&write.entity.partition_key, &write.entity.row_key).await?;
             Ok::<_, Error>(write.is_done(stored.as_ref()).then_some(stored.and_then(|stored| stored.etag)))
         });
         let mut stored = stored.buffered(READ_BACK_CONCURRENCY).boxed();
