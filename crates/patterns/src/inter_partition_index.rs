@@ -36,11 +36,16 @@ pub struct InterPartitionIndex {
     inner: Arc<Inner>,
 }
 
+/// The value of an entity, if it has one.
+type ValueOf = dyn Fn(&DynamicEntity) -> Option<String> + Send + Sync;
+/// The partition of an entity's copy.
+type PartitionOf = dyn Fn(&DynamicEntity) -> String + Send + Sync;
+
 struct Inner {
     name: String,
     table: Table,
-    value: Box<dyn Fn(&DynamicEntity) -> Option<String> + Send + Sync>,
-    partition: Option<Box<dyn Fn(&DynamicEntity) -> String + Send + Sync>>,
+    value: Box<ValueOf>,
+    partition: Option<Box<PartitionOf>>,
     only: Option<BTreeSet<String>>,
 }
 

@@ -148,6 +148,14 @@ impl LargeEntities {
         written.ok_or(Error::NotFound)
     }
 
+    /// Inserts or replaces an entity, and leaves its large values as they are.
+    ///
+    /// # Errors
+    /// What the service refuses.
+    pub async fn put_entity(&self, entity: &impl Entity) -> Result<ETag> {
+        self.put(entity, std::iter::empty::<(String, Option<Vec<u8>>)>()).await
+    }
+
     /// An entity with its large values.
     ///
     /// # Errors

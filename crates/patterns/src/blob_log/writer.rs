@@ -198,7 +198,9 @@ impl BlobLogWriter {
 
     fn seal(&self, which: impl Fn(&Batch) -> bool) {
         let mut state = self.state();
-        let due = state.open.extract_if(.., |_, batch| which(batch)).collect::<Vec<_>>();
+        let all = std::mem::take(&mut state.open).into_iter();
+        let (due, open): (Vec<_>, Vec<_>) = all.partition(|(_, batch)| which(batch));
+        state.open.extend(open);
         state.sealed.extend(due);
     }
 

@@ -1,5 +1,6 @@
 //! Lists that follow in the end, in blobs or in other partitions.
 
+use super::ValueOf;
 use super::list::List;
 use super::store::{Address, Store};
 use crate::eventual::slot::TRIES_MAX;
@@ -42,9 +43,6 @@ pub struct KeyLists {
     store: Store,
     value: Arc<ValueOf>,
 }
-
-/// The value of an entity, if it has one.
-type ValueOf = dyn Fn(&DynamicEntity) -> Option<String> + Send + Sync;
 
 impl KeyLists {
     /// Lists of this name over what `value` says of an entity, in entities of this table: the one of the primaries or

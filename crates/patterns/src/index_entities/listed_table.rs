@@ -1,5 +1,6 @@
 //! Lists in the partition of their entities, changed with them in one transaction.
 
+use super::ValueOf;
 use crate::eventual::slot::{TRIES_MAX, is_overtaken};
 use crate::eventual_table::dynamic;
 use crate::key_text;
@@ -34,7 +35,7 @@ use std::sync::Arc;
 pub struct ListedTable {
     table: Table,
     name: Arc<str>,
-    value: Arc<dyn Fn(&DynamicEntity) -> Option<String> + Send + Sync>,
+    value: Arc<ValueOf>,
     chunk_units_max: usize,
 }
 

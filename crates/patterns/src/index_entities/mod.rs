@@ -19,3 +19,8 @@ mod store;
 
 pub use key_lists::KeyLists;
 pub use listed_table::ListedTable;
+
+use larimar_client::DynamicEntity;
+
+/// The value of an entity, if it has one.
+type ValueOf = dyn Fn(&DynamicEntity) -> Option<String> + Send + Sync;

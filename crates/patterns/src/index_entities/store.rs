@@ -123,7 +123,7 @@ impl Store {
             Self::Blobs(_) => Ok(self.read(address, "").await?.map(|(list, _)| list).into_iter().collect()),
             Self::Entities { table, .. } => {
                 let query = table.query::<DynamicEntity>().partition(address.entity_partition());
-                let found = query.filter(keys::row_key().starts_with(&address.row_prefix())).all().await?;
+                let found = query.filter(keys::row_key().starts_with(address.row_prefix())).all().await?;
                 found.iter().map(unpack).collect()
             }
         }

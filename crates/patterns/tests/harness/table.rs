@@ -53,12 +53,8 @@ pub(crate) async fn interleave<T: Clone>(
             }
             2 => drop(gate.deliver_late(random).await),
             _ if active > 0 => gate.release(random, 14),
-            _ if writes == 0 && pending.is_empty() && working.is_empty() => {
-                // What is late may be an intent, which is then to be carried out like others.
-                if !gate.deliver_late(random).await {
-                    break;
-                }
-            }
+            // What is late may be an intent, which is then to be carried out like others.
+            _ if writes == 0 && pending.is_empty() && working.is_empty() && !gate.deliver_late(random).await => break,
             _ => {}
         }
     }
