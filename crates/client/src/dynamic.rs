@@ -51,10 +51,6 @@ impl DynamicEntity {
         self.properties.insert(name.into(), value.into())
     }
 
-    pub(crate) fn set_properties(&mut self, properties: BTreeMap<String, Value>) {
-        self.properties = properties;
-    }
-
     /// Removes a property and returns the value it had. A merge does not remove it from the stored entity: only
     /// a replace does.
     pub fn remove(&mut self, name: &str) -> Option<Value> {

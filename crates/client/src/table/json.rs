@@ -177,14 +177,13 @@ impl<'de> Visitor<'de> for EntityVisitor {
                 (_, raw) => pending.push((name, raw)),
             }
         }
-        let properties = pending.into_iter().map(|(name, raw)| {
+        for (name, raw) in pending {
             let edm = types.iter().find(|(property, _)| *property == name).map(|(_, edm)| &**edm);
             let value = typed(raw, edm).ok_or_else(|| {
                 serde::de::Error::custom(format_args!("'{name}' is no {}", edm.unwrap_or("property")))
             })?;
-            Ok((name.into_owned(), value))
-        });
-        entity.set_properties(properties.collect::<Result<_, A::Error>>()?);
+            entity.set(name, value);
+        }
         Ok(Read(entity))
     }
 }

@@ -200,6 +200,10 @@ impl Wire {
         let mut joined = Vec::new();
         while !body.is_end_stream() {
             let frame = poll_fn(|cx| {
+                // Often it came together with the head.
+                if let Poll::Ready(frame) = Pin::new(&mut body).poll_frame(cx) {
+                    return Poll::Ready(frame);
+                }
                 drive(&mut self.connection, &mut self.is_closed, cx);
                 Pin::new(&mut body).poll_frame(cx)
             });
