@@ -114,7 +114,11 @@ async fn t2_a_look_up_is_one_request_and_a_write_is_four() {
     table.insert(&employee("1", "a", "b", 1)).await.expect("an insert");
     let after = server.requests();
     assert_eq!((after.table - before.table, after.queue - before.queue), (2, 2));
+    let before = server.requests();
     worker(&table).drain().await.expect("drained");
+    let after = server.requests();
+    // The primary and two copies; the message, and a look that finds no other.
+    assert_eq!((after.table - before.table, after.queue - before.queue), (1 + 2 * 2, 2 + 1));
     let before = server.requests();
     assert_eq!(by_email.find::<DynamicEntity>("email_Sales", "a").await.expect("a look").len(), 1);
     assert_eq!(server.requests().table - before.table, 1);

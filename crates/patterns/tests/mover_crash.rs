@@ -186,6 +186,22 @@ async fn t3_what_cannot_be_moved_is_refused_with_a_reason() {
     assert_eq!(case.mover.queue().backlog().await.expect("a count"), 0);
 }
 
+/// What the page says it costs.
+#[tokio::test]
+async fn t3_a_move_costs_five_requests_and_twelve() {
+    let server = Larimar::ephemeral().await.expect("a server");
+    let account = healthy(&server);
+    tables(&account).await;
+    let case = Case::new(&account, "cost").await;
+    let requests = || server.requests().table + server.requests().queue;
+    let before = requests();
+    case.mover.submit(&case.from, &case.to).await.expect("a submitted move");
+    assert_eq!(requests() - before, 5);
+    let before = requests();
+    worker(case.mover.clone()).drain().await.expect("drained");
+    assert_eq!(requests() - before, 12 + 1, "and one that finds the queue empty");
+}
+
 /// Takes all visible intents out of a queue.
 async fn taken(account: &Account, queue: &str) -> Vec<MoveIntent> {
     let queue = account.queue(queue);

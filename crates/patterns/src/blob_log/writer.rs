@@ -44,6 +44,8 @@ pub struct BlobLogWriter {
 struct State {
     /// What is being collected, by folder.
     open: BTreeMap<Folder, Batch>,
+    /// Bytes of that.
+    open_bytes: usize,
     /// What is to be written, the oldest first.
     sealed: VecDeque<(Folder, Batch)>,
     /// Bytes of all of them.
@@ -90,7 +92,7 @@ impl BlobLogWriter {
         self
     }
 
-    /// After how many bytes of records in a folder a blob is written: 1 MiB unless told.
+    /// After how many bytes of records they are written, a blob for each folder: 1 MiB unless told.
     #[must_use]
     pub fn flush_bytes(mut self, bytes: usize) -> Self {
         self.flush_bytes = bytes.max(1);
@@ -182,17 +184,19 @@ impl BlobLogWriter {
         let before = batch.lines.len();
         LogRecord::write(time, text, &mut batch.lines);
         (batch.first, batch.last) = (batch.first.min(time), batch.last.max(time));
-        let (added, is_due) = (batch.lines.len() - before, self.is_due(batch));
+        let added = batch.lines.len() - before;
         state.bytes += added;
-        Ok(is_due || state.open.values().any(|batch| self.is_due(batch)))
+        state.open_bytes += added;
+        Ok(state.open_bytes >= self.flush_bytes || state.open.values().any(|batch| self.is_old(batch)))
     }
 
-    fn is_due(&self, batch: &Batch) -> bool {
-        batch.lines.len() >= self.flush_bytes || batch.begun.elapsed() >= self.flush_age
+    fn is_old(&self, batch: &Batch) -> bool {
+        batch.begun.elapsed() >= self.flush_age
     }
 
     async fn flush_due(&self) -> Result<()> {
-        self.seal(|batch| self.is_due(batch));
+        let is_enough = self.state().open_bytes >= self.flush_bytes;
+        self.seal(|batch| is_enough || self.is_old(batch));
         self.write_sealed().await
     }
 
@@ -201,6 +205,7 @@ impl BlobLogWriter {
         let all = std::mem::take(&mut state.open).into_iter();
         let (due, open): (Vec<_>, Vec<_>) = all.partition(|(_, batch)| which(batch));
         state.open.extend(open);
+        state.open_bytes = state.open.values().map(|batch| batch.lines.len()).sum();
         state.sealed.extend(due);
     }
 

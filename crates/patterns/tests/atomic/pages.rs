@@ -3,12 +3,17 @@
 use std::fs;
 use std::path::{Path, PathBuf};
 
-/// The pages of the patterns tested here, each with an example of its name.
-const PAGES: [&str; 12] = [
+/// The pages of all patterns, each with an example of its name.
+const PAGES: [&str; 17] = [
+    "blob-log",
     "client-side-join",
     "compound-key",
     "denormalised",
+    "eventual-transactions",
+    "index-entities",
     "inheritance",
+    "inter-partition-index",
+    "large-entity",
     "log-tail",
     "one-to-many",
     "one-to-one",
