@@ -122,6 +122,9 @@ pub struct Family<H, R> {
 
 /// Reads the entity of a key and all records whose keys go on with further parts: one request for each page of 1,000.
 ///
+/// What is encrypted is decrypted. That something is encrypted is not demanded here, since rows of two types are read at
+/// once; where that matters, query each type by itself.
+///
 /// # Errors
 /// A request that failed, or entities that are no `H` and `R`.
 pub async fn family<H, R>(table: &Table, partition_key: &str, key: &CompoundKey<impl KeyParts>) -> Result<Family<H, R>>
@@ -135,11 +138,11 @@ where
     }
     let row_key = key.to_string();
     let rows = table.query::<DynamicEntity>().partition(partition_key).filter(key.with_descendants());
-    let members = rows.resolve(move |entity| {
-        if entity.row_key == row_key {
-            H::from_dynamic(entity).map(Member::Head)
+    let members = rows.resolve(move |row| {
+        if row.row_key == row_key {
+            H::from_dynamic(row).map(Member::Head)
         } else {
-            R::from_dynamic(entity).map(Member::Record)
+            R::from_dynamic(row).map(Member::Record)
         }
     });
     let mut family = Family { head: None, records: Vec::new() };

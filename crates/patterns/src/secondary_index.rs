@@ -60,6 +60,7 @@ mod write;
 pub use index::{Index, IndexRange};
 
 use crate::key_text::{self, escape};
+use crate::stored::Raw;
 use crate::{Error, Result};
 use larimar_client::{DynamicEntity, Entity, EntityError, Query, Table};
 use std::sync::Arc;
@@ -137,8 +138,8 @@ impl<E: Entity + Send + Sync + 'static> IndexedTable<E> {
     /// An index that is not there or not unique, a request that failed, or an entity that is no `P`.
     pub async fn get_by_as<P: Entity>(&self, partition_key: &str, index: &str, value: &str) -> Result<Option<P>> {
         let row_key = self.unique(index)?.row_key(value, "")?;
-        let copy = self.table.get::<DynamicEntity>(partition_key, &row_key).await?;
-        Ok(copy.map(|copy| read_copy(copy, None)).transpose()?)
+        let copy = self.table.get::<Raw<P>>(partition_key, &row_key).await?;
+        Ok(copy.map(|copy| read_copy(copy.0, None)).transpose()?)
     }
 
     /// All entities of a value in an index, by primary key: one request for each page.
@@ -165,17 +166,17 @@ impl<E: Entity + Send + Sync + 'static> IndexedTable<E> {
         let is_primary = *index == *self.primary;
         let filter = if is_primary { range.filter(index, true) } else { self.find_index(index)?.filter(range) };
         let prefix = is_primary.then(|| format!("{index}_"));
-        let rows = self.table.query::<DynamicEntity>().partition(partition_key).filter(filter);
-        Ok(rows.resolve(move |copy| read_copy(copy, prefix.as_deref())))
+        let rows = self.table.query::<Raw<P>>().partition(partition_key).filter(filter);
+        Ok(rows.try_map(move |copy| read_copy(copy.0, prefix.as_deref())))
     }
 
     /// The primary copy, under the entity's own row key.
     async fn read(&self, partition_key: &str, row_key: &str) -> Result<Option<DynamicEntity>> {
-        let mut copy = self.table.get::<DynamicEntity>(partition_key, &self.primary_key(row_key)?).await?;
-        if let Some(copy) = &mut copy {
+        let copy = self.table.get::<Raw<E>>(partition_key, &self.primary_key(row_key)?).await?;
+        Ok(copy.map(|Raw { 0: mut copy, .. }| {
             row_key.clone_into(&mut copy.row_key);
-        }
-        Ok(copy)
+            copy
+        }))
     }
 
     fn primary_key(&self, row_key: &str) -> Result<String> {

@@ -31,6 +31,7 @@ mod merge;
 
 pub use heat::{Heat, Hot};
 
+use crate::stored::Raw;
 use crate::{Error, Result};
 use futures_util::Stream;
 use larimar_client::{Entity, Filter, Table};
@@ -141,8 +142,8 @@ impl SpreadKey {
         filter: Filter,
     ) -> impl Stream<Item = Result<E>> + Send + Unpin + use<E> {
         let buckets = self.partitions(key).map(|partition_key| {
-            let rows = table.query::<larimar_client::DynamicEntity>().partition(partition_key).filter(filter.clone());
-            rows.resolve(|entity| Ok((merge::order(&entity.row_key), E::from_dynamic(entity)?))).stream()
+            let rows = table.query::<Raw<E>>().partition(partition_key).filter(filter.clone());
+            rows.try_map(|row| Ok((merge::order(&row.0.row_key), E::from_dynamic(row.0)?))).stream()
         });
         merge::by_row_key(buckets.collect())
     }

@@ -6,6 +6,7 @@
 use crate::{Error, Result};
 use larimar_client::{DynamicEntity, ETag, EncryptedProperty, Entity, EntityError, PropertyError, Value};
 use std::borrow::Cow;
+use std::marker::PhantomData;
 
 /// An entity under another row key.
 pub(crate) struct Renamed<'e, E> {
@@ -54,6 +55,27 @@ impl<E: Entity> Entity for Renamed<'_, E> {
     fn from_dynamic(_: DynamicEntity) -> Result<Self, EntityError> {
         let reason = PropertyError::invalid("this form of an entity is only ever written");
         Err(EntityError::new("RowKey", reason))
+    }
+}
+
+/// An entity as it is stored, of which `E` says what is encrypted.
+pub(crate) struct Raw<E>(pub(crate) DynamicEntity, PhantomData<fn() -> E>);
+
+impl<E> Raw<E> {
+    pub(crate) const fn new(entity: DynamicEntity) -> Self {
+        Self(entity, PhantomData)
+    }
+}
+
+impl<E: Entity> Entity for Raw<E> {
+    const ENCRYPTED: &'static [EncryptedProperty] = E::ENCRYPTED;
+
+    fn to_dynamic(&self) -> Result<Cow<'_, DynamicEntity>, EntityError> {
+        Ok(Cow::Borrowed(&self.0))
+    }
+
+    fn from_dynamic(entity: DynamicEntity) -> Result<Self, EntityError> {
+        Ok(Self::new(entity))
     }
 }
 

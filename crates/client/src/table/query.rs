@@ -172,6 +172,29 @@ impl<T: Send + 'static> Query<T> {
         Query { ask: self.ask, read }
     }
 
+    /// Makes other values of those of the answer, by a function.
+    ///
+    /// ```
+    /// # use larimar_client::{Account, DynamicEntity};
+    /// # fn main() -> Result<(), Box<dyn std::error::Error>> {
+    /// # let table = Account::connect("UseDevelopmentStorage=true")?.table("Employees");
+    /// let ages = table.query::<DynamicEntity>().partition("Sales").try_map(|employee| employee.get::<i32>("Age"));
+    /// # let _: larimar_client::Query<i32> = ages;
+    /// # Ok(()) }
+    /// ```
+    pub fn try_map<U, F>(self, map: F) -> Query<U>
+    where
+        U: Send + 'static,
+        F: Fn(T) -> Result<U, EntityError> + Send + Sync + 'static,
+    {
+        let (map, read) = (Arc::new(map), self.read);
+        let read: Reader<U> = Arc::new(move |table, entities, select| {
+            let (map, values) = (Arc::clone(&map), read(table, entities, select));
+            Box::pin(async move { Ok(values.await?.into_iter().map(&*map).collect::<Result<_, _>>()?) })
+        });
+        Query { ask: self.ask, read }
+    }
+
     /// Starts where a page of the same query ended, be it in another process.
     pub fn start_at(mut self, continuation: Continuation) -> Self {
         self.ask.start = Some(continuation);

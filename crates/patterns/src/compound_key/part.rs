@@ -5,11 +5,13 @@
 
 use crate::key_text::{self, KeyError};
 use larimar_client::Timestamp;
+use std::cmp::Reverse;
 use std::fmt;
 
 /// A value that can be part of a compound key.
 ///
-/// It is implemented for [`Digits`], the integers of up to 64 bits, `bool`, `String` and [`Timestamp`].
+/// It is implemented for [`Digits`], the integers of up to 64 bits, `bool`, `String`, [`Timestamp`], and the reverse of a
+/// [`Timestamp`].
 pub trait KeyPart: Sized {
     /// The sign that ends this part when another follows: `_` if all values have the same width, or else `!`.
     const END: char = '_';
@@ -156,6 +158,33 @@ impl KeyPart for Timestamp {
     fn read(text: &str) -> Option<Self> {
         let ticks = read_digits(text, TICKS_DIGITS)?;
         (ticks <= Self::MAX.ticks()).then(|| Self::from_ticks(ticks))
+    }
+
+    fn width() -> Option<usize> {
+        Some(TICKS_DIGITS)
+    }
+}
+
+/// The ticks that are left until the year 10000, so that the latest time comes first.
+///
+/// ```
+/// use larimar_client::Timestamp;
+/// use larimar_patterns::compound_key::CompoundKey;
+/// use std::cmp::Reverse;
+/// let key = |time: &str| time.parse().map(|time: Timestamp| CompoundKey::new(("Don".to_owned(), Reverse(time))));
+/// let [older, newer] = [key("2026-02-14T00:00:00Z")?, key("2026-02-15T00:00:00Z")?];
+/// assert_eq!(newer.to_string(), "Don!2516311871999999999");
+/// assert!(newer.to_string() < older.to_string());
+/// # Ok::<(), larimar_client::TimestampError>(())
+/// ```
+impl KeyPart for Reverse<Timestamp> {
+    fn write(&self, key: &mut String) {
+        push_digits(key, Timestamp::MAX.ticks().saturating_sub(self.0.ticks()), TICKS_DIGITS);
+    }
+
+    fn read(text: &str) -> Option<Self> {
+        let left = read_digits(text, TICKS_DIGITS)?;
+        Timestamp::MAX.ticks().checked_sub(left).map(|ticks| Self(Timestamp::from_ticks(ticks)))
     }
 
     fn width() -> Option<usize> {

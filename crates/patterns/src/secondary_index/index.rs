@@ -12,7 +12,8 @@ type ValueOf<E> = Arc<dyn Fn(&E) -> Option<String> + Send + Sync>;
 
 /// An index of entities by a value that they have.
 ///
-/// The function must always give the same value for the same entity: by it old copies are found.
+/// The function must always give the same value for the same entity: by it old copies are found. Values stand in row
+/// keys, which are never encrypted: an index by an encrypted property shows what it hides.
 pub struct Index<E> {
     name: String,
     value: ValueOf<E>,

@@ -2,25 +2,13 @@
 
 use super::WideVersion;
 use crate::compound_key::{CompoundKey, Digits};
+use crate::stored::Raw;
 use crate::{Error, Result};
-use larimar_client::{DynamicEntity, ETag, EncryptedProperty, Entity, EntityError, Filter, Guid, PropertyError};
+use larimar_client::{DynamicEntity, ETag, Entity, EntityError, Filter, Guid, PropertyError};
 use std::borrow::Cow;
-use std::marker::PhantomData;
 
 /// One physical entity of a wide one. What the wide type encrypts, its parts encrypt.
-pub(super) struct Part<E>(DynamicEntity, PhantomData<fn() -> E>);
-
-impl<E: Entity> Entity for Part<E> {
-    const ENCRYPTED: &'static [EncryptedProperty] = E::ENCRYPTED;
-
-    fn to_dynamic(&self) -> Result<Cow<'_, DynamicEntity>, EntityError> {
-        Ok(Cow::Borrowed(&self.0))
-    }
-
-    fn from_dynamic(entity: DynamicEntity) -> Result<Self, EntityError> {
-        Ok(Self(entity, PhantomData))
-    }
-}
+pub(super) type Part<E> = Raw<E>;
 
 /// What the first part says of all.
 pub(super) struct Head(pub(super) WideVersion);
@@ -73,7 +61,7 @@ pub(super) fn split<E: Entity>(entity: &E) -> Result<Vec<Part<E>>> {
     }
     let version = Guid::random();
     let number = i32::try_from(parts.len()).unwrap_or(i32::MAX);
-    let stamped = parts.into_iter().map(|part| Part(part.with(VERSION, version).with(PARTS, number), PhantomData));
+    let stamped = parts.into_iter().map(|part| Part::new(part.with(VERSION, version).with(PARTS, number)));
     Ok(stamped.collect())
 }
 
@@ -81,7 +69,7 @@ pub(super) fn split<E: Entity>(entity: &E) -> Result<Vec<Part<E>>> {
 pub(super) fn assemble<E>(parts: Vec<Part<E>>, row_key: &str) -> Result<Parts> {
     let count = parts.len();
     let mut whole: Option<(Guid, WideVersion, DynamicEntity)> = None;
-    for (number, Part(mut part, _)) in parts.into_iter().enumerate() {
+    for (number, Part { 0: mut part, .. }) in parts.into_iter().enumerate() {
         let (version, stated) = (part.take::<Guid>(VERSION)?, part.take::<u8>(PARTS)?);
         let is_next = part.row_key == self::row_key(row_key, number)?;
         if !is_next || usize::from(stated) != count || whole.as_ref().is_some_and(|(first, ..)| *first != version) {

@@ -5,7 +5,7 @@ use larimar_client::{DynamicEntity, Filter, Timestamp};
 use larimar_patterns::compound_key::{CompoundKey, Digits, KeyParts, family};
 use larimar_patterns::key_text::{KeyError, check, escape, unescape};
 use proptest::prelude::*;
-use std::cmp::Ordering;
+use std::cmp::{Ordering, Reverse};
 
 fn key<P: KeyParts>(parts: P) -> CompoundKey<P> {
     CompoundKey::new(parts)
@@ -66,6 +66,9 @@ proptest! {
     fn t6_signed_numbers_and_times_sort(a: (i8, i64), b: (i8, i64), s in any_time(), t in any_time()) {
         prop_assert_eq!(key(a).to_string().cmp(&key(b).to_string()), a.cmp(&b));
         prop_assert_eq!(key((s,)).to_string().cmp(&key((t,)).to_string()), s.cmp(&t));
+        let reversed = [s, t].map(|time| key((Reverse(time),)));
+        prop_assert_eq!(reversed[0].to_string().cmp(&reversed[1].to_string()), t.cmp(&s));
+        prop_assert_eq!(reversed[0].to_string().parse(), Ok(reversed[0]));
     }
 
     #[test]

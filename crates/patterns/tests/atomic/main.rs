@@ -5,6 +5,7 @@
 mod adversity;
 mod compound_key;
 mod denormalised;
+mod encrypted;
 mod fixture;
 mod log_tail;
 mod pages;
