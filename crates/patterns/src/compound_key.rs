@@ -113,6 +113,7 @@ impl<P: KeyParts> From<CompoundKey<P>> for String {
 
 /// An entity and the records that belong to it.
 #[derive(Clone, Debug, PartialEq)]
+#[non_exhaustive]
 pub struct Family<H, R> {
     /// The entity that has the key itself, if it is there.
     pub head: Option<H>,

@@ -147,11 +147,11 @@ impl PeriodTables {
     /// }
     /// # Ok(()) }
     /// ```
-    pub fn stream<T: Send + 'static>(
-        &self,
-        span: Range<Timestamp>,
-        query: impl Fn(&Table) -> Query<T> + Send,
-    ) -> impl Stream<Item = Result<T>> + Send {
+    pub fn stream<T, Q>(&self, span: Range<Timestamp>, query: Q) -> impl Stream<Item = Result<T>> + Send + use<T, Q>
+    where
+        T: Send + 'static,
+        Q: Fn(&Table) -> Query<T> + Send,
+    {
         let tables = self.clone();
         let listed = futures_util::stream::once(async move { tables.tables(span).await });
         listed

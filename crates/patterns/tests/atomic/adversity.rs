@@ -4,12 +4,19 @@ use crate::fixture::{Fixture, time};
 use crate::secondary_index::{Employee, audit, employee, indexed};
 use crate::wide_entity::{answers, read};
 use bytes::Bytes;
-use larimar_client::{Account, BoxFuture, DynamicEntity, HttpTransport, RetryPolicy, Transport, TransportError};
-use larimar_patterns::Error;
+use futures_util::TryStreamExt as _;
+use larimar_client::{
+    Account, BoxFuture, DynamicEntity, Filter, HttpTransport, RetryPolicy, Transport, TransportError,
+};
+use larimar_patterns::compound_key::{CompoundKey, family};
+use larimar_patterns::log_tail::LogTail;
+use larimar_patterns::period_tables::PeriodTables;
 use larimar_patterns::series::{Resolution, Series};
+use larimar_patterns::spread_key::SpreadKey;
 use larimar_patterns::wide_entity::WideTable;
-use std::sync::Arc;
+use larimar_patterns::{Error, Period};
 use std::sync::atomic::{AtomicU64, Ordering::Relaxed};
+use std::sync::{Arc, Mutex};
 use std::time::Duration;
 
 /// Carries all requests out, and loses the answer to every third one.
@@ -107,4 +114,71 @@ async fn t1_t10_calls_that_are_given_up_leave_all_or_nothing() {
     let found = read(&wide, "1").await.expect("it is there");
     let whole = [251, 300, 1, 501, 751];
     assert!(whole.contains(&found.properties().len()), "all parts of one write: {}", found.properties().len());
+}
+
+/// Has queries answered one entity at a time, and lets a writer in before a page that is not the first.
+#[derive(Debug)]
+struct OneByOne {
+    inner: HttpTransport,
+    writer: WideTable,
+    /// How many properties the writer writes, one time each.
+    writes: Mutex<Vec<usize>>,
+}
+
+impl Transport for OneByOne {
+    fn send(&self, mut request: http::Request<Bytes>) -> BoxFuture<'_, Result<http::Response<Bytes>, TransportError>> {
+        Box::pin(async move {
+            let address = request.uri().to_string();
+            if address.contains("()?") {
+                *request.uri_mut() = format!("{address}&$top=1").parse().expect("an address");
+                let write = self.writes.lock().expect("no panic before").pop_if(|_| address.contains("NextRowKey"));
+                match write {
+                    None => {}
+                    Some(0) => assert!(self.writer.delete("Sales", "1").await.expect("deleted")),
+                    Some(count) => drop(self.writer.insert_or_replace(&answers("1", count, 7)).await.expect("written")),
+                }
+            }
+            self.inner.send(request).await
+        })
+    }
+}
+
+#[tokio::test]
+async fn t10_a_write_between_two_pages_is_found_and_the_read_done_again() {
+    let fixture = Fixture::new().await;
+    let writer = WideTable::new(fixture.table("Employees").await);
+    // The same size, more parts, fewer parts, only one, and none at all; and two writers in one read.
+    for writes in [vec![600], vec![900], vec![300], vec![1], vec![0], vec![600, 300]] {
+        writer.insert_or_replace(&answers("1", 600, 1)).await.expect("written");
+        let (transport, last) = (HttpTransport::new(), writes[0]);
+        let transport = OneByOne { inner: transport, writer: writer.clone(), writes: Mutex::new(writes.clone()) };
+        let account = Account::builder().connection_string(fixture.server.connection_string());
+        let account = account.transport(Arc::new(transport)).build().expect("an account");
+        let found = read(&WideTable::new(account.table("Employees")), "1").await;
+        assert_eq!(found, (last > 0).then(|| answers("1", last, 7)), "{writes:?}");
+    }
+}
+
+#[tokio::test]
+async fn futures_of_all_patterns_can_be_sent_to_another_thread() {
+    fn sendable<T>(future: impl Future<Output = T> + Send) -> impl Future<Output = T> + Send {
+        future
+    }
+    let fixture = Fixture::new().await;
+    let table = fixture.table("Employees").await;
+    let key = CompoundKey::new(("1".to_owned(),));
+    sendable(family::<DynamicEntity, DynamicEntity>(&table, "Sales", &key)).await.expect("read");
+    let tail = LogTail::new(table.clone());
+    sendable(tail.append(&DynamicEntity::new("Sales", ""))).await.expect("appended");
+    sendable(tail.latest::<DynamicEntity>("Sales", 1)).await.expect("read");
+    let spread = SpreadKey::new(2).expect("buckets");
+    sendable(spread.get::<DynamicEntity>(&table, "x", "1", "1")).await.expect("read");
+    sendable(spread.read::<DynamicEntity>(&table, "x", Filter::everything()).try_collect::<Vec<_>>())
+        .await
+        .expect("read");
+    let logins = PeriodTables::new(fixture.account.clone(), "Logins", Period::Day).expect("tables");
+    sendable(logins.drop_before(time("2026-02-15T00:00:00Z"))).await.expect("dropped");
+    let day = time("2026-02-15T00:00:00Z")..time("2026-02-16T00:00:00Z");
+    let logins = logins.stream(day, |table| table.query::<DynamicEntity>());
+    sendable(logins.try_collect::<Vec<_>>()).await.expect("read");
 }
