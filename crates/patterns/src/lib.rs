@@ -23,6 +23,18 @@
 //! [`key_text`] puts any text into a key without changing its order, and [`Period`] is the calendar that tables and rows
 //! are named after.
 //!
+//! # Across partitions, tables and services
+//!
+//! These finish in the end: an intent lies in a queue before anything is done, and workers see it done, whoever dies.
+//!
+//! | module | number | what it does |
+//! | --- | --- | --- |
+//! | [`inter_partition_index`] | T2 | finds entities over partitions, by copies elsewhere |
+//! | [`eventual`], [`mover`] | T3 | work that is finished in the end; entities that move with it |
+//! | [`index_entities`] | T4 | lists of the entities that share a value |
+//! | [`large_entity`] | T11 | values in blobs, with their address in the entity |
+//! | [`blob_log`] | T13 | logs in blobs, read by time |
+//!
 //! The pages in `docs/patterns/` of the repository tell when to take which one.
 
 pub mod blob_log;
