@@ -7,7 +7,7 @@
 //!
 //! Every value that is written gets a blob of its own, with a name that nobody has: first an intent, then the blob, then
 //! the entity, and at last the blob of before is removed, which is the worker's to do
-//! ([`EventualTable`](crate::eventual_table::EventualTable)).
+//! ([`EventualTable`]).
 //!
 //! # What is guaranteed
 //! - An entity and its values change together: whoever reads sees all of them of before, or all of after.

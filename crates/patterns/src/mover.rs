@@ -10,7 +10,7 @@
 //!
 //! # What is guaranteed
 //! - When [`Mover::submit`] returns `Ok`, the entity will be moved, whoever dies. When it fails, the entity was
-//!   changed meanwhile ([`Error::Changed`](crate::Error::Changed)) and is not moved, or the answer was lost and it may be
+//!   changed meanwhile ([`Error::Changed`]) and is not moved, or the answer was lost and it may be
 //!   moved or not.
 //! - In the end the entity is at exactly one of the two places: at the target, with all its properties, those included
 //!   that were changed by a conditional write while it was on its way. Until then it may be seen at both.

@@ -41,17 +41,17 @@ pub(crate) async fn interleave<T: Clone>(
             }
         }
         working = still;
-        match random.below(8) {
-            0 if writes > 0 => {
+        match random.below(64) {
+            0..6 if writes > 0 => {
                 writes -= 1;
                 writers.push(gate.spawn(write(&handle, &table, random)));
             }
-            1 if !pending.is_empty() => {
+            6..14 if !pending.is_empty() => {
                 let intent = pending.swap_remove(random.below(pending.len()));
                 let (table, given) = (table.clone(), intent.clone());
                 working.push((intent, gate.spawn(async move { table.perform(&given, 0).await })));
             }
-            2 => drop(gate.deliver_late(random).await),
+            14 => drop(gate.deliver_late(random).await),
             _ if active > 0 => gate.release(random, 14),
             // What is late may be an intent, which is then to be carried out like others.
             _ if writes == 0 && pending.is_empty() && working.is_empty() && !gate.deliver_late(random).await => break,
