@@ -42,7 +42,7 @@ impl TokenProvider for AzureCredential {
         Box::pin(async move {
             let token = self.0.get_token(&[scope], None).await?;
             let expires_on = SystemTime::from(token.expires_on);
-            Ok(AccessToken { secret: token.token.secret().to_owned(), expires_on })
+            Ok(AccessToken::new(token.token.secret(), expires_on))
         })
     }
 }

@@ -55,11 +55,20 @@ pub trait TokenProvider: fmt::Debug + Send + Sync + 'static {
 
 /// A token and how long it is good for.
 #[derive(Clone)]
+#[non_exhaustive]
 pub struct AccessToken {
     /// What is sent as bearer token.
     pub secret: String,
     /// When it expires.
     pub expires_on: SystemTime,
+}
+
+impl AccessToken {
+    /// A token that expires at this time.
+    #[must_use]
+    pub fn new(secret: impl Into<String>, expires_on: SystemTime) -> Self {
+        Self { secret: secret.into(), expires_on }
+    }
 }
 
 impl fmt::Debug for AccessToken {
