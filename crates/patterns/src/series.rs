@@ -79,12 +79,19 @@ impl Resolution {
 /// A series of values in the rows of a table.
 ///
 /// Several series can share the rows, under different names, while their values together are no more than 252.
-#[derive(Clone, Debug)]
+#[derive(Debug)]
 pub struct Series<T> {
     table: Table,
     name: String,
     resolution: Resolution,
     type_: PhantomData<fn() -> T>,
+}
+
+impl<T> Clone for Series<T> {
+    fn clone(&self) -> Self {
+        let Self { table, name, resolution, .. } = self;
+        Self { table: table.clone(), name: name.clone(), resolution: *resolution, type_: PhantomData }
+    }
 }
 
 /// The values of one row.
@@ -180,10 +187,7 @@ impl<T: Property + Send + Sync + 'static> Series<T> {
 
     /// The rows of a span of time, from the one of its start up to the one that its end lies in or bounds, as a query to
     /// stream: one request for each 1,000 of them. Rows where nothing was recorded are left out.
-    pub fn range(&self, partition_key: &str, span: Range<Timestamp>) -> Query<SeriesRow<T>>
-    where
-        T: Clone,
-    {
+    pub fn range(&self, partition_key: &str, span: Range<Timestamp>) -> Query<SeriesRow<T>> {
         let row = self.resolution.row();
         let first = row.name(span.start);
         let rows = self.table.query::<DynamicEntity>().partition(partition_key);

@@ -145,3 +145,18 @@ async fn t8_only_tables_whose_period_is_over_are_dropped() {
     left.sort_unstable();
     assert_eq!(left, expected);
 }
+
+#[tokio::test]
+async fn t8_a_write_to_a_day_that_was_just_dropped_is_refused_as_the_service_does() {
+    let server = larimar_embedded::Larimar::builder().strict(true).start().await.expect("a server");
+    let account = larimar_client::Account::builder().connection_string(server.connection_string());
+    let account = account.retry(larimar_client::RetryPolicy::none()).build().expect("an account");
+    let logins = PeriodTables::new(account, "Logins", Period::Day).expect("tables");
+    let day = time("2026-02-15T12:00:00Z");
+    logins.insert(day, &DynamicEntity::new("Don", "1")).await.expect("inserted");
+    assert_eq!(logins.drop_before(Period::Day.end(day)).await.expect("dropped"), ["Logins20260215"]);
+    let late = logins.insert(day, &DynamicEntity::new("Don", "2")).await;
+    assert!(matches!(&late, Err(Error::Client(error)) if error.code() == Some("TableBeingDeleted")), "{late:?}");
+    let read = logins.stream(day..Period::Day.end(day), |table| table.query::<DynamicEntity>());
+    assert!(read.try_collect::<Vec<_>>().await.expect("read").is_empty());
+}
