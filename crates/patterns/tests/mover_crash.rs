@@ -266,15 +266,15 @@ async fn interleave(server: &Larimar, healthy: &Account, seed: u64) {
                     false => (case.to.clone(), case.from.clone()),
                 };
                 let mover = mover.clone();
-                drop(gate.spawn(async move { drop(mover.submit(&from, &to).await) }));
+                drop(gate.spawn(random, async move { drop(mover.submit(&from, &to).await) }));
             }
             4..12 if !pending.is_empty() => {
                 let intent = pending.swap_remove(random.below(pending.len()));
                 let (mover, given) = (mover.clone(), intent.clone());
-                working.push((intent, gate.spawn(async move { perform(&mover, &given).await })));
+                working.push((intent, gate.spawn(random, async move { perform(&mover, &given).await })));
             }
             12 => drop(gate.deliver_late(random).await),
-            _ if active > 0 => gate.release(random, 12),
+            _ if active > 0 => gate.release(random, 12, submitters == 0 && pending.is_empty()),
             _ if submitters == 0 && pending.is_empty() && working.is_empty() => break,
             _ => {}
         }

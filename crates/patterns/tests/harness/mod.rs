@@ -131,5 +131,5 @@ impl Random {
 
 /// The seeds to try: as many as `LARIMAR_SEEDS` says, or enough to meet what is wrong.
 pub(crate) fn seeds() -> std::ops::Range<u64> {
-    0..std::env::var("LARIMAR_SEEDS").ok().and_then(|count| count.parse().ok()).unwrap_or(16)
+    0..std::env::var("LARIMAR_SEEDS").ok().and_then(|count| count.parse().ok()).unwrap_or(24)
 }

@@ -1,10 +1,12 @@
 //! A schedule: the requests of several clients in a random order, some lost, some late.
 //!
 //! Clients wait at a gate with every request. When all of them wait, one is chosen and goes on to its next request or
-//! its end, so that a seed stands for one interleaving.
+//! its end, so that a seed stands for one interleaving. Some fall asleep after a few requests and go on when most others
+//! are done: what goes wrong with stale knowledge goes wrong with them.
 
 use super::{Answer, Random, Request};
 use larimar_client::{BoxFuture, HttpTransport, Transport, TransportError};
+use std::sync::atomic::{AtomicUsize, Ordering::SeqCst};
 use std::sync::{Arc, Mutex};
 use tokio::sync::{Notify, oneshot};
 
@@ -17,9 +19,20 @@ enum Fate {
     Late,
 }
 
+tokio::task_local! {
+    /// After how many requests a client falls asleep.
+    static AWAKE_FOR: AtomicUsize;
+}
+
+#[derive(Debug)]
+struct Waiting {
+    is_asleep: bool,
+    fate: oneshot::Sender<Fate>,
+}
+
 #[derive(Debug, Default)]
 struct State {
-    waiting: Vec<oneshot::Sender<Fate>>,
+    waiting: Vec<Waiting>,
     active: usize,
     late: Vec<Request>,
 }
@@ -40,15 +53,17 @@ impl Gate {
     /// Runs something whose requests go through the gate.
     pub(crate) fn spawn<T: Send + 'static>(
         &self,
+        random: &mut Random,
         actor: impl Future<Output = T> + Send + 'static,
     ) -> tokio::task::JoinHandle<T> {
         self.state().active += 1;
         let gate = self.clone();
-        tokio::spawn(async move {
+        let awake_for = if random.chance(3) { random.below(8) } else { usize::MAX };
+        tokio::spawn(AWAKE_FOR.scope(awake_for.into(), async move {
             // Also if it panics, which whoever joins it is told.
             let _end = End(gate);
             actor.await
-        })
+        }))
     }
 
     /// How many clients are not at their end.
@@ -64,11 +79,17 @@ impl Gate {
         }
     }
 
-    /// Lets one of the waiting requests go its way.
-    pub(crate) fn release(&self, random: &mut Random, faults_one_in: usize) {
+    /// Lets one of the waiting requests go its way: one of those who sleep only now and then, or when nobody else is
+    /// there and nothing else will come.
+    pub(crate) fn release(&self, random: &mut Random, faults_one_in: usize, is_late: bool) {
         let mut state = self.state();
-        let chosen = random.below(state.waiting.len());
-        let chosen = state.waiting.swap_remove(chosen);
+        let wakes = random.chance(200) || is_late && state.waiting.iter().all(|waiting| waiting.is_asleep);
+        let may_go = |waiting: &Waiting| wakes || !waiting.is_asleep;
+        let able = (0..state.waiting.len()).filter(|index| may_go(&state.waiting[*index])).collect::<Vec<_>>();
+        if able.is_empty() {
+            return;
+        }
+        let chosen = state.waiting.swap_remove(able[random.below(able.len())]).fate;
         let fate = match random.chance(faults_one_in) {
             true => match random.below(3) {
                 0 => Fate::NotSent,
@@ -98,7 +119,9 @@ impl Transport for Gate {
     fn send(&self, request: Request) -> BoxFuture<'_, Answer> {
         Box::pin(async move {
             let (sender, fate) = oneshot::channel();
-            self.state().waiting.push(sender);
+            let awake = |left: &AtomicUsize| left.fetch_update(SeqCst, SeqCst, |left| left.checked_sub(1)).is_ok();
+            let is_asleep = !AWAKE_FOR.try_with(awake).unwrap_or(true);
+            self.state().waiting.push(Waiting { is_asleep, fate: sender });
             self.moved.notify_one();
             match fate.await.expect("the schedule goes on") {
                 Fate::Pass => return self.inner.send(request).await,

@@ -44,15 +44,16 @@ pub(crate) async fn interleave<T: Clone>(
         match random.below(64) {
             0..6 if writes > 0 => {
                 writes -= 1;
-                writers.push(gate.spawn(write(&handle, &table, random)));
+                let actor = write(&handle, &table, random);
+                writers.push(gate.spawn(random, actor));
             }
             6..14 if !pending.is_empty() => {
                 let intent = pending.swap_remove(random.below(pending.len()));
                 let (table, given) = (table.clone(), intent.clone());
-                working.push((intent, gate.spawn(async move { table.perform(&given, 0).await })));
+                working.push((intent, gate.spawn(random, async move { table.perform(&given, 0).await })));
             }
             14 => drop(gate.deliver_late(random).await),
-            _ if active > 0 => gate.release(random, 14),
+            _ if active > 0 => gate.release(random, 14, writes == 0 && pending.is_empty()),
             // What is late may be an intent, which is then to be carried out like others.
             _ if writes == 0 && pending.is_empty() && working.is_empty() && !gate.deliver_late(random).await => break,
             _ => {}
