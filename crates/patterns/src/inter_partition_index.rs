@@ -20,7 +20,7 @@
 //! copy that it touches, 2.
 
 use crate::eventual::slot::{self, OF_PARTITION, OF_ROW, Slot, VERSION};
-use crate::eventual_table::{Derived, Found, Touch, plain};
+use crate::eventual_table::{Derived, DerivedData, Found, Touch, plain};
 use crate::key_text;
 use crate::{Error, Result};
 use larimar_client::{BoxFuture, Continuation, DynamicEntity, Entity, Table, keys};
@@ -211,6 +211,12 @@ impl InterPartitionIndex {
         let slot = Slot::of(copy)?;
         let (partition, row) = (slot.entity.get::<String>(OF_PARTITION)?, slot.entity.get::<String>(OF_ROW)?);
         Ok(Some(Found { partition, row, version: slot.version, is_dead: slot.is_dead, place }))
+    }
+}
+
+impl From<&InterPartitionIndex> for DerivedData {
+    fn from(derived: &InterPartitionIndex) -> Self {
+        Self::new(derived.clone())
     }
 }
 

@@ -21,7 +21,9 @@
 
 use crate::eventual::Worker;
 use crate::eventual::slot;
-use crate::eventual_table::{Derived, EventualTable, EventualTableBuilder, Found, Next, Repaired, Touch, dynamic};
+use crate::eventual_table::{
+    Derived, DerivedData, EventualTable, EventualTableBuilder, Found, Next, Repaired, Touch, dynamic,
+};
 use crate::key_text;
 use crate::{Error, Result};
 use futures_util::StreamExt as _;
@@ -95,7 +97,7 @@ impl LargeEntities {
             properties: Arc::new(properties.into_iter().map(Into::into).collect()),
             young_for: Duration::from_secs(3600),
         };
-        Self { table: table.derive(&values).build(), values }
+        Self { table: table.derive(DerivedData::new(values.clone())).build(), values }
     }
 
     /// Creates table, queues and container unless they are there.

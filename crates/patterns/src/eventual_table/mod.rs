@@ -87,9 +87,8 @@ pub struct EventualTableBuilder {
 impl EventualTableBuilder {
     /// Keeps this derived data: an [index](crate::inter_partition_index::InterPartitionIndex) or
     /// [lists](crate::index_entities::KeyLists). Several may be kept, under different names.
-    #[expect(private_bounds, reason = "what may be derived is this crate's to say")]
-    pub fn derive<D: Derived + Clone + 'static>(mut self, derived: &D) -> Self {
-        self.inner.derived.push(Arc::new(derived.clone()));
+    pub fn derive(mut self, derived: impl Into<DerivedData>) -> Self {
+        self.inner.derived.push(derived.into().0);
         self
     }
 
@@ -121,6 +120,17 @@ impl EventualTableBuilder {
             );
         }
         EventualTable { inner: Arc::new(self.inner) }
+    }
+}
+
+/// Data that an [`EventualTable`] can keep in step with its primaries: made from a reference to an
+/// [index](crate::inter_partition_index::InterPartitionIndex) or to [lists](crate::index_entities::KeyLists).
+#[derive(Clone, Debug)]
+pub struct DerivedData(Arc<dyn Derived>);
+
+impl DerivedData {
+    pub(crate) fn new(derived: impl Derived + 'static) -> Self {
+        Self(Arc::new(derived))
     }
 }
 

@@ -4,7 +4,7 @@ use super::ValueOf;
 use super::list::List;
 use super::store::{Address, Store};
 use crate::eventual::slot::TRIES_MAX;
-use crate::eventual_table::{Derived, EventualTable, Found, Touch};
+use crate::eventual_table::{Derived, DerivedData, EventualTable, Found, Touch};
 use crate::{Error, Result};
 use futures_util::{StreamExt as _, TryStreamExt as _, stream};
 use larimar_client::{BoxFuture, Container, DynamicEntity, Entity, Table};
@@ -173,6 +173,12 @@ impl Derived for KeyLists {
             }
             Ok((found, next))
         })
+    }
+}
+
+impl From<&KeyLists> for DerivedData {
+    fn from(derived: &KeyLists) -> Self {
+        Self::new(derived.clone())
     }
 }
 
