@@ -12,6 +12,7 @@ use std::{fs, thread};
 
 use anyhow::{Context, Result, bail, ensure};
 
+use crate::examples;
 use crate::gate;
 use crate::sdk::{Service, WorkFolder};
 use crate::shell::{self, Repo};
@@ -29,7 +30,7 @@ const START_TIME_MAX: Duration = Duration::from_secs(60);
 const ACCOUNT: &str = "devstoreaccount1";
 const KEY: &str = "Eby8vdM02xNOcqFlqUwJPLlmEtlCDXJ1OUzFT50uSRZ6IFsuFq2UVErCz4I6tq/K1SZFPTOtr/KBHBeksoGMGw==";
 
-/// Runs the client's suite over Azurite, built with these Cargo arguments. `before` has counted the suite's tests as
+/// Runs the client's suite and the examples of the patterns over Azurite, built with these Cargo arguments. `before` has counted the suite's tests as
 /// skipped if it ran without it; those that run now no longer are.
 pub(crate) fn client_suite(repo: &Repo, build: &[&str], before: &mut Tally) {
     println!("\n==> client over Azurite {VERSION}");
@@ -42,6 +43,7 @@ pub(crate) fn client_suite(repo: &Repo, build: &[&str], before: &mut Tally) {
             let variable = (VARIABLE, azurite.connection_string.as_str());
             let ran = gate::rust_tests(repo, &[build, &SUITE].concat(), &[variable]).on("Azurite");
             before.ran_after_all(ran);
+            *before += examples::run_patterns_over(&azurite.connection_string, repo, build).on("Azurite");
         }
         Err(error) => before.fail(format!("client over Azurite: {error:#}")),
     }

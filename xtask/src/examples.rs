@@ -31,11 +31,21 @@ pub(crate) fn command(repo: &Repo) -> Tally {
 
 /// Builds all examples of these Cargo packages and features, and runs those for users.
 pub(crate) fn run(repo: &Repo, build: &[&str]) -> Tally {
+    run_those_of(&CRATES, repo, build, None)
+}
+
+/// Builds all examples of these Cargo packages and features, and runs those of the patterns over another server, whose
+/// connection string this is.
+pub(crate) fn run_patterns_over(connection_string: &str, repo: &Repo, build: &[&str]) -> Tally {
+    run_those_of(&["patterns"], repo, build, Some(connection_string))
+}
+
+fn run_those_of(crates: &[&str], repo: &Repo, build: &[&str], connection_string: Option<&str>) -> Tally {
     let mut tally = Tally::default();
     let mut found = Vec::new();
     let mut built = BTreeMap::new();
     gate::step(&mut tally, "build of the examples", || {
-        found = sources(repo)?;
+        found = sources(repo, crates)?;
         built = executables(repo, build)?;
         Ok(())
     });
@@ -47,7 +57,11 @@ pub(crate) fn run(repo: &Repo, build: &[&str]) -> Tally {
         gate::step(&mut tally, &name, || {
             let executable = built.get(&source).context("Cargo did not build it; are its features on?")?;
             let mut example = repo.command(executable, ".");
-            let status = shell::run(example.env_remove(CONNECTION_VARIABLE), EXAMPLE_TIME_MAX)?;
+            match connection_string {
+                Some(text) => example.env(CONNECTION_VARIABLE, text),
+                None => example.env_remove(CONNECTION_VARIABLE),
+            };
+            let status = shell::run(&mut example, EXAMPLE_TIME_MAX)?;
             ensure!(status.success(), "ended with {status}");
             Ok(())
         });
@@ -56,9 +70,9 @@ pub(crate) fn run(repo: &Repo, build: &[&str]) -> Tally {
 }
 
 /// The files of the examples in order: `name.rs`, or `name/main.rs`.
-fn sources(repo: &Repo) -> Result<Vec<PathBuf>> {
+fn sources(repo: &Repo, crates: &[&str]) -> Result<Vec<PathBuf>> {
     let mut found = Vec::new();
-    for name in CRATES {
+    for name in crates {
         // A crate need not have any.
         let Ok(entries) = fs::read_dir(folder(repo, name)) else { continue };
         for entry in entries {
@@ -126,7 +140,7 @@ mod tests {
         for file in ["small.rs", "large/main.rs", "large/part.rs", "shared/mod.rs", "notes.md"] {
             fs::write(folder.join(file), "").expect("write");
         }
-        let found = sources(&repo).expect("lists");
+        let found = sources(&repo, &CRATES).expect("lists");
         assert_eq!(found, [folder.join("large/main.rs"), folder.join("small.rs")]);
         fs::remove_dir_all(&root).expect("remove");
     }
@@ -134,6 +148,6 @@ mod tests {
     #[test]
     fn the_crates_for_users_are_where_the_step_looks() {
         let root = Path::new(env!("CARGO_MANIFEST_DIR")).parent().expect("the checkout").to_owned();
-        assert!(!sources(&Repo { root }).expect("lists").is_empty());
+        assert!(!sources(&Repo { root }, &CRATES).expect("lists").is_empty());
     }
 }

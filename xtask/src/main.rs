@@ -65,7 +65,7 @@ enum Command {
     },
     /// Builds and runs the examples of the crates for users
     Examples,
-    /// The client's suite over Azurite, which is installed if it is missing
+    /// The client's suite and the examples of the patterns over Azurite, which is installed if it is missing
     Azurite,
     /// The crash test for this many rounds of kill and restart
     Crash { rounds: u32 },
@@ -107,7 +107,8 @@ fn run(command: Command) -> Result<bool> {
         Command::Examples => Ok(examples::command(&repo).finish()),
         Command::Azurite => {
             let mut tally = tally::Tally::default();
-            let build = ["--package", "larimar-client", "--features", "queue,blob"];
+            let features = "larimar-client/queue,larimar-client/blob";
+            let build = ["--package", "larimar-client", "--package", "larimar-patterns", "--features", features];
             azurite::client_suite(&repo, &build, &mut tally);
             Ok(tally.finish())
         }
