@@ -177,11 +177,15 @@ async fn t3_a_worker_that_dies_while_it_poisons_loses_nothing() {
 async fn t3_a_long_step_keeps_its_message() {
     let server = Larimar::ephemeral().await.expect("a server");
     let queue = queue(&server).await;
-    let script = Script { takes: Duration::from_millis(2500), ..Script::new(1) };
+    let script = Script { takes: 6 * SECOND, ..Script::new(1) };
     queue.submit(&"long".to_owned()).await.expect("durable");
-    let (first, second) = (worker(&queue, &script), worker(&queue, &script));
+    let first = worker(&queue, &script).visibility(4 * SECOND);
+    let second = worker(&queue, &script);
     let other = async {
-        for _ in 0..20 {
+        while first.stats().received == 0 {
+            tokio::time::sleep(Duration::from_millis(10)).await;
+        }
+        for _ in 0..50 {
             tokio::time::sleep(Duration::from_millis(100)).await;
             second.drain().await.expect("drained");
         }
