@@ -4,16 +4,16 @@ use super::{IndexedTable, PRIMARY_ROW_KEY};
 use crate::contention::Contention;
 use crate::stored::{Renamed, Versioned, check_keys};
 use crate::{Error, Result};
-use larimar_client::{Entity, IfMatch, Transaction};
+use larimar_client::{ETag, Entity, IfMatch, Transaction};
 use std::collections::BTreeSet;
 
 impl<E: Entity + Send + Sync + 'static> IndexedTable<E> {
-    /// Inserts an entity with all its copies: one request.
+    /// Inserts an entity with all its copies: one request. The ETag is that of the primary copy.
     ///
     /// # Errors
     /// [`Error::Duplicate`] if the primary key or a value of a unique index is taken, or a request that failed.
-    pub async fn insert(&self, entity: &E) -> Result<()> {
-        self.change(&Key::of(entity)?, None, Some(entity)).await
+    pub async fn insert(&self, entity: &E) -> Result<ETag> {
+        written(self.change(&Key::of(entity)?, None, Some(entity)).await?)
     }
 
     /// Replaces an entity with all its copies: two requests.
@@ -24,7 +24,7 @@ impl<E: Entity + Send + Sync + 'static> IndexedTable<E> {
     /// # Errors
     /// [`Error::NotFound`] and [`Error::Changed`]; [`Error::Duplicate`] if a value of a unique index is taken; or a
     /// request that failed.
-    pub async fn replace(&self, entity: &E, condition: impl Into<IfMatch>) -> Result<()> {
+    pub async fn replace(&self, entity: &E, condition: impl Into<IfMatch>) -> Result<ETag> {
         let condition = condition.into();
         let key = Key::of(entity)?;
         let mut contention = Contention::default();
@@ -35,7 +35,7 @@ impl<E: Entity + Send + Sync + 'static> IndexedTable<E> {
             }
             match self.change(&key, Some(&Versioned::from_dynamic(old)?), Some(entity)).await {
                 Err(Error::Changed) if condition == IfMatch::Any => contention.wait("the entity").await?,
-                other => return other,
+                other => return written(other?),
             }
         }
     }
@@ -45,7 +45,7 @@ impl<E: Entity + Send + Sync + 'static> IndexedTable<E> {
     /// # Errors
     /// [`Error::Duplicate`] if a value of a unique index is taken, [`Error::Contended`] if other writers are always
     /// faster, or a request that failed.
-    pub async fn insert_or_replace(&self, entity: &E) -> Result<()> {
+    pub async fn insert_or_replace(&self, entity: &E) -> Result<ETag> {
         let key = Key::of(entity)?;
         let mut contention = Contention::default();
         loop {
@@ -54,7 +54,7 @@ impl<E: Entity + Send + Sync + 'static> IndexedTable<E> {
                 // Somebody else was faster, to insert, to change or to delete it.
                 Err(Error::Duplicate { index }) if index == *self.primary => {}
                 Err(Error::Changed | Error::NotFound) => {}
-                other => return other,
+                other => return written(other?),
             }
             contention.wait("the entity").await?;
         }
@@ -84,7 +84,7 @@ impl<E: Entity + Send + Sync + 'static> IndexedTable<E> {
             let key = Key::of(&new)?;
             match self.change(&key, Some(&old), Some(&new)).await {
                 Err(Error::Changed | Error::NotFound) => contention.wait("the entity").await?,
-                other => return other.map(|()| Some(new)),
+                other => return other.map(|_| Some(new)),
             }
         }
     }
@@ -100,17 +100,20 @@ impl<E: Entity + Send + Sync + 'static> IndexedTable<E> {
             let Some(old) = self.read(partition_key, row_key).await? else { return Ok(false) };
             match self.change(&key, Some(&Versioned::from_dynamic(old)?), None).await {
                 Err(Error::Changed | Error::NotFound) => contention.wait("the entity").await?,
-                other => return other.map(|()| true),
+                other => return other.map(|_| true),
             }
         }
     }
 
-    /// Takes the stored entity, if there is one, to the new one, or away.
-    async fn change(&self, key: &Key, old: Option<&Versioned<E>>, new: Option<&E>) -> Result<()> {
+    /// Takes the stored entity, if there is one, to the new one, whose ETag comes back, or away.
+    async fn change(&self, key: &Key, old: Option<&Versioned<E>>, new: Option<&E>) -> Result<Option<ETag>> {
         let mut missing = BTreeSet::new();
         loop {
             let (transaction, operations) = self.transaction(key, old, new, &missing)?;
-            let Err(error) = transaction.submit().await else { return Ok(()) };
+            let error = match transaction.submit().await {
+                Ok(etags) => return Ok(etags.into_iter().next().flatten()),
+                Err(error) => error,
+            };
             let operation = error.operation().and_then(|operation| operations.into_iter().nth(operation));
             return Err(match (operation, error.status()) {
                 // A copy that is gone need not be deleted. It may be so after an index was added. Each is left out once.
@@ -166,6 +169,11 @@ impl<E: Entity + Send + Sync + 'static> IndexedTable<E> {
         }
         Ok((transaction, operations))
     }
+}
+
+/// The ETag of what was written.
+fn written(etag: Option<ETag>) -> Result<ETag> {
+    etag.ok_or(Error::Answer("a transaction without an ETag"))
 }
 
 /// The keys of an entity.
