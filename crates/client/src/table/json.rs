@@ -155,7 +155,8 @@ impl<'de> Visitor<'de> for EntityVisitor {
 
     fn visit_map<A: MapAccess<'de>>(self, mut map: A) -> Result<Read, A::Error> {
         let mut entity = DynamicEntity::default();
-        // The type of a property stands before it, in every service we know; those that do not are put right below.
+        // The type of a property stands right before it, in every service we know. What has none there waits for the end,
+        // in case the type comes later.
         let mut types: Vec<(Cow<'de, str>, Cow<'de, str>)> = Vec::with_capacity(8);
         let mut pending: Vec<(Cow<'de, str>, Raw<'de>)> = Vec::with_capacity(16);
         while let Some(Text(name)) = map.next_key()? {
@@ -174,14 +175,18 @@ impl<'de> Visitor<'de> for EntityVisitor {
                 // Metadata, and what a projection asked for and the entity does not have.
                 _ if name.starts_with("odata.") || name.contains('@') => {}
                 (_, Raw::Null) => {}
-                (_, raw) => pending.push((name, raw)),
+                (_, raw) => match types.pop_if(|(property, _)| *property == name) {
+                    Some((_, edm)) => {
+                        let value = value_of(&name, raw, Some(&edm))?;
+                        entity.set(name, value);
+                    }
+                    None => pending.push((name, raw)),
+                },
             }
         }
         for (name, raw) in pending {
             let edm = types.iter().find(|(property, _)| *property == name).map(|(_, edm)| &**edm);
-            let value = typed(raw, edm).ok_or_else(|| {
-                serde::de::Error::custom(format_args!("'{name}' is no {}", edm.unwrap_or("property")))
-            })?;
+            let value = value_of(&name, raw, edm)?;
             entity.set(name, value);
         }
         Ok(Read(entity))
@@ -193,6 +198,10 @@ fn without_suffix<'a>(name: &Cow<'a, str>, suffix: &str) -> Option<Cow<'a, str>>
         Cow::Borrowed(name) => name.strip_suffix(suffix).map(Cow::Borrowed),
         Cow::Owned(name) => name.strip_suffix(suffix).map(|rest| Cow::Owned(rest.to_owned())),
     }
+}
+
+fn value_of<E: serde::de::Error>(name: &str, raw: Raw<'_>, edm: Option<&str>) -> Result<Value, E> {
+    typed(raw, edm).ok_or_else(|| E::custom(format_args!("'{name}' is no {}", edm.unwrap_or("property"))))
 }
 
 fn typed(raw: Raw<'_>, edm: Option<&str>) -> Option<Value> {
