@@ -165,6 +165,39 @@ async fn t11_a_blob_that_comes_late_is_removed_too() {
     assert!(blobs(&sound, "late").await.is_empty());
 }
 
+/// An upload that takes longer than the grace: workers leave its intent alone.
+#[tokio::test]
+async fn t11_a_slow_upload_is_waited_for() {
+    #[derive(Debug)]
+    struct Slow(larimar_client::HttpTransport);
+    impl larimar_client::Transport for Slow {
+        fn send(&self, request: harness::Request) -> larimar_client::BoxFuture<'_, harness::Answer> {
+            Box::pin(async move {
+                if request.uri().path().contains("photos") {
+                    tokio::time::sleep(9 * SECOND).await;
+                }
+                self.0.send(request).await
+            })
+        }
+    }
+    let server = Larimar::ephemeral().await.expect("a server");
+    let sound = healthy(&server);
+    let employees_ = employees(&sound, "S", 4 * SECOND);
+    employees_.create_if_missing().await.expect("tables");
+    let slow = employees(&account(&server, std::sync::Arc::new(Slow(Default::default()))), "S", 4 * SECOND);
+    let before = server.requests().blob;
+    let worker = worker(&employees_);
+    let done = tokio::sync::Notify::new();
+    let put = async {
+        slow.put(&employee("1", 1), [("Photo", Some(photo(1)))]).await.expect("a put");
+        done.notify_one();
+    };
+    tokio::join!(put, worker.run(done.notified()));
+    assert_eq!(server.requests().blob - before, 1, "it was uploaded once");
+    settle(&worker).await;
+    assert_eq!(check(&employees_, "1", "uploaded slowly").await, Some(1));
+}
+
 /// Writers, workers and readers at the same time: readers see a photo of the turn, always.
 #[tokio::test]
 async fn t11_random_interleavings_never_show_an_address_without_its_blob() {

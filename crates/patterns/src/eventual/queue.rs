@@ -103,8 +103,12 @@ impl<I> WorkQueue<I> {
     /// # Errors
     /// What the service refuses. The intent is shown when its time is over all the same.
     pub async fn reveal(&self, submitted: &mut Submitted) -> Result<()> {
-        match self.queue.update(&mut submitted.message, Duration::ZERO, None).await {
-            // A worker has it, or had it.
+        self.hide(submitted, Duration::ZERO).await
+    }
+
+    /// Hides a hidden intent for longer, from now on, unless a worker has it already.
+    pub(crate) async fn hide(&self, submitted: &mut Submitted, hidden_for: Duration) -> Result<()> {
+        match self.queue.update(&mut submitted.message, hidden_for.min(HIDDEN_MAX), None).await {
             Err(error) if is_lost(&error) => Ok(()),
             other => Ok(other?),
         }
@@ -132,17 +136,17 @@ impl<I: Serialize> WorkQueue<I> {
         self.submit_hidden(intent, Duration::ZERO).await
     }
 
-    /// Puts an intent into the queue that workers do not see for a while.
+    /// Puts an intent into the queue that workers do not see for a while, seven days at most.
     ///
     /// Do what starts the work meanwhile, then [`reveal`](Self::reveal) the intent. If you die in between, a worker
     /// sees it when the time is over.
     ///
     /// # Errors
-    /// As [`submit`](Self::submit); seven days is the longest time.
+    /// As [`submit`](Self::submit).
     pub async fn submit_hidden(&self, intent: &I, hidden_for: Duration) -> Result<Submitted> {
         let head = Head::new();
         let text = envelope::encode(&head, intent)?;
-        let options = PutOptions::default().hidden_for(hidden_for).lives_forever();
+        let options = PutOptions::default().hidden_for(hidden_for.min(HIDDEN_MAX)).lives_forever();
         let message = self.queue.put_with(text, options).await?;
         tracing::debug!(queue = self.name(), intent = head.id, "an intent is durable");
         Ok(Submitted { id: head.id, message })
@@ -203,4 +207,6 @@ pub(super) fn is_lost(error: &larimar_client::Error) -> bool {
     matches!(error.code(), Some("PopReceiptMismatch" | "MessageNotFound"))
 }
 
+/// The longest time that the service hides a message for.
+pub(super) const HIDDEN_MAX: Duration = Duration::from_secs(7 * 24 * 3600);
 const REDRIVE_TIME: Duration = Duration::from_secs(60);

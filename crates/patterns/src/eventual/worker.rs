@@ -3,6 +3,7 @@
 //! What happens to a single message is in `attempt.rs`.
 
 use super::observe::{self, Counters};
+use super::queue::HIDDEN_MAX;
 use super::{Event, Observer, Work, WorkQueue, WorkerStats};
 use futures_util::future::{self, BoxFuture, Either};
 use futures_util::stream::{FuturesUnordered, StreamExt as _};
@@ -50,7 +51,7 @@ impl<W: Work> Worker<W> {
     /// worker died comes back after this time.
     #[must_use]
     pub fn visibility(mut self, visibility: Duration) -> Self {
-        self.visibility = visibility.max(Duration::from_secs(1));
+        self.visibility = visibility.clamp(Duration::from_secs(1), HIDDEN_MAX);
         self
     }
 
@@ -73,7 +74,7 @@ impl<W: Work> Worker<W> {
     /// minutes. The queue counts whole seconds.
     #[must_use]
     pub fn backoff(mut self, first: Duration, longest: Duration) -> Self {
-        self.backoff = (first, longest.max(first));
+        self.backoff = (first, longest.max(first).min(HIDDEN_MAX));
         self
     }
 

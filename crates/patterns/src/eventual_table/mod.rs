@@ -39,9 +39,11 @@ pub use repair::Repaired;
 pub use settle::TableIntent;
 
 use crate::eventual::slot::{self, DEAD, Slot, TRIES_MAX, VERSION, is_overtaken};
-use crate::eventual::{WorkQueue, Worker};
+use crate::eventual::{Submitted, WorkQueue, Worker};
 use crate::{Error, Result};
+use futures_util::future::{self, Either};
 use larimar_client::{Account, BoxFuture, DynamicEntity, ETag, Entity, Table};
+use std::pin::pin;
 use std::sync::Arc;
 use std::time::Duration;
 
@@ -289,7 +291,7 @@ impl EventualTable {
             let mut submitted = queue.submit_hidden(&intent, *grace).await?;
             let entity = match next {
                 Some(entity) => {
-                    prepare(&entity).await?;
+                    self.keep_hidden(&mut submitted, prepare(&entity)).await?;
                     entity.with(VERSION, version)
                 }
                 None => slot::tombstone(partition_key, row_key, version),
@@ -310,6 +312,33 @@ impl EventualTable {
             }
         }
         Err(Error::Contended)
+    }
+}
+
+impl EventualTable {
+    /// Prepares what a write refers to, however long that takes: workers leave the intent alone meanwhile.
+    async fn keep_hidden<'p>(
+        &self,
+        submitted: &mut Submitted,
+        mut preparation: BoxFuture<'p, Result<()>>,
+    ) -> Result<()> {
+        let Inner { queue, grace, .. } = &*self.inner;
+        if grace.is_zero() {
+            return preparation.await;
+        }
+        loop {
+            let sleep = pin!(tokio::time::sleep(*grace / 3));
+            if let Either::Left((prepared, _)) = future::select(&mut preparation, sleep).await {
+                return prepared;
+            }
+            // Best effort: a worker that gets it makes the write fail, and it is tried again. One that is under way is
+            // waited for, as the receipt changes with it.
+            let hide = pin!(queue.hide(submitted, *grace));
+            if let Either::Left((prepared, hide)) = future::select(&mut preparation, hide).await {
+                let _ = hide.await;
+                return prepared;
+            }
+        }
     }
 }
 
