@@ -4,19 +4,19 @@ use super::{BoxError, TransportError};
 use crate::account::AccountError;
 use http::uri::Scheme;
 use http::{HeaderValue, Uri};
-use hyper::rt::{Read, Write};
 use hyper_util::client::legacy::connect::HttpConnector;
 use hyper_util::client::legacy::connect::proxy::Tunnel;
 use hyper_util::client::proxy::matcher::{Intercept, Matcher};
 use std::fmt;
 use std::net::IpAddr;
 use std::time::Duration;
+use tokio::io::{AsyncRead, AsyncWrite};
 use tower_service::Service as _;
 
 /// A connection, plain or encrypted.
-pub(crate) trait Stream: Read + Write + Send + Unpin {}
+pub(crate) trait Stream: AsyncRead + AsyncWrite + Send + Unpin {}
 
-impl<T: Read + Write + Send + Unpin> Stream for T {}
+impl<T: AsyncRead + AsyncWrite + Send + Unpin> Stream for T {}
 
 /// Where requests go through.
 #[derive(Clone, Debug, Default)]
@@ -140,7 +140,7 @@ impl Connector {
             }
         };
         if !is_encrypted {
-            return Ok(Connected { stream: Box::new(stream), through_proxy });
+            return Ok(Connected { stream: Box::new(stream.into_inner()), through_proxy });
         }
         #[cfg(feature = "rustls")]
         {

@@ -1,10 +1,12 @@
 //! How requests reach the service. The client comes with a transport over HTTP/1.1; another can take its place, to
 //! count requests, to record them, or to lose them on purpose.
 
+mod answer;
 mod connect;
 mod http1;
 #[cfg(feature = "rustls")]
 mod tls;
+mod wire;
 
 pub(crate) use connect::{ConnectSettings, ProxyChoice};
 pub use http1::HttpTransport;

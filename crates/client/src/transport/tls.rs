@@ -2,7 +2,6 @@
 
 use super::BoxError;
 use super::connect::Stream;
-use hyper_util::rt::TokioIo;
 use rustls::pki_types::pem::PemObject as _;
 use rustls::pki_types::{CertificateDer, ServerName};
 use rustls::{ClientConfig, RootCertStore};
@@ -25,7 +24,7 @@ impl Tls {
         let connector = self.connector.get_or_init(|| self.make().map_err(|error| error.to_string())).clone()?;
         // An IPv6 address stands in brackets in an address only.
         let name = ServerName::try_from(host.trim_matches(['[', ']']).to_owned())?;
-        Ok(Box::new(TokioIo::new(connector.connect(name, stream).await?)))
+        Ok(Box::new(connector.connect(name, stream).await?))
     }
 
     fn make(&self) -> Result<TlsConnector, BoxError> {
