@@ -4,6 +4,7 @@ use super::BoxError;
 use bytes::Bytes;
 use http::header::{CONNECTION, CONTENT_LENGTH, TRANSFER_ENCODING};
 use http::{HeaderMap, HeaderName, HeaderValue, Method, StatusCode};
+use std::mem::MaybeUninit;
 
 /// The head of an answer, read.
 #[derive(Debug)]
@@ -31,9 +32,11 @@ pub(super) enum Framing {
 impl Head {
     /// Reads the head at the front of `bytes`, of the answer to a request of this method; `None` if more has to come.
     pub(super) fn parse(bytes: &[u8], method: &Method) -> Result<Option<Self>, BoxError> {
-        let mut slots = [httparse::EMPTY_HEADER; HEADERS_MAX];
-        let mut answer = httparse::Response::new(&mut slots);
-        let httparse::Status::Complete(end) = answer.parse(bytes)? else {
+        let mut slots = [const { MaybeUninit::uninit() }; HEADERS_MAX];
+        let mut answer = httparse::Response::new(&mut []);
+        let parser = httparse::ParserConfig::default();
+        let parsed = parser.parse_response_with_uninit_headers(&mut answer, bytes, &mut slots)?;
+        let httparse::Status::Complete(end) = parsed else {
             return match bytes.len() > HEAD_BYTES_MAX {
                 true => Err("the head of the answer is too long".into()),
                 false => Ok(None),
