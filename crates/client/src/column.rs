@@ -6,6 +6,7 @@ mod prefix;
 
 pub use literal::IntoLiteral;
 pub use name::ColumnError;
+pub(crate) use name::is_same;
 
 use crate::Filter;
 use std::borrow::Cow;

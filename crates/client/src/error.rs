@@ -131,6 +131,11 @@ impl Error {
         self.status() == Some(404)
     }
 
+    /// Whether it is the entity that is not there, and not its table.
+    pub(crate) fn is_entity_not_found(&self) -> bool {
+        self.is_not_found() && self.code() != Some("TableNotFound")
+    }
+
     /// Whether the service asks to slow down.
     #[must_use]
     pub fn is_throttled(&self) -> bool {

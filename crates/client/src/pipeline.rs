@@ -172,7 +172,8 @@ impl Pipeline {
             attempts = tracing::field::Empty,
             status = tracing::field::Empty,
         );
-        let attempts = Attempts { pipeline: self, call, id, until: None, retries: 0, ambiguous: false };
+        let until = Instant::now() + call.timeout.unwrap_or(self.timeouts.call);
+        let attempts = Attempts { pipeline: self, call, id, until, retries: 0, ambiguous: false };
         if span.is_disabled() {
             return attempts.run().await;
         }
@@ -185,7 +186,8 @@ struct Attempts<'a> {
     pipeline: &'a Pipeline,
     call: Call,
     id: Guid,
-    until: Option<Instant>,
+    /// When the time of the call is up.
+    until: Instant,
     retries: u32,
     /// Whether an attempt may have had an effect without our knowing.
     ambiguous: bool,
@@ -193,8 +195,6 @@ struct Attempts<'a> {
 
 impl Attempts<'_> {
     async fn run(mut self) -> Result<Reply, Failed> {
-        let limit = self.call.timeout.unwrap_or(self.pipeline.timeouts.call);
-        self.until = Some(Instant::now() + limit);
         loop {
             let secondary = self.pipeline.secondary.as_ref().filter(|_| self.goes_to_secondary());
             let endpoint = secondary.unwrap_or(&self.pipeline.primary);
@@ -222,7 +222,7 @@ impl Attempts<'_> {
 
     async fn attempt(&self, endpoint: &Endpoint) -> Result<http::Response<Bytes>, Error> {
         let request = self.pipeline.request(&self.call, endpoint, self.id).await?;
-        let left = self.until.map_or(Duration::MAX, |until| until.saturating_duration_since(Instant::now()));
+        let left = self.until.saturating_duration_since(Instant::now());
         let limit = left.min(self.pipeline.timeouts.attempt);
         match tokio::time::timeout(limit, self.pipeline.transport.send(request)).await {
             Ok(answer) => Ok(answer?),
@@ -260,7 +260,7 @@ impl Attempts<'_> {
         };
         let wait = self.pipeline.retry.wait(self.retries, asked, random::fraction()).filter(|_| may_pass)?;
         // A retry that could not be answered in time is not worth a request.
-        self.until.is_none_or(|until| Instant::now() + wait < until).then_some(wait)
+        (Instant::now() + wait < self.until).then_some(wait)
     }
 
     /// A token may be revoked before it expires: it is worth one more attempt with another.

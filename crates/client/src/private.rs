@@ -1,5 +1,6 @@
 //! What derived code calls. It is no part of the public interface and may change at any time.
 
+use crate::column::is_same;
 use crate::entity::{EncryptedProperty, Entity, EntityError};
 use crate::property::{Property, PropertyError};
 use crate::{DynamicEntity, Value};
@@ -245,19 +246,4 @@ const fn is_listed(name: &str, lists: &[&[EncryptedProperty]], end_list: usize, 
         list += 1;
     }
     false
-}
-
-const fn is_same(a: &str, b: &str) -> bool {
-    let (a, b) = (a.as_bytes(), b.as_bytes());
-    if a.len() != b.len() {
-        return false;
-    }
-    let mut at = 0;
-    while at < a.len() {
-        if a[at] != b[at] {
-            return false;
-        }
-        at += 1;
-    }
-    true
 }

@@ -1,6 +1,7 @@
 //! Values of properties: the eight types that the service stores.
 
 use crate::{Guid, Timestamp};
+use larimar_model::ValueRef;
 use std::borrow::Cow;
 
 /// The value of a property.
@@ -43,13 +44,20 @@ impl Value {
     /// Bytes that the value adds to its entity as the service counts them.
     #[must_use]
     pub fn size(&self) -> usize {
+        self.as_model().size()
+    }
+
+    /// The same value in the vocabulary that the service's rules are written in.
+    pub(crate) fn as_model(&self) -> ValueRef<'_> {
         match self {
-            Self::String(text) => 2 * text.encode_utf16().count() + 4,
-            Self::Binary(bytes) => bytes.len() + 4,
-            Self::Int32(_) => 4,
-            Self::Int64(_) | Self::Double(_) | Self::DateTime(_) => 8,
-            Self::Guid(_) => 16,
-            Self::Boolean(_) => 1,
+            Self::String(text) => ValueRef::String(text),
+            Self::Int32(number) => ValueRef::Int32(*number),
+            Self::Int64(number) => ValueRef::Int64(*number),
+            Self::Double(number) => ValueRef::Double(*number),
+            Self::Boolean(truth) => ValueRef::Boolean(*truth),
+            Self::DateTime(time) => ValueRef::DateTime(time.inner()),
+            Self::Guid(guid) => ValueRef::Guid(larimar_model::Guid(*guid.as_bytes())),
+            Self::Binary(bytes) => ValueRef::Binary(bytes),
         }
     }
 }

@@ -42,7 +42,7 @@ pub(super) const fn is_plain(name: &str) -> bool {
 const fn is_word(name: &str) -> bool {
     let mut at = 0;
     while at < WORDS.len() {
-        if is_same(WORDS[at].as_bytes(), name.as_bytes()) {
+        if is_same(WORDS[at], name) {
             return true;
         }
         at += 1;
@@ -50,7 +50,9 @@ const fn is_word(name: &str) -> bool {
     false
 }
 
-const fn is_same(a: &[u8], b: &[u8]) -> bool {
+/// Whether two texts are equal, for use in constants.
+pub(crate) const fn is_same(a: &str, b: &str) -> bool {
+    let (a, b) = (a.as_bytes(), b.as_bytes());
     if a.len() != b.len() {
         return false;
     }

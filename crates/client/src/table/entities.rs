@@ -57,7 +57,7 @@ impl Table {
                 entity.row_key = row_key.to_owned();
                 Ok(Some(entity))
             }
-            Err(Failed { error, .. }) if error.is_not_found() && error.code() != Some("TableNotFound") => Ok(None),
+            Err(Failed { error, .. }) if error.is_entity_not_found() => Ok(None),
             Err(failed) => Err(failed.error),
         }
     }
@@ -166,5 +166,5 @@ fn etag(reply: &Reply) -> Option<ETag> {
     reply.headers.get(http::header::ETAG)?.to_str().ok().map(ETag::new)
 }
 
-const PREFER: HeaderName = HeaderName::from_static("prefer");
+pub(super) const PREFER: HeaderName = HeaderName::from_static("prefer");
 const X_HTTP_METHOD: HeaderName = HeaderName::from_static("x-http-method");

@@ -1,6 +1,7 @@
 //! The Table service as a whole: its tables.
 
 use super::address::table_path;
+use super::entities::PREFER;
 use super::json::{self, not_understood};
 use crate::pipeline::{Call, Failed, Pipeline};
 use crate::{Error, Filter, Result};
@@ -68,7 +69,7 @@ impl TableService {
         json::write_text(&mut body, table);
         body.push(b'}');
         let call = Call::new("CreateTable", Method::POST, "/Tables")
-            .header(http::HeaderName::from_static("prefer"), "return-no-content")
+            .header(PREFER, "return-no-content")
             .body("application/json;odata=nometadata", body);
         self.pipeline.send(call.timeout(timeout)).await.map(drop)
     }

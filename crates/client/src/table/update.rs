@@ -130,7 +130,7 @@ impl<E: Entity> Update<E> {
                 // If an answer was lost, the change may have been made before somebody else's: it is not made twice.
                 Err(Failed { error, after_ambiguous: false }) if error.is_changed() && attempts < self.attempts_max => {
                 }
-                Err(Failed { error, .. }) if error.is_not_found() && error.code() != Some("TableNotFound") => {
+                Err(Failed { error, .. }) if error.is_entity_not_found() => {
                     return Ok(None);
                 }
                 Err(failed) => return Err(failed.error.into()),

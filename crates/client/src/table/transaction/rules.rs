@@ -1,12 +1,11 @@
 //! The rules of an entity by itself, as `larimar_model` has them, in the words of this crate's errors.
 
 use super::TransactionRefusal;
+use crate::DynamicEntity;
 use crate::table::write::{Write, WriteKind};
-use crate::{DynamicEntity, Value};
 use http::HeaderValue;
 use larimar_model::{
-    BodyBuilder, BodyError, Entity, EntityKey, Guid, KeyError, PartitionKey, PropertyError, RowKey, ValueRef,
-    is_system_property,
+    BodyBuilder, BodyError, Entity, EntityKey, KeyError, PartitionKey, PropertyError, RowKey, is_system_property,
 };
 
 /// Refuses a write that no service takes.
@@ -27,7 +26,7 @@ pub(super) fn check(write: &Write) -> Result<(), TransactionRefusal> {
         if is_system_property(name) {
             return Err(TransactionRefusal::PropertyName { property: name.to_owned() });
         }
-        body.push(name, borrowed(value)).map_err(|error| refusal(&error, entity, name))?;
+        body.push(name, value.as_model()).map_err(|error| refusal(&error, entity, name))?;
     }
     Entity::new(key, body).map(drop).map_err(|error| refusal(&error, entity, ""))
 }
@@ -51,18 +50,5 @@ fn refusal(error: &BodyError, entity: &DynamicEntity, property: &str) -> Transac
         BodyError::Property(PropertyError::OutOfRange { .. }) | BodyError::Damaged => {
             TransactionRefusal::Invalid(error.to_string())
         }
-    }
-}
-
-fn borrowed(value: &Value) -> ValueRef<'_> {
-    match value {
-        Value::String(text) => ValueRef::String(text),
-        Value::Int32(number) => ValueRef::Int32(*number),
-        Value::Int64(number) => ValueRef::Int64(*number),
-        Value::Double(number) => ValueRef::Double(*number),
-        Value::Boolean(truth) => ValueRef::Boolean(*truth),
-        Value::DateTime(time) => ValueRef::DateTime(time.inner()),
-        Value::Guid(guid) => ValueRef::Guid(Guid(*guid.as_bytes())),
-        Value::Binary(bytes) => ValueRef::Binary(bytes),
     }
 }
