@@ -71,15 +71,7 @@ fn markdown(settings: &Settings, facts: &[(&str, String)], results: &Results, go
     if !settings.full {
         page.push_str("**This was a partial run:** it left out connections, sizes, workloads or servers.\n\n");
     }
-    page.push_str("| machine | |\n|---|---|\n");
-    for (name, fact) in facts {
-        let _ = writeln!(page, "| {name} | {fact} |");
-    }
-    page.push_str("\n## Targets\n\n| target | needed | measured | |\n|---|---:|---:|---|\n");
-    for goal in goals {
-        let [what, needed, measured, verdict] = goal.columns();
-        let _ = writeln!(page, "| {what} | {needed} | {measured} | {verdict} |");
-    }
+    machine_and_targets(&mut page, facts, goals);
     page.push_str("\n![Rates of Larimar as multiples of Azurite's](bench.svg)\n");
     for &preload in &settings.preloads {
         rates(&mut page, settings, results, preload);
@@ -94,6 +86,19 @@ fn markdown(settings: &Settings, facts: &[(&str, String)], results: &Results, go
     }
     method(&mut page, settings);
     page
+}
+
+/// The two tables that every page begins with: what it ran on, and which targets it met.
+pub(crate) fn machine_and_targets(page: &mut String, facts: &[(&str, String)], goals: &[Goal]) {
+    page.push_str("| machine | |\n|---|---|\n");
+    for (name, fact) in facts {
+        let _ = writeln!(page, "| {name} | {fact} |");
+    }
+    page.push_str("\n## Targets\n\n| target | needed | measured | |\n|---|---:|---:|---|\n");
+    for goal in goals {
+        let [what, needed, measured, verdict] = goal.columns();
+        let _ = writeln!(page, "| {what} | {needed} | {measured} | {verdict} |");
+    }
 }
 
 fn rates(page: &mut String, settings: &Settings, results: &Results, preload: u64) {

@@ -6,7 +6,7 @@ use anyhow::Context as _;
 
 use super::{Pair, Side};
 use crate::goals::{Goal, Needed};
-use crate::report::{grouped, kept_notes, print_goals, short};
+use crate::report::{grouped, kept_notes, machine_and_targets, print_goals, short};
 use crate::settings::Settings;
 use crate::workload::Workload;
 
@@ -63,15 +63,7 @@ fn markdown(settings: &Settings, facts: &[(&str, String)], pairs: &[Pair], goals
     if !settings.full {
         page.push_str("**This was a partial run:** it left out connections, sizes or workloads.\n\n");
     }
-    page.push_str("| machine | |\n|---|---|\n");
-    for (name, fact) in facts {
-        let _ = writeln!(page, "| {name} | {fact} |");
-    }
-    page.push_str("\n## Targets\n\n| target | needed | measured | |\n|---|---:|---:|---|\n");
-    for goal in goals {
-        let [what, needed, measured, verdict] = goal.columns();
-        let _ = writeln!(page, "| {what} | {needed} | {measured} | {verdict} |");
-    }
+    machine_and_targets(&mut page, facts, goals);
     let preloads: Vec<String> = settings.preloads.iter().map(|&preload| grouped(preload)).collect();
     let _ = write!(
         page,

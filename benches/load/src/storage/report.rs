@@ -8,7 +8,7 @@ use super::goals;
 use super::results::{Cell, Results};
 use super::task::{MIB, Task};
 use crate::goals::Goal;
-use crate::report::{grouped, kept_notes, print_goals, short};
+use crate::report::{grouped, kept_notes, machine_and_targets, print_goals, short};
 use crate::settings::Settings;
 use crate::target::{Service, Target};
 
@@ -91,15 +91,7 @@ fn markdown(settings: &Settings, facts: &[(&str, String)], results: &Results, go
     if !settings.storage_full {
         page.push_str("**This was a partial run:** it left out services, sizes, workloads or servers.\n\n");
     }
-    page.push_str("| machine | |\n|---|---|\n");
-    for (name, fact) in facts {
-        let _ = writeln!(page, "| {name} | {fact} |");
-    }
-    page.push_str("\n## Targets\n\n| target | needed | measured | |\n|---|---:|---:|---|\n");
-    for goal in goals {
-        let [what, needed, measured, verdict] = goal.columns();
-        let _ = writeln!(page, "| {what} | {needed} | {measured} | {verdict} |");
-    }
+    machine_and_targets(&mut page, facts, goals);
     rates(&mut page, settings, results);
     filled(&mut page, results);
     footprints(&mut page, results);
