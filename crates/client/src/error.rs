@@ -132,7 +132,29 @@ impl Error {
     }
 
     /// Whether it is the entity that is not there, and not its table.
-    pub(crate) fn is_entity_not_found(&self) -> bool {
+    ///
+    /// [`Error::is_not_found`] holds for both. Here a missing table is no missing entity: what reads or deletes an entity
+    /// that others may have deleted goes on after this error, and stops at a table that was never created or is misspelt.
+    /// [`Table::get`](crate::Table::get) makes the same distinction.
+    ///
+    /// ```
+    /// # #[tokio::main(flavor = "current_thread")]
+    /// # async fn main() -> Result<(), Box<dyn std::error::Error>> {
+    /// # use larimar_client::{Account, IfMatch};
+    /// # let server = larimar_embedded::Larimar::ephemeral().await?;
+    /// # let account = Account::connect(&server.connection_string())?;
+    /// let employees = account.table("Employees");
+    /// let error = employees.delete("Sales", "000123", IfMatch::Any).await.unwrap_err();
+    /// assert!(error.is_not_found() && !error.is_entity_not_found()); // there is no table
+    ///
+    /// employees.create().await?;
+    /// let error = employees.delete("Sales", "000123", IfMatch::Any).await.unwrap_err();
+    /// assert!(error.is_entity_not_found());
+    /// # Ok(())
+    /// # }
+    /// ```
+    #[must_use]
+    pub fn is_entity_not_found(&self) -> bool {
         self.is_not_found() && self.code() != Some("TableNotFound")
     }
 
