@@ -12,6 +12,7 @@ use crate::service::{Endpoint, EndpointError, Service};
 use crate::table::{Table, TableService};
 use crate::transport::{ConnectSettings, HttpTransport, ProxyChoice, Transport};
 use http::HeaderValue;
+use std::fmt;
 use std::sync::Arc;
 use std::time::Duration;
 
@@ -129,7 +130,7 @@ impl Account {
 ///     .build()?;
 /// # Ok::<(), larimar_client::AccountError>(())
 /// ```
-#[derive(Clone, Debug, Default)]
+#[derive(Clone, Default)]
 #[must_use]
 pub struct AccountBuilder {
     connection_string: Option<String>,
@@ -149,9 +150,16 @@ enum Chosen {
     Ready(Credential),
 }
 
-impl std::fmt::Debug for Chosen {
-    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
-        f.write_str("Chosen")
+/// Connection strings have keys in them, and addresses of services and proxies may have signatures and passwords: none of
+/// them is shown.
+impl fmt::Debug for AccountBuilder {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        let Self { retry, timeouts, user_agent, .. } = self;
+        f.debug_struct("AccountBuilder")
+            .field("retry", retry)
+            .field("timeouts", timeouts)
+            .field("user_agent", user_agent)
+            .finish_non_exhaustive()
     }
 }
 

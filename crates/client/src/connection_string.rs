@@ -2,6 +2,7 @@
 
 use crate::credential::{Credential, InvalidKey, SasToken, SharedKey};
 use crate::service::Service;
+use http::Uri;
 
 /// Why a connection string is refused.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
@@ -41,7 +42,7 @@ impl ConnectionString {
     pub(crate) fn parse(text: &str) -> Result<Self, ConnectionStringError> {
         let parts = Parts::parse(text)?;
         if parts.get("UseDevelopmentStorage").is_some_and(|value| value.eq_ignore_ascii_case("true")) {
-            return Self::development(parts.get("DevelopmentStorageProxyUri"));
+            return Self::development(parts.get("DevelopmentStorageProxyUri").unwrap_or("http://127.0.0.1"));
         }
         let account = parts.get("AccountName");
         let credential = match (account, parts.get("AccountKey"), parts.get("SharedAccessSignature")) {
@@ -70,9 +71,12 @@ impl ConnectionString {
         Ok(Self { credential, endpoints })
     }
 
-    fn development(proxy: Option<&str>) -> Result<Self, ConnectionStringError> {
+    /// The development account at this address, of which scheme and host count: the ports are those of the services.
+    fn development(address: &str) -> Result<Self, ConnectionStringError> {
         let key = SharedKey::new(DEVELOPMENT_ACCOUNT, DEVELOPMENT_KEY)?;
-        let host = proxy.unwrap_or("http://127.0.0.1").trim_end_matches('/');
+        let parsed: Option<Uri> = address.parse().ok();
+        let host = parsed.as_ref().and_then(|uri| Some(format!("{}://{}", uri.scheme_str()?, uri.host()?)));
+        let host = host.ok_or_else(|| ConnectionStringError::Syntax(address.chars().take(64).collect()))?;
         let endpoints = [(Service::Table, 10002), (Service::Queue, 10001), (Service::Blob, 10000)]
             .map(|(service, port)| {
                 let primary = format!("{host}:{port}/{DEVELOPMENT_ACCOUNT}");
@@ -125,6 +129,8 @@ mod tests {
         let dev = table("UseDevelopmentStorage=true");
         assert_eq!(dev.0, "http://127.0.0.1:10002/devstoreaccount1");
         assert_eq!(dev.1.as_deref(), Some("http://127.0.0.1:10002/devstoreaccount1-secondary"));
+        let docker = table("DevelopmentStorageProxyUri=http://storage:8888/;UseDevelopmentStorage=TRUE;");
+        assert_eq!(docker.0, "http://storage:10002/devstoreaccount1", "the port is that of the service");
         let cloud =
             table("DefaultEndpointsProtocol=https;AccountName=acc;AccountKey=a2V5;EndpointSuffix=core.windows.net");
         assert_eq!(cloud.0, "https://acc.table.core.windows.net");
@@ -147,6 +153,7 @@ mod tests {
             ("nonsense", E::Syntax("nonsense".to_owned())),
             ("AccountName=a;accountname=b", E::Twice("accountname".to_owned())),
             ("AccountName=a;AccountKey=%%%", E::Key(InvalidKey)),
+            ("UseDevelopmentStorage=true;DevelopmentStorageProxyUri=storage", E::Syntax("storage".to_owned())),
         ] {
             assert_eq!(ConnectionString::parse(text).map(|_| ()), Err(expected), "{text}");
         }

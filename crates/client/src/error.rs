@@ -57,12 +57,16 @@ pub struct ServiceError {
     pub request_id: Option<String>,
     /// Which operation of a transaction failed, counted from 0.
     pub operation: Option<usize>,
+    /// Whether the answer to an earlier attempt of the request was lost.
+    after_lost_answer: bool,
 }
 
 impl fmt::Display for ServiceError {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        let Self { status, code, message, request_id, operation } = self;
-        write!(f, "{status} {code}")?;
+        let Self { status, code, message, request_id, operation, after_lost_answer: _ } = self;
+        let name = http::StatusCode::from_u16(*status).ok().and_then(|status| status.canonical_reason());
+        // A proxy gives no code.
+        write!(f, "{status} {}", if code.is_empty() { name.unwrap_or("refused") } else { code })?;
         if let Some(operation) = operation {
             write!(f, " of operation {operation}")?;
         }
@@ -155,7 +159,8 @@ impl Error {
     /// ```
     #[must_use]
     pub fn is_entity_not_found(&self) -> bool {
-        self.is_not_found() && self.code() != Some("TableNotFound")
+        // Without a code it is not the service that speaks, but something on the way to it.
+        self.is_not_found() && !matches!(self.code(), Some("TableNotFound" | "") | None)
     }
 
     /// Whether the service asks to slow down.
@@ -164,14 +169,31 @@ impl Error {
         matches!(self.status(), Some(429)) || (self.status() == Some(503) && self.code() != Some("ServiceUnavailable"))
     }
 
-    /// Whether it is unknown if a write took place: the request may have reached the service and no answer came back.
+    /// Whether it is unknown if a write took place: the request may have reached the service and no answer came back, or
+    /// none that tells.
+    ///
+    /// A refusal is ambiguous if the answer to an earlier attempt was lost and what is stored since is not what that
+    /// attempt would have left: others may have changed it before it was looked at. So a conflict or a change
+    /// ([`Error::is_conflict`], [`Error::is_changed`]) that is not ambiguous tells that the write did not take place.
     #[must_use]
     pub fn is_ambiguous(&self) -> bool {
         match self {
             Self::Timeout(_) => true,
             Self::Transport(error) => error.may_have_been_sent(),
-            Self::Service(error) => matches!(error.status, 500 | 502 | 504),
+            Self::Service(error) => error.after_lost_answer || error.tells_nothing(),
             _ => false,
+        }
+    }
+
+    /// This error of an attempt, after another one whose answer was lost: it does not tell that nothing took place.
+    pub(crate) fn after_lost_answer(self) -> Self {
+        match self {
+            Self::Service(mut error) => {
+                error.after_lost_answer = true;
+                Self::Service(error)
+            }
+            Self::Transport(error) => Self::Transport(error.into_lost()),
+            other => other,
         }
     }
 }
@@ -188,7 +210,17 @@ impl ServiceError {
         let header = |name: &str| headers.get(name).and_then(|value| value.to_str().ok()).map(str::to_owned);
         let (code, message) = from_json(body).or_else(|| from_xml(body)).unwrap_or_default();
         let code = if code.is_empty() { header("x-ms-error-code").unwrap_or_default() } else { code };
-        Self { status, code, message, request_id: header("x-ms-request-id"), operation: None }
+        let request_id = header("x-ms-request-id");
+        Self { status, code, message, request_id, operation: None, after_lost_answer: false }
+    }
+
+    /// Whether the request may have been carried out all the same: the service gave up on it, or a proxy on the service.
+    fn tells_nothing(&self) -> bool {
+        match self.status {
+            408 | 500 | 502 | 504 => true,
+            503 => self.code != "ServerBusy",
+            _ => false,
+        }
     }
 
     /// Takes the index of the failed operation off the front of the message, where transactions have it.
@@ -205,11 +237,12 @@ impl ServiceError {
 
 fn from_json(body: &[u8]) -> Option<(String, String)> {
     let body: serde_json::Value = serde_json::from_slice(body).ok()?;
-    // Cosmos DB nests as OData 4 does.
-    let error = body.get("odata.error").or_else(|| body.get("error"))?;
-    let text = |value: &serde_json::Value| value.as_str().unwrap_or_default().to_owned();
-    let message = error.get("message")?;
-    Some((text(error.get("code")?), text(message.get("value").unwrap_or(message))))
+    // Cosmos DB nests as OData 4 does, and its gateway does not nest.
+    let error = body.get("odata.error").or_else(|| body.get("error")).unwrap_or(&body);
+    let text =
+        |value: Option<&serde_json::Value>| value.and_then(|value| value.as_str()).unwrap_or_default().to_owned();
+    let message = error.get("message").map(|message| message.get("value").unwrap_or(message));
+    Some((text(error.get("code")), text(message)))
 }
 
 fn from_xml(body: &[u8]) -> Option<(String, String)> {
@@ -240,6 +273,13 @@ mod tests {
         assert_eq!(read(table_xml).code, "TableAlreadyExists");
         let storage_xml = "<?xml version=\"1.0\"?><Error><Code>QueueNotFound</Code><Message>No.</Message></Error>";
         assert_eq!((read(storage_xml).code.as_str(), read(storage_xml).message.as_str()), ("QueueNotFound", "No."));
-        assert_eq!(read("<html>").to_string(), "409 ");
+        assert_eq!((read("<html>").code.as_str(), read("<html>").to_string().as_str()), ("", "409 Conflict"));
+        let gateway = r#"{"code":"Unauthorized","message":"No.\r\nActivityId: 1"}"#;
+        assert_eq!(read(gateway).to_string(), "409 Unauthorized: No.");
+        let terse = r#"{"odata.error":{"code":"ConditionNotMet"}}"#;
+        assert_eq!(read(terse).to_string(), "409 ConditionNotMet");
+        for other in ["", "null", "7", "[]", "\"text\"", "{}", "<a/>", "\u{FEFF}"] {
+            assert_eq!(read(other).to_string(), "409 Conflict", "{other}");
+        }
     }
 }

@@ -172,8 +172,18 @@ impl Pipeline {
             attempts = tracing::field::Empty,
             status = tracing::field::Empty,
         );
-        let until = Instant::now() + call.timeout.unwrap_or(self.timeouts.call);
-        let attempts = Attempts { pipeline: self, call, id, until, retries: 0, ambiguous: false };
+        // A limit that the clock cannot tell is none.
+        let until = Instant::now() + call.timeout.unwrap_or(self.timeouts.call).min(CALL_MAX);
+        let attempts = Attempts {
+            pipeline: self,
+            call,
+            id,
+            until,
+            retries: 0,
+            ambiguous: false,
+            has_renewed_token: false,
+            at_primary: None,
+        };
         if span.is_disabled() {
             return attempts.run().await;
         }
@@ -191,13 +201,17 @@ struct Attempts<'a> {
     retries: u32,
     /// Whether an attempt may have had an effect without our knowing.
     ambiguous: bool,
+    has_renewed_token: bool,
+    /// Why the primary gave no answer, while the secondary is asked.
+    at_primary: Option<Error>,
 }
 
 impl Attempts<'_> {
     async fn run(mut self) -> Result<Reply, Failed> {
+        let pipeline = self.pipeline;
         loop {
-            let secondary = self.pipeline.secondary.as_ref().filter(|_| self.goes_to_secondary());
-            let endpoint = secondary.unwrap_or(&self.pipeline.primary);
+            let secondary = pipeline.secondary.as_ref().filter(|_| self.goes_to_secondary());
+            let endpoint = secondary.unwrap_or(&pipeline.primary);
             let (error, asked) = match self.attempt(endpoint).await {
                 Ok(answer) => match self.judge(answer) {
                     Ok(reply) => return Ok(reply),
@@ -206,13 +220,27 @@ impl Attempts<'_> {
                 Err(error) => (error, None),
             };
             let Some(wait) = self.wait(&error, asked, secondary.is_some()) else {
-                return Err(Failed { error, after_ambiguous: self.ambiguous });
+                return Err(self.failed(error, secondary.is_some()));
             };
             self.ambiguous |= error.is_ambiguous() && !self.call.is_read();
             self.retries += 1;
             tracing::debug!(%error, retry = self.retries, ?wait, "a request is sent again");
+            if secondary.is_none() {
+                self.at_primary = Some(error);
+            }
             tokio::time::sleep(wait).await;
         }
+    }
+
+    /// The end of a call that failed with this error.
+    fn failed(self, error: Error, at_secondary: bool) -> Failed {
+        // That the secondary has not heard of something does not tell that it is not there.
+        let error = match self.at_primary {
+            Some(at_primary) if at_secondary && error.is_not_found() => at_primary,
+            _ => error,
+        };
+        let error = if self.ambiguous { error.after_lost_answer() } else { error };
+        Failed { error, after_ambiguous: self.ambiguous }
     }
 
     /// Whether this attempt goes to the secondary: every other one of a read, if the policy says so.
@@ -221,13 +249,18 @@ impl Attempts<'_> {
     }
 
     async fn attempt(&self, endpoint: &Endpoint) -> Result<http::Response<Bytes>, Error> {
-        let request = self.pipeline.request(&self.call, endpoint, self.id).await?;
-        let left = self.until.saturating_duration_since(Instant::now());
-        let limit = left.min(self.pipeline.timeouts.attempt);
+        let limit = || self.left().min(self.pipeline.timeouts.attempt);
+        let request = self.pipeline.request(&self.call, endpoint, self.id, limit()).await?;
+        let limit = limit();
         match tokio::time::timeout(limit, self.pipeline.transport.send(request)).await {
             Ok(answer) => Ok(answer?),
             Err(_) => Err(Error::Timeout(limit)),
         }
+    }
+
+    /// How much of the call's time is left.
+    fn left(&self) -> Duration {
+        self.until.saturating_duration_since(Instant::now())
     }
 
     /// Tells a success from a refusal, which comes with how long the service asks to wait.
@@ -249,7 +282,7 @@ impl Attempts<'_> {
     }
 
     /// How long to wait before the next attempt, if there is to be one.
-    fn wait(&self, error: &Error, asked: Option<Duration>, at_secondary: bool) -> Option<Duration> {
+    fn wait(&mut self, error: &Error, asked: Option<Duration>, at_secondary: bool) -> Option<Duration> {
         let may_pass = match error {
             // The secondary may not have what the primary has.
             Error::Service(refusal) if refusal.status == 404 => at_secondary,
@@ -260,13 +293,14 @@ impl Attempts<'_> {
         };
         let wait = self.pipeline.retry.wait(self.retries, asked, random::fraction()).filter(|_| may_pass)?;
         // A retry that could not be answered in time is not worth a request.
-        (Instant::now() + wait < self.until).then_some(wait)
+        (wait < self.left()).then_some(wait)
     }
 
     /// A token may be revoked before it expires: it is worth one more attempt with another.
-    fn renew_token(&self) -> Option<Duration> {
+    fn renew_token(&mut self) -> Option<Duration> {
         match &self.pipeline.credential {
-            Credential::Token(source) if self.retries == 0 => {
+            Credential::Token(source) if !self.has_renewed_token => {
+                self.has_renewed_token = true;
                 source.forget();
                 Some(Duration::ZERO)
             }
@@ -276,15 +310,21 @@ impl Attempts<'_> {
 }
 
 impl Pipeline {
-    /// The request to this endpoint, signed.
-    async fn request(&self, call: &Call, endpoint: &Endpoint, id: Guid) -> Result<Request<Bytes>, Error> {
+    /// The request to this endpoint, signed. A token for it is waited for no longer than `token_wait_max`.
+    async fn request(
+        &self,
+        call: &Call,
+        endpoint: &Endpoint,
+        id: Guid,
+        token_wait_max: Duration,
+    ) -> Result<Request<Bytes>, Error> {
         let mut headers = HeaderMap::with_capacity(call.headers.len() + ADDED_HEADERS_MAX);
         for (name, value) in &call.headers {
             // The last one of a name counts.
             headers.insert(name, value.clone());
         }
         headers.insert(X_MS_DATE, date(Timestamp::now()));
-        headers.insert(X_MS_VERSION, HeaderValue::from_static(self.service.api_version()));
+        headers.insert(X_MS_VERSION, HeaderValue::from_static(self.api_version()));
         headers.insert(CLIENT_REQUEST_ID, ascii(&id.to_string()));
         headers.insert(USER_AGENT, self.user_agent.clone());
         if call.has_body() {
@@ -313,7 +353,9 @@ impl Pipeline {
                     return Err(Error::Credential("a token is sent only to an address with https".into()));
                 }
                 let scope = if endpoint.is_cosmos() { COSMOS_SCOPE } else { STORAGE_SCOPE };
-                let token = source.token(scope).await.map_err(Error::Credential)?;
+                let token = tokio::time::timeout(token_wait_max, source.token(scope)).await;
+                let token = token.map_err(|_| Error::Credential("the provider gave no token in time".into()))?;
+                let token = token.map_err(Error::Credential)?;
                 let mut value = HeaderValue::from_str(&format!("Bearer {token}"))
                     .map_err(|_| Error::Credential("the token is no header's value".into()))?;
                 value.set_sensitive(true);
@@ -330,6 +372,16 @@ impl Pipeline {
         *request.uri_mut() = endpoint.address(target).map_err(|_| Error::Invalid(format!("no path: {}", call.path)))?;
         *request.headers_mut() = headers;
         Ok(request)
+    }
+
+    /// The version of the protocol that is spoken.
+    const fn api_version(&self) -> &'static str {
+        match (self.service, &self.credential) {
+            // The first in which the Table service takes tokens.
+            (Service::Table, Credential::Token(_)) => "2020-12-06",
+            (Service::Table, _) => "2019-02-02",
+            (Service::Queue | Service::Blob, _) => "2024-11-04",
+        }
     }
 
     fn signature(
@@ -380,6 +432,8 @@ fn ascii(text: &str) -> HeaderValue {
 }
 
 const TICKS_PER_SECOND: u64 = 10_000_000;
+/// Longer than any program runs, and within what clocks can tell.
+const CALL_MAX: Duration = Duration::from_secs(30 * 365 * 24 * 60 * 60);
 /// Headers that every request gets at most, besides its own.
 const ADDED_HEADERS_MAX: usize = 9;
 const X_MS_DATE: HeaderName = HeaderName::from_static("x-ms-date");

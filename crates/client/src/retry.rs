@@ -9,7 +9,8 @@ use std::time::{Duration, SystemTime};
 /// and 504. Where the service says how long to wait (`Retry-After`), that is how long the client waits at least.
 ///
 /// Writes are retried too, and the outcome stays true: if the answer to an insert was lost and the retry finds the
-/// entity there, the client reads it and reports a conflict only if it is not what was to be inserted.
+/// entity there, the client reads it and reports a conflict only if it is not what was to be inserted. Where nobody can
+/// tell whether a write took place, the error says so ([`Error::is_ambiguous`](crate::Error::is_ambiguous)).
 ///
 /// ```
 /// use larimar_client::RetryPolicy;
@@ -84,7 +85,8 @@ impl RetryPolicy {
         }
         let full = self.delay.saturating_mul(1 << retries.min(20)).min(self.delay_max);
         // From three quarters to five quarters, so that clients that failed together do not return together.
-        let jittered = full.mul_f64(0.75 + fraction / 2.0).min(self.delay_max);
+        let jittered = Duration::try_from_secs_f64(full.as_secs_f64() * (0.75 + fraction / 2.0));
+        let jittered = jittered.unwrap_or(self.delay_max).min(self.delay_max);
         Some(jittered.max(retry_after.unwrap_or_default()))
     }
 }

@@ -36,14 +36,6 @@ impl Service {
             Self::Blob => "BlobSecondaryEndpoint",
         }
     }
-
-    /// The version of the protocol that is spoken.
-    pub(crate) const fn api_version(self) -> &'static str {
-        match self {
-            Self::Table => "2019-02-02",
-            Self::Queue | Self::Blob => "2024-11-04",
-        }
-    }
 }
 
 /// The address of a service.

@@ -2,7 +2,7 @@
 
 mod common;
 
-use common::faults::{Fault, Faults, faulty_table};
+use common::faults::{Fault, Faults, Meanwhile, faulty_table};
 use larimar_client::{Account, AccountBuilder, DynamicEntity, Error, IfMatch, RetryPolicy, Table, Transport};
 use std::future::poll_fn;
 use std::sync::Arc;
@@ -61,6 +61,58 @@ async fn c10_a_conditional_write_whose_answer_was_lost_is_found_done_or_changed(
 }
 
 #[tokio::test]
+async fn c10_what_a_lost_answer_leaves_open_is_told() {
+    let (_server, table, faults) = faulty_table().await;
+    // The last error alone would tell that nothing was sent.
+    faults.plan([Fault::LoseReply, Fault::NotSent, Fault::NotSent, Fault::NotSent, Fault::NotSent]);
+    let error = table.insert(&entity(1)).await.expect_err("no answer");
+    assert!(matches!(error, Error::Transport(_)) && error.is_ambiguous(), "{error}");
+    assert_eq!(value(&table).await, Some(1), "it took place");
+
+    // Whether what was read back has the change in it that was lost from sight, nobody can tell.
+    let first: DynamicEntity = table.get("p", "r").await.expect("read").expect("found");
+    let first = first.etag.expect("an ETag");
+    let others = table.clone();
+    let meanwhile = Meanwhile::new(move || {
+        let others = others.clone();
+        async move { others.replace(&entity(7), IfMatch::Any).await.map(drop).expect("replaced") }
+    });
+    faults.plan([Fault::LoseReplyAnd(meanwhile)]);
+    let error = table.replace(&entity(2), &first).await.expect_err("changed since");
+    assert!(error.is_changed() && error.is_ambiguous(), "{error}");
+    faults.plan([]);
+    let error = table.replace(&entity(2), &first).await.expect_err("changed before");
+    assert!(error.is_changed() && !error.is_ambiguous(), "{error}");
+
+    // A token may allow the write and not the look-up.
+    let forbidden = Fault::Answer(403, vec![("x-ms-error-code", "AuthorizationPermissionMismatch")]);
+    faults.plan([Fault::LoseReply, Fault::Pass, forbidden.clone()]);
+    let error = table.insert(&DynamicEntity::new("p", "s")).await.expect_err("cannot be looked up");
+    assert!(error.status() == Some(403) && error.is_ambiguous() && !error.is_conflict(), "{error}");
+    faults.plan([Fault::LoseReply, Fault::Pass, forbidden]);
+    let error = table.transaction().insert(&DynamicEntity::new("p", "t")).expect("one").submit().await;
+    let error = error.expect_err("cannot be looked up");
+    assert!(error.status() == Some(403) && error.is_ambiguous() && !error.is_conflict(), "{error}");
+}
+
+#[tokio::test(start_paused = true)]
+async fn c10_only_a_busy_service_says_that_nothing_took_place() {
+    let faults = Faults::new();
+    let table = scripted(&faults, |account| account);
+    let stored = r#"{"odata.etag":"W/\"2\"","PartitionKey":"p","RowKey":"r","Value":1}"#;
+    let conflict = || Fault::Answer(409, vec![("x-ms-error-code", "EntityAlreadyExists")]);
+    // A proxy that lost its connection to the service, and a service that gave up.
+    for (status, headers) in [(503, vec![]), (503, vec![("x-ms-error-code", "ServiceUnavailable")]), (408, vec![])] {
+        faults.plan([Fault::Answer(status, headers), conflict(), Fault::AnswerWith(200, vec![], stored)]);
+        assert_eq!(table.insert(&entity(1)).await.expect("found done").as_str(), "W/\"2\"", "{status}");
+    }
+    faults.plan([Fault::Answer(503, vec![("x-ms-error-code", "ServerBusy")]), conflict()]);
+    let error = table.insert(&entity(1)).await.expect_err("a true conflict");
+    assert!(error.is_conflict() && !error.is_ambiguous(), "{error}");
+    assert_eq!(faults.sent().len(), 2, "nothing to look up");
+}
+
+#[tokio::test]
 async fn c10_requests_that_never_left_are_sent_again() {
     let (_server, table, faults) = faulty_table().await;
     faults.plan([Fault::NotSent, Fault::NotSent]);
@@ -74,6 +126,10 @@ fn scripted(faults: &Arc<Faults>, change: impl FnOnce(AccountBuilder) -> Account
         .connection_string("UseDevelopmentStorage=true")
         .transport(Arc::clone(faults) as Arc<dyn Transport>);
     change(account).build().expect("an account").table("Employees")
+}
+
+fn missing() -> Fault {
+    Fault::Answer(404, vec![("x-ms-error-code", "ResourceNotFound")])
 }
 
 fn written() -> Fault {
@@ -117,7 +173,7 @@ async fn c10_reads_go_to_the_secondary_and_writes_do_not() {
         |faults: &Faults| -> Vec<bool> { faults.sent().iter().map(|line| line.contains("127.0.0.2")).collect() };
 
     // What the secondary does not have, the primary may.
-    faults.plan([Fault::Answer(500, vec![]), Fault::Answer(404, vec![]), Fault::Answer(404, vec![])]);
+    faults.plan([Fault::Answer(500, vec![]), missing(), missing()]);
     assert_eq!(table.get::<DynamicEntity>("p", "r").await.expect("read"), None);
     assert_eq!(hosts(&faults), [false, true, false]);
     faults.plan([Fault::Answer(500, vec![]), written()]);
@@ -129,6 +185,51 @@ async fn c10_reads_go_to_the_secondary_and_writes_do_not() {
     faults.plan([busy.clone(), conflict, busy, Fault::AnswerWith(200, vec![], stored)]);
     assert_eq!(table.insert(&entity(1)).await.expect("found done").as_str(), "W/\"2\"");
     assert_eq!(hosts(&faults), [false; 4]);
+}
+
+#[tokio::test(start_paused = true)]
+async fn c10_what_only_the_secondary_does_not_have_is_not_reported_missing() {
+    let faults = Faults::new();
+    let retry = RetryPolicy::exponential().read_from_secondary(true).retries_max(1);
+    let table = scripted(&faults, |account| account.retry(retry));
+    faults.plan([Fault::Answer(500, vec![]), missing()]);
+    let error = table.get::<DynamicEntity>("p", "r").await.expect_err("the primary did not answer");
+    assert_eq!((error.status(), faults.sent().len()), (Some(500), 2));
+}
+
+#[tokio::test(start_paused = true)]
+async fn c1_what_is_missing_is_told_by_the_service_and_not_on_the_way_to_it() {
+    let faults = Faults::new();
+    let table = scripted(&faults, |account| account);
+    faults.plan([missing()]);
+    assert_eq!(table.get::<DynamicEntity>("p", "r").await.expect("read"), None);
+    for (headers, body) in [
+        (vec![("x-ms-error-code", "TableNotFound")], ""),
+        (vec![], ""),
+        (vec![("content-type", "text/html")], "<html><h1>No such site</h1></html>"),
+    ] {
+        faults.plan([Fault::AnswerWith(404, headers, body)]);
+        let error = table.get::<DynamicEntity>("p", "r").await.expect_err("nothing is known of the entity");
+        assert!(error.is_not_found() && !error.is_entity_not_found(), "{error}");
+    }
+}
+
+#[tokio::test(start_paused = true)]
+async fn c10_limits_that_no_clock_can_tell_are_none() {
+    let faults = Faults::new();
+    let retry = RetryPolicy::exponential().delay_max(Duration::MAX);
+    let endless = |account: AccountBuilder| {
+        account.timeout(Duration::MAX).attempt_timeout(Duration::MAX).connect_timeout(Duration::MAX).retry(retry)
+    };
+    let table = scripted(&faults, endless);
+    faults.plan([Fault::Answer(503, vec![]), written()]);
+    table.insert(&entity(1)).await.expect("inserted");
+    faults.plan([Fault::Answer(503, vec![("retry-after", "18446744073709551615")]), written()]);
+    assert_eq!(table.insert(&entity(1)).await.expect_err("not in this life").status(), Some(503));
+    let retry = RetryPolicy::exponential().delay(Duration::MAX).delay_max(Duration::MAX);
+    let table = scripted(&faults, |account| account.retry(retry)).with_timeout(Duration::MAX);
+    faults.plan([Fault::Answer(503, vec![]), written()]);
+    assert_eq!(table.insert(&entity(1)).await.expect_err("not in this life").status(), Some(503));
 }
 
 #[tokio::test(start_paused = true)]

@@ -130,7 +130,8 @@ impl Table {
             Err(Failed { error, after_ambiguous: true }) if matches!(error.status(), Some(404 | 409 | 412)) => {
                 let ambiguous = |error| Failed { error, after_ambiguous: true };
                 let (partition, row) = (&write.entity.partition_key, &write.entity.row_key);
-                let stored = self.fetch_latest(partition, row).await.map_err(ambiguous)?;
+                let stored = self.fetch_latest(partition, row).await;
+                let stored = stored.map_err(|error| ambiguous(error.after_lost_answer()))?;
                 match write.is_done(stored.as_ref()) {
                     true => Ok(stored.and_then(|stored| stored.etag)),
                     false => Err(ambiguous(error)),

@@ -96,7 +96,9 @@ impl<E: Entity> Update<E> {
     /// Makes the change and returns the entity as it was written, with its new ETag, or `None` if it is not there.
     ///
     /// # Errors
-    /// The entity was changed by others every time ([`Error::is_changed`]), is no `E`, or is refused by the service.
+    /// The entity was changed by others every time ([`Error::is_changed`]), is no `E`, or is refused by the service. If
+    /// an answer was lost and others changed the entity since, the change may have been made
+    /// ([`Error::is_ambiguous`]): it is not made a second time.
     pub async fn run(self, mut change: impl FnMut(&mut E)) -> Result<Option<(E, ETag)>> {
         self.try_run(|entity| {
             change(entity);
@@ -110,7 +112,7 @@ impl<E: Entity> Update<E> {
     ///
     /// # Errors
     /// The error of the function; or the entity was changed by others every time ([`Error::is_changed`]), is no `E`, or is
-    /// refused by the service.
+    /// refused by the service; see [`Update::run`].
     pub async fn try_run<X: From<Error>>(
         self,
         mut change: impl FnMut(&mut E) -> Result<(), X>,

@@ -49,6 +49,11 @@ impl TransportError {
         Self { source: source.into(), may_have_been_sent: true }
     }
 
+    /// The same, of a request that may have reached the service in an earlier attempt.
+    pub(crate) fn into_lost(self) -> Self {
+        Self { may_have_been_sent: true, ..self }
+    }
+
     /// Whether the request may have reached the service.
     #[must_use]
     pub const fn may_have_been_sent(&self) -> bool {

@@ -249,7 +249,8 @@ impl Table {
         match self.send(call).await {
             Ok(reply) => answer::etags(&reply, writes.len()),
             Err(Failed { error, after_ambiguous: true }) if matches!(error.status(), Some(404 | 409 | 412)) => {
-                self.etags_if_done(writes).await?.ok_or_else(|| with_operation(error, writes.len()))
+                let etags = self.etags_if_done(writes).await.map_err(Error::after_lost_answer)?;
+                etags.ok_or_else(|| with_operation(error, writes.len()))
             }
             Err(failed) => Err(with_operation(failed.error, writes.len())),
         }
