@@ -13,23 +13,32 @@
 //!   changed meanwhile ([`Error::Changed`]) and is not moved, or the answer was lost and it may be
 //!   moved or not.
 //! - In the end the entity is at exactly one of the two places: at the target, with all its properties, those included
-//!   that were changed by a conditional write while it was on its way. Until then it may be seen at both.
+//!   that were changed by a conditional write at the source while it was on its way. Until then it may be seen at both.
 //! - Intents that are delivered twice, or late, do not undo what came after: the entity carries the version of its last
 //!   move (`_version`). Moved to the archive and back, it stays back.
+//! - Nothing is overwritten at the target. If another entity came there after `submit` looked, by another move or
+//!   otherwise, the intent goes to the poison queue with [`Error::Exists`] and the entity stays where it is, frozen; make
+//!   room and [`redrive`](WorkQueue::redrive) it.
 //!
 //! # What it asks for
-//! Writers of an entity that may be moved use ETag conditions, as one always should. One who overwrites by force while
-//! it moves brings it to life again at the source. Where an entity left, a tombstone (`_deleted`) stays for an hour.
-//! [`Mover::get`] does not show it; queries filter it out by [`is_gone`].
+//! Writers of an entity that may be moved use ETag conditions, as one always should, and leave its `_moving`, `_version`
+//! and `_copied` alone: they merge, or replace the [`DynamicEntity`] that they read. One who replaces it by a type that does
+//! not know these calls the move off, unless it was copied already; then the change is moved too. One who overwrites it
+//! by force when it has just left brings it to life again at the source. Nobody changes it at the target before the move is
+//! done (`_copied` is gone then).
+//!
+//! Where an entity left, a tombstone (`_deleted`) stays for an hour. [`Mover::get`] does not show it; queries filter it
+//! out by [`is_gone`].
 //!
 //! # Cost in requests
-//! Submit: 5. Worker: 12, and 4 more an hour later.
+//! Submit: 5. Worker: 12, and 5 more an hour later.
 
 use crate::eventual::slot::{self, Slot, TRIES_MAX, VERSION, is_overtaken};
 use crate::eventual::{Place, Submitted, Work, WorkError, WorkQueue};
 use crate::{Error, Result};
 use larimar_client::{Account, DynamicEntity, ETag, Entity, Table};
 use serde::{Deserialize, Serialize};
+use std::fmt;
 use std::time::Duration;
 
 /// Moves entities between partitions and tables of an account.
@@ -69,9 +78,10 @@ enum Intent {
         version: i64,
         etag: ETag,
     },
-    /// Remove the tombstone of this version.
+    /// Remove the tombstone that the move of this version left.
     Forget {
-        place: Place,
+        from: Place,
+        to: Place,
         version: i64,
     },
 }
@@ -135,15 +145,14 @@ impl Mover {
     /// Moves an entity. When this returns, the move will be made for certain.
     ///
     /// # Errors
-    /// [`Error::NotFound`] where there is nothing to move; [`Error::Exists`] if there is an entity at the target (one that
-    /// comes there after this look is replaced by the move, if it is older); [`Error::Changed`] if the entity changed or was moved by
-    /// somebody else at the same time.
+    /// [`Error::NotFound`] where there is nothing to move; [`Error::Exists`] if there is an entity at the target;
+    /// [`Error::Changed`] if the entity changed or is being moved, to here or from here, at the same time.
     pub async fn submit(&self, from: &Place, to: &Place) -> Result<Submitted> {
         if from == to {
             return Err(Error::Invalid("an entity is moved to another place than its own".to_owned()));
         }
         let source = self.slot(from).await?.filter(|slot| !slot.is_dead).ok_or(Error::NotFound)?;
-        if moving(&source)?.is_some() {
+        if moving(&source)?.is_some() || source.entity.value(COPIED).is_some() {
             return Err(Error::Changed);
         }
         let target = self.slot(to).await?;
@@ -174,54 +183,94 @@ impl Mover {
         Ok(moving(&source)? == Some(version) || source.is_dead && source.version >= version)
     }
 
-    /// Brings the frozen source to the target, once more if it changed since.
-    async fn copy(&self, from: &Place, to: &Place, version: i64) -> Result<()> {
+    /// Brings the source to the target, once more if it changed since.
+    ///
+    /// The target is looked at before the source. A source that is still there afterwards was there at the first look,
+    /// so whatever was at the target then is nothing that came of a finished move; and it is written only if it is still
+    /// that.
+    async fn copy(&self, from: &Place, to: &Place, version: i64) -> Result<Copied> {
         let table = self.table(to);
         for _ in 0..TRIES_MAX {
-            let Some(source) = self.frozen(from, version).await? else { return Ok(()) };
-            let mut copy = source.entity;
+            let target = self.slot(to).await?;
+            // Of a higher version, it came here by a later move.
+            let source = self.slot(from).await?.filter(|source| !source.is_dead && source.version < version);
+            let arriving = target.as_ref().and_then(|target| arriving(target, from, version));
+            let source = match source {
+                None => return Ok(Copied { target: target.filter(|_| arriving.is_some()), source: None }),
+                // Where there is a copy the move was decided, though somebody may have unfrozen the source since.
+                Some(source) if arriving.is_some() || moving(&source)? == Some(version) => source,
+                Some(_) => return Ok(Copied { target: None, source: None }),
+            };
+            let mut copy = source.entity.clone();
             copy.remove(MOVING);
             copy.partition_key.clone_from(&to.partition);
             copy.row_key.clone_from(&to.row);
             copy.set(VERSION, version);
-            copy.set(COPIED, source.etag.as_str());
-            let written = match self.slot(to).await? {
+            copy.set(COPIED, Original { from: from.clone(), etag: source.etag.clone() }.to_string());
+            let written = match &target {
                 None => table.insert(&copy).await,
-                Some(target) if is_copied(&target, version, &source.etag)? => return Ok(()),
+                Some(_) if arriving.as_ref() == Some(&source.etag) => {
+                    return Ok(Copied { target, source: Some(source) });
+                }
+                Some(target) if arriving.is_some() => table.replace(&copy, &target.etag).await,
+                Some(target) if !target.is_dead => return Err(Error::Exists),
+                // What left has to arrive first.
+                Some(target) if target.version > version => return Err(Error::Contended),
                 Some(target) => table.replace(&copy, &target.etag).await,
             };
-            if !is_overtaken(written)? {
-                return Ok(());
+            let etag = written.as_ref().ok().cloned();
+            if let (false, Some(etag)) = (is_overtaken(written)?, etag) {
+                let target = Slot { entity: copy, etag, version, is_dead: false };
+                return Ok(Copied { target: Some(target), source: Some(source) });
             }
         }
         Err(Error::Contended)
     }
 
-    /// Makes a tombstone of the source, whose copy is up to date.
+    /// Makes a tombstone of the source when its copy is up to date, and tells the copy that it has arrived.
     async fn bury(&self, from: &Place, to: &Place, version: i64) -> Result<()> {
-        let table = self.table(from);
         for _ in 0..TRIES_MAX {
-            let Some(source) = self.frozen(from, version).await? else { return Ok(()) };
-            let target = self.slot(to).await?;
-            let is_copied = target.map(|target| is_copied(&target, version, &source.etag)).transpose()?;
-            if is_copied != Some(true) {
-                self.copy(from, to, version).await?;
-                continue;
+            let Copied { target: Some(target), source } = self.copy(from, to, version).await? else { return Ok(()) };
+            if let Some(source) = source {
+                // Before there is a tombstone there is an intent to remove it.
+                let forget = Intent::Forget { from: from.clone(), to: to.clone(), version };
+                self.queue.submit_hidden(&MoveIntent(forget), self.tombstones_for).await?;
+                let tombstone = slot::tombstone(&from.partition, &from.row, version);
+                if is_overtaken(self.table(from).replace(&tombstone, &source.etag).await)? {
+                    continue;
+                }
             }
-            let tombstone = slot::tombstone(&from.partition, &from.row, version);
-            if !is_overtaken(table.replace(&tombstone, &source.etag).await)? {
+            if self.land(to, target).await? {
                 return Ok(());
             }
         }
         Err(Error::Contended)
     }
 
-    /// The source, while it is frozen for the move of this version.
-    async fn frozen(&self, from: &Place, version: i64) -> Result<Option<Slot>> {
-        match self.slot(from).await? {
-            Some(source) if !source.is_dead && moving(&source)? == Some(version) => Ok(Some(source)),
-            _ => Ok(None),
+    /// Ends a move at the target: from here on, the copy is the entity. Says whether the copy was as given.
+    async fn land(&self, to: &Place, target: Slot) -> Result<bool> {
+        let mut entity = target.entity;
+        entity.remove(COPIED);
+        Ok(!is_overtaken(self.table(to).replace(&entity, &target.etag).await)?)
+    }
+
+    /// Removes the tombstone of a move, which stays until the entity has arrived.
+    async fn forget(&self, from: &Place, to: &Place, version: i64) -> Result<()> {
+        let Some(source) = self.slot(from).await?.filter(|source| source.is_dead && source.version == version) else {
+            return Ok(());
+        };
+        for _ in 0..TRIES_MAX {
+            let target = self.slot(to).await?;
+            let has_landed = match target {
+                Some(target) if arriving(&target, from, version).is_some() => self.land(to, target).await?,
+                _ => true,
+            };
+            if has_landed {
+                // Whoever was faster has forgotten it or brought something else: both are fine.
+                return is_overtaken(self.table(from).delete(&from.partition, &from.row, &source.etag).await).map(drop);
+            }
         }
+        Err(Error::Contended)
     }
 
     fn table(&self, place: &Place) -> Table {
@@ -238,7 +287,7 @@ impl Work for Mover {
 
     fn steps(&self, intent: &MoveIntent) -> usize {
         match intent.0 {
-            Intent::Move { .. } => 4,
+            Intent::Move { .. } => 3,
             Intent::Forget { .. } => 1,
         }
     }
@@ -246,21 +295,20 @@ impl Work for Mover {
     async fn perform(&self, intent: &MoveIntent, step: usize) -> Result<(), WorkError> {
         match (&intent.0, step) {
             (Intent::Move { from, version, etag, .. }, 0) => self.freeze(from, *version, etag).await.map(drop)?,
-            (Intent::Move { from, to, version, .. }, 1) => self.copy(from, to, *version).await?,
-            (Intent::Move { from, version, .. }, 2) => {
-                // Before there is a tombstone there is an intent to remove it.
-                if self.frozen(from, *version).await?.is_some() {
-                    let forget = Intent::Forget { place: from.clone(), version: *version };
-                    self.queue.submit_hidden(&MoveIntent(forget), self.tombstones_for).await?;
-                }
-            }
+            (Intent::Move { from, to, version, .. }, 1) => self.copy(from, to, *version).await.map(drop)?,
             (Intent::Move { from, to, version, .. }, _) => self.bury(from, to, *version).await?,
-            (Intent::Forget { place, version }, _) => {
-                slot::forget(&self.table(place), &place.partition, &place.row, *version).await?;
-            }
+            (Intent::Forget { from, to, version }, _) => self.forget(from, to, *version).await?,
         }
         Ok(())
     }
+}
+
+/// What a move has come to.
+struct Copied {
+    /// The copy, if it is there and has not arrived yet.
+    target: Option<Slot>,
+    /// The source that it is a copy of, if that has not left yet.
+    source: Option<Slot>,
 }
 
 /// The version of the move that a place is frozen for.
@@ -268,14 +316,28 @@ fn moving(slot: &Slot) -> Result<Option<i64>> {
     Ok(slot.entity.get::<Option<i64>>(MOVING)?)
 }
 
-/// Whether the target is what this move makes of the source of this ETag, or has gone on since.
-fn is_copied(target: &Slot, version: i64, source: &ETag) -> Result<bool> {
-    let copied = target.entity.get::<Option<String>>(COPIED)?;
-    Ok(target.version > version
-        || target.version == version && (target.is_dead || copied.as_deref() == Some(source.as_str())))
+/// The ETag of the source that a place is a copy of, if it is there by this move, which is not done yet.
+fn arriving(target: &Slot, from: &Place, version: i64) -> Option<ETag> {
+    let is_copy = !target.is_dead && target.version == version;
+    let original = target.entity.get::<Option<String>>(COPIED).ok().flatten().filter(|_| is_copy)?;
+    let original: Original = serde_json::from_str(&original).ok()?;
+    (original.from == *from).then_some(original.etag)
 }
 
-/// The version of the move that is under way.
+/// What a copy was made of.
+#[derive(Debug, Serialize, Deserialize)]
+struct Original {
+    from: Place,
+    etag: ETag,
+}
+
+impl fmt::Display for Original {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str(&serde_json::to_string(self).expect("texts are JSON"))
+    }
+}
+
+/// The version of the move that is under way from here.
 const MOVING: &str = "_moving";
-/// The ETag of the source that was copied.
+/// What was copied, while the move to here is under way.
 const COPIED: &str = "_copied";
