@@ -84,11 +84,14 @@ pub(crate) fn derive_properties(input: &DeriveInput) -> syn::Result<TokenStream>
     let code = Code { client, is_part: true };
     let (write, read, columns) = (code.write(&fields), code.read(&fields), code.columns(&fields));
     let functions = column_functions::of(input, &container, &fields);
+    let flattened = fields.iter().filter(|field| matches!(field.kind, Kind::Flatten(_))).map(|field| &field.type_);
     let (name, (generics, arguments, bounds)) = (&input.ident, input.generics.split_for_impl());
     Ok(quote! {
         #[automatically_derived]
         #[allow(unused_mut, unused_variables)]
         impl #generics #client::Properties for #name #arguments #bounds {
+            const TAKES_REST: bool = false #(|| <#flattened as #client::Properties>::TAKES_REST)*;
+
             fn write_to(
                 &self,
                 __entity: &mut #client::DynamicEntity,
@@ -204,18 +207,23 @@ struct Code<'a> {
 }
 
 impl Code<'_> {
-    /// Statements that put the fields into `__entity`. Flattened ones come first, so that a map does not overwrite
-    /// a field.
+    /// Statements that put the fields into `__entity`. Maps come last, and leave out what fields have set.
     fn write(&self, fields: &[Field]) -> TokenStream {
         let client = self.client;
         let target = if self.is_part { quote!(__entity) } else { quote!(&mut __entity) };
-        let flattened = fields.iter().filter_map(|field| {
-            let Kind::Flatten(prefix) = &field.kind else { return None };
-            let (ident, type_, prefix) = (&field.ident, &field.type_, self.name(prefix));
-            Some(quote_spanned! {field.type_.span()=>
-                <#type_ as #client::Properties>::write_to(&self.#ident, #target, #prefix)?;
+        let flattened = |takes_rest: bool| {
+            let target = &target;
+            fields.iter().filter_map(move |field| {
+                let Kind::Flatten(prefix) = &field.kind else { return None };
+                let (ident, type_, prefix) = (&field.ident, &field.type_, self.name(prefix));
+                Some(quote_spanned! {field.type_.span()=>
+                    if <#type_ as #client::Properties>::TAKES_REST == #takes_rest {
+                        <#type_ as #client::Properties>::write_to(&self.#ident, #target, #prefix)?;
+                    }
+                })
             })
-        });
+        };
+        let (parts, rest) = (flattened(false), flattened(true));
         let others = fields.iter().map(|field| {
             let (ident, span) = (&field.ident, field.type_.span());
             match &field.kind {
@@ -230,7 +238,7 @@ impl Code<'_> {
                 Kind::PartitionKey | Kind::RowKey | Kind::Skip | Kind::Flatten(_) => TokenStream::new(),
             }
         });
-        quote!(#(#flattened)* #(#others)*)
+        quote!(#(#parts)* #(#others)* #(#rest)*)
     }
 
     /// What is encrypted is text, for the client encrypts no other type.

@@ -4,6 +4,7 @@ use crate::attributes::{Container, Seen, each, word};
 use crate::name;
 use proc_macro2::TokenStream;
 use quote::{quote, quote_spanned};
+use std::cmp::Reverse;
 use std::collections::HashMap;
 use syn::ext::IdentExt as _;
 use syn::spanned::Spanned as _;
@@ -14,6 +15,16 @@ struct Variant {
     ident: Ident,
     type_: Type,
     by: By,
+}
+
+impl Variant {
+    /// What its row keys start with, if it is told by them.
+    fn prefix(&self) -> Option<String> {
+        match &self.by {
+            By::RowKeyPrefix(prefix) => Some(prefix.value()),
+            By::Type(_) | By::Other => None,
+        }
+    }
 }
 
 enum By {
@@ -36,9 +47,12 @@ pub(crate) fn derive(input: &DeriveInput) -> syn::Result<TokenStream> {
     let variants = read(input)?;
     let client = &container.client;
     let constants = variants.iter().map(|variant| constant(client, variant));
-    let writes = variants.iter().map(|variant| write(client, &tag, variant));
-    // The variant for the rest is asked last, wherever it stands.
-    let (others, told): (Vec<_>, Vec<_>) = variants.iter().partition(|variant| matches!(variant.by, By::Other));
+    let writes = variants.iter().map(|variant| write(client, &tag, variant, &variants));
+    // The variant for the rest is asked last, wherever it stands; longer prefixes before those that they start with.
+    let (others, mut told): (Vec<_>, Vec<_>) = variants.iter().partition(|variant| matches!(variant.by, By::Other));
+    told.sort_by_key(|variant| variant.prefix().map(|prefix| Reverse(prefix.len())));
+    let types = variants.iter().filter(|variant| matches!(variant.by, By::Type(_)));
+    let types = types.map(|variant| constant_name(&variant.ident));
     let reads = told.clone().into_iter().map(|variant| read_variant(client, &tag, variant));
     let rest = match others.first() {
         Some(Variant { ident, type_, .. }) => quote_spanned! {type_.span()=>
@@ -53,6 +67,7 @@ pub(crate) fn derive(input: &DeriveInput) -> syn::Result<TokenStream> {
     Ok(quote! {
         const _: () = {
             #(#constants)*
+            const _: () = #client::__private::assert_types_differ(&[#(#types),*]);
 
             #[automatically_derived]
             impl #client::Entity for #name {
@@ -147,7 +162,8 @@ fn constant(client: &Path, variant: &Variant) -> TokenStream {
     }
 }
 
-fn write(client: &Path, tag: &str, Variant { ident, type_, by }: &Variant) -> TokenStream {
+fn write(client: &Path, tag: &str, variant: &Variant, all: &[Variant]) -> TokenStream {
+    let Variant { ident, type_, by } = variant;
     let write = quote_spanned!(type_.span()=> <#type_ as #client::Entity>::to_dynamic(entity));
     match by {
         By::Type(_) => {
@@ -157,7 +173,10 @@ fn write(client: &Path, tag: &str, Variant { ident, type_, by }: &Variant) -> To
             ),)
         }
         By::RowKeyPrefix(prefix) => {
-            quote!(Self::#ident(entity) => #client::__private::with_row_key_prefix(#write?, #prefix),)
+            let start = prefix.value();
+            let longer =
+                all.iter().filter_map(Variant::prefix).filter(|other| *other != start && other.starts_with(&start));
+            quote!(Self::#ident(entity) => #client::__private::with_row_key_prefix(#write?, #prefix, &[#(#longer),*]),)
         }
         By::Other => quote!(Self::#ident(entity) => #write,),
     }

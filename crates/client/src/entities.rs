@@ -220,7 +220,8 @@
 //! # Flattening
 //!
 //! A struct that derives [`Properties`](derive@crate::Properties) lends its properties to entities, with a prefix
-//! where names would clash. A map takes all properties that no other field reads, and gives them back:
+//! where names would clash: two fields of one name are an error when the entity is written. A map takes all properties
+//! that no other field reads, and gives them back:
 //!
 //! ```
 //! use larimar_client::{DynamicEntity, Entity, Properties, Value};
@@ -340,6 +341,9 @@
 //! | `type = "..."` | `EntityType` is this |
 //! | `row_key_prefix = "..."` | the `RowKey` starts like this; `EntityType` is neither written nor read |
 //! | `other` | none of the others; without such a variant it is an error |
+//!
+//! `EntityType` is looked at first, and of several prefixes the longest counts. A variant with a prefix is not written
+//! under a key without it, nor under one that has the longer prefix of another variant.
 //!
 //! On the enum, `tag = "..."` names another property than `EntityType`, and `crate = path` is as above. Large
 //! variants may hold a `Box`. A struct with `entity_type = "..."` writes and expects the property by itself.

@@ -44,10 +44,17 @@ pub fn put(
     name: &str,
     value: Result<Option<Value>, PropertyError>,
 ) -> Result<(), EntityError> {
-    if let Some(value) = value.map_err(|error| error.of(name))? {
-        entity.set(name, value);
+    value.map_err(|error| error.of(name))?.map_or(Ok(()), |value| set(entity, name, value))
+}
+
+/// Sets a property, which no other field may have set: one of the two values would be lost.
+fn set(entity: &mut DynamicEntity, name: &str, value: impl Into<Value>) -> Result<(), EntityError> {
+    match entity.set(name, value) {
+        None => Ok(()),
+        Some(_) => {
+            Err(PropertyError::invalid("expected one field of this name, found another in what is flattened").of(name))
+        }
     }
-    Ok(())
 }
 
 /// What was read from a property, with its name in the error.
@@ -57,8 +64,7 @@ pub fn take<T>(name: &str, value: Result<T, PropertyError>) -> Result<T, EntityE
 
 /// Writes a property as text.
 pub fn put_text<T: Display>(entity: &mut DynamicEntity, name: &str, value: &T) -> Result<(), EntityError> {
-    entity.set(name, value.to_string());
-    Ok(())
+    set(entity, name, value.to_string())
 }
 
 /// Writes a property as text, if there is one.
@@ -86,8 +92,7 @@ pub fn take_text_option<T: FromStr<Err: Display>>(
 /// Writes a property as JSON.
 pub fn put_json<T: Serialize>(entity: &mut DynamicEntity, name: &str, value: &T) -> Result<(), EntityError> {
     let text = serde_json::to_string(value).map_err(|error| PropertyError::invalid(error).of(name))?;
-    entity.set(name, text);
-    Ok(())
+    set(entity, name, text)
 }
 
 /// Writes a property as JSON, if there is one.
@@ -154,16 +159,36 @@ pub fn with_type<'a>(entity: Cow<'a, DynamicEntity>, tag: &str, name: &str) -> C
     Cow::Owned(entity.into_owned().with(tag, name))
 }
 
-/// Refuses a row key by which the entity would be read as something else.
+/// Refuses a row key by which the entity would be read as something else: one without the prefix of its variant, or with
+/// a longer one of another.
 pub fn with_row_key_prefix<'a>(
     entity: Cow<'a, DynamicEntity>,
     prefix: &str,
+    longer: &[&str],
 ) -> Result<Cow<'a, DynamicEntity>, EntityError> {
-    if entity.row_key.starts_with(prefix) {
-        return Ok(entity);
-    }
-    let reason = format!("expected a key that starts with '{prefix}', found '{}'", entity.row_key);
+    let key = &entity.row_key;
+    let reason = match longer.iter().find(|other| key.starts_with(**other)) {
+        Some(other) => format!("expected a key that does not start with '{other}' as another variant's, found '{key}'"),
+        None if key.starts_with(prefix) => return Ok(entity),
+        None => format!("expected a key that starts with '{prefix}', found '{key}'"),
+    };
     Err(PropertyError::Invalid(reason).of("RowKey"))
+}
+
+/// Refuses variants that could not be told apart.
+///
+/// # Panics
+/// When the program is built, if two types are the same.
+pub const fn assert_types_differ(types: &[&str]) {
+    let mut first = 0;
+    while first < types.len() {
+        let mut second = first + 1;
+        while second < types.len() {
+            assert!(!is_same(types[first], types[second]), "two variants have the same `EntityType`");
+            second += 1;
+        }
+        first += 1;
+    }
 }
 
 /// The error for an entity that is none of an enum's.

@@ -84,7 +84,10 @@ fn write(entity: &mut DynamicEntity, prefix: &str, name: &str, value: &Value) ->
     if SYSTEM.contains(&name.as_str()) {
         return Err(system_property(&name));
     }
-    entity.set(name, value.clone());
+    // What a field has set is the field's.
+    if entity.value(&name).is_none() {
+        entity.set(name, value.clone());
+    }
     Ok(())
 }
 

@@ -23,6 +23,12 @@ enum TwoOthers {
 }
 
 #[derive(EntityEnum)]
+enum SameType {
+    Employee(Employee),
+    Boss(Box<Employee>),
+}
+
+#[derive(EntityEnum)]
 enum NoEntity {
     Number(i32),
 }
