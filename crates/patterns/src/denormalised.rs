@@ -182,9 +182,7 @@ where
         }
         match transaction.submit().await {
             // One that is gone changed too: the next read tells.
-            Err(error) if error.is_changed() || (error.is_not_found() && error.code() != Some("TableNotFound")) => {
-                Err(Error::Changed)
-            }
+            Err(error) if error.is_changed() || error.is_entity_not_found() => Err(Error::Changed),
             other => Ok(other.map(drop)?),
         }
     }

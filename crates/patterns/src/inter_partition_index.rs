@@ -7,7 +7,8 @@
 //! ```
 //!
 //! The row key of a copy is the value, and after a `!` the primary's row key: entities may share a value, and an
-//! entity whose value changed does not stand in the way of another that takes it over.
+//! entity whose value changed does not stand in the way of another that takes it over. Where copies of several partitions
+//! are in one ([`InterPartitionIndex::in_partition`]), the primary's partition stands in between.
 //!
 //! # What is guaranteed
 //! What [`EventualTable`](crate::eventual_table::EventualTable) guarantees: copies follow their primaries in the end,
@@ -15,11 +16,14 @@
 //! be late: an entity just written is not found yet, or found as it was before, or under its value of before. It is no
 //! guard of uniqueness either. Read the primary before acting on what must not be old.
 //!
+//! Copies overwrite nothing but copies of the same primary and index. Where something else is in the place of one, its
+//! intent goes to the poison queue and says so.
+//!
 //! # Cost in requests
 //! A look-up: 1, as the copies are one range of one partition. A write: 4 in the writer; in the worker 4 and, for each
 //! copy that it touches, 2.
 
-use crate::eventual::slot::{self, OF_PARTITION, OF_ROW, Slot, VERSION};
+use crate::eventual::slot::{self, INDEX, OF_PARTITION, OF_ROW, Slot, VERSION};
 use crate::eventual_table::{Derived, DerivedData, Found, Touch, plain};
 use crate::key_text;
 use crate::{Error, Result};
@@ -51,7 +55,7 @@ struct Inner {
 
 impl InterPartitionIndex {
     /// An index of this name over what `value` says of an entity, kept in this table: the one of the primaries or
-    /// another. Entities without a value are not in the index.
+    /// another. No other index in that table has the name. Entities without a value are not in the index.
     ///
     /// The value of an entity must depend on nothing but the entity.
     #[must_use]
@@ -72,8 +76,9 @@ impl InterPartitionIndex {
         Self::new(table, name, move |entity| entity.get::<Option<String>>(&property).ok().flatten())
     }
 
-    /// Keeps copies in the partitions that `partition` says. Unless told, the copies of the primaries in `Sales` are in
-    /// `email_Sales`, if the index is called `email`.
+    /// Keeps copies in the partitions that `partition` says, under the row key `don@contoso.com!Sales!000123`: those of
+    /// several partitions may then be in one. Unless told, the copies of the primaries in `Sales` are in `email_Sales`, if
+    /// the index is called `email`.
     ///
     /// # Panics
     /// If the index was cloned before.
@@ -119,7 +124,7 @@ impl InterPartitionIndex {
     async fn range<E: Entity>(&self, partition: &str, prefix: &str) -> Result<Vec<E>> {
         let query = self.inner.table.query::<DynamicEntity>().partition(partition);
         let copies = query.filter(keys::row_key().starts_with(prefix)).all().await?;
-        let live = copies.into_iter().filter(|copy| !slot::is_dead(copy));
+        let live = copies.into_iter().filter(|copy| slot::is_derived(copy) && !slot::is_dead(copy));
         live.map(|copy| Ok(E::from_dynamic(original(copy)?)?)).collect()
     }
 
@@ -127,12 +132,17 @@ impl InterPartitionIndex {
     fn place(&self, primary: &DynamicEntity) -> Result<Option<(String, String)>> {
         let Inner { name, value, partition, .. } = &*self.inner;
         let Some(value) = value(primary) else { return Ok(None) };
-        let partition = match partition {
-            Some(partition) => partition(primary),
-            None => format!("{name}_{}", primary.partition_key),
-        };
         let mut row = key_text::escape(&value);
         row.push(END);
+        let partition = match partition {
+            Some(partition) => {
+                // Primaries of several partitions may meet here, and row keys are told apart in one of them only.
+                key_text::escape_into(&mut row, &primary.partition_key);
+                row.push(END);
+                partition(primary)
+            }
+            None => format!("{name}_{}", primary.partition_key),
+        };
         row.push_str(&primary.row_key);
         key_text::check(&partition)?;
         key_text::check(&row)?;
@@ -244,7 +254,5 @@ fn parts(place: &str) -> Result<(&str, &str)> {
 
 /// Ends the value; escaped text has none.
 const END: char = '!';
-/// The index that a copy is of.
-const INDEX: &str = "_index";
 /// Between the keys of a place; keys have none.
 const BETWEEN: char = '\n';

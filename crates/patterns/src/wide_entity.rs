@@ -240,7 +240,7 @@ fn refused(error: larimar_client::Error) -> Error {
     match (error.operation(), error.status()) {
         (Some(0), Some(409)) => Error::Exists,
         (Some(0), Some(412)) => Error::Changed,
-        (Some(0), Some(404)) if error.code() != Some("TableNotFound") => Error::NotFound,
+        (Some(0), _) if error.is_entity_not_found() => Error::NotFound,
         _ => error.into(),
     }
 }

@@ -147,6 +147,18 @@ async fn t4_lists_in_the_partition_are_right_at_every_moment() {
     }
 }
 
+/// More writers of one list than tries would do if all of them tried again at once.
+#[tokio::test]
+async fn t4_many_writers_of_one_list_all_get_through() {
+    let server = Larimar::ephemeral().await.expect("a server");
+    let account = healthy(&server);
+    let table = listed(&account);
+    table.table().create_if_missing().await.expect("a table");
+    let rows = (0..48).map(|number| format!("{number:03}")).collect::<Vec<_>>();
+    join_all(rows.iter().map(async |row| table.insert(&employee(row, "Jones")).await.expect("an insert"))).await;
+    assert_eq!(table.keys("Sales", "Jones").await.expect("keys"), rows);
+}
+
 // In other partitions and in blobs.
 
 fn employees(account: &Account, name: &str, grace: Duration) -> (EventualTable, [KeyLists; 2]) {

@@ -262,7 +262,7 @@ async fn t2_repair_corrects_what_was_written_past_it() {
     plain.insert(&employee("4", "d", "x", 1)).await.expect("an insert");
     plain.insert_or_replace(&employee("1", "changed", "y", 2)).await.expect("a change");
     plain.delete("Sales", "2", IfMatch::Any).await.expect("a delete");
-    copies.delete("all", "x!3", IfMatch::Any).await.expect("a delete");
+    copies.delete("all", "x!Sales!3", IfMatch::Any).await.expect("a delete");
     let stray = DynamicEntity::new("email_Sales", "nobody!9").with("Email", "nobody").with("Turn", 0);
     let stray =
         stray.with("_version", 5_i64).with("_of_partition", "Sales").with("_of_row", "9").with("_index", "email");
@@ -271,6 +271,70 @@ async fn t2_repair_corrects_what_was_written_past_it() {
     assert!(repaired.corrected >= 7, "{repaired:?}");
     compare(&account, "F", "repaired").await;
     assert_eq!(table.repair().await.expect("repaired").corrected, 0, "a second run corrects nothing");
+}
+
+/// More writers of one entity than tries would do if all of them tried again at once.
+#[tokio::test]
+async fn t2_many_writers_of_one_entity_all_get_through() {
+    let server = Larimar::ephemeral().await.expect("a server");
+    let (table, _) = employees(&healthy(&server), "H");
+    table.create_if_missing().await.expect("tables");
+    table.insert(&employee("1", "a", "x", 0)).await.expect("an insert");
+    let add = |e: &mut DynamicEntity| drop(e.set("Turn", e.get::<i32>("Turn").expect("a turn") + 1));
+    join_all((0..48).map(async |_| table.update("Sales", "1", add).await.expect("an update"))).await;
+    let found = table.get::<DynamicEntity>("Sales", "1").await.expect("a read").expect("it is there");
+    assert_eq!(found.get::<i32>("Turn").expect("a turn"), 48);
+}
+
+/// Copies from several partitions in one: entities of the same row key and value keep apart.
+#[tokio::test]
+async fn t2_copies_of_several_partitions_share_one() {
+    let server = Larimar::ephemeral().await.expect("a server");
+    let (table, (_, by_boss)) = employees(&healthy(&server), "J");
+    table.create_if_missing().await.expect("tables");
+    let of = |department: &str| DynamicEntity::new(department, "000123").with("Email", "a").with("Boss", "Jun");
+    for department in ["Sales", "Marketing", "Sales!000123"] {
+        table.insert(&of(department)).await.expect("an insert");
+    }
+    let departments = async || {
+        worker(&table).drain().await.expect("drained");
+        let found: Vec<DynamicEntity> = by_boss.find("all", "Jun").await.expect("a look");
+        found.into_iter().map(|entity| (entity.partition_key, entity.row_key)).collect::<Vec<_>>()
+    };
+    let keys = |department: &str| (department.to_owned(), "000123".to_owned());
+    assert_eq!(departments().await, ["Marketing", "Sales", "Sales!000123"].map(keys));
+    table.delete("Marketing", "000123").await.expect("a delete");
+    assert_eq!(departments().await, ["Sales", "Sales!000123"].map(keys), "one goes and the others stay");
+}
+
+/// An index that is kept beside primaries never takes the place of one.
+#[tokio::test]
+async fn t2_a_copy_overwrites_nothing_that_is_not_its_own() {
+    let server = Larimar::ephemeral().await.expect("a server");
+    let account = healthy(&server);
+    let (table, (by_email, _)) = employees(&account, "L");
+    table.create_if_missing().await.expect("tables");
+    let primary = DynamicEntity::new("email_Sales", "don!000123").with("Turn", 7);
+    table.insert(&primary).await.expect("a department of an odd name");
+    table.insert(&employee("000123", "don", "Jun", 1)).await.expect("an insert");
+    let stats = worker(&table).drain().await.expect("drained");
+    assert_eq!((stats.done, stats.poisoned), (1, 1), "{stats:?}");
+    assert!(table.queue().poisoned(1).await.expect("a look")[0].error.contains("email_Sales"));
+    let found = table.get::<DynamicEntity>("email_Sales", "don!000123").await.expect("a read").expect("it is there");
+    assert_eq!(found.get::<i32>("Turn").expect("a turn"), 7);
+    let copies: Vec<DynamicEntity> = by_email.find("email_Sales", "don").await.expect("a look");
+    assert_eq!(copies, [], "what is no copy is not found");
+}
+
+/// What is equal to nothing, not even to itself, is not copied again and again.
+#[tokio::test]
+async fn t2_not_a_number_is_copied_once() {
+    let server = Larimar::ephemeral().await.expect("a server");
+    let (table, _) = employees(&healthy(&server), "M");
+    table.create_if_missing().await.expect("tables");
+    table.insert(&employee("1", "a", "x", 1).with("Mark", f64::NAN)).await.expect("an insert");
+    worker(&table).drain().await.expect("drained");
+    assert_eq!(table.repair().await.expect("repaired").corrected, 0);
 }
 
 /// What no key can hold is refused before anything is done.

@@ -3,8 +3,9 @@
 //! Every write here is conditional on what was read, and leaves a higher version than it found. See "Why it stays
 //! right" in `eventual/mod.rs`.
 
+use crate::contention::Contention;
 use crate::{Error, Result};
-use larimar_client::{DynamicEntity, ETag, Table, Timestamp};
+use larimar_client::{DynamicEntity, ETag, Table, Timestamp, Value};
 
 /// Where an entity is.
 #[derive(Clone, Debug, PartialEq, Eq, PartialOrd, Ord, Hash, serde::Serialize, serde::Deserialize)]
@@ -82,20 +83,38 @@ pub(crate) fn tombstone(partition: &str, row: &str, version: i64) -> DynamicEnti
 /// wrote. An entity of the same version that differs is written again: there, the derived data was defined anew.
 pub(crate) async fn raise(table: &Table, entity: &DynamicEntity) -> Result<bool> {
     let version = entity.get::<i64>(VERSION)?;
-    for _ in 0..TRIES_MAX {
+    let mut contention = Contention::default();
+    loop {
         let written = match Slot::read(table, &entity.partition_key, &entity.row_key).await? {
             None => table.insert(entity).await,
-            Some(slot) if slot.version > version => return Ok(false),
-            Some(slot) if slot.version == version && slot.entity.properties().eq(entity.properties()) => {
-                return Ok(false);
+            Some(slot) if owner(&slot.entity) != owner(entity) => {
+                let DynamicEntity { partition_key, row_key, .. } = entity;
+                return Err(Error::Invalid(format!(
+                    "the place '{partition_key}', '{row_key}' is taken by another entity"
+                )));
             }
+            Some(slot) if slot.version > version => return Ok(false),
+            Some(slot) if slot.version == version && is_same(&slot.entity, entity) => return Ok(false),
             Some(slot) => table.replace(entity, &slot.etag).await,
         };
         if !is_overtaken(written)? {
             return Ok(true);
         }
+        contention.wait("a place").await?;
     }
-    Err(Error::Contended)
+}
+
+/// Of what, and for which index, an entity is derived; of nothing if it is a primary or none of ours.
+fn owner(entity: &DynamicEntity) -> [Option<&Value>; 3] {
+    [OF_PARTITION, OF_ROW, INDEX].map(|name| entity.value(name))
+}
+
+/// Whether two entities have the same properties. Not a number is the same as itself here.
+fn is_same(left: &DynamicEntity, right: &DynamicEntity) -> bool {
+    let is_nan = |value: &Value| matches!(value, Value::Double(number) if number.is_nan());
+    let mut both = left.properties().zip(right.properties());
+    left.properties().len() == right.properties().len()
+        && both.all(|(left, right)| left == right || left.0 == right.0 && is_nan(left.1) && is_nan(right.1))
 }
 
 /// Removes a tombstone of this very version.
@@ -115,9 +134,7 @@ pub(crate) fn is_overtaken<T>(written: larimar_client::Result<T>) -> Result<bool
         Ok(_) => Ok(false),
         Err(error) if error.is_conflict() => Ok(true),
         // The table or container itself may be missing, which no other try cures.
-        Err(error) if error.is_not_found() && !matches!(error.code(), Some("TableNotFound" | "ContainerNotFound")) => {
-            Ok(true)
-        }
+        Err(error) if error.is_entity_not_found() && error.code() != Some("ContainerNotFound") => Ok(true),
         Err(error) => Err(error.into()),
     }
 }
@@ -127,5 +144,7 @@ pub(crate) const DEAD: &str = "_deleted";
 /// The keys of the entity that another is derived from.
 pub(crate) const OF_PARTITION: &str = "_of_partition";
 pub(crate) const OF_ROW: &str = "_of_row";
+/// The index that a copy is of.
+pub(crate) const INDEX: &str = "_index";
 /// How often a write is tried that others keep overtaking.
 pub(crate) const TRIES_MAX: usize = 32;

@@ -38,7 +38,8 @@ pub(crate) use derived::{Derived, Found, Touch};
 pub use repair::Repaired;
 pub use settle::TableIntent;
 
-use crate::eventual::slot::{self, DEAD, Slot, TRIES_MAX, VERSION, is_overtaken};
+use crate::contention::Contention;
+use crate::eventual::slot::{self, DEAD, Slot, VERSION, is_overtaken};
 use crate::eventual::{Submitted, WorkQueue, Worker};
 use crate::{Error, Result};
 use futures_util::future::{self, Either};
@@ -277,7 +278,8 @@ impl EventualTable {
         prepare: impl Fn(&DynamicEntity) -> BoxFuture<'p, Result<()>>,
     ) -> Result<Option<ETag>> {
         let Inner { table, queue, grace, .. } = &*self.inner;
-        for _ in 0..TRIES_MAX {
+        let mut contention = Contention::default();
+        loop {
             let found = Slot::read(table, partition_key, row_key).await?;
             let live = found.as_ref().and_then(Slot::live);
             let next = match next(live)? {
@@ -310,8 +312,8 @@ impl EventualTable {
             if !self.inner.derived.iter().any(|derived| derived.is_prepared()) {
                 let _ = queue.withdraw(&submitted).await;
             }
+            contention.wait("the entity").await?;
         }
-        Err(Error::Contended)
     }
 }
 

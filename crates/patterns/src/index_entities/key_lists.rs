@@ -3,7 +3,7 @@
 use super::ValueOf;
 use super::list::List;
 use super::store::{Address, Store};
-use crate::eventual::slot::TRIES_MAX;
+use crate::contention::Contention;
 use crate::eventual_table::{Derived, DerivedData, EventualTable, Found, Touch};
 use crate::{Error, Result};
 use futures_util::{StreamExt as _, TryStreamExt as _, stream};
@@ -46,7 +46,7 @@ pub struct KeyLists {
 
 impl KeyLists {
     /// Lists of this name over what `value` says of an entity, in entities of this table: the one of the primaries or
-    /// another.
+    /// another. No other index in that table has the name.
     #[must_use]
     pub fn in_table(
         table: &Table,
@@ -56,7 +56,8 @@ impl KeyLists {
         Self { name: name.into(), store: Store::Entities { table: table.clone(), buckets: 1 }, value: Arc::new(value) }
     }
 
-    /// Lists of this name over what `value` says of an entity, in blobs of this container.
+    /// Lists of this name over what `value` says of an entity, in blobs of this container. No other lists in it have the
+    /// name.
     #[must_use]
     pub fn in_blobs(
         container: &Container,
@@ -113,7 +114,8 @@ impl KeyLists {
     async fn change(&self, touch: &Touch<'_>, change: impl Fn(&mut List) -> bool) -> Result<bool> {
         let (partition, value) = parts(touch.place)?;
         let address = self.address(partition, value);
-        for _ in 0..TRIES_MAX {
+        let mut contention = Contention::default();
+        loop {
             let found = self.store.read(address, touch.row).await?;
             let (mut list, etag) = found.map_or_else(Default::default, |(list, etag)| (list, Some(etag)));
             if !change(&mut list) {
@@ -122,8 +124,8 @@ impl KeyLists {
             if self.store.write(address, touch.row, &list, etag.as_ref()).await? {
                 return Ok(true);
             }
+            contention.wait("a list").await?;
         }
-        Err(Error::Contended)
     }
 }
 

@@ -1,7 +1,8 @@
 //! Lists in the partition of their entities, changed with them in one transaction.
 
 use super::ValueOf;
-use crate::eventual::slot::{TRIES_MAX, is_overtaken};
+use crate::contention::Contention;
+use crate::eventual::slot::is_overtaken;
 use crate::eventual_table::dynamic;
 use crate::key_text;
 use crate::{Error, Result};
@@ -148,7 +149,8 @@ impl ListedTable {
         if row.strip_prefix(&*self.name).is_some_and(|rest| rest.starts_with('!')) {
             return Err(Error::Invalid(format!("the row key '{row}' is one of a list")));
         }
-        for _ in 0..TRIES_MAX {
+        let mut contention = Contention::default();
+        loop {
             let found = self.table.get::<DynamicEntity>(partition, row).await?;
             let next = next(found.as_ref())?;
             let mut transaction = self.table.transaction();
@@ -172,8 +174,8 @@ impl ListedTable {
             if !is_overtaken(transaction.submit().await)? {
                 return Ok(());
             }
+            contention.wait("an entity or its list").await?;
         }
-        Err(Error::Contended)
     }
 
     async fn take_out(&self, transaction: &mut Transaction, partition: &str, value: &str, key: &str) -> Result<()> {

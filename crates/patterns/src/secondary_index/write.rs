@@ -120,7 +120,7 @@ impl<E: Entity + Send + Sync + 'static> IndexedTable<E> {
                 (Some(Operation::Delete(row_key)), Some(404)) if missing.insert(row_key.clone()) => continue,
                 (Some(Operation::Insert(index)), Some(409)) => Error::Duplicate { index },
                 (Some(Operation::Primary), Some(412)) => Error::Changed,
-                (Some(Operation::Primary), Some(404)) if error.code() != Some("TableNotFound") => Error::NotFound,
+                (Some(Operation::Primary), _) if error.is_entity_not_found() => Error::NotFound,
                 _ => error.into(),
             });
         }
