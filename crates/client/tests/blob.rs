@@ -10,8 +10,8 @@ use bytes::Bytes;
 use http::{Method, Request, Response};
 use larimar_client::sas::{BlobPermissions, BlobSas};
 use larimar_client::{
-    Account, AppendOptions, Blob, BlobCondition, BoxFuture, Error, HttpTransport, SharedKey, Timestamp, Transport,
-    TransportError, UploadOptions,
+    Account, AppendOptions, Blob, BlobCondition, BoxFuture, Error, HttpTransport, RetryPolicy, SharedKey, Timestamp,
+    Transport, TransportError, UploadOptions,
 };
 use larimar_embedded::Larimar;
 use std::collections::BTreeMap;
@@ -231,4 +231,47 @@ async fn x2_a_download_is_of_one_version() {
             Err(error) => assert!(!comes_through && error.is_changed(), "{error}"),
         }
     }
+}
+
+/// A primary that loses the answer to an append and fails once when it is asked for it, and a secondary that has heard of
+/// nothing.
+#[derive(Debug, Default)]
+struct Lagging {
+    requests: std::sync::Mutex<Vec<String>>,
+}
+
+impl Transport for Lagging {
+    fn send(&self, request: Request<Bytes>) -> BoxFuture<'_, Result<Response<Bytes>, TransportError>> {
+        let mut requests = self.requests.lock().expect("no panic");
+        requests.push(format!("{} {}", request.method(), request.uri()));
+        let is_secondary = request.uri().path().contains("-secondary");
+        let answer =
+            Response::builder().header("etag", "\"1\"").header("last-modified", "Fri, 09 Oct 2009 21:04:30 GMT");
+        let answer = answer.header("x-ms-blob-type", "AppendBlob").header("content-type", "text/plain");
+        let answer = match (request.method(), requests.len()) {
+            (&Method::HEAD, _) => answer.header("content-length", "0").body(Bytes::new()),
+            (&Method::PUT, 2) => return Box::pin(async { Err(TransportError::lost("lost")) }),
+            (&Method::PUT, 3) => {
+                answer.status(412).header("x-ms-error-code", "AppendPositionConditionNotMet").body(Bytes::new())
+            }
+            (&Method::PUT, _) => answer.status(201).body(Bytes::new()),
+            _ if is_secondary => answer.status(416).header("x-ms-error-code", "InvalidRange").body(Bytes::new()),
+            (_, 4) => answer.status(500).body(Bytes::new()),
+            _ => answer.status(206).header("content-range", "bytes 0-1/2").body(Bytes::from_static(b"1\n")),
+        };
+        Box::pin(async move { Ok(answer.expect("an answer")) })
+    }
+}
+
+#[tokio::test(start_paused = true)]
+async fn c10_whether_an_append_took_place_is_not_asked_of_a_secondary() {
+    let transport = Arc::new(Lagging::default());
+    let account = Account::builder()
+        .connection_string("UseDevelopmentStorage=true")
+        .retry(RetryPolicy::exponential().read_from_secondary(true))
+        .transport(Arc::clone(&transport) as Arc<dyn Transport>);
+    let log = account.build().expect("an account").container("logs").blob("log");
+    assert_eq!(log.append("1\n", AppendOptions::default()).await.expect("found done"), 0);
+    let requests = transport.requests.lock().expect("no panic").clone();
+    assert_eq!(requests.iter().filter(|line| line.starts_with("PUT")).count(), 2, "appended once: {requests:?}");
 }

@@ -4,8 +4,10 @@ mod common;
 
 use common::faults::{Fault, faulty_table};
 use common::table;
-use futures_util::{StreamExt as _, TryStreamExt as _};
-use larimar_client::{Column, Continuation, DynamicEntity, Entity, EntityError, Filter, Table, keys};
+use futures_util::{Stream, StreamExt as _, TryStreamExt as _};
+use larimar_client::{
+    Account, BulkOperation, Column, Continuation, DynamicEntity, Entity, EntityError, Filter, Table, keys,
+};
 use std::borrow::Cow;
 
 /// Five partitions of seven rows.
@@ -210,4 +212,36 @@ async fn c9_queries_and_their_streams_can_be_sent_to_other_threads() {
     drop(is_send(table.query_partitions::<DynamicEntity>(["p"]).in_order().stream()));
     drop(is_send(table.bulk().submit([])));
     drop(is_send(table.transaction().submit()));
+}
+
+/// Asks a stream for everything, and then again.
+async fn outlived<S: Stream + Unpin>(mut stream: S) -> usize {
+    let mut count = 0;
+    while stream.next().await.is_some() {
+        count += 1;
+    }
+    for _ in 0..3 {
+        assert!(stream.next().await.is_none(), "a stream that has ended stays so");
+    }
+    count
+}
+
+#[tokio::test]
+async fn c9_streams_that_have_ended_may_be_asked_again() {
+    let (server, table) = table().await;
+    table.insert(&DynamicEntity::new("a", "1")).await.expect("inserted");
+    let account = Account::connect(&server.connection_string()).expect("an account");
+    // One ends after an entity, the other after an error.
+    for table in [table, account.table("Nothing")] {
+        let query = table.query::<DynamicEntity>();
+        assert_eq!(outlived(query.clone().stream()).await, 1);
+        assert_eq!(outlived(query.pages()).await, 1);
+        // The partition before and the one after are empty.
+        let parallel = table.query_partitions::<DynamicEntity>(["", "a", "b"]);
+        assert_eq!(outlived(parallel.clone().stream()).await, 1);
+        assert_eq!(outlived(parallel.in_order().stream()).await, 1);
+        let operation = BulkOperation::insert_or_replace(&DynamicEntity::new("a", "1")).expect("an operation");
+        assert_eq!(outlived(table.bulk().run(futures_util::stream::iter([operation]))).await, 1);
+    }
+    assert_eq!(outlived(account.tables().list(None)).await, 1);
 }

@@ -1,6 +1,6 @@
 //! Appends: each takes place once, whatever happens to its answer.
 
-use super::{Blob, BlobCondition, upload};
+use super::{Blob, upload};
 use crate::pipeline::Failed;
 use crate::{Error, Result};
 use bytes::Bytes;
@@ -83,12 +83,12 @@ impl Blob {
             Ok(_) => Ok(offset),
             Err(Failed { error, after_ambiguous: true }) if error.is_conflict() => {
                 let range = offset..offset.saturating_add(bytes.len() as u64);
-                match self.part(range, BlobCondition::Always).await {
+                match self.part_after_write(range).await {
                     Ok(stored) if stored.bytes == bytes => Ok(offset),
                     // Others have appended there, or nobody has: the range is not there then.
                     Ok(_) => Err(error),
                     Err(refused) if refused.status() == Some(416) => Err(error),
-                    Err(other) => Err(other),
+                    Err(other) => Err(other.after_lost_answer()),
                 }
             }
             Err(failed) => Err(failed.error),
@@ -97,7 +97,7 @@ impl Blob {
 
     /// How many bytes the blob has. The read is about to be followed by a write, so an absent blob is an error here.
     async fn size(&self) -> Result<u64> {
-        let reply = self.send(self.call("GetBlobProperties", Method::HEAD)).await?;
+        let reply = self.send(self.call("GetBlobProperties", Method::HEAD).changing()).await?;
         Ok(super::BlobProperties::read(&reply.headers)?.size)
     }
 }

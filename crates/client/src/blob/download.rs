@@ -1,7 +1,7 @@
 //! Downloads: whole blobs or ranges of them, in several requests if they are large.
 
 use super::{Blob, BlobCondition, BlobProperties};
-use crate::pipeline::Reply;
+use crate::pipeline::{Call, Reply};
 use crate::{ETag, Error, Result, Timestamp};
 use bytes::Bytes;
 use futures_util::stream::{self, StreamExt as _, TryStreamExt as _};
@@ -118,10 +118,18 @@ impl Blob {
     }
 
     /// Reads a range that is not empty in one request.
-    pub(super) async fn part(&self, range: Range<u64>, condition: BlobCondition) -> Result<Part> {
+    async fn part(&self, range: Range<u64>, condition: BlobCondition) -> Result<Part> {
+        Part::read(self.send(condition.put_on(self.part_call(&range)?)?).await?)
+    }
+
+    /// The same from the primary, after a write: a secondary may not have heard of it yet.
+    pub(super) async fn part_after_write(&self, range: Range<u64>) -> Result<Part> {
+        Part::read(self.send(self.part_call(&range)?.changing()).await?)
+    }
+
+    fn part_call(&self, range: &Range<u64>) -> Result<Call> {
         let text = format!("bytes={}-{}", range.start, range.end - 1);
-        let call = condition.put_on(self.call("GetBlob", Method::GET))?.header_text(X_MS_RANGE, &text)?;
-        Part::read(self.send(call).await?)
+        self.call("GetBlob", Method::GET).header_text(X_MS_RANGE, &text)
     }
 }
 

@@ -96,7 +96,17 @@ impl Blob {
     /// # Errors
     /// A container that is not there.
     pub async fn properties(&self) -> Result<Option<BlobProperties>> {
-        match self.send(self.call("GetBlobProperties", Method::HEAD)).await {
+        self.read_properties(self.call("GetBlobProperties", Method::HEAD)).await
+    }
+
+    /// The same from the primary, after a write: a secondary may not have heard of it yet.
+    async fn properties_after_write(&self) -> Result<Option<BlobProperties>> {
+        let call = self.call("GetBlobProperties", Method::HEAD).changing();
+        self.read_properties(call).await.map_err(Error::after_lost_answer)
+    }
+
+    async fn read_properties(&self, call: Call) -> Result<Option<BlobProperties>> {
+        match self.send(call).await {
             Ok(reply) => Ok(Some(BlobProperties::read(&reply.headers)?)),
             Err(failed) if failed.error.code() == Some("BlobNotFound") => Ok(None),
             Err(failed) => Err(failed.error),
@@ -122,10 +132,12 @@ impl Blob {
         match self.send(call).await {
             Ok(reply) => properties::etag(&reply.headers),
             // The answer to an earlier attempt was lost; if it did its work, the metadata is there.
-            Err(failed) if failed.after_ambiguous && failed.error.is_changed() => match self.properties().await? {
-                Some(stored) if stored.metadata == pairs => Ok(stored.etag),
-                _ => Err(failed.error),
-            },
+            Err(failed) if failed.after_ambiguous && failed.error.is_changed() => {
+                match self.properties_after_write().await? {
+                    Some(stored) if stored.metadata == pairs => Ok(stored.etag),
+                    _ => Err(failed.error),
+                }
+            }
             Err(failed) => Err(failed.error),
         }
     }

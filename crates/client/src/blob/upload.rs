@@ -155,10 +155,12 @@ impl Blob {
     async fn write(&self, call: Call, condition: &BlobCondition, wanted: &Wanted) -> Result<ETag> {
         match self.send(condition.put_on(call)?).await {
             Ok(reply) => properties::etag(&reply.headers),
-            Err(Failed { error, after_ambiguous: true }) if error.is_conflict() => match self.properties().await? {
-                Some(stored) if wanted.is_stored(&stored) => Ok(stored.etag),
-                _ => Err(error),
-            },
+            Err(Failed { error, after_ambiguous: true }) if error.is_conflict() => {
+                match self.properties_after_write().await? {
+                    Some(stored) if wanted.is_stored(&stored) => Ok(stored.etag),
+                    _ => Err(error),
+                }
+            }
             Err(failed) => Err(failed.error),
         }
     }

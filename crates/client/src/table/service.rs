@@ -5,7 +5,7 @@ use super::entities::PREFER;
 use super::json::{self, not_understood};
 use crate::pipeline::{Call, Failed, Pipeline};
 use crate::{Error, Filter, Result};
-use futures_util::stream::{self, Stream, TryStreamExt as _};
+use futures_util::stream::{self, Stream, StreamExt as _, TryStreamExt as _};
 use http::Method;
 use serde::Deserialize;
 use std::sync::Arc;
@@ -31,13 +31,34 @@ impl TableService {
     }
 
     /// The tables of the account, by name. A filter may compare the property `TableName`.
-    pub fn list(&self, filter: Option<Filter>) -> impl Stream<Item = Result<TableItem>> + Send + use<> {
+    ///
+    /// ```
+    /// # #[tokio::main(flavor = "current_thread")]
+    /// # async fn main() -> Result<(), Box<dyn std::error::Error>> {
+    /// # let server = larimar_embedded::Larimar::ephemeral().await?;
+    /// # let account = larimar_client::Account::connect(&server.connection_string())?;
+    /// # for table in ["Employees", "Logs2024", "Logs2025"] {
+    /// #     account.table(table).create().await?;
+    /// # }
+    /// use futures_util::TryStreamExt as _;
+    /// use larimar_client::Column;
+    ///
+    /// let name: Column<String> = Column::named("TableName");
+    /// let mut tables = account.tables().list(Some(name.starts_with("Logs")));
+    /// while let Some(table) = tables.try_next().await? {
+    ///     println!("{}", table.name);
+    /// }
+    /// # Ok(())
+    /// # }
+    /// ```
+    pub fn list(&self, filter: Option<Filter>) -> impl Stream<Item = Result<TableItem>> + Send + Unpin + use<> {
         let pages = stream::try_unfold((self.clone(), filter, Some(None)), |(service, filter, from)| async move {
             let Some(from) = from else { return Ok(None) };
             let (tables, next) = service.page(filter.as_ref(), from).await?;
             Ok::<_, Error>(Some((stream::iter(tables.into_iter().map(Ok)), (service, filter, next.map(Some)))))
         });
-        pages.try_flatten()
+        // A boxed stream needs no pinning by the caller.
+        pages.try_flatten().boxed()
     }
 
     async fn page(&self, filter: Option<&Filter>, from: Option<String>) -> Result<(Vec<TableItem>, Option<String>)> {

@@ -10,7 +10,8 @@ pub struct BulkGroup {
     pub partition_key: String,
     /// Which operations they are, counted from 0 in the order in which they were given.
     pub operations: Vec<usize>,
-    /// The new ETags, in the order of `operations` (a delete has none); or why none of them took place.
+    /// The new ETags, in the order of `operations` (a delete has none); or why none of them took place, as far as is
+    /// known ([`Error::is_ambiguous`]).
     pub outcome: Result<Vec<Option<ETag>>>,
 }
 

@@ -45,7 +45,8 @@ pub(super) fn run(
         held_max,
         done: Vec::new(),
     };
-    stream::unfold(run, |mut run| async move { run.next().await.map(|group| (group, run)) }).boxed()
+    // An unfolded stream may not be asked again after its end; callers that wait for several streams do so.
+    stream::unfold(run, |mut run| async move { run.next().await.map(|group| (group, run)) }).fuse().boxed()
 }
 
 impl Run {
