@@ -3,6 +3,7 @@
 use crate::credential::{Credential, InvalidKey, SasToken, SharedKey};
 use crate::service::Service;
 use http::Uri;
+use larimar_wire::signature::{DEVELOPMENT_ACCOUNT, DEVELOPMENT_KEY};
 
 /// Why a connection string is refused.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
@@ -32,11 +33,6 @@ pub(crate) struct ConnectionString {
     /// Addresses of the primary and of the secondary, by service.
     pub(crate) endpoints: Vec<(Service, String, Option<String>)>,
 }
-
-/// The account of development set-ups, whose key is public.
-pub(crate) const DEVELOPMENT_ACCOUNT: &str = "devstoreaccount1";
-pub(crate) const DEVELOPMENT_KEY: &str =
-    "Eby8vdM02xNOcqFlqUwJPLlmEtlCDXJ1OUzFT50uSRZ6IFsuFq2UVErCz4I6tq/K1SZFPTOtr/KBHBeksoGMGw==";
 
 impl ConnectionString {
     pub(crate) fn parse(text: &str) -> Result<Self, ConnectionStringError> {

@@ -1,7 +1,7 @@
 //! What a server can be told before it starts.
 
 use crate::{Larimar, StartError};
-use larimar_server::{Account, AccountKey};
+use larimar_server::{Account, AccountKey, DEVELOPMENT_ACCOUNT, DEVELOPMENT_KEY};
 
 /// Settings of a server that is about to start; [`Larimar::builder`] makes one.
 ///
@@ -73,9 +73,3 @@ impl std::fmt::Debug for Builder {
         f.debug_struct("Builder").field("account", account).field("strict", strict).finish_non_exhaustive()
     }
 }
-
-const DEVELOPMENT_ACCOUNT: &str = "devstoreaccount1";
-
-/// Public by design: every emulator of the service has it, so that tools need no configuration.
-const DEVELOPMENT_KEY: &str =
-    "Eby8vdM02xNOcqFlqUwJPLlmEtlCDXJ1OUzFT50uSRZ6IFsuFq2UVErCz4I6tq/K1SZFPTOtr/KBHBeksoGMGw==";

@@ -29,7 +29,7 @@ pub use admin::AdminService;
 pub use analytics::AnalyticsWriter;
 pub use blob::BlobService;
 pub use handler::{Handler, Peer};
-pub use larimar_wire::signature::AccountKey;
+pub use larimar_wire::signature::{AccountKey, DEVELOPMENT_ACCOUNT, DEVELOPMENT_KEY};
 pub use listener::{Listener, ListenerSettings, Stopped};
 pub use metrics::Metrics;
 pub use queue::QueueService;

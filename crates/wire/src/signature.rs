@@ -8,7 +8,7 @@
 mod key;
 mod storage;
 
-pub use key::{AccountKey, AccountKeyError, Mac};
+pub use key::{AccountKey, AccountKeyError, DEVELOPMENT_ACCOUNT, DEVELOPMENT_KEY, Mac};
 pub use storage::{StorageRequest, sign_storage, storage_string_to_sign, verify_storage};
 
 use crate::error_body::ErrorReply;

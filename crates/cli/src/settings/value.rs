@@ -2,6 +2,7 @@
 
 use base64::Engine as _;
 use base64::engine::general_purpose::STANDARD;
+use larimar_server::{DEVELOPMENT_ACCOUNT, DEVELOPMENT_KEY};
 use std::time::Duration;
 
 /// A storage account and its keys, in Base64.
@@ -30,7 +31,7 @@ pub(crate) enum LogFormat {
 impl Account {
     /// The account of the development storage, whose key everybody knows.
     pub(crate) fn development() -> Self {
-        Self { name: DEVELOPMENT_NAME.to_owned(), key: DEVELOPMENT_KEY.to_owned(), key2: None }
+        Self { name: DEVELOPMENT_ACCOUNT.to_owned(), key: DEVELOPMENT_KEY.to_owned(), key2: None }
     }
 
     pub(crate) fn is_development(&self) -> bool {
@@ -217,9 +218,3 @@ fn number_and_unit(text: &str) -> Option<(u64, &str)> {
     let (number, unit) = text.split_at(end);
     Some((number.parse().ok()?, unit.trim_start()))
 }
-
-const DEVELOPMENT_NAME: &str = "devstoreaccount1";
-
-/// Public by design: every emulator of the service has it, so that tools need no configuration.
-const DEVELOPMENT_KEY: &str =
-    "Eby8vdM02xNOcqFlqUwJPLlmEtlCDXJ1OUzFT50uSRZ6IFsuFq2UVErCz4I6tq/K1SZFPTOtr/KBHBeksoGMGw==";

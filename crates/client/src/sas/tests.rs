@@ -5,11 +5,9 @@ use crate::{SharedKey, Timestamp};
 use larimar_wire::acl::AccessPolicy;
 use larimar_wire::sas::{Circumstances, Grant, Permissions, Resource, SasToken as Parsed, Scope, Service};
 use larimar_wire::signature::AccountKey;
+use larimar_wire::signature::{DEVELOPMENT_ACCOUNT as ACCOUNT, DEVELOPMENT_KEY as KEY};
 use proptest::prelude::*;
 use std::net::Ipv4Addr;
-
-const ACCOUNT: &str = "devstoreaccount1";
-const KEY: &str = "Eby8vdM02xNOcqFlqUwJPLlmEtlCDXJ1OUzFT50uSRZ6IFsuFq2UVErCz4I6tq/K1SZFPTOtr/KBHBeksoGMGw==";
 
 fn key() -> SharedKey {
     SharedKey::new(ACCOUNT, KEY).expect("a key")

@@ -21,10 +21,8 @@ use larimar_wire::signature::{AccountKey, Scheme};
 use std::net::{SocketAddr, TcpStream};
 use std::sync::Mutex;
 
-/// The account of development set-ups.
-pub const ACCOUNT: &str = "devstoreaccount1";
-/// Its key, which is public.
-pub const KEY: &str = "Eby8vdM02xNOcqFlqUwJPLlmEtlCDXJ1OUzFT50uSRZ6IFsuFq2UVErCz4I6tq/K1SZFPTOtr/KBHBeksoGMGw==";
+/// The account of development set-ups and its key.
+pub use larimar_wire::signature::{DEVELOPMENT_ACCOUNT as ACCOUNT, DEVELOPMENT_KEY as KEY};
 
 /// How a client proves who it is.
 #[derive(Clone, Debug)]

@@ -5,13 +5,11 @@ use super::*;
 use crate::acl::AccessPolicy;
 use crate::error_body::ErrorReply;
 use crate::error_code::ErrorCode;
-use crate::signature::AccountKey;
+use crate::signature::{AccountKey, DEVELOPMENT_ACCOUNT as ACCOUNT, DEVELOPMENT_KEY as KEY};
 use larimar_model::Timestamp;
 use proptest::prelude::*;
 use std::net::IpAddr;
 
-const ACCOUNT: &str = "devstoreaccount1";
-const KEY: &str = "Eby8vdM02xNOcqFlqUwJPLlmEtlCDXJ1OUzFT50uSRZ6IFsuFq2UVErCz4I6tq/K1SZFPTOtr/KBHBeksoGMGw==";
 const RANGE: &str = "sv=2019-02-02&tn=MyTable&sp=raud&se=2022-05-07T00%3A00%3A00Z&spk=a&srk=b&epk=c%20d&erk=%C3%A9&sig=83QiKY0J7VasUbgHc2KfRd8mWjjGG9JJSErf7r%2FN%2FwI%3D";
 const OF_2014: &str =
     "sv=2014-02-14&tn=t1x&sp=r&st=2022-05-05&se=2022-05-07&sig=n92%2BZkkyNX50AEiMy18TALGqQe5B6YeIfhCz2iBuc5M%3D";

@@ -7,6 +7,13 @@ use sha2::Sha256;
 use std::fmt;
 use subtle::ConstantTimeEq as _;
 
+/// The account of development set-ups.
+pub const DEVELOPMENT_ACCOUNT: &str = "devstoreaccount1";
+
+/// Its key, public by design: every emulator of the service has it, so that tools need no configuration.
+pub const DEVELOPMENT_KEY: &str =
+    "Eby8vdM02xNOcqFlqUwJPLlmEtlCDXJ1OUzFT50uSRZ6IFsuFq2UVErCz4I6tq/K1SZFPTOtr/KBHBeksoGMGw==";
+
 /// A secret key of an account. Its HMAC state is made once and copied for each signature.
 #[derive(Clone)]
 pub struct AccountKey(Hmac<Sha256>);

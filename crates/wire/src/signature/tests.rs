@@ -1,11 +1,9 @@
 //! Signatures made elsewhere verify here, and nothing else does. The expected codes were computed with
 //! another implementation of HMAC.
 
-use super::*;
+use super::{DEVELOPMENT_ACCOUNT as ACCOUNT, DEVELOPMENT_KEY as KEY, *};
 use proptest::prelude::*;
 
-const ACCOUNT: &str = "devstoreaccount1";
-const KEY: &str = "Eby8vdM02xNOcqFlqUwJPLlmEtlCDXJ1OUzFT50uSRZ6IFsuFq2UVErCz4I6tq/K1SZFPTOtr/KBHBeksoGMGw==";
 const DATE: &str = "Fri, 06 May 2022 00:31:05 GMT";
 
 fn key() -> AccountKey {

@@ -6,12 +6,10 @@ use super::*;
 use crate::acl::AccessPolicy;
 use crate::error_code::ErrorCode;
 use crate::sas::{Circumstances, Grant, Need, Permissions, SasFields, SasToken, Scope, Service, Target};
-use crate::signature::AccountKey;
+use crate::signature::{AccountKey, DEVELOPMENT_ACCOUNT as ACCOUNT, DEVELOPMENT_KEY as KEY};
 use larimar_model::Timestamp;
 use proptest::prelude::*;
 
-const ACCOUNT: &str = "devstoreaccount1";
-const KEY: &str = "Eby8vdM02xNOcqFlqUwJPLlmEtlCDXJ1OUzFT50uSRZ6IFsuFq2UVErCz4I6tq/K1SZFPTOtr/KBHBeksoGMGw==";
 const SNAPSHOT: &str = "2022-05-05T01:02:03.1234567Z";
 
 fn key() -> AccountKey {

@@ -2,15 +2,13 @@
 
 use super::*;
 use crate::error_code::ErrorCode;
-use crate::signature::{Authorization, Mac};
+use crate::signature::{Authorization, DEVELOPMENT_ACCOUNT as ACCOUNT, DEVELOPMENT_KEY, Mac};
 use proptest::prelude::*;
 
-const ACCOUNT: &str = "devstoreaccount1";
 const DATE: &str = "Fri, 06 May 2022 00:31:05 GMT";
 
 fn key() -> AccountKey {
-    AccountKey::from_base64("Eby8vdM02xNOcqFlqUwJPLlmEtlCDXJ1OUzFT50uSRZ6IFsuFq2UVErCz4I6tq/K1SZFPTOtr/KBHBeksoGMGw==")
-        .expect("the well-known key")
+    AccountKey::from_base64(DEVELOPMENT_KEY).expect("the well-known key")
 }
 
 fn request<'a>(method: &'a str, path: &'a str, query: &'a str, headers: &[(&'a str, &'a str)]) -> StorageRequest<'a> {
