@@ -12,7 +12,7 @@ use anyhow::{Context, Result, ensure};
 use serde_json::Value;
 
 use crate::gate;
-use crate::shell::Repo;
+use crate::shell::{self, Repo};
 use crate::tally::Tally;
 
 /// The libraries that users name in their manifests.
@@ -68,7 +68,14 @@ fn describe(repo: &Repo, library: &str) -> Result<PathBuf> {
     let mut command = repo.cargo(&["rustdoc", "--quiet", "--package", library, "--lib", "--all-features", "--"]);
     command.args(["-Zunstable-options", "--output-format=json", "--cap-lints=allow"]).env("RUSTDOC", rustdoc);
     gate::succeeds(&mut command)?;
-    Ok(repo.path("target/doc").join(format!("{}.json", library.replace('-', "_"))))
+    Ok(target_folder(repo)?.join("doc").join(format!("{}.json", library.replace('-', "_"))))
+}
+
+/// Where Cargo builds: `target/`, unless the machine's settings say otherwise.
+fn target_folder(repo: &Repo) -> Result<PathBuf> {
+    let metadata = shell::output_of(&mut repo.cargo(&["metadata", "--quiet", "--format-version=1", "--no-deps"]))?;
+    let metadata: Value = serde_json::from_slice(&metadata).context("parse cargo metadata")?;
+    metadata["target_directory"].as_str().map(PathBuf::from).context("cargo metadata names the target folder")
 }
 
 /// The pinned toolchain's rustdoc, allowed to write JSON. The permission is for that program alone: in Cargo's own
