@@ -43,7 +43,8 @@ pub(crate) fn client_suite(repo: &Repo, build: &[&str], before: &mut Tally) {
             let variable = (VARIABLE, azurite.connection_string.as_str());
             let ran = gate::rust_tests(repo, &[build, &SUITE].concat(), &[variable]).on("Azurite");
             before.ran_after_all(ran);
-            *before += examples::run_patterns_over(&azurite.connection_string, repo, build).on("Azurite");
+            let build = [&gate::TESTS_BUILD, build].concat();
+            *before += examples::run_patterns_over(&azurite.connection_string, repo, &build).on("Azurite");
         }
         Err(error) => before.fail(format!("client over Azurite: {error:#}")),
     }

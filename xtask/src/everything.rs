@@ -73,14 +73,14 @@ pub(crate) fn test(repo: &Repo, options: &TestOptions) -> Tally {
     tally += api::check(repo, options.bless);
     tally += packages::check(repo);
     let workspace = ["--workspace", "--features", &features];
+    let build = [&gate::TESTS_BUILD, workspace.as_slice()].concat();
     let mut server = None;
     gate::step(&mut tally, "build", || {
-        // The tests' own build makes the server too; building it apart would compile its dependencies once more.
-        server = Some(gate::build_server(repo, &[&["test", "--no-run"], workspace.as_slice()].concat())?);
+        server = Some(gate::build_server(repo, &build)?);
         Ok(())
     });
     tally += rust_tests(repo, &workspace, postgres);
-    tally += examples::run(repo, &workspace);
+    tally += examples::run(repo, &build);
     tally += deploy::check(repo, server.as_deref());
     if options.no_sdk {
         tally.skip("SDK suites, programs and Azurite", "--no-sdk");

@@ -20,22 +20,25 @@ use crate::tally::Tally;
 /// The crates whose examples are for users, by their folders.
 const CRATES: [&str; 3] = ["client", "embedded", "patterns"];
 
+/// Cargo's arguments that build examples only.
+const ALONE: [&str; 2] = ["build", "--examples"];
+
 const CONNECTION_VARIABLE: &str = "LARIMAR_CONNECTION_STRING";
 const EXAMPLE_TIME_MAX: Duration = Duration::from_secs(120);
 
 /// `cargo xtask examples`.
 pub(crate) fn command(repo: &Repo) -> Tally {
     let packages = CRATES.map(|name| format!("--package=larimar-{name}"));
-    run(repo, &packages.each_ref().map(String::as_str))
+    run(repo, &[&ALONE, packages.each_ref().map(String::as_str).as_slice()].concat())
 }
 
-/// Builds all examples of these Cargo packages and features, and runs those for users.
+/// Builds all examples by these Cargo arguments, and runs those for users.
 pub(crate) fn run(repo: &Repo, build: &[&str]) -> Tally {
     run_those_of(&CRATES, repo, build, None)
 }
 
-/// Builds all examples of these Cargo packages and features, and runs those of the patterns over another server, whose
-/// connection string this is.
+/// Builds all examples by these Cargo arguments, and runs those of the patterns over another server, whose connection
+/// string this is.
 pub(crate) fn run_patterns_over(connection_string: &str, repo: &Repo, build: &[&str]) -> Tally {
     run_those_of(&["patterns"], repo, build, Some(connection_string))
 }
@@ -95,9 +98,10 @@ fn folder(repo: &Repo, name: &str) -> PathBuf {
 
 /// Builds the examples and tells for each source where its program is.
 fn executables(repo: &Repo, build: &[&str]) -> Result<BTreeMap<PathBuf, PathBuf>> {
-    let mut command = repo.cargo(&["build", "--examples", "--message-format=json-render-diagnostics"]);
+    let mut command = repo.cargo(build);
+    command.arg("--message-format=json-render-diagnostics");
     let mut built = BTreeMap::new();
-    let status = shell::run_lines(command.args(build), STEP_TIME_MAX, |line| built.extend(example(line)))?;
+    let status = shell::run_lines(&mut command, STEP_TIME_MAX, |line| built.extend(example(line)))?;
     ensure!(status.success(), "ended with {status}");
     Ok(built)
 }

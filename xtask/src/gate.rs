@@ -15,6 +15,10 @@ use crate::shell::{self, Repo, STEP_TIME_MAX};
 use crate::tally::{CargoLines, Tally};
 use crate::tidy;
 
+/// Cargo's arguments that build the tests, and with them the programs and the examples: built apart, their dependencies
+/// would be compiled once more.
+pub(crate) const TESTS_BUILD: [&str; 2] = ["test", "--no-run"];
+
 /// `cargo xtask check`.
 pub(crate) fn check(repo: &Repo) -> Tally {
     let mut tally = Tally::default();
