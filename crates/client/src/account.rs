@@ -4,14 +4,13 @@
 use crate::blob::{BlobService, Container};
 use crate::connection_string::{ConnectionString, ConnectionStringError};
 use crate::credential::{Credential, InvalidKey, SasToken, SharedKey, TokenProvider, TokenSource};
-use crate::pipeline::{Pipeline, Timeouts};
+use crate::pipeline::{Pipeline, Timeouts, printable};
 #[cfg(feature = "queue")]
 use crate::queue::{Queue, QueueService};
 use crate::retry::RetryPolicy;
 use crate::service::{Endpoint, EndpointError, Service};
 use crate::table::{Table, TableService};
 use crate::transport::{ConnectSettings, HttpTransport, ProxyChoice, Transport};
-use http::HeaderValue;
 use std::fmt;
 use std::sync::Arc;
 use std::time::Duration;
@@ -324,7 +323,7 @@ impl AccountBuilder {
         let transport = self.transport.unwrap_or_else(|| Arc::new(HttpTransport::with_settings(&self.connect)));
         let user_agent = concat!("larimar-client/", env!("CARGO_PKG_VERSION"));
         let user_agent = self.user_agent.map_or_else(|| user_agent.to_owned(), |first| format!("{first} {user_agent}"));
-        let user_agent = HeaderValue::from_str(&user_agent).map_err(|_| AccountError::UserAgent)?;
+        let user_agent = printable(&user_agent).ok_or(AccountError::UserAgent)?;
         let mut account = Account { tables: None, queues: None, blobs: None };
         for service in [Service::Table, Service::Queue, Service::Blob] {
             let own = |primary| self.endpoints.iter().rev().find(|(of, is, _)| (*of, *is) == (service, primary));

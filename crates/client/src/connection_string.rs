@@ -19,7 +19,7 @@ pub enum ConnectionStringError {
     #[error("expected an AccountName or endpoints")]
     Endpoints,
     /// There is nothing to prove who the client is.
-    #[error("expected an AccountKey or a SharedAccessSignature")]
+    #[error("expected an AccountName with its AccountKey, or a SharedAccessSignature")]
     Credential,
     /// The key is malformed.
     #[error(transparent)]

@@ -20,12 +20,14 @@ pub struct SharedKey {
 pub struct InvalidKey;
 
 impl SharedKey {
-    /// The key of this account, in base64 as the portal shows it.
+    /// The key of this account, in base64 as the portal shows it. Blanks and line ends around either do not count: they
+    /// often come along from files.
     ///
     /// # Errors
     /// A key that is not base64.
     pub fn new(account: impl Into<String>, key: &str) -> Result<Self, InvalidKey> {
-        Ok(Self { account: account.into(), key: AccountKey::from_base64(key).map_err(|_| InvalidKey)? })
+        let key = AccountKey::from_base64(key.trim()).map_err(|_| InvalidKey)?;
+        Ok(Self { account: account.into().trim().to_owned(), key })
     }
 
     /// The account's name.

@@ -110,8 +110,8 @@ impl Call {
 
     /// A header whose value is not known to be one; line feeds and the like are refused.
     pub(crate) fn header_text(mut self, name: HeaderName, value: &str) -> Result<Self, Error> {
-        let value = HeaderValue::from_str(value)
-            .map_err(|_| Error::Invalid(format!("expected printable ASCII as the value of '{name}'")))?;
+        let value = printable(value)
+            .ok_or_else(|| Error::Invalid(format!("expected printable ASCII as the value of '{name}'")))?;
         self.headers.push((name, value));
         Ok(self)
     }
@@ -339,7 +339,8 @@ impl Pipeline {
         match &self.credential {
             Credential::SharedKey(key) => {
                 let signed = self.signature(call, path, &headers, key.account(), key.key())?;
-                headers.insert(AUTHORIZATION, ascii(&signed));
+                let unknown = || Error::Credential("expected the name of an account in printable ASCII".into());
+                headers.insert(AUTHORIZATION, printable(&signed).ok_or_else(unknown)?);
             }
             Credential::Sas(sas) => {
                 if !call.query.is_empty() {
@@ -369,7 +370,8 @@ impl Pipeline {
         }
         let mut request = Request::new(call.body.clone());
         *request.method_mut() = call.method.clone();
-        *request.uri_mut() = endpoint.address(target).map_err(|_| Error::Invalid(format!("no path: {}", call.path)))?;
+        let bytes = target.len();
+        *request.uri_mut() = endpoint.address(target).map_err(|_| no_address(call, bytes))?;
         *request.headers_mut() = headers;
         Ok(request)
     }
@@ -415,6 +417,18 @@ impl Pipeline {
     }
 }
 
+/// A header's value of printable ASCII. Others have no spelling that all services and signatures agree on.
+pub(crate) fn printable(text: &str) -> Option<HeaderValue> {
+    HeaderValue::from_str(text).ok().filter(|value| value.to_str().is_ok())
+}
+
+/// The error for a request that cannot be addressed: filters may be long, and signatures of the caller's malformed.
+fn no_address(call: &Call, bytes: usize) -> Error {
+    let Call { name, path, .. } = call;
+    let path: String = path.chars().take(128).collect();
+    Error::Invalid(format!("{name} of '{path}' has an address of {bytes} bytes, which is too long or malformed"))
+}
+
 /// A time as the header `x-ms-date` has it. It is the same for a whole second, so each thread keeps the last.
 fn date(time: Timestamp) -> HeaderValue {
     thread_local!(static LAST: RefCell<(u64, HeaderValue)> = const { RefCell::new((0, HeaderValue::from_static(""))) });
@@ -428,7 +442,7 @@ fn date(time: Timestamp) -> HeaderValue {
 }
 
 fn ascii(text: &str) -> HeaderValue {
-    HeaderValue::from_str(text).expect("dates, ids, signatures and authorities are printable ASCII")
+    HeaderValue::from_str(text).expect("dates and ids are printable ASCII")
 }
 
 const TICKS_PER_SECOND: u64 = 10_000_000;

@@ -124,6 +124,7 @@ async fn a_certificate_that_was_added_is_trusted_and_no_other() {
 fn settings_that_would_be_passed_over_are_refused() {
     let account = || Account::builder().connection_string("UseDevelopmentStorage=true");
     assert_eq!(account().proxy("socks5://proxy:1080").build().expect_err("no such proxies"), AccountError::Proxy);
+    assert_eq!(account().user_agent("ünïversal").build().expect_err("not ASCII"), AccountError::UserAgent);
     let refused = account().root_certificates("no certificate").build().expect_err("nothing to trust");
     assert!(matches!(refused, AccountError::Certificates(_)), "{refused}");
 }

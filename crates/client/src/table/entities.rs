@@ -151,6 +151,10 @@ impl Table {
             call = call.header(X_HTTP_METHOD, "MERGE");
         }
         if let Some(condition) = write.if_match() {
+            // Some services take an empty one for none.
+            if condition.is_empty() {
+                return Err(Error::Invalid("expected an ETag that is not empty".to_owned()));
+            }
             call = call.header_text(IF_MATCH, condition)?;
         }
         if let Some(body) = write.body() {

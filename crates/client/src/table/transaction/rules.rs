@@ -2,15 +2,15 @@
 
 use super::TransactionRefusal;
 use crate::DynamicEntity;
+use crate::pipeline::printable;
 use crate::table::write::{Write, WriteKind};
-use http::HeaderValue;
 use larimar_model::{
     BodyBuilder, BodyError, Entity, EntityKey, KeyError, PartitionKey, PropertyError, RowKey, is_system_property,
 };
 
 /// Refuses a write that no service takes.
 pub(super) fn check(write: &Write) -> Result<(), TransactionRefusal> {
-    if write.if_match().is_some_and(|condition| HeaderValue::from_str(condition).is_err()) {
+    if write.if_match().is_some_and(|condition| condition.is_empty() || printable(condition).is_none()) {
         return Err(TransactionRefusal::Condition);
     }
     let entity = &write.entity;

@@ -1,4 +1,5 @@
-//! Bearer tokens: which are sent, where, for how long they are kept, and what becomes of those that are not taken.
+//! Credentials: bearer tokens, which are sent, where, for how long they are kept, and what becomes of those that are not
+//! taken; keys as they come from files; and that nothing of them is shown.
 
 use bytes::Bytes;
 use http::{HeaderMap, Request, Response};
@@ -145,6 +146,20 @@ async fn c10_the_time_limit_of_a_call_holds_for_its_token_too() {
     let error = table.insert(&DynamicEntity::new("p", "r")).await.expect_err("no token");
     assert!(matches!(error, Error::Credential(_)) && !error.is_ambiguous(), "{error}");
     assert!(start.elapsed() <= Duration::from_secs(5), "{:?} of made-up time", start.elapsed());
+}
+
+#[tokio::test]
+async fn keys_may_come_from_files_and_names_from_anywhere() {
+    let service = Arc::new(Service::default());
+    let table = |account: &str| {
+        let transport = Arc::clone(&service) as Arc<dyn Transport>;
+        let account = Account::builder().table_endpoint(AZURE).shared_key(account, "c2VjcmV0\r\n").transport(transport);
+        account.build().expect("an account").table("Employees")
+    };
+    table("example\n").insert(&DynamicEntity::new("p", "r")).await.expect("inserted");
+    assert!(service.sent("authorization")[0].starts_with("SharedKey example:"));
+    let error = table("exam\nple").insert(&DynamicEntity::new("p", "r")).await.expect_err("no name");
+    assert!(matches!(error, Error::Credential(_)), "{error}");
 }
 
 #[test]
