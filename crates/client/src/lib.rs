@@ -1,6 +1,8 @@
 //! A client for Azure Table Storage and everything that speaks its protocol: the service itself, Cosmos DB for Table,
 //! Larimar and Azurite.
 //!
+//! `cargo add larimar-client`, and `cargo add tokio --features macros,rt-multi-thread` for the runtime:
+//!
 //! ```
 //! use larimar_client::{Account, Entity, IfMatch};
 //!
@@ -14,23 +16,24 @@
 //!     email: Option<String>,
 //! }
 //!
-//! # #[tokio::main(flavor = "current_thread")]
-//! # async fn main() -> Result<(), Box<dyn std::error::Error>> {
-//! # let server = larimar_embedded::Larimar::ephemeral().await?;
-//! # let connection_string = server.connection_string();
-//! let account = Account::connect(&connection_string)?; // or "UseDevelopmentStorage=true"
-//! let employees = account.table("Employees");
-//! employees.create_if_missing().await?;
+//! #[tokio::main]
+//! async fn main() -> Result<(), Box<dyn std::error::Error>> {
+//!     # let server = larimar_embedded::Larimar::ephemeral().await?;
+//!     # let connection_string = server.connection_string();
+//!     // The portal shows that of a storage account; "UseDevelopmentStorage=true" is a server on this machine.
+//!     let account = Account::connect(&connection_string)?;
+//!     let employees = account.table("Employees");
+//!     employees.create_if_missing().await?;
 //!
-//! let jones = Employee { department: "Sales".into(), id: "000123".into(), last_name: "Jones".into(), email: None };
-//! employees.insert(&jones).await?;
-//! assert_eq!(employees.get::<Employee>("Sales", "000123").await?.as_ref(), Some(&jones));
+//!     let jones = Employee { department: "Sales".into(), id: "000123".into(), last_name: "Jones".into(), email: None };
+//!     employees.insert(&jones).await?;
+//!     assert_eq!(employees.get("Sales", "000123").await?.as_ref(), Some(&jones));
 //!
-//! let by_name = employees.query::<Employee>().partition("Sales").filter(Employee::last_name().eq("Jones"));
-//! assert_eq!(by_name.all().await?, [jones]);
-//! employees.delete("Sales", "000123", IfMatch::Any).await?;
-//! # Ok(())
-//! # }
+//!     let by_name = employees.query::<Employee>().partition("Sales").filter(Employee::last_name().eq("Jones"));
+//!     assert_eq!(by_name.all().await?, [jones]);
+//!     employees.delete("Sales", "000123", IfMatch::Any).await?;
+//!     Ok(())
+//! }
 //! ```
 //!
 //! # Where to look
@@ -44,13 +47,27 @@
 //! | write many | [`Table::transaction`], [`Table::bulk`] |
 //! | change an entity that others change too | [`Table::update_with_retry`] |
 //! | hand out rights | [`sas`], [`StoredPolicy`] |
-//! | keep values secret from the service | [`encryption`] |
+//! | keep values secret from the service | the module `encryption`, a feature |
 //! | know what went wrong | [`Error`] |
 //! | count, record or lose requests in tests | [`Transport`] |
 //!
 //! Handles ([`Account`], [`Table`]) are cheap to clone and shared freely between tasks. Every future may be dropped
 //! before it is done: a read then never happened, and of a write it is unknown whether it did. Calls run in a Tokio runtime
-//! with input, output and time enabled, and each is a `tracing` span at level debug.
+//! with input, output and time enabled, and each is a `tracing` span at level debug. Streams are those of the `futures`
+//! crates, whose `TryStreamExt` (`cargo add futures-util`) has the methods to read them. For tests, the crate
+//! `larimar-embedded` has a server that starts within the process.
+//!
+//! # Features
+//!
+//! | feature | default | |
+//! |---|---|---|
+//! | `derive` | yes | `#[derive(Entity)]` and the other macros of [`entities`] |
+//! | `rustls` | yes | https, with the certificates that the operating system trusts |
+//! | `queue` | | queues and their messages: `Account::queue` |
+//! | `blob` | | containers and their blobs: `Account::container` |
+//! | `encryption` | | client-side encryption: `Table::encrypted` |
+//! | `chrono`, `time`, `uuid` | | properties of these crates' types |
+//! | `azure_core` | | tokens from the credentials of the Azure SDK for Rust: `AzureCredential` |
 
 #[doc(hidden)]
 #[path = "private.rs"]
@@ -128,7 +145,7 @@ pub use timestamp::{Timestamp, TimestampError};
 pub use transport::{BoxError, BoxFuture, HttpTransport, Transport, TransportError};
 pub use value::Value;
 
-/// Keeps the example of the readme compiling.
+/// Keeps the example of the readme running.
 #[cfg(all(doctest, feature = "derive"))]
 #[doc = include_str!("../README.md")]
 struct Readme;
