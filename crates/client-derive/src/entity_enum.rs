@@ -168,9 +168,7 @@ fn write(client: &Path, tag: &str, variant: &Variant, all: &[Variant]) -> TokenS
     match by {
         By::Type(_) => {
             let constant = constant_name(ident);
-            quote!(Self::#ident(entity) => ::std::result::Result::Ok(
-                #client::__private::with_type(#write?, #tag, #constant)
-            ),)
+            quote!(Self::#ident(entity) => #client::__private::with_type(#write?, #tag, #constant),)
         }
         By::RowKeyPrefix(prefix) => {
             let start = prefix.value();

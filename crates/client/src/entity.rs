@@ -62,6 +62,10 @@ impl<T: Entity> Entity for Box<T> {
     const ENTITY_TYPE: Option<&'static str> = T::ENTITY_TYPE;
     const ENCRYPTED: &'static [EncryptedProperty] = T::ENCRYPTED;
 
+    fn type_filter() -> Filter {
+        T::type_filter()
+    }
+
     fn to_dynamic(&self) -> Result<Cow<'_, DynamicEntity>, EntityError> {
         T::to_dynamic(self)
     }

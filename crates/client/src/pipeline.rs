@@ -234,11 +234,8 @@ impl Attempts<'_> {
 
     /// The end of a call that failed with this error.
     fn failed(self, error: Error, at_secondary: bool) -> Failed {
-        // That the secondary has not heard of something does not tell that it is not there.
-        let error = match self.at_primary {
-            Some(at_primary) if at_secondary && error.is_not_found() => at_primary,
-            _ => error,
-        };
+        // That the secondary does not answer, or has not heard of something, tells nothing: what the primary said counts.
+        let error = self.at_primary.filter(|_| at_secondary).unwrap_or(error);
         let error = if self.ambiguous { error.after_lost_answer() } else { error };
         Failed { error, after_ambiguous: self.ambiguous }
     }
@@ -284,8 +281,8 @@ impl Attempts<'_> {
     /// How long to wait before the next attempt, if there is to be one.
     fn wait(&mut self, error: &Error, asked: Option<Duration>, at_secondary: bool) -> Option<Duration> {
         let may_pass = match error {
-            // The secondary may not have what the primary has.
-            Error::Service(refusal) if refusal.status == 404 => at_secondary,
+            // The secondary may not have what the primary has, and an account may have none to read from.
+            Error::Service(_) if at_secondary => true,
             Error::Service(refusal) if refusal.status == 401 => return self.renew_token(),
             Error::Service(refusal) => retry::is_transient(refusal.status),
             Error::Transport(_) | Error::Timeout(_) => true,

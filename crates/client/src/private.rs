@@ -153,10 +153,20 @@ pub fn without_type<T: Entity>(mut entity: DynamicEntity, tag: &str) -> DynamicE
     entity
 }
 
-/// Sets the property that tells the type.
-#[must_use]
-pub fn with_type<'a>(entity: Cow<'a, DynamicEntity>, tag: &str, name: &str) -> Cow<'a, DynamicEntity> {
-    Cow::Owned(entity.into_owned().with(tag, name))
+/// Sets the property that tells the type. What the entity says itself of its type must be the same: one of the two would
+/// be lost.
+pub fn with_type<'a>(
+    entity: Cow<'a, DynamicEntity>,
+    tag: &str,
+    name: &str,
+) -> Result<Cow<'a, DynamicEntity>, EntityError> {
+    let mut entity = entity.into_owned();
+    match entity.set(tag, name) {
+        None => Ok(Cow::Owned(entity)),
+        Some(Value::String(own)) if own == name => Ok(Cow::Owned(entity)),
+        Some(Value::String(own)) => Err(unknown_text(&format!("'{name}'"), &own).of(tag)),
+        Some(other) => Err(PropertyError::unexpected("Edm.String", Some(&other)).of(tag)),
+    }
 }
 
 /// Refuses a row key by which the entity would be read as something else: one without the prefix of its variant, or with

@@ -449,6 +449,22 @@ enum Nested {
     Typed(DynamicEntity),
 }
 
+#[derive(Debug, PartialEq, EntityEnum)]
+enum Outer {
+    Nested(Nested),
+    #[entity(other)]
+    Other(Nested),
+}
+
+#[test]
+fn d4_a_type_within_a_type_is_not_lost() {
+    let typed = || Nested::Typed(DynamicEntity::new("p", "1"));
+    let error = Outer::Nested(typed()).to_dynamic().expect_err("it could not be read back");
+    assert_eq!(error.to_string(), "property 'EntityType': expected 'Nested', found 'Typed'");
+    let entity = dynamic(&Outer::Other(typed()));
+    assert_eq!(Outer::from_dynamic(entity).expect("a variant"), Outer::Other(typed()));
+}
+
 #[test]
 fn c6_d4_what_is_written_as_a_variant_is_read_as_that_variant() {
     let typed = DynamicEntity::new("p", "emp_1");

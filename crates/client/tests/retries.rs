@@ -195,6 +195,13 @@ async fn c10_what_only_the_secondary_does_not_have_is_not_reported_missing() {
     faults.plan([Fault::Answer(500, vec![]), missing()]);
     let error = table.get::<DynamicEntity>("p", "r").await.expect_err("the primary did not answer");
     assert_eq!((error.status(), faults.sent().len()), (Some(500), 2));
+
+    // An account without a secondary has its address refused.
+    let retry = RetryPolicy::exponential().read_from_secondary(true);
+    let table = scripted(&faults, |account| account.retry(retry));
+    let stored = r#"{"odata.etag":"W/\"2\"","PartitionKey":"p","RowKey":"r","Value":1}"#;
+    faults.plan([Fault::Answer(500, vec![]), Fault::Answer(403, vec![]), Fault::AnswerWith(200, vec![], stored)]);
+    assert!(table.get::<DynamicEntity>("p", "r").await.expect("read").is_some());
 }
 
 #[tokio::test(start_paused = true)]
