@@ -1,16 +1,18 @@
 //! The road of every call: signed, sent, and sent again where that is allowed.
 
+mod request;
+
+pub(crate) use request::printable;
+
 use crate::credential::Credential;
 use crate::error::{Error, ServiceError};
 use crate::retry::{self, RetryPolicy};
 use crate::service::{Endpoint, Service};
 use crate::transport::Transport;
-use crate::{Guid, Timestamp, random};
+use crate::{Guid, random};
 use bytes::Bytes;
-use http::header::{ACCEPT, AUTHORIZATION, CONTENT_LENGTH, CONTENT_TYPE, HOST, USER_AGENT};
-use http::{HeaderMap, HeaderName, HeaderValue, Method, Request};
-use larimar_wire::signature::{self, Scheme, SignedRequest, StorageRequest};
-use std::cell::RefCell;
+use http::header::CONTENT_TYPE;
+use http::{HeaderMap, HeaderName, HeaderValue, Method};
 use std::sync::Arc;
 use std::time::{Duration, SystemTime};
 use tokio::time::Instant;
@@ -306,150 +308,5 @@ impl Attempts<'_> {
     }
 }
 
-impl Pipeline {
-    /// The request to this endpoint, signed. A token for it is waited for no longer than `token_wait_max`.
-    async fn request(
-        &self,
-        call: &Call,
-        endpoint: &Endpoint,
-        id: Guid,
-        token_wait_max: Duration,
-    ) -> Result<Request<Bytes>, Error> {
-        let mut headers = HeaderMap::with_capacity(call.headers.len() + ADDED_HEADERS_MAX);
-        for (name, value) in &call.headers {
-            // The last one of a name counts.
-            headers.insert(name, value.clone());
-        }
-        headers.insert(X_MS_DATE, date(Timestamp::now()));
-        headers.insert(X_MS_VERSION, HeaderValue::from_static(self.api_version()));
-        headers.insert(CLIENT_REQUEST_ID, ascii(&id.to_string()));
-        headers.insert(USER_AGENT, self.user_agent.clone());
-        if call.has_body() {
-            headers.insert(CONTENT_LENGTH, HeaderValue::from(call.body.len()));
-        }
-        if self.service == Service::Table {
-            headers.insert(DATA_SERVICE_VERSION, HeaderValue::from_static("3.0"));
-            headers.entry(ACCEPT).or_insert(HeaderValue::from_static("application/json;odata=minimalmetadata"));
-        }
-        let mut target = [endpoint.path(), call.path.as_str(), "?", call.query.as_str()].concat();
-        let path = &target[..target.len() - call.query.len() - 1];
-        match &self.credential {
-            Credential::SharedKey(key) => {
-                let signed = self.signature(call, path, &headers, key.account(), key.key())?;
-                let unknown = || Error::Credential("expected the name of an account in printable ASCII".into());
-                headers.insert(AUTHORIZATION, printable(&signed).ok_or_else(unknown)?);
-            }
-            Credential::Sas(sas) => {
-                if !call.query.is_empty() {
-                    target.push('&');
-                }
-                target.push_str(&sas.0);
-            }
-            Credential::Token(source) => {
-                // A token is a secret that an open line would give away.
-                if !endpoint.is_encrypted() {
-                    return Err(Error::Credential("a token is sent only to an address with https".into()));
-                }
-                let scope = if endpoint.is_cosmos() { COSMOS_SCOPE } else { STORAGE_SCOPE };
-                let token = tokio::time::timeout(token_wait_max, source.token(scope)).await;
-                let token = token.map_err(|_| Error::Credential("the provider gave no token in time".into()))?;
-                let token = token.map_err(Error::Credential)?;
-                let mut value = HeaderValue::from_str(&format!("Bearer {token}"))
-                    .map_err(|_| Error::Credential("the token is no header's value".into()))?;
-                value.set_sensitive(true);
-                headers.insert(AUTHORIZATION, value);
-            }
-            Credential::Anonymous => {}
-        }
-        headers.insert(HOST, endpoint.host().clone());
-        if target.ends_with('?') {
-            target.pop();
-        }
-        let mut request = Request::new(call.body.clone());
-        *request.method_mut() = call.method.clone();
-        let bytes = target.len();
-        *request.uri_mut() = endpoint.address(target).map_err(|_| no_address(call, bytes))?;
-        *request.headers_mut() = headers;
-        Ok(request)
-    }
-
-    /// The version of the protocol that is spoken.
-    const fn api_version(&self) -> &'static str {
-        match (self.service, &self.credential) {
-            // The first in which the Table service takes tokens.
-            (Service::Table, Credential::Token(_)) => "2020-12-06",
-            (Service::Table, _) => "2019-02-02",
-            (Service::Queue | Service::Blob, _) => "2024-11-04",
-        }
-    }
-
-    fn signature(
-        &self,
-        call: &Call,
-        path: &str,
-        headers: &HeaderMap,
-        account: &str,
-        key: &signature::AccountKey,
-    ) -> Result<String, Error> {
-        let text = |name: HeaderName| headers.get(name).and_then(|value| value.to_str().ok());
-        let method = call.method.as_str();
-        if self.service == Service::Table {
-            let comp = larimar_wire::uri::query_pairs(&call.query).flatten().find(|pair| pair.name == "comp");
-            let comp = comp.map(|pair| pair.value().unwrap_or_default());
-            let signed = SignedRequest {
-                method,
-                path,
-                comp: comp.as_deref(),
-                content_md5: None,
-                content_type: text(CONTENT_TYPE),
-                x_ms_date: text(X_MS_DATE),
-                date: None,
-            };
-            return Ok(signature::sign(Scheme::SharedKey, account, key, &signed));
-        }
-        let pairs = headers.iter().filter_map(|(name, value)| Some((name.as_str(), value.to_str().ok()?)));
-        StorageRequest::new(method, path, &call.query, pairs)
-            .and_then(|signed| signature::sign_storage(Scheme::SharedKey, account, key, &signed))
-            .map_err(|error| Error::Invalid(format!("the request cannot be signed: {error}")))
-    }
-}
-
-/// A header's value of printable ASCII. Others have no spelling that all services and signatures agree on.
-pub(crate) fn printable(text: &str) -> Option<HeaderValue> {
-    HeaderValue::from_str(text).ok().filter(|value| value.to_str().is_ok())
-}
-
-/// The error for a request that cannot be addressed: filters may be long, and signatures of the caller's malformed.
-fn no_address(call: &Call, bytes: usize) -> Error {
-    let Call { name, path, .. } = call;
-    let path: String = path.chars().take(128).collect();
-    Error::Invalid(format!("{name} of '{path}' has an address of {bytes} bytes, which is too long or malformed"))
-}
-
-/// A time as the header `x-ms-date` has it. It is the same for a whole second, so each thread keeps the last.
-fn date(time: Timestamp) -> HeaderValue {
-    thread_local!(static LAST: RefCell<(u64, HeaderValue)> = const { RefCell::new((0, HeaderValue::from_static(""))) });
-    let second = time.ticks() / TICKS_PER_SECOND;
-    LAST.with_borrow_mut(|(last, date)| {
-        if *last != second {
-            (*last, *date) = (second, ascii(&signature::http_date(time.inner())));
-        }
-        date.clone()
-    })
-}
-
-fn ascii(text: &str) -> HeaderValue {
-    HeaderValue::from_str(text).expect("dates and ids are printable ASCII")
-}
-
-const TICKS_PER_SECOND: u64 = 10_000_000;
 /// Longer than any program runs, and within what clocks can tell.
 const CALL_MAX: Duration = Duration::from_secs(30 * 365 * 24 * 60 * 60);
-/// Headers that every request gets at most, besides its own.
-const ADDED_HEADERS_MAX: usize = 9;
-const X_MS_DATE: HeaderName = HeaderName::from_static("x-ms-date");
-const X_MS_VERSION: HeaderName = HeaderName::from_static("x-ms-version");
-const CLIENT_REQUEST_ID: HeaderName = HeaderName::from_static("x-ms-client-request-id");
-const DATA_SERVICE_VERSION: HeaderName = HeaderName::from_static("dataserviceversion");
-const STORAGE_SCOPE: &str = "https://storage.azure.com/.default";
-const COSMOS_SCOPE: &str = "https://cosmos.azure.com/.default";
