@@ -23,6 +23,7 @@ use crate::sign::{ACCOUNT, KEY, Signer};
 use crate::target::{Server, Target};
 use crate::workload::{SPREAD_PARTITIONS, Store, Worker, Workload};
 
+pub(crate) mod gets;
 pub(crate) mod report;
 
 /// The workloads that both sides know.

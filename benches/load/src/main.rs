@@ -66,6 +66,13 @@ enum Command {
         #[arg(long)]
         folder: PathBuf,
     },
+    /// Makes so many point gets, one after another, for a tool that counts instructions.
+    Gets {
+        by: client::gets::By,
+        gets: u64,
+        #[command(flatten)]
+        flags: Box<settings::Flags>,
+    },
 }
 
 fn main() -> anyhow::Result<()> {
@@ -73,10 +80,14 @@ fn main() -> anyhow::Result<()> {
     match cli.command {
         Some(Command::Bare { port, body_bytes }) => return bare::serve(port, body_bytes),
         Some(Command::Files { port, folder }) => return storage::files::serve(port, &folder),
+        Some(Command::Gets { by, gets, flags }) => {
+            let settings = settings::Settings::new(*flags)?;
+            return runtime()?.block_on(until_stopped(client::gets::run(&settings, by, gets)));
+        }
         None => {}
     }
     let settings = settings::Settings::new(cli.flags)?;
-    let runtime = tokio::runtime::Builder::new_current_thread().enable_all().build()?;
+    let runtime = runtime()?;
     let facts = machine::facts(&settings)?;
     match settings.engine {
         Engine::Local if settings.client => {
@@ -99,6 +110,10 @@ fn main() -> anyhow::Result<()> {
             postgres::report::write(&settings, &facts, &results)
         }
     }
+}
+
+fn runtime() -> std::io::Result<tokio::runtime::Runtime> {
+    tokio::runtime::Builder::new_current_thread().enable_all().build()
 }
 
 /// Runs until the end or until a signal; ending drops the servers, which ends their processes.
