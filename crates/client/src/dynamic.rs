@@ -1,5 +1,8 @@
 //! An entity as a bag of properties, for tables whose shape is not known when the program is written.
 
+mod sorted;
+
+use self::sorted::Sorted;
 use crate::entity::{Entity, EntityError};
 use crate::marks::Marks;
 use crate::properties::{SYSTEM, system_property};
@@ -28,7 +31,7 @@ pub struct DynamicEntity {
     pub timestamp: Option<Timestamp>,
     /// The version that was read.
     pub etag: Option<ETag>,
-    properties: BTreeMap<String, Value>,
+    properties: Sorted,
     pub(crate) marks: Marks,
 }
 
@@ -93,12 +96,21 @@ impl DynamicEntity {
 
     /// The properties besides the keys and the time, by name.
     pub fn properties(&self) -> impl ExactSizeIterator<Item = (&str, &Value)> {
-        self.properties.iter().map(|(name, value)| (name.as_str(), value))
+        self.properties.iter()
     }
 
     /// All properties besides the keys and the time, taken out.
     pub fn take_properties(&mut self) -> BTreeMap<String, Value> {
-        std::mem::take(&mut self.properties)
+        std::mem::take(&mut self.properties).into_iter().collect()
+    }
+
+    /// Takes these properties, in any order, in place of those that are there; of those with one name the last counts.
+    pub(crate) fn set_properties(&mut self, properties: Vec<(String, Value)>) {
+        self.properties = properties.into();
+    }
+
+    pub(crate) fn value_mut(&mut self, name: &str) -> Option<&mut Value> {
+        self.properties.get_mut(name)
     }
 
     /// Bytes of the entity as the service counts them; 1 MiB is the most it takes.
@@ -113,7 +125,7 @@ impl DynamicEntity {
 impl Entity for DynamicEntity {
     fn to_dynamic(&self) -> Result<Cow<'_, DynamicEntity>, EntityError> {
         // Among the properties they would be sent a second time, and which of the two counts is anyone's guess.
-        match SYSTEM.into_iter().find(|name| self.properties.contains_key(*name)) {
+        match SYSTEM.into_iter().find(|name| self.value(name).is_some()) {
             Some(name) => Err(system_property(name)),
             None => Ok(Cow::Borrowed(self)),
         }

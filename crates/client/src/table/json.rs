@@ -1,12 +1,13 @@
 //! Entities as JSON: written for requests, read from answers with minimal metadata.
 
-use crate::{DynamicEntity, ETag, Error, Timestamp, Value};
+mod scan;
+
+use self::scan::{Scalar, Scanner};
+use crate::timestamp::TimestampError;
+use crate::{DynamicEntity, ETag, Error, Value};
 use base64::Engine as _;
 use base64::engine::general_purpose::STANDARD;
-use serde::Deserialize;
-use serde::de::{Deserializer, MapAccess, Visitor};
 use std::borrow::Cow;
-use std::fmt;
 use std::io::Write as _;
 
 /// Appends an entity as a request has it: keys, then properties, each with its type where JSON does not tell.
@@ -55,142 +56,89 @@ pub(crate) fn write_text(out: &mut Vec<u8>, text: &str) {
 
 /// Reads one entity.
 pub(crate) fn read_entity(json: &[u8]) -> Result<DynamicEntity, Error> {
-    serde_json::from_str::<Read>(text(json)?).map(|read| read.0).map_err(not_understood)
+    read(json, entity)
 }
 
 /// Reads the entities of a page.
 pub(crate) fn read_page(json: &[u8]) -> Result<Vec<DynamicEntity>, Error> {
-    #[derive(Deserialize)]
-    struct Page {
-        value: Vec<Read>,
-    }
-    let page: Page = serde_json::from_str(text(json)?).map_err(not_understood)?;
-    Ok(page.value.into_iter().map(|read| read.0).collect())
+    let page = read(json, |scanner| {
+        let mut page = None;
+        scanner.object(|scanner, name| {
+            if name != "value" {
+                return scanner.skip();
+            }
+            let entities = page.insert(Vec::new());
+            scanner.array(|scanner| {
+                entities.push(entity(scanner)?);
+                Ok(())
+            })
+        })?;
+        Ok(page)
+    })?;
+    page.ok_or_else(|| Error::Answer("expected a page of entities".to_owned()))
 }
 
-/// An answer as text, looked through at once and not again string by string.
-fn text(json: &[u8]) -> Result<&str, Error> {
-    std::str::from_utf8(json).map_err(|error| Error::Answer(error.to_string()))
+fn read<'a, T>(json: &'a [u8], part: impl FnOnce(&mut Scanner<'a>) -> Result<T, String>) -> Result<T, Error> {
+    // Looked through at once and not again text by text.
+    let text = std::str::from_utf8(json).map_err(|error| Error::Answer(error.to_string()))?;
+    let mut scanner = Scanner::new(text);
+    part(&mut scanner).and_then(|read| scanner.end().map(|()| read)).map_err(Error::Answer)
 }
 
 pub(crate) fn not_understood(error: serde_json::Error) -> Error {
     Error::Answer(error.to_string())
 }
 
-/// An entity as serde reads it.
-struct Read(DynamicEntity);
-
-/// A text of the answer, in its place there if it has no escapes: `Cow` itself is always read as a copy.
-#[derive(Deserialize)]
-struct Text<'a>(#[serde(borrow)] Cow<'a, str>);
-
-/// What JSON tells of a value before its type is known.
-enum Raw<'a> {
-    Null,
-    Boolean(bool),
-    Integer(i64),
-    Number(f64),
-    Text(Cow<'a, str>),
-}
-
-impl<'de> Deserialize<'de> for Raw<'de> {
-    fn deserialize<D: Deserializer<'de>>(deserializer: D) -> Result<Self, D::Error> {
-        deserializer.deserialize_any(RawVisitor)
-    }
-}
-
-struct RawVisitor;
-
-impl<'de> Visitor<'de> for RawVisitor {
-    type Value = Raw<'de>;
-
-    fn expecting(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.write_str("the value of a property")
-    }
-
-    fn visit_unit<E>(self) -> Result<Raw<'de>, E> {
-        Ok(Raw::Null)
-    }
-
-    fn visit_bool<E>(self, truth: bool) -> Result<Raw<'de>, E> {
-        Ok(Raw::Boolean(truth))
-    }
-
-    fn visit_i64<E>(self, number: i64) -> Result<Raw<'de>, E> {
-        Ok(Raw::Integer(number))
-    }
-
-    #[expect(clippy::cast_precision_loss, reason = "only a Double can be as large")]
-    fn visit_u64<E>(self, number: u64) -> Result<Raw<'de>, E> {
-        Ok(i64::try_from(number).map_or(Raw::Number(number as f64), Raw::Integer))
-    }
-
-    fn visit_f64<E>(self, number: f64) -> Result<Raw<'de>, E> {
-        Ok(Raw::Number(number))
-    }
-
-    fn visit_borrowed_str<E>(self, text: &'de str) -> Result<Raw<'de>, E> {
-        Ok(Raw::Text(Cow::Borrowed(text)))
-    }
-
-    fn visit_str<E>(self, text: &str) -> Result<Raw<'de>, E> {
-        Ok(Raw::Text(Cow::Owned(text.to_owned())))
-    }
-}
-
-impl<'de> Deserialize<'de> for Read {
-    fn deserialize<D: Deserializer<'de>>(deserializer: D) -> Result<Self, D::Error> {
-        deserializer.deserialize_map(EntityVisitor)
-    }
-}
-
-struct EntityVisitor;
-
-impl<'de> Visitor<'de> for EntityVisitor {
-    type Value = Read;
-
-    fn expecting(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.write_str("an entity")
-    }
-
-    fn visit_map<A: MapAccess<'de>>(self, mut map: A) -> Result<Read, A::Error> {
-        let mut entity = DynamicEntity::default();
-        // The type of a property stands right before it, in every service we know. What has none there waits for the end,
-        // in case the type comes later.
-        let mut types: Vec<(Cow<'de, str>, Cow<'de, str>)> = Vec::with_capacity(8);
-        let mut pending: Vec<(Cow<'de, str>, Raw<'de>)> = Vec::with_capacity(16);
-        while let Some(Text(name)) = map.next_key()? {
-            if let Some(property) = without_suffix(&name, "@odata.type") {
-                types.push((property, map.next_value::<Text<'de>>()?.0));
-                continue;
+fn entity(scanner: &mut Scanner<'_>) -> Result<DynamicEntity, String> {
+    let mut entity = DynamicEntity::default();
+    let mut properties: Vec<(String, Value)> = Vec::with_capacity(12);
+    // The type of a property stands right before it, in every service we know. What stands elsewhere waits for the end.
+    let mut next_type: Option<(Cow<'_, str>, Cow<'_, str>)> = None;
+    let mut other_types = Vec::new();
+    scanner.object(|scanner, name| {
+        if let Some(property) = without_suffix(&name, "@odata.type") {
+            other_types.extend(next_type.replace((property, scanner.text()?)));
+            return Ok(());
+        }
+        let scalar = scanner.scalar()?;
+        let edm = match next_type.take() {
+            Some((property, edm)) if property == name => Some(edm),
+            other => {
+                other_types.extend(other);
+                None
             }
-            let raw: Raw<'de> = map.next_value()?;
-            match (&*name, raw) {
-                ("PartitionKey", Raw::Text(text)) => entity.partition_key = text.into_owned(),
-                ("RowKey", Raw::Text(text)) => entity.row_key = text.into_owned(),
-                ("Timestamp", Raw::Text(text)) => {
-                    entity.timestamp = Some(text.parse().map_err(serde::de::Error::custom)?);
-                }
-                ("odata.etag", Raw::Text(text)) => entity.etag = Some(ETag::new(text)),
-                // Metadata, and what a projection asked for and the entity does not have.
-                _ if name.starts_with("odata.") || name.contains('@') => {}
-                (_, Raw::Null) => {}
-                (_, raw) => match types.pop_if(|(property, _)| *property == name) {
-                    Some((_, edm)) => {
-                        let value = value_of(&name, raw, Some(&edm))?;
-                        entity.set(name, value);
-                    }
-                    None => pending.push((name, raw)),
-                },
+        };
+        match (&*name, scalar) {
+            ("PartitionKey", Scalar::Text(text)) => entity.partition_key = text.into_owned(),
+            ("RowKey", Scalar::Text(text)) => entity.row_key = text.into_owned(),
+            ("Timestamp", Scalar::Text(text)) => {
+                entity.timestamp = Some(text.parse().map_err(|error: TimestampError| error.to_string())?);
+            }
+            ("odata.etag", Scalar::Text(text)) => entity.etag = Some(ETag::new(text)),
+            // Metadata, and what a projection asked for and the entity does not have.
+            _ if name.starts_with("odata.") || name.as_bytes().contains(&b'@') => {}
+            (_, Scalar::Null) => {}
+            (_, scalar) => {
+                let value = match edm {
+                    Some(edm) => typed(scalar, &edm).ok_or_else(|| mistyped(&name, &edm))?,
+                    None => untyped(scalar).ok_or_else(|| mistyped(&name, "property"))?,
+                };
+                properties.push((name.into_owned(), value));
             }
         }
-        for (name, raw) in pending {
-            let edm = types.iter().find(|(property, _)| *property == name).map(|(_, edm)| &**edm);
-            let value = value_of(&name, raw, edm)?;
-            entity.set(name, value);
+        Ok(())
+    })?;
+    entity.set_properties(properties);
+    for (name, edm) in other_types.into_iter().chain(next_type) {
+        if let Some(value) = entity.value_mut(&name) {
+            retype(value, &edm).ok_or_else(|| mistyped(&name, &edm))?;
         }
-        Ok(Read(entity))
     }
+    Ok(entity)
+}
+
+fn mistyped(name: &str, edm: &str) -> String {
+    format!("'{name}' is no {edm}")
 }
 
 fn without_suffix<'a>(name: &Cow<'a, str>, suffix: &str) -> Option<Cow<'a, str>> {
@@ -200,34 +148,55 @@ fn without_suffix<'a>(name: &Cow<'a, str>, suffix: &str) -> Option<Cow<'a, str>>
     }
 }
 
-fn value_of<E: serde::de::Error>(name: &str, raw: Raw<'_>, edm: Option<&str>) -> Result<Value, E> {
-    typed(raw, edm).ok_or_else(|| E::custom(format_args!("'{name}' is no {}", edm.unwrap_or("property"))))
+/// The value that JSON alone tells.
+fn untyped(scalar: Scalar<'_>) -> Option<Value> {
+    Some(match scalar {
+        Scalar::Text(text) => Value::String(text.into_owned()),
+        Scalar::Integer(number) => i32::try_from(number).map_or(Value::Int64(number), Value::Int32),
+        Scalar::Number(number) => Value::Double(number),
+        Scalar::Boolean(truth) => Value::Boolean(truth),
+        Scalar::Null => return None,
+    })
 }
 
-fn typed(raw: Raw<'_>, edm: Option<&str>) -> Option<Value> {
-    Some(match (edm, raw) {
-        (None | Some("Edm.String"), Raw::Text(text)) => Value::String(text.into_owned()),
-        (None | Some("Edm.Boolean"), Raw::Boolean(truth)) => Value::Boolean(truth),
-        (None | Some("Edm.Int32"), Raw::Integer(number)) if i32::try_from(number).is_ok() => {
-            Value::Int32(i32::try_from(number).ok()?)
-        }
-        (None | Some("Edm.Int64"), Raw::Integer(number)) => Value::Int64(number),
-        (Some("Edm.Int64"), Raw::Text(text)) => Value::Int64(text.parse().ok()?),
-        (None | Some("Edm.Double"), Raw::Number(number)) => Value::Double(number),
+/// The value of a type that the service names.
+fn typed(scalar: Scalar<'_>, edm: &str) -> Option<Value> {
+    Some(match (scalar, edm) {
+        (Scalar::Text(text), "Edm.String") => Value::String(text.into_owned()),
+        (Scalar::Text(text), "Edm.Int64") => Value::Int64(text.parse().ok()?),
+        (Scalar::Text(text), "Edm.Double") => Value::Double(text.parse().ok()?),
+        (Scalar::Text(text), "Edm.DateTime") => Value::DateTime(text.parse().ok()?),
+        (Scalar::Text(text), "Edm.Guid") => Value::Guid(text.parse().ok()?),
+        (Scalar::Text(text), "Edm.Binary") => Value::Binary(STANDARD.decode(&*text).ok()?),
+        (Scalar::Integer(number), "Edm.Int32") => Value::Int32(i32::try_from(number).ok()?),
+        (Scalar::Integer(number), "Edm.Int64") => Value::Int64(number),
         #[expect(clippy::cast_precision_loss, reason = "the service says that the number is a Double")]
-        (Some("Edm.Double"), Raw::Integer(number)) => Value::Double(number as f64),
-        (Some("Edm.Double"), Raw::Text(text)) => Value::Double(text.parse().ok()?),
-        (Some("Edm.DateTime"), Raw::Text(text)) => Value::DateTime(text.parse::<Timestamp>().ok()?),
-        (Some("Edm.Guid"), Raw::Text(text)) => Value::Guid(text.parse().ok()?),
-        (Some("Edm.Binary"), Raw::Text(text)) => Value::Binary(STANDARD.decode(&*text).ok()?),
+        (Scalar::Integer(number), "Edm.Double") => Value::Double(number as f64),
+        (Scalar::Number(number), "Edm.Double") => Value::Double(number),
+        (Scalar::Boolean(truth), "Edm.Boolean") => Value::Boolean(truth),
         _ => return None,
     })
+}
+
+/// Makes a value that JSON alone told one of a type that was named elsewhere.
+fn retype(value: &mut Value, edm: &str) -> Option<()> {
+    let scalar = match value {
+        Value::String(text) => Scalar::Text(Cow::Borrowed(text)),
+        Value::Int32(number) => Scalar::Integer((*number).into()),
+        Value::Int64(number) => Scalar::Integer(*number),
+        Value::Double(number) => Scalar::Number(*number),
+        Value::Boolean(truth) => Scalar::Boolean(*truth),
+        // Its type is known already.
+        Value::DateTime(_) | Value::Guid(_) | Value::Binary(_) => return Some(()),
+    };
+    *value = typed(scalar, edm)?;
+    Some(())
 }
 
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::Guid;
+    use crate::{Guid, Timestamp};
     use proptest::prelude::*;
 
     fn any_value() -> impl Strategy<Value = Value> {
@@ -267,6 +236,31 @@ mod tests {
         }
 
         #[test]
+        fn types_count_wherever_they_stand(
+            properties in prop::collection::btree_map("[a-zA-Zé\"\\\\]{1,3}", any_value(), 0..8)
+                .prop_flat_map(|properties| {
+                    let mut members = vec!["\"odata.metadata\":\"x\"".to_owned(), "\"gone\" : null".to_owned()];
+                    for (name, value) in &properties {
+                        let json = |text: &str| serde_json::to_string(text).expect("JSON");
+                        let mut text = Vec::new();
+                        write_value(&mut text, value);
+                        members.push(format!("{} :{}", json(name), String::from_utf8(text).expect("JSON")));
+                        members.push(format!("{}: {}", json(&format!("{name}@odata.type")), json(value.type_name())));
+                    }
+                    (Just(properties), Just(members).prop_shuffle())
+                }),
+        ) {
+            let (properties, members) = properties;
+            let json = format!("{{{}}}", members.join(" ,\n"));
+            let mut entity = read_entity(json.as_bytes()).expect("an entity");
+            prop_assert_eq!(entity.take_properties(), properties.clone());
+            let page = read_page(format!(r#"{{"a":[{{}}],"value":[{json},{json}],"b":1}}"#).as_bytes()).expect("a page");
+            prop_assert!(page.into_iter().map(|mut entity| entity.take_properties()).eq([properties.clone(), properties]));
+            // What is cut off anywhere is no entity.
+            prop_assert!(json.char_indices().all(|(end, _)| read_entity(&json.as_bytes()[..end]).is_err()));
+        }
+
+        #[test]
         fn any_bytes_are_read_or_refused(bytes: Vec<u8>) {
             let _ = read_page(&bytes);
             let _ = read_entity(&bytes);
@@ -284,5 +278,39 @@ mod tests {
         assert_eq!(entity.value("Whole"), Some(&Value::Double(2.0)));
         assert_eq!(entity.value("Half"), Some(&Value::Double(1.5)));
         assert_eq!(entity.properties().len(), 3);
+    }
+
+    #[test]
+    fn what_is_no_entity_is_refused() {
+        for json in [
+            "",
+            "[]",
+            "{} {}",
+            r#"{"A":1,}"#,
+            r#"{"A":[1]}"#,
+            r#"{"A":{"B":1}}"#,
+            r#"{"A":01}"#,
+            r#"{"A":1e999}"#,
+            r#"{"A":"\q"}"#,
+            "{\"A\":\"\n\"}",
+            r#"{"Timestamp":"yesterday"}"#,
+            r#"{"A@odata.type":"Edm.Int64","A":"x"}"#,
+            r#"{"A":"x","A@odata.type":"Edm.Int64"}"#,
+            r#"{"A@odata.type":"Edm.Int32","A":2147483648}"#,
+            r#"{"A@odata.type":"Edm.Other","A":1}"#,
+        ] {
+            assert!(matches!(read_entity(json.as_bytes()), Err(Error::Answer(_))), "{json}");
+        }
+        assert!(read_page(b"{\"values\":[]}").is_err());
+    }
+
+    #[test]
+    fn doubles_that_are_no_numbers_are_texts() {
+        let read = |text: &str| {
+            let json = format!(r#"{{"A@odata.type":"Edm.Double","A":"{text}"}}"#);
+            read_entity(json.as_bytes()).expect("an entity").get::<f64>("A").expect("a Double")
+        };
+        assert!(read("NaN").is_nan());
+        assert_eq!((read("Infinity"), read("-Infinity"), read("1.5")), (f64::INFINITY, f64::NEG_INFINITY, 1.5));
     }
 }

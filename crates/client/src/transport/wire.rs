@@ -8,7 +8,7 @@ use super::connect::{Connected, ProxyHeaders, Stream};
 use super::{BoxError, TransportError};
 use bytes::Bytes;
 use http::header::{CONTENT_LENGTH, HOST, PROXY_AUTHORIZATION};
-use http::{Method, Request, Response};
+use http::{HeaderMap, Method, Request, Response};
 use std::future::poll_fn;
 use std::io;
 use std::pin::Pin;
@@ -24,6 +24,8 @@ pub(super) struct Wire {
     filled: usize,
     /// The head of the request, and its body if that is small.
     head: Vec<u8>,
+    /// Headers of an earlier answer, for `Head::parse`.
+    earlier: HeaderMap,
 }
 
 /// A request that is being sent.
@@ -45,7 +47,14 @@ pub(super) struct Exchanged {
 impl Wire {
     pub(super) fn new(connected: Connected) -> Self {
         let Connected { stream, through_proxy } = connected;
-        Self { stream, through_proxy, buffer: vec![0; BUFFER_BYTES], filled: 0, head: Vec::with_capacity(1024) }
+        Self {
+            stream,
+            through_proxy,
+            buffer: vec![0; BUFFER_BYTES],
+            filled: 0,
+            head: Vec::with_capacity(1024),
+            earlier: HeaderMap::new(),
+        }
     }
 
     /// Whether the server still listens, as far as is known.
@@ -126,7 +135,7 @@ impl Wire {
         body_bytes_max: usize,
     ) -> Result<(Response<Bytes>, bool), BoxError> {
         let head = loop {
-            if let Some(head) = Head::parse(&self.buffer[..self.filled], method)? {
+            if let Some(head) = Head::parse(&self.buffer[..self.filled], method, &mut self.earlier)? {
                 if !head.status.is_informational() {
                     break head;
                 }
