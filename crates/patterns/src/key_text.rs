@@ -134,6 +134,17 @@ pub fn unescape(key: &str) -> Result<String, KeyError> {
     Ok(text)
 }
 
+/// Writes any text as a segment of a blob's name. Segments of dots mean something to whatever stands between a client and
+/// a service, and the service would rather have none that ends in one: `.` is written by its code.
+pub(crate) fn segment(text: &str) -> String {
+    escape(text).replace("..", ".2e")
+}
+
+/// Reads what [`segment`] wrote.
+pub(crate) fn from_segment(segment: &str) -> Option<String> {
+    unescape(&segment.replace(".2e", "..")).ok().filter(|text| self::segment(text) == segment)
+}
+
 /// The sign that stands before a character's code, if it is not written as itself.
 const fn sign(c: char) -> Option<char> {
     match c {
@@ -150,4 +161,21 @@ const SIGNS: &str = "\".>[~";
 
 const fn is_forbidden(c: char) -> bool {
     matches!(c, '/' | '\\' | '#' | '?' | '\0'..='\u{1f}' | '\u{7f}'..='\u{9f}')
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn t11_segments_of_blob_names_have_no_trailing_dots_and_are_read_again() {
+        for text in ["", ".", "..", "...", "a.", ".2e", "..2e", "./", "/.", ".2f", "a/b", "e.2", "ü.\u{10FFFD}"] {
+            let segment = segment(text);
+            assert!(!segment.ends_with('.') && !segment.contains('/'), "{segment}");
+            assert_eq!(from_segment(&segment).as_deref(), Some(text), "{segment}");
+        }
+        for other in ["..", "a..", "a/b", ".2E", ".2"] {
+            assert_eq!(from_segment(other), None, "{other}");
+        }
+    }
 }

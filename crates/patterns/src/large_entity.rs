@@ -2,7 +2,7 @@
 //!
 //! ```text
 //!  table  Employees   Sales  000123   FirstName = Don   Photo = Employees/Sales/000123/7f9c2ba4-...
-//!  blob   Employees/Sales/000123/7f9c2ba4-...           the photo, as large as a blob may be
+//!  blob   Employees/Sales/000123/7f9c2ba4-...           the photo, of up to 256 MiB
 //! ```
 //!
 //! Every value that is written gets a blob of its own, with a name that nobody has: first an intent, then the blob, then
@@ -19,6 +19,7 @@
 //! A write: 4 and one for each value (more for values above 8 MiB). A read: 1 and one for each value. The worker: 4 and
 //! one for each blob that goes, and as much again an hour later.
 
+use crate::contention::Contention;
 use crate::eventual::Worker;
 use crate::eventual::slot;
 use crate::eventual_table::{
@@ -93,7 +94,7 @@ impl LargeEntities {
     ) -> Self {
         let values = LargeValues {
             container: container.clone(),
-            prefix: key_text::escape(prefix).into(),
+            prefix: key_text::segment(prefix).into(),
             properties: Arc::new(properties.into_iter().map(Into::into).collect()),
             young_for: Duration::from_secs(3600),
         };
@@ -125,7 +126,7 @@ impl LargeEntities {
     /// are not named stay as they are.
     ///
     /// # Errors
-    /// A value that is none of the properties of [`new`](Self::new); what the service refuses.
+    /// A value that is none of the properties of [`new`](Self::new), or has more than 256 MiB; what the service refuses.
     pub async fn put<N, V>(
         &self,
         entity: &impl Entity,
@@ -142,7 +143,12 @@ impl LargeEntities {
             if !self.values.properties.contains(&name) {
                 return Err(Error::Invalid(format!("'{name}' is none of the large values")));
             }
-            given.insert(name, value.map(|value| Arc::new(value.into())));
+            let value: Option<Vec<u8>> = value.map(Into::into);
+            if let Some(bytes) = value.as_ref().map(Vec::len).filter(|bytes| *bytes > VALUE_BYTES_MAX) {
+                let most = VALUE_BYTES_MAX >> 20;
+                return Err(Error::Invalid(format!("'{name}' has {bytes} bytes, and {most} MiB is the most")));
+            }
+            given.insert(name, value.map(Arc::new));
         }
         let next = |found: Option<&DynamicEntity>| Ok(Next::Write(self.values.next(entity.clone(), found, &given)?));
         let prepare = |entity: &DynamicEntity| self.values.upload(entity, &given);
@@ -161,16 +167,18 @@ impl LargeEntities {
     /// An entity with its large values.
     ///
     /// # Errors
-    /// A table that is not there, or an entity that is no `E`; [`Error::Contended`] if others keep replacing its values.
+    /// A table that is not there, or an entity that is no `E`; [`Error::Contended`] if others keep replacing its values, or
+    /// have removed a blob that the entity still refers to.
     pub async fn get<E: Entity>(&self, partition_key: &str, row_key: &str) -> Result<Option<Large<E>>> {
-        for _ in 0..slot::TRIES_MAX {
+        let mut contention = Contention::of_reader();
+        loop {
             let Some(entity) = self.table.get::<DynamicEntity>(partition_key, row_key).await? else { return Ok(None) };
             // A blob that is gone was replaced: the entity says by what.
             if let Some(values) = self.values.download(&entity).await? {
                 return Ok(Some(Large { entity: E::from_dynamic(entity)?, values }));
             }
+            contention.wait("a large value").await?;
         }
-        Err(Error::Contended)
     }
 
     /// Deletes an entity with its values; says whether it was there.
@@ -218,10 +226,15 @@ impl LargeValues {
         Ok(entity)
     }
 
+    /// What the names of an entity's blobs begin with.
+    fn folder(&self, entity: &DynamicEntity) -> String {
+        let (partition, row) = (key_text::segment(&entity.partition_key), key_text::segment(&entity.row_key));
+        format!("{}/{partition}/{row}/", self.prefix)
+    }
+
     /// A name that no blob has had.
     fn address(&self, entity: &DynamicEntity) -> Result<String> {
-        let (partition, row) = (key_text::escape(&entity.partition_key), key_text::escape(&entity.row_key));
-        let address = format!("{}/{partition}/{row}/{}", self.prefix, Guid::random());
+        let address = format!("{}{}", self.folder(entity), Guid::random());
         match address.encode_utf16().count() > BLOB_NAME_MAX {
             true => Err(Error::Invalid("the keys of the entity are too long for the name of a blob".to_owned())),
             false => Ok(address),
@@ -250,7 +263,12 @@ impl LargeValues {
         let mut values = BTreeMap::new();
         for name in &*self.properties {
             let Some(address) = entity.get::<Option<String>>(name)? else { continue };
-            let Some(found) = self.container.blob(address).download().await? else { return Ok(None) };
+            let found = match self.container.blob(address).download().await {
+                // It went when a part of it was read already.
+                Err(error) if error.code() == Some("BlobNotFound") => None,
+                other => other?,
+            };
+            let Some(found) = found else { return Ok(None) };
             values.insert(name.clone(), found.bytes.to_vec());
         }
         Ok(Some(values))
@@ -271,8 +289,10 @@ impl Derived for LargeValues {
     }
 
     fn places(&self, primary: &DynamicEntity) -> Result<BTreeSet<String>> {
+        // What stands there may have been written by others: only an entity's own blobs are ever removed with it.
+        let folder = self.folder(primary);
         let address = |name: &String| primary.get::<Option<String>>(name).ok().flatten();
-        Ok(self.properties.iter().filter_map(address).collect())
+        Ok(self.properties.iter().filter_map(address).filter(|address| address.starts_with(&folder)).collect())
     }
 
     /// A name is used once, so a blob that an entity does not have any more will never be had again, and a blob that it
@@ -306,7 +326,7 @@ impl Derived for LargeValues {
             let before = Timestamp::now().before(self.young_for);
             let old = page.blobs.into_iter().filter(|blob| blob.last_modified <= before);
             let found = old.filter_map(|blob| {
-                let mut parts = blob.name.split('/').skip(1).map(|part| key_text::unescape(part).ok());
+                let mut parts = blob.name.split('/').skip(1).map(key_text::from_segment);
                 let (partition, row) = (parts.next()??, parts.next()??);
                 // The version of now: a write that is under way with this blob has to fail.
                 Some(Found { partition, row, version: slot::next_version(0), is_dead: false, place: blob.name.clone() })
@@ -317,3 +337,5 @@ impl Derived for LargeValues {
 }
 
 const BLOB_NAME_MAX: usize = 1024;
+/// What the client downloads of a blob unless told.
+const VALUE_BYTES_MAX: usize = 256 << 20;

@@ -111,8 +111,9 @@ impl Mover {
         self
     }
 
-    /// How long tombstones are kept: an hour unless told. It has to be longer than a request can be under way and than
-    /// the clocks of the machines differ.
+    /// How long tombstones are kept: an hour unless told, a week at most. It has to be longer than a request can be under
+    /// way, than a submitter or a worker can stand still between two of its requests (a machine that sleeps and wakes up
+    /// goes on where it was), and than the clocks of the machines differ.
     #[must_use]
     pub const fn tombstones_for(mut self, time: Duration) -> Self {
         self.tombstones_for = time;

@@ -3,6 +3,7 @@
 mod harness;
 
 use harness::{Death, Mortal, account, healthy};
+use larimar_client::{BoxFuture, HttpTransport, Transport};
 use larimar_embedded::Larimar;
 use larimar_patterns::Error;
 use larimar_patterns::eventual::{Event, Observer, Work, WorkError, WorkQueue, Worker};
@@ -279,4 +280,100 @@ async fn t3_an_intent_that_is_too_large_is_refused_before_anything_is_done() {
     assert!(matches!(refused, Err(Error::IntentTooLarge { .. })));
     queue.submit(&"ü\"<&\u{10FFFD}".repeat(4000)).await.expect("what fits as JSON fits");
     assert_eq!(worker(&queue, &Script::new(1)).drain().await.expect("drained").done, 1);
+}
+
+/// JSON has characters that XML has not.
+#[tokio::test]
+async fn t3_an_intent_may_hold_any_text() {
+    let server = Larimar::ephemeral().await.expect("a server");
+    let (queue, script) = (queue(&server).await, Script::new(1).failing("\u{FFFF}\u{0}\u{FFFE} \u{1}\\", 0, u32::MAX));
+    let texts = ["\u{FFFF}\u{0}\u{FFFE} \u{1}\\", "\\uffff", " \r\n\t]]>&amp;"].map(str::to_owned);
+    for text in &texts {
+        queue.submit(text).await.expect("durable");
+    }
+    worker(&queue, &script).drain().await.expect("drained");
+    let mut performed = script.performed().into_iter().map(|(text, _)| text).collect::<Vec<_>>();
+    performed.sort();
+    assert_eq!(performed, [texts[2].clone(), texts[1].clone()]);
+    assert_eq!(queue.poisoned(1).await.expect("a look")[0].intent.as_ref(), Some(&texts[0]));
+}
+
+/// Messages of others in the poison queue do not hide the intents behind them.
+#[tokio::test]
+async fn t3_a_redrive_finds_intents_behind_other_messages() {
+    let server = Larimar::ephemeral().await.expect("a server");
+    let (queue, script) = (queue(&server).await, Script::new(1).failing("a", 0, u32::MAX));
+    for _ in 0..40 {
+        healthy(&server).queue("work").put("not ours").await.expect("a message");
+    }
+    let worker = worker(&queue, &script);
+    assert_eq!(worker.drain().await.expect("drained").poisoned, 40);
+    queue.submit(&"a".to_owned()).await.expect("durable");
+    assert_eq!(worker.drain().await.expect("drained").poisoned, 41);
+    assert_eq!(queue.redrive(100).await.expect("brought back"), 1);
+    assert_eq!((queue.backlog().await.expect("a count"), queue.poison_backlog().await.expect("a count")), (1, 40));
+}
+
+/// Carries out whatever is put into the queue before the one who put it hears of it.
+struct AtOnce(HttpTransport, Worker<Script>);
+
+impl std::fmt::Debug for AtOnce {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        f.debug_tuple("AtOnce").field(&self.1).finish()
+    }
+}
+
+impl Transport for AtOnce {
+    fn send(&self, request: harness::Request) -> BoxFuture<'_, harness::Answer> {
+        Box::pin(async move {
+            let is_put = request.method() == "POST" && request.uri().path().ends_with("/work/messages");
+            let answer = self.0.send(request).await;
+            if is_put {
+                self.1.drain().await.expect("drained");
+            }
+            answer
+        })
+    }
+}
+
+/// A redrive ends though workers poison as fast as it brings back.
+#[tokio::test]
+async fn t3_a_redrive_brings_a_message_back_once() {
+    let server = Larimar::ephemeral().await.expect("a server");
+    let (queue, script) = (queue(&server).await, Script::new(1).failing("a", 0, u32::MAX));
+    queue.submit(&"a".to_owned()).await.expect("durable");
+    worker(&queue, &script).drain().await.expect("drained");
+    let at_once = Arc::new(AtOnce(HttpTransport::default(), worker(&queue, &script)));
+    let driven = WorkQueue::<String>::new(&account(&server, at_once), "work");
+    assert_eq!(driven.redrive(50).await.expect("brought back"), 1);
+    assert_eq!(queue.poison_backlog().await.expect("a count"), 1);
+}
+
+/// Work that panics where no future is there yet.
+struct Rash;
+
+impl Work for Rash {
+    type Intent = String;
+
+    fn steps(&self, intent: &String) -> usize {
+        assert!(intent != "steps", "as the test asked");
+        1
+    }
+
+    fn perform(&self, intent: &String, _: usize) -> impl Future<Output = Result<(), WorkError>> + Send {
+        assert!(intent != "perform", "as the test asked");
+        std::future::ready(Ok(()))
+    }
+}
+
+#[tokio::test]
+async fn t3_a_panic_outside_of_the_future_is_a_failure_too() {
+    let server = Larimar::ephemeral().await.expect("a server");
+    let queue = queue(&server).await;
+    for name in ["steps", "perform", "good"] {
+        queue.submit(&name.to_owned()).await.expect("durable");
+    }
+    let worker = Worker::new(queue, Rash).attempts_max(2).backoff(Duration::ZERO, Duration::ZERO);
+    let stats = worker.drain().await.expect("drained");
+    assert_eq!((stats.done, stats.failed, stats.poisoned), (1, 2, 2));
 }

@@ -309,7 +309,7 @@ async fn t4_a_list_that_is_full_is_told_of() {
     table.insert(&employee("1", "Jones")).await.expect("an insert");
     worker(&table).drain().await.expect("drained");
     // A list of 15 properties of 64 KiB, as many as there may be.
-    let full = (0..).map(|number| format!("\"{number:0500}\":[1,true]")).take(1919).collect::<Vec<_>>().join(",");
+    let full = (0..).map(|number| format!("\"{number:0500}\":[1,1]")).take(1931).collect::<Vec<_>>().join(",");
     let full = format!("{{{full}}}").into_bytes();
     let mut entity = account.table("Lists").get::<DynamicEntity>("lastname_Sales", "Jones!0000").await.expect("a read");
     let entity = entity.as_mut().expect("a list");
@@ -325,4 +325,58 @@ async fn t4_a_list_that_is_full_is_told_of() {
     assert!(stats.poisoned > 0 && stats.failed == 0, "{stats:?}");
     assert!(table.queue().poisoned(1).await.expect("a look")[0].error.contains("the list of 'Jones'"));
     assert_eq!(lists.keys("Sales", "Smith").await.expect("keys"), ["2"]);
+}
+
+/// What leaves a list takes no more room for the hour that it is remembered.
+#[tokio::test]
+async fn t4_a_list_that_is_full_can_shrink() {
+    let server = Larimar::ephemeral().await.expect("a server");
+    let account = healthy(&server);
+    let lists = KeyLists::in_table(&account.table("Lists"), "lastname", last_name);
+    let table = EventualTable::builder(&account, "Employees", "work").derive(&lists).build();
+    table.create_if_missing().await.expect("tables");
+    table.insert(&employee("1", "Jones")).await.expect("an insert");
+    worker(&table).drain().await.expect("drained");
+    let stored = account.table("Lists").get::<DynamicEntity>("lastname_Sales", "Jones!0000").await.expect("a read");
+    let mut stored = stored.expect("a list");
+    // To the last byte that 15 properties of 64 KiB have.
+    let mut full = stored.get::<Vec<u8>>("Keys00").expect("keys");
+    assert_eq!(full.pop(), Some(b'}'));
+    let others = (0..).map(|number| format!(",\"{number:0500}\":[1,1]")).take(1930).collect::<String>();
+    full.extend(others.into_bytes());
+    let rest = 15 * 64 * 1024 - full.len() - ",\"\":[1,1]}".len();
+    full.extend(format!(",\"{}\":[1,1]}}", "x".repeat(rest)).into_bytes());
+    assert_eq!(full.len(), 15 * 64 * 1024);
+    for (number, chunk) in full.chunks(64 * 1024).enumerate() {
+        stored.set(format!("Keys{number:02}"), chunk);
+    }
+    account.table("Lists").replace(&stored, IfMatch::Any).await.expect("a full list");
+    table.delete("Sales", "1").await.expect("a delete");
+    let stats = worker(&table).drain().await.expect("drained");
+    assert_eq!((stats.done, stats.poisoned), (1, 0), "{stats:?}");
+    assert_eq!(lists.keys("Sales", "Jones").await.expect("keys").len(), 1931);
+}
+
+/// Keys and values that would mean something else in the path of a blob, or be too much for its metadata.
+#[tokio::test]
+async fn t4_lists_in_blobs_take_odd_keys_and_long_values() {
+    let server = Larimar::ephemeral().await.expect("a server");
+    let account = healthy(&server);
+    let lists = KeyLists::in_blobs(&account.container("lists"), "byname", last_name);
+    let table = EventualTable::builder(&account, "Employees", "work").derive(&lists).build();
+    table.create_if_missing().await.expect("tables");
+    let long = "名".repeat(480);
+    let odd = [".", "..", "", "a.", "%2e", " ", "'", "ü\u{10FFFD}\u{FFFF}", long.as_str()];
+    for partition in odd {
+        for value in [".", "..", "", "a/../b", "a\\b?#%", long.as_str()] {
+            let row = value.replace(['/', '\\', '?', '#'], "_");
+            let entity = DynamicEntity::new(partition, row.as_str()).with("LastName", value);
+            table.insert(&entity).await.expect("an insert");
+            let stats = worker(&table).drain().await.expect("drained");
+            assert_eq!(stats.done, 1, "{partition:?} {value:?}: {stats:?}");
+            assert_eq!(lists.keys(partition, value).await.expect("keys"), [row], "{partition:?} {value:?}");
+        }
+    }
+    let repaired = table.repair().await.expect("repaired");
+    assert_eq!((repaired.primaries, repaired.places, repaired.corrected), (54, 54, 0), "all of them are found again");
 }

@@ -13,6 +13,7 @@ use larimar_patterns::eventual::Worker;
 use larimar_patterns::eventual_table::EventualTable;
 use larimar_patterns::large_entity::LargeEntities;
 use std::collections::BTreeSet;
+use std::sync::atomic::{AtomicBool, Ordering::SeqCst};
 use std::time::Duration;
 
 const SECOND: Duration = Duration::from_secs(1);
@@ -163,6 +164,97 @@ async fn t11_a_blob_that_comes_late_is_removed_too() {
         worker.drain().await.expect("drained");
     }
     assert!(blobs(&sound, "late").await.is_empty());
+}
+
+/// A value that is read in parts, and replaced when the first of them was read.
+#[tokio::test]
+async fn t11_a_value_that_goes_while_it_is_read_is_read_anew() {
+    #[derive(Debug)]
+    struct Between(larimar_client::HttpTransport, [tokio::sync::Notify; 2], AtomicBool);
+    impl larimar_client::Transport for Between {
+        fn send(&self, request: harness::Request) -> larimar_client::BoxFuture<'_, harness::Answer> {
+            Box::pin(async move {
+                let range = request.headers().get("x-ms-range").and_then(|range| range.to_str().ok());
+                let is_first = range.is_none_or(|range| range.starts_with("bytes=0-"));
+                if !is_first && !self.2.swap(true, SeqCst) {
+                    self.1[0].notify_one();
+                    self.1[1].notified().await;
+                }
+                self.0.send(request).await
+            })
+        }
+    }
+    let server = Larimar::ephemeral().await.expect("a server");
+    let sound = healthy(&server);
+    let employees_ = employees(&sound, "V", SECOND);
+    employees_.create_if_missing().await.expect("tables");
+    let value = |turn: u8| vec![turn; (8 << 20) + 1];
+    employees_.put(&employee("1", 1), [("Photo", Some(value(1)))]).await.expect("a put");
+    let between = std::sync::Arc::new(Between(Default::default(), Default::default(), Default::default()));
+    let reader = employees(&account(&server, between.clone()), "V", SECOND);
+    let replace = async {
+        between.1[0].notified().await;
+        employees_.put(&employee("1", 2), [("Photo", Some(value(2)))]).await.expect("a put");
+        worker(&employees_).drain().await.expect("drained");
+        between.1[1].notify_one();
+    };
+    let (found, ()) = tokio::join!(reader.get::<DynamicEntity>("Sales", "1"), replace);
+    let found = found.expect("a read").expect("it is there");
+    assert!(found.values["Photo"] == value(2), "the one that is there now");
+}
+
+/// Keys that would mean something else in the path of a blob.
+#[tokio::test]
+async fn t11_odd_keys_have_blobs_and_a_sweep_tells_whose_they_are() {
+    let server = Larimar::ephemeral().await.expect("a server");
+    let account = healthy(&server);
+    let employees = employees(&account, "O", SECOND);
+    employees.create_if_missing().await.expect("tables");
+    let odd = [".", "..", "", "a.", "%2e%2e", " ", "'", "+&=", "ü\u{10FFFD}\u{FFFF}"];
+    for partition in odd {
+        for row in odd {
+            let entity = DynamicEntity::new(partition, row).with("Turn", 1);
+            employees.put(&entity, [("Photo", Some(b"photo".to_vec()))]).await.expect("a put");
+            let found = employees.get::<DynamicEntity>(partition, row).await.expect("a read").expect("it is there");
+            assert_eq!(found.values["Photo"], b"photo", "{partition:?} {row:?}");
+        }
+    }
+    assert_eq!(employees.sweep(Duration::ZERO).await.expect("swept").corrected, 0);
+    let stray = account.container("photos-o").blob("Employees/.2e/a.2e/stray");
+    stray.upload(b"stray".to_vec(), Default::default()).await.expect("a blob of nobody");
+    let swept = employees.sweep(Duration::ZERO).await.expect("swept");
+    assert_eq!((swept.places, swept.corrected), (82, 1));
+    assert_eq!(blobs(&account, "O").await, addresses(&account, "O").await);
+}
+
+/// An address that others wrote, of another entity's blob: it does not go with an entity that is not its own.
+#[tokio::test]
+async fn t11_only_an_entitys_own_blobs_go_with_it() {
+    let server = Larimar::ephemeral().await.expect("a server");
+    let account = healthy(&server);
+    let employees = employees(&account, "W", SECOND);
+    employees.create_if_missing().await.expect("tables");
+    employees.put(&employee("1", 1), [("Photo", Some(photo(1)))]).await.expect("a put");
+    let address = addresses(&account, "W").await.pop_first().expect("an address");
+    employees.table().insert(&employee("2", 1).with("Photo", address)).await.expect("an insert past the values");
+    employees.put(&employee("2", 2), [("Photo", Some(photo(2)))]).await.expect("a put");
+    worker(&employees).drain().await.expect("drained");
+    assert_eq!(check(&employees, "1", "the other's photo").await, Some(1));
+    assert_eq!(check(&employees, "2", "its own photo").await, Some(2));
+}
+
+/// What could not be read again is refused before anything is done.
+#[tokio::test]
+async fn t11_a_value_that_is_too_large_is_refused() {
+    let server = Larimar::ephemeral().await.expect("a server");
+    let account = healthy(&server);
+    let employees = employees(&account, "X", SECOND);
+    employees.create_if_missing().await.expect("tables");
+    let before = server.requests();
+    let refused = employees.put(&employee("1", 1), [("Photo", Some(vec![0; (256 << 20) + 1]))]).await;
+    assert!(matches!(refused, Err(Error::Invalid(_))), "{refused:?}");
+    let after = server.requests();
+    assert_eq!((after.table, after.queue, after.blob), (before.table, before.queue, before.blob));
 }
 
 /// An upload that takes longer than the grace: workers leave its intent alone.

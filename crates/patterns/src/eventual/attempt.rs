@@ -52,11 +52,15 @@ impl<W: Work> Worker<W> {
 
     /// The steps that are left.
     async fn perform(&self, held: &Held<'_>, head: &Head, intent: &W::Intent) -> Outcome {
-        let steps = self.work.steps(intent);
+        // A panic is a failure like others: the intent is tried again, and poison in the end.
+        let panicked = |_| WorkError::retry("the step panicked");
+        let steps = match std::panic::catch_unwind(AssertUnwindSafe(|| self.work.steps(intent))) {
+            Ok(steps) => steps,
+            Err(panic) => return Outcome::Failed(panicked(panic)),
+        };
         for step in head.done..steps {
-            // A panic is a failure like others: the intent is tried again, and poison in the end.
-            let performed = AssertUnwindSafe(self.work.perform(intent, step)).catch_unwind().await;
-            if let Err(error) = performed.unwrap_or_else(|_| Err(WorkError::retry("the step panicked"))) {
+            let performed = AssertUnwindSafe(async { self.work.perform(intent, step).await }).catch_unwind().await;
+            if let Err(error) = performed.map_err(panicked).flatten() {
                 return Outcome::Failed(error);
             }
             self.tell(&Event::StepDone { id: &head.id, step });

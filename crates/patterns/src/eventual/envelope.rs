@@ -59,6 +59,11 @@ impl Head {
 /// The text of a message; there is always room left for the reason of a failure.
 pub(super) fn encode<I: Serialize>(head: &Head, intent: &I) -> Result<String> {
     let text = serde_json::to_string(&Written { head, intent }).map_err(Error::Intent)?;
+    // Messages are XML, which has not got these two; in JSON they can only be in texts.
+    let text = match text.contains(['\u{FFFE}', '\u{FFFF}']) {
+        true => text.replace('\u{FFFE}', "\\ufffe").replace('\u{FFFF}', "\\uffff"),
+        false => text,
+    };
     let reserve = if head.error.is_some() { 0 } else { RESERVE_BYTES };
     match text.len() > MESSAGE_BYTES_MAX - reserve {
         true => Err(Error::IntentTooLarge { bytes: text.len(), bytes_max: MESSAGE_BYTES_MAX - RESERVE_BYTES }),

@@ -176,26 +176,28 @@ impl<I: Serialize + DeserializeOwned> WorkQueue<I> {
     }
 
     /// Brings messages back from the poison queue, to be carried out from the start; says how many. Those that are no
-    /// intents stay.
+    /// intents stay, and [`poisoned`](Self::poisoned) shows them again after a minute. Those that come there meanwhile stay
+    /// too, so a call ends though workers fail as fast as it brings them work.
     ///
     /// A message is put back before it is taken away, so a crash in between doubles it.
     ///
     /// # Errors
     /// What the service refuses; what was brought back before stays so.
     pub async fn redrive(&self, count_max: usize) -> Result<usize> {
+        let mut left = self.poison_backlog().await?;
         let mut brought = 0;
-        while brought < count_max {
+        while brought < count_max && left > 0 {
             let messages = self.poison.receive((count_max - brought).min(32), REDRIVE_TIME).await?;
-            let before = brought;
+            if messages.is_empty() {
+                break;
+            }
+            left = left.saturating_sub(messages.len() as u64);
             for message in messages {
                 let Ok(Envelope { head, intent }) = envelope::decode::<I>(&message.text) else { continue };
                 let text = envelope::encode(&Head { done: 0, error: None, ..head }, &intent)?;
                 self.queue.put_with(text, PutOptions::default().lives_forever()).await?;
                 self.poison.delete(&message).await?;
                 brought += 1;
-            }
-            if brought == before {
-                break;
             }
         }
         Ok(brought)

@@ -101,8 +101,9 @@ impl EventualTableBuilder {
         self
     }
 
-    /// How long tombstones are kept: an hour unless told. It has to be longer than a request can be under way and than
-    /// the clocks of the machines differ.
+    /// How long tombstones are kept: an hour unless told, a week at most. It has to be longer than a request can be under
+    /// way, than a writer or a worker can stand still between two of its requests (a machine that sleeps and wakes up goes
+    /// on where it was), and than the clocks of the machines differ.
     pub const fn tombstones_for(mut self, time: Duration) -> Self {
         self.inner.tombstones_for = time;
         self

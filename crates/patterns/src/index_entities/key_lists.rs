@@ -19,7 +19,7 @@ use std::sync::Arc;
 /// There is a list for every value and every partition of primaries:
 ///
 /// ```text
-///  in a table   PartitionKey lastname_Sales   RowKey Jones!0000   { "000123": [version, in], "000456": ... }
+///  in a table   PartitionKey lastname_Sales   RowKey Jones!0000   { "000123": [version, 1], "000456": ... }
 ///  in a blob    lastname/Sales/Jones.json                         the same
 /// ```
 ///

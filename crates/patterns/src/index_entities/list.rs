@@ -13,7 +13,21 @@ pub(super) struct List {
 
 /// The version of the primary that said it, and whether it is in the list.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(from = "(i64, u8)", into = "(i64, u8)")]
 struct Member(i64, bool);
+
+impl From<(i64, u8)> for Member {
+    fn from((version, is_in): (i64, u8)) -> Self {
+        Self(version, is_in != 0)
+    }
+}
+
+/// A digit in place of a word: a key takes no more room out of the list than in it, so a full list can still shrink.
+impl From<Member> for (i64, u8) {
+    fn from(Member(version, is_in): Member) -> Self {
+        (version, u8::from(is_in))
+    }
+}
 
 impl List {
     pub(super) fn parse(bytes: &[u8]) -> Result<Self> {

@@ -33,7 +33,7 @@ pub(super) struct Address<'a> {
 
 impl Address<'_> {
     fn blob(&self) -> String {
-        let (partition, value) = (key_text::escape(self.partition), key_text::escape(self.value));
+        let (partition, value) = (key_text::segment(self.partition), key_text::segment(self.value));
         format!("{}/{partition}/{value}.json", self.index)
     }
 
@@ -95,12 +95,11 @@ impl Store {
                 let blob = container.blob(address.blob());
                 let bytes = list.to_bytes();
                 check_size(address.value, bytes.len(), BLOB_BYTES_MAX)?;
-                let pairs = [("partition", hex(address.partition)), ("value", hex(address.value))];
                 match read {
                     Some(etag) if list.is_empty() => blob.delete(etag).await,
                     read => {
                         let condition = read.map_or(BlobCondition::Missing, BlobCondition::from);
-                        let options = UploadOptions::default().content_type("application/json").metadata(pairs);
+                        let options = UploadOptions::default().content_type("application/json");
                         blob.upload(bytes, options.condition(condition)).await.map(drop)
                     }
                 }
@@ -133,7 +132,8 @@ impl Store {
     pub(super) async fn scan(&self, index: &str, from: Option<String>) -> Result<(Vec<Stored>, Option<String>)> {
         match self {
             Self::Blobs(container) => {
-                let mut options = ListOptions::default().prefix(format!("{index}/"));
+                let prefix = format!("{index}/");
+                let mut options = ListOptions::default().prefix(&prefix);
                 if let Some(marker) = from {
                     options = options.start_at(marker);
                 }
@@ -141,9 +141,11 @@ impl Store {
                 let page = pages.next().await.transpose()?.unwrap_or_default();
                 let mut lists = Vec::new();
                 for item in page.blobs {
+                    let name = item.name.strip_prefix(&prefix).and_then(|name| name.strip_suffix(".json"));
+                    let Some((partition, value)) = name.and_then(|name| name.split_once('/')) else { continue };
+                    let texts = (key_text::from_segment(partition), key_text::from_segment(value));
+                    let (Some(partition), Some(value)) = texts else { continue };
                     let Some(found) = container.blob(&item.name).download().await? else { continue };
-                    let text = |name: &str| found.metadata.get(name).and_then(|text| unhex(text));
-                    let (Some(partition), Some(value)) = (text("partition"), text("value")) else { continue };
                     lists.push(Stored { partition, value, list: List::parse(&found.bytes)? });
                 }
                 Ok((lists, page.marker))
@@ -207,18 +209,6 @@ fn bucket(key: &str, buckets: u32) -> u32 {
         .bytes()
         .fold(0xcbf2_9ce4_8422_2325_u64, |hash, byte| (hash ^ u64::from(byte)).wrapping_mul(0x0100_0000_01b3));
     u32::try_from((hash >> 32) % u64::from(buckets.max(1))).unwrap_or(0)
-}
-
-/// Metadata holds ASCII only.
-fn hex(text: &str) -> String {
-    text.bytes().map(|byte| format!("{byte:02x}")).collect()
-}
-
-fn unhex(text: &str) -> Option<String> {
-    let digits = text.as_bytes().chunks(2);
-    let bytes =
-        digits.map(|pair| u8::from_str_radix(std::str::from_utf8(pair).ok()?, 16).ok()).collect::<Option<_>>()?;
-    String::from_utf8(bytes).ok()
 }
 
 /// The index that a list is of.
