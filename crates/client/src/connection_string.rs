@@ -140,6 +140,23 @@ mod tests {
     }
 
     #[test]
+    fn parts_come_in_any_order_and_may_be_empty() {
+        let text = ";; tableendpoint = http://h:1/acc ;EndpointSuffix=;SharedAccessSignature=;\n\
+                    AccountKey=a2V5MQ==;QueueEndpoint=;ACCOUNTNAME=acc;Unknown=1;";
+        let parsed = ConnectionString::parse(text).expect("a connection string");
+        assert!(matches!(&parsed.credential, Credential::SharedKey(key) if key.account() == "acc"));
+        let [tables, queues, blobs] = &parsed.endpoints[..] else { panic!("three services") };
+        assert_eq!((tables.1.as_str(), &tables.2), ("http://h:1/acc", &None));
+        assert_eq!(queues.1, "https://acc.queue.core.windows.net");
+        assert_eq!(blobs.2.as_deref(), Some("https://acc-secondary.blob.core.windows.net"));
+        let sas =
+            "AccountName=acc;SharedAccessSignature=?sv=1&sig=a%3D;DefaultEndpointsProtocol=http;EndpointSuffix=c.cn";
+        let parsed = ConnectionString::parse(sas).expect("a connection string");
+        assert!(matches!(&parsed.credential, Credential::Sas(sas) if sas.0 == "sv=1&sig=a%3D"));
+        assert_eq!(parsed.endpoints[0].1, "http://acc.table.c.cn");
+    }
+
+    #[test]
     fn what_is_missing_or_malformed_is_named() {
         use ConnectionStringError as E;
         for (text, expected) in [

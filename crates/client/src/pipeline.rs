@@ -185,6 +185,7 @@ impl Pipeline {
             ambiguous: false,
             has_renewed_token: false,
             at_primary: None,
+            span: span.clone(),
         };
         if span.is_disabled() {
             return attempts.run().await;
@@ -206,6 +207,8 @@ struct Attempts<'a> {
     has_renewed_token: bool,
     /// Why the primary gave no answer, while the secondary is asked.
     at_primary: Option<Error>,
+    /// Not the current one, which is the caller's where nobody watches this one.
+    span: tracing::Span,
 }
 
 impl Attempts<'_> {
@@ -266,9 +269,8 @@ impl Attempts<'_> {
     fn judge(&self, answer: http::Response<Bytes>) -> Result<Reply, (Error, Option<Duration>)> {
         let (head, body) = answer.into_parts();
         let status = head.status.as_u16();
-        let span = tracing::Span::current();
-        span.record("attempts", self.retries + 1);
-        span.record("status", status);
+        self.span.record("attempts", self.retries + 1);
+        self.span.record("status", status);
         if head.status.is_success() || head.status == http::StatusCode::NOT_MODIFIED {
             let reply = Reply { status, headers: head.headers, body, after_ambiguous: self.ambiguous };
             return match self.call.refusal.and_then(|refusal| refusal(&reply)) {

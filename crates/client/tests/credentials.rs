@@ -4,8 +4,8 @@
 use bytes::Bytes;
 use http::{HeaderMap, Request, Response};
 use larimar_client::{
-    AccessToken, Account, AccountBuilder, BoxError, BoxFuture, DynamicEntity, Error, Table, TokenProvider, Transport,
-    TransportError,
+    AccessToken, Account, AccountBuilder, BoxError, BoxFuture, DynamicEntity, Error, Guid, Table, TokenProvider,
+    Transport, TransportError,
 };
 use std::collections::VecDeque;
 use std::sync::{Arc, Mutex};
@@ -160,6 +160,21 @@ async fn keys_may_come_from_files_and_names_from_anywhere() {
     assert!(service.sent("authorization")[0].starts_with("SharedKey example:"));
     let error = table("exam\nple").insert(&DynamicEntity::new("p", "r")).await.expect_err("no name");
     assert!(matches!(error, Error::Credential(_)), "{error}");
+}
+
+#[tokio::test(start_paused = true)]
+async fn requests_tell_who_sends_them_and_which_are_the_same() {
+    let service = Arc::new(Service::default());
+    let account = builder(&service, AZURE, provider(HOUR)).user_agent("Payroll/2.1").build().expect("an account");
+    let table = account.table("Employees");
+    service.plan(&[503]);
+    table.insert(&DynamicEntity::new("p", "r")).await.expect("inserted");
+    table.insert(&DynamicEntity::new("p", "s")).await.expect("inserted");
+    let agent = concat!("Payroll/2.1 larimar-client/", env!("CARGO_PKG_VERSION"));
+    assert_eq!(service.sent("user-agent"), [agent; 3]);
+    let ids = service.sent("x-ms-client-request-id");
+    assert!(ids.iter().all(|id| id.parse::<Guid>().is_ok()), "{ids:?}");
+    assert!(ids[0] == ids[1] && ids[1] != ids[2], "a retry has the id of its call: {ids:?}");
 }
 
 #[test]

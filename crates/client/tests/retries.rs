@@ -252,6 +252,21 @@ async fn c10_time_limits_hold_for_an_attempt_and_for_the_call() {
     let error = table.with_timeout(Duration::from_secs(5)).insert(&entity(1)).await.expect_err("no answer");
     assert!(matches!(error, Error::Timeout(_)) && error.is_ambiguous(), "{error}");
     assert!(start.elapsed() <= Duration::from_secs(5), "{:?} of made-up time", start.elapsed());
+
+    // The look-up after a lost answer is a part of the call.
+    let table = table.with_timeout(Duration::from_secs(5));
+    let [busy, conflict] = [500, 409].map(|status| Fault::Answer(status, vec![]));
+    for is_transaction in [false, true] {
+        faults.plan([Fault::Hang, busy.clone(), conflict.clone(), Fault::Hang, Fault::Hang, Fault::Hang]);
+        let start = Instant::now();
+        let error = match is_transaction {
+            false => table.insert(&entity(1)).await.map(drop),
+            true => table.transaction().insert(&entity(1)).expect("added").submit().await.map(drop),
+        };
+        let error = error.expect_err("no answer");
+        assert!(matches!(error, Error::Timeout(_)) && error.is_ambiguous(), "{error}");
+        assert!(start.elapsed() <= Duration::from_secs(5), "{:?} of made-up time", start.elapsed());
+    }
 }
 
 #[tokio::test]

@@ -8,6 +8,7 @@ use crate::pipeline::{Call, Failed, Reply};
 use crate::{DynamicEntity, ETag, Entity, Error, IfMatch, Result};
 use http::header::IF_MATCH;
 use http::{HeaderName, Method};
+use tokio::time::Instant;
 
 impl Table {
     /// The entity of these keys, if it is there (a point query).
@@ -125,19 +126,29 @@ impl Table {
     /// whether the write took place.
     pub(super) async fn write_once(&self, write: &Write) -> Result<Option<ETag>, Failed> {
         let not_sent = |error| Failed { error, after_ambiguous: false };
+        let started = Instant::now();
         match self.send(self.write_call(write).map_err(not_sent)?).await {
             Ok(reply) => Ok(etag(&reply)),
             Err(Failed { error, after_ambiguous: true }) if matches!(error.status(), Some(404 | 409 | 412)) => {
                 let ambiguous = |error| Failed { error, after_ambiguous: true };
                 let (partition, row) = (&write.entity.partition_key, &write.entity.row_key);
-                let stored = self.fetch_latest(partition, row).await;
-                let stored = stored.map_err(|error| ambiguous(error.after_lost_answer()))?;
+                let stored = self.look_up_since(started, self.fetch_latest(partition, row)).await.map_err(ambiguous)?;
                 match write.is_done(stored.as_ref()) {
                     true => Ok(stored.and_then(|stored| stored.etag)),
                     false => Err(ambiguous(error)),
                 }
             }
             Err(failed) => Err(failed),
+        }
+    }
+
+    /// Looks up what became of a write that started at this time and whose answer was lost. The time limit is that of the
+    /// write, and what is not found out stays ambiguous.
+    pub(super) async fn look_up_since<T>(&self, started: Instant, found: impl Future<Output = Result<T>>) -> Result<T> {
+        let limit = self.timeout.unwrap_or(self.pipeline.timeouts.call);
+        match tokio::time::timeout(limit.saturating_sub(started.elapsed()), found).await {
+            Ok(found) => found.map_err(Error::after_lost_answer),
+            Err(_) => Err(Error::Timeout(limit)),
         }
     }
 

@@ -18,6 +18,7 @@ use http::Method;
 use http::header::CONTENT_TYPE;
 use larimar_model::limits;
 use std::collections::HashSet;
+use tokio::time::Instant;
 
 /// Writes in one partition that take place together or not at all (an entity group transaction).
 ///
@@ -246,10 +247,11 @@ impl Table {
             .body("multipart/mixed", body.bytes())
             .header_text(CONTENT_TYPE, &body.content_type())?
             .refused_by(answer::refusal);
+        let started = Instant::now();
         match self.send(call).await {
             Ok(reply) => answer::etags(&reply, writes.len()),
             Err(Failed { error, after_ambiguous: true }) if matches!(error.status(), Some(404 | 409 | 412)) => {
-                let etags = self.etags_if_done(writes).await.map_err(Error::after_lost_answer)?;
+                let etags = self.look_up_since(started, self.etags_if_done(writes)).await?;
                 etags.ok_or_else(|| with_operation(error, writes.len()))
             }
             Err(failed) => Err(with_operation(failed.error, writes.len())),
