@@ -19,7 +19,7 @@ pub(crate) fn of(input: &DeriveInput, container: &Container, fields: &[Field]) -
     quote! {
         #[automatically_derived]
         // A program need not filter by every property, and fields of its own may carry lints.
-        #[allow(dead_code, unreachable_pub, private_interfaces, clippy::pedantic, clippy::nursery)]
+        #[allow(dead_code, non_snake_case, unreachable_pub, private_interfaces, clippy::pedantic, clippy::nursery)]
         impl #generics #name #arguments #bounds {
             #(#functions)*
         }

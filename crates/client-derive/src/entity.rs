@@ -32,8 +32,8 @@ pub(crate) fn derive_entity(input: &DeriveInput) -> syn::Result<TokenStream> {
     let (name, (generics, arguments, bounds)) = (&input.ident, input.generics.split_for_impl());
     Ok(quote! {
         #[automatically_derived]
-        // A struct may have nothing to write or to read.
-        #[allow(unused_mut, unused_variables)]
+        // A struct may have nothing to write or to read, and its fields are the caller's to deprecate.
+        #[allow(deprecated, unused_mut, unused_variables)]
         impl #generics #client::Entity for #name #arguments #bounds {
             #encrypted
             #type_name
@@ -88,7 +88,7 @@ pub(crate) fn derive_properties(input: &DeriveInput) -> syn::Result<TokenStream>
     let (name, (generics, arguments, bounds)) = (&input.ident, input.generics.split_for_impl());
     Ok(quote! {
         #[automatically_derived]
-        #[allow(unused_mut, unused_variables)]
+        #[allow(deprecated, unused_mut, unused_variables)]
         impl #generics #client::Properties for #name #arguments #bounds {
             const TAKES_REST: bool = false #(|| <#flattened as #client::Properties>::TAKES_REST)*;
 

@@ -70,6 +70,7 @@ pub(crate) fn derive(input: &DeriveInput) -> syn::Result<TokenStream> {
             const _: () = #client::__private::assert_types_differ(&[#(#types),*]);
 
             #[automatically_derived]
+            #[allow(deprecated)]
             impl #client::Entity for #name {
                 #encrypted
 

@@ -41,6 +41,8 @@ fn of_enum(input: &DeriveInput, data: &DataEnum) -> syn::Result<TokenStream> {
         #others
 
         #[automatically_derived]
+        // Old variants are still read.
+        #[allow(deprecated)]
         impl #client::Property for #name {
             type Scalar = Self;
 
