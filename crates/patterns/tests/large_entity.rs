@@ -25,7 +25,7 @@ fn employees(account: &Account, name: &str, grace: Duration) -> LargeEntities {
 }
 
 fn worker(employees: &LargeEntities) -> Worker<EventualTable> {
-    employees.worker().visibility(SECOND).backoff(SECOND, SECOND).attempts_max(100)
+    harness::table::worker(employees.table())
 }
 
 fn employee(row: &str, turn: i32) -> DynamicEntity {

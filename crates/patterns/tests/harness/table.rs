@@ -1,13 +1,56 @@
 //! An eventual table under a schedule: writers and workers at the same time, faults, late requests, repeated intents.
 
 use super::schedule::Gate;
-use super::{Random, account, healthy};
-use larimar_client::{Account, BoxFuture};
+use super::{DEATHS, Mortal, Random, account, healthy, settle};
+use futures_util::future::join_all;
+use larimar_client::{Account, BoxFuture, ETag};
 use larimar_embedded::Larimar;
-use larimar_patterns::eventual::{Work, WorkError};
+use larimar_patterns::eventual::{Work, WorkError, Worker};
 use larimar_patterns::eventual_table::{EventualTable, TableIntent};
 use std::sync::Arc;
 use std::time::Duration;
+
+const SECOND: Duration = Duration::from_secs(1);
+
+/// A worker that comes back soon, and never gives up.
+pub(crate) fn worker(table: &EventualTable) -> Worker<EventualTable> {
+    table.worker().visibility(SECOND).backoff(SECOND, SECOND).attempts_max(100)
+}
+
+/// Lets a writer and the worker after it die at each of their requests in turn, in every way. Others finish what they left.
+/// `compare` holds the end to what it must be, by the table's name and whether the write was promised, and once more when
+/// the request has arrived that was under way.
+pub(crate) async fn die_everywhere(
+    server: &Larimar,
+    requests: i64,
+    make: impl Fn(&Account, &str) -> EventualTable,
+    prepare: impl AsyncFn(&EventualTable),
+    write: impl AsyncFn(&EventualTable) -> larimar_patterns::Result<ETag>,
+    compare: impl AsyncFn(&str, bool, &str),
+) {
+    let sound = healthy(server);
+    let cases = (0..requests).flat_map(|k| DEATHS.map(|death| (k, death)));
+    let outcomes = join_all(cases.map(async |(k, death)| {
+        let (name, what) = (format!("K{k}x{}", death as u8), format!("{death:?} at request {k}"));
+        let table = make(&sound, &name);
+        table.create_if_missing().await.expect("tables");
+        prepare(&table).await;
+        worker(&table).drain().await.expect("drained");
+        let mortal = Mortal::after(k, death);
+        let dying = make(&account(server, mortal.clone()), &name);
+        let is_written = write(&dying).await.is_ok();
+        let _ = worker(&dying).concurrency(1).drain().await;
+        let worker = worker(&table);
+        settle(&worker).await;
+        compare(&name, is_written, &what).await;
+        mortal.deliver_late().await;
+        settle(&worker).await;
+        compare(&name, is_written, &format!("{what}, its request late")).await;
+        mortal.is_dead()
+    }))
+    .await;
+    assert!(outcomes.iter().any(|is_dead| !is_dead), "more requests than deaths were tried");
+}
 
 type Running = tokio::task::JoinHandle<Result<(), WorkError>>;
 
