@@ -224,7 +224,7 @@ async fn t3_a_worker_that_lost_its_message_drops_its_work() {
     };
     let (stats, ()) = tokio::join!(worker.drain(), steal);
     let stats = stats.expect("drained");
-    assert_eq!((stats.lost, stats.done, stats.failed), (1, 0, 0));
+    assert_eq!((stats.lost, stats.done, stats.failed, stats.queue_failures), (1, 0, 0, 0), "at once");
     assert!(script.performed().is_empty(), "its step was dropped in the middle");
 }
 
@@ -312,6 +312,43 @@ async fn t3_a_redrive_finds_intents_behind_other_messages() {
     assert_eq!(worker.drain().await.expect("drained").poisoned, 41);
     assert_eq!(queue.redrive(100).await.expect("brought back"), 1);
     assert_eq!((queue.backlog().await.expect("a count"), queue.poison_backlog().await.expect("a count")), (1, 40));
+}
+
+/// Between the put and the delete, or anywhere else: a message is in one of the queues.
+#[tokio::test]
+async fn t3_a_redrive_that_dies_loses_nothing() {
+    let server = Larimar::ephemeral().await.expect("a server");
+    for k in 0..5 {
+        for death in [Death::BeforeSend, Death::AnswerLost] {
+            let name = format!("redrive-{k}-{}", death as u8);
+            let sound = WorkQueue::<String>::new(&healthy(&server), &name);
+            sound.create_if_missing().await.expect("queues");
+            sound.submit(&"never".to_owned()).await.expect("durable");
+            let script = Script::new(1).failing("never", 0, u32::MAX);
+            worker(&sound, &script).drain().await.expect("drained");
+            let _ = WorkQueue::<String>::new(&account(&server, Mortal::after(k, death)), &name).redrive(1).await;
+            let (waiting, aside) =
+                (sound.backlog().await.expect("a count"), sound.poison_backlog().await.expect("one"));
+            assert!(waiting + aside >= 1, "{death:?} at request {k}: {waiting} and {aside}");
+        }
+    }
+}
+
+/// A week is what messages have unless they are told otherwise.
+#[tokio::test]
+async fn t3_intents_never_expire() {
+    let server = Larimar::ephemeral().await.expect("a server");
+    let (queue, script) = (queue(&server).await, Script::new(1).failing("never", 0, u32::MAX));
+    let expiry = async |name: &str| {
+        let messages = healthy(&server).queue(name).peek(1).await.expect("a look");
+        messages.into_iter().map(|message| message.expires_on).collect::<Vec<_>>()
+    };
+    queue.submit(&"never".to_owned()).await.expect("durable");
+    assert_eq!(expiry("work").await, [None]);
+    worker(&queue, &script).drain().await.expect("drained");
+    assert_eq!(expiry("work-poison").await, [None]);
+    assert_eq!(queue.redrive(1).await.expect("brought back"), 1);
+    assert_eq!(expiry("work").await, [None]);
 }
 
 /// Carries out whatever is put into the queue before the one who put it hears of it.

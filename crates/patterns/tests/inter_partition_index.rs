@@ -4,7 +4,7 @@ mod harness;
 
 use futures_util::future::join_all;
 use harness::table::{die_everywhere, interleave, taken, worker};
-use harness::{Random, healthy, settle};
+use harness::{Death, Mortal, Random, account, healthy, settle};
 use larimar_client::{Account, BoxFuture, DynamicEntity, IfMatch};
 use larimar_embedded::Larimar;
 use larimar_patterns::Error;
@@ -142,6 +142,31 @@ async fn t2_whoever_dies_anywhere_the_copies_equal_the_primary_in_the_end() {
         },
     )
     .await;
+}
+
+/// The new copy comes before the old one goes: who looks in between finds too much, not too little.
+#[tokio::test]
+async fn t2_whoever_looks_while_a_value_changes_finds_the_entity() {
+    let server = Larimar::ephemeral().await.expect("a server");
+    let sound = healthy(&server);
+    let mut seen = BTreeSet::new();
+    for k in 0..12 {
+        let name = format!("Q{k}");
+        let (table, (by_email, _)) = employees(&sound, &name);
+        table.create_if_missing().await.expect("tables");
+        table.insert(&employee("1", "old", "x", 1)).await.expect("an insert");
+        worker(&table).drain().await.expect("drained");
+        table.insert_or_replace(&employee("1", "new", "x", 2)).await.expect("a change");
+        let (dying, _) = employees(&account(&server, Mortal::after(k, Death::BeforeSend)), &name);
+        let _ = worker(&dying).drain().await;
+        let mut found = Vec::new();
+        for email in ["old", "new"] {
+            found.push(by_email.find::<DynamicEntity>("email_Sales", email).await.expect("a look").len());
+        }
+        assert_ne!(found, [0, 0], "after {k} requests of the worker");
+        seen.insert(found);
+    }
+    assert_eq!(seen, [vec![1, 0], vec![1, 1], vec![0, 1]].into(), "all that one may see");
 }
 
 /// Every order of four intents on one entity, each of them twice.

@@ -3,7 +3,7 @@
 mod harness;
 
 use harness::schedule::Gate;
-use harness::{DEATHS, Mortal, Random, account, healthy, settle};
+use harness::{DEATHS, Death, Mortal, Random, account, healthy, settle};
 use larimar_client::{Account, BoxFuture, DynamicEntity, HttpTransport, IfMatch, Transport};
 use larimar_embedded::Larimar;
 use larimar_patterns::Error;
@@ -284,6 +284,64 @@ async fn t3_what_is_arriving_is_not_moved_on() {
     perform(&case.mover, &intent).await.expect("nothing to do");
     assert!(case.live(&elsewhere).await.is_some());
     assert!(case.live(&case.from).await.is_none() && case.live(&case.to).await.is_none());
+}
+
+/// The worker dies when the source has left and before the copy knows that it has arrived: the tombstone waits for that, so
+/// that nobody takes what comes to the source later for what has left it.
+#[tokio::test]
+async fn t3_a_tombstone_stays_until_the_entity_has_arrived() {
+    let server = Larimar::ephemeral().await.expect("a server");
+    let account_ = healthy(&server);
+    tables(&account_).await;
+    let case = Case::new(&account_, "landing").await;
+    case.mover.submit(&case.from, &case.to).await.expect("a submitted move");
+    let intent = taken(&account_, &case.queue).await.pop().expect("an intent");
+    for step in [0, 1] {
+        case.mover.perform(&intent, step).await.expect("a step");
+    }
+    // It looks at both places, writes down that the tombstone is to go, and makes it.
+    let dying = mover(&account(&server, Mortal::after(4, Death::BeforeSend)), &case.queue);
+    assert!(dying.tombstones_for(Duration::ZERO).perform(&intent, 2).await.is_err());
+    let target = case.live(&case.to).await.expect("the copy");
+    assert!(case.live(&case.from).await.is_none() && target.value("_copied").is_some(), "as the test wants it");
+    let forget = taken(&account_, &case.queue).await.pop().expect("the tombstone's intent");
+    perform(&case.mover, &forget).await.expect("forgotten");
+    account_.table("Current").insert(&DynamicEntity::new("Sales", "landing")).await.expect("a new employee");
+    perform(&case.mover, &intent).await.expect("nothing to do");
+    let (source, target) = (case.live(&case.from).await, case.live(&case.to).await.expect("it arrived"));
+    assert!(source.is_some(), "the new one stays");
+    assert_eq!((target.get::<i32>("Age").expect("an age"), target.value("_copied")), (34, None));
+}
+
+/// Another one came and went while a move was under way: it waits until the place is forgotten.
+#[tokio::test]
+async fn t3_a_move_waits_for_the_tombstone_of_a_later_one() {
+    let server = Larimar::ephemeral().await.expect("a server");
+    let account = healthy(&server);
+    tables(&account).await;
+    let case = Case::new(&account, "early").await;
+    let mover = case.mover.clone().tombstones_for(Duration::ZERO);
+    let (late, elsewhere) = (Place::new("Current", "Sales", "late"), Place::new("Archive", "Sales", "elsewhere"));
+    account.table("Current").insert(&DynamicEntity::new("Sales", "late")).await.expect("an employee");
+    let submit = async |from: &Place, to: &Place| {
+        mover.submit(from, to).await.expect("a submitted move");
+        taken(&account, &case.queue).await.pop().expect("an intent")
+    };
+    let early = submit(&case.from, &case.to).await;
+    let through = submit(&late, &case.to).await;
+    perform(&mover, &through).await.expect("it arrives");
+    let _ = taken(&account, &case.queue).await;
+    let onward = submit(&case.to, &elsewhere).await;
+    perform(&mover, &onward).await.expect("it goes on");
+    let forget = taken(&account, &case.queue).await.pop().expect("the tombstone's intent");
+    let waits = perform(&mover, &early).await;
+    assert!(matches!(waits, Err(WorkError::Retry(_))), "{waits:?}");
+    assert!(case.live(&case.from).await.is_some(), "it is where it was");
+    perform(&mover, &forget).await.expect("forgotten");
+    perform(&mover, &early).await.expect("it arrives");
+    perform(&mover, &onward).await.expect("nothing to do");
+    assert!(case.was_moved("after another").await);
+    assert!(case.live(&elsewhere).await.is_some_and(|entity| entity.value("Age").is_none()));
 }
 
 #[tokio::test]

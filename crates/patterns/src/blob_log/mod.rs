@@ -23,8 +23,8 @@
 //!
 //! # Cost in requests
 //! A flush: 1 for each folder that has records, and 1 more for the first in a folder. A read: 1 for each prefix, of which
-//! there is one for a range within a day, at most seven within a week, and then one a month; and 1 for each blob with records
-//! of the range.
+//! there is one for a range within a day of the calendar, one a day within a week, and then one a month; and 1 for each blob
+//! with records of the range.
 
 mod folder;
 mod reader;
