@@ -193,7 +193,7 @@ pub enum AccountError {
 }
 
 impl AccountBuilder {
-    /// Takes addresses and credential from a connection string.
+    /// Takes addresses and credential from a connection string. What is given piece by piece goes before what it says.
     pub fn connection_string(mut self, text: impl Into<String>) -> Self {
         self.connection_string = Some(text.into());
         self
@@ -310,8 +310,12 @@ impl AccountBuilder {
     /// What is missing or malformed.
     pub fn build(self) -> Result<Account, AccountError> {
         let given = self.connection_string.as_deref().map(ConnectionString::parse).transpose()?;
-        let (mut credential, endpoints) =
-            given.map_or((None, Vec::new()), |given| (Some(given.credential), given.endpoints));
+        // Whichever way the account was to be named, that is where its credential is missed.
+        let no_credential = match given {
+            Some(_) => AccountError::ConnectionString(ConnectionStringError::Credential),
+            None => AccountError::NoCredential,
+        };
+        let (mut credential, endpoints) = given.map_or((None, Vec::new()), |given| (given.credential, given.endpoints));
         match self.credential {
             Some(Chosen::Key { account, key }) => {
                 credential = Some(Credential::SharedKey(SharedKey::new(account, &key)?))
@@ -333,7 +337,7 @@ impl AccountBuilder {
             let secondary = own(false).map(|(.., url)| url.as_str()).or_else(|| stated?.2.as_deref());
             let mut primary = Endpoint::parse(primary)?;
             let in_url = primary.take_query().map(|query| Credential::Sas(SasToken::new(&query)));
-            let credential = in_url.or_else(|| credential.clone()).ok_or(AccountError::NoCredential)?;
+            let credential = in_url.or_else(|| credential.clone()).ok_or_else(|| no_credential.clone())?;
             let pipeline = Some(Arc::new(Pipeline {
                 service,
                 primary,
@@ -354,5 +358,33 @@ impl AccountBuilder {
             return Err(AccountError::NoEndpoint);
         }
         Ok(account)
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn credential(account: AccountBuilder) -> Result<Credential, AccountError> {
+        Ok(account.build()?.pipeline(Service::Table).credential.clone())
+    }
+
+    #[test]
+    fn a_credential_comes_from_the_string_the_address_or_the_caller() {
+        let account = |text: &str| Account::builder().connection_string(text);
+        let refused = |text: &str| credential(account(text)).map(drop).expect_err("no credential");
+        let missed = AccountError::ConnectionString(ConnectionStringError::Credential);
+        for text in ["AccountName=a", "TableEndpoint=https://h", "AccountKey=a2V5;TableEndpoint=https://h"] {
+            assert_eq!(refused(text), missed, "{text}");
+        }
+        let address_only = Account::builder().table_endpoint("https://h");
+        assert_eq!(credential(address_only).map(drop), Err(AccountError::NoCredential));
+        assert!(matches!(credential(account("AccountName=a").anonymous()), Ok(Credential::Anonymous)));
+        assert!(matches!(credential(account("AccountName=a;AccountKey=a2V5").sas("sig=1")), Ok(Credential::Sas(_))));
+        let in_address =
+            credential(account("AccountName=a;TableEndpoint=https://h/?sv=1&sig=2;BlobEndpoint=https://h"));
+        assert_eq!(in_address.map(drop), Err(missed), "the address of tables only has one");
+        let in_address = credential(account("TableEndpoint=https://h/?sv=1&sig=2"));
+        assert!(matches!(in_address, Ok(Credential::Sas(sas)) if sas.0 == "sv=1&sig=2"));
     }
 }

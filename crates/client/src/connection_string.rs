@@ -29,7 +29,8 @@ pub enum ConnectionStringError {
 /// What a connection string says.
 #[derive(Clone, Debug)]
 pub(crate) struct ConnectionString {
-    pub(crate) credential: Credential,
+    /// Absent if the string has addresses only: they, or the caller, may have it.
+    pub(crate) credential: Option<Credential>,
     /// Addresses of the primary and of the secondary, by service.
     pub(crate) endpoints: Vec<(Service, String, Option<String>)>,
 }
@@ -42,9 +43,9 @@ impl ConnectionString {
         }
         let account = parts.get("AccountName");
         let credential = match (account, parts.get("AccountKey"), parts.get("SharedAccessSignature")) {
-            (Some(account), Some(key), _) => Credential::SharedKey(SharedKey::new(account, key)?),
-            (_, _, Some(sas)) => Credential::Sas(SasToken::new(sas)),
-            _ => return Err(ConnectionStringError::Credential),
+            (Some(account), Some(key), _) => Some(Credential::SharedKey(SharedKey::new(account, key)?)),
+            (_, _, Some(sas)) => Some(Credential::Sas(SasToken::new(sas))),
+            _ => None,
         };
         let protocol = parts.get("DefaultEndpointsProtocol").unwrap_or("https");
         let suffix = parts.get("EndpointSuffix").unwrap_or("core.windows.net");
@@ -80,7 +81,7 @@ impl ConnectionString {
                 (service, primary, Some(secondary))
             })
             .to_vec();
-        Ok(Self { credential: Credential::SharedKey(key), endpoints })
+        Ok(Self { credential: Some(Credential::SharedKey(key)), endpoints })
     }
 }
 
@@ -135,7 +136,7 @@ mod tests {
         assert_eq!(table(cosmos), ("https://acc.table.cosmos.azure.com:443/".to_owned(), None));
         let sas = "TableEndpoint=https://h/;SharedAccessSignature=sv=2019-02-02&sig=a%3D";
         assert!(
-            matches!(ConnectionString::parse(sas).map(|parsed| parsed.credential), Ok(Credential::Sas(sas)) if sas.0 == "sv=2019-02-02&sig=a%3D")
+            matches!(ConnectionString::parse(sas).map(|parsed| parsed.credential), Ok(Some(Credential::Sas(sas))) if sas.0 == "sv=2019-02-02&sig=a%3D")
         );
     }
 
@@ -144,7 +145,7 @@ mod tests {
         let text = ";; tableendpoint = http://h:1/acc ;EndpointSuffix=;SharedAccessSignature=;\n\
                     AccountKey=a2V5MQ==;QueueEndpoint=;ACCOUNTNAME=acc;Unknown=1;";
         let parsed = ConnectionString::parse(text).expect("a connection string");
-        assert!(matches!(&parsed.credential, Credential::SharedKey(key) if key.account() == "acc"));
+        assert!(matches!(&parsed.credential, Some(Credential::SharedKey(key)) if key.account() == "acc"));
         let [tables, queues, blobs] = &parsed.endpoints[..] else { panic!("three services") };
         assert_eq!((tables.1.as_str(), &tables.2), ("http://h:1/acc", &None));
         assert_eq!(queues.1, "https://acc.queue.core.windows.net");
@@ -152,7 +153,7 @@ mod tests {
         let sas =
             "AccountName=acc;SharedAccessSignature=?sv=1&sig=a%3D;DefaultEndpointsProtocol=http;EndpointSuffix=c.cn";
         let parsed = ConnectionString::parse(sas).expect("a connection string");
-        assert!(matches!(&parsed.credential, Credential::Sas(sas) if sas.0 == "sv=1&sig=a%3D"));
+        assert!(matches!(&parsed.credential, Some(Credential::Sas(sas)) if sas.0 == "sv=1&sig=a%3D"));
         assert_eq!(parsed.endpoints[0].1, "http://acc.table.c.cn");
     }
 
@@ -160,8 +161,7 @@ mod tests {
     fn what_is_missing_or_malformed_is_named() {
         use ConnectionStringError as E;
         for (text, expected) in [
-            ("", E::Credential),
-            ("AccountName=a", E::Credential),
+            ("", E::Endpoints),
             ("SharedAccessSignature=sig=1", E::Endpoints),
             ("nonsense", E::Syntax("nonsense".to_owned())),
             ("AccountName=a;accountname=b", E::Twice("accountname".to_owned())),

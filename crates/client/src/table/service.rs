@@ -72,7 +72,8 @@ impl TableService {
             name: String,
         }
         let mut call = Call::new("QueryTables", Method::GET, "/Tables");
-        if let Some(filter) = filter {
+        // Everything is told by a property that entities have and tables have not.
+        if let Some(filter) = filter.filter(|filter| !filter.is_everything()) {
             call = call.parameter("$filter", filter.as_str());
         }
         if let Some(from) = from {
