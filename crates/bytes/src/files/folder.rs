@@ -15,13 +15,13 @@ pub(super) struct Folder {
     root: PathBuf,
     durability: Durability,
     /// Held for as long as the folder is used.
-    _lock: File,
+    _lock: Lock,
 }
 
 impl Folder {
     /// Opens the folder, and makes what is missing of it.
     pub(super) fn open(root: &Path, durability: Durability) -> Result<Self, Fault> {
-        let lock = lock(root).map_err(|error| unavailable(root, &error))?;
+        let lock = Lock::take(root).map_err(|error| unavailable(root, &error))?;
         let folder = Self { root: root.to_owned(), durability, _lock: lock };
         folder.make().map_err(|error| unavailable(root, &error))?;
         Ok(folder)
@@ -102,11 +102,23 @@ impl Folder {
 }
 
 /// Keeps other processes out: two sweeps of one folder would each remove what the other is writing.
-fn lock(root: &Path) -> Result<File, Error> {
-    std::fs::create_dir_all(root)?;
-    let file = OpenOptions::new().create(true).truncate(false).write(true).open(root.join(LOCK))?;
-    file.try_lock().map_err(|error| Error::other(format!("the folder is in use by another process ({error})")))?;
-    Ok(file)
+#[derive(Debug)]
+struct Lock(File);
+
+impl Lock {
+    fn take(root: &Path) -> Result<Self, Error> {
+        std::fs::create_dir_all(root)?;
+        let file = OpenOptions::new().create(true).truncate(false).write(true).open(root.join(LOCK))?;
+        file.try_lock().map_err(|error| Error::other(format!("the folder is in use by another process ({error})")))?;
+        Ok(Self(file))
+    }
+}
+
+impl Drop for Lock {
+    /// Closing the file would leave the lock to a process that is being forked off, until that runs its program.
+    fn drop(&mut self) {
+        let _ = self.0.unlock();
+    }
 }
 
 pub(super) fn unavailable(path: &Path, error: &Error) -> Fault {

@@ -5,6 +5,8 @@ use larimar_bytes::{Durability, FileBytes, FileSettings};
 use larimar_engine::Fault;
 use larimar_engine::blob::bytes::{ByteStore, ByteWriter};
 use larimar_testkit::bytes::{OWNER, Rows, eventually, payload, put, read_all};
+use std::process::Command;
+use std::sync::atomic::{AtomicBool, Ordering};
 use std::time::Duration;
 
 #[tokio::test]
@@ -56,6 +58,27 @@ async fn a_folder_is_opened_once() {
     assert!(matches!(FileBytes::open(&settings), Err(Fault::Unavailable(text)) if text.contains("in use")));
     drop(first);
     FileBytes::open(&settings).expect("the store opens again");
+}
+
+/// A process that is being started has all files of this one until it runs its program.
+#[test]
+fn a_folder_is_free_again_while_processes_are_started() {
+    let done = AtomicBool::new(false);
+    std::thread::scope(|scope| {
+        scope.spawn(|| {
+            while !done.load(Ordering::Relaxed) {
+                Command::new("true").status().expect("a process");
+            }
+        });
+        let reopened = std::panic::catch_unwind(|| {
+            let mut store = Temporary::open(Durability::System);
+            for _ in 0..300 {
+                store = store.reopen();
+            }
+        });
+        done.store(true, Ordering::Relaxed);
+        reopened.expect("the store opens every time");
+    });
 }
 
 #[tokio::test]
