@@ -10,44 +10,32 @@ impl Guid {
     /// Reads the form 8-4-4-4-12 in either case.
     #[must_use]
     pub fn parse(text: &str) -> Option<Self> {
-        let text = text.as_bytes();
-        if text.len() != 36 {
-            return None;
-        }
+        let text: &[u8; 36] = text.as_bytes().try_into().ok()?;
         let mut bytes = [0; 16];
-        let mut filled = 0;
-        let mut rest = text;
-        while let [first, tail @ ..] = rest {
-            if DASHES.contains(&(36 - rest.len())) {
-                (*first == b'-').then_some(())?;
-                rest = tail;
-                continue;
-            }
-            let [second, tail @ ..] = tail else { return None };
-            bytes[filled] = hex(*first)? << 4 | hex(*second)?;
-            filled += 1;
-            rest = tail;
+        for (byte, place) in bytes.iter_mut().zip(PLACES) {
+            *byte = hex(text[place])? << 4 | hex(text[place + 1])?;
         }
-        Some(Self(bytes))
+        DASHES.iter().all(|place| text[*place] == b'-').then_some(Self(bytes))
     }
 
     /// Appends the Guid's text.
     pub fn write(self, out: &mut Vec<u8>) {
-        for (i, byte) in self.0.iter().enumerate() {
-            if matches!(i, 4 | 6 | 8 | 10) {
-                out.push(b'-');
-            }
-            out.push(DIGITS[usize::from(byte >> 4)]);
-            out.push(DIGITS[usize::from(byte & 15)]);
+        out.extend_from_slice(&self.text());
+    }
+
+    fn text(self) -> [u8; 36] {
+        let mut text = [b'-'; 36];
+        for (byte, place) in self.0.into_iter().zip(PLACES) {
+            text[place] = DIGITS[usize::from(byte >> 4)];
+            text[place + 1] = DIGITS[usize::from(byte & 15)];
         }
+        text
     }
 }
 
 impl fmt::Display for Guid {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        let mut out = Vec::with_capacity(36);
-        self.write(&mut out);
-        f.write_str(std::str::from_utf8(&out).expect("the text is ASCII"))
+        f.write_str(std::str::from_utf8(&self.text()).expect("the text is ASCII"))
     }
 }
 
@@ -62,6 +50,8 @@ pub(crate) const fn hex(digit: u8) -> Option<u8> {
 }
 
 const DIGITS: &[u8; 16] = b"0123456789abcdef";
+/// Where the digits of each byte stand in the text.
+const PLACES: [usize; 16] = [0, 2, 4, 6, 9, 11, 14, 16, 19, 21, 24, 26, 28, 30, 32, 34];
 /// Where the dashes stand in the text.
 const DASHES: [usize; 4] = [8, 13, 18, 23];
 

@@ -62,7 +62,7 @@ fn headers(head: &[u8], read: &[httparse::Header<'_>], earlier: &mut HeaderMap) 
         let mut headers = earlier.clone();
         let mut is_alike = true;
         for ((name, known), header) in headers.iter_mut().zip(read) {
-            is_alike &= name == header.name || name.as_str().eq_ignore_ascii_case(header.name);
+            is_alike &= name.as_str() == header.name || name.as_str().eq_ignore_ascii_case(header.name);
             if known.as_bytes() != header.value {
                 *known = value(header)?;
             }
