@@ -1,9 +1,10 @@
 //! The properties of an entity, in the order of their names.
 
 use crate::Value;
+use std::fmt;
 
 /// Properties by name, in a list: entities have few, and one piece of memory is made and searched faster than a tree.
-#[derive(Clone, Debug, Default, PartialEq)]
+#[derive(Clone, Default, PartialEq)]
 pub(super) struct Sorted(Vec<(String, Value)>);
 
 impl Sorted {
@@ -54,6 +55,12 @@ impl From<Vec<(String, Value)>> for Sorted {
     }
 }
 
+impl fmt::Debug for Sorted {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.debug_map().entries(self.iter()).finish()
+    }
+}
+
 impl IntoIterator for Sorted {
     type Item = (String, Value);
     type IntoIter = std::vec::IntoIter<(String, Value)>;
@@ -86,6 +93,7 @@ mod tests {
                 prop_assert_eq!(sorted.get(&name), map.get(&name));
                 prop_assert_eq!(sorted.get_mut(&name), map.get_mut(&name));
             }
+            prop_assert_eq!(format!("{sorted:?}"), format!("{map:?}"));
             prop_assert!(sorted.iter().eq(map.iter().map(|(name, value)| (name.as_str(), value))));
             prop_assert!(sorted.into_iter().eq(map));
         }
