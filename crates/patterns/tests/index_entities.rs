@@ -3,7 +3,7 @@
 mod harness;
 
 use futures_util::future::join_all;
-use harness::table::{die_everywhere, interleave, worker};
+use harness::table::{die_everywhere, interleave, patient, worker};
 use harness::{DEATHS, Mortal, Random, account, healthy, settle};
 use larimar_client::{Account, DynamicEntity, IfMatch};
 use larimar_embedded::Larimar;
@@ -296,7 +296,7 @@ async fn t4_a_list_that_is_full_is_told_of() {
     let table = EventualTable::builder(&account, "Employees", "work").derive(&lists).build();
     table.create_if_missing().await.expect("tables");
     table.insert(&employee("1", "Jones")).await.expect("an insert");
-    worker(&table).drain().await.expect("drained");
+    patient(&table).drain().await.expect("drained");
     // A list of 15 properties of 64 KiB, as many as there may be.
     let full = (0..).map(|number| format!("\"{number:0500}\":[1,1]")).take(1931).collect::<Vec<_>>().join(",");
     let full = format!("{{{full}}}").into_bytes();
@@ -310,7 +310,7 @@ async fn t4_a_list_that_is_full_is_told_of() {
         table.insert(&employee(&digit.repeat(400), "Jones")).await.expect("the entity is written");
     }
     table.insert(&employee("2", "Smith")).await.expect("an insert");
-    let stats = worker(&table).concurrency(1).drain().await.expect("drained");
+    let stats = patient(&table).concurrency(1).drain().await.expect("drained");
     assert!(stats.poisoned > 0 && stats.failed == 0, "{stats:?}");
     assert!(table.queue().poisoned(1).await.expect("a look")[0].error.contains("the list of 'Jones'"));
     assert_eq!(lists.keys("Sales", "Smith").await.expect("keys"), ["2"]);
@@ -325,7 +325,7 @@ async fn t4_a_list_that_is_full_can_shrink() {
     let table = EventualTable::builder(&account, "Employees", "work").derive(&lists).build();
     table.create_if_missing().await.expect("tables");
     table.insert(&employee("1", "Jones")).await.expect("an insert");
-    worker(&table).drain().await.expect("drained");
+    patient(&table).drain().await.expect("drained");
     let stored = account.table("Lists").get::<DynamicEntity>("lastname_Sales", "Jones!0000").await.expect("a read");
     let mut stored = stored.expect("a list");
     // To the last byte that 15 properties of 64 KiB have.
@@ -341,7 +341,7 @@ async fn t4_a_list_that_is_full_can_shrink() {
     }
     account.table("Lists").replace(&stored, IfMatch::Any).await.expect("a full list");
     table.delete("Sales", "1").await.expect("a delete");
-    let stats = worker(&table).drain().await.expect("drained");
+    let stats = patient(&table).drain().await.expect("drained");
     assert_eq!((stats.done, stats.poisoned), (1, 0), "{stats:?}");
     assert_eq!(lists.keys("Sales", "Jones").await.expect("keys").len(), 1931);
 }
@@ -361,7 +361,7 @@ async fn t4_lists_in_blobs_take_odd_keys_and_long_values() {
             let row = value.replace(['/', '\\', '?', '#'], "_");
             let entity = DynamicEntity::new(partition, row.as_str()).with("LastName", value);
             table.insert(&entity).await.expect("an insert");
-            let stats = worker(&table).drain().await.expect("drained");
+            let stats = patient(&table).drain().await.expect("drained");
             assert_eq!(stats.done, 1, "{partition:?} {value:?}: {stats:?}");
             assert_eq!(lists.keys(partition, value).await.expect("keys"), [row], "{partition:?} {value:?}");
         }

@@ -3,7 +3,7 @@
 mod harness;
 
 use futures_util::future::join_all;
-use harness::table::{die_everywhere, interleave, taken, worker};
+use harness::table::{die_everywhere, interleave, patient, taken, worker};
 use harness::{Death, Mortal, Random, account, healthy, settle};
 use larimar_client::{Account, BoxFuture, DynamicEntity, IfMatch};
 use larimar_embedded::Larimar;
@@ -111,7 +111,7 @@ async fn t2_a_look_up_is_one_request_and_a_write_is_four() {
     let after = server.requests();
     assert_eq!((after.table - before.table, after.queue - before.queue), (2, 2));
     let before = server.requests();
-    worker(&table).drain().await.expect("drained");
+    patient(&table).drain().await.expect("drained");
     let after = server.requests();
     // The primary and two copies; the message, and a look that finds no other.
     assert_eq!((after.table - before.table, after.queue - before.queue), (1 + 2 * 2, 2 + 1));
@@ -327,7 +327,7 @@ async fn t2_a_copy_overwrites_nothing_that_is_not_its_own() {
     let primary = DynamicEntity::new("email_Sales", "don!000123").with("Turn", 7);
     table.insert(&primary).await.expect("a department of an odd name");
     table.insert(&employee("000123", "don", "Jun", 1)).await.expect("an insert");
-    let stats = worker(&table).drain().await.expect("drained");
+    let stats = patient(&table).drain().await.expect("drained");
     assert_eq!((stats.done, stats.poisoned), (1, 1), "{stats:?}");
     assert!(table.queue().poisoned(1).await.expect("a look")[0].error.contains("email_Sales"));
     let found = table.get::<DynamicEntity>("email_Sales", "don!000123").await.expect("a read").expect("it is there");

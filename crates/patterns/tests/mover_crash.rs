@@ -220,7 +220,7 @@ async fn t3_a_writer_who_knows_nothing_of_moves_leaves_the_entity_at_one_place()
             })
         };
         let transport = Meddled { inner: HttpTransport::default(), left: AtomicI64::new(k), meddle };
-        let worker = worker(mover(&account(&server, Arc::new(transport)), &case.queue));
+        let worker = worker(mover(&account(&server, Arc::new(transport)), &case.queue)).visibility(60 * SECOND);
         let what = format!("changed before request {k}");
         assert_eq!(worker.drain().await.expect("drained").done, 1, "{what}");
         let was_moved = case.was_moved(&what).await;
@@ -313,6 +313,29 @@ async fn t3_a_tombstone_stays_until_the_entity_has_arrived() {
     assert_eq!((target.get::<i32>("Age").expect("an age"), target.value("_copied")), (34, None));
 }
 
+/// The same death, and another entity is moved to the source before the intent comes again: it is not what was to be moved.
+#[tokio::test]
+async fn t3_an_old_intent_leaves_alone_what_was_moved_to_its_source_since() {
+    let server = Larimar::ephemeral().await.expect("a server");
+    let account_ = healthy(&server);
+    tables(&account_).await;
+    let case = Case::new(&account_, "left").await;
+    case.mover.submit(&case.from, &case.to).await.expect("a submitted move");
+    let intent = taken(&account_, &case.queue).await.pop().expect("an intent");
+    let dying = mover(&account(&server, Mortal::after(9, Death::BeforeSend)), &case.queue);
+    assert!(perform(&dying, &intent).await.is_err());
+    let target = case.live(&case.to).await.expect("the copy");
+    assert!(case.live(&case.from).await.is_none() && target.value("_copied").is_some(), "as the test wants it");
+    let newcomer = Place::new("Current", "Sales", "newcomer");
+    account_.table("Current").insert(&DynamicEntity::new("Sales", "newcomer")).await.expect("another employee");
+    case.mover.submit(&newcomer, &case.from).await.expect("there is room");
+    worker(case.mover.clone()).drain().await.expect("drained");
+    perform(&case.mover, &intent).await.expect("nothing but to arrive");
+    let (source, target) = (case.live(&case.from).await, case.live(&case.to).await.expect("it arrived"));
+    assert!(source.is_some_and(|source| source.value("Age").is_none()), "the newcomer stays");
+    assert_eq!((target.get::<i32>("Age").expect("an age"), target.value("_copied")), (34, None));
+}
+
 /// Another one came and went while a move was under way: it waits until the place is forgotten.
 #[tokio::test]
 async fn t3_a_move_waits_for_the_tombstone_of_a_later_one() {
@@ -379,7 +402,8 @@ async fn t3_a_move_costs_five_requests_and_twelve_and_five_for_the_tombstone() {
     case.mover.submit(&case.from, &case.to).await.expect("a submitted move");
     assert_eq!(requests() - before, 5);
     let before = requests();
-    let worker = worker(case.mover.clone().tombstones_for(SECOND));
+    // Renewals would count too.
+    let worker = worker(case.mover.clone().tombstones_for(SECOND)).visibility(60 * SECOND);
     worker.drain().await.expect("drained");
     let mut cost = requests() - before;
     assert_eq!(cost, 12 + 1, "and one that finds the queue empty");

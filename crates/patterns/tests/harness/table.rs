@@ -17,6 +17,11 @@ pub(crate) fn worker(table: &EventualTable) -> Worker<EventualTable> {
     table.worker().visibility(SECOND).backoff(SECOND, SECOND).attempts_max(100)
 }
 
+/// A worker that keeps its messages for longer than a slow machine needs: what is counted comes once.
+pub(crate) fn patient(table: &EventualTable) -> Worker<EventualTable> {
+    worker(table).visibility(60 * SECOND)
+}
+
 /// Lets a writer and the worker after it die at each of their requests in turn, in every way. Others finish what they left.
 /// `compare` holds the end to what it must be, by the table's name and whether the write was promised, and once more when
 /// the request has arrived that was under way.
