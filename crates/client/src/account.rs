@@ -334,14 +334,19 @@ impl AccountBuilder {
             let stated = endpoints.iter().find(|(of, ..)| *of == service);
             let primary = own(true).map(|(.., url)| url.as_str()).or_else(|| stated.map(|(_, url, _)| url.as_str()));
             let Some(primary) = primary else { continue };
+            // The secondary of the string goes with the primary of the string.
+            let stated = stated.filter(|_| own(true).is_none());
             let secondary = own(false).map(|(.., url)| url.as_str()).or_else(|| stated?.2.as_deref());
             let mut primary = Endpoint::parse(primary)?;
+            let mut secondary = secondary.map(Endpoint::parse).transpose()?;
             let in_url = primary.take_query().map(|query| Credential::Sas(SasToken::new(&query)));
+            // The signature of the primary is good for both.
+            drop(secondary.as_mut().map(Endpoint::take_query));
             let credential = in_url.or_else(|| credential.clone()).ok_or_else(|| no_credential.clone())?;
             let pipeline = Some(Arc::new(Pipeline {
                 service,
                 primary,
-                secondary: secondary.map(Endpoint::parse).transpose()?,
+                secondary,
                 credential,
                 transport: Arc::clone(&transport),
                 retry: self.retry.clone(),
@@ -364,6 +369,20 @@ impl AccountBuilder {
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    #[test]
+    fn a_secondary_belongs_to_its_primary() {
+        let secondary = |account: AccountBuilder| {
+            let account = account.build().expect("an account");
+            account.pipeline(Service::Table).secondary.as_ref().map(Endpoint::url)
+        };
+        let account = || Account::builder().connection_string("AccountName=a;AccountKey=a2V5");
+        assert_eq!(secondary(account()).as_deref(), Some("https://a-secondary.table.core.windows.net"));
+        assert_eq!(secondary(account().table_endpoint("https://b.table.core.windows.net")), None);
+        let both = account().table_endpoint("https://b").table_secondary_endpoint("https://c/");
+        assert_eq!(secondary(both).as_deref(), Some("https://c"));
+        assert_eq!(secondary(account().table_secondary_endpoint("https://c/")).as_deref(), Some("https://c"));
+    }
 
     fn credential(account: AccountBuilder) -> Result<Credential, AccountError> {
         Ok(account.build()?.pipeline(Service::Table).credential.clone())

@@ -178,7 +178,7 @@ impl Error {
     #[must_use]
     pub fn is_ambiguous(&self) -> bool {
         match self {
-            Self::Timeout(_) => true,
+            Self::Timeout(_) | Self::Answer(_) => true,
             Self::Transport(error) => error.may_have_been_sent(),
             Self::Service(error) => error.after_lost_answer || error.tells_nothing(),
             _ => false,

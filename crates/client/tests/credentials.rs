@@ -181,6 +181,7 @@ async fn requests_tell_who_sends_them_and_which_are_the_same() {
 fn secrets_are_not_shown() {
     let account = Account::builder()
         .connection_string("AccountName=a;AccountKey=c2VjcmV0S2V5")
+        .table_secondary_endpoint("https://a-secondary.table.core.windows.net?sig=secretSignature")
         .queue_endpoint("https://a.queue.core.windows.net?sig=secretSignature")
         .sas("sv=2019-02-02&sig=secretSignature")
         .proxy("http://user:secretPassword@proxy:3128");

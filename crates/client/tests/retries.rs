@@ -222,6 +222,21 @@ async fn c1_what_is_missing_is_told_by_the_service_and_not_on_the_way_to_it() {
 }
 
 #[tokio::test(start_paused = true)]
+async fn c10_a_success_that_is_not_understood_is_ambiguous() {
+    let faults = Faults::new();
+    let table = scripted(&faults, |account| account);
+    let page = || Fault::AnswerWith(200, vec![("content-type", "text/html")], "<html>Please log in</html>");
+    faults.plan([page(), page(), page()]);
+    let inserted = table.insert(&entity(1)).await.expect_err("no answer of the service");
+    let submitted = table.transaction().insert(&entity(1)).expect("added").submit().await.expect_err("no parts");
+    for error in [inserted, submitted] {
+        assert!(matches!(error, Error::Answer(_)) && error.is_ambiguous(), "{error}");
+    }
+    assert!(matches!(table.get::<DynamicEntity>("p", "r").await, Err(Error::Answer(_))));
+    assert_eq!(faults.sent().len(), 3, "nothing is sent again");
+}
+
+#[tokio::test(start_paused = true)]
 async fn c10_limits_that_no_clock_can_tell_are_none() {
     let faults = Faults::new();
     let retry = RetryPolicy::exponential().delay_max(Duration::MAX);
