@@ -93,21 +93,14 @@ fn entity(scanner: &mut Scanner<'_>) -> Result<DynamicEntity, String> {
     let mut entity = DynamicEntity::default();
     let mut properties: Vec<(String, Value)> = Vec::with_capacity(12);
     // The type of a property stands right before it, in every service we know. What stands elsewhere waits for the end.
-    let mut next_type: Option<(Cow<'_, str>, Cow<'_, str>)> = None;
-    let mut other_types = Vec::new();
+    let mut types: Vec<(Cow<'_, str>, Cow<'_, str>)> = Vec::new();
     scanner.object(|scanner, name| {
         if let Some(property) = without_suffix(&name, "@odata.type") {
-            other_types.extend(next_type.replace((property, scanner.text()?)));
+            types.push((property, scanner.text()?));
             return Ok(());
         }
         let scalar = scanner.scalar()?;
-        let edm = match next_type.take() {
-            Some((property, edm)) if property == name => Some(edm),
-            other => {
-                other_types.extend(other);
-                None
-            }
-        };
+        let edm = types.pop_if(|(property, _)| *property == name).map(|(_, edm)| edm);
         match (&*name, scalar) {
             ("PartitionKey", Scalar::Text(text)) => entity.partition_key = text.into_owned(),
             ("RowKey", Scalar::Text(text)) => entity.row_key = text.into_owned(),
@@ -129,7 +122,7 @@ fn entity(scanner: &mut Scanner<'_>) -> Result<DynamicEntity, String> {
         Ok(())
     })?;
     entity.set_properties(properties);
-    for (name, edm) in other_types.into_iter().chain(next_type) {
+    for (name, edm) in types {
         if let Some(value) = entity.value_mut(&name) {
             retype(value, &edm).ok_or_else(|| mistyped(&name, &edm))?;
         }
