@@ -364,7 +364,8 @@ impl std::fmt::Debug for AtOnce {
 impl Transport for AtOnce {
     fn send(&self, request: harness::Request) -> BoxFuture<'_, harness::Answer> {
         Box::pin(async move {
-            let is_put = request.method() == "POST" && request.uri().path().ends_with("/work/messages");
+            let is_put =
+                request.method() == "POST" && request.uri().path().rsplit('/').take(2).eq(["messages", "work"]);
             let answer = self.0.send(request).await;
             if is_put {
                 self.1.drain().await.expect("drained");

@@ -336,6 +336,26 @@ async fn t2_a_copy_overwrites_nothing_that_is_not_its_own() {
     assert_eq!(copies, [], "what is no copy is not found");
 }
 
+/// A machine whose clock is ahead wrote an entity; those whose clocks are right delete it and write it anew.
+#[tokio::test]
+async fn t2_clocks_that_differ_hold_no_copy_back() {
+    let server = Larimar::ephemeral().await.expect("a server");
+    let account = healthy(&server);
+    let (table, _) = employees(&account, "N");
+    table.create_if_missing().await.expect("tables");
+    let ahead = larimar_client::Timestamp::now().after(1800 * SECOND).ticks();
+    let ahead = employee("1", "a", "x", 1).with("_version", i64::try_from(ahead).expect("ticks"));
+    account.table("EmployeesN").insert(&ahead).await.expect("an insert by another clock");
+    table.repair().await.expect("its copies");
+    compare(&account, "N", "written ahead").await;
+    assert!(table.delete("Sales", "1").await.expect("a delete"));
+    worker(&table).drain().await.expect("drained");
+    compare(&account, "N", "deleted").await;
+    table.insert(&employee("1", "a", "x", 2)).await.expect("an insert");
+    worker(&table).drain().await.expect("drained");
+    compare(&account, "N", "written anew").await;
+}
+
 /// What is equal to nothing, not even to itself, is not copied again and again.
 #[tokio::test]
 async fn t2_not_a_number_is_copied_once() {

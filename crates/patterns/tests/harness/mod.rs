@@ -50,6 +50,16 @@ impl Mortal {
         })
     }
 
+    /// One that lives, to see how many requests there are to die at.
+    pub(crate) fn never() -> Arc<Self> {
+        Self::after(i64::MAX, Death::BeforeSend)
+    }
+
+    /// How many requests were sent by one that lives.
+    pub(crate) fn sent(&self) -> i64 {
+        i64::MAX - self.left.load(SeqCst)
+    }
+
     pub(crate) fn is_dead(&self) -> bool {
         self.is_dead.load(SeqCst)
     }
