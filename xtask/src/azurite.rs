@@ -30,8 +30,8 @@ const START_TIME_MAX: Duration = Duration::from_secs(60);
 const ACCOUNT: &str = "devstoreaccount1";
 const KEY: &str = "Eby8vdM02xNOcqFlqUwJPLlmEtlCDXJ1OUzFT50uSRZ6IFsuFq2UVErCz4I6tq/K1SZFPTOtr/KBHBeksoGMGw==";
 
-/// Runs the client's suite and the examples of the patterns over Azurite, built with these Cargo arguments. `before` has counted the suite's tests as
-/// skipped if it ran without it; those that run now no longer are.
+/// Runs the client's suite and the examples of the patterns over Azurite, built of these packages and features.
+/// `before` has counted the suite's tests as skipped if it ran without it; those that run now no longer are.
 pub(crate) fn client_suite(repo: &Repo, build: &[&str], before: &mut Tally) {
     println!("\n==> client over Azurite {VERSION}");
     let script = match install(repo) {

@@ -2,8 +2,8 @@
 //!
 //! `check` is the gate before a commit, `test` is everything, `sdk` runs one official SDK's suite against the built
 //! server, `programs` runs programs that others wrote against it, `examples` ours for users, `azurite` the client against
-//! the other emulator, `api` lists what users see; `crash`, `fuzz` and `bench` are the long runs. Each command is a module; they share `shell`
-//! (processes) and `tally` (what passed, failed and was skipped).
+//! the other emulator, `api` lists what users see; `crash`, `fuzz` and `bench` are the long runs. Each command is a
+//! module; they share `shell` (processes) and `tally` (what passed, failed and was skipped).
 
 use std::process::ExitCode;
 

@@ -3,9 +3,10 @@
 //!
 //! [`PostgresEngine`] fulfils the contract of `larimar-engine`; nothing is kept in the process that another one would
 //! miss. Point reads of concurrent requests share statements (`reads.rs`), so do single writes (`singles.rs`);
-//! a transaction is one flush of a few statements (`transactions.rs`); a page is one statement (`scan.rs`). Messages have a table of their own (`messages.rs`, `posts.rs`). What a failure
-//! means, and which ones leave the outcome open, is in `failure.rs`; `catalogue.rs` keeps the spaces and `jobs.rs` the
-//! work that one server at a time does for all. SQL is in `statements.rs`, what differs between databases in `dialect.rs`.
+//! a transaction is one flush of a few statements (`transactions.rs`); a page is one statement (`scan.rs`). Messages
+//! have a table of their own (`messages.rs`, `posts.rs`). What a failure means, and which ones leave the outcome open, is
+//! in `failure.rs`; `catalogue.rs` keeps the spaces and `jobs.rs` the work that one server at a time does for all. SQL is
+//! in `statements.rs`, what differs between databases in `dialect.rs`.
 
 mod apply;
 mod catalogue;

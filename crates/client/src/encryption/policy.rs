@@ -71,9 +71,11 @@ impl Encryption {
         Ok(self.hash(table, property, value)?.to_vec())
     }
 
-    /// Moves an entity to the current key, as [`Table::rewrap_all`](crate::Table::rewrap_all) does with all: returns what to merge into it, which is the metadata alone, or nothing if
-    /// there is nothing to do. The entity is one that was read as it is stored, through a table without encryption;
-    /// merge under the condition that it still has its ETag.
+    /// Moves an entity to the current key, as [`Table::rewrap_all`](crate::Table::rewrap_all) does with all.
+    ///
+    /// Returns what to merge into it, which is the metadata alone, or nothing if there is nothing to do. The entity is one
+    /// that was read as it is stored, through a table without encryption; merge under the condition that it still has its
+    /// ETag.
     ///
     /// # Errors
     /// Metadata that is not genuine, or a key that is not there or does not work.
