@@ -287,25 +287,40 @@ async fn t4_repair_lists_what_was_written_past_it_and_empty_lists_go() {
     }
 }
 
+/// Employees with a list of the name Jones, which has the key `1`.
+async fn one_list(account: &Account) -> (EventualTable, KeyLists) {
+    let lists = KeyLists::in_table(&account.table("Lists"), "lastname", last_name);
+    let table = EventualTable::builder(account, "Employees", "work").derive(&lists).build();
+    table.create_if_missing().await.expect("tables");
+    table.insert(&employee("1", "Jones")).await.expect("an insert");
+    patient(&table).drain().await.expect("drained");
+    (table, lists)
+}
+
+/// The list as it is stored.
+async fn stored_list(account: &Account) -> DynamicEntity {
+    let stored = account.table("Lists").get::<DynamicEntity>("lastname_Sales", "Jones!0000").await.expect("a read");
+    stored.expect("a list")
+}
+
+/// Writes the list past its keeper.
+async fn overwrite_list(account: &Account, keys: &[u8]) {
+    let mut stored = stored_list(account).await;
+    for (number, chunk) in keys.chunks(64 * 1024).enumerate() {
+        stored.set(format!("Keys{number:02}"), chunk);
+    }
+    account.table("Lists").replace(&stored, IfMatch::Any).await.expect("a full list");
+}
+
 /// A list that is full goes to the poison queue with its name; nothing else is held up.
 #[tokio::test]
 async fn t4_a_list_that_is_full_is_told_of() {
     let server = Larimar::ephemeral().await.expect("a server");
     let account = healthy(&server);
-    let lists = KeyLists::in_table(&account.table("Lists"), "lastname", last_name);
-    let table = EventualTable::builder(&account, "Employees", "work").derive(&lists).build();
-    table.create_if_missing().await.expect("tables");
-    table.insert(&employee("1", "Jones")).await.expect("an insert");
-    patient(&table).drain().await.expect("drained");
+    let (table, lists) = one_list(&account).await;
     // A list of 15 properties of 64 KiB, as many as there may be.
     let full = (0..).map(|number| format!("\"{number:0500}\":[1,1]")).take(1931).collect::<Vec<_>>().join(",");
-    let full = format!("{{{full}}}").into_bytes();
-    let mut entity = account.table("Lists").get::<DynamicEntity>("lastname_Sales", "Jones!0000").await.expect("a read");
-    let entity = entity.as_mut().expect("a list");
-    for (number, chunk) in full.chunks(64 * 1024).enumerate() {
-        entity.set(format!("Keys{number:02}"), chunk);
-    }
-    account.table("Lists").replace(entity, IfMatch::Any).await.expect("a full list");
+    overwrite_list(&account, format!("{{{full}}}").as_bytes()).await;
     for digit in ["7", "8", "9"] {
         table.insert(&employee(&digit.repeat(400), "Jones")).await.expect("the entity is written");
     }
@@ -321,25 +336,16 @@ async fn t4_a_list_that_is_full_is_told_of() {
 async fn t4_a_list_that_is_full_can_shrink() {
     let server = Larimar::ephemeral().await.expect("a server");
     let account = healthy(&server);
-    let lists = KeyLists::in_table(&account.table("Lists"), "lastname", last_name);
-    let table = EventualTable::builder(&account, "Employees", "work").derive(&lists).build();
-    table.create_if_missing().await.expect("tables");
-    table.insert(&employee("1", "Jones")).await.expect("an insert");
-    patient(&table).drain().await.expect("drained");
-    let stored = account.table("Lists").get::<DynamicEntity>("lastname_Sales", "Jones!0000").await.expect("a read");
-    let mut stored = stored.expect("a list");
+    let (table, lists) = one_list(&account).await;
     // To the last byte that 15 properties of 64 KiB have.
-    let mut full = stored.get::<Vec<u8>>("Keys00").expect("keys");
+    let mut full = stored_list(&account).await.get::<Vec<u8>>("Keys00").expect("keys");
     assert_eq!(full.pop(), Some(b'}'));
     let others = (0..).map(|number| format!(",\"{number:0500}\":[1,1]")).take(1930).collect::<String>();
     full.extend(others.into_bytes());
     let rest = 15 * 64 * 1024 - full.len() - ",\"\":[1,1]}".len();
     full.extend(format!(",\"{}\":[1,1]}}", "x".repeat(rest)).into_bytes());
     assert_eq!(full.len(), 15 * 64 * 1024);
-    for (number, chunk) in full.chunks(64 * 1024).enumerate() {
-        stored.set(format!("Keys{number:02}"), chunk);
-    }
-    account.table("Lists").replace(&stored, IfMatch::Any).await.expect("a full list");
+    overwrite_list(&account, &full).await;
     table.delete("Sales", "1").await.expect("a delete");
     let stats = patient(&table).drain().await.expect("drained");
     assert_eq!((stats.done, stats.poisoned), (1, 0), "{stats:?}");

@@ -44,8 +44,25 @@ impl Case {
         Self { from, to, queue, mover }
     }
 
+    /// Submits the move, and takes its intent out of the queue.
+    async fn submitted(&self, account: &Account) -> MoveIntent {
+        self.mover.submit(&self.from, &self.to).await.expect("a submitted move");
+        taken(account, &self.queue).await.pop().expect("an intent")
+    }
+
     async fn live(&self, place: &Place) -> Option<DynamicEntity> {
         self.mover.get::<DynamicEntity>(place).await.expect("a read")
+    }
+
+    /// Whether it has left, and the copy does not know yet that it has arrived.
+    async fn has_left(&self) -> bool {
+        let target = self.live(&self.to).await.expect("the copy");
+        self.live(&self.from).await.is_none() && target.value("_copied").is_some()
+    }
+
+    async fn assert_arrived(&self) {
+        let target = self.live(&self.to).await.expect("it arrived");
+        assert_eq!((target.get::<i32>("Age").expect("an age"), target.value("_copied")), (34, None));
     }
 
     /// Whether it was moved; it is at one place, whole.
@@ -159,8 +176,7 @@ async fn t3_a_change_on_the_way_is_carried_along() {
     tables(&account).await;
     for changed_before in 0..3 {
         let case = Case::new(&account, &format!("change{changed_before}")).await;
-        case.mover.submit(&case.from, &case.to).await.expect("a submitted move");
-        let intent = taken(&account, &case.queue).await.pop().expect("an intent");
+        let intent = case.submitted(&account).await;
         for step in 0..case.mover.steps(&intent) {
             if step == changed_before {
                 let change = DynamicEntity::new("Sales", &case.from.row).with("Phone", "555");
@@ -275,8 +291,7 @@ async fn t3_what_is_arriving_is_not_moved_on() {
     let account = healthy(&server);
     tables(&account).await;
     let case = Case::new(&account, "onward").await;
-    case.mover.submit(&case.from, &case.to).await.expect("a submitted move");
-    let intent = taken(&account, &case.queue).await.pop().expect("an intent");
+    let intent = case.submitted(&account).await;
     for step in [0, 1] {
         case.mover.perform(&intent, step).await.expect("a step");
     }
@@ -298,23 +313,21 @@ async fn t3_a_tombstone_stays_until_the_entity_has_arrived() {
     let account_ = healthy(&server);
     tables(&account_).await;
     let case = Case::new(&account_, "landing").await;
-    case.mover.submit(&case.from, &case.to).await.expect("a submitted move");
-    let intent = taken(&account_, &case.queue).await.pop().expect("an intent");
+    let intent = case.submitted(&account_).await;
     for step in [0, 1] {
         case.mover.perform(&intent, step).await.expect("a step");
     }
     // It looks at both places, writes down that the tombstone is to go, and makes it.
     let dying = mover(&account(&server, Mortal::after(4, Death::BeforeSend)), &case.queue);
     assert!(dying.tombstones_for(Duration::ZERO).perform(&intent, 2).await.is_err());
-    let target = case.live(&case.to).await.expect("the copy");
-    assert!(case.live(&case.from).await.is_none() && target.value("_copied").is_some(), "as the test wants it");
+    assert!(case.has_left().await, "as the test wants it");
     let forget = taken(&account_, &case.queue).await.pop().expect("the tombstone's intent");
     perform(&case.mover, &forget).await.expect("forgotten");
     account_.table("Current").insert(&DynamicEntity::new("Sales", "landing")).await.expect("a new employee");
     perform(&case.mover, &intent).await.expect("nothing to do");
-    let (source, target) = (case.live(&case.from).await, case.live(&case.to).await.expect("it arrived"));
+    let source = case.live(&case.from).await;
     assert!(source.is_some(), "the new one stays");
-    assert_eq!((target.get::<i32>("Age").expect("an age"), target.value("_copied")), (34, None));
+    case.assert_arrived().await;
 }
 
 /// The same death, and another entity is moved to the source before the intent comes again: it is not what was to be moved.
@@ -324,20 +337,18 @@ async fn t3_an_old_intent_leaves_alone_what_was_moved_to_its_source_since() {
     let account_ = healthy(&server);
     tables(&account_).await;
     let case = Case::new(&account_, "left").await;
-    case.mover.submit(&case.from, &case.to).await.expect("a submitted move");
-    let intent = taken(&account_, &case.queue).await.pop().expect("an intent");
+    let intent = case.submitted(&account_).await;
     let dying = mover(&account(&server, Mortal::after(9, Death::BeforeSend)), &case.queue);
     assert!(perform(&dying, &intent).await.is_err());
-    let target = case.live(&case.to).await.expect("the copy");
-    assert!(case.live(&case.from).await.is_none() && target.value("_copied").is_some(), "as the test wants it");
+    assert!(case.has_left().await, "as the test wants it");
     let newcomer = Place::new("Current", "Sales", "newcomer");
     account_.table("Current").insert(&DynamicEntity::new("Sales", "newcomer")).await.expect("another employee");
     case.mover.submit(&newcomer, &case.from).await.expect("there is room");
     worker(case.mover.clone()).drain().await.expect("drained");
     perform(&case.mover, &intent).await.expect("nothing but to arrive");
-    let (source, target) = (case.live(&case.from).await, case.live(&case.to).await.expect("it arrived"));
+    let source = case.live(&case.from).await;
     assert!(source.is_some_and(|source| source.value("Age").is_none()), "the newcomer stays");
-    assert_eq!((target.get::<i32>("Age").expect("an age"), target.value("_copied")), (34, None));
+    case.assert_arrived().await;
 }
 
 /// Another one came and went while a move was under way: it waits until the place is forgotten.
