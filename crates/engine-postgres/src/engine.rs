@@ -1,6 +1,7 @@
 //! The engine itself: opening, the calls of the contract, closing.
 
 use crate::catalogue::Catalogue;
+use crate::clock::StoreClock;
 use crate::core::Core;
 use crate::failure::Failure;
 use crate::jobs;
@@ -17,8 +18,8 @@ use crate::statements::{HAS_SPACE, RESTORE};
 use crate::transactions::Transactions;
 use larimar_engine::queue::MessageIds;
 use larimar_engine::{
-    Budget, Changed, Engine, Fault, Flow, Key, KeyRange, Op, Position, ReadError, RowRef, Space, SpaceId, SpaceName,
-    Statistics, WriteError,
+    Budget, Changed, Engine, Fault, Flow, Key, KeyRange, Moment, Op, Position, ReadError, RowRef, Space, SpaceId,
+    SpaceName, Statistics, WriteError,
 };
 use larimar_model::Timestamp;
 use std::sync::Arc;
@@ -43,6 +44,7 @@ pub(crate) struct Parts {
     pub(crate) posts: Arc<Posts>,
     pub(crate) pool: Arc<Pool>,
     pub(crate) catalogue: Arc<Catalogue>,
+    pub(crate) clock: Arc<StoreClock>,
     pub(crate) row_size: RowSize,
     /// Edits of rows take turns, by the hash of the row.
     pub(crate) turns: Vec<tokio::sync::Mutex<()>>,
@@ -68,6 +70,7 @@ impl PostgresEngine {
             transactions: Transactions::new(Arc::clone(&core)),
             catalogue: Catalogue::new(Arc::clone(&core), Arc::clone(&pool)),
             posts: Posts::new(Arc::clone(&core), Arc::clone(&pool)),
+            clock: StoreClock::new(Arc::clone(&pool)),
             row_size: RowSize::default(),
             ids: MessageIds::default(),
             counts: Counts::default(),
@@ -85,6 +88,7 @@ impl PostgresEngine {
         for _ in 0..shares.transactions {
             tasks.spawn(Arc::clone(&parts.transactions).serve());
         }
+        tasks.spawn(Arc::clone(&parts.clock).serve());
         tasks.spawn(jobs::run(Arc::clone(&parts.core), Arc::clone(&parts.pool)));
         Ok(Self { parts, tasks: tokio::sync::Mutex::new(tasks) })
     }
@@ -220,6 +224,10 @@ impl Engine for PostgresEngine {
 
     async fn drop_space(&self, name: SpaceName<'_>) -> Result<bool, Fault> {
         self.parts.catalogue.drop_space(name).await
+    }
+
+    async fn now(&self, _caller: Timestamp) -> Result<Moment, Fault> {
+        self.parts.clock.now().await
     }
 
     fn statistics(&self) -> Statistics {

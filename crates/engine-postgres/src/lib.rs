@@ -10,6 +10,7 @@
 
 mod apply;
 mod catalogue;
+mod clock;
 mod connection;
 mod core;
 mod dialect;

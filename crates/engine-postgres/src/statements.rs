@@ -13,6 +13,9 @@ macro_rules! ticks {
     };
 }
 
+/// The database's time.
+pub(crate) const NOW: &str = concat!("SELECT ", ticks!());
+
 /// Rows by their keys: number of the question, whether its space exists, version, body. Many questions are about few
 /// spaces, which are looked up once.
 pub(crate) const GET: &str = "\

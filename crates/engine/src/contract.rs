@@ -86,11 +86,36 @@ pub trait Engine: Messages {
     /// From the acknowledgement on no write to its number succeeds. The storage is reclaimed later.
     fn drop_space(&self, name: SpaceName<'_>) -> impl Future<Output = Result<bool, Fault>> + Send;
 
+    /// The time that the store goes by, at some moment of the call: for everything that is judged by time and that two
+    /// servers must judge alike, such as leases. An engine of one process goes by its caller's clock, which is `caller`; a
+    /// shared one by the clock of its database, whatever time its caller thinks it is. That clock is asked rarely enough
+    /// that a call usually costs no round trip.
+    fn now(&self, caller: Timestamp) -> impl Future<Output = Result<Moment, Fault>> + Send {
+        async move { Ok(Moment::exactly(caller)) }
+    }
+
     /// Figures for the operator.
     fn statistics(&self) -> Statistics;
 
     /// `Ok` while the engine takes writes.
     fn ready(&self) -> Result<(), Fault>;
+}
+
+/// A time of the store's clock, as well as it is known.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Moment {
+    /// The clock shows at least this. Whether something has ended is judged by it: nothing ends too early.
+    pub earliest: Timestamp,
+    /// The clock shows at most this. Ends of spans that begin now are counted from it: no span is too short.
+    pub latest: Timestamp,
+}
+
+impl Moment {
+    /// A time that is known exactly.
+    #[must_use]
+    pub const fn exactly(time: Timestamp) -> Self {
+        Self { earliest: time, latest: time }
+    }
 }
 
 /// The number of a space. Never used twice.

@@ -2,8 +2,8 @@
 
 use larimar_engine::queue::{Change, Message, MessageError, MessageHandle, Messages, NewMessage, Placed, Updated};
 use larimar_engine::{
-    Budget, Changed, Engine, Fault, Flow, Key, KeyRange, Op, Position, ReadError, RowRef, Space, SpaceId, SpaceName,
-    Statistics, WriteError,
+    Budget, Changed, Engine, Fault, Flow, Key, KeyRange, Moment, Op, Position, ReadError, RowRef, Space, SpaceId,
+    SpaceName, Statistics, WriteError,
 };
 use larimar_model::Timestamp;
 use std::time::Duration;
@@ -182,6 +182,10 @@ impl<L: Layer> Engine for Layered<L> {
 
     async fn drop_space(&self, name: SpaceName<'_>) -> Result<bool, Fault> {
         self.0.below().drop_space(name).await
+    }
+
+    async fn now(&self, caller: Timestamp) -> Result<Moment, Fault> {
+        self.0.below().now(caller).await
     }
 
     fn statistics(&self) -> Statistics {

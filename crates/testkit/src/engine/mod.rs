@@ -87,6 +87,7 @@ macro_rules! engine_conformance {
                 a_failed_write_does_not_change_the_version,
                 every_row_of_a_batch_gets_its_version,
                 restored_rows_keep_their_versions_and_later_ones_are_greater,
+                the_time_of_the_store_is_that_of_its_versions,
             }
         );
         $crate::promises!(

@@ -1,0 +1,177 @@
+//! The database's clock, known without asking it each time: it is asked now and then, and the time since is added.
+//!
+//! A question that was sent at one moment and answered at a later one was read in between, so the clock is known up to
+//! the round trip. What is older than [`REFRESH_AGE`] is measured anew beside the requests, what is older than
+//! [`AGE_MAX`] is not used at all. The server's own clock decides nothing.
+
+use crate::connection::column;
+use crate::failure::Failure;
+use crate::pool::Pool;
+use crate::statements::NOW;
+use larimar_engine::{Fault, Moment};
+use larimar_model::Timestamp;
+use parking_lot::Mutex;
+use std::sync::Arc;
+use std::time::{Duration, Instant, SystemTime};
+use tokio::sync::Notify;
+
+pub(crate) struct StoreClock {
+    pool: Arc<Pool>,
+    measured: Mutex<Option<Measured>>,
+    /// One question at a time.
+    turn: tokio::sync::Mutex<()>,
+    refresh: Notify,
+}
+
+/// An answer of the database's clock.
+#[derive(Clone, Copy, Debug)]
+struct Measured {
+    time: Timestamp,
+    asked: Instant,
+    answered: Instant,
+    /// The server's clock at the answer, only to notice that the machine slept: `Instant` does not count that time.
+    wall: SystemTime,
+}
+
+impl StoreClock {
+    pub(crate) fn new(pool: Arc<Pool>) -> Arc<Self> {
+        Arc::new(Self { pool, measured: Mutex::default(), turn: tokio::sync::Mutex::default(), refresh: Notify::new() })
+    }
+
+    /// The database's time.
+    pub(crate) async fn now(&self) -> Result<Moment, Fault> {
+        if let Some(moment) = self.known() {
+            return Ok(moment);
+        }
+        let _turn = self.turn.lock().await;
+        match self.known() {
+            Some(moment) => Ok(moment),
+            None => self.measure().await,
+        }
+    }
+
+    /// Measures anew whenever a caller has noticed that it is time to; for ever.
+    pub(crate) async fn serve(self: Arc<Self>) {
+        loop {
+            self.refresh.notified().await;
+            let _turn = self.turn.lock().await;
+            if self.latest().is_none_or(|measured| measured.age() >= REFRESH_AGE)
+                && let Err(fault) = self.measure().await
+            {
+                tracing::debug!(reason = %fault, "the database's clock was not read");
+                tokio::time::sleep(PAUSE).await;
+            }
+        }
+    }
+
+    /// The time as far as the last answer tells it, unless that is too old.
+    fn known(&self) -> Option<Moment> {
+        let measured = self.latest()?;
+        let age = measured.age();
+        if age >= REFRESH_AGE {
+            self.refresh.notify_one();
+        }
+        (age < AGE_MAX).then(|| measured.at(Instant::now()))
+    }
+
+    /// The last answer, unless the machine has slept since.
+    fn latest(&self) -> Option<Measured> {
+        let measured = *self.measured.lock();
+        measured.filter(|measured| {
+            let passed = measured.age();
+            let shown = measured.wall.elapsed().unwrap_or_else(|error| error.duration());
+            shown.abs_diff(passed) < SLEPT_MIN
+        })
+    }
+
+    async fn measure(&self) -> Result<Moment, Fault> {
+        let new = self.ask().await?;
+        let mut measured = self.measured.lock();
+        let now = Instant::now();
+        // The narrower of two answers that agree is the better one; if they do not agree, the clock was set.
+        let is_better = measured.is_none_or(|old| {
+            let (old_moment, new_moment) = (old.at(now), new.at(now));
+            let agrees = old_moment.earliest <= new_moment.latest && new_moment.earliest <= old_moment.latest;
+            !agrees || old.age() >= AGE_MAX || width(new_moment) <= width(old_moment)
+        });
+        if is_better {
+            *measured = Some(new);
+        }
+        Ok(new.at(now))
+    }
+
+    async fn ask(&self) -> Result<Measured, Fault> {
+        let mut last = String::new();
+        for _ in 0..ATTEMPTS_MAX {
+            let lent = self.pool.lend().await?;
+            let answer = async {
+                // Prepared before, so that only one round trip is measured.
+                lent.prepared(NOW).await?;
+                let asked = Instant::now();
+                let rows = lent.query(NOW, &[]).await?;
+                let (answered, wall) = (Instant::now(), SystemTime::now());
+                let time: i64 = rows.first().map_or(Ok(0), |row| column(row, 0))?;
+                Ok::<_, Failure>(Measured { time: Timestamp::from_ticks(time.cast_unsigned()), asked, answered, wall })
+            };
+            match answer.await {
+                Ok(measured) => return Ok(measured),
+                Err(failure) => {
+                    if failure.ends_connection() {
+                        lent.give_up();
+                    }
+                    last = failure.into_unavailable().to_string();
+                }
+            }
+        }
+        Err(Fault::Unavailable(last))
+    }
+}
+
+impl Measured {
+    fn age(&self) -> Duration {
+        self.answered.elapsed()
+    }
+
+    /// What the clock shows at a later moment: it ran on since the answer at least, since the question at most.
+    fn at(&self, now: Instant) -> Moment {
+        let (least, most) = (now.duration_since(self.answered), now.duration_since(self.asked));
+        Moment {
+            earliest: self.time.after(least).before(least / DRIFT_PART),
+            latest: self.time.after(most + most / DRIFT_PART),
+        }
+    }
+}
+
+fn width(moment: Moment) -> u64 {
+    moment.latest.ticks().saturating_sub(moment.earliest.ticks())
+}
+
+/// From this age on an answer is used once more while the next is fetched.
+const REFRESH_AGE: Duration = Duration::from_secs(1);
+/// From this age on an answer is not used.
+const AGE_MAX: Duration = Duration::from_secs(5);
+/// Two clocks that are being adjusted, each by at most 0.05 %, differ by at most this part of the time that passes.
+const DRIFT_PART: u32 = 1000;
+/// A difference between the clock that stops while the machine sleeps and the one that does not.
+const SLEPT_MIN: Duration = Duration::from_millis(250);
+const PAUSE: Duration = Duration::from_millis(200);
+const ATTEMPTS_MAX: u32 = 3;
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn the_clock_is_known_up_to_the_round_trip_and_the_drift() {
+        let asked = Instant::now();
+        let answered = asked + Duration::from_millis(10);
+        let time = Timestamp::EDM_MIN.after(Duration::from_secs(1000));
+        let measured = Measured { time, asked, answered, wall: SystemTime::now() };
+        let at_once = measured.at(answered);
+        assert_eq!(at_once.earliest, time);
+        assert_eq!(at_once.latest, time.after(Duration::from_micros(10_010)));
+        let later = measured.at(answered + Duration::from_secs(4));
+        assert_eq!(later.earliest, time.after(Duration::from_millis(3996)));
+        assert_eq!(later.latest, time.after(Duration::from_micros(4_014_010)));
+    }
+}
