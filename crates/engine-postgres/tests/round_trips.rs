@@ -106,6 +106,8 @@ async fn calls_take_the_round_trips_they_should() {
         engine.scan(space, &KeyRange::all(), budget, |_| Flow::Continue).await.expect("no fault");
     })
     .await;
+    let now = fewest_turns(&turns, async |_| assert!(engine.now(NOW).await.is_ok())).await;
+    assert_eq!(now, 0, "the database's time is known between two measurements");
     let counted = [insert, upsert, replace, get, delete, transaction, page, merge];
     assert_eq!(counted, [1, 1, 1, 1, 1, 1, 1, 2], "insert, upsert, replace, get, delete, transaction, page, merge");
 }

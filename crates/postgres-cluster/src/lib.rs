@@ -19,11 +19,13 @@ mod cluster;
 mod database;
 mod home;
 mod standby;
+mod turned;
 mod watchdog;
 
 pub use binaries::Binaries;
 pub use cluster::{Cluster, Options, Stop};
 pub use database::Database;
+pub use turned::TurnedClock;
 
 /// The superuser of every cluster made here.
 pub const USER: &str = "larimar";

@@ -59,6 +59,7 @@ impl<E: Engine, B: ByteStore> Blobs<E, B> {
         lease: Option<LeaseId>,
         now: Timestamp,
     ) -> Result<(), EngineError> {
+        let now = self.now(now).await?;
         let id_length = u8::try_from(id.as_str().len()).map_err(|_| BlobReject::InvalidBlobOrBlock)?;
         let body = encode_uncommitted(&extent);
         for _ in 0..ATTEMPTS_MAX {
@@ -125,6 +126,7 @@ impl<E: Engine, B: ByteStore> Blobs<E, B> {
         if list.len() > limits::BLOCKS_COMMITTED_MAX {
             return Err(BlobReject::BlockListTooLong.into());
         }
+        let now = self.now(now).await?;
         let _turn = self.pass_gate(at).await;
         for _ in 0..ATTEMPTS_MAX {
             let seen = self.load(at, keys::BLOB).await?;
@@ -218,6 +220,7 @@ impl<E: Engine, B: ByteStore> Blobs<E, B> {
         access: &Access,
         now: Timestamp,
     ) -> Result<BlockList, EngineError> {
+        let now = self.now(now).await?;
         let name = snapshot.map_or(keys::BLOB.to_owned(), keys::snapshot);
         for _ in 0..ATTEMPTS_MAX {
             let Some((_, row)) = self.load(at, &name).await? else { return Err(BlobReject::BlobNotFound.into()) };

@@ -52,6 +52,7 @@ impl<E: Engine, B: ByteStore> Blobs<E, B> {
         access: &Access,
         now: Timestamp,
     ) -> Result<(), EngineError> {
+        let now = self.now(now).await?;
         self.edit(at, now, |row| {
             let row = access.admit_change(row, now)?;
             Ok((BlobRow { tags: tags.clone(), ..row }, ()))
@@ -70,6 +71,7 @@ impl<E: Engine, B: ByteStore> Blobs<E, B> {
         lease: Option<LeaseId>,
         now: Timestamp,
     ) -> Result<(), EngineError> {
+        let now = self.now(now).await?;
         self.edit(at, now, |row| {
             let row = row.filter(|row| row.is_committed).ok_or(BlobReject::BlobNotFound)?;
             row.lease.admit_read(lease, now)?;
@@ -92,7 +94,8 @@ impl<E: Engine, B: ByteStore> Blobs<E, B> {
         conditions: &Conditions,
         now: Timestamp,
     ) -> Result<(Written, Leased), EngineError> {
-        self.edit(at, now, |row| {
+        let now = self.engine.now(now).await?;
+        self.edit(at, now.earliest, |row| {
             let row = row.filter(|row| row.is_committed).ok_or(BlobReject::BlobNotFound)?;
             check(conditions, Some(row.changed), Purpose::Write)?;
             let (lease, leased) = row.lease.act(action, fresh, now)?;
@@ -110,6 +113,7 @@ impl<E: Engine, B: ByteStore> Blobs<E, B> {
         now: Timestamp,
         change: impl Fn(&mut BlobRow) + Send + Sync,
     ) -> Result<Written, EngineError> {
+        let now = self.now(now).await?;
         self.edit(at, now, |row| {
             let mut row = access.admit_change(row, now)?;
             change(&mut row);

@@ -80,6 +80,7 @@ impl<E: Engine, B: ByteStore> Blobs<E, B> {
         new: &NewContainer,
         now: Timestamp,
     ) -> Result<Container, EngineError> {
+        let now = self.now(now).await?;
         let meta = Meta {
             changed: now,
             public_access: new.public_access,
@@ -102,6 +103,7 @@ impl<E: Engine, B: ByteStore> Blobs<E, B> {
         name: &ContainerName,
         now: Timestamp,
     ) -> Result<Container, EngineError> {
+        let now = self.now(now).await?;
         let (space, meta) = self.container_meta(account, name).await?;
         Ok(meta.into_container(space.id, name.as_str().to_owned(), now))
     }
@@ -117,6 +119,7 @@ impl<E: Engine, B: ByteStore> Blobs<E, B> {
         lease: Option<LeaseId>,
         now: Timestamp,
     ) -> Result<Container, EngineError> {
+        let now = self.now(now).await?;
         let (space, meta) = self.container_meta(account, name).await?;
         meta.lease.admit_read(lease, now).map_err(BlobReject::ContainerLease)?;
         Ok(meta.into_container(space.id, name.as_str().to_owned(), now))
@@ -135,6 +138,7 @@ impl<E: Engine, B: ByteStore> Blobs<E, B> {
         with_system: bool,
         now: Timestamp,
     ) -> Result<ContainerPage, EngineError> {
+        let now = self.now(now).await?;
         // One more to know what is next, and one that may be left out.
         let spaces = self.engine.list_spaces(space_name(account, prefix.max(from)), max.saturating_add(2)).await?;
         let mut page = ContainerPage::default();
@@ -166,6 +170,7 @@ impl<E: Engine, B: ByteStore> Blobs<E, B> {
         access: &Access,
         now: Timestamp,
     ) -> Result<(), EngineError> {
+        let now = self.now(now).await?;
         let (_, meta) = self.container_meta(account, name).await?;
         check(&access.conditions, Some(meta.changed), Purpose::Write)?;
         meta.lease.admit_write(access.lease, now).map_err(BlobReject::ContainerLease)?;
@@ -185,6 +190,7 @@ impl<E: Engine, B: ByteStore> Blobs<E, B> {
         access: &Access,
         now: Timestamp,
     ) -> Result<Written, EngineError> {
+        let now = self.now(now).await?;
         self.change_container(account, name, |meta| {
             let meta = meta.admitted(access, now)?;
             let written = Written { last_modified: meta.changed };
@@ -205,6 +211,7 @@ impl<E: Engine, B: ByteStore> Blobs<E, B> {
         access: &Access,
         now: Timestamp,
     ) -> Result<Written, EngineError> {
+        let now = self.now(now).await?;
         self.change_container(account, name, |meta| {
             let meta = meta.admitted(access, now)?;
             let written = Written { last_modified: meta.changed };
@@ -225,6 +232,7 @@ impl<E: Engine, B: ByteStore> Blobs<E, B> {
         conditions: &Conditions,
         now: Timestamp,
     ) -> Result<(Written, Leased), EngineError> {
+        let now = self.engine.now(now).await?;
         self.change_container(account, name, |meta| {
             check(conditions, Some(meta.changed), Purpose::Write)?;
             let (lease, leased) = meta.lease.act(action, fresh, now).map_err(BlobReject::ContainerLease)?;
@@ -267,7 +275,7 @@ impl<E: Engine, B: ByteStore> Blobs<E, B> {
 /// Faults of the engine.
 pub async fn create_logs(engine: &impl Engine, account: &str, now: Timestamp) -> Result<(), Fault> {
     let meta = Meta {
-        changed: now,
+        changed: engine.now(now).await?.earliest,
         public_access: PublicAccess::None,
         lease: Lease::None,
         metadata: Metadata::default(),

@@ -77,10 +77,11 @@ impl<E: Engine, B: ByteStore> Blobs<E, B> {
         access: &Access,
         now: Timestamp,
     ) -> Result<(Written, CopyInfo), EngineError> {
+        let admitted = self.now(now).await?;
         let (row, plan) = self.plan_copy(source).await?;
         // What will be refused is refused before the bytes are copied.
         let there = self.load(at, keys::BLOB).await?.map(|(_, row)| row);
-        admit_copy(&row, there.as_ref(), access, now)?;
+        admit_copy(&row, there.as_ref(), access, admitted)?;
         let copied = self.copy_content(row, plan, at).await?;
         let extents = copied.extents.clone();
         let installed = self.install(at, copied, request, access, now).await;
@@ -194,6 +195,7 @@ impl<E: Engine, B: ByteStore> Blobs<E, B> {
             tags: request.tags.clone().unwrap_or_else(|| source.tags.clone()),
             tier: request.tier,
         };
+        let now = self.now(now).await?;
         let _turn = self.pass_gate(at).await;
         for _ in 0..ATTEMPTS_MAX {
             let seen = self.load(at, keys::BLOB).await?;

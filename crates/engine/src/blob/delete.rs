@@ -25,6 +25,7 @@ impl<E: Engine, B: ByteStore> Blobs<E, B> {
         access: &Access,
         now: Timestamp,
     ) -> Result<(), EngineError> {
+        let now = self.now(now).await?;
         let _turn = self.pass_gate(at).await;
         for _ in 0..ATTEMPTS_MAX {
             let seen = self.load(at, keys::BLOB).await?;
@@ -61,6 +62,7 @@ impl<E: Engine, B: ByteStore> Blobs<E, B> {
         access: &Access,
         now: Timestamp,
     ) -> Result<(), EngineError> {
+        let now = self.now(now).await?;
         let _turn = self.pass_gate(at).await;
         for _ in 0..ATTEMPTS_MAX {
             let Some((version, blob)) = self.load(at, keys::BLOB).await? else {

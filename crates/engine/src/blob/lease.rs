@@ -4,6 +4,7 @@
 //! nothing is written when it does, and what is stored is judged by the time of whoever asks.
 
 use super::reject::LeaseReject;
+use crate::contract::Moment;
 use larimar_model::blob::{BreakPeriod, LeaseAction, LeaseDuration, LeaseId, LeaseState, LeaseView};
 use larimar_model::{Guid, Timestamp};
 use std::time::Duration;
@@ -58,17 +59,14 @@ impl Lease {
         LeaseView { state, duration }
     }
 
-    /// Carries out a lease operation. `fresh` is the id of a new lease for which none was proposed.
-    pub(crate) fn act(
-        self,
-        action: LeaseAction,
-        fresh: LeaseId,
-        now: Timestamp,
-    ) -> Result<(Self, Leased), LeaseReject> {
+    /// Carries out a lease operation. `fresh` is the id of a new lease for which none was proposed. Where the time is not
+    /// known exactly, nothing ends too early: what stands is judged by the earliest time it can be, and what begins is
+    /// counted from the latest.
+    pub(crate) fn act(self, action: LeaseAction, fresh: LeaseId, now: Moment) -> Result<(Self, Leased), LeaseReject> {
         match action {
             LeaseAction::Acquire { duration, proposed } => self.acquire(duration, proposed, fresh, now),
             LeaseAction::Renew { id } => self.renew(id, now),
-            LeaseAction::Change { id, proposed } => self.change(id, proposed, now),
+            LeaseAction::Change { id, proposed } => self.change(id, proposed, now.earliest),
             LeaseAction::Release { id } => match self.id() {
                 Some(own) if own == id => Ok((Self::None, Leased { id: None, seconds_left: None })),
                 _ => Err(LeaseReject::IdMismatchWithLeaseOperation),
@@ -117,21 +115,21 @@ impl Lease {
         duration: LeaseDuration,
         proposed: Option<LeaseId>,
         fresh: LeaseId,
-        now: Timestamp,
+        now: Moment,
     ) -> Result<(Self, Leased), LeaseReject> {
         let is_own = proposed.is_some() && proposed == self.id();
-        match self.view(now).state {
+        match self.view(now.earliest).state {
             LeaseState::Leased if !is_own => return Err(LeaseReject::AlreadyPresent),
             LeaseState::Breaking if is_own => return Err(LeaseReject::BreakingAndCannotBeAcquired),
             LeaseState::Breaking => return Err(LeaseReject::AlreadyPresent),
             LeaseState::Available | LeaseState::Leased | LeaseState::Broken | LeaseState::Expired => {}
         }
-        Ok(held(proposed.unwrap_or(fresh), duration, now))
+        Ok(held(proposed.unwrap_or(fresh), duration, now.latest))
     }
 
-    fn renew(self, id: LeaseId, now: Timestamp) -> Result<(Self, Leased), LeaseReject> {
+    fn renew(self, id: LeaseId, now: Moment) -> Result<(Self, Leased), LeaseReject> {
         match self {
-            Self::Held { id: own, duration, .. } if own == id => Ok(held(id, duration, now)),
+            Self::Held { id: own, duration, .. } if own == id => Ok(held(id, duration, now.latest)),
             Self::Broken { id: own, .. } if own == id => Err(LeaseReject::BrokenAndCannotBeRenewed),
             Self::None | Self::Held { .. } | Self::Broken { .. } => Err(LeaseReject::IdMismatchWithLeaseOperation),
         }
@@ -152,17 +150,20 @@ impl Lease {
         }
     }
 
-    fn end(self, period: Option<BreakPeriod>, now: Timestamp) -> Result<(Self, Leased), LeaseReject> {
-        let asked = period.map(|period| now.after(period.as_duration()));
-        let (id, until) = match (self.view(now).state, self) {
+    fn end(self, period: Option<BreakPeriod>, now: Moment) -> Result<(Self, Leased), LeaseReject> {
+        let asked = period.map(|period| match period.as_duration() {
+            Duration::ZERO => ENDED,
+            span => now.latest.after(span),
+        });
+        let (id, until) = match (self.view(now.earliest).state, self) {
             (LeaseState::Available, _) | (_, Self::None) => return Err(LeaseReject::NotPresentWithLeaseOperation),
             (LeaseState::Leased, Self::Held { id, until, .. }) => {
-                (id, [asked, until].into_iter().flatten().min().unwrap_or(now))
+                (id, [asked, until].into_iter().flatten().min().unwrap_or(ENDED))
             }
             (LeaseState::Breaking, Self::Broken { id, until }) => (id, asked.map_or(until, |asked| asked.min(until))),
-            (_, Self::Held { id, .. } | Self::Broken { id, .. }) => (id, now),
+            (_, Self::Held { id, .. } | Self::Broken { id, .. }) => (id, ENDED),
         };
-        let left = Duration::from_nanos(until.ticks().saturating_sub(now.ticks()).saturating_mul(100));
+        let left = Duration::from_nanos(until.ticks().saturating_sub(now.latest.ticks()).saturating_mul(100));
         // The time is told in whole seconds, and not before the end.
         let seconds_left = left.as_secs() + u64::from(left.subsec_nanos() > 0);
         Ok((Self::Broken { id, until }, Leased { id: None, seconds_left: Some(seconds_left) }))
@@ -211,6 +212,9 @@ impl Lease {
         }
     }
 }
+
+/// The end of a lease that was broken at once: in the past for every server, however well it knows the time.
+const ENDED: Timestamp = Timestamp::from_ticks(0);
 
 fn held(id: LeaseId, duration: LeaseDuration, now: Timestamp) -> (Lease, Leased) {
     let until = match duration {

@@ -81,6 +81,7 @@ impl<E: Engine, B: ByteStore> Blobs<E, B> {
         query: &ListQuery,
         now: Timestamp,
     ) -> Result<ListPage, EngineError> {
+        let now = self.now(now).await?;
         let mut listing = Listing::new(query, now);
         let end = after_prefix(&query.prefix).map(|end| Position::new(end, ""));
         let mut start = listing.start();

@@ -47,6 +47,7 @@ pub use sweep::SweptRows;
 use crate::contract::Engine;
 use crate::error::Fault;
 use bytes::{ByteStore, Owner};
+use larimar_model::Timestamp;
 use std::sync::Arc;
 
 /// The Blob service on an engine for the rows and a store for the bytes.
@@ -74,6 +75,11 @@ impl<E: Engine, B: ByteStore> Blobs<E, B> {
     #[must_use]
     pub fn bytes(&self) -> &B {
         &self.bytes
+    }
+
+    /// The time by which everything is judged that servers must judge alike: the store's. Every operation begins with it.
+    pub(crate) async fn now(&self, caller: Timestamp) -> Result<Timestamp, Fault> {
+        Ok(self.engine.now(caller).await?.earliest)
     }
 
     /// Begins to take bytes for a blob. What is finished belongs to the operation that it is handed to, also if that

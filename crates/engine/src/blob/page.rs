@@ -137,6 +137,7 @@ impl<E: Engine, B: ByteStore> Blobs<E, B> {
         {
             return Err(BlobReject::PreviousSnapshotCannotBeNewer.into());
         }
+        let now = self.now(now).await?;
         for _ in 0..ATTEMPTS_MAX {
             let row = self.load_version(at, snapshot).await?;
             access.admit_read(&row, now)?;
@@ -198,6 +199,7 @@ impl<E: Engine, B: ByteStore> Blobs<E, B> {
         now: Timestamp,
         decide: impl Fn(&mut BlobRow) -> Result<Option<(PageRange, Option<Piece>)>, BlobReject> + Send,
     ) -> Result<PagesWritten, EngineError> {
+        let now = self.now(now).await?;
         let _turn = self.pass_gate(at).await;
         for _ in 0..ATTEMPTS_MAX {
             let seen = self.load(at, keys::BLOB).await?;

@@ -91,6 +91,7 @@ impl<E: Engine, B: ByteStore> Blobs<E, B> {
         access: &Access,
         now: Timestamp,
     ) -> Result<Written, EngineError> {
+        let now = self.now(now).await?;
         let decide = |old: Option<BlobRow>| {
             access.admit_create(old.as_ref(), now)?;
             let mut row = replacement(kind, new, old.as_ref(), now)?;

@@ -92,6 +92,7 @@ impl<E: Engine, B: ByteStore> Blobs<E, B> {
         access: &Access,
         now: Timestamp,
     ) -> Result<BlobProperties, EngineError> {
+        let now = self.now(now).await?;
         let row = self.load_version(at, snapshot).await?;
         access.admit_read(&row, now)?;
         Ok(row.into_properties(now))
@@ -109,6 +110,7 @@ impl<E: Engine, B: ByteStore> Blobs<E, B> {
         access: &Access,
         now: Timestamp,
     ) -> Result<OpenBlob<B>, EngineError> {
+        let now = self.now(now).await?;
         for _ in 0..ATTEMPTS_MAX {
             let row = self.load_version(at, snapshot).await?;
             access.admit_read(&row, now)?;

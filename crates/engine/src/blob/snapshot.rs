@@ -25,6 +25,7 @@ impl<E: Engine, B: ByteStore> Blobs<E, B> {
         access: &Access,
         now: Timestamp,
     ) -> Result<(SnapshotTime, Written), EngineError> {
+        let now = self.now(now).await?;
         let _turn = self.pass_gate(at).await;
         for _ in 0..ATTEMPTS_MAX {
             let seen = self.load(at, keys::BLOB).await?;
@@ -33,7 +34,7 @@ impl<E: Engine, B: ByteStore> Blobs<E, B> {
             let row = seen.map(|(_, row)| row).filter(|row| row.is_committed).ok_or(BlobReject::BlobNotFound)?;
             row.lease.admit_read(access.lease, now).map_err(BlobReject::from)?;
             super::conditions::check(&access.conditions, Some(row.changed), super::conditions::Purpose::Write)?;
-            let time = self.free_snapshot_time(at, now).await?;
+            let time = self.free_snapshot_time(at, self.earliest_snapshot_time(version, now)).await?;
             let mut snapshot = frozen(&row);
             if let Some(metadata) = metadata {
                 snapshot.metadata = metadata.clone();
@@ -48,7 +49,16 @@ impl<E: Engine, B: ByteStore> Blobs<E, B> {
         Err(crowded())
     }
 
-    /// The first time from now on that no snapshot has. All changes of snapshots change the blob's row, so it stays free
+    /// The earliest time that a new snapshot may have. Servers know their common clock up to a few milliseconds only; that
+    /// clock gave the blob's row its version when the last snapshot was taken, so a later time keeps snapshots in order.
+    fn earliest_snapshot_time(&self, version: Option<Timestamp>, now: Timestamp) -> Timestamp {
+        match version {
+            Some(version) if E::IS_SHARED => now.max(Timestamp::from_ticks(version.ticks() + 1)),
+            _ => now,
+        }
+    }
+
+    /// The first time from a given one on that no snapshot has. All changes of snapshots change the blob's row, so it stays free
     /// until that is changed.
     async fn free_snapshot_time(&self, at: BlobRef<'_>, now: Timestamp) -> Result<SnapshotTime, EngineError> {
         let mut ticks = now.ticks();

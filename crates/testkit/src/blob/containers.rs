@@ -80,7 +80,7 @@ pub async fn metadata_and_access_change_the_etag<E: Engine, B: ByteStore>(site: 
     assert_eq!((last.public_access, last.acl.as_str(), last.etag()), (acl.0, acl.1, set.etag()));
     assert_eq!(last.metadata, metadata);
     let unmodified = Conditions { if_unmodified_since: Some(before.last_modified), ..Conditions::NONE };
-    site.advance(std::time::Duration::from_secs(10));
+    site.advance(std::time::Duration::from_secs(10)).await;
     let access = Access { conditions: unmodified, lease: None };
     site.blobs.set_container_metadata(ACCOUNT, &container, &metadata, &none, site.now()).await.expect("it is set");
     let late = site.blobs.set_container_metadata(ACCOUNT, &container, &metadata, &access, site.now()).await;

@@ -69,12 +69,12 @@ pub async fn a_lease_ends_with_its_time<E: Engine, B: ByteStore>(site: &Site<E, 
     let name = blob("b");
     site.put(&name, b"one").await;
     act(site, &name, ACQUIRE).await.expect("it is leased");
-    site.advance(Duration::from_secs(16));
+    site.advance(Duration::from_secs(16)).await;
     assert_eq!(state(site, &name).await, LeaseState::Expired);
     let lost = site.put_if(&name, b"x", &with(OWN)).await;
     assert_eq!(lost, refused(LeaseReject::Lost));
     act(site, &name, LeaseAction::Renew { id: OWN }).await.expect("nobody has written");
-    site.advance(Duration::from_secs(16));
+    site.advance(Duration::from_secs(16)).await;
     site.put(&name, b"two").await;
     assert_eq!(state(site, &name).await, LeaseState::Available);
     let late = act(site, &name, LeaseAction::Renew { id: OWN }).await;
@@ -84,7 +84,7 @@ pub async fn a_lease_ends_with_its_time<E: Engine, B: ByteStore>(site: &Site<E, 
     let broken = act(site, &name, LeaseAction::Break { period }).await.expect("it breaks");
     assert_eq!((broken.seconds_left, state(site, &name).await), (Some(5), LeaseState::Breaking));
     assert_eq!(site.put_if(&name, b"x", &Access::default()).await, refused(LeaseReject::IdMissing));
-    site.advance(Duration::from_secs(6));
+    site.advance(Duration::from_secs(6)).await;
     assert_eq!(state(site, &name).await, LeaseState::Broken);
     site.put(&name, b"three").await;
 }

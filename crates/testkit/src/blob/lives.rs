@@ -96,7 +96,7 @@ pub async fn blocks_that_nobody_commits_are_removed_after_a_week<E: Engine, B: B
     // The engine's clock may be another than the site's: the sweep is told a time that is far ahead of both.
     let young = site.blobs.sweep_container(site.container, larimar_model::Timestamp::EDM_MIN).await.expect("a sweep");
     assert_eq!((young.abandoned, young.rows), (0, 0));
-    site.advance(Duration::from_secs(8 * 86_400 * 365));
+    site.advance(Duration::from_secs(8 * 86_400 * 365)).await;
     let swept = site.blobs.sweep_container(site.container, site.now()).await.expect("a sweep");
     assert_eq!((swept.abandoned, swept.rows), (2, 2));
     site.put_block(&begun, &id(1), b"block").await.expect("a block");

@@ -18,12 +18,12 @@ pub mod pages;
 mod site;
 pub mod snapshots;
 
-pub use site::Site;
+pub use site::{Kept, Site};
 
 /// Makes one test of each promise for the engines and stores that an expression makes.
 ///
 /// The expression runs once a test, in a runtime, and gives an engine and a store, each in an `Arc`, and something that
-/// is kept until the test ends, such as a folder.
+/// is kept until the test ends ([`Kept`](crate::blob::Kept)), such as a folder.
 ///
 /// ```ignore
 /// testkit::blob_conformance!((Arc::new(MemoryEngine::new()), Arc::new(MemoryBytes::new(Duration::ZERO)), ()));
@@ -167,8 +167,8 @@ macro_rules! blob_promises {
                         .build()
                         .expect("a runtime starts");
                     runtime.block_on(async {
-                        let (engine, bytes, _kept) = $make;
-                        let site = $crate::blob::Site::open(engine, bytes).await;
+                        let (engine, bytes, kept) = $make;
+                        let site = $crate::blob::Site::open(engine, bytes, kept).await;
                         $crate::blob::$module::$name(&site).await;
                     });
                 }

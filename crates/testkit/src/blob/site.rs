@@ -2,6 +2,7 @@
 
 use crate::Dice;
 use crate::engine::layer::{Layer, Layered};
+use crate::postgres::TurnedClock;
 use larimar_engine::blob::bytes::{ByteStore, ByteWriter, Bytes, Extent};
 use larimar_engine::blob::{
     Access, BlobRef, BlobReject, Blobs, ListItem, ListPage, ListQuery, NewBlob, NewContainer, OpenBlob, Written,
@@ -26,6 +27,23 @@ pub struct Site<E, B> {
     bytes: Arc<B>,
     clock: Arc<AtomicU64>,
     visited: Arc<AtomicU64>,
+    kept: Arc<dyn Kept>,
+}
+
+/// What a test keeps until it ends, such as a folder; for an engine that is shared, also the clock that it goes by.
+pub trait Kept: std::fmt::Debug + Send + Sync + 'static {
+    /// Turns the clock of a shared engine forward.
+    fn advance(&self, _span: Duration) {}
+}
+
+impl Kept for () {}
+
+impl Kept for tempfile::TempDir {}
+
+impl Kept for TurnedClock<'static> {
+    fn advance(&self, span: Duration) {
+        TurnedClock::advance(self, span);
+    }
 }
 
 /// An engine that counts the rows its scans visit, and lets others go on before each of its calls: also an engine that
@@ -98,13 +116,13 @@ pub(super) const ACCOUNT: &str = "account";
 
 impl<E: Engine, B: ByteStore> Site<E, B> {
     /// Makes the container `container`.
-    pub async fn open(engine: Arc<E>, bytes: Arc<B>) -> Self {
+    pub async fn open(engine: Arc<E>, bytes: Arc<B>, kept: impl Kept) -> Self {
         let visited = Arc::new(AtomicU64::new(0));
         let engine =
             Arc::new(Layered(Counting { engine, visited: Arc::clone(&visited), turns: Mutex::new(Dice::new(7)) }));
         let blobs = Arc::new(Blobs::new(Arc::clone(&engine), Arc::clone(&bytes)));
         let clock = Arc::new(AtomicU64::new(Timestamp::parse("2030-01-01T00:00:00Z").expect("a time").ticks()));
-        let mut site = Self { blobs, container: SpaceId::SYSTEM, engine, bytes, clock, visited };
+        let mut site = Self { blobs, container: SpaceId::SYSTEM, engine, bytes, clock, visited, kept: Arc::new(kept) };
         let name = "container".parse().expect("a name");
         let created = site.blobs.create_container(ACCOUNT, &name, &NewContainer::default(), site.now()).await;
         site.container = created.expect("a container").id;
@@ -120,6 +138,7 @@ impl<E: Engine, B: ByteStore> Site<E, B> {
             bytes: Arc::clone(&self.bytes),
             clock: Arc::clone(&self.clock),
             visited: Arc::clone(&self.visited),
+            kept: Arc::clone(&self.kept),
         }
     }
 
@@ -128,9 +147,15 @@ impl<E: Engine, B: ByteStore> Site<E, B> {
         Timestamp::from_ticks(self.clock.fetch_add(10_000, SeqCst))
     }
 
-    /// Turns the clock forward.
-    pub fn advance(&self, span: Duration) {
+    /// Turns the clock forward, and that of a shared engine, which notices soon.
+    pub async fn advance(&self, span: Duration) {
+        let before = self.blobs.engine().now(self.now()).await.expect("no fault").latest;
         self.clock.fetch_add(span.as_nanos() as u64 / 100, SeqCst);
+        self.kept.advance(span);
+        crate::bytes::eventually("the clock is turned", async || {
+            self.blobs.engine().now(self.now()).await.expect("no fault").earliest >= before.after(span)
+        })
+        .await;
     }
 
     /// A blob of the container.

@@ -25,7 +25,7 @@ fn states() -> [(LeaseState, Lease); 5] {
 
 fn outcomes(action: LeaseAction) -> [Result<(LeaseState, Option<LeaseId>), LeaseReject>; 5] {
     states().map(|(_, lease)| {
-        let (after, _) = lease.act(action, X, at(100))?;
+        let (after, _) = lease.act(action, X, Moment::exactly(at(100)))?;
         Ok((after.view(at(100)).state, after.id()))
     })
 }
@@ -77,7 +77,7 @@ fn break_ends_a_lease_at_once_or_after_its_period() {
     assert_eq!(outcomes(period(5)), [absent, breaking, breaking, broken, broken]);
     assert_eq!(outcomes(LeaseAction::Break { period: None }), [absent, breaking, breaking, broken, broken]);
     let left = |lease: Lease, seconds| {
-        let (_, leased) = lease.act(period(seconds), X, at(100)).expect("it can be broken");
+        let (_, leased) = lease.act(period(seconds), X, Moment::exactly(at(100))).expect("it can be broken");
         leased.seconds_left
     };
     let [_, (_, leased), (_, breaking), ..] = states();
@@ -87,7 +87,8 @@ fn break_ends_a_lease_at_once_or_after_its_period() {
     );
     let infinite = Lease::Held { id: A, duration: LeaseDuration::Infinite, until: None };
     assert_eq!(left(infinite, 60), Some(60));
-    let (ended, _) = infinite.act(LeaseAction::Break { period: None }, X, at(100)).expect("it can be broken");
+    let (ended, _) =
+        infinite.act(LeaseAction::Break { period: None }, X, Moment::exactly(at(100))).expect("it can be broken");
     assert_eq!(ended.view(at(100)).state, LeaseState::Broken);
 }
 
@@ -129,7 +130,7 @@ proptest! {
             time += wait;
             let before = lease.view(at(time)).state;
             let owner = lease.id();
-            let Ok((after, told)) = lease.act(action, X, at(time)) else { continue };
+            let Ok((after, told)) = lease.act(action, X, Moment::exactly(at(time))) else { continue };
             if let LeaseAction::Acquire { proposed, .. } = action && before == LeaseState::Leased {
                 prop_assert_eq!(proposed, owner);
             }
