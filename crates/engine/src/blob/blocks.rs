@@ -1,8 +1,8 @@
 //! Block blobs in steps: Put Block, Put Block List, Get Block List.
 //!
-//! A block that is put is a row of its own beside the blob's, which it leaves alone unless it is the first: blocks that
-//! are put in parallel do not meet. The list that commits them reads those rows, and its commit ends their generation, so
-//! that all of them are out of sight at once, however many; they are removed afterwards.
+//! A block that is put is a row of its own beside the blob's, which it leaves alone unless it is the first or replaces
+//! another: blocks that are put in parallel do not meet. The list that commits them reads those rows, and its commit ends
+//! their generation, so that all of them are out of sight at once, however many; they are removed afterwards.
 
 use super::Blobs;
 use super::access::{Access, BlobRef, Written};
@@ -14,9 +14,9 @@ use super::layout::{Block, Blocks, Layout, Piece, decode_uncommitted, encode_unc
 use super::put::{NewBlob, replacement};
 use super::reject::BlobReject;
 use super::row::{BlobProperties, BlobRow, Pending};
-use super::store::{ATTEMPTS_MAX, Change, crowded};
-use crate::contract::{Act, Engine, Expect, Flow, Op};
-use crate::error::EngineError;
+use super::store::{ATTEMPTS_MAX, Change, crowded, read_error, write_error};
+use crate::contract::{Act, Engine, Expect, Flow, Key, Op};
+use crate::error::{EngineError, WriteError};
 use larimar_model::blob::{BlobType, BlockId, BlockListEntry, BlockListKind, LeaseId, SnapshotTime};
 use larimar_model::{Timestamp, limits};
 use std::collections::HashMap;
@@ -77,13 +77,8 @@ impl<E: Engine, B: ByteStore> Blobs<E, B> {
                 }
                 other if other != id_length => return Err(BlobReject::InvalidBlobOrBlock.into()),
                 _ => {
-                    let generation = row.pending.generation;
-                    self.check_block_count(at, generation, &extent).await?;
-                    let name = keys::uncommitted(generation, id.as_str());
-                    let expect = version.map_or(Expect::Absent, Expect::Version);
-                    let check = Op { row: keys::BLOB, expect, act: Act::Check };
-                    let put = Op { row: &name, expect: Expect::Any, act: Act::Put(&body) };
-                    self.apply_if_unchanged(at, &[check, put], now).await?
+                    self.check_block_count(at, row.pending.generation, &extent).await?;
+                    self.add_block(at, (version, &row), id, &body, now).await?
                 }
             };
             if is_put {
@@ -91,6 +86,51 @@ impl<E: Engine, B: ByteStore> Blobs<E, B> {
             }
         }
         Err(crowded())
+    }
+
+    /// Puts a block beside others; `false` if the blob was changed meanwhile, or the block by somebody else.
+    async fn add_block(
+        &self,
+        at: BlobRef<'_>,
+        (version, blob): (Option<Timestamp>, &BlobRow),
+        id: &BlockId,
+        body: &[u8],
+        now: Timestamp,
+    ) -> Result<bool, EngineError> {
+        let name = keys::uncommitted(blob.pending.generation, id.as_str());
+        let expect = version.map_or(Expect::Absent, Expect::Version);
+        let check = Op { row: keys::BLOB, expect, act: Act::Check };
+        let put = Op { row: &name, expect: Expect::Absent, act: Act::Put(body) };
+        match self.engine.apply(at.container, at.name.as_str(), &[check, put], now).await {
+            Ok(_) => return Ok(true),
+            Err(WriteError::Condition { op: 0, .. }) => return Ok(false),
+            Err(WriteError::Condition { .. }) => {}
+            Err(error) => return Err(write_error(error)),
+        }
+        let Some((replaced_version, replaced)) = self.load_uncommitted(at, &name).await? else { return Ok(false) };
+        // A list that has read the block which goes must not commit it afterwards: the blob's row changes with it.
+        let blob = blob.encode();
+        let touch = Op { row: keys::BLOB, expect, act: Act::Put(&blob) };
+        let put = Op { row: &name, expect: Expect::Version(replaced_version), act: Act::Put(body) };
+        match self.engine.apply(at.container, at.name.as_str(), &[touch, put], now).await {
+            Ok(_) => {
+                // Nothing but its own row points to a block that is not committed.
+                self.bytes.discard(vec![replaced]);
+                Ok(true)
+            }
+            Err(WriteError::Condition { .. }) => Ok(false),
+            Err(error) => Err(write_error(error)),
+        }
+    }
+
+    /// The row of a block that is not committed: its version and its payload.
+    async fn load_uncommitted(&self, at: BlobRef<'_>, row: &str) -> Result<Option<(Timestamp, Extent)>, EngineError> {
+        let key = Key { space: at.container, partition: at.name.as_str(), row };
+        let found = self.engine.get(key, |row| row.map(|row| (row.version, decode_uncommitted(row.body)))).await;
+        match found.map_err(read_error)? {
+            Some((version, extent)) => Ok(Some((version, extent.ok_or_else(|| damaged("a block's row"))?))),
+            None => Ok(None),
+        }
     }
 
     /// Refuses a block if there are too many. Counting costs a scan, so it happens for one block in 256, picked by

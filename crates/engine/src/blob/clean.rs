@@ -42,6 +42,9 @@ impl<E: Engine, B: ByteStore> Blobs<E, B> {
 
     /// Removes the rows of a blob that nothing refers to, and the payloads among `candidates` and of those rows that no
     /// row points to. Returns how many rows were removed.
+    ///
+    /// Candidates are payloads that a row has pointed to, so no write that is under way can bring them back. Each
+    /// attempt judges all of them anew, and discards only what the commit that ends it proves dead.
     pub(crate) async fn collect(
         &self,
         at: BlobRef<'_>,
@@ -49,21 +52,37 @@ impl<E: Engine, B: ByteStore> Blobs<E, B> {
         now: Timestamp,
     ) -> Result<usize, EngineError> {
         let mut candidates: HashSet<Extent> = candidates.into_iter().collect();
+        let mut removed = 0;
         for _ in 0..ATTEMPTS_MAX {
-            let seen = self.load(at, keys::BLOB).await?;
-            let version = seen.as_ref().map(|(version, _)| *version);
-            let living = self.living(at, seen.map(|(_, row)| row)).await?;
-            let dead = self.dead_rows(at, &living, &mut candidates).await?;
-            if !self.remove_rows(at, version, &dead, now).await? {
-                continue;
+            let Judged { version, dead, garbage } = self.judge(at, &candidates).await?;
+            if dead.is_empty() && garbage.is_empty() {
+                return Ok(removed);
             }
-            self.spare_living(at, &living, &mut candidates).await?;
-            if !candidates.is_empty() {
-                self.bytes.discard(candidates.into_iter().collect());
+            let (gone, is_proven) = self.remove_rows(at, version, &dead, now).await?;
+            removed += gone;
+            if is_proven {
+                if !garbage.is_empty() {
+                    self.bytes.discard(garbage.into_iter().collect());
+                }
+                return Ok(removed);
             }
-            return Ok(dead.len());
+            if gone > 0 {
+                // No row leads to the payloads of the rows that are gone already.
+                candidates.extend(garbage);
+            }
         }
         Err(crowded())
+    }
+
+    /// What is dead if the blob's row does not change while this reads: all changes that make something live change it.
+    async fn judge(&self, at: BlobRef<'_>, candidates: &HashSet<Extent>) -> Result<Judged, EngineError> {
+        let seen = self.load(at, keys::BLOB).await?;
+        let version = seen.as_ref().map(|(version, _)| *version);
+        let living = self.living(at, seen.map(|(_, row)| row)).await?;
+        let mut garbage = candidates.clone();
+        let dead = self.dead_rows(at, &living, &mut garbage).await?;
+        self.spare_living(at, &living, &dead, &mut garbage).await?;
+        Ok(Judged { version, dead, garbage })
     }
 
     /// What the blob's row and its snapshots refer to.
@@ -119,22 +138,26 @@ impl<E: Engine, B: ByteStore> Blobs<E, B> {
         Ok(dead)
     }
 
-    /// Takes from the candidates what rows point to.
+    /// Takes from the candidates what rows point to that are not dead.
     async fn spare_living(
         &self,
         at: BlobRef<'_>,
         living: &Living,
+        dead: &[String],
         candidates: &mut HashSet<Extent>,
     ) -> Result<(), EngineError> {
         for extent in &living.extents {
             candidates.remove(extent);
         }
-        // What is left of these rows is referred to: the others are gone.
+        let dead: HashSet<&str> = dead.iter().map(String::as_str).collect();
         for range in [keys::CHUNKS, keys::PAGES, keys::UNCOMMITTED] {
             if candidates.is_empty() {
                 return Ok(());
             }
             self.visit_rows(at, range, |row| {
+                if dead.contains(row.row) {
+                    return Ok(Flow::Continue);
+                }
                 for extent in extents_of(row_name(row)?, row.body)? {
                     candidates.remove(&extent);
                 }
@@ -145,23 +168,30 @@ impl<E: Engine, B: ByteStore> Blobs<E, B> {
         Ok(())
     }
 
-    /// Removes rows in bounded batches while the blob's row is the one that was seen; `false` if it is not any more.
+    /// Removes rows in bounded batches while the blob's row is the one that was seen. Returns how many are gone, and
+    /// whether the blob's row still was that one at the end, which is checked also if there are no rows.
     async fn remove_rows(
         &self,
         at: BlobRef<'_>,
         seen: Option<Timestamp>,
         dead: &[String],
         now: Timestamp,
-    ) -> Result<bool, EngineError> {
+    ) -> Result<(usize, bool), EngineError> {
         let expect = seen.map_or(Expect::Absent, Expect::Version);
+        let check = Op { row: keys::BLOB, expect, act: Act::Check };
+        if dead.is_empty() {
+            return Ok((0, self.apply_if_unchanged(at, &[check], now).await?));
+        }
+        let mut gone = 0;
         for rows in dead.chunks(REMOVE_ROWS) {
-            let mut ops = vec![Op { row: keys::BLOB, expect, act: Act::Check }];
+            let mut ops = vec![check];
             ops.extend(rows.iter().map(|row| Op { row, expect: Expect::Any, act: Act::Delete }));
             if !self.apply_if_unchanged(at, &ops, now).await? {
-                return Ok(false);
+                return Ok((gone, false));
             }
+            gone += rows.len();
         }
-        Ok(true)
+        Ok((gone, true))
     }
 }
 
@@ -196,6 +226,17 @@ impl<E: Engine, B: ByteStore> Blobs<E, B> {
         })
         .await
     }
+}
+
+/// What one look at a blob's rows found dead.
+#[derive(Debug)]
+struct Judged {
+    /// The version of the blob's row that it rests on; `None` if there was no row.
+    version: Option<Timestamp>,
+    /// Rows that nothing refers to.
+    dead: Vec<String>,
+    /// Payloads that no other row points to.
+    garbage: HashSet<Extent>,
 }
 
 /// What the rows of a blob and its snapshots refer to.

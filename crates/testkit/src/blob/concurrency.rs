@@ -250,6 +250,6 @@ pub async fn snapshots_and_commits_keep_what_they_point_to<E: Engine, B: ByteSto
     site.expect_payloads(0, "nothing is left").await;
 }
 
-fn is_refused(error: &EngineError) -> bool {
+pub(super) fn is_refused(error: &EngineError) -> bool {
     matches!(error, EngineError::Reject(Reject::Blob(BlobReject::InvalidBlockList)))
 }

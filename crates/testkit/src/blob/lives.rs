@@ -25,6 +25,19 @@ pub async fn what_is_replaced_or_deleted_is_removed<E: Engine, B: ByteStore>(sit
     assert_eq!(site.rows().await, []);
 }
 
+/// A block that is put again under its id takes the place of the first, whose bytes are removed at once.
+pub async fn a_block_that_is_put_again_leaves_nothing<E: Engine, B: ByteStore>(site: &Site<E, B>) {
+    let name = blob("b");
+    for n in 0..5 {
+        site.put_block(&name, &id(1), &filled(n, 100)).await.expect("a block");
+        site.put_block(&name, &id(2), &filled(n, 100)).await.expect("a block");
+    }
+    site.expect_payloads(2, "the last of each").await;
+    site.commit(&name, &[BlockListEntry::Latest(id(1))]).await.expect("it is committed");
+    site.expect_payloads(1, "the one that was named").await;
+    assert_eq!(site.read(&name).await, Ok(filled(4, 100)));
+}
+
 /// What is refused is discarded with its bytes.
 pub async fn refused_writes_leave_nothing<E: Engine, B: ByteStore>(site: &Site<E, B>) {
     let name = blob("b");

@@ -3,7 +3,8 @@
 //!
 //! A promise takes a [`Site`]: an empty container on a fresh engine and a fresh store without a time of grace. The files
 //! follow the service: [`containers`], [`blobs`], [`blocks`], [`appends`], [`pages`], [`snapshots`], [`copies`],
-//! [`leases`], [`lists`]; [`lives`] has what is removed and what is not, [`concurrency`] many callers at once.
+//! [`leases`], [`lists`]; [`lives`] has what is removed and what is not, [`concurrency`] many callers at once, [`servers`] several
+//! servers that change the same blobs.
 
 pub mod appends;
 pub mod blobs;
@@ -15,6 +16,7 @@ pub mod leases;
 pub mod lists;
 pub mod lives;
 pub mod pages;
+pub mod servers;
 mod site;
 pub mod snapshots;
 
@@ -128,6 +130,7 @@ macro_rules! blob_conformance {
             $make,
             lives {
                 what_is_replaced_or_deleted_is_removed,
+                a_block_that_is_put_again_leaves_nothing,
                 refused_writes_leave_nothing,
                 commits_and_snapshots_keep_what_they_share,
                 a_sweep_removes_what_a_container_left,
@@ -145,6 +148,15 @@ macro_rules! blob_conformance {
                 readers_beside_writers_see_whole_blobs,
                 readers_of_pages_see_whole_copies,
                 snapshots_and_commits_keep_what_they_point_to,
+            }
+        );
+        $crate::blob_promises!(
+            $make,
+            servers {
+                three_servers_keep_every_snapshot_they_acknowledge,
+                a_block_that_is_committed_beside_a_cleaning_stays,
+                a_block_that_is_put_again_beside_a_commit_stays,
+                pages_written_beside_a_cleaning_stay,
             }
         );
     };
@@ -194,6 +206,7 @@ mod tests {
             include_str!("lists.rs"),
             include_str!("lives.rs"),
             include_str!("pages.rs"),
+            include_str!("servers.rs"),
             include_str!("snapshots.rs"),
         ] {
             let names = source.lines().filter_map(|line| line.strip_prefix("pub async fn ")?.split(['(', '<']).next());

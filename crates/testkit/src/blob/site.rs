@@ -12,6 +12,8 @@ use larimar_engine::{
 };
 use larimar_model::Timestamp;
 use larimar_model::blob::{BlobName, BlockId, BlockListEntry, ByteRange, SnapshotTime};
+use std::collections::VecDeque;
+use std::pin::Pin;
 use std::sync::atomic::{AtomicU64, Ordering::SeqCst};
 use std::sync::{Arc, Mutex};
 use std::time::Duration;
@@ -48,16 +50,26 @@ impl Kept for TurnedClock<'static> {
 
 /// An engine that counts the rows its scans visit, and lets others go on before each of its calls: also an engine that
 /// answers at once has then many callers at a time.
-#[derive(Debug)]
 pub struct Counting<E> {
     engine: Arc<E>,
     visited: Arc<AtomicU64>,
     turns: Mutex<Dice>,
+    interruptions: Mutex<VecDeque<Interruption>>,
+}
+
+/// What happens before a call: how many calls come before that one, and what it is.
+pub(super) type Interruption = (u64, Pin<Box<dyn Future<Output = ()> + Send>>);
+
+impl<E: std::fmt::Debug> std::fmt::Debug for Counting<E> {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        f.debug_struct("Counting").field("engine", &self.engine).finish_non_exhaustive()
+    }
 }
 
 impl<E> Counting<E> {
     /// Lets others go on, now more and now fewer of them, so that callers meet in many orders.
     async fn wait_a_turn(&self) {
+        self.interrupt().await;
         let turns = {
             let mut dice = self.turns.lock().expect("nobody panics with the dice");
             if dice.below(16) == 0 { 60 } else { dice.below(4) }
@@ -65,6 +77,26 @@ impl<E> Counting<E> {
         for _ in 0..turns {
             tokio::task::yield_now().await;
         }
+    }
+
+    /// Lets the next interruption happen if it is its turn. The calls that it makes itself do not count.
+    async fn interrupt(&self) {
+        let (due, mut later) = {
+            let mut waiting = self.interruptions.lock().expect("nobody panics with the interruptions");
+            match waiting.front_mut() {
+                Some((0, _)) => {}
+                Some((calls, _)) => {
+                    *calls -= 1;
+                    return;
+                }
+                None => return,
+            }
+            (waiting.pop_front(), std::mem::take(&mut *waiting))
+        };
+        if let Some((_, due)) = due {
+            due.await;
+        }
+        self.interruptions.lock().expect("nobody panics with the interruptions").append(&mut later);
     }
 }
 
@@ -118,8 +150,12 @@ impl<E: Engine, B: ByteStore> Site<E, B> {
     /// Makes the container `container`.
     pub async fn open(engine: Arc<E>, bytes: Arc<B>, kept: impl Kept) -> Self {
         let visited = Arc::new(AtomicU64::new(0));
-        let engine =
-            Arc::new(Layered(Counting { engine, visited: Arc::clone(&visited), turns: Mutex::new(Dice::new(7)) }));
+        let engine = Arc::new(Layered(Counting {
+            engine,
+            visited: Arc::clone(&visited),
+            turns: Mutex::new(Dice::new(7)),
+            interruptions: Mutex::default(),
+        }));
         let blobs = Arc::new(Blobs::new(Arc::clone(&engine), Arc::clone(&bytes)));
         let clock = Arc::new(AtomicU64::new(Timestamp::parse("2030-01-01T00:00:00Z").expect("a time").ticks()));
         let mut site = Self { blobs, container: SpaceId::SYSTEM, engine, bytes, clock, visited, kept: Arc::new(kept) };
@@ -140,6 +176,15 @@ impl<E: Engine, B: ByteStore> Site<E, B> {
             visited: Arc::clone(&self.visited),
             kept: Arc::clone(&self.kept),
         }
+    }
+
+    /// Runs what others do in the middle of an operation: each before the engine's call that comes after so many calls
+    /// since the one before it. Whatever the operation did not come to is forgotten.
+    pub(super) async fn interrupted<T>(&self, others: Vec<Interruption>, operation: impl Future<Output = T>) -> T {
+        *self.engine.0.interruptions.lock().expect("nobody panics with the interruptions") = others.into();
+        let outcome = operation.await;
+        self.engine.0.interruptions.lock().expect("nobody panics with the interruptions").clear();
+        outcome
     }
 
     /// The time, a millisecond after the last time it was asked for.
