@@ -2,6 +2,7 @@
 
 use crate::failure::Failure;
 use crate::settings::{Target, chain};
+use crate::statements::is_listed;
 use futures_util::future::poll_fn;
 use parking_lot::Mutex;
 use rustc_hash::FxHashMap;
@@ -56,6 +57,7 @@ impl Connection {
         if let Some(statement) = self.statements.lock().get(sql) {
             return Ok(statement.clone());
         }
+        debug_assert!(is_listed(sql), "a statement that the test of the plans does not know: {sql}");
         let statement = self.within(self.client.prepare(sql)).await?;
         self.statements.lock().insert(sql, statement.clone());
         Ok(statement)

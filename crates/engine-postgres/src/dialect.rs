@@ -1,6 +1,7 @@
 //! What differs between the databases: how tables are made, and how a session pins its plans. Every other statement is
 //! the same for all.
 
+use crate::statements::SIZE;
 use std::fmt;
 use std::str::FromStr;
 
@@ -59,9 +60,7 @@ impl Dialect {
     /// The query for the bytes that the rows take, where the database can tell.
     pub(crate) const fn size(self) -> Option<&'static str> {
         match self {
-            Self::Postgres | Self::Yugabyte => Some(
-                "SELECT (pg_total_relation_size('larimar_entity') + pg_total_relation_size('larimar_message'))::int8",
-            ),
+            Self::Postgres | Self::Yugabyte => Some(SIZE),
             Self::Cockroach => None,
         }
     }

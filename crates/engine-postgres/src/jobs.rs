@@ -6,14 +6,14 @@ use crate::failure::Failure;
 use crate::key;
 use crate::pool::Pool;
 use crate::statements::{
-    CLEAR_BOUND, CLEAR_MESSAGES, EXPIRED_MESSAGES, LEASE, PURGE_BOUND, PURGE_COUNT, PURGE_DONE, PURGE_EXPIRED,
-    PURGE_MESSAGES, PURGE_PARTITIONS, PURGE_ROWS, PURGES, RELEASE,
+    CLEAR_MESSAGES, HAS_EXPIRED, LEASE, PURGE_BOUND, PURGE_COUNT, PURGE_DONE, PURGE_EXPIRED, PURGE_PARTITIONS,
+    PURGE_ROWS, PURGES, RELEASE,
 };
 use larimar_engine::SpaceId;
-use rustc_hash::FxHashMap;
 use std::sync::Arc;
 use std::sync::atomic::Ordering;
 use std::time::Duration;
+use tokio_postgres::Row;
 
 /// The right to do a piece of work for a while. Other servers wait until it runs out or is given back.
 struct Lease {
@@ -78,7 +78,7 @@ async fn figures(core: &Core, connection: &Connection) -> Result<bool, Failure> 
     {
         core.store_bytes.store(column::<i64>(row, 0)?.cast_unsigned(), Ordering::Relaxed);
     }
-    Ok(!connection.query(EXPIRED_MESSAGES, &[&1_i64]).await?.is_empty())
+    Ok(!connection.query(HAS_EXPIRED, &[]).await?.is_empty())
 }
 
 async fn purge_in_turn(core: &Core, connection: &Connection, lease: &Lease) -> Result<(), Failure> {
@@ -129,30 +129,25 @@ async fn purge_some(connection: &Connection, space: SpaceId) -> Result<bool, Fai
 
 /// Removes the first messages of a queue; `false` when none are left.
 async fn purge_messages(connection: &Connection, queue: i64) -> Result<bool, Failure> {
-    let bound = connection.query(CLEAR_BOUND, &[&queue, &(PURGE_ROWS_MAX - 1)]).await?;
-    match bound.first() {
-        Some(row) => connection.execute(CLEAR_MESSAGES, &[&queue, &column::<&[u8]>(row, 0)?]).await.map(|_| true),
-        None => connection.execute(PURGE_MESSAGES, &[&queue]).await.map(|removed| removed > 0),
-    }
+    let removed = connection.query(CLEAR_MESSAGES, &[&queue, &LAST_ID, &PURGE_ROWS_MAX]).await?;
+    Ok(found(&removed)? > 0)
 }
 
 /// Removes expired messages, wherever they are.
 async fn purge_expired(connection: &Connection, lease: &Lease) -> Result<(), Failure> {
     for _ in 0..EXPIRED_SLICES_MAX {
-        let mut queues: FxHashMap<i64, Vec<Vec<u8>>> = FxHashMap::default();
-        let expired = connection.query(EXPIRED_MESSAGES, &[&PURGE_ROWS_MAX]).await?;
-        for row in &expired {
-            queues.entry(column(row, 0)?).or_default().push(column(row, 1)?);
-        }
-        for (queue, ids) in queues {
-            connection.execute(PURGE_EXPIRED, &[&queue, &ids]).await?;
-        }
-        if (expired.len() as i64) < PURGE_ROWS_MAX || !lease.hold(connection).await? {
+        let removed = connection.query(PURGE_EXPIRED, &[&PURGE_ROWS_MAX]).await?;
+        if found(&removed)? < PURGE_ROWS_MAX || !lease.hold(connection).await? {
             return Ok(());
         }
         tokio::time::sleep(PURGE_PAUSE).await;
     }
     Ok(())
+}
+
+/// How many messages a statement found to remove.
+fn found(rows: &[Row]) -> Result<i64, Failure> {
+    rows.first().map_or(Ok(0), |row| column(row, 0))
 }
 
 fn ticks(span: Duration) -> i64 {
@@ -164,6 +159,8 @@ const LEASE_TIME: Duration = Duration::from_secs(30);
 const PROBE_EVERY: Duration = Duration::from_millis(250);
 const PURGE_PAUSE: Duration = Duration::from_millis(5);
 const PURGE_ROWS_MAX: i64 = 1000;
+/// No message has an id after this one.
+const LAST_ID: &[u8] = &[0xff; 17];
 /// Slices of expired messages removed before dropped spaces have their turn.
 const EXPIRED_SLICES_MAX: usize = 100;
 

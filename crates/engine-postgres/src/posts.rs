@@ -194,8 +194,10 @@ impl Posts {
         }
     }
 
-    async fn carry_out_deletes(&self, group: Group<Delete, ()>) {
+    async fn carry_out_deletes(&self, mut group: Group<Delete, ()>) {
         let started = Instant::now();
+        // Every server locks messages in the same order, so that none waits in a circle.
+        group.sort_unstable_by(|a, b| a.work.id.cmp(&b.work.id));
         let deletes = || group.iter().map(|waiting| &waiting.work);
         let ids: Vec<&[u8]> = deletes().map(|delete| delete.id.as_slice()).collect();
         let receipts: Vec<i64> = deletes().map(|delete| delete.receipt).collect();

@@ -8,7 +8,7 @@ use crate::engine::Parts;
 use crate::failure::Failure;
 use crate::key;
 use crate::pool::Lent;
-use crate::statements::HAS_SPACE;
+use crate::statements::{HAS_SPACE, SLICE, TAIL, TAIL_AND_MORE, TAIL_AND_MORE_AND_HEAD};
 use futures_util::{FutureExt, StreamExt};
 use larimar_engine::{Budget, Fault, Flow, KeyRange, Position, ReadError, RowRef, SpaceId};
 use larimar_model::Timestamp;
@@ -219,20 +219,6 @@ impl Arms {
         }
     }
 }
-
-const TAIL: &str = "SELECT pk, rk, ver, body FROM larimar_entity WHERE pk = $2 AND rk >= $3 \
-    ORDER BY pk, rk LIMIT $1::int8";
-const SLICE: &str = "SELECT pk, rk, ver, body FROM larimar_entity WHERE pk = $2 AND rk >= $3 AND rk < $4 \
-    ORDER BY pk, rk LIMIT $1::int8";
-const TAIL_AND_MORE: &str = "SELECT pk, rk, ver, body FROM (\
-    (SELECT pk, rk, ver, body FROM larimar_entity WHERE pk = $2 AND rk >= $3 ORDER BY pk, rk LIMIT $1::int8) UNION ALL \
-    (SELECT pk, rk, ver, body FROM larimar_entity WHERE pk > $2 AND pk < $4 ORDER BY pk, rk LIMIT $1::int8)\
-    ) AS arms ORDER BY pk, rk LIMIT $1::int8";
-const TAIL_AND_MORE_AND_HEAD: &str = "SELECT pk, rk, ver, body FROM (\
-    (SELECT pk, rk, ver, body FROM larimar_entity WHERE pk = $2 AND rk >= $3 ORDER BY pk, rk LIMIT $1::int8) UNION ALL \
-    (SELECT pk, rk, ver, body FROM larimar_entity WHERE pk > $2 AND pk < $4 ORDER BY pk, rk LIMIT $1::int8) UNION ALL \
-    (SELECT pk, rk, ver, body FROM larimar_entity WHERE pk = $4 AND rk < $5 ORDER BY pk, rk LIMIT $1::int8)\
-    ) AS arms ORDER BY pk, rk LIMIT $1::int8";
 
 fn damaged(fault: Fault) -> Failure {
     Failure::Refused(fault.to_string())

@@ -4,6 +4,7 @@ use crate::connection::{Connection, column};
 use crate::dialect::Dialect;
 use crate::failure::Failure;
 use crate::settings::OpenError;
+use crate::statements::{FOUND_FORMAT, HAS_FORMAT, LOCK_FORMAT};
 use std::time::Duration;
 
 /// Makes or migrates the tables. Servers that start together take turns by a row that the first of them inserts.
@@ -53,7 +54,7 @@ async fn migrate(connection: &Connection, dialect: Dialect) -> Result<(), Step> 
 }
 
 async fn migrate_in_turn(connection: &Connection, dialect: Dialect) -> Result<(), Step> {
-    let rows = connection.query("SELECT format FROM larimar_format WHERE id = 1 FOR UPDATE", &[]).await?;
+    let rows = connection.query(LOCK_FORMAT, &[]).await?;
     let row = rows.first().ok_or_else(|| Step::Again("the format is not there yet".to_owned()))?;
     let format: i64 = column(row, 0)?;
     if format == 0 {
@@ -73,11 +74,11 @@ async fn migrate_in_turn(connection: &Connection, dialect: Dialect) -> Result<()
 
 /// The format of the tables, if there are any; one of a later release is refused.
 async fn found_format(connection: &Connection) -> Result<Option<i64>, Step> {
-    let there = connection.query("SELECT to_regclass('larimar_format') IS NOT NULL", &[]).await?;
+    let there = connection.query(HAS_FORMAT, &[]).await?;
     if !there.first().map(|row| column(row, 0)).transpose()?.unwrap_or(false) {
         return Ok(None);
     }
-    let rows = connection.query("SELECT format FROM larimar_format WHERE id = 1", &[]).await?;
+    let rows = connection.query(FOUND_FORMAT, &[]).await?;
     let format: Option<i64> = rows.first().map(|row| column(row, 0)).transpose()?;
     match format {
         Some(format) if format > FORMAT => {

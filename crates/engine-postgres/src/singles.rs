@@ -4,12 +4,11 @@
 //! statement; each write has its own condition, and one whose condition does not hold does not disturb the others. Writes
 //! of the same row follow one another: a row that is in some task's hands is left to wait.
 
-use crate::connection::{Connection, column};
+use crate::connection::{Connection, Parameters, column};
 use crate::core::{Core, Line};
 use crate::failure::Failure;
 use crate::reads::distinct;
-use crate::statements::{DELETE_ONE, INSERT_MANY, UPDATE_MANY, UPSERT_MANY};
-use futures_util::future::{join_all, join3};
+use crate::statements::{DELETE_MANY, INSERT_MANY, UPDATE_MANY, UPSERT_MANY};
 use larimar_engine::Fault;
 use larimar_model::Timestamp;
 use parking_lot::Mutex;
@@ -49,7 +48,7 @@ pub(crate) struct Single {
 /// What became of a write.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum Outcome {
-    /// It took effect, and the row, if there still is one, has this version.
+    /// It took effect, and the row has this version, or had it if it was deleted.
     Done(Timestamp),
     /// It changed nothing: its condition did not hold, or its space is gone.
     Missed,
@@ -226,56 +225,23 @@ impl Single {
 
 /// Sends a group as one statement. Returns the versions of those that took effect, by their tokens.
 async fn carry_out(connection: &Connection, group: &[Waiting]) -> Result<FxHashMap<i64, Timestamp>, Failure> {
-    let statement = match group[0].write.kind {
-        Kind::Insert => INSERT_MANY,
-        Kind::Upsert => UPSERT_MANY,
-        Kind::Update => UPDATE_MANY,
-        Kind::Delete => return delete(connection, group).await,
-    };
     let writes = || group.iter().map(|waiting| &waiting.write);
     let spaces: Vec<i64> = writes().map(|write| write.space).collect();
     let pks: Vec<&[u8]> = writes().map(|write| write.pk.as_slice()).collect();
     let rks: Vec<&[u8]> = writes().map(|write| write.rk.as_slice()).collect();
     let tokens: Vec<i64> = writes().map(|write| write.token).collect();
     let bodies: Vec<&[u8]> = writes().map(|write| write.body.as_slice()).collect();
-    let rows = if statement == UPDATE_MANY {
-        let expected: Vec<i64> = writes().map(|write| write.expected).collect();
-        connection.query(statement, &[&spaces, &pks, &rks, &tokens, &bodies, &distinct(&spaces), &expected]).await?
-    } else {
-        connection.query(statement, &[&spaces, &pks, &rks, &tokens, &bodies, &distinct(&spaces)]).await?
+    let expected: Vec<i64> = writes().map(|write| write.expected).collect();
+    let of = distinct(&spaces);
+    let (statement, parameters): (_, Parameters<'_>) = match group[0].write.kind {
+        Kind::Insert => (INSERT_MANY, &[&spaces, &pks, &rks, &tokens, &bodies, &of]),
+        Kind::Upsert => (UPSERT_MANY, &[&spaces, &pks, &rks, &tokens, &bodies, &of]),
+        Kind::Update => (UPDATE_MANY, &[&spaces, &pks, &rks, &tokens, &bodies, &of, &expected]),
+        Kind::Delete => (DELETE_MANY, &[&spaces, &pks, &rks, &tokens, &expected, &of]),
     };
+    let rows = connection.query(statement, parameters).await?;
     connection.check_commit()?;
     versions(&rows)
-}
-
-/// Deletes have a statement each, for want of one that all dialects know; sent together they still share a commit.
-async fn delete(connection: &Connection, group: &[Waiting]) -> Result<FxHashMap<i64, Timestamp>, Failure> {
-    let statement = connection.prepared(DELETE_ONE).await?;
-    let client = connection.client();
-    let one = async |waiting: &Waiting| {
-        let Single { pk, rk, expected, space, .. } = &waiting.write;
-        client.execute(&statement, &[pk, rk, expected, space]).await
-    };
-    let counts: Vec<Result<u64, tokio_postgres::Error>> = if let [waiting] = group {
-        vec![connection.within(async { Ok(one(waiting).await) }).await?]
-    } else {
-        let all = async {
-            // Polled in order, so sent in order.
-            let counts = join_all(group.iter().map(one));
-            let (begin, counts, commit) =
-                join3(client.batch_execute("BEGIN"), counts, client.batch_execute("COMMIT")).await;
-            begin.and(commit).map(|()| counts)
-        };
-        connection.within(all).await?
-    };
-    let mut done = FxHashMap::default();
-    for (waiting, count) in group.iter().zip(counts) {
-        if count.map_err(|error| Failure::of(&error))? > 0 {
-            done.insert(waiting.write.token, NO_VERSION);
-        }
-    }
-    connection.check_commit()?;
-    Ok(done)
 }
 
 /// The versions in an answer, by the tokens beside them.
@@ -313,8 +279,6 @@ fn hash(pk: &[u8], rk: &[u8]) -> u64 {
     hasher.finish()
 }
 
-/// What a delete leaves.
-const NO_VERSION: Timestamp = Timestamp::from_ticks(0);
 /// Statements that begin as soon as one write waits, and how many have to wait for a further one.
 const RUNNING_FREELY: usize = 2;
 const GATHERED: usize = 16;
