@@ -1,11 +1,11 @@
 //! Whatever the filter and the data, a planned query returns exactly what a scan of all rows with a naive
 //! reading of the filter returns, page by page.
 
-use larimar_engine::MemoryEngine;
-use larimar_engine::table::Plan;
-use larimar_model::Filter;
+use larimar_engine::table::{Plan, PlanningWork};
+use larimar_engine::{MemoryEngine, Position};
+use larimar_model::{EntityBody, Filter, Timestamp, filter as meaning};
 use larimar_testkit::engine::layer::{Layer, Layered};
-use larimar_testkit::queries::{filter, planned, rows};
+use larimar_testkit::queries::{filter, hostile_filter, planned, rows};
 use proptest::prelude::*;
 
 /// An engine that other servers share.
@@ -55,6 +55,34 @@ proptest! {
         }
         for pair in plan.ranges.windows(2) {
             prop_assert!(pair[0].end.as_ref().is_some_and(|end| *end <= pair[1].start), "{}", plan);
+        }
+    }
+}
+
+proptest! {
+    #![proptest_config(ProptestConfig { cases: 100, failure_persistence: None, ..ProptestConfig::default() })]
+
+    #[test]
+    fn the_work_of_a_plan_is_bounded_whatever_the_filter_is(
+        node in hostile_filter(), keys in prop::collection::vec((0..2000u32, 0..2000u32), 50),
+    ) {
+        let filter = node.filter();
+        let (plan, work) = Plan::counted(Some(&filter));
+        prop_assert!(work.comparisons <= 2 * PlanningWork::COMPARISONS_MAX, "{work:?}");
+        prop_assert!(work.intervals_max <= 4 * PlanningWork::RANGES_MAX, "{work:?}");
+        prop_assert!(plan.ranges.len() <= PlanningWork::RANGES_MAX);
+        for pair in plan.ranges.windows(2) {
+            prop_assert!(pair[0].end.as_ref().is_some_and(|end| *end <= pair[1].start), "{}", plan);
+        }
+        // The plan admits the rows that the filter admits, no more and no fewer.
+        for (partition, row) in keys {
+            let (partition, row) = (format!("{partition:04}"), format!("{row:04}"));
+            let place = Position::new(partition.as_str(), row.as_str());
+            let body = EntityBody::from_trusted(&[1]);
+            let stored = meaning::Row { partition: &partition, row: &row, version: Timestamp::EDM_MIN, body };
+            let is_read = plan.ranges.iter().any(|range| range.contains(&place));
+            let is_found = is_read && plan.residual.as_ref().is_none_or(|residual| residual.admits(&stored));
+            prop_assert_eq!(is_found, node.admits(&(partition.clone(), row.clone(), Vec::new())), "{}/{}", partition, row);
         }
     }
 }

@@ -50,6 +50,18 @@ impl Node {
         }
     }
 
+    /// The filter as the parser would read it from the text, however long that is.
+    #[must_use]
+    pub fn filter(&self) -> Filter {
+        let parts = |parts: &[Self]| parts.iter().map(Self::filter).collect();
+        match self {
+            Self::And(nodes) => Filter::And(parts(nodes)),
+            Self::Or(nodes) => Filter::Or(parts(nodes)),
+            Self::Not(inner) => Filter::Not(Box::new(inner.filter())),
+            leaf => Filter::parse(&leaf.text()).expect("a filter"),
+        }
+    }
+
     /// What the filter says of a row, by the letter of the protocol (table.md, section 7).
     #[must_use]
     pub fn admits(&self, row: &Row) -> bool {
@@ -159,6 +171,34 @@ pub fn filter() -> impl Strategy<Value = Node> {
         prop_oneof![
             3 => prop::collection::vec(inner.clone(), 2..4).prop_map(Node::And),
             3 => prop::collection::vec(inner.clone(), 2..4).prop_map(Node::Or),
+            1 => inner.prop_map(|node| Node::Not(Box::new(node))),
+        ]
+    })
+}
+
+/// Filters that are made to cost as much as they can: many comparisons of both keys, joined so that their ranges multiply.
+pub fn hostile_filter() -> impl Strategy<Value = Node> {
+    let keys = prop_oneof![Just("PartitionKey"), Just("RowKey")];
+    let compare = |(property, operator, literal): (&'static str, &'static str, String)| Node::Compare {
+        property,
+        operator,
+        literal: Value::String(literal),
+        is_literal_first: false,
+    };
+    // Long literals with a common beginning are the dearest to compare.
+    let literal = (prop_oneof![8 => Just(0usize), 1 => Just(400), 1 => Just(600)], 0..2000u32)
+        .prop_map(|(length, number)| format!("{}{number:04}", "k".repeat(length)));
+    let operator = prop::sample::select(&["ne", "ne", "eq", "eq", "gt", "le"]);
+    let run = (keys, operator, any::<bool>(), prop::collection::vec(literal, 1..500)).prop_map(
+        move |(property, operator, is_and, literals)| {
+            let parts = literals.into_iter().map(|literal| compare((property, operator, literal))).collect();
+            if is_and { Node::And(parts) } else { Node::Or(parts) }
+        },
+    );
+    run.prop_recursive(3, 3000, 6, |inner| {
+        prop_oneof![
+            3 => prop::collection::vec(inner.clone(), 2..6).prop_map(Node::And),
+            3 => prop::collection::vec(inner.clone(), 2..6).prop_map(Node::Or),
             1 => inner.prop_map(|node| Node::Not(Box::new(node))),
         ]
     })

@@ -2,7 +2,7 @@
 //!
 //! A plan is data: it is printed, tested and counted. Running it is `query.rs`.
 
-use super::region::{Region, TextSet};
+use super::region::{Join, PlanningWork, Region, TextSet};
 use crate::contract::{KeyRange, Position};
 use larimar_model::filter::{Comparison, Operator};
 use larimar_model::{Filter, Value};
@@ -39,9 +39,6 @@ pub enum QueryKind {
     TableScan,
 }
 
-/// Ranges of one plan at most; a filter that asks for more is answered by wider ones.
-pub const RANGES_MAX: usize = 256;
-
 impl QueryKind {
     /// The kind's name in metrics and plans.
     #[must_use]
@@ -62,23 +59,31 @@ impl Plan {
     /// The plan for a filter, or for all rows.
     #[must_use]
     pub fn new(filter: Option<&Filter>) -> Self {
-        let Some(filter) = filter else { return Self::of(&Region::all(), None) };
+        Self::counted(filter).0
+    }
+
+    /// The plan for a filter and what it cost, which is bounded whatever the filter is: a part that would cost more, or
+    /// need too many ranges, is covered by wider ranges and checked for each row.
+    #[must_use]
+    pub fn counted(filter: Option<&Filter>) -> (Self, PlanningWork) {
+        let mut work = PlanningWork::default();
+        let Some(filter) = filter else { return (Self::of(&Region::all(), None), work) };
         let parts = match filter {
             Filter::And(parts) => parts.as_slice(),
             other => std::slice::from_ref(other),
         };
-        let folded: Vec<Folded> = parts.iter().map(|part| fold(part, false)).collect();
-        let region = folded.iter().fold(Region::all(), |all, part| all.intersection(&part.region));
-        let is_widened = region.len() > RANGES_MAX;
-        let region = region.widened(RANGES_MAX);
+        let folded: Vec<Folded<'_>> = parts.iter().map(|part| fold(part, false, &mut work)).collect();
+        let flags: Vec<(bool, bool)> = folded.iter().map(|part| (part.is_exact, part.tests_rows)).collect();
+        let regions = folded.into_iter().map(|part| Folded { is_exact: true, ..part }).collect();
+        let Folded { region, is_exact: is_intersection, .. } = joined(regions, Join::Intersection, &mut work);
         let keeps_rows = region.0.iter().all(|band| band.rows.is_all() || band.partitions.as_point().is_some());
         let residual: Vec<Filter> = parts
             .iter()
-            .zip(&folded)
-            .filter(|(_, part)| !part.is_exact || is_widened || (part.tests_rows && !keeps_rows))
+            .zip(flags)
+            .filter(|(_, (is_exact, tests_rows))| !is_exact || !is_intersection || (*tests_rows && !keeps_rows))
             .map(|(filter, _)| filter.clone())
             .collect();
-        Self::of(&region, (!residual.is_empty()).then(|| Filter::all(residual)))
+        (Self::of(&region, (!residual.is_empty()).then(|| Filter::all(residual))), work)
     }
 
     /// The plan without what lies before a position: the rest of a query after a continuation.
@@ -102,7 +107,7 @@ impl Plan {
         self.ranges.retain(|range| !range.is_empty());
     }
 
-    fn of(region: &Region, residual: Option<Filter>) -> Self {
+    fn of(region: &Region<'_>, residual: Option<Filter>) -> Self {
         Self { kind: kind(region), ranges: ranges(region), residual }
     }
 }
@@ -125,28 +130,38 @@ impl fmt::Display for Plan {
 }
 
 /// What a part of a filter says about keys.
-struct Folded {
+struct Folded<'a> {
     /// Covers every key that the part admits.
-    region: Region,
+    region: Region<'a>,
     /// Whether the region is just what the part admits.
     is_exact: bool,
     /// Whether the part compares RowKey.
     tests_rows: bool,
 }
 
+impl Folded<'_> {
+    /// A part that says nothing about keys.
+    fn unknown() -> Self {
+        Self { region: Region::all(), is_exact: false, tests_rows: false }
+    }
+
+    fn constant(value: bool) -> Self {
+        Self { region: if value { Region::all() } else { Region::none() }, is_exact: true, tests_rows: false }
+    }
+}
+
 /// Folds a filter, or its negation, into a region.
-fn fold(filter: &Filter, is_negated: bool) -> Folded {
-    let constant = |value: bool| Folded {
-        region: if value == is_negated { Region::none() } else { Region::all() },
-        is_exact: true,
-        tests_rows: false,
+fn fold<'a>(filter: &'a Filter, is_negated: bool, work: &mut PlanningWork) -> Folded<'a> {
+    let mut fold_parts = |parts: &'a [Filter], join: Join| {
+        let parts = parts.iter().map(|part| fold(part, is_negated, work)).collect();
+        joined(parts, join, work)
     };
     match filter {
-        Filter::Not(inner) => fold(inner, !is_negated),
-        Filter::And(parts) if is_negated => fold_parts(parts, is_negated, Region::union),
-        Filter::Or(parts) if !is_negated => fold_parts(parts, is_negated, Region::union),
-        Filter::And(parts) | Filter::Or(parts) => fold_parts(parts, is_negated, Region::intersection),
-        Filter::Constant(value) => constant(*value),
+        Filter::Not(inner) => fold(inner, !is_negated, work),
+        Filter::And(parts) if is_negated => fold_parts(parts, Join::Union),
+        Filter::Or(parts) if !is_negated => fold_parts(parts, Join::Union),
+        Filter::And(parts) | Filter::Or(parts) => fold_parts(parts, Join::Intersection),
+        Filter::Constant(value) => Folded::constant(*value != is_negated),
         Filter::Compare(comparison) => match key_set(comparison) {
             Some(set) => {
                 let set = if is_negated { set.complement() } else { set };
@@ -154,30 +169,42 @@ fn fold(filter: &Filter, is_negated: bool) -> Folded {
                 let region = if tests_rows { Region::of_rows(set) } else { Region::of_partitions(set) };
                 Folded { region, is_exact: true, tests_rows }
             }
-            None => Folded { region: Region::all(), is_exact: false, tests_rows: false },
+            None => Folded::unknown(),
         },
         // Keys are strings, so a key by itself is never true.
-        Filter::Flag(name) if name == "PartitionKey" || name == "RowKey" => constant(false),
-        Filter::Flag(_) => Folded { region: Region::all(), is_exact: false, tests_rows: false },
+        Filter::Flag(name) if name == "PartitionKey" || name == "RowKey" => Folded::constant(is_negated),
+        Filter::Flag(_) => Folded::unknown(),
     }
 }
 
-fn fold_parts(parts: &[Filter], is_negated: bool, join: fn(&Region, &Region) -> Region) -> Folded {
-    let mut folded = parts.iter().map(|part| fold(part, is_negated));
-    let first = folded.next().expect("a conjunction or disjunction has parts");
-    folded.fold(first, |all, part| {
-        let region = join(&all.region, &part.region);
-        let is_widened = region.len() > RANGES_MAX;
-        Folded {
-            region: region.widened(RANGES_MAX),
-            is_exact: all.is_exact && part.is_exact && !is_widened,
-            tests_rows: all.tests_rows || part.tests_rows,
-        }
-    })
+/// Combines parts: first those that say something about one of the keys only, which cannot multiply.
+fn joined<'a>(parts: Vec<Folded<'a>>, join: Join, work: &mut PlanningWork) -> Folded<'a> {
+    let (partitions, others): (Vec<_>, Vec<_>) = parts.into_iter().partition(|part| !part.tests_rows);
+    let (rows, others): (Vec<_>, Vec<_>) = others.into_iter().partition(|part| part.region.0.len() <= 1);
+    let groups = [partitions, rows, others].into_iter();
+    let groups = groups.filter(|group| !group.is_empty()).map(|group| joined_in_pairs(group, join, work)).collect();
+    joined_in_pairs(groups, join, work)
+}
+
+/// Combines parts in pairs, then the results in pairs: sets stay small for longest, and no part is looked at often.
+fn joined_in_pairs<'a>(mut parts: Vec<Folded<'a>>, join: Join, work: &mut PlanningWork) -> Folded<'a> {
+    while parts.len() > 1 {
+        let mut pairs = parts.into_iter();
+        parts = std::iter::from_fn(|| {
+            let first = pairs.next()?;
+            let Some(second) = pairs.next() else { return Some(first) };
+            let (region, is_exact) = first.region.joined(second.region, join, work);
+            let is_exact = is_exact && first.is_exact && second.is_exact;
+            Some(Folded { region, is_exact, tests_rows: first.tests_rows || second.tests_rows })
+        })
+        .collect();
+    }
+    // The parser makes no conjunction and no disjunction without parts.
+    parts.pop().unwrap_or_else(|| Folded::constant(join == Join::Intersection))
 }
 
 /// The keys that a comparison admits, if it is one of a key.
-fn key_set(comparison: &Comparison) -> Option<TextSet> {
+fn key_set(comparison: &Comparison) -> Option<TextSet<'_>> {
     if comparison.property != "PartitionKey" && comparison.property != "RowKey" {
         return None;
     }
@@ -189,27 +216,26 @@ fn key_set(comparison: &Comparison) -> Option<TextSet> {
     })
 }
 
-fn ranges(region: &Region) -> Vec<KeyRange> {
+fn ranges(region: &Region<'_>) -> Vec<KeyRange> {
     let mut out = Vec::with_capacity(region.len());
     for band in &region.0 {
-        let end_of_band = band.partitions.end.as_ref().map(|end| Position::new(end.as_str(), ""));
+        let end_of_band = band.partitions.end.map(|end| Position::new(end.to_text(), ""));
         match band.partitions.as_point() {
             Some(partition) => out.extend(band.rows.0.iter().map(|rows| {
                 KeyRange {
-                    start: Position::new(partition, rows.start.as_str()),
+                    start: Position::new(partition, rows.start.to_text()),
                     end: rows
                         .end
-                        .as_ref()
-                        .map_or_else(|| end_of_band.clone(), |end| Some(Position::new(partition, end.as_str()))),
+                        .map_or_else(|| end_of_band.clone(), |end| Some(Position::new(partition, end.to_text()))),
                 }
             })),
-            None => out.push(KeyRange { start: Position::new(band.partitions.start.as_str(), ""), end: end_of_band }),
+            None => out.push(KeyRange { start: Position::new(band.partitions.start.to_text(), ""), end: end_of_band }),
         }
     }
     out
 }
 
-fn kind(region: &Region) -> QueryKind {
+fn kind(region: &Region<'_>) -> QueryKind {
     let bands = &region.0;
     if bands.is_empty() {
         return QueryKind::Nothing;
@@ -232,6 +258,8 @@ fn kind(region: &Region) -> QueryKind {
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    const RANGES_MAX: usize = PlanningWork::RANGES_MAX;
 
     fn shown(filter: &str) -> String {
         Plan::new(Some(&Filter::parse(filter).expect(filter))).to_string()
@@ -289,6 +317,24 @@ mod tests {
         let plan = Plan::new(Some(&filter(RANGES_MAX + 1)));
         assert_eq!((plan.kind, plan.ranges.len()), (QueryKind::Range, 1));
         assert!(plan.residual.is_some());
+    }
+
+    #[test]
+    fn many_exclusions_of_both_keys_are_widened_and_checked_for_each_row() {
+        let excluded = |key: &str, n: usize| (0..n).map(|i| format!("{key} ne '{i:04}'")).collect::<Vec<_>>().join(" and ");
+        for n in [10, 100, 200, 300, 600, 1500] {
+            let text = format!("{} and {}", excluded("PartitionKey", n), excluded("RowKey", n));
+            let filter = Filter::parse(&text).expect("a filter");
+            let (plan, work) = Plan::counted(Some(&filter));
+            assert!(plan.ranges.len() <= RANGES_MAX, "{n}");
+            assert!(work.comparisons <= 2 * PlanningWork::COMPARISONS_MAX, "{n}: {work:?}");
+            assert!(work.intervals_max <= 4 * RANGES_MAX, "{n}: {work:?}");
+            assert!(plan.residual.is_some(), "{n}");
+            // One partition is still one partition.
+            let text = format!("{text} and PartitionKey eq 'p'");
+            let plan = Plan::new(Some(&Filter::parse(&text).expect("a filter")));
+            assert!(plan.ranges.iter().all(|range| range.start.partition == "p"), "{n}: {:?}", plan.kind);
+        }
     }
 
     #[test]

@@ -1,50 +1,134 @@
 //! Sets of keys: what a filter over PartitionKey and RowKey admits.
 //!
 //! Every interval is half-open. No text lies between `t` and `t` followed by U+0000, so each comparison has
-//! an exact interval: `> t` starts, and `<= t` ends, at that successor.
+//! an exact interval: `> t` starts, and `<= t` ends, at that successor. Places borrow their text from the filter, so
+//! that combining sets copies none of it.
+//!
+//! A filter can ask for a product of intervals, so no set is combined without a bound: a result of more than
+//! [`PlanningWork::RANGES_MAX`] intervals is replaced by a wider one of fewer, and all comparisons of a plan are counted against
+//! [`PlanningWork::COMPARISONS_MAX`]. Beyond either the result covers what it should be and says that it is not exact.
 
-use crate::contract::successor;
 use larimar_model::filter::Operator;
-use larimar_model::utf16;
+use larimar_model::{limits, utf16};
 use std::cmp::Ordering;
 
+/// Bytes of a text that count as one comparison.
+const COMPARISON_BYTES: usize = 32;
+
+/// What a plan has cost so far.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub struct PlanningWork {
+    /// Comparisons of texts; long texts count by their length.
+    pub comparisons: u64,
+    /// The most intervals that any intermediate result had.
+    pub intervals_max: usize,
+}
+
+/// A place in the order of texts: a text, or the place directly after it.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) struct Place<'a> {
+    text: &'a str,
+    is_after: bool,
+}
+
 /// Texts from `start` up to, but without, `end`.
-#[derive(Clone, Debug, PartialEq, Eq)]
-pub(super) struct Interval {
-    pub(super) start: String,
-    pub(super) end: Option<String>,
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) struct Interval<'a> {
+    pub(super) start: Place<'a>,
+    pub(super) end: Option<Place<'a>>,
 }
 
 /// Disjoint intervals in order, none empty, none touching the next.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub(super) struct TextSet(pub(super) Vec<Interval>);
+pub(super) struct TextSet<'a>(pub(super) Vec<Interval<'a>>);
 
 /// The keys whose PartitionKey lies in an interval and whose RowKey lies in a set.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub(super) struct Band {
-    pub(super) partitions: Interval,
-    pub(super) rows: TextSet,
+pub(super) struct Band<'a> {
+    pub(super) partitions: Interval<'a>,
+    pub(super) rows: TextSet<'a>,
 }
 
 /// Bands in order, disjoint, none with an empty set of rows.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub(super) struct Region(pub(super) Vec<Band>);
+pub(super) struct Region<'a>(pub(super) Vec<Band<'a>>);
 
-impl Interval {
-    /// The only text inside, if there is just one.
-    pub(super) fn as_point(&self) -> Option<&str> {
-        let end = self.end.as_deref()?;
-        (end.strip_suffix('\0') == Some(&self.start)).then_some(&self.start)
+/// How two sets are combined.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) enum Join {
+    Union,
+    Intersection,
+}
+
+impl PlanningWork {
+    /// Intervals of one region, and so ranges of one plan.
+    pub const RANGES_MAX: usize = 256;
+    /// Comparisons after which a plan is finished with less exact sets, which takes few more: a millisecond or two.
+    pub const COMPARISONS_MAX: u64 = 100_000;
+
+    const fn is_spent(&self) -> bool {
+        self.comparisons >= Self::COMPARISONS_MAX
     }
 
-    fn ends_by(&self, place: &str) -> bool {
-        self.end.as_deref().is_some_and(|end| utf16::compare(end, place).is_le())
+    fn compare(&mut self, a: Place<'_>, b: Place<'_>) -> Ordering {
+        self.comparisons += 1 + (a.text.len().min(b.text.len()) / COMPARISON_BYTES) as u64;
+        a.compare(b)
     }
 }
 
-impl TextSet {
+impl<'a> Place<'a> {
+    const FIRST: Self = Self { text: "", is_after: false };
+
+    /// The place of a literal. No key is as long as the text that is kept of a very long one, so that every key
+    /// compares with both alike.
+    fn of(literal: &'a str) -> Self {
+        let mut units = 0;
+        let end = literal.char_indices().find_map(|(at, c)| {
+            units += c.len_utf16();
+            (units > limits::KEY_UTF16_MAX).then_some(at + c.len_utf8())
+        });
+        Self { text: &literal[..end.unwrap_or(literal.len())], is_after: false }
+    }
+
+    const fn next(self) -> Self {
+        Self { text: self.text, is_after: true }
+    }
+
+    /// The text at this place.
+    pub(super) fn to_text(self) -> String {
+        let mut text = String::with_capacity(self.text.len() + 1);
+        text.push_str(self.text);
+        if self.is_after {
+            text.push('\0');
+        }
+        text
+    }
+
+    fn compare(self, other: Self) -> Ordering {
+        let order = utf16::compare(self.text, other.text);
+        // U+0000 is the least character, so the one that follows `text` in a place decides only here.
+        match (self.is_after, other.is_after) {
+            (true, false) if order.is_eq() => Ordering::Greater,
+            (true, false) if other.text.strip_prefix(self.text) == Some("\0") => Ordering::Equal,
+            (false, true) => other.compare(self).reverse(),
+            _ => order,
+        }
+    }
+}
+
+impl<'a> Interval<'a> {
+    const ALL: Self = Self { start: Place::FIRST, end: None };
+
+    /// The only text inside, if there is just one.
+    pub(super) fn as_point(&self) -> Option<&'a str> {
+        let end = self.end?;
+        (!self.start.is_after && end.is_after && end.text == self.start.text).then_some(self.start.text)
+    }
+}
+
+impl<'a> TextSet<'a> {
     pub(super) fn all() -> Self {
-        Self(vec![Interval { start: String::new(), end: None }])
+        Self(vec![Interval::ALL])
     }
 
     pub(super) const fn none() -> Self {
@@ -52,11 +136,11 @@ impl TextSet {
     }
 
     /// The texts for which `text operator literal` holds.
-    pub(super) fn compared(operator: Operator, literal: &str) -> Self {
-        let at = literal.to_owned();
-        let after = successor(literal);
-        let below = |end: String| {
-            if end.is_empty() { Self::none() } else { Self(vec![Interval { start: String::new(), end: Some(end) }]) }
+    pub(super) fn compared(operator: Operator, literal: &'a str) -> Self {
+        let at = Place::of(literal);
+        let after = at.next();
+        let below = |end: Place<'a>| {
+            if end == Place::FIRST { Self::none() } else { Self(vec![Interval { start: Place::FIRST, end: Some(end) }]) }
         };
         match operator {
             Operator::Eq => Self(vec![Interval { start: at, end: Some(after) }]),
@@ -69,32 +153,30 @@ impl TextSet {
     }
 
     pub(super) fn is_all(&self) -> bool {
-        matches!(self.0.as_slice(), [Interval { start, end: None }] if start.is_empty())
+        matches!(self.0.as_slice(), [Interval::ALL])
     }
 
     pub(super) fn complement(&self) -> Self {
         let mut gaps = Vec::with_capacity(self.0.len() + 1);
-        let mut start = Some(String::new());
+        let mut start = Some(Place::FIRST);
         for interval in &self.0 {
             if let Some(start) = start.filter(|start| *start != interval.start) {
-                gaps.push(Interval { start, end: Some(interval.start.clone()) });
+                gaps.push(Interval { start, end: Some(interval.start) });
             }
-            start = interval.end.clone();
+            start = interval.end;
         }
         gaps.extend(start.map(|start| Interval { start, end: None }));
         Self(gaps)
     }
 
-    fn combined(&self, other: &Self, keep: fn(bool, bool) -> bool) -> Self {
-        let mut out: Vec<Interval> = Vec::new();
-        let (mut here, mut there) = (Walk::new(&self.0, |i| i), Walk::new(&other.0, |i| i));
-        for piece in pieces(self.0.iter().chain(&other.0)) {
-            if !keep(here.at(&piece.start).is_some(), there.at(&piece.start).is_some()) {
-                continue;
-            }
+    fn joined(&self, other: &Self, join: Join, work: &mut PlanningWork) -> Self {
+        let mut out: Vec<Interval<'a>> = Vec::new();
+        for Piece { interval, here, there } in pieces(&self.0, &other.0, work) {
+            let is_inside = join == Join::Union || here.is_some() && there.is_some();
             match out.last_mut() {
-                Some(last) if last.end.as_ref() == Some(&piece.start) => last.end = piece.end,
-                _ => out.push(piece),
+                _ if !is_inside => {}
+                Some(last) if last.end == Some(interval.start) => last.end = interval.end,
+                _ => out.push(interval),
             }
         }
         Self(out)
@@ -103,13 +185,13 @@ impl TextSet {
     /// One interval that covers the set.
     fn hull(&self) -> Self {
         match (self.0.first(), self.0.last()) {
-            (Some(first), Some(last)) => Self(vec![Interval { start: first.start.clone(), end: last.end.clone() }]),
+            (Some(first), Some(last)) => Self(vec![Interval { start: first.start, end: last.end }]),
             _ => Self::none(),
         }
     }
 }
 
-impl Region {
+impl<'a> Region<'a> {
     pub(super) fn all() -> Self {
         Self::of_partitions(TextSet::all())
     }
@@ -118,42 +200,15 @@ impl Region {
         Self(Vec::new())
     }
 
-    pub(super) fn of_partitions(set: TextSet) -> Self {
+    pub(super) fn of_partitions(set: TextSet<'a>) -> Self {
         Self(set.0.into_iter().map(|partitions| Band { partitions, rows: TextSet::all() }).collect())
     }
 
-    pub(super) fn of_rows(rows: TextSet) -> Self {
+    pub(super) fn of_rows(rows: TextSet<'a>) -> Self {
         if rows.0.is_empty() {
             return Self::none();
         }
-        Self(vec![Band { partitions: Interval { start: String::new(), end: None }, rows }])
-    }
-
-    pub(super) fn union(&self, other: &Self) -> Self {
-        self.combined(other, |a, b| match (a, b) {
-            (Some(a), Some(b)) => Some(a.combined(b, |a, b| a || b)),
-            (a, b) => a.or(b).cloned(),
-        })
-    }
-
-    pub(super) fn intersection(&self, other: &Self) -> Self {
-        self.combined(other, |a, b| Some(a?.combined(b?, |a, b| a && b)))
-    }
-
-    fn combined(&self, other: &Self, rows: impl Fn(Option<&TextSet>, Option<&TextSet>) -> Option<TextSet>) -> Self {
-        let mut out: Vec<Band> = Vec::new();
-        let (mut here, mut there) = (Walk::new(&self.0, |b| &b.partitions), Walk::new(&other.0, |b| &b.partitions));
-        for piece in pieces(self.0.iter().chain(&other.0).map(|band| &band.partitions)) {
-            let (a, b) = (here.at(&piece.start).map(|b| &b.rows), there.at(&piece.start).map(|b| &b.rows));
-            let Some(rows) = rows(a, b).filter(|rows| !rows.0.is_empty()) else { continue };
-            match out.last_mut() {
-                Some(last) if last.partitions.end.as_ref() == Some(&piece.start) && last.rows == rows => {
-                    last.partitions.end = piece.end;
-                }
-                _ => out.push(Band { partitions: piece, rows }),
-            }
-        }
-        Self(out)
+        Self(vec![Band { partitions: Interval::ALL, rows }])
     }
 
     /// How many intervals of rows there are in all.
@@ -161,55 +216,175 @@ impl Region {
         self.0.iter().map(|band| band.rows.0.len()).sum()
     }
 
-    /// A region of at most `max` intervals that covers this one.
-    pub(super) fn widened(self, max: usize) -> Self {
-        if self.len() <= max {
-            return self;
+    /// Both regions combined, in at most [`PlanningWork::RANGES_MAX`] intervals, and whether that is exact; otherwise the result covers
+    /// the combination.
+    pub(super) fn joined(self, other: Self, join: Join, work: &mut PlanningWork) -> (Self, bool) {
+        if work.is_spent() {
+            let wider = match join {
+                Join::Union => Self::all(),
+                Join::Intersection if self.is_all() => other,
+                Join::Intersection => self,
+            };
+            return (wider, false);
         }
-        let bands: Vec<Band> =
-            self.0.into_iter().map(|band| Band { rows: band.rows.hull(), partitions: band.partitions }).collect();
-        if bands.len() <= max {
-            return Self(bands);
+        let mut out: Vec<Band<'a>> = Vec::new();
+        let (mut intervals, mut is_exact) = (0, true);
+        for Piece { interval: partitions, here, there } in pieces(&self.partitions(), &other.partitions(), work) {
+            let (a, b) = (here.map(|at| &self.0[at].rows), there.map(|at| &other.0[at].rows));
+            let rows = if is_exact { join.rows(a, b, work) } else { join.hulls(a, b, work) };
+            if rows.0.is_empty() {
+                continue;
+            }
+            intervals += rows.0.len();
+            push_band(&mut out, Band { partitions, rows }, work);
+            work.intervals_max = work.intervals_max.max(intervals);
+            if is_exact && (intervals > PlanningWork::RANGES_MAX || work.is_spent()) {
+                // From here on a band has one interval of rows, which costs next to nothing.
+                is_exact = false;
+                out.iter_mut().for_each(|band| band.rows = band.rows.hull());
+                intervals = out.len();
+            }
         }
-        let partitions = TextSet(bands.into_iter().map(|band| band.partitions).collect()).hull();
-        Self::of_partitions(partitions)
+        if out.len() <= PlanningWork::RANGES_MAX {
+            return (Self(out), is_exact);
+        }
+        let partitions = TextSet(out.into_iter().map(|band| band.partitions).collect()).hull();
+        (Self::of_partitions(partitions), false)
+    }
+
+    fn partitions(&self) -> Vec<Interval<'a>> {
+        self.0.iter().map(|band| band.partitions).collect()
+    }
+
+    fn is_all(&self) -> bool {
+        matches!(self.0.as_slice(), [Band { partitions: Interval::ALL, rows }] if rows.is_all())
     }
 }
 
-/// Finds the item of an ordered list that covers a place, for places in ascending order.
-struct Walk<'a, T> {
-    rest: &'a [T],
-    interval: fn(&T) -> &Interval,
-}
-
-impl<'a, T> Walk<'a, T> {
-    const fn new(items: &'a [T], interval: fn(&T) -> &Interval) -> Self {
-        Self { rest: items, interval }
-    }
-
-    fn at(&mut self, place: &str) -> Option<&'a T> {
-        while let [first, rest @ ..] = self.rest
-            && (self.interval)(first).ends_by(place)
-        {
-            self.rest = rest;
+impl Join {
+    /// The rows of one band of the result, from those of both sides.
+    fn rows<'a>(self, a: Option<&TextSet<'a>>, b: Option<&TextSet<'a>>, work: &mut PlanningWork) -> TextSet<'a> {
+        match (self, a, b) {
+            (_, Some(a), Some(b)) if a.is_all() && b.is_all() => TextSet::all(),
+            (_, Some(a), Some(b)) => a.joined(b, self, work),
+            (Self::Union, Some(rows), None) | (Self::Union, None, Some(rows)) => rows.clone(),
+            _ => TextSet::none(),
         }
-        self.rest.first().filter(|item| utf16::compare(&(self.interval)(item).start, place).is_le())
+    }
+
+    /// One interval that covers those rows.
+    fn hulls<'a>(self, a: Option<&TextSet<'a>>, b: Option<&TextSet<'a>>, work: &mut PlanningWork) -> TextSet<'a> {
+        let (a, b) = (a.map(TextSet::hull), b.map(TextSet::hull));
+        self.rows(a.as_ref(), b.as_ref(), work).hull()
     }
 }
 
-/// Cuts the line at every start and end, and returns the pieces in order.
-fn pieces<'a>(intervals: impl Iterator<Item = &'a Interval>) -> Vec<Interval> {
-    let mut cuts: Vec<&str> = Vec::new();
-    let mut is_open = false;
-    for interval in intervals {
-        cuts.push(&interval.start);
-        cuts.extend(interval.end.as_deref());
-        is_open |= interval.end.is_none();
+/// Appends a band, as a part of the last one if it continues it.
+fn push_band<'a>(out: &mut Vec<Band<'a>>, band: Band<'a>, work: &mut PlanningWork) {
+    match out.last_mut() {
+        Some(last) if last.partitions.end == Some(band.partitions.start) && last.rows.0.len() == band.rows.0.len() => {
+            work.comparisons += band.rows.0.len() as u64;
+            if last.rows == band.rows {
+                last.partitions.end = band.partitions.end;
+            } else {
+                out.push(band);
+            }
+        }
+        _ => out.push(band),
     }
-    cuts.sort_unstable_by(|a, b| utf16::compare(a, b));
-    cuts.dedup_by(|a, b| utf16::compare(a, b) == Ordering::Equal);
-    let piece =
-        |start: &&str, end: Option<&&str>| Interval { start: (*start).to_owned(), end: end.map(|e| (*e).to_owned()) };
-    let closed = cuts.windows(2).map(|pair| piece(&pair[0], Some(&pair[1])));
-    closed.chain(cuts.last().filter(|_| is_open).map(|start| piece(start, None))).collect()
+}
+
+/// A part of the line between two neighbouring ends of intervals, and which interval of each list covers it.
+struct Piece<'a> {
+    interval: Interval<'a>,
+    here: Option<usize>,
+    there: Option<usize>,
+}
+
+/// Cuts what two ordered lists of intervals cover at every start and end.
+fn pieces<'a>(here: &[Interval<'a>], there: &[Interval<'a>], work: &mut PlanningWork) -> Vec<Piece<'a>> {
+    let (mut here, mut there) = (Walk::new(here), Walk::new(there));
+    let mut pieces = Vec::new();
+    let mut start = Place::FIRST;
+    loop {
+        let (a, b) = (here.next_cut(), there.next_cut());
+        let order = match (a, b) {
+            (Some(a), Some(b)) => work.compare(a, b),
+            (Some(_), None) => Ordering::Less,
+            (None, Some(_)) => Ordering::Greater,
+            (None, None) => Ordering::Equal,
+        };
+        let end = if order.is_le() { a } else { b };
+        let (a, b) = (here.inside(), there.inside());
+        if (a.is_some() || b.is_some()) && end != Some(start) {
+            pieces.push(Piece { interval: Interval { start, end }, here: a, there: b });
+        }
+        let Some(end) = end else { return pieces };
+        start = end;
+        if order.is_le() {
+            here.pass();
+        }
+        if order.is_ge() {
+            there.pass();
+        }
+    }
+}
+
+/// A way along the starts and ends of an ordered list of intervals.
+struct Walk<'s, 'a> {
+    intervals: &'s [Interval<'a>],
+    at: usize,
+    is_inside: bool,
+}
+
+impl<'s, 'a> Walk<'s, 'a> {
+    const fn new(intervals: &'s [Interval<'a>]) -> Self {
+        Self { intervals, at: 0, is_inside: false }
+    }
+
+    /// The interval that covers what comes next.
+    fn inside(&self) -> Option<usize> {
+        self.is_inside.then_some(self.at)
+    }
+
+    fn next_cut(&self) -> Option<Place<'a>> {
+        let interval = self.intervals.get(self.at)?;
+        if self.is_inside { interval.end } else { Some(interval.start) }
+    }
+
+    fn pass(&mut self) {
+        self.at += usize::from(self.is_inside);
+        self.is_inside = !self.is_inside;
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use proptest::prelude::*;
+
+    fn place() -> impl Strategy<Value = (String, bool)> {
+        ("[\u{0}ab\u{e000}\u{1F600}]{0,3}", any::<bool>())
+    }
+
+    proptest! {
+        #[test]
+        fn places_are_ordered_as_the_texts_they_stand_for((a, a_after) in place(), (b, b_after) in place()) {
+            let (a, b) = (Place { text: &a, is_after: a_after }, Place { text: &b, is_after: b_after });
+            prop_assert_eq!(a.compare(b), utf16::compare(&a.to_text(), &b.to_text()));
+        }
+
+        #[test]
+        fn a_key_compares_with_a_long_literal_as_with_what_is_kept_of_it(
+            key in "[a\u{e000}\u{1F600}]{0,4}", tail in "[a\u{e000}\u{1F600}]{0,6}",
+        ) {
+            let stem = "a".repeat(limits::KEY_UTF16_MAX - 4);
+            let key: String = stem.chars().chain(key.chars()).collect();
+            prop_assume!(utf16::fits(&key, limits::KEY_UTF16_MAX));
+            let literal = format!("{stem}{tail}");
+            let kept = Place::of(&literal).text;
+            prop_assert!(utf16::len(kept) <= limits::KEY_UTF16_MAX + 2);
+            prop_assert_eq!(utf16::compare(&key, &literal), utf16::compare(&key, kept));
+        }
+    }
 }
