@@ -214,16 +214,17 @@ impl Engine for LocalEngine {
         let rows = snapshot.range(Bound::Included(&from), Bound::Excluded(&to));
         drop(snapshot);
         let mut decoder = key::Decoder::default();
-        let mut yielded = Instant::now();
+        let (mut yielded, mut flow) = (Instant::now(), Flow::Continue);
         for (visited, row) in rows.enumerate() {
             let (key, value) = row.map_err(|error| fault(&error))?;
             let (_, key) = key::split_space(&key).ok_or_else(|| Fault::Damaged("a key has no space".to_owned()))?;
             let (partition, row) = decoder.decode(key)?;
             let mut is_spent = visited > 0 && visited >= budget.rows_max;
-            if visited == 1 || visited % ROWS_PER_LOOK == 0 && visited > 0 {
+            let is_paused = flow == Flow::Pause;
+            if is_paused || visited == 1 || visited % ROWS_PER_LOOK == 0 && visited > 0 {
                 let now = Instant::now();
                 is_spent |= now >= budget.deadline;
-                if now - yielded >= YIELD_EVERY {
+                if is_paused || now - yielded >= YIELD_EVERY {
                     tokio::task::yield_now().await;
                     yielded = Instant::now();
                     // The files of this iterator may be gone after the store was reopened.
@@ -231,7 +232,10 @@ impl Engine for LocalEngine {
                 }
             }
             let (version, body) = split_value(&value)?;
-            if is_spent || visit(RowRef { partition, row, version, body }) == Flow::StopHere {
+            if !is_spent {
+                flow = visit(RowRef { partition, row, version, body });
+            }
+            if is_spent || flow == Flow::StopHere {
                 return Ok(Some(Position::new(partition, row)));
             }
         }

@@ -131,8 +131,11 @@ impl Scan {
                 last_pk.extend_from_slice(pk);
             }
             key::read_row(rk, &mut row_text).map_err(damaged)?;
-            if self.is_spent() || self.visit(&row, &partition, &row_text, visit)? == Flow::StopHere {
-                return Ok(Some(Some(Position::new(partition, row_text))));
+            let flow = if self.is_spent() { Flow::StopHere } else { self.visit(&row, &partition, &row_text, visit)? };
+            match flow {
+                Flow::Continue => {}
+                Flow::Pause => tokio::task::yield_now().await,
+                Flow::StopHere => return Ok(Some(Some(Position::new(partition, row_text)))),
             }
         }
     }

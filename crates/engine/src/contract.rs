@@ -216,6 +216,9 @@ pub struct RowRef<'a> {
 pub enum Flow {
     /// Go on with the next row.
     Continue,
+    /// Go on with the next row after other tasks had their turn: the visitor has worked for long. An engine that cannot
+    /// wait in the middle of a scan ends it instead, to be resumed at the next row.
+    Pause,
     /// End, and resume at the row just visited.
     StopHere,
 }

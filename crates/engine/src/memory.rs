@@ -63,11 +63,15 @@ impl Engine for MemoryEngine {
             .rows
             .range((space, range.start.clone())..)
             .take_while(|((of, place), _)| *of == space && range.contains(place));
+        let mut flow = Flow::Continue;
         for (visited, ((_, place), (version, body))) in rows.enumerate() {
-            // One row at least, so that every scan gets ahead.
+            // One row at least, so that every scan gets ahead. A lock is held, so a pause is an end.
             let is_spent = visited > 0 && (visited >= budget.rows_max || Instant::now() >= budget.deadline);
-            let row = RowRef { partition: &place.partition, row: &place.row, version: *version, body };
-            if is_spent || visit(row) == Flow::StopHere {
+            if is_spent || flow == Flow::Pause {
+                return Ok(Some(place.clone()));
+            }
+            flow = visit(RowRef { partition: &place.partition, row: &place.row, version: *version, body });
+            if flow == Flow::StopHere {
                 return Ok(Some(place.clone()));
             }
         }

@@ -89,17 +89,15 @@ impl<'a> EntityBody<'a> {
         Properties { rest: self.0.get(1..).unwrap_or_default() }
     }
 
+    /// The properties in stored order, their values not read yet.
+    pub(crate) fn raw_properties(self) -> RawProperties<'a> {
+        RawProperties { rest: self.0.get(1..).unwrap_or_default() }
+    }
+
     /// The value of one property. The others are passed over unread, as filters look at many rows.
     #[must_use]
     pub fn get(self, name: &str) -> Option<ValueRef<'a>> {
-        let mut rest = self.0.get(1..)?;
-        while !rest.is_empty() {
-            if take_counted(&mut rest)? == name.as_bytes() {
-                return take_value(&mut rest);
-            }
-            skip_value(&mut rest)?;
-        }
-        None
+        self.raw_properties().find(|(known, _)| *known == name.as_bytes())?.1.decode()
     }
 
     /// The entity's size as the service counts it (service: data model).
@@ -225,6 +223,35 @@ impl<'a> Iterator for Properties<'a> {
         let value = take_value(&mut rest)?;
         self.rest = rest;
         Some((name, value))
+    }
+}
+
+/// The properties of a body in stored order, by the bytes of their names.
+#[derive(Clone, Debug)]
+pub(crate) struct RawProperties<'a> {
+    rest: &'a [u8],
+}
+
+/// A value that was not read yet.
+#[derive(Clone, Copy, Debug)]
+pub(crate) struct RawValue<'a>(&'a [u8]);
+
+impl<'a> Iterator for RawProperties<'a> {
+    type Item = (&'a [u8], RawValue<'a>);
+
+    fn next(&mut self) -> Option<Self::Item> {
+        let name = take_counted(&mut self.rest)?;
+        let value = RawValue(self.rest);
+        skip_value(&mut self.rest)?;
+        Some((name, value))
+    }
+}
+
+impl<'a> RawValue<'a> {
+    /// The value, if it is one.
+    pub(crate) fn decode(self) -> Option<ValueRef<'a>> {
+        let mut rest = self.0;
+        take_value(&mut rest)
     }
 }
 

@@ -10,7 +10,13 @@ use std::cmp::Ordering;
 /// Compares two strings by UTF-16 code units.
 #[must_use]
 pub fn compare(a: &str, b: &str) -> Ordering {
-    let (a, b) = (a.as_bytes(), b.as_bytes());
+    let (mut a, mut b) = (a.as_bytes(), b.as_bytes());
+    // Long common beginnings are passed over in words.
+    while let (Some((x, rest_a)), Some((y, rest_b))) = (a.split_first_chunk::<8>(), b.split_first_chunk::<8>())
+        && x == y
+    {
+        (a, b) = (rest_a, rest_b);
+    }
     match a.iter().zip(b).find(|(x, y)| x != y) {
         Some((&x, &y)) => rank(x).cmp(&rank(y)),
         None => a.len().cmp(&b.len()),

@@ -12,6 +12,7 @@ pub mod engine;
 pub mod fuzz_targets;
 pub mod history;
 pub mod http;
+mod polls;
 pub mod proxy;
 pub mod queries;
 mod server;
@@ -19,6 +20,7 @@ mod server;
 pub use clock::ManualClock;
 pub use dice::Dice;
 pub use larimar_postgres_cluster as postgres;
+pub use polls::Polls;
 pub use server::{Launch, Server, TemporaryServer};
 
 pub use serde_json;

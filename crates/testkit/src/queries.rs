@@ -247,7 +247,8 @@ pub async fn planned(
     // A page that is out of time ends after a row or a range; it may be empty, but the next one is further on.
     for _ in 0..rows.len() + 300 {
         let patience = if is_hurried { Duration::ZERO } else { Duration::from_secs(60) };
-        let limits = PageLimits { entities_max, deadline: Instant::now() + patience };
+        let steps_max = if is_hurried { 1 } else { PageLimits::STEPS_MAX };
+        let limits = PageLimits { entities_max, deadline: Instant::now() + patience, steps_max };
         let before = found.len();
         let page = query(engine, table, &plan, limits, |row| {
             found.push((row.partition.to_owned(), row.row.to_owned()));

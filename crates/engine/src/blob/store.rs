@@ -137,12 +137,12 @@ impl<E: Engine, B: ByteStore> Blobs<E, B> {
             let budget = Budget { rows_max: SCAN_ROWS, deadline: Instant::now() + SCAN_TIME };
             let next = self.engine.scan(at.container, &range, budget, |row| {
                 outcome = visit(row);
-                if outcome == Ok(Flow::Continue) { Flow::Continue } else { Flow::StopHere }
+                *outcome.as_ref().unwrap_or(&Flow::StopHere)
             });
             let next = next.await.map_err(read_error)?;
             match (outcome?, next) {
-                (Flow::Continue, Some(next)) => range.start = next,
-                (Flow::StopHere, _) | (Flow::Continue, None) => return Ok(()),
+                (Flow::Continue | Flow::Pause, Some(next)) => range.start = next,
+                (Flow::StopHere, _) | (Flow::Continue | Flow::Pause, None) => return Ok(()),
             }
         }
     }

@@ -11,7 +11,7 @@ mod write;
 pub use catalogue::{Table, create_table, delete_table, find_table, list_tables, set_acl};
 pub use decide::Write;
 pub use plan::{Plan, QueryKind};
+pub use query::{Page, PageLimits, SLICE_STEPS, query};
 pub use region::PlanningWork;
-pub use query::{Page, PageLimits, query};
 pub use settings::{load_setting, store_setting};
 pub use write::{transact, write};

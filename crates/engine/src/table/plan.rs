@@ -221,13 +221,9 @@ fn ranges(region: &Region<'_>) -> Vec<KeyRange> {
     for band in &region.0 {
         let end_of_band = band.partitions.end.map(|end| Position::new(end.to_text(), ""));
         match band.partitions.as_point() {
-            Some(partition) => out.extend(band.rows.0.iter().map(|rows| {
-                KeyRange {
-                    start: Position::new(partition, rows.start.to_text()),
-                    end: rows
-                        .end
-                        .map_or_else(|| end_of_band.clone(), |end| Some(Position::new(partition, end.to_text()))),
-                }
+            Some(partition) => out.extend(band.rows.0.iter().map(|rows| KeyRange {
+                start: Position::new(partition, rows.start.to_text()),
+                end: rows.end.map_or_else(|| end_of_band.clone(), |end| Some(Position::new(partition, end.to_text()))),
             })),
             None => out.push(KeyRange { start: Position::new(band.partitions.start.to_text(), ""), end: end_of_band }),
         }
@@ -321,7 +317,8 @@ mod tests {
 
     #[test]
     fn many_exclusions_of_both_keys_are_widened_and_checked_for_each_row() {
-        let excluded = |key: &str, n: usize| (0..n).map(|i| format!("{key} ne '{i:04}'")).collect::<Vec<_>>().join(" and ");
+        let excluded =
+            |key: &str, n: usize| (0..n).map(|i| format!("{key} ne '{i:04}'")).collect::<Vec<_>>().join(" and ");
         for n in [10, 100, 200, 300, 600, 1500] {
             let text = format!("{} and {}", excluded("PartitionKey", n), excluded("RowKey", n));
             let filter = Filter::parse(&text).expect("a filter");

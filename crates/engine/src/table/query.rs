@@ -1,12 +1,15 @@
 //! Runs a plan: reads its ranges in order, checks what remains of the filter, and ends the page in time.
+//!
+//! Work is counted in steps, not in rows: a step is a comparison, a property passed over, or some bytes. After
+//! [`SLICE_STEPS`] other tasks get their turn; after [`PageLimits::steps_max`] the page ends, short or empty, with a
+//! continuation.
 
 use super::plan::Plan;
 use crate::contract::{Budget, Engine, Flow, Key, KeyRange, Position, RowRef, SpaceId};
 use crate::error::ReadError;
 use futures_util::future::try_join_all;
-use larimar_model::{EntityBody, Filter, Timestamp, filter};
-use std::future::poll_fn;
-use std::task::Poll;
+use larimar_model::filter::{Predicate, Row};
+use larimar_model::{EntityBody, Timestamp};
 use std::time::Instant;
 
 /// When a page ends.
@@ -16,6 +19,13 @@ pub struct PageLimits {
     pub entities_max: usize,
     /// When to stop reading.
     pub deadline: Instant,
+    /// Steps of work after which the page ends.
+    pub steps_max: u64,
+}
+
+impl PageLimits {
+    /// Steps of work for one page, about half a second of them.
+    pub const STEPS_MAX: u64 = 50_000_000;
 }
 
 /// What a page was.
@@ -27,8 +37,19 @@ pub struct Page {
     pub rows_read: u64,
     /// Rows that were returned.
     pub rows_returned: u64,
+    /// Steps of work: comparisons, properties passed over, and bytes.
+    pub steps: u64,
+    /// The most steps that were done before other tasks got their turn.
+    pub slice_steps_max: u64,
 }
 
+/// Steps after which other tasks get their turn: well below a millisecond. A single row may go beyond.
+pub const SLICE_STEPS: u64 = 50_000;
+
+/// Steps of starting a scan.
+const SCAN_STEPS: u64 = 32;
+/// Bytes of a row that is handed on, which cost a step.
+const VISITED_BYTES: u64 = 8;
 /// Rows read in one go before other requests get their turn, at first and at most, where it is not known how many of
 /// them the filter admits. An engine may ask a database for all of them at once.
 const SLICE_ROWS_MIN: usize = 256;
@@ -48,18 +69,17 @@ pub async fn query<E: Engine>(
     table: SpaceId,
     plan: &Plan,
     limits: PageLimits,
-    mut visit: impl FnMut(&filter::Row<'_>) -> Flow + Send,
+    visit: impl FnMut(&Row<'_>) -> Flow + Send,
 ) -> Result<Page, ReadError> {
-    let mut page = Page::default();
+    let mut pager = Pager::new(plan, limits, visit);
     if limits.entities_max == 0 {
-        return Ok(page);
+        return Ok(pager.page);
     }
-    let mut full_at = None;
     if E::IS_SHARED
         && plan.ranges.len() > 1
         && let Some(keys) = plan.ranges.iter().map(KeyRange::as_point).collect::<Option<Vec<_>>>()
     {
-        return query_points(engine, table, &keys, plan.residual.as_ref(), limits, visit).await;
+        return query_points(engine, table, &keys, pager).await;
     }
     let mut slice = SLICE_ROWS_MIN;
     for range in &plan.ranges {
@@ -68,60 +88,62 @@ pub async fn query<E: Engine>(
             let rows_max = match &plan.residual {
                 Some(_) => slice,
                 // The row after the last one tells that there is another page.
-                None => limits.entities_max.saturating_sub(page.rows_returned as usize).saturating_add(1),
+                None => limits.entities_max.saturating_sub(pager.page.rows_returned as usize).saturating_add(1),
             };
             let budget = Budget { rows_max: rows_max.min(SLICE_ROWS_MAX), deadline: limits.deadline };
             slice = (slice * 2).min(SLICE_ROWS_MAX);
             let mut is_stopped = false;
             let resume = engine
                 .scan(table, &rest, budget, |row| {
-                    let flow = step(row, plan.residual.as_ref(), limits, &mut page, &mut full_at, &mut visit);
+                    let flow = pager.step(row);
                     is_stopped = flow == Flow::StopHere;
                     flow
                 })
                 .await?;
             let Some(resume) = resume else { break };
-            if is_stopped || Instant::now() >= limits.deadline {
-                page.next = Some(resume);
-                return Ok(page);
+            if is_stopped || pager.is_over() {
+                return Ok(Page { next: Some(resume), ..pager.page });
             }
             rest.start = resume;
-            yield_now().await;
+            tokio::task::yield_now().await;
+            pager.rest();
         }
-        if Instant::now() >= limits.deadline && page.rows_read > 0 {
-            page.next = rest.end.filter(|_| plan.ranges.last() != Some(range));
-            return Ok(page);
+        if pager.is_over() && pager.page.rows_read > 0 {
+            let next = rest.end.filter(|_| plan.ranges.last() != Some(range));
+            return Ok(Page { next, ..pager.page });
+        }
+        if pager.spend(SCAN_STEPS) == Flow::Pause {
+            tokio::task::yield_now().await;
         }
     }
-    Ok(page)
+    Ok(pager.page)
 }
 
-/// Hands the rows of some keys to `visit`, in the order of the keys.
-async fn query_points(
+/// Hands the rows of some keys to the page, in the order of the keys.
+async fn query_points<V>(
     engine: &impl Engine,
     table: SpaceId,
     keys: &[(&str, &str)],
-    residual: Option<&Filter>,
-    limits: PageLimits,
-    mut visit: impl FnMut(&filter::Row<'_>) -> Flow + Send,
-) -> Result<Page, ReadError> {
-    let (mut page, mut full_at) = (Page::default(), None);
+    mut pager: Pager<'_, V>,
+) -> Result<Page, ReadError>
+where
+    V: FnMut(&Row<'_>) -> Flow + Send,
+{
     for keys in keys.chunks(POINTS_MAX) {
-        let is_late = page.rows_read > 0 && Instant::now() >= limits.deadline;
-        if is_late {
-            page.next = keys.first().map(|(partition, row)| Position::new(*partition, *row));
-            return Ok(page);
+        if pager.page.rows_read > 0 && pager.is_over() {
+            let next = keys.first().map(|(partition, row)| Position::new(*partition, *row));
+            return Ok(Page { next, ..pager.page });
         }
         for (partition, row, found) in look_up(engine, table, keys).await? {
             let Some((version, body)) = found else { continue };
-            let found = RowRef { partition, row, version, body: &body };
-            if step(found, residual, limits, &mut page, &mut full_at, &mut visit) == Flow::StopHere {
-                page.next = Some(Position::new(partition, row));
-                return Ok(page);
+            match pager.step(RowRef { partition, row, version, body: &body }) {
+                Flow::Continue => {}
+                Flow::Pause => tokio::task::yield_now().await,
+                Flow::StopHere => return Ok(Page { next: Some(Position::new(partition, row)), ..pager.page }),
             }
         }
     }
-    Ok(page)
+    Ok(pager.page)
 }
 
 /// Reads rows together, so that an engine far away is asked once.
@@ -138,50 +160,75 @@ async fn look_up<'a>(
     try_join_all(reads).await
 }
 
-/// What the page does with one row.
-fn step(
-    row: RowRef<'_>,
-    residual: Option<&Filter>,
+/// A page under way.
+struct Pager<'p, V> {
+    residual: Option<Predicate<'p>>,
     limits: PageLimits,
-    page: &mut Page,
-    full_at: &mut Option<u64>,
-    visit: &mut impl FnMut(&filter::Row<'_>) -> Flow,
-) -> Flow {
-    page.rows_read += 1;
-    if full_at.is_some_and(|at| page.rows_read - at > LOOK_AHEAD_ROWS) {
-        return Flow::StopHere;
-    }
-    let row = filter::Row {
-        partition: row.partition,
-        row: row.row,
-        version: row.version,
-        body: EntityBody::from_trusted(row.body),
-    };
-    if residual.is_some_and(|filter| !filter.admits(&row)) {
-        return Flow::Continue;
-    }
-    // A page that is full ends at the next row that belongs to the answer; if none follows, there is no
-    // continuation (recorded: none after the last entity, even on a page of exactly `$top`).
-    if full_at.is_some() || visit(&row) == Flow::StopHere {
-        return Flow::StopHere;
-    }
-    page.rows_returned += 1;
-    if page.rows_returned >= limits.entities_max as u64 {
-        *full_at = Some(page.rows_read);
-    }
-    Flow::Continue
+    page: Page,
+    /// How many rows had been read when the page was full.
+    full_at: Option<u64>,
+    /// Steps since other tasks had their turn.
+    slice: u64,
+    visit: V,
 }
 
-/// Lets other tasks of the runtime run.
-async fn yield_now() {
-    let mut has_yielded = false;
-    poll_fn(|context| {
-        if has_yielded {
-            return Poll::Ready(());
+impl<'p, V: FnMut(&Row<'_>) -> Flow> Pager<'p, V> {
+    fn new(plan: &'p Plan, limits: PageLimits, visit: V) -> Self {
+        let residual = plan.residual.as_ref().map(Predicate::new);
+        Self { residual, limits, page: Page::default(), full_at: None, slice: 0, visit }
+    }
+
+    /// Whether the page has to end, whatever is left.
+    fn is_over(&self) -> bool {
+        self.page.steps >= self.limits.steps_max || Instant::now() >= self.limits.deadline
+    }
+
+    /// What the page does with one row.
+    fn step(&mut self, row: RowRef<'_>) -> Flow {
+        if self.page.steps >= self.limits.steps_max && self.page.rows_read > 0 {
+            return Flow::StopHere;
         }
-        has_yielded = true;
-        context.waker().wake_by_ref();
-        Poll::Pending
-    })
-    .await;
+        self.page.rows_read += 1;
+        if self.full_at.is_some_and(|at| self.page.rows_read - at > LOOK_AHEAD_ROWS) {
+            return Flow::StopHere;
+        }
+        let (mut steps, bytes) = (1, row.body.len() as u64);
+        let row = Row {
+            partition: row.partition,
+            row: row.row,
+            version: row.version,
+            body: EntityBody::from_trusted(row.body),
+        };
+        let is_admitted = self.residual.as_ref().is_none_or(|residual| residual.admits(&row, &mut steps));
+        if is_admitted {
+            // A page that is full ends at the next row that belongs to the answer; if none follows, there is no
+            // continuation (recorded: none after the last entity, even on a page of exactly `$top`).
+            if self.full_at.is_some() || (self.visit)(&row) == Flow::StopHere {
+                return Flow::StopHere;
+            }
+            steps += bytes / VISITED_BYTES;
+            self.page.rows_returned += 1;
+            if self.page.rows_returned >= self.limits.entities_max as u64 {
+                self.full_at = Some(self.page.rows_read);
+            }
+        }
+        self.spend(steps)
+    }
+
+    /// Counts work; `Pause` when other tasks should have their turn.
+    fn spend(&mut self, steps: u64) -> Flow {
+        self.page.steps += steps;
+        self.slice += steps;
+        self.page.slice_steps_max = self.page.slice_steps_max.max(self.slice);
+        if self.slice < SLICE_STEPS {
+            return Flow::Continue;
+        }
+        self.rest();
+        Flow::Pause
+    }
+
+    /// Other tasks have had their turn.
+    const fn rest(&mut self) {
+        self.slice = 0;
+    }
 }

@@ -140,7 +140,11 @@ impl<'a> TextSet<'a> {
         let at = Place::of(literal);
         let after = at.next();
         let below = |end: Place<'a>| {
-            if end == Place::FIRST { Self::none() } else { Self(vec![Interval { start: Place::FIRST, end: Some(end) }]) }
+            if end == Place::FIRST {
+                Self::none()
+            } else {
+                Self(vec![Interval { start: Place::FIRST, end: Some(end) }])
+            }
         };
         match operator {
             Operator::Eq => Self(vec![Interval { start: at, end: Some(after) }]),

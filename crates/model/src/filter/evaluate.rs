@@ -1,11 +1,7 @@
-//! What a filter says about one row.
-//!
-//! Two rules of the service surprise: a comparison with a missing property is false, `ne` included; and a
-//! property whose type does not fit the literal's counts as less than it.
+//! What a filter says about one row; `predicate.rs` has the rules.
 
-use super::{Comparison, Filter, Operator};
-use crate::{EntityBody, Timestamp, Value, ValueRef, utf16};
-use std::cmp::Ordering;
+use super::{Filter, Predicate};
+use crate::{EntityBody, Timestamp, ValueRef};
 
 /// A stored row, borrowed.
 #[derive(Clone, Copy, Debug)]
@@ -34,63 +30,10 @@ impl<'a> Row<'a> {
 }
 
 impl Filter {
-    /// Whether the row is one of those the filter asks for.
+    /// Whether the row is one of those the filter asks for. For many rows, prepare a [`Predicate`].
     #[must_use]
     pub fn admits(&self, row: &Row<'_>) -> bool {
-        match self {
-            Self::And(parts) => parts.iter().all(|part| part.admits(row)),
-            Self::Or(parts) => parts.iter().any(|part| part.admits(row)),
-            Self::Not(inner) => !inner.admits(row),
-            Self::Compare(comparison) => row.get(&comparison.property).is_some_and(|value| comparison.admits(value)),
-            Self::Flag(name) => row.get(name) == Some(ValueRef::Boolean(true)),
-            Self::Constant(value) => *value,
-        }
-    }
-}
-
-impl Comparison {
-    /// Whether the comparison holds for this value of the property.
-    #[must_use]
-    pub fn admits(&self, value: ValueRef<'_>) -> bool {
-        match order(value, &self.literal) {
-            Some(order) => self.operator.admits(order),
-            // NaN has no order: it is unequal to everything.
-            None => self.operator == Operator::Ne,
-        }
-    }
-}
-
-impl Operator {
-    /// Whether the operator holds between two values that compare like this.
-    #[must_use]
-    pub const fn admits(self, order: Ordering) -> bool {
-        match self {
-            Self::Eq => order.is_eq(),
-            Self::Ne => order.is_ne(),
-            Self::Gt => order.is_gt(),
-            Self::Ge => order.is_ge(),
-            Self::Lt => order.is_lt(),
-            Self::Le => order.is_le(),
-        }
-    }
-}
-
-/// How a property's value compares with a literal. The literal is widened to the property's type where
-/// numbers allow it, never the other way round.
-fn order(value: ValueRef<'_>, literal: &Value) -> Option<Ordering> {
-    match (value, literal) {
-        (ValueRef::String(v), Value::String(l)) => Some(utf16::compare(v, l)),
-        (ValueRef::Int32(v), Value::Int32(l)) => Some(v.cmp(l)),
-        (ValueRef::Int64(v), Value::Int64(l)) => Some(v.cmp(l)),
-        (ValueRef::Int64(v), Value::Int32(l)) => Some(v.cmp(&i64::from(*l))),
-        (ValueRef::Double(v), Value::Double(l)) => v.partial_cmp(l),
-        (ValueRef::Double(v), Value::Int32(l)) => v.partial_cmp(&f64::from(*l)),
-        (ValueRef::Double(v), Value::Int64(l)) => v.partial_cmp(&(*l as f64)),
-        (ValueRef::Boolean(v), Value::Boolean(l)) => Some(v.cmp(l)),
-        (ValueRef::DateTime(v), Value::DateTime(l)) => Some(v.cmp(l)),
-        (ValueRef::Guid(v), Value::Guid(l)) => Some(v.cmp(l)),
-        (ValueRef::Binary(v), Value::Binary(l)) => Some(v.cmp(l.as_slice())),
-        _ => Some(Ordering::Less),
+        Predicate::new(self).admits(row, &mut 0)
     }
 }
 

@@ -5,11 +5,13 @@
 mod evaluate;
 mod lexer;
 mod parser;
+mod predicate;
 
 use crate::Value;
 use std::fmt;
 
 pub use evaluate::Row;
+pub use predicate::Predicate;
 
 /// A filter: always an expression whose value is true or false.
 #[derive(Clone, Debug, PartialEq)]

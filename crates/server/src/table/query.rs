@@ -54,6 +54,7 @@ pub(super) async fn query_entities<E: Engine>(
     let limits = PageLimits {
         entities_max: options.top.unwrap_or(usize::MAX).min(settings.page_entities_max),
         deadline: Instant::now() + settings.page_time_max,
+        steps_max: PageLimits::STEPS_MAX,
     };
     let select = &options.select;
     let writer = EntityWriter { base: call.base, account: call.account(), table: &table.name, level, select };

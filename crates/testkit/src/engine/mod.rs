@@ -66,6 +66,7 @@ macro_rules! engine_conformance {
             scans {
                 a_scan_of_all_visits_every_row_once,
                 a_scan_that_stops_resumes_at_the_row_it_stopped_at,
+                a_scan_that_pauses_lets_others_run_and_goes_on,
                 a_row_budget_is_kept_and_resumed_without_gap_or_repeat,
                 a_budget_that_suffices_leaves_nothing_to_resume,
                 a_scan_without_budget_still_advances,

@@ -1,6 +1,7 @@
 //! Promises about scans: budgets, resuming, and what a scan sees.
 
 use super::rows::{NOW, create, page, pages, rows_budget, store, unbounded, write};
+use crate::Polls;
 use larimar_engine::{Act, Budget, Engine, Expect, Flow, KeyRange, Op, Position, ReadError, SpaceId};
 use std::time::Instant;
 
@@ -27,6 +28,28 @@ pub async fn a_scan_that_stops_resumes_at_the_row_it_stopped_at(engine: &impl En
         let (rows, _) = page(engine, space, &rest, unbounded()).await;
         assert_eq!(rows.len(), places.len() - stop);
     }
+}
+
+/// A visitor that asks for a pause after each row sees every row once, and other tasks get their turn.
+pub async fn a_scan_that_pauses_lets_others_run_and_goes_on(engine: &impl Engine) {
+    let (space, places) = numbered(engine, 20).await;
+    let mut rest = KeyRange::all();
+    let mut visited = Vec::new();
+    loop {
+        let before = visited.len();
+        let scan = engine.scan(space, &rest, unbounded(), |row| {
+            visited.push(Position::new(row.partition, row.row));
+            Flow::Pause
+        });
+        let (resume, polls) = Polls::watch(scan).await;
+        // The last row of a scan needs no pause behind it.
+        assert!(polls.count >= (visited.len() - before) as u64, "{polls:?}");
+        match resume.expect("the space is there") {
+            Some(position) => rest.start = position,
+            None => break,
+        }
+    }
+    assert_eq!(visited, places);
 }
 
 /// No page has more rows than its budget, and the pages together are the range.
