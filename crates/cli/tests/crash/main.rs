@@ -4,6 +4,7 @@
 //! `LARIMAR_CRASH_ROUNDS` sets the number of rounds, `LARIMAR_CRASH_SEED` repeats a run's choices.
 
 mod blobs;
+mod pages;
 mod queues;
 mod tables;
 

@@ -82,6 +82,9 @@ pub(crate) struct Run {
 pub(crate) struct Region {
     /// The epoch since which they are so.
     pub(crate) epoch: u32,
+    /// Whether there is a row of an earlier epoch, which this one covers: a snapshot's, or one that clean-up has not
+    /// removed yet.
+    pub(crate) covers_earlier: bool,
     /// Runs that do not touch each other's bytes, in order.
     pub(crate) runs: Vec<Run>,
 }

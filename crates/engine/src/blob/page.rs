@@ -212,7 +212,7 @@ impl<E: Engine, B: ByteStore> Blobs<E, B> {
                 PagesWritten { written: Written { last_modified: row.changed }, sequence_number: row.sequence_number };
             let has_snapshots = row.snapshots > 0;
             let mut edited = match edit {
-                Some((range, piece)) => self.edit_regions(at, pages, has_snapshots, range, piece).await?,
+                Some((range, piece)) => self.edit_regions(at, pages, range, piece).await?,
                 None => Edited::default(),
             };
             edited.change.blob = Some(row);
@@ -233,7 +233,6 @@ impl<E: Engine, B: ByteStore> Blobs<E, B> {
         &self,
         at: BlobRef<'_>,
         pages: Pages,
-        has_snapshots: bool,
         range: PageRange,
         piece: Option<Piece>,
     ) -> Result<Edited, EngineError> {
@@ -242,7 +241,7 @@ impl<E: Engine, B: ByteStore> Blobs<E, B> {
         if piece.is_some() {
             let touched = (range.start() / REGION_BYTES) as u32..range.end().div_ceil(REGION_BYTES) as u32;
             for region in touched {
-                regions.entry(region).or_insert_with(|| Region { epoch: pages.epoch, runs: Vec::new() });
+                regions.entry(region).or_insert_with(|| Region { epoch: pages.epoch, ..Region::default() });
             }
         }
         for (number, region) in regions {
@@ -256,8 +255,8 @@ impl<E: Engine, B: ByteStore> Blobs<E, B> {
             }
             edited.unused.extend(unused(&region.runs, &runs));
             let name = keys::pages(pages.map, number, pages.epoch);
-            // Without a row there are no pages, unless an earlier epoch has one.
-            if runs.is_empty() && region.epoch == pages.epoch && !has_snapshots {
+            // Without a row there are no pages, but an earlier epoch's row must stay covered: clean-up may never remove it.
+            if runs.is_empty() && region.epoch == pages.epoch && !region.covers_earlier {
                 edited.change.deletes.push(name);
             } else {
                 edited.change.puts.push((name, encode_runs(&runs)));

@@ -241,7 +241,8 @@ impl<E: Engine, B: ByteStore> Blobs<E, B> {
             // Of each region the newest row that is not after the version counts, and rows come in the order of epochs.
             if epoch <= pages.epoch {
                 let runs = decode_runs(region, row.body).ok_or_else(|| damaged("a list of pages"))?;
-                regions.insert(region, Region { epoch, runs });
+                let covers_earlier = regions.contains_key(&region);
+                regions.insert(region, Region { epoch, covers_earlier, runs });
             }
             Ok(Flow::Continue)
         })

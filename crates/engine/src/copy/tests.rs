@@ -1,7 +1,7 @@
 //! Copies between reference engines: whole, interrupted anywhere, refused, and checked.
 
 use super::*;
-use crate::contract::{Act, Budget, Changed, Expect, Key, Op, Statistics};
+use crate::contract::{Act, Budget, Changed, Expect, Key, Moment, Op, Statistics};
 use crate::queue::{Change, Message, MessageError, MessageHandle, Messages, NewMessage, Placed, Updated};
 use crate::{MemoryEngine, SystemClock};
 use proptest::prelude::*;
@@ -450,6 +450,10 @@ impl Engine for Failing {
 
     async fn drop_space(&self, name: SpaceName<'_>) -> Result<bool, Fault> {
         self.write(self.inner.drop_space(name)).await
+    }
+
+    async fn now(&self, caller: Timestamp) -> Result<Moment, Fault> {
+        self.inner.now(caller).await
     }
 
     fn statistics(&self) -> Statistics {

@@ -3,8 +3,8 @@
 //!
 //! A promise takes a [`Site`]: an empty container on a fresh engine and a fresh store without a time of grace. The files
 //! follow the service: [`containers`], [`blobs`], [`blocks`], [`appends`], [`pages`], [`snapshots`], [`copies`],
-//! [`leases`], [`lists`]; [`lives`] has what is removed and what is not, [`concurrency`] many callers at once, [`servers`] several
-//! servers that change the same blobs.
+//! [`leases`], [`lists`]; [`lives`] has what is removed and what is not, [`crashes`] what is there after a stop at any call,
+//! [`concurrency`] many callers at once, [`servers`] several servers that change the same blobs.
 
 pub mod appends;
 pub mod blobs;
@@ -12,6 +12,7 @@ pub mod blocks;
 pub mod concurrency;
 pub mod containers;
 pub mod copies;
+pub mod crashes;
 pub mod leases;
 pub mod lists;
 pub mod lives;
@@ -139,6 +140,14 @@ macro_rules! blob_conformance {
         );
         $crate::blob_promises!(
             $make,
+            crashes {
+                cleared_pages_do_not_show_a_snapshot_whose_clean_up_did_not_run,
+                versions_keep_their_pages_wherever_the_engine_stops,
+                versions_keep_their_appends_wherever_the_engine_stops,
+            }
+        );
+        $crate::blob_promises!(
+            $make,
             concurrency {
                 parallel_blocks_make_one_blob,
                 concurrent_overwrites_leave_one_whole_content,
@@ -202,6 +211,7 @@ mod tests {
             include_str!("concurrency.rs"),
             include_str!("containers.rs"),
             include_str!("copies.rs"),
+            include_str!("crashes.rs"),
             include_str!("leases.rs"),
             include_str!("lists.rs"),
             include_str!("lives.rs"),

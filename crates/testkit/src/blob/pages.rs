@@ -26,7 +26,7 @@ pub(super) async fn write<E: Engine, B: ByteStore>(
     site.blobs.put_pages(site.at(name), (range, extent), none, &Access::default(), site.now()).await
 }
 
-async fn clear<E: Engine, B: ByteStore>(
+pub(super) async fn clear<E: Engine, B: ByteStore>(
     site: &Site<E, B>,
     name: &BlobName,
     start: u64,
@@ -42,11 +42,11 @@ async fn ranges<E: Engine, B: ByteStore>(site: &Site<E, B>, name: &BlobName) -> 
     bounds(list.expect("the pages").written)
 }
 
-fn bounds(ranges: Vec<std::ops::Range<u64>>) -> Vec<(u64, u64)> {
+pub(super) fn bounds(ranges: Vec<std::ops::Range<u64>>) -> Vec<(u64, u64)> {
     ranges.into_iter().map(|range| (range.start, range.end)).collect()
 }
 
-async fn resize<E: Engine, B: ByteStore>(
+pub(super) async fn resize<E: Engine, B: ByteStore>(
     site: &Site<E, B>,
     name: &BlobName,
     length: u64,

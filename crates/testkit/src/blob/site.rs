@@ -8,7 +8,8 @@ use larimar_engine::blob::{
     Access, BlobRef, BlobReject, Blobs, ListItem, ListPage, ListQuery, NewBlob, NewContainer, OpenBlob, Written,
 };
 use larimar_engine::{
-    Budget, Engine, EngineError, Flow, Key, KeyRange, Op, Position, ReadError, Reject, RowRef, SpaceId, WriteError,
+    Budget, Engine, EngineError, Fault, Flow, Key, KeyRange, Op, Position, ReadError, Reject, RowRef, SpaceId,
+    WriteError,
 };
 use larimar_model::Timestamp;
 use larimar_model::blob::{BlobName, BlockId, BlockListEntry, ByteRange, SnapshotTime};
@@ -29,6 +30,7 @@ pub struct Site<E, B> {
     bytes: Arc<B>,
     clock: Arc<AtomicU64>,
     visited: Arc<AtomicU64>,
+    calls_left: Arc<AtomicU64>,
     kept: Arc<dyn Kept>,
 }
 
@@ -49,10 +51,12 @@ impl Kept for TurnedClock<'static> {
 }
 
 /// An engine that counts the rows its scans visit, and lets others go on before each of its calls: also an engine that
-/// answers at once has then many callers at a time.
+/// answers at once has then many callers at a time. It can be told to fail after so many calls, as if the process stopped
+/// there.
 pub struct Counting<E> {
     engine: Arc<E>,
     visited: Arc<AtomicU64>,
+    calls_left: Arc<AtomicU64>,
     turns: Mutex<Dice>,
     interruptions: Mutex<VecDeque<Interruption>>,
 }
@@ -65,6 +69,11 @@ impl<E: std::fmt::Debug> std::fmt::Debug for Counting<E> {
         f.debug_struct("Counting").field("engine", &self.engine).finish_non_exhaustive()
     }
 }
+
+/// Calls of an engine that does not stop.
+const ENDLESS: u64 = u64::MAX;
+/// Calls of an engine that stops after its next write.
+const UNTIL_WRITE: u64 = u64::MAX - 1;
 
 impl<E> Counting<E> {
     /// Lets others go on, now more and now fewer of them, so that callers meet in many orders.
@@ -98,6 +107,19 @@ impl<E> Counting<E> {
         }
         self.interruptions.lock().expect("nobody panics with the interruptions").append(&mut later);
     }
+
+    /// Takes one of the calls that are left. Of the last write it may be that it is done and only its answer is lost.
+    fn take_call(&self) -> Result<(), Fault> {
+        let take = |left: u64| if left >= UNTIL_WRITE { None } else { left.checked_sub(1) };
+        match self.calls_left.fetch_update(SeqCst, SeqCst, take) {
+            Ok(_) | Err(ENDLESS | UNTIL_WRITE) => Ok(()),
+            Err(_) => Err(Fault::Unavailable("the engine has stopped".to_owned())),
+        }
+    }
+
+    fn loses_answer(&self) -> bool {
+        self.calls_left.load(SeqCst) == 0 && self.turns.lock().expect("nobody panics with the dice").below(2) == 0
+    }
 }
 
 impl<E: Engine> Layer for Counting<E> {
@@ -113,6 +135,7 @@ impl<E: Engine> Layer for Counting<E> {
         visit: impl FnOnce(Option<RowRef<'_>>) -> R + Send,
     ) -> Result<R, ReadError> {
         self.wait_a_turn().await;
+        self.take_call()?;
         self.engine.get(key, visit).await
     }
 
@@ -124,7 +147,13 @@ impl<E: Engine> Layer for Counting<E> {
         now: Timestamp,
     ) -> Result<Vec<Timestamp>, WriteError> {
         self.wait_a_turn().await;
-        self.engine.apply(space, partition, ops, now).await
+        self.take_call()?;
+        let applied = self.engine.apply(space, partition, ops, now).await;
+        if self.loses_answer() {
+            return Err(Fault::Ambiguous("the engine has stopped".to_owned()).into());
+        }
+        let _ = self.calls_left.compare_exchange(UNTIL_WRITE, 0, SeqCst, SeqCst);
+        applied
     }
 
     async fn scan(
@@ -139,6 +168,7 @@ impl<E: Engine> Layer for Counting<E> {
             visit(row)
         };
         self.wait_a_turn().await;
+        self.take_call()?;
         self.engine.scan(space, range, budget, counted).await
     }
 }
@@ -150,15 +180,18 @@ impl<E: Engine, B: ByteStore> Site<E, B> {
     /// Makes the container `container`.
     pub async fn open(engine: Arc<E>, bytes: Arc<B>, kept: impl Kept) -> Self {
         let visited = Arc::new(AtomicU64::new(0));
+        let calls_left = Arc::new(AtomicU64::new(ENDLESS));
         let engine = Arc::new(Layered(Counting {
             engine,
             visited: Arc::clone(&visited),
+            calls_left: Arc::clone(&calls_left),
             turns: Mutex::new(Dice::new(7)),
             interruptions: Mutex::default(),
         }));
         let blobs = Arc::new(Blobs::new(Arc::clone(&engine), Arc::clone(&bytes)));
         let clock = Arc::new(AtomicU64::new(Timestamp::parse("2030-01-01T00:00:00Z").expect("a time").ticks()));
-        let mut site = Self { blobs, container: SpaceId::SYSTEM, engine, bytes, clock, visited, kept: Arc::new(kept) };
+        let mut site =
+            Self { blobs, container: SpaceId::SYSTEM, engine, bytes, clock, visited, calls_left, kept: Arc::new(kept) };
         let name = "container".parse().expect("a name");
         let created = site.blobs.create_container(ACCOUNT, &name, &NewContainer::default(), site.now()).await;
         site.container = created.expect("a container").id;
@@ -174,6 +207,7 @@ impl<E: Engine, B: ByteStore> Site<E, B> {
             bytes: Arc::clone(&self.bytes),
             clock: Arc::clone(&self.clock),
             visited: Arc::clone(&self.visited),
+            calls_left: Arc::clone(&self.calls_left),
             kept: Arc::clone(&self.kept),
         }
     }
@@ -201,6 +235,21 @@ impl<E: Engine, B: ByteStore> Site<E, B> {
             self.blobs.engine().now(self.now()).await.expect("no fault").earliest >= before.after(span)
         })
         .await;
+    }
+
+    /// Lets the engine fail after so many calls, until [`Site::go_on`].
+    pub fn stop_after(&self, calls: u64) {
+        self.calls_left.store(calls, SeqCst);
+    }
+
+    /// Lets the engine fail after its next write, until [`Site::go_on`]: changes are committed and nothing is cleaned up.
+    pub fn stop_after_write(&self) {
+        self.calls_left.store(UNTIL_WRITE, SeqCst);
+    }
+
+    /// Lets the engine work again.
+    pub fn go_on(&self) {
+        self.calls_left.store(ENDLESS, SeqCst);
     }
 
     /// A blob of the container.

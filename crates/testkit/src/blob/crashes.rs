@@ -1,0 +1,318 @@
+//! Every version of a blob has its own bytes, wherever the engine stops and whether or not clean-up runs afterwards: random
+//! operations against arrays in memory.
+
+use super::appends::{append, put_append};
+use super::pages::{bounds, clear, put_page_blob, resize, write};
+use super::site::{Site, blob, filled, refused};
+use crate::Dice;
+use larimar_engine::blob::bytes::ByteStore;
+use larimar_engine::blob::{Access, BlobReject, CopyRequest, CopySource, ListItem, ListQuery, NewBlob};
+use larimar_engine::{Engine, EngineError};
+use larimar_model::Guid;
+use larimar_model::blob::{BlobName, ByteRange, Conditions, DeleteSnapshots, ListInclude, SnapshotTime};
+use std::collections::BTreeMap;
+
+/// The pages of a version: what was written to each, if anything.
+type Pages = Vec<Option<u8>>;
+
+/// A blob with its snapshots.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+struct Versions<T> {
+    current: Option<T>,
+    snapshots: BTreeMap<SnapshotTime, T>,
+}
+
+/// Operations on a blob of any type.
+#[derive(Clone, Copy, Debug)]
+enum Common {
+    Snapshot,
+    DeleteSnapshot(SnapshotTime),
+    DeleteSnapshots,
+    Delete,
+}
+
+impl<T: Clone + PartialEq> Versions<T> {
+    fn after(&self, step: Common) -> Self {
+        let mut next = self.clone();
+        match step {
+            Common::Snapshot => {}
+            Common::DeleteSnapshot(time) => drop(next.snapshots.remove(&time)),
+            Common::DeleteSnapshots => next.snapshots.clear(),
+            Common::Delete => next = Self { current: None, snapshots: BTreeMap::new() },
+        }
+        next
+    }
+
+    fn with(&self, current: T) -> Self {
+        Self { current: Some(current), ..self.clone() }
+    }
+
+    /// Whether this is what was there before, with one more snapshot of the blob.
+    fn has_one_more_than(&self, before: &Self) -> bool {
+        let mut fewer = self.clone();
+        let new: Vec<_> = fewer.snapshots.keys().filter(|time| !before.snapshots.contains_key(time)).copied().collect();
+        let [time] = new[..] else { return false };
+        fewer.snapshots.remove(&time) == before.current && fewer == *before
+    }
+
+    fn some_snapshot(&self, dice: &mut Dice) -> Option<SnapshotTime> {
+        let count = self.snapshots.len() as u64;
+        (count > 0).then(|| *self.snapshots.keys().nth(dice.below(count) as usize).expect("below the count"))
+    }
+}
+
+async fn act<E: Engine, B: ByteStore>(site: &Site<E, B>, name: &BlobName, step: Common) -> Result<(), EngineError> {
+    let (at, none) = (site.at(name), Access::default());
+    match step {
+        Common::Snapshot => site.blobs.snapshot_blob(at, None, &none, site.now()).await.map(drop),
+        Common::DeleteSnapshot(time) => site.blobs.delete_snapshot(at, time, &none, site.now()).await,
+        Common::DeleteSnapshots => site.blobs.delete_blob(at, Some(DeleteSnapshots::Only), &none, site.now()).await,
+        Common::Delete => site.blobs.delete_blob(at, Some(DeleteSnapshots::Include), &none, site.now()).await,
+    }
+}
+
+/// The times of the snapshots that are listed, and whether the blob is.
+async fn listed<E: Engine, B: ByteStore>(site: &Site<E, B>) -> (Vec<SnapshotTime>, bool) {
+    let include = ListInclude { snapshots: true, ..ListInclude::default() };
+    let page = site.list(&ListQuery { include, ..super::lists::everything() }).await;
+    let blobs = page.items.iter().filter_map(|item| match item {
+        ListItem::Blob(blob) => Some(blob.snapshot),
+        ListItem::Prefix(_) => None,
+    });
+    let blobs: Vec<Option<SnapshotTime>> = blobs.collect();
+    (blobs.iter().filter_map(|snapshot| *snapshot).collect(), blobs.contains(&None))
+}
+
+/// Compares what is there with what should be. After an error either of two states may be there; the one that is goes on.
+fn settle<T: Clone + PartialEq + std::fmt::Debug>(
+    model: &mut Versions<T>,
+    (next, is_snapshot): (Versions<T>, bool),
+    done: &Result<(), EngineError>,
+    found: Versions<T>,
+    what: &str,
+) {
+    // The time of a snapshot is known only from what is there.
+    let is_next = if is_snapshot { found.has_one_more_than(&next) } else { found == next };
+    let is_right = if done.is_ok() { is_next } else { is_next || found == *model };
+    assert!(is_right, "{what}: {done:?}\nfound {found:?}\nbefore {model:?}\nexpected {next:?}");
+    if let Err(error) = done {
+        assert!(matches!(error, EngineError::Fault(_)), "{what}: {error:?}");
+    }
+    *model = found;
+}
+
+/// Where the pages of the model begin: some in each of two regions.
+const BASE: u64 = (16 << 20) - 4 * 512;
+const PAGES: u64 = 8;
+
+#[derive(Clone, Copy, Debug)]
+enum PageStep {
+    Put(u64),
+    Write(u64, u64, u8),
+    Clear(u64, u64),
+    Resize(u64),
+    Restore(SnapshotTime),
+    Common(Common),
+}
+
+fn page_step(model: &Versions<Pages>, dice: &mut Dice, seed: u8) -> PageStep {
+    let Some(pages) = &model.current else { return PageStep::Put(1 + dice.below(PAGES)) };
+    let count = pages.len() as u64;
+    let start = dice.below(count);
+    let end = start + 1 + dice.below((count - start).min(5));
+    match (dice.below(16), model.some_snapshot(dice)) {
+        (0..=1, _) => PageStep::Clear(start, end),
+        (2, _) => PageStep::Clear(0, count),
+        (3..=5, _) => PageStep::Common(Common::Snapshot),
+        (6..=8, Some(time)) => PageStep::Common(Common::DeleteSnapshot(time)),
+        (9, Some(_)) => PageStep::Common(Common::DeleteSnapshots),
+        (10, _) => match (dice.below(6), model.some_snapshot(dice)) {
+            (0, _) => PageStep::Common(Common::Delete),
+            (1, _) => PageStep::Put(1 + dice.below(PAGES)),
+            (2..=3, Some(time)) => PageStep::Restore(time),
+            _ => PageStep::Resize(1 + dice.below(PAGES)),
+        },
+        _ => PageStep::Write(start, end, seed),
+    }
+}
+
+fn after_page_step(model: &Versions<Pages>, step: PageStep) -> Versions<Pages> {
+    let mut pages = model.current.clone().unwrap_or_default();
+    match step {
+        PageStep::Put(count) => pages = vec![None; count as usize],
+        PageStep::Write(start, end, seed) => pages[start as usize..end as usize].fill(Some(seed)),
+        PageStep::Clear(start, end) => pages[start as usize..end as usize].fill(None),
+        PageStep::Resize(count) => pages.resize(count as usize, None),
+        PageStep::Restore(time) => pages.clone_from(&model.snapshots[&time]),
+        PageStep::Common(step) => return model.after(step),
+    }
+    model.with(pages)
+}
+
+async fn run_page_step<E: Engine, B: ByteStore>(
+    site: &Site<E, B>,
+    name: &BlobName,
+    step: PageStep,
+) -> Result<(), EngineError> {
+    let (at, none) = (site.at(name), Access::default());
+    let place = |page: u64| BASE + page * 512;
+    match step {
+        PageStep::Put(count) => {
+            let new = NewBlob::default();
+            site.blobs.put_page_blob(at, (place(count), 0), &new, &none, site.now()).await.map(drop)
+        }
+        PageStep::Write(start, end, seed) => {
+            let bytes = vec![seed; ((end - start) * 512) as usize];
+            write(site, name, place(start), &bytes).await.map(drop)
+        }
+        PageStep::Clear(start, end) => clear(site, name, place(start), place(end)).await.map(drop),
+        PageStep::Resize(count) => resize(site, name, place(count)).await.map(drop),
+        PageStep::Restore(time) => {
+            let source = CopySource { at, snapshot: Some(time), conditions: Conditions::NONE };
+            let request =
+                CopyRequest { id: Guid([1; 16]), source_url: String::new(), metadata: None, tags: None, tier: None };
+            site.blobs.copy_blob(&source, at, &request, &none, site.now()).await.map(drop)
+        }
+        PageStep::Common(step) => act(site, name, step).await,
+    }
+}
+
+/// The pages of a version, read and told.
+async fn pages_of<E: Engine, B: ByteStore>(
+    site: &Site<E, B>,
+    name: &BlobName,
+    snapshot: Option<SnapshotTime>,
+) -> Pages {
+    let range = Some(ByteRange { start: BASE, last: None });
+    let bytes = site.read_of(name, snapshot, range).await.expect("a version is read whole");
+    let told = site.blobs.page_ranges(site.at(name), (snapshot, None), range, &Access::default(), site.now()).await;
+    let told = bounds(told.expect("the pages").written);
+    let pages = bytes.chunks(512).enumerate().map(|(number, page)| {
+        assert!(page.iter().all(|byte| *byte == page[0]), "a page is of one write");
+        let place = BASE + number as u64 * 512;
+        let is_written = told.iter().any(|(start, end)| (*start..*end).contains(&place));
+        assert_eq!(page[0] != 0, is_written, "a page without bytes is not told, and a written one is");
+        is_written.then_some(page[0])
+    });
+    pages.collect()
+}
+
+async fn found_pages<E: Engine, B: ByteStore>(site: &Site<E, B>, name: &BlobName) -> Versions<Pages> {
+    let (times, is_there) = listed(site).await;
+    let mut found = Versions::default();
+    for time in times {
+        found.snapshots.insert(time, pages_of(site, name, Some(time)).await);
+    }
+    if is_there {
+        found.current = Some(pages_of(site, name, None).await);
+    }
+    found
+}
+
+/// Lets the engine stop at any call, often just after the commit.
+fn perhaps_stop<E: Engine, B: ByteStore>(site: &Site<E, B>, dice: &mut Dice) {
+    match dice.below(4) {
+        0 => {}
+        1 => site.stop_after(dice.below(12)),
+        _ => site.stop_after_write(),
+    }
+}
+
+/// Sometimes runs the sweep, which may be stopped as well.
+async fn perhaps_sweep<E: Engine, B: ByteStore>(site: &Site<E, B>, dice: &mut Dice) {
+    if dice.below(16) > 0 {
+        return;
+    }
+    if dice.below(2) == 0 {
+        site.stop_after(dice.below(12));
+    }
+    let swept = site.blobs.sweep_container(site.container, site.now()).await;
+    assert!(matches!(swept, Ok(_) | Err(EngineError::Fault(_))), "{swept:?}");
+    site.go_on();
+}
+
+/// Pages that were cleared after their snapshot was deleted stay cleared, though the snapshot's rows are still there.
+pub async fn cleared_pages_do_not_show_a_snapshot_whose_clean_up_did_not_run<E: Engine, B: ByteStore>(
+    site: &Site<E, B>,
+) {
+    let (name, none) = (blob("disk"), Access::default());
+    put_page_blob(site, &name, 4096).await;
+    write(site, &name, 0, &filled(1, 1024)).await.expect("pages");
+    let (time, _) = site.blobs.snapshot_blob(site.at(&name), None, &none, site.now()).await.expect("a snapshot");
+    write(site, &name, 0, &filled(2, 512)).await.expect("pages");
+    site.stop_after_write();
+    site.blobs.delete_snapshot(site.at(&name), time, &none, site.now()).await.expect("it is deleted");
+    site.go_on();
+    assert_eq!(site.read_of(&name, Some(time), None).await, refused(BlobReject::BlobNotFound));
+    clear(site, &name, 0, 4096).await.expect("cleared");
+    let is_clear = async || site.read(&name).await.map(|bytes| bytes == [0; 4096]);
+    assert_eq!(is_clear().await, Ok(true));
+    site.blobs.sweep_container(site.container, site.now()).await.expect("a sweep");
+    assert_eq!(is_clear().await, Ok(true), "after the clean-up");
+}
+
+/// Page blobs: writes, clears, sizes, copies over themselves.
+pub async fn versions_keep_their_pages_wherever_the_engine_stops<E: Engine, B: ByteStore>(site: &Site<E, B>) {
+    let name = blob("disk");
+    // A database takes its time.
+    let steps = if E::IS_SHARED { 150 } else { 2500 };
+    for seed in 0..2_u64 {
+        let mut dice = Dice::new(seed + 1);
+        let mut model = found_pages(site, &name).await;
+        for number in 0..steps {
+            let step = page_step(&model, &mut dice, 1 + (number % 250) as u8);
+            let next = after_page_step(&model, step);
+            perhaps_stop(site, &mut dice);
+            let done = run_page_step(site, &name, step).await;
+            site.go_on();
+            perhaps_sweep(site, &mut dice).await;
+            let found = found_pages(site, &name).await;
+            let is_snapshot = matches!(step, PageStep::Common(Common::Snapshot));
+            settle(&mut model, (next, is_snapshot), &done, found, &format!("seed {seed}, step {number}, {step:?}"));
+        }
+    }
+}
+
+/// Append blobs, whose versions share blocks.
+pub async fn versions_keep_their_appends_wherever_the_engine_stops<E: Engine, B: ByteStore>(site: &Site<E, B>) {
+    let name = blob("log");
+    let mut dice = Dice::new(9);
+    let mut model = Versions::<Vec<u8>>::default();
+    for number in 0..150_u8 {
+        let added = filled(number, 1 + usize::from(number % 5));
+        let step = match (dice.below(10), model.some_snapshot(&mut dice)) {
+            (0..=1, _) if model.current.is_some() => Some(Common::Snapshot),
+            (2, Some(time)) => Some(Common::DeleteSnapshot(time)),
+            (3, Some(_)) => Some(Common::DeleteSnapshots),
+            (4, _) if model.current.is_some() && dice.below(4) == 0 => Some(Common::Delete),
+            _ => None,
+        };
+        if step.is_none() && model.current.is_none() {
+            put_append(site, &name).await;
+            model.current = Some(Vec::new());
+        }
+        let next = match (step, &model.current) {
+            (Some(step), _) => model.after(step),
+            (None, current) => model.with([current.as_deref().unwrap_or_default(), &added].concat()),
+        };
+        perhaps_stop(site, &mut dice);
+        let done = match step {
+            Some(step) => act(site, &name, step).await,
+            None => append(site, &name, &added, Default::default()).await.map(drop),
+        };
+        site.go_on();
+        perhaps_sweep(site, &mut dice).await;
+        let (times, is_there) = listed(site).await;
+        let mut found = Versions::default();
+        for time in times {
+            found
+                .snapshots
+                .insert(time, site.read_of(&name, Some(time), None).await.expect("a snapshot is read whole"));
+        }
+        if is_there {
+            found.current = Some(site.read(&name).await.expect("the blob is read whole"));
+        }
+        let is_snapshot = matches!(step, Some(Common::Snapshot));
+        settle(&mut model, (next, is_snapshot), &done, found, &format!("step {number}, {step:?}"));
+    }
+}
