@@ -227,13 +227,19 @@ fn listener_settings(settings: &Settings) -> ListenerSettings {
         header_bytes_max: usize::try_from(settings.header_bytes_max).unwrap_or(usize::MAX),
         header_timeout: settings.header_timeout,
         idle_timeout: settings.idle_timeout,
+        answer_timeout: settings.answer_timeout,
+        client_rate_min: settings.client_rate_min,
         shutdown_grace: settings.shutdown_grace,
     }
 }
 
 /// The admin pages are for a few scrapers; they must not compete with clients for connections.
 fn admin_listener_settings(settings: &Settings) -> ListenerSettings {
-    ListenerSettings { connections_max: ADMIN_CONNECTIONS_MAX, ..listener_settings(settings) }
+    ListenerSettings {
+        connections_max: ADMIN_CONNECTIONS_MAX,
+        answer_timeout: settings.answer_timeout.min(ADMIN_ANSWER_TIMEOUT),
+        ..listener_settings(settings)
+    }
 }
 
 fn announce(settings: &Settings, addresses: &Addresses) {
@@ -247,3 +253,5 @@ fn announce(settings: &Settings, addresses: &Addresses) {
 
 const SWEEP_EVERY: Duration = Duration::from_secs(24 * 3600);
 const ADMIN_CONNECTIONS_MAX: usize = 64;
+/// The pages are short and their readers near.
+const ADMIN_ANSWER_TIMEOUT: Duration = Duration::from_secs(10);

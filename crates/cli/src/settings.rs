@@ -52,6 +52,8 @@ pub(crate) struct Settings {
     pub(crate) header_bytes_max: u64,
     pub(crate) header_timeout: Duration,
     pub(crate) idle_timeout: Duration,
+    pub(crate) answer_timeout: Duration,
+    pub(crate) client_rate_min: u64,
     pub(crate) shutdown_grace: Duration,
     pub(crate) body_bytes_max: u64,
     pub(crate) body_timeout: Duration,

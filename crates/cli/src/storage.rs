@@ -19,6 +19,7 @@ pub(crate) fn storage<E: Engine>(
         strict: settings.strict,
         body_bytes_max: usize::try_from(settings.body_bytes_max)?,
         body_timeout: settings.body_timeout,
+        client_rate_min: settings.client_rate_min,
         page_entities_max: settings.page_entities_max,
         page_time_max: settings.page_time_max,
         page_bytes_max: usize::try_from(settings.page_bytes_max)?,
@@ -46,6 +47,7 @@ mod tests {
         let (ours, theirs) = (Settings::default(), larimar_server::Settings::default());
         assert_eq!(usize::try_from(ours.body_bytes_max), Ok(theirs.body_bytes_max));
         assert_eq!(ours.body_timeout, theirs.body_timeout);
+        assert_eq!(ours.client_rate_min, theirs.client_rate_min);
         assert_eq!(ours.page_entities_max, theirs.page_entities_max);
         assert_eq!(ours.page_time_max, theirs.page_time_max);
         assert_eq!(usize::try_from(ours.page_bytes_max), Ok(theirs.page_bytes_max));

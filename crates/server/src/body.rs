@@ -1,29 +1,51 @@
 //! The body of a request: read within bounds, piece by piece or whole, or passed over so that the connection can be
 //! used again.
+//!
+//! A body has no fixed time, as its size and the client's link differ by orders of magnitude. It has a [`Pace`]: a bound
+//! on silence and, after a time of grace, on the average rate.
 
-use bytes::Bytes;
-use http_body_util::{BodyExt, LengthLimitError, Limited};
+use bytes::{Bytes, BytesMut};
+use http_body_util::BodyExt;
 use hyper::body::{Body, Incoming};
 use larimar_wire::error_body::ErrorReply;
 use larimar_wire::error_code::ErrorCode;
 use std::time::{Duration, Instant};
 
+/// How slowly a client may send.
+#[derive(Clone, Copy, Debug)]
+pub(crate) struct Pace {
+    /// How long the client may send nothing, and how long it may send less than `rate_min` on average.
+    pub(crate) silence_max: Duration,
+    /// Bytes per second.
+    pub(crate) rate_min: u64,
+}
+
+impl Pace {
+    /// How long the next bytes may take, after so many bytes in so much time of waiting.
+    fn allows(&self, received_bytes: u64, waited: Duration) -> Duration {
+        let earned = Duration::from_secs_f64(received_bytes as f64 / self.rate_min.max(1) as f64);
+        self.silence_max.min((self.silence_max + earned).saturating_sub(waited))
+    }
+}
+
 /// A body that has not arrived yet.
 #[derive(Debug)]
 pub(crate) struct RequestBody {
-    /// Taken by whoever reads it.
-    incoming: Option<Incoming>,
+    incoming: Incoming,
     declared_bytes: Option<u64>,
-    timeout: Duration,
+    pace: Pace,
     is_whole: bool,
+    /// Whether nothing more is read: it is too long, too slow, or broken.
+    is_given_up: bool,
     received_bytes: u64,
     waited: Duration,
 }
 
 impl RequestBody {
-    pub(crate) fn new(incoming: Incoming, declared_bytes: Option<u64>, timeout: Duration) -> Self {
+    pub(crate) fn new(incoming: Incoming, declared_bytes: Option<u64>, pace: Pace) -> Self {
         let is_whole = incoming.is_end_stream();
-        Self { incoming: Some(incoming), declared_bytes, timeout, is_whole, received_bytes: 0, waited: Duration::ZERO }
+        let (received_bytes, waited) = (0, Duration::ZERO);
+        Self { incoming, declared_bytes, pace, is_whole, is_given_up: false, received_bytes, waited }
     }
 
     /// The bytes that have been read.
@@ -38,65 +60,73 @@ impl RequestBody {
 
     /// Reads the body, bounded in size and time.
     pub(crate) async fn read(&mut self, bytes_max: usize) -> Result<Bytes, ErrorReply> {
-        if self.is_declared_longer_than(bytes_max as u64) {
-            return Err(too_large());
+        let Some(first) = self.piece(bytes_max as u64).await? else { return Ok(Bytes::new()) };
+        if self.is_whole {
+            return Ok(first);
         }
-        let Some(incoming) = self.incoming.take().filter(|_| !self.is_whole) else { return Ok(Bytes::new()) };
-        let began = Instant::now();
-        let collected = tokio::time::timeout(self.timeout, Limited::new(incoming, bytes_max).collect()).await;
-        self.waited += began.elapsed();
-        match collected {
-            Ok(Ok(collected)) => {
-                self.is_whole = true;
-                let bytes = collected.to_bytes();
-                self.received_bytes = bytes.len() as u64;
-                Ok(bytes)
-            }
-            Ok(Err(error)) if error.is::<LengthLimitError>() => Err(too_large()),
-            // The client broke off or sent nonsense; it may still be listening.
-            Ok(Err(_)) => Err(ErrorReply::new(ErrorCode::InvalidInput)),
-            Err(_) => Err(too_slow()),
+        let expected = self.declared_bytes.map_or(first.len(), |bytes| bytes as usize);
+        let mut whole = BytesMut::with_capacity(expected.min(bytes_max));
+        whole.extend_from_slice(&first);
+        drop(first);
+        while let Some(piece) = self.piece(bytes_max as u64).await? {
+            whole.extend_from_slice(&piece);
         }
+        Ok(whole.freeze())
     }
 
-    /// The next piece of a body that is worked on while it arrives, or none at its end. The time is bounded for
-    /// each piece, the size for all.
+    /// The next piece of a body that is worked on while it arrives, or none at its end. The pace and the size are bounded
+    /// for all pieces together.
     pub(crate) async fn piece(&mut self, bytes_max: u64) -> Result<Option<Bytes>, ErrorReply> {
         if self.is_declared_longer_than(bytes_max) {
             return Err(too_large());
         }
-        let Some(incoming) = self.incoming.as_mut().filter(|_| !self.is_whole) else { return Ok(None) };
-        loop {
-            let began = Instant::now();
-            let frame = tokio::time::timeout(self.timeout, incoming.frame()).await;
-            self.waited += began.elapsed();
-            let frame = frame.map_err(|_| too_slow())?;
-            let Some(frame) = frame else {
-                self.is_whole = true;
-                return Ok(None);
-            };
-            let frame = frame.map_err(|_| ErrorReply::new(ErrorCode::InvalidInput))?;
-            let Ok(piece) = frame.into_data() else { continue };
-            self.received_bytes += piece.len() as u64;
-            if self.received_bytes > bytes_max {
-                return Err(too_large());
-            }
-            if !piece.is_empty() {
-                return Ok(Some(piece));
-            }
+        let piece = self.next().await?;
+        if self.received_bytes > bytes_max {
+            return Err(too_large());
         }
+        Ok(piece)
     }
 
-    /// Passes over a body that nobody read, or not to its end. Returns whether the connection can take another
-    /// request.
-    pub(crate) async fn finish(&mut self, bytes_max: u64) -> bool {
-        while !self.is_whole && self.incoming.is_some() {
-            // What it says does not matter any more, only whether it ends.
-            if !matches!(self.piece(bytes_max).await, Ok(Some(_))) {
-                break;
+    /// Passes over a little of a body that nobody read to its end: a client that still sends might miss an answer on a
+    /// connection that closes. Returns whether the connection can take another request.
+    pub(crate) async fn finish(&mut self) -> bool {
+        let rest = self.declared_bytes.map(|declared| declared.saturating_sub(self.received_bytes));
+        if self.is_whole || rest.is_some_and(|rest| rest > DRAIN_BYTES_MAX) {
+            return self.is_whole;
+        }
+        let bytes_max = self.received_bytes + DRAIN_BYTES_MAX;
+        let drain = async {
+            while self.received_bytes <= bytes_max && matches!(self.next().await, Ok(Some(_))) {}
+            self.is_whole
+        };
+        tokio::time::timeout(DRAIN_TIME_MAX, drain).await.unwrap_or(false)
+    }
+
+    /// The next bytes, at the client's pace.
+    async fn next(&mut self) -> Result<Option<Bytes>, ErrorReply> {
+        while !self.is_whole && !self.is_given_up {
+            let began = Instant::now();
+            let allowed = self.pace.allows(self.received_bytes, self.waited);
+            let frame = tokio::time::timeout(allowed, self.incoming.frame()).await;
+            self.waited += began.elapsed();
+            match frame {
+                Ok(Some(Ok(frame))) => {
+                    self.is_whole = self.incoming.is_end_stream();
+                    let piece = frame.into_data().unwrap_or_default();
+                    self.received_bytes += piece.len() as u64;
+                    if !piece.is_empty() {
+                        return Ok(Some(piece));
+                    }
+                }
+                Ok(None) => self.is_whole = true,
+                failed => {
+                    self.is_given_up = true;
+                    // The client broke off or sent nonsense, or was too slow; it may still be listening.
+                    return Err(failed.map_or_else(|_| too_slow(), |_| ErrorReply::new(ErrorCode::InvalidInput)));
+                }
             }
         }
-        self.is_whole
+        Ok(None)
     }
 
     fn is_declared_longer_than(&self, bytes_max: u64) -> bool {
@@ -111,4 +141,34 @@ fn too_large() -> ErrorReply {
 /// The code comes with 500 elsewhere, but here it is the caller who is slow.
 fn too_slow() -> ErrorReply {
     ErrorReply::new(ErrorCode::OperationTimedOut).with_status(408)
+}
+
+/// Bytes of a body that are passed over after the answer is known.
+const DRAIN_BYTES_MAX: u64 = 1 << 20;
+
+/// How long that may take. The connection closes with the answer otherwise.
+const DRAIN_TIME_MAX: Duration = Duration::from_secs(2);
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn silence_is_bounded_and_so_is_the_average_rate() {
+        let seconds = Duration::from_secs;
+        let pace = Pace { silence_max: seconds(30), rate_min: 1024 };
+        for (received_kib, waited, allowed) in [
+            (0, 0, 30),
+            (0, 29, 1),
+            // A byte every two seconds earns nothing.
+            (0, 31, 0),
+            // Ten KiB per second for an hour.
+            (36_000, 3600, 30),
+            (100, 120, 10),
+            (100, 130, 0),
+        ] {
+            let found = pace.allows(received_kib * 1024, seconds(waited));
+            assert_eq!(found, seconds(allowed), "{received_kib} KiB in {waited} s");
+        }
+    }
 }

@@ -5,7 +5,7 @@
 use crate::address::Address;
 use crate::analytics::{Analytics, Exchange};
 use crate::auth;
-use crate::body::RequestBody;
+use crate::body::{Pace, RequestBody};
 use crate::call::Call;
 use crate::cors;
 use crate::handler::Peer;
@@ -87,10 +87,10 @@ pub(crate) async fn serve<P: Protocol>(protocol: &P, request: Request<Incoming>,
     let head = Head::new(&parts, peer, now);
     let span = tracing::debug_span!("request", id = %request_id, method = head.method, path = head.path);
     let mut seen = Seen::default();
-    let mut body = RequestBody::new(body, head.content_length, storage.settings.body_timeout);
+    let pace = Pace { silence_max: storage.settings.body_timeout, rate_min: storage.settings.client_rate_min };
+    let mut body = RequestBody::new(body, head.content_length, pace);
     let result = answer(protocol, &head, &mut body, &request_id, &mut seen).instrument(span.clone()).await;
-    // A client that still sends would miss an answer on a connection that closes.
-    let is_reusable = body.finish(storage.settings.body_bytes_max as u64).await;
+    let is_reusable = body.finish().await;
     let _entered = span.entered();
     let code = result.as_ref().err().map(|error| error.code);
     let mut reply = result.unwrap_or_else(|error| {

@@ -1,17 +1,18 @@
 //! Accepts connections and serves a [`Handler`] on them, from the first byte to a clean end.
 //!
 //! One loop owns the list of connections; each connection is a task of its own (`connection.rs`) that hyper
-//! drives and that knows what it is waiting for (`pulse.rs`). At the cap a newcomer takes the place of the
-//! connection that has been idle longest: clients keep pools of idle connections, so closing one of those costs
-//! nobody anything, while refusing the newcomer would be an error for its caller. If none is idle the newcomer
-//! waits, and those behind it wait in the kernel's queue.
+//! drives and that knows what it is waiting for (`pulse.rs`). At the cap a new connection evicts another one: first
+//! those that have not sent a complete request, since slow heads need no credentials and must not lock clients out;
+//! then the one that has been idle longest, as clients keep pools of idle connections and closing one of those costs
+//! little; last a client that takes nothing of its answer. If all connections are at work, the new one waits, and
+//! those behind it wait in the kernel's queue.
 
 mod connection;
 mod pulse;
 
 use crate::handler::{Handler, Peer};
 use crate::metrics::Metrics;
-use pulse::Pulse;
+use pulse::{Eviction, Pulse};
 use rustls::ServerConfig;
 use std::collections::HashMap;
 use std::future::Future;
@@ -35,8 +36,12 @@ pub struct ListenerSettings {
     /// How long a client may take over the head of a request, and over a TLS handshake. The time of a body is
     /// for the handler to bound, which can answer in the terms of its protocol.
     pub header_timeout: Duration,
-    /// How long a connection may be idle between requests, and how long a client may refuse an answer.
+    /// How long a connection may be idle between requests.
     pub idle_timeout: Duration,
+    /// How long a client may take nothing of an answer at a time, and how long in sum before `client_rate_min` counts.
+    pub answer_timeout: Duration,
+    /// Bytes per second of an answer that a client has to take on average.
+    pub client_rate_min: u64,
     /// How long requests may go on after the signal to stop.
     pub shutdown_grace: Duration,
 }
@@ -107,7 +112,7 @@ struct Pool<H> {
 /// What the listener knows of a connection.
 struct Link {
     pulse: Arc<Pulse>,
-    /// Dropped to ask the connection to end after the request it is busy with, if any.
+    /// Dropped to ask the connection to end after the request it is busy with, if any; a message evicts it.
     close: Option<oneshot::Sender<()>>,
 }
 
@@ -138,6 +143,7 @@ impl<H: Handler> Pool<H> {
             tracing::debug!(%error, "the client left before it was served");
             return;
         }
+        limit_unsent(&stream);
         let pulse = Arc::new(Pulse::new());
         let (close, closed) = oneshot::channel();
         let connection = connection::Connection {
@@ -163,12 +169,25 @@ impl<H: Handler> Pool<H> {
         }
     }
 
-    /// Asks the connection that has been idle longest to end. It ends by itself a moment later.
+    /// Evicts the connection that is the best candidate. It ends by itself a moment later. Of slow heads some are evicted
+    /// at a time: each new connection needs a look at all others, which a flood of them must not pay for.
     fn make_place(&mut self) {
-        let idle = self.links.values_mut().filter(|link| link.close.is_some());
-        let longest = idle.filter_map(|link| Some((link.pulse.idle_since()?, link))).min_by_key(|(since, _)| *since);
-        if let Some((_, link)) = longest {
-            link.close = None;
+        let open = self.links.iter().filter(|(_, link)| link.close.is_some());
+        let candidates = open.filter_map(|(id, link)| link.pulse.eviction().map(|(kind, since)| (kind, since, *id)));
+        let mut candidates: Vec<_> = candidates.collect();
+        let Some(&best) = candidates.iter().min_by_key(|(kind, since, _)| (*kind, *since)) else { return };
+        if best.0 == Eviction::SlowHead {
+            candidates.retain(|(kind, ..)| *kind == Eviction::SlowHead);
+            candidates.sort_unstable_by_key(|(_, since, _)| *since);
+            candidates.truncate(1 + self.listener.settings.connections_max / SLOW_HEADS_SHARE);
+        } else {
+            candidates = vec![best];
+        }
+        for (.., id) in candidates {
+            if let Some(close) = self.links.get_mut(&id).and_then(|link| link.close.take()) {
+                // One that has just ended by itself makes room as well.
+                let _ = close.send(());
+            }
         }
     }
 
@@ -207,15 +226,36 @@ impl Default for ListenerSettings {
             header_bytes_max: 64 * 1024,
             header_timeout: Duration::from_secs(30),
             idle_timeout: Duration::from_secs(300),
+            answer_timeout: Duration::from_secs(60),
+            client_rate_min: 1024,
             shutdown_grace: Duration::from_secs(30),
         }
     }
 }
 
+/// Keeps the kernel from taking megabytes that a slow client has not asked for yet. It says sooner that a client takes
+/// bytes, so a slow one can be told from one that reads nothing. What is on its way to the client is not limited by it.
+fn limit_unsent(stream: &TcpStream) {
+    #[cfg(target_os = "linux")]
+    if let Err(error) = socket2::SockRef::from(stream).set_tcp_notsent_lowat(UNSENT_BYTES_MAX) {
+        tracing::debug!(%error, "the kernel does not limit unsent bytes");
+    }
+    #[cfg(not(target_os = "linux"))]
+    let _ = stream;
+}
+
+/// Bytes of an answer that the kernel takes before they can be sent. The kernel reports progress when half of them are
+/// sent: with the default limits that happens in time for every client above the lowest rate.
+#[cfg(target_os = "linux")]
+const UNSENT_BYTES_MAX: u32 = 128 << 10;
+
+/// One slow head and this part of all places are evicted at a time.
+const SLOW_HEADS_SHARE: usize = 100;
+
 /// How long to leave the socket alone after a failed accept.
 const ACCEPT_PAUSE: Duration = Duration::from_millis(100);
 
-/// How often to look for an idle connection while a newcomer waits.
+/// How often to look for a connection to evict while a new one waits.
 const PLACE_RETRY: Duration = Duration::from_millis(100);
 
 #[cfg(test)]

@@ -15,8 +15,10 @@ pub struct Settings {
     pub strict: bool,
     /// Bytes of a request body at most.
     pub body_bytes_max: usize,
-    /// How long a request body may take to arrive.
+    /// How long a client may send nothing of a request body, and how long in sum before `client_rate_min` counts.
     pub body_timeout: Duration,
+    /// Bytes per second of a request body that a client has to send on average.
+    pub client_rate_min: u64,
     /// Entities of a page at most.
     pub page_entities_max: usize,
     /// How long a page may be worked on.
@@ -44,6 +46,7 @@ impl Default for Settings {
             strict: false,
             body_bytes_max: limits::BODY_BYTES_MAX,
             body_timeout: Duration::from_secs(30),
+            client_rate_min: 1024,
             page_entities_max: limits::PAGE_ENTITIES_MAX,
             page_time_max: Duration::from_secs(limits::PAGE_SECONDS_MAX),
             page_bytes_max: limits::PAGE_BYTES_MAX,

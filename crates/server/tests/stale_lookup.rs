@@ -110,6 +110,7 @@ impl Fixture {
             header_timeout: Duration::from_secs(30),
             idle_timeout: Duration::from_secs(30),
             shutdown_grace: Duration::ZERO,
+            ..ListenerSettings::default()
         };
         let listener = Listener::new(Arc::new(service), metrics, settings);
         let socket = runtime.block_on(TcpListener::bind("127.0.0.1:0")).expect("a free port");

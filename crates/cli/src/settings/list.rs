@@ -40,6 +40,8 @@ impl Default for Settings {
             header_bytes_max: 64 << 10,
             header_timeout: Duration::from_secs(30),
             idle_timeout: Duration::from_secs(300),
+            answer_timeout: Duration::from_secs(60),
+            client_rate_min: 1024,
             shutdown_grace: Duration::from_secs(30),
             body_bytes_max: 4 << 20,
             body_timeout: Duration::from_secs(30),
@@ -273,7 +275,7 @@ pub(crate) static SETTINGS: &[Setting] = &[
     },
     Setting {
         name: "connections_max",
-        help: "Connections that may be open; a newcomer beyond takes the place of an idle one, or waits",
+        help: "Connections that may be open; a new one evicts one that has sent no request or is idle, or waits",
         expected: "a number from 1 to 1000000",
         kind: Kind::Value,
         read: |settings, text| put(&mut settings.connections_max, number(text, 1, 1_000_000)),
@@ -304,6 +306,23 @@ pub(crate) static SETTINGS: &[Setting] = &[
         show: |settings| Some(value::show_span(settings.idle_timeout).into()),
     },
     Setting {
+        name: "answer_timeout",
+        help: "How long a client may take nothing of an answer, and how long in all below client_rate_min",
+        expected: TIMEOUT,
+        kind: Kind::Value,
+        read: |settings, text| put(&mut settings.answer_timeout, timeout(text)),
+        show: |settings| Some(value::show_span(settings.answer_timeout).into()),
+    },
+    Setting {
+        name: "client_rate_min",
+        help: "Bytes per second of a body or an answer that a client has to send or take on average, once \
+               body_timeout or answer_timeout is over",
+        expected: "a number of bytes from 1 to 64MiB, such as 1KiB",
+        kind: Kind::Value,
+        read: |settings, text| put(&mut settings.client_rate_min, size(text, 1, 64 << 20)),
+        show: |settings| Some(value::show_bytes(settings.client_rate_min).into()),
+    },
+    Setting {
         name: "shutdown_grace",
         help: "How long requests may go on after the signal to stop",
         expected: "a span of time up to 1h, such as 30s or 5m",
@@ -321,7 +340,7 @@ pub(crate) static SETTINGS: &[Setting] = &[
     },
     Setting {
         name: "body_timeout",
-        help: "How long the body of a request may take to arrive",
+        help: "How long a client may send nothing of a body, and how long in all below client_rate_min",
         expected: TIMEOUT,
         kind: Kind::Value,
         read: |settings, text| put(&mut settings.body_timeout, timeout(text)),

@@ -1,7 +1,7 @@
 //! One connection: the TLS handshake if there is one, then request after request, then an end that does not
 //! take the last answer away from the client.
 
-use super::pulse::{Phase, Pulse, Watched};
+use super::pulse::{Eviction, Phase, Pulse, Watched};
 use super::{Listener, ListenerSettings};
 use crate::handler::{Handler, Peer};
 use crate::reply::ResponseBody;
@@ -41,13 +41,15 @@ pub(super) fn http(settings: &ListenerSettings) -> http1::Builder {
     http.max_header_size(settings.header_bytes_max);
     // The pulse does this, at the cost of no timer per request and apart from the idle time.
     http.header_read_timeout(None);
-    // Answers are one buffer behind a short head, so they are written as one instead of as a vector of two.
-    http.writev(false);
+    // Answers are queued, not copied behind their heads: what was sent is freed at once, and an idle connection keeps
+    // no buffer of the size of its largest answer.
+    http.writev(true);
     http
 }
 
 impl<H: Handler> Connection<H> {
-    /// Serves the connection to its end, or until `close` says that the current request shall be the last.
+    /// Serves the connection to its end. When the sender of `close` is dropped, the current request is the last one; a
+    /// message evicts the connection: it ends at once unless it works on a request.
     pub(super) async fn run(
         self,
         stream: TcpStream,
@@ -85,8 +87,14 @@ impl<H: Handler> Connection<H> {
             if let Poll::Ready(result) = Pin::new(&mut hyper).poll(cx) {
                 return Poll::Ready(End::Finished(result));
             }
-            if !is_closing && Pin::new(&mut close).poll(cx).is_ready() {
+            if !is_closing && let Poll::Ready(asked) = Pin::new(&mut close).poll(cx) {
                 is_closing = true;
+                // An idle connection is left to hyper, which answers what has just arrived.
+                let is_evicted =
+                    asked.is_ok() && this.pulse.eviction().is_some_and(|(eviction, _)| eviction != Eviction::Idle);
+                if is_evicted {
+                    return Poll::Ready(End::Evicted);
+                }
                 Pin::new(&mut hyper).graceful_shutdown();
                 if let Poll::Ready(result) = Pin::new(&mut hyper).poll(cx) {
                     return Poll::Ready(End::Finished(result));
@@ -98,6 +106,7 @@ impl<H: Handler> Connection<H> {
         let (stream, is_write_blocked) = hyper.into_parts().io.into_inner().into_parts();
         match end {
             End::Finished(Ok(())) if is_closing => {}
+            End::Evicted => tracing::debug!(peer = %this.peer.address, "evicted in favour of a new connection"),
             End::Finished(Ok(())) => linger(stream).await,
             End::Finished(Err(error)) => {
                 tracing::debug!(peer = %this.peer.address, %error, "the connection ended early");
@@ -128,7 +137,7 @@ impl<H: Handler> Connection<H> {
         })
     }
 
-    /// Ready when the client has been silent for too long, with the phase it was silent in.
+    /// Ready when the client has been silent or has taken nothing for too long, with the phase of the connection.
     fn poll_overdue(&self, cx: &mut Context<'_>, mut watch: Pin<&mut Sleep>) -> Poll<Phase> {
         let settings = &self.listener.settings;
         loop {
@@ -138,6 +147,8 @@ impl<H: Handler> Connection<H> {
                 Phase::Head => Some(since + settings.header_timeout),
                 Phase::Busy => None,
             };
+            let blocked_until = self.pulse.blocked_until(settings.answer_timeout, settings.client_rate_min);
+            let deadline = [deadline, blocked_until].into_iter().flatten().min();
             // The timer may fire early, never late: most requests then leave it alone.
             if deadline.is_some_and(|deadline| deadline < watch.deadline()) {
                 watch.as_mut().reset(deadline.expect("there is a deadline, as just seen"));
@@ -159,6 +170,8 @@ impl<H: Handler> Connection<H> {
 enum End {
     Finished(hyper::Result<()>),
     Overdue(Phase),
+    /// Closed at once, as another connection needs its place.
+    Evicted,
 }
 
 /// Counts a connection as open while it lives.

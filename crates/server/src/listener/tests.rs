@@ -307,6 +307,27 @@ async fn at_the_cap_a_newcomer_waits_for_busy_connections() {
 }
 
 #[tokio::test]
+async fn at_the_cap_slow_heads_are_evicted_before_idle_connections() {
+    let settings = ListenerSettings { connections_max: 3, ..ListenerSettings::default() };
+    let fixture = Fixture::start(settings).await;
+    let mut idle = fixture.connect().await;
+    assert_eq!(ask(&mut idle, "GET", "/").await, "hello");
+    let (mut silent, mut slow) = (fixture.connect().await, fixture.connect().await);
+    send(&mut slow, "GET / HTTP/1.1\r\nhost:").await;
+    // Long enough not to be taken for clients that are about to ask.
+    time::sleep(Duration::from_millis(1500)).await;
+    let (mut one, mut other) = (fixture.connect().await, fixture.connect().await);
+    assert_eq!(ask(&mut one, "GET", "/").await, "hello");
+    assert_eq!(ask(&mut other, "GET", "/").await, "hello");
+    assert_eq!(receive_all(&mut silent).await, "");
+    let mut rest = Vec::new();
+    // Closed with bytes that nobody read, which the system reports as a reset.
+    let _ = within(slow.read_to_end(&mut rest)).await;
+    assert!(rest.is_empty(), "{rest:?}");
+    assert_eq!(ask(&mut idle, "GET", "/").await, "hello", "the idle one stays");
+}
+
+#[tokio::test]
 async fn at_the_end_requests_finish_and_idle_connections_close_at_once() {
     let fixture = Fixture::start(ListenerSettings::default()).await;
     let (mut idle, mut fresh, mut busy) = (fixture.connect().await, fixture.connect().await, fixture.connect().await);

@@ -6,8 +6,8 @@ use larimar_engine::{Clock, Engine, MemoryEngine, SystemClock};
 use larimar_model::Timestamp;
 use larimar_model::blob::ContainerName;
 use larimar_server::{
-    Account, AccountKey, AnalyticsWriter, Handler, Listener, ListenerSettings, Metrics, QueueService, Settings,
-    Storage, TableService,
+    Account, AccountKey, AnalyticsWriter, BlobService, Handler, Listener, ListenerSettings, Metrics, QueueService,
+    Settings, Storage, TableService,
 };
 use larimar_testkit::ManualClock;
 use larimar_testkit::http::{ACCOUNT, Client, KEY};
@@ -33,6 +33,7 @@ pub(crate) struct Server<'f, E: Engine = MemoryEngine> {
     writer: AnalyticsWriter<E, MoodyBytes>,
     pub(crate) client: Client,
     pub(crate) queues: Client,
+    pub(crate) blobs: Client,
 }
 
 impl Fixture {
@@ -59,8 +60,9 @@ impl<E: Engine + Default> Fixture<E> {
         let mut writer = AnalyticsWriter::new(Arc::clone(&storage), Some(Arc::new(self.blobs())));
         self.runtime.block_on(writer.load());
         let client = self.serve(Service::Table, TableService::new(Arc::clone(&storage)), &metrics);
-        let queues = self.serve(Service::Queue, QueueService::new(storage), &metrics);
-        Server { fixture: self, writer, client, queues }
+        let queues = self.serve(Service::Queue, QueueService::new(Arc::clone(&storage)), &metrics);
+        let blobs = self.serve(Service::Blob, BlobService::new(storage, Arc::new(self.blobs())), &metrics);
+        Server { fixture: self, writer, client, queues, blobs }
     }
 
     fn serve<H: Handler>(&self, service: Service, handler: H, metrics: &Arc<Metrics>) -> Client {
@@ -208,5 +210,6 @@ fn listener_settings() -> ListenerSettings {
         header_timeout: Duration::from_secs(30),
         idle_timeout: Duration::from_secs(30),
         shutdown_grace: Duration::ZERO,
+        ..ListenerSettings::default()
     }
 }

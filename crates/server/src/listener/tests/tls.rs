@@ -55,6 +55,25 @@ async fn a_handshake_that_does_not_come_ends_the_connection() {
 }
 
 #[tokio::test]
+async fn a_handshake_that_drips_ends_the_connection() {
+    let (server, _) = both_sides();
+    let fixture = Fixture::start_with(quick(), Some(server)).await;
+    let (mut reader, mut writer) = fixture.connect().await.into_split();
+    let drip = tokio::spawn(async move {
+        // The start of a record of 16 KiB, which never ends.
+        let mut sent = writer.write_all(&[0x16, 3, 1, 0x40, 0, 1, 0, 0x3f, 0xfc]).await;
+        while sent.is_ok() {
+            time::sleep(Duration::from_millis(20)).await;
+            sent = writer.write_all(&[0]).await;
+        }
+    });
+    let mut answer = Vec::new();
+    let _ = within(reader.read_to_end(&mut answer)).await;
+    drop(reader);
+    within(drip).await.expect("the writer notices the end");
+}
+
+#[tokio::test]
 async fn plain_text_on_an_encrypted_port_is_refused_and_others_go_on() {
     let (server, client) = both_sides();
     let fixture = Fixture::start_with(ListenerSettings::default(), Some(server)).await;
