@@ -14,6 +14,7 @@ use larimar_engine::{Engine, EngineError, KeyRange};
 use larimar_model::EntityKey;
 use larimar_model::blob::ContainerName;
 use larimar_wire::acl::{self, AccessPolicy};
+use larimar_wire::analytics::Authentication;
 use larimar_wire::error_body::ErrorReply;
 use larimar_wire::error_code::ErrorCode;
 use larimar_wire::sas::{Circumstances, Grant, Need, Resource, SasToken, Service};
@@ -47,6 +48,15 @@ impl Caller {
             Self::Owner => Ok(()),
             Self::Guest(grant) => grant.permits_key(key.partition.as_str(), key.row.as_str()).map_err(ErrorReply::from),
             Self::Anonymous => Err(ErrorReply::new(ErrorCode::NoAuthenticationInformation)),
+        }
+    }
+
+    /// How analytics class the caller.
+    pub(crate) const fn authentication(&self) -> Authentication {
+        match self {
+            Self::Owner => Authentication::Key,
+            Self::Guest(_) => Authentication::Sas,
+            Self::Anonymous => Authentication::Anonymous,
         }
     }
 

@@ -18,6 +18,7 @@ use hyper::header::{HeaderName, HeaderValue, SERVER};
 use hyper::{Request, Response, StatusCode};
 use larimar_engine::Engine;
 use larimar_model::Timestamp;
+use larimar_wire::analytics::Authentication;
 use larimar_wire::cors::CorsRule;
 use larimar_wire::error_body::ErrorReply;
 use larimar_wire::error_code::ErrorCode;
@@ -62,6 +63,8 @@ pub(crate) trait Protocol: Send + Sync + 'static {
 pub(crate) struct Seen {
     /// The operation, as analytics name it.
     pub(crate) operation: &'static str,
+    /// Who sent it, as far as that was proved: credentials that do not hold are those of a stranger.
+    authentication: Authentication,
     /// Whether the operation speaks XML where others speak JSON.
     pub(crate) is_xml: bool,
     /// What the client preferred and gets.
@@ -73,7 +76,14 @@ pub(crate) struct Seen {
 
 impl Default for Seen {
     fn default() -> Self {
-        Self { operation: "Unknown", is_xml: false, preference: None, cors: Vec::new(), meter: None }
+        Self {
+            operation: "Unknown",
+            authentication: Authentication::Anonymous,
+            is_xml: false,
+            preference: None,
+            cors: Vec::new(),
+            meter: None,
+        }
     }
 }
 
@@ -113,6 +123,7 @@ pub(crate) async fn serve<P: Protocol>(protocol: &P, request: Request<Incoming>,
         let exchange = Exchange {
             head: &head,
             operation: seen.operation,
+            authentication: seen.authentication,
             path: &head.path[account_end..],
             request_id: &request_id,
             code,
@@ -153,6 +164,7 @@ async fn answer<P: Protocol>(
         // Nobody reads the rest of the request, but those who watch the account want to know what was tried.
         seen.operation = P::operation(&address, head).unwrap_or(seen.operation);
     })?;
+    seen.authentication = caller.authentication();
     let base = head.base(host, address.prefix);
     let (service, address, base) = (P::SERVICE, &address, base.as_str());
     let call = Call { storage, service, head, address, base, caller, now: head.now, request_id };

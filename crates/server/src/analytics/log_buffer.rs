@@ -5,10 +5,15 @@ use larimar_model::Timestamp;
 use larimar_wire::analytics::LogEntry;
 use parking_lot::Mutex;
 use std::collections::VecDeque;
+use std::sync::Arc;
+use std::sync::atomic::{AtomicUsize, Ordering::Relaxed};
 
 /// Entries of one account and service that are not written yet.
-#[derive(Default)]
-pub(super) struct LogBuffer(Mutex<Entries>);
+pub(super) struct LogBuffer {
+    entries: Mutex<Entries>,
+    /// Bytes that wait in the buffers of all accounts and services.
+    all_bytes: Arc<AtomicUsize>,
+}
 
 #[derive(Default)]
 struct Entries {
@@ -32,48 +37,65 @@ pub(super) struct Pushed {
 }
 
 impl LogBuffer {
+    /// An empty buffer that shares its bound with others.
+    pub(super) fn new(all_bytes: &Arc<AtomicUsize>) -> Self {
+        Self { entries: Mutex::default(), all_bytes: Arc::clone(all_bytes) }
+    }
+
     pub(super) fn push(&self, logged: Logged) -> Pushed {
-        let mut entries = self.0.lock();
+        let mut entries = self.entries.lock();
         let before = entries.bytes;
-        entries.bytes += logged.entry.bytes();
+        let bytes = logged.bytes();
+        entries.bytes += bytes;
+        self.all_bytes.fetch_add(bytes, Relaxed);
         entries.waiting.push_back(logged);
-        let dropped = entries.shrink();
+        let dropped = self.shrink(&mut entries);
         Pushed { dropped, is_due: before < DUE_BYTES && entries.bytes >= DUE_BYTES }
     }
 
     /// Takes all entries out, oldest first.
     pub(super) fn take(&self) -> Vec<Logged> {
-        let mut entries = self.0.lock();
-        entries.bytes = 0;
+        let mut entries = self.entries.lock();
+        self.all_bytes.fetch_sub(std::mem::take(&mut entries.bytes), Relaxed);
         std::mem::take(&mut entries.waiting).into()
     }
 
     /// Puts entries back that could not be written. Returns how many had to go.
     pub(super) fn put_back(&self, logged: Vec<Logged>) -> usize {
-        let mut entries = self.0.lock();
-        entries.bytes += logged.iter().map(|logged| logged.entry.bytes()).sum::<usize>();
+        let mut entries = self.entries.lock();
+        let bytes = logged.iter().map(Logged::bytes).sum::<usize>();
+        entries.bytes += bytes;
+        self.all_bytes.fetch_add(bytes, Relaxed);
         let newer = std::mem::replace(&mut entries.waiting, logged.into());
         entries.waiting.extend(newer);
-        entries.shrink()
+        self.shrink(&mut entries)
     }
-}
 
-impl Entries {
-    fn shrink(&mut self) -> usize {
+    fn shrink(&self, entries: &mut Entries) -> usize {
         let mut dropped = 0;
-        while self.bytes > BYTES_MAX {
-            let Some(oldest) = self.waiting.pop_front() else { break };
-            self.bytes -= oldest.entry.bytes();
+        while entries.bytes > BYTES_MAX || self.all_bytes.load(Relaxed) > ALL_BYTES_MAX {
+            let Some(oldest) = entries.waiting.pop_front() else { break };
+            entries.bytes -= oldest.bytes();
+            self.all_bytes.fetch_sub(oldest.bytes(), Relaxed);
             dropped += 1;
         }
         dropped
     }
 }
 
-/// When a log is written before its time.
-const DUE_BYTES: usize = 4 << 20;
-/// Entries that wait at most.
+impl Logged {
+    /// About how many bytes it takes in memory.
+    pub(super) fn bytes(&self) -> usize {
+        size_of::<Timestamp>() + self.entry.bytes()
+    }
+}
+
+/// When a log is written before its time, and about how many bytes of entries become one blob.
+pub(super) const DUE_BYTES: usize = 4 << 20;
+/// Entries of one account and service that wait at most.
 const BYTES_MAX: usize = 16 << 20;
+/// Entries of all accounts and services that wait at most.
+const ALL_BYTES_MAX: usize = 64 << 20;
 
 #[cfg(test)]
 mod tests {
@@ -121,7 +143,7 @@ mod tests {
 
     #[test]
     fn the_oldest_go_when_there_is_no_room() {
-        let buffer = LogBuffer::default();
+        let buffer = LogBuffer::new(&Arc::default());
         let pushed: Vec<Pushed> = (0..20).map(|number| buffer.push(logged(number, 1 << 20))).collect();
         // The entry that reaches four MiB says so, and no other.
         assert_eq!(pushed.iter().filter(|pushed| pushed.is_due).count(), 1);
@@ -135,7 +157,7 @@ mod tests {
 
     #[test]
     fn what_is_put_back_comes_first_and_stays_bounded() {
-        let buffer = LogBuffer::default();
+        let buffer = LogBuffer::new(&Arc::default());
         buffer.push(logged(0, 9 << 20));
         buffer.push(logged(1, 1));
         let taken = buffer.take();
@@ -146,5 +168,19 @@ mod tests {
         buffer.push(logged(3, 9 << 20));
         assert_eq!(buffer.put_back(taken), 1);
         assert_eq!(ids(&buffer.take()), ["1", "2", "3"]);
+    }
+
+    #[test]
+    fn buffers_share_a_bound() {
+        let all_bytes = Arc::default();
+        let buffers: Vec<LogBuffer> = (0..8).map(|_| LogBuffer::new(&all_bytes)).collect();
+        let mut dropped = 0;
+        for number in 0..12 {
+            dropped += buffers.iter().map(|buffer| buffer.push(logged(number, 1 << 20)).dropped).sum::<usize>();
+            assert!(all_bytes.load(Relaxed) <= ALL_BYTES_MAX);
+        }
+        assert!(dropped > 0);
+        let left = buffers.iter().map(|buffer| buffer.take().len()).sum::<usize>();
+        assert_eq!((left + dropped, all_bytes.load(Relaxed)), (96, 0));
     }
 }

@@ -90,12 +90,13 @@ async fn counter_after<E: Engine, B: ByteStore>(
     }
 }
 
-/// Removes logs of a service before an hour, some at a time. Returns whether there may be more.
+/// Removes logs of a service before an hour, a page of them. `from` is where to begin, and then where the next page does:
+/// logs that stay, as somebody holds a lease on them, do not keep those behind them. Returns whether there may be more.
 pub(super) async fn clear<E: Engine, B: ByteStore>(
     blobs: &Blobs<E, B>,
-    account: &str,
-    service: Service,
+    (account, service): (&str, Service),
     before: Timestamp,
+    from: &mut Option<ListFrom>,
     now: Timestamp,
 ) -> Result<bool, EngineError> {
     let container = match blobs.find_container(account, &ContainerName::logs(), now).await {
@@ -103,9 +104,10 @@ pub(super) async fn clear<E: Engine, B: ByteStore>(
         found => found?.id,
     };
     let end = log_hour_prefix(service, before);
-    let (names, next) = page(blobs, container, &log_prefix(service), None, now).await?;
+    let (names, next) = page(blobs, container, &log_prefix(service), from.take(), now).await?;
     let old: Vec<&String> = names.iter().take_while(|name| **name < end).collect();
-    let is_all = old.len() == names.len();
+    *from = next.filter(|_| old.len() == names.len());
+    let mut failed = Vec::new();
     for name in old {
         let Ok(name) = name.parse::<BlobName>() else { continue };
         let at = BlobRef { container, name: &name };
@@ -113,10 +115,17 @@ pub(super) async fn clear<E: Engine, B: ByteStore>(
             Ok(()) => {}
             // Gone already, or held by somebody's lease: the next round sees.
             Err(EngineError::Reject(reject)) => tracing::debug!(%reject, blob = name.as_str(), "an old log stays"),
-            Err(other) => return Err(other),
+            // Perhaps this one is damaged and the others are not; perhaps the store is away.
+            Err(other) => failed.push(other),
+        }
+        if failed.len() == FAILURES_MAX {
+            break;
         }
     }
-    Ok(is_all && next.is_some())
+    match failed.pop() {
+        Some(error) => Err(error),
+        None => Ok(from.is_some()),
+    }
 }
 
 async fn page<E: Engine, B: ByteStore>(
@@ -149,5 +158,7 @@ async fn container<E: Engine, B: ByteStore>(
 const ATTEMPTS_MAX: u32 = 100;
 /// Logs that are listed, or removed, in one go.
 const PAGE_BLOBS: usize = 500;
+/// Logs of a page that cannot be removed before the rest of the page waits for the next round.
+const FAILURES_MAX: usize = 8;
 /// About how long a line is.
 const LINE_BYTES: usize = 512;

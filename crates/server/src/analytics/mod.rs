@@ -23,7 +23,7 @@ use larimar_wire::service_properties::{Logging, Metrics, ServiceProperties};
 use log_buffer::LogBuffer;
 use parking_lot::Mutex;
 use std::sync::Arc;
-use std::sync::atomic::{AtomicU8, Ordering::Relaxed};
+use std::sync::atomic::{AtomicU8, AtomicUsize, Ordering::Relaxed};
 use tokio::sync::Notify;
 
 /// What is observed of all accounts and services.
@@ -62,7 +62,9 @@ const COUNT: u8 = 8;
 impl Analytics {
     /// Meters that observe nothing until they are told what is wished for.
     pub(crate) fn new<'a>(accounts: impl Iterator<Item = &'a str>, metrics: Arc<ServerMetrics>) -> Arc<Self> {
-        let meters = accounts.flat_map(|account| LOG_SERVICES.map(|service| Meter::new(account, service))).collect();
+        let log_bytes = Arc::default();
+        let of_account = |account| LOG_SERVICES.map(|service| Meter::new(account, service, &log_bytes));
+        let meters = accounts.flat_map(of_account).collect();
         Arc::new(Self { meters, wake: Notify::new(), metrics })
     }
 
@@ -82,14 +84,14 @@ impl Analytics {
 }
 
 impl Meter {
-    fn new(account: &str, service: Service) -> Self {
+    fn new(account: &str, service: Service, log_bytes: &Arc<AtomicUsize>) -> Self {
         Self {
             account: account.to_owned(),
             service,
             switches: AtomicU8::new(0),
             wishes: Mutex::default(),
             counters: Counters::new(),
-            log: LogBuffer::default(),
+            log: LogBuffer::new(log_bytes),
         }
     }
 

@@ -8,7 +8,7 @@ use crate::strict::is_version;
 use hyper::Response;
 use hyper::header::HeaderMap;
 use larimar_model::Timestamp;
-use larimar_wire::analytics::{Access, Authentication, LogEntry, Outcome, Sample, mask_signature, write_condition};
+use larimar_wire::analytics::{Access, Authentication, LogEntry, Outcome, Sample, mask_signatures_in, write_condition};
 use larimar_wire::error_code::ErrorCode;
 use larimar_wire::sas::Service;
 use larimar_wire::uri::decode_path;
@@ -20,6 +20,8 @@ use std::time::{Duration, Instant};
 pub(crate) struct Exchange<'a> {
     pub(crate) head: &'a Head<'a>,
     pub(crate) operation: &'static str,
+    /// Who sent it, as far as that was proved.
+    pub(crate) authentication: Authentication,
     /// The path below the account, still escaped.
     pub(crate) path: &'a str,
     pub(crate) request_id: &'a str,
@@ -52,7 +54,7 @@ impl Exchange<'_> {
         let status = response.status().as_u16();
         let head_bytes = response_head_bytes(response.headers());
         let sample = Sample {
-            authentication: self.authentication(),
+            authentication: self.authentication,
             outcome: Outcome::of(status, self.code),
             ingress: request_head_bytes(self.head) + self.received_bytes,
             egress: head_bytes,
@@ -73,14 +75,6 @@ impl Exchange<'_> {
         }
     }
 
-    fn authentication(&self) -> Authentication {
-        match self.head.authorization {
-            Some(_) => Authentication::Key,
-            None if self.head.raw_parameter("sig").is_some() => Authentication::Sas,
-            None => Authentication::Anonymous,
-        }
-    }
-
     fn entry(
         &self,
         analytics: &Analytics,
@@ -90,13 +84,13 @@ impl Exchange<'_> {
         response: &Response<ResponseBody>,
     ) -> LogEntry {
         let (head, meter) = (self.head, &analytics.meters[meter]);
-        let text = |name: &str| head.header(name).unwrap_or_default().to_owned();
+        let text = |name: &str| mask_signatures_in(head.header(name).unwrap_or_default());
         let answered = |name: &str| {
             let value = response.headers().get(name).and_then(|value| value.to_str().ok());
             value.unwrap_or_default().to_owned()
         };
         let version = head.version().filter(|version| is_version(version));
-        LogEntry {
+        let entry = LogEntry {
             start: head.now,
             operation: self.operation,
             access,
@@ -123,9 +117,10 @@ impl Exchange<'_> {
             conditions: self.conditions(),
             user_agent: text("user-agent"),
             referrer: text("referer"),
-            client_request_id: head.client_request_id.unwrap_or_default().to_owned(),
-            copy_source: copy_source(head),
-        }
+            client_request_id: mask_signatures_in(head.client_request_id.unwrap_or_default()),
+            copy_source: text("x-ms-copy-source"),
+        };
+        entry.bounded()
     }
 
     fn url(&self) -> String {
@@ -134,9 +129,9 @@ impl Exchange<'_> {
         let mut url = format!("{scheme}://{}{}", head.host.unwrap_or_default(), head.path);
         if !head.query.is_empty() {
             url.push('?');
-            url.push_str(&mask_signature(head.query));
+            url.push_str(head.query);
         }
-        url
+        mask_signatures_in(&url)
     }
 
     /// Names the account also where the path does not, and of an entity the table.
@@ -184,15 +179,6 @@ impl Ending {
                 analytics.wake.notify_one();
             }
         }
-    }
-}
-
-/// The URL of a copy's source, without the signature that may be in it.
-fn copy_source(head: &Head<'_>) -> String {
-    match head.header("x-ms-copy-source").map(|source| (source, source.split_once('?'))) {
-        Some((_, Some((path, query)))) => format!("{path}?{}", mask_signature(query)),
-        Some((source, None)) => source.to_owned(),
-        None => String::new(),
     }
 }
 

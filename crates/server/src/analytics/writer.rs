@@ -4,13 +4,13 @@
 //! It does everything in [`AnalyticsWriter::tick`], which looks at the clock of the storage to find out what is due, so
 //! that tests can turn that clock. What cannot be written is kept, within bounds, for the next time.
 
-use super::log_buffer::Logged;
+use super::log_buffer::{DUE_BYTES, Logged};
 use super::metrics_rows::{self, ByOperation};
 use super::{Meter, Wishes, logs, retention};
 use crate::properties;
 use crate::storage::Storage;
-use larimar_engine::blob::Blobs;
 use larimar_engine::blob::bytes::ByteStore;
+use larimar_engine::blob::{Blobs, ListFrom};
 use larimar_engine::{Engine, EngineError, Fault};
 use larimar_model::Timestamp;
 use larimar_wire::analytics::{LogOf, Period, Totals};
@@ -37,6 +37,8 @@ pub struct AnalyticsWriter<E, B> {
     /// The hour of the last tick: logs of another one are written at once.
     hour: Timestamp,
     cleared: Option<Timestamp>,
+    /// Where the removal of a meter's old logs goes on.
+    clearing: HashMap<usize, Option<ListFrom>>,
 }
 
 /// One period of one meter.
@@ -62,6 +64,7 @@ impl<E: Engine, B: ByteStore> AnalyticsWriter<E, B> {
             flushed,
             hour: Period::Hour.start(flushed),
             cleared: None,
+            clearing: HashMap::new(),
         }
     }
 
@@ -227,10 +230,17 @@ impl<E: Engine, B: ByteStore> AnalyticsWriter<E, B> {
         }
     }
 
-    /// Writes the entries at the front that ended in the same hour. Returns how many those are.
+    /// Writes the entries at the front that ended in the same hour, not too many for a blob. Returns how many those are.
     async fn write_log(&mut self, number: usize, meter: &Meter, left: &[Logged]) -> Result<usize, EngineError> {
         let hour = Period::Hour.start(left[0].ended);
-        let count = left.iter().take_while(|logged| Period::Hour.start(logged.ended) == hour).count();
+        let mut bytes = 0;
+        let fits = |logged: &&Logged| {
+            let is_first = bytes == 0;
+            bytes += logged.bytes();
+            is_first || bytes <= DUE_BYTES
+        };
+        let of_hour = left.iter().take_while(|logged| Period::Hour.start(logged.ended) == hour);
+        let count = of_hour.take_while(fits).count();
         let Some(blobs) = &self.blobs else {
             self.storage.metrics.analytics_dropped(count as u64);
             return Ok(count);
@@ -246,12 +256,14 @@ impl<E: Engine, B: ByteStore> AnalyticsWriter<E, B> {
     }
 
     /// Removes what is older than its account wishes to keep. Returns whether nothing is left to remove.
-    async fn clear(&self, now: Timestamp) -> bool {
+    async fn clear(&mut self, now: Timestamp) -> bool {
         let mut is_done = true;
-        for meter in &self.storage.analytics.meters {
+        for (number, meter) in self.storage.analytics.meters.iter().enumerate() {
             let wishes = meter.wishes();
             if let (Some(days), Some(blobs)) = (wishes.logging.retention_days, &self.blobs) {
-                match logs::clear(blobs, &meter.account, meter.service, now.before(DAY * days), now).await {
+                let of = (meter.account.as_str(), meter.service);
+                let from = self.clearing.entry(number).or_default();
+                match logs::clear(blobs, of, now.before(DAY * days), from, now).await {
                     Ok(has_more) => is_done &= !has_more,
                     Err(error) => tracing::warn!(%error, "old logs could not be removed"),
                 }

@@ -101,17 +101,17 @@ fn x3_who_asked_is_told_but_no_secrets() {
     guest.get("/people()").send().is_status(200);
     guest.get("/other()").send().is_status(403);
     client.anonymous().get("/people()").send().is_status(401);
+    // Whoever cannot prove what they claim is a stranger.
     client.get("/people()").header("authorization", "SharedKey devstoreaccount1:AAAA").send().is_status(403);
+    client.get("/people()").unsigned().header("authorization", "junk").send().is_status(400);
+    client.with_sas("sv=2019-02-02&tn=people&sp=r&se=2099-01-01&sig=junk").get("/people()").send().is_status(403);
+    client.with_sas("sig=junk").get("/people()").send().is_status(403);
     client.get("/people(1").header("x-ms-version", "2015-12-11").send().is_status(400);
     server.after(FLUSH);
     let logs = fixture.logs().expect("a container");
     // A stranger who was turned away is not the owner's business.
-    let expected = [
-        ("QueryEntities", "SASSuccess"),
-        ("QueryEntities", "SASAuthorizationError"),
-        ("QueryEntities", "AuthorizationError"),
-        ("Unknown", "ClientOtherError"),
-    ];
+    let expected =
+        [("QueryEntities", "SASSuccess"), ("QueryEntities", "SASAuthorizationError"), ("Unknown", "ClientOtherError")];
     assert_eq!(told(&logs), pairs(&expected));
     let lines = logs[0].lines();
     assert_eq!((lines[0][7].as_str(), lines[0][8].as_str()), ("sas", ""));
@@ -210,4 +210,93 @@ fn x3_a_log_that_cannot_be_written_is_kept_until_it_can() {
     let logs = fixture.logs().expect("a container");
     let expected = [("SetTableServiceProperties", "Success"), ("CreateTable", "Success"), ("InsertEntity", "Success")];
     assert_eq!(told(&logs), pairs(&expected));
+}
+
+#[test]
+fn x3_strangers_cannot_fill_the_logs() {
+    let fixture = Fixture::new();
+    let mut server = fixture.server();
+    server.set_properties(&logging_part("1.0", ALL, None));
+    server.flush();
+    let long = "x".repeat(20_000);
+    for number in 0..50 {
+        let client = &server.client;
+        let request = client.get(&format!("/people(PartitionKey='{long}',RowKey='{number}')")).unsigned();
+        let request =
+            request.header("user-agent", long.as_str()).header("authorization", "SharedKey devstoreaccount1:AAAA");
+        assert!(request.send().status < 500);
+        let junk = format!("/people()?$filter={long}&sig=junk&sv=2019-02-02&tn=people&sp=r&se=2099-01-01");
+        assert!(client.anonymous().get(&junk).send().status < 500);
+    }
+    server.flush();
+    let logged: Vec<String> = told(&fixture.logs().expect("a container")).into_iter().map(|(name, _)| name).collect();
+    assert_eq!(logged, ["SetTableServiceProperties"]);
+}
+
+#[test]
+fn x3_no_field_of_a_log_is_longer_than_it_may_be() {
+    let fixture = Fixture::new();
+    let mut server = fixture.server();
+    server.client.create_table("people");
+    server.set_properties(&logging_part("1.0", [true, false, false], None));
+    // Each quote takes six bytes in a log.
+    let long = "\"".repeat(9_000);
+    let client = &server.client;
+    let get = client.get("/people()").query("$filter", &format!("PartitionKey eq '{}'", "y".repeat(20_000)));
+    let get = get.header("user-agent", long.as_str()).header("referer", long.as_str());
+    get.header("if-match", long.as_str()).send().is_status(200);
+    server.after(FLUSH);
+    let logs = fixture.logs().expect("a container");
+    let lines = logs[0].lines();
+    assert_eq!(lines.len(), 1, "{lines:?}");
+    assert!(lines[0].iter().all(|field| field.len() <= 4200), "{:?}", lines[0]);
+    assert!(lines[0][11].starts_with(server.client.base().as_str()) && lines[0][11].ends_with("..."), "{lines:?}");
+    assert!(logs[0].text.len() < 20_000, "{} bytes", logs[0].text.len());
+}
+
+#[test]
+fn x3_a_signature_in_a_referrer_cannot_be_read_back() {
+    let fixture = Fixture::new();
+    let mut server = fixture.server();
+    server.client.create_table("people");
+    server.set_properties(&logging_part("1.0", [true, false, false], None));
+    for referrer in [
+        "https://h/c/b?sv=2020&sig=s3cret%2B%3D&se=2030",
+        "https://h/c/b?SIG=s3cret",
+        "https://h/?next=https%3A%2F%2Fh%2Fb%3Fsv%3D1%26sig%3Ds3cret%252B%26se%3D2",
+        "https://h/#/open?sig=s3cret",
+        "https://h/c/b?s%69g=s3cret",
+    ] {
+        server.client.get("/people()").header("referer", referrer).header("user-agent", referrer).send().is_status(200);
+    }
+    server.after(FLUSH);
+    let logs = fixture.logs().expect("a container");
+    let lines = logs[0].lines();
+    assert_eq!(lines.len(), 5);
+    assert!(!logs[0].text.contains("s3cret"), "{}", logs[0].text);
+    assert_eq!(lines[0][28], "https://h/c/b?sv=2020&amp;sig=XXXXX&amp;se=2030");
+}
+
+#[test]
+fn x3_logs_that_cannot_be_removed_do_not_keep_those_behind_them() {
+    let fixture = Fixture::new();
+    let mut server = fixture.server();
+    server.set_properties(&logging_part("1.0", [false, true, false], Some(1)));
+    // More than one page of logs, all but the last of them under a lease without an end.
+    for _ in 0..502 {
+        server.set_properties(&logging_part("1.0", [false, true, false], Some(1)));
+        server.flush();
+    }
+    let names = || fixture.logs().expect("a container").into_iter().map(|log| log.name).collect::<Vec<_>>();
+    let all = names();
+    for name in &all[..all.len() - 1] {
+        let lease = server.blobs.put(&format!("/$logs/{name}?comp=lease"), "");
+        lease.header("x-ms-lease-action", "acquire").header("x-ms-lease-duration", "-1").send().is_status(201);
+    }
+    fixture.clock.advance(50 * HOUR);
+    server.tick();
+    server.after(Duration::from_secs(1));
+    let left = names();
+    assert_eq!(left.len(), all.len() - 1, "only the log without a lease is removed");
+    assert!(!left.contains(&all[all.len() - 1]));
 }

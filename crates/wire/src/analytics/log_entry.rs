@@ -120,7 +120,29 @@ impl LogEntry {
             &self.client_request_id,
             &self.copy_source,
         ];
-        size_of::<Self>() + texts.iter().map(|text| text.len()).sum::<usize>()
+        size_of::<Self>() + texts.iter().map(|text| text.capacity()).sum::<usize>()
+    }
+
+    /// The entry with its longest texts cut: a request may have a head of 64 KiB, and most of it would be logged.
+    #[must_use]
+    pub fn bounded(mut self) -> Self {
+        for (text, bytes_max) in [
+            (&mut self.url, ADDRESS_BYTES_MAX),
+            (&mut self.object_key, ADDRESS_BYTES_MAX),
+            (&mut self.copy_source, ADDRESS_BYTES_MAX),
+            (&mut self.referrer, TEXT_BYTES_MAX),
+            (&mut self.client_request_id, TEXT_BYTES_MAX),
+            (&mut self.conditions, TEXT_BYTES_MAX),
+            (&mut self.user_agent, TEXT_BYTES_MAX),
+            (&mut self.version, VALUE_BYTES_MAX),
+            (&mut self.request_md5, VALUE_BYTES_MAX),
+            (&mut self.server_md5, VALUE_BYTES_MAX),
+            (&mut self.etag, VALUE_BYTES_MAX),
+            (&mut self.last_modified, VALUE_BYTES_MAX),
+        ] {
+            cut(text, bytes_max);
+        }
+        self
     }
 
     fn write_line(&self, of: &LogOf<'_>, part: &Part<'_>, out: &mut String) {
@@ -188,6 +210,33 @@ impl LogEntry {
 /// The version from which on client errors are logged by their codes (service: log format).
 const CODES_SINCE: &str = "2017-04-17";
 
+/// Bytes of an encoded URL or object key in a log: a blob's longest address fits.
+const ADDRESS_BYTES_MAX: usize = 4096;
+/// Bytes of an encoded text that a client is free to choose.
+const TEXT_BYTES_MAX: usize = 1024;
+/// Bytes of an encoded checksum, tag or date.
+const VALUE_BYTES_MAX: usize = 128;
+/// What a text that was cut ends with.
+const CUT: &str = "...";
+
+/// Cuts a text whose encoded form would be longer than this.
+fn cut(text: &mut String, bytes_max: usize) {
+    let mut encoded = 0;
+    let mut end = 0;
+    for (at, character) in text.char_indices() {
+        encoded += encoding(character).map_or(character.len_utf8(), str::len);
+        if encoded > bytes_max {
+            text.truncate(end);
+            text.push_str(CUT);
+            break;
+        }
+        if encoded + CUT.len() <= bytes_max {
+            end = at + character.len_utf8();
+        }
+    }
+    text.shrink_to_fit();
+}
+
 /// A query string with `XXXXX` in the place of a signature, which would let readers of the log act as its holder.
 #[must_use]
 pub fn mask_signature(query: &str) -> String {
@@ -200,6 +249,48 @@ pub fn mask_signature(query: &str) -> String {
         masked.push_str(if is_signature { "sig=XXXXX" } else { part });
     }
     masked
+}
+
+/// A text that may be a URL or hold one, with `XXXXX` in the place of every signature: in its query, and wherever else
+/// `sig=` stands, also inside a URL that is a parameter of another.
+#[must_use]
+pub fn mask_signatures_in(text: &str) -> String {
+    let masked = match text.split_once('?') {
+        Some((path, query)) => format!("{path}?{}", mask_signature(query)),
+        None => text.to_owned(),
+    };
+    let folded = masked.to_ascii_lowercase();
+    let mut out = String::with_capacity(masked.len());
+    let mut rest = 0;
+    while let Some(found) = folded[rest..].find("sig") {
+        let name_end = rest + found + "sig".len();
+        let Some(equals) = equals_bytes(&folded[name_end..]) else {
+            out.push_str(&masked[rest..name_end]);
+            rest = name_end;
+            continue;
+        };
+        out.push_str(&masked[rest..name_end + equals]);
+        out.push_str("XXXXX");
+        let value = &folded[name_end + equals..];
+        let ends = ["&", "#", " ", "\"", "<", ">", "%26", "%23"];
+        let length = ends.iter().filter_map(|end| value.find(end)).min().unwrap_or(value.len());
+        rest = name_end + equals + length;
+    }
+    out.push_str(&masked[rest..]);
+    out
+}
+
+/// How many bytes an equals sign takes at the start of a text in lower case, percent-encoded any number of times or not
+/// at all; nothing if there is none.
+fn equals_bytes(text: &str) -> Option<usize> {
+    if text.starts_with('=') {
+        return Some(1);
+    }
+    let mut rest = text.strip_prefix('%')?;
+    while let Some(inner) = rest.strip_prefix("25") {
+        rest = inner;
+    }
+    rest.starts_with("3d").then(|| text.len() - rest.len() + 2)
 }
 
 /// Appends a condition that a request came with, dates in the form that logs have.
@@ -236,18 +327,26 @@ fn push_quoted(out: &mut String, text: &str) {
     }
     out.push('"');
     for character in text.chars() {
-        match character {
-            '&' => out.push_str("&amp;"),
-            '<' => out.push_str("&lt;"),
-            '>' => out.push_str("&gt;"),
-            '"' => out.push_str("&quot;"),
-            '\'' => out.push_str("&#39;"),
-            '\n' => out.push_str("&#10;"),
-            '\r' => out.push_str("&#13;"),
-            other => out.push(other),
+        match encoding(character) {
+            Some(encoded) => out.push_str(encoded),
+            None => out.push(character),
         }
     }
     out.push('"');
+}
+
+/// How a character is written, if not as it is.
+const fn encoding(character: char) -> Option<&'static str> {
+    match character {
+        '&' => Some("&amp;"),
+        '<' => Some("&lt;"),
+        '>' => Some("&gt;"),
+        '"' => Some("&quot;"),
+        '\'' => Some("&#39;"),
+        '\n' => Some("&#10;"),
+        '\r' => Some("&#13;"),
+        _ => None,
+    }
 }
 
 #[cfg(test)]

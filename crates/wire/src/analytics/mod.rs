@@ -8,7 +8,7 @@ mod operation;
 mod status;
 mod totals;
 
-pub use log_entry::{LogEntry, LogOf, mask_signature, write_condition};
+pub use log_entry::{LogEntry, LogOf, mask_signature, mask_signatures_in, write_condition};
 pub use names::{
     LOG_SERVICES, METRICS_ALL, Period, log_counter, log_hour_prefix, log_name, log_prefix, log_time, metrics_row,
 };

@@ -136,3 +136,43 @@ fn only_dates_of_http_are_rewritten() {
     }
     assert_eq!(rfc850("Sun, 06 Nov 1994 08:49:37 GMT").as_deref(), Some("Sunday, 06-Nov-94 08:49:37 GMT"));
 }
+
+#[test]
+fn x3_texts_are_cut_by_what_they_take_in_a_log() {
+    for (text, bytes_max, expected) in [
+        ("", 8, ""),
+        ("12345678", 8, "12345678"),
+        ("123456789", 8, "12345..."),
+        // Each quote is six bytes.
+        ("\"\"", 12, "\"\""),
+        ("\"\"\"", 12, "\"..."),
+        ("1234\u{20ac}\u{20ac}", 9, "1234..."),
+    ] {
+        let mut cut_text = text.to_owned();
+        cut(&mut cut_text, bytes_max);
+        assert_eq!(cut_text, expected, "{text:?} in {bytes_max}");
+        let mut encoded = String::new();
+        push_quoted(&mut encoded, &cut_text);
+        assert!(encoded.len() <= bytes_max + 2, "{encoded}");
+    }
+    let long = LogEntry { url: "u".repeat(60_000), user_agent: "a".repeat(60_000), ..get_blob() };
+    assert!(long.bounded().bytes() < 8192);
+}
+
+#[test]
+fn x3_signatures_are_masked_wherever_they_stand() {
+    for (text, expected) in [
+        ("", ""),
+        ("https://h/p", "https://h/p"),
+        ("https://h/p?a=1&b=2", "https://h/p?a=1&b=2"),
+        ("https://h/p?a=1&sig=x%2B&b=2", "https://h/p?a=1&sig=XXXXX&b=2"),
+        ("https://h/p?%73IG=x", "https://h/p?sig=XXXXX"),
+        ("https://h/#sig=x#more", "https://h/#sig=XXXXX#more"),
+        ("u=https%3A%2F%2Fh%3FSig%3Dx%252B%26a%3D1", "u=https%3A%2F%2Fh%3FSig%3DXXXXX%26a%3D1"),
+        ("u=https%253Fsig%253Dx", "u=https%253Fsig%253DXXXXX"),
+        ("a signal, a sig and sig", "a signal, a sig and sig"),
+        ("sig=sig=x y", "sig=XXXXX y"),
+    ] {
+        assert_eq!(mask_signatures_in(text), expected, "{text}");
+    }
+}
