@@ -30,19 +30,28 @@ impl Parts {
         }
         let has_edits = ops.iter().any(|op| matches!(op.act, Act::Edit(_)));
         let started = Instant::now();
-        for attempt in 0..ATTEMPTS_MAX {
+        let (mut attempt, mut was_locked) = (0, false);
+        while attempt < ATTEMPTS_MAX {
             let steps = if has_edits { self.edited(&place, ops).await? } else { plain(ops) };
-            let transaction = Transaction { space: place.space, pk: place.pk.clone(), steps, now: place.now };
+            let transaction =
+                Transaction { space: place.space, pk: place.pk.clone(), steps, now: place.now, was_locked };
             match self.transactions.run(transaction).await {
                 Ok(versions) => return Ok(versions),
                 Err(Failure::Guard) => {
                     let found = self.read(&place, ops).await?;
                     explain(ops, &found)?;
                 }
+                // It waited for the lock already, and does so again until its time is up.
+                Err(Failure::Locked(_)) => {
+                    was_locked = true;
+                    self.pause(0, started).await?;
+                    continue;
+                }
                 Err(Failure::Again(_) | Failure::Elsewhere(_)) => {}
                 Err(failure) => return Err(failure.into_fault().into()),
             }
             self.pause(attempt, started).await?;
+            attempt += 1;
         }
         Err(crowded())
     }
@@ -55,7 +64,8 @@ impl Parts {
             _ => None,
         };
         let started = Instant::now();
-        for attempt in 0..ATTEMPTS_MAX {
+        let mut attempt = 0;
+        while attempt < ATTEMPTS_MAX {
             let edited;
             let (expect, act) = match op.act {
                 Act::Edit(edit) => {
@@ -77,10 +87,15 @@ impl Parts {
                         return Ok(place.now);
                     }
                 }
+                Err(Failure::Locked(_)) => {
+                    self.pause(0, started).await?;
+                    continue;
+                }
                 Err(Failure::Again(_) | Failure::Elsewhere(_)) => {}
                 Err(failure) => return Err(failure.into_fault().into()),
             }
             self.pause(attempt, started).await?;
+            attempt += 1;
         }
         Err(crowded())
     }
@@ -104,7 +119,8 @@ impl Parts {
 
     async fn write_apart(&self, place: &Place, rk: &[u8], expect: Expect, act: Act<'_>) -> Result<Outcome, Failure> {
         let step = Step { rk: rk.to_vec(), expect, act: owned(act) };
-        let transaction = Transaction { space: place.space, pk: place.pk.clone(), steps: vec![step], now: place.now };
+        let (space, pk) = (place.space, place.pk.clone());
+        let transaction = Transaction { space, pk, steps: vec![step], now: place.now, was_locked: false };
         match self.transactions.run(transaction).await {
             Ok(versions) => Ok(Outcome::Done(versions[0])),
             Err(Failure::Guard) => Ok(Outcome::Missed),

@@ -29,8 +29,8 @@ pub(crate) struct Connection {
 }
 
 impl Connection {
-    /// Connects and sets the session up.
-    pub(crate) async fn open(target: &Target) -> Result<Self, ConnectError> {
+    /// Connects and sets the session up: a statement gives up on a row that is locked for longer than a while.
+    pub(crate) async fn open(target: &Target, lock_timeout: Duration) -> Result<Self, ConnectError> {
         let connecting = target.config.connect(target.tls.clone());
         let connected = tokio::time::timeout(target.timeout, connecting).await;
         let connected =
@@ -39,9 +39,8 @@ impl Connection {
         let warned = Arc::new(AtomicBool::new(false));
         let driver = drive(connection, Arc::clone(&warned)).abort_handle();
         let connection = Self { client, driver, statements: Mutex::default(), warned, timeout: target.timeout };
-        let limit = target.timeout.as_millis();
-        let limits =
-            format!("SET statement_timeout = {limit}; SET lock_timeout = {};", limit.min(LOCK_MILLISECONDS_MAX));
+        let locked = target.timeout.min(lock_timeout).as_millis();
+        let limits = format!("SET statement_timeout = {}; SET lock_timeout = {locked};", target.timeout.as_millis());
         connection.run(&limits).await.map_err(describe)?;
         connection.run(target.dialect.session()).await.map_err(describe)?;
         Ok(connection)
@@ -168,6 +167,5 @@ fn describe(failure: Failure) -> ConnectError {
     ConnectError { reason: failure.into_unavailable().to_string(), is_final: false }
 }
 
-const LOCK_MILLISECONDS_MAX: u128 = 5000;
 /// How much later than the database itself a statement is given up here.
 const ANSWER_GRACE: Duration = Duration::from_secs(1);

@@ -33,9 +33,13 @@ impl Core {
         }
     }
 
-    /// Makes a connection and notes how it went.
+    /// Makes a connection for one caller at a time and notes how it went. A caller can wait for a lock.
     pub(crate) async fn connect(&self) -> Result<Connection, ConnectError> {
-        let connected = Connection::open(&self.target).await;
+        self.connect_with(LOCK_TIMEOUT).await
+    }
+
+    async fn connect_with(&self, lock_timeout: Duration) -> Result<Connection, ConnectError> {
+        let connected = Connection::open(&self.target, lock_timeout).await;
         match &connected {
             Ok(_) => self.health.good(),
             Err(error) => self.health.bad(&error.reason),
@@ -66,7 +70,7 @@ impl Line {
     pub(crate) async fn connection(&mut self, refuse: impl Fn(&Fault)) -> &Connection {
         let mut pause = PAUSE_MIN;
         while self.connection.as_ref().is_none_or(Connection::is_closed) {
-            match self.core.connect().await {
+            match self.core.connect_with(SHARED_LOCK_TIMEOUT).await {
                 Ok(connection) => self.connection = Some(connection),
                 Err(_) => {
                     if let Err(fault) = self.core.health.check() {
@@ -137,5 +141,9 @@ pub(crate) fn token() -> i64 {
 
 /// Whoever waits has waited for a statement already, and clients give up after half a minute.
 const CONFIRM_TIME_MAX: Duration = Duration::from_secs(10);
+/// How long a statement waits for a lock.
+pub(crate) const LOCK_TIMEOUT: Duration = Duration::from_secs(5);
+/// The same for statements that others wait for. What gives up is tried again, behind the others.
+const SHARED_LOCK_TIMEOUT: Duration = Duration::from_millis(250);
 const PAUSE_MIN: Duration = Duration::from_millis(20);
 const PAUSE_MAX: Duration = Duration::from_secs(1);

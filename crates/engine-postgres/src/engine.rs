@@ -66,8 +66,8 @@ impl PostgresEngine {
         let pool = Arc::new(Pool::new(Arc::clone(&core), shares.lent));
         let parts = Parts {
             reads: Reads::new(Arc::clone(&core)),
-            singles: Singles::new(Arc::clone(&core)),
-            transactions: Transactions::new(Arc::clone(&core)),
+            singles: Singles::new(Arc::clone(&core), shares.singles),
+            transactions: Transactions::new(Arc::clone(&core), shares.transactions),
             catalogue: Catalogue::new(Arc::clone(&core), Arc::clone(&pool)),
             posts: Posts::new(Arc::clone(&core), Arc::clone(&pool)),
             clock: StoreClock::new(Arc::clone(&pool)),

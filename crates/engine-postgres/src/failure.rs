@@ -12,6 +12,8 @@ pub(crate) enum Failure {
     Guard,
     /// Nothing took effect, and trying again may help: a deadlock, a lost race.
     Again(String),
+    /// Nothing took effect, since another session holds a lock on a row for long.
+    Locked(String),
     /// Nothing took effect; on another connection it may work: this one leads to a server that takes no writes.
     Elsewhere(String),
     /// The connection is of no use any more. Whether the statement took effect is not known.
@@ -34,10 +36,10 @@ impl Failure {
             // A guard that failed, or an insert of a row that is there.
             &SqlState::DIVISION_BY_ZERO | &SqlState::UNIQUE_VIOLATION => Self::Guard,
             &SqlState::READ_ONLY_SQL_TRANSACTION => Self::Elsewhere(text),
-            &SqlState::T_R_SERIALIZATION_FAILURE
-            | &SqlState::T_R_DEADLOCK_DETECTED
-            | &SqlState::LOCK_NOT_AVAILABLE
-            | &SqlState::QUERY_CANCELED => Self::Again(text),
+            &SqlState::T_R_SERIALIZATION_FAILURE | &SqlState::T_R_DEADLOCK_DETECTED | &SqlState::QUERY_CANCELED => {
+                Self::Again(text)
+            }
+            &SqlState::LOCK_NOT_AVAILABLE => Self::Locked(text),
             // A statement that was prepared before the tables changed.
             &SqlState::FEATURE_NOT_SUPPORTED | &SqlState::INVALID_SQL_STATEMENT_NAME => Self::Elsewhere(text),
             _ => Self::Refused(text),
@@ -53,9 +55,11 @@ impl Failure {
     pub(crate) fn into_unavailable(self) -> Fault {
         match self {
             Self::Guard => Fault::Damaged("a guard failed where there is none".to_owned()),
-            Self::Again(text) | Self::Elsewhere(text) | Self::Broken(text) | Self::Refused(text) => {
-                Fault::Unavailable(text)
-            }
+            Self::Again(text)
+            | Self::Locked(text)
+            | Self::Elsewhere(text)
+            | Self::Broken(text)
+            | Self::Refused(text) => Fault::Unavailable(text),
         }
     }
 

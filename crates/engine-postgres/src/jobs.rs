@@ -167,13 +167,15 @@ const EXPIRED_SLICES_MAX: usize = 100;
 #[cfg(all(test, feature = "test-postgres"))]
 mod tests {
     use super::*;
+    use crate::core::LOCK_TIMEOUT;
     use crate::schema;
     use crate::settings::Settings;
     use larimar_testkit::postgres::Cluster;
 
     async fn connection(url: &str) -> Connection {
         let settings = Settings::new(url);
-        let connection = Connection::open(&settings.target().expect("a URL")).await.expect("a connection");
+        let connection =
+            Connection::open(&settings.target().expect("a URL"), LOCK_TIMEOUT).await.expect("a connection");
         schema::prepare(&connection, settings.dialect).await.expect("the tables");
         connection
     }

@@ -16,6 +16,7 @@ mod core;
 mod dialect;
 mod engine;
 mod failure;
+mod gathering;
 mod health;
 mod jobs;
 mod key;

@@ -5,7 +5,7 @@
 //! requests share statements (`posts.rs`).
 
 use crate::connection::{Parameters, column};
-use crate::core::token;
+use crate::core::{LOCK_TIMEOUT, jittered, token};
 use crate::engine::{Parts, PostgresEngine};
 use crate::failure::Failure;
 use crate::pool::Unanswered;
@@ -127,7 +127,8 @@ impl Parts {
         let (id, receipt, ends) = parts_of(handle);
         let (hidden_for, new) = (ticks(change.hidden_for), token());
         let parameters: Parameters<'_> = &[&number, &id, &receipt, &ends, &hidden_for, &new, &change.text];
-        for _ in 0..ATTEMPTS_MAX {
+        let started = Instant::now();
+        for attempt in 0.. {
             let visible_at = match self.pool.send(UPDATE_MESSAGE, parameters).await {
                 Ok(rows) => rows.first().map(|row| column::<i64>(row, 0)).transpose().map_err(Failure::into_fault)?,
                 Err(Unanswered::Lost(reason)) => {
@@ -139,8 +140,9 @@ impl Parts {
                 return Ok(Updated { receipt: Receipt { visible_at, nonce: new.cast_unsigned() }, visible_at });
             }
             self.explain(number, handle, Some(hidden_for)).await?;
+            self.pause_for_message(attempt, started).await?;
         }
-        Err(Fault::Unavailable("the message keeps changing".to_owned()).into())
+        unreachable!("the attempts end with an error")
     }
 
     /// When a message is visible by a change whose answer was lost, if it took effect.
@@ -154,7 +156,8 @@ impl Parts {
     async fn delete(&self, queue: SpaceId, handle: MessageHandle) -> Result<(), MessageError> {
         let number = number(queue).ok_or(MessageError::SpaceGone)?;
         let (id, receipt, visible_at) = parts_of(handle);
-        for _ in 0..ATTEMPTS_MAX {
+        let started = Instant::now();
+        for attempt in 0.. {
             let work = Delete { queue: number, id: id.clone(), receipt, visible_at };
             if self.posts.delete(work).await?.is_some() {
                 if let Some(known) = self.counts.lock().get_mut(&queue) {
@@ -163,8 +166,18 @@ impl Parts {
                 return Ok(());
             }
             self.explain(number, handle, None).await?;
+            self.pause_for_message(attempt, started).await?;
         }
-        Err(Fault::Unavailable("the message keeps changing".to_owned()).into())
+        unreachable!("the attempts end with an error")
+    }
+
+    /// Waits before another attempt on a message that another session holds, unless that has taken too long already.
+    async fn pause_for_message(&self, attempt: u32, started: Instant) -> Result<(), Fault> {
+        if started.elapsed() > LOCK_TIMEOUT.min(self.core.target.timeout) {
+            return Err(Fault::Unavailable("another session holds the message".to_owned()));
+        }
+        tokio::time::sleep(jittered(Duration::from_millis(1 << attempt.min(7)))).await;
+        Ok(())
     }
 
     /// Tells why a receipt did not do; `Ok` if it should have, since it holds by now.
@@ -285,8 +298,6 @@ fn ticks(span: Duration) -> i64 {
     i64::try_from(span.as_nanos() / 100).unwrap_or(most).min(most)
 }
 
-/// A receipt that should have done may do the next time.
-const ATTEMPTS_MAX: usize = 5;
 const COUNT_LASTS: Duration = Duration::from_secs(1);
 const COUNTS_MAX: usize = 10_000;
 const CLEAR_MAX: i64 = 1000;

@@ -67,7 +67,7 @@ impl Pool {
             }
             match failure {
                 Failure::Broken(reason) => return Err(Unanswered::Lost(reason)),
-                Failure::Again(_) | Failure::Elsewhere(_) => last = failure,
+                Failure::Again(_) | Failure::Locked(_) | Failure::Elsewhere(_) => last = failure,
                 Failure::Guard | Failure::Refused(_) => return Err(Unanswered::Undone(failure.into_unavailable())),
             }
         }

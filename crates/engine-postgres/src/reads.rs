@@ -7,13 +7,14 @@
 use crate::connection::{Connection, column};
 use crate::core::{Core, Line};
 use crate::failure::Failure;
+use crate::gathering::{self, Gathering};
 use crate::pool::Pool;
 use crate::statements::GET;
 use larimar_engine::Fault;
 use parking_lot::Mutex;
 use std::collections::VecDeque;
 use std::sync::Arc;
-use std::time::Instant;
+use std::time::{Duration, Instant};
 use tokio::sync::{Notify, oneshot};
 use tokio_postgres::Row;
 
@@ -24,18 +25,21 @@ pub(crate) struct Reads {
     wake: Notify,
 }
 
-#[derive(Default)]
 struct Queue {
     waiting: VecDeque<Question>,
-    /// Statements under way.
-    busy: usize,
+    gathering: Gathering,
 }
 
 impl Queue {
     /// Whether another statement is worth it: large groups cost the database less than many statements.
     fn has_work(&self) -> bool {
-        let enough = if self.busy < BUSY_FREELY { 1 } else { GATHERED };
-        self.waiting.len() >= enough
+        let now = Instant::now();
+        self.waiting.front().is_some_and(|first| self.gathering.is_due(self.waiting.len(), first.asked, now))
+    }
+
+    /// How long to wait for more, if anything waits at all.
+    fn patience(&self) -> Option<Duration> {
+        (!self.waiting.is_empty()).then(|| self.gathering.patience())
     }
 }
 
@@ -73,7 +77,8 @@ impl Answer {
 
 impl Reads {
     pub(crate) fn new(core: Arc<Core>) -> Arc<Self> {
-        Arc::new(Self { core, queue: Mutex::default(), wake: Notify::new() })
+        let queue = Queue { waiting: VecDeque::new(), gathering: Gathering::new(BUSY_FREELY, GATHERED) };
+        Arc::new(Self { core, queue: Mutex::new(queue), wake: Notify::new() })
     }
 
     /// Looks up one key.
@@ -122,10 +127,11 @@ impl Reads {
         let mut line = Line::new(Arc::clone(&self.core));
         loop {
             while !self.queue.lock().has_work() {
-                self.wake.notified().await;
+                let patience = self.queue.lock().patience();
+                gathering::pause(&self.wake, patience).await;
             }
             let connection = line.connection(|fault| self.refuse(fault)).await;
-            let Some(questions) = self.take() else { continue };
+            let Some((questions, started)) = self.take() else { continue };
             let failed = ask(connection, questions).await.err();
             if let Some((failure, questions)) = failed {
                 if failure.ends_connection() {
@@ -133,18 +139,19 @@ impl Reads {
                 }
                 self.ask_again(questions, failure);
             }
-            self.queue.lock().busy -= 1;
+            self.queue.lock().gathering.end(started, Instant::now());
             self.wake.notify_one();
         }
     }
 
     /// Takes what waits, without those that waited too long; nothing if others were faster. Whoever takes is busy.
-    fn take(&self) -> Option<Vec<Question>> {
+    fn take(&self) -> Option<(Vec<Question>, Instant)> {
         let mut queue = self.queue.lock();
         if !queue.has_work() {
             return None;
         }
-        queue.busy += 1;
+        let started = Instant::now();
+        queue.gathering.begin(started);
         let count = queue.waiting.len().min(QUESTIONS_MAX);
         let (taken, late): (Vec<_>, Vec<_>) =
             queue.waiting.drain(..count).partition(|question| question.asked.elapsed() < self.core.target.timeout);
@@ -156,7 +163,7 @@ impl Reads {
         for question in late {
             let _ = question.answer.send(Err(Fault::Unavailable("the database is too slow".to_owned())));
         }
-        Some(taken)
+        Some((taken, started))
     }
 
     /// Puts questions back that met a failure, unless they did so too often.

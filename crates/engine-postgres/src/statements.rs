@@ -292,26 +292,32 @@ statements! {
         SELECT EXISTS (SELECT 1 FROM larimar_space s WHERE s.id = $1), u.id, u.ins, u.exp, u.deq, u.pop, u.vis, u.body, u.vis \
         FROM (SELECT 1::int8 AS x) AS one LEFT JOIN u ON true",
     );
-    /// Queue, id, receipt, when the receipt ends, ticks to hide, new receipt, new body or null.
+    /// Queue, id, receipt, when the receipt ends, ticks to hide, new receipt, new body or null. A message that another
+    /// session holds is left as it is, so no connection waits for it; the same below.
     UPDATE_MESSAGE = concat!(
-        "UPDATE larimar_message SET vis = ",
-        ticks!(),
-        " + $5::int8, pop = $6, body = COALESCE($7::bytea, body) \
+        "WITH o AS MATERIALIZED (SELECT q, id, vis FROM larimar_message \
         WHERE q = $1 AND id = $2 AND pop = $3 AND vis = $4 AND exp >= ",
         ticks!(),
         " + $5::int8 AND exp > ",
         ticks!(),
-        " AND EXISTS (SELECT 1 FROM larimar_space s WHERE s.id = $1) RETURNING vis",
+        " AND EXISTS (SELECT 1 FROM larimar_space s WHERE s.id = $1) FOR UPDATE SKIP LOCKED) \
+        UPDATE larimar_message m SET vis = ",
+        ticks!(),
+        " + $5::int8, pop = $6, body = COALESCE($7::bytea, body) FROM o WHERE ",
+        matching_message!(),
+        " RETURNING m.vis",
     );
     /// Queue, then arrays of ids without repeats, receipts, when they end. Returns the ids of the deleted ones.
     DELETE_MESSAGES = concat!(
-        "WITH o AS MATERIALIZED (SELECT $1::int8 AS q, k.* FROM unnest($2::bytea[], $3::int8[], $4::int8[]) \
-        AS k(id, pop, vis)) \
+        "WITH k AS MATERIALIZED (SELECT $1::int8 AS q, k.* FROM unnest($2::bytea[], $3::int8[], $4::int8[]) \
+        AS k(id, pop, vis)), o AS MATERIALIZED (SELECT m.q, m.id, m.vis FROM k AS o JOIN larimar_message m ON ",
+        matching_message!(),
+        " AND m.pop = o.pop WHERE m.exp > ",
+        ticks!(),
+        " AND EXISTS (SELECT 1 FROM larimar_space s WHERE s.id = $1) FOR UPDATE OF m SKIP LOCKED) \
         DELETE FROM larimar_message m USING o WHERE ",
         matching_message!(),
-        " AND m.pop = o.pop AND m.exp > ",
-        ticks!(),
-        " AND EXISTS (SELECT 1 FROM larimar_space s WHERE s.id = $1) RETURNING m.id",
+        " RETURNING m.id",
     );
     /// Why a receipt did not do: queue, id, receipt, when it ends. Whether the queue is there, whether the receipt is the
     /// message's, how long the message lives; the latter two null if there is no message.

@@ -28,6 +28,8 @@ pub(crate) struct Transaction {
     pub(crate) steps: Vec<Step>,
     /// What to call the version of a row that is not stored.
     pub(crate) now: Timestamp,
+    /// Whether an earlier attempt met a row that another session holds.
+    pub(crate) was_locked: bool,
 }
 
 /// One operation.
@@ -49,8 +51,24 @@ pub(crate) enum Act {
 /// The transactions that wait, and whom to wake.
 pub(crate) struct Transactions {
     core: Arc<Core>,
-    waiting: Mutex<VecDeque<Waiting>>,
+    queue: Mutex<Queue>,
     wake: Notify,
+    /// Connections that may carry out transactions that met a lock before. The others stay free for the rest.
+    locked_max: usize,
+}
+
+#[derive(Default)]
+struct Queue {
+    waiting: VecDeque<Waiting>,
+    /// Transactions under way that met a lock before.
+    locked: usize,
+}
+
+impl Queue {
+    /// Where the first transaction is that may be carried out now.
+    fn next(&self, locked_max: usize) -> Option<usize> {
+        self.waiting.iter().position(|waiting| !waiting.transaction.was_locked || self.locked < locked_max)
+    }
 }
 
 struct Waiting {
@@ -60,8 +78,9 @@ struct Waiting {
 }
 
 impl Transactions {
-    pub(crate) fn new(core: Arc<Core>) -> Arc<Self> {
-        Arc::new(Self { core, waiting: Mutex::default(), wake: Notify::new() })
+    pub(crate) fn new(core: Arc<Core>, connections: usize) -> Arc<Self> {
+        let locked_max = (connections / 2).max(1);
+        Arc::new(Self { core, queue: Mutex::default(), wake: Notify::new(), locked_max })
     }
 
     /// Carries a transaction out; it goes on even if the caller goes away. Returns a version for each step.
@@ -69,7 +88,7 @@ impl Transactions {
         let refused = |text: String| Failure::Refused(text);
         let (reply, outcome) = oneshot::channel();
         {
-            let mut waiting = self.waiting.lock();
+            let waiting = &mut self.queue.lock().waiting;
             self.core.health.check().map_err(|fault| refused(fault.to_string()))?;
             if waiting.len() >= WAITING_MAX {
                 return Err(refused("too many transactions wait for the database".to_owned()));
@@ -84,12 +103,13 @@ impl Transactions {
     pub(crate) async fn serve(self: Arc<Self>) {
         let mut line = Line::new(Arc::clone(&self.core));
         loop {
-            while self.waiting.lock().is_empty() {
+            while self.queue.lock().next(self.locked_max).is_none() {
                 self.wake.notified().await;
             }
             let connection = line.connection(|fault| self.refuse(fault)).await;
             let Some(Waiting { transaction, since, reply }) = self.take() else { continue };
             if since.elapsed() > self.core.target.timeout {
+                self.queue.lock().locked -= usize::from(transaction.was_locked);
                 let _ = reply.send(Err(Failure::Refused("the database is too slow".to_owned())));
                 continue;
             }
@@ -105,23 +125,29 @@ impl Transactions {
                 }
                 other => other,
             };
+            if transaction.was_locked {
+                self.queue.lock().locked -= 1;
+                self.wake.notify_one();
+            }
             // Nobody may be waiting any more; what was committed stands all the same.
             let _ = reply.send(result);
         }
     }
 
     fn take(&self) -> Option<Waiting> {
-        let mut waiting = self.waiting.lock();
-        let taken = waiting.pop_front();
-        if !waiting.is_empty() {
+        let mut queue = self.queue.lock();
+        let next = queue.next(self.locked_max)?;
+        let taken = queue.waiting.remove(next)?;
+        queue.locked += usize::from(taken.transaction.was_locked);
+        if queue.next(self.locked_max).is_some() {
             self.wake.notify_one();
         }
-        taken
+        Some(taken)
     }
 
     /// Lets all go who wait; nothing of theirs was sent.
     pub(crate) fn refuse(&self, fault: &Fault) {
-        for waiting in self.waiting.lock().drain(..) {
+        for waiting in self.queue.lock().waiting.drain(..) {
             let _ = waiting.reply.send(Err(Failure::Refused(fault.to_string())));
         }
     }

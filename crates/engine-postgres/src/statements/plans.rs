@@ -6,6 +6,7 @@
 
 use super::*;
 use crate::connection::Connection;
+use crate::core::LOCK_TIMEOUT;
 use crate::schema;
 use crate::settings::Settings;
 use larimar_testkit::postgres::Cluster;
@@ -55,7 +56,7 @@ const TABLES: &str = "\
 #[tokio::test]
 async fn a_statement_reads_what_it_returns_whatever_the_statistics_say() {
     let settings = Settings::new(Cluster::shared().fresh_url());
-    let connection = Connection::open(&settings.target().expect("a URL")).await.expect("a connection");
+    let connection = Connection::open(&settings.target().expect("a URL"), LOCK_TIMEOUT).await.expect("a connection");
     schema::prepare(&connection, settings.dialect).await.expect("the tables");
     connection.run(TABLES).await.expect("tables with few rows");
     connection.run(&format!("SELECT larimar_fill(11, {ROWS})")).await.expect("tables with many rows");
@@ -186,8 +187,8 @@ fn of_messages(name: &str) -> Option<(String, u64)> {
         "CONFIRM_MESSAGES" => (format!("{SEVENS}, {ids}"), 6),
         "CLAIM_MESSAGES" => ("7, 3, 1, 1".to_owned(), 8),
         "PEEK_MESSAGES" => ("7, 3".to_owned(), 4),
-        "UPDATE_MESSAGE" => (format!("7, {}, 1, 100, 1, 1, NULL", id(100)), 2),
-        "DELETE_MESSAGES" => (format!("7, {ids}, {ONES}, ARRAY[100, 7000, 15000]"), 4),
+        "UPDATE_MESSAGE" => (format!("7, {}, 1, 100, 1, 1, NULL", id(100)), 3),
+        "DELETE_MESSAGES" => (format!("7, {ids}, {ONES}, ARRAY[100, 7000, 15000]"), 7),
         "EXPLAIN_MESSAGE" => (format!("7, {}, 1, 15000", id(15_000)), 2),
         // A count is what it says.
         "COUNT_MESSAGES" => ("7".to_owned(), ROWS + 1),
