@@ -5,7 +5,6 @@
 //! snapshot (`published.rs`) and waits for nobody.
 
 use std::cell::RefCell;
-use std::ops::Bound;
 use std::path::PathBuf;
 use std::sync::Arc;
 use std::thread::JoinHandle;
@@ -13,8 +12,8 @@ use std::time::{Duration, Instant};
 
 use larimar_engine::queue::RowQueues;
 use larimar_engine::{
-    Act, Budget, Changed, Engine, Expect, Fault, Flow, Key, KeyRange, Op, Position, ReadError, RowRef, Space, SpaceId,
-    SpaceName, Statistics, WriteError,
+    Act, Budget, Changed, Engine, Expect, Fault, Flow, Key, KeyRange, Op, Position, ReadError, Reads, RowRef, Space,
+    SpaceId, SpaceName, Statistics, WriteError,
 };
 use larimar_model::Timestamp;
 use parking_lot::{Mutex, RwLock};
@@ -28,6 +27,7 @@ use crate::published::Published;
 use crate::reclaim;
 use crate::recovery::fault;
 use crate::shared::{Figures, Shared};
+use crate::snapshot::{LocalSnapshot, look_up, split_value};
 use crate::store::fjall::{DeadRows, FjallStore, Options};
 use crate::store::memory::MemoryStore;
 use crate::store::{Bytes, Snapshot, Store, StoreError, SyncTo};
@@ -174,6 +174,12 @@ impl Drop for LocalEngine {
 }
 
 impl Engine for LocalEngine {
+    type Snapshot = LocalSnapshot;
+
+    async fn snapshot(&self, _: Reads, _: Instant) -> Result<LocalSnapshot, Fault> {
+        LocalSnapshot::open(&self.shared).await
+    }
+
     async fn get<R: Send>(
         &self,
         key: Key<'_>,
@@ -183,12 +189,7 @@ impl Engine for LocalEngine {
             return Err(ReadError::SpaceGone);
         }
         let snapshot = self.shared.published.get().await?;
-        let found = KEY.with_borrow_mut(|buffer| {
-            buffer.clear();
-            key::put_partition(buffer, key.space, key.partition);
-            key::put_row(buffer, key.row);
-            snapshot.get(buffer)
-        });
+        let found = look_up(snapshot.as_ref(), key);
         drop(snapshot);
         let Some(value) = found.map_err(|error| fault(&error))? else { return Ok(visit(None)) };
         let (version, body) = split_value(&value)?;
@@ -200,46 +201,10 @@ impl Engine for LocalEngine {
         space: SpaceId,
         range: &KeyRange,
         budget: Budget,
-        mut visit: impl FnMut(RowRef<'_>) -> Flow + Send,
+        visit: impl FnMut(RowRef<'_>) -> Flow + Send,
     ) -> Result<Option<Position>, ReadError> {
-        if !self.shared.catalogue.is_live(space) {
-            return Err(ReadError::SpaceGone);
-        }
-        if range.is_empty() {
-            return Ok(None);
-        }
         let snapshot = self.shared.published.get().await?;
-        let generation = self.shared.published.generation();
-        let (from, to) = bounds(space, range);
-        let rows = snapshot.range(Bound::Included(&from), Bound::Excluded(&to));
-        drop(snapshot);
-        let mut decoder = key::Decoder::default();
-        let (mut yielded, mut flow) = (Instant::now(), Flow::Continue);
-        for (visited, row) in rows.enumerate() {
-            let (key, value) = row.map_err(|error| fault(&error))?;
-            let (_, key) = key::split_space(&key).ok_or_else(|| Fault::Damaged("a key has no space".to_owned()))?;
-            let (partition, row) = decoder.decode(key)?;
-            let mut is_spent = visited > 0 && visited >= budget.rows_max;
-            let is_paused = flow == Flow::Pause;
-            if is_paused || visited == 1 || visited % ROWS_PER_LOOK == 0 && visited > 0 {
-                let now = Instant::now();
-                is_spent |= now >= budget.deadline;
-                if is_paused || now - yielded >= YIELD_EVERY {
-                    tokio::task::yield_now().await;
-                    yielded = Instant::now();
-                    // The files of this iterator may be gone after the store was reopened.
-                    is_spent |= generation != self.shared.published.generation();
-                }
-            }
-            let (version, body) = split_value(&value)?;
-            if !is_spent {
-                flow = visit(RowRef { partition, row, version, body });
-            }
-            if is_spent || flow == Flow::StopHere {
-                return Ok(Some(Position::new(partition, row)));
-            }
-        }
-        Ok(None)
+        self.shared.scan(snapshot, space, range, budget, visit).await
     }
 
     async fn apply(
@@ -381,21 +346,6 @@ fn join_value(version: Timestamp, body: &[u8]) -> Bytes {
     byteview::ByteView::fused(&version.ticks().to_be_bytes(), body).into()
 }
 
-fn split_value(value: &[u8]) -> Result<(Timestamp, &[u8]), Fault> {
-    let (version, body) = value.split_first_chunk().ok_or_else(|| Fault::Damaged("a row has no version".to_owned()))?;
-    Ok((Timestamp::from_ticks(u64::from_be_bytes(*version)), body))
-}
-
-fn bounds(space: SpaceId, range: &KeyRange) -> (Vec<u8>, Vec<u8>) {
-    let position = |position: &Position| {
-        let mut key = Vec::with_capacity(16 + position.partition.len() + position.row.len());
-        key::put_partition(&mut key, space, &position.partition);
-        key::put_row(&mut key, &position.row);
-        key
-    };
-    (position(&range.start), range.end.as_ref().map_or_else(|| key::space_end(space), position))
-}
-
 fn spawn(name: &str, shared: &Arc<Shared>, run: fn(&Arc<Shared>)) -> Result<JoinHandle<()>, StoreError> {
     let shared = Arc::clone(shared);
     std::thread::Builder::new()
@@ -406,11 +356,7 @@ fn spawn(name: &str, shared: &Arc<Shared>, run: fn(&Arc<Shared>)) -> Result<Join
 
 thread_local! {
     /// Where keys are put together.
-    static KEY: RefCell<Vec<u8>> = const { RefCell::new(Vec::new()) };
+    pub(crate) static KEY: RefCell<Vec<u8>> = const { RefCell::new(Vec::new()) };
 }
 
-/// A scan looks at the clock after this many rows.
-const ROWS_PER_LOOK: usize = 32;
-/// A scan lets others run after this long.
-const YIELD_EVERY: Duration = Duration::from_millis(2);
 const CLOSE_PATIENCE: Duration = Duration::from_secs(5);

@@ -1,7 +1,7 @@
 //! The embedded storage engine of Larimar: one process, files on disk.
 //!
 //! [`LocalEngine`] fulfils the contract of `larimar-engine` on top of a [`store`]. A write goes through
-//! `latch.rs` and `committer.rs`, a read through `published.rs`; `catalogue.rs` keeps the spaces,
+//! `latch.rs` and `committer.rs`, a read through `published.rs` and `snapshot.rs`; `catalogue.rs` keeps the spaces,
 //! `reclaim.rs` frees dropped ones, `recovery.rs` takes over when the disk fails.
 
 pub mod budget;
@@ -16,7 +16,9 @@ mod reclaim;
 mod recovery;
 pub mod repair;
 mod shared;
+mod snapshot;
 pub mod store;
 mod version;
 
 pub use engine::{Durability, LocalEngine, Settings};
+pub use snapshot::LocalSnapshot;

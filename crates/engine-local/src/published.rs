@@ -2,14 +2,16 @@
 //!
 //! One snapshot is shared by all readers until the next commit, so a read costs no more than counting a
 //! reference, shows whole commits only, and sees every write acknowledged before it began. While the store
-//! is being reopened there is none, and readers wait.
+//! is being reopened there is none, and readers wait. A page that takes several reads pins its snapshot; reopening the
+//! store takes it away.
 
 use std::sync::Arc;
 use std::sync::atomic::{AtomicU64, Ordering};
 use std::time::{Duration, Instant};
 
 use larimar_engine::Fault;
-use parking_lot::RwLock;
+use parking_lot::{Mutex, RwLock};
+use rustc_hash::FxHashMap;
 use tokio::sync::Notify;
 
 use crate::store::Snapshot;
@@ -20,6 +22,9 @@ pub(crate) struct Published {
     changed: Notify,
     /// How often the store was reopened.
     generation: AtomicU64,
+    /// Snapshots that several reads share, by number.
+    pins: Mutex<FxHashMap<u64, Arc<dyn Snapshot>>>,
+    last_pin: AtomicU64,
 }
 
 enum Slot {
@@ -30,7 +35,13 @@ enum Slot {
 
 impl Published {
     pub(crate) fn new(snapshot: Arc<dyn Snapshot>) -> Self {
-        Self { slot: RwLock::new(Slot::Open(snapshot)), changed: Notify::new(), generation: AtomicU64::new(0) }
+        Self {
+            slot: RwLock::new(Slot::Open(snapshot)),
+            changed: Notify::new(),
+            generation: AtomicU64::new(0),
+            pins: Mutex::default(),
+            last_pin: AtomicU64::new(0),
+        }
     }
 
     /// The current snapshot; waits while the store is being reopened. Do not hold it across an await.
@@ -44,6 +55,37 @@ impl Published {
             }
             changed.await;
         }
+    }
+
+    /// Keeps the current snapshot for several reads and returns its number, to be given to [`Self::unpin`].
+    pub(crate) async fn pin(&self) -> Result<u64, Fault> {
+        loop {
+            let changed = self.changed.notified();
+            match &*self.slot.read() {
+                Slot::Open(snapshot) => {
+                    let number = self.last_pin.fetch_add(1, Ordering::Relaxed);
+                    // Under the lock of the slot: `withdraw` finds it there.
+                    self.pins.lock().insert(number, Arc::clone(snapshot));
+                    return Ok(number);
+                }
+                Slot::Closed(fault) => return Err(fault.clone()),
+                Slot::Reopening => {}
+            }
+            changed.await;
+        }
+    }
+
+    /// A pinned snapshot. Do not hold it across an await.
+    pub(crate) fn pinned(&self, number: u64) -> Result<Arc<dyn Snapshot>, Fault> {
+        let snapshot = self.pins.lock().get(&number).cloned();
+        snapshot.ok_or_else(|| Fault::Unavailable("the store was reopened while a page was read".to_owned()))
+    }
+
+    /// Lets go of a pinned snapshot.
+    pub(crate) fn unpin(&self, number: u64) {
+        // Dropped outside of the lock.
+        let snapshot = self.pins.lock().remove(&number);
+        drop(snapshot);
     }
 
     /// The current snapshot, if there is one at this moment.
@@ -69,9 +111,12 @@ impl Published {
         }
     }
 
-    /// Takes the snapshot away and waits until no reader holds it; gives it back if one does not let go.
+    /// Takes the snapshot and the pinned ones away and waits until no reader holds it; gives it back if one does not let
+    /// go. The pinned ones are gone in any case.
     pub(crate) fn withdraw(&self, patience: Duration) -> bool {
         let old = std::mem::replace(&mut *self.slot.write(), Slot::Reopening);
+        let pins = std::mem::take(&mut *self.pins.lock());
+        drop(pins);
         let Slot::Open(snapshot) = old else { return true };
         let deadline = Instant::now() + patience;
         while Arc::strong_count(&snapshot) > 1 {

@@ -10,16 +10,17 @@ use crate::messages::Counts;
 use crate::pool::Pool;
 use crate::posts::Posts;
 use crate::reads::Reads;
-use crate::scan::RowSize;
 use crate::schema;
 use crate::settings::{OpenError, Settings};
 use crate::singles::Singles;
+use crate::sizes::RowSizes;
+use crate::snapshot::{PostgresSnapshot, Snapshots};
 use crate::statements::{HAS_SPACE, RESTORE};
 use crate::transactions::Transactions;
 use larimar_engine::queue::MessageIds;
 use larimar_engine::{
-    Budget, Changed, Engine, Fault, Flow, Key, KeyRange, Moment, Op, Position, ReadError, RowRef, Space, SpaceId,
-    SpaceName, Statistics, WriteError,
+    Changed, Engine, Fault, Key, Moment, Op, ReadError, Reads as ReadsWanted, RowRef, Space, SpaceId, SpaceName,
+    Statistics, WriteError,
 };
 use larimar_model::Timestamp;
 use std::sync::Arc;
@@ -30,7 +31,7 @@ use tokio::task::JoinSet;
 /// An engine over a database that speaks PostgreSQL's protocol. Any number of processes may open one each over the same
 /// database.
 pub struct PostgresEngine {
-    pub(crate) parts: Parts,
+    pub(crate) parts: Arc<Parts>,
     /// They end with the engine.
     tasks: tokio::sync::Mutex<JoinSet<()>>,
 }
@@ -45,7 +46,8 @@ pub(crate) struct Parts {
     pub(crate) pool: Arc<Pool>,
     pub(crate) catalogue: Arc<Catalogue>,
     pub(crate) clock: Arc<StoreClock>,
-    pub(crate) row_size: RowSize,
+    pub(crate) snapshots: Snapshots,
+    pub(crate) row_sizes: RowSizes,
     /// Edits of rows take turns, by the hash of the row.
     pub(crate) turns: Vec<tokio::sync::Mutex<()>>,
     pub(crate) ids: MessageIds,
@@ -71,13 +73,15 @@ impl PostgresEngine {
             catalogue: Catalogue::new(Arc::clone(&core), Arc::clone(&pool)),
             posts: Posts::new(Arc::clone(&core), Arc::clone(&pool)),
             clock: StoreClock::new(Arc::clone(&pool)),
-            row_size: RowSize::default(),
+            snapshots: Snapshots::new(shares.lent),
+            row_sizes: RowSizes::default(),
             ids: MessageIds::default(),
             counts: Counts::default(),
             turns: (0..TURNS).map(|_| tokio::sync::Mutex::new(())).collect(),
             pool,
             core,
         };
+        let parts = Arc::new(parts);
         let mut tasks = JoinSet::new();
         for _ in 0..shares.reads {
             tasks.spawn(Arc::clone(&parts.reads).serve());
@@ -95,7 +99,7 @@ impl PostgresEngine {
 
     /// Ends the background work and all connections. Every write that was answered is done by then.
     pub async fn close(&self) {
-        let Parts { core, reads, singles, transactions, .. } = &self.parts;
+        let Parts { core, reads, singles, transactions, .. } = &*self.parts;
         core.health.close();
         self.tasks.lock().await.shutdown().await;
         let closed = Fault::Unavailable("the engine is closed".to_owned());
@@ -154,6 +158,12 @@ async fn first_connection(core: &Core) -> Result<crate::connection::Connection, 
 impl Engine for PostgresEngine {
     const IS_SHARED: bool = true;
 
+    type Snapshot = PostgresSnapshot;
+
+    async fn snapshot(&self, reads: ReadsWanted, deadline: Instant) -> Result<PostgresSnapshot, Fault> {
+        PostgresSnapshot::open(&self.parts, reads, deadline).await
+    }
+
     async fn get<R: Send>(
         &self,
         key: Key<'_>,
@@ -173,17 +183,6 @@ impl Engine for PostgresEngine {
             version: Timestamp::from_ticks(version),
             body,
         })))
-    }
-
-    async fn scan(
-        &self,
-        space: SpaceId,
-        range: &KeyRange,
-        budget: Budget,
-        visit: impl FnMut(RowRef<'_>) -> Flow + Send,
-    ) -> Result<Option<Position>, ReadError> {
-        let outcome = self.parts.scan(space, range, budget, visit).await;
-        self.noting_gone_reading(space, outcome)
     }
 
     async fn apply(

@@ -3,12 +3,14 @@
 //!
 //! [`PostgresEngine`] fulfils the contract of `larimar-engine`; nothing is kept in the process that another one would
 //! miss. Point reads of concurrent requests share statements (`reads.rs`), so do single writes (`singles.rs`);
-//! a transaction is one flush of a few statements (`transactions.rs`); a page is one statement (`scan.rs`). Messages
+//! a transaction is one flush of a few statements (`transactions.rs`); a page is one statement, or several in
+//! one read-only transaction (`snapshot.rs`, `arms.rs`, `scan.rs`). Messages
 //! have a table of their own (`messages.rs`, `posts.rs`). What a failure means, and which ones leave the outcome open, is
 //! in `failure.rs`; `catalogue.rs` keeps the spaces and `jobs.rs` the work that one server at a time does for all. SQL is
 //! in `statements.rs`, what differs between databases in `dialect.rs`.
 
 mod apply;
+mod arms;
 mod catalogue;
 mod clock;
 mod connection;
@@ -28,6 +30,8 @@ mod scan;
 mod schema;
 mod settings;
 mod singles;
+mod sizes;
+mod snapshot;
 mod statements;
 mod tls;
 mod transactions;
@@ -35,3 +39,4 @@ mod transactions;
 pub use dialect::{Dialect, UnknownDialect};
 pub use engine::PostgresEngine;
 pub use settings::{OpenError, Settings};
+pub use snapshot::PostgresSnapshot;

@@ -9,31 +9,45 @@ use parking_lot::Mutex;
 use std::ops::Deref;
 use std::sync::Arc;
 use std::time::Duration;
-use tokio::sync::{Semaphore, SemaphorePermit};
+use tokio::sync::{OwnedSemaphorePermit, Semaphore};
 use tokio_postgres::Row;
 
 pub(crate) struct Pool {
     core: Arc<Core>,
     idle: Mutex<Vec<Connection>>,
-    permits: Semaphore,
+    permits: Arc<Semaphore>,
 }
 
-/// A connection on loan. It goes back unless it is given up.
-pub(crate) struct Lent<'a> {
-    pool: &'a Pool,
+/// A connection on loan. It goes back unless it is given up; not before what is left on it was cleared away.
+pub(crate) struct Lent {
+    pool: Arc<Pool>,
     connection: Option<Connection>,
-    _permit: SemaphorePermit<'a>,
+    leftover: Leftover,
+    /// Released when the connection is free for others: its own permit, and what else the loan keeps.
+    permits: Vec<OwnedSemaphorePermit>,
+}
+
+/// What a loan leaves on its connection.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub(crate) enum Leftover {
+    /// Nothing.
+    #[default]
+    Nothing,
+    /// A statement that may still run, or rows that were not read.
+    Unread,
+    /// An open transaction that only reads, and perhaps unread rows.
+    Transaction,
 }
 
 impl Pool {
     pub(crate) fn new(core: Arc<Core>, connections_max: usize) -> Self {
-        Self { core, idle: Mutex::default(), permits: Semaphore::new(connections_max) }
+        Self { core, idle: Mutex::default(), permits: Arc::new(Semaphore::new(connections_max)) }
     }
 
     /// Lends a connection, as soon as one is free.
-    pub(crate) async fn lend(&self) -> Result<Lent<'_>, Fault> {
+    pub(crate) async fn lend(self: &Arc<Self>) -> Result<Lent, Fault> {
         self.core.health.check()?;
-        let permit = tokio::time::timeout(self.core.target.timeout, self.permits.acquire()).await;
+        let permit = tokio::time::timeout(self.core.target.timeout, Arc::clone(&self.permits).acquire_owned()).await;
         let Ok(Ok(permit)) = permit else {
             return Err(Fault::Unavailable("all connections to the database are busy".to_owned()));
         };
@@ -48,11 +62,20 @@ impl Pool {
             Some(connection) => connection,
             None => self.core.connect().await.map_err(|error| Fault::Unavailable(error.reason))?,
         };
-        Ok(Lent { pool: self, connection: Some(connection), _permit: permit })
+        Ok(Lent {
+            pool: Arc::clone(self),
+            connection: Some(connection),
+            leftover: Leftover::Nothing,
+            permits: vec![permit],
+        })
     }
 
     /// Runs a statement that commits by itself, again as long as the database says that nothing took effect.
-    pub(crate) async fn send(&self, sql: &'static str, parameters: Parameters<'_>) -> Result<Vec<Row>, Unanswered> {
+    pub(crate) async fn send(
+        self: &Arc<Self>,
+        sql: &'static str,
+        parameters: Parameters<'_>,
+    ) -> Result<Vec<Row>, Unanswered> {
         let mut last = Failure::Refused(String::new());
         for attempt in 0..ATTEMPTS_MAX {
             pause(attempt).await;
@@ -75,7 +98,11 @@ impl Pool {
     }
 
     /// Runs a statement that does no harm when it is repeated.
-    pub(crate) async fn ask(&self, sql: &'static str, parameters: Parameters<'_>) -> Result<Vec<Row>, Fault> {
+    pub(crate) async fn ask(
+        self: &Arc<Self>,
+        sql: &'static str,
+        parameters: Parameters<'_>,
+    ) -> Result<Vec<Row>, Fault> {
         let mut last = String::new();
         for attempt in 0..ATTEMPTS_MAX {
             pause(attempt).await;
@@ -107,14 +134,24 @@ impl From<Unanswered> for Fault {
     }
 }
 
-impl Lent<'_> {
+impl Lent {
     /// Ends the connection instead of giving it back.
     pub(crate) fn give_up(mut self) {
         self.connection = None;
     }
+
+    /// Says what is left on the connection, before it is: the caller may go away at any time.
+    pub(crate) const fn leaves(&mut self, leftover: Leftover) {
+        self.leftover = leftover;
+    }
+
+    /// Keeps a permit until the connection is free again.
+    pub(crate) fn keep(&mut self, permit: Option<OwnedSemaphorePermit>) {
+        self.permits.extend(permit);
+    }
 }
 
-impl Deref for Lent<'_> {
+impl Deref for Lent {
     type Target = Connection;
 
     fn deref(&self) -> &Connection {
@@ -122,11 +159,24 @@ impl Deref for Lent<'_> {
     }
 }
 
-impl Drop for Lent<'_> {
+impl Drop for Lent {
     fn drop(&mut self) {
-        if let Some(connection) = self.connection.take().filter(|connection| !connection.is_closed()) {
-            self.pool.idle.lock().push(connection);
-        }
+        let Some(connection) = self.connection.take().filter(|connection| !connection.is_closed()) else { return };
+        let clearing = match self.leftover {
+            Leftover::Nothing => return self.pool.idle.lock().push(connection),
+            // It is answered after everything before it.
+            Leftover::Unread => "",
+            Leftover::Transaction => "COMMIT",
+        };
+        let (pool, permits) = (Arc::clone(&self.pool), std::mem::take(&mut self.permits));
+        // Without a runtime the connection ends, and with it what is left.
+        let Ok(runtime) = tokio::runtime::Handle::try_current() else { return };
+        runtime.spawn(async move {
+            if connection.run(clearing).await.is_ok() {
+                pool.idle.lock().push(connection);
+            }
+            drop(permits);
+        });
     }
 }
 

@@ -99,7 +99,7 @@ impl Reads {
 
     /// Looks up several rows of a partition at one moment, on a connection on loan.
     pub(crate) async fn get_together(
-        pool: &Pool,
+        pool: &Arc<Pool>,
         space: i64,
         pk: &[u8],
         rks: &[Vec<u8>],

@@ -1,275 +1,173 @@
-//! Scans: one statement and so one snapshot, its rows visited as they arrive.
+//! The rows of one statement, visited as they arrive.
 //!
-//! The database sends on while rows are visited, so neither waits for the other, and no transaction is held open. How
-//! many rows are asked for follows from the budget and from how large rows were of late, which bounds the bytes.
+//! The database sends on while rows are visited, so neither waits for the other. A visitor may stop and go on later with
+//! the rows that are left.
 
 use crate::connection::{Connection, column};
-use crate::engine::Parts;
 use crate::failure::Failure;
 use crate::key;
-use crate::pool::Lent;
-use crate::statements::{HAS_SPACE, SLICE, TAIL, TAIL_AND_MORE, TAIL_AND_MORE_AND_HEAD};
 use futures_util::{FutureExt, StreamExt};
-use larimar_engine::{Budget, Fault, Flow, KeyRange, Position, ReadError, RowRef, SpaceId};
+use larimar_engine::{Budget, Fault, Flow, Position, RowRef, SpaceId};
 use larimar_model::Timestamp;
-use std::pin::pin;
-use std::sync::atomic::{AtomicUsize, Ordering};
+use std::pin::Pin;
 use std::time::Instant;
-use tokio_postgres::Row;
-use tokio_postgres::types::ToSql;
+use tokio_postgres::{Row, RowStream};
 
-/// How large rows were of late, in bytes.
-#[derive(Debug)]
-pub(crate) struct RowSize(AtomicUsize);
-
-impl Default for RowSize {
-    fn default() -> Self {
-        Self(AtomicUsize::new(1024))
-    }
+/// Rows that were asked for.
+pub(crate) struct Rows {
+    space: SpaceId,
+    end: Option<Position>,
+    stream: Pin<Box<RowStream>>,
+    /// How many were asked for at most, and how many came.
+    limit: u64,
+    received: u64,
+    /// The row that the visitor stopped at.
+    stopped_at: Option<Row>,
+    /// Whether the database has sent the last one.
+    is_at_end: bool,
+    /// The keys of the last row.
+    place: Position,
+    last_pk: Vec<u8>,
+    pub(crate) visited: u64,
+    pub(crate) bytes: u64,
 }
 
-impl RowSize {
-    /// How many rows may be asked for.
-    fn rows(&self, budget: Budget) -> usize {
-        let fitting = SCAN_BYTES / self.0.load(Ordering::Relaxed).max(1);
-        budget.rows_max.max(1).min(fitting.max(ROWS_MIN))
-    }
-
-    fn learn(&self, rows: usize, bytes: usize) {
-        let Some(size) = bytes.checked_div(rows) else { return };
-        let last = self.0.load(Ordering::Relaxed);
-        // Larger ones count at once, smaller ones slowly.
-        self.0.store(size.max(last - last / 8).max(64), Ordering::Relaxed);
-    }
+/// How a read of rows ended.
+pub(crate) enum Ended {
+    /// There are no more of what was wanted.
+    Exhausted,
+    /// At a row that was not visited.
+    At(Position),
+    /// The time is up, and no further row has come: where the next one may be.
+    Late(Position),
 }
 
-impl Parts {
-    /// Visits the rows of a range.
-    pub(crate) async fn scan(
-        &self,
-        space: SpaceId,
-        range: &KeyRange,
-        budget: Budget,
-        mut visit: impl FnMut(RowRef<'_>) -> Flow + Send,
-    ) -> Result<Option<Position>, ReadError> {
-        let number = i64::try_from(space.0).map_err(|_| ReadError::SpaceGone)?;
-        let arms = Arms::new(space, range);
-        for attempt in 1.. {
-            let mut scan =
-                Scan { rows_max: self.row_size.rows(budget), deadline: budget.deadline, visited: 0, bytes: 0 };
-            let lent = self.pool.lend().await?;
-            let outcome = scan.run(&lent, number, &arms, &mut visit).await;
-            self.row_size.learn(scan.visited, scan.bytes);
-            match outcome {
-                Ok(Some(resume)) => return Ok(resume),
-                Ok(None) => return Err(ReadError::SpaceGone),
-                Err(failure) => {
-                    end(lent, &failure);
-                    // Rows that were visited cannot be taken back.
-                    if scan.visited > 0 || attempt == ATTEMPTS_MAX || matches!(failure, Failure::Refused(_)) {
-                        return Err(ReadError::Fault(failure.into_unavailable()));
-                    }
-                }
-            }
+impl Rows {
+    pub(crate) fn new(space: SpaceId, start: Position, end: Option<Position>, stream: RowStream, limit: u64) -> Self {
+        Self {
+            space,
+            end,
+            stream: Box::pin(stream),
+            limit,
+            received: 0,
+            stopped_at: None,
+            is_at_end: false,
+            place: start,
+            last_pk: Vec::new(),
+            visited: 0,
+            bytes: 0,
         }
-        unreachable!("the last attempt returns")
     }
-}
 
-fn end(lent: Lent<'_>, failure: &Failure) {
-    if failure.ends_connection() {
-        lent.give_up();
+    /// Whether the next of these rows is the first one that is wanted.
+    pub(crate) fn go_on_at(&self, space: SpaceId, start: &Position, end: Option<&Position>) -> bool {
+        self.stopped_at.is_some() && self.space == space && self.place == *start && self.end.as_ref() == end
     }
-}
 
-/// One scan under way.
-struct Scan {
-    rows_max: usize,
-    deadline: Instant,
-    visited: usize,
-    bytes: usize,
-}
+    /// Whether the connection is free of them.
+    pub(crate) const fn is_at_end(&self) -> bool {
+        self.is_at_end
+    }
 
-impl Scan {
-    /// Returns where to resume; nothing at all if the space is gone.
-    async fn run(
+    /// Visits rows until the budget is spent or the visitor stops. After `late`, if given, none is waited for.
+    pub(crate) async fn visit(
         &mut self,
         connection: &Connection,
-        space: i64,
-        arms: &Arms,
+        budget: Budget,
+        late: Option<Instant>,
         visit: &mut (impl FnMut(RowRef<'_>) -> Flow + Send),
-    ) -> Result<Option<Option<Position>>, Failure> {
-        let has_space = connection.prepared(HAS_SPACE).await?;
-        let asked: [&(dyn ToSql + Sync); 1] = [&space];
-        let has_space = connection.within(connection.client().query(&has_space, &asked));
-        if arms.is_empty() {
-            return Ok((!has_space.await?.is_empty()).then_some(None));
-        }
-        let statement = connection.prepared(arms.sql()).await?;
-        let limit = i64::try_from(self.rows_max).unwrap_or(i64::MAX - 1) + 1;
-        let mut parameters: Vec<&(dyn ToSql + Sync)> = vec![&limit];
-        parameters.extend(arms.bounds.iter().map(|bound| bound as &(dyn ToSql + Sync)));
-        let rows = connection.within(connection.client().query_raw(&statement, parameters));
-        // Both are sent before the first is answered; in this order, since rows nobody takes yet hold up what follows.
-        let (has_space, rows) = futures_util::future::join(has_space, rows).await;
-        if has_space?.is_empty() {
-            return Ok(None);
-        }
-        let mut rows = pin!(rows?);
-        let (mut partition, mut row_text, mut last_pk) = (String::new(), String::new(), Vec::new());
+    ) -> Result<Ended, Failure> {
+        let mut visited = 0;
         loop {
-            // Most rows are there already, and need no look at the clock.
-            let next = match rows.next().now_or_never() {
-                Some(next) => next.transpose().map_err(|error| Failure::of(&error))?,
-                None => connection.within(async { rows.next().await.transpose() }).await?,
+            let row = match self.stopped_at.take() {
+                Some(row) => row,
+                None => match self.next(connection, late).await? {
+                    Next::Row(row) => row,
+                    Next::End if self.received < self.limit => return Ok(Ended::Exhausted),
+                    Next::End => return Ok(Ended::At(self.after_last())),
+                    Next::Late => return Ok(Ended::Late(self.after_last())),
+                },
             };
-            let Some(row) = next else { return Ok(Some(None)) };
-            let (pk, rk): (&[u8], &[u8]) = (column(&row, 0)?, column(&row, 1)?);
-            if pk != last_pk {
-                key::read_partition(pk, &mut partition).map_err(damaged)?;
-                last_pk.clear();
-                last_pk.extend_from_slice(pk);
+            let (version, body): (i64, Option<&[u8]>) = (column(&row, 2)?, column(&row, 3)?);
+            // The first row beyond the bound on bytes.
+            let Some(body) = body else { return Ok(Ended::At(self.place.clone())) };
+            let Position { partition, row: row_key } = &self.place;
+            let found =
+                RowRef { partition, row: row_key, version: Timestamp::from_ticks(version.cast_unsigned()), body };
+            let flow = if is_spent(visited, budget) { Flow::StopHere } else { visit(found) };
+            if flow == Flow::StopHere {
+                self.stopped_at = Some(row);
+                return Ok(Ended::At(self.place.clone()));
             }
-            key::read_row(rk, &mut row_text).map_err(damaged)?;
-            let flow = if self.is_spent() { Flow::StopHere } else { self.visit(&row, &partition, &row_text, visit)? };
-            match flow {
-                Flow::Continue => {}
-                Flow::Pause => tokio::task::yield_now().await,
-                Flow::StopHere => return Ok(Some(Some(Position::new(partition, row_text)))),
+            visited += 1;
+            self.visited += 1;
+            self.bytes += (body.len() + partition.len() + row_key.len()) as u64;
+            if flow == Flow::Pause {
+                tokio::task::yield_now().await;
             }
         }
     }
 
-    fn visit(
-        &mut self,
-        row: &Row,
-        partition: &str,
-        row_text: &str,
-        visit: &mut impl FnMut(RowRef<'_>) -> Flow,
-    ) -> Result<Flow, Failure> {
-        let version: i64 = column(row, 2)?;
-        let body: &[u8] = column(row, 3)?;
-        self.visited += 1;
-        self.bytes += body.len() + partition.len() + row_text.len();
-        let version = Timestamp::from_ticks(version.cast_unsigned());
-        Ok(visit(RowRef { partition, row: row_text, version, body }))
-    }
-
-    fn is_spent(&self) -> bool {
-        let looks = self.visited == 1 || self.visited.is_multiple_of(ROWS_PER_LOOK);
-        self.visited > 0
-            && (self.visited >= self.rows_max
-                || self.bytes >= SCAN_BYTES_MAX
-                || looks && Instant::now() >= self.deadline)
-    }
-}
-
-/// A range as index ranges that every database reads well: the rest of the first partition, the partitions between,
-/// the beginning of the last.
-struct Arms {
-    shape: Shape,
-    /// Parameters from `$2` on; `$1` is the limit.
-    bounds: Vec<Vec<u8>>,
-}
-
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-enum Shape {
-    Empty,
-    /// Rows of one partition, from one on: pk, first rk.
-    Tail,
-    /// Rows of one partition between two: pk, first rk, rk after the last.
-    Slice,
-    /// The rest of one partition and all up to another: pk, first rk, pk after the last.
-    TailAndMore,
-    /// That, and the beginning of the last: pk, first rk, last pk, rk after the last.
-    TailAndMoreAndHead,
-}
-
-impl Arms {
-    fn new(space: SpaceId, range: &KeyRange) -> Self {
-        if range.is_empty() {
-            return Self { shape: Shape::Empty, bounds: Vec::new() };
-        }
-        let first = key::partition(space, &range.start.partition);
-        let from = key::row(&range.start.row);
-        let Some(end) = &range.end else {
-            return Self { shape: Shape::TailAndMore, bounds: vec![first, from, key::space_end(space)] };
+    async fn next(&mut self, connection: &Connection, late: Option<Instant>) -> Result<Next, Failure> {
+        // Most rows are there already, and need no look at the clock.
+        let next = match self.stream.next().now_or_never() {
+            Some(next) => next.transpose().map_err(|error| Failure::of(&error))?,
+            None => {
+                let stream = &mut self.stream;
+                let answer = connection.within(async { stream.next().await.transpose() });
+                match before(late, answer).await {
+                    Some(answer) => answer?,
+                    None => return Ok(Next::Late),
+                }
+            }
         };
-        let last = key::partition(space, &end.partition);
-        let to = key::row(&end.row);
-        if first == last {
-            return Self { shape: Shape::Slice, bounds: vec![first, from, to] };
+        let Some(row) = next else {
+            self.is_at_end = true;
+            return Ok(Next::End);
+        };
+        self.received += 1;
+        let (pk, rk): (&[u8], &[u8]) = (column(&row, 0)?, column(&row, 1)?);
+        if pk != self.last_pk {
+            key::read_partition(pk, &mut self.place.partition).map_err(damaged)?;
+            self.last_pk.clear();
+            self.last_pk.extend_from_slice(pk);
         }
-        // The text that follows another directly is that one and a zero: no partition lies between.
-        let is_next = last.strip_prefix(first.as_slice()) == Some(&[0, 0]);
-        match (is_next, to.is_empty()) {
-            (true, true) => Self { shape: Shape::Tail, bounds: vec![first, from] },
-            (_, true) => Self { shape: Shape::TailAndMore, bounds: vec![first, from, last] },
-            (_, false) => Self { shape: Shape::TailAndMoreAndHead, bounds: vec![first, from, last, to] },
-        }
+        key::read_row(rk, &mut self.place.row).map_err(damaged)?;
+        Ok(Next::Row(row))
     }
 
-    const fn is_empty(&self) -> bool {
-        matches!(self.shape, Shape::Empty)
-    }
-
-    const fn sql(&self) -> &'static str {
-        match self.shape {
-            Shape::Empty | Shape::Tail => TAIL,
-            Shape::Slice => SLICE,
-            Shape::TailAndMore => TAIL_AND_MORE,
-            Shape::TailAndMoreAndHead => TAIL_AND_MORE_AND_HEAD,
+    /// The first place after the last row that came, or where the rows begin.
+    fn after_last(&self) -> Position {
+        let mut place = self.place.clone();
+        if self.received > 0 {
+            place.row.push('\0');
         }
+        place
     }
+}
+
+enum Next {
+    Row(Row),
+    End,
+    Late,
+}
+
+/// What a future gives before this time; nothing afterwards.
+pub(crate) async fn before<T>(late: Option<Instant>, answer: impl Future<Output = T>) -> Option<T> {
+    match late {
+        Some(late) => tokio::time::timeout_at(late.into(), answer).await.ok(),
+        None => Some(answer.await),
+    }
+}
+
+/// Whether a read has to end: after one row at least, so that every read gets ahead.
+fn is_spent(visited: usize, budget: Budget) -> bool {
+    let looks = visited == 1 || visited.is_multiple_of(ROWS_PER_LOOK);
+    visited > 0 && (visited >= budget.rows_max || looks && Instant::now() >= budget.deadline)
 }
 
 fn damaged(fault: Fault) -> Failure {
     Failure::Refused(fault.to_string())
 }
 
-/// Bytes that a scan should ask for at most, and bytes after which it ends whatever it asked for.
-const SCAN_BYTES: usize = 8 << 20;
-const SCAN_BYTES_MAX: usize = 16 << 20;
-const ROWS_MIN: usize = 16;
 const ROWS_PER_LOOK: usize = 32;
-const ATTEMPTS_MAX: usize = 3;
-
-#[cfg(test)]
-mod tests {
-    use super::*;
-
-    const SPACE: SpaceId = SpaceId(5);
-
-    fn shape(range: &KeyRange) -> Shape {
-        Arms::new(SPACE, range).shape
-    }
-
-    #[test]
-    fn a_range_becomes_as_few_index_ranges_as_it_needs() {
-        let to = |start: (&str, &str), end: (&str, &str)| KeyRange {
-            start: Position::new(start.0, start.1),
-            end: Some(Position::new(end.0, end.1)),
-        };
-        assert_eq!(shape(&KeyRange::all()), Shape::TailAndMore);
-        assert_eq!(shape(&KeyRange::partition("p")), Shape::Tail);
-        assert_eq!(shape(&KeyRange::point("p", "r")), Shape::Slice);
-        assert_eq!(shape(&to(("p", "a"), ("p", "b"))), Shape::Slice);
-        assert_eq!(shape(&to(("p", "a"), ("q", ""))), Shape::TailAndMore);
-        assert_eq!(shape(&to(("p", "a"), ("q", "b"))), Shape::TailAndMoreAndHead);
-        assert_eq!(shape(&to(("p", "a"), ("p\0", "b"))), Shape::TailAndMoreAndHead);
-        assert_eq!(shape(&to(("q", ""), ("p", "b"))), Shape::Empty);
-    }
-
-    #[test]
-    fn large_rows_are_asked_for_in_small_numbers() {
-        let size = RowSize::default();
-        let budget = Budget { rows_max: 4096, deadline: Instant::now() };
-        assert_eq!(size.rows(budget), 4096);
-        size.learn(10, 10 << 20);
-        assert_eq!(size.rows(budget), ROWS_MIN);
-        for _ in 0..100 {
-            size.learn(1000, 100_000);
-        }
-        assert_eq!(size.rows(budget), 4096);
-    }
-}

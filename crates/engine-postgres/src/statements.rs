@@ -41,6 +41,38 @@ macro_rules! rows_of_partition {
     };
 }
 
+/// Rows in key order, `$source` being at most `$1` of them, bounded by bytes: those whose predecessors have fewer than
+/// `$2` together, and one more without its body.
+macro_rules! bounded {
+    ($source:expr) => {
+        concat!(
+            "SELECT pk, rk, ver, CASE WHEN total - size < $2::int8 THEN body END FROM (\
+            SELECT pk, rk, ver, body, size, (sum(size) OVER w)::int8 AS total, lag(size, 1, 0) OVER w AS last FROM (\
+            SELECT pk, rk, ver, body, octet_length(pk) + octet_length(rk) + octet_length(body) AS size FROM (",
+            $source,
+            ") AS found) AS sized WINDOW w AS (ORDER BY pk, rk ROWS UNBOUNDED PRECEDING)) AS summed \
+            WHERE total - size - last < $2::int8 ORDER BY pk, rk"
+        )
+    };
+}
+
+/// The rows of one index range, at most `$1`.
+macro_rules! arm {
+    ($bounds:literal) => {
+        concat!("(SELECT pk, rk, ver, body FROM larimar_entity WHERE ", $bounds, " ORDER BY pk, rk LIMIT $1::int8)")
+    };
+}
+
+/// The rows of index ranges that follow each other, at most `$1`.
+macro_rules! arms {
+    ($first:literal $(, $more:literal)+) => {
+        concat!(
+            "SELECT pk, rk, ver, body FROM (", arm!($first) $(, " UNION ALL ", arm!($more))+,
+            ") AS arms ORDER BY pk, rk LIMIT $1::int8"
+        )
+    };
+}
+
 /// Defines the statements and a list of all of them.
 macro_rules! statements {
     ($($(#[$doc:meta])* $name:ident = $sql:expr;)*) => {
@@ -351,20 +383,19 @@ statements! {
         " RETURNING 1::int8) SELECT count(*), (SELECT count(*) FROM d) FROM o",
     );
 
-    /// Rows in key order: how many, then the bounds that `scan.rs` explains.
-    TAIL = "SELECT pk, rk, ver, body FROM larimar_entity WHERE pk = $2 AND rk >= $3 \
-        ORDER BY pk, rk LIMIT $1::int8";
-    SLICE = "SELECT pk, rk, ver, body FROM larimar_entity WHERE pk = $2 AND rk >= $3 AND rk < $4 \
-        ORDER BY pk, rk LIMIT $1::int8";
-    TAIL_AND_MORE = "SELECT pk, rk, ver, body FROM (\
-        (SELECT pk, rk, ver, body FROM larimar_entity WHERE pk = $2 AND rk >= $3 ORDER BY pk, rk LIMIT $1::int8) UNION ALL \
-        (SELECT pk, rk, ver, body FROM larimar_entity WHERE pk > $2 AND pk < $4 ORDER BY pk, rk LIMIT $1::int8)\
-        ) AS arms ORDER BY pk, rk LIMIT $1::int8";
-    TAIL_AND_MORE_AND_HEAD = "SELECT pk, rk, ver, body FROM (\
-        (SELECT pk, rk, ver, body FROM larimar_entity WHERE pk = $2 AND rk >= $3 ORDER BY pk, rk LIMIT $1::int8) UNION ALL \
-        (SELECT pk, rk, ver, body FROM larimar_entity WHERE pk > $2 AND pk < $4 ORDER BY pk, rk LIMIT $1::int8) UNION ALL \
-        (SELECT pk, rk, ver, body FROM larimar_entity WHERE pk = $4 AND rk < $5 ORDER BY pk, rk LIMIT $1::int8)\
-        ) AS arms ORDER BY pk, rk LIMIT $1::int8";
+    /// Rows in key order: how many, how many bytes, then the bounds that `arms.rs` explains.
+    TAIL = bounded!(arm!("pk = $3 AND rk >= $4"));
+    SLICE = bounded!(arm!("pk = $3 AND rk >= $4 AND rk < $5"));
+    TAIL_AND_MORE = bounded!(arms!("pk = $3 AND rk >= $4", "pk > $3 AND pk < $5"));
+    TAIL_AND_MORE_AND_HEAD = bounded!(arms!("pk = $3 AND rk >= $4", "pk > $3 AND pk < $5", "pk = $5 AND rk < $6"));
+    /// Rows by their keys, in key order: how many, how many bytes, arrays of pk and rk. The order is that of the set: one
+    /// of the entities could be had by reading all of them.
+    POINTS = bounded!(concat!(
+        "SELECT o.pk, o.rk, e.ver, e.body FROM unnest($3::bytea[], $4::bytea[]) AS o(pk, rk) \
+        JOIN larimar_entity e ON ",
+        matching!(),
+        " ORDER BY o.pk, o.rk LIMIT $1::int8"
+    ));
 
     /// The format of the tables.
     HAS_FORMAT = "SELECT to_regclass('larimar_format') IS NOT NULL";

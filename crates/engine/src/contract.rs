@@ -2,12 +2,13 @@
 //!
 //! An engine keeps spaces (a table is one) of rows in the order of their keys, and applies conditional
 //! batches to one partition of one space, all or nothing, durable when acknowledged. Keys are text and order
-//! by UTF-16 code units; how they are encoded is the engine's business. No lock or transaction is held
-//! between calls. Every engine passes the suite in `testkit`.
+//! by UTF-16 code units; how they are encoded is the engine's business. Nothing is locked between calls; what
+//! one page reads is read from one [`Snapshot`]. Every engine passes the suite in `testkit`.
 
 use crate::error::{Fault, ReadError, Reject, WriteError};
 use crate::histogram::HistogramSnapshot;
 use crate::queue::Messages;
+use crate::snapshot::{Reads, Snapshot};
 use larimar_model::{Timestamp, utf16};
 use std::cmp::Ordering;
 use std::future::Future;
@@ -19,6 +20,13 @@ pub trait Engine: Messages {
     /// Whether other processes may change the store. What [`Engine::space`] tells is then up to a second old;
     /// a number that was dropped meanwhile is refused at once, and looked up anew after that.
     const IS_SHARED: bool = false;
+
+    /// The rows at one moment, for several reads.
+    type Snapshot: Snapshot;
+
+    /// Opens a snapshot that shows every write acknowledged before the call. What it is opened for takes until `deadline`
+    /// at most; an engine with too many open ones waits until then, and refuses with [`Fault::Unavailable`].
+    fn snapshot(&self, reads: Reads, deadline: Instant) -> impl Future<Output = Result<Self::Snapshot, Fault>> + Send;
 
     /// Reads one row, linearizable, and hands it to `visit` without copying it.
     fn get<R: Send>(
@@ -36,7 +44,9 @@ pub trait Engine: Messages {
         range: &KeyRange,
         budget: Budget,
         visit: impl FnMut(RowRef<'_>) -> Flow + Send,
-    ) -> impl Future<Output = Result<Option<Position>, ReadError>> + Send;
+    ) -> impl Future<Output = Result<Option<Position>, ReadError>> + Send {
+        async move { self.snapshot(Reads::One, budget.deadline).await?.scan(space, range, budget, visit).await }
+    }
 
     /// Applies operations on distinct rows of one partition: all or nothing, isolated, durable on `Ok`.
     /// Conditions are checked in order. Returns a version for each operation, which is that of the row it put;
@@ -216,8 +226,7 @@ pub struct RowRef<'a> {
 pub enum Flow {
     /// Go on with the next row.
     Continue,
-    /// Go on with the next row after other tasks had their turn: the visitor has worked for long. An engine that cannot
-    /// wait in the middle of a scan ends it instead, to be resumed at the next row.
+    /// Go on with the next row after other tasks had their turn: the visitor has worked for long.
     Pause,
     /// End, and resume at the row just visited.
     StopHere,

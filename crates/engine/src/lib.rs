@@ -12,6 +12,7 @@ mod error;
 mod histogram;
 mod memory;
 pub mod queue;
+mod snapshot;
 pub mod table;
 
 pub use clock::{Clock, SystemClock};
@@ -21,4 +22,5 @@ pub use contract::{
 };
 pub use error::{EngineError, Fault, ReadError, Reject, WriteError};
 pub use histogram::{Histogram, HistogramSnapshot};
-pub use memory::MemoryEngine;
+pub use memory::{MemoryEngine, MemorySnapshot};
+pub use snapshot::{Reads, Snapshot};

@@ -1,4 +1,5 @@
-//! The reference engine: a `BTreeMap` under a mutex. It says what every engine must do, in the simplest way.
+//! The reference engine: a `BTreeMap` under a mutex. It says what every engine must do, in the simplest way. A snapshot
+//! shares the map; the next write copies it.
 
 use crate::contract::{
     Act, Budget, Changed, Engine, Flow, Key, KeyRange, Op, Position, RowRef, Space, SpaceId, SpaceKind, SpaceName,
@@ -6,22 +7,28 @@ use crate::contract::{
 };
 use crate::error::{Fault, ReadError, WriteError};
 use crate::queue::{Change, Message, MessageError, MessageHandle, Messages, NewMessage, Placed, RowQueues, Updated};
+use crate::snapshot::{Reads, Snapshot};
 use larimar_model::Timestamp;
 use parking_lot::Mutex;
 use std::collections::BTreeMap;
+use std::sync::Arc;
 use std::time::{Duration, Instant};
 
 /// An engine that keeps everything in memory and forgets it at the end.
 #[derive(Debug, Default)]
 pub struct MemoryEngine {
-    state: Mutex<State>,
+    state: Mutex<Arc<State>>,
     queues: RowQueues,
 }
 
-#[derive(Debug, Default)]
+/// The rows of a [`MemoryEngine`] at one moment.
+#[derive(Clone, Debug)]
+pub struct MemorySnapshot(Arc<State>);
+
+#[derive(Clone, Debug, Default)]
 struct State {
     spaces: BTreeMap<(String, SpaceKind, String), Space>,
-    rows: BTreeMap<(SpaceId, Position), (Timestamp, Vec<u8>)>,
+    rows: BTreeMap<(SpaceId, Position), (Timestamp, Arc<[u8]>)>,
     last_space: u64,
     last_version: u64,
 }
@@ -35,6 +42,12 @@ impl MemoryEngine {
 }
 
 impl Engine for MemoryEngine {
+    type Snapshot = MemorySnapshot;
+
+    async fn snapshot(&self, _: Reads, _: Instant) -> Result<MemorySnapshot, Fault> {
+        Ok(MemorySnapshot(Arc::clone(&self.state.lock())))
+    }
+
     async fn get<R: Send>(
         &self,
         key: Key<'_>,
@@ -48,36 +61,6 @@ impl Engine for MemoryEngine {
         Ok(visit(row.map(|(version, body)| RowRef { partition: key.partition, row: key.row, version: *version, body })))
     }
 
-    async fn scan(
-        &self,
-        space: SpaceId,
-        range: &KeyRange,
-        budget: Budget,
-        mut visit: impl FnMut(RowRef<'_>) -> Flow + Send,
-    ) -> Result<Option<Position>, ReadError> {
-        let state = self.state.lock();
-        if !state.has_space(space) {
-            return Err(ReadError::SpaceGone);
-        }
-        let rows = state
-            .rows
-            .range((space, range.start.clone())..)
-            .take_while(|((of, place), _)| *of == space && range.contains(place));
-        let mut flow = Flow::Continue;
-        for (visited, ((_, place), (version, body))) in rows.enumerate() {
-            // One row at least, so that every scan gets ahead. A lock is held, so a pause is an end.
-            let is_spent = visited > 0 && (visited >= budget.rows_max || Instant::now() >= budget.deadline);
-            if is_spent || flow == Flow::Pause {
-                return Ok(Some(place.clone()));
-            }
-            flow = visit(RowRef { partition: &place.partition, row: &place.row, version: *version, body });
-            if flow == Flow::StopHere {
-                return Ok(Some(place.clone()));
-            }
-        }
-        Ok(None)
-    }
-
     async fn apply(
         &self,
         space: SpaceId,
@@ -86,6 +69,7 @@ impl Engine for MemoryEngine {
         now: Timestamp,
     ) -> Result<Vec<Timestamp>, WriteError> {
         let mut state = self.state.lock();
+        let state = Arc::make_mut(&mut state);
         if !state.has_space(space) {
             return Err(WriteError::SpaceGone);
         }
@@ -99,11 +83,11 @@ impl Engine for MemoryEngine {
                 return Err(WriteError::Condition { op: index, found });
             }
             match op.act {
-                Act::Put(body) => changes.push((place, Some(body.to_vec()))),
+                Act::Put(body) => changes.push((place, Some(Arc::from(body)))),
                 Act::Edit(edit) => {
-                    let body = edit(current.map(|(_, body)| body.as_slice()))
+                    let body = edit(current.map(|(_, body)| &**body))
                         .map_err(|reason| WriteError::Refused { op: index, reason })?;
-                    changes.push((place, Some(body)));
+                    changes.push((place, Some(body.into())));
                 }
                 Act::Delete => changes.push((place, None)),
                 Act::Check => {}
@@ -121,13 +105,14 @@ impl Engine for MemoryEngine {
 
     async fn restore(&self, space: SpaceId, rows: &[RowRef<'_>]) -> Result<(), WriteError> {
         let mut state = self.state.lock();
+        let state = Arc::make_mut(&mut state);
         if !state.has_space(space) {
             return Err(WriteError::SpaceGone);
         }
         for row in rows {
             state.last_version = state.last_version.max(row.version.ticks());
             let place = (space, Position::new(row.partition, row.row));
-            state.rows.insert(place, (row.version, row.body.to_vec()));
+            state.rows.insert(place, (row.version, row.body.into()));
         }
         Ok(())
     }
@@ -141,6 +126,7 @@ impl Engine for MemoryEngine {
 
     async fn create_space(&self, name: SpaceName<'_>, meta: &[u8]) -> Result<Option<SpaceId>, Fault> {
         let mut state = self.state.lock();
+        let state = Arc::make_mut(&mut state);
         if state.spaces.contains_key(&owned(name)) {
             return Ok(None);
         }
@@ -165,6 +151,7 @@ impl Engine for MemoryEngine {
 
     async fn change_space(&self, name: SpaceName<'_>, expected: &[u8], meta: &[u8]) -> Result<Changed, Fault> {
         let mut state = self.state.lock();
+        let state = Arc::make_mut(&mut state);
         let Some(space) = state.spaces.get_mut(&owned(name)) else { return Ok(Changed::Missing) };
         if &*space.meta != expected {
             return Ok(Changed::Other);
@@ -175,6 +162,7 @@ impl Engine for MemoryEngine {
 
     async fn drop_space(&self, name: SpaceName<'_>) -> Result<bool, Fault> {
         let mut state = self.state.lock();
+        let state = Arc::make_mut(&mut state);
         let Some(space) = state.spaces.remove(&owned(name)) else { return Ok(false) };
         state.rows.retain(|(of, _), _| *of != space.id);
         self.queues.forget(space.id);
@@ -188,6 +176,64 @@ impl Engine for MemoryEngine {
     fn ready(&self) -> Result<(), Fault> {
         Ok(())
     }
+}
+
+impl Snapshot for MemorySnapshot {
+    async fn scan(
+        &mut self,
+        space: SpaceId,
+        range: &KeyRange,
+        budget: Budget,
+        mut visit: impl FnMut(RowRef<'_>) -> Flow + Send,
+    ) -> Result<Option<Position>, ReadError> {
+        let Self(state) = self;
+        if !state.has_space(space) {
+            return Err(ReadError::SpaceGone);
+        }
+        let rows = state
+            .rows
+            .range((space, range.start.clone())..)
+            .take_while(|((of, place), _)| *of == space && range.contains(place));
+        for (visited, ((_, place), (version, body))) in rows.enumerate() {
+            let row = RowRef { partition: &place.partition, row: &place.row, version: *version, body };
+            match if is_spent(visited, budget) { Flow::StopHere } else { visit(row) } {
+                Flow::Continue => {}
+                Flow::Pause => tokio::task::yield_now().await,
+                Flow::StopHere => return Ok(Some(place.clone())),
+            }
+        }
+        Ok(None)
+    }
+
+    async fn get_many(
+        &mut self,
+        space: SpaceId,
+        keys: &[(&str, &str)],
+        budget: Budget,
+        mut visit: impl FnMut(RowRef<'_>) -> Flow + Send,
+    ) -> Result<Option<usize>, ReadError> {
+        let Self(state) = self;
+        if !state.has_space(space) {
+            return Err(ReadError::SpaceGone);
+        }
+        let mut visited = 0;
+        for (index, &(partition, row)) in keys.iter().enumerate() {
+            let Some((version, body)) = state.rows.get(&(space, Position::new(partition, row))) else { continue };
+            let found = RowRef { partition, row, version: *version, body };
+            match if is_spent(visited, budget) { Flow::StopHere } else { visit(found) } {
+                Flow::Continue => {}
+                Flow::Pause => tokio::task::yield_now().await,
+                Flow::StopHere => return Ok(Some(index)),
+            }
+            visited += 1;
+        }
+        Ok(None)
+    }
+}
+
+/// Whether a read has to end: after one row at least, so that every read gets ahead.
+fn is_spent(visited: usize, budget: Budget) -> bool {
+    visited > 0 && (visited >= budget.rows_max || Instant::now() >= budget.deadline)
 }
 
 impl Messages for MemoryEngine {

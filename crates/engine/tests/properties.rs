@@ -2,11 +2,12 @@
 //! reading of the filter returns, page by page.
 
 use larimar_engine::table::{Plan, PlanningWork};
-use larimar_engine::{MemoryEngine, Position};
+use larimar_engine::{Engine as _, Fault, MemoryEngine, MemorySnapshot, Position, Reads};
 use larimar_model::{EntityBody, Filter, Timestamp, filter as meaning};
 use larimar_testkit::engine::layer::{Layer, Layered};
 use larimar_testkit::queries::{filter, hostile_filter, planned, rows};
 use proptest::prelude::*;
+use std::time::Instant;
 
 /// An engine that other servers share.
 #[derive(Default)]
@@ -14,10 +15,15 @@ struct Far(MemoryEngine);
 
 impl Layer for Far {
     type Below = MemoryEngine;
+    type Snapshot = MemorySnapshot;
     const IS_SHARED: bool = true;
 
     fn below(&self) -> &MemoryEngine {
         &self.0
+    }
+
+    async fn snapshot(&self, reads: Reads, deadline: Instant) -> Result<MemorySnapshot, Fault> {
+        self.0.snapshot(reads, deadline).await
     }
 }
 

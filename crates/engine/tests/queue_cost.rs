@@ -3,8 +3,8 @@
 
 use larimar_engine::queue::{MessageHandle, NewMessage, RowQueues};
 use larimar_engine::{
-    Act, Budget, Engine, Flow, Key, KeyRange, MemoryEngine, Op, Position, ReadError, RowRef, SpaceId, SpaceKind,
-    SpaceName, WriteError,
+    Act, Budget, Engine, Fault, Flow, Key, KeyRange, MemoryEngine, MemorySnapshot, Op, Position, ReadError, Reads,
+    RowRef, SpaceId, SpaceKind, SpaceName, WriteError,
 };
 use larimar_model::Timestamp;
 use larimar_testkit::engine::layer::{Layer, Layered};
@@ -22,9 +22,14 @@ struct Counting {
 
 impl Layer for Counting {
     type Below = MemoryEngine;
+    type Snapshot = MemorySnapshot;
 
     fn below(&self) -> &MemoryEngine {
         &self.inner
+    }
+
+    async fn snapshot(&self, reads: Reads, deadline: Instant) -> Result<MemorySnapshot, Fault> {
+        self.inner.snapshot(reads, deadline).await
     }
 
     async fn get<R: Send>(

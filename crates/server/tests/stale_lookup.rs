@@ -1,8 +1,8 @@
 //! A table that another server deletes and makes anew is found at once, though the engine's lookup is a moment old.
 
 use larimar_engine::{
-    Budget, Engine, Fault, Flow, Key, KeyRange, MemoryEngine, Op, Position, ReadError, RowRef, Space, SpaceId,
-    SpaceKind, SpaceName, SystemClock, WriteError,
+    Budget, Engine, Fault, Flow, Key, KeyRange, MemoryEngine, MemorySnapshot, Op, Position, ReadError, Reads, RowRef,
+    Snapshot, Space, SpaceId, SpaceKind, SpaceName, SystemClock, WriteError,
 };
 use larimar_model::Timestamp;
 use larimar_server::{Account, AccountKey, Listener, ListenerSettings, Metrics, Settings, Storage, TableService};
@@ -10,7 +10,7 @@ use larimar_testkit::engine::layer::{Layer, Layered};
 use larimar_testkit::http::{self, ACCOUNT, Batch, BatchReply, Client, KEY, entity_path};
 use std::collections::HashMap;
 use std::sync::{Arc, Mutex};
-use std::time::Duration;
+use std::time::{Duration, Instant};
 use tokio::net::TcpListener;
 
 const TABLE: SpaceName<'_> = SpaceName { account: ACCOUNT, kind: SpaceKind::Table, name: "shared" };
@@ -19,12 +19,16 @@ const TABLE: SpaceName<'_> = SpaceName { account: ACCOUNT, kind: SpaceKind::Tabl
 #[derive(Default)]
 struct Stale {
     inner: MemoryEngine,
-    seen: Mutex<HashMap<String, Space>>,
+    seen: Arc<Seen>,
 }
 
-impl Stale {
+/// What was looked up.
+#[derive(Default)]
+struct Seen(Mutex<HashMap<String, Space>>);
+
+impl Seen {
     fn forget(&self, id: SpaceId) {
-        self.seen.lock().expect("no panic").retain(|_, space| space.id != id);
+        self.0.lock().expect("no panic").retain(|_, space| space.id != id);
     }
 
     fn noting<T>(&self, id: SpaceId, result: Result<T, ReadError>) -> Result<T, ReadError> {
@@ -35,12 +39,45 @@ impl Stale {
     }
 }
 
+/// A snapshot whose refusals are noted too.
+struct StaleSnapshot {
+    inner: MemorySnapshot,
+    seen: Arc<Seen>,
+}
+
+impl Snapshot for StaleSnapshot {
+    async fn scan(
+        &mut self,
+        space: SpaceId,
+        range: &KeyRange,
+        budget: Budget,
+        visit: impl FnMut(RowRef<'_>) -> Flow + Send,
+    ) -> Result<Option<Position>, ReadError> {
+        self.seen.noting(space, self.inner.scan(space, range, budget, visit).await)
+    }
+
+    async fn get_many(
+        &mut self,
+        space: SpaceId,
+        keys: &[(&str, &str)],
+        budget: Budget,
+        visit: impl FnMut(RowRef<'_>) -> Flow + Send,
+    ) -> Result<Option<usize>, ReadError> {
+        self.seen.noting(space, self.inner.get_many(space, keys, budget, visit).await)
+    }
+}
+
 impl Layer for Stale {
     type Below = MemoryEngine;
+    type Snapshot = StaleSnapshot;
     const IS_SHARED: bool = true;
 
     fn below(&self) -> &MemoryEngine {
         &self.inner
+    }
+
+    async fn snapshot(&self, reads: Reads, deadline: Instant) -> Result<StaleSnapshot, Fault> {
+        Ok(StaleSnapshot { inner: self.inner.snapshot(reads, deadline).await?, seen: Arc::clone(&self.seen) })
     }
 
     async fn get<R: Send>(
@@ -48,7 +85,7 @@ impl Layer for Stale {
         key: Key<'_>,
         visit: impl FnOnce(Option<RowRef<'_>>) -> R + Send,
     ) -> Result<R, ReadError> {
-        self.noting(key.space, self.inner.get(key, visit).await)
+        self.seen.noting(key.space, self.inner.get(key, visit).await)
     }
 
     async fn scan(
@@ -58,7 +95,7 @@ impl Layer for Stale {
         budget: Budget,
         visit: impl FnMut(RowRef<'_>) -> Flow + Send,
     ) -> Result<Option<Position>, ReadError> {
-        self.noting(space, self.inner.scan(space, range, budget, visit).await)
+        self.seen.noting(space, self.inner.scan(space, range, budget, visit).await)
     }
 
     async fn apply(
@@ -70,18 +107,18 @@ impl Layer for Stale {
     ) -> Result<Vec<Timestamp>, WriteError> {
         let result = self.inner.apply(space, partition, ops, now).await;
         if matches!(result, Err(WriteError::SpaceGone)) {
-            self.forget(space);
+            self.seen.forget(space);
         }
         result
     }
 
     async fn space(&self, name: SpaceName<'_>) -> Result<Option<Space>, Fault> {
-        if let Some(space) = self.seen.lock().expect("no panic").get(name.name) {
+        if let Some(space) = self.seen.0.lock().expect("no panic").get(name.name) {
             return Ok(Some(space.clone()));
         }
         let found = self.inner.space(name).await?;
         if let Some(space) = &found {
-            self.seen.lock().expect("no panic").insert(name.name.to_owned(), space.clone());
+            self.seen.0.lock().expect("no panic").insert(name.name.to_owned(), space.clone());
         }
         Ok(found)
     }

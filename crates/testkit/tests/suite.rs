@@ -3,15 +3,15 @@
 
 use larimar_engine::queue::{Message, MessageError, MessageHandle, Messages as _};
 use larimar_engine::{
-    Act, Budget, Engine as _, Expect, Flow, Key, KeyRange, MemoryEngine, Op, Position, ReadError, RowRef, SpaceId,
-    WriteError,
+    Act, Budget, Engine as _, Expect, Fault, Flow, Key, KeyRange, MemoryEngine, MemorySnapshot, Op, Position,
+    ReadError, Reads, RowRef, Snapshot, SpaceId, WriteError,
 };
 use larimar_model::Timestamp;
 use larimar_testkit::engine::layer::{Layer, Layered};
 use larimar_testkit::engine::{concurrency, conditions, messages, order, scans, spaces, versions};
 use std::panic::{AssertUnwindSafe, catch_unwind};
 use std::sync::Arc;
-use std::time::Duration;
+use std::time::{Duration, Instant};
 
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 enum Defect {
@@ -26,6 +26,8 @@ enum Defect {
     ClockVersions,
     /// Reads a range row by row, each at its own moment.
     NoSnapshot,
+    /// Reads each range of a snapshot at its own moment.
+    TornSnapshot,
     /// Resumes after the row that a scan stopped at.
     SkipsStopRow,
     /// Visits one row more than the budget.
@@ -43,13 +45,13 @@ enum Defect {
 }
 
 struct Broken {
-    inner: MemoryEngine,
+    inner: Arc<MemoryEngine>,
     defect: Defect,
 }
 
 impl Broken {
     fn new(defect: Defect) -> Arc<Layered<Self>> {
-        Arc::new(Layered(Self { inner: MemoryEngine::new(), defect }))
+        Arc::new(Layered(Self { inner: Arc::new(MemoryEngine::new()), defect }))
     }
 
     async fn lose_update(
@@ -68,11 +70,66 @@ impl Broken {
     }
 }
 
+/// A snapshot, or one that is another at every read.
+struct BrokenSnapshot {
+    engine: Arc<MemoryEngine>,
+    whole: Option<MemorySnapshot>,
+}
+
+impl BrokenSnapshot {
+    async fn now(&self, budget: Budget) -> Result<MemorySnapshot, Fault> {
+        match &self.whole {
+            Some(whole) => Ok(whole.clone()),
+            None => self.engine.snapshot(Reads::One, budget.deadline).await,
+        }
+    }
+}
+
+impl Snapshot for BrokenSnapshot {
+    async fn scan(
+        &mut self,
+        space: SpaceId,
+        range: &KeyRange,
+        budget: Budget,
+        visit: impl FnMut(RowRef<'_>) -> Flow + Send,
+    ) -> Result<Option<Position>, ReadError> {
+        self.now(budget).await?.scan(space, range, budget, visit).await
+    }
+
+    async fn get_many(
+        &mut self,
+        space: SpaceId,
+        keys: &[(&str, &str)],
+        budget: Budget,
+        mut visit: impl FnMut(RowRef<'_>) -> Flow + Send,
+    ) -> Result<Option<usize>, ReadError> {
+        if let Some(whole) = &mut self.whole {
+            return whole.get_many(space, keys, budget, visit).await;
+        }
+        for (index, key) in keys.iter().enumerate() {
+            if self.now(budget).await?.get_many(space, &[*key], budget, &mut visit).await?.is_some() {
+                return Ok(Some(index));
+            }
+            std::thread::yield_now();
+        }
+        Ok(None)
+    }
+}
+
 impl Layer for Broken {
     type Below = MemoryEngine;
+    type Snapshot = BrokenSnapshot;
 
     fn below(&self) -> &MemoryEngine {
         &self.inner
+    }
+
+    async fn snapshot(&self, reads: Reads, deadline: Instant) -> Result<BrokenSnapshot, Fault> {
+        let whole = match self.defect {
+            Defect::TornSnapshot => None,
+            _ => Some(self.inner.snapshot(reads, deadline).await?),
+        };
+        Ok(BrokenSnapshot { engine: Arc::clone(&self.inner), whole })
     }
 
     async fn scan(

@@ -150,10 +150,11 @@ fn of_entities(name: &str) -> Option<(String, u64)> {
         "UPDATE_ALL" => (format!("{PK}, 1, {rks}, {BYTES}, 5, 3, {ANY}"), 4),
         "DELETE_ALL" | "GUARD_PRESENT" => (format!("{PK}, {rks}, {ANY}, 3"), 3),
         "RESTORE" => (format!("5, {pks}, {rks}, {ONES}, {BYTES}"), 1),
-        "TAIL" => (format!("3, {PK}, {}", row(7000)), 3),
-        "SLICE" => (format!("3, {PK}, {}, {}", row(7000), row(8000)), 3),
-        "TAIL_AND_MORE" => (format!("3, {PK}, {}, '\\x06'", row(7000)), 6),
-        "TAIL_AND_MORE_AND_HEAD" => (format!("3, {PK}, {}, '\\x06', {}", row(7000), row(8000)), 9),
+        "POINTS" => (format!("3, 1000, {pks}, {rks}"), 3),
+        "TAIL" => (format!("3, 1000, {PK}, {}", row(7000)), 3),
+        "SLICE" => (format!("3, 1000, {PK}, {}, {}", row(7000), row(8000)), 3),
+        "TAIL_AND_MORE" => (format!("3, 1000, {PK}, {}, '\\x06'", row(7000)), 6),
+        "TAIL_AND_MORE_AND_HEAD" => (format!("3, 1000, {PK}, {}, '\\x06', {}", row(7000), row(8000)), 9),
         _ => return None,
     })
 }

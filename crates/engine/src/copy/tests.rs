@@ -3,10 +3,10 @@
 use super::*;
 use crate::contract::{Act, Budget, Changed, Expect, Key, Moment, Op, Statistics};
 use crate::queue::{Change, Message, MessageError, MessageHandle, Messages, NewMessage, Placed, Updated};
-use crate::{MemoryEngine, SystemClock};
+use crate::{MemoryEngine, MemorySnapshot, Reads, SystemClock};
 use proptest::prelude::*;
 use std::sync::atomic::{AtomicU64, Ordering};
-use std::time::Duration;
+use std::time::{Duration, Instant};
 
 fn block_on<T>(future: impl Future<Output = T>) -> T {
     tokio::runtime::Builder::new_current_thread().build().expect("a runtime starts").block_on(future)
@@ -394,6 +394,12 @@ impl Messages for Failing {
 #[deny(clippy::missing_trait_methods)]
 impl Engine for Failing {
     const IS_SHARED: bool = false;
+
+    type Snapshot = MemorySnapshot;
+
+    async fn snapshot(&self, reads: Reads, deadline: Instant) -> Result<MemorySnapshot, Fault> {
+        self.inner.snapshot(reads, deadline).await
+    }
 
     async fn get<R: Send>(
         &self,

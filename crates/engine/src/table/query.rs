@@ -5,11 +5,11 @@
 //! continuation.
 
 use super::plan::Plan;
-use crate::contract::{Budget, Engine, Flow, Key, KeyRange, Position, RowRef, SpaceId};
+use crate::contract::{Budget, Engine, Flow, KeyRange, Position, RowRef, SpaceId};
 use crate::error::ReadError;
-use futures_util::future::try_join_all;
+use crate::snapshot::{Reads, Snapshot};
+use larimar_model::EntityBody;
 use larimar_model::filter::{Predicate, Row};
-use larimar_model::{EntityBody, Timestamp};
 use std::time::Instant;
 
 /// When a page ends.
@@ -54,13 +54,13 @@ const VISITED_BYTES: u64 = 8;
 /// them the filter admits. An engine may ask a database for all of them at once.
 const SLICE_ROWS_MIN: usize = 256;
 const SLICE_ROWS_MAX: usize = 4096;
-/// Rows that are looked up together at most; each may be a megabyte.
-const POINTS_MAX: usize = 32;
+/// Rows that are looked up together at most.
+const POINTS_MAX: usize = 256;
 /// Rows read past a full page to see whether another one follows, before a continuation is given anyway.
 const LOOK_AHEAD_ROWS: u64 = 1000;
 
 /// Hands the rows of a page to `visit`, in key order. The visitor may end the page at a row, which is then
-/// the first one of the next page.
+/// the first one of the next page. All rows are of one snapshot.
 ///
 /// # Errors
 /// Faults of the engine, or that the table is gone.
@@ -71,37 +71,54 @@ pub async fn query<E: Engine>(
     limits: PageLimits,
     visit: impl FnMut(&Row<'_>) -> Flow + Send,
 ) -> Result<Page, ReadError> {
-    let mut pager = Pager::new(plan, limits, visit);
-    if limits.entities_max == 0 {
-        return Ok(pager.page);
+    if limits.entities_max == 0 || plan.ranges.is_empty() {
+        return Ok(Page::default());
     }
-    if E::IS_SHARED
-        && plan.ranges.len() > 1
-        && let Some(keys) = plan.ranges.iter().map(KeyRange::as_point).collect::<Option<Vec<_>>>()
-    {
-        return query_points(engine, table, &keys, pager).await;
+    let points = plan.ranges.iter().map(KeyRange::as_point).collect::<Option<Vec<_>>>();
+    let is_one_read = match &points {
+        Some(points) => points.len() <= POINTS_MAX,
+        // Without a filter it is known how many rows are needed.
+        None => plan.ranges.len() == 1 && plan.residual.is_none(),
+    };
+    let reads = if is_one_read { Reads::One } else { Reads::Many };
+    let snapshot = engine.snapshot(reads, limits.deadline).await?;
+    let pager = Pager::new(plan, limits, visit);
+    match points {
+        Some(points) => query_points(snapshot, table, &points, pager).await,
+        None => query_ranges(snapshot, reads, table, &plan.ranges, pager).await,
     }
+}
+
+/// Hands the rows of ranges to the page.
+async fn query_ranges<V>(
+    mut snapshot: impl Snapshot,
+    reads: Reads,
+    table: SpaceId,
+    ranges: &[KeyRange],
+    mut pager: Pager<'_, V>,
+) -> Result<Page, ReadError>
+where
+    V: FnMut(&Row<'_>) -> Flow + Send,
+{
     let mut slice = SLICE_ROWS_MIN;
-    for range in &plan.ranges {
+    for range in ranges {
         let mut rest = range.clone();
         loop {
-            let rows_max = match &plan.residual {
+            let rows_max = match &pager.residual {
                 Some(_) => slice,
                 // The row after the last one tells that there is another page.
-                None => limits.entities_max.saturating_sub(pager.page.rows_returned as usize).saturating_add(1),
+                None => pager.limits.entities_max.saturating_sub(pager.page.rows_returned as usize).saturating_add(1),
             };
-            let budget = Budget { rows_max: rows_max.min(SLICE_ROWS_MAX), deadline: limits.deadline };
             slice = (slice * 2).min(SLICE_ROWS_MAX);
+            let budget = Budget { rows_max, deadline: pager.limits.deadline };
             let mut is_stopped = false;
-            let resume = engine
-                .scan(table, &rest, budget, |row| {
-                    let flow = pager.step(row);
-                    is_stopped = flow == Flow::StopHere;
-                    flow
-                })
-                .await?;
-            let Some(resume) = resume else { break };
-            if is_stopped || pager.is_over() {
+            let scan = snapshot.scan(table, &rest, budget, |row| {
+                let flow = pager.step(row);
+                is_stopped = flow == Flow::StopHere;
+                flow
+            });
+            let Some(resume) = scan.await? else { break };
+            if is_stopped || reads == Reads::One || pager.is_over() {
                 return Ok(Page { next: Some(resume), ..pager.page });
             }
             rest.start = resume;
@@ -109,7 +126,7 @@ pub async fn query<E: Engine>(
             pager.rest();
         }
         if pager.is_over() && pager.page.rows_read > 0 {
-            let next = rest.end.filter(|_| plan.ranges.last() != Some(range));
+            let next = rest.end.filter(|_| ranges.last() != Some(range));
             return Ok(Page { next, ..pager.page });
         }
         if pager.spend(SCAN_STEPS) == Flow::Pause {
@@ -121,7 +138,7 @@ pub async fn query<E: Engine>(
 
 /// Hands the rows of some keys to the page, in the order of the keys.
 async fn query_points<V>(
-    engine: &impl Engine,
+    mut snapshot: impl Snapshot,
     table: SpaceId,
     keys: &[(&str, &str)],
     mut pager: Pager<'_, V>,
@@ -129,35 +146,19 @@ async fn query_points<V>(
 where
     V: FnMut(&Row<'_>) -> Flow + Send,
 {
-    for keys in keys.chunks(POINTS_MAX) {
-        if pager.page.rows_read > 0 && pager.is_over() {
-            let next = keys.first().map(|(partition, row)| Position::new(*partition, *row));
-            return Ok(Page { next, ..pager.page });
-        }
-        for (partition, row, found) in look_up(engine, table, keys).await? {
-            let Some((version, body)) = found else { continue };
-            match pager.step(RowRef { partition, row, version, body: &body }) {
-                Flow::Continue => {}
-                Flow::Pause => tokio::task::yield_now().await,
-                Flow::StopHere => return Ok(Page { next: Some(Position::new(partition, row)), ..pager.page }),
-            }
+    let mut rest = keys;
+    while !rest.is_empty() && !(pager.page.rows_read > 0 && pager.is_over()) {
+        let keys = &rest[..rest.len().min(POINTS_MAX)];
+        let budget = Budget { rows_max: usize::MAX, deadline: pager.limits.deadline };
+        let resume = snapshot.get_many(table, keys, budget, |row| pager.step(row)).await?;
+        rest = &rest[resume.unwrap_or(keys.len())..];
+        // The page is full, or the engine has sent as much as a page may have.
+        if resume.is_some() {
+            break;
         }
     }
-    Ok(pager.page)
-}
-
-/// Reads rows together, so that an engine far away is asked once.
-async fn look_up<'a>(
-    engine: &impl Engine,
-    space: SpaceId,
-    keys: &[(&'a str, &'a str)],
-) -> Result<Vec<(&'a str, &'a str, Option<(Timestamp, Vec<u8>)>)>, ReadError> {
-    let reads = keys.iter().map(async |&(partition, row)| {
-        let copied =
-            engine.get(Key { space, partition, row }, |found| found.map(|row| (row.version, row.body.to_vec())));
-        Ok((partition, row, copied.await?))
-    });
-    try_join_all(reads).await
+    let next = rest.first().map(|(partition, row)| Position::new(*partition, *row));
+    Ok(Page { next, ..pager.page })
 }
 
 /// A page under way.

@@ -3,10 +3,10 @@
 use super::*;
 use crate::listener::{Listener, ListenerSettings};
 use http_body_util::BodyExt;
-use larimar_engine::{Fault, MemoryEngine, Statistics};
+use larimar_engine::{Fault, MemoryEngine, MemorySnapshot, Reads, Statistics};
 use larimar_testkit::engine::layer::{Layer, Layered};
 use std::sync::atomic::{AtomicBool, Ordering::Relaxed};
-use std::time::Duration;
+use std::time::{Duration, Instant};
 use tokio::io::{AsyncReadExt, AsyncWriteExt};
 use tokio::net::{TcpListener, TcpStream};
 
@@ -19,9 +19,14 @@ struct Moody {
 
 impl Layer for Moody {
     type Below = MemoryEngine;
+    type Snapshot = MemorySnapshot;
 
     fn below(&self) -> &MemoryEngine {
         &self.inner
+    }
+
+    async fn snapshot(&self, reads: Reads, deadline: Instant) -> Result<MemorySnapshot, Fault> {
+        self.inner.snapshot(reads, deadline).await
     }
 
     fn statistics(&self) -> Statistics {

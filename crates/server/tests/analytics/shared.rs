@@ -1,9 +1,9 @@
 //! Several servers over an engine that they share: what one is told, the others learn.
 
 use crate::fixture::{Fixture, logging_part, set_properties};
-use larimar_engine::MemoryEngine;
+use larimar_engine::{Engine as _, Fault, MemoryEngine, MemorySnapshot, Reads};
 use larimar_testkit::engine::layer::{Layer, Layered};
-use std::time::Duration;
+use std::time::{Duration, Instant};
 
 /// An engine that others may change.
 #[derive(Default)]
@@ -11,10 +11,15 @@ struct Shared(MemoryEngine);
 
 impl Layer for Shared {
     type Below = MemoryEngine;
+    type Snapshot = MemorySnapshot;
     const IS_SHARED: bool = true;
 
     fn below(&self) -> &MemoryEngine {
         &self.0
+    }
+
+    async fn snapshot(&self, reads: Reads, deadline: Instant) -> Result<MemorySnapshot, Fault> {
+        self.0.snapshot(reads, deadline).await
     }
 }
 

@@ -8,7 +8,7 @@ use larimar_engine::blob::{
     Access, BlobRef, BlobReject, Blobs, ListItem, ListPage, ListQuery, NewBlob, NewContainer, OpenBlob, Written,
 };
 use larimar_engine::{
-    Budget, Engine, EngineError, Fault, Flow, Key, KeyRange, Op, Position, ReadError, Reject, RowRef, SpaceId,
+    Budget, Engine, EngineError, Fault, Flow, Key, KeyRange, Op, Position, ReadError, Reads, Reject, RowRef, SpaceId,
     WriteError,
 };
 use larimar_model::Timestamp;
@@ -17,7 +17,7 @@ use std::collections::VecDeque;
 use std::pin::Pin;
 use std::sync::atomic::{AtomicU64, Ordering::SeqCst};
 use std::sync::{Arc, Mutex};
-use std::time::Duration;
+use std::time::{Duration, Instant};
 
 /// The service with an empty container, and a clock that moves a little with every question.
 #[derive(Debug)]
@@ -124,9 +124,15 @@ impl<E> Counting<E> {
 
 impl<E: Engine> Layer for Counting<E> {
     type Below = E;
+    type Snapshot = E::Snapshot;
 
     fn below(&self) -> &E {
         &self.engine
+    }
+
+    async fn snapshot(&self, reads: Reads, deadline: Instant) -> Result<E::Snapshot, Fault> {
+        self.wait_a_turn().await;
+        self.engine.snapshot(reads, deadline).await
     }
 
     async fn get<R: Send>(

@@ -2,22 +2,26 @@
 
 use larimar_engine::queue::{Change, Message, MessageError, MessageHandle, Messages, NewMessage, Placed, Updated};
 use larimar_engine::{
-    Budget, Changed, Engine, Fault, Flow, Key, KeyRange, Moment, Op, Position, ReadError, RowRef, Space, SpaceId,
-    SpaceName, Statistics, WriteError,
+    Budget, Changed, Engine, Fault, Flow, Key, KeyRange, Moment, Op, Position, ReadError, Reads, RowRef, Snapshot,
+    Space, SpaceId, SpaceName, Statistics, WriteError,
 };
 use larimar_model::Timestamp;
-use std::time::Duration;
+use std::time::{Duration, Instant};
 
 /// The calls of an engine, each passed on to another engine unless it is written anew.
 #[expect(missing_docs, reason = "the calls are those of `Engine`")]
 pub trait Layer: Send + Sync + 'static {
     /// The engine below.
     type Below: Engine;
+    /// As [`Engine::Snapshot`]; mostly that of the engine below.
+    type Snapshot: Snapshot;
     /// As [`Engine::IS_SHARED`].
     const IS_SHARED: bool = Self::Below::IS_SHARED;
 
     /// The engine below.
     fn below(&self) -> &Self::Below;
+
+    fn snapshot(&self, reads: Reads, deadline: Instant) -> impl Future<Output = Result<Self::Snapshot, Fault>> + Send;
 
     fn get<R: Send>(
         &self,
@@ -127,6 +131,12 @@ impl<L: Layer> Messages for Layered<L> {
 
 impl<L: Layer> Engine for Layered<L> {
     const IS_SHARED: bool = L::IS_SHARED;
+
+    type Snapshot = L::Snapshot;
+
+    async fn snapshot(&self, reads: Reads, deadline: Instant) -> Result<L::Snapshot, Fault> {
+        self.0.snapshot(reads, deadline).await
+    }
 
     async fn get<R: Send>(
         &self,

@@ -1,0 +1,274 @@
+//! Snapshots: one statement is one, and so is a read-only transaction that several statements share.
+//!
+//! A page that needs one statement is that statement, without a transaction. Any other page begins a transaction together
+//! with its first statement, which costs no round trip, and keeps its connection until the page is done. Such
+//! transactions lock nothing; they are bounded in number, so that other work finds connections, and in time. Whatever
+//! becomes of the page, the connection goes back to the pool only after the transaction has ended (`pool.rs`).
+
+use crate::arms::Wanted;
+use crate::connection::Connection;
+use crate::engine::Parts;
+use crate::failure::Failure;
+use crate::pool::{Leftover, Lent};
+use crate::scan::{Ended, Rows, before};
+use crate::statements::HAS_SPACE;
+use futures_util::future::join;
+use larimar_engine::{Budget, Fault, Flow, KeyRange, Position, ReadError, Reads, RowRef, Snapshot, SpaceId};
+use std::sync::Arc;
+use std::time::Instant;
+use tokio::sync::{OwnedSemaphorePermit, Semaphore};
+use tokio_postgres::types::ToSql;
+
+/// How many snapshots may have a transaction.
+#[derive(Debug)]
+pub(crate) struct Snapshots(Arc<Semaphore>);
+
+impl Snapshots {
+    /// A share of the connections that are lent: others stay for work of one statement.
+    pub(crate) fn new(connections: usize) -> Self {
+        let others = (connections / 4).max(1);
+        Self(Arc::new(Semaphore::new(connections.saturating_sub(others).max(1))))
+    }
+
+    async fn admit(&self, deadline: Instant) -> Result<OwnedSemaphorePermit, Fault> {
+        // Pages in a hurry do not wait, but are admitted where there is room.
+        if let Ok(permit) = Arc::clone(&self.0).try_acquire_owned() {
+            return Ok(permit);
+        }
+        let permit = tokio::time::timeout_at(deadline.into(), Arc::clone(&self.0).acquire_owned()).await;
+        let busy = || Fault::Unavailable("too many pages of several statements are being read".to_owned());
+        permit.map_err(|_| busy())?.map_err(|_| busy())
+    }
+}
+
+/// The rows of a [`PostgresEngine`](crate::PostgresEngine) at one moment.
+pub struct PostgresSnapshot {
+    parts: Arc<Parts>,
+    reads: Reads,
+    deadline: Instant,
+    admitted: Option<OwnedSemaphorePermit>,
+    session: Option<Session>,
+    /// Statements that were answered.
+    statements: u32,
+    has_visited: bool,
+}
+
+/// A connection that the snapshot keeps.
+struct Session {
+    lent: Lent,
+    has_begun: bool,
+    /// The last space that was found to exist.
+    space: Option<SpaceId>,
+    rows: Option<Rows>,
+}
+
+impl PostgresSnapshot {
+    pub(crate) async fn open(parts: &Arc<Parts>, reads: Reads, deadline: Instant) -> Result<Self, Fault> {
+        let admitted = match reads {
+            Reads::One => None,
+            Reads::Many => Some(parts.snapshots.admit(deadline).await?),
+        };
+        Ok(Self {
+            parts: Arc::clone(parts),
+            reads,
+            deadline,
+            admitted,
+            session: None,
+            statements: 0,
+            has_visited: false,
+        })
+    }
+
+    /// Reads what is wanted and returns where to resume.
+    async fn read(
+        &mut self,
+        space: SpaceId,
+        wanted: Wanted<'_>,
+        budget: Budget,
+        mut visit: impl FnMut(RowRef<'_>) -> Flow + Send,
+    ) -> Result<Option<Position>, ReadError> {
+        let number = i64::try_from(space.0).map_err(|_| ReadError::SpaceGone)?;
+        let Some(start) = wanted.start() else {
+            let found = self.parts.pool.ask(HAS_SPACE, &[&number]).await?;
+            return if found.is_empty() { Err(self.gone(space)) } else { Ok(None) };
+        };
+        for attempt in 1.. {
+            if self.session.is_none() {
+                self.session = Some(self.connect().await?);
+            }
+            let outcome = self.attempt(space, number, &start, wanted, budget, &mut visit).await;
+            match outcome {
+                Ok(Some(Ended::Exhausted)) => return Ok(None),
+                Ok(Some(Ended::At(place) | Ended::Late(place))) => return Ok(Some(place)),
+                Ok(None) => return Err(self.gone(space)),
+                Err(failure) => {
+                    if let Some(session) = self.session.take().filter(|_| failure.ends_connection()) {
+                        session.lent.give_up();
+                    }
+                    // Another transaction would be another moment, and rows that were visited cannot be taken back.
+                    let is_final = self.has_visited || self.statements > 0 || matches!(failure, Failure::Refused(_));
+                    if is_final || attempt == ATTEMPTS_MAX {
+                        return Err(ReadError::Fault(failure.into_unavailable()));
+                    }
+                }
+            }
+        }
+        unreachable!("the last attempt returns")
+    }
+
+    /// Returns how the read ended; nothing if the space is gone.
+    async fn attempt(
+        &mut self,
+        space: SpaceId,
+        number: i64,
+        start: &Position,
+        wanted: Wanted<'_>,
+        budget: Budget,
+        visit: &mut (impl FnMut(RowRef<'_>) -> Flow + Send),
+    ) -> Result<Option<Ended>, Failure> {
+        // Once the page has a row it can end in time.
+        let late = (self.reads == Reads::Many && self.has_visited).then_some(self.deadline);
+        let session = self.session.as_mut().expect("connected before");
+        let end = wanted.end();
+        let rows = session.rows.take().filter(|rows| rows.go_on_at(space, start, end.as_ref()));
+        let is_open = rows.is_some();
+        let mut rows = match rows {
+            Some(rows) => rows,
+            None if self.reads == Reads::One && self.statements > 0 => {
+                return Err(Failure::Refused("a snapshot for one read was read again".to_owned()));
+            }
+            None => {
+                let bytes = statement_bytes(self.reads, self.statements);
+                let limit = match self.reads {
+                    Reads::One => ROWS_MAX,
+                    Reads::Many => self.parts.row_sizes.rows(space, bytes).clamp(ROWS_MIN, ROWS_MAX),
+                };
+                // One more, to know where to go on.
+                let limit = limit.min(budget.rows_max.max(1) as u64) + 1;
+                let asked = session.ask(self.reads, space, number, wanted, limit, bytes);
+                let stream = match before(late, asked).await {
+                    Some(answer) => answer?,
+                    None => return Ok(Some(Ended::Late(start.clone()))),
+                };
+                let Some(stream) = stream else { return Ok(None) };
+                Rows::new(space, start.clone(), end, stream, limit)
+            }
+        };
+        let (before_rows, before_bytes) = (rows.visited, rows.bytes);
+        let ended = rows.visit(&session.lent, budget, late, visit).await;
+        self.has_visited |= rows.visited > 0;
+        self.parts.row_sizes.learn(space, rows.visited - before_rows, rows.bytes - before_bytes);
+        let ended = ended?;
+        self.statements += u32::from(!is_open);
+        if self.reads == Reads::One && rows.is_at_end() {
+            session.lent.leaves(Leftover::Nothing);
+        }
+        session.rows = Some(rows);
+        Ok(Some(ended))
+    }
+
+    async fn connect(&mut self) -> Result<Session, Fault> {
+        let admitted = match (self.reads, self.admitted.take()) {
+            // The first attempt has used it up.
+            (Reads::Many, None) => Some(self.parts.snapshots.admit(self.deadline).await?),
+            (_, admitted) => admitted,
+        };
+        let mut lent = self.parts.pool.lend().await?;
+        lent.keep(admitted);
+        Ok(Session { lent, has_begun: false, space: None, rows: None })
+    }
+
+    fn gone(&self, space: SpaceId) -> ReadError {
+        self.parts.catalogue.forget(space);
+        ReadError::SpaceGone
+    }
+}
+
+impl Snapshot for PostgresSnapshot {
+    async fn scan(
+        &mut self,
+        space: SpaceId,
+        range: &KeyRange,
+        budget: Budget,
+        visit: impl FnMut(RowRef<'_>) -> Flow + Send,
+    ) -> Result<Option<Position>, ReadError> {
+        self.read(space, Wanted::Range(range), budget, visit).await
+    }
+
+    async fn get_many(
+        &mut self,
+        space: SpaceId,
+        keys: &[(&str, &str)],
+        budget: Budget,
+        visit: impl FnMut(RowRef<'_>) -> Flow + Send,
+    ) -> Result<Option<usize>, ReadError> {
+        let resume = self.read(space, Wanted::Keys(keys), budget, visit).await?;
+        let index = |place: Position| keys.partition_point(|(partition, row)| Position::new(*partition, *row) < place);
+        Ok(resume.map(index).filter(|index| *index < keys.len()))
+    }
+}
+
+impl Session {
+    /// Sends a statement, and before it what has to come first, all at once. Returns its rows; nothing if the space is gone.
+    async fn ask(
+        &mut self,
+        reads: Reads,
+        space: SpaceId,
+        number: i64,
+        wanted: Wanted<'_>,
+        limit: u64,
+        bytes: u64,
+    ) -> Result<Option<tokio_postgres::RowStream>, Failure> {
+        let (sql, bounds) = wanted.statement(space);
+        let (has_space, statement) = (self.lent.prepared(HAS_SPACE).await?, self.lent.prepared(sql).await?);
+        let begins = reads == Reads::Many && !self.has_begun;
+        self.lent.leaves(if reads == Reads::Many { Leftover::Transaction } else { Leftover::Unread });
+        self.has_begun = true;
+        let connection: &Connection = &self.lent;
+        let begin = async {
+            if begins {
+                connection.run(BEGIN).await?;
+            }
+            Ok::<(), Failure>(())
+        };
+        let is_known = self.space == Some(space);
+        let asked: [&(dyn ToSql + Sync); 1] = [&number];
+        let has_space = async {
+            if is_known {
+                return Ok(true);
+            }
+            let found = connection.within(connection.client().query(&has_space, &asked)).await?;
+            Ok::<bool, Failure>(!found.is_empty())
+        };
+        let (limit, bytes) = (i64::try_from(limit).unwrap_or(i64::MAX), i64::try_from(bytes).unwrap_or(i64::MAX));
+        let mut parameters: Vec<&(dyn ToSql + Sync)> = vec![&limit, &bytes];
+        parameters.extend(bounds.parameters());
+        let rows = connection.within(connection.client().query_raw(&statement, parameters));
+        // All are sent before the first is answered; in this order, since rows nobody takes yet hold up what follows.
+        let (begun, (has_space, rows)) = join(begin, join(has_space, rows)).await;
+        begun?;
+        if !has_space? {
+            return Ok(None);
+        }
+        self.space = Some(space);
+        rows.map(Some)
+    }
+}
+
+/// Bytes that a statement may return. A page of one statement is bounded as pages are; where nobody knows how much a
+/// filter admits, statements begin small.
+const fn statement_bytes(reads: Reads, statements: u32) -> u64 {
+    match reads {
+        Reads::One => STATEMENT_BYTES_MAX,
+        Reads::Many if statements < 2 => STATEMENT_BYTES_MIN << statements,
+        Reads::Many => STATEMENT_BYTES_MAX,
+    }
+}
+
+const BEGIN: &str = "BEGIN ISOLATION LEVEL REPEATABLE READ READ ONLY";
+const STATEMENT_BYTES_MIN: u64 = 1 << 20;
+const STATEMENT_BYTES_MAX: u64 = 4 << 20;
+/// Rows that a statement returns at most, and those that it looks at however large they are.
+const ROWS_MAX: u64 = 8192;
+const ROWS_MIN: u64 = 64;
+const ATTEMPTS_MAX: usize = 3;
