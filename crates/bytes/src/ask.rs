@@ -11,16 +11,16 @@ pub(crate) struct Candidate {
     pub(crate) extent: Extent,
 }
 
-/// The payloads that nothing points to. Those of one owner are asked about together.
+/// The payloads that their owners give up. Those of one owner are asked about together.
 pub(crate) async fn ask(owners: &impl Owners, mut candidates: Vec<Candidate>) -> Result<Vec<Extent>, Fault> {
     candidates.sort_by(|a, b| (a.space, &a.blob, a.extent).cmp(&(b.space, &b.blob, b.extent)));
     let mut unwanted = Vec::new();
     for group in candidates.chunk_by(|a, b| (a.space, &a.blob) == (b.space, &b.blob)) {
         let [first, ..] = group else { continue };
         let extents: Vec<_> = group.iter().map(|candidate| candidate.extent).collect();
-        let live = owners.live(Owner { space: first.space, blob: &first.blob }, &extents).await?;
+        let released = owners.release(Owner { space: first.space, blob: &first.blob }, &extents).await?;
         // What was not answered is kept.
-        unwanted.extend(extents.into_iter().zip(live).filter(|(_, live)| !live).map(|(extent, _)| extent));
+        unwanted.extend(extents.into_iter().zip(released).filter(|(_, released)| *released).map(|(extent, _)| extent));
     }
     Ok(unwanted)
 }

@@ -2,23 +2,26 @@
 //! Google Cloud, or a folder on a shared file system.
 //!
 //! `place.rs` opens the store that a URL names; `writer.rs` puts small payloads at once and large ones in parts;
-//! `collector.rs` removes what was discarded; `sweep.rs` finds what nothing points to. Objects have the same record as
-//! files. Nothing is kept here that another server would miss.
+//! `collector.rs` removes what was discarded; `sweep.rs` finds what nothing points to; `staged.rs` removes what uploads
+//! into a folder have left. Objects have the same record as files. Nothing is kept here that another server would miss.
 
 mod collector;
 mod place;
+mod staged;
 mod sweep;
 mod writer;
 
 pub use writer::ObjectWriter;
 
-use crate::record::Span;
+use crate::record::{FileName, Span};
 use bytes::{Bytes, BytesMut};
 use collector::Collector;
 use larimar_engine::Fault;
 use larimar_engine::blob::bytes::{ByteStatistics, ByteStore, Extent, Owner, Owners, Swept};
 use object_store::ObjectStoreExt;
+use parking_lot::Mutex;
 use place::Place;
+use std::collections::HashSet;
 use std::ops::Range;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicU64, Ordering};
@@ -50,6 +53,8 @@ struct Shared {
     place: Place,
     grace: Duration,
     collector: Collector,
+    /// Objects that writers of this process are not done with.
+    writing: Mutex<HashSet<FileName>>,
     figures: Figures,
 }
 
@@ -68,6 +73,7 @@ impl ObjectBytes {
             place: Place::open(&settings.url, &settings.options)?,
             grace: settings.grace,
             collector: Collector::default(),
+            writing: Mutex::default(),
             figures: Figures::default(),
         });
         let collector = tokio::spawn(collector::run(Arc::clone(&shared)));

@@ -68,6 +68,7 @@ fn blob_reject(reject: BlobReject) -> ErrorReply {
         BlobReject::PreviousSnapshotNotFound => ErrorCode::PreviousSnapshotNotFound,
         BlobReject::PreviousSnapshotCannotBeNewer => ErrorCode::PreviousSnapshotCannotBeNewer,
         BlobReject::InvalidBlobTier => ErrorCode::InvalidBlobTier,
+        BlobReject::WriteTooLate => ErrorCode::ServerBusy,
         BlobReject::NoPendingCopy => ErrorCode::NoPendingCopyOperation,
         BlobReject::Lease(LeaseReject::IdMismatch) => ErrorCode::LeaseIdMismatchWithBlobOperation,
         BlobReject::Lease(LeaseReject::NotPresent) => ErrorCode::LeaseNotPresentWithBlobOperation,

@@ -8,21 +8,23 @@ use crate::record::{FileName, file_name, random_name};
 use larimar_engine::Fault;
 use std::fs::{File, OpenOptions};
 use std::io::{Error, ErrorKind};
+use std::os::unix::fs::FileExt;
 use std::path::{Path, PathBuf};
+use std::time::SystemTime;
 
 #[derive(Debug)]
 pub(super) struct Folder {
     root: PathBuf,
     durability: Durability,
     /// Held for as long as the folder is used.
-    _lock: Lock,
+    lock: Lock,
 }
 
 impl Folder {
     /// Opens the folder, and makes what is missing of it.
     pub(super) fn open(root: &Path, durability: Durability) -> Result<Self, Fault> {
         let lock = Lock::take(root).map_err(|error| unavailable(root, &error))?;
-        let folder = Self { root: root.to_owned(), durability, _lock: lock };
+        let folder = Self { root: root.to_owned(), durability, lock };
         folder.make().map_err(|error| unavailable(root, &error))?;
         Ok(folder)
     }
@@ -76,6 +78,12 @@ impl Folder {
 
     fn sync_folder(&self, folder: &Path) -> Result<(), Error> {
         if self.durability == Durability::Sync { File::open(folder)?.sync_all() } else { Ok(()) }
+    }
+
+    /// The time by the file system's own clock, which also dates the files: that of a write to the lock file.
+    pub(super) fn now(&self) -> Result<SystemTime, Error> {
+        self.lock.0.write_all_at(b"\n", 0)?;
+        self.lock.0.metadata()?.modified()
     }
 
     /// Removes a file; `false` if it was gone.

@@ -47,6 +47,8 @@ struct Walker {
     folders: Box<dyn Iterator<Item = PathBuf> + Send>,
     folder: Option<ReadDir>,
     pack: Option<Walk>,
+    /// When it began, by the clock of the file system.
+    now: Option<SystemTime>,
     /// Where it is, for messages.
     place: PathBuf,
 }
@@ -66,12 +68,15 @@ impl Walker {
     fn new(shared: Arc<Shared>) -> Self {
         let packs = shared.folder.packs();
         let folders = Box::new(std::iter::once(packs.clone()).chain(shared.folder.file_folders()));
-        Self { shared, folders, folder: None, pack: None, place: packs }
+        Self { shared, folders, folder: None, pack: None, now: None, place: packs }
     }
 
     /// The next payloads that are old enough to ask about; a bounded number.
     fn page(&mut self) -> Result<Page, Error> {
         let mut page = Page::default();
+        if self.now.is_none() {
+            self.now = Some(self.shared.folder.now()?);
+        }
         while page.candidates.len() < PAGE_CANDIDATES_MAX && page.steps < PAGE_STEPS_MAX {
             if self.walk_pack(&mut page)? {
                 continue;
@@ -105,7 +110,7 @@ impl Walker {
                 page.steps += 1;
                 let wanted = header.state != State::Dead;
                 page.seen += u64::from(wanted);
-                if wanted && self.is_old(header.written) {
+                if wanted && self.is_old(SystemTime::now(), header.written) {
                     page.candidates.push(Candidate { space: header.space, blob: header.blob, extent });
                 }
             }
@@ -143,9 +148,10 @@ impl Walker {
             return Ok(());
         }
         page.seen += 1;
+        let modified = metadata.modified()?;
         let stored = metadata.len().saturating_sub(header.bytes());
         if let Some(length) = payload_bytes(stored)
-            && self.is_old(metadata.modified()?)
+            && self.now.is_some_and(|now| self.is_old(now, modified))
         {
             let extent = Extent { file: name, offset: header.bytes(), length };
             page.candidates.push(Candidate { space: header.space, blob: header.blob, extent });
@@ -166,9 +172,11 @@ impl Walker {
         Ok(())
     }
 
-    fn is_old(&self, since: SystemTime) -> bool {
+    /// Whether a time is long enough ago by the clock that told it: the file system's for files, this machine's for the
+    /// headers in packs, which this process writes.
+    fn is_old(&self, now: SystemTime, since: SystemTime) -> bool {
         // A time to come is one of a clock that was put back: it is old when the clock has caught up.
-        since.elapsed().is_ok_and(|age| age >= self.shared.grace)
+        now.duration_since(since).is_ok_and(|age| age >= self.shared.grace)
     }
 }
 

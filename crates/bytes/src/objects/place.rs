@@ -9,11 +9,11 @@ use object_store::azure::MicrosoftAzureBuilder;
 use object_store::gcp::GoogleCloudStorageBuilder;
 use object_store::local::LocalFileSystem;
 use object_store::path::Path;
-use object_store::{Error, ObjectStore, ObjectStoreScheme, RetryConfig};
+use object_store::{Error, ObjectStore, ObjectStoreExt, ObjectStoreScheme, PutPayload, RetryConfig};
 use std::fs::File;
 use std::path::PathBuf;
 use std::sync::Arc;
-use std::time::Duration;
+use std::time::{Duration, SystemTime};
 use url::Url;
 
 /// An opened store, and where in it our objects are.
@@ -22,7 +22,7 @@ pub(super) struct Place {
     pub(super) store: Arc<dyn ObjectStore>,
     pub(super) prefix: Path,
     /// The folder, if the store is one: it has to be synced by us.
-    folder: Option<PathBuf>,
+    pub(super) folder: Option<PathBuf>,
 }
 
 impl Place {
@@ -81,6 +81,17 @@ impl Place {
         synced.map_err(|error| Fault::Unavailable(format!("blob object {path}: {error}")))
     }
 
+    /// The time by the store's own clock, which also dates the objects: that of a mark which is written for it.
+    pub(super) async fn now(&self) -> Result<SystemTime, Fault> {
+        let mark = self.prefix.clone().join(CLOCK);
+        let told = async {
+            self.store.put(&mark, PutPayload::from_static(b"larimar")).await?;
+            self.store.head(&mark).await
+        };
+        let told = told.await.map_err(|error| write_fault(&mark, &error))?;
+        Ok(told.last_modified.into())
+    }
+
     /// What an error means for an object that should be there.
     pub(super) fn read_fault(&self, path: &Path, error: &Error) -> Fault {
         match error {
@@ -133,6 +144,9 @@ impl Options<'_> {
         Ok(builder)
     }
 }
+
+/// The object that is written to learn the store's time. No payload has such a name.
+pub(super) const CLOCK: &str = "clock";
 
 /// A request that a client waits for is tried again for a while, but not for minutes.
 fn retries() -> RetryConfig {

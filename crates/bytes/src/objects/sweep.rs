@@ -1,7 +1,7 @@
 //! Finds objects that nothing points to, by asking the owners that their headers name.
 
-use super::Shared;
 use super::writer::PART_BYTES;
+use super::{Shared, staged};
 use crate::ask::{Candidate, ask};
 use crate::record::{HEADER_BYTES_FIRST, Header, Undecoded, parse_name, payload_bytes};
 use futures_util::{StreamExt, TryStreamExt, stream};
@@ -12,14 +12,20 @@ use std::time::{Duration, SystemTime};
 
 pub(super) async fn sweep(shared: &Shared, owners: &impl Owners) -> Result<Swept, Fault> {
     let mut swept = Swept::default();
+    let now = shared.place.now().await?;
+    staged::sweep(shared, now).await?;
     let mut listed = shared.place.store.list(Some(&shared.place.prefix)).chunks(PAGE_OBJECTS);
     while let Some(page) = listed.next().await {
         let page: Result<Vec<ObjectMeta>, Error> = page.into_iter().collect();
         let page = page.map_err(|error| Fault::Unavailable(format!("the list of blob objects: {error}")))?;
-        let ours: Vec<_> =
-            page.into_iter().filter(|meta| meta.location.filename().and_then(parse_name).is_some()).collect();
+        // Objects of this process's writers are not asked about before they are finished.
+        let writing = shared.writing.lock().clone();
+        let is_ours = |meta: &ObjectMeta| {
+            meta.location.filename().and_then(parse_name).is_some_and(|name| !writing.contains(&name))
+        };
+        let ours: Vec<_> = page.into_iter().filter(is_ours).collect();
         swept.seen += ours.len() as u64;
-        let old = ours.into_iter().filter(|meta| is_old(meta, shared.grace)).map(Ok);
+        let old = ours.into_iter().filter(|meta| is_old(meta, now, shared.grace)).map(Ok);
         let candidates: Vec<Option<Candidate>> = stream::iter(old)
             .map_ok(|meta| candidate(shared, meta))
             .try_buffer_unordered(HEADERS_AT_ONCE)
@@ -63,13 +69,16 @@ async fn candidate(shared: &Shared, meta: ObjectMeta) -> Result<Option<Candidate
     }))
 }
 
-/// Whether an object is so old that its row must be there. S3 dates an object that was uploaded in parts by the
-/// beginning of its upload, so these have a day more.
-fn is_old(meta: &ObjectMeta, grace: Duration) -> bool {
-    // Whoever allows no grace at all wants no day either.
+/// Whether an object is so old at a time of the store's clock that its row should be there. S3 dates an object that was
+/// uploaded in parts by the beginning of its upload, so these have a day more.
+fn is_old(meta: &ObjectMeta, now: SystemTime, grace: Duration) -> bool {
+    if grace.is_zero() {
+        return true;
+    }
     let in_parts = meta.size > PART_BYTES as u64;
-    let grace = if in_parts && !grace.is_zero() { grace + UPLOAD_MAX } else { grace };
-    SystemTime::from(meta.last_modified).elapsed().is_ok_and(|age| age >= grace)
+    let grace = if in_parts { grace + UPLOAD_MAX } else { grace };
+    // Both times may be cut to seconds.
+    now.duration_since(meta.last_modified.into()).is_ok_and(|age| age >= grace + Duration::from_secs(1))
 }
 
 /// Objects that are asked about together.
@@ -78,3 +87,28 @@ const PAGE_OBJECTS: usize = 1000;
 const HEADERS_AT_ONCE: usize = 16;
 /// How long an upload in parts may take.
 const UPLOAD_MAX: Duration = Duration::from_secs(24 * 60 * 60);
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn ages_are_told_by_the_stores_clock_alone() {
+        // A store whose clock stands decades behind this machine's.
+        let store_now = SystemTime::UNIX_EPOCH + Duration::from_secs(1_000_000_000);
+        let object = |age: u64, size: u64| ObjectMeta {
+            location: object_store::path::Path::from("x"),
+            last_modified: (store_now - Duration::from_secs(age)).into(),
+            size,
+            e_tag: None,
+            version: None,
+        };
+        let grace = Duration::from_secs(20);
+        assert!(!is_old(&object(0, 10), store_now, grace));
+        assert!(!is_old(&object(20, 10), store_now, grace), "seconds may be cut");
+        assert!(is_old(&object(21, 10), store_now, grace));
+        assert!(!is_old(&object(80_000, 6 << 20), store_now, grace), "it may have been uploaded for long");
+        assert!(is_old(&object(90_000, 6 << 20), store_now, grace));
+        assert!(is_old(&object(0, 6 << 20), store_now, Duration::ZERO));
+    }
+}

@@ -2,7 +2,7 @@
 
 use super::Shared;
 use super::place::write_fault;
-use crate::record::{FrameEncoder, Header, Place, State, random_name};
+use crate::record::{FileName, FrameEncoder, Header, Place, State, random_name};
 use bytes::Bytes;
 use larimar_engine::Fault;
 use larimar_engine::blob::bytes::{ByteWriter, Extent, Owner};
@@ -31,7 +31,8 @@ impl ObjectWriter {
         let mut buffer = Vec::new();
         header.encode(place, &mut buffer);
         let path = shared.place.path(&place.file);
-        let parts = Parts { upload: None, under_way: None };
+        let writing = Arc::new(Writing::begin(shared, place.file));
+        let parts = Parts { upload: None, under_way: None, writing };
         Ok(Self { shared: Arc::clone(shared), path, encoder: FrameEncoder::new(place), buffer, parts })
     }
 
@@ -99,6 +100,28 @@ impl ByteWriter for ObjectWriter {
 struct Parts {
     upload: Option<Box<dyn MultipartUpload>>,
     under_way: Option<JoinHandle<Result<(), Error>>>,
+    /// Kept until the upload is given up, also if that takes a while.
+    writing: Arc<Writing>,
+}
+
+/// Marks an object as being written by this process.
+#[derive(Debug)]
+struct Writing {
+    shared: Arc<Shared>,
+    file: FileName,
+}
+
+impl Writing {
+    fn begin(shared: &Arc<Shared>, file: FileName) -> Self {
+        shared.writing.lock().insert(file);
+        Self { shared: Arc::clone(shared), file }
+    }
+}
+
+impl Drop for Writing {
+    fn drop(&mut self) {
+        self.shared.writing.lock().remove(&self.file);
+    }
 }
 
 impl Parts {
@@ -117,6 +140,7 @@ impl Drop for Parts {
         if let Some(mut upload) = self.upload.take()
             && let Ok(runtime) = tokio::runtime::Handle::try_current()
         {
+            let writing = Arc::clone(&self.writing);
             runtime.spawn(async move {
                 if let Some(part) = under_way {
                     part.abort();
@@ -125,6 +149,7 @@ impl Drop for Parts {
                 if let Err(error) = upload.abort().await {
                     tracing::warn!(%error, "an upload in parts could not be given up; the store may keep its parts");
                 }
+                drop(writing);
             });
         }
     }

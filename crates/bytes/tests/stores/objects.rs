@@ -3,7 +3,7 @@
 use crate::s3::S3;
 use larimar_bytes::{ObjectBytes, ObjectSettings};
 use larimar_engine::Fault;
-use larimar_engine::blob::bytes::ByteStore;
+use larimar_engine::blob::bytes::{ByteStore, ByteWriter};
 use larimar_testkit::bytes::{OWNER, Rows, payload, put, read_all};
 use std::ops::Deref;
 use std::time::Duration;
@@ -108,4 +108,41 @@ async fn a_store_out_of_reach_is_unavailable() {
         assert!(matches!(&fault, Fault::Unavailable(text) if text.contains("SignatureDoesNotMatch")), "{fault}");
     }
     assert!(matches!(store.sweep(&Rows::default()).await, Err(Fault::Unavailable(_))));
+}
+
+/// The files below a folder whose names have a part after `#`, as those of uploads that are not finished.
+fn temporary_files(folder: &std::path::Path) -> Vec<String> {
+    let mut found = Vec::new();
+    for entry in std::fs::read_dir(folder).expect("a folder") {
+        let path = entry.expect("an entry").path();
+        if path.is_dir() {
+            found.extend(temporary_files(&path));
+        } else if path.to_string_lossy().contains('#') {
+            found.push(path.display().to_string());
+        }
+    }
+    found
+}
+
+#[tokio::test]
+async fn a_sweep_removes_what_a_killed_process_was_uploading_into_a_folder() {
+    let folder = tempfile::tempdir().expect("a folder");
+    let mut settings = folder_settings(&folder);
+    let killed = ObjectBytes::open(&settings).expect("the store opens");
+    let mut writer = killed.begin(OWNER, None).await.expect("a payload begins");
+    writer.write(payload(1, 11 << 20)).await.expect("bytes are taken");
+    // A process that is killed drops nothing.
+    std::mem::forget(writer);
+    assert_eq!(temporary_files(folder.path()).len(), 1, "an upload is under way");
+
+    killed.sweep(&Rows::default()).await.expect("a sweep ends");
+    assert_eq!(temporary_files(folder.path()).len(), 1, "its own process knows of the upload");
+    settings.grace = Duration::from_secs(3600);
+    let young = ObjectBytes::open(&settings).expect("the store opens");
+    young.sweep(&Rows::default()).await.expect("a sweep ends");
+    assert_eq!(temporary_files(folder.path()).len(), 1, "it may be another server's");
+    settings.grace = Duration::ZERO;
+    let after = ObjectBytes::open(&settings).expect("the store opens");
+    after.sweep(&Rows::default()).await.expect("a sweep ends");
+    assert_eq!(temporary_files(folder.path()), Vec::<String>::new());
 }

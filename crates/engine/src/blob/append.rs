@@ -54,6 +54,7 @@ impl<E: Engine, B: ByteStore> Blobs<E, B> {
             let seen = self.load(at, keys::BLOB).await?;
             let version = seen.as_ref().map(|(version, _)| *version);
             let mut row = access.admit_change(seen.map(|(_, row)| row), now)?;
+            row.released.admit([extent])?;
             let (appended, spilled) = append(&mut row, extent, appends, now)?;
             let puts = spilled.into_iter().collect();
             if self.commit(at, version, &Change { blob: Some(row), puts, deletes: Vec::new() }, now).await? {

@@ -67,6 +67,7 @@ impl<E: Engine, B: ByteStore> Blobs<E, B> {
             let version = seen.as_ref().map(|(version, _)| *version);
             let row = seen.map_or_else(|| BlobRow::uncommitted(now), |(_, row)| row);
             admit_block(&row, lease, now)?;
+            row.released.admit([extent])?;
             let is_put = match row.pending.id_length {
                 0 => {
                     let generation = now.ticks().max(row.pending.generation + 1);
@@ -263,7 +264,8 @@ impl<E: Engine, B: ByteStore> Blobs<E, B> {
         let now = self.now(now).await?;
         let name = snapshot.map_or(keys::BLOB.to_owned(), keys::snapshot);
         for _ in 0..ATTEMPTS_MAX {
-            let Some((_, row)) = self.load(at, &name).await? else { return Err(BlobReject::BlobNotFound.into()) };
+            let seen = self.load(at, &name).await?.map(|(_, row)| row).filter(|row| !row.is_vacant());
+            let row = seen.ok_or(BlobReject::BlobNotFound)?;
             if row.kind != BlobType::Block {
                 return Err(BlobReject::InvalidBlobType.into());
             }

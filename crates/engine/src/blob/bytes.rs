@@ -41,7 +41,8 @@ pub trait ByteStore: Send + Sync + 'static {
     fn discard(&self, extents: Vec<Extent>);
 
     /// Removes the payloads older than the time of grace that nothing points to: what crashes, dropped containers
-    /// and writers who went away have left. Asks `owners` about every payload; needs the same memory for any number.
+    /// and writers who went away have left. Ages are told by the store's own clock. Asks `owners` about every payload;
+    /// needs the same memory for any number.
     fn sweep(&self, owners: &impl Owners) -> impl Future<Output = Result<Swept, Fault>> + Send;
 
     /// Figures for the operator.
@@ -59,9 +60,11 @@ pub trait ByteWriter: Send + 'static {
 
 /// Knows which payloads are in use: the rows of the blobs.
 pub trait Owners: Send + Sync {
-    /// Tells for each payload of this owner, in order, whether a row of the owner points to it. A payload belongs to
-    /// one blob name in one container, with its snapshots and uncommitted blocks; rows of others never point to it.
-    fn live(&self, owner: Owner<'_>, extents: &[Extent]) -> impl Future<Output = Result<Vec<bool>, Fault>> + Send;
+    /// Gives up payloads of this owner that no row of it points to; tells for each, in order, whether it was given up and
+    /// may be removed. From the answer on no row ever points to it: a write that is still under way with it is refused. A
+    /// payload belongs to one blob name in one container, with its snapshots and uncommitted blocks; rows of others never
+    /// point to it.
+    fn release(&self, owner: Owner<'_>, extents: &[Extent]) -> impl Future<Output = Result<Vec<bool>, Fault>> + Send;
 }
 
 /// Whom a payload was written for.

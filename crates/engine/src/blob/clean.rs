@@ -2,20 +2,19 @@
 //!
 //! A commit changes the blob's row and what must be seen with it; everything that it makes unreachable is removed
 //! afterwards, here. If that does not happen, the sweeps find it: [`Blobs::sweep_container`] for rows, and
-//! [`ByteStore::sweep`] with [`Blobs`] as its owners for payloads.
+//! [`ByteStore::sweep`] with [`super::SweepOwners`] for payloads.
 
+use super::Blobs;
 use super::access::BlobRef;
-use super::bytes::{ByteStore, Extent, Owner, Owners};
+use super::bytes::{ByteStore, Extent};
 use super::codec::damaged;
 use super::keys::{self, RowName};
 use super::layout::{Layout, decode_chunk, decode_runs, decode_uncommitted};
 use super::row::BlobRow;
-use super::store::{ATTEMPTS_MAX, crowded};
-use super::{Blobs, reject::BlobReject};
+use super::store::{ATTEMPTS_MAX, Change, crowded};
 use crate::contract::{Act, Engine, Expect, Flow, Op, RowRef};
-use crate::error::{EngineError, Fault, Reject};
+use crate::error::{EngineError, Fault};
 use larimar_model::Timestamp;
-use larimar_model::blob::BlobName;
 use std::collections::{HashMap, HashSet};
 
 /// What a change left behind.
@@ -195,21 +194,37 @@ impl<E: Engine, B: ByteStore> Blobs<E, B> {
     }
 }
 
-impl<E: Engine, B: ByteStore> Owners for Blobs<E, B> {
-    async fn live(&self, owner: Owner<'_>, extents: &[Extent]) -> Result<Vec<bool>, Fault> {
-        let Ok(name) = owner.blob.parse::<BlobName>() else { return Ok(vec![false; extents.len()]) };
-        let at = BlobRef { container: owner.space, name: &name };
-        let mut unowned: HashSet<Extent> = extents.iter().copied().collect();
-        match self.spare_owned(at, &mut unowned).await {
-            Ok(()) => Ok(extents.iter().map(|extent| !unowned.contains(extent)).collect()),
-            Err(EngineError::Reject(Reject::Blob(BlobReject::ContainerNotFound))) => Ok(vec![false; extents.len()]),
-            Err(EngineError::Fault(fault)) => Err(fault),
-            Err(other) => Err(Fault::Damaged(format!("a read was refused: {other}"))),
-        }
-    }
-}
-
 impl<E: Engine, B: ByteStore> Blobs<E, B> {
+    /// Gives up payloads of a blob that no row points to; returns them. From then on a write that holds one of them is
+    /// refused: the commit that adds them to the blob's row proves that no row points to them, and whoever commits
+    /// something after it finds them there.
+    pub(crate) async fn release(
+        &self,
+        at: BlobRef<'_>,
+        extents: &[Extent],
+        now: Timestamp,
+    ) -> Result<HashSet<Extent>, EngineError> {
+        let now = self.now(now).await?;
+        for _ in 0..ATTEMPTS_MAX {
+            let seen = self.load(at, keys::BLOB).await?;
+            let version = seen.as_ref().map(|(version, _)| *version);
+            let mut row = seen.map_or_else(|| BlobRow::uncommitted(now), |(_, row)| row);
+            let mut unowned: HashSet<Extent> = extents.iter().copied().collect();
+            self.spare_owned(at, &mut unowned).await?;
+            let mut unowned: Vec<Extent> = unowned.into_iter().collect();
+            row.released = row.released.kept(now);
+            unowned.truncate(row.released.add(&unowned, now));
+            if unowned.is_empty() {
+                return Ok(HashSet::new());
+            }
+            let change = Change { blob: Some(row), ..Change::default() };
+            if self.commit(at, version, &change, now).await? {
+                return Ok(unowned.into_iter().collect());
+            }
+        }
+        Err(crowded())
+    }
+
     /// Takes away what rows point to. Rows that nothing refers to are not looked at as such: they go before their
     /// payloads do.
     async fn spare_owned(&self, at: BlobRef<'_>, unowned: &mut HashSet<Extent>) -> Result<(), EngineError> {

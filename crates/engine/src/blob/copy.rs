@@ -78,6 +78,7 @@ impl<E: Engine, B: ByteStore> Blobs<E, B> {
         now: Timestamp,
     ) -> Result<(Written, CopyInfo), EngineError> {
         let admitted = self.now(now).await?;
+        let _hold = self.hold(at);
         let (row, plan) = self.plan_copy(source).await?;
         // What will be refused is refused before the bytes are copied.
         let there = self.load(at, keys::BLOB).await?.map(|(_, row)| row);
@@ -188,7 +189,7 @@ impl<E: Engine, B: ByteStore> Blobs<E, B> {
         access: &Access,
         now: Timestamp,
     ) -> Result<(Written, CopyInfo), EngineError> {
-        let Copied { source, content, .. } = copied;
+        let Copied { source, content, extents } = copied;
         let new = NewBlob {
             content: source.content.clone(),
             metadata: request.metadata.clone().unwrap_or_else(|| source.metadata.clone()),
@@ -203,6 +204,7 @@ impl<E: Engine, B: ByteStore> Blobs<E, B> {
             let old = seen.map(|(_, row)| row);
             admit_copy(&source, old.as_ref(), access, now)?;
             let mut row = replacement(source.kind, &new, old.as_ref(), now)?;
+            row.released.admit(extents.iter().copied())?;
             let copy =
                 CopyInfo { id: request.id, source: request.source_url.clone(), length: source.length, completed: now };
             (row.length, row.sequence_number, row.copy) = (source.length, source.sequence_number, Some(copy.clone()));

@@ -40,7 +40,7 @@ impl<E: Engine, B: ByteStore> Blobs<E, B> {
                     let leftover = Leftover { extents: Vec::new(), has_rows: true, has_snapshots: true };
                     (Some(BlobRow { snapshots: 0, ..row }), leftover)
                 }
-                Some(DeleteSnapshots::Include) | None => (None, Leftover::of(row)),
+                Some(DeleteSnapshots::Include) | None => (row.remains(now), Leftover::of(row)),
             };
             let leftover = self.with_snapshots(at, &deletes, leftover).await?;
             if self.commit(at, version, &Change { blob, puts: Vec::new(), deletes }, now).await? {

@@ -209,7 +209,7 @@ impl<'a> Listing<'a> {
             });
         }
         let (blob, blocks) = BlobRow::decode_head(row.body)?;
-        if !blob.is_committed && !self.query.include.uncommitted {
+        if blob.is_vacant() || !blob.is_committed && !self.query.include.uncommitted {
             return Ok(Step::Next);
         }
         self.passed = 0;

@@ -16,6 +16,7 @@ mod conditions;
 mod container;
 mod copy;
 mod delete;
+mod holds;
 mod keys;
 mod layout;
 mod lease;
@@ -25,6 +26,7 @@ mod pages;
 mod put;
 mod read;
 mod reject;
+mod released;
 mod row;
 mod snapshot;
 mod store;
@@ -35,6 +37,7 @@ pub use append::Appended;
 pub use blocks::BlockList;
 pub use container::{Container, ContainerPage, NewContainer, container_acl, create_logs};
 pub use copy::{CopyRequest, CopySource};
+pub use holds::Hold;
 pub use lease::Leased;
 pub use list::{ListFrom, ListItem, ListPage, ListQuery, ListedBlob};
 pub use page::{PageBlobChange, PageList, PagesWritten};
@@ -42,7 +45,7 @@ pub use put::NewBlob;
 pub use read::{Content, OpenBlob};
 pub use reject::{BlobReject, LeaseReject};
 pub use row::BlobProperties;
-pub use sweep::SweptRows;
+pub use sweep::{SweepOwners, SweptRows};
 
 use crate::contract::Engine;
 use crate::error::Fault;
@@ -56,13 +59,14 @@ pub struct Blobs<E, B> {
     engine: Arc<E>,
     bytes: Arc<B>,
     gates: store::Gates,
+    holds: holds::Holds,
 }
 
 impl<E: Engine, B: ByteStore> Blobs<E, B> {
     /// The service over these two.
     #[must_use]
     pub fn new(engine: Arc<E>, bytes: Arc<B>) -> Self {
-        Self { engine, bytes, gates: store::Gates::default() }
+        Self { engine, bytes, gates: store::Gates::default(), holds: holds::Holds::default() }
     }
 
     /// The engine that keeps the rows.
@@ -80,6 +84,14 @@ impl<E: Engine, B: ByteStore> Blobs<E, B> {
     /// The time by which everything is judged that servers must judge alike: the store's. Every operation begins with it.
     pub(crate) async fn now(&self, caller: Timestamp) -> Result<Timestamp, Fault> {
         Ok(self.engine.now(caller).await?.earliest)
+    }
+
+    /// Keeps sweeps of this process away from the payloads of a blob. Whoever calls [`Blobs::begin`] takes it before and
+    /// keeps it until the operation that the payload is for has ended; otherwise one that takes longer than the time of
+    /// grace may be refused with [`BlobReject::WriteTooLate`].
+    #[must_use]
+    pub fn hold(&self, at: BlobRef<'_>) -> Hold {
+        self.holds.hold(at)
     }
 
     /// Begins to take bytes for a blob. What is finished belongs to the operation that it is handed to, also if that

@@ -186,6 +186,7 @@ impl<E: Engine, B: ByteStore> Blobs<E, B> {
             if range.end() > row.length {
                 return Err(BlobReject::InvalidPageRange);
             }
+            row.released.admit(piece.map(|piece| piece.extent))?;
             Ok(Some((range, piece)))
         })
         .await
@@ -200,6 +201,7 @@ impl<E: Engine, B: ByteStore> Blobs<E, B> {
         decide: impl Fn(&mut BlobRow) -> Result<Option<(PageRange, Option<Piece>)>, BlobReject> + Send,
     ) -> Result<PagesWritten, EngineError> {
         let now = self.now(now).await?;
+        let _hold = self.hold(at);
         let _turn = self.pass_gate(at).await;
         for _ in 0..ATTEMPTS_MAX {
             let seen = self.load(at, keys::BLOB).await?;

@@ -96,6 +96,7 @@ impl<E: Engine, B: ByteStore> Blobs<E, B> {
             access.admit_create(old.as_ref(), now)?;
             let mut row = replacement(kind, new, old.as_ref(), now)?;
             row.layout = layout(row.changed);
+            row.released.admit(row.layout.extents())?;
             (row.length, row.sequence_number) = (length, sequence_number);
             let written = Written { last_modified: row.changed };
             Ok((row, (written, old.map(clean::Leftover::of))))
@@ -129,6 +130,7 @@ pub(crate) fn replacement(
         lease: old.map_or(Lease::None, |old| old.lease.after_write(now)),
         snapshots: old.map_or(0, |old| old.snapshots),
         pending,
+        released: old.map_or_else(Default::default, |old| old.released.kept(now)),
         ..BlobRow::uncommitted(now)
     })
 }

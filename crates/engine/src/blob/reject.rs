@@ -81,6 +81,9 @@ pub enum BlobReject {
     /// Blobs of this type do not have this tier.
     #[error("the tier is not for blobs of this type")]
     InvalidBlobTier,
+    /// The write took so long that its bytes were given up meanwhile; it may be repeated from the start.
+    #[error("the write took so long that its bytes are gone")]
+    WriteTooLate,
     /// There is no copy to stop: all end before they are answered.
     #[error("no copy is pending")]
     NoPendingCopy,

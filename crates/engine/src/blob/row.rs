@@ -3,6 +3,7 @@
 use super::codec::{Reader, damaged, put_bytes, put_number, put_optional_text, put_time};
 use super::layout::{Blocks, Layout};
 use super::lease::Lease;
+use super::released::Released;
 use crate::error::Fault;
 use larimar_model::blob::{AccessTier, BlobETag, BlobType, ContentHeaders, CopyInfo, LeaseView, Tags};
 use larimar_model::{Guid, Metadata, Timestamp};
@@ -31,6 +32,8 @@ pub(crate) struct BlobRow {
     /// How many snapshots there are.
     pub(crate) snapshots: u32,
     pub(crate) pending: Pending,
+    /// Payloads that may not be committed any more.
+    pub(crate) released: Released,
     pub(crate) layout: Layout,
 }
 
@@ -100,8 +103,26 @@ impl BlobRow {
             sequence_number: 0,
             snapshots: 0,
             pending: Pending::default(),
+            released: Released::default(),
             layout: Layout::Blocks(Blocks::default()),
         }
+    }
+
+    /// What stays of the row when the blob goes: nothing, or a row that holds only the payloads that were given up.
+    pub(crate) fn remains(&self, now: Timestamp) -> Option<Self> {
+        let released = self.released.kept(now);
+        let pending = Pending { id_length: 0, ..self.pending };
+        (!released.is_empty()).then(|| Self { changed: self.changed, pending, released, ..Self::uncommitted(now) })
+    }
+
+    /// Whether there is neither a blob nor a block: the row holds only payloads that were given up.
+    pub(crate) const fn is_vacant(&self) -> bool {
+        !self.is_committed && self.pending.id_length == 0
+    }
+
+    /// Whether the stored form is of a blob that is there.
+    pub(crate) fn is_committed_in(body: &[u8]) -> bool {
+        body.get(1).is_some_and(|flags| flags & COMMITTED != 0)
     }
 
     /// The time of a change of this row: now, but always later than the last.
@@ -146,7 +167,9 @@ impl BlobRow {
             BlobType::Append => 1,
             BlobType::Page => 2,
         };
-        out.extend_from_slice(&[FORMAT, kind | if self.is_committed { COMMITTED } else { 0 }]);
+        let committed = if self.is_committed { COMMITTED } else { 0 };
+        let released = if self.released.is_empty() { 0 } else { RELEASED };
+        out.extend_from_slice(&[FORMAT, kind | committed | released]);
         put_time(&mut out, self.created);
         put_time(&mut out, self.changed);
         for number in [self.length, self.sequence_number, u64::from(self.snapshots), self.pending.generation] {
@@ -171,6 +194,9 @@ impl BlobRow {
             put_bytes(&mut out, copy.source.as_bytes());
             put_number(&mut out, copy.length);
             put_time(&mut out, copy.completed);
+        }
+        if !self.released.is_empty() {
+            self.released.encode(&mut out);
         }
         self.layout.encode(&mut out);
         out
@@ -203,7 +229,7 @@ impl BlobRow {
             return None;
         }
         let flags = reader.byte()?;
-        let kind = match flags & !COMMITTED {
+        let kind = match flags & !(COMMITTED | RELEASED) {
             0 => BlobType::Block,
             1 => BlobType::Append,
             2 => BlobType::Page,
@@ -222,6 +248,7 @@ impl BlobRow {
         let lease = Lease::decode(&mut reader.0)?;
         let copy = if reader.flag()? { Some(take_copy(reader)?) } else { None };
         let is_committed = flags & COMMITTED != 0;
+        let released = if flags & RELEASED == 0 { Released::default() } else { Released::decode(reader)? };
         Some(Self {
             is_committed,
             kind,
@@ -237,6 +264,7 @@ impl BlobRow {
             sequence_number,
             snapshots,
             pending,
+            released,
             layout: Layout::Blocks(Blocks::default()),
         })
     }
@@ -301,6 +329,8 @@ fn take_copy(reader: &mut Reader<'_>) -> Option<CopyInfo> {
 const FORMAT: u8 = 1;
 /// Set in the second byte of a blob that is there.
 const COMMITTED: u8 = 0x80;
+/// Set in the second byte if payloads were given up; their list stands before the layout.
+const RELEASED: u8 = 0x40;
 
 #[cfg(test)]
 mod tests {
@@ -335,6 +365,7 @@ mod tests {
             completed: Timestamp::EDM_MIN,
         });
         let extent = Extent { file: [1; 16], offset: 2, length: 300 };
+        row.released.add(&[extent], Timestamp::MAX);
         row.layout = Layout::Blocks(Blocks {
             set: 17,
             chunks: vec![ChunkHead { bytes: 1 << 40, blocks: 512 }],

@@ -5,6 +5,7 @@ use super::bytes::ByteStore;
 use super::layout::{Layout, Pages};
 use super::lease::Lease;
 use super::reject::BlobReject;
+use super::released::Released;
 use super::row::{BlobRow, Pending};
 use super::store::{ATTEMPTS_MAX, Change, crowded};
 use super::{Blobs, keys};
@@ -71,7 +72,13 @@ impl<E: Engine, B: ByteStore> Blobs<E, B> {
 
 /// A blob's row as that of a snapshot: without what only the blob has.
 fn frozen(row: &BlobRow) -> BlobRow {
-    BlobRow { lease: Lease::None, snapshots: 0, pending: Pending::default(), ..row.clone() }
+    BlobRow {
+        lease: Lease::None,
+        snapshots: 0,
+        pending: Pending::default(),
+        released: Released::default(),
+        ..row.clone()
+    }
 }
 
 /// The blob's row after a snapshot: pages are written to rows of a new epoch from now on.

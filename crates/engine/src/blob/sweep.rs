@@ -4,12 +4,13 @@
 
 use super::Blobs;
 use super::access::BlobRef;
-use super::bytes::{ByteStore, Swept};
+use super::bytes::{ByteStore, Extent, Owner, Owners, Swept};
 use super::keys::{self, RowName};
+use super::reject::BlobReject;
 use super::row::{BlobRow, Pending};
 use super::store::{Change, read_error};
 use crate::contract::{Budget, Engine, Flow, KeyRange, Position, SpaceId, SpaceKind, SpaceName, successor};
-use crate::error::{EngineError, Fault};
+use crate::error::{EngineError, Fault, Reject};
 use larimar_model::blob::BlobName;
 use larimar_model::{Timestamp, limits};
 use std::time::{Duration, Instant};
@@ -50,7 +51,13 @@ impl<E: Engine, B: ByteStore> Blobs<E, B> {
                 from = successor(last);
             }
         }
-        Ok((rows, self.bytes.sweep(self).await?))
+        Ok((rows, self.bytes.sweep(&self.owners(now)).await?))
+    }
+
+    /// The rows as the owners of payloads, for a sweep of the bytes.
+    #[must_use]
+    pub const fn owners(&self, now: Timestamp) -> SweepOwners<'_, E, B> {
+        SweepOwners { blobs: self, now }
     }
 
     /// Removes from a container the rows that nothing refers to, and blocks that were not committed within a week of the
@@ -59,6 +66,7 @@ impl<E: Engine, B: ByteStore> Blobs<E, B> {
     /// # Errors
     /// [`BlobReject::ContainerNotFound`](super::BlobReject::ContainerNotFound) if it was deleted meanwhile.
     pub async fn sweep_container(&self, container: SpaceId, now: Timestamp) -> Result<SweptRows, EngineError> {
+        let now = self.now(now).await?;
         let mut swept = SweptRows::default();
         let mut range = KeyRange::all();
         loop {
@@ -70,14 +78,18 @@ impl<E: Engine, B: ByteStore> Blobs<E, B> {
         }
     }
 
-    /// The next blob that has rows besides its own and its snapshots; the range begins behind it afterwards.
+    /// The next blob that has rows besides its own and its snapshots, or was never committed; the range begins behind it
+    /// afterwards.
     async fn next_with_rows(&self, container: SpaceId, range: &mut KeyRange) -> Result<Option<String>, EngineError> {
         loop {
             let mut found = None;
             let budget = Budget { rows_max: 1000, deadline: Instant::now() + Duration::from_secs(5) };
             let next = self.engine.scan(container, range, budget, |row| {
-                let is_own = matches!(RowName::parse(row.row), Some(RowName::Blob | RowName::Snapshot(_)));
-                if is_own {
+                let is_common = match RowName::parse(row.row) {
+                    Some(RowName::Blob) => BlobRow::is_committed_in(row.body),
+                    name => matches!(name, Some(RowName::Snapshot(_))),
+                };
+                if is_common {
                     return Flow::Continue;
                 }
                 found = Some(row.partition.to_owned());
@@ -95,10 +107,14 @@ impl<E: Engine, B: ByteStore> Blobs<E, B> {
         }
     }
 
-    /// Forgets blocks that are not committed if the last of them was put long ago.
+    /// Forgets blocks that are not committed if the last of them was put long ago, and a row without a blob once no write
+    /// can be under way that it would refuse.
     async fn abandon(&self, at: BlobRef<'_>, now: Timestamp) -> Result<bool, EngineError> {
         let _turn = self.pass_gate(at).await;
         let Some((version, row)) = self.load(at, keys::BLOB).await? else { return Ok(false) };
+        if row.is_vacant() && row.remains(now).is_none() {
+            self.commit(at, Some(version), &Change::default(), now).await?;
+        }
         if row.pending.id_length == 0 {
             return Ok(false);
         }
@@ -113,8 +129,32 @@ impl<E: Engine, B: ByteStore> Blobs<E, B> {
             return Ok(false);
         }
         let pending = Pending { id_length: 0, ..row.pending };
-        let blob = row.is_committed.then_some(BlobRow { pending, ..row });
+        let blob = if row.is_committed { Some(BlobRow { pending, ..row }) } else { row.remains(now) };
         self.commit(at, Some(version), &Change { blob, puts: Vec::new(), deletes: Vec::new() }, now).await
+    }
+}
+
+/// The rows of all blobs as the owners of payloads.
+#[derive(Debug)]
+pub struct SweepOwners<'a, E, B> {
+    blobs: &'a Blobs<E, B>,
+    now: Timestamp,
+}
+
+impl<E: Engine, B: ByteStore> Owners for SweepOwners<'_, E, B> {
+    async fn release(&self, owner: Owner<'_>, extents: &[Extent]) -> Result<Vec<bool>, Fault> {
+        let Ok(name) = owner.blob.parse::<BlobName>() else { return Ok(vec![true; extents.len()]) };
+        let at = BlobRef { container: owner.space, name: &name };
+        if self.blobs.holds.is_held(at) {
+            return Ok(vec![false; extents.len()]);
+        }
+        match self.blobs.release(at, extents, self.now).await {
+            Ok(released) => Ok(extents.iter().map(|extent| released.contains(extent)).collect()),
+            // No write to a container that is gone succeeds, so nothing ever points to its payloads again.
+            Err(EngineError::Reject(Reject::Blob(BlobReject::ContainerNotFound))) => Ok(vec![true; extents.len()]),
+            Err(EngineError::Fault(fault)) => Err(fault),
+            Err(other) => Err(Fault::Damaged(format!("a read was refused: {other}"))),
+        }
     }
 }
 

@@ -36,6 +36,7 @@ pub(super) async fn write<E: Engine, B: ByteStore>(
     for counter in first..first.saturating_add(ATTEMPTS_MAX) {
         let name: BlobName = log_name(of.service, hour, counter).parse().expect("a name of ours");
         let at = BlobRef { container, name: &name };
+        let _hold = blobs.hold(at);
         let mut writer = blobs.begin(at, Some(text.len() as u64)).await?;
         writer.write(text.clone()).await?;
         let extent = writer.finish().await?;

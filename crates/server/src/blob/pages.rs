@@ -32,7 +32,7 @@ impl<E: Engine, B: ByteStore> Ask<'_, E, B> {
             PageWrite::Update(checks) => self.receive(at, body, checks, false).await?,
             PageWrite::UpdateFrom(source) => self.receive_from(at, source).await?,
         };
-        let Received { extent, sums } = received;
+        let Received { extent, sums, hold: _hold } = received;
         let extent = extent.ok_or_else(|| ErrorReply::new(ErrorCode::InvalidPageRange))?;
         let put = self.blobs.put_pages(at, (put.range, extent), put.sequence, &access, self.now()).await;
         let put = put.map_err(|error| error::engine_error(&error))?;

@@ -97,6 +97,7 @@ impl<E: Engine, B: ByteStore> Ask<'_, E, B> {
             snapshot: found.snapshot,
             conditions: source.conditions,
         };
+        let hold = self.blobs.hold(at);
         let mut sums = Summing::new(with_md5);
         let part = (source.range, source.bytes_max);
         let taken = self.blobs.copy_bytes(&from, part, at, |piece| sums.add(piece), self.now()).await;
@@ -106,7 +107,7 @@ impl<E: Engine, B: ByteStore> Ask<'_, E, B> {
             self.blobs.bytes().discard(extent.into_iter().collect());
             return Err(ErrorReply::new(ErrorCode::Md5Mismatch));
         }
-        Ok((Received { extent, sums }, properties.content))
+        Ok((Received { extent, sums, hold }, properties.content))
     }
 
     /// Finds a source and makes sure that the caller may read it: by a token in its URL, by owning the account that both

@@ -6,8 +6,8 @@ use crate::error;
 use base64::Engine as _;
 use base64::engine::general_purpose::STANDARD;
 use larimar_engine::Engine;
-use larimar_engine::blob::BlobRef;
 use larimar_engine::blob::bytes::{ByteStore, ByteWriter, Extent};
+use larimar_engine::blob::{BlobRef, Hold};
 use larimar_wire::blob::BodyChecks;
 use larimar_wire::error_body::ErrorReply;
 use larimar_wire::error_code::ErrorCode;
@@ -19,6 +19,8 @@ pub(super) struct Received {
     /// Where they are; nowhere if there are none.
     pub(super) extent: Option<Extent>,
     pub(super) sums: Sums,
+    /// Keeps them from being swept until the operation that they are for has ended.
+    pub(super) hold: Hold,
 }
 
 /// The checksums of bytes that passed.
@@ -78,11 +80,12 @@ impl<E: Engine, B: ByteStore> Ask<'_, E, B> {
         checks: &BodyChecks,
         with_md5: bool,
     ) -> Result<Received, ErrorReply> {
+        let hold = self.blobs.hold(at);
         let mut sums = Summing::new(with_md5 || checks.md5.is_some());
         if checks.length == 0 {
             let sums = sums.finish();
             sums.check(checks)?;
-            return Ok(Received { extent: None, sums });
+            return Ok(Received { extent: None, sums, hold });
         }
         let failed = |fault| error::fault(&fault);
         let mut writer = self.blobs.begin(at, Some(checks.length)).await.map_err(failed)?;
@@ -95,7 +98,7 @@ impl<E: Engine, B: ByteStore> Ask<'_, E, B> {
             return Err(ErrorReply::new(ErrorCode::InvalidInput));
         }
         sums.check(checks)?;
-        Ok(Received { extent: Some(writer.finish().await.map_err(failed)?), sums })
+        Ok(Received { extent: Some(writer.finish().await.map_err(failed)?), sums, hold })
     }
 
     /// Reads a small body whole and checks it.

@@ -1,10 +1,12 @@
 //! Payloads and rows live as long as something points to them.
 
+use super::pages::put_page_blob;
 use super::site::{ACCOUNT, Site, blob, filled, id, refused};
-use larimar_engine::Engine;
-use larimar_engine::blob::bytes::{ByteStore, Owner, Owners};
-use larimar_engine::blob::{Access, BlobReject};
-use larimar_model::blob::{BlockListEntry, Conditions, ETagCondition};
+use larimar_engine::blob::bytes::{ByteStore, Extent, Owner, Owners};
+use larimar_engine::blob::{Access, BlobReject, ListQuery, NewBlob};
+use larimar_engine::{Engine, EngineError};
+use larimar_model::blob::{BlobName, BlockListEntry, BlockListKind, Conditions, ETagCondition, ListInclude, PageRange};
+use std::sync::{Arc, Mutex};
 use std::time::Duration;
 
 /// Overwrites and deletions leave nothing.
@@ -89,15 +91,137 @@ pub async fn a_sweep_removes_what_a_container_left<E: Engine, B: ByteStore>(site
     site.put(&name, b"lost").await;
     let orphan = site.payload(&name, b"never committed").await;
     let owner = Owner { space: site.container, blob: "b" };
-    assert_eq!(site.blobs.live(owner, &[orphan]).await, Ok(vec![false]));
+    assert_eq!(site.blobs.owners(site.now()).release(owner, &[orphan]).await, Ok(vec![true]));
     let container = "container".parse().expect("a name");
     site.blobs.delete_container(ACCOUNT, &container, &Access::default(), site.now()).await.expect("it is deleted");
-    site.blobs.bytes().sweep(&*site.blobs).await.expect("a sweep");
+    site.blobs.bytes().sweep(&site.blobs.owners(site.now())).await.expect("a sweep");
     site.expect_payloads(1, "the other container's").await;
     let owner = Owner { space: other_id, blob: "kept" };
-    assert_eq!(site.blobs.live(owner, &[extent, orphan]).await, Ok(vec![true, false]));
+    assert_eq!(site.blobs.owners(site.now()).release(owner, &[extent, orphan]).await, Ok(vec![false, true]));
     let elsewhere = Owner { space: other_id, blob: "b" };
-    assert_eq!(site.blobs.live(elsewhere, &[extent]).await, Ok(vec![false]));
+    assert_eq!(site.blobs.owners(site.now()).release(elsewhere, &[extent]).await, Ok(vec![true]));
+}
+
+/// A write whose bytes a sweep of another server took for a leftover is refused, whichever way it commits them and
+/// whatever became of the blob meanwhile; nothing of the sweep is seen, and the same write succeeds when it is repeated.
+pub async fn a_write_that_a_sweep_overtakes_is_refused<E: Engine, B: ByteStore>(site: &Site<E, B>) {
+    let (new, none, other) = (NewBlob::default(), Access::default(), site.second());
+    for state in ["absent", "there", "deleted", "replaced"] {
+        for kind in ["whole", "block", "append", "pages"] {
+            let name = blob(&format!("{state}-{kind}"));
+            let at = site.at(&name);
+            let create = async || match kind {
+                "append" => drop(site.blobs.put_append_blob(at, &new, &none, site.now()).await.expect("a blob")),
+                "pages" => put_page_blob(site, &name, 1024).await,
+                _ => drop(site.put(&name, b"first").await),
+            };
+            if state != "absent" {
+                create().await;
+            }
+            let extent = site.payload(&name, &filled(1, 512)).await;
+            other.blobs.bytes().sweep(&other.blobs.owners(site.now())).await.expect("a sweep");
+            match state {
+                "deleted" => site.blobs.delete_blob(at, None, &none, site.now()).await.expect("it is deleted"),
+                "replaced" => create().await,
+                _ => {}
+            }
+            if state == "absent" || state == "deleted" {
+                let include = ListInclude { uncommitted: true, ..Default::default() };
+                let query = ListQuery { prefix: name.as_str().to_owned(), items_max: 9, include, ..Default::default() };
+                assert!(site.list(&query).await.items.is_empty(), "{name:?} is listed");
+                let list = site.blobs.block_list(at, None, BlockListKind::All, &none, site.now()).await;
+                assert_eq!(list, refused(BlobReject::BlobNotFound), "{name:?}");
+            }
+            let is_missing = matches!((state, kind), ("absent" | "deleted", "append" | "pages"));
+            let expected = if is_missing { BlobReject::BlobNotFound } else { BlobReject::WriteTooLate };
+            assert_eq!(commit_payload(site, &name, kind, extent).await, refused(expected), "{name:?}");
+            if is_missing {
+                create().await;
+                assert_eq!(commit_payload(site, &name, kind, extent).await, refused(BlobReject::WriteTooLate));
+            }
+            let again = site.payload(&name, &filled(2, 512)).await;
+            commit_payload(site, &name, kind, again).await.expect("it is repeated");
+            let found = site.read(&name).await;
+            assert!(found.is_ok() || kind == "block", "{name:?}: {found:?}");
+        }
+    }
+}
+
+async fn commit_payload<E: Engine, B: ByteStore>(
+    site: &Site<E, B>,
+    name: &BlobName,
+    kind: &str,
+    extent: Extent,
+) -> Result<(), EngineError> {
+    let (at, new, none, now) = (site.at(name), NewBlob::default(), Access::default(), site.now());
+    match kind {
+        "whole" => site.blobs.put_block_blob(at, Some(extent), &new, &none, now).await.map(drop),
+        "block" => site.blobs.put_block(at, &id(1), extent, None, now).await,
+        "append" => site.blobs.append_block(at, extent, Default::default(), &none, now).await.map(drop),
+        _ => {
+            let range = PageRange::new(0, 512).expect("pages");
+            site.blobs.put_pages(at, (range, extent), Default::default(), &none, now).await.map(drop)
+        }
+    }
+}
+
+/// A sweep takes nothing from an operation that is under way in its own process, however long that takes.
+pub async fn a_write_under_way_is_not_swept<E: Engine, B: ByteStore>(site: &Site<E, B>) {
+    let name = blob("b");
+    let hold = site.blobs.hold(site.at(&name));
+    let extent = site.payload(&name, b"slow").await;
+    let left = site.payload(&blob("other"), b"left").await;
+    let swept = site.blobs.bytes().sweep(&site.blobs.owners(site.now())).await.expect("a sweep");
+    assert_eq!((swept.seen, swept.removed, swept.removed_bytes), (2, 1, left.length));
+    commit_payload(site, &name, "whole", extent).await.expect("it is put");
+    drop(hold);
+    site.blobs.bytes().sweep(&site.blobs.owners(site.now())).await.expect("a sweep");
+    assert_eq!(site.read(&name).await, Ok(b"slow".to_vec()));
+}
+
+/// A sweep that gives payloads up while another server commits them, at any moment of that: either the commit is refused
+/// or the bytes are there.
+pub async fn a_sweep_beside_a_commit_takes_nothing_committed<E: Engine, B: ByteStore>(site: &Site<E, B>) {
+    for after in 0..12 {
+        for kind in ["whole", "block"] {
+            let name = blob(&format!("{kind}-{after}"));
+            let extent = site.payload(&name, b"bytes").await;
+            let (other, of, now) = (site.second(), name.clone(), site.now());
+            let done = Arc::new(Mutex::new(None));
+            let outcome = Arc::clone(&done);
+            let commit = async move {
+                let mut put = commit_payload(&other, &of, kind, extent).await;
+                if put.is_ok() && kind == "block" {
+                    put = other.commit(&of, &[BlockListEntry::Latest(id(1))]).await.map(drop);
+                }
+                *outcome.lock().expect("nobody panics") = Some(put);
+            };
+            let owners = site.blobs.owners(now);
+            let sweep = site.blobs.bytes().sweep(&owners);
+            site.interrupted(vec![(after, Box::pin(commit))], sweep).await.expect("a sweep");
+            let committed = done.lock().expect("nobody panics").take();
+            match committed {
+                Some(Ok(())) => {
+                    let found = site.read(&name).await;
+                    assert_eq!(found, Ok(b"bytes".to_vec()), "{name:?}: an acknowledged blob is lost");
+                }
+                Some(Err(EngineError::Reject(_))) | None => {}
+                Some(Err(fault)) => panic!("{fault}"),
+            }
+        }
+    }
+}
+
+/// The row that refuses late writes is removed a day later, when none can be under way any more.
+pub async fn what_a_sweep_remembers_is_forgotten_after_a_day<E: Engine, B: ByteStore>(site: &Site<E, B>) {
+    let name = blob("b");
+    site.payload(&name, b"left").await;
+    site.blobs.bytes().sweep(&site.blobs.owners(site.now())).await.expect("a sweep");
+    site.blobs.sweep_container(site.container, site.now()).await.expect("a sweep");
+    assert_eq!(site.rows().await.len(), 1);
+    site.advance(Duration::from_secs(90_000)).await;
+    site.blobs.sweep_container(site.container, site.now()).await.expect("a sweep");
+    assert_eq!(site.rows().await, []);
 }
 
 /// Blocks are forgotten a week after the last of them, blobs and younger blocks are not.

@@ -135,7 +135,7 @@ pub async fn a_sweep_beside_writers_loses_nothing(store: &impl ByteStore) {
 pub async fn a_sweep_that_gets_no_answer_removes_nothing(store: &impl ByteStore) {
     struct Silent;
     impl Owners for Silent {
-        async fn live(&self, _: Owner<'_>, _: &[Extent]) -> Result<Vec<bool>, Fault> {
+        async fn release(&self, _: Owner<'_>, _: &[Extent]) -> Result<Vec<bool>, Fault> {
             Err(Fault::Unavailable("no answer".to_owned()))
         }
     }

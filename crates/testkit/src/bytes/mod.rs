@@ -141,9 +141,9 @@ impl Rows {
 }
 
 impl Owners for Rows {
-    async fn live(&self, owner: Owner<'_>, extents: &[Extent]) -> Result<Vec<bool>, Fault> {
-        let is_live = |extent: &Extent| self.0.contains(&(owner.space, owner.blob.to_owned(), *extent));
-        Ok(extents.iter().map(is_live).collect())
+    async fn release(&self, owner: Owner<'_>, extents: &[Extent]) -> Result<Vec<bool>, Fault> {
+        let is_unowned = |extent: &Extent| !self.0.contains(&(owner.space, owner.blob.to_owned(), *extent));
+        Ok(extents.iter().map(is_unowned).collect())
     }
 }
 

@@ -106,7 +106,7 @@ impl ByteStore for MemoryBytes {
                     continue;
                 }
                 let owner = Owner { space, blob: &blob };
-                if owners.live(owner, &[extent]).await?.first() == Some(&false) {
+                if owners.release(owner, &[extent]).await?.first() == Some(&true) {
                     swept.removed += 1;
                     swept.removed_bytes += extent.length;
                     self.discard(vec![extent]);
