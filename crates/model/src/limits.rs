@@ -65,6 +65,16 @@ pub const WEBSITE_PATH_BYTES_MAX: usize = 256;
 /// parser's stack small.
 pub const FILTER_DEPTH_MAX: usize = 100;
 
+/// Bytes of a filter. A URL is shorter unless the operator allows heads of requests to be larger.
+pub const FILTER_BYTES_MAX: usize = 256 * 1024;
+
+/// Bytes of a request's line and headers together, unless the operator sets another bound; also of those of each request
+/// inside a batch. Above the longest URL that clients send (a filter of some 32 KiB) with room for headers.
+pub const HEAD_BYTES_MAX: usize = 64 * 1024;
+
+/// Bytes of a `Host`: a DNS name has at most 253 characters, a port five.
+pub const HOST_BYTES_MAX: usize = 260;
+
 /// Published targets (service: scalability targets): entities a second in one partition.
 pub const PARTITION_OPERATIONS_PER_SECOND: u32 = 2_000;
 
@@ -152,6 +162,13 @@ pub const TAG_VALUE_CHARS_MAX: usize = 256;
 
 /// Items of one page of a listing (blob: list blobs; containers and queues alike).
 pub const LIST_ITEMS_MAX: usize = 5_000;
+
+/// Bytes of one page of a listing, after which it ends with a marker: metadata can make an item a hundred times longer. The
+/// service documents that pages may be shorter than asked for, and no number.
+pub const LIST_BYTES_MAX: usize = 8 * 1024 * 1024;
+
+/// Bytes of an item of a listing besides its name and its metadata, about.
+pub const LIST_ITEM_BYTES: usize = 768;
 
 /// Bytes of a range whose MD5 Get Blob computes (blob: get blob).
 pub const RANGE_MD5_BYTES_MAX: u64 = 4 * 1024 * 1024;

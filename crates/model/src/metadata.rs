@@ -1,13 +1,19 @@
 //! The name-value pairs that users keep with queues, containers and blobs.
 
 use crate::limits;
+use std::collections::BTreeMap;
 
 /// Pairs in the order in which they were given. Names keep their spelling and compare without case.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct Metadata {
     pairs: Vec<(String, String)>,
     bytes: usize,
+    /// Where each name is, in lower case, once there are many.
+    places: BTreeMap<String, usize>,
 }
+
+/// Pairs that are looked through one by one.
+const FEW_PAIRS: usize = 16;
 
 /// Why a pair is refused.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, thiserror::Error)]
@@ -33,7 +39,7 @@ impl Metadata {
     /// No pairs.
     #[must_use]
     pub const fn new() -> Self {
-        Self { pairs: Vec::new(), bytes: 0 }
+        Self { pairs: Vec::new(), bytes: 0, places: BTreeMap::new() }
     }
 
     /// Adds a pair.
@@ -59,18 +65,34 @@ impl Metadata {
         }
         self.bytes = bytes;
         self.pairs.push((name.to_owned(), value.to_owned()));
+        if self.pairs.len() > FEW_PAIRS {
+            let known = self.places.len();
+            let new = self.pairs.iter().enumerate().skip(known);
+            self.places.extend(new.map(|(place, (name, _))| (name.to_ascii_lowercase(), place)));
+        }
         Ok(())
     }
 
     /// The value of a name in any spelling.
     #[must_use]
     pub fn get(&self, name: &str) -> Option<&str> {
-        self.pairs.iter().find(|(other, _)| other.eq_ignore_ascii_case(name)).map(|(_, value)| value.as_str())
+        let found = if self.places.is_empty() {
+            self.pairs.iter().find(|(other, _)| other.eq_ignore_ascii_case(name))
+        } else {
+            self.places.get(&name.to_ascii_lowercase()).map(|place| &self.pairs[*place])
+        };
+        found.map(|(_, value)| value.as_str())
     }
 
     /// The pairs, in the order in which they were given.
     pub fn iter(&self) -> impl ExactSizeIterator<Item = (&str, &str)> {
         self.pairs.iter().map(|(name, value)| (name.as_str(), value.as_str()))
+    }
+
+    /// The bytes of all names and values.
+    #[must_use]
+    pub const fn bytes(&self) -> usize {
+        self.bytes
     }
 
     /// Whether there are no pairs.
@@ -95,6 +117,19 @@ fn is_identifier(name: &str) -> bool {
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    #[test]
+    fn bytes_are_bounded_and_pairs_are_not() {
+        let mut metadata = Metadata::new();
+        for number in 0..1300 {
+            assert_eq!(metadata.insert(&format!("n{number:04}"), "v"), Ok(()), "{number}");
+        }
+        assert_eq!((metadata.get("N0007"), metadata.get("n1299"), metadata.get("n1300")), (Some("v"), Some("v"), None));
+        assert_eq!(metadata.insert("N0007", "w"), Err(MetadataError::Duplicate));
+        assert_eq!(metadata.iter().len(), 1300);
+        assert_eq!(metadata.insert("long", &"v".repeat(400)), Err(MetadataError::TooLarge));
+        assert!(metadata.is_same(&metadata.clone()));
+    }
 
     fn metadata(pairs: &[(&str, &str)]) -> Result<Metadata, MetadataError> {
         let mut metadata = Metadata::new();

@@ -24,6 +24,7 @@ mod storage;
 mod strict;
 mod table;
 mod tls;
+mod turns;
 
 pub use admin::AdminService;
 pub use analytics::AnalyticsWriter;

@@ -12,7 +12,7 @@ use super::store::{ATTEMPTS_MAX, crowded};
 use crate::contract::{Changed, Engine, Space, SpaceId, SpaceKind, SpaceName};
 use crate::error::{EngineError, Fault};
 use larimar_model::blob::{BlobETag, Conditions, ContainerName, LeaseAction, LeaseId, LeaseView, PublicAccess};
-use larimar_model::{Metadata, Timestamp};
+use larimar_model::{Metadata, Timestamp, limits};
 
 /// A container that was found.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -141,7 +141,7 @@ impl<E: Engine, B: ByteStore> Blobs<E, B> {
         let now = self.now(now).await?;
         // One more to know what is next, and one that may be left out.
         let spaces = self.engine.list_spaces(space_name(account, prefix.max(from)), max.saturating_add(2)).await?;
-        let mut page = ContainerPage::default();
+        let (mut page, mut bytes) = (ContainerPage::default(), 0);
         for (name, space) in spaces {
             if !name.starts_with(prefix) {
                 break;
@@ -149,11 +149,12 @@ impl<E: Engine, B: ByteStore> Blobs<E, B> {
             if name == ContainerName::LOGS && !with_system {
                 continue;
             }
-            if page.containers.len() == max {
+            if page.containers.len() == max || bytes > limits::LIST_BYTES_MAX {
                 page.next = Some(name);
                 break;
             }
             let meta = Meta::decode(&space.meta)?;
+            bytes += limits::LIST_ITEM_BYTES + name.len() + space.meta.len();
             page.containers.push(meta.into_container(space.id, name, now));
         }
         Ok(page)

@@ -151,6 +151,8 @@ struct Listing<'a> {
     now: Timestamp,
     deadline: Instant,
     page: ListPage,
+    /// How many bytes the items of the page will take, about.
+    bytes: usize,
     /// How many rows in a row were only passed over.
     passed: usize,
     /// The prefix that was told last, whose other names are passed over.
@@ -172,7 +174,7 @@ enum Step {
 impl<'a> Listing<'a> {
     fn new(query: &'a ListQuery, now: Timestamp) -> Self {
         let deadline = Instant::now() + Duration::from_secs(limits::PAGE_SECONDS_MAX);
-        Self { query, now, deadline, page: ListPage::default(), passed: 0, group: None }
+        Self { query, now, deadline, page: ListPage::default(), bytes: 0, passed: 0, group: None }
     }
 
     /// Where to begin: at the prefix or at the place to go on from, whichever is later.
@@ -242,12 +244,18 @@ impl<'a> Listing<'a> {
         Some(name[..prefix.len() + at + delimiter.len()].to_owned())
     }
 
+    /// Whether nothing may be added. One item at least fits, or a client would never get ahead.
+    const fn is_full(&self) -> bool {
+        self.page.items.len() >= self.query.items_max || self.bytes > limits::LIST_BYTES_MAX
+    }
+
     /// Adds a prefix; `false` if the page is full.
     fn add_group(&mut self, group: String) -> bool {
-        if self.page.items.len() >= self.query.items_max {
+        if self.is_full() {
             self.page.next = Some(ListFrom { name: group, snapshot: None });
             return false;
         }
+        self.bytes += limits::LIST_ITEM_BYTES + group.len();
         self.page.items.push(ListItem::Prefix(group.clone()));
         self.group = Some(group);
         true
@@ -255,13 +263,14 @@ impl<'a> Listing<'a> {
 
     /// Adds a blob or a snapshot; `false` if the page is full.
     fn add_blob(&mut self, name: &str, snapshot: Option<SnapshotTime>, (row, blocks): (BlobRow, u32)) -> bool {
-        if self.page.items.len() >= self.query.items_max {
+        if self.is_full() {
             // Without a snapshot's time all snapshots would be told again.
             let snapshot = snapshot.or_else(|| self.told_snapshots_of(name));
             self.page.next = Some(ListFrom { name: name.to_owned(), snapshot });
             return false;
         }
         let properties = row.into_properties_with(blocks, self.now);
+        self.bytes += limits::LIST_ITEM_BYTES + name.len() + properties.metadata.bytes();
         let blob = ListedBlob { name: name.to_owned(), snapshot, properties };
         self.page.items.push(ListItem::Blob(Box::new(blob)));
         true

@@ -7,6 +7,7 @@ use super::{Ask, access, blob_ref};
 use crate::body::RequestBody;
 use crate::error;
 use crate::reply::Reply;
+use crate::turns;
 use larimar_engine::Engine;
 use larimar_engine::blob::bytes::{ByteStore, ByteWriter as _, Extent};
 use larimar_engine::blob::{Access, BlobRef, NewBlob};
@@ -45,7 +46,7 @@ impl<E: Engine, B: ByteStore> Ask<'_, E, B> {
     ) -> Result<Reply, ErrorReply> {
         let found = self.creatable(container, name, !put.tags.is_empty()).await?;
         let (bytes, sums) = self.read_small(body, &put.checks, BLOCK_LIST_BODY_BYTES_MAX as usize).await?;
-        let list = parse_block_list(&bytes)?;
+        let list = turns::run(bytes.len(), move || parse_block_list(&bytes)).await?;
         let new = NewBlob {
             content: put.headers.clone(),
             metadata: put.metadata.clone(),
@@ -71,9 +72,13 @@ impl<E: Engine, B: ByteStore> Ask<'_, E, B> {
         let list = self.blobs.block_list(blob_ref(&found, name), snapshot, kind, &access, self.now()).await;
         let list = list.map_err(|error| error::engine_error(&error))?;
         let (committed, uncommitted) = (ids(&list.committed), ids(&list.uncommitted));
-        let mut xml = Vec::with_capacity(256 + 64 * (committed.len() + uncommitted.len()));
-        write_block_list(&mut xml, kind, listed(&committed), listed(&uncommitted));
-        let reply = Reply::xml(200, xml);
+        let bytes = 64 * (committed.len() + uncommitted.len());
+        let xml = turns::run(bytes, move || {
+            let mut xml = Vec::with_capacity(256 + bytes);
+            write_block_list(&mut xml, kind, listed(&committed), listed(&uncommitted));
+            Ok(xml)
+        });
+        let reply = Reply::xml(200, xml.await?);
         Ok(match list.properties {
             Some(properties) => reply
                 .with_written(larimar_engine::blob::Written { last_modified: properties.last_modified })

@@ -5,10 +5,12 @@ use super::answer::{told_blob, told_container};
 use super::permit::Public;
 use crate::error;
 use crate::reply::Reply;
+use crate::turns;
 use larimar_engine::Engine;
 use larimar_engine::blob::bytes::ByteStore;
 use larimar_engine::blob::{ListFrom, ListItem, ListQuery};
 use larimar_model::blob::ContainerName;
+use larimar_model::limits;
 use larimar_wire::blob::{
     ListBlobs, ListContainers, ListEntry, ListMarker, ListedBlob, ListedContainer, write_blob_list,
     write_container_list,
@@ -24,13 +26,16 @@ impl<E: Engine, B: ByteStore> Ask<'_, E, B> {
         let (account, max) = (self.call.account(), options.page());
         let page = self.blobs.list_containers(account, (prefix, from), max, options.system, self.now()).await;
         let page = page.map_err(|error| error::engine_error(&error))?;
-        let containers = page
-            .containers
-            .iter()
-            .map(|container| ListedContainer { name: &container.name, properties: told_container(container) });
-        let mut xml = Vec::with_capacity(256 + 512 * page.containers.len());
-        write_container_list(&mut xml, &self.endpoint(), options, containers, page.next.as_deref());
-        Ok(Reply::xml(200, xml))
+        let (endpoint, options) = (self.endpoint(), options.clone());
+        let xml = turns::run(limits::LIST_ITEM_BYTES * page.containers.len(), move || {
+            let containers = page.containers.iter();
+            let containers = containers
+                .map(|container| ListedContainer { name: &container.name, properties: told_container(container) });
+            let mut xml = Vec::with_capacity(256 + 512 * page.containers.len());
+            write_container_list(&mut xml, &endpoint, &options, containers, page.next.as_deref());
+            Ok(xml)
+        });
+        Ok(Reply::xml(200, xml.await?))
     }
 
     pub(super) async fn list_blobs(&self, name: &ContainerName, options: &ListBlobs) -> Result<Reply, ErrorReply> {
@@ -46,10 +51,14 @@ impl<E: Engine, B: ByteStore> Ask<'_, E, B> {
         let page = self.blobs.list_blobs(container.id, &query, self.now()).await;
         let page = page.map_err(|error| error::engine_error(&error))?;
         let next = page.next.map(|ListFrom { name, snapshot }| ListMarker { name, snapshot });
-        let mut xml = Vec::with_capacity(256 + 768 * page.items.len());
-        let entries = page.items.iter().map(entry);
-        write_blob_list(&mut xml, &self.endpoint(), name.as_str(), options, entries, next.as_ref());
-        Ok(Reply::xml(200, xml))
+        let (endpoint, name, options) = (self.endpoint(), name.clone(), options.clone());
+        let xml = turns::run(limits::LIST_ITEM_BYTES * page.items.len(), move || {
+            let mut xml = Vec::with_capacity(256 + 768 * page.items.len());
+            let entries = page.items.iter().map(entry);
+            write_blob_list(&mut xml, &endpoint, name.as_str(), &options, entries, next.as_ref());
+            Ok(xml)
+        });
+        Ok(Reply::xml(200, xml.await?))
     }
 
     fn endpoint(&self) -> String {

@@ -7,8 +7,8 @@ use crate::error;
 use crate::reply::Reply;
 use larimar_engine::Engine;
 use larimar_engine::queue::{self, Creation};
-use larimar_model::Metadata;
 use larimar_model::queue::QueueName;
+use larimar_model::{Metadata, limits};
 use larimar_wire::acl::QUEUE_PERMISSIONS;
 use larimar_wire::error_body::ErrorReply;
 use larimar_wire::queue::{ListQueues, ListedQueue, write_queue_list};
@@ -76,7 +76,14 @@ pub(super) async fn list<E: Engine>(call: &Call<'_, E>, options: &ListQueues) ->
     let listed = queue::list_queues(call.engine(), call.account(), from, max + 1).await;
     let mut listed = listed.map_err(|fault| error::fault(&fault))?;
     listed.retain(|(name, _)| name.starts_with(prefix));
-    let rest = listed.split_off(listed.len().min(max));
+    let mut bytes = 0;
+    let fitting = listed.iter().take_while(|(name, queue)| {
+        let is_fitting = bytes <= limits::LIST_BYTES_MAX;
+        bytes += limits::LIST_ITEM_BYTES + name.len() + queue.metadata.bytes();
+        is_fitting
+    });
+    let count = fitting.take(max).count();
+    let rest = listed.split_off(count);
     let next = rest.first().map(|(name, _)| name.as_str());
     let queues = listed.iter().map(|(name, queue)| ListedQueue { name, metadata: &queue.metadata });
     let mut xml = Vec::with_capacity(256 + 64 * listed.len());

@@ -6,6 +6,8 @@ use super::query::{get_entity, query_entities};
 use crate::call::Call;
 use crate::error;
 use crate::reply::Reply;
+use crate::turns::Turns;
+use bytes::Bytes;
 use larimar_engine::table::{Table, Write, transact};
 use larimar_engine::{Engine, EngineError, Reject};
 use larimar_model::{TableName, Timestamp, limits};
@@ -16,10 +18,10 @@ use larimar_wire::table::batch_response::BatchResponse;
 use larimar_wire::table::{MetadataLevel, Prefer, TableOperation, TableRequest};
 use std::collections::HashSet;
 
-pub(super) async fn run<E: Engine>(call: &Call<'_, E>, content_type: &str, body: &[u8]) -> Result<Reply, ErrorReply> {
+pub(super) async fn run<E: Engine>(call: &Call<'_, E>, content_type: &str, body: &Bytes) -> Result<Reply, ErrorReply> {
     match parse(content_type, body)? {
         Batch::Query(part) => run_query(call, &part).await,
-        Batch::Changeset(parts) => run_changeset(call, &parts).await,
+        Batch::Changeset(parts) => run_changeset(call, &parts, body).await,
     }
 }
 
@@ -31,10 +33,10 @@ struct Changeset {
     forms: Vec<(MetadataLevel, Option<Prefer>)>,
 }
 
-async fn run_changeset<E: Engine>(call: &Call<'_, E>, parts: &[Part<'_>]) -> Result<Reply, ErrorReply> {
+async fn run_changeset<E: Engine>(call: &Call<'_, E>, parts: &[Part<'_>], body: &Bytes) -> Result<Reply, ErrorReply> {
     let batch_id = call.storage.ids.next().to_string();
     let mut response = BatchResponse::changeset(&batch_id, &call.storage.ids.next().to_string());
-    match change(call, parts).await {
+    match change(call, parts, body).await {
         Ok(answers) => {
             for ((answer, prefer), part) in answers.iter().zip(parts) {
                 let version = if answer.status == 201 || prefer.is_some() { "3.0;" } else { "1.0;" };
@@ -51,8 +53,9 @@ async fn run_changeset<E: Engine>(call: &Call<'_, E>, parts: &[Part<'_>]) -> Res
 async fn change<E: Engine>(
     call: &Call<'_, E>,
     parts: &[Part<'_>],
+    body: &Bytes,
 ) -> Result<Vec<(WriteAnswer, Option<Prefer>)>, (usize, ErrorReply)> {
-    let changeset = read_changeset(call, parts)?;
+    let changeset = read_changeset(call, parts, body).await?;
     let writes = &changeset.writes;
     let find = async || call.table(&changeset.table).await.map_err(|error| (0, error.at_index(0)));
     let mut table = find().await?;
@@ -65,22 +68,23 @@ async fn change<E: Engine>(
         versions = transact(call.engine(), table.id, writes, call.now).await;
     }
     let versions = versions.map_err(|error| failure(&error, writes.len()))?;
-    Ok(answers(call, &table, &changeset, &versions))
+    Ok(answers(call, &table, &changeset, &versions).await)
 }
 
-fn answers<E: Engine>(
+async fn answers<E: Engine>(
     call: &Call<'_, E>,
     table: &Table,
     changeset: &Changeset,
     versions: &[Timestamp],
 ) -> Vec<(WriteAnswer, Option<Prefer>)> {
-    let writes = changeset.writes.iter().zip(&changeset.forms).zip(versions);
-    writes
-        .map(|((write, (level, prefer)), version)| {
-            let prefer = prefer.filter(|_| matches!(write, Write::Insert(_)));
-            (WriteAnswer::new(call, table, write, *version, *level, prefer), prefer)
-        })
-        .collect()
+    let (mut answers, mut turns) = (Vec::with_capacity(versions.len()), Turns::default());
+    for ((write, (level, prefer)), version) in changeset.writes.iter().zip(&changeset.forms).zip(versions) {
+        let prefer = prefer.filter(|_| matches!(write, Write::Insert(_)));
+        let answer = WriteAnswer::new(call, table, write, *version, *level, prefer);
+        turns.after(answer.body.len()).await;
+        answers.push((answer, prefer));
+    }
+    answers
 }
 
 /// The error of a transaction that the engine refused. In a transaction of one operation an error of
@@ -94,7 +98,11 @@ fn failure(error: &EngineError, operations: usize) -> (usize, ErrorReply) {
 }
 
 /// Reads the operations of a changeset and checks what they must have in common.
-fn read_changeset<E: Engine>(call: &Call<'_, E>, parts: &[Part<'_>]) -> Result<Changeset, (usize, ErrorReply)> {
+async fn read_changeset<E: Engine>(
+    call: &Call<'_, E>,
+    parts: &[Part<'_>],
+    body: &Bytes,
+) -> Result<Changeset, (usize, ErrorReply)> {
     if parts.len() > limits::TRANSACTION_OPERATIONS_MAX {
         // Recorded: the last operation that would have been allowed is the one that is named.
         let index = limits::TRANSACTION_OPERATIONS_MAX - 1;
@@ -105,10 +113,13 @@ fn read_changeset<E: Engine>(call: &Call<'_, E>, parts: &[Part<'_>]) -> Result<C
     let mut writes: Vec<Write> = Vec::with_capacity(parts.len());
     let mut forms = Vec::with_capacity(parts.len());
     let mut rows = HashSet::with_capacity(parts.len());
+    let mut turns = Turns::default();
     for (index, part) in parts.iter().enumerate() {
         let fail = |error: ErrorReply| (index, error.at_index(index));
         let TableRequest { operation, level, prefer } = read_part(call, part).map_err(fail)?;
-        let (name, write) = read_write(call, operation, part.body.as_bytes()).map_err(fail)?;
+        let json = body.slice_ref(part.body.as_bytes());
+        let (name, write) = read_write(call, operation, &json).await.map_err(fail)?;
+        turns.after(part.body.len()).await;
         let is_same_table = *table.get_or_insert_with(|| name.clone()) == name;
         if !is_same_table || writes.first().is_some_and(|first| first.key().partition != write.key().partition) {
             return Err(fail(ErrorReply::new(ErrorCode::CommandsInBatchActOnDifferentPartitions)));

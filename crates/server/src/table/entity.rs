@@ -4,9 +4,11 @@ use super::answer::WriteAnswer;
 use crate::call::Call;
 use crate::error;
 use crate::reply::Reply;
+use crate::turns;
+use bytes::Bytes;
 use larimar_engine::Engine;
 use larimar_engine::table::{self, Write};
-use larimar_model::TableName;
+use larimar_model::{Entity, TableName};
 use larimar_wire::error_body::ErrorReply;
 use larimar_wire::error_code::ErrorCode;
 use larimar_wire::sas::Need;
@@ -17,9 +19,9 @@ pub(super) async fn write<E: Engine>(
     operation: TableOperation,
     level: MetadataLevel,
     prefer: Option<Prefer>,
-    body: &[u8],
+    body: &Bytes,
 ) -> Result<Reply, ErrorReply> {
-    let (name, write) = read_write(call, operation, body)?;
+    let (name, write) = read_write(call, operation, body).await?;
     let table = call.table(&name).await?;
     call.throttle(Some((table.id, write.key().partition.as_str())), 1)?;
     let version = table::write(call.engine(), table.id, &write, call.now).await;
@@ -28,25 +30,34 @@ pub(super) async fn write<E: Engine>(
 }
 
 /// The write that an operation and its body ask for, if the caller may do it.
-pub(super) fn read_write<E: Engine>(
+pub(super) async fn read_write<E: Engine>(
     call: &Call<'_, E>,
     operation: TableOperation,
-    body: &[u8],
+    body: &Bytes,
 ) -> Result<(TableName, Write), ErrorReply> {
     permit(call, &operation)?;
     let (name, write) = match operation {
-        TableOperation::InsertEntity(name) => (name, Write::Insert(entity_json::parse_new(body)?)),
+        TableOperation::InsertEntity(name) => (name, Write::Insert(parse(body, entity_json::parse_new).await?)),
         TableOperation::ReplaceEntity(name, key, if_match) => {
-            (name, Write::Replace(entity_json::parse_existing(body, key)?, if_match))
+            (name, Write::Replace(parse(body, |json| entity_json::parse_existing(json, key)).await?, if_match))
         }
         TableOperation::MergeEntity(name, key, if_match) => {
-            (name, Write::Merge(entity_json::parse_existing(body, key)?, if_match))
+            (name, Write::Merge(parse(body, |json| entity_json::parse_existing(json, key)).await?, if_match))
         }
         TableOperation::DeleteEntity(name, key, if_match) => (name, Write::Delete(key, if_match)),
         _ => return Err(ErrorReply::new(ErrorCode::InvalidInput)),
     };
     call.caller.permits_key(write.key())?;
     Ok((name, write))
+}
+
+/// Reads the JSON of an entity.
+async fn parse<P>(body: &Bytes, parse: P) -> Result<Entity, ErrorReply>
+where
+    P: FnOnce(&[u8]) -> Result<Entity, ErrorReply> + Send + 'static,
+{
+    let json = body.clone();
+    turns::run(body.len(), move || parse(&json)).await
 }
 
 fn permit<E: Engine>(call: &Call<'_, E>, operation: &TableOperation) -> Result<(), ErrorReply> {

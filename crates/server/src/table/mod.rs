@@ -17,6 +17,7 @@ use crate::http::{self, Protocol, Seen};
 use crate::properties;
 use crate::reply::{Reply, ResponseBody};
 use crate::storage::Storage;
+use bytes::Bytes;
 use hyper::body::Incoming;
 use hyper::header::{CACHE_CONTROL, HeaderValue, X_CONTENT_TYPE_OPTIONS};
 use hyper::{Request, Response};
@@ -167,7 +168,7 @@ fn check_endpoint(operation: &TableOperation, is_secondary: bool) -> Result<(), 
 
 /// Runs an operation. The state of a request is moved about by value before it runs, so only the small and
 /// frequent operations keep theirs inline; the others are boxed.
-async fn run<E: Engine>(call: &Call<'_, E>, request: TableRequest, body: &[u8]) -> Result<Reply, ErrorReply> {
+async fn run<E: Engine>(call: &Call<'_, E>, request: TableRequest, body: &Bytes) -> Result<Reply, ErrorReply> {
     let TableRequest { operation, level, prefer } = request;
     match operation {
         TableOperation::GetEntity(name, key, select) => query::get_entity(call, &name, &key, &select, level).await,

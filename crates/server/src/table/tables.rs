@@ -3,14 +3,15 @@
 use crate::call::Call;
 use crate::error;
 use crate::reply::Reply;
-use larimar_engine::table::{self, list_tables};
+use larimar_engine::table::{self, PageLimits, SLICE_STEPS, list_tables};
 use larimar_engine::{Engine, EngineError, Reject};
-use larimar_model::filter::Row;
-use larimar_model::{BodyBuilder, EntityBody, Filter, TableName, Timestamp, ValueRef};
+use larimar_model::filter::{Predicate, Row};
+use larimar_model::{BodyBuilder, EntityBody, TableName, Timestamp, ValueRef};
 use larimar_wire::error_body::ErrorReply;
 use larimar_wire::error_code::ErrorCode;
 use larimar_wire::sas::Need;
 use larimar_wire::table::{MetadataLevel, Prefer, QueryOptions, TableWriter, encode_token, parse_table_name};
+use std::time::Instant;
 
 pub(super) async fn create_table<E: Engine>(
     call: &Call<'_, E>,
@@ -73,43 +74,88 @@ pub(super) async fn query_tables<E: Engine>(
 ) -> Result<Reply, ErrorReply> {
     call.caller.permits(&Need::QUERY_TABLES)?;
     call.throttle(None, 1)?;
-    let page = options.top.unwrap_or(call.storage.settings.page_entities_max);
-    let mut names: Vec<String> = Vec::new();
+    let settings = &call.storage.settings;
+    let mut page = TablePage::new(options, settings.page_entities_max, settings.page_bytes_max);
+    let deadline = Instant::now() + settings.page_time_max;
+    let writer = writer(call, level);
+    writer.write_page_start(&mut page.json);
     let mut from = options.next_table.clone().unwrap_or_default();
-    let mut is_exhausted = page == 0;
-    while names.len() < page && !is_exhausted {
+    let mut is_exhausted = page.is_full();
+    while !page.is_full() && !is_exhausted {
         let listed =
             list_tables(call.engine(), call.account(), &from, SLICE_TABLES).await.map_err(|f| error::fault(&f))?;
         is_exhausted = listed.len() < SLICE_TABLES;
         for (folded, table) in listed {
-            from = folded + "\0";
-            if options.filter.as_ref().is_none_or(|filter| admits(filter, &table.name)) {
-                names.push(table.name);
-            }
-            if names.len() == page {
+            if page.is_full() {
                 break;
             }
+            from = folded + "\0";
+            page.add(&writer, &table.name);
+            if page.steps_of_slice >= SLICE_STEPS {
+                page.steps_of_slice = 0;
+                tokio::task::yield_now().await;
+            }
         }
+        tokio::task::yield_now().await;
+        page.is_over = page.steps >= PageLimits::STEPS_MAX || Instant::now() >= deadline;
     }
-    let mut json = Vec::with_capacity(64 + 80 * names.len());
-    writer(call, level).write_page(&mut json, names.iter().map(String::as_str));
-    let reply = Reply::json(200, level, json);
+    writer.write_page_end(&mut page.json);
     // Recorded: a full page is followed by a token even when nothing is left.
-    if page > 0 && names.len() == page {
+    let is_to_be_continued = page.is_full() && page.tables_max > 0;
+    let reply = Reply::json(200, level, page.json);
+    if is_to_be_continued {
         return Ok(reply.with("x-ms-continuation-nexttablename", encode_token(&from)));
     }
     Ok(reply)
 }
 
+/// A page of tables as it grows.
+struct TablePage<'o> {
+    filter: Option<Predicate<'o>>,
+    tables_max: usize,
+    bytes_max: usize,
+    json: Vec<u8>,
+    tables: usize,
+    steps: u64,
+    steps_of_slice: u64,
+    /// Whether it has taken too long or too much work.
+    is_over: bool,
+}
+
+impl<'o> TablePage<'o> {
+    fn new(options: &'o QueryOptions, tables_max: usize, bytes_max: usize) -> Self {
+        let tables_max = options.top.unwrap_or(tables_max);
+        let filter = options.filter.as_ref().map(Predicate::new);
+        let json = Vec::with_capacity(4096);
+        Self { filter, tables_max, bytes_max, json, tables: 0, steps: 0, steps_of_slice: 0, is_over: false }
+    }
+
+    /// Whether nothing may be added. One table at least fits, or a client would never get ahead.
+    fn is_full(&self) -> bool {
+        self.tables >= self.tables_max || self.tables > 0 && self.json.len() > self.bytes_max || self.is_over
+    }
+
+    /// Adds a table if the filter admits it.
+    fn add(&mut self, writer: &TableWriter<'_>, name: &str) {
+        let mut steps = 1;
+        if self.filter.as_ref().is_none_or(|filter| admits(filter, name, &mut steps)) {
+            writer.write_item(&mut self.json, name);
+            self.tables += 1;
+        }
+        self.steps += steps;
+        self.steps_of_slice += steps;
+    }
+}
+
 /// Whether a filter over `TableName` admits a table.
-fn admits(filter: &Filter, name: &str) -> bool {
+fn admits(filter: &Predicate<'_>, name: &str, steps: &mut u64) -> bool {
     let mut body = BodyBuilder::new();
     if body.push("TableName", ValueRef::String(name)).is_err() {
         return false;
     }
     let bytes = body.into_bytes();
     let version = Timestamp::EDM_MIN;
-    filter.admits(&Row { partition: "", row: "", version, body: EntityBody::from_trusted(&bytes) })
+    filter.admits(&Row { partition: "", row: "", version, body: EntityBody::from_trusted(&bytes) }, steps)
 }
 
 fn missing_resource(error: ErrorReply) -> ErrorReply {
@@ -125,3 +171,29 @@ fn writer<'a, E: Engine>(call: &'a Call<'_, E>, level: MetadataLevel) -> TableWr
 
 /// Tables read from the engine in one go.
 const SLICE_TABLES: usize = 256;
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn q9_a_page_of_tables_is_full_by_number_by_bytes_and_by_work() {
+        let options = QueryOptions::default();
+        let host = "h".repeat(260);
+        let writer = TableWriter { base: &host, account: "a", level: MetadataLevel::Full };
+        let filled = |tables_max: usize, bytes_max: usize| {
+            let mut page = TablePage::new(&options, tables_max, bytes_max);
+            while !page.is_full() {
+                page.add(&writer, "tab");
+            }
+            (page.tables, page.json.len())
+        };
+        assert_eq!(filled(1000, usize::MAX).0, 1000);
+        let (tables, bytes) = filled(1000, 10_000);
+        assert!(tables < 30 && bytes < 11_000, "{tables} tables in {bytes} bytes");
+        assert_eq!(filled(1000, 0).0, 1, "one at least, or a client would never get ahead");
+        let mut page = TablePage::new(&options, 1000, usize::MAX);
+        page.is_over = true;
+        assert!(page.is_full());
+    }
+}

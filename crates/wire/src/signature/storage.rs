@@ -4,7 +4,9 @@
 //! The text is built once for a request that is signed as it was sent. If that does not fit, other orders
 //! of the headers and other spellings of path and query are tried, a bounded number of them.
 
-use super::{AccountKey, Credentials, Scheme, SignatureError, check_date, check_signer, other_spellings};
+use super::{
+    AccountKey, Credentials, HASHED_BYTES_MAX, Scheme, SignatureError, check_date, check_signer, other_spellings,
+};
 use crate::uri;
 use larimar_model::Timestamp;
 use std::borrow::Cow;
@@ -207,9 +209,11 @@ pub fn verify_storage(
 ) -> Result<(), SignatureError> {
     check_date(request.date().ok_or(SignatureError::DateMissing)?, now)?;
     let claimed = check_signer(credentials, account)?;
-    let fits = |headers: &str, path: &str, parameters: &str| {
+    let mut hashed = 0;
+    let mut fits = |headers: &str, path: &str, parameters: &str| {
         let text = request.text(credentials.scheme, account, headers, path, parameters);
-        keys.iter().any(|key| key.mac_of(&text).equals(&claimed))
+        hashed += text.len() * keys.len();
+        hashed <= HASHED_BYTES_MAX && keys.iter().any(|key| key.mac_of(&text).equals(&claimed))
     };
     let headers = request.headers(HeaderOrder::Bytes);
     let parameters = request.parameters(credentials.scheme, Plus::Space)?;

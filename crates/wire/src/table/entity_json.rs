@@ -14,6 +14,7 @@ use larimar_model::{
 use serde::de::{Deserialize, Deserializer, MapAccess, Visitor};
 use serde_json::value::RawValue;
 use std::borrow::Cow;
+use std::collections::HashMap;
 use std::fmt;
 
 /// Reads the entity of an insert: its keys are members of the JSON.
@@ -92,17 +93,20 @@ impl<'a> Members<'a> {
     }
 
     fn into_entity(self, key: EntityKey) -> Result<Entity, ErrorReply> {
-        // The types in the order of their annotations; the first of several counts.
-        let types: Vec<(&str, &RawValue)> =
-            self.0.iter().filter_map(|(name, raw)| Some((name.strip_suffix(TYPE_SUFFIX)?, *raw))).collect();
+        // There may be any number of annotations; the first of several for one name counts.
+        let mut types: HashMap<&str, &RawValue> = HashMap::new();
+        for (name, raw) in &self.0 {
+            if let Some(name) = name.strip_suffix(TYPE_SUFFIX) {
+                types.entry(name).or_insert(raw);
+            }
+        }
         let mut body = BodyBuilder::new();
         for (name, raw) in &self.0 {
             // Clients send back what they were sent: metadata and Timestamp are not theirs to set.
             if is_metadata(name) || is_system_property(name) || raw.get() == "null" {
                 continue;
             }
-            let annotation = types.iter().find(|(annotated, _)| annotated == name);
-            let edm_type = annotation.map(|(_, raw)| read_type(raw)).transpose()?;
+            let edm_type = types.get(name.as_ref()).map(|raw| read_type(raw)).transpose()?;
             let value = Parsed::read(name, raw.get(), edm_type)?;
             body.push(name, value.as_value()).map_err(|error| body_error(&error))?;
         }

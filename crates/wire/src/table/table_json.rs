@@ -46,16 +46,22 @@ impl TableWriter<'_> {
         out.push(b'}');
     }
 
-    /// Appends a page of tables.
-    pub fn write_page<'n>(&self, out: &mut Vec<u8>, names: impl IntoIterator<Item = &'n str>) {
+    /// Appends what comes before the first table of a page.
+    pub fn write_page_start(&self, out: &mut Vec<u8>) {
         out.push(b'{');
         self.write_context(out, "");
         out.extend_from_slice(b"\"value\":[");
-        for (i, name) in names.into_iter().enumerate() {
-            out.extend_from_slice(if i == 0 { b"{" } else { b",{" });
-            self.write_members(out, name);
-            out.push(b'}');
-        }
+    }
+
+    /// Appends one table of a page.
+    pub fn write_item(&self, out: &mut Vec<u8>, name: &str) {
+        out.extend_from_slice(if out.last() == Some(&b'}') { b",{" } else { b"{" });
+        self.write_members(out, name);
+        out.push(b'}');
+    }
+
+    /// Appends what comes after the last table of a page.
+    pub fn write_page_end(&self, out: &mut Vec<u8>) {
         out.extend_from_slice(b"]}");
     }
 
@@ -106,7 +112,12 @@ mod tests {
             ),
         ] {
             assert_eq!(written(level, |w, out| w.write_single(out, "T")), single);
-            assert_eq!(written(level, |w, out| w.write_page(out, ["T", "U"])), page);
+            let write_page = |w: &TableWriter<'_>, out: &mut Vec<u8>| {
+                w.write_page_start(out);
+                ["T", "U"].into_iter().for_each(|name| w.write_item(out, name));
+                w.write_page_end(out);
+            };
+            assert_eq!(written(level, write_page), page);
         }
         assert_eq!(
             written(MetadataLevel::Full, |w, out| w.write_single(out, "T")),

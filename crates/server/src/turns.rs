@@ -1,0 +1,36 @@
+//! Turns: long work on bytes that are in memory already lets other requests run in between.
+
+use larimar_wire::error_body::ErrorReply;
+use larimar_wire::error_code::ErrorCode;
+
+/// Bytes that are parsed or written in one go: about a millisecond, and less for most.
+pub(crate) const SLICE_BYTES: usize = 128 * 1024;
+
+/// Counts the bytes of work since other requests had their turn.
+#[derive(Debug, Default)]
+pub(crate) struct Turns {
+    bytes: usize,
+}
+
+impl Turns {
+    /// Counts work that was done, and lets others run if it was enough.
+    pub(crate) async fn after(&mut self, bytes: usize) {
+        self.bytes += bytes;
+        if self.bytes >= SLICE_BYTES {
+            self.bytes = 0;
+            tokio::task::yield_now().await;
+        }
+    }
+}
+
+/// Runs work on so many bytes: at once if they are few, else on a thread where nobody waits.
+pub(crate) async fn run<T: Send + 'static>(
+    bytes: usize,
+    work: impl FnOnce() -> Result<T, ErrorReply> + Send + 'static,
+) -> Result<T, ErrorReply> {
+    if bytes <= SLICE_BYTES {
+        return work();
+    }
+    // An error here is a panic, which was logged.
+    tokio::task::spawn_blocking(work).await.unwrap_or_else(|_| Err(ErrorReply::new(ErrorCode::InternalError)))
+}
