@@ -7,7 +7,7 @@ mod lexer;
 mod parser;
 mod predicate;
 
-use crate::Value;
+use crate::{Value, limits};
 use std::fmt;
 
 pub use evaluate::Row;
@@ -68,6 +68,9 @@ pub enum FilterError {
     /// A literal that has no meaning here: `null`, or a value out of its type's range.
     #[error("expected a literal of a type that properties have")]
     Literal,
+    /// The text is longer than any URL.
+    #[error("expected at most {} bytes", limits::FILTER_BYTES_MAX)]
+    TooLong,
     /// Functions, arithmetic, and comparisons of two properties or two literals.
     #[error("expected a property compared with a literal")]
     NotImplemented,
@@ -79,6 +82,9 @@ impl Filter {
     /// # Errors
     /// Tells syntax errors from constructs that the service does not offer.
     pub fn parse(text: &str) -> Result<Self, FilterError> {
+        if text.len() > limits::FILTER_BYTES_MAX {
+            return Err(FilterError::TooLong);
+        }
         parser::parse(text)
     }
 

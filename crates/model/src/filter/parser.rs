@@ -260,6 +260,13 @@ mod tests {
     }
 
     #[test]
+    fn the_length_is_bounded() {
+        let long = |bytes: usize| format!("A eq '{}'", "x".repeat(bytes - 7));
+        assert!(Filter::parse(&long(limits::FILTER_BYTES_MAX)).is_ok());
+        assert_eq!(Filter::parse(&long(limits::FILTER_BYTES_MAX + 1)), Err(FilterError::TooLong));
+    }
+
+    #[test]
     fn nesting_is_bounded() {
         let nested = |depth: usize| format!("{}A{}", "(".repeat(depth), ")".repeat(depth));
         assert!(Filter::parse(&nested(100)).is_ok());

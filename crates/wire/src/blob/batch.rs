@@ -3,6 +3,7 @@
 use crate::error_body::ErrorReply;
 use crate::error_code::ErrorCode;
 use crate::multipart::{self, Lines, MimePart, reason, skip_blank_lines, split, split_url};
+use larimar_model::limits;
 use std::fmt::Display;
 use std::io::Write as _;
 
@@ -49,7 +50,8 @@ impl<'a> SubRequest<'a> {
         if !media.eq_ignore_ascii_case("application/http") {
             return None;
         }
-        let mut lines = Lines { rest: skip_blank_lines(part.content) };
+        let content = skip_blank_lines(part.content);
+        let mut lines = Lines { rest: content };
         let mut words = lines.line()?.split_ascii_whitespace();
         let (method, url, version) = (words.next()?, words.next()?, words.next()?);
         if !version.starts_with("HTTP/") || words.next().is_some() {
@@ -61,6 +63,9 @@ impl<'a> SubRequest<'a> {
                 return None;
             }
             headers.push(header);
+        }
+        if content.len() - lines.rest.len() > limits::HEAD_BYTES_MAX {
+            return None;
         }
         let (path, query) = split_url(url);
         Some(Self { method, path, query, headers, content_id: part.content_id })

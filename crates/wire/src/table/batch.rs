@@ -6,6 +6,7 @@ use super::request::Headers;
 use crate::error_body::ErrorReply;
 use crate::error_code::ErrorCode;
 use crate::multipart::{self, Lines, MimePart, is_multipart, skip_blank_lines, split, split_url};
+use larimar_model::limits;
 
 /// What a batch holds.
 #[derive(Clone, Debug)]
@@ -65,7 +66,8 @@ fn malformed() -> ErrorReply {
 
 impl<'a> Part<'a> {
     fn parse(content: &'a str) -> Option<Self> {
-        let mut lines = Lines { rest: skip_blank_lines(content) };
+        let content = skip_blank_lines(content);
+        let mut lines = Lines { rest: content };
         let mut words = lines.line()?.split_ascii_whitespace();
         let (method, url) = (words.next()?, words.next()?);
         if words.next().is_some_and(|version| !version.starts_with("HTTP/")) || words.next().is_some() {
@@ -91,6 +93,10 @@ impl<'a> Part<'a> {
             } else if is("content-id") {
                 content_id = Some(value);
             }
+        }
+        // A request inside a batch may be no larger than one by itself, or it would cost more.
+        if content.len() - lines.rest.len() > limits::HEAD_BYTES_MAX {
+            return None;
         }
         let (path, query) = split_url(url);
         Some(Self { method, path, query, headers, content_id, body: lines.rest.trim() })
@@ -164,6 +170,20 @@ mod tests {
             (part.method, part.path, part.headers.accept),
             ("GET", "/T(PartitionKey='a',RowKey='b')", Some("application/json"))
         );
+    }
+
+    #[test]
+    fn a_request_inside_a_batch_has_the_bound_of_one_by_itself() {
+        let batch = |filter: usize, header: usize| {
+            let url = format!("http://h/T()?$filter=A%20eq%20'{}'", "x".repeat(filter));
+            let line = format!("GET {url} HTTP/1.1\r\nX: {}\r\n\r\n", "y".repeat(header));
+            format!("--b\r\nContent-Type: application/http\r\n\r\n{line}\r\n--b--\r\n")
+        };
+        let is_read = |body: &str| parse("multipart/mixed; boundary=b", body.as_bytes()).is_ok();
+        assert!(is_read(&batch(limits::HEAD_BYTES_MAX - 100, 10)));
+        assert!(!is_read(&batch(limits::HEAD_BYTES_MAX, 10)));
+        assert!(!is_read(&batch(10, limits::HEAD_BYTES_MAX)));
+        assert!(!is_read(&batch(limits::HEAD_BYTES_MAX / 2, limits::HEAD_BYTES_MAX / 2)));
     }
 
     #[test]

@@ -108,7 +108,7 @@ fn parse_filter(text: &str) -> Result<Option<Filter>, ErrorReply> {
             let message = "The $filter expression must evaluate to a single boolean value.";
             ErrorReply::with_message(ErrorCode::InvalidInput, message)
         }
-        FilterError::Literal => ErrorReply::new(ErrorCode::InvalidInput),
+        FilterError::Literal | FilterError::TooLong => ErrorReply::new(ErrorCode::InvalidInput),
         FilterError::NotImplemented => ErrorReply::new(ErrorCode::NotImplemented),
     })
 }
