@@ -1,12 +1,14 @@
 //! The pieces of a request's head that matter, borrowed from it.
 
 use crate::handler::Peer;
-use hyper::header::{HeaderMap, HeaderName};
+use hyper::header::{HOST, HeaderMap, HeaderName};
 use hyper::http::request::Parts;
-use larimar_model::Timestamp;
+use larimar_model::{Timestamp, limits};
+use larimar_wire::error_body::ErrorReply;
+use larimar_wire::error_code::ErrorCode;
 use larimar_wire::signature::SignedRequest;
 use larimar_wire::table::Headers;
-use larimar_wire::uri::query_pairs;
+use larimar_wire::uri::{is_unreserved, query_pairs};
 
 /// A request without its body.
 #[derive(Clone, Copy, Debug)]
@@ -65,6 +67,27 @@ impl<'a> Head<'a> {
         unreadable.map(|(name, _)| name.as_str()).find(|name| matters(name))
     }
 
+    /// The host that the client addresses. It becomes part of links in answers, so it is bounded, and two hosts are none.
+    pub(crate) fn checked_host(&self) -> Result<&'a str, ErrorReply> {
+        let host = self.host.filter(|host| !host.is_empty());
+        let host = host.ok_or_else(|| ErrorReply::new(ErrorCode::HostInformationNotPresent))?;
+        let is_single = self.headers.get_all(HOST).iter().nth(1).is_none();
+        if !is_single || host.len() > limits::HOST_BYTES_MAX || !host.bytes().all(is_host_byte) {
+            return Err(ErrorReply::of_header(ErrorCode::InvalidHeaderValue, "Host", host));
+        }
+        Ok(host)
+    }
+
+    /// The first header that means one thing only and is there more than once. To take either would be a guess, and a
+    /// signature covers only one of them.
+    pub(crate) fn repeated(&self) -> Option<&'a str> {
+        if self.headers.len() == self.headers.keys_len() {
+            return None;
+        }
+        let repeated = self.headers.keys().filter(|name| self.headers.get_all(*name).iter().nth(1).is_some());
+        repeated.map(HeaderName::as_str).find(|name| is_single(name))
+    }
+
     /// The version to run the request as: the header's, else `api-version`, else the signature's.
     pub(crate) fn version(&self) -> Option<&'a str> {
         self.version_header.or_else(|| self.raw_parameter("api-version")).or_else(|| self.raw_parameter("sv"))
@@ -120,6 +143,36 @@ impl<'a> Head<'a> {
 fn text<'a>(headers: &'a HeaderMap, name: &str) -> Option<&'a str> {
     headers.get(name)?.to_str().ok()
 }
+
+/// Whether a header may be there once only. Metadata has a code of its own for names that are there twice.
+fn is_single(name: &str) -> bool {
+    SINGLE.contains(&name) || name.starts_with("x-ms-") && !name.starts_with("x-ms-meta-")
+}
+
+/// Whether RFC 3986 lets a byte be part of a host with a port.
+const fn is_host_byte(byte: u8) -> bool {
+    is_unreserved(byte)
+        || matches!(
+            byte,
+            b'%' | b':' | b'[' | b']' | b'!' | b'$' | b'&' | b'\'' | b'(' | b')' | b'*' | b'+' | b',' | b';' | b'='
+        )
+}
+
+/// Headers of HTTP that have one value.
+const SINGLE: [&str; 12] = [
+    "authorization",
+    "content-length",
+    "content-md5",
+    "content-type",
+    "date",
+    "host",
+    "if-match",
+    "if-modified-since",
+    "if-none-match",
+    "if-unmodified-since",
+    "origin",
+    "range",
+];
 
 /// How the names of headers begin that requests are understood by.
 const MEANINGFUL: [&str; 5] = ["x-ms-", "if-", "content-", "range", "cache-control"];

@@ -144,7 +144,7 @@ async fn answer<P: Protocol>(
     seen: &mut Seen,
 ) -> Result<Reply, ErrorReply> {
     let storage = protocol.storage();
-    let host = head.host.ok_or_else(|| ErrorReply::new(ErrorCode::HostInformationNotPresent))?;
+    let host = head.checked_host()?;
     let is_known = |name: &str| storage.account(name).is_some();
     let address = Address::parse(host, head.path, P::SERVICE, &storage.settings.host_suffixes, is_known);
     let served = storage.served(address.account).ok_or_else(|| ErrorReply::new(ErrorCode::ResourceNotFound))?;
@@ -177,6 +177,11 @@ fn check_head(head: &Head<'_>, is_strict: bool) -> Result<(), ErrorReply> {
             true => ErrorReply::new(ErrorCode::InvalidMetadata),
             false => ErrorReply::of_header(ErrorCode::InvalidHeaderValue, name, ""),
         });
+    }
+    match head.repeated() {
+        None => {}
+        Some("authorization") => return Err(ErrorReply::new(ErrorCode::InvalidAuthenticationInfo)),
+        Some(name) => return Err(ErrorReply::of_header(ErrorCode::InvalidHeaderValue, name, "")),
     }
     match head.version_header {
         Some(version) if !is_version(version) || is_strict && !is_known_version(version) => {

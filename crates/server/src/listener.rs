@@ -12,6 +12,7 @@ mod pulse;
 
 use crate::handler::{Handler, Peer};
 use crate::metrics::Metrics;
+use larimar_model::limits;
 use pulse::{Eviction, Pulse};
 use rustls::ServerConfig;
 use std::collections::HashMap;
@@ -31,7 +32,7 @@ use tokio_rustls::TlsAcceptor;
 pub struct ListenerSettings {
     /// Connections that may be open at a time.
     pub connections_max: usize,
-    /// Bytes that the head of a request may take; more is answered with 431.
+    /// Bytes that the head of a request may take; more is answered with 400, and with 431 beyond twice as many.
     pub header_bytes_max: usize,
     /// How long a client may take over the head of a request, and over a TLS handshake. The time of a body is
     /// for the handler to bound, which can answer in the terms of its protocol.
@@ -222,8 +223,7 @@ impl Default for ListenerSettings {
     fn default() -> Self {
         Self {
             connections_max: 10_000,
-            // Above the longest URL that clients send (a filter of some 32 KiB) with room for headers.
-            header_bytes_max: 64 * 1024,
+            header_bytes_max: limits::HEAD_BYTES_MAX,
             header_timeout: Duration::from_secs(30),
             idle_timeout: Duration::from_secs(300),
             answer_timeout: Duration::from_secs(60),

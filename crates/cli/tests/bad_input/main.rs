@@ -1,6 +1,7 @@
 //! Input that nobody should send: the protocol's error each time, never a panic, never a 500, nothing stored, and
 //! a server that still answers afterwards. This is for tables; `storage.rs` is for queues and blobs.
 
+mod limits;
 mod slow;
 mod storage;
 
@@ -312,7 +313,7 @@ fn malformed_headers() {
         let reply = client.post("/tab", "{").header("Content-Type", body_type).send();
         victim.is_refusal(&reply, body_type);
     }
-    let many = (0..500).fold(get(), |request, i| request.also(&format!("x-many-{i}"), "x"));
+    let many = (0..5000).fold(get(), |request, i| request.also(&format!("x-many-{i}"), "x"));
     let large = get().header("x-large", "x".repeat(500_000));
     for request in [many, large] {
         // Refused or cut off: either will do.

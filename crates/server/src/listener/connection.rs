@@ -38,7 +38,10 @@ pub(super) fn http(settings: &ListenerSettings) -> http1::Builder {
     let mut http = http1::Builder::new();
     // A client may close its side after the request and still read the answer.
     http.half_close(true);
-    http.max_header_size(settings.header_bytes_max);
+    // A head that is too large is answered in the protocol's terms, unless it is so large that nobody would read it.
+    http.max_header_size(2 * settings.header_bytes_max);
+    http.max_buf_size((2 * settings.header_bytes_max).max(MIN_BUFFER_BYTES));
+    http.max_headers(HEADERS_MAX);
     // The pulse does this, at the cost of no timer per request and apart from the idle time.
     http.header_read_timeout(None);
     // Answers are queued, not copied behind their heads: what was sent is freed at once, and an idle connection keeps
@@ -127,13 +130,17 @@ impl<H: Handler> Connection<H> {
     /// Answers a request, whatever happens to its handler.
     async fn answer(&self, request: Request<Incoming>) -> Response<ResponseBody> {
         self.pulse.begin(Phase::Busy);
+        if head_bytes(&request) > self.listener.settings.header_bytes_max {
+            self.pulse.begin(Phase::Idle);
+            return refusal(StatusCode::BAD_REQUEST, "InvalidHeaderValue", HEAD_TOO_LARGE);
+        }
         let handler = &self.listener.handler;
         let outcome = catch_panic(async { handler.handle(request, self.peer).await }).await;
         self.pulse.begin(Phase::Idle);
         outcome.unwrap_or_else(|panic| {
             self.listener.metrics.handler_panicked();
             tracing::error!(peer = %self.peer.address, panic = panic_text(&*panic), "a request ended in a defect");
-            internal_error()
+            refusal(StatusCode::INTERNAL_SERVER_ERROR, "InternalError", INTERNAL_ERROR)
         })
     }
 
@@ -229,19 +236,34 @@ fn panic_text(panic: &(dyn Any + Send)) -> &str {
     text.or_else(|| panic.downcast_ref::<String>().map(String::as_str)).unwrap_or("no text")
 }
 
-/// The answer to a request whose handler panicked. The connection ends with it, as the handler may have left
-/// the body half read.
-fn internal_error() -> Response<ResponseBody> {
-    let mut response = Response::new(ResponseBody::whole(Bytes::from_static(INTERNAL_ERROR.as_bytes())));
-    *response.status_mut() = StatusCode::INTERNAL_SERVER_ERROR;
+/// An answer that no handler has made. The connection ends with it, as the body may be half read or not at all.
+fn refusal(status: StatusCode, code: &'static str, body: &'static str) -> Response<ResponseBody> {
+    let mut response = Response::new(ResponseBody::whole(Bytes::from_static(body.as_bytes())));
+    *response.status_mut() = status;
     let headers = response.headers_mut();
     headers.insert(CONTENT_TYPE, HeaderValue::from_static("application/json"));
     headers.insert(CONNECTION, HeaderValue::from_static("close"));
-    headers.insert("x-ms-error-code", HeaderValue::from_static("InternalError"));
+    headers.insert("x-ms-error-code", HeaderValue::from_static(code));
     response
 }
 
+/// The bytes of a request's line and headers, about as they were sent.
+fn head_bytes(request: &Request<Incoming>) -> usize {
+    let uri = request.uri().path_and_query().map_or(0, |target| target.as_str().len());
+    let headers = request.headers().iter().map(|(name, value)| name.as_str().len() + value.len() + 4);
+    uri + headers.sum::<usize>() + 16
+}
+
+const HEAD_TOO_LARGE: &str = r#"{"odata.error":{"code":"InvalidHeaderValue","message":{"lang":"en-US","value":"The request line and headers are longer than this server takes."}}}"#;
+
 const INTERNAL_ERROR: &str = r#"{"odata.error":{"code":"InternalError","message":{"lang":"en-US","value":"The server encountered an internal error. Please retry the request."}}}"#;
+
+/// Headers of one request. Metadata are headers, and the service bounds their bytes only: 8 KiB of names and values are at
+/// most about 3,100 pairs, as names differ.
+const HEADERS_MAX: usize = 3_300;
+
+/// The least that hyper takes.
+const MIN_BUFFER_BYTES: usize = 64 * 1024;
 
 /// How long to wait for a client to notice the end of its connection.
 const LINGER: Duration = Duration::from_secs(2);

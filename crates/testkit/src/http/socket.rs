@@ -7,7 +7,7 @@ use std::time::Duration;
 
 /// How long the server may stay silent before a test gives up.
 const SILENCE_MAX: Duration = Duration::from_secs(60);
-const HEADERS_MAX: usize = 200;
+const HEADERS_MAX: usize = 5000;
 
 pub(super) fn connect(address: SocketAddr) -> io::Result<TcpStream> {
     let stream = TcpStream::connect_timeout(&address, Duration::from_secs(10))?;
