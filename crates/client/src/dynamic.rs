@@ -3,8 +3,8 @@
 mod sorted;
 
 use self::sorted::Sorted;
-use crate::entity::{Entity, EntityError};
-use crate::marks::Marks;
+use crate::entity::{Entity, EntityError, is_unknown_to};
+use crate::marks::{METADATA, Marks};
 use crate::properties::{SYSTEM, system_property};
 use crate::{ETag, Property, Timestamp, Value};
 use std::borrow::Cow;
@@ -102,6 +102,49 @@ impl DynamicEntity {
     /// All properties besides the keys and the time, taken out.
     pub fn take_properties(&mut self) -> BTreeMap<String, Value> {
         std::mem::take(&mut self.properties).into_iter().collect()
+    }
+
+    /// Takes over the properties of another entity that this one lacks and that `is_wanted` accepts by name. Properties
+    /// that were encrypted where the other entity was read are encrypted again when this one is written.
+    pub fn fill_from(&mut self, mut other: Self, is_wanted: impl Fn(&str) -> bool) {
+        for (name, value) in other.take_properties() {
+            if is_wanted(&name) && self.value(&name).is_none() {
+                self.set(name, value);
+            }
+        }
+        self.marks.extend(other.marks);
+    }
+
+    /// Takes over the properties of the stored entity that the type `E` does not know ([`Entity::columns`]). To replace
+    /// the stored entity by this one, made of an `E`, then keeps them.
+    ///
+    /// ```
+    /// # use larimar_client::{DynamicEntity, Entity};
+    /// #[derive(Entity)]
+    /// struct Employee {
+    ///     #[entity(partition_key)]
+    ///     department: String,
+    ///     #[entity(row_key)]
+    ///     id: String,
+    ///     phone: Option<String>,
+    /// }
+    /// let stored = DynamicEntity::new("Sales", "1").with("Phone", "555-0100").with("Room", 12);
+    /// let mut employee = Employee::from_dynamic(stored.clone())?;
+    /// employee.phone = None;
+    /// let mut changed = employee.to_dynamic()?.into_owned();
+    /// changed.keep_unknown::<Employee>(stored);
+    /// assert_eq!(changed, DynamicEntity::new("Sales", "1").with("Room", 12));
+    /// # Ok::<(), larimar_client::EntityError>(())
+    /// ```
+    pub fn keep_unknown<E: Entity>(&mut self, stored: Self) {
+        self.fill_from(stored, is_unknown_to::<E>());
+    }
+
+    /// Whether it has properties that are still encrypted, because it was read without a key for them. These can be
+    /// decrypted only in the place that they were read from.
+    #[must_use]
+    pub fn is_sealed(&self) -> bool {
+        self.value(METADATA).is_some()
     }
 
     /// Takes these properties, in any order, in place of those that are there; of those with one name the last counts.

@@ -79,6 +79,12 @@ impl<T: Entity> Entity for Box<T> {
     }
 }
 
+/// Tells which properties a type does not know. A type that reads whatever there is knows all.
+pub(crate) fn is_unknown_to<E: Entity>() -> impl Fn(&str) -> bool {
+    let known = E::columns();
+    move |name| known.as_ref().is_some_and(|known| known.iter().all(|column| column != name))
+}
+
 /// A property that is encrypted before it leaves this machine.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 #[non_exhaustive]

@@ -113,7 +113,7 @@ where
     /// entity and for each holder, and one for the transaction. If another writer was faster, all is done again.
     ///
     /// What was written comes back; `None` if the entity is not there. A holder that is not there, or carries another
-    /// entity's properties, is left alone.
+    /// entity's properties, is left alone. Properties that `S` and `H` do not know ([`Entity::columns`]) are kept.
     ///
     /// # Errors
     /// More than 99 holders, [`Error::Contended`] if other writers are always faster, or a request that failed.
@@ -152,7 +152,7 @@ where
     /// Has a holder carry the properties of this entity, and no longer those of another: three requests. If another
     /// writer was faster, all is done again.
     ///
-    /// What the holder became comes back.
+    /// What the holder became comes back. Properties that `S` and `H` do not know ([`Entity::columns`]) are kept.
     ///
     /// # Errors
     /// [`Error::NotFound`] if one of them is not there, [`Error::Contended`] if other writers are always faster, or a

@@ -12,6 +12,8 @@ use std::marker::PhantomData;
 pub(crate) struct Renamed<'e, E> {
     entity: &'e E,
     row_key: String,
+    /// The stored entity, whose properties are kept if `E` does not know them.
+    keeping: Option<&'e DynamicEntity>,
     /// The properties to keep; all, if there is none.
     only: Option<&'e [Cow<'static, str>]>,
     added: Vec<(&'static str, Value)>,
@@ -19,7 +21,12 @@ pub(crate) struct Renamed<'e, E> {
 
 impl<'e, E> Renamed<'e, E> {
     pub(crate) const fn new(entity: &'e E, row_key: String) -> Self {
-        Self { entity, row_key, only: None, added: Vec::new() }
+        Self { entity, row_key, keeping: None, only: None, added: Vec::new() }
+    }
+
+    pub(crate) const fn keeping(mut self, stored: Option<&'e DynamicEntity>) -> Self {
+        self.keeping = stored;
+        self
     }
 
     pub(crate) const fn only(mut self, properties: Option<&'e [Cow<'static, str>]>) -> Self {
@@ -39,6 +46,9 @@ impl<E: Entity> Entity for Renamed<'_, E> {
     fn to_dynamic(&self) -> Result<Cow<'_, DynamicEntity>, EntityError> {
         let mut entity = self.entity.to_dynamic()?.into_owned();
         entity.row_key.clone_from(&self.row_key);
+        if let Some(stored) = self.keeping {
+            entity.keep_unknown::<E>(stored.clone());
+        }
         if let Some(only) = self.only {
             for (name, value) in entity.take_properties() {
                 if only.iter().any(|kept| *kept == name) {
@@ -79,27 +89,36 @@ impl<E: Entity> Entity for Raw<E> {
     }
 }
 
-/// An entity with the version that was read.
+/// An entity with the version that was read. Written again, it keeps the properties that `E` does not know.
 #[derive(Clone, Debug)]
 pub(crate) struct Versioned<E> {
     pub(crate) entity: E,
     pub(crate) etag: ETag,
+    /// As it was read.
+    pub(crate) stored: DynamicEntity,
 }
 
 impl<E: Entity> Entity for Versioned<E> {
     const ENCRYPTED: &'static [EncryptedProperty] = E::ENCRYPTED;
 
     fn to_dynamic(&self) -> Result<Cow<'_, DynamicEntity>, EntityError> {
-        self.entity.to_dynamic()
+        let mut entity = self.entity.to_dynamic()?.into_owned();
+        entity.keep_unknown::<E>(self.stored.clone());
+        Ok(Cow::Owned(entity))
     }
 
-    fn from_dynamic(entity: DynamicEntity) -> Result<Self, EntityError> {
-        let etag = entity.etag.clone().ok_or_else(|| EntityError::new("odata.etag", PropertyError::Missing))?;
-        Ok(Self { entity: E::from_dynamic(entity)?, etag })
+    fn from_dynamic(stored: DynamicEntity) -> Result<Self, EntityError> {
+        let etag = stored.etag.clone().ok_or_else(|| EntityError::new("odata.etag", PropertyError::Missing))?;
+        Ok(Self { entity: E::from_dynamic(stored.clone())?, etag, stored })
     }
+}
 
-    fn columns() -> Option<Vec<Cow<'static, str>>> {
-        E::columns()
+/// Refuses to keep properties of a stored entity in other places than theirs if they are still encrypted: nobody could
+/// decrypt them there.
+pub(crate) fn check_opened(stored: &DynamicEntity) -> Result<()> {
+    match stored.is_sealed() {
+        true => Err(Error::Invalid("expected a table with the key for the entity's encrypted properties".to_owned())),
+        false => Ok(()),
     }
 }
 

@@ -41,9 +41,9 @@
 mod part;
 
 use crate::contention::Contention;
-use crate::stored::check_keys;
+use crate::stored::{check_keys, check_opened};
 use crate::{Error, Result};
-use larimar_client::{ETag, Entity, IfMatch, Table};
+use larimar_client::{DynamicEntity, ETag, Entity, IfMatch, Table};
 use part::{Head, Part, Parts};
 
 /// A table of wide entities, each of them over several physical ones.
@@ -101,7 +101,7 @@ impl WideTable {
     /// # Errors
     /// [`Error::Exists`], an entity that is too large, or a request that failed.
     pub async fn insert<E: Entity + Send + Sync + 'static>(&self, entity: &E) -> Result<WideVersion> {
-        self.write(entity, None).await
+        self.write::<E>(entity.to_dynamic()?.into_owned(), None).await
     }
 
     /// The entity of these keys, if it is there: one request for each page.
@@ -110,17 +110,8 @@ impl WideTable {
     /// [`Error::Contended`] if writers change it each time that it is read, an entity that is no `E`, or a request that
     /// failed.
     pub async fn get<E: Entity + Send + 'static>(&self, partition_key: &str, row_key: &str) -> Result<Option<Wide<E>>> {
-        let mut contention = Contention::of_reader();
-        loop {
-            let parts = self.table.query::<Part<E>>().partition(partition_key).filter(part::all_of(row_key));
-            match part::assemble(parts.all().await?, row_key)? {
-                Parts::None => return Ok(None),
-                Parts::Whole(version, entity) => {
-                    return Ok(Some(Wide { entity: E::from_dynamic(*entity)?, version }));
-                }
-                Parts::Torn => contention.wait("the parts of an entity").await?,
-            }
-        }
+        let Some((version, stored)) = self.read::<E>(partition_key, row_key).await? else { return Ok(None) };
+        Ok(Some(Wide { entity: E::from_dynamic(stored)?, version }))
     }
 
     /// Replaces an entity, all its properties, if it has not changed since it had this version: one request.
@@ -132,7 +123,7 @@ impl WideTable {
         entity: &E,
         version: &WideVersion,
     ) -> Result<WideVersion> {
-        self.write(entity, Some(version)).await
+        self.write::<E>(entity.to_dynamic()?.into_owned(), Some(version)).await
     }
 
     /// Inserts an entity, or replaces the one that is there: two requests.
@@ -140,14 +131,11 @@ impl WideTable {
     /// # Errors
     /// [`Error::Contended`] if other writers are always faster, an entity that is too large, or a request that failed.
     pub async fn insert_or_replace<E: Entity + Send + Sync + 'static>(&self, entity: &E) -> Result<WideVersion> {
-        let (partition_key, row_key) = {
-            let entity = entity.to_dynamic()?;
-            (entity.partition_key.clone(), entity.row_key.clone())
-        };
+        let entity = entity.to_dynamic()?.into_owned();
         let mut contention = Contention::default();
         loop {
-            let stored = self.version(&partition_key, &row_key).await?;
-            match self.write(entity, stored.as_ref()).await {
+            let stored = self.version(&entity.partition_key, &entity.row_key).await?;
+            match self.write::<E>(entity.clone(), stored.as_ref()).await {
                 Err(Error::Changed | Error::NotFound | Error::Exists) => contention.wait("the entity").await?,
                 other => return other,
             }
@@ -155,7 +143,8 @@ impl WideTable {
     }
 
     /// Changes an entity by a function: two requests, and two more each time that another writer was faster. The function
-    /// is then called again, on the entity as it is now.
+    /// is then called again, on the entity as it is now. Properties that `E` does not know ([`Entity::columns`]) are
+    /// kept.
     ///
     /// What was written comes back, or `None` if the entity is not there.
     ///
@@ -169,12 +158,14 @@ impl WideTable {
     ) -> Result<Option<Wide<E>>> {
         let mut contention = Contention::default();
         loop {
-            let Some(Wide { mut entity, version }) = self.get::<E>(partition_key, row_key).await? else {
-                return Ok(None);
-            };
+            let Some((version, stored)) = self.read::<E>(partition_key, row_key).await? else { return Ok(None) };
+            check_opened(&stored)?;
+            let mut entity = E::from_dynamic(stored.clone())?;
             change(&mut entity);
             check_keys(&entity, partition_key, row_key)?;
-            match self.write(&entity, Some(&version)).await {
+            let mut new = entity.to_dynamic()?.into_owned();
+            new.keep_unknown::<E>(stored);
+            match self.write::<E>(new, Some(&version)).await {
                 Err(Error::Changed | Error::NotFound) => contention.wait("the entity").await?,
                 other => return other.map(|version| Some(Wide { entity, version })),
             }
@@ -202,6 +193,23 @@ impl WideTable {
         }
     }
 
+    /// All parts of an entity put together, of which `E` says what is encrypted.
+    async fn read<E: Entity + Send + 'static>(
+        &self,
+        partition_key: &str,
+        row_key: &str,
+    ) -> Result<Option<(WideVersion, DynamicEntity)>> {
+        let mut contention = Contention::of_reader();
+        loop {
+            let parts = self.table.query::<Part<E>>().partition(partition_key).filter(part::all_of(row_key));
+            match part::assemble(parts.all().await?, row_key)? {
+                Parts::None => return Ok(None),
+                Parts::Whole(version, entity) => return Ok(Some((version, *entity))),
+                Parts::Torn => contention.wait("the parts of an entity").await?,
+            }
+        }
+    }
+
     /// The version that is stored, which the first part tells.
     async fn version(&self, partition_key: &str, row_key: &str) -> Result<Option<WideVersion>> {
         let first = self.table.get_projection::<Head>(partition_key, &part::row_key(row_key, 0)?).await?;
@@ -211,10 +219,11 @@ impl WideTable {
     /// Writes all parts and deletes those that are left over, if the first part is as `stored` says.
     async fn write<E: Entity + Send + Sync + 'static>(
         &self,
-        entity: &E,
+        entity: DynamicEntity,
         stored: Option<&WideVersion>,
     ) -> Result<WideVersion> {
-        let parts = part::split(entity)?;
+        let (partition_key, row_key) = (entity.partition_key.clone(), entity.row_key.clone());
+        let parts = part::split::<E>(entity)?;
         let mut transaction = self.table.transaction();
         for (number, part) in parts.iter().enumerate() {
             match (number, stored) {
@@ -224,10 +233,9 @@ impl WideTable {
             }
             .map_err(larimar_client::Error::from)?;
         }
-        let entity = entity.to_dynamic()?;
         for left_over in parts.len()..stored.map_or(0, |stored| stored.parts) {
-            let row = part::row_key(&entity.row_key, left_over)?;
-            transaction.delete(&entity.partition_key, &row, IfMatch::Any).map_err(larimar_client::Error::from)?;
+            let row = part::row_key(&row_key, left_over)?;
+            transaction.delete(&partition_key, &row, IfMatch::Any).map_err(larimar_client::Error::from)?;
         }
         let etags = transaction.submit().await.map_err(refused)?;
         let etag = etags.into_iter().next().flatten().ok_or(Error::Answer("a transaction without an ETag"))?;

@@ -53,6 +53,39 @@ async fn compare(account: &Account, name: &str, what: &str) {
     assert_eq!(read(found, "Boss"), bosses, "{what}: by boss");
 }
 
+/// An employee as an older release knows it.
+#[derive(larimar_client::Entity)]
+struct Older {
+    #[entity(partition_key)]
+    department: String,
+    #[entity(row_key)]
+    id: String,
+    email: Option<String>,
+    turn: i32,
+}
+
+#[tokio::test]
+async fn t2_an_update_keeps_properties_that_its_type_does_not_know() {
+    let server = Larimar::ephemeral().await.expect("a server");
+    let account = healthy(&server);
+    let (table, (by_email, _)) = employees(&account, "Unknown");
+    table.create_if_missing().await.expect("tables");
+    let worker = worker(&table);
+    table.insert(&employee("1", "old@x", "Jun", 1).with("Room", 12)).await.expect("an insert");
+    let change = |one: &mut Older| {
+        one.email = Some("new@x".to_owned());
+        one.turn += 1;
+    };
+    table.update("Sales", "1", change).await.expect("an update");
+    worker.drain().await.expect("drained");
+    let expected = employee("1", "new@x", "Jun", 2).with("Room", 12).take_properties();
+    let mut primary = table.get::<DynamicEntity>("Sales", "1").await.expect("a read").expect("it is there");
+    assert_eq!(primary.take_properties(), expected);
+    let mut copies: Vec<DynamicEntity> = by_email.find("email_Sales", "new@x").await.expect("a look");
+    assert_eq!(copies.iter_mut().map(DynamicEntity::take_properties).collect::<Vec<_>>(), [expected]);
+    compare(&account, "Unknown", "updated").await;
+}
+
 #[tokio::test]
 async fn t2_copies_follow_inserts_changes_and_deletes() {
     let server = Larimar::ephemeral().await.expect("a server");

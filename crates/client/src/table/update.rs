@@ -2,6 +2,7 @@
 
 use super::Table;
 use super::write::{Write, WriteKind};
+use crate::entity::is_unknown_to;
 use crate::marks::METADATA;
 use crate::pipeline::Failed;
 use crate::{DynamicEntity, ETag, Entity, Error, IfMatch, Result, random};
@@ -150,16 +151,9 @@ impl<E: Entity> Update<E> {
         if (&write.entity.partition_key, &write.entity.row_key) != (&self.partition_key, &self.row_key) {
             return Err(Error::Invalid("the keys of an entity cannot be changed".to_owned()));
         }
-        let known = E::columns();
-        let is_unknown = |name: &str| known.as_ref().is_some_and(|known| known.iter().all(|column| column != name));
+        let is_unknown = is_unknown_to::<E>();
         if stored.properties().any(|(name, _)| name != METADATA && is_unknown(name)) {
-            let mut stored: DynamicEntity = self.table.open(stored, None).await?;
-            for (name, value) in stored.take_properties() {
-                if is_unknown(&name) && write.entity.value(&name).is_none() {
-                    write.entity.set(name, value);
-                }
-            }
-            write.entity.marks.extend(stored.marks);
+            write.entity.keep_unknown::<E>(self.table.open(stored, None).await?);
         }
         self.table.seal(write).await
     }

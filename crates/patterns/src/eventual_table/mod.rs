@@ -228,7 +228,8 @@ impl EventualTable {
         self.write(&entity.partition_key, &entity.row_key, next).await
     }
 
-    /// Changes an entity, as often as it takes until nobody else changed it meanwhile.
+    /// Changes an entity, as often as it takes until nobody else changed it meanwhile. Properties that `E` does not know
+    /// ([`Entity::columns`]) are kept.
     ///
     /// # Errors
     /// [`Error::NotFound`]; [`Error::Contended`] if others keep changing it.
@@ -239,9 +240,11 @@ impl EventualTable {
         mut change: impl FnMut(&mut E),
     ) -> Result<ETag> {
         let next = |found: Option<&DynamicEntity>| {
-            let mut entity = E::from_dynamic(plain(found.ok_or(Error::NotFound)?.clone()))?;
+            let found = plain(found.ok_or(Error::NotFound)?.clone());
+            let mut entity = E::from_dynamic(found.clone())?;
             change(&mut entity);
-            let entity = dynamic(&entity)?;
+            let mut entity = dynamic(&entity)?;
+            entity.keep_unknown::<E>(found);
             match (entity.partition_key.as_str(), entity.row_key.as_str()) == (partition_key, row_key) {
                 true => Ok(Next::Write(entity)),
                 false => Err(Error::Invalid("an update leaves the keys as they are".to_owned())),

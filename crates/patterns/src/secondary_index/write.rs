@@ -2,9 +2,9 @@
 
 use super::{IndexedTable, PRIMARY_ROW_KEY};
 use crate::contention::Contention;
-use crate::stored::{Renamed, Versioned, check_keys};
+use crate::stored::{Renamed, Versioned, check_keys, check_opened};
 use crate::{Error, Result};
-use larimar_client::{ETag, Entity, IfMatch, Transaction};
+use larimar_client::{DynamicEntity, ETag, Entity, IfMatch, Transaction};
 use std::collections::BTreeSet;
 
 impl<E: Entity + Send + Sync + 'static> IndexedTable<E> {
@@ -13,7 +13,7 @@ impl<E: Entity + Send + Sync + 'static> IndexedTable<E> {
     /// # Errors
     /// [`Error::Duplicate`] if the primary key or a value of a unique index is taken, or a request that failed.
     pub async fn insert(&self, entity: &E) -> Result<ETag> {
-        written(self.change(&Key::of(entity)?, None, Some(entity)).await?)
+        written(self.change(&Key::of(entity)?, None, Some(New::of(entity))).await?)
     }
 
     /// Replaces an entity with all its copies: two requests.
@@ -33,7 +33,7 @@ impl<E: Entity + Send + Sync + 'static> IndexedTable<E> {
             if matches!(&condition, IfMatch::ETag(etag) if Some(etag) != old.etag.as_ref()) {
                 return Err(Error::Changed);
             }
-            match self.change(&key, Some(&Versioned::from_dynamic(old)?), Some(entity)).await {
+            match self.change(&key, Some(&Versioned::from_dynamic(old)?), Some(New::of(entity))).await {
                 Err(Error::Changed) if condition == IfMatch::Any => contention.wait("the entity").await?,
                 other => return written(other?),
             }
@@ -50,7 +50,7 @@ impl<E: Entity + Send + Sync + 'static> IndexedTable<E> {
         let mut contention = Contention::default();
         loop {
             let old = self.read(&key.partition, &key.row).await?.map(Versioned::from_dynamic).transpose()?;
-            match self.change(&key, old.as_ref(), Some(entity)).await {
+            match self.change(&key, old.as_ref(), Some(New::of(entity))).await {
                 // Somebody else was faster, to insert, to change or to delete it.
                 Err(Error::Duplicate { index }) if index == *self.primary => {}
                 Err(Error::Changed | Error::NotFound) => {}
@@ -61,7 +61,8 @@ impl<E: Entity + Send + Sync + 'static> IndexedTable<E> {
     }
 
     /// Changes an entity by a function, with all its copies: two requests, and two more each time that another writer
-    /// was faster. The function is then called again, on the entity as it is now.
+    /// was faster. The function is then called again, on the entity as it is now. Properties that `E` does not know
+    /// ([`Entity::columns`]) are kept in all copies.
     ///
     /// What was written comes back, or `None` if the entity is not there.
     ///
@@ -77,12 +78,13 @@ impl<E: Entity + Send + Sync + 'static> IndexedTable<E> {
         let mut contention = Contention::default();
         loop {
             let Some(read) = self.read(partition_key, row_key).await? else { return Ok(None) };
+            check_opened(&read)?;
             let old = Versioned::from_dynamic(read.clone())?;
             let mut new = E::from_dynamic(read)?;
             change(&mut new);
             check_keys(&new, partition_key, row_key)?;
             let key = Key::of(&new)?;
-            match self.change(&key, Some(&old), Some(&new)).await {
+            match self.change(&key, Some(&old), Some(New { entity: &new, keeping: Some(&old.stored) })).await {
                 Err(Error::Changed | Error::NotFound) => contention.wait("the entity").await?,
                 other => return other.map(|_| Some(new)),
             }
@@ -106,7 +108,7 @@ impl<E: Entity + Send + Sync + 'static> IndexedTable<E> {
     }
 
     /// Takes the stored entity, if there is one, to the new one, whose ETag comes back, or away.
-    async fn change(&self, key: &Key, old: Option<&Versioned<E>>, new: Option<&E>) -> Result<Option<ETag>> {
+    async fn change(&self, key: &Key, old: Option<&Versioned<E>>, new: Option<New<'_, E>>) -> Result<Option<ETag>> {
         let mut missing = BTreeSet::new();
         loop {
             let (transaction, operations) = self.transaction(key, old, new, &missing)?;
@@ -132,7 +134,7 @@ impl<E: Entity + Send + Sync + 'static> IndexedTable<E> {
         &self,
         key: &Key,
         old: Option<&Versioned<E>>,
-        new: Option<&E>,
+        new: Option<New<'_, E>>,
         missing: &BTreeSet<String>,
     ) -> Result<(Transaction, Vec<Operation>)> {
         let Key { partition, row } = key;
@@ -142,9 +144,9 @@ impl<E: Entity + Send + Sync + 'static> IndexedTable<E> {
         match (old, new) {
             (None, Some(new)) => {
                 operations[0] = Operation::Insert(self.primary.to_string());
-                transaction.insert(&Renamed::new(new, primary)).map(drop)
+                transaction.insert(&new.renamed(primary)).map(drop)
             }
-            (Some(old), Some(new)) => transaction.replace(&Renamed::new(new, primary), &old.etag).map(drop),
+            (Some(old), Some(new)) => transaction.replace(&new.renamed(primary), &old.etag).map(drop),
             (Some(old), None) => transaction.delete(partition, &primary, &old.etag).map(drop),
             (None, None) => Ok(()),
         }
@@ -152,7 +154,7 @@ impl<E: Entity + Send + Sync + 'static> IndexedTable<E> {
         for index in self.indexes.iter() {
             let copy_of = |entity: &E| index.row_key_of(entity, row);
             let before = old.map(|old| copy_of(&old.entity)).transpose()?.flatten();
-            let after = new.map(copy_of).transpose()?.flatten();
+            let after = new.map(|new| copy_of(new.entity)).transpose()?.flatten();
             if let Some(before) =
                 before.clone().filter(|before| Some(before) != after.as_ref() && !missing.contains(before))
             {
@@ -161,7 +163,7 @@ impl<E: Entity + Send + Sync + 'static> IndexedTable<E> {
             }
             if let (Some(after), Some(new)) = (after, new) {
                 let is_same = before.as_ref() == Some(&after);
-                let copy = Renamed::new(new, after).only(index.properties()).with(PRIMARY_ROW_KEY, row.as_str());
+                let copy = new.renamed(after).only(index.properties()).with(PRIMARY_ROW_KEY, row.as_str());
                 let added = if is_same { transaction.insert_or_replace(&copy) } else { transaction.insert(&copy) };
                 added.map_err(larimar_client::Error::from)?;
                 operations.push(Operation::Insert(index.name().to_owned()));
@@ -170,6 +172,31 @@ impl<E: Entity + Send + Sync + 'static> IndexedTable<E> {
         Ok((transaction, operations))
     }
 }
+
+/// What an entity becomes.
+struct New<'e, E> {
+    entity: &'e E,
+    /// The stored entity, if its properties that `E` does not know are kept.
+    keeping: Option<&'e DynamicEntity>,
+}
+
+impl<'e, E> New<'e, E> {
+    const fn of(entity: &'e E) -> Self {
+        Self { entity, keeping: None }
+    }
+
+    fn renamed(self, row_key: String) -> Renamed<'e, E> {
+        Renamed::new(self.entity, row_key).keeping(self.keeping)
+    }
+}
+
+impl<E> Clone for New<'_, E> {
+    fn clone(&self) -> Self {
+        *self
+    }
+}
+
+impl<E> Copy for New<'_, E> {}
 
 /// The ETag of what was written.
 fn written(etag: Option<ETag>) -> Result<ETag> {

@@ -37,14 +37,17 @@ pub(super) enum Parts {
 }
 
 /// Cuts an entity into parts that are small enough, at least one.
-pub(super) fn split<E: Entity>(entity: &E) -> Result<Vec<Part<E>>> {
-    let mut whole = entity.to_dynamic()?.into_owned();
+pub(super) fn split<E>(mut whole: DynamicEntity) -> Result<Vec<Part<E>>> {
     if [VERSION, PARTS].iter().any(|reserved| whole.value(reserved).is_some()) {
         return Err(Error::Invalid(format!("expected no property '{VERSION}' or '{PARTS}': the parts have them")));
     }
     let properties = whole.take_properties();
-    let part =
-        |number| Ok::<_, Error>(DynamicEntity::new(whole.partition_key.as_str(), row_key(&whole.row_key, number)?));
+    // What is left of the entity knows which properties were encrypted when it was read.
+    let part = |number| {
+        let mut part = whole.clone();
+        part.row_key = row_key(&whole.row_key, number)?;
+        Ok::<_, Error>(part)
+    };
     let mut parts = vec![part(0)?];
     // What the service counts for the keys and for the two properties of each part is small beside the margin.
     let (mut count, mut bytes) = (0, 0);
@@ -76,9 +79,7 @@ pub(super) fn assemble<E>(parts: Vec<Part<E>>, row_key: &str) -> Result<Parts> {
             return Ok(Parts::Torn);
         }
         if let Some((.., whole)) = &mut whole {
-            for (name, value) in part.take_properties() {
-                whole.set(name, value);
-            }
+            whole.fill_from(part, |_| true);
         } else {
             row_key.clone_into(&mut part.row_key);
             whole = Some((version, WideVersion { etag: etag(&part)?, parts: count }, part));

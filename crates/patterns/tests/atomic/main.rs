@@ -14,4 +14,5 @@ mod relationships;
 mod secondary_index;
 mod series;
 mod spread_key;
+mod unknown;
 mod wide_entity;
