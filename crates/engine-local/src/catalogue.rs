@@ -147,10 +147,19 @@ impl Catalogue {
         Ok(Changed::Yes)
     }
 
-    pub(crate) async fn drop(self: &Arc<Self>, queue: &Queue, name: SpaceName<'_>) -> Result<bool, Fault> {
+    pub(crate) async fn drop(
+        self: &Arc<Self>,
+        queue: &Queue,
+        name: SpaceName<'_>,
+        expected: Option<&[u8]>,
+    ) -> Result<Changed, Fault> {
         let turn = Arc::clone(&self.next).lock_owned().await;
         let key = name_key(name);
-        let Some(id) = self.names.read().get(&key).map(|space| space.id) else { return Ok(false) };
+        let Some(space) = self.names.read().get(&key).cloned() else { return Ok(Changed::Missing) };
+        if expected.is_some_and(|expected| expected != &*space.meta) {
+            return Ok(Changed::Other);
+        }
+        let id = space.id;
         // Every write that was admitted is in the queue before the drop; none is admitted after it.
         self.live.write().remove(&id);
         let writes = vec![(key.as_slice().into(), None), (dead_key(id).into(), Some(Bytes::default()))];
@@ -165,7 +174,7 @@ impl Catalogue {
             drop(turn);
         };
         change(queue, writes, Box::new(effect)).await?;
-        Ok(true)
+        Ok(Changed::Yes)
     }
 
     /// The commit that ends the reclaiming of a space.

@@ -173,6 +173,18 @@ impl Drop for LocalEngine {
     }
 }
 
+impl LocalEngine {
+    /// Drops a space, if its meta bytes are the expected ones or none are expected.
+    async fn remove_space(&self, name: SpaceName<'_>, expected: Option<&[u8]>) -> Result<Changed, Fault> {
+        let space = self.shared.catalogue.get(name);
+        let dropped = self.shared.catalogue.drop(&self.shared.queue, name, expected).await?;
+        if let Some(space) = space.filter(|_| dropped == Changed::Yes) {
+            self.queues.forget(space.id);
+        }
+        Ok(dropped)
+    }
+}
+
 impl Engine for LocalEngine {
     type Snapshot = LocalSnapshot;
 
@@ -261,12 +273,11 @@ impl Engine for LocalEngine {
     }
 
     async fn drop_space(&self, name: SpaceName<'_>) -> Result<bool, Fault> {
-        let space = self.shared.catalogue.get(name);
-        let is_dropped = self.shared.catalogue.drop(&self.shared.queue, name).await?;
-        if let Some(space) = space.filter(|_| is_dropped) {
-            self.queues.forget(space.id);
-        }
-        Ok(is_dropped)
+        Ok(self.remove_space(name, None).await? == Changed::Yes)
+    }
+
+    async fn drop_space_if(&self, name: SpaceName<'_>, expected: &[u8]) -> Result<Changed, Fault> {
+        self.remove_space(name, Some(expected)).await
     }
 
     fn statistics(&self) -> Statistics {

@@ -1,4 +1,5 @@
-//! The spaces: found by name, created, changed and dropped. What was found is remembered for less than a second.
+//! The spaces: found by name, created, changed and dropped. What was found is remembered for less than a second, for
+//! requests that it allows; what is refused or told is looked up anew.
 //!
 //! Only spaces that exist are remembered, so one that was created on another server is found at once. One that was
 //! dropped there is refused by the statement that meant to use it, and forgotten then.
@@ -43,8 +44,13 @@ impl Catalogue {
         Arc::new(Self { core, pool, known: Mutex::default(), changes: AtomicU64::new(0) })
     }
 
+    /// Finds a space as it is now.
+    pub(crate) async fn find(&self, name: SpaceName<'_>) -> Result<Option<Space>, Fault> {
+        self.ask(Name::new(name)).await
+    }
+
     /// Finds a space, as it was less than a second ago. One in frequent use is asked for again in the background.
-    pub(crate) async fn find(self: &Arc<Self>, name: SpaceName<'_>) -> Result<Option<Space>, Fault> {
+    pub(crate) async fn find_recent(self: &Arc<Self>, name: SpaceName<'_>) -> Result<Option<Space>, Fault> {
         let name = Name::new(name);
         if let Some(known) = self.known.lock().get_mut(&name) {
             let age = known.asked.elapsed();
@@ -73,7 +79,10 @@ impl Catalogue {
                 if known.len() >= KNOWN_MAX {
                     known.retain(|_, known| known.asked.elapsed() < KNOWN_FOR);
                 }
-                known.insert(name, Known { space: space.clone(), asked, is_being_asked: false });
+                // An answer that was overtaken by that of a later question is not remembered.
+                if known.get(&name).is_none_or(|known| known.asked <= asked) {
+                    known.insert(name, Known { space: space.clone(), asked, is_being_asked: false });
+                }
             }
             _ => drop(known.remove(&name)),
         }
@@ -139,10 +148,7 @@ impl Catalogue {
             let changed = lent.execute(CHANGE_SPACE, wanted).await;
             drop(lent);
             match changed {
-                Ok(0) => {
-                    let found = this.look_up(&name).await.map_err(Failure::into_unavailable)?;
-                    Ok(if found.is_empty() { Changed::Missing } else { Changed::Other })
-                }
+                Ok(0) => this.why_unchanged(&name).await,
                 Ok(_) => Ok(Changed::Yes),
                 Err(Failure::Broken(reason)) => match this.token_of(name).await {
                     Ok(Some((_, found))) if found == token => Ok(Changed::Yes),
@@ -154,15 +160,32 @@ impl Catalogue {
         .await
     }
 
-    pub(crate) async fn drop_space(self: &Arc<Self>, name: SpaceName<'_>) -> Result<bool, Fault> {
+    /// Drops a space, if its meta bytes are the expected ones or none are expected.
+    pub(crate) async fn drop_space(
+        self: &Arc<Self>,
+        name: SpaceName<'_>,
+        expected: Option<&[u8]>,
+    ) -> Result<Changed, Fault> {
+        let expected = expected.map(<[u8]>::to_vec);
         self.change(Name::new(name), async move |this, name| {
             let lent = this.pool.lend().await?;
-            let dropped = lent.query(DROP_SPACE, &[&name.account, &name.kind, &name.name]).await;
+            let dropped = lent.query(DROP_SPACE, &[&name.account, &name.kind, &name.name, &expected]).await;
+            drop(lent);
             let dropped = dropped.and_then(|rows| number_of(&rows)).map_err(Failure::into_fault)?;
             this.core.dropped_spaces.fetch_add(u64::from(dropped.is_some()), Ordering::Relaxed);
-            Ok(dropped.is_some())
+            match dropped {
+                Some(_) => Ok(Changed::Yes),
+                None if expected.is_none() => Ok(Changed::Missing),
+                None => this.why_unchanged(&name).await,
+            }
         })
         .await
+    }
+
+    /// Why a conditional change of a space was not made.
+    async fn why_unchanged(&self, name: &Name) -> Result<Changed, Fault> {
+        let found = self.look_up(name).await.map_err(Failure::into_unavailable)?;
+        Ok(if found.is_empty() { Changed::Missing } else { Changed::Other })
     }
 
     /// Makes a change in a task of its own, so that it ends even if the caller goes away, and forgets the space.

@@ -213,6 +213,10 @@ impl Engine for PostgresEngine {
         self.parts.catalogue.find(name).await
     }
 
+    async fn recent_space(&self, name: SpaceName<'_>) -> Result<Option<Space>, Fault> {
+        self.parts.catalogue.find_recent(name).await
+    }
+
     async fn list_spaces(&self, from: SpaceName<'_>, max: usize) -> Result<Vec<(String, Space)>, Fault> {
         self.parts.catalogue.list(from, max).await
     }
@@ -222,7 +226,11 @@ impl Engine for PostgresEngine {
     }
 
     async fn drop_space(&self, name: SpaceName<'_>) -> Result<bool, Fault> {
-        self.parts.catalogue.drop_space(name).await
+        Ok(self.parts.catalogue.drop_space(name, None).await? == Changed::Yes)
+    }
+
+    async fn drop_space_if(&self, name: SpaceName<'_>, expected: &[u8]) -> Result<Changed, Fault> {
+        self.parts.catalogue.drop_space(name, Some(expected)).await
     }
 
     async fn now(&self, _caller: Timestamp) -> Result<Moment, Fault> {

@@ -243,7 +243,8 @@ statements! {
     CHANGE_SPACE =     "UPDATE larimar_space SET meta = $4, tok = $5 WHERE account = $1 AND kind = $2 AND name = $3 AND meta = $6";
     /// Account, kind, name. The rows are left to the purger.
     DROP_SPACE = concat!(
-        "WITH gone AS (DELETE FROM larimar_space WHERE account = $1 AND kind = $2 AND name = $3 RETURNING id) \
+        "WITH gone AS (DELETE FROM larimar_space WHERE account = $1 AND kind = $2 AND name = $3 \
+        AND ($4::bytea IS NULL OR meta = $4) RETURNING id) \
         INSERT INTO larimar_purge (id, since) SELECT id, ",
         ticks!(),
         " FROM gone RETURNING id",

@@ -47,7 +47,7 @@ async fn a_drop_on_one_server_refuses_reads_and_writes_on_the_other_at_once() {
     for round in 0..20 {
         let space = create(&one, "t").await;
         // The other has it in its cache.
-        assert_eq!(two.space(name("t")).await.expect("no fault").map(|space| space.id), Some(space));
+        assert_eq!(two.recent_space(name("t")).await.expect("no fault").map(|space| space.id), Some(space));
         write(&two, space, "r", Expect::Absent, Act::Put(b"x")).await.expect("the space is there");
         assert_eq!(one.drop_space(name("t")).await, Ok(true));
         let write_refused = write(&two, space, "s", Expect::Any, Act::Put(b"x")).await;
@@ -56,7 +56,7 @@ async fn a_drop_on_one_server_refuses_reads_and_writes_on_the_other_at_once() {
         assert_eq!(two.get(key, |_| ()).await, Err(ReadError::SpaceGone));
         // Refused once, it is looked up anew: what was created meanwhile is found at once.
         let again = create(&one, "t").await;
-        assert_eq!(two.space(name("t")).await.expect("no fault").map(|space| space.id), Some(again));
+        assert_eq!(two.recent_space(name("t")).await.expect("no fault").map(|space| space.id), Some(again));
         assert_eq!(read(&two, again, "r").await, None);
         assert_eq!(two.drop_space(name("t")).await, Ok(true));
     }
@@ -67,11 +67,11 @@ async fn a_change_on_one_server_is_seen_on_the_other_within_a_second_or_so() {
     let (one, two, _) = pair().await;
     create(&one, "t").await;
     for round in 0..4_u8 {
-        let before = two.space(name("t")).await.expect("no fault").expect("the space is there").meta;
+        let before = two.recent_space(name("t")).await.expect("no fault").expect("the space is there").meta;
         assert_eq!(one.change_space(name("t"), &before, &[round]).await, Ok(Changed::Yes));
         let changed = Instant::now();
         loop {
-            let space = two.space(name("t")).await.expect("no fault").expect("the space is there");
+            let space = two.recent_space(name("t")).await.expect("no fault").expect("the space is there");
             if *space.meta == [round] {
                 break;
             }
@@ -79,6 +79,28 @@ async fn a_change_on_one_server_is_seen_on_the_other_within_a_second_or_so() {
             assert!(changed.elapsed() < Duration::from_secs(5), "the change is not seen");
             tokio::time::sleep(Duration::from_millis(10)).await;
         }
+    }
+}
+
+/// A change, a creation and a drop on one server are seen by a look-up on the other that follows them.
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn what_is_looked_up_now_is_as_the_last_server_left_it() {
+    let (one, two, _) = pair().await;
+    for round in 0..8_u8 {
+        let id = create(&one, "t").await;
+        let seen = two.recent_space(name("t")).await.expect("no fault").expect("the space is there");
+        assert_eq!(seen.id, id);
+        assert_eq!(one.change_space(name("t"), &seen.meta, &[round]).await, Ok(Changed::Yes));
+        assert_eq!(two.space(name("t")).await.expect("no fault").map(|space| space.meta.to_vec()), Some(vec![round]));
+        // What was just asked is remembered as well.
+        assert_eq!(
+            two.recent_space(name("t")).await.expect("no fault").map(|space| space.meta.to_vec()),
+            Some(vec![round])
+        );
+        assert_eq!(two.drop_space_if(name("t"), &seen.meta).await, Ok(Changed::Other), "those bytes are gone");
+        assert_eq!(two.drop_space_if(name("t"), &[round]).await, Ok(Changed::Yes));
+        assert_eq!(one.space(name("t")).await, Ok(None));
+        assert_eq!(one.drop_space_if(name("t"), &[round]).await, Ok(Changed::Missing));
     }
 }
 

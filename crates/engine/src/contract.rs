@@ -17,7 +17,7 @@ use std::time::Instant;
 
 /// A store of ordered rows, and of the messages of queues.
 pub trait Engine: Messages {
-    /// Whether other processes may change the store. What [`Engine::space`] tells is then up to a second old;
+    /// Whether other processes may change the store. What [`Engine::recent_space`] tells is then up to a second old;
     /// a number that was dropped meanwhile is refused at once, and looked up anew after that.
     const IS_SHARED: bool = false;
 
@@ -74,8 +74,15 @@ pub trait Engine: Messages {
         meta: &[u8],
     ) -> impl Future<Output = Result<Option<SpaceId>, Fault>> + Send;
 
-    /// Looks a space up.
+    /// Looks a space up as it is now: every change that was acknowledged before the call is seen.
     fn space(&self, name: SpaceName<'_>) -> impl Future<Output = Result<Option<Space>, Fault>> + Send;
+
+    /// Looks a space up as it was up to a second ago, without asking for it each time. A space that it does not find is
+    /// not there now. Good enough to allow a request, never to refuse one, nor to tell what a space's settings are: see
+    /// [`decide_on_space`](crate::decide_on_space).
+    fn recent_space(&self, name: SpaceName<'_>) -> impl Future<Output = Result<Option<Space>, Fault>> + Send {
+        self.space(name)
+    }
 
     /// Lists the spaces of an account from a name on, in the order of their names, at most `max`.
     fn list_spaces(
@@ -103,6 +110,13 @@ pub trait Engine: Messages {
     fn now(&self, caller: Timestamp) -> impl Future<Output = Result<Moment, Fault>> + Send {
         async move { Ok(Moment::exactly(caller)) }
     }
+
+    /// As [`Engine::drop_space`], if the space's meta bytes still are the expected ones.
+    fn drop_space_if(
+        &self,
+        name: SpaceName<'_>,
+        expected: &[u8],
+    ) -> impl Future<Output = Result<Changed, Fault>> + Send;
 
     /// Figures for the operator.
     fn statistics(&self) -> Statistics;
@@ -148,12 +162,12 @@ pub enum SpaceKind {
     Container,
 }
 
-/// What became of a change to a space's meta bytes.
+/// What became of a change to a space under the condition of its meta bytes.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Changed {
-    /// They are as wanted now.
+    /// It was made.
     Yes,
-    /// They are other ones than expected; the next look at the space finds them.
+    /// The bytes are other ones than expected; the next look at the space finds them.
     Other,
     /// There is no such space.
     Missing,

@@ -10,6 +10,7 @@ mod contract;
 pub mod copy;
 mod error;
 mod histogram;
+mod lookup;
 mod memory;
 pub mod queue;
 mod snapshot;
@@ -22,5 +23,6 @@ pub use contract::{
 };
 pub use error::{EngineError, Fault, ReadError, Reject, WriteError};
 pub use histogram::{Histogram, HistogramSnapshot};
+pub use lookup::decide_on_space;
 pub use memory::{MemoryEngine, MemorySnapshot};
 pub use snapshot::{Reads, Snapshot};

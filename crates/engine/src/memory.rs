@@ -41,6 +41,24 @@ impl MemoryEngine {
     }
 }
 
+impl MemoryEngine {
+    /// Removes a space with its rows, if its meta bytes are the expected ones or none are expected.
+    fn remove_space(&self, name: SpaceName<'_>, expected: Option<&[u8]>) -> Changed {
+        let mut state = self.state.lock();
+        let state = Arc::make_mut(&mut state);
+        let name = owned(name);
+        let Some(space) = state.spaces.get(&name) else { return Changed::Missing };
+        if expected.is_some_and(|expected| expected != &*space.meta) {
+            return Changed::Other;
+        }
+        let id = space.id;
+        state.spaces.remove(&name);
+        state.rows.retain(|(of, _), _| *of != id);
+        self.queues.forget(id);
+        Changed::Yes
+    }
+}
+
 impl Engine for MemoryEngine {
     type Snapshot = MemorySnapshot;
 
@@ -161,12 +179,11 @@ impl Engine for MemoryEngine {
     }
 
     async fn drop_space(&self, name: SpaceName<'_>) -> Result<bool, Fault> {
-        let mut state = self.state.lock();
-        let state = Arc::make_mut(&mut state);
-        let Some(space) = state.spaces.remove(&owned(name)) else { return Ok(false) };
-        state.rows.retain(|(of, _), _| *of != space.id);
-        self.queues.forget(space.id);
-        Ok(true)
+        Ok(self.remove_space(name, None) == Changed::Yes)
+    }
+
+    async fn drop_space_if(&self, name: SpaceName<'_>, expected: &[u8]) -> Result<Changed, Fault> {
+        Ok(self.remove_space(name, Some(expected)))
     }
 
     fn statistics(&self) -> Statistics {

@@ -7,9 +7,9 @@ use crate::error;
 use crate::head::Head;
 use crate::settings::Account;
 use crate::storage::Storage;
-use larimar_engine::blob::container_acl;
-use larimar_engine::queue::find_queue;
-use larimar_engine::table::find_table;
+use larimar_engine::blob::{find_container_acl, read_container_acl};
+use larimar_engine::queue::{find_queue, read_queue};
+use larimar_engine::table::{find_table, read_table};
 use larimar_engine::{Engine, EngineError, KeyRange};
 use larimar_model::EntityKey;
 use larimar_model::blob::ContainerName;
@@ -17,27 +17,82 @@ use larimar_wire::acl::{self, AccessPolicy};
 use larimar_wire::analytics::Authentication;
 use larimar_wire::error_body::ErrorReply;
 use larimar_wire::error_code::ErrorCode;
-use larimar_wire::sas::{Circumstances, Grant, Need, Resource, SasToken, Service};
+use larimar_wire::sas::{Circumstances, Grant, Need, Resource, SasError, SasToken, Service};
 use larimar_wire::signature::{self, Authorization, StorageRequest};
 use larimar_wire::uri::{decode_path, query_pairs};
+use std::sync::atomic::{AtomicBool, Ordering};
 
 /// Whom a request comes from.
-#[derive(Clone, Debug)]
+#[derive(Debug)]
 pub(crate) enum Caller {
     /// Somebody with the account's key.
     Owner,
     /// Somebody with a signature that allows some things.
-    Guest(Grant),
+    Guest(Guest),
     /// Somebody who says nothing of themselves; only public blobs are theirs to read.
     Anonymous,
 }
 
+/// The holder of a signature.
+#[derive(Debug)]
+pub(crate) struct Guest {
+    grant: Grant,
+    /// The stored policy that completes the signature, if it names one.
+    policy: Option<Policies>,
+    /// Whether something was refused to the guest.
+    is_refused: AtomicBool,
+}
+
+/// How stored policies are looked up.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum Policies {
+    /// As they were up to a second ago, where several servers share a store. They allow; whatever they do not allow is
+    /// asked of those that are stored now.
+    Recent,
+    /// As they are now.
+    Now,
+}
+
+impl Guest {
+    pub(crate) const fn grant(&self) -> &Grant {
+        &self.grant
+    }
+
+    fn check(&self, checked: Result<(), SasError>) -> Result<(), ErrorReply> {
+        checked.map_err(|error| {
+            self.is_refused.store(true, Ordering::Relaxed);
+            ErrorReply::from(error)
+        })
+    }
+}
+
 impl Caller {
+    /// Whether the caller was refused something by a policy that may have changed since it was looked up. The request is
+    /// then to be run again for the caller that [`authenticate`] finds by [`Policies::Now`].
+    pub(crate) fn is_doubtful(&self) -> bool {
+        match self {
+            Self::Guest(guest) => guest.policy == Some(Policies::Recent) && guest.is_refused.load(Ordering::Relaxed),
+            Self::Owner | Self::Anonymous => false,
+        }
+    }
+
+    /// Checks that the caller may write in the place of a blob that is there. By a policy that may have changed nobody
+    /// is refused in the middle of a body, which cannot be read again: the outer result is an error at once.
+    pub(crate) fn permits_overwrite(&self) -> Result<bool, ErrorReply> {
+        match self {
+            Self::Guest(guest) => match guest.check(guest.grant.permits_overwrite()) {
+                Err(error) if self.is_doubtful() => Err(error),
+                checked => Ok(checked.is_ok()),
+            },
+            Self::Owner | Self::Anonymous => Ok(true),
+        }
+    }
+
     /// Checks that the caller may do this.
     pub(crate) fn permits(&self, need: &Need<'_>) -> Result<(), ErrorReply> {
         match self {
             Self::Owner => Ok(()),
-            Self::Guest(grant) => grant.permits(need).map_err(ErrorReply::from),
+            Self::Guest(guest) => guest.check(guest.grant.permits(need)),
             Self::Anonymous => Err(ErrorReply::new(ErrorCode::NoAuthenticationInformation)),
         }
     }
@@ -46,7 +101,7 @@ impl Caller {
     pub(crate) fn permits_key(&self, key: &EntityKey) -> Result<(), ErrorReply> {
         match self {
             Self::Owner => Ok(()),
-            Self::Guest(grant) => grant.permits_key(key.partition.as_str(), key.row.as_str()).map_err(ErrorReply::from),
+            Self::Guest(guest) => guest.check(guest.grant.permits_key(key.partition.as_str(), key.row.as_str())),
             Self::Anonymous => Err(ErrorReply::new(ErrorCode::NoAuthenticationInformation)),
         }
     }
@@ -64,8 +119,8 @@ impl Caller {
     pub(crate) fn visible_range(&self) -> Option<KeyRange> {
         match self {
             Self::Owner | Self::Anonymous => None,
-            Self::Guest(grant) => {
-                let keys = grant.keys().filter(|keys| !keys.is_unlimited())?;
+            Self::Guest(guest) => {
+                let keys = guest.grant.keys().filter(|keys| !keys.is_unlimited())?;
                 Some(KeyRange::between(keys.lower(), keys.upper()))
             }
         }
@@ -73,19 +128,31 @@ impl Caller {
 }
 
 /// Finds out who sent a request to a service, for what `path` names below the account.
+///
+/// A signature is refused only by the policy that is stored now. If the caller is refused something later, see
+/// [`Caller::is_doubtful`].
 pub(crate) async fn authenticate<E: Engine>(
     storage: &Storage<E>,
     service: Service,
     account: &Account,
     head: &Head<'_>,
     path: &str,
+    policies: Policies,
 ) -> Result<Caller, ErrorReply> {
     if let Some(header) = head.authorization {
         return check_header(header, service, account, head);
     }
     let addressed = Addressed::read(service, path, head.query)?;
     match SasToken::parse(head.query, addressed.resource(service))? {
-        Some(token) => Box::pin(check_token(storage, &token, service, account, head)).await,
+        Some(token) if E::IS_SHARED && policies == Policies::Recent => {
+            match Box::pin(check_token(storage, &token, service, account, head, Policies::Recent)).await {
+                Err(_) if token.policy_id().is_some() => {
+                    Box::pin(check_token(storage, &token, service, account, head, Policies::Now)).await
+                }
+                checked => checked,
+            }
+        }
+        Some(token) => Box::pin(check_token(storage, &token, service, account, head, Policies::Now)).await,
         // Blobs may be public; whether this one is, its handler finds out.
         None if service == Service::Blob => Ok(Caller::Anonymous),
         None => Err(ErrorReply::new(ErrorCode::NoAuthenticationInformation)),
@@ -98,9 +165,10 @@ async fn check_token<E: Engine>(
     service: Service,
     account: &Account,
     head: &Head<'_>,
+    policies: Policies,
 ) -> Result<Caller, ErrorReply> {
     let policy = match token.policy_id() {
-        Some((name, id)) => stored_policy(storage, service, &account.name, name, id).await?,
+        Some((name, id)) => stored_policy(storage, service, &account.name, (name, id), policies).await?,
         None => None,
     };
     let circumstances = Circumstances {
@@ -111,30 +179,44 @@ async fn check_token<E: Engine>(
         peer: head.peer.address.ip(),
         secure: head.peer.is_tls,
     };
-    token.verify(&circumstances, policy.as_ref()).map(Caller::Guest).map_err(ErrorReply::from)
+    let grant = token.verify(&circumstances, policy.as_ref())?;
+    let policy = policy.map(|_| policies);
+    Ok(Caller::Guest(Guest { grant, policy, is_refused: AtomicBool::new(false) }))
 }
 
-/// The stored policy that a token names; none if what it is for, or the policy, is gone.
+/// The stored policy that a token names, by what it is for and its id; none if one of them is gone.
 async fn stored_policy<E: Engine>(
     storage: &Storage<E>,
     service: Service,
     account: &str,
-    name: &str,
-    id: &str,
+    (name, id): (&str, &str),
+    policies: Policies,
 ) -> Result<Option<AccessPolicy>, ErrorReply> {
     let engine = &*storage.engine;
     let (acl, letters) = match service {
         Service::Table => {
             let Ok(name) = name.parse() else { return Ok(None) };
-            (find_table(engine, account, &name).await.map(|table| table.acl), acl::TABLE_PERMISSIONS)
+            let table = match policies {
+                Policies::Recent => find_table(engine, account, &name).await,
+                Policies::Now => read_table(engine, account, &name).await,
+            };
+            (table.map(|table| table.acl), acl::TABLE_PERMISSIONS)
         }
         Service::Queue => {
             let Ok(name) = name.parse() else { return Ok(None) };
-            (find_queue(engine, account, &name).await.map(|queue| queue.acl), acl::QUEUE_PERMISSIONS)
+            let queue = match policies {
+                Policies::Recent => find_queue(engine, account, &name).await,
+                Policies::Now => read_queue(engine, account, &name).await,
+            };
+            (queue.map(|queue| queue.acl), acl::QUEUE_PERMISSIONS)
         }
         Service::Blob => {
             let Ok(name) = name.parse() else { return Ok(None) };
-            (container_acl(engine, account, &name).await, acl::CONTAINER_PERMISSIONS)
+            let acl = match policies {
+                Policies::Recent => find_container_acl(engine, account, &name).await,
+                Policies::Now => read_container_acl(engine, account, &name).await,
+            };
+            (acl, acl::CONTAINER_PERMISSIONS)
         }
     };
     match acl {

@@ -39,18 +39,26 @@ pub(crate) struct RequestBody {
     is_given_up: bool,
     received_bytes: u64,
     waited: Duration,
+    /// What was read whole, for a request that is run a second time.
+    whole: Option<Bytes>,
 }
 
 impl RequestBody {
     pub(crate) fn new(incoming: Incoming, declared_bytes: Option<u64>, pace: Pace) -> Self {
         let is_whole = incoming.is_end_stream();
         let (received_bytes, waited) = (0, Duration::ZERO);
-        Self { incoming, declared_bytes, pace, is_whole, is_given_up: false, received_bytes, waited }
+        Self { incoming, declared_bytes, pace, is_whole, is_given_up: false, received_bytes, waited, whole: None }
     }
 
     /// The bytes that have been read.
     pub(crate) const fn received_bytes(&self) -> u64 {
         self.received_bytes
+    }
+
+    /// Whether a request that is run a second time finds the body as the first run did: nothing of it was read piece by
+    /// piece.
+    pub(crate) const fn is_repeatable(&self) -> bool {
+        self.received_bytes == 0 || self.whole.is_some()
     }
 
     /// How long it took to arrive.
@@ -60,6 +68,15 @@ impl RequestBody {
 
     /// Reads the body, bounded in size and time.
     pub(crate) async fn read(&mut self, bytes_max: usize) -> Result<Bytes, ErrorReply> {
+        if let Some(whole) = &self.whole {
+            return Ok(whole.clone());
+        }
+        let whole = self.collect(bytes_max).await?;
+        self.whole = Some(whole.clone());
+        Ok(whole)
+    }
+
+    async fn collect(&mut self, bytes_max: usize) -> Result<Bytes, ErrorReply> {
         let Some(first) = self.piece(bytes_max as u64).await? else { return Ok(Bytes::new()) };
         if self.is_whole {
             return Ok(first);

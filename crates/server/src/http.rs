@@ -4,7 +4,7 @@
 
 use crate::address::Address;
 use crate::analytics::{Analytics, Exchange};
-use crate::auth;
+use crate::auth::{self, Policies};
 use crate::body::{Pace, RequestBody};
 use crate::call::Call;
 use crate::cors;
@@ -157,7 +157,7 @@ async fn answer<P: Protocol>(
     }
     seen.cors = rules;
     let admitted = match check_head(head, storage.strict.is_some()) {
-        Ok(()) => auth::authenticate(storage, P::SERVICE, account, head, address.path).await,
+        Ok(()) => auth::authenticate(storage, P::SERVICE, account, head, address.path, Policies::Recent).await,
         Err(error) => Err(error),
     };
     let caller = admitted.inspect_err(|_| {
@@ -168,7 +168,13 @@ async fn answer<P: Protocol>(
     let base = head.base(host, address.prefix);
     let (service, address, base) = (P::SERVICE, &address, base.as_str());
     let call = Call { storage, service, head, address, base, caller, now: head.now, request_id };
-    protocol.run(&call, body, seen).await
+    match protocol.run(&call, body, seen).await {
+        Err(_) if call.caller.is_doubtful() && body.is_repeatable() => {
+            let caller = auth::authenticate(storage, P::SERVICE, account, head, address.path, Policies::Now).await?;
+            Box::pin(protocol.run(&Call { caller, ..call }, body, seen)).await
+        }
+        result => result,
+    }
 }
 
 fn check_head(head: &Head<'_>, is_strict: bool) -> Result<(), ErrorReply> {

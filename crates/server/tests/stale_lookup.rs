@@ -112,7 +112,7 @@ impl Layer for Stale {
         result
     }
 
-    async fn space(&self, name: SpaceName<'_>) -> Result<Option<Space>, Fault> {
+    async fn recent_space(&self, name: SpaceName<'_>) -> Result<Option<Space>, Fault> {
         if let Some(space) = self.seen.0.lock().expect("no panic").get(name.name) {
             return Ok(Some(space.clone()));
         }
@@ -161,7 +161,7 @@ impl Fixture {
     /// Another server deletes the table; ours has its number and goes on with it.
     fn drop_table(&self) -> Arc<[u8]> {
         self.runtime.block_on(async {
-            let space = self.engine.space(TABLE).await.expect("no fault").expect("a table");
+            let space = self.engine.recent_space(TABLE).await.expect("no fault").expect("a table");
             assert!(self.engine.0.inner.drop_space(TABLE).await.expect("no fault"));
             space.meta
         })

@@ -166,7 +166,7 @@ fn of_spaces(name: &str) -> Option<(String, u64)> {
         "LIST_SPACES" => (format!("'\\x6d', 1, {}, 3", row(7000)), 3),
         "CREATE_SPACE" => ("'\\x61', 1, '\\x99', 1, ''".to_owned(), 0),
         "CHANGE_SPACE" => (format!("'\\x6d', 1, {}, 'a', 1, ''", row(7000)), 1),
-        "DROP_SPACE" => (format!("'\\x6d', 1, {}", row(7000)), 1),
+        "DROP_SPACE" => (format!("'\\x6d', 1, {}, NULL", row(7000)), 1),
         "ACCOUNTS" => (String::new(), 2),
         "LEASE" => ("'\\x01', 1, 1".to_owned(), 1),
         "RELEASE" => ("'\\x01', 1".to_owned(), 1),

@@ -11,6 +11,7 @@ use super::row::{put_metadata, take_metadata};
 use super::store::{ATTEMPTS_MAX, crowded};
 use crate::contract::{Changed, Engine, Space, SpaceId, SpaceKind, SpaceName};
 use crate::error::{EngineError, Fault};
+use crate::lookup::decide_on_space;
 use larimar_model::blob::{BlobETag, Conditions, ContainerName, LeaseAction, LeaseId, LeaseView, PublicAccess};
 use larimar_model::{Metadata, Timestamp, limits};
 
@@ -59,13 +60,30 @@ pub struct ContainerPage {
     pub next: Option<String>,
 }
 
-/// The access control list of a container, for those who check tokens before they come to the blobs.
+/// The access control list of a container, for checks of tokens. It may be a moment old ([`Engine::recent_space`]).
 ///
 /// # Errors
 /// [`BlobReject::ContainerNotFound`] if there is none of this name.
-pub async fn container_acl(engine: &impl Engine, account: &str, name: &ContainerName) -> Result<String, EngineError> {
-    let space = engine.space(space_name(account, name.as_str())).await?.ok_or(BlobReject::ContainerNotFound)?;
-    Ok(Meta::decode(&space.meta)?.acl)
+pub async fn find_container_acl(
+    engine: &impl Engine,
+    account: &str,
+    name: &ContainerName,
+) -> Result<String, EngineError> {
+    let space = engine.recent_space(space_name(account, name.as_str())).await?;
+    Ok(meta_of(space.as_ref())?.1.acl)
+}
+
+/// The access control list of a container as it is now.
+///
+/// # Errors
+/// [`BlobReject::ContainerNotFound`] if there is none of this name.
+pub async fn read_container_acl(
+    engine: &impl Engine,
+    account: &str,
+    name: &ContainerName,
+) -> Result<String, EngineError> {
+    let space = engine.space(space_name(account, name.as_str())).await?;
+    Ok(meta_of(space.as_ref())?.1.acl)
 }
 
 impl<E: Engine, B: ByteStore> Blobs<E, B> {
@@ -93,7 +111,7 @@ impl<E: Engine, B: ByteStore> Blobs<E, B> {
         Ok(meta.into_container(id, name.as_str().to_owned(), now))
     }
 
-    /// Finds a container.
+    /// Finds a container to work with its blobs. Its settings may be a moment old ([`Engine::recent_space`]).
     ///
     /// # Errors
     /// [`BlobReject::ContainerNotFound`] if there is none of this name.
@@ -103,12 +121,34 @@ impl<E: Engine, B: ByteStore> Blobs<E, B> {
         name: &ContainerName,
         now: Timestamp,
     ) -> Result<Container, EngineError> {
-        let now = self.now(now).await?;
-        let (space, meta) = self.container_meta(account, name).await?;
-        Ok(meta.into_container(space.id, name.as_str().to_owned(), now))
+        self.admit_to_container(account, name, now, Ok::<_, EngineError>).await?
     }
 
-    /// Finds a container for a read of its properties, metadata or ACL that names a lease.
+    /// Finds a container to work with its blobs, if `admit` allows it by the container's settings. What refuses is a
+    /// container as it is now.
+    ///
+    /// # Errors
+    /// [`BlobReject::ContainerNotFound`] if there is none of this name. The refusal of `admit` is in the result inside.
+    pub async fn admit_to_container<T: Send, R: Send>(
+        &self,
+        account: &str,
+        name: &ContainerName,
+        now: Timestamp,
+        admit: impl Fn(Container) -> Result<T, R> + Send + Sync,
+    ) -> Result<Result<T, R>, EngineError> {
+        let now = self.now(now).await?;
+        let decided = decide_on_space(&*self.engine, space_name(account, name.as_str()), |space| {
+            let (id, meta) = meta_of(space).map_err(Err)?;
+            admit(meta.into_container(id, name.as_str().to_owned(), now)).map_err(Ok)
+        });
+        match decided.await? {
+            Ok(admitted) => Ok(Ok(admitted)),
+            Err(Ok(refusal)) => Ok(Err(refusal)),
+            Err(Err(error)) => Err(error),
+        }
+    }
+
+    /// Reads a container's properties, metadata and ACL as they are now, if the lease that is named is its own.
     ///
     /// # Errors
     /// [`BlobReject::ContainerNotFound`], and the lease.
@@ -120,9 +160,10 @@ impl<E: Engine, B: ByteStore> Blobs<E, B> {
         now: Timestamp,
     ) -> Result<Container, EngineError> {
         let now = self.now(now).await?;
-        let (space, meta) = self.container_meta(account, name).await?;
+        let space = self.engine.space(space_name(account, name.as_str())).await?;
+        let (id, meta) = meta_of(space.as_ref())?;
         meta.lease.admit_read(lease, now).map_err(BlobReject::ContainerLease)?;
-        Ok(meta.into_container(space.id, name.as_str().to_owned(), now))
+        Ok(meta.into_container(id, name.as_str().to_owned(), now))
     }
 
     /// Lists the containers whose names begin with `prefix`, from a name on, at most `max`. That of storage analytics'
@@ -172,11 +213,20 @@ impl<E: Engine, B: ByteStore> Blobs<E, B> {
         now: Timestamp,
     ) -> Result<(), EngineError> {
         let now = self.now(now).await?;
-        let (_, meta) = self.container_meta(account, name).await?;
-        check(&access.conditions, Some(meta.changed), Purpose::Write)?;
-        meta.lease.admit_write(access.lease, now).map_err(BlobReject::ContainerLease)?;
-        let is_found = self.engine.drop_space(space_name(account, name.as_str())).await?;
-        if is_found { Ok(()) } else { Err(BlobReject::ContainerNotFound.into()) }
+        for _ in 0..ATTEMPTS_MAX {
+            let admit = |meta: Meta| {
+                check(&access.conditions, Some(meta.changed), Purpose::Write)?;
+                meta.lease.admit_write(access.lease, now).map_err(BlobReject::ContainerLease)
+            };
+            let (space, ()) = self.decide_on_container(account, name, admit).await?;
+            match self.engine.drop_space_if(space_name(account, name.as_str()), &space.meta).await? {
+                Changed::Yes => return Ok(()),
+                Changed::Missing => return Err(BlobReject::ContainerNotFound.into()),
+                // A lease may have been acquired meanwhile, which guards against this.
+                Changed::Other => {}
+            }
+        }
+        Err(crowded())
     }
 
     /// Replaces a container's metadata.
@@ -243,22 +293,28 @@ impl<E: Engine, B: ByteStore> Blobs<E, B> {
         .await
     }
 
-    async fn container_meta(&self, account: &str, name: &ContainerName) -> Result<(Space, Meta), EngineError> {
-        let space = self.engine.space(space_name(account, name.as_str())).await?;
-        let space = space.ok_or(BlobReject::ContainerNotFound)?;
-        let meta = Meta::decode(&space.meta)?;
-        Ok((space, meta))
+    /// Decides by a container's settings; tells also what they were.
+    async fn decide_on_container<T>(
+        &self,
+        account: &str,
+        name: &ContainerName,
+        decide: impl Fn(Meta) -> Result<T, BlobReject> + Send + Sync,
+    ) -> Result<(Space, T), EngineError> {
+        let decided = decide_on_space(&*self.engine, space_name(account, name.as_str()), |space| {
+            let decided = decide(meta_of(space)?.1)?;
+            Ok((space.cloned().ok_or(BlobReject::ContainerNotFound)?, decided))
+        });
+        decided.await?
     }
 
     async fn change_container<T>(
         &self,
         account: &str,
         name: &ContainerName,
-        decide: impl Fn(Meta) -> Result<(Meta, T), BlobReject> + Send,
+        decide: impl Fn(Meta) -> Result<(Meta, T), BlobReject> + Send + Sync,
     ) -> Result<T, EngineError> {
         for _ in 0..ATTEMPTS_MAX {
-            let (space, meta) = self.container_meta(account, name).await?;
-            let (meta, told) = decide(meta)?;
+            let (space, (meta, told)) = self.decide_on_container(account, name, &decide).await?;
             let (name, new) = (space_name(account, name.as_str()), meta.encode());
             match self.engine.change_space(name, &space.meta, &new).await? {
                 Changed::Yes => return Ok(told),
@@ -292,6 +348,12 @@ pub async fn create_logs(engine: &impl Engine, account: &str, now: Timestamp) ->
 
 const fn space_name<'a>(account: &'a str, name: &'a str) -> SpaceName<'a> {
     SpaceName { account, kind: SpaceKind::Container, name }
+}
+
+/// The number and the settings of a container that was looked up.
+fn meta_of(space: Option<&Space>) -> Result<(SpaceId, Meta), EngineError> {
+    let space = space.ok_or(BlobReject::ContainerNotFound)?;
+    Ok((space.id, Meta::decode(&space.meta)?))
 }
 
 /// The meta bytes of a container.

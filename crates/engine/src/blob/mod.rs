@@ -35,7 +35,7 @@ mod sweep;
 pub use access::{Access, BlobRef, Written};
 pub use append::Appended;
 pub use blocks::BlockList;
-pub use container::{Container, ContainerPage, NewContainer, container_acl, create_logs};
+pub use container::{Container, ContainerPage, NewContainer, create_logs, find_container_acl, read_container_acl};
 pub use copy::{CopyRequest, CopySource};
 pub use holds::Hold;
 pub use lease::Leased;

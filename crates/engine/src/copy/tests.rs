@@ -462,6 +462,10 @@ impl Engine for Failing {
         self.inner.now(caller).await
     }
 
+    async fn drop_space_if(&self, name: SpaceName<'_>, expected: &[u8]) -> Result<Changed, Fault> {
+        self.write(self.inner.drop_space_if(name, expected)).await
+    }
+
     fn statistics(&self) -> Statistics {
         self.inner.statistics()
     }

@@ -1,6 +1,6 @@
 //! Queues: creating, finding, listing and deleting them, their metadata and access control lists.
 
-use crate::contract::{Changed, Engine, SpaceId, SpaceKind, SpaceName};
+use crate::contract::{Changed, Engine, Space, SpaceId, SpaceKind, SpaceName};
 use crate::error::{EngineError, Fault, Reject};
 use larimar_model::Metadata;
 use larimar_model::queue::QueueName;
@@ -39,7 +39,7 @@ pub async fn create_queue(
         if engine.create_space(space_name(account, name.as_str()), &encode(metadata, "")).await?.is_some() {
             return Ok(Creation::New);
         }
-        match find_queue(engine, account, name).await {
+        match read_queue(engine, account, name).await {
             Ok(found) if found.metadata.is_same(metadata) => return Ok(Creation::Same),
             Ok(_) => return Err(Reject::QueueExists.into()),
             // It was deleted between the two looks.
@@ -50,12 +50,24 @@ pub async fn create_queue(
     Err(busy())
 }
 
-/// Finds a queue.
+/// Finds a queue to work with its messages. Its metadata and list may be a moment old ([`Engine::recent_space`]).
 ///
 /// # Errors
 /// `Reject::QueueNotFound` if there is none of this name.
 pub async fn find_queue(engine: &impl Engine, account: &str, name: &QueueName) -> Result<Queue, EngineError> {
-    let space = engine.space(space_name(account, name.as_str())).await?.ok_or(Reject::QueueNotFound)?;
+    queue_of(engine.recent_space(space_name(account, name.as_str())).await?)
+}
+
+/// Reads a queue's metadata and list as they are now.
+///
+/// # Errors
+/// `Reject::QueueNotFound` if there is none of this name.
+pub async fn read_queue(engine: &impl Engine, account: &str, name: &QueueName) -> Result<Queue, EngineError> {
+    queue_of(engine.space(space_name(account, name.as_str())).await?)
+}
+
+fn queue_of(space: Option<Space>) -> Result<Queue, EngineError> {
+    let space = space.ok_or(Reject::QueueNotFound)?;
     let (metadata, acl) = decode(&space.meta)?;
     Ok(Queue { id: space.id, metadata, acl })
 }
@@ -71,7 +83,7 @@ pub async fn list_queues(
     max: usize,
 ) -> Result<Vec<(String, Queue)>, Fault> {
     let spaces = engine.list_spaces(space_name(account, from), max).await?;
-    let queue = |(name, space): (String, crate::contract::Space)| {
+    let queue = |(name, space): (String, Space)| {
         let (metadata, acl) = decode(&space.meta)?;
         Ok((name, Queue { id: space.id, metadata, acl }))
     };
@@ -121,7 +133,7 @@ async fn change(
 ) -> Result<(), EngineError> {
     let name = space_name(account, name.as_str());
     for _ in 0..ATTEMPTS {
-        let space = engine.space(name).await?.ok_or(Reject::QueueNotFound)?;
+        let space = engine.recent_space(name).await?.ok_or(Reject::QueueNotFound)?;
         let (metadata, acl) = decode(&space.meta)?;
         match engine.change_space(name, &space.meta, &edit(&metadata, &acl)).await? {
             Changed::Yes => return Ok(()),

@@ -1,6 +1,6 @@
 //! Tables: creating, finding, listing and deleting them, and their access control lists.
 
-use crate::contract::{Changed, Engine, SpaceId, SpaceKind, SpaceName};
+use crate::contract::{Changed, Engine, Space, SpaceId, SpaceKind, SpaceName};
 use crate::error::{EngineError, Fault, Reject};
 use larimar_model::TableName;
 
@@ -25,13 +25,26 @@ pub async fn create_table(engine: &impl Engine, account: &str, name: &TableName)
     created.ok_or(EngineError::Reject(Reject::TableExists))
 }
 
-/// Finds a table.
+/// Finds a table to work with its entities. Its list may be a moment old ([`Engine::recent_space`]).
 ///
 /// # Errors
 /// `Reject::TableNotFound` if there is none of this name.
 pub async fn find_table(engine: &impl Engine, account: &str, name: &TableName) -> Result<Table, EngineError> {
     let folded = name.to_folded();
-    let space = engine.space(space_name(account, &folded)).await?.ok_or(Reject::TableNotFound)?;
+    table_of(engine.recent_space(space_name(account, &folded)).await?)
+}
+
+/// Reads a table's name and list as they are now.
+///
+/// # Errors
+/// `Reject::TableNotFound` if there is none of this name.
+pub async fn read_table(engine: &impl Engine, account: &str, name: &TableName) -> Result<Table, EngineError> {
+    let folded = name.to_folded();
+    table_of(engine.space(space_name(account, &folded)).await?)
+}
+
+fn table_of(space: Option<Space>) -> Result<Table, EngineError> {
+    let space = space.ok_or(Reject::TableNotFound)?;
     let (name, acl) = decode_meta(&space.meta)?;
     Ok(Table { id: space.id, name: name.to_owned(), acl: acl.to_owned() })
 }
@@ -74,7 +87,7 @@ pub async fn delete_table(engine: &impl Engine, account: &str, name: &TableName)
 pub async fn set_acl(engine: &impl Engine, account: &str, name: &TableName, acl: &str) -> Result<(), EngineError> {
     let folded = name.to_folded();
     for _ in 0..CHANGE_ATTEMPTS {
-        let space = engine.space(space_name(account, &folded)).await?.ok_or(Reject::TableNotFound)?;
+        let space = engine.recent_space(space_name(account, &folded)).await?.ok_or(Reject::TableNotFound)?;
         let (name, _) = decode_meta(&space.meta)?;
         match engine.change_space(space_name(account, &folded), &space.meta, &encode_meta(name, acl)).await? {
             Changed::Yes => return Ok(()),

@@ -2,7 +2,7 @@
 
 use super::{Ask, BlobService};
 use crate::address::Address;
-use crate::auth;
+use crate::auth::{self, Policies};
 use crate::body::RequestBody;
 use crate::call::Call;
 use crate::head::Head;
@@ -75,21 +75,35 @@ impl<E: Engine, B: ByteStore> Ask<'_, E, B> {
         let address = Address::parse(host, head.path, self.call.service, &storage.settings.host_suffixes, is_known);
         let account = storage.account(address.account).filter(|account| account.name == self.call.account());
         let account = account.ok_or_else(|| ErrorReply::new(ErrorCode::ResourceNotFound))?;
-        let caller = auth::authenticate(storage, self.call.service, account, &head, address.path).await?;
+        let authenticate =
+            |policies| auth::authenticate(storage, self.call.service, account, &head, address.path, policies);
+        let mut caller = authenticate(Policies::Recent).await?;
         let parsed = StorageHead::new(head.method, address.path, head.query, head.texts())?;
         let request = BlobRequest::parse(&parsed)?;
         let BlobRequest::Blob(of, name, operation) = &request else { return Err(invalid()) };
         if container.is_some_and(|container| container != of) {
             return Err(invalid());
         }
-        let call = Call { head: &head, address: &address, caller, request_id, ..*self.call };
-        let ask = Ask { call: &call, blobs: self.blobs };
-        match operation {
-            BlobOperation::Delete { snapshot, snapshots, guard } => {
-                ask.delete_blob(of, name, *snapshot, *snapshots, guard).await
-            }
-            BlobOperation::SetTier { tier, snapshot, lease } => ask.set_tier(of, name, *tier, *snapshot, *lease).await,
-            _ => Err(invalid()),
+        let mut is_first = true;
+        loop {
+            let call = Call { head: &head, address: &address, caller, request_id, ..*self.call };
+            let ask = Ask { call: &call, blobs: self.blobs };
+            let done = match operation {
+                BlobOperation::Delete { snapshot, snapshots, guard } => {
+                    ask.delete_blob(of, name, *snapshot, *snapshots, guard).await
+                }
+                BlobOperation::SetTier { tier, snapshot, lease } => {
+                    ask.set_tier(of, name, *tier, *snapshot, *lease).await
+                }
+                _ => Err(invalid()),
+            };
+            // As for a request of its own: what is remembered of the container or its policies may be a moment old.
+            caller = match &done {
+                Err(_) if call.caller.is_doubtful() => authenticate(Policies::Now).await?,
+                Err(error) if E::IS_SHARED && error.code == ErrorCode::ContainerNotFound && is_first => call.caller,
+                _ => return done,
+            };
+            is_first = false;
         }
     }
 }

@@ -53,7 +53,7 @@ impl<E: Engine, B: ByteStore> Ask<'_, E, B> {
             tags: put.tags.clone(),
             tier: put.tier,
         };
-        let (access, creates_only) = self.creating_access(&access(&put.guard));
+        let (access, creates_only) = self.creating_access(&access(&put.guard))?;
         let written = self.blobs.put_block_list(blob_ref(&found, name), &list, &new, &access, self.now()).await;
         let written = written.map_err(|error| overwrite_error(error::engine_error(&error), creates_only))?;
         Ok(Reply::empty(201).with_written(written).with_sums(&sums).with("x-ms-request-server-encrypted", "true"))

@@ -1,6 +1,5 @@
 //! Containers: create, read, change, lease, delete, and the account's own facts.
 
-use super::permit::Public;
 use super::{Ask, access};
 use crate::acl;
 use crate::error;
@@ -38,11 +37,7 @@ impl<E: Engine, B: ByteStore> Ask<'_, E, B> {
         lease: Option<LeaseId>,
         with_all: bool,
     ) -> Result<Reply, ErrorReply> {
-        let mut container = self.find_readable(name, &Need::READ_CONTAINER, Public::List).await?;
-        if lease.is_some() {
-            let found = self.blobs.read_container(self.call.account(), name, lease, self.now()).await;
-            container = found.map_err(|error| error::engine_error(&error))?;
-        }
+        let container = self.read_settings(name, &Need::READ_CONTAINER, lease).await?;
         let reply = Reply::empty(200).with_metadata(&container.metadata);
         Ok(match with_all {
             true => reply.with_container(&container),

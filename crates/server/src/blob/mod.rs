@@ -82,12 +82,12 @@ impl<E: Engine, B: ByteStore> Protocol for BlobService<E, B> {
         check_endpoint(&request, call.address.is_secondary)?;
         call.throttle(None, 1)?;
         let ask = Ask { call, blobs: &self.blobs };
-        // As for tables: the lookup of a shared engine may be a moment old. A request whose body is gone is left to its
-        // client to repeat.
+        // As for tables: the lookup of a shared engine may be a moment old.
         match ask.run(&request, body).await {
-            Err(error) if E::IS_SHARED && error.code == ErrorCode::ContainerNotFound && body.received_bytes() == 0 => {
-                Box::pin(ask.run(&request, body)).await
-            }
+            Err(error) if E::IS_SHARED && error.code == ErrorCode::ContainerNotFound => match body.is_repeatable() {
+                true => Box::pin(ask.run(&request, body)).await,
+                false => Err(ask.without_body(&request, error).await),
+            },
             result => result,
         }
     }
@@ -224,6 +224,16 @@ impl<E: Engine, B: ByteStore> Ask<'_, E, B> {
             | BlobOperation::PutBlock(_)
             | BlobOperation::AppendBlock(_)
             | BlobOperation::PutPage(_) => unreachable!("run by `run`"),
+        }
+    }
+
+    /// The error of a request whose container was not found after its body was read. If there is a new container by now,
+    /// clients are to send the request again.
+    async fn without_body(&self, request: &BlobRequest, error: ErrorReply) -> ErrorReply {
+        let BlobRequest::Blob(container, ..) = request else { return error };
+        match self.blobs.read_container(self.call.account(), container, None, self.now()).await {
+            Ok(_) => ErrorReply::new(ErrorCode::ServerBusy),
+            Err(_) => error,
         }
     }
 

@@ -2,10 +2,11 @@
 
 use super::Ask;
 use crate::auth::Caller;
-use larimar_engine::Engine;
+use crate::error;
 use larimar_engine::blob::Container;
 use larimar_engine::blob::bytes::ByteStore;
-use larimar_model::blob::{Conditions, ContainerName, ETagCondition, PublicAccess};
+use larimar_engine::{Engine, EngineError};
+use larimar_model::blob::{Conditions, ContainerName, ETagCondition, LeaseId, PublicAccess};
 use larimar_wire::error_body::ErrorReply;
 use larimar_wire::error_code::ErrorCode;
 use larimar_wire::sas::{Grant, Need};
@@ -37,43 +38,66 @@ impl<E: Engine, B: ByteStore> Ask<'_, E, B> {
         }
     }
 
-    /// Finds a container that the caller may read. Strangers are not told whether one that they may not read is there.
+    /// Finds a container whose blobs the caller may read. Strangers are not told whether one that they may not read is
+    /// there.
     pub(super) async fn find_readable(
         &self,
         name: &ContainerName,
         need: &Need<'_>,
         public: Public,
     ) -> Result<Container, ErrorReply> {
-        let is_stranger = matches!(self.call.caller, Caller::Anonymous);
-        if !is_stranger {
-            self.permit(need)?;
+        self.permit_unless_stranger(need)?;
+        let admit = |found: Container| self.permit_read(need, &found, public).map(|()| found);
+        let admitted = self.blobs.admit_to_container(self.call.account(), name, self.now(), admit).await;
+        admitted.map_err(|error| self.hide_missing(&error))?
+    }
+
+    /// Reads a container's settings as they are now, if the caller may, and if the lease that is named is its own.
+    pub(super) async fn read_settings(
+        &self,
+        name: &ContainerName,
+        need: &Need<'_>,
+        lease: Option<LeaseId>,
+    ) -> Result<Container, ErrorReply> {
+        self.permit_unless_stranger(need)?;
+        if lease.is_some() {
+            // Whether strangers may know of the container comes before its lease.
+            self.find_readable(name, need, Public::List).await?;
         }
-        let found = match self.find(name).await {
-            Err(error) if is_stranger && error.code == ErrorCode::ContainerNotFound => {
-                return Err(ErrorReply::new(ErrorCode::ResourceNotFound));
-            }
-            other => other?,
-        };
-        self.permit_read(need, &found, public)?;
-        Ok(found)
+        let read = self.blobs.read_container(self.call.account(), name, lease, self.now()).await;
+        let read = read.map_err(|error| self.hide_missing(&error))?;
+        self.permit_read(need, &read, Public::List)?;
+        Ok(read)
+    }
+
+    fn permit_unless_stranger(&self, need: &Need<'_>) -> Result<(), ErrorReply> {
+        match self.call.caller {
+            Caller::Anonymous => Ok(()),
+            Caller::Owner | Caller::Guest(_) => self.permit(need),
+        }
+    }
+
+    fn hide_missing(&self, error: &EngineError) -> ErrorReply {
+        let error = error::engine_error(error);
+        match (&self.call.caller, error.code) {
+            (Caller::Anonymous, ErrorCode::ContainerNotFound) => ErrorReply::new(ErrorCode::ResourceNotFound),
+            _ => error,
+        }
     }
 
     /// The conditions of a write that may create only: a token without `w` does not overwrite.
-    pub(super) fn creating(&self, mut conditions: Conditions) -> (Conditions, bool) {
-        let may_overwrite = match &self.call.caller {
-            Caller::Guest(grant) => grant.permits_overwrite().is_ok(),
-            Caller::Owner | Caller::Anonymous => true,
-        };
+    pub(super) fn creating(&self, mut conditions: Conditions) -> Result<(Conditions, bool), ErrorReply> {
+        let may_overwrite = self.call.caller.permits_overwrite()?;
         if !may_overwrite {
             conditions.if_none_match = Some(ETagCondition::Any);
         }
-        (conditions, !may_overwrite)
+        Ok((conditions, !may_overwrite))
     }
 
     /// The token of the caller, if there is one.
     pub(super) const fn grant(&self) -> Option<&Grant> {
         match &self.call.caller {
-            Caller::Guest(grant) => Some(grant),
+            Caller::Guest(guest) => Some(guest.grant()),
             Caller::Owner | Caller::Anonymous => None,
         }
     }

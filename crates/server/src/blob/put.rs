@@ -25,11 +25,11 @@ impl<E: Engine, B: ByteStore> Ask<'_, E, B> {
     ) -> Result<Reply, ErrorReply> {
         let found = self.creatable(container, name, !put.tags.is_empty()).await?;
         let at = blob_ref(&found, name);
+        let (access, creates_only) = self.creating_access(&access(&put.guard))?;
         let received = self.receive(at, body, checks, true).await?;
         let mut new = new_blob(put);
         // The service keeps the sum that it made, unless the client gave one for readers.
         new.content.md5 = new.content.md5.or(received.sums.md5);
-        let (access, creates_only) = self.creating_access(&access(&put.guard));
         let written = self.blobs.put_block_blob(at, received.extent, &new, &access, self.now()).await;
         let written = written.map_err(|error| overwrite_error(error::engine_error(&error), creates_only))?;
         Ok(Reply::empty(201)
@@ -48,7 +48,7 @@ impl<E: Engine, B: ByteStore> Ask<'_, E, B> {
         let found = self.creatable(container, name, !put.tags.is_empty()).await?;
         let at = blob_ref(&found, name);
         let new = new_blob(put);
-        let (access, creates_only) = self.creating_access(&access(&put.guard));
+        let (access, creates_only) = self.creating_access(&access(&put.guard))?;
         let put = match &put.content {
             PutBlobContent::Append => self.blobs.put_append_blob(at, &new, &access, self.now()).await,
             PutBlobContent::Page { length, sequence_number } => {
@@ -79,9 +79,9 @@ impl<E: Engine, B: ByteStore> Ask<'_, E, B> {
     }
 
     /// What a write demands of what is there, with what the caller's token demands.
-    pub(super) fn creating_access(&self, access: &Access) -> (Access, bool) {
-        let (conditions, creates_only) = self.creating(access.conditions);
-        (Access { conditions, ..*access }, creates_only)
+    pub(super) fn creating_access(&self, access: &Access) -> Result<(Access, bool), ErrorReply> {
+        let (conditions, creates_only) = self.creating(access.conditions)?;
+        Ok((Access { conditions, ..*access }, creates_only))
     }
 }
 

@@ -15,7 +15,7 @@ use crate::reply::{Reply, ResponseBody};
 use crate::storage::Storage;
 use hyper::body::Incoming;
 use hyper::{Request, Response};
-use larimar_engine::queue::{Queue, find_queue};
+use larimar_engine::queue::{Queue, find_queue, read_queue};
 use larimar_engine::{Engine, ReadError, WriteError};
 use larimar_model::Timestamp;
 use larimar_model::queue::QueueName;
@@ -87,6 +87,11 @@ impl<E: Engine> Call<'_, E> {
     /// Finds a queue of the account.
     async fn queue(&self, name: &QueueName) -> Result<Queue, ErrorReply> {
         find_queue(self.engine(), self.account(), name).await.map_err(|error| error::engine_error(&error))
+    }
+
+    /// Reads a queue's metadata and list as they are now.
+    async fn queue_settings(&self, name: &QueueName) -> Result<Queue, ErrorReply> {
+        read_queue(self.engine(), self.account(), name).await.map_err(|error| error::engine_error(&error))
     }
 }
 

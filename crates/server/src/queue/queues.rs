@@ -37,7 +37,7 @@ pub(super) async fn delete<E: Engine>(call: &Call<'_, E>, name: &QueueName) -> R
 
 pub(super) async fn get_metadata<E: Engine>(call: &Call<'_, E>, name: &QueueName) -> Result<Reply, ErrorReply> {
     call.caller.permits(&Need::get_queue_metadata(name.as_str()))?;
-    let queue = call.queue(name).await?;
+    let queue = call.queue_settings(name).await?;
     let count = call.engine().count_messages(queue.id, call.now).await.map_err(|error| read_error(&error))?;
     let reply = Reply::empty(200).with("x-ms-approximate-messages-count", count).with("cache-control", "no-cache");
     Ok(reply.with_metadata(&queue.metadata))
@@ -56,7 +56,7 @@ pub(super) async fn set_metadata<E: Engine>(
 
 pub(super) async fn get_acl<E: Engine>(call: &Call<'_, E>, name: &QueueName) -> Result<Reply, ErrorReply> {
     call.caller.permits(&Need::ACL)?;
-    let queue = call.queue(name).await?;
+    let queue = call.queue_settings(name).await?;
     acl::reply(&queue.acl, QUEUE_PERMISSIONS)
 }
 

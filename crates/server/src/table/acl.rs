@@ -14,7 +14,7 @@ use larimar_wire::sas::Need;
 pub(super) async fn get_acl<E: Engine>(call: &Call<'_, E>, name: &TableName) -> Result<Reply, ErrorReply> {
     call.caller.permits(&Need::ACL)?;
     call.throttle(None, 1)?;
-    let table = call.table(name).await?;
+    let table = call.table_settings(name).await?;
     acl::reply(&table.acl, TABLE_PERMISSIONS)
 }
 

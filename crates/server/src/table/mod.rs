@@ -22,7 +22,7 @@ use hyper::body::Incoming;
 use hyper::header::{CACHE_CONTROL, HeaderValue, X_CONTENT_TYPE_OPTIONS};
 use hyper::{Request, Response};
 use larimar_engine::Engine;
-use larimar_engine::table::{Table, find_table};
+use larimar_engine::table::{Table, find_table, read_table};
 use larimar_model::{TableName, Timestamp};
 use larimar_wire::error_body::ErrorReply;
 use larimar_wire::error_code::ErrorCode;
@@ -118,6 +118,15 @@ impl<E: Engine> Call<'_, E> {
         self.check_name(name)?;
         let current = name.to_current();
         find_table(self.engine(), self.account(), current.as_ref().unwrap_or(name))
+            .await
+            .map_err(|error| error::engine_error(&error))
+    }
+
+    /// Reads a table's name and list as they are now.
+    async fn table_settings(&self, name: &TableName) -> Result<Table, ErrorReply> {
+        self.check_name(name)?;
+        let current = name.to_current();
+        read_table(self.engine(), self.account(), current.as_ref().unwrap_or(name))
             .await
             .map_err(|error| error::engine_error(&error))
     }

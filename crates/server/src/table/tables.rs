@@ -46,7 +46,7 @@ pub(super) async fn get_table<E: Engine>(
 ) -> Result<Reply, ErrorReply> {
     call.caller.permits(&Need::GET_TABLE)?;
     call.throttle(None, 1)?;
-    let table = call.table(name).await.map_err(missing_resource)?;
+    let table = call.table_settings(name).await.map_err(missing_resource)?;
     let mut json = Vec::with_capacity(256);
     writer(call, level).write_single(&mut json, &table.name);
     Ok(Reply::json(200, level, json))

@@ -55,6 +55,10 @@ pub trait Layer: Send + Sync + 'static {
         self.below().space(name)
     }
 
+    fn recent_space(&self, name: SpaceName<'_>) -> impl Future<Output = Result<Option<Space>, Fault>> + Send {
+        self.below().recent_space(name)
+    }
+
     fn claim(
         &self,
         queue: SpaceId,
@@ -182,6 +186,10 @@ impl<L: Layer> Engine for Layered<L> {
         self.0.space(name).await
     }
 
+    async fn recent_space(&self, name: SpaceName<'_>) -> Result<Option<Space>, Fault> {
+        self.0.recent_space(name).await
+    }
+
     async fn list_spaces(&self, from: SpaceName<'_>, max: usize) -> Result<Vec<(String, Space)>, Fault> {
         self.0.below().list_spaces(from, max).await
     }
@@ -192,6 +200,10 @@ impl<L: Layer> Engine for Layered<L> {
 
     async fn drop_space(&self, name: SpaceName<'_>) -> Result<bool, Fault> {
         self.0.below().drop_space(name).await
+    }
+
+    async fn drop_space_if(&self, name: SpaceName<'_>, expected: &[u8]) -> Result<Changed, Fault> {
+        self.0.below().drop_space_if(name, expected).await
     }
 
     async fn now(&self, caller: Timestamp) -> Result<Moment, Fault> {

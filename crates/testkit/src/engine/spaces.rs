@@ -93,6 +93,22 @@ pub async fn the_bytes_of_a_space_can_be_changed(engine: &impl Engine) {
     assert_eq!(read(engine, id, "p", "r").await, Some((version, b"x".to_vec())));
 }
 
+/// A space is dropped under a condition only as it was seen: what somebody else changed meanwhile stays.
+pub async fn a_space_is_dropped_only_as_it_was_seen(engine: &impl Engine) {
+    assert_eq!(engine.drop_space_if(name("t"), b"").await, Ok(Changed::Missing));
+    let id = engine.create_space(name("t"), b"free").await.expect("no fault").expect("the name is free");
+    store(engine, id, "p", "r", b"x").await;
+    assert_eq!(engine.change_space(name("t"), b"free", b"leased").await, Ok(Changed::Yes));
+    assert_eq!(engine.drop_space_if(name("t"), b"free").await, Ok(Changed::Other));
+    let found = engine.space(name("t")).await.expect("no fault").expect("the space is there");
+    assert_eq!((found.id, &*found.meta), (id, b"leased".as_slice()));
+    assert!(read(engine, id, "p", "r").await.is_some(), "its rows are there too");
+    assert_eq!(engine.drop_space_if(name("t"), b"leased").await, Ok(Changed::Yes));
+    assert_eq!(engine.space(name("t")).await, Ok(None));
+    assert_eq!(engine.recent_space(name("t")).await, Ok(None));
+    assert_eq!(write(engine, id, "p", put("r", b"y"), NOW).await, Err(WriteError::SpaceGone));
+}
+
 /// A dropped space is found in no way, and neither are its rows.
 pub async fn a_dropped_space_is_gone(engine: &impl Engine) {
     assert_eq!(engine.drop_space(name("t")).await, Ok(false));
