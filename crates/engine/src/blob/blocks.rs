@@ -263,9 +263,10 @@ impl<E: Engine, B: ByteStore> Blobs<E, B> {
     ) -> Result<BlockList, EngineError> {
         let now = self.now(now).await?;
         let name = snapshot.map_or(keys::BLOB.to_owned(), keys::snapshot);
-        for _ in 0..ATTEMPTS_MAX {
-            let seen = self.load(at, &name).await?.map(|(_, row)| row).filter(|row| !row.is_vacant());
-            let row = seen.ok_or(BlobReject::BlobNotFound)?;
+        for attempt in 0..ATTEMPTS_MAX {
+            let _turn = self.turn_to_read(at, attempt).await;
+            let seen = self.load(at, &name).await?.filter(|(_, row)| !row.is_vacant());
+            let (version, row) = seen.ok_or(BlobReject::BlobNotFound)?;
             if row.kind != BlobType::Block {
                 return Err(BlobReject::InvalidBlobType.into());
             }
@@ -276,6 +277,11 @@ impl<E: Engine, B: ByteStore> Blobs<E, B> {
             if kind != BlockListKind::Committed {
                 let blocks = self.uncommitted_blocks(at, row.pending).await?;
                 list.uncommitted = blocks.into_iter().map(|(id, extent)| (id, extent.length)).collect();
+                // Blocks that were committed meanwhile are removed one by one: only an unchanged row proves that none was.
+                let is_pending = row.pending.id_length > 0;
+                if is_pending && self.load(at, &name).await?.is_none_or(|(later, _)| later != version) {
+                    continue;
+                }
             }
             if let Layout::Blocks(blocks) = &row.layout
                 && kind != BlockListKind::Uncommitted

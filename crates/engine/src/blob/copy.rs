@@ -129,7 +129,8 @@ impl<E: Engine, B: ByteStore> Blobs<E, B> {
 
     /// The source, and where its bytes are.
     async fn plan_copy(&self, source: &CopySource<'_>) -> Result<(BlobRow, CopyPlan), EngineError> {
-        for _ in 0..ATTEMPTS_MAX {
+        for attempt in 0..ATTEMPTS_MAX {
+            let _turn = self.turn_to_read(source.at, attempt).await;
             let row = self.load_source(source).await?;
             match &row.layout {
                 Layout::Blocks(blocks) => {
@@ -138,8 +139,8 @@ impl<E: Engine, B: ByteStore> Blobs<E, B> {
                 }
                 Layout::Pages(pages) => {
                     let regions = self.regions_within(source.at, *pages, 0..row.length).await?;
-                    // Rows that are missing are pages without bytes, so only an unchanged row proves that none was removed.
-                    if self.load_source(source).await?.layout == row.layout {
+                    // As for reads: only an unchanged row proves that all pages are of its version.
+                    if self.load_source(source).await? == row {
                         return Ok((row, CopyPlan::Regions(regions)));
                     }
                 }

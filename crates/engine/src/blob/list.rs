@@ -103,11 +103,12 @@ impl<E: Engine, B: ByteStore> Blobs<E, B> {
                 (Step::Next, Some(place)) => place,
                 (Step::Jump(place), _) => place,
                 (Step::Snapshots(name, blob), _) => {
-                    let place = Position::new(successor(&name), "");
-                    if !self.list_snapshots(container, &mut listing, name, *blob).await? {
-                        return Ok(listing.page);
+                    let (again, next) = (Position::new(name.as_str(), ""), Position::new(successor(&name), ""));
+                    match self.list_snapshots(container, &mut listing, name, *blob).await? {
+                        Snapshots::Listed => next,
+                        Snapshots::Changed => again,
+                        Snapshots::Full => return Ok(listing.page),
                     }
-                    place
                 }
             };
             if Instant::now() >= listing.deadline {
@@ -118,14 +119,15 @@ impl<E: Engine, B: ByteStore> Blobs<E, B> {
         Ok(listing.page)
     }
 
-    /// Adds a blob with its snapshots before it; `false` if the page is full.
+    /// Adds a blob with its snapshots before it, all of one version of the blob.
     async fn list_snapshots(
         &self,
         container: SpaceId,
         listing: &mut Listing<'_>,
         name: String,
-        blob: (BlobRow, u32),
-    ) -> Result<bool, EngineError> {
+        FoundBlob { version, row, blocks }: FoundBlob,
+    ) -> Result<Snapshots, EngineError> {
+        let listed = listing.page.items.len();
         let parsed: BlobName = name.parse().map_err(|_| damaged("the name of a blob"))?;
         let at = BlobRef { container, name: &parsed };
         let from = match &listing.query.from {
@@ -141,7 +143,14 @@ impl<E: Engine, B: ByteStore> Blobs<E, B> {
             Ok(if is_full { Flow::StopHere } else { Flow::Continue })
         })
         .await?;
-        Ok(!is_full && listing.add_blob(&name, None, blob))
+        // Every change of snapshots changes the blob's row.
+        if self.load(at, keys::BLOB).await?.is_none_or(|(later, _)| later != version) {
+            listing.page.items.truncate(listed);
+            listing.page.next = None;
+            return Ok(Snapshots::Changed);
+        }
+        let is_listed = !is_full && listing.add_blob(&name, None, (row, blocks));
+        Ok(if is_listed { Snapshots::Listed } else { Snapshots::Full })
     }
 }
 
@@ -167,8 +176,25 @@ enum Step {
     Full,
     /// Go on there, with another scan.
     Jump(Position),
-    /// Tell this blob, of so many blocks, after its snapshots, then go on behind it.
-    Snapshots(String, Box<(BlobRow, u32)>),
+    /// Tell this blob after its snapshots, then go on behind it.
+    Snapshots(String, Box<FoundBlob>),
+}
+
+/// The row of a blob that has snapshots.
+struct FoundBlob {
+    version: Timestamp,
+    row: BlobRow,
+    blocks: u32,
+}
+
+/// What became of a blob with its snapshots.
+enum Snapshots {
+    /// They are on the page.
+    Listed,
+    /// They were changed meanwhile, and have to be read again.
+    Changed,
+    /// The page is full.
+    Full,
 }
 
 impl<'a> Listing<'a> {
@@ -219,7 +245,8 @@ impl<'a> Listing<'a> {
             return Ok(if self.add_group(group) { Step::Next } else { Step::Full });
         }
         if self.query.include.snapshots && blob.snapshots > 0 {
-            return Ok(Step::Snapshots(row.partition.to_owned(), Box::new((blob, blocks))));
+            let found = FoundBlob { version: row.version, row: blob, blocks };
+            return Ok(Step::Snapshots(row.partition.to_owned(), Box::new(found)));
         }
         Ok(if self.add_blob(row.partition, None, (blob, blocks)) { Step::Next } else { Step::Full })
     }

@@ -138,7 +138,8 @@ impl<E: Engine, B: ByteStore> Blobs<E, B> {
             return Err(BlobReject::PreviousSnapshotCannotBeNewer.into());
         }
         let now = self.now(now).await?;
-        for _ in 0..ATTEMPTS_MAX {
+        for attempt in 0..ATTEMPTS_MAX {
+            let _turn = self.turn_to_read(at, attempt).await;
             let row = self.load_version(at, snapshot).await?;
             access.admit_read(&row, now)?;
             let pages = pages_of(&row)?;
@@ -151,8 +152,8 @@ impl<E: Engine, B: ByteStore> Blobs<E, B> {
                 Some(since) => difference(&self.runs_of_snapshot(at, since, &range).await?, &runs, &range),
                 None => (covered(&runs, &range), Vec::new()),
             };
-            // Rows that are missing are pages without bytes, so only an unchanged row proves that none was removed.
-            if self.load_version(at, snapshot).await?.layout == row.layout {
+            // As for reads: only an unchanged row proves that all pages are of its version.
+            if self.load_version(at, snapshot).await? == row {
                 return Ok(PageList { properties: row.into_properties(now), written, cleared });
             }
         }
@@ -165,9 +166,15 @@ impl<E: Engine, B: ByteStore> Blobs<E, B> {
         snapshot: SnapshotTime,
         range: &Range<u64>,
     ) -> Result<Vec<Run>, EngineError> {
-        let row = self.load(at, &keys::snapshot(snapshot)).await?.ok_or(BlobReject::PreviousSnapshotNotFound)?.1;
+        let name = keys::snapshot(snapshot);
+        let row = self.load(at, &name).await?.ok_or(BlobReject::PreviousSnapshotNotFound)?.1;
         let range = range.start.min(row.length)..range.end.min(row.length);
-        self.runs_within(at, pages_of(&row)?, range).await
+        let runs = self.runs_within(at, pages_of(&row)?, range).await?;
+        // Clean-up removes the rows of a snapshot that was deleted; while it is there, they are.
+        match self.load(at, &name).await? {
+            Some(_) => Ok(runs),
+            None => Err(BlobReject::PreviousSnapshotNotFound.into()),
+        }
     }
 
     async fn write_pages(

@@ -111,7 +111,8 @@ impl<E: Engine, B: ByteStore> Blobs<E, B> {
         now: Timestamp,
     ) -> Result<OpenBlob<B>, EngineError> {
         let now = self.now(now).await?;
-        for _ in 0..ATTEMPTS_MAX {
+        for attempt in 0..ATTEMPTS_MAX {
+            let _turn = self.turn_to_read(at, attempt).await;
             let row = self.load_version(at, snapshot).await?;
             access.admit_read(&row, now)?;
             let range = match range {
@@ -152,8 +153,9 @@ impl<E: Engine, B: ByteStore> Blobs<E, B> {
             }
             Layout::Pages(pages) => {
                 let runs = self.runs_within(at, *pages, range.clone()).await?;
-                // Rows that are missing are pages without bytes, so only an unchanged row proves that none was removed.
-                let is_unchanged = self.load_version(at, snapshot).await?.layout == row.layout;
+                // Pages change in place, and missing rows are pages without bytes: only an unchanged row proves that all
+                // are of its version.
+                let is_unchanged = self.load_version(at, snapshot).await? == *row;
                 Ok(is_unchanged.then(|| page_segments(&runs, range)))
             }
         }

@@ -51,6 +51,12 @@ impl<E: Engine, B: ByteStore> Blobs<E, B> {
         self.gates.pass(at).await
     }
 
+    /// A turn for a read of several rows that was disturbed several times: changes by this server wait meanwhile, so that
+    /// only those of others can disturb it again.
+    pub(crate) async fn turn_to_read(&self, at: BlobRef<'_>, attempt: u32) -> Option<MutexGuard<'_, ()>> {
+        if attempt < UNDISTURBED_AFTER { None } else { Some(self.pass_gate(at).await) }
+    }
+
     /// Reads the row of a blob or of a snapshot.
     pub(crate) async fn load(&self, at: BlobRef<'_>, row: &str) -> Result<Seen, EngineError> {
         let key = Key { space: at.container, partition: at.name.as_str(), row };
@@ -184,5 +190,7 @@ pub(crate) fn crowded() -> EngineError {
 
 /// How often a change is tried when others come between.
 pub(crate) const ATTEMPTS_MAX: u32 = 64;
+/// How often a read is disturbed before changes wait for it.
+const UNDISTURBED_AFTER: u32 = 4;
 const SCAN_ROWS: usize = 1000;
 const SCAN_TIME: Duration = Duration::from_secs(5);

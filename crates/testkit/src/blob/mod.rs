@@ -4,7 +4,7 @@
 //! A promise takes a [`Site`]: an empty container on a fresh engine and a fresh store without a time of grace. The files
 //! follow the service: [`containers`], [`blobs`], [`blocks`], [`appends`], [`pages`], [`snapshots`], [`copies`],
 //! [`leases`], [`lists`]; [`lives`] has what is removed and what is not, [`crashes`] what is there after a stop at any call,
-//! [`concurrency`] many callers at once, [`servers`] several servers that change the same blobs.
+//! [`reads`] what a read shows beside a change, [`concurrency`] many callers at once, [`servers`] several servers that change the same blobs.
 
 pub mod appends;
 pub mod blobs;
@@ -17,6 +17,7 @@ pub mod leases;
 pub mod lists;
 pub mod lives;
 pub mod pages;
+pub mod reads;
 pub mod servers;
 mod site;
 pub mod snapshots;
@@ -152,6 +153,17 @@ macro_rules! blob_conformance {
         );
         $crate::blob_promises!(
             $make,
+            reads {
+                an_etag_comes_with_the_pages_of_its_version,
+                a_list_of_pages_is_of_one_version,
+                changes_since_a_snapshot_that_is_deleted_meanwhile_are_refused,
+                a_copy_of_pages_is_of_one_version,
+                a_list_of_blocks_is_of_one_version,
+                a_listing_beside_changes_has_each_version_once,
+            }
+        );
+        $crate::blob_promises!(
+            $make,
             concurrency {
                 parallel_blocks_make_one_blob,
                 concurrent_overwrites_leave_one_whole_content,
@@ -220,6 +232,7 @@ mod tests {
             include_str!("lists.rs"),
             include_str!("lives.rs"),
             include_str!("pages.rs"),
+            include_str!("reads.rs"),
             include_str!("servers.rs"),
             include_str!("snapshots.rs"),
         ] {

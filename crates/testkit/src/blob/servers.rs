@@ -220,7 +220,7 @@ fn moments() -> impl Iterator<Item = (u64, u64)> {
 }
 
 /// What another server does before a call of the engine.
-fn interruption<E: Engine, B: ByteStore, F>(
+pub(super) fn interruption<E: Engine, B: ByteStore, F>(
     site: &Site<E, B>,
     name: &BlobName,
     after: u64,
