@@ -255,3 +255,37 @@ fn x2_pages_are_made_from_other_blobs() {
     page("", "bytes=0-511").is_error(400, "MissingRequiredHeader");
     assert_eq!(content(&client, "/box/disk"), expected);
 }
+
+/// The token that lets a copy read its source is not shown to those who read the copy, wherever its source is told.
+#[test]
+fn s2_a_copy_does_not_show_the_signature_of_its_source() {
+    let server = serve_container();
+    let owner = server.blobs();
+    let open = owner.request("PUT", "/open?restype=container").header("x-ms-blob-public-access", "container").send();
+    open.is_status(201);
+    put(&owner, "/box/a", "x");
+    let taken = owner.request("PUT", "/box/a?comp=snapshot").send();
+    let at = header(&taken, "x-ms-snapshot");
+    let token = Sas::container("box", "r").token();
+    let secret = token.split('&').find_map(|part| part.strip_prefix("sig=")).expect("a signature").to_owned();
+    let address = format!("{}/box/a", owner.base());
+    for (name, source, shown) in [
+        ("blob", format!("{address}?{token}"), address.clone()),
+        ("snapshot", format!("{address}?snapshot={at}&{token}"), format!("{address}?snapshot={at}")),
+    ] {
+        let path = format!("/open/{name}");
+        let done = copy(&owner, &path, &source).send();
+        done.is_status(202);
+        owner.request("PUT", &format!("{path}?comp=snapshot")).send().is_status(201);
+        let list = "/open?restype=container&comp=list&include=copy,snapshots";
+        for reader in [&owner, &owner.anonymous()] {
+            let (got, properties) = (reader.get(&path).send(), reader.request("HEAD", &path).send());
+            assert_eq!((header(&got, "x-ms-copy-source"), header(&properties, "x-ms-copy-source")), (&*shown, &*shown));
+            let listed = reader.get(list).send();
+            assert!(listed.elements("CopySource").contains(&shown.replace('&', "&amp;").as_str()), "{listed}");
+            for reply in [&done, &got, &properties, &listed] {
+                assert!(!reply.to_string().contains(&secret), "{reply}");
+            }
+        }
+    }
+}

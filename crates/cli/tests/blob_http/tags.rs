@@ -1,7 +1,7 @@
 //! Tags: set, told, counted, and the limits of each.
 
 use super::{HELLO_MD5, block_blob, properties, put, serve_container};
-use larimar_testkit::http::{Client, Response};
+use larimar_testkit::http::{Client, Response, Sas};
 
 fn body(tags: &[(&str, &str)]) -> String {
     let tag = |(key, value): &(&str, &str)| format!("<Tag><Key>{key}</Key><Value>{value}</Value></Tag>");
@@ -88,4 +88,40 @@ fn x2_tags_of_snapshots_stay() {
     let reply = client.get(&format!("/box/a?comp=tags&snapshot={at}")).send();
     assert_eq!((reply.element("Key"), reply.element("Value")), (Some("a"), Some("1")), "{reply}");
     assert_eq!(told(&client, "/box/a"), "b=2;");
+}
+
+/// Tags are listed to those only who may get them.
+#[test]
+fn s2_tags_are_listed_to_those_who_may_get_them() {
+    let server = serve_container();
+    let owner = server.blobs();
+    let made = owner.request("PUT", "/open?restype=container").header("x-ms-blob-public-access", "container").send();
+    made.is_status(201);
+    block_blob(&owner, "/open/a", "x").header("x-ms-tags", "k=secret").send().is_status(201);
+    let (list, tagged) =
+        ("/open?restype=container&comp=list", "/open?restype=container&comp=list&include=metadata,tags");
+    let of_container = |permissions: &str| owner.with_sas(&Sas::container("open", permissions).token());
+    for (reader, is_allowed) in [
+        (owner.lite(), true),
+        (of_container("lt"), true),
+        (of_container("rwl"), false),
+        (owner.with_sas(&Sas::account("sco", "lt").with("ss", "b").token()), true),
+        (owner.with_sas(&Sas::account("sco", "rwl").with("ss", "b").token()), false),
+        (owner.anonymous(), false),
+    ] {
+        let plain = reader.get(list).send();
+        plain.is_status(200);
+        assert!(!plain.text().contains("secret"), "{plain}");
+        let (listed, got) = (reader.get(tagged).send(), reader.get("/open/a?comp=tags").send());
+        if is_allowed {
+            listed.is_status(200);
+            got.is_status(200);
+            assert_eq!((listed.element("Value"), got.element("Value")), (Some("secret"), Some("secret")), "{listed}");
+        } else {
+            assert_eq!((listed.status, listed.code()), (got.status, got.code()), "{listed}");
+            assert!(matches!(listed.status, 401 | 403) && !listed.text().contains("secret"), "{listed}");
+        }
+    }
+    // What there is in a container that is not public is not told either.
+    owner.anonymous().get("/box?restype=container&comp=list&include=tags").send().is_error(404, "ResourceNotFound");
 }

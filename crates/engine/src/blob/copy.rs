@@ -34,7 +34,7 @@ pub struct CopySource<'a> {
 pub struct CopyRequest {
     /// The copy's id, made up by the caller.
     pub id: Guid,
-    /// The source's address as the request has it.
+    /// The source's address as the request has it; what is kept of it has no secrets.
     pub source_url: String,
     /// Metadata instead of the source's.
     pub metadata: Option<Metadata>,
@@ -206,8 +206,12 @@ impl<E: Engine, B: ByteStore> Blobs<E, B> {
             admit_copy(&source, old.as_ref(), access, now)?;
             let mut row = replacement(source.kind, &new, old.as_ref(), now)?;
             row.released.admit(extents.iter().copied())?;
-            let copy =
-                CopyInfo { id: request.id, source: request.source_url.clone(), length: source.length, completed: now };
+            let copy = CopyInfo {
+                id: request.id,
+                source: CopyInfo::shown_source(&request.source_url),
+                length: source.length,
+                completed: now,
+            };
             (row.length, row.sequence_number, row.copy) = (source.length, source.sequence_number, Some(copy.clone()));
             let (layout, puts) = laid_out(&content, row.changed.ticks());
             row.layout = layout;

@@ -320,7 +320,8 @@ fn take_tags(reader: &mut Reader<'_>) -> Option<Tags> {
 fn take_copy(reader: &mut Reader<'_>) -> Option<CopyInfo> {
     Some(CopyInfo {
         id: Guid(reader.array()?),
-        source: reader.text()?.to_owned(),
+        // Earlier releases stored the address with the signature that came with it.
+        source: CopyInfo::shown_source(reader.text()?),
         length: reader.number()?,
         completed: reader.time()?,
     })
@@ -386,6 +387,18 @@ mod tests {
             let head = BlobRow { layout, ..row.clone() };
             assert_eq!(BlobRow::decode_head(&row.encode()), Ok((head, blocks)));
             assert_eq!(BlobRow::decode(&row.encode()), Ok(row));
+        }
+    }
+
+    #[test]
+    fn a_signature_that_an_earlier_release_stored_is_not_read() {
+        let mut row = full();
+        let copy = row.copy.as_mut().expect("it is a copy");
+        copy.source = "http://127.0.0.1/c/b?snapshot=1&sp=r&sig=secret".to_owned();
+        let body = row.encode();
+        for read in [BlobRow::decode(&body), BlobRow::decode_head(&body).map(|(row, _)| row)] {
+            let copy = read.expect("a row").copy.expect("it is a copy");
+            assert_eq!(copy.source, "http://127.0.0.1/c/b?snapshot=1");
         }
     }
 

@@ -41,4 +41,54 @@ pub struct CopyInfo {
 impl CopyInfo {
     /// How every copy ended.
     pub const STATUS: &'static str = "success";
+
+    /// The URL of a copy's source as it is kept and shown. Everybody who may read the copy sees it, so of its query only
+    /// what addresses the source is left: a signature would let them act as its holder.
+    #[must_use]
+    pub fn shown_source(url: &str) -> String {
+        let url = url.split('#').next().unwrap_or_default();
+        let (address, query) = url.split_once('?').unwrap_or((url, ""));
+        let mut shown = without_user(address);
+        let addresses = |part: &&str| {
+            let name = part.split('=').next().unwrap_or_default();
+            ["snapshot", "versionid"].iter().any(|known| name.eq_ignore_ascii_case(known))
+        };
+        for (number, part) in query.split('&').filter(addresses).enumerate() {
+            shown.push(if number == 0 { '?' } else { '&' });
+            shown.push_str(part);
+        }
+        shown
+    }
+}
+
+/// An address without a user's name and password before its host.
+fn without_user(address: &str) -> String {
+    let Some((scheme, rest)) = address.split_once("://") else { return address.to_owned() };
+    let end = rest.find('/').unwrap_or(rest.len());
+    let host = rest[..end].rfind('@').map_or(0, |at| at + 1);
+    format!("{scheme}://{}", &rest[host..])
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn the_source_of_a_copy_is_shown_without_secrets() {
+        for (url, shown) in [
+            ("http://h:1/a/c/b", "http://h:1/a/c/b"),
+            ("http://h/c/b?sv=2020&sp=r&sig=abc%3D", "http://h/c/b"),
+            (
+                "http://h/c/b?snapshot=2020-01-01T00:00:00.0000000Z&sig=x",
+                "http://h/c/b?snapshot=2020-01-01T00:00:00.0000000Z",
+            ),
+            ("http://h/c/b?sig=x&Snapshot=1&VersionId=2", "http://h/c/b?Snapshot=1&VersionId=2"),
+            ("http://h/c/b?%73ig=x&SIG=y&sig&=sig", "http://h/c/b"),
+            ("http://user:word@h/c/b@x?sig=x", "http://h/c/b@x"),
+            ("http://h/c/b#?sig=x", "http://h/c/b"),
+            ("", ""),
+        ] {
+            assert_eq!(CopyInfo::shown_source(url), shown, "{url}");
+        }
+    }
 }

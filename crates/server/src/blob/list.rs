@@ -41,6 +41,10 @@ impl<E: Engine, B: ByteStore> Ask<'_, E, B> {
     pub(super) async fn list_blobs(&self, name: &ContainerName, options: &ListBlobs) -> Result<Reply, ErrorReply> {
         let need = Need::list_blobs(name.as_str());
         let container = self.find_readable(name, &need, Public::List).await?;
+        if options.include.tags {
+            // Tags are never public: who may not get them may not list them.
+            self.permit(&Need::list_tags(name.as_str()))?;
+        }
         let query = ListQuery {
             prefix: options.prefix.clone().unwrap_or_default(),
             delimiter: options.delimiter.clone().unwrap_or_default(),

@@ -9,9 +9,10 @@ use crate::uri;
 use base64::Engine as _;
 use base64::engine::general_purpose::STANDARD;
 use larimar_model::blob::{
-    AccessTier, BlobType, BreakPeriod, ByteRange, Conditions, ContentHeaders, ETagCondition, LeaseAction,
+    AccessTier, BlobType, BreakPeriod, ByteRange, Conditions, ContentHeaders, CopyInfo, ETagCondition, LeaseAction,
     LeaseDuration, LeaseId, SnapshotTime, Tags, TagsError,
 };
+use std::fmt;
 
 /// Headers of features that this server does not have. To pass over them would do less than was asked for.
 const UNSUPPORTED: [&str; 10] = [
@@ -36,8 +37,8 @@ pub(super) fn refuse_unsupported(head: &StorageHead<'_>) -> Result<(), ErrorRepl
     }
 }
 
-/// The absolute URL of another blob.
-#[derive(Clone, Debug, PartialEq, Eq)]
+/// The absolute URL of another blob. It may hold a signature, which is not printed.
+#[derive(Clone, PartialEq, Eq)]
 pub struct CopySource {
     url: String,
     authority: usize,
@@ -85,6 +86,12 @@ impl CopySource {
     #[must_use]
     pub fn query(&self) -> &str {
         self.url[self.query..].strip_prefix('?').unwrap_or("")
+    }
+}
+
+impl fmt::Debug for CopySource {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.debug_tuple("CopySource").field(&CopyInfo::shown_source(&self.url)).finish()
     }
 }
 

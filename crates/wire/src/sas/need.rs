@@ -176,6 +176,12 @@ impl<'a> Need<'a> {
         Self { types: &[ResourceType::Container], letters: Letters::All("l"), target: Target::Container(container) }
     }
 
+    /// List Blobs with tags, besides [`Need::list_blobs`].
+    #[must_use]
+    pub const fn list_tags(container: &'a str) -> Self {
+        Self { types: OBJECT, letters: Letters::All("t"), target: Target::Container(container) }
+    }
+
     /// Find Blobs by Tags in one container.
     #[must_use]
     pub const fn find_blobs(container: &'a str) -> Self {
