@@ -109,8 +109,14 @@ pub struct Difference {
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
 pub enum CopyError {
     /// The destination has a part that this migration did not bring.
-    #[error("{0} is already in the destination and did not come from this migration; nothing was written")]
+    #[error("{0} is already in the destination and did not come from this migration; nothing was copied")]
     Exists(Part),
+    /// A part came to be in the destination after this run had begun.
+    #[error(
+        "another process created {0} in the destination while this run was copying; is another migration running? When \
+         it has ended, the same command goes on, or `--restart` begins anew"
+    )]
+    Raced(Part),
     /// The destination holds the records of a migration from somewhere else.
     #[error("the destination holds an unfinished migration from {0}; finish that one, or restart")]
     OtherSource(String),
@@ -143,7 +149,7 @@ pub enum CopyError {
 /// Copies every part of a store into another and compares them. Goes on where an earlier run was interrupted.
 ///
 /// # Errors
-/// Nothing was written if a part of the source is in the destination already. After any other error a further run
+/// Nothing was copied if a part of the source was in the destination before. After any other error a further run
 /// goes on; parts that differ are then copied anew.
 pub async fn copy(
     from: &impl Engine,
@@ -282,7 +288,7 @@ async fn create(log: &Log<'_, impl Engine>, mut record: Record, found: &Space) -
     let Part::Table { account, name } = &record.part else { unreachable!("only tables are planned") };
     let name = SpaceName { account, kind: SpaceKind::Table, name };
     let id = log.to.create_space(name, &found.meta).await?;
-    record.space = id.ok_or_else(|| CopyError::Exists(record.part.clone()))?;
+    record.space = id.ok_or_else(|| CopyError::Raced(record.part.clone()))?;
     record.state = State::Copying;
     log.put(&record).await?;
     Ok(record)

@@ -106,6 +106,27 @@ fn a_copy_holds_the_same_rows_in_the_same_versions_and_nothing_else() {
 }
 
 #[test]
+fn a_run_that_another_one_overtakes_does_not_claim_that_nothing_was_copied() {
+    block_on(async {
+        let (from, to) = (store(10).await, MemoryEngine::new());
+        let source = parts(&from).await.expect("no fault");
+        let mut log = Log::load(&to, OPTIONS).await.expect("no records");
+        plan(&source, &mut log).await.expect("nothing is there");
+        // Another run planned the same before, and creates the second table now.
+        fill(&to, "one", "large", 1).await;
+        let mut tell = |_: Progress<'_>| ();
+        let mut meter = Meter { progress: &mut tell, parts_total: source.len(), stage: Stage::Count, rows_total: None };
+        let raced = copy_parts(&from, &source, &mut log, &mut meter, false).await.expect_err("the table is there");
+        assert_eq!(raced, CopyError::Raced(Part::Table { account: "one".into(), name: "large".into() }));
+        assert!(to.space(table_name("one", "empty")).await.expect("no fault").is_some(), "the first was copied");
+        assert!(!raced.to_string().contains("nothing was"), "{raced}");
+        // The other one's table has rows, so it is not taken for one that this run created.
+        let refused = copied(&from, &to).await.expect_err("the table is there");
+        assert!(matches!(refused, CopyError::Exists(_)), "{refused}");
+    });
+}
+
+#[test]
 fn what_the_destination_has_already_is_refused_before_anything_is_written() {
     block_on(async {
         let from = store(9_000).await;
