@@ -43,10 +43,23 @@ async fn run_changeset<E: Engine>(call: &Call<'_, E>, parts: &[Part<'_>], body: 
                 write_success(&mut response, answer, *prefer, version, part.content_id);
             }
         }
+        Err((_, error)) if is_untried(&error) => return Err(error),
         Err((index, error)) => write_failure(&mut response, &error, &parts[index], call.request_id, call.now),
     }
     let content_type = response.content_type();
     Ok(Reply { body: response.finish(), ..Reply::empty(202) }.with("content-type", content_type))
+}
+
+/// Whether nothing was done: the database is away, the server is stopping, or the account's budget is spent. Then the
+/// request is refused as a whole, since clients repeat it only if they see that in its own status.
+fn is_untried(error: &ErrorReply) -> bool {
+    error.status == 503
+}
+
+/// An error of the operation at an index, which its message names; but for one of the request as a whole.
+fn at_index(error: ErrorReply, index: usize) -> (usize, ErrorReply) {
+    let is_untried = is_untried(&error);
+    (index, if is_untried { error } else { error.at_index(index) })
 }
 
 /// Reads and applies a changeset. A failure comes with the index of the operation that failed.
@@ -57,10 +70,10 @@ async fn change<E: Engine>(
 ) -> Result<Vec<(WriteAnswer, Option<Prefer>)>, (usize, ErrorReply)> {
     let changeset = read_changeset(call, parts, body).await?;
     let writes = &changeset.writes;
-    let find = async || call.table(&changeset.table).await.map_err(|error| (0, error.at_index(0)));
+    let find = async || call.table(&changeset.table).await.map_err(|error| at_index(error, 0));
     let mut table = find().await?;
     let place = Some((table.id, writes[0].key().partition.as_str()));
-    call.throttle(place, writes.len()).map_err(|error| (0, error.at_index(0)))?;
+    call.throttle(place, writes.len()).map_err(|error| at_index(error, 0))?;
     let mut versions = transact(call.engine(), table.id, writes, call.now).await;
     if E::IS_SHARED && versions == Err(EngineError::Reject(Reject::TableNotFound)) {
         // The lookup was a moment old; a second one finds the table that took the name, or none.
@@ -93,7 +106,7 @@ fn failure(error: &EngineError, operations: usize) -> (usize, ErrorReply) {
     match error {
         EngineError::RejectAt { op, reject } if operations == 1 => (*op, error::reject(reject)),
         EngineError::RejectAt { op, .. } => (*op, error::engine_error(error)),
-        EngineError::Reject(_) | EngineError::Fault(_) => (0, error::engine_error(error).at_index(0)),
+        EngineError::Reject(_) | EngineError::Fault(_) => at_index(error::engine_error(error), 0),
     }
 }
 
@@ -159,6 +172,7 @@ async fn run_query<E: Engine>(call: &Call<'_, E>, part: &Part<'_>) -> Result<Rep
             }
             response.part(reply.status, headers, &reply.body);
         }
+        Err(error) if is_untried(&error) => return Err(error),
         Err(error) => write_failure(&mut response, &error, part, call.request_id, call.now),
     }
     let content_type = response.content_type();
