@@ -7,8 +7,7 @@ use anyhow::Context;
 use larimar_bytes::{AnyBytes, FileBytes, FileSettings, ObjectBytes, ObjectSettings};
 use larimar_engine::blob::bytes::MemoryBytes;
 use larimar_engine_local::LocalEngine;
-use larimar_engine_postgres::PostgresEngine;
-use std::path::Path;
+use larimar_engine_postgres::{Password, PostgresEngine};
 
 /// The embedded engine of the settings.
 pub(crate) fn open_local(settings: &Settings) -> anyhow::Result<LocalEngine> {
@@ -68,11 +67,16 @@ pub(crate) fn postgres_settings(
     let settings = &resolved.settings;
     let EngineChoice::Postgres(url) = &settings.engine else { return Ok(None) };
     let password = match (&settings.database_password, &settings.database_password_file) {
-        (Some(password), _) => Some(password.0.clone()),
-        (None, Some(path)) => Some(read_password(path).map_err(|error| {
-            let found = format!("{}: {error}", path.display());
-            resolved.refused("database_password_file", "the path of a file that can be read", &found)
-        })?),
+        (Some(password), _) => Some(Password::Text(password.0.clone())),
+        (None, Some(path)) => {
+            let file = Password::File(path.clone());
+            // Each connection reads it anew; a file that is not there is refused now.
+            file.read().map_err(|error| {
+                let found = format!("{}: {error}", path.display());
+                resolved.refused("database_password_file", "the path of a file that can be read", &found)
+            })?;
+            Some(file)
+        }
         (None, None) => None,
     };
     let opened = larimar_engine_postgres::Settings { dialect: settings.dialect, password, ..database(settings, url) };
@@ -86,13 +90,6 @@ pub(crate) fn database(settings: &Settings, url: &DatabaseUrl) -> larimar_engine
         timeout: settings.database_timeout,
         ..larimar_engine_postgres::Settings::new(url.with_secrets())
     }
-}
-
-/// The password in a file. Editors end files with a newline, which is no part of it.
-pub(crate) fn read_password(path: &Path) -> std::io::Result<String> {
-    let text = std::fs::read_to_string(path)?;
-    let text = text.strip_suffix('\n').unwrap_or(&text);
-    Ok(text.strip_suffix('\r').unwrap_or(text).to_owned())
 }
 
 /// What the names of variables for object stores begin with.
@@ -143,11 +140,12 @@ mod tests {
             std::fs::write(&file, text).expect("a file");
             let flags = [("engine", "postgres://h"), ("database_password_file", path)];
             let opened = postgres_settings(&resolved(&flags)).expect("good settings").expect("a database");
-            assert_eq!(opened.password.as_deref(), Some(password));
+            let read = opened.password.expect("a password").read();
+            assert_eq!(read.expect("a file"), password);
         }
         let both = [("engine", "postgres://h"), ("database_password_file", path), ("database_password", "other")];
         let opened = postgres_settings(&resolved(&both)).expect("good settings").expect("a database");
-        assert_eq!(opened.password.as_deref(), Some("other"));
+        assert_eq!(opened.password, Some(Password::Text("other".to_owned())));
         let missing = [("engine", "postgres://h"), ("database_password_file", "none such")];
         let error = postgres_settings(&resolved(&missing)).expect_err("no file").to_string();
         let expected = "setting database_password_file (flag --database-password-file): expected the path of a file \

@@ -7,7 +7,7 @@ mod report;
 
 use crate::engines;
 use crate::logging;
-use crate::settings::engine::{DatabaseUrl, Password};
+use crate::settings::engine::DatabaseUrl;
 use crate::settings::{Resolved, Settings, SettingsError, Source};
 use crate::signals::Signals;
 use anyhow::{Context, bail, ensure};
@@ -15,7 +15,7 @@ use larimar_engine::copy::{CopyError, CopyOptions, PartReport, compare, copy};
 use larimar_engine::{Engine, Fault, SpaceKind, SpaceName, SystemClock};
 use larimar_engine_local::LocalEngine;
 use larimar_engine_local::store::StoreError;
-use larimar_engine_postgres::{Dialect, PostgresEngine};
+use larimar_engine_postgres::{Dialect, Password, PostgresEngine};
 use progress::Display;
 use std::path::{Path, PathBuf};
 
@@ -101,16 +101,18 @@ impl Store {
             Place::Postgres(url) => {
                 let variable = format!("LARIMAR_{}_PASSWORD", side.to_ascii_uppercase());
                 let password = match (std::env::var(&variable), &end.password_file) {
-                    (Ok(password), _) if !password.is_empty() => Some(Password(password)),
-                    (_, Some(path)) => Some(Password(
-                        engines::read_password(path)
-                            .with_context(|| format!("--{side}-password-file: cannot read {}", path.display()))?,
-                    )),
+                    (Ok(password), _) if !password.is_empty() => Some(Password::Text(password)),
+                    (_, Some(path)) => {
+                        let file = Password::File(path.clone());
+                        let cannot = || format!("--{side}-password-file: cannot read {}", path.display());
+                        file.read().with_context(cannot)?;
+                        Some(file)
+                    }
                     _ => None,
                 };
                 let database = larimar_engine_postgres::Settings {
                     dialect: end.dialect,
-                    password: password.map(|password| password.0),
+                    password,
                     ..engines::database(settings, url)
                 };
                 let opened = PostgresEngine::open(&database).await;

@@ -99,9 +99,7 @@ impl Catalogue {
     pub(crate) async fn list(&self, from: SpaceName<'_>, max: usize) -> Result<Vec<(String, Space)>, Fault> {
         let Name { account, kind, name } = Name::new(from);
         let max = i64::try_from(max).unwrap_or(i64::MAX);
-        let lent = self.pool.lend().await?;
-        let rows = lent.query(LIST_SPACES, &[&account, &kind, &name, &max]).await;
-        let rows = rows.map_err(Failure::into_unavailable)?;
+        let rows = self.pool.ask(LIST_SPACES, &[&account, &kind, &name, &max]).await?;
         let entry = |row: &Row| -> Result<(String, Space), Failure> {
             let name: &[u8] = column(row, 0)?;
             Ok((String::from_utf8_lossy(name).into_owned(), space(column(row, 1)?, column(row, 2)?)))
@@ -110,8 +108,7 @@ impl Catalogue {
     }
 
     pub(crate) async fn accounts(&self) -> Result<Vec<String>, Fault> {
-        let lent = self.pool.lend().await?;
-        let rows = lent.query(ACCOUNTS, &[]).await.map_err(Failure::into_unavailable)?;
+        let rows = self.pool.ask(ACCOUNTS, &[]).await?;
         let account = |row: &Row| Ok(String::from_utf8_lossy(column::<&[u8]>(row, 0)?).into_owned());
         rows.iter().map(account).collect::<Result<_, Failure>>().map_err(Failure::into_unavailable)
     }
@@ -213,17 +210,8 @@ impl Catalogue {
     }
 
     async fn look_up(&self, name: &Name) -> Result<Vec<Row>, Failure> {
-        let mut failure = Failure::Refused(String::new());
-        for _ in 0..ATTEMPTS_MAX {
-            let lent = self.pool.lend().await.map_err(|fault| Failure::Refused(fault.to_string()))?;
-            match lent.query(FIND_SPACE, &[&name.account, &name.kind, &name.name]).await {
-                Ok(rows) => return Ok(rows),
-                Err(Failure::Refused(reason)) => return Err(Failure::Refused(reason)),
-                Err(other) => failure = other,
-            }
-            lent.give_up();
-        }
-        Err(failure)
+        let rows = self.pool.ask(FIND_SPACE, &[&name.account, &name.kind, &name.name]).await;
+        rows.map_err(|fault| Failure::Refused(fault.to_string()))
     }
 }
 
@@ -254,4 +242,3 @@ fn number_of(rows: &[Row]) -> Result<Option<SpaceId>, Failure> {
 const KNOWN_FOR: Duration = Duration::from_millis(800);
 const ASK_AGAIN_AFTER: Duration = Duration::from_millis(400);
 const KNOWN_MAX: usize = 10_000;
-const ATTEMPTS_MAX: usize = 3;

@@ -1,6 +1,8 @@
 //! One connection: made, told how to behave, and watched until it ends.
 
+use crate::connections::Counted;
 use crate::failure::Failure;
+use crate::health::Health;
 use crate::settings::{Target, chain};
 use crate::statements::is_listed;
 use futures_util::future::poll_fn;
@@ -26,24 +28,51 @@ pub(crate) struct Connection {
     /// Whether the database warned since the last commit.
     warned: Arc<AtomicBool>,
     timeout: Duration,
+    lock_timeout: Mutex<Duration>,
+    health: Arc<Health>,
+    _counted: Counted,
 }
 
 impl Connection {
     /// Connects and sets the session up: a statement gives up on a row that is locked for longer than a while.
-    pub(crate) async fn open(target: &Target, lock_timeout: Duration) -> Result<Self, ConnectError> {
-        let connecting = target.config.connect(target.tls.clone());
+    pub(crate) async fn open(
+        target: &Target,
+        lock_timeout: Duration,
+        health: &Arc<Health>,
+        counted: Counted,
+    ) -> Result<Self, ConnectError> {
+        let config = target.config().await.map_err(|reason| ConnectError::passing(&reason))?;
+        let connecting = config.connect(target.tls.clone());
         let connected = tokio::time::timeout(target.timeout, connecting).await;
         let connected =
-            connected.map_err(|_| ConnectError { reason: "no answer in time".to_owned(), is_final: false })?;
+            connected.map_err(|_| ConnectError { is_silent: true, ..ConnectError::passing("no answer in time") })?;
         let (client, connection) = connected.map_err(|error| ConnectError::of(&error))?;
         let warned = Arc::new(AtomicBool::new(false));
         let driver = drive(connection, Arc::clone(&warned)).abort_handle();
-        let connection = Self { client, driver, statements: Mutex::default(), warned, timeout: target.timeout };
+        let connection = Self {
+            client,
+            driver,
+            statements: Mutex::default(),
+            warned,
+            timeout: target.timeout,
+            lock_timeout: Mutex::new(lock_timeout),
+            health: Arc::clone(health),
+            _counted: counted,
+        };
         let locked = target.timeout.min(lock_timeout).as_millis();
         let limits = format!("SET statement_timeout = {}; SET lock_timeout = {locked};", target.timeout.as_millis());
         connection.run(&limits).await.map_err(describe)?;
         connection.run(target.dialect.session()).await.map_err(describe)?;
         Ok(connection)
+    }
+
+    /// Sets how long a statement waits for a lock, for another kind of use.
+    pub(crate) async fn set_lock_timeout(&self, lock_timeout: Duration) -> Result<(), Failure> {
+        if *self.lock_timeout.lock() != lock_timeout {
+            self.run(&format!("SET lock_timeout = {}", self.timeout.min(lock_timeout).as_millis())).await?;
+            *self.lock_timeout.lock() = lock_timeout;
+        }
+        Ok(())
     }
 
     /// Whether the session has ended.
@@ -57,7 +86,11 @@ impl Connection {
             return Ok(statement.clone());
         }
         debug_assert!(is_listed(sql), "a statement that the test of the plans does not know: {sql}");
-        let statement = self.within(self.client.prepare(sql)).await?;
+        let statement = self.within(self.client.prepare(sql)).await.map_err(|failure| match failure {
+            // Nothing was run yet.
+            Failure::Broken(reason) => Failure::Elsewhere(reason),
+            other => other,
+        })?;
         self.statements.lock().insert(sql, statement.clone());
         Ok(statement)
     }
@@ -89,9 +122,19 @@ impl Connection {
     /// called a success then.
     pub(crate) async fn within<T>(&self, answer: impl Future<Output = Result<T, Error>>) -> Result<T, Failure> {
         match tokio::time::timeout(self.timeout + ANSWER_GRACE, answer).await {
-            Ok(Ok(value)) => Ok(value),
-            Ok(Err(error)) => Err(Failure::of(&error)),
+            Ok(Ok(value)) => {
+                self.health.answered();
+                Ok(value)
+            }
+            Ok(Err(error)) => {
+                let failure = Failure::of(&error);
+                if !failure.ends_connection() {
+                    self.health.answered();
+                }
+                Err(failure)
+            }
             Err(_) => {
+                self.health.silent("no answer in time");
                 // Ended here, so that nobody is lent it again.
                 self.driver.abort();
                 Err(Failure::Broken("no answer in time".to_owned()))
@@ -115,15 +158,22 @@ pub(crate) struct ConnectError {
     pub(crate) reason: String,
     /// Whether it is of no use to try again: a wrong password, an unknown database, a certificate that is not trusted.
     pub(crate) is_final: bool,
+    /// Whether there was no answer at all.
+    pub(crate) is_silent: bool,
 }
 
 impl ConnectError {
+    /// A reason that may be gone soon.
+    fn passing(reason: &str) -> Self {
+        Self { reason: reason.to_owned(), is_final: false, is_silent: false }
+    }
+
     fn of(error: &Error) -> Self {
         let reason = chain(error);
         let is_refused =
             error.code().is_some_and(|code| code.code().starts_with("28") || code.code().starts_with("3D"));
         let is_misconfigured = ["certificate", "invalid configuration"].iter().any(|word| reason.contains(word));
-        Self { is_final: is_refused || is_misconfigured, reason }
+        Self { is_final: is_refused || is_misconfigured, is_silent: false, reason }
     }
 }
 
@@ -164,7 +214,7 @@ where
 }
 
 fn describe(failure: Failure) -> ConnectError {
-    ConnectError { reason: failure.into_unavailable().to_string(), is_final: false }
+    ConnectError::passing(&failure.into_unavailable().to_string())
 }
 
 /// How much later than the database itself a statement is given up here.

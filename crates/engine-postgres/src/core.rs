@@ -1,6 +1,7 @@
 //! What all parts of the engine share: where the database is, how it fares, the figures.
 
 use crate::connection::{ConnectError, Connection, column};
+use crate::connections::{Connections, IDLE_MAX};
 use crate::failure::Failure;
 use crate::health::Health;
 use crate::settings::Target;
@@ -11,10 +12,12 @@ use rustc_hash::FxHashMap;
 use std::sync::Arc;
 use std::sync::atomic::AtomicU64;
 use std::time::{Duration, Instant};
+use tokio::sync::Notify;
 
 pub(crate) struct Core {
     pub(crate) target: Target,
-    pub(crate) health: Health,
+    pub(crate) health: Arc<Health>,
+    pub(crate) connections: Connections,
     pub(crate) commit_writes: Histogram,
     pub(crate) commit_seconds: Histogram,
     pub(crate) store_bytes: AtomicU64,
@@ -25,7 +28,8 @@ impl Core {
     pub(crate) fn new(target: Target) -> Self {
         Self {
             target,
-            health: Health::default(),
+            health: Arc::default(),
+            connections: Connections::default(),
             commit_writes: Histogram::new(Histogram::COUNTS),
             commit_seconds: Histogram::new(Histogram::SECONDS),
             store_bytes: AtomicU64::new(0),
@@ -38,11 +42,12 @@ impl Core {
         self.connect_with(LOCK_TIMEOUT).await
     }
 
-    async fn connect_with(&self, lock_timeout: Duration) -> Result<Connection, ConnectError> {
-        let connected = Connection::open(&self.target, lock_timeout).await;
+    pub(crate) async fn connect_with(&self, lock_timeout: Duration) -> Result<Connection, ConnectError> {
+        let connected = Connection::open(&self.target, lock_timeout, &self.health, self.connections.count()).await;
         match &connected {
-            Ok(_) => self.health.good(),
-            Err(error) => self.health.bad(&error.reason),
+            Ok(_) => self.health.connected(),
+            Err(error) if error.is_silent => self.health.silent(&error.reason),
+            Err(error) => self.health.refused(&error.reason),
         }
         connected
     }
@@ -54,7 +59,7 @@ impl Core {
     }
 }
 
-/// A connection that a task keeps, made again when it breaks.
+/// A connection that a task keeps while it has work, made again when it breaks.
 pub(crate) struct Line {
     core: Arc<Core>,
     connection: Option<Connection>,
@@ -65,19 +70,16 @@ impl Line {
         Self { core, connection: None }
     }
 
-    /// The connection, as soon as there is one. While the database is away for long, `refuse` is told to let those go
-    /// who wait.
-    pub(crate) async fn connection(&mut self, refuse: impl Fn(&Fault)) -> &Connection {
-        let mut pause = PAUSE_MIN;
+    /// The connection, as soon as there is one. Until then other tasks are woken, which may have one; while the database
+    /// is away for long, `refuse` lets the requests go that wait.
+    pub(crate) async fn connection(&mut self, wake: &Notify, refuse: impl Fn(&Fault)) -> &Connection {
         while self.connection.as_ref().is_none_or(Connection::is_closed) {
-            match self.core.connect_with(SHARED_LOCK_TIMEOUT).await {
+            self.connection = None;
+            match self.core.obtain(SHARED_LOCK_TIMEOUT, false, || wake.notify_one()).await {
                 Ok(connection) => self.connection = Some(connection),
-                Err(_) => {
-                    if let Err(fault) = self.core.health.check() {
-                        refuse(&fault);
-                    }
-                    tokio::time::sleep(jittered(pause)).await;
-                    pause = (pause * 2).min(PAUSE_MAX);
+                Err(fault) => {
+                    refuse(&fault);
+                    tokio::time::sleep(jittered(PAUSE)).await;
                 }
             }
         }
@@ -96,7 +98,7 @@ impl Line {
         let rks: Vec<&[u8]> = puts.iter().map(|(_, rk, _)| *rk).collect();
         let tokens: Vec<i64> = puts.iter().map(|(_, _, token)| *token).collect();
         let asked = async {
-            let connection = self.connection(|_| ()).await;
+            let connection = self.connection(&Notify::new(), |_| ()).await;
             let rows = connection.query(CONFIRM, &[&pks, &rks, &tokens]).await?;
             connection.check_commit()?;
             // The rows of a transaction share its token, and may have different versions.
@@ -114,6 +116,34 @@ impl Line {
             }
         };
         puts.iter().map(|(_, rk, token)| found.get(&(*token, rk.to_vec())).copied()).collect()
+    }
+
+    /// Waits for a call, and no longer than requests gather. Meanwhile a connection that others need is passed on, and
+    /// one that is idle for long is closed.
+    pub(crate) async fn rest(&mut self, wake: &Notify, patience: Option<Duration>) {
+        let connections = &self.core.connections;
+        tokio::select! {
+            () = wake.notified() => {}
+            () = connections.needed(), if self.connection.is_some() => self.pass_on(),
+            () = tokio::time::sleep(patience.unwrap_or(IDLE_MAX)) => {
+                if patience.is_none() {
+                    self.give_up();
+                }
+            }
+        }
+    }
+
+    /// Passes the connection on if somebody needs one, here or on another server.
+    pub(crate) fn share(&mut self) {
+        if self.core.connections.is_wanted() || self.core.connections.are_too_many() {
+            self.pass_on();
+        }
+    }
+
+    fn pass_on(&mut self) {
+        if let Some(connection) = self.connection.take() {
+            self.core.connections.put(connection);
+        }
     }
 
     /// Ends the connection; the next call makes another.
@@ -145,5 +175,5 @@ const CONFIRM_TIME_MAX: Duration = Duration::from_secs(10);
 pub(crate) const LOCK_TIMEOUT: Duration = Duration::from_secs(5);
 /// The same for statements that others wait for. What gives up is tried again, behind the others.
 const SHARED_LOCK_TIMEOUT: Duration = Duration::from_millis(250);
-const PAUSE_MIN: Duration = Duration::from_millis(20);
-const PAUSE_MAX: Duration = Duration::from_secs(1);
+/// Between looks while the database is away.
+const PAUSE: Duration = Duration::from_millis(100);

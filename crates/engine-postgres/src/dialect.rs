@@ -1,7 +1,7 @@
 //! What differs between the databases: how tables are made, and how a session pins its plans. Every other statement is
 //! the same for all.
 
-use crate::statements::SIZE;
+use crate::statements::{SIZE, SLOTS};
 use std::fmt;
 use std::str::FromStr;
 
@@ -54,6 +54,14 @@ impl Dialect {
                  SELECT set_config('synchronous_commit', 'on', false) WHERE current_setting('synchronous_commit') = 'off';"
             }
             Self::Cockroach => "SET idle_in_transaction_session_timeout = '10s';",
+        }
+    }
+
+    /// The query for the connections that the database would still take, where it can tell.
+    pub(crate) const fn slots(self) -> Option<&'static str> {
+        match self {
+            Self::Postgres => Some(SLOTS),
+            Self::Yugabyte | Self::Cockroach => None,
         }
     }
 

@@ -5,7 +5,6 @@
 //! so it does not keep idle connections idle.
 
 use std::time::{Duration, Instant};
-use tokio::sync::Notify;
 
 /// The statements under way, and how long they take.
 #[derive(Debug)]
@@ -56,14 +55,6 @@ impl Gathering {
         // One that was stuck says nothing about the next.
         let took = now.saturating_duration_since(started).min(PATIENCE_MAX);
         self.usual = (self.usual * 7 + took) / 8;
-    }
-}
-
-/// Waits for a call, and no longer than requests gather.
-pub(crate) async fn pause(wake: &Notify, patience: Option<Duration>) {
-    match patience {
-        Some(patience) => drop(tokio::time::timeout(patience, wake.notified()).await),
-        None => wake.notified().await,
     }
 }
 

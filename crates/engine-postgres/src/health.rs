@@ -1,40 +1,77 @@
 //! Whether the database answers. While it does not for long, requests are refused at once instead of piling up.
+//!
+//! A connection that cannot be made says little: there may be no slot left, or the password has changed, while the
+//! connections that are open work. So what was answered of late counts, and what cannot be made does only without it.
 
 use larimar_engine::Fault;
 use parking_lot::Mutex;
-use std::sync::atomic::{AtomicBool, Ordering};
+use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
 use std::time::{Duration, Instant};
 
 /// What the connections learn of the database, together.
-#[derive(Debug, Default)]
+#[derive(Debug)]
 pub(crate) struct Health {
     trouble: Mutex<Option<Trouble>>,
     is_closed: AtomicBool,
+    opened: Instant,
+    /// When a statement was last answered, in milliseconds since the engine was opened.
+    answered: AtomicU64,
 }
 
 #[derive(Debug)]
 struct Trouble {
     since: Instant,
     reason: String,
+    /// Whether a statement got no answer at all.
+    is_silent: bool,
+}
+
+impl Default for Health {
+    fn default() -> Self {
+        Self {
+            trouble: Mutex::default(),
+            is_closed: AtomicBool::new(false),
+            opened: Instant::now(),
+            answered: AtomicU64::new(0),
+        }
+    }
 }
 
 impl Health {
-    /// A connection was made or a statement was answered.
-    pub(crate) fn good(&self) {
-        let mut trouble = self.trouble.lock();
-        if let Some(over) = trouble.take() {
-            tracing::info!(after = ?over.since.elapsed(), "the database answers again");
+    /// A connection was made.
+    pub(crate) fn connected(&self) {
+        self.answered();
+        if let Some(over) = self.trouble.lock().take() {
+            tracing::info!(after = ?over.since.elapsed(), "the database takes connections again");
         }
     }
 
+    /// A statement was answered.
+    pub(crate) fn answered(&self) {
+        let now = u64::try_from(self.opened.elapsed().as_millis()).unwrap_or(u64::MAX);
+        self.answered.fetch_max(now, Ordering::AcqRel);
+    }
+
     /// A connection could not be made.
-    pub(crate) fn bad(&self, reason: &str) {
+    pub(crate) fn refused(&self, reason: &str) {
+        self.note(reason, false);
+    }
+
+    /// A statement got no answer in time.
+    pub(crate) fn silent(&self, reason: &str) {
+        self.note(reason, true);
+    }
+
+    fn note(&self, reason: &str, is_silent: bool) {
         let mut trouble = self.trouble.lock();
         match &mut *trouble {
-            Some(trouble) => reason.clone_into(&mut trouble.reason),
+            Some(trouble) => {
+                reason.clone_into(&mut trouble.reason);
+                trouble.is_silent |= is_silent;
+            }
             None => {
-                tracing::warn!(reason, "the database does not answer");
-                *trouble = Some(Trouble { since: Instant::now(), reason: reason.to_owned() });
+                tracing::warn!(reason, "the database does not answer or takes no connection");
+                *trouble = Some(Trouble { since: Instant::now(), reason: reason.to_owned(), is_silent });
             }
         }
     }
@@ -50,7 +87,9 @@ impl Health {
             return Err(Fault::Unavailable("the engine is closed".to_owned()));
         }
         match &*self.trouble.lock() {
-            Some(trouble) if trouble.since.elapsed() > PATIENCE => Err(Fault::Unavailable(trouble.reason.clone())),
+            Some(trouble) if trouble.since.elapsed() > PATIENCE && self.last_answer().elapsed() > PATIENCE => {
+                Err(Fault::Unavailable(trouble.reason.clone()))
+            }
             _ => Ok(()),
         }
     }
@@ -58,12 +97,20 @@ impl Health {
     /// `Ok` while the database answers.
     pub(crate) fn ready(&self) -> Result<(), Fault> {
         self.check()?;
-        match &*self.trouble.lock() {
-            Some(trouble) => Err(Fault::Unavailable(trouble.reason.clone())),
-            None => Ok(()),
-        }
+        let trouble = self.trouble.lock();
+        let Some(trouble) = &*trouble else { return Ok(()) };
+        let last = self.last_answer();
+        let answers = last > trouble.since && last.elapsed() < PATIENCE;
+        let answered = !trouble.is_silent && last.elapsed() < READY_PATIENCE;
+        if answers || answered { Ok(()) } else { Err(Fault::Unavailable(trouble.reason.clone())) }
+    }
+
+    fn last_answer(&self) -> Instant {
+        self.opened + Duration::from_millis(self.answered.load(Ordering::Acquire))
     }
 }
 
 /// How long requests wait for a database that is away.
-const PATIENCE: Duration = Duration::from_secs(5);
+pub(crate) const PATIENCE: Duration = Duration::from_secs(5);
+/// How long the last answer counts when no connection can be made. Background work asks every second.
+const READY_PATIENCE: Duration = Duration::from_secs(3);

@@ -43,6 +43,7 @@ pub(crate) async fn run(core: Arc<Core>, pool: Arc<Pool>) {
     let lease = Lease::new("purge");
     loop {
         tokio::time::sleep(LOOK_EVERY).await;
+        core.connections.close_idle();
         // Nobody else may try while requests are refused at once.
         while core.health.ready().is_err() && core.connect().await.is_err() {
             tokio::time::sleep(PROBE_EVERY).await;
@@ -54,14 +55,11 @@ pub(crate) async fn run(core: Arc<Core>, pool: Arc<Pool>) {
         {
             outcome = purge_in_turn(&core, &lent, &lease).await.map(|()| false);
         }
-        match outcome {
-            Ok(_) => core.health.good(),
-            Err(failure) => {
-                let is_over = failure.ends_connection();
-                tracing::warn!(reason = %failure.into_unavailable(), "background work was interrupted");
-                if is_over {
-                    lent.give_up();
-                }
+        if let Err(failure) = outcome {
+            let is_over = failure.ends_connection();
+            tracing::warn!(reason = %failure.into_unavailable(), "background work was interrupted");
+            if is_over {
+                lent.give_up();
             }
         }
     }
@@ -77,6 +75,11 @@ async fn figures(core: &Core, connection: &Connection) -> Result<bool, Failure> 
         && let Some(row) = connection.query(sql, &[]).await?.first()
     {
         core.store_bytes.store(column::<i64>(row, 0)?.cast_unsigned(), Ordering::Relaxed);
+    }
+    if let Some(sql) = core.target.dialect.slots()
+        && let Some(row) = connection.query(sql, &[]).await?.first()
+    {
+        core.connections.adapt(column(row, 0)?);
     }
     Ok(!connection.query(HAS_EXPIRED, &[]).await?.is_empty())
 }
@@ -167,6 +170,7 @@ const EXPIRED_SLICES_MAX: usize = 100;
 #[cfg(all(test, feature = "test-postgres"))]
 mod tests {
     use super::*;
+    use crate::connections::Connections;
     use crate::core::LOCK_TIMEOUT;
     use crate::schema;
     use crate::settings::Settings;
@@ -174,8 +178,14 @@ mod tests {
 
     async fn connection(url: &str) -> Connection {
         let settings = Settings::new(url);
-        let connection =
-            Connection::open(&settings.target().expect("a URL"), LOCK_TIMEOUT).await.expect("a connection");
+        let connection = Connection::open(
+            &settings.target().expect("a URL"),
+            LOCK_TIMEOUT,
+            &Arc::default(),
+            Connections::default().count(),
+        )
+        .await
+        .expect("a connection");
         schema::prepare(&connection, settings.dialect).await.expect("the tables");
         connection
     }

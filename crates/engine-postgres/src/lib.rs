@@ -14,6 +14,7 @@ mod arms;
 mod catalogue;
 mod clock;
 mod connection;
+mod connections;
 mod core;
 mod dialect;
 mod engine;
@@ -38,5 +39,5 @@ mod transactions;
 
 pub use dialect::{Dialect, UnknownDialect};
 pub use engine::PostgresEngine;
-pub use settings::{OpenError, Settings};
+pub use settings::{OpenError, Password, Settings};
 pub use snapshot::PostgresSnapshot;

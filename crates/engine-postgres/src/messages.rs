@@ -107,12 +107,13 @@ impl Parts {
         })
     }
 
-    /// If the answer is lost the messages stay hidden as long as they would have been, so nobody gets them twice.
+    /// If the answer is lost, those messages stay hidden as long as they would have been, so nobody gets them twice, and
+    /// others are claimed.
     async fn claim(&self, queue: SpaceId, max: usize, hidden_for: Duration) -> Result<Vec<Message>, WriteError> {
         let number = number(queue).ok_or(WriteError::SpaceGone)?;
         let max = i64::try_from(max).unwrap_or(i64::MAX);
-        let rows = self.pool.send(CLAIM_MESSAGES, &[&number, &max, &ticks(hidden_for), &token()]).await;
-        messages(&rows.map_err(Fault::from)?).map_err(Failure::into_fault)?.ok_or(WriteError::SpaceGone)
+        let rows = self.pool.ask(CLAIM_MESSAGES, &[&number, &max, &ticks(hidden_for), &token()]).await?;
+        messages(&rows).map_err(Failure::into_fault)?.ok_or(WriteError::SpaceGone)
     }
 
     async fn peek(&self, queue: SpaceId, max: usize) -> Result<Vec<Message>, ReadError> {
@@ -128,18 +129,22 @@ impl Parts {
         let (hidden_for, new) = (ticks(change.hidden_for), token());
         let parameters: Parameters<'_> = &[&number, &id, &receipt, &ends, &hidden_for, &new, &change.text];
         let started = Instant::now();
+        let mut lost = None;
         for attempt in 0.. {
             let visible_at = match self.pool.send(UPDATE_MESSAGE, parameters).await {
                 Ok(rows) => rows.first().map(|row| column::<i64>(row, 0)).transpose().map_err(Failure::into_fault)?,
                 Err(Unanswered::Lost(reason)) => {
-                    Some(self.updated(number, &id, new).await.ok_or(Fault::Ambiguous(reason))?)
+                    lost = Some(reason);
+                    self.updated(number, &id, new).await
                 }
                 Err(Unanswered::Undone(fault)) => return Err(fault.into()),
             };
             if let Some(visible_at) = visible_at.map(time) {
                 return Ok(Updated { receipt: Receipt { visible_at, nonce: new.cast_unsigned() }, visible_at });
             }
-            self.explain(number, handle, Some(hidden_for)).await?;
+            // What was sent before and not answered may be the reason why the receipt does not hold any more.
+            let explained = self.explain(number, handle, Some(hidden_for)).await;
+            explained.map_err(|error| lost.clone().map_or(error, |reason| Fault::Ambiguous(reason).into()))?;
             self.pause_for_message(attempt, started).await?;
         }
         unreachable!("the attempts end with an error")
@@ -157,15 +162,27 @@ impl Parts {
         let number = number(queue).ok_or(MessageError::SpaceGone)?;
         let (id, receipt, visible_at) = parts_of(handle);
         let started = Instant::now();
+        let mut lost = None;
         for attempt in 0.. {
             let work = Delete { queue: number, id: id.clone(), receipt, visible_at };
-            if self.posts.delete(work).await?.is_some() {
+            let deleted = match self.posts.delete(work).await {
+                Err(Fault::Ambiguous(reason)) => {
+                    lost = Some(reason);
+                    None
+                }
+                other => other?,
+            };
+            if deleted.is_some() {
                 if let Some(known) = self.counts.lock().get_mut(&queue) {
                     known.count = known.count.saturating_sub(1);
                 }
                 return Ok(());
             }
-            self.explain(number, handle, None).await?;
+            // A message that is gone may have been deleted by what was sent before and not answered.
+            match (self.explain(number, handle, None).await, &lost) {
+                (Err(MessageError::NotFound), Some(reason)) => return Err(Fault::Ambiguous(reason.clone()).into()),
+                (explained, _) => explained?,
+            }
             self.pause_for_message(attempt, started).await?;
         }
         unreachable!("the attempts end with an error")

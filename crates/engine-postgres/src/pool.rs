@@ -2,19 +2,17 @@
 //! messages.
 
 use crate::connection::{Connection, Parameters};
-use crate::core::{Core, jittered};
+use crate::core::{Core, LOCK_TIMEOUT, jittered};
 use crate::failure::Failure;
 use larimar_engine::Fault;
-use parking_lot::Mutex;
 use std::ops::Deref;
 use std::sync::Arc;
-use std::time::Duration;
+use std::time::{Duration, Instant};
 use tokio::sync::{OwnedSemaphorePermit, Semaphore};
 use tokio_postgres::Row;
 
 pub(crate) struct Pool {
     core: Arc<Core>,
-    idle: Mutex<Vec<Connection>>,
     permits: Arc<Semaphore>,
 }
 
@@ -41,33 +39,23 @@ pub(crate) enum Leftover {
 
 impl Pool {
     pub(crate) fn new(core: Arc<Core>, connections_max: usize) -> Self {
-        Self { core, idle: Mutex::default(), permits: Arc::new(Semaphore::new(connections_max)) }
+        Self { core, permits: Arc::new(Semaphore::new(connections_max)) }
     }
 
-    /// Lends a connection, as soon as one is free.
+    /// Lends a connection, as soon as one is free. Waits for a database that is away, as long as requests are to wait.
     pub(crate) async fn lend(self: &Arc<Self>) -> Result<Lent, Fault> {
         self.core.health.check()?;
-        let permit = tokio::time::timeout(self.core.target.timeout, Arc::clone(&self.permits).acquire_owned()).await;
-        let Ok(Ok(permit)) = permit else {
-            return Err(Fault::Unavailable("all connections to the database are busy".to_owned()));
+        let lending = async {
+            let permit = Arc::clone(&self.permits).acquire_owned().await.map_err(|_| busy())?;
+            let connection = self.core.obtain(LOCK_TIMEOUT, true, || ()).await?;
+            Ok(Lent {
+                pool: Arc::clone(self),
+                connection: Some(connection),
+                leftover: Leftover::Nothing,
+                permits: vec![permit],
+            })
         };
-        let idle = loop {
-            let next = self.idle.lock().pop();
-            match next {
-                Some(connection) if connection.is_closed() => {}
-                other => break other,
-            }
-        };
-        let connection = match idle {
-            Some(connection) => connection,
-            None => self.core.connect().await.map_err(|error| Fault::Unavailable(error.reason))?,
-        };
-        Ok(Lent {
-            pool: Arc::clone(self),
-            connection: Some(connection),
-            leftover: Leftover::Nothing,
-            permits: vec![permit],
-        })
+        tokio::time::timeout(self.core.target.timeout, lending).await.unwrap_or_else(|_| Err(busy()))
     }
 
     /// Runs a statement that commits by itself, again as long as the database says that nothing took effect.
@@ -76,8 +64,8 @@ impl Pool {
         sql: &'static str,
         parameters: Parameters<'_>,
     ) -> Result<Vec<Row>, Unanswered> {
-        let mut last = Failure::Refused(String::new());
-        for attempt in 0..ATTEMPTS_MAX {
+        let started = Instant::now();
+        for attempt in 0.. {
             pause(attempt).await;
             let lent = self.lend().await.map_err(Unanswered::Undone)?;
             let answer = lent.query(sql, parameters).await;
@@ -90,11 +78,11 @@ impl Pool {
             }
             match failure {
                 Failure::Broken(reason) => return Err(Unanswered::Lost(reason)),
-                Failure::Again(_) | Failure::Locked(_) | Failure::Elsewhere(_) => last = failure,
-                Failure::Guard | Failure::Refused(_) => return Err(Unanswered::Undone(failure.into_unavailable())),
+                Failure::Again(_) | Failure::Locked(_) | Failure::Elsewhere(_) if self.has_time(started) => {}
+                failure => return Err(Unanswered::Undone(failure.into_unavailable())),
             }
         }
-        Err(Unanswered::Undone(last.into_unavailable()))
+        unreachable!("the last attempt returns")
     }
 
     /// Runs a statement that does no harm when it is repeated.
@@ -103,17 +91,27 @@ impl Pool {
         sql: &'static str,
         parameters: Parameters<'_>,
     ) -> Result<Vec<Row>, Fault> {
-        let mut last = String::new();
-        for attempt in 0..ATTEMPTS_MAX {
+        let started = Instant::now();
+        for attempt in 0.. {
             pause(attempt).await;
             match self.send(sql, parameters).await {
                 Ok(rows) => return Ok(rows),
                 Err(Unanswered::Undone(fault)) => return Err(fault),
-                Err(Unanswered::Lost(reason)) => last = reason,
+                Err(Unanswered::Lost(_)) if self.has_time(started) => {}
+                Err(Unanswered::Lost(reason)) => return Err(Fault::Unavailable(reason)),
             }
         }
-        Err(Fault::Unavailable(last))
+        unreachable!("the last attempt returns")
     }
+
+    /// Whether another attempt may begin.
+    pub(crate) fn has_time(&self, started: Instant) -> bool {
+        started.elapsed() < self.core.target.timeout
+    }
+}
+
+fn busy() -> Fault {
+    Fault::Unavailable("all connections to the database are busy".to_owned())
 }
 
 /// Why a statement has no answer.
@@ -161,9 +159,9 @@ impl Deref for Lent {
 
 impl Drop for Lent {
     fn drop(&mut self) {
-        let Some(connection) = self.connection.take().filter(|connection| !connection.is_closed()) else { return };
+        let Some(connection) = self.connection.take() else { return };
         let clearing = match self.leftover {
-            Leftover::Nothing => return self.pool.idle.lock().push(connection),
+            Leftover::Nothing => return self.pool.core.connections.put(connection),
             // It is answered after everything before it.
             Leftover::Unread => "",
             Leftover::Transaction => "COMMIT",
@@ -173,7 +171,7 @@ impl Drop for Lent {
         let Ok(runtime) = tokio::runtime::Handle::try_current() else { return };
         runtime.spawn(async move {
             if connection.run(clearing).await.is_ok() {
-                pool.idle.lock().push(connection);
+                pool.core.connections.put(connection);
             }
             drop(permits);
         });
@@ -182,8 +180,6 @@ impl Drop for Lent {
 
 async fn pause(attempt: u32) {
     if attempt > 0 {
-        tokio::time::sleep(jittered(Duration::from_millis(5 << attempt))).await;
+        tokio::time::sleep(jittered(Duration::from_millis(5 << attempt.min(6)))).await;
     }
 }
-
-const ATTEMPTS_MAX: u32 = 6;

@@ -7,7 +7,7 @@
 use crate::connection::{Connection, column};
 use crate::core::{Core, Line};
 use crate::failure::Failure;
-use crate::gathering::{self, Gathering};
+use crate::gathering::Gathering;
 use crate::pool::Pool;
 use crate::statements::GET;
 use larimar_engine::Fault;
@@ -106,20 +106,8 @@ impl Reads {
     ) -> Result<Vec<Answer>, Fault> {
         let numbers: Vec<i64> = (0..).take(rks.len()).collect();
         let (spaces, pks) = (vec![space; rks.len()], vec![pk; rks.len()]);
-        let mut fault = Fault::Unavailable("the database did not answer".to_owned());
-        for _ in 0..ATTEMPTS_MAX {
-            let lent = pool.lend().await?;
-            match lent.query(GET, &[&numbers, &spaces, &pks, &rks, &distinct(&spaces)]).await {
-                Ok(rows) => return in_order(rows, rks.len()).map_err(Failure::into_unavailable),
-                Err(failure) => {
-                    if failure.ends_connection() {
-                        lent.give_up();
-                    }
-                    fault = failure.into_unavailable();
-                }
-            }
-        }
-        Err(fault)
+        let rows = pool.ask(GET, &[&numbers, &spaces, &pks, &rks, &distinct(&spaces)]).await?;
+        in_order(rows, rks.len()).map_err(Failure::into_unavailable)
     }
 
     /// Answers questions on a connection of its own, for ever.
@@ -128,9 +116,9 @@ impl Reads {
         loop {
             while !self.queue.lock().has_work() {
                 let patience = self.queue.lock().patience();
-                gathering::pause(&self.wake, patience).await;
+                line.rest(&self.wake, patience).await;
             }
-            let connection = line.connection(|fault| self.refuse(fault)).await;
+            let connection = line.connection(&self.wake, |fault| self.refuse(fault)).await;
             let Some((questions, started)) = self.take() else { continue };
             let failed = ask(connection, questions).await.err();
             if let Some((failure, questions)) = failed {
@@ -139,6 +127,7 @@ impl Reads {
                 }
                 self.ask_again(questions, failure);
             }
+            line.share();
             self.queue.lock().gathering.end(started, Instant::now());
             self.wake.notify_one();
         }
@@ -168,10 +157,12 @@ impl Reads {
 
     /// Puts questions back that met a failure, unless they did so too often.
     fn ask_again(&self, questions: Vec<Question>, failure: Failure) {
+        let is_over = failure.ends_connection();
         let fault = failure.into_unavailable();
         let mut queue = self.queue.lock();
         for mut question in questions.into_iter().rev() {
-            question.attempts += 1;
+            // A connection that ended says nothing of the question; it is asked on others until its time is up.
+            question.attempts += usize::from(!is_over);
             if question.attempts < ATTEMPTS_MAX {
                 queue.waiting.push_front(question);
             } else {

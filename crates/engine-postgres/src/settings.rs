@@ -17,11 +17,44 @@ pub struct Settings {
     /// Which database it is.
     pub dialect: Dialect,
     /// The password, if it is not in the URL.
-    pub password: Option<String>,
+    pub password: Option<Password>,
     /// Connections to open at most.
     pub connections_max: usize,
     /// How long the database may take over one statement.
     pub timeout: Duration,
+}
+
+/// Where the password comes from.
+#[derive(Clone, PartialEq, Eq)]
+pub enum Password {
+    /// This is it.
+    Text(String),
+    /// It is in a file, which is read for each new connection, so that a password can be changed while servers run.
+    File(PathBuf),
+}
+
+impl Password {
+    /// The password. Editors end files with a newline, which is no part of it.
+    ///
+    /// # Errors
+    /// If the file cannot be read.
+    pub fn read(&self) -> std::io::Result<String> {
+        let text = match self {
+            Self::Text(text) => return Ok(text.clone()),
+            Self::File(path) => std::fs::read_to_string(path)?,
+        };
+        let text = text.strip_suffix('\n').unwrap_or(&text);
+        Ok(text.strip_suffix('\r').unwrap_or(text).to_owned())
+    }
+}
+
+impl std::fmt::Debug for Password {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        match self {
+            Self::Text(_) => f.write_str("Text(hidden)"),
+            Self::File(path) => f.debug_tuple("File").field(path).finish(),
+        }
+    }
 }
 
 /// Why an engine cannot be opened.
@@ -43,10 +76,24 @@ pub enum OpenError {
 
 /// Where and how to connect.
 pub(crate) struct Target {
-    pub(crate) config: Config,
+    config: Config,
+    password: Option<Password>,
     pub(crate) tls: MakeRustlsConnect,
     pub(crate) dialect: Dialect,
     pub(crate) timeout: Duration,
+}
+
+impl Target {
+    /// How to make the next connection, with the password as it is now.
+    pub(crate) async fn config(&self) -> Result<Config, String> {
+        let mut config = self.config.clone();
+        if let Some(password) = self.password.clone() {
+            let read = tokio::task::spawn_blocking(move || password.read()).await;
+            let read = read.map_err(|error| error.to_string())?;
+            config.password(read.map_err(|error| format!("cannot read the file of the password: {error}"))?);
+        }
+        Ok(config)
+    }
 }
 
 impl Settings {
@@ -101,11 +148,9 @@ impl Settings {
             config.tcp_user_timeout(self.timeout);
         }
         config.keepalives(true).keepalives_idle(Duration::from_secs(10));
-        if let Some(password) = &self.password {
-            config.password(password);
-        }
         let tls = tls::connector(verify, roots.as_deref())?;
-        Ok(Target { config, tls, dialect: self.dialect, timeout: self.timeout })
+        let password = self.password.clone();
+        Ok(Target { config, password, tls, dialect: self.dialect, timeout: self.timeout })
     }
 }
 

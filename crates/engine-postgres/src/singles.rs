@@ -11,7 +11,7 @@
 use crate::connection::{Connection, Parameters, column};
 use crate::core::{Core, LOCK_TIMEOUT, Line};
 use crate::failure::Failure;
-use crate::gathering::{self, Gathering};
+use crate::gathering::Gathering;
 use crate::reads::distinct;
 use crate::statements::{DELETE_MANY, INSERT_MANY, UPDATE_MANY, UPSERT_MANY};
 use larimar_engine::Fault;
@@ -124,9 +124,9 @@ impl Singles {
         loop {
             while !self.queue.lock().has_work() {
                 let patience = self.queue.lock().patience();
-                gathering::pause(&self.wake, patience).await;
+                line.rest(&self.wake, patience).await;
             }
-            let connection = line.connection(|fault| self.refuse(fault)).await;
+            let connection = line.connection(&self.wake, |fault| self.refuse(fault)).await;
             let Some(Group { writes, started, is_alone }) = self.take() else { continue };
             let result = carry_out(connection, &writes).await;
             self.core.committed(writes.len(), started);
@@ -154,6 +154,7 @@ impl Singles {
                 }
             }
             let mut queue = self.queue.lock();
+            line.share();
             queue.gathering.end(started, Instant::now());
             queue.alone -= usize::from(is_alone);
             queue.release(&rows, is_done);

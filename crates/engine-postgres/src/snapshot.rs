@@ -92,7 +92,8 @@ impl PostgresSnapshot {
             let found = self.parts.pool.ask(HAS_SPACE, &[&number]).await?;
             return if found.is_empty() { Err(self.gone(space)) } else { Ok(None) };
         };
-        for attempt in 1.. {
+        let started = Instant::now();
+        loop {
             if self.session.is_none() {
                 self.session = Some(self.connect().await?);
             }
@@ -107,13 +108,12 @@ impl PostgresSnapshot {
                     }
                     // Another transaction would be another moment, and rows that were visited cannot be taken back.
                     let is_final = self.has_visited || self.statements > 0 || matches!(failure, Failure::Refused(_));
-                    if is_final || attempt == ATTEMPTS_MAX {
+                    if is_final || !self.parts.pool.has_time(started) {
                         return Err(ReadError::Fault(failure.into_unavailable()));
                     }
                 }
             }
         }
-        unreachable!("the last attempt returns")
     }
 
     /// Returns how the read ended; nothing if the space is gone.
@@ -271,4 +271,3 @@ const STATEMENT_BYTES_MAX: u64 = 4 << 20;
 /// Rows that a statement returns at most, and those that it looks at however large they are.
 const ROWS_MAX: u64 = 8192;
 const ROWS_MIN: u64 = 64;
-const ATTEMPTS_MAX: usize = 3;

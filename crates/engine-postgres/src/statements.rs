@@ -402,6 +402,10 @@ statements! {
     HAS_FORMAT = "SELECT to_regclass('larimar_format') IS NOT NULL";
     FOUND_FORMAT = "SELECT format FROM larimar_format WHERE id = 1";
     LOCK_FORMAT = "SELECT format FROM larimar_format WHERE id = 1 FOR UPDATE";
+    /// How many more sessions the database takes from anybody but superusers.
+    SLOTS = "\
+        SELECT current_setting('max_connections')::int8 - current_setting('superuser_reserved_connections')::int8 \
+        - (SELECT count(*) FROM pg_stat_activity WHERE backend_type = 'client backend')";
     /// The bytes that the rows take, where the database knows them.
     SIZE =     "SELECT (pg_total_relation_size('larimar_entity') + pg_total_relation_size('larimar_message'))::int8";
 }

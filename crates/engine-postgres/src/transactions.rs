@@ -104,9 +104,9 @@ impl Transactions {
         let mut line = Line::new(Arc::clone(&self.core));
         loop {
             while self.queue.lock().next(self.locked_max).is_none() {
-                self.wake.notified().await;
+                line.rest(&self.wake, None).await;
             }
-            let connection = line.connection(|fault| self.refuse(fault)).await;
+            let connection = line.connection(&self.wake, |fault| self.refuse(fault)).await;
             let Some(Waiting { transaction, since, reply }) = self.take() else { continue };
             if since.elapsed() > self.core.target.timeout {
                 self.queue.lock().locked -= usize::from(transaction.was_locked);
@@ -131,6 +131,7 @@ impl Transactions {
             }
             // Nobody may be waiting any more; what was committed stands all the same.
             let _ = reply.send(result);
+            line.share();
         }
     }
 

@@ -5,10 +5,15 @@
 
 mod support;
 
-use larimar_engine::{Act, Budget, Engine, Expect, Fault, Flow, KeyRange, Op, ReadError, SpaceId, WriteError};
+use larimar_engine::queue::{Messages as _, NewMessage};
+use larimar_engine::{
+    Act, Budget, Engine, Expect, Fault, Flow, KeyRange, Op, ReadError, SpaceId, SpaceKind, SpaceName, WriteError,
+};
 use larimar_engine_postgres::{PostgresEngine, Settings};
 use larimar_testkit::postgres::{Cluster, Stop};
 use larimar_testkit::proxy::{Direction, Mode, Proxy};
+use std::sync::Arc;
+use std::sync::atomic::{AtomicBool, AtomicUsize, Ordering};
 use std::time::{Duration, Instant};
 use support::{NOW, create, name, open, open_with, read, through, upstream, write};
 
@@ -225,6 +230,48 @@ async fn a_database_that_restarts_loses_nothing_and_is_found_again() {
 }
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn reads_queries_and_queues_wait_for_a_database_that_restarts() {
+    let cluster = Arc::new(Cluster::start());
+    let engine = open(&cluster.fresh_url()).await;
+    let space = create(&engine, "t").await;
+    write(&engine, space, "r", Expect::Absent, Act::Put(b"1")).await.expect("no row is there");
+    let queue = SpaceName { account: "account", kind: SpaceKind::Queue, name: "q" };
+    let queue = engine.create_space(queue, b"").await.expect("no fault").expect("the name is free");
+    let is_done = AtomicBool::new(false);
+    let new = NewMessage { text: b"x", hidden_for: Duration::ZERO, lives_for: None };
+    let rounds = AtomicUsize::new(0);
+    let readers = async || {
+        let key = larimar_engine::Key { space, partition: "p", row: "r" };
+        while !is_done.load(Ordering::Relaxed) {
+            engine.get(key, |_| ()).await.expect("a read waits");
+            let budget = Budget { rows_max: 10, deadline: Instant::now() + Duration::from_secs(60) };
+            engine.scan(space, &KeyRange::all(), budget, |_| Flow::Continue).await.expect("a query waits");
+            engine.peek(queue, 1, NOW).await.expect("a peek waits");
+            engine.claim(queue, 1, Duration::from_secs(600), NOW).await.expect("a claim waits");
+            engine.count_messages(queue, NOW).await.expect("a count waits");
+            engine.list_spaces(name("t"), 10).await.expect("a listing waits");
+            // What was sent and not answered is not known; anything else waits.
+            let put = engine.put_message(queue, new, NOW).await;
+            assert!(put.is_ok() || is_open(&put), "a put waits: {put:?}");
+            rounds.fetch_add(1, Ordering::Relaxed);
+        }
+    };
+    let restarts = async {
+        for _ in 0..3 {
+            let before = rounds.load(Ordering::Relaxed);
+            while rounds.load(Ordering::Relaxed) < before + 20 {
+                tokio::time::sleep(Duration::from_millis(5)).await;
+            }
+            // On a thread of its own, so that requests go on.
+            let cluster = Arc::clone(&cluster);
+            tokio::task::spawn_blocking(move || cluster.restart()).await.expect("it restarts");
+        }
+        is_done.store(true, Ordering::Relaxed);
+    };
+    tokio::join!(readers(), readers(), readers(), readers(), restarts);
+}
+
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
 async fn a_row_that_somebody_holds_is_refused_in_time_and_left_as_it_is() {
     let database = Cluster::shared();
     let url = database.fresh_url();
@@ -258,7 +305,7 @@ async fn a_database_that_stands_still_is_reported_and_waited_for() {
     let key = larimar_engine::Key { space, partition: "p", row: "r" };
     let got = tokio::time::timeout(Duration::from_secs(60), engine.get(key, |_| ())).await.expect("it ends");
     assert!(matches!(got, Err(ReadError::Fault(Fault::Unavailable(_)))), "{got:?}");
-    assert!(engine.ready().is_err());
+    assert!(engine.ready().is_err(), "{got:?}");
     cluster.resume();
     let until = Instant::now() + Duration::from_secs(30);
     while engine.ready().is_err() || engine.get(key, |_| ()).await.is_err() {

@@ -3,7 +3,7 @@
 mod support;
 
 use larimar_engine::Engine;
-use larimar_engine_postgres::{PostgresEngine, Settings};
+use larimar_engine_postgres::{Password, PostgresEngine, Settings};
 use larimar_testkit::postgres::{Cluster, Options};
 use support::name;
 
@@ -14,7 +14,7 @@ fn certificate(names: &[&str]) -> (String, String) {
 }
 
 async fn opens(url: &str, password: Option<&str>) -> Result<(), String> {
-    let settings = Settings { password: password.map(str::to_owned), ..Settings::new(url) };
+    let settings = Settings { password: password.map(|text| Password::Text(text.to_owned())), ..Settings::new(url) };
     let engine = PostgresEngine::open(&settings).await.map_err(|error| error.to_string())?;
     engine.space(name("t")).await.map(drop).map_err(|fault| fault.to_string())
 }

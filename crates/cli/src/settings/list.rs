@@ -207,7 +207,8 @@ pub(crate) static SETTINGS: &[Setting] = &[
     },
     Setting {
         name: "database_password_file",
-        help: "File with the password of the database, which wins over the URL's; a newline at its end does not count",
+        help: "File with the password of the database, which wins over the URL's; read again for each new connection, so that it \
+               can be changed while servers run; a newline at its end does not count",
         expected: "the path of a file",
         kind: Kind::Value,
         read: |settings, text| put(&mut settings.database_password_file, path(text).map(Some)),

@@ -6,10 +6,12 @@
 
 use super::*;
 use crate::connection::Connection;
+use crate::connections::Connections;
 use crate::core::LOCK_TIMEOUT;
 use crate::schema;
 use crate::settings::Settings;
 use larimar_testkit::postgres::Cluster;
+use std::sync::Arc;
 use tokio_postgres::SimpleQueryMessage;
 
 const ROWS: u64 = 20_000;
@@ -56,7 +58,14 @@ const TABLES: &str = "\
 #[tokio::test]
 async fn a_statement_reads_what_it_returns_whatever_the_statistics_say() {
     let settings = Settings::new(Cluster::shared().fresh_url());
-    let connection = Connection::open(&settings.target().expect("a URL"), LOCK_TIMEOUT).await.expect("a connection");
+    let connection = Connection::open(
+        &settings.target().expect("a URL"),
+        LOCK_TIMEOUT,
+        &Arc::default(),
+        Connections::default().count(),
+    )
+    .await
+    .expect("a connection");
     schema::prepare(&connection, settings.dialect).await.expect("the tables");
     connection.run(TABLES).await.expect("tables with few rows");
     connection.run(&format!("SELECT larimar_fill(11, {ROWS})")).await.expect("tables with many rows");
@@ -175,7 +184,7 @@ fn of_spaces(name: &str) -> Option<(String, u64)> {
         "PURGE_BOUND" => ("'\\x05', '\\x06', 2".to_owned(), 3),
         "PURGE_PARTITIONS" => ("'\\x06', '\\x07'".to_owned(), 0),
         "PURGE_ROWS" => (format!("{PK}, {}", row(3)), 3),
-        "NOW" | "HAS_FORMAT" | "SIZE" => (String::new(), 1),
+        "NOW" | "HAS_FORMAT" | "SIZE" | "SLOTS" => (String::new(), 1),
         "FOUND_FORMAT" | "LOCK_FORMAT" => (String::new(), 1),
         _ => return None,
     })
