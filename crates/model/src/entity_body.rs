@@ -13,6 +13,7 @@
 //! Numbers are little-endian; a varint has seven bits a byte, least significant first.
 
 use crate::{EntityKey, Guid, PropertyError, Timestamp, ValueRef, limits, property, utf16};
+use std::collections::{HashMap, HashSet};
 
 /// A stored body, borrowed.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -43,6 +44,8 @@ pub enum BodyError {
 pub struct BodyBuilder {
     bytes: Vec<u8>,
     count: usize,
+    /// The names that are there already, once there are many.
+    names: HashSet<String>,
 }
 
 const FORMAT: u8 = 1;
@@ -129,16 +132,46 @@ impl<'a> EntityBody<'a> {
     /// Refuses more than 252 properties or 1 MiB in all.
     pub fn merged(self, changes: Self, key: &EntityKey) -> Result<Vec<u8>, BodyError> {
         let mut merged = BodyBuilder::with_capacity(self.0.len() + changes.0.len());
+        let changed = Lookup::new(changes, self.raw_properties().count());
         for (name, value) in self.properties() {
-            merged.push_unchecked(name, changes.get(name).unwrap_or(value))?;
+            merged.push_unchecked(name, changed.get(name).unwrap_or(value))?;
         }
+        let known = Lookup::new(self, changes.raw_properties().count());
         for (name, value) in changes.properties() {
-            if self.get(name).is_none() {
+            if known.get(name).is_none() {
                 merged.push_unchecked(name, value)?;
             }
         }
         EntityBody(&merged.bytes).check_size(key)?;
         Ok(merged.bytes)
+    }
+}
+
+/// Finds properties of one body by name, at a cost that does not grow with their number times that of the names.
+#[derive(Clone, Debug)]
+pub struct Lookup<'a> {
+    body: EntityBody<'a>,
+    /// Where there are many names to look for.
+    index: Option<HashMap<&'a str, ValueRef<'a>>>,
+}
+
+/// Names that are looked for one by one.
+const FEW_NAMES: usize = 16;
+
+impl<'a> Lookup<'a> {
+    /// Prepares to look for so many names.
+    #[must_use]
+    pub fn new(body: EntityBody<'a>, names: usize) -> Self {
+        Self { body, index: (names > FEW_NAMES).then(|| body.properties().collect()) }
+    }
+
+    /// The value of a property.
+    #[must_use]
+    pub fn get(&self, name: &str) -> Option<ValueRef<'a>> {
+        match &self.index {
+            Some(index) => index.get(name).copied(),
+            None => self.body.get(name),
+        }
     }
 }
 
@@ -152,7 +185,7 @@ impl BodyBuilder {
     fn with_capacity(bytes_max: usize) -> Self {
         let mut bytes = Vec::with_capacity(bytes_max);
         bytes.push(FORMAT);
-        Self { bytes, count: 0 }
+        Self { bytes, count: 0, names: HashSet::new() }
     }
 
     /// Adds a property.
@@ -161,10 +194,22 @@ impl BodyBuilder {
     /// Refuses a bad name or value, a name that is there already, and a 253rd property.
     pub fn push(&mut self, name: &str, value: ValueRef<'_>) -> Result<(), BodyError> {
         property::check(name, value)?;
-        if EntityBody(&self.bytes).get(name).is_some() {
+        if self.is_known(name) {
             return Err(BodyError::Duplicate(name.to_owned()));
         }
         self.push_unchecked(name, value)
+    }
+
+    /// Whether a name is there already. If not, it will be.
+    fn is_known(&mut self, name: &str) -> bool {
+        let body = EntityBody(&self.bytes);
+        if self.count < FEW_NAMES {
+            return body.raw_properties().any(|(known, _)| known == name.as_bytes());
+        }
+        if self.names.is_empty() {
+            self.names = body.properties().map(|(known, _)| known.to_owned()).collect();
+        }
+        !self.names.insert(name.to_owned())
     }
 
     /// The bytes of the body.

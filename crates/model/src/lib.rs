@@ -21,7 +21,7 @@ pub mod utf16;
 mod value;
 
 pub use entity::Entity;
-pub use entity_body::{BodyBuilder, BodyError, EntityBody};
+pub use entity_body::{BodyBuilder, BodyError, EntityBody, Lookup};
 pub use etag::{ETag, IfMatch, IfMatchError};
 pub use filter::{Filter, FilterError};
 pub use guid::Guid;

@@ -28,6 +28,9 @@ impl Pace {
     }
 }
 
+/// Bytes of the XML of service properties and access control lists, far more than five rules or policies need.
+pub(crate) const SETTINGS_BODY_BYTES_MAX: usize = 256 * 1024;
+
 /// A body that has not arrived yet.
 #[derive(Debug)]
 pub(crate) struct RequestBody {

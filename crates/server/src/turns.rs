@@ -34,3 +34,22 @@ pub(crate) async fn run<T: Send + 'static>(
     // An error here is a panic, which was logged.
     tokio::task::spawn_blocking(work).await.unwrap_or_else(|_| Err(ErrorReply::new(ErrorCode::InternalError)))
 }
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use futures_util::FutureExt as _;
+
+    #[tokio::test]
+    async fn others_run_after_a_slice_and_during_long_work() {
+        let mut turns = Turns::default();
+        assert!(turns.after(SLICE_BYTES - 1).now_or_never().is_some());
+        assert!(turns.after(1).now_or_never().is_none(), "a slice is done");
+        assert!(turns.after(1).now_or_never().is_some(), "the next one has begun");
+        assert_eq!(run(SLICE_BYTES, || Ok(7)).now_or_never(), Some(Ok(7)));
+        let long = run(SLICE_BYTES + 1, || Ok(std::thread::current().id()));
+        assert_ne!(long.await, Ok(std::thread::current().id()));
+        let panicked: Result<(), _> = run(SLICE_BYTES + 1, || panic!("on purpose")).await;
+        assert_eq!(panicked.map_err(|error| error.code), Err(ErrorCode::InternalError));
+    }
+}

@@ -95,7 +95,7 @@ impl<E: Engine, B: ByteStore> Blobs<E, B> {
             let mut step = Ok(Step::Next);
             let next = self.engine.scan(container, &range, budget, |row| {
                 step = listing.visit(row);
-                if matches!(step, Ok(Step::Next)) { Flow::Continue } else { Flow::StopHere }
+                if matches!(step, Ok(Step::Next)) { listing.flow() } else { Flow::StopHere }
             });
             let next = next.await.map_err(read_error)?;
             start = match (step?, next) {
@@ -162,6 +162,8 @@ struct Listing<'a> {
     page: ListPage,
     /// How many bytes the items of the page will take, about.
     bytes: usize,
+    /// How many rows were visited.
+    visited: usize,
     /// How many rows in a row were only passed over.
     passed: usize,
     /// The prefix that was told last, whose other names are passed over.
@@ -200,7 +202,13 @@ enum Snapshots {
 impl<'a> Listing<'a> {
     fn new(query: &'a ListQuery, now: Timestamp) -> Self {
         let deadline = Instant::now() + Duration::from_secs(limits::PAGE_SECONDS_MAX);
-        Self { query, now, deadline, page: ListPage::default(), bytes: 0, passed: 0, group: None }
+        Self { query, now, deadline, page: ListPage::default(), bytes: 0, visited: 0, passed: 0, group: None }
+    }
+
+    /// How to go on after a row: after some, others get their turn.
+    const fn flow(&mut self) -> Flow {
+        self.visited += 1;
+        if self.visited.is_multiple_of(SLICE_ROWS) { Flow::Pause } else { Flow::Continue }
     }
 
     /// Where to begin: at the prefix or at the place to go on from, whichever is later.
@@ -335,6 +343,8 @@ fn after_prefix(prefix: &str) -> Option<String> {
 
 /// Rows that are passed over one by one before the scan jumps.
 const PASSED_MAX: usize = 4;
+/// Rows that are visited before others get their turn; each may have 8 KiB of metadata.
+const SLICE_ROWS: usize = 128;
 /// Rows of a scan besides those of the page.
 const ROWS_SPARE: usize = 16;
 /// Scans of one page: each adds an item or passes over a bounded number of rows.

@@ -71,9 +71,10 @@ impl<E: Engine, B: ByteStore> Ask<'_, E, B> {
         let access = Access { lease, ..Access::default() };
         let list = self.blobs.block_list(blob_ref(&found, name), snapshot, kind, &access, self.now()).await;
         let list = list.map_err(|error| error::engine_error(&error))?;
-        let (committed, uncommitted) = (ids(&list.committed), ids(&list.uncommitted));
-        let bytes = 64 * (committed.len() + uncommitted.len());
+        let bytes = 64 * (list.committed.len() + list.uncommitted.len());
+        let (committed, uncommitted) = (list.committed, list.uncommitted);
         let xml = turns::run(bytes, move || {
+            let (committed, uncommitted) = (ids(&committed), ids(&uncommitted));
             let mut xml = Vec::with_capacity(256 + bytes);
             write_block_list(&mut xml, kind, listed(&committed), listed(&uncommitted));
             Ok(xml)

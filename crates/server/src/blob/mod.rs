@@ -14,7 +14,7 @@ mod source;
 mod upload;
 
 use crate::address::Address;
-use crate::body::RequestBody;
+use crate::body::{RequestBody, SETTINGS_BODY_BYTES_MAX};
 use crate::call::Call;
 use crate::error;
 use crate::handler::{Handler, Peer};
@@ -143,7 +143,7 @@ impl<E: Engine, B: ByteStore> Ask<'_, E, B> {
             ServiceOperation::ListContainers(options) => self.list_containers(options).await,
             ServiceOperation::GetProperties => service_properties::get(self.call).await,
             ServiceOperation::SetProperties => {
-                let body = body.read(self.call.storage.settings.body_bytes_max).await?;
+                let body = body.read(SETTINGS_BODY_BYTES_MAX).await?;
                 service_properties::set(self.call, &body).await
             }
             ServiceOperation::GetStats => service_properties::stats(self.call),
@@ -167,7 +167,7 @@ impl<E: Engine, B: ByteStore> Ask<'_, E, B> {
             }
             ContainerOperation::GetAcl { lease } => self.get_container_acl(name, *lease).await,
             ContainerOperation::SetAcl { access, guard } => {
-                let body = body.read(self.call.storage.settings.body_bytes_max).await?;
+                let body = body.read(SETTINGS_BODY_BYTES_MAX).await?;
                 self.set_container_acl(name, *access, guard, &body).await
             }
             ContainerOperation::Delete { guard } => self.delete_container(name, guard).await,

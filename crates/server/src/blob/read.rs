@@ -7,6 +7,7 @@ use super::{Ask, access, blob_ref};
 use crate::error;
 use crate::http::storage_error_reply;
 use crate::reply::{Reply, Streamed};
+use crate::turns::Turns;
 use bytes::Bytes;
 use futures_util::stream;
 use larimar_engine::blob::bytes::ByteStore;
@@ -122,9 +123,11 @@ async fn summed<B: ByteStore>(reply: Reply, mut content: Content<B>, bytes: u64)
         return Err(ErrorReply::of_header(ErrorCode::InvalidHeaderValue, "x-ms-range-get-content-md5", "true"));
     }
     let (mut sums, mut body) = (Summing::new(true), Vec::with_capacity(bytes as usize));
+    let mut turns = Turns::default();
     while let Some(piece) = content.next().await.map_err(|fault| error::fault(&fault))? {
         sums.add(&piece);
         body.extend_from_slice(&piece);
+        turns.after(piece.len()).await;
     }
     Ok(Reply { body, ..reply.with_md5("content-md5", sums.finish().md5) })
 }

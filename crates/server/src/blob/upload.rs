@@ -3,6 +3,7 @@
 use super::Ask;
 use crate::body::RequestBody;
 use crate::error;
+use crate::turns;
 use base64::Engine as _;
 use base64::engine::general_purpose::STANDARD;
 use larimar_engine::Engine;
@@ -109,9 +110,13 @@ impl<E: Engine, B: ByteStore> Ask<'_, E, B> {
         bytes_max: usize,
     ) -> Result<(bytes::Bytes, Sums), ErrorReply> {
         let bytes = body.read(bytes_max).await?;
-        let mut sums = Summing::new(true);
-        sums.add(&bytes);
-        let sums = sums.finish();
+        let summed = bytes.clone();
+        let sums = turns::run(bytes.len(), move || {
+            let mut sums = Summing::new(true);
+            sums.add(&summed);
+            Ok(sums.finish())
+        });
+        let sums = sums.await?;
         sums.check(checks)?;
         Ok((bytes, sums))
     }

@@ -8,7 +8,7 @@ mod query;
 mod tables;
 
 use crate::address::Address;
-use crate::body::RequestBody;
+use crate::body::{RequestBody, SETTINGS_BODY_BYTES_MAX};
 use crate::call::Call;
 use crate::error;
 use crate::handler::{Handler, Peer};
@@ -69,7 +69,8 @@ impl<E: Engine> Protocol for TableService<E> {
             seen.preference = request.prefer.map(Prefer::name);
         }
         check_endpoint(&request.operation, call.address.is_secondary)?;
-        let body = body.read(self.storage.settings.body_bytes_max).await?;
+        let bytes_max = self.storage.settings.body_bytes_max;
+        let body = body.read(if seen.is_xml { bytes_max.min(SETTINGS_BODY_BYTES_MAX) } else { bytes_max }).await?;
         // The lookup of a shared engine may be a moment old: its table was dropped and made anew by another server, or
         // will be found gone by a second one.
         let again = E::IS_SHARED.then(|| request.clone());

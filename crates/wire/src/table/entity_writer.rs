@@ -7,7 +7,7 @@ use crate::uri;
 use base64::Engine as _;
 use base64::engine::general_purpose::STANDARD;
 use larimar_model::filter::Row;
-use larimar_model::{ETag, ValueRef};
+use larimar_model::{ETag, Lookup, ValueRef};
 use std::fmt;
 
 /// Writes the entities of one table for one request.
@@ -89,10 +89,11 @@ impl EntityWriter<'_> {
         match self.select {
             Select::All => row.body.properties().for_each(|(name, value)| self.write_member(out, name, Some(value))),
             // A property that the entity lacks is written as null: the only null there is.
-            Select::Names(names) => names
-                .iter()
-                .filter(|name| !larimar_model::is_system_property(name))
-                .for_each(|name| self.write_member(out, name, row.body.get(name))),
+            Select::Names(names) => {
+                let values = Lookup::new(row.body, names.len());
+                let names = names.iter().filter(|name| !larimar_model::is_system_property(name));
+                names.for_each(|name| self.write_member(out, name, values.get(name)));
+            }
         }
         if out.len() > start {
             out.pop();
