@@ -207,7 +207,8 @@ impl<E: Engine, B: ByteStore> Blobs<E, B> {
         self.visit_rows(at, (&from, &to), |row| {
             count += 1;
             found.extend(decode_chunk(row.body).ok_or_else(|| damaged("a list of blocks"))?);
-            Ok(Flow::Continue)
+            // A chunk is long; others get their turn.
+            Ok(Flow::Pause)
         })
         .await?;
         Ok((count == chunks.len()).then_some(found))
