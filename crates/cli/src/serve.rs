@@ -8,8 +8,8 @@ use crate::settings::{Resolved, Settings};
 use crate::signals::Signals;
 use crate::{engines, file_limit, logging, storage};
 use anyhow::Context;
-use larimar_engine::blob::Blobs;
 use larimar_engine::blob::bytes::ByteStore;
+use larimar_engine::blob::{Blobs, Reclaimer};
 use larimar_engine::{Clock, Engine, SystemClock};
 use larimar_server::{
     AdminService, AnalyticsWriter, BlobService, Handler, Listener, ListenerSettings, Metrics, QueueService, Storage,
@@ -114,6 +114,7 @@ async fn serve<E: Engine>(
     let blobs = bytes.map(|bytes| Arc::new(Blobs::new(Arc::clone(&engine), Arc::new(bytes))));
     let analytics = start_analytics(&storage, blobs.clone()).await;
     let sweeper = blobs.clone().map(|blobs| start_sweeper(blobs, settings.blob_grace));
+    let reclaimer = blobs.clone().map(|blobs| start_reclaimer(blobs, settings.blob_grace));
     let start = Start { settings, metrics: &metrics, tls: &tls };
     let services = [
         sockets.table.map(|socket| start.service(TableService::new(Arc::clone(&storage)), socket)),
@@ -136,6 +137,9 @@ async fn serve<E: Engine>(
     }
     if let Some(sweeper) = sweeper {
         sweeper.ending().await.context("the sweep of blobs ended in a defect of the server")?;
+    }
+    if let Some(reclaimer) = reclaimer {
+        reclaimer.ending().await.context("the reclaiming of deleted containers ended in a defect of the server")?;
     }
     // What the last requests were is known now.
     analytics.ending().await.context("storage analytics ended in a defect of the server")?;
@@ -186,6 +190,28 @@ fn start_sweeper<E: Engine, B: ByteStore>(blobs: Arc<Blobs<E, B>>, grace: Durati
                 },
             }
             pause = SWEEP_EVERY;
+        }
+    })
+}
+
+/// Starts what removes the bytes of deleted containers.
+fn start_reclaimer<E: Engine, B: ByteStore>(blobs: Arc<Blobs<E, B>>, grace: Duration) -> Running {
+    Running::spawn(|mut stopped| async move {
+        let mut reclaimer = Reclaimer::new(grace);
+        let mut pause = RECLAIM_EVERY;
+        loop {
+            tokio::select! {
+                () = &mut stopped => return,
+                () = tokio::time::sleep(pause) => {}
+            }
+            pause = match reclaimer.step(&blobs).await {
+                Ok(true) => RECLAIM_PAUSE,
+                Ok(false) => RECLAIM_EVERY,
+                Err(fault) => {
+                    tracing::warn!(%fault, "the bytes of deleted containers could not be reclaimed");
+                    RECLAIM_RETRY
+                }
+            };
         }
     })
 }
@@ -251,6 +277,12 @@ fn announce(settings: &Settings, addresses: &Addresses) {
     }
 }
 
+/// How often deleted containers are looked for.
+const RECLAIM_EVERY: Duration = Duration::from_secs(5);
+/// Between pieces of that work: requests come first.
+const RECLAIM_PAUSE: Duration = Duration::from_millis(20);
+/// After a fault.
+const RECLAIM_RETRY: Duration = Duration::from_secs(30);
 const SWEEP_EVERY: Duration = Duration::from_secs(24 * 3600);
 const ADMIN_CONNECTIONS_MAX: usize = 64;
 /// The pages are short and their readers near.

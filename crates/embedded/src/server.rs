@@ -5,8 +5,8 @@
 use crate::builder::Builder;
 use crate::counting::{Counters, Counting, Requests};
 use crate::error::StartError;
-use larimar_engine::blob::Blobs;
 use larimar_engine::blob::bytes::MemoryBytes;
+use larimar_engine::blob::{Blobs, Reclaimer};
 use larimar_engine::{MemoryEngine, SystemClock};
 use larimar_server::{
     AnalyticsWriter, BlobService, Handler, Listener, ListenerSettings, Metrics, QueueService, Settings, Storage,
@@ -143,6 +143,7 @@ impl Larimar {
         let metrics = Arc::new(Metrics::default());
         let engine = Arc::new(MemoryEngine::new());
         let blobs = Arc::new(Blobs::new(Arc::clone(&engine), Arc::new(MemoryBytes::new(GRACE))));
+        let reclaimed = Arc::clone(&blobs);
         let storage = Storage::new(engine, Arc::new(SystemClock), settings, Arc::clone(&metrics));
         let mut analytics = AnalyticsWriter::new(Arc::clone(&storage), Some(Arc::clone(&blobs)));
         analytics.load().await;
@@ -154,6 +155,7 @@ impl Larimar {
         start.service(Counting::new(QueueService::new(Arc::clone(&storage)), &counters.queue), queue_socket);
         start.service(Counting::new(BlobService::new(storage, blobs), &counters.blob), blob_socket);
         start.tasks.spawn(analytics.run(ended(start.stopped.clone())));
+        start.tasks.spawn(reclaim(reclaimed, ended(start.stopped.clone())));
         let tasks = start.tasks;
         Ok(Self { account: builder.account, key: builder.key, table, queue, blob, counters, stop, tasks })
     }
@@ -192,6 +194,21 @@ impl Start {
     }
 }
 
+/// Frees the memory of deleted containers, until the server stops.
+async fn reclaim(blobs: Arc<Blobs<MemoryEngine, MemoryBytes>>, stopped: impl Future<Output = ()>) {
+    let mut reclaimer = Reclaimer::new(GRACE);
+    let mut stopped = std::pin::pin!(stopped);
+    loop {
+        // The engine in memory has no faults.
+        let is_busy = reclaimer.step(&blobs).await.unwrap_or(false);
+        let pause = if is_busy { Duration::ZERO } else { RECLAIM_EVERY };
+        tokio::select! {
+            () = &mut stopped => return,
+            () = tokio::time::sleep(pause) => {}
+        }
+    }
+}
+
 /// Ready when nobody is left to send.
 async fn ended(mut stopped: watch::Receiver<()>) {
     while stopped.changed().await.is_ok() {}
@@ -207,6 +224,8 @@ fn address(socket: &TcpListener) -> Result<SocketAddr, StartError> {
 
 /// How long requests may go on after a stop.
 const STOP_TIME_MAX: Duration = Duration::from_secs(5);
+/// How often deleted containers are looked for.
+const RECLAIM_EVERY: Duration = Duration::from_secs(5);
 
 /// How long the bytes of a blob stay after the blob went, for those who are reading it.
 const GRACE: Duration = Duration::from_secs(60);

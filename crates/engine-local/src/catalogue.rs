@@ -5,13 +5,14 @@
 //! 01                           -> the last version given to a row: u64
 //! 02 account 00 kind name      -> number of a space: u64, then its meta bytes
 //! 03                           -> the next number for a space: u64
-//! 04 number:u64                -> nothing: a dropped space whose rows are not all gone yet
+//! 04 number:u64                -> nothing: a dropped space whose rows are not all gone yet;
+//!                                 01: a dropped container whose rows are kept, because they lead to bytes
 //! ```
 //!
 //! Numbers are big-endian. All of it is also kept in memory. Changes happen one after another; each takes
 //! effect in memory when it is durable, in the committer, so a caller who goes away leaves nothing half done.
 
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, BTreeSet};
 use std::ops::Bound;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicUsize, Ordering};
@@ -62,8 +63,9 @@ impl Catalogue {
             names.insert(key.to_vec(), Space { id: SpaceId(id), meta: meta.into() });
         }
         for row in snapshot.range(Bound::Included(DEAD), Bound::Excluded(RECORDS_END)) {
-            let (key, _) = row?;
-            dead.insert(SpaceId(split_number(&key[DEAD.len()..])?.0));
+            let (key, value) = row?;
+            let space = SpaceId(split_number(&key[DEAD.len()..])?.0);
+            if *value == *KEPT { dead.keep(space) } else { dead.insert(space) }
         }
         let next = Arc::new(AsyncMutex::new(next));
         Ok((Self { names: RwLock::new(names), live: RwLock::new(live), dead, next }, version))
@@ -162,12 +164,14 @@ impl Catalogue {
         let id = space.id;
         // Every write that was admitted is in the queue before the drop; none is admitted after it.
         self.live.write().remove(&id);
-        let writes = vec![(key.as_slice().into(), None), (dead_key(id).into(), Some(Bytes::default()))];
+        let is_kept = name.kind == SpaceKind::Container;
+        let state = if is_kept { KEPT.into() } else { Bytes::default() };
+        let writes = vec![(key.as_slice().into(), None), (dead_key(id).into(), Some(state))];
         let this = Arc::clone(self);
         let effect = move |done| {
             if done {
                 this.names.write().remove(&key);
-                this.dead.insert(id);
+                if is_kept { this.dead.keep(id) } else { this.dead.insert(id) }
             } else {
                 this.live.write().insert(id);
             }
@@ -175,6 +179,20 @@ impl Catalogue {
         };
         change(queue, writes, Box::new(effect)).await?;
         Ok(Changed::Yes)
+    }
+
+    /// Lets the rows of a dropped container go, which were kept.
+    pub(crate) async fn release(&self, queue: &Queue, space: SpaceId) -> Result<(), Fault> {
+        if !self.dead.is_kept(space) {
+            return Ok(());
+        }
+        let dead = Arc::clone(&self.dead);
+        let effect = move |done| {
+            if done {
+                dead.insert(space);
+            }
+        };
+        change(queue, vec![(dead_key(space).into(), Some(Bytes::default()))], Box::new(effect)).await
     }
 
     /// The commit that ends the reclaiming of a space.
@@ -195,12 +213,32 @@ impl Catalogue {
 pub(crate) struct DeadSpaces {
     spaces: RwLock<FxHashSet<SpaceId>>,
     count: AtomicUsize,
+    /// Dropped containers whose rows are kept.
+    kept: RwLock<BTreeSet<SpaceId>>,
     arrived: (Mutex<()>, Condvar),
 }
 
 impl DeadSpaces {
     pub(crate) fn len(&self) -> usize {
         self.count.load(Ordering::Acquire)
+    }
+
+    /// How many there are, with those whose rows are kept.
+    pub(crate) fn all(&self) -> usize {
+        self.len() + self.kept.read().len()
+    }
+
+    /// The first container after a number whose rows are kept.
+    pub(crate) fn kept_after(&self, after: SpaceId) -> Option<SpaceId> {
+        self.kept.read().range((Bound::Excluded(after), Bound::Unbounded)).next().copied()
+    }
+
+    pub(crate) fn is_kept(&self, space: SpaceId) -> bool {
+        self.kept.read().contains(&space)
+    }
+
+    fn keep(&self, space: SpaceId) {
+        self.kept.write().insert(space);
     }
 
     /// One of them, waiting a while if there is none.
@@ -221,6 +259,7 @@ impl DeadSpaces {
     fn insert(&self, space: SpaceId) {
         let mut spaces = self.spaces.write();
         spaces.insert(space);
+        self.kept.write().remove(&space);
         self.count.store(spaces.len(), Ordering::Release);
         drop(spaces);
         self.wake();
@@ -295,4 +334,6 @@ const VERSION_KEY: &[u8] = &[1];
 const NAMES: &[u8] = &[2];
 const NEXT_KEY: &[u8] = &[3];
 const DEAD: &[u8] = &[4];
+/// The state of a dropped container whose rows are kept.
+const KEPT: &[u8] = &[1];
 const RECORDS_END: &[u8] = &[5];

@@ -27,7 +27,7 @@ use crate::published::Published;
 use crate::reclaim;
 use crate::recovery::fault;
 use crate::shared::{Figures, Shared};
-use crate::snapshot::{LocalSnapshot, look_up, split_value};
+use crate::snapshot::{LocalSnapshot, look_up, read_dropped, split_value};
 use crate::store::fjall::{DeadRows, FjallStore, Options};
 use crate::store::memory::MemoryStore;
 use crate::store::{Bytes, Snapshot, Store, StoreError, SyncTo};
@@ -280,12 +280,33 @@ impl Engine for LocalEngine {
         self.remove_space(name, Some(expected)).await
     }
 
+    async fn claim_dropped(&self, after: SpaceId) -> Result<Option<SpaceId>, Fault> {
+        Ok(self.shared.catalogue.dead.kept_after(after))
+    }
+
+    async fn read_dropped(
+        &self,
+        space: SpaceId,
+        from: &Position,
+        visit: impl FnMut(RowRef<'_>) + Send,
+    ) -> Result<Option<Position>, ReadError> {
+        if !self.shared.catalogue.dead.is_kept(space) {
+            return Err(ReadError::SpaceGone);
+        }
+        let snapshot = self.shared.published.get().await?;
+        read_dropped(snapshot.as_ref(), space, from, visit)
+    }
+
+    async fn forget_dropped(&self, space: SpaceId) -> Result<(), Fault> {
+        self.shared.catalogue.release(&self.shared.queue, space).await
+    }
+
     fn statistics(&self) -> Statistics {
         Statistics {
             commit_writes: self.shared.figures.commit_writes.snapshot(),
             sync_seconds: self.shared.figures.sync_seconds.snapshot(),
             store_bytes: self.shared.with_store(|store| Ok(store.disk_bytes())).unwrap_or(0),
-            dropped_spaces: self.shared.catalogue.dead.len() as u64,
+            dropped_spaces: self.shared.catalogue.dead.all() as u64,
         }
     }
 

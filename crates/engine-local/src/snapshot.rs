@@ -135,6 +135,28 @@ impl Shared {
     }
 }
 
+/// Visits rows of a dropped container from a place on, a bounded number; returns where to go on.
+pub(crate) fn read_dropped(
+    snapshot: &dyn store::Snapshot,
+    space: SpaceId,
+    from: &Position,
+    mut visit: impl FnMut(RowRef<'_>),
+) -> Result<Option<Position>, ReadError> {
+    let (from, to) = bounds(space, &KeyRange { start: from.clone(), end: None });
+    let mut decoder = key::Decoder::default();
+    for (visited, row) in snapshot.range(Bound::Included(&from), Bound::Excluded(&to)).enumerate() {
+        let (key, value) = row.map_err(|error| fault(&error))?;
+        let (_, key) = key::split_space(&key).ok_or_else(|| Fault::Damaged("a key has no space".to_owned()))?;
+        let (partition, row) = decoder.decode(key)?;
+        if visited == DROPPED_ROWS {
+            return Ok(Some(Position::new(partition, row)));
+        }
+        let (version, body) = split_value(&value)?;
+        visit(RowRef { partition, row, version, body });
+    }
+    Ok(None)
+}
+
 /// The value stored at a key.
 pub(crate) fn look_up(snapshot: &dyn store::Snapshot, key: Key<'_>) -> Result<Option<Bytes>, StoreError> {
     KEY.with_borrow_mut(|buffer| {
@@ -161,6 +183,8 @@ fn bounds(space: SpaceId, range: &KeyRange) -> (Vec<u8>, Vec<u8>) {
     (position(&range.start), range.end.as_ref().map_or_else(|| key::space_end(space), position))
 }
 
+/// Rows of a dropped container that are read at once.
+const DROPPED_ROWS: usize = 256;
 /// A scan looks at the clock after this many rows.
 const ROWS_PER_LOOK: usize = 32;
 /// A scan lets others run after this long.

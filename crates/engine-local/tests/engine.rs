@@ -7,7 +7,10 @@ mod support;
 use std::sync::Arc;
 use std::time::Duration;
 
-use larimar_engine::{Act, Changed, Engine, Expect, Fault, Key, KeyRange, Op, ReadError, SpaceId, WriteError};
+use larimar_engine::{
+    Act, Changed, Engine, Expect, Fault, Key, KeyRange, Op, Position, ReadError, SpaceId, SpaceKind, SpaceName,
+    WriteError,
+};
 use larimar_engine_local::{Durability, LocalEngine, Settings};
 use larimar_model::Timestamp;
 use support::{FailingStore, budget, eventually, keys, name, read, settings};
@@ -211,6 +214,27 @@ async fn reclaiming_goes_on_after_a_restart() {
     drop(engine);
     let engine = open(&folder);
     eventually("rows are reclaimed", || engine.statistics().dropped_spaces == 0).await;
+}
+
+#[tokio::test]
+async fn rows_of_a_dropped_container_are_kept_over_a_restart_until_they_are_forgotten() {
+    let folder = TempDir::new().unwrap();
+    let engine = open(&folder);
+    let container = SpaceName { account: "account", kind: SpaceKind::Container, name: "c" };
+    let dropped = engine.create_space(container, b"").await.unwrap().unwrap();
+    write(&engine, dropped, "row", Expect::Absent, Act::Put(b"1")).await.unwrap();
+    engine.drop_space(container).await.unwrap();
+    drop(engine);
+    let engine = open(&folder);
+    assert_eq!(engine.statistics().dropped_spaces, 1);
+    assert_eq!(engine.claim_dropped(SpaceId::SYSTEM).await, Ok(Some(dropped)));
+    let mut rows = Vec::new();
+    let read = engine.read_dropped(dropped, &Position::new("", ""), |row| rows.push(row.row.to_owned())).await;
+    assert_eq!((read, rows), (Ok(None), vec!["row".to_owned()]));
+    engine.forget_dropped(dropped).await.unwrap();
+    eventually("rows are reclaimed", || engine.statistics().dropped_spaces == 0).await;
+    drop(engine);
+    assert_eq!(open(&folder).claim_dropped(SpaceId::SYSTEM).await, Ok(None));
 }
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]

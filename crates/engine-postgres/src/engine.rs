@@ -2,7 +2,7 @@
 
 use crate::catalogue::Catalogue;
 use crate::clock::StoreClock;
-use crate::core::Core;
+use crate::core::{Core, random};
 use crate::failure::Failure;
 use crate::jobs;
 use crate::key;
@@ -19,8 +19,8 @@ use crate::statements::{HAS_SPACE, RESTORE};
 use crate::transactions::Transactions;
 use larimar_engine::queue::MessageIds;
 use larimar_engine::{
-    Changed, Engine, Fault, Key, Moment, Op, ReadError, Reads as ReadsWanted, RowRef, Space, SpaceId, SpaceName,
-    Statistics, WriteError,
+    Changed, Engine, Fault, Key, Moment, Op, Position, ReadError, Reads as ReadsWanted, RowRef, Space, SpaceId,
+    SpaceName, Statistics, WriteError,
 };
 use larimar_model::Timestamp;
 use std::sync::Arc;
@@ -52,6 +52,8 @@ pub(crate) struct Parts {
     pub(crate) turns: Vec<tokio::sync::Mutex<()>>,
     pub(crate) ids: MessageIds,
     pub(crate) counts: Counts,
+    /// By which work on dropped containers is told from that of other servers.
+    pub(crate) dropped_owner: i64,
 }
 
 impl PostgresEngine {
@@ -77,6 +79,7 @@ impl PostgresEngine {
             row_sizes: RowSizes::default(),
             ids: MessageIds::default(),
             counts: Counts::default(),
+            dropped_owner: random().cast_signed(),
             turns: (0..TURNS).map(|_| tokio::sync::Mutex::new(())).collect(),
             pool,
             core,
@@ -231,6 +234,23 @@ impl Engine for PostgresEngine {
 
     async fn drop_space_if(&self, name: SpaceName<'_>, expected: &[u8]) -> Result<Changed, Fault> {
         self.parts.catalogue.drop_space(name, Some(expected)).await
+    }
+
+    async fn claim_dropped(&self, after: SpaceId) -> Result<Option<SpaceId>, Fault> {
+        self.parts.claim_dropped(after).await
+    }
+
+    async fn read_dropped(
+        &self,
+        space: SpaceId,
+        from: &Position,
+        visit: impl FnMut(RowRef<'_>) + Send,
+    ) -> Result<Option<Position>, ReadError> {
+        self.parts.read_dropped(space, from, visit).await
+    }
+
+    async fn forget_dropped(&self, space: SpaceId) -> Result<(), Fault> {
+        self.parts.forget_dropped(space).await
     }
 
     async fn now(&self, _caller: Timestamp) -> Result<Moment, Fault> {

@@ -6,7 +6,8 @@
 //! a transaction is one flush of a few statements (`transactions.rs`); a page is one statement, or several in
 //! one read-only transaction (`snapshot.rs`, `arms.rs`, `scan.rs`). Messages
 //! have a table of their own (`messages.rs`, `posts.rs`). What a failure means, and which ones leave the outcome open, is
-//! in `failure.rs`; `catalogue.rs` keeps the spaces and `jobs.rs` the work that one server at a time does for all. SQL is
+//! in `failure.rs`; `catalogue.rs` keeps the spaces, `dropped.rs` the
+//! rows of dropped containers and `jobs.rs` the work that one server at a time does for all. SQL is
 //! in `statements.rs`, what differs between databases in `dialect.rs`.
 
 mod apply;
@@ -17,6 +18,7 @@ mod connection;
 mod connections;
 mod core;
 mod dialect;
+mod dropped;
 mod engine;
 mod failure;
 mod gathering;

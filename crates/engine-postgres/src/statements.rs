@@ -73,6 +73,13 @@ macro_rules! arms {
     };
 }
 
+/// The name of the work on the rows of a dropped container, in the order of its number.
+macro_rules! dropped_name {
+    ($id:literal) => {
+        concat!("convert_to('container ' || lpad(", $id, "::text, 20, '0'), 'UTF8')")
+    };
+}
+
 /// Defines the statements and a list of all of them.
 macro_rules! statements {
     ($($(#[$doc:meta])* $name:ident = $sql:expr;)*) => {
@@ -244,7 +251,10 @@ statements! {
     /// Account, kind, name. The rows are left to the purger.
     DROP_SPACE = concat!(
         "WITH gone AS (DELETE FROM larimar_space WHERE account = $1 AND kind = $2 AND name = $3 \
-        AND ($4::bytea IS NULL OR meta = $4) RETURNING id) \
+        AND ($4::bytea IS NULL OR meta = $4) RETURNING id), \
+        kept AS (INSERT INTO larimar_job (name, owner, until) SELECT ",
+        dropped_name!("id"),
+        ", 0, 0 FROM gone WHERE $2 = 3) \
         INSERT INTO larimar_purge (id, since) SELECT id, ",
         ticks!(),
         " FROM gone RETURNING id",
@@ -268,8 +278,30 @@ statements! {
         " RETURNING owner",
     );
     RELEASE = "DELETE FROM larimar_job WHERE name = $1 AND owner = $2";
-    /// Dropped spaces, and how many ticks ago that was.
-    PURGES = concat!("SELECT id, ", ticks!(), " - since FROM larimar_purge ORDER BY id LIMIT 100",);
+    /// Dropped containers whose rows are kept and that nobody else is at work on: first name, name after the last, owner.
+    KEPT = concat!(
+        "SELECT name FROM larimar_job WHERE name >= $1 AND name < $2 AND (owner = $3 OR until < ",
+        ticks!(),
+        ") ORDER BY name LIMIT 16",
+    );
+    /// Takes or keeps one of them: name, owner, ticks that it is the owner's.
+    TAKE_KEPT = concat!(
+        "UPDATE larimar_job SET owner = $2, until = ",
+        ticks!(),
+        " + $3::int8 WHERE name = $1 AND (owner = $2 OR until < ",
+        ticks!(),
+        ") RETURNING owner",
+    );
+    /// Rows of a dropped container: how many, pk, first rk, pk after the last.
+    KEPT_ROWS = arms!("pk = $2 AND rk >= $3", "pk > $2 AND pk < $4");
+    /// Dropped spaces but those containers, and how many ticks ago that was.
+    PURGES = concat!(
+        "SELECT p.id, ",
+        ticks!(),
+        " - p.since FROM larimar_purge p WHERE NOT EXISTS (SELECT 1 FROM larimar_job j WHERE j.name = ",
+        dropped_name!("p.id"),
+        ") ORDER BY p.id LIMIT 100",
+    );
     PURGE_COUNT = "SELECT count(*) FROM larimar_purge";
     PURGE_DONE = "DELETE FROM larimar_purge WHERE id = $1";
     /// The last of the next rows to purge: first pk, pk after the last, how many rows to skip.

@@ -2,7 +2,10 @@
 
 mod support;
 
-use larimar_engine::{Act, Changed, Engine, Expect, Fault, Key, KeyRange, Op, ReadError, SpaceId, WriteError};
+use larimar_engine::{
+    Act, Changed, Engine, Expect, Fault, Key, KeyRange, Op, Position, ReadError, SpaceId, SpaceKind, SpaceName,
+    WriteError,
+};
 use larimar_engine_postgres::{OpenError, PostgresEngine, Settings};
 use larimar_model::Timestamp;
 use larimar_testkit::postgres::Cluster;
@@ -169,6 +172,30 @@ async fn merges_on_two_servers_lose_no_update() {
     };
     tokio::join!(work(&one), work(&two), work(&one), work(&two));
     assert_eq!(read(&one, space, "n").await.map(|(_, body)| body), Some(160_u64.to_be_bytes().to_vec()));
+}
+
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn one_server_at_a_time_takes_up_a_dropped_container() {
+    let (one, two, _) = pair().await;
+    let container = SpaceName { account: "account", kind: SpaceKind::Container, name: "c" };
+    let dropped = one.create_space(container, b"").await.expect("no fault").expect("the name is free");
+    write(&one, dropped, "row", Expect::Absent, Act::Put(b"x")).await.expect("it is written");
+    assert_eq!(two.drop_space(container).await, Ok(true));
+    assert_eq!(one.claim_dropped(SpaceId::SYSTEM).await, Ok(Some(dropped)));
+    assert_eq!(two.claim_dropped(SpaceId::SYSTEM).await, Ok(None), "the other server is at work");
+    let start = Position::new("", "");
+    assert_eq!(two.read_dropped(dropped, &start, |_| ()).await, Err(ReadError::SpaceGone));
+    two.forget_dropped(dropped).await.expect("nothing happens");
+    // The rows of tables are removed meanwhile, those of the container are not.
+    let table = create(&two, "table").await;
+    write(&two, table, "row", Expect::Absent, Act::Put(b"x")).await.expect("it is written");
+    assert_eq!(two.drop_space(name("table")).await, Ok(true));
+    tokio::time::sleep(Duration::from_secs(3)).await;
+    let mut rows = 0;
+    assert_eq!(one.read_dropped(dropped, &start, |_| rows += 1).await, Ok(None));
+    assert_eq!(rows, 1);
+    one.forget_dropped(dropped).await.expect("no fault");
+    assert_eq!(one.claim_dropped(SpaceId::SYSTEM).await, Ok(None));
 }
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]

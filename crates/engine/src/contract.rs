@@ -100,8 +100,25 @@ pub trait Engine: Messages {
     ) -> impl Future<Output = Result<Changed, Fault>> + Send;
 
     /// Drops a space with all its rows, at a cost that does not depend on them; `false` if there is none.
-    /// From the acknowledgement on no write to its number succeeds. The storage is reclaimed later.
+    /// From the acknowledgement on no write to its number succeeds. The storage is reclaimed later; that of a container
+    /// not before [`Engine::forget_dropped`], because its rows lead to bytes outside of the engine.
     fn drop_space(&self, name: SpaceName<'_>) -> impl Future<Output = Result<bool, Fault>> + Send;
+
+    /// Takes up the first dropped container after a number; nothing if there is none, or if other servers have taken up
+    /// all of them. It is the caller's for a minute, and for a minute more with each [`Engine::read_dropped`].
+    fn claim_dropped(&self, after: SpaceId) -> impl Future<Output = Result<Option<SpaceId>, Fault>> + Send;
+
+    /// Hands rows of a dropped container that the caller has taken up to `visit`: from a place on, in key order, a bounded
+    /// number of them. Returns where to go on, or nothing at the end; [`ReadError::SpaceGone`] if it is not the caller's.
+    fn read_dropped(
+        &self,
+        space: SpaceId,
+        from: &Position,
+        visit: impl FnMut(RowRef<'_>) + Send,
+    ) -> impl Future<Output = Result<Option<Position>, ReadError>> + Send;
+
+    /// Gives up the rows of a dropped container that the caller has taken up: they lead to nothing any more.
+    fn forget_dropped(&self, space: SpaceId) -> impl Future<Output = Result<(), Fault>> + Send;
 
     /// The time that the store goes by, at some moment of the call: for everything that is judged by time and that two
     /// servers must judge alike, such as leases. An engine of one process goes by its caller's clock, which is `caller`; a

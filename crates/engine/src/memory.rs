@@ -10,7 +10,8 @@ use crate::queue::{Change, Message, MessageError, MessageHandle, Messages, NewMe
 use crate::snapshot::{Reads, Snapshot};
 use larimar_model::Timestamp;
 use parking_lot::Mutex;
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, BTreeSet};
+use std::ops::Bound;
 use std::sync::Arc;
 use std::time::{Duration, Instant};
 
@@ -29,6 +30,8 @@ pub struct MemorySnapshot(Arc<State>);
 struct State {
     spaces: BTreeMap<(String, SpaceKind, String), Space>,
     rows: BTreeMap<(SpaceId, Position), (Timestamp, Arc<[u8]>)>,
+    /// Dropped containers whose rows are kept.
+    dropped: BTreeSet<SpaceId>,
     last_space: u64,
     last_version: u64,
 }
@@ -46,6 +49,7 @@ impl MemoryEngine {
     fn remove_space(&self, name: SpaceName<'_>, expected: Option<&[u8]>) -> Changed {
         let mut state = self.state.lock();
         let state = Arc::make_mut(&mut state);
+        let is_container = name.kind == SpaceKind::Container;
         let name = owned(name);
         let Some(space) = state.spaces.get(&name) else { return Changed::Missing };
         if expected.is_some_and(|expected| expected != &*space.meta) {
@@ -53,7 +57,11 @@ impl MemoryEngine {
         }
         let id = space.id;
         state.spaces.remove(&name);
-        state.rows.retain(|(of, _), _| *of != id);
+        if is_container {
+            state.dropped.insert(id);
+        } else {
+            state.rows.retain(|(of, _), _| *of != id);
+        }
         self.queues.forget(id);
         Changed::Yes
     }
@@ -186,6 +194,40 @@ impl Engine for MemoryEngine {
         Ok(self.remove_space(name, Some(expected)))
     }
 
+    async fn claim_dropped(&self, after: SpaceId) -> Result<Option<SpaceId>, Fault> {
+        let state = self.state.lock();
+        Ok(state.dropped.range((Bound::Excluded(after), Bound::Unbounded)).next().copied())
+    }
+
+    async fn read_dropped(
+        &self,
+        space: SpaceId,
+        from: &Position,
+        mut visit: impl FnMut(RowRef<'_>) + Send,
+    ) -> Result<Option<Position>, ReadError> {
+        let state = self.state.lock();
+        if !state.dropped.contains(&space) {
+            return Err(ReadError::SpaceGone);
+        }
+        let rows = state.rows.range((space, from.clone())..).take_while(|((of, _), _)| *of == space);
+        for (visited, ((_, place), (version, body))) in rows.enumerate() {
+            if visited == DROPPED_ROWS {
+                return Ok(Some(place.clone()));
+            }
+            visit(RowRef { partition: &place.partition, row: &place.row, version: *version, body });
+        }
+        Ok(None)
+    }
+
+    async fn forget_dropped(&self, space: SpaceId) -> Result<(), Fault> {
+        let mut state = self.state.lock();
+        let state = Arc::make_mut(&mut state);
+        if state.dropped.remove(&space) {
+            state.rows.retain(|(of, _), _| *of != space);
+        }
+        Ok(())
+    }
+
     fn statistics(&self) -> Statistics {
         Statistics::default()
     }
@@ -300,6 +342,9 @@ impl State {
         id == SpaceId::SYSTEM || self.spaces.values().any(|space| space.id == id)
     }
 }
+
+/// Rows of a dropped container that are read at once.
+const DROPPED_ROWS: usize = 1000;
 
 fn owned(name: SpaceName<'_>) -> (String, SpaceKind, String) {
     (name.account.to_owned(), name.kind, name.name.to_owned())

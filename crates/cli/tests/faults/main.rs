@@ -1,8 +1,9 @@
-//! What the server does when the world around it fails: a full disk, a damaged journal, and a large table dropped
-//! while others work. The engine's own fault tests are in `engine-local/tests`; these are about the process.
+//! What the server does when the world around it fails: a full disk, a damaged journal, a container that is
+//! deleted, and a large table dropped while others work. The engine's own fault tests are in `engine-local/tests`; these are about the process.
 
 mod damage;
 mod disk_full;
+mod drop_container;
 mod drop_table;
 
 const EXE: &str = env!("CARGO_BIN_EXE_larimar");

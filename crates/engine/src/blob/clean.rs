@@ -229,12 +229,7 @@ impl<E: Engine, B: ByteStore> Blobs<E, B> {
     /// payloads do.
     async fn spare_owned(&self, at: BlobRef<'_>, unowned: &mut HashSet<Extent>) -> Result<(), EngineError> {
         self.visit_rows(at, (keys::BLOB, "\u{FFFF}"), |row| {
-            let name = row_name(row)?;
-            let extents = match name {
-                RowName::Blob | RowName::Snapshot(_) => BlobRow::decode(row.body)?.layout.extents().collect(),
-                _ => extents_of(name, row.body)?,
-            };
-            for extent in extents {
+            for extent in payloads_of(row)? {
                 unowned.remove(&extent);
             }
             Ok(if unowned.is_empty() { Flow::StopHere } else { Flow::Continue })
@@ -339,6 +334,15 @@ impl From<PageRow> for RowName<'_> {
 
 fn row_name(row: RowRef<'_>) -> Result<RowName<'_>, Fault> {
     RowName::parse(row.row).ok_or_else(|| damaged("the name of a blob's row"))
+}
+
+/// The payloads that a row of any kind points to.
+pub(crate) fn payloads_of(row: RowRef<'_>) -> Result<Vec<Extent>, Fault> {
+    let name = row_name(row)?;
+    match name {
+        RowName::Blob | RowName::Snapshot(_) => Ok(BlobRow::decode(row.body)?.layout.extents().collect()),
+        _ => extents_of(name, row.body),
+    }
 }
 
 /// The payloads that a row other than a blob's or a snapshot's points to.

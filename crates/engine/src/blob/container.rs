@@ -201,7 +201,7 @@ impl<E: Engine, B: ByteStore> Blobs<E, B> {
         Ok(page)
     }
 
-    /// Deletes a container with all its blobs, however many. Their bytes are removed by the next sweep.
+    /// Deletes a container with all its blobs, however many. Their bytes are removed by a [`super::Reclaimer`].
     ///
     /// # Errors
     /// [`BlobReject::ContainerNotFound`], conditions, the lease.

@@ -479,6 +479,23 @@ impl Engine for Failing {
         self.write(self.inner.drop_space(name)).await
     }
 
+    async fn claim_dropped(&self, after: SpaceId) -> Result<Option<SpaceId>, Fault> {
+        self.inner.claim_dropped(after).await
+    }
+
+    async fn read_dropped(
+        &self,
+        space: SpaceId,
+        from: &Position,
+        visit: impl FnMut(RowRef<'_>) + Send,
+    ) -> Result<Option<Position>, ReadError> {
+        self.inner.read_dropped(space, from, visit).await
+    }
+
+    async fn forget_dropped(&self, space: SpaceId) -> Result<(), Fault> {
+        self.inner.forget_dropped(space).await
+    }
+
     async fn now(&self, caller: Timestamp) -> Result<Moment, Fault> {
         self.inner.now(caller).await
     }

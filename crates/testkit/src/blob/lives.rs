@@ -1,10 +1,11 @@
 //! Payloads and rows live as long as something points to them.
 
-use super::pages::put_page_blob;
+use super::appends::{append, put_append};
+use super::pages::{put_page_blob, write};
 use super::site::{ACCOUNT, Site, blob, filled, id, refused};
 use larimar_engine::blob::bytes::{ByteStore, Extent, Owner, Owners};
-use larimar_engine::blob::{Access, BlobReject, ListQuery, NewBlob};
-use larimar_engine::{Engine, EngineError};
+use larimar_engine::blob::{Access, BlobReject, ListQuery, NewBlob, Reclaimer};
+use larimar_engine::{Engine, EngineError, SpaceId};
 use larimar_model::blob::{BlobName, BlockListEntry, BlockListKind, Conditions, ETagCondition, ListInclude, PageRange};
 use std::sync::{Arc, Mutex};
 use std::time::Duration;
@@ -100,6 +101,40 @@ pub async fn a_sweep_removes_what_a_container_left<E: Engine, B: ByteStore>(site
     assert_eq!(site.blobs.owners(site.now()).release(owner, &[extent, orphan]).await, Ok(vec![false, true]));
     let elsewhere = Owner { space: other_id, blob: "b" };
     assert_eq!(site.blobs.owners(site.now()).release(elsewhere, &[extent]).await, Ok(vec![true]));
+}
+
+/// The bytes of a deleted container are removed without a sweep, of blobs of every type, their snapshots and blocks that
+/// are not committed; the work may be cut off at any point and begun again.
+pub async fn the_bytes_of_a_deleted_container_are_reclaimed<E: Engine, B: ByteStore>(site: &Site<E, B>) {
+    let none = Access::default();
+    let (long, disk, log, begun) = (blob("long"), blob("disk"), blob("log"), blob("begun"));
+    for n in 0..300 {
+        site.put_block(&long, &id(n), &filled(n as u8, 20)).await.expect("a block");
+    }
+    let list: Vec<_> = (0..300).map(|n| BlockListEntry::Latest(id(n))).collect();
+    site.commit(&long, &list).await.expect("it is committed");
+    site.blobs.snapshot_blob(site.at(&long), None, &none, site.now()).await.expect("a snapshot");
+    site.put(&long, b"other").await;
+    put_page_blob(site, &disk, 64 << 10).await;
+    write(site, &disk, 0, &filled(1, 1024)).await.expect("pages");
+    put_append(site, &log).await;
+    append(site, &log, b"line", Default::default()).await.expect("it is appended");
+    site.put_block(&begun, &id(1), b"block").await.expect("a block");
+    site.expect_payloads(304, "all").await;
+
+    let container = "container".parse().expect("a name");
+    site.blobs.delete_container(ACCOUNT, &container, &none, site.now()).await.expect("it is deleted");
+    for steps in 0..4 {
+        let mut cut_off = Reclaimer::new(Duration::from_secs(3600));
+        for _ in 0..steps {
+            cut_off.step(&site.blobs).await.expect("no fault");
+        }
+    }
+    let mut reclaimer = Reclaimer::new(Duration::ZERO);
+    let other = site.second();
+    while reclaimer.step(&other.blobs).await.expect("no fault") {}
+    site.expect_payloads(0, "all is reclaimed").await;
+    assert_eq!(other.blobs.engine().claim_dropped(SpaceId::SYSTEM).await, Ok(None));
 }
 
 /// A write whose bytes a sweep of another server took for a leftover is refused, whichever way it commits them and

@@ -136,6 +136,7 @@ macro_rules! blob_conformance {
                 refused_writes_leave_nothing,
                 commits_and_snapshots_keep_what_they_share,
                 a_sweep_removes_what_a_container_left,
+                the_bytes_of_a_deleted_container_are_reclaimed,
                 a_write_that_a_sweep_overtakes_is_refused,
                 a_write_under_way_is_not_swept,
                 a_sweep_beside_a_commit_takes_nothing_committed,

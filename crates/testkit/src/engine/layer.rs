@@ -206,6 +206,23 @@ impl<L: Layer> Engine for Layered<L> {
         self.0.below().drop_space_if(name, expected).await
     }
 
+    async fn claim_dropped(&self, after: SpaceId) -> Result<Option<SpaceId>, Fault> {
+        self.0.below().claim_dropped(after).await
+    }
+
+    async fn read_dropped(
+        &self,
+        space: SpaceId,
+        from: &Position,
+        visit: impl FnMut(RowRef<'_>) + Send,
+    ) -> Result<Option<Position>, ReadError> {
+        self.0.below().read_dropped(space, from, visit).await
+    }
+
+    async fn forget_dropped(&self, space: SpaceId) -> Result<(), Fault> {
+        self.0.below().forget_dropped(space).await
+    }
+
     async fn now(&self, caller: Timestamp) -> Result<Moment, Fault> {
         self.0.below().now(caller).await
     }

@@ -105,6 +105,7 @@ macro_rules! engine_conformance {
                 a_space_created_again_is_empty,
                 writes_to_a_dropped_space_are_refused,
                 dropping_one_space_leaves_the_others,
+                rows_of_a_dropped_container_are_kept_until_they_are_forgotten,
                 the_system_space_always_exists,
                 accounts_are_listed_in_order,
                 an_engine_is_ready,

@@ -1,7 +1,9 @@
 //! Promises about spaces: creating, finding, listing, changing and dropping them.
 
 use super::rows::{NOW, create, name, page, put, read, store, unbounded, write};
-use larimar_engine::{Changed, Engine, Key, KeyRange, ReadError, SpaceId, SpaceKind, SpaceName, WriteError};
+use larimar_engine::{
+    Changed, Engine, Key, KeyRange, Position, ReadError, RowRef, SpaceId, SpaceKind, SpaceName, WriteError,
+};
 use std::collections::BTreeSet;
 
 /// A name is given once; the space is found by it, with the bytes it was created with.
@@ -201,4 +203,51 @@ pub async fn an_engine_is_ready(engine: &impl Engine) {
     store(engine, id, "p", "r", b"x").await;
     assert_eq!(engine.ready(), Ok(()));
     let _ = engine.statistics();
+}
+
+/// The rows of a dropped container are out of sight, but can be read by whoever reclaims what they lead to, until that is
+/// done; those of a table cannot.
+pub async fn rows_of_a_dropped_container_are_kept_until_they_are_forgotten(engine: &impl Engine) {
+    let container = |name| SpaceName { account: "account", kind: SpaceKind::Container, name };
+    let table = create(engine, "table").await;
+    let id = engine.create_space(container("c"), b"").await.expect("no fault").expect("the name is free");
+    let other = engine.create_space(container("d"), b"").await.expect("no fault").expect("the name is free");
+    let mut stored = Vec::new();
+    for partition in 0..70 {
+        for row in 0..10 {
+            stored.push((format!("p{partition:02}"), format!("r{row}")));
+        }
+    }
+    for (partition, row) in &stored {
+        store(engine, id, partition, row, b"x").await;
+        store(engine, table, partition, row, b"x").await;
+    }
+    store(engine, other, "p", "r", b"x").await;
+    assert_eq!(engine.claim_dropped(SpaceId::SYSTEM).await, Ok(None));
+    assert_eq!(engine.drop_space(container("c")).await, Ok(true));
+    assert_eq!(engine.drop_space(name("table")).await, Ok(true));
+    let again = engine.create_space(container("c"), b"").await.expect("no fault").expect("the name is free");
+    let key = Key { space: id, partition: "p00", row: "r0" };
+    assert_eq!(engine.get(key, |row| row.is_some()).await, Err(ReadError::SpaceGone));
+    assert_eq!(write(engine, id, "p", put("r", b"x"), NOW).await, Err(WriteError::SpaceGone));
+
+    for _ in 0..2 {
+        assert_eq!(engine.claim_dropped(SpaceId::SYSTEM).await, Ok(Some(id)), "whoever has it gets it again");
+        assert_eq!(engine.claim_dropped(id).await, Ok(None));
+        let mut found = Vec::new();
+        let mut from = Some(Position::new("", ""));
+        while let Some(place) = from {
+            let visit = |row: RowRef<'_>| found.push((row.partition.to_owned(), row.row.to_owned()));
+            from = engine.read_dropped(id, &place, visit).await.expect("the rows are there");
+        }
+        assert_eq!(found, stored);
+    }
+    for living in [other, again, table] {
+        let read = engine.read_dropped(living, &Position::new("", ""), |_| ()).await;
+        assert_eq!(read, Err(ReadError::SpaceGone), "only dropped containers are read this way");
+    }
+    engine.forget_dropped(id).await.expect("no fault");
+    assert_eq!(engine.claim_dropped(SpaceId::SYSTEM).await, Ok(None));
+    assert_eq!(engine.read_dropped(id, &Position::new("", ""), |_| ()).await, Err(ReadError::SpaceGone));
+    assert!(read(engine, other, "p", "r").await.is_some());
 }
