@@ -74,6 +74,11 @@ impl Fleet {
         self.servers[number % self.servers.len()].client()
     }
 
+    /// A client of the queues of one of the servers.
+    pub(crate) fn queues(&self, number: usize) -> Client {
+        self.servers[number % self.servers.len()].queues()
+    }
+
     /// A client of the blobs of one of the servers.
     pub(crate) fn blobs(&self, number: usize) -> Client {
         self.servers[number % self.servers.len()].blobs()

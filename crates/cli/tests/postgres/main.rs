@@ -11,5 +11,6 @@ mod fleet;
 mod histories;
 mod network;
 mod races;
+mod settings;
 mod shared_state;
 mod tables;
