@@ -42,6 +42,14 @@ impl ByteStore for AnyBytes {
         })
     }
 
+    fn writer_bytes(&self, expected: Option<u64>) -> u64 {
+        match self {
+            Self::Files(store) => store.writer_bytes(expected),
+            Self::Objects(store) => store.writer_bytes(expected),
+            Self::Memory(store) => store.writer_bytes(expected),
+        }
+    }
+
     async fn read(&self, extent: &Extent, range: Range<u64>) -> Result<Bytes, Fault> {
         match self {
             Self::Files(store) => store.read(extent, range).await,

@@ -120,6 +120,10 @@ impl ByteStore for FileBytes {
         FileWriter::begin(&self.shared, owner, expected)
     }
 
+    fn writer_bytes(&self, expected: Option<u64>) -> u64 {
+        FileWriter::bytes_max(expected)
+    }
+
     async fn read(&self, extent: &Extent, range: Range<u64>) -> Result<Bytes, Fault> {
         let Some(span) = Span::of(extent, &range) else { return Ok(Bytes::new()) };
         if let Some(bytes) = self.shared.read_cached(&extent.file, &span) {

@@ -88,6 +88,10 @@ impl ByteStore for ObjectBytes {
         ObjectWriter::begin(&self.shared, owner)
     }
 
+    fn writer_bytes(&self, expected: Option<u64>) -> u64 {
+        expected.unwrap_or(u64::MAX).min(2 * writer::PART_BYTES as u64)
+    }
+
     async fn read(&self, extent: &Extent, range: Range<u64>) -> Result<Bytes, Fault> {
         let Some(span) = Span::of(extent, &range) else { return Ok(Bytes::new()) };
         let place = &self.shared.place;

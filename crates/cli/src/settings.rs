@@ -10,6 +10,7 @@ mod show;
 pub(crate) mod value;
 
 use engine::{EngineChoice, Password};
+use larimar_engine_local::budget::machine_bytes;
 use larimar_engine_postgres::Dialect;
 pub(crate) use list::SETTINGS;
 use std::collections::BTreeMap;
@@ -60,12 +61,21 @@ pub(crate) struct Settings {
     pub(crate) page_entities_max: usize,
     pub(crate) page_bytes_max: u64,
     pub(crate) page_time_max: Duration,
+    pub(crate) in_flight_bytes_max: Option<u64>,
+    pub(crate) in_flight_wait: Duration,
     pub(crate) analytics_flush: Duration,
     pub(crate) log_level: String,
     pub(crate) log_format: LogFormat,
 }
 
 impl Settings {
+    /// Bytes in flight at most: as given, or a part of the memory that is given to the store or that the machine has.
+    pub(crate) fn in_flight_bytes(&self) -> u64 {
+        let memory = self.memory.map_or_else(|| machine_bytes() / 8, |memory| memory / 2);
+        let suitable = memory.clamp(64 << 20, 512 << 20).max(IN_FLIGHT_BODIES * self.body_bytes_max);
+        self.in_flight_bytes_max.unwrap_or(suitable)
+    }
+
     /// Whether blobs are served: they need a place for their bytes, which a database is not.
     pub(crate) fn serves_blobs(&self) -> bool {
         self.blob && (self.engine == EngineChoice::Local || self.blob_store.is_some())
@@ -241,6 +251,13 @@ impl Resolved {
                 return Err(self.refused(name, &format!("a port other than {other}'s"), &port.to_string()));
             }
         }
+        // The largest body, what it is parsed into and its answer count, and somebody else should find room beside it.
+        let least = IN_FLIGHT_BODIES * settings.body_bytes_max;
+        if settings.in_flight_bytes() < least {
+            let found = value::show_bytes(settings.in_flight_bytes());
+            let expected = format!("at least four times body_bytes_max, {}", value::show_bytes(least));
+            return Err(self.refused("in_flight_bytes_max", &expected, &found));
+        }
         match (&settings.tls_certificate, &settings.tls_key) {
             (Some(_), None) => Err(self.refused("tls_certificate", "tls_key to be set as well", "no tls_key")),
             (None, Some(_)) => Err(self.refused("tls_key", "tls_certificate to be set as well", "no tls_certificate")),
@@ -277,6 +294,9 @@ impl fmt::Display for Source {
         }
     }
 }
+
+/// How many of the largest bodies fit into the bytes in flight.
+const IN_FLIGHT_BODIES: u64 = 4;
 
 /// The variable of Azurite, so that a development set-up moves over without edits.
 const AZURITE_ACCOUNTS: &str = "AZURITE_ACCOUNTS";

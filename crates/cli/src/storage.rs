@@ -23,6 +23,8 @@ pub(crate) fn storage<E: Engine>(
         page_entities_max: settings.page_entities_max,
         page_time_max: settings.page_time_max,
         page_bytes_max: usize::try_from(settings.page_bytes_max)?,
+        in_flight_bytes_max: settings.in_flight_bytes(),
+        in_flight_wait: settings.in_flight_wait,
         analytics_flush: settings.analytics_flush,
     };
     Ok(Storage::new(engine, Arc::new(SystemClock), settings, metrics))
@@ -51,6 +53,7 @@ mod tests {
         assert_eq!(ours.page_entities_max, theirs.page_entities_max);
         assert_eq!(ours.page_time_max, theirs.page_time_max);
         assert_eq!(usize::try_from(ours.page_bytes_max), Ok(theirs.page_bytes_max));
+        assert_eq!(ours.in_flight_wait, theirs.in_flight_wait);
         assert_eq!(ours.analytics_flush, theirs.analytics_flush);
     }
 

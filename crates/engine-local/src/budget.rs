@@ -44,7 +44,8 @@ impl Default for MemoryBudget {
 }
 
 /// What the machine or its container has, or a modest guess.
-fn machine_bytes() -> u64 {
+#[must_use]
+pub fn machine_bytes() -> u64 {
     let read = |path: &str| std::fs::read_to_string(Path::new(path)).ok();
     let total = read("/proc/meminfo").and_then(|text| meminfo_total(&text)).unwrap_or(4 << 30);
     let limit = read("/sys/fs/cgroup/memory.max").and_then(|text| text.trim().parse().ok());

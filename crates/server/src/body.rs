@@ -4,6 +4,7 @@
 //! A body has no fixed time, as its size and the client's link differ by orders of magnitude. It has a [`Pace`]: a bound
 //! on silence and, after a time of grace, on the average rate.
 
+use crate::in_flight::{Held, Share, UNCOUNTED_BYTES};
 use bytes::{Bytes, BytesMut};
 use http_body_util::BodyExt;
 use hyper::body::{Body, Incoming};
@@ -44,13 +45,39 @@ pub(crate) struct RequestBody {
     waited: Duration,
     /// What was read whole, for a request that is run a second time.
     whole: Option<Bytes>,
+    /// The account's part of the budget for bytes in flight, once the account is known.
+    share: Option<Share>,
+    /// What a body that is read whole takes of it.
+    held: Option<Held>,
 }
 
 impl RequestBody {
     pub(crate) fn new(incoming: Incoming, declared_bytes: Option<u64>, pace: Pace) -> Self {
         let is_whole = incoming.is_end_stream();
         let (received_bytes, waited) = (0, Duration::ZERO);
-        Self { incoming, declared_bytes, pace, is_whole, is_given_up: false, received_bytes, waited, whole: None }
+        let (share, held) = (None, None);
+        Self {
+            incoming,
+            declared_bytes,
+            pace,
+            is_whole,
+            is_given_up: false,
+            received_bytes,
+            waited,
+            whole: None,
+            share,
+            held,
+        }
+    }
+
+    /// Counts what is read from here on as bytes in flight.
+    pub(crate) fn count(&mut self, share: Share) {
+        self.share = Some(share);
+    }
+
+    /// What the body holds of the budget, which the answer may use.
+    pub(crate) fn take_held(&mut self) -> Option<Held> {
+        self.held.take()
     }
 
     /// The bytes that have been read.
@@ -69,7 +96,7 @@ impl RequestBody {
         self.waited
     }
 
-    /// Reads the body, bounded in size and time.
+    /// Reads the body, bounded in size and time. It is counted before it is read, as long as nothing is held.
     pub(crate) async fn read(&mut self, bytes_max: usize) -> Result<Bytes, ErrorReply> {
         if let Some(whole) = &self.whole {
             return Ok(whole.clone());
@@ -80,6 +107,15 @@ impl RequestBody {
     }
 
     async fn collect(&mut self, bytes_max: usize) -> Result<Bytes, ErrorReply> {
+        let expected = self.declared_bytes.unwrap_or(UNDECLARED_BYTES).min(bytes_max as u64);
+        let counted = expected * COPIES;
+        if !self.is_whole
+            && expected > UNCOUNTED_BYTES
+            && !self.is_declared_longer_than(bytes_max as u64)
+            && let Some(share) = &self.share
+        {
+            self.held = Some(share.take(counted).await?);
+        }
         let Some(first) = self.piece(bytes_max as u64).await? else { return Ok(Bytes::new()) };
         if self.is_whole {
             return Ok(first);
@@ -90,8 +126,18 @@ impl RequestBody {
         drop(first);
         while let Some(piece) = self.piece(bytes_max as u64).await? {
             whole.extend_from_slice(&piece);
+            self.grow(COPIES * whole.capacity() as u64)?;
         }
         Ok(whole.freeze())
+    }
+
+    /// Counts a body that is longer than it was expected to be. It holds bytes already and must not wait.
+    fn grow(&mut self, bytes: u64) -> Result<(), ErrorReply> {
+        let Some(held) = self.held.as_mut().filter(|held| held.bytes() < bytes) else { return Ok(()) };
+        if self.declared_bytes.is_some() || held.try_resize(bytes) {
+            return Ok(());
+        }
+        Err(self.share.as_ref().map_or_else(too_large, Share::refused))
     }
 
     /// The next piece of a body that is worked on while it arrives, or none at its end. The pace and the size are bounded
@@ -162,6 +208,12 @@ fn too_large() -> ErrorReply {
 fn too_slow() -> ErrorReply {
     ErrorReply::new(ErrorCode::OperationTimedOut).with_status(408)
 }
+
+/// What a body is counted as: itself, what it is parsed into, and the answer, which may repeat it.
+const COPIES: u64 = 3;
+
+/// What a body without a declared length is counted as at first.
+const UNDECLARED_BYTES: u64 = 64 << 10;
 
 /// Bytes of a body that are passed over after the answer is known.
 const DRAIN_BYTES_MAX: u64 = 1 << 20;

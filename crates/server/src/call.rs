@@ -3,6 +3,7 @@
 use crate::address::Address;
 use crate::auth::Caller;
 use crate::head::Head;
+use crate::in_flight::{Held, Share, UNCOUNTED_BYTES};
 use crate::storage::Storage;
 use larimar_engine::{Engine, SpaceId};
 use larimar_model::Timestamp;
@@ -18,6 +19,8 @@ pub(crate) struct Call<'a, E> {
     /// The URL of the account, as the client spells it.
     pub(crate) base: &'a str,
     pub(crate) caller: Caller,
+    /// The account's part of the budget for bytes in flight.
+    pub(crate) share: &'a Share,
     pub(crate) now: Timestamp,
     pub(crate) request_id: &'a str,
 }
@@ -29,6 +32,15 @@ impl<E: Engine> Call<'_, E> {
 
     pub(crate) const fn account(&self) -> &str {
         self.address.account
+    }
+
+    /// Takes bytes of the budget for what is about to be built or received; nothing for what is small. Waits while others
+    /// use them up, so the caller must not hold any.
+    pub(crate) async fn hold(&self, bytes: u64) -> Result<Option<Held>, ErrorReply> {
+        match bytes > UNCOUNTED_BYTES {
+            true => self.share.take(bytes).await.map(Some),
+            false => Ok(None),
+        }
     }
 
     /// Refuses, in strict mode, the name of a table, queue or container that was just deleted.

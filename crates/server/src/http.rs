@@ -10,6 +10,7 @@ use crate::call::Call;
 use crate::cors;
 use crate::handler::Peer;
 use crate::head::Head;
+use crate::in_flight::{Held, Share, UNCOUNTED_BYTES};
 use crate::reply::{Reply, ResponseBody};
 use crate::storage::Storage;
 use crate::strict::{is_known_version, is_version};
@@ -70,6 +71,8 @@ pub(crate) struct Seen {
     /// What the client preferred and gets.
     pub(crate) preference: Option<&'static str>,
     cors: Vec<CorsRule>,
+    /// The account's part of the budget for bytes in flight.
+    share: Option<Share>,
     /// The meter that observes the request, and where in the path the account ends.
     meter: Option<(usize, usize)>,
 }
@@ -82,6 +85,7 @@ impl Default for Seen {
             is_xml: false,
             preference: None,
             cors: Vec::new(),
+            share: None,
             meter: None,
         }
     }
@@ -100,6 +104,7 @@ pub(crate) async fn serve<P: Protocol>(protocol: &P, request: Request<Incoming>,
     let pace = Pace { silence_max: storage.settings.body_timeout, rate_min: storage.settings.client_rate_min };
     let mut body = RequestBody::new(body, head.content_length, pace);
     let result = answer(protocol, &head, &mut body, &request_id, &mut seen).instrument(span.clone()).await;
+    let result = result.and_then(|reply| counted(reply, body.take_held(), &seen, head.method));
     let is_reusable = body.finish().await;
     let _entered = span.entered();
     let code = result.as_ref().err().map(|error| error.code);
@@ -112,7 +117,8 @@ pub(crate) async fn serve<P: Protocol>(protocol: &P, request: Request<Incoming>,
         reply.with("x-ms-error-code", error.code.as_str())
     });
     P::decorate(&mut reply, &seen);
-    if reply.status >= 500 {
+    // Refusals for lack of room are counted; a line for each would make a flood of them worse.
+    if reply.status >= 500 && code != Some(ErrorCode::ServerBusy) {
         tracing::warn!(id = %request_id, operation = seen.operation, status = reply.status, "could not serve");
     }
     tracing::debug!(operation = seen.operation, status = reply.status, elapsed = ?started.elapsed(), "answered");
@@ -156,6 +162,9 @@ async fn answer<P: Protocol>(
         return cors::preflight(&rules, head);
     }
     seen.cors = rules;
+    let share = storage.in_flight.share(served.place);
+    body.count(share.clone());
+    seen.share = Some(share.clone());
     let admitted = match check_head(head, storage.strict.is_some()) {
         Ok(()) => auth::authenticate(storage, P::SERVICE, account, head, address.path, Policies::Recent).await,
         Err(error) => Err(error),
@@ -167,7 +176,7 @@ async fn answer<P: Protocol>(
     seen.authentication = caller.authentication();
     let base = head.base(host, address.prefix);
     let (service, address, base) = (P::SERVICE, &address, base.as_str());
-    let call = Call { storage, service, head, address, base, caller, now: head.now, request_id };
+    let call = Call { storage, service, head, address, base, caller, share: &share, now: head.now, request_id };
     match protocol.run(&call, body, seen).await {
         Err(_) if call.caller.is_doubtful() && body.is_repeatable() => {
             let caller = auth::authenticate(storage, P::SERVICE, account, head, address.path, Policies::Now).await?;
@@ -175,6 +184,36 @@ async fn answer<P: Protocol>(
         }
         result => result,
     }
+}
+
+/// Counts the body of an answer as bytes in flight until it is sent, with what its request held. An answer without room is
+/// not sent, unless it tells of a change that took place.
+fn counted(mut reply: Reply, held: Option<Held>, seen: &Seen, method: &str) -> Result<Reply, ErrorReply> {
+    let held = reply.held.take().or(held);
+    let Some(share) = seen.share.as_ref().filter(|_| reply.stream.is_none()) else { return Ok(reply) };
+    if reply.body.len() as u64 <= UNCOUNTED_BYTES {
+        return Ok(reply);
+    }
+    if reply.body.capacity() > reply.body.len() / 4 * 5 {
+        reply.body.shrink_to_fit();
+    }
+    let bytes = reply.body.capacity() as u64;
+    let (held, has_room) = match held {
+        Some(mut held) => {
+            let has_room = held.try_resize(bytes);
+            (Some(held), has_room)
+        }
+        None => {
+            let held = share.try_take(bytes);
+            let has_room = held.is_some();
+            (held, has_room)
+        }
+    };
+    if !has_room && method == "GET" {
+        return Err(share.refused());
+    }
+    reply.held = held;
+    Ok(reply)
 }
 
 fn check_head(head: &Head<'_>, is_strict: bool) -> Result<(), ErrorReply> {
@@ -227,7 +266,7 @@ fn finish(
     let body = match reply.stream {
         _ if head.method == "HEAD" => ResponseBody::whole(Vec::new()),
         Some(stream) => ResponseBody::streamed(stream),
-        None => ResponseBody::whole(reply.body),
+        None => ResponseBody::held(reply.body, reply.held),
     };
     let mut response = Response::new(body);
     *response.status_mut() = StatusCode::from_u16(reply.status).unwrap_or(StatusCode::INTERNAL_SERVER_ERROR);

@@ -14,6 +14,7 @@ mod handler;
 mod head;
 mod http;
 mod ids;
+mod in_flight;
 mod listener;
 mod metrics;
 mod properties;

@@ -247,7 +247,7 @@ fn limit_unsent(stream: &TcpStream) {
 /// Bytes of an answer that the kernel takes before they can be sent. The kernel reports progress when half of them are
 /// sent: with the default limits that happens in time for every client above the lowest rate.
 #[cfg(target_os = "linux")]
-const UNSENT_BYTES_MAX: u32 = 128 << 10;
+const UNSENT_BYTES_MAX: u32 = 64 << 10;
 
 /// One slow head and this part of all places are evicted at a time.
 const SLOW_HEADS_SHARE: usize = 100;

@@ -3,12 +3,14 @@
 //! A request adds to a shard that belongs to its thread, so threads do not meet on a lock or a cache line; the
 //! shards are summed up when somebody asks. Figures of the store come from the engine, at the same moment.
 
+use crate::in_flight::{InFlight, InFlightFigures};
 use larimar_engine::{Clock, Histogram, HistogramSnapshot, Statistics, SystemClock};
 use larimar_model::Timestamp;
 use parking_lot::Mutex;
 use std::collections::BTreeMap;
 use std::fmt::Write;
 use std::sync::atomic::{AtomicU64, AtomicUsize, Ordering::Relaxed};
+use std::sync::{Arc, OnceLock};
 use std::time::Duration;
 
 /// Counters of the whole server.
@@ -19,6 +21,7 @@ pub struct Metrics {
     connections_total: AtomicU64,
     panics_total: AtomicU64,
     analytics_dropped_total: AtomicU64,
+    in_flight: OnceLock<Arc<InFlight>>,
     started_unix_seconds: f64,
 }
 
@@ -58,6 +61,7 @@ impl Metrics {
             connections_total: AtomicU64::new(0),
             panics_total: AtomicU64::new(0),
             analytics_dropped_total: AtomicU64::new(0),
+            in_flight: OnceLock::new(),
             started_unix_seconds: started.to_unix().as_secs_f64(),
         }
     }
@@ -99,6 +103,11 @@ impl Metrics {
         }
     }
 
+    /// Shows the figures of this budget. The first one counts.
+    pub(crate) fn show_in_flight(&self, budget: &Arc<InFlight>) {
+        let _ = self.in_flight.set(Arc::clone(budget));
+    }
+
     /// How many connections are open.
     #[must_use]
     pub fn connections_open(&self) -> u64 {
@@ -132,6 +141,9 @@ impl Metrics {
         let dropped = "Requests missing from storage analytics, as they could not be written in time.";
         let count = self.analytics_dropped_total.load(Relaxed);
         page.single("larimar_analytics_dropped_total", "counter", dropped, count);
+        if let Some(budget) = self.in_flight.get() {
+            page.in_flight(&budget.figures());
+        }
         page.family("larimar_build_info", "gauge", "The version that runs; always 1.");
         page.line("larimar_build_info", &format!("version=\"{}\"", env!("CARGO_PKG_VERSION")), 1);
         let start = "Start of the process, in seconds since 1970.";
@@ -231,6 +243,19 @@ impl Page {
         self.by_kind("larimar_query_rows_read_total", read, queries, |query| query.rows_read);
         let returned = "Rows that queries returned.";
         self.by_kind("larimar_query_rows_returned_total", returned, queries, |query| query.rows_returned);
+    }
+
+    fn in_flight(&mut self, figures: &InFlightFigures) {
+        let used = "Bytes of bodies and answers that are in memory now.";
+        self.single("larimar_in_flight_bytes", "gauge", used, figures.used_bytes);
+        let peak = "The most bytes that were in flight since the start.";
+        self.single("larimar_in_flight_peak_bytes", "gauge", peak, figures.peak_bytes);
+        let limit = "Bytes that may be in flight.";
+        self.single("larimar_in_flight_limit_bytes", "gauge", limit, figures.limit_bytes);
+        let waiting = "Requests that wait for others to free bytes.";
+        self.single("larimar_in_flight_waiting", "gauge", waiting, figures.waiting);
+        let refused = "Requests that were refused or cut for lack of bytes.";
+        self.single("larimar_in_flight_refused_total", "counter", refused, figures.refused_total);
     }
 
     fn by_kind(&mut self, name: &str, help: &str, all: &BTreeMap<&'static str, Query>, figure: fn(&Query) -> u64) {

@@ -1,5 +1,6 @@
 //! An answer before the headers that all answers share are added, and the body that hyper sends.
 
+use crate::in_flight::{Held, counted};
 use bytes::Bytes;
 use futures_util::Stream;
 use hyper::body::{Body, Frame, SizeHint};
@@ -19,6 +20,8 @@ pub(crate) struct Reply {
     pub(crate) body: Vec<u8>,
     /// A body that is made while it is sent, in the place of the other.
     pub(crate) stream: Option<Streamed>,
+    /// The body's part of the budget for bytes in flight.
+    pub(crate) held: Option<Held>,
 }
 
 /// Pieces of a body as they become ready, and how many bytes they are together. An error ends the connection, as the
@@ -31,7 +34,7 @@ pub(crate) struct Streamed {
 impl Reply {
     /// An answer without a body.
     pub(crate) fn empty(status: u16) -> Self {
-        Self { status, headers: HeaderMap::with_capacity(16), body: Vec::new(), stream: None }
+        Self { status, headers: HeaderMap::with_capacity(16), body: Vec::new(), stream: None, held: None }
     }
 
     /// An answer with a JSON body.
@@ -100,6 +103,14 @@ impl ResponseBody {
     pub fn whole(bytes: impl Into<Bytes>) -> Self {
         let bytes = bytes.into();
         Self { form: Form::Whole(Some(bytes).filter(|bytes| !bytes.is_empty())), end: End::default() }
+    }
+
+    /// A body that is there already, with its part of the budget.
+    pub(crate) fn held(body: Vec<u8>, held: Option<Held>) -> Self {
+        match held {
+            Some(held) => Self::whole(counted(body, held)),
+            None => Self::whole(body),
+        }
     }
 
     pub(crate) fn streamed(stream: Streamed) -> Self {

@@ -25,6 +25,10 @@ pub struct Settings {
     pub page_time_max: Duration,
     /// Bytes of a page's answer, after which it ends.
     pub page_bytes_max: usize,
+    /// Bytes in flight at most: bodies that are received, answers that are built, pieces of blobs that are read.
+    pub in_flight_bytes_max: u64,
+    /// How long a request may wait for its part of them before it is refused as `ServerBusy`.
+    pub in_flight_wait: Duration,
     /// How often storage analytics write logs and metrics.
     pub analytics_flush: Duration,
 }
@@ -50,6 +54,8 @@ impl Default for Settings {
             page_entities_max: limits::PAGE_ENTITIES_MAX,
             page_time_max: Duration::from_secs(limits::PAGE_SECONDS_MAX),
             page_bytes_max: limits::PAGE_BYTES_MAX,
+            in_flight_bytes_max: 256 << 20,
+            in_flight_wait: Duration::from_secs(5),
             analytics_flush: Duration::from_secs(300),
         }
     }

@@ -2,6 +2,7 @@
 
 use crate::analytics::Analytics;
 use crate::ids::Ids;
+use crate::in_flight::InFlight;
 use crate::metrics::Metrics;
 use crate::settings::{Account, Settings};
 use crate::strict::Strict;
@@ -19,6 +20,7 @@ pub struct Storage<E> {
     pub(crate) ids: Ids,
     pub(crate) strict: Option<Strict>,
     pub(crate) analytics: Arc<Analytics>,
+    pub(crate) in_flight: Arc<InFlight>,
     accounts: HashMap<String, Served>,
 }
 
@@ -37,8 +39,10 @@ impl<E: Engine> Storage<E> {
         let accounts = served.map(|(place, account)| (account.name.clone(), Served { account, place })).collect();
         let names = settings.accounts.iter().map(|account| account.name.as_str());
         let analytics = Analytics::new(names, Arc::clone(&metrics));
+        let in_flight = InFlight::new(settings.in_flight_bytes_max, settings.accounts.len(), settings.in_flight_wait);
+        metrics.show_in_flight(&in_flight);
         let strict = settings.strict.then(Strict::default);
-        Arc::new(Self { engine, clock, settings, metrics, ids: Ids::new(), strict, analytics, accounts })
+        Arc::new(Self { engine, clock, settings, metrics, ids: Ids::new(), strict, analytics, in_flight, accounts })
     }
 
     pub(crate) fn account(&self, name: &str) -> Option<&Account> {

@@ -34,6 +34,11 @@ enum Writing {
 }
 
 impl FileWriter {
+    /// How much memory a writer takes at most.
+    pub(super) fn bytes_max(expected: Option<u64>) -> u64 {
+        expected.filter(|expected| *expected <= SMALL_BYTES_MAX).unwrap_or(2 * BUFFER_BYTES as u64)
+    }
+
     pub(super) fn begin(shared: &Arc<Shared>, owner: Owner<'_>, expected: Option<u64>) -> Result<Self, Fault> {
         let header = Header::new(owner, None, State::Unfinished)
             .ok_or_else(|| Fault::Unavailable("the blob's name is too long to store".to_owned()))?;
@@ -214,6 +219,6 @@ impl Drop for Unfinished {
 
 /// Payloads up to this size share a pack.
 const SMALL_BYTES_MAX: u64 = 256 << 10;
-/// What is written to a file at once; a writer holds two of these at most.
-const BUFFER_BYTES: usize = 1 << 20;
+/// What is written to a file at once; a writer holds two of these at most, also one whose client is slow.
+const BUFFER_BYTES: usize = 256 << 10;
 const PIECE_BYTES_MIN: usize = 4 << 10;

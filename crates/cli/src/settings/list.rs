@@ -48,6 +48,8 @@ impl Default for Settings {
             page_entities_max: 1000,
             page_bytes_max: 4 << 20,
             page_time_max: Duration::from_secs(5),
+            in_flight_bytes_max: None,
+            in_flight_wait: Duration::from_secs(5),
             analytics_flush: Duration::from_secs(300),
             log_level: "info".to_owned(),
             log_format: LogFormat::Human,
@@ -373,6 +375,26 @@ pub(crate) static SETTINGS: &[Setting] = &[
             put(&mut settings.page_time_max, value::span(text).filter(|span| allowed.contains(span)))
         },
         show: |settings| Some(value::show_span(settings.page_time_max).into()),
+    },
+    Setting {
+        name: "in_flight_bytes_max",
+        help: "Memory for bodies being received and answers being sent, of all clients together; default: half of \
+               memory, or an eighth of the machine's, from 64MiB to 512MiB",
+        expected: "a number of bytes from 16MiB on, such as 256MiB",
+        kind: Kind::Value,
+        read: |settings, text| put(&mut settings.in_flight_bytes_max, size(text, 16 << 20, 1 << 50).map(Some)),
+        show: |settings| Some(value::show_bytes(settings.in_flight_bytes()).into()),
+    },
+    Setting {
+        name: "in_flight_wait",
+        help: "How long a request may wait for its part of in_flight_bytes_max before it gets 503",
+        expected: "a span of time from 100ms to 5m",
+        kind: Kind::Value,
+        read: |settings, text| {
+            let allowed = Duration::from_millis(100)..=Duration::from_secs(300);
+            put(&mut settings.in_flight_wait, value::span(text).filter(|span| allowed.contains(span)))
+        },
+        show: |settings| Some(value::show_span(settings.in_flight_wait).into()),
     },
     Setting {
         name: "analytics_flush",

@@ -32,6 +32,11 @@ pub trait ByteStore: Send + Sync + 'static {
         expected: Option<u64>,
     ) -> impl Future<Output = Result<Self::Writer, Fault>> + Send;
 
+    /// About how much memory a writer takes at most for a payload of so many bytes.
+    fn writer_bytes(&self, expected: Option<u64>) -> u64 {
+        expected.unwrap_or(u64::MAX).min(2 * READ_BYTES_MAX)
+    }
+
     /// Reads bytes of a payload from the start of `range` on, checksums verified: what lies within the range and the
     /// payload, but not more than [`READ_BYTES_MAX`]. Returns nothing only where nothing is to be returned.
     fn read(&self, extent: &Extent, range: Range<u64>) -> impl Future<Output = Result<Bytes, Fault>> + Send;

@@ -55,22 +55,33 @@ impl<B: ByteStore> Content<B> {
     /// # Errors
     /// Faults of the store; the rest cannot be read then.
     pub async fn next(&mut self) -> Result<Option<Bytes>, Fault> {
+        self.next_within(READ_BYTES_MAX).await
+    }
+
+    /// The next bytes, at most so many and at most 1 MiB; nothing at the end.
+    ///
+    /// # Errors
+    /// Faults of the store; the rest cannot be read then.
+    pub async fn next_within(&mut self, bytes_max: u64) -> Result<Option<Bytes>, Fault> {
+        let bytes_max = bytes_max.clamp(1, READ_BYTES_MAX);
         let Some(segment) = self.segments.front_mut() else { return Ok(None) };
         let (bytes, is_spent) = match segment {
             Segment::Zeros(count) => {
-                let length = (*count).min(ZEROS.len() as u64);
+                let length = (*count).min(ZEROS.len() as u64).min(bytes_max);
                 *count -= length;
                 (Bytes::from_static(&ZEROS[..length as usize]), *count == 0)
             }
             Segment::Data(piece) => {
-                let length = piece.length.min(READ_BYTES_MAX);
+                let length = piece.length.min(bytes_max);
                 let bytes = self.bytes.read(&piece.extent, piece.skip..piece.skip + length).await?;
                 let taken = bytes.len() as u64;
                 if taken == 0 || taken > length {
                     return Err(Fault::Damaged(format!("the blob bytes {:?} are cut short", piece.extent)));
                 }
                 *piece = piece.slice(taken..piece.length);
-                (bytes, piece.length == 0)
+                // A store reads more than a small piece; what is not asked for is not kept.
+                let is_small = taken <= COPIED_BYTES_MAX && taken < piece.extent.length;
+                (if is_small { Bytes::copy_from_slice(&bytes) } else { bytes }, piece.length == 0)
             }
         };
         if is_spent {
@@ -288,5 +299,8 @@ fn page_segments(runs: &[Run], range: Range<u64>) -> VecDeque<Segment> {
     }
     segments
 }
+
+/// Pieces up to this size are copied out of what the store read for them.
+const COPIED_BYTES_MAX: u64 = 32 << 10;
 
 static ZEROS: [u8; 65_536] = [0; 65_536];

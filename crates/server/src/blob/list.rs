@@ -24,6 +24,7 @@ impl<E: Engine, B: ByteStore> Ask<'_, E, B> {
         let prefix = options.prefix.as_deref().unwrap_or("");
         let from = options.from.as_deref().unwrap_or("");
         let (account, max) = (self.call.account(), options.page());
+        let held = self.call.hold(max as u64 * ITEM_BYTES).await?;
         let page = self.blobs.list_containers(account, (prefix, from), max, options.system, self.now()).await;
         let page = page.map_err(|error| error::engine_error(&error))?;
         let (endpoint, options) = (self.endpoint(), options.clone());
@@ -35,7 +36,7 @@ impl<E: Engine, B: ByteStore> Ask<'_, E, B> {
             write_container_list(&mut xml, &endpoint, &options, containers, page.next.as_deref());
             Ok(xml)
         });
-        Ok(Reply::xml(200, xml.await?))
+        Ok(Reply { held, ..Reply::xml(200, xml.await?) })
     }
 
     pub(super) async fn list_blobs(&self, name: &ContainerName, options: &ListBlobs) -> Result<Reply, ErrorReply> {
@@ -52,6 +53,7 @@ impl<E: Engine, B: ByteStore> Ask<'_, E, B> {
             items_max: options.page(),
             include: options.include,
         };
+        let held = self.call.hold(query.items_max as u64 * ITEM_BYTES).await?;
         let page = self.blobs.list_blobs(container.id, &query, self.now()).await;
         let page = page.map_err(|error| error::engine_error(&error))?;
         let next = page.next.map(|ListFrom { name, snapshot }| ListMarker { name, snapshot });
@@ -62,7 +64,7 @@ impl<E: Engine, B: ByteStore> Ask<'_, E, B> {
             write_blob_list(&mut xml, &endpoint, name.as_str(), &options, entries, next.as_ref());
             Ok(xml)
         });
-        Ok(Reply::xml(200, xml.await?))
+        Ok(Reply { held, ..Reply::xml(200, xml.await?) })
     }
 
     fn endpoint(&self) -> String {
@@ -90,3 +92,6 @@ fn from(options: &ListBlobs) -> Option<ListFrom> {
     let start = || options.start.clone().map(|name| ListFrom { name, snapshot: None });
     options.from.clone().map(|ListMarker { name, snapshot }| ListFrom { name, snapshot }).or_else(start)
 }
+
+/// About how many bytes an item of a listing takes.
+const ITEM_BYTES: u64 = 512;

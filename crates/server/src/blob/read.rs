@@ -6,6 +6,7 @@ use super::upload::Summing;
 use super::{Ask, access, blob_ref};
 use crate::error;
 use crate::http::storage_error_reply;
+use crate::in_flight::{Held, Share, UNCOUNTED_BYTES, counted_piece};
 use crate::reply::{Reply, Streamed};
 use crate::turns::Turns;
 use bytes::Bytes;
@@ -21,6 +22,8 @@ use larimar_wire::error_code::ErrorCode;
 use larimar_wire::sas::Need;
 use std::io;
 use std::ops::Range;
+use std::time::Duration;
+use tokio::sync::oneshot;
 
 impl<E: Engine, B: ByteStore> Ask<'_, E, B> {
     pub(super) async fn get_blob(
@@ -46,9 +49,18 @@ impl<E: Engine, B: ByteStore> Ask<'_, E, B> {
             None => reply.with_md5("content-md5", properties.content.md5),
         };
         if get.range_md5 {
-            return summed(reply, content, bytes).await;
+            // Only the blob tells how long a range without an end is.
+            if bytes > limits::RANGE_MD5_BYTES_MAX {
+                return Err(ErrorReply::of_header(ErrorCode::InvalidHeaderValue, "x-ms-range-get-content-md5", "true"));
+            }
+            let held = self.call.hold(bytes).await?;
+            return summed(Reply { held, ..reply }, content, bytes).await;
         }
-        Ok(Reply { stream: Some(Streamed { pieces: Box::pin(pieces(content)), bytes }), ..reply })
+        // The first piece has its room before the answer begins: it can still be refused.
+        let share = self.call.share;
+        let first = Some(share.take_piece(bytes, None).await?);
+        let pieces = pieces(Sending { content, left: bytes, share: share.clone(), first, last: None });
+        Ok(Reply { stream: Some(Streamed { pieces: Box::pin(pieces), bytes }), ..reply })
     }
 
     /// The answer to a range that begins after the end.
@@ -118,10 +130,6 @@ fn ranged(reply: Reply, properties: &BlobProperties, range: &Range<u64>) -> Repl
 
 /// An answer with few bytes and their sum, both taken from one reading: the blob may change meanwhile.
 async fn summed<B: ByteStore>(reply: Reply, mut content: Content<B>, bytes: u64) -> Result<Reply, ErrorReply> {
-    // Only the blob tells how long a range without an end is.
-    if bytes > limits::RANGE_MD5_BYTES_MAX {
-        return Err(ErrorReply::of_header(ErrorCode::InvalidHeaderValue, "x-ms-range-get-content-md5", "true"));
-    }
     let (mut sums, mut body) = (Summing::new(true), Vec::with_capacity(bytes as usize));
     let mut turns = Turns::default();
     while let Some(piece) = content.next().await.map_err(|fault| error::fault(&fault))? {
@@ -132,17 +140,58 @@ async fn summed<B: ByteStore>(reply: Reply, mut content: Content<B>, bytes: u64)
     Ok(Reply { body, ..reply.with_md5("content-md5", sums.finish().md5) })
 }
 
+/// A blob on its way to a client.
+struct Sending<B> {
+    content: Content<B>,
+    /// Bytes that are still to be read.
+    left: u64,
+    share: Share,
+    /// The room for the first piece.
+    first: Option<Held>,
+    /// Ready when the client has taken the last piece.
+    last: Option<oneshot::Receiver<()>>,
+}
+
+impl<B: ByteStore> Sending<B> {
+    /// Reads the next piece, once the client has taken the one before it: a slow client holds one piece at most.
+    async fn next(&mut self) -> Result<Option<Bytes>, String> {
+        if let Some(last) = self.last.take() {
+            // It is never sent to, only dropped.
+            let _ = last.await;
+        }
+        let mut held = match self.first.take() {
+            Some(first) => first,
+            None => {
+                let taken = self.share.take_piece(self.left, Some(PIECE_WAIT)).await;
+                taken.map_err(|_| "there was no memory for the next piece".to_owned())?
+            }
+        };
+        let piece = self.content.next_within(held.bytes().max(UNCOUNTED_BYTES)).await;
+        let piece = piece.map_err(|fault| fault.to_string())?;
+        Ok(piece.map(|piece| {
+            self.left = self.left.saturating_sub(piece.len() as u64);
+            held.try_resize(held.bytes().min(piece.len() as u64));
+            let (piece, sent) = counted_piece(piece, held);
+            self.last = Some(sent);
+            piece
+        }))
+    }
+}
+
 /// The bytes of a blob as a body. One that cannot be read to its end ends the connection.
-fn pieces<B: ByteStore>(content: Content<B>) -> impl stream::Stream<Item = io::Result<Bytes>> + Send {
-    stream::unfold(Some(content), async |content| {
-        let mut content = content?;
-        match content.next().await {
-            Ok(Some(piece)) => Some((Ok(piece), Some(content))),
+fn pieces<B: ByteStore>(sending: Sending<B>) -> impl stream::Stream<Item = io::Result<Bytes>> + Send {
+    stream::unfold(Some(sending), async |sending| {
+        let mut sending = sending?;
+        match sending.next().await {
+            Ok(Some(piece)) => Some((Ok(piece), Some(sending))),
             Ok(None) => None,
-            Err(fault) => {
-                tracing::error!(%fault, "a blob could not be read to its end");
-                Some((Err(io::Error::other(fault.to_string())), None))
+            Err(reason) => {
+                tracing::error!(reason, "a blob could not be sent to its end");
+                Some((Err(io::Error::other(reason)), None))
             }
         }
     })
 }
+
+/// How long an answer that has begun may wait for room. It holds nothing meanwhile.
+const PIECE_WAIT: Duration = Duration::from_secs(60);

@@ -10,7 +10,7 @@ use crate::error;
 use crate::head::Head;
 use crate::reply::Reply;
 use larimar_engine::Engine;
-use larimar_engine::blob::bytes::ByteStore;
+use larimar_engine::blob::bytes::{ByteStore, READ_BYTES_MAX};
 use larimar_engine::blob::{Access, BlobRef, Container, CopyRequest, CopySource, NewBlob};
 use larimar_model::blob::{BlobName, ContainerName, CopyInfo, SnapshotTime};
 use larimar_wire::blob::{BlobAddress, CopyBlob, Source};
@@ -48,6 +48,7 @@ impl<E: Engine, B: ByteStore> Ask<'_, E, B> {
             tier: copy.tier,
         };
         let (access, creates_only) = self.creating_access(&access(&copy.guard))?;
+        let _held = self.call.hold(self.copy_bytes()).await?;
         let done = self.blobs.copy_blob(&from, blob_ref(&found, name), &request, &access, self.now()).await;
         let (written, info) = done.map_err(|error| overwrite_error(error::engine_error(&error), creates_only))?;
         Ok(Reply::empty(202)
@@ -80,6 +81,11 @@ impl<E: Engine, B: ByteStore> Ask<'_, E, B> {
             .with("x-ms-request-server-encrypted", "true"))
     }
 
+    /// What a copy holds in memory: what it reads at once, and the buffers of the store.
+    fn copy_bytes(&self) -> u64 {
+        READ_BYTES_MAX + self.blobs.bytes().writer_bytes(None)
+    }
+
     /// Bytes of another blob for this one.
     pub(super) async fn receive_from(&self, at: BlobRef<'_>, source: &Source) -> Result<Received, ErrorReply> {
         Ok(self.take(at, source, source.md5.is_some()).await?.0)
@@ -97,6 +103,7 @@ impl<E: Engine, B: ByteStore> Ask<'_, E, B> {
             snapshot: found.snapshot,
             conditions: source.conditions,
         };
+        let _held = self.call.hold(self.copy_bytes()).await?;
         let hold = self.blobs.hold(at);
         let mut sums = Summing::new(with_md5);
         let part = (source.range, source.bytes_max);

@@ -89,6 +89,9 @@ impl<E: Engine, B: ByteStore> Ask<'_, E, B> {
             return Ok(Received { extent: None, sums, hold });
         }
         let failed = |fault| error::fault(&fault);
+        // All that the upload will hold, before it holds anything: it does not wait for more on its way.
+        let buffered = self.blobs.bytes().writer_bytes(Some(checks.length));
+        let _held = self.call.hold(buffered + checks.length.min(PIECE_BYTES)).await?;
         let mut writer = self.blobs.begin(at, Some(checks.length)).await.map_err(failed)?;
         while let Some(piece) = body.piece(checks.length).await? {
             sums.add(&piece);
@@ -121,3 +124,6 @@ impl<E: Engine, B: ByteStore> Ask<'_, E, B> {
         Ok((bytes, sums))
     }
 }
+
+/// What of a body is on its way to the store besides the store's own buffers: what a connection reads at once.
+const PIECE_BYTES: u64 = 128 << 10;

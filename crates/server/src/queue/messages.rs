@@ -46,16 +46,19 @@ pub(super) async fn get<E: Engine>(
 ) -> Result<Reply, ErrorReply> {
     call.caller.permits(&Need::process_messages(name.as_str()))?;
     let queue = call.queue(name).await?;
+    // Before they are claimed: afterwards it is too late to refuse the answer.
+    let held = call.hold(count as u64 * MESSAGE_BYTES).await?;
     let claimed = call.engine().claim(queue.id, count, hidden_for, call.now).await;
     let claimed = claimed.map_err(|error| write_error(&error))?;
-    Ok(read(&claimed, true))
+    Ok(Reply { held, ..read(&claimed, true) })
 }
 
 pub(super) async fn peek<E: Engine>(call: &Call<'_, E>, name: &QueueName, count: usize) -> Result<Reply, ErrorReply> {
     call.caller.permits(&Need::peek_messages(name.as_str()))?;
     let queue = call.queue(name).await?;
+    let held = call.hold(count as u64 * MESSAGE_BYTES).await?;
     let seen = call.engine().peek(queue.id, count, call.now).await.map_err(|error| read_error(&error))?;
-    Ok(read(&seen, false))
+    Ok(Reply { held, ..read(&seen, false) })
 }
 
 pub(super) async fn update<E: Engine>(
@@ -143,3 +146,6 @@ fn message_error(error: &MessageError) -> ErrorReply {
         MessageError::Fault(fault) => error::fault(fault),
     }
 }
+
+/// What the room for an answer counts for each message: most are far below the 64 KiB that they may have.
+const MESSAGE_BYTES: u64 = 16 << 10;

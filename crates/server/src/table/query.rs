@@ -2,6 +2,7 @@
 
 use crate::call::Call;
 use crate::error;
+use crate::in_flight::Room;
 use crate::reply::Reply;
 use larimar_engine::table::{PageLimits, Plan, QueryKind, query};
 use larimar_engine::{Engine, Flow, Key, Position};
@@ -58,12 +59,13 @@ pub(super) async fn query_entities<E: Engine>(
     };
     let select = &options.select;
     let writer = EntityWriter { base: call.base, account: call.account(), table: &table.name, level, select };
+    let mut room = Room::new(call.share);
     let mut json = Vec::with_capacity(4096);
     writer.write_page_start(&mut json);
     let start = json.len();
     let page = query(call.engine(), table.id, &plan, limits, |row| {
         // One entity at least, or a client would never get ahead.
-        if json.len() > start && json.len() > settings.page_bytes_max {
+        if json.len() > start && (json.len() > settings.page_bytes_max || !room.allows(json.capacity())) {
             return Flow::StopHere;
         }
         writer.write_item(&mut json, row);
@@ -72,7 +74,8 @@ pub(super) async fn query_entities<E: Engine>(
     let page = page.await.map_err(|error| error::read_error(&error))?;
     writer.write_page_end(&mut json);
     call.storage.metrics.query(plan.kind.name(), page.rows_read, page.rows_returned);
-    Ok(with_continuation(Reply::json(200, level, json), page.next.as_ref()))
+    let reply = Reply { held: room.into_held(), ..Reply::json(200, level, json) };
+    Ok(with_continuation(reply, page.next.as_ref()))
 }
 
 fn plan<E: Engine>(call: &Call<'_, E>, options: &QueryOptions) -> Plan {
