@@ -181,6 +181,8 @@ impl<E: Engine, B: ByteStore> Blobs<E, B> {
             let blocks = known.resolve(list)?;
             let mut row = replacement(BlobType::Block, new, old.as_ref(), now)?;
             row.created = old.as_ref().filter(|old| old.is_committed).map_or(now, |old| old.created);
+            // Blocks of the old list that the new one has are those of its snapshots, too.
+            row.shared_since = old.as_ref().and_then(|old| old.shared_since);
             row.length = blocks.iter().map(|block| block.piece.length).sum();
             let set = row.changed.ticks();
             let (blocks, chunks) = Blocks::cut(set, blocks);

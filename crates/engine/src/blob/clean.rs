@@ -15,6 +15,7 @@ use super::store::{ATTEMPTS_MAX, Change, crowded};
 use crate::contract::{Act, Engine, Expect, Flow, Op, RowRef};
 use crate::error::{EngineError, Fault};
 use larimar_model::Timestamp;
+use larimar_model::blob::SnapshotTime;
 use std::collections::{HashMap, HashSet};
 
 /// What a change left behind.
@@ -24,18 +25,68 @@ pub(crate) struct Leftover {
     pub(crate) extents: Vec<Extent>,
     /// Whether other rows may have become unreachable.
     pub(crate) has_rows: bool,
-    /// Whether snapshots may point to the same payloads.
-    pub(crate) has_snapshots: bool,
+    /// Which snapshots may point to the same payloads.
+    pub(crate) shared: Shared,
+}
+
+/// Which snapshots may point to the payloads of a change's leftover.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub(crate) enum Shared {
+    /// None.
+    #[default]
+    Nowhere,
+    /// This one and later ones.
+    Since(SnapshotTime),
+    /// Any, and the blob itself.
+    Anywhere,
 }
 
 impl<E: Engine, B: ByteStore> Blobs<E, B> {
     /// Removes what a change left behind. The change stands whatever happens here: what is not removed now is found by
     /// the sweeps.
     pub(crate) async fn clean(&self, at: BlobRef<'_>, leftover: Leftover, now: Timestamp) {
-        if leftover.has_rows || leftover.has_snapshots {
-            let _ = self.collect(at, leftover.extents, now).await;
-        } else if !leftover.extents.is_empty() {
-            self.bytes.discard(leftover.extents);
+        let _ = match leftover.shared {
+            Shared::Nowhere if !leftover.has_rows => {
+                self.discard(leftover.extents);
+                Ok(())
+            }
+            Shared::Since(since) if !leftover.has_rows => self.discard_unshared(at, leftover.extents, since, now).await,
+            _ => self.collect(at, leftover.extents, now).await.map(drop),
+        };
+    }
+
+    /// Discards payloads of content that a commit has replaced, but for those that a snapshot of that content has. No
+    /// commit makes another row point to them from then on, so what no such snapshot has is dead; the first snapshot
+    /// usually has them all, and others are not read.
+    async fn discard_unshared(
+        &self,
+        at: BlobRef<'_>,
+        extents: Vec<Extent>,
+        since: SnapshotTime,
+        now: Timestamp,
+    ) -> Result<(), EngineError> {
+        let mut unshared: HashSet<Extent> = extents.iter().copied().collect();
+        let mut has_rows = false;
+        self.visit_rows(at, (&keys::snapshot(since), keys::SNAPSHOTS.1), |row| {
+            let layout = BlobRow::decode(row.body)?.layout;
+            has_rows |= layout.has_rows();
+            for extent in layout.extents() {
+                unshared.remove(&extent);
+            }
+            Ok(if unshared.is_empty() { Flow::StopHere } else { Flow::Continue })
+        })
+        .await?;
+        if has_rows && !unshared.is_empty() {
+            // Some of its payloads are named in other rows.
+            return self.collect(at, extents, now).await.map(drop);
+        }
+        self.discard(unshared.into_iter().collect());
+        Ok(())
+    }
+
+    fn discard(&self, extents: Vec<Extent>) {
+        if !extents.is_empty() {
+            self.bytes.discard(extents);
         }
     }
 

@@ -2,8 +2,9 @@
 
 use super::access::{Access, BlobRef};
 use super::bytes::ByteStore;
-use super::clean::Leftover;
+use super::clean::{Leftover, Shared};
 use super::conditions::{Purpose, check};
+use super::layout::Layout;
 use super::reject::BlobReject;
 use super::row::BlobRow;
 use super::store::{ATTEMPTS_MAX, Change, crowded};
@@ -34,15 +35,16 @@ impl<E: Engine, B: ByteStore> Blobs<E, B> {
             if row.snapshots > 0 && snapshots.is_none() {
                 return Err(BlobReject::SnapshotsPresent.into());
             }
-            let deletes = if row.snapshots > 0 { self.snapshot_rows(at).await? } else { Vec::new() };
+            let gone = if row.snapshots > 0 { self.snapshot_rows(at).await? } else { Vec::new() };
             let (blob, leftover) = match snapshots {
                 Some(DeleteSnapshots::Only) => {
-                    let leftover = Leftover { extents: Vec::new(), has_rows: true, has_snapshots: true };
-                    (Some(BlobRow { snapshots: 0, ..row }), leftover)
+                    let leftover = Leftover { extents: Vec::new(), has_rows: true, shared: Shared::Anywhere };
+                    (Some(BlobRow { snapshots: 0, shared_since: None, ..row }), leftover)
                 }
                 Some(DeleteSnapshots::Include) | None => (row.remains(now), Leftover::of(row)),
             };
-            let leftover = self.with_snapshots(at, &deletes, leftover).await?;
+            let leftover = with_snapshots(&gone, leftover);
+            let deletes = gone.into_iter().map(|(name, _)| name).collect();
             if self.commit(at, version, &Change { blob, puts: Vec::new(), deletes }, now).await? {
                 self.clean(at, leftover, now).await;
                 return Ok(());
@@ -72,8 +74,10 @@ impl<E: Engine, B: ByteStore> Blobs<E, B> {
             let row = self.load_version(at, Some(snapshot)).await?;
             check(&access.conditions, Some(row.changed), Purpose::Write)?;
             blob.lease.admit_read(access.lease, now).map_err(BlobReject::from)?;
-            let leftover = Leftover { has_snapshots: true, ..Leftover::of(row) };
-            let blob = Some(BlobRow { snapshots: blob.snapshots.saturating_sub(1), ..blob });
+            let leftover = Leftover { shared: Shared::Anywhere, ..Leftover::of(row) };
+            let snapshots = blob.snapshots.saturating_sub(1);
+            let shared_since = blob.shared_since.filter(|_| snapshots > 0);
+            let blob = Some(BlobRow { snapshots, shared_since, ..blob });
             if self.commit(at, Some(version), &Change { blob, puts: Vec::new(), deletes }, now).await? {
                 self.clean(at, leftover, now).await;
                 return Ok(());
@@ -82,30 +86,23 @@ impl<E: Engine, B: ByteStore> Blobs<E, B> {
         Err(crowded())
     }
 
-    /// The names of the rows of all snapshots.
-    async fn snapshot_rows(&self, at: BlobRef<'_>) -> Result<Vec<String>, EngineError> {
+    /// The names of the rows of all snapshots, and where their bytes are.
+    async fn snapshot_rows(&self, at: BlobRef<'_>) -> Result<Vec<(String, Layout)>, EngineError> {
         let mut rows = Vec::new();
         self.visit_rows(at, keys::SNAPSHOTS, |row| {
-            rows.push(row.row.to_owned());
+            rows.push((row.row.to_owned(), BlobRow::decode(row.body)?.layout));
             Ok(Flow::Continue)
         })
         .await?;
         Ok(rows)
     }
+}
 
-    /// What is left behind when these snapshots go too.
-    async fn with_snapshots(
-        &self,
-        at: BlobRef<'_>,
-        snapshots: &[String],
-        mut leftover: Leftover,
-    ) -> Result<Leftover, EngineError> {
-        for name in snapshots {
-            if let Some((_, row)) = self.load(at, name).await? {
-                leftover.has_rows |= row.layout.has_rows();
-                leftover.extents.extend(row.layout.extents());
-            }
-        }
-        Ok(leftover)
+/// What is left behind when these snapshots go too.
+fn with_snapshots(snapshots: &[(String, Layout)], mut leftover: Leftover) -> Leftover {
+    for (_, layout) in snapshots {
+        leftover.has_rows |= layout.has_rows();
+        leftover.extents.extend(layout.extents());
     }
+    leftover
 }

@@ -2,7 +2,7 @@
 
 use super::access::{Access, BlobRef, Written};
 use super::bytes::{ByteStore, Extent};
-use super::clean::Leftover;
+use super::clean::{Leftover, Shared};
 use super::layout::{Blocks, Layout, Pages};
 use super::lease::Lease;
 use super::reject::BlobReject;
@@ -140,7 +140,7 @@ impl Leftover {
     pub(crate) fn of(old: BlobRow) -> Self {
         Self {
             has_rows: old.layout.has_rows() || old.pending.id_length > 0,
-            has_snapshots: old.snapshots > 0,
+            shared: old.shared_since.map_or(Shared::Nowhere, Shared::Since),
             extents: old.layout.extents().collect(),
         }
     }

@@ -5,7 +5,7 @@ use super::layout::{Blocks, Layout};
 use super::lease::Lease;
 use super::released::Released;
 use crate::error::Fault;
-use larimar_model::blob::{AccessTier, BlobETag, BlobType, ContentHeaders, CopyInfo, LeaseView, Tags};
+use larimar_model::blob::{AccessTier, BlobETag, BlobType, ContentHeaders, CopyInfo, LeaseView, SnapshotTime, Tags};
 use larimar_model::{Guid, Metadata, Timestamp};
 
 /// A blob as it is stored.
@@ -31,6 +31,8 @@ pub(crate) struct BlobRow {
     pub(crate) sequence_number: u64,
     /// How many snapshots there are.
     pub(crate) snapshots: u32,
+    /// The earliest snapshot that may point to payloads of the blob's present content; none does without it.
+    pub(crate) shared_since: Option<SnapshotTime>,
     pub(crate) pending: Pending,
     /// Payloads that may not be committed any more.
     pub(crate) released: Released,
@@ -102,6 +104,7 @@ impl BlobRow {
             copy: None,
             sequence_number: 0,
             snapshots: 0,
+            shared_since: None,
             pending: Pending::default(),
             released: Released::default(),
             layout: Layout::Blocks(Blocks::default()),
@@ -169,7 +172,8 @@ impl BlobRow {
         };
         let committed = if self.is_committed { COMMITTED } else { 0 };
         let released = if self.released.is_empty() { 0 } else { RELEASED };
-        out.extend_from_slice(&[FORMAT, kind | committed | released]);
+        let shared = if self.snapshots > 0 { SHARED } else { 0 };
+        out.extend_from_slice(&[FORMAT, kind | committed | released | shared]);
         put_time(&mut out, self.created);
         put_time(&mut out, self.changed);
         for number in [self.length, self.sequence_number, u64::from(self.snapshots), self.pending.generation] {
@@ -197,6 +201,9 @@ impl BlobRow {
         }
         if !self.released.is_empty() {
             self.released.encode(&mut out);
+        }
+        if self.snapshots > 0 {
+            put_number(&mut out, self.shared_since.map_or(0, |since| since.0.ticks() + 1));
         }
         self.layout.encode(&mut out);
         out
@@ -229,7 +236,7 @@ impl BlobRow {
             return None;
         }
         let flags = reader.byte()?;
-        let kind = match flags & !(COMMITTED | RELEASED) {
+        let kind = match flags & !(COMMITTED | RELEASED | SHARED) {
             0 => BlobType::Block,
             1 => BlobType::Append,
             2 => BlobType::Page,
@@ -249,6 +256,12 @@ impl BlobRow {
         let copy = if reader.flag()? { Some(take_copy(reader)?) } else { None };
         let is_committed = flags & COMMITTED != 0;
         let released = if flags & RELEASED == 0 { Released::default() } else { Released::decode(reader)? };
+        let shared_since = match (flags & SHARED == 0, snapshots) {
+            (false, _) => reader.number()?.checked_sub(1).map(|ticks| SnapshotTime(Timestamp::from_ticks(ticks))),
+            (true, 0) => None,
+            // Of an earlier release, which did not know.
+            (true, _) => Some(SnapshotTime(Timestamp::from_ticks(0))),
+        };
         Some(Self {
             is_committed,
             kind,
@@ -263,6 +276,7 @@ impl BlobRow {
             copy,
             sequence_number,
             snapshots,
+            shared_since,
             pending,
             released,
             layout: Layout::Blocks(Blocks::default()),
@@ -332,6 +346,8 @@ const FORMAT: u8 = 1;
 const COMMITTED: u8 = 0x80;
 /// Set in the second byte if payloads were given up; their list stands before the layout.
 const RELEASED: u8 = 0x40;
+/// Set in the second byte if it is known which snapshots share the content.
+const SHARED: u8 = 0x20;
 
 #[cfg(test)]
 mod tests {
@@ -345,6 +361,7 @@ mod tests {
         row.is_committed = true;
         row.changed = Timestamp::MAX;
         (row.length, row.sequence_number, row.snapshots) = (u64::MAX, 7, 3);
+        row.shared_since = Some(SnapshotTime(Timestamp::EDM_MIN));
         row.pending = Pending { generation: 1 << 60, id_length: 88 };
         row.content = ContentHeaders {
             content_type: Some("text/plain".to_owned()),
@@ -388,6 +405,20 @@ mod tests {
             assert_eq!(BlobRow::decode_head(&row.encode()), Ok((head, blocks)));
             assert_eq!(BlobRow::decode(&row.encode()), Ok(row));
         }
+    }
+
+    #[test]
+    fn a_row_of_an_earlier_release_may_share_with_any_snapshot() {
+        let row = BlobRow { shared_since: None, ..full() };
+        let mut body = row.encode();
+        assert_eq!(BlobRow::decode(&body).map(|row| row.shared_since), Ok(None));
+        // What is known of sharing is one byte here, before the layout; earlier releases had neither it nor its mark.
+        let mut layout = Vec::new();
+        row.layout.encode(&mut layout);
+        body.remove(body.len() - layout.len() - 1);
+        body[1] &= !SHARED;
+        let first = SnapshotTime(Timestamp::from_ticks(0));
+        assert_eq!(BlobRow::decode(&body).map(|row| row.shared_since), Ok(Some(first)));
     }
 
     #[test]

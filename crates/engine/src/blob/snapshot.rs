@@ -42,7 +42,7 @@ impl<E: Engine, B: ByteStore> Blobs<E, B> {
             }
             let written = Written { last_modified: row.changed };
             let puts = vec![(keys::snapshot(time), snapshot.encode())];
-            let blob = Some(next_epoch(row));
+            let blob = Some(next_epoch(row, time));
             if self.commit(at, version, &Change { blob, puts, deletes: Vec::new() }, now).await? {
                 return Ok((time, written));
             }
@@ -75,6 +75,7 @@ fn frozen(row: &BlobRow) -> BlobRow {
     BlobRow {
         lease: Lease::None,
         snapshots: 0,
+        shared_since: None,
         pending: Pending::default(),
         released: Released::default(),
         ..row.clone()
@@ -82,10 +83,11 @@ fn frozen(row: &BlobRow) -> BlobRow {
 }
 
 /// The blob's row after a snapshot: pages are written to rows of a new epoch from now on.
-fn next_epoch(row: BlobRow) -> BlobRow {
+fn next_epoch(row: BlobRow, taken: SnapshotTime) -> BlobRow {
     let layout = match row.layout {
         Layout::Pages(pages) => Layout::Pages(Pages { epoch: pages.epoch + 1, ..pages }),
         blocks @ Layout::Blocks(_) => blocks,
     };
-    BlobRow { layout, snapshots: row.snapshots + 1, ..row }
+    let shared_since = Some(row.shared_since.map_or(taken, |since| since.min(taken)));
+    BlobRow { layout, snapshots: row.snapshots + 1, shared_since, ..row }
 }

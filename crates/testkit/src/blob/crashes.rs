@@ -3,13 +3,15 @@
 
 use super::appends::{append, put_append};
 use super::pages::{bounds, clear, put_page_blob, resize, write};
-use super::site::{Site, blob, filled, refused};
+use super::site::{Site, blob, filled, id, refused};
 use crate::Dice;
 use larimar_engine::blob::bytes::ByteStore;
 use larimar_engine::blob::{Access, BlobReject, CopyRequest, CopySource, ListItem, ListQuery, NewBlob};
 use larimar_engine::{Engine, EngineError};
 use larimar_model::Guid;
-use larimar_model::blob::{BlobName, ByteRange, Conditions, DeleteSnapshots, ListInclude, SnapshotTime};
+use larimar_model::blob::{
+    BlobName, BlockListEntry, ByteRange, Conditions, DeleteSnapshots, ListInclude, SnapshotTime,
+};
 use std::collections::BTreeMap;
 
 /// The pages of a version: what was written to each, if anything.
@@ -311,6 +313,61 @@ pub async fn versions_keep_their_appends_wherever_the_engine_stops<E: Engine, B:
         }
         if is_there {
             found.current = Some(site.read(&name).await.expect("the blob is read whole"));
+        }
+        let is_snapshot = matches!(step, Some(Common::Snapshot));
+        settle(&mut model, (next, is_snapshot), &done, found, &format!("step {number}, {step:?}"));
+    }
+}
+
+/// Block blobs, whose lists take blocks over from one to the next, short and long.
+pub async fn versions_keep_their_blocks_wherever_the_engine_stops<E: Engine, B: ByteStore>(site: &Site<E, B>) {
+    let name = blob("list");
+    let mut dice = Dice::new(5);
+    let mut model = Versions::<Vec<u8>>::default();
+    // The blocks of the present list, which the next may take over.
+    let mut blocks: BTreeMap<u32, Vec<u8>> = BTreeMap::new();
+    for number in 0..if E::IS_SHARED { 100 } else { 600_u32 } {
+        let step = match (dice.below(10), model.some_snapshot(&mut dice)) {
+            (0..=2, _) if model.current.is_some() => Some(Common::Snapshot),
+            (3..=4, Some(time)) => Some(Common::DeleteSnapshot(time)),
+            (5, Some(_)) => Some(Common::DeleteSnapshots),
+            (6, _) if model.current.is_some() && dice.below(8) == 0 => Some(Common::Delete),
+            _ => None,
+        };
+        let (mut kept, content) = (BTreeMap::new(), filled(number as u8, 1 + (number % 7) as usize));
+        let is_list = dice.below(2) == 0;
+        let (mut list, mut bytes) = (Vec::new(), content.clone());
+        if step.is_none() && is_list {
+            site.put_block(&name, &id(number), &content).await.expect("a block");
+            kept = blocks.iter().filter(|_| dice.below(2) == 0).map(|(id, bytes)| (*id, bytes.clone())).collect();
+            // A long list has rows of its own.
+            let times = if dice.below(4) == 0 { 200 } else { 1 };
+            list = kept.keys().map(|number| BlockListEntry::Committed(id(*number))).collect();
+            list.extend(vec![BlockListEntry::Latest(id(number)); times]);
+            bytes = kept.values().flatten().copied().chain(content.repeat(times)).collect();
+            kept.insert(number, content.clone());
+        }
+        let next = step.map_or_else(|| model.with(bytes), |step| model.after(step));
+        perhaps_stop(site, &mut dice);
+        let done = match step {
+            Some(step) => act(site, &name, step).await,
+            None if is_list => site.commit(&name, &list).await.map(drop),
+            None => site.put_if(&name, &content, &Access::default()).await.map(drop),
+        };
+        site.go_on();
+        perhaps_sweep(site, &mut dice).await;
+        let (times, is_there) = listed(site).await;
+        let mut found = Versions::default();
+        for time in times {
+            found
+                .snapshots
+                .insert(time, site.read_of(&name, Some(time), None).await.expect("a snapshot is read whole"));
+        }
+        if is_there {
+            found.current = Some(site.read(&name).await.expect("the blob is read whole"));
+        }
+        if found.current != model.current {
+            blocks = kept;
         }
         let is_snapshot = matches!(step, Some(Common::Snapshot));
         settle(&mut model, (next, is_snapshot), &done, found, &format!("step {number}, {step:?}"));

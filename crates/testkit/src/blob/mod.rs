@@ -97,6 +97,7 @@ macro_rules! blob_conformance {
                 a_blob_with_snapshots_is_deleted_only_with_them,
                 one_snapshot_is_deleted_alone,
                 snapshots_at_one_time_are_told_apart,
+                an_overwrite_does_not_read_all_snapshots,
             }
         );
         $crate::blob_promises!(
@@ -150,6 +151,7 @@ macro_rules! blob_conformance {
                 cleared_pages_do_not_show_a_snapshot_whose_clean_up_did_not_run,
                 versions_keep_their_pages_wherever_the_engine_stops,
                 versions_keep_their_appends_wherever_the_engine_stops,
+                versions_keep_their_blocks_wherever_the_engine_stops,
             }
         );
         $crate::blob_promises!(

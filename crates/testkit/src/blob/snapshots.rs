@@ -128,3 +128,28 @@ pub async fn snapshots_at_one_time_are_told_apart<E: Engine, B: ByteStore>(site:
     taken.dedup();
     assert_eq!(taken.len(), 5);
 }
+
+/// What a blob with many snapshots leaves behind when it is overwritten is found from few of them.
+pub async fn an_overwrite_does_not_read_all_snapshots<E: Engine, B: ByteStore>(site: &Site<E, B>) {
+    let (name, none) = (blob("b"), Access::default());
+    let at = site.at(&name);
+    let count = if E::IS_SHARED { 60_u32 } else { 1500 };
+    for n in 0..count {
+        // Now more and now fewer snapshots have the same content.
+        if n % 3 != 1 {
+            site.put(&name, &n.to_be_bytes()).await;
+        }
+        site.blobs.snapshot_blob(at, None, &none, site.now()).await.expect("a snapshot");
+    }
+    let payloads = site.payloads();
+    for content in ["shared with the last snapshot", "shared with none"] {
+        let before = site.visited();
+        site.put(&name, content.as_bytes()).await;
+        let visited = site.visited() - before;
+        assert!(visited <= 4, "{visited} rows were read of a blob with {count} snapshots");
+    }
+    site.expect_payloads(payloads + 1, "the content that no snapshot has is gone").await;
+    let include = Some(DeleteSnapshots::Include);
+    site.blobs.delete_blob(at, include, &none, site.now()).await.expect("it is deleted");
+    site.expect_payloads(0, "nothing is left").await;
+}
