@@ -8,7 +8,7 @@ use larimar_engine::{
 };
 use larimar_model::Timestamp;
 use larimar_testkit::engine::layer::{Layer, Layered};
-use larimar_testkit::engine::{concurrency, conditions, messages, order, scans, spaces, versions};
+use larimar_testkit::engine::{concurrency, conditions, messages, order, pages, scans, spaces, versions};
 use std::panic::{AssertUnwindSafe, catch_unwind};
 use std::sync::Arc;
 use std::time::{Duration, Instant};
@@ -80,7 +80,11 @@ impl BrokenSnapshot {
     async fn now(&self, budget: Budget) -> Result<MemorySnapshot, Fault> {
         match &self.whole {
             Some(whole) => Ok(whole.clone()),
-            None => self.engine.snapshot(Reads::One, budget.deadline).await,
+            None => {
+                // Others write meanwhile.
+                tokio::time::sleep(Duration::from_millis(1)).await;
+                self.engine.snapshot(Reads::One, budget.deadline).await
+            }
         }
     }
 }
@@ -110,7 +114,6 @@ impl Snapshot for BrokenSnapshot {
             if self.now(budget).await?.get_many(space, &[*key], budget, &mut visit).await?.is_some() {
                 return Ok(Some(index));
             }
-            std::thread::yield_now();
         }
         Ok(None)
     }
@@ -278,6 +281,19 @@ fn versions_by_the_clock_alone_are_caught() {
 #[test]
 fn a_scan_over_several_moments_is_caught() {
     catches!(Defect::NoSnapshot, concurrency::a_scan_is_one_snapshot);
+}
+
+#[test]
+fn a_page_over_several_moments_is_caught() {
+    catches!(
+        Defect::TornSnapshot,
+        pages::a_page_over_several_ranges_is_one_moment,
+        pages::a_page_that_filters_many_rows_is_one_moment,
+        pages::a_page_of_points_is_one_moment,
+        pages::a_snapshot_that_is_read_in_pieces_is_one_moment,
+        pages::a_snapshot_shows_what_was_acknowledged_before_and_nothing_later,
+        pages::pages_of_random_filters_are_one_moment
+    );
 }
 
 #[test]

@@ -1,7 +1,7 @@
 //! The promises of [`larimar_engine::Engine`], one function each, and the macro that tests an engine on all.
 //!
 //! A promise takes a fresh engine and panics where the engine breaks it. The files follow the contract:
-//! [`conditions`], [`order`], [`scans`], [`versions`], [`spaces`], [`concurrency`], [`texts`], [`messages`];
+//! [`conditions`], [`order`], [`scans`], [`pages`], [`versions`], [`spaces`], [`concurrency`], [`texts`], [`messages`];
 //! [`model`] and [`queue_model`] have the random sequences, [`layer`] engines that behave otherwise.
 
 pub mod concurrency;
@@ -10,6 +10,7 @@ pub mod layer;
 pub mod messages;
 pub mod model;
 pub mod order;
+pub mod pages;
 pub mod queue_model;
 mod rows;
 pub mod scans;
@@ -75,6 +76,19 @@ macro_rules! engine_conformance {
                 a_scan_sees_the_newest_version_of_each_row_once,
                 a_scan_does_not_see_other_spaces,
                 a_scan_of_a_missing_space_is_refused,
+            }
+        );
+        $crate::promises!(
+            $make,
+            pages {
+                a_page_over_several_ranges_is_one_moment,
+                a_page_that_filters_many_rows_is_one_moment,
+                a_page_of_points_is_one_moment,
+                a_page_of_a_partition_is_one_moment,
+                a_snapshot_that_is_read_in_pieces_is_one_moment,
+                keys_are_looked_up_in_their_order,
+                a_snapshot_shows_what_was_acknowledged_before_and_nothing_later,
+                pages_of_random_filters_are_one_moment,
             }
         );
         $crate::promises!(
@@ -203,6 +217,7 @@ mod tests {
             include_str!("conditions.rs"),
             include_str!("messages.rs"),
             include_str!("order.rs"),
+            include_str!("pages.rs"),
             include_str!("scans.rs"),
             include_str!("spaces.rs"),
             include_str!("texts.rs"),
