@@ -112,6 +112,12 @@ impl Connections {
         }
     }
 
+    /// How many connections are idle.
+    #[cfg(all(test, feature = "test-postgres"))]
+    pub(crate) fn idle_count(&self) -> usize {
+        self.idle.lock().len()
+    }
+
     /// The idle connection that was used last.
     fn take(&self) -> Option<Connection> {
         let mut idle = self.idle.lock();

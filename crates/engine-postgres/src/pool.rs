@@ -183,3 +183,6 @@ async fn pause(attempt: u32) {
         tokio::time::sleep(jittered(Duration::from_millis(5 << attempt.min(6)))).await;
     }
 }
+
+#[cfg(all(test, feature = "test-postgres"))]
+mod tests;

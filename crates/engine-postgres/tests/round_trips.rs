@@ -6,7 +6,9 @@
 mod support;
 
 use larimar_engine::queue::{Change, MessageHandle, Messages as _, NewMessage};
+use larimar_engine::table::{PageLimits, Plan, query};
 use larimar_engine::{Act, Budget, Engine, Expect, Flow, Key, KeyRange, Op, SpaceKind, SpaceName};
+use larimar_model::{EntityBody, Filter};
 use larimar_testkit::postgres::Cluster;
 use std::net::SocketAddr;
 use std::sync::Arc;
@@ -111,6 +113,38 @@ async fn calls_take_the_round_trips_they_should() {
     let counted = [insert, upsert, replace, get, delete, transaction, page, merge];
     assert_eq!(counted, [1, 1, 1, 1, 1, 1, 1, 2], "insert, upsert, replace, get, delete, transaction, page, merge");
 }
+
+/// A page of one statement is that statement. One that may need several begins its transaction with the first of them;
+/// nobody waits for its end.
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn a_page_waits_for_the_database_once() {
+    let url = Cluster::shared().fresh_url();
+    let (address, turns) = counting_relay(upstream(&url)).await;
+    let engine = open(&through(&url, address)).await;
+    let space = create(&engine, "t").await;
+    for row in ["a", "b", "c", "d"] {
+        let entity: &[u8] = EMPTY.as_bytes();
+        write(&engine, space, row, Expect::Absent, Act::Put(entity)).await.expect("the row is new");
+    }
+    for (filter, rows) in [
+        ("PartitionKey eq 'p'", 4),
+        ("PartitionKey eq 'p' and (RowKey eq 'a' or RowKey eq 'c' or RowKey eq 'x')", 2),
+        ("PartitionKey eq 'p' and not (Missing eq 1)", 4),
+    ] {
+        let plan = Plan::new(Some(&Filter::parse(filter).expect("a filter")));
+        let waits = fewest_turns(&turns, async |_| {
+            let deadline = Instant::now() + Duration::from_secs(60);
+            let limits = PageLimits { entities_max: 1000, deadline, steps_max: PageLimits::STEPS_MAX };
+            let page = query(&engine, space, &plan, limits, |_| Flow::Continue).await.expect("no fault");
+            assert_eq!(page.rows_returned, rows);
+        });
+        // The end of the transaction may be counted.
+        assert!(waits.await <= if plan.residual.is_some() { 2 } else { 1 }, "{filter}");
+    }
+}
+
+/// An entity without properties.
+const EMPTY: EntityBody<'_> = EntityBody::from_trusted(&[]);
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
 async fn calls_on_a_queue_take_one_round_trip() {

@@ -26,10 +26,13 @@ pub struct MemoryEngine {
 #[derive(Clone, Debug)]
 pub struct MemorySnapshot(Arc<State>);
 
+/// A row's version and bytes.
+type Stored = (Timestamp, Arc<[u8]>);
+
 #[derive(Clone, Debug, Default)]
 struct State {
     spaces: BTreeMap<(String, SpaceKind, String), Space>,
-    rows: BTreeMap<(SpaceId, Position), (Timestamp, Arc<[u8]>)>,
+    rows: BTreeMap<(SpaceId, Position), Stored>,
     /// Dropped containers whose rows are kept.
     dropped: BTreeSet<SpaceId>,
     last_space: u64,

@@ -74,6 +74,7 @@ struct Shared {
     links: Mutex<BTreeMap<u64, Arc<Link>>>,
     connections: AtomicU64,
     cuts: AtomicU64,
+    bytes_to_client: AtomicU64,
     is_stopping: AtomicBool,
 }
 
@@ -126,6 +127,7 @@ impl Proxy {
             links: Mutex::default(),
             connections: AtomicU64::new(0),
             cuts: AtomicU64::new(0),
+            bytes_to_client: AtomicU64::new(0),
             is_stopping: AtomicBool::new(false),
         });
         let accepting = std::thread::spawn({
@@ -169,6 +171,12 @@ impl Proxy {
     #[must_use]
     pub fn open(&self) -> usize {
         self.shared.links().len()
+    }
+
+    /// How many bytes the upstream has sent so far.
+    #[must_use]
+    pub fn bytes_to_client(&self) -> u64 {
+        self.shared.bytes_to_client.load(SeqCst)
     }
 
     /// How many connections the proxy closed on its own account.
@@ -248,7 +256,12 @@ impl Shared {
             let fate = self.fate(link, direction, *read.as_ref().unwrap_or(&0));
             let chunk = match read {
                 Ok(0) => return drop(to.shutdown(Shutdown::Write)),
-                Ok(count) => &buffer[..count],
+                Ok(count) => {
+                    if direction == Direction::ToClient {
+                        self.bytes_to_client.fetch_add(count as u64, SeqCst);
+                    }
+                    &buffer[..count]
+                }
                 Err(_) => return self.close(link),
             };
             let passed = match fate {

@@ -147,7 +147,10 @@ where
     V: FnMut(&Row<'_>) -> Flow + Send,
 {
     let mut rest = keys;
-    while !rest.is_empty() && !(pager.page.rows_read > 0 && pager.is_over()) {
+    while !rest.is_empty() {
+        if pager.page.rows_read > 0 && pager.is_over() {
+            break;
+        }
         let keys = &rest[..rest.len().min(POINTS_MAX)];
         let budget = Budget { rows_max: usize::MAX, deadline: pager.limits.deadline };
         let resume = snapshot.get_many(table, keys, budget, |row| pager.step(row)).await?;

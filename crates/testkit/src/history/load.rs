@@ -4,9 +4,11 @@
 //! moment, so that clients meet; one with many calls, or with several that got no clear answer, gives way to a new
 //! one, which keeps the search small. At the end everything is read once more and the whole history is checked.
 
-use super::{Condition, History, Refusal, Span, Version, Versions, entity, partition};
+mod partitions;
+
+use super::{Condition, History, Refusal, Span, Version, Versions, entity};
 use crate::Dice;
-use crate::http::{Batch, BatchReply, Client, Request, Response, entity as entity_json, entity_path};
+use crate::http::{Client, Request, Response, entity as entity_json, entity_path};
 use larimar_model::{ETag, IfMatch, Timestamp};
 use std::collections::{BTreeMap, HashMap};
 use std::net::SocketAddr;
@@ -15,11 +17,9 @@ use std::sync::{Arc, Mutex};
 use std::thread::JoinHandle;
 use std::time::{Duration, Instant};
 
-/// Entities in use at a time, and partitions for transactions.
+/// Entities in use at a time, and pairs of partitions for transactions.
 const ENTITIES: usize = 4;
 const PARTITIONS: usize = 2;
-/// The rows of a partition for transactions.
-const ROWS: usize = 6;
 /// When a place gives way to a new one.
 const CALLS_MAX: u64 = 150;
 const UNKNOWN_MAX: u64 = 4;
@@ -133,6 +133,7 @@ impl Load {
             unknown: AtomicU64::new(0),
             longest: Mutex::default(),
         });
+        partitions::fill(&shared);
         let start = |number: usize| {
             let mut worker = Worker::new(number, &shared, seed);
             std::thread::spawn(move || worker.run())
@@ -183,7 +184,7 @@ impl Load {
             reader.insist(name, |reader, server| reader.read_entity(server, name));
         }
         for name in &partitions {
-            reader.insist(name, |reader, server| reader.read_partition(server, name));
+            reader.insist(name, |reader, server| reader.read_pair(server, name));
         }
         self.shared.history.check();
         Totals {
@@ -364,121 +365,6 @@ impl Worker {
         self.shared.history.entity(name, entity::Call { span, action: Action::Read, outcome });
         true
     }
-}
-
-/// Calls on partitions.
-impl Worker {
-    fn play_partition(&mut self, server: usize, name: &str) -> bool {
-        let choice = self.dice.below(100);
-        let known = self.seen.get(name).cloned().unwrap_or_default();
-        if choice < 40 || (choice >= 85 && known.len() < 2) {
-            return self.read_partition(server, name);
-        }
-        let mut rows: Vec<usize> = (0..ROWS).collect();
-        if choice >= 85 {
-            rows = known.keys().copied().collect();
-        }
-        // Any order, so that transactions meet each other's rows the wrong way round.
-        for at in (1..rows.len()).rev() {
-            rows.swap(at, self.dice.below(at as u64 + 1) as usize);
-        }
-        rows.truncate(2 + self.dice.below(rows.len() as u64 - 1) as usize);
-        let condition = |row: &usize| match choice {
-            40..65 => (Condition::Any, false),
-            65..75 => (Condition::Absent, false),
-            75..85 => (Condition::Present, true),
-            85..95 => (Condition::Version(known[row]), false),
-            _ => (Condition::Version(known[row]), row.is_multiple_of(2)),
-        };
-        let writes: Vec<partition::Write> = rows
-            .iter()
-            .map(|row| (row, condition(row)))
-            .map(|(row, (condition, is_delete))| partition::Write { row: *row, condition, is_delete })
-            .collect();
-        self.transact(server, name, writes)
-    }
-
-    fn transact(&mut self, server: usize, name: &str, writes: Vec<partition::Write>) -> bool {
-        use partition::{Action, Outcome};
-        let (table, value) = (self.shared.table.clone(), self.shared.history.value());
-        let (span, answer) = self.send(server, |client| {
-            let members = format!(r#""Put":{value}"#);
-            let add = |batch: Batch, write: &partition::Write| {
-                let row = format!("r{}", write.row);
-                let path = entity_path(&table, name, &row);
-                let header = if_match(write.condition).map(|etag| format!("If-Match: {etag}"));
-                let headers: Vec<&str> = header.as_deref().into_iter().collect();
-                match (write.is_delete, write.condition) {
-                    (true, _) => batch.operation(client, "DELETE", &path, &headers, ""),
-                    (false, Condition::Absent) => batch.insert(client, &table, name, &row, &members),
-                    _ => batch.operation(client, "PUT", &path, &headers, &entity_json(name, &row, &members)),
-                }
-            };
-            writes.iter().fold(Batch::new(), add).request(client)
-        });
-        let outcome = match answer {
-            Answer::Unsent => return false,
-            Answer::Broken => Outcome::Unknown,
-            Answer::Reply(reply) => outcome_of(&BatchReply::new(reply), &writes),
-        };
-        if let Outcome::Done(versions) = &outcome {
-            let seen = self.seen.entry(name.to_owned()).or_default();
-            for (write, version) in writes.iter().zip(versions) {
-                match version {
-                    Some(version) => drop(seen.insert(write.row, *version)),
-                    None => drop(seen.remove(&write.row)),
-                }
-            }
-        }
-        let is_known = outcome != Outcome::Unknown;
-        self.count(matches!(outcome, Outcome::Done(_)), !is_known);
-        self.shared.history.partition(name, partition::Call { span, action: Action::Transact(value, writes), outcome });
-        is_known
-    }
-
-    fn read_partition(&mut self, server: usize, name: &str) -> bool {
-        use partition::{Action, Outcome};
-        let path = format!("/{}()", self.shared.table);
-        let filter = format!("PartitionKey eq '{name}'");
-        let (span, answer) = self.send(server, |client| client.get(&path).query("$filter", &filter));
-        let Answer::Reply(reply) = answer else {
-            self.count(false, true);
-            return false;
-        };
-        // A page that ends early, for want of time, is no read of the whole.
-        if reply.header("x-ms-continuation-NextPartitionKey").is_some() {
-            self.count(false, true);
-            return false;
-        }
-        assert_eq!(reply.status, 200, "{reply}");
-        let row = |found: &serde_json::Value| {
-            let number = found["RowKey"].as_str().and_then(|row| row.strip_prefix('r')?.parse().ok());
-            let version = version(found["odata.etag"].as_str().expect("an entity has an etag"));
-            (number.expect("a row of ours"), (found["Put"].as_u64().expect("a value"), version))
-        };
-        let rows: BTreeMap<usize, _> = reply.values().iter().map(row).collect();
-        self.seen.insert(name.to_owned(), rows.iter().map(|(row, (_, version))| (*row, *version)).collect());
-        self.count(true, false);
-        self.shared
-            .history
-            .partition(name, partition::Call { span, action: Action::Read, outcome: Outcome::Found(rows) });
-        true
-    }
-}
-
-/// What a transaction's answer says.
-fn outcome_of(reply: &BatchReply, writes: &[partition::Write]) -> partition::Outcome {
-    let first = &reply.parts[0].response;
-    if first.status < 300 {
-        assert_eq!(reply.parts.len(), writes.len(), "{}", reply.outer);
-        let etag = |part: &crate::http::Part| part.response.header("ETag").map(version);
-        return partition::Outcome::Done(reply.parts.iter().map(etag).collect());
-    }
-    if first.status >= 500 {
-        return partition::Outcome::Unknown;
-    }
-    let index = first.message().split(':').next().and_then(|index| index.parse().ok());
-    partition::Outcome::Refused(index.unwrap_or_else(|| panic!("no index: {first}")), refusal(first))
 }
 
 fn conditional<'c>(request: Request<'c>, condition: Condition) -> Request<'c> {

@@ -1,9 +1,10 @@
-//! The rules of transactions: several rows of one partition written by one value, all or nothing, and the whole
-//! partition read by one query.
+//! The rules of transactions: several rows of one partition written by one value, all or nothing, and rows of it read by
+//! one page, which shows them at one moment. What is called a partition here may be several: then pages over all of them
+//! have to show one moment too.
 
 use super::search::{Rules, search};
 use super::{Condition, Kind, Refusal, Span, Value, Version, Versions, Violation};
-use std::collections::{BTreeMap, HashMap};
+use std::collections::{BTreeMap, BTreeSet, HashMap};
 use std::fmt::Write as _;
 
 /// What was asked.
@@ -11,8 +12,8 @@ use std::fmt::Write as _;
 pub enum Action {
     /// A transaction that stores one value in all the rows it puts.
     Transact(Value, Vec<Write>),
-    /// A read of the partition by one query.
-    Read,
+    /// A page that shows those of these rows that are there.
+    Read(BTreeSet<usize>),
 }
 
 /// One operation of a transaction. No two have the same row.
@@ -33,7 +34,7 @@ pub enum Outcome {
     Done(Vec<Option<Version>>),
     /// The operation of this index was refused, and so the whole.
     Refused(usize, Refusal),
-    /// What the partition held.
+    /// What the page showed.
     Found(BTreeMap<usize, (Value, Version)>),
     /// There was no clear answer: it may have happened, or may happen yet.
     Unknown,
@@ -66,7 +67,7 @@ pub(super) fn check(name: &str, calls: &[Call], promise: Versions) -> Vec<Violat
     }
     let start = State { rows: vec![None; rules.rows], last: vec![0; rules.rows] };
     let telling: Vec<Call> =
-        calls.iter().filter(|call| call.action != Action::Read || call.outcome != Outcome::Unknown).cloned().collect();
+        calls.iter().filter(|call| !call.is_read() || call.outcome != Outcome::Unknown).cloned().collect();
     violations.extend(search(&rules, start, &telling).violation(name, calls, &telling, list));
     violations
 }
@@ -87,7 +88,7 @@ fn half(name: &str, calls: &[Call], read: &Call, rows: &BTreeMap<usize, (Value, 
     let of = |value: Value| calls.iter().find(|call| call.value() == Some(value));
     for (row, (value, _)) in rows {
         let Some(one) = of(*value) else { continue };
-        for other in one.rows_put().filter(|other| other != row) {
+        for other in one.rows_put().filter(|other| other != row && read.reads(*other)) {
             let torn = match rows.get(&other) {
                 Some((found, _)) if found == value => None,
                 // Both put both rows, so whichever came last has both.
@@ -116,7 +117,7 @@ fn half(name: &str, calls: &[Call], read: &Call, rows: &BTreeMap<usize, (Value, 
 fn missing(name: &str, calls: &[Call], read: &Call, rows: &BTreeMap<usize, (Value, Version)>) -> Option<Violation> {
     for call in calls.iter().filter(|call| call.span.end < read.span.begin) {
         let Outcome::Done(_) = call.outcome else { continue };
-        for row in call.rows_put().filter(|row| !rows.contains_key(row)) {
+        for row in call.rows_put().filter(|row| read.reads(*row) && !rows.contains_key(row)) {
             let may_remove = |other: &Call| {
                 let is_unknown = other.outcome == Outcome::Unknown;
                 let is_between = other.span.begin < read.span.end && (is_unknown || other.span.end > call.span.begin);
@@ -214,8 +215,9 @@ impl Rules for Partition {
             (Action::Transact(value, writes), Outcome::Done(_) | Outcome::Unknown) => {
                 self.refusal(state, writes).is_none().then(|| self.write(state, *value, writes)).flatten()
             }
-            (Action::Read, Outcome::Found(found)) => {
-                let is_so = (0..self.rows).all(|row| state.rows[row] == found.get(&row).map(|(value, _)| *value));
+            (Action::Read(asked), Outcome::Found(found)) => {
+                let value = |row: usize| state.rows.get(row).copied().flatten();
+                let is_so = asked.iter().all(|row| value(*row) == found.get(row).map(|(value, _)| *value));
                 is_so.then(|| state.clone())
             }
             _ => None,
@@ -227,15 +229,24 @@ impl Call {
     const fn value(&self) -> Option<Value> {
         match self.action {
             Action::Transact(value, _) => Some(value),
-            Action::Read => None,
+            Action::Read(_) => None,
         }
     }
 
     fn writes(&self) -> &[Write] {
         match &self.action {
             Action::Transact(_, writes) => writes,
-            Action::Read => &[],
+            Action::Read(_) => &[],
         }
+    }
+
+    const fn is_read(&self) -> bool {
+        matches!(self.action, Action::Read(_))
+    }
+
+    /// Whether a read asked for this row.
+    fn reads(&self, row: usize) -> bool {
+        matches!(&self.action, Action::Read(rows) if rows.contains(&row))
     }
 
     fn rows_put(&self) -> impl Iterator<Item = usize> {

@@ -323,24 +323,31 @@ fn holds(rows: &[(usize, u64, u64)]) -> partition::Outcome {
     partition::Outcome::Found(rows.iter().map(|(row, value, version)| (*row, (*value, *version))).collect())
 }
 
-const LOOK: partition::Action = partition::Action::Read;
+/// A page of all rows.
+fn look() -> partition::Action {
+    look_at(&[0, 1, 2, 3])
+}
+
+fn look_at(rows: &[usize]) -> partition::Action {
+    partition::Action::Read(rows.iter().copied().collect())
+}
 
 #[test]
 fn whole_transactions_are_good() {
     let refused = partition::Outcome::Refused(1, Refusal::Exists);
     let good = transactions(&[
-        (0, 1, LOOK, partition::Outcome::Found(BTreeMap::new())),
+        (0, 1, look(), partition::Outcome::Found(BTreeMap::new())),
         (2, 3, write(1, &[0, 1, 2], Absent), done(&[10, 10, 10])),
         (4, 9, write(2, &[1, 2], Any), done(&[11, 11])),
-        (5, 6, LOOK, holds(&[(0, 1, 10), (1, 1, 10), (2, 1, 10)])),
-        (7, 8, LOOK, holds(&[(0, 1, 10), (1, 2, 11), (2, 2, 11)])),
+        (5, 6, look(), holds(&[(0, 1, 10), (1, 1, 10), (2, 1, 10)])),
+        (7, 8, look(), holds(&[(0, 1, 10), (1, 2, 11), (2, 2, 11)])),
         (10, 11, write(3, &[3, 2], Absent), refused),
         (12, 13, remove(4, &[1, 0]), done(&[0, 0])),
-        (14, 15, LOOK, holds(&[(2, 2, 11)])),
+        (14, 15, look(), holds(&[(2, 2, 11)])),
         (16, 17, write(5, &[2], Version(11)), done(&[12])),
         (18, 19, write(6, &[0, 2], Any), partition::Outcome::Unknown),
-        (20, 21, LOOK, holds(&[(2, 5, 12)])),
-        (22, 23, LOOK, holds(&[(0, 6, 13), (2, 6, 13)])),
+        (20, 21, look(), holds(&[(2, 5, 12)])),
+        (22, 23, look(), holds(&[(0, 6, 13), (2, 6, 13)])),
     ]);
     assert_eq!(good, []);
 }
@@ -350,17 +357,17 @@ fn a_half_transaction_is_caught() {
     let torn = [
         (0, 1, write(1, &[0, 1], Any), done(&[10, 10])),
         (2, 9, write(2, &[1, 0], Any), done(&[11, 11])),
-        (3, 4, LOOK, holds(&[(0, 2, 11), (1, 1, 10)])),
+        (3, 4, look(), holds(&[(0, 2, 11), (1, 1, 10)])),
     ];
     assert_eq!(transactions(&torn), [Kind::HalfTransaction]);
     // Also of one that nobody acknowledged, and of one that made the rows.
-    let made = [(0, 1, write(1, &[0, 1], Absent), partition::Outcome::Unknown), (2, 3, LOOK, holds(&[(1, 1, 10)]))];
+    let made = [(0, 1, write(1, &[0, 1], Absent), partition::Outcome::Unknown), (2, 3, look(), holds(&[(1, 1, 10)]))];
     assert_eq!(transactions(&made), [Kind::HalfTransaction]);
     // A delete that removed one of its rows.
     let removed = [
         (0, 1, write(1, &[0, 1], Any), done(&[10, 10])),
         (2, 9, remove(2, &[0, 1]), partition::Outcome::Unknown),
-        (3, 4, LOOK, holds(&[(1, 1, 10)])),
+        (3, 4, look(), holds(&[(1, 1, 10)])),
     ];
     assert_eq!(transactions(&removed), [Kind::HalfTransaction]);
     // Rows of three transactions that cross each other in no possible order.
@@ -368,19 +375,19 @@ fn a_half_transaction_is_caught() {
         (0, 9, write(1, &[0, 1], Any), done(&[10, 10])),
         (0, 9, write(2, &[1, 2], Any), done(&[11, 11])),
         (0, 9, write(3, &[2, 0], Any), done(&[12, 12])),
-        (10, 11, LOOK, holds(&[(0, 1, 10), (1, 2, 11), (2, 3, 12)])),
+        (10, 11, look(), holds(&[(0, 1, 10), (1, 2, 11), (2, 3, 12)])),
     ];
     assert_eq!(transactions(&crossed), [Kind::NotLinearizable]);
 }
 
 #[test]
 fn a_lost_transaction_is_caught() {
-    let lost = [(0, 1, write(1, &[0, 1], Any), done(&[10, 10])), (2, 3, LOOK, holds(&[]))];
+    let lost = [(0, 1, write(1, &[0, 1], Any), done(&[10, 10])), (2, 3, look(), holds(&[]))];
     assert_eq!(transactions(&lost), [Kind::LostWrite]);
     let stale = [
         (0, 1, write(1, &[0, 1], Any), done(&[10, 10])),
         (2, 3, write(2, &[0, 1], Any), done(&[11, 11])),
-        (4, 5, LOOK, holds(&[(0, 1, 10), (1, 1, 10)])),
+        (4, 5, look(), holds(&[(0, 1, 10), (1, 1, 10)])),
     ];
     assert_eq!(transactions(&stale), [Kind::NotLinearizable]);
 }
@@ -389,8 +396,8 @@ fn a_lost_transaction_is_caught() {
 fn transactions_applied_twice_or_with_used_versions_are_caught() {
     let twice = [
         (0, 1, write(1, &[0], Any), partition::Outcome::Unknown),
-        (2, 3, LOOK, holds(&[(0, 1, 10)])),
-        (4, 5, LOOK, holds(&[(0, 1, 11)])),
+        (2, 3, look(), holds(&[(0, 1, 10)])),
+        (4, 5, look(), holds(&[(0, 1, 11)])),
     ];
     assert_eq!(transactions(&twice), [Kind::AppliedTwice]);
     let reused = [(0, 1, write(1, &[0], Any), done(&[10])), (2, 3, write(2, &[0], Any), done(&[10]))];
@@ -408,4 +415,41 @@ fn transactions_applied_twice_or_with_used_versions_are_caught() {
         (2, 3, write(2, &[1, 0], Absent), partition::Outcome::Refused(0, Refusal::Exists)),
     ];
     assert_eq!(transactions(&blamed), [Kind::NotLinearizable]);
+}
+
+#[test]
+fn a_page_shows_the_rows_it_asked_for_at_one_moment() {
+    let (first, second) = (write(1, &[0, 1], Any), write(2, &[2, 3], Any));
+    let good = [
+        (0, 1, first.clone(), done(&[10, 10])),
+        (2, 3, look_at(&[1]), holds(&[(1, 1, 10)])),
+        (4, 5, look_at(&[2, 3]), holds(&[])),
+        (6, 7, second.clone(), done(&[11, 11])),
+        (8, 9, look_at(&[0, 3]), holds(&[(0, 1, 10), (3, 2, 11)])),
+    ];
+    assert_eq!(transactions(&good), []);
+    // Rows of a later transaction without those of an earlier one, though each alone could be so.
+    let torn = |seen: &[(usize, u64, u64)]| {
+        transactions(&[
+            (0, 9, look_at(&[0, 3]), holds(seen)),
+            (1, 2, first.clone(), done(&[10, 10])),
+            (3, 4, second.clone(), done(&[11, 11])),
+        ])
+    };
+    assert_eq!(torn(&[]), []);
+    assert_eq!(torn(&[(0, 1, 10)]), []);
+    assert_eq!(torn(&[(3, 2, 11)]), [Kind::NotLinearizable]);
+    // Half of a transaction, in the rows that were asked for.
+    let replaced = |seen: &[(usize, u64, u64)]| {
+        transactions(&[
+            (0, 1, first.clone(), done(&[10, 10])),
+            (2, 9, write(3, &[0, 1, 2], Any), done(&[12, 12, 12])),
+            (3, 8, look_at(&[0, 1]), holds(seen)),
+        ])
+    };
+    assert_eq!(replaced(&[(0, 1, 10), (1, 1, 10)]), []);
+    assert_eq!(replaced(&[(0, 3, 12), (1, 3, 12)]), []);
+    assert_eq!(replaced(&[(0, 1, 10), (1, 3, 12)]), [Kind::HalfTransaction]);
+    // An acknowledged row that is not on a page that asked for it.
+    assert_eq!(transactions(&[good[0].clone(), (2, 3, look_at(&[1, 2]), holds(&[]))]), [Kind::LostWrite]);
 }
