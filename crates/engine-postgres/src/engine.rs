@@ -15,6 +15,7 @@ use crate::settings::{OpenError, Settings};
 use crate::singles::Singles;
 use crate::sizes::RowSizes;
 use crate::snapshot::{PostgresSnapshot, Snapshots};
+use crate::starts::Starts;
 use crate::statements::{HAS_SPACE, RESTORE};
 use crate::transactions::Transactions;
 use larimar_engine::queue::MessageIds;
@@ -54,6 +55,7 @@ pub(crate) struct Parts {
     pub(crate) counts: Counts,
     /// By which work on dropped containers is told from that of other servers.
     pub(crate) dropped_owner: i64,
+    pub(crate) starts: Starts,
 }
 
 impl PostgresEngine {
@@ -80,6 +82,7 @@ impl PostgresEngine {
             ids: MessageIds::default(),
             counts: Counts::default(),
             dropped_owner: random().cast_signed(),
+            starts: Starts::default(),
             turns: (0..TURNS).map(|_| tokio::sync::Mutex::new(())).collect(),
             pool,
             core,

@@ -35,6 +35,7 @@ mod settings;
 mod singles;
 mod sizes;
 mod snapshot;
+mod starts;
 mod statements;
 mod tls;
 mod transactions;

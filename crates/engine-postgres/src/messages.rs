@@ -112,7 +112,13 @@ impl Parts {
     async fn claim(&self, queue: SpaceId, max: usize, hidden_for: Duration) -> Result<Vec<Message>, WriteError> {
         let number = number(queue).ok_or(WriteError::SpaceGone)?;
         let max = i64::try_from(max).unwrap_or(i64::MAX);
-        let rows = self.pool.ask(CLAIM_MESSAGES, &[&number, &max, &ticks(hidden_for), &token()]).await?;
+        let from = self.starts.from(queue);
+        let parameters: Parameters<'_> = &[&number, &max, &ticks(hidden_for), &token(), &from];
+        let rows = self.pool.ask(CLAIM_MESSAGES, parameters).await?;
+        if let Some(now) = rows.first().and_then(|row| column::<i64>(row, 9).ok()) {
+            let first = rows.iter().filter_map(|row| column::<Option<i64>>(row, 8).ok().flatten()).min();
+            self.starts.learn(queue, first, now);
+        }
         messages(&rows).map_err(Failure::into_fault)?.ok_or(WriteError::SpaceGone)
     }
 

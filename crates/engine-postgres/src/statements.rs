@@ -330,10 +330,11 @@ statements! {
         matching_message!(),
         " RETURNING m.id, m.ins, m.vis, m.exp, m.pop",
     );
-    /// Queue, how many, ticks to hide, receipt. There is always a row: whether the queue is there, and a message or none.
+    /// Queue, how many, ticks to hide, receipt, from when on messages are looked for. There is always a row: whether the
+    /// queue is there, a message or none, when it was visible, and the time.
     /// Whoever holds a message passes it on sooner or later, so those who come meanwhile take others.
     CLAIM_MESSAGES = concat!(
-        "WITH o AS MATERIALIZED (SELECT q, id, vis FROM larimar_message WHERE q = $1 AND vis <= ",
+        "WITH o AS MATERIALIZED (SELECT q, id, vis FROM larimar_message WHERE q = $1 AND vis >= $5 AND vis <= ",
         ticks!(),
         " AND exp > ",
         ticks!(),
@@ -344,7 +345,9 @@ statements! {
         " + $3::int8, deq = m.deq + 1, pop = $4::int8 FROM o WHERE ",
         matching_message!(),
         " RETURNING m.id, m.ins, m.exp, m.deq, m.pop, m.vis, m.body, o.vis AS was) \
-        SELECT EXISTS (SELECT 1 FROM larimar_space s WHERE s.id = $1), u.id, u.ins, u.exp, u.deq, u.pop, u.vis, u.body, u.was \
+        SELECT EXISTS (SELECT 1 FROM larimar_space s WHERE s.id = $1), u.id, u.ins, u.exp, u.deq, u.pop, u.vis, u.body, u.was, ",
+        ticks!(),
+        " \
         FROM (SELECT 1::int8 AS x) AS one LEFT JOIN u ON true",
     );
     /// Queue, how many. Rows as above.

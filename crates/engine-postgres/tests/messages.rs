@@ -241,3 +241,49 @@ async fn messages_that_expired_or_whose_queue_is_gone_are_removed_in_the_backgro
     rows_become(&client, 5).await;
     assert_eq!(engine.claim(queue, 32, LONG, NOW).await.expect("the queue is there").len(), 5);
 }
+
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn a_claim_does_not_pass_over_messages_that_are_gone_while_a_snapshot_is_held() {
+    let url = Cluster::shared().fresh_url();
+    let engine = open(&url).await;
+    let queue = create_queue(&engine, "queue").await;
+    let holder = session(&url).await;
+    let hold = "BEGIN ISOLATION LEVEL REPEATABLE READ; SELECT count(*) FROM larimar_message";
+    holder.batch_execute(hold).await.expect("a snapshot");
+    for _ in 0..40 {
+        let puts = futures_util::future::join_all((0..100).map(|_| put(&engine, queue, "x")));
+        assert!(puts.await.iter().all(Result::is_ok));
+        loop {
+            let claimed = engine.claim(queue, 32, LONG, NOW).await.expect("the queue is there");
+            if claimed.is_empty() {
+                break;
+            }
+            let deletes = claimed.iter().map(|message| {
+                let handle = MessageHandle { id: message.id, receipt: message.receipt };
+                engine.delete_message(queue, handle, NOW)
+            });
+            assert!(futures_util::future::join_all(deletes).await.iter().all(Result::is_ok));
+        }
+    }
+    let counter = session(&url).await;
+    let pages = async || {
+        // Sessions report their figures with the first statement after a second.
+        tokio::time::sleep(Duration::from_millis(1200)).await;
+        assert!(engine.claim(queue, 32, LONG, NOW).await.expect("the queue is there").is_empty());
+        let sql = "SELECT idx_blks_hit + idx_blks_read FROM pg_statio_user_indexes \
+                   WHERE indexrelid = 'larimar_message_order'::regclass";
+        counter.query_one(sql, &[]).await.expect("an answer").get::<_, i64>(0)
+    };
+    // What happened a moment ago is looked at again.
+    tokio::time::sleep(Duration::from_secs(3)).await;
+    let before = pages().await;
+    for _ in 0..200 {
+        assert!(engine.claim(queue, 32, LONG, NOW).await.expect("the queue is there").is_empty());
+    }
+    let read = pages().await - before;
+    // 4,000 messages leave 8,000 entries on about 50 pages; all of them are passed over once in five seconds.
+    assert!(read < 200 * 20, "200 claims read {read} pages");
+    holder.batch_execute("ROLLBACK").await.expect("the snapshot is let go");
+    put(&engine, queue, "last").await.expect("the queue is there");
+    assert_eq!(engine.claim(queue, 32, LONG, NOW).await.expect("the queue is there").len(), 1);
+}

@@ -198,7 +198,7 @@ fn of_messages(name: &str) -> Option<(String, u64)> {
     Some(match name {
         "PUT_MESSAGES" => (format!("{SEVENS}, {new_ids}, {ONES}, {ANY}, {ONES}, {BYTES}, ARRAY[7]"), 3),
         "CONFIRM_MESSAGES" => (format!("{SEVENS}, {ids}"), 6),
-        "CLAIM_MESSAGES" => ("7, 3, 1, 1".to_owned(), 8),
+        "CLAIM_MESSAGES" => ("7, 3, 1, 1, 0".to_owned(), 8),
         "PEEK_MESSAGES" => ("7, 3".to_owned(), 4),
         "UPDATE_MESSAGE" => (format!("7, {}, 1, 100, 1, 1, NULL", id(100)), 3),
         "DELETE_MESSAGES" => (format!("7, {ids}, {ONES}, ARRAY[100, 7000, 15000]"), 7),

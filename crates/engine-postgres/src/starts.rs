@@ -1,0 +1,73 @@
+//! Where the messages of a queue begin, so that a claim need not pass over those that are gone.
+//!
+//! The index of messages keeps the entries of claimed and deleted ones until the database has cleaned it, and it cannot
+//! while any session holds an old snapshot. A claim begins at the first message that the last one found. A message that a
+//! slow commit brings in before that point is found by the claims that begin at the very start, one every few seconds.
+
+use larimar_engine::SpaceId;
+use parking_lot::Mutex;
+use rustc_hash::FxHashMap;
+use std::time::{Duration, Instant};
+
+#[derive(Default)]
+pub(crate) struct Starts(Mutex<FxHashMap<SpaceId, Start>>);
+
+/// No message that is visible lies before a time, as of a claim that looked at all of them.
+#[derive(Clone, Copy, Debug)]
+struct Start {
+    from: i64,
+    looked: Instant,
+    /// Whether a claim is looking at all of them at the moment.
+    is_due: bool,
+}
+
+impl Starts {
+    /// From which time on a claim looks for messages; 0 for all.
+    pub(crate) fn from(&self, queue: SpaceId) -> i64 {
+        let mut starts = self.0.lock();
+        let Some(start) = starts.get_mut(&queue) else { return 0 };
+        if start.looked.elapsed() < LOOK_EVERY {
+            return start.from;
+        }
+        // One claim looks at all; those beside it do not.
+        start.looked = Instant::now();
+        start.is_due = true;
+        0
+    }
+
+    /// Takes in the first message that a claim found, if any, and the database's time.
+    pub(crate) fn learn(&self, queue: SpaceId, first: Option<i64>, now: i64) {
+        let from = first.unwrap_or(now).min(now - MARGIN);
+        let mut starts = self.0.lock();
+        if starts.len() >= QUEUES_MAX && !starts.contains_key(&queue) {
+            starts.retain(|_, start| start.looked.elapsed() < LOOK_EVERY);
+        }
+        let start = starts.entry(queue).or_insert_with(|| Start { from, looked: Instant::now(), is_due: false });
+        // What a claim over all messages found counts, also if it is before the others.
+        start.from = if start.is_due { from } else { start.from.max(from) };
+        start.is_due = false;
+    }
+}
+
+/// A put may take this long, in ticks, from its look at the clock to its commit, and is found at once.
+const MARGIN: i64 = 20_000_000;
+const LOOK_EVERY: Duration = Duration::from_secs(5);
+const QUEUES_MAX: usize = 10_000;
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_claim_begins_where_the_last_one_found_messages_but_not_in_the_last_moments() {
+        let (starts, queue, now) = (Starts::default(), SpaceId(1), 1_000_000_000);
+        assert_eq!(starts.from(queue), 0);
+        starts.learn(queue, Some(500), now);
+        assert_eq!(starts.from(queue), 500);
+        starts.learn(queue, None, now);
+        assert_eq!(starts.from(queue), now - MARGIN);
+        starts.learn(queue, Some(now), now + 1);
+        assert_eq!(starts.from(queue), now + 1 - MARGIN);
+        assert_eq!(starts.from(SpaceId(2)), 0);
+    }
+}
