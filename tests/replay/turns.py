@@ -2,7 +2,8 @@
 """Replay the recorded sessions over several Larimar servers that share one PostgreSQL, request by request in turns.
 
 Clients behind a load balancer must not be able to tell several servers from one: a recording whose requests go to the
-servers in turns must be answered as by one server alone. This runs both and compares them.
+servers in turns must be answered as by one server alone. This runs both and compares them. Reads go to all servers, so
+that each of them has something to remember when another one changes it; the last answer is compared.
 
     tests/replay/turns.py --larimar target/debug/larimar --recordings target/recordings \\
         [--replay ../shared/replay] [--servers 2] [--service queue] [--filter Lease] [--report target/turns.json]
@@ -99,6 +100,12 @@ def wait_for(port):
     raise SystemExit(f"nothing listens on port {port}")
 
 
+def is_read(request):
+    """Whether a request changes nothing: to get messages hides them."""
+    path, _, query = request.target.partition("?")
+    return request.method in ("GET", "HEAD") and (not path.endswith("/messages") or "peekonly" in query)
+
+
 def load_replay(folder):
     path = pathlib.Path(folder) / "replay.py"
     if not path.exists():
@@ -132,6 +139,10 @@ def in_turns(replay, database_url, accounts, options, count):
 
         def send(self, service, request):
             self.turn += 1
+            if is_read(request):
+                # All servers remember what they are asked for, before another of them changes it.
+                for other in range(1, count):
+                    self.servers[(self.turn + other) % count].send(service, request)
             return self.servers[self.turn % count].send(service, request)
 
         def stop(self):

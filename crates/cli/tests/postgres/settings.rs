@@ -4,7 +4,7 @@
 //! Every case first has the second server remember the old state, by a request that it allows.
 
 use super::fleet::Fleet;
-use larimar_testkit::http::{Client, Response, Sas, entity};
+use larimar_testkit::http::{Batch, Client, Response, Sas, entity};
 use larimar_testkit::postgres::Cluster;
 
 const ROUNDS: usize = 3;
@@ -77,6 +77,11 @@ fn d8_a_table_is_on_one_server_as_the_other_left_it() {
         holder.get(&rows).send().is_status(200);
         ours.put(&acl, policy("one", "ra")).header("Content-Type", "application/xml").send().is_status(204);
         holder.post(&format!("/{table}"), entity("p", "r", "")).send().is_status(201);
+        let transaction = || Batch::new().upsert(&holder, &table, "p", "s", "").send(&holder).statuses();
+        assert_eq!(transaction(), [403]);
+        holder.get(&rows).send().is_status(200);
+        ours.put(&acl, policy("one", "rau")).header("Content-Type", "application/xml").send().is_status(204);
+        assert_eq!(transaction(), [204]);
         ours.put(&acl, policy("two", "r")).header("Content-Type", "application/xml").send().is_status(204);
         let shown = theirs.get(&acl).accept("application/xml").send();
         assert_eq!(shown.elements("Id"), ["two"]);

@@ -43,7 +43,8 @@ async fn run_changeset<E: Engine>(call: &Call<'_, E>, parts: &[Part<'_>], body: 
                 write_success(&mut response, answer, *prefer, version, part.content_id);
             }
         }
-        Err((_, error)) if is_untried(&error) => return Err(error),
+        // By a policy that may have changed nothing is refused yet: the request is run again.
+        Err((_, error)) if is_untried(&error) || call.caller.is_doubtful() => return Err(error),
         Err((index, error)) => write_failure(&mut response, &error, &parts[index], call.request_id, call.now),
     }
     let content_type = response.content_type();
@@ -172,7 +173,7 @@ async fn run_query<E: Engine>(call: &Call<'_, E>, part: &Part<'_>) -> Result<Rep
             }
             response.part(reply.status, headers, &reply.body);
         }
-        Err(error) if is_untried(&error) => return Err(error),
+        Err(error) if is_untried(&error) || call.caller.is_doubtful() => return Err(error),
         Err(error) => write_failure(&mut response, &error, part, call.request_id, call.now),
     }
     let content_type = response.content_type();
