@@ -15,7 +15,9 @@ pub struct SystemClock;
 
 impl Clock for SystemClock {
     fn now(&self) -> Timestamp {
-        // A clock before 1970 is broken; the epoch keeps the service going and versions still increase.
-        Timestamp::from_unix(SystemTime::now().duration_since(UNIX_EPOCH).unwrap_or_default())
+        // A clock before 1970 is broken; the epoch keeps the service going and versions still increase. One in the year
+        // 9999 or later is too, and versions must be able to count up from it.
+        let reading = Timestamp::from_unix(SystemTime::now().duration_since(UNIX_EPOCH).unwrap_or_default());
+        reading.min(Timestamp::CLOCK_MAX)
     }
 }

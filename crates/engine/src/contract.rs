@@ -323,6 +323,8 @@ pub struct Statistics {
     pub store_bytes: u64,
     /// Dropped spaces whose storage is not reclaimed yet.
     pub dropped_spaces: u64,
+    /// The last version given to a row, by an engine whose versions all come from one clock.
+    pub last_version: Option<Timestamp>,
 }
 
 impl Expect {

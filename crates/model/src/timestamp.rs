@@ -34,16 +34,20 @@ impl Timestamp {
     /// The latest DateTime there is: 9999-12-31T23:59:59.9999999Z.
     pub const MAX: Self = Self(3_155_378_975_999_999_999);
 
+    /// The latest reading of a clock that is believed: a day before [`Self::MAX`], so that versions can still count up
+    /// from it and be written as dates of four-digit years.
+    pub const CLOCK_MAX: Self = Self(Self::MAX.0 - SECONDS_PER_DAY * TICKS_PER_SECOND);
+
     /// The point that lies this many ticks after 0001-01-01T00:00:00Z.
     #[must_use]
     pub const fn from_ticks(ticks: u64) -> Self {
         Self(ticks)
     }
 
-    /// The point that lies this long after 1970-01-01T00:00:00Z.
+    /// The point that lies this long after 1970-01-01T00:00:00Z, no later than [`Self::MAX`].
     #[must_use]
     pub const fn from_unix(since_epoch: Duration) -> Self {
-        Self(UNIX_EPOCH_TICKS + since_epoch.as_secs() * TICKS_PER_SECOND + (since_epoch.subsec_nanos() / 100) as u64)
+        Self(UNIX_EPOCH_TICKS).after(since_epoch)
     }
 
     /// Ticks since 0001-01-01T00:00:00Z.
@@ -59,16 +63,17 @@ impl Timestamp {
         Duration::new(ticks / TICKS_PER_SECOND, (ticks % TICKS_PER_SECOND) as u32 * 100)
     }
 
-    /// This point moved forward.
+    /// This point moved forward, no further than [`Self::MAX`].
     #[must_use]
     pub const fn after(self, span: Duration) -> Self {
-        Self(self.0 + span.as_secs() * TICKS_PER_SECOND + (span.subsec_nanos() / 100) as u64)
+        let ticks = self.0.saturating_add(ticks(span));
+        if ticks > Self::MAX.0 { Self::MAX } else { Self(ticks) }
     }
 
     /// This point moved back, no further than 0001-01-01.
     #[must_use]
     pub const fn before(self, span: Duration) -> Self {
-        Self(self.0.saturating_sub(span.as_secs() * TICKS_PER_SECOND + (span.subsec_nanos() / 100) as u64))
+        Self(self.0.saturating_sub(ticks(span)))
     }
 
     /// Reads `YYYY-MM-DD` or `YYYY-MM-DDThh:mm[:ss[.f…]]`, then nothing, `Z` or `±hh:mm`; without a suffix
@@ -112,13 +117,15 @@ impl Timestamp {
     }
 
     fn write(self, out: &mut Vec<u8>, colon: &[u8], seven: bool) {
-        let second = self.second_text();
+        // A version beyond the last date has no text; the last date keeps the form.
+        let point = if self > Self::MAX { Self::MAX } else { self };
+        let second = point.second_text();
         out.extend_from_slice(&second[..13]);
         out.extend_from_slice(colon);
         out.extend_from_slice(&second[14..16]);
         out.extend_from_slice(colon);
         out.extend_from_slice(&second[17..]);
-        let fraction = (self.0 % TICKS_PER_SECOND) as u32;
+        let fraction = (point.0 % TICKS_PER_SECOND) as u32;
         if seven || fraction != 0 {
             out.push(b'.');
             let mut digits = [b'0'; 7];
@@ -174,6 +181,11 @@ impl fmt::Display for Timestamp {
         self.write_trimmed(&mut out);
         out.into_iter().try_for_each(|byte| f.write_char(char::from(byte)))
     }
+}
+
+/// A span in ticks, or as many as there are.
+const fn ticks(span: Duration) -> u64 {
+    span.as_secs().saturating_mul(TICKS_PER_SECOND).saturating_add((span.subsec_nanos() / 100) as u64)
 }
 
 fn put_digits(out: &mut [u8], mut value: u32) {
@@ -285,6 +297,24 @@ impl Reader<'_> {
 mod tests {
     use super::*;
     use proptest::prelude::*;
+
+    #[test]
+    fn no_clock_makes_a_time_that_cannot_be_written() {
+        let year_10000 = Duration::from_secs(253_402_300_800);
+        for reading in [year_10000, year_10000 * 10, Duration::from_secs(u64::MAX / 10_000_000), Duration::MAX] {
+            assert_eq!(Timestamp::from_unix(reading), Timestamp::MAX, "{reading:?}");
+        }
+        assert_eq!(Timestamp::from_unix(year_10000 - Duration::from_nanos(100)), Timestamp::MAX);
+        assert_eq!(Timestamp::CLOCK_MAX.to_string(), "9999-12-30T23:59:59.9999999Z");
+        for ticks in [0, Timestamp::MAX.ticks(), Timestamp::MAX.ticks() + 1, u64::MAX] {
+            let point = Timestamp::from_ticks(ticks);
+            assert_eq!(point.after(Duration::MAX), Timestamp::MAX);
+            assert_eq!(point.before(Duration::MAX), Timestamp::from_ticks(0));
+            let _ = (point.to_unix(), point.to_american(), point.to_seven_digits());
+        }
+        assert_eq!(Timestamp::from_ticks(u64::MAX).to_string(), "9999-12-31T23:59:59.9999999Z");
+        assert_eq!(Timestamp::from_ticks(0).to_string(), "0001-01-01T00:00:00Z");
+    }
 
     #[test]
     fn known_points_have_their_ticks() {
