@@ -10,8 +10,8 @@ mod contract;
 pub mod copy;
 mod error;
 mod histogram;
-mod lookup;
 mod log_limit;
+mod lookup;
 mod memory;
 pub mod queue;
 mod snapshot;
@@ -24,7 +24,7 @@ pub use contract::{
 };
 pub use error::{EngineError, Fault, ReadError, Reject, WriteError};
 pub use histogram::{Histogram, HistogramSnapshot};
-pub use lookup::decide_on_space;
 pub use log_limit::LogLimit;
+pub use lookup::decide_on_space;
 pub use memory::{MemoryEngine, MemorySnapshot};
 pub use snapshot::{Reads, Snapshot};

@@ -1,5 +1,6 @@
 //! Any error of the layers below, turned into the service's code, status and message.
 
+use crate::fault_log;
 use larimar_engine::blob::{BlobReject, LeaseReject};
 use larimar_engine::{EngineError, Fault, ReadError, Reject};
 use larimar_wire::error_body::ErrorReply;
@@ -97,7 +98,7 @@ fn lease_code(reject: LeaseReject) -> ErrorCode {
 
 /// What a client is told of a fault: to try again later, or that nobody knows. The operator finds the reason in the log.
 pub(crate) fn fault(fault: &Fault) -> ErrorReply {
-    tracing::error!(%fault, "the engine failed");
+    fault_log::log(fault);
     match fault {
         Fault::Unavailable(_) => ErrorReply::new(ErrorCode::ServerBusy),
         Fault::Ambiguous(_) => ErrorReply::new(ErrorCode::OperationTimedOut),

@@ -8,6 +8,7 @@ use crate::auth::{self, Policies};
 use crate::body::{Pace, RequestBody};
 use crate::call::Call;
 use crate::cors;
+use crate::fault_log;
 use crate::handler::Peer;
 use crate::head::Head;
 use crate::in_flight::{Held, Share, UNCOUNTED_BYTES};
@@ -117,9 +118,13 @@ pub(crate) async fn serve<P: Protocol>(protocol: &P, request: Request<Incoming>,
         reply.with("x-ms-error-code", error.code.as_str())
     });
     P::decorate(&mut reply, &seen);
-    // Refusals for lack of room are counted; a line for each would make a flood of them worse.
+    // Refusals for lack of room are counted; a line for each would make a flood of them worse. What else every request
+    // may meet is logged once a minute; the client has the number of its own request.
     if reply.status >= 500 && code != Some(ErrorCode::ServerBusy) {
-        tracing::warn!(id = %request_id, operation = seen.operation, status = reply.status, "could not serve");
+        if let Some(left_out) = fault_log::admit(&format!("{} {}", seen.operation, reply.status)) {
+            let (operation, status) = (seen.operation, reply.status);
+            tracing::warn!(id = %request_id, operation, status, left_out, "could not serve");
+        }
     }
     tracing::debug!(operation = seen.operation, status = reply.status, elapsed = ?started.elapsed(), "answered");
     storage.metrics.request(seen.operation, reply.status, started.elapsed());

@@ -10,6 +10,7 @@ mod body;
 mod call;
 mod cors;
 mod error;
+mod fault_log;
 mod handler;
 mod head;
 mod http;

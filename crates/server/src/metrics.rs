@@ -128,6 +128,13 @@ impl Metrics {
         page.single("larimar_store_bytes", "gauge", "Bytes that the store takes, about.", engine.store_bytes);
         let backlog = "Dropped tables whose storage is not reclaimed yet.";
         page.single("larimar_dropped_tables", "gauge", backlog, engine.dropped_spaces);
+        let ahead = engine.last_version.map_or(0, |last| last.ticks().saturating_sub(SystemClock.now().ticks()));
+        page.single(
+            "larimar_versions_ahead_seconds",
+            "gauge",
+            "How far Timestamps of new entities run ahead of the clock, as after a wrong reading of it.",
+            (ahead / 10_000) as f64 / 1000.0,
+        );
         page.single("larimar_open_connections", "gauge", "Connections that are open.", self.connections_open());
         let accepted = self.connections_total.load(Relaxed);
         page.single("larimar_connections_total", "counter", "Connections that were accepted.", accepted);

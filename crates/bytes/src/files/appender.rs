@@ -7,14 +7,17 @@ use super::Shared;
 use super::folder::{new_name, unavailable};
 use crate::record::{FileName, FrameEncoder, HEADER_BYTES_MAX, Header, Place, end_mark, stored_bytes};
 use bytes::Bytes;
-use larimar_engine::Fault;
 use larimar_engine::blob::bytes::Extent;
+use larimar_engine::{Fault, LogLimit};
 use parking_lot::{Condvar, Mutex};
 use std::fs::File;
 use std::io::Error;
 use std::os::unix::fs::FileExt;
 use std::sync::Arc;
 use tokio::sync::oneshot;
+
+/// Lines about writes that failed, as all do on a full disk.
+static FAILURES: LogLimit = LogLimit::new();
 
 /// A small payload, on its way to a pack.
 #[derive(Debug)]
@@ -148,7 +151,9 @@ fn append(shared: &Shared, pack: &mut Option<Pack>, buffer: &mut Vec<u8>, group:
             }
         }
         Err(fault) => {
-            tracing::warn!(%fault, payloads = group.len(), "small blobs could not be written");
+            if let Some(left_out) = FAILURES.admit() {
+                tracing::warn!(%fault, payloads = group.len(), left_out, "small blobs could not be written");
+            }
             // Whether what was synced before is still to be trusted is not known after a failure: others go elsewhere.
             if let Some(pack) = pack.take() {
                 pack.close(shared);

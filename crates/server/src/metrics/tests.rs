@@ -1,6 +1,7 @@
 //! The page as text, and counts that many threads added.
 
 use super::*;
+use larimar_model::Timestamp;
 
 /// The value of a series, by its full name with labels.
 fn value(page: &str, series: &str) -> Option<f64> {
@@ -58,6 +59,7 @@ fn figures_of_the_engine_are_on_the_page() {
         sync_seconds: HistogramSnapshot::default(),
         store_bytes: 123_456,
         dropped_spaces: 2,
+        last_version: Some(SystemClock.now().after(Duration::from_secs(3600))),
     };
     let page = Metrics::default().render(&engine);
     assert_eq!(value(&page, "larimar_commit_writes_bucket{le=\"1\"}"), Some(1.0));
@@ -66,6 +68,12 @@ fn figures_of_the_engine_are_on_the_page() {
     assert_eq!(value(&page, "larimar_sync_seconds_count"), Some(0.0));
     assert_eq!(value(&page, "larimar_store_bytes"), Some(123_456.0));
     assert_eq!(value(&page, "larimar_dropped_tables"), Some(2.0));
+    let ahead = value(&page, "larimar_versions_ahead_seconds");
+    assert!(ahead.is_some_and(|seconds| (3000.0..=3600.0).contains(&seconds)), "{ahead:?}");
+    let behind = Statistics { last_version: Some(Timestamp::EDM_MIN), ..engine.clone() };
+    for engine in [behind, Statistics { last_version: None, ..engine }] {
+        assert_eq!(value(&Metrics::default().render(&engine), "larimar_versions_ahead_seconds"), Some(0.0));
+    }
     assert!(value(&page, "process_start_time_seconds").is_some_and(|seconds| seconds > 1.0e9), "{page}");
 }
 

@@ -1,0 +1,54 @@
+//! Logs the engine's faults without letting them fill the disk: a fault that every request meets is logged when it begins
+//! and then once a minute, with the number of requests that met it meanwhile.
+
+use larimar_engine::{Fault, LogLimit};
+use parking_lot::Mutex;
+
+/// Logs a fault, unless it was logged within the last minute.
+pub(crate) fn log(fault: &Fault) {
+    let text = fault.to_string();
+    if let Some(left_out) = admit(&text) {
+        tracing::error!(fault = text, left_out, "the engine failed");
+    }
+}
+
+/// Asks for a line about something that many requests may meet: how many lines were left out before it, or nothing if
+/// this one is left out too.
+pub(crate) fn admit(what: &str) -> Option<u64> {
+    LIMITS.lock().admit(what)
+}
+
+/// The limits of the faults that are met these days, by their text.
+struct Limits(Vec<(String, LogLimit)>);
+
+impl Limits {
+    fn admit(&mut self, text: &str) -> Option<u64> {
+        self.0.retain(|(known, limit)| known == text || !limit.is_idle());
+        // Texts that name each request would be without bound; the last place is for all of them.
+        let text = if self.0.len() < FAULTS_MAX { text } else { OTHERS };
+        let index = self.0.iter().position(|(known, _)| known == text).unwrap_or_else(|| {
+            self.0.push((text.to_owned(), LogLimit::new()));
+            self.0.len() - 1
+        });
+        self.0[index].1.admit()
+    }
+}
+
+static LIMITS: Mutex<Limits> = Mutex::new(Limits(Vec::new()));
+
+const FAULTS_MAX: usize = 32;
+const OTHERS: &str = "other faults";
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn one_fault_is_logged_once_and_many_faults_a_bounded_number_of_times() {
+        let mut limits = Limits(Vec::new());
+        assert_eq!(limits.admit("full"), Some(0));
+        assert!((0..1000).all(|_| limits.admit("full").is_none()));
+        let logged = (0..1000).filter(|number| limits.admit(&format!("fault {number}")).is_some()).count();
+        assert_eq!(logged, FAULTS_MAX);
+    }
+}
