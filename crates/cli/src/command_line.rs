@@ -17,8 +17,10 @@ pub(crate) enum Command {
     Config,
     /// Mend a data folder that does not open.
     Repair {
-        /// Whether intact commits may be lost.
+        /// Whether what cannot be saved may be given up.
         force: bool,
+        /// Whether to take back the clock of versions instead.
+        reset_clock: bool,
     },
     /// Copy everything into another store.
     Migrate(Box<Migration>),
@@ -41,7 +43,10 @@ impl CommandLine {
     fn from_matches(matches: &ArgMatches) -> Self {
         let (command, matches) = match matches.subcommand() {
             Some(("config", matches)) => (Command::Config, matches),
-            Some(("repair", matches)) => (Command::Repair { force: matches.get_flag(FORCE) }, matches),
+            Some(("repair", matches)) => {
+                let (force, reset_clock) = (matches.get_flag(FORCE), matches.get_flag(RESET_CLOCK));
+                (Command::Repair { force, reset_clock }, matches)
+            }
             Some(("migrate", matches)) => (Command::Migrate(Box::new(migration(matches))), matches),
             Some((_, matches)) => (Command::Serve, matches),
             None => (Command::Serve, matches),
@@ -79,10 +84,15 @@ fn clap_command() -> clap::Command {
     let force = Arg::new(FORCE)
         .long(FORCE)
         .action(ArgAction::SetTrue)
-        .help("Cut at the damage even if intact commits come after it, and lose those");
+        .help("Give up what is missing or damaged and keep the rest; the damaged store is kept beside it");
+    let reset_clock = Arg::new(RESET_CLOCK).long(RESET_CLOCK).action(ArgAction::SetTrue).conflicts_with(FORCE).help(
+        "After the machine's clock was wrong: let Timestamps of entities continue at the present time; entities with \
+         later ones keep them",
+    );
     let repair = clap::Command::new("repair")
         .about("Show what is damaged in the data folder and mend it, keeping a copy; the server must not run")
-        .arg(force);
+        .arg(force)
+        .arg(reset_clock);
     clap::Command::new("larimar")
         .version(env!("CARGO_PKG_VERSION"))
         .about("Azure Table Storage that anyone can run")
@@ -169,6 +179,7 @@ fn plain(value: &toml::Value) -> String {
 
 const CONFIG: &str = "config";
 const FORCE: &str = "force";
+const RESET_CLOCK: &str = "reset-clock";
 const FROM: &str = "from";
 const TO: &str = "to";
 const FROM_PASSWORD: &str = "from-password-file";
@@ -213,8 +224,14 @@ mod tests {
             assert_eq!((line.command, line.flags), (Command::Serve, expected.clone()), "{arguments:?}");
         }
         assert_eq!(read(&["config"]).expect("a good line").command, Command::Config);
-        assert_eq!(read(&["repair"]).expect("a good line").command, Command::Repair { force: false });
-        assert_eq!(read(&["repair", "--force"]).expect("a good line").command, Command::Repair { force: true });
+        for (arguments, force, reset_clock) in [
+            (&["repair"][..], false, false),
+            (&["repair", "--force"], true, false),
+            (&["repair", "--reset-clock"], false, true),
+        ] {
+            let line = read(arguments).expect("a good line");
+            assert_eq!(line.command, Command::Repair { force, reset_clock });
+        }
         assert_eq!(read(&[]).expect("a good line").command, Command::Serve);
     }
 
@@ -250,6 +267,7 @@ mod tests {
             &["--table-port"],
             &["serve", "x"],
             &["--force"],
+            &["repair", "--force", "--reset-clock"],
         ] {
             assert_eq!(read(arguments).expect_err("a bad line").exit_code(), 2, "{arguments:?}");
         }

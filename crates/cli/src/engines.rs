@@ -19,6 +19,7 @@ pub(crate) fn open_local(settings: &Settings) -> anyhow::Result<LocalEngine> {
             Durability::Memory => larimar_engine_local::Durability::Memory,
         },
         memory_bytes: settings.memory,
+        reserve_bytes: settings.reserve,
     };
     LocalEngine::open(&engine)
         .with_context(|| format!("cannot open {}, as the setting data_dir says", settings.data_dir.display()))

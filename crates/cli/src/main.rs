@@ -50,7 +50,8 @@ fn run(line: &CommandLine) -> anyhow::Result<()> {
             print!("{resolved}");
             Ok(())
         }
-        Command::Repair { force } => repair::run(&resolved, *force),
+        Command::Repair { reset_clock: true, .. } => repair::reset_clock(&resolved),
+        Command::Repair { force, .. } => repair::run(&resolved, *force),
         Command::Migrate(migration) => migrate::run(&resolved, migration),
     }
 }

@@ -196,6 +196,7 @@ fn open_local(folder: &Path, side: &str, settings: &Settings) -> anyhow::Result<
         folder: folder.to_owned(),
         durability: larimar_engine_local::Durability::Sync,
         memory_bytes: settings.memory,
+        reserve_bytes: 0,
     };
     match LocalEngine::open(&engine) {
         Err(error @ StoreError::Locked { .. }) => Err(error).with_context(|| {

@@ -1,22 +1,38 @@
-//! `larimar repair`: shows the damage of a data folder and mends what can be mended without losing intact data.
+//! `larimar repair`: shows what is wrong with a data folder and mends what can be mended without losing intact data.
+
+use std::path::Path;
 
 use crate::settings::Resolved;
 use crate::settings::engine::EngineChoice;
 use anyhow::{Context, bail, ensure};
-use larimar_engine_local::repair::{Action, repair};
+use larimar_engine::{Clock, SystemClock};
+use larimar_engine_local::repair::{self, Action};
 
 /// Repairs the data folder of the settings and tells what was found and done.
 pub(crate) fn run(resolved: &Resolved, force: bool) -> anyhow::Result<()> {
+    let folder = folder(resolved)?;
+    let done = repair::repair(folder, force).with_context(|| format!("cannot repair {}", folder.display()))?;
+    println!("{done}");
+    match done.action {
+        Action::None | Action::Cut { .. } | Action::Accepted | Action::Salvaged(_) => Ok(()),
+        Action::Refused { .. } | Action::Unforced | Action::Newer => bail!("{} is not repaired", folder.display()),
+    }
+}
+
+/// Lets the versions of the data folder continue at the present time.
+pub(crate) fn reset_clock(resolved: &Resolved) -> anyhow::Result<()> {
+    let folder = folder(resolved)?;
+    let reset = repair::reset_clock(folder, SystemClock.now());
+    println!("{}", reset.with_context(|| format!("cannot reset the clock of {}", folder.display()))?);
+    Ok(())
+}
+
+fn folder(resolved: &Resolved) -> anyhow::Result<&Path> {
     if let EngineChoice::Postgres(url) = &resolved.settings.engine {
         let expected = "local for this command, since a database is mended by its own tools";
         return Err(resolved.refused("engine", expected, &url.to_string()).into());
     }
     let folder = &resolved.settings.data_dir;
     ensure!(folder.is_dir(), "there is no folder {}, as the setting data_dir says", folder.display());
-    let done = repair(folder, force).with_context(|| format!("cannot repair {}", folder.display()))?;
-    println!("{done}");
-    match done.action {
-        Action::None | Action::Cut { .. } => Ok(()),
-        Action::Refused { .. } => bail!("{} is not repaired", folder.display()),
-    }
+    Ok(folder)
 }

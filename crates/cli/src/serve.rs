@@ -8,6 +8,7 @@ use crate::settings::{Resolved, Settings};
 use crate::signals::Signals;
 use crate::{engines, file_limit, logging, storage};
 use anyhow::Context;
+use larimar_bytes::AnyBytes;
 use larimar_engine::blob::bytes::ByteStore;
 use larimar_engine::blob::{Blobs, Reclaimer};
 use larimar_engine::{Clock, Engine, SystemClock};
@@ -38,13 +39,18 @@ pub(crate) fn run(resolved: &Resolved) -> anyhow::Result<()> {
         let outcome = match database {
             None => {
                 let engine = Arc::new(engines::open_local(settings)?);
-                let outcome = serve(settings, Arc::clone(&engine), sockets, tls, signals).await;
+                let bytes = engines::open_bytes(settings)?;
+                if matches!(bytes, Some(AnyBytes::Files(_))) {
+                    engine.record_blobs().context("the data folder's inventory cannot be written")?;
+                }
+                let outcome = serve(settings, Arc::clone(&engine), bytes, sockets, tls, signals).await;
                 engine.close().context("the engine did not close cleanly; nothing that was acknowledged is lost")?;
                 outcome
             }
             Some(database) => {
                 let engine = Arc::new(engines::open_postgres(settings, &database).await?);
-                let outcome = serve(settings, Arc::clone(&engine), sockets, tls, signals).await;
+                let bytes = engines::open_bytes(settings)?;
+                let outcome = serve(settings, Arc::clone(&engine), bytes, sockets, tls, signals).await;
                 engine.close().await;
                 outcome
             }
@@ -103,6 +109,7 @@ async fn bind(is_on: bool, host: &str, port: u16, names: &str) -> anyhow::Result
 async fn serve<E: Engine>(
     settings: &Settings,
     engine: Arc<E>,
+    bytes: Option<AnyBytes>,
     sockets: Sockets,
     tls: Option<Arc<TlsConfig>>,
     signals: Signals,
@@ -110,7 +117,6 @@ async fn serve<E: Engine>(
     let metrics = Arc::new(Metrics::default());
     let addresses = sockets.addresses()?;
     let storage = storage::storage(settings, Arc::clone(&engine), Arc::clone(&metrics))?;
-    let bytes = engines::open_bytes(settings)?;
     let blobs = bytes.map(|bytes| Arc::new(Blobs::new(Arc::clone(&engine), Arc::new(bytes))));
     let analytics = start_analytics(&storage, blobs.clone()).await;
     let sweeper = blobs.clone().map(|blobs| start_sweeper(blobs, settings.blob_grace));

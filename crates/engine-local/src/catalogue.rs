@@ -7,6 +7,8 @@
 //! 03                           -> the next number for a space: u64
 //! 04 number:u64                -> nothing: a dropped space whose rows are not all gone yet;
 //!                                 01: a dropped container whose rows are kept, because they lead to bytes
+//! 05                           -> the release that wrote the store last: text
+//! 06                           -> rows may have versions up to this one, though the clock was reset below it: u64
 //! ```
 //!
 //! Numbers are big-endian. All of it is also kept in memory. Changes happen one after another; each takes
@@ -14,6 +16,7 @@
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::ops::Bound;
+use std::path::{Path, PathBuf};
 use std::sync::Arc;
 use std::sync::atomic::{AtomicUsize, Ordering};
 use std::time::Duration;
@@ -25,8 +28,10 @@ use tokio::sync::Mutex as AsyncMutex;
 
 use crate::committer::{Commit, Effect, Queue, Write, Writes};
 use crate::key;
+use crate::store::check::Finding;
 use crate::store::fjall::DeadRows;
 use crate::store::{Batch, Bytes, Snapshot, Store, StoreError, SyncTo};
+use crate::version::VersionClock;
 
 /// The spaces there are.
 pub(crate) struct Catalogue {
@@ -40,19 +45,22 @@ pub(crate) struct Catalogue {
 }
 
 impl Catalogue {
-    /// Reads the records of a store, or writes the first ones; returns the last version as well.
-    pub(crate) fn load(store: &dyn Store, dead: Arc<DeadSpaces>) -> Result<(Self, u64), StoreError> {
+    /// Reads the records of a store, or writes the first ones; returns the clock of versions as well.
+    pub(crate) fn load(store: &dyn Store, dead: Arc<DeadSpaces>) -> Result<(Self, VersionClock), StoreError> {
         let snapshot = store.snapshot();
-        match snapshot.get(FORMAT_KEY)?.as_deref() {
-            Some([FORMAT]) => {}
-            Some(other) => return Err(damaged(format!("its format is {other:?}, this release reads [{FORMAT}]"))),
-            None => {
-                let mut batch = Batch::default();
-                batch.put(FORMAT_KEY, [FORMAT]);
-                store.commit(batch, SyncTo::Disk)?;
-            }
+        let release = snapshot.get(RELEASE_KEY)?;
+        let format = snapshot.get(FORMAT_KEY)?;
+        if let Some(finding) = format.as_deref().and_then(|format| refuse_format(format, release.as_deref())) {
+            return Err(StoreError::Refused { path: PathBuf::from("the data folder"), findings: vec![finding] });
+        }
+        if format.is_none() || release.as_deref() != Some(RELEASE.as_bytes()) {
+            let mut batch = Batch::default();
+            batch.put(FORMAT_KEY, [FORMAT]);
+            batch.put(RELEASE_KEY, RELEASE);
+            store.commit(batch, SyncTo::Disk)?;
         }
         let version = number(snapshot.as_ref(), VERSION_KEY)?.unwrap_or(0);
+        let rows_max = number(snapshot.as_ref(), ROWS_MAX_KEY)?.unwrap_or(0);
         let next = number(snapshot.as_ref(), NEXT_KEY)?.unwrap_or(SpaceId::SYSTEM.0 + 1);
         let mut names = BTreeMap::new();
         let mut live = FxHashSet::from_iter([SpaceId::SYSTEM]);
@@ -62,13 +70,14 @@ impl Catalogue {
             live.insert(SpaceId(id));
             names.insert(key.to_vec(), Space { id: SpaceId(id), meta: meta.into() });
         }
-        for row in snapshot.range(Bound::Included(DEAD), Bound::Excluded(RECORDS_END)) {
+        for row in snapshot.range(Bound::Included(DEAD), Bound::Excluded(RELEASE_KEY)) {
             let (key, value) = row?;
             let space = SpaceId(split_number(&key[DEAD.len()..])?.0);
             if *value == *KEPT { dead.keep(space) } else { dead.insert(space) }
         }
         let next = Arc::new(AsyncMutex::new(next));
-        Ok((Self { names: RwLock::new(names), live: RwLock::new(live), dead, next }, version))
+        let catalogue = Self { names: RwLock::new(names), live: RwLock::new(live), dead, next };
+        Ok((catalogue, VersionClock::after(version, rows_max)))
     }
 
     pub(crate) fn get(&self, name: SpaceName<'_>) -> Option<Space> {
@@ -177,7 +186,10 @@ impl Catalogue {
             }
             drop(turn);
         };
-        change(queue, writes, Box::new(effect)).await?;
+        // Taken on a full disk as well: what was dropped is reclaimed.
+        let commit = Commit { frees: true, ..commit_of(writes, Box::new(effect)) };
+        let (_, outcome) = queue.push(commit)?;
+        outcome.wait().await?;
         Ok(Changed::Yes)
     }
 
@@ -278,15 +290,31 @@ impl DeadRows for DeadSpaces {
     }
 }
 
+/// What is wrong with the record of a store's format, if anything; `release` is the one that wrote it.
+pub(crate) fn refuse_format(format: &[u8], release: Option<&[u8]>) -> Option<Finding> {
+    let record = Path::new("the record of the store's format");
+    match format {
+        [FORMAT] => None,
+        [later] if *later > FORMAT => {
+            let release = release.map(String::from_utf8_lossy);
+            Some(Finding::newer(record, &later.to_string(), release.as_deref()))
+        }
+        _ => Some(Finding::damaged(record, "it is none that a release has written", "how to read the store")),
+    }
+}
+
 /// The record of the last version given to a row.
 pub(crate) fn last_version(version: u64) -> Write {
     (VERSION_KEY.into(), Some(version.to_be_bytes().into()))
 }
 
 async fn change(queue: &Queue, writes: Vec<Write>, effect: Effect) -> Result<(), Fault> {
-    let commit = Commit { writes: Writes::Many(writes), effect: Some(effect), ..Commit::default() };
-    let (_, outcome) = queue.push(commit)?;
+    let (_, outcome) = queue.push(commit_of(writes, effect))?;
     outcome.wait().await
+}
+
+fn commit_of(writes: Vec<Write>, effect: Effect) -> Commit {
+    Commit { writes: Writes::Many(writes), effect: Some(effect), ..Commit::default() }
 }
 
 fn entry(key: &[u8], space: &Space) -> Write {
@@ -310,11 +338,11 @@ fn name_key(name: SpaceName<'_>) -> Vec<u8> {
     key
 }
 
-fn dead_key(space: SpaceId) -> Vec<u8> {
+pub(crate) fn dead_key(space: SpaceId) -> Vec<u8> {
     [DEAD, &space.0.to_be_bytes()].concat()
 }
 
-fn number(snapshot: &dyn Snapshot, key: &[u8]) -> Result<Option<u64>, StoreError> {
+pub(crate) fn number(snapshot: &dyn Snapshot, key: &[u8]) -> Result<Option<u64>, StoreError> {
     let Some(value) = snapshot.get(key)? else { return Ok(None) };
     Ok(Some(split_number(&value)?.0))
 }
@@ -328,12 +356,15 @@ fn damaged(reason: String) -> StoreError {
     StoreError::Damaged { path: Default::default(), reason }
 }
 
-const FORMAT: u8 = 1;
-const FORMAT_KEY: &[u8] = &[0];
-const VERSION_KEY: &[u8] = &[1];
-const NAMES: &[u8] = &[2];
-const NEXT_KEY: &[u8] = &[3];
+/// The format of the store's records that this release writes, and the latest that it reads.
+pub(crate) const FORMAT: u8 = 1;
+pub(crate) const FORMAT_KEY: &[u8] = &[0];
+pub(crate) const VERSION_KEY: &[u8] = &[1];
+pub(crate) const NAMES: &[u8] = &[2];
+pub(crate) const NEXT_KEY: &[u8] = &[3];
 const DEAD: &[u8] = &[4];
 /// The state of a dropped container whose rows are kept.
 const KEPT: &[u8] = &[1];
-const RECORDS_END: &[u8] = &[5];
+pub(crate) const RELEASE_KEY: &[u8] = &[5];
+pub(crate) const ROWS_MAX_KEY: &[u8] = &[6];
+const RELEASE: &str = env!("CARGO_PKG_VERSION");

@@ -24,6 +24,8 @@ pub(crate) struct Commit {
     pub(crate) writes: Writes,
     /// The latch stripe that lists the writes as pending.
     pub(crate) stripe: Option<usize>,
+    /// Whether it frees space although it writes something, as a drop does. One that only deletes needs not say so.
+    pub(crate) frees: bool,
     /// Runs after the commit, before the answer: `true` if it succeeded.
     pub(crate) effect: Option<Effect>,
 }
@@ -123,6 +125,8 @@ enum Gate {
     Open,
     /// Not while the store cannot write.
     Shut(Fault),
+    /// Only those that free space, as the disk is full.
+    Freeing(Fault),
     /// Not any more.
     Stopping,
 }
@@ -137,7 +141,7 @@ impl Queue {
     pub(crate) fn push(&self, commit: Commit) -> Result<(u64, Outcome), Fault> {
         let (reply, outcome) = oneshot::channel();
         let mut inner = self.inner.lock();
-        if let Err(fault) = inner.check() {
+        if let Err(fault) = inner.admit(&commit) {
             drop(inner);
             if let Some(effect) = commit.effect {
                 effect(false);
@@ -181,9 +185,24 @@ impl Queue {
 
     /// Takes commits again.
     pub(crate) fn open(&self) {
+        self.turn(Gate::Open);
+    }
+
+    /// Takes commits that free space, and refuses the others.
+    pub(crate) fn open_for_freeing(&self, fault: Fault) {
+        self.turn(Gate::Freeing(fault));
+    }
+
+    /// Whether only commits that free space are taken.
+    pub(crate) fn is_freeing(&self) -> bool {
+        matches!(self.inner.lock().gate, Gate::Freeing(_))
+    }
+
+    /// Changes what is taken, unless the end has begun.
+    fn turn(&self, gate: Gate) {
         let mut inner = self.inner.lock();
-        if matches!(inner.gate, Gate::Shut(_)) {
-            inner.gate = Gate::Open;
+        if !matches!(inner.gate, Gate::Stopping) {
+            inner.gate = gate;
         }
     }
 
@@ -215,8 +234,16 @@ impl Inner {
     fn check(&self) -> Result<(), Fault> {
         match &self.gate {
             Gate::Open => Ok(()),
-            Gate::Shut(fault) => Err(fault.clone()),
+            Gate::Shut(fault) | Gate::Freeing(fault) => Err(fault.clone()),
             Gate::Stopping => Err(closed()),
+        }
+    }
+
+    fn admit(&self, commit: &Commit) -> Result<(), Fault> {
+        let only_deletes = || commit.writes.as_slice().iter().all(|(_, value)| value.is_none());
+        match &self.gate {
+            Gate::Freeing(_) if commit.frees || only_deletes() => Ok(()),
+            _ => self.check(),
         }
     }
 }

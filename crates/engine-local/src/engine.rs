@@ -12,8 +12,8 @@ use std::time::{Duration, Instant};
 
 use larimar_engine::queue::RowQueues;
 use larimar_engine::{
-    Act, Budget, Changed, Engine, Expect, Fault, Flow, Key, KeyRange, Op, Position, ReadError, Reads, RowRef, Space,
-    SpaceId, SpaceName, Statistics, WriteError,
+    Act, Budget, Changed, Clock, Engine, Expect, Fault, Flow, Key, KeyRange, LogLimit, Op, Position, ReadError, Reads,
+    RowRef, Space, SpaceId, SpaceName, Statistics, SystemClock, WriteError,
 };
 use larimar_model::Timestamp;
 use parking_lot::{Mutex, RwLock};
@@ -25,13 +25,13 @@ use crate::key;
 use crate::latch::{Latches, Stripe};
 use crate::published::Published;
 use crate::reclaim;
-use crate::recovery::fault;
+use crate::recovery::{self, fault};
+use crate::reserve::Reserve;
 use crate::shared::{Figures, Shared};
 use crate::snapshot::{LocalSnapshot, look_up, read_dropped, split_value};
 use crate::store::fjall::{DeadRows, FjallStore, Options};
 use crate::store::memory::MemoryStore;
 use crate::store::{Bytes, Snapshot, Store, StoreError, SyncTo};
-use crate::version::VersionClock;
 
 /// An embedded engine on files of its own.
 pub struct LocalEngine {
@@ -49,6 +49,8 @@ pub struct Settings {
     pub durability: Durability,
     /// Bytes of memory to use, or as much as suits the machine.
     pub memory_bytes: Option<u64>,
+    /// Bytes of disk to set aside, so that clients can delete when the disk is full; 0 for none.
+    pub reserve_bytes: u64,
 }
 
 /// What an acknowledged write survives.
@@ -67,6 +69,7 @@ impl LocalEngine {
     /// Opens the engine in its data folder.
     pub fn open(settings: &Settings) -> Result<Self, StoreError> {
         let dead = Arc::new(DeadSpaces::default());
+        let mut reserve = Reserve::default();
         let store: Box<dyn Store> = match settings.durability {
             Durability::Memory => Box::new(MemoryStore::default()),
             Durability::Sync | Durability::Async => Box::new(FjallStore::open(Options {
@@ -79,7 +82,26 @@ impl LocalEngine {
             Durability::Sync | Durability::Memory => SyncTo::Disk,
             Durability::Async => SyncTo::System,
         };
-        Self::start(store, dead, sync_to)
+        if settings.durability != Durability::Memory {
+            let folder = &settings.folder;
+            reserve = Reserve::open(folder, settings.reserve_bytes).map_err(|source| StoreError::io(folder, source))?;
+        }
+        let engine = Self::start(store, dead, sync_to, reserve)?;
+        engine.warn_of_versions_ahead();
+        Ok(engine)
+    }
+
+    /// Versions far ahead of the clock show that it was wrong once.
+    fn warn_of_versions_ahead(&self) {
+        let ahead = Timestamp::from_ticks(self.shared.versions.last()).to_unix();
+        let ahead = ahead.saturating_sub(SystemClock.now().to_unix());
+        if ahead > AHEAD_MAX {
+            tracing::warn!(
+                seconds = ahead.as_secs(),
+                "versions run ahead of the clock, so new entities get Timestamps in the future; if the clock is right \
+                 now, stop the server and run `larimar repair --reset-clock`"
+            );
+        }
     }
 
     /// An engine that keeps everything in memory.
@@ -89,21 +111,31 @@ impl LocalEngine {
 
     /// An engine on a store of the caller's; for tests that make a store fail.
     pub fn on_store(store: Box<dyn Store>) -> Result<Self, StoreError> {
-        Self::start(store, Arc::default(), SyncTo::Disk)
+        Self::start(store, Arc::default(), SyncTo::Disk, Reserve::default())
     }
 
-    fn start(store: Box<dyn Store>, dead: Arc<DeadSpaces>, sync_to: SyncTo) -> Result<Self, StoreError> {
-        let (catalogue, last_version) = Catalogue::load(store.as_ref(), dead)?;
+    fn start(
+        store: Box<dyn Store>,
+        dead: Arc<DeadSpaces>,
+        sync_to: SyncTo,
+        reserve: Reserve,
+    ) -> Result<Self, StoreError> {
+        let (catalogue, versions) = Catalogue::load(store.as_ref(), dead)?;
         let shared = Arc::new(Shared {
             latches: Latches::new(),
             queue: Queue::new(),
             published: Published::new(store.snapshot()),
             catalogue: Arc::new(catalogue),
-            versions: VersionClock::after(last_version),
+            versions,
+            reserve,
+            faults: LogLimit::new(),
             figures: Figures::new(),
             sync_to,
             store: RwLock::new(Some(store)),
         });
+        if shared.reserve.is_released() {
+            recovery::take_freeing_only(&shared);
+        }
         let threads =
             vec![spawn("larimar-commit", &shared, committer::run)?, spawn("larimar-reclaim", &shared, reclaim::run)?];
         Ok(Self { shared, threads: Mutex::new(threads), queues: RowQueues::default() })
@@ -117,6 +149,11 @@ impl LocalEngine {
             Some(store) => store.finish(),
             None => Ok(()),
         }
+    }
+
+    /// Notes that the bytes of blobs are in the data folder too: without them it does not open any more.
+    pub fn record_blobs(&self) -> Result<(), StoreError> {
+        self.shared.with_store(|store| store.record_blobs())
     }
 
     /// Ends the threads once everything enqueued is answered; readers find the engine closed.
@@ -144,8 +181,11 @@ impl LocalEngine {
                 return Err(WriteError::SpaceGone);
             }
             let snapshot = self.shared.published.now()?;
-            let version = self.shared.versions.next(now);
+            let mut version = self.shared.versions.next(now)?;
             let mut plan = Plan { stripe: &stripe, snapshot: snapshot.as_ref(), saw_pending: false };
+            if self.shared.versions.is_below_rows() {
+                version = version.max(plan.version_above(key, ops)?);
+            }
             let mut writes = Writes::None;
             let refused = plan.decide(key, ops, version, &mut writes).err();
             if refused.is_some() {
@@ -157,7 +197,7 @@ impl LocalEngine {
                 return refused.map_or(Ok(Decided { outcome: None, version, refused: None }), Err);
             }
             let stripe_of_writes = has_writes.then_some(stripe_index);
-            let commit = Commit { writes: writes.clone(), stripe: stripe_of_writes, effect: None };
+            let commit = Commit { writes: writes.clone(), stripe: stripe_of_writes, ..Commit::default() };
             let (ticket, outcome) = self.shared.queue.push(commit)?;
             for (key, value) in writes.as_slice() {
                 stripe.insert(key.clone(), value.clone(), ticket);
@@ -307,6 +347,7 @@ impl Engine for LocalEngine {
             sync_seconds: self.shared.figures.sync_seconds.snapshot(),
             store_bytes: self.shared.with_store(|store| Ok(store.disk_bytes())).unwrap_or(0),
             dropped_spaces: self.shared.catalogue.dead.all() as u64,
+            last_version: Some(Timestamp::from_ticks(self.shared.versions.last())),
         }
     }
 
@@ -364,6 +405,21 @@ impl Plan<'_> {
         Ok(())
     }
 
+    /// A version above those of all rows that operations put: rows may be ahead of a clock that was reset.
+    fn version_above(&mut self, key: &mut Vec<u8>, ops: &[Op<'_>]) -> Result<Timestamp, Fault> {
+        let partition_bytes = key.len();
+        let mut above = 0;
+        for op in ops.iter().filter(|op| matches!(op.act, Act::Put(_) | Act::Edit(_))) {
+            key.truncate(partition_bytes);
+            key::put_row(key, op.row);
+            if let Some(row) = self.find(key)? {
+                above = above.max(split_value(&row)?.0.ticks().saturating_add(1));
+            }
+        }
+        key.truncate(partition_bytes);
+        Ok(Timestamp::from_ticks(above))
+    }
+
     fn find(&mut self, key: &[u8]) -> Result<Option<Bytes>, Fault> {
         if let Some(pending) = self.stripe.pending(key) {
             self.saw_pending = true;
@@ -391,4 +447,6 @@ thread_local! {
     pub(crate) static KEY: RefCell<Vec<u8>> = const { RefCell::new(Vec::new()) };
 }
 
+/// Many writes in one tick of the clock put versions a little ahead; this is more than that.
+const AHEAD_MAX: Duration = Duration::from_secs(60);
 const CLOSE_PATIENCE: Duration = Duration::from_secs(5);

@@ -15,6 +15,7 @@ mod published;
 mod reclaim;
 mod recovery;
 pub mod repair;
+mod reserve;
 mod shared;
 mod snapshot;
 pub mod store;

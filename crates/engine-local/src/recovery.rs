@@ -16,7 +16,9 @@ use crate::store::StoreError;
 /// Answers a failed group and everything enqueued behind it.
 pub(crate) fn fail(shared: &Shared, group: &mut Vec<Queued>, error: &StoreError) {
     let fault = fault(error);
-    tracing::error!(%fault, "a commit failed; no write is taken until the store is open again");
+    if let Some(left_out) = shared.faults.admit() {
+        tracing::error!(%fault, left_out, "a commit failed; no write is taken until the store is open again");
+    }
     // In this order: a writer that still sees a pending row is refused at the queue.
     group.extend(shared.queue.shut(fault.clone()));
     shared.latches.clear();
@@ -28,14 +30,18 @@ pub(crate) fn fail(shared: &Shared, group: &mut Vec<Queued>, error: &StoreError)
 
 /// Waits until the store can be opened again and opens it; `false` if the engine is stopped meanwhile.
 pub(crate) fn recover(shared: &Arc<Shared>, error: &StoreError) -> bool {
-    tracing::warn!(%error, "waiting for the store");
+    tracing::debug!(%error, "waiting for the store");
     loop {
         if !pause(shared) {
             return false;
         }
         if let Err(error) = shared.with_store(|store| store.probe()) {
             shared.queue.shut(fault(&error));
-            continue;
+            // Without it there is nothing to go on with before the disk has room.
+            let is_full = matches!(error, StoreError::Full { .. });
+            if !(is_full && shared.reserve.release()) {
+                continue;
+            }
         }
         if shared.published.withdraw(READERS_PATIENCE) {
             break;
@@ -48,13 +54,18 @@ pub(crate) fn recover(shared: &Arc<Shared>, error: &StoreError) -> bool {
             Ok(store) => {
                 shared.published.publish(store.snapshot());
                 *shared.store.write() = Some(store);
-                shared.queue.open();
-                tracing::info!("the store is open again");
+                if shared.reserve.is_released() && !shared.reserve.restore() {
+                    take_freeing_only(shared);
+                } else {
+                    take_all(shared);
+                }
                 return true;
             }
             Err(error) => {
                 let fault = fault(&error);
-                tracing::error!(%fault, "the store cannot be opened");
+                if let Some(left_out) = shared.faults.admit() {
+                    tracing::error!(%fault, left_out, "the store cannot be opened");
+                }
                 shared.queue.shut(fault.clone());
                 shared.published.close(fault);
             }
@@ -62,6 +73,24 @@ pub(crate) fn recover(shared: &Arc<Shared>, error: &StoreError) -> bool {
         if !pause(shared) {
             return false;
         }
+    }
+}
+
+/// Takes all writes again.
+pub(crate) fn take_all(shared: &Shared) {
+    shared.queue.open();
+    let left_out = shared.faults.end();
+    tracing::info!(left_out, "the store is open again and takes all writes");
+}
+
+/// Takes writes that free space, out of the reserve that was given up.
+pub(crate) fn take_freeing_only(shared: &Shared) {
+    let text = "the disk is full; only deletes, drops and reads are served until there is room again";
+    shared.queue.open_for_freeing(Fault::Unavailable(text.to_owned()));
+    if let Some(left_out) = shared.faults.admit() {
+        tracing::warn!(left_out, "{text}");
+    } else {
+        tracing::debug!("{text}");
     }
 }
 
@@ -77,7 +106,10 @@ pub(crate) fn fault(error: &StoreError) -> Fault {
         StoreError::Full { .. } | StoreError::Io { .. } | StoreError::Stopped { .. } | StoreError::Locked { .. } => {
             Fault::Unavailable(text)
         }
-        StoreError::DamagedTail(_) | StoreError::DamagedMiddle(_) | StoreError::Damaged { .. } => Fault::Damaged(text),
+        StoreError::DamagedTail(_)
+        | StoreError::DamagedMiddle(_)
+        | StoreError::Damaged { .. }
+        | StoreError::Refused { .. } => Fault::Damaged(text),
     }
 }
 

@@ -2,13 +2,14 @@
 
 use std::sync::Arc;
 
-use larimar_engine::Histogram;
+use larimar_engine::{Histogram, LogLimit};
 use parking_lot::RwLock;
 
 use crate::catalogue::Catalogue;
 use crate::committer::Queue;
 use crate::latch::Latches;
 use crate::published::Published;
+use crate::reserve::Reserve;
 use crate::store::{Store, StoreError, SyncTo};
 use crate::version::VersionClock;
 
@@ -19,6 +20,9 @@ pub(crate) struct Shared {
     pub(crate) published: Published,
     pub(crate) catalogue: Arc<Catalogue>,
     pub(crate) versions: VersionClock,
+    pub(crate) reserve: Reserve,
+    /// Lines about a store that cannot write.
+    pub(crate) faults: LogLimit,
     pub(crate) figures: Figures,
     pub(crate) sync_to: SyncTo,
     /// Absent while it is being reopened and after the end.

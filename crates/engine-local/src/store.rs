@@ -5,8 +5,11 @@
 //! [`memory`] for the durability mode of that name. One thread commits; any number
 //! read. What a store does after damage is shown by `tests/store_faults.rs`.
 
+pub mod check;
 pub mod fjall;
+pub(crate) mod inventory;
 pub mod journal;
+pub(crate) mod manifest;
 pub mod memory;
 
 use std::ops::Bound;
@@ -35,8 +38,17 @@ pub trait Store: Send + Sync + 'static {
     /// Moves what is in memory to its final place and frees the files that no snapshot needs.
     fn settle(&self) -> Result<(), StoreError>;
 
+    /// Removes deleted rows from disk. It writes up to `bytes` before it removes anything, and does nothing if the disk
+    /// has no room for that.
+    fn compact(&self, bytes: u64) -> Result<(), StoreError>;
+
     /// Approximate bytes on disk.
     fn disk_bytes(&self) -> u64;
+
+    /// Notes that the data folder also holds bytes of blobs, so that it does not open without them any more.
+    fn record_blobs(&self) -> Result<(), StoreError> {
+        Ok(())
+    }
 
     /// Whether a commit has a chance again after one failed, such as when a full disk has room.
     fn probe(&self) -> Result<(), StoreError>;
@@ -133,8 +145,16 @@ pub enum StoreError {
     /// A journal is damaged and intact writes follow.
     #[error("a journal is damaged before intact writes: {0}; `larimar repair` shows what would be lost")]
     DamagedMiddle(journal::Damage),
+    /// Files are missing, damaged or too new. Nothing was changed.
+    #[error("{}", refusal(path, findings))]
+    Refused {
+        /// The data folder.
+        path: PathBuf,
+        /// What is wrong with it.
+        findings: Vec<check::Finding>,
+    },
     /// Another file of the store is damaged or was written by something else.
-    #[error("the store at {} cannot be read: {reason}", path.display())]
+    #[error("the store at {} cannot be read: {reason}; `larimar repair` shows what is damaged", path.display())]
     Damaged {
         /// The store's folder.
         path: PathBuf,
@@ -142,6 +162,23 @@ pub enum StoreError {
         reason: String,
     },
 }
+
+/// Why a data folder is not opened, and what to do.
+fn refusal(folder: &Path, findings: &[check::Finding]) -> String {
+    let is_newer = findings.iter().any(|finding| finding.kind == check::Kind::Newer);
+    let advice = if is_newer {
+        "open it with that release or a later one"
+    } else {
+        "restore the folder from a backup, or run `larimar repair`, which shows what can be saved"
+    };
+    let list: Vec<String> = findings.iter().take(FINDINGS_SHOWN).map(ToString::to_string).collect();
+    let more = findings.len().saturating_sub(FINDINGS_SHOWN);
+    let more = if more > 0 { format!("; and {more} more") } else { String::new() };
+    format!("{} is not opened: {}{more}. Nothing was changed; {advice}", folder.display(), list.join("; "))
+}
+
+/// Findings that an error lists; `larimar repair` lists all.
+const FINDINGS_SHOWN: usize = 3;
 
 impl StoreError {
     /// Sorts an error of the operating system.

@@ -10,7 +10,7 @@ use std::sync::Arc;
 use std::time::Duration;
 
 fn open(folder: &Path, durability: Durability) -> Arc<LocalEngine> {
-    let settings = Settings { folder: folder.into(), durability, memory_bytes: Some(64 << 20) };
+    let settings = Settings { folder: folder.into(), durability, memory_bytes: Some(64 << 20), reserve_bytes: 0 };
     Arc::new(LocalEngine::open(&settings).expect("the store opens"))
 }
 

@@ -12,7 +12,8 @@ struct Temporary {
 impl Temporary {
     fn open(durability: Durability) -> Self {
         let folder = tempfile::tempdir().expect("a folder");
-        let settings = Settings { folder: folder.path().into(), durability, memory_bytes: Some(64 << 20) };
+        let settings =
+            Settings { folder: folder.path().into(), durability, memory_bytes: Some(64 << 20), reserve_bytes: 0 };
         Self { engine: LocalEngine::open(&settings).expect("the store opens"), folder }
     }
 }

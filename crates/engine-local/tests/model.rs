@@ -17,8 +17,12 @@ struct OnDisk {
 impl OnDisk {
     fn open() -> Self {
         let folder = tempfile::tempdir().expect("a folder");
-        let settings =
-            Settings { folder: folder.path().into(), durability: Durability::Sync, memory_bytes: Some(64 << 20) };
+        let settings = Settings {
+            folder: folder.path().into(),
+            durability: Durability::Sync,
+            memory_bytes: Some(64 << 20),
+            reserve_bytes: 0,
+        };
         let engine = LocalEngine::open(&settings).expect("the store opens");
         Self { settings, engine: Some(engine), restarts: 0, _folder: folder }
     }

@@ -40,6 +40,8 @@ fn change(folder: &TempDir, change: impl FnOnce(&mut Vec<u8>)) -> Vec<u8> {
     let mut bytes = std::fs::read(&path).unwrap();
     change(&mut bytes);
     std::fs::write(path, &bytes).unwrap();
+    // A loss of power takes this back as well.
+    let _ = std::fs::remove_file(folder.path().join("watermark"));
     bytes
 }
 

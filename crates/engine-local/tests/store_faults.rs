@@ -59,6 +59,8 @@ impl Written {
         let mut bytes = std::fs::read(&journal).unwrap();
         change(&mut bytes);
         std::fs::write(&journal, bytes).unwrap();
+        // A loss of power takes this back as well; what it means when it stays is in missing_files.rs.
+        std::fs::remove_file(copy.path().join("watermark")).unwrap();
         copy
     }
 

@@ -26,6 +26,7 @@ impl Default for Settings {
             data_dir: PathBuf::from("larimar-data"),
             durability: Durability::Sync,
             memory: None,
+            reserve: 64 << 20,
             dialect: Dialect::Postgres,
             database_password: None,
             database_password_file: None,
@@ -190,6 +191,15 @@ pub(crate) static SETTINGS: &[Setting] = &[
         kind: Kind::Value,
         read: |settings, text| put(&mut settings.memory, size(text, 16 << 20, u64::MAX).map(Some)),
         show: |settings| settings.memory.map(|bytes| value::show_bytes(bytes).into()),
+    },
+    Setting {
+        name: "reserve",
+        help: "Disk space set aside in the data folder, at most an eighth of the disk, so that clients can delete when \
+               the disk is full; 0 for none; not used with PostgreSQL",
+        expected: "a number of bytes, such as 64MiB or 0",
+        kind: Kind::Value,
+        read: |settings, text| put(&mut settings.reserve, size(text, 0, 1 << 40)),
+        show: |settings| Some(value::show_bytes(settings.reserve).into()),
     },
     Setting {
         name: "dialect",

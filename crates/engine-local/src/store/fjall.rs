@@ -9,6 +9,8 @@
 //! - the memtable is rotated here, by the current memory budget (fjall keeps the size of the day the
 //!   store was made), and writes wait here for flushes (fjall's own wait never ends once a flush failed);
 //! - reopening after a failed write cuts that write from the journal, so that it cannot come back;
+//! - what the store should consist of is compared with what is there before fjall opens it ([`super::check`]), because
+//!   fjall starts anew without the parts that are missing;
 //! - a store is created under another name and renamed, so that a crash leaves none half made;
 //! - a clean close flushes the memtable and empties the journal, so that the next start reads neither.
 
@@ -23,12 +25,19 @@ use std::time::Duration;
 use fjall::compaction::filter::{CompactionFilter, CompactionFilterResult, Context, Factory, ItemAccessor, Verdict};
 use fjall::config::{BloomConstructionPolicy, CompressionPolicy, FilterPolicy, FilterPolicyEntry};
 use fjall::{
-    AbstractTree, CompressionType, Database, Keyspace, KeyspaceCreateOptions, OwnedWriteBatch, PersistMode, Readable,
+    AbstractTree, CompressionType, Database, Keyspace, KeyspaceCreateOptions, LsmError, OwnedWriteBatch, PersistMode,
+    Readable,
 };
 
+use parking_lot::Mutex;
+
+use super::check::{Check, Depth, check};
+use super::inventory::{Inventory, Tracker, Watermark};
 use super::journal::{self, State};
 use super::{Batch, Bytes, Reopen, Rows, Snapshot, Store, StoreError, SyncTo};
 use crate::budget::MemoryBudget;
+use crate::catalogue::FORMAT;
+use crate::reserve::bytes_available;
 
 /// How to open a store.
 #[derive(Clone)]
@@ -62,6 +71,7 @@ pub struct FjallStore {
     path: Arc<Path>,
     /// Batches from this number on were not acknowledged; `u64::MAX` while no commit has failed.
     failed_from: AtomicU64,
+    tracker: Mutex<Tracker>,
     lock: File,
 }
 
@@ -69,26 +79,33 @@ impl FjallStore {
     /// Opens the store in a data folder, or makes one.
     pub fn open(options: Options) -> Result<Self, StoreError> {
         let folder = options.folder.as_path();
-        let io = |source| StoreError::io(folder, source);
-        std::fs::create_dir_all(folder).map_err(io)?;
+        std::fs::create_dir_all(folder).map_err(|source| StoreError::io(folder, source))?;
         let lock = lock(folder)?;
-        let path = folder.join(STORE);
-        if !path.try_exists().map_err(io)? {
-            create(folder, &path)?;
-        }
         Self::recover(options, lock)
     }
 
     fn recover(options: Options, lock: File) -> Result<Self, StoreError> {
-        let path: Arc<Path> = options.folder.join(STORE).into();
-        let inspection = journal::inspect(&path).map_err(|source| StoreError::io(&path, source))?;
-        match inspection.state {
+        let folder = options.folder.as_path();
+        let path: Arc<Path> = folder.join(STORE).into();
+        let io = |source| StoreError::io(&path, source);
+        let mut check = check(folder, Depth::Start).map_err(io)?;
+        if !check.findings.is_empty() {
+            return Err(StoreError::Refused { path: folder.to_owned(), findings: check.findings });
+        }
+        match check.journals.state {
             State::Intact | State::Torn => {}
             State::DamagedTail(damage) => return Err(StoreError::DamagedTail(damage)),
             State::DamagedMiddle(damage) => return Err(StoreError::DamagedMiddle(damage)),
         }
+        if check.is_new {
+            create(folder, &path)?;
+            check.journals = journal::inspect(&path).map_err(io)?;
+        }
+        // Holds nothing, and fjall asks for it.
+        OpenOptions::new().create(true).truncate(false).write(true).open(path.join(LOCK)).map_err(io)?;
         let (db, rows) = open_database(&path, &options).map_err(|error| sort(&path, error))?;
-        Ok(Self { rows, db, options, path, failed_from: AtomicU64::new(u64::MAX), lock })
+        let tracker = Mutex::new(track(folder, &path, &check).map_err(io)?);
+        Ok(Self { rows, db, options, path, failed_from: AtomicU64::new(u64::MAX), tracker, lock })
     }
 
     /// Waits until background work leaves room for one more batch.
@@ -113,6 +130,25 @@ impl FjallStore {
         // The batch is committed; what can fail here is the removal of an old journal.
         if let Err(error) = self.rows.rotate_memtable() {
             tracing::warn!(%error, "housekeeping after a commit failed");
+        }
+    }
+
+    fn track_commit(&self, seqno: u64, sync: SyncTo) {
+        let mut tracker = self.tracker.lock();
+        // The commit itself is durable; what could not be noted now is noted with the next one.
+        if let Err(error) = tracker.committed(seqno) {
+            tracing::warn!(%error, "the inventory of the store could not be written");
+        }
+        if sync == SyncTo::Disk {
+            tracker.write_watermark();
+        }
+    }
+
+    /// Lets compaction drop the versions of rows that no open snapshot sees. fjall finds out which those are after every
+    /// so many snapshots that were closed, and not otherwise.
+    fn forget_old_versions(&self) {
+        for _ in 0..SNAPSHOTS_PER_GC {
+            drop(self.db.snapshot());
         }
     }
 
@@ -145,6 +181,7 @@ impl Store for FjallStore {
         });
         match result {
             Ok(()) => {
+                self.track_commit(seqno, sync);
                 if self.rows.tree.active_memtable().size() > self.options.memory.memtable_bytes {
                     self.rotate();
                 }
@@ -158,7 +195,13 @@ impl Store for FjallStore {
     }
 
     fn sync(&self) -> Result<(), StoreError> {
-        self.db.persist(PersistMode::SyncData).map_err(|error| self.sort(error))
+        self.db.persist(PersistMode::SyncData).map_err(|error| self.sort(error))?;
+        self.tracker.lock().write_watermark();
+        Ok(())
+    }
+
+    fn record_blobs(&self) -> Result<(), StoreError> {
+        self.tracker.lock().record_blobs().map_err(|source| StoreError::io(&self.path, source))
     }
 
     fn discard(&self, from: &[u8], to: &[u8]) -> Result<(), StoreError> {
@@ -167,12 +210,23 @@ impl Store for FjallStore {
 
     fn settle(&self) -> Result<(), StoreError> {
         self.wait_for_room()?;
+        self.forget_old_versions();
         self.rows.rotate_memtable().map_err(|error| self.sort(error))?;
         while self.rows.tree.sealed_memtable_count() > 0 {
             self.check_running()?;
             std::thread::sleep(ROOM_POLL);
         }
         Ok(())
+    }
+
+    fn compact(&self, bytes: u64) -> Result<(), StoreError> {
+        self.settle()?;
+        let room = bytes_available(&self.path).map_err(|source| StoreError::io(&self.path, source))?;
+        if room < bytes + bytes / 8 + COMPACTION_ROOM {
+            tracing::debug!(bytes, room, "no room to compact the store");
+            return Ok(());
+        }
+        self.rows.major_compact().map_err(|error| self.sort(error))
     }
 
     fn disk_bytes(&self) -> u64 {
@@ -193,7 +247,7 @@ impl Store for FjallStore {
     }
 
     fn stop(self: Box<Self>) -> Box<dyn Reopen> {
-        let Self { rows, db, options, path, failed_from, lock } = *self;
+        let Self { rows, db, options, path, failed_from, lock, tracker: _ } = *self;
         drop((rows, db));
         Box::new(Stopped { options, path, failed_from: failed_from.into_inner(), lock })
     }
@@ -282,6 +336,23 @@ impl CompactionFilter for Filter {
     }
 }
 
+/// Begins to keep the inventory of a store that was just opened.
+fn track(folder: &Path, store: &Path, check: &Check) -> std::io::Result<Tracker> {
+    let journals = &check.journals.journals;
+    let (number, commits, seqno) =
+        journals.last().map_or((0, 0, None), |journal| (journal.number, journal.batches, journal.last_seqno));
+    let sealed = journals.iter().filter(|journal| journal.number < number);
+    let inventory = Inventory {
+        format: FORMAT,
+        release: env!("CARGO_PKG_VERSION").to_owned(),
+        journal: number,
+        sealed: sealed.map(|journal| (journal.number, journal.last_seqno.unwrap_or(0))).collect(),
+        has_blobs: check.has_blobs,
+    };
+    let watermark = Watermark { journal: number, commits, seqno: seqno.unwrap_or(0) };
+    Tracker::start(folder, store, inventory, watermark)
+}
+
 fn open_database(path: &Path, options: &Options) -> fjall::Result<(Database, Keyspace)> {
     let filter = Arc::clone(&options.filter);
     let db = Database::builder(path)
@@ -349,7 +420,7 @@ pub(crate) fn cut(path: &Path, end: u64) -> std::io::Result<()> {
     Ok(())
 }
 
-fn bytes_on_disk(path: &Path) -> u64 {
+pub(crate) fn bytes_on_disk(path: &Path) -> u64 {
     let Ok(metadata) = path.metadata() else { return 0 };
     // Journals are made long and empty; what counts is what they occupy.
     #[cfg(unix)]
@@ -359,13 +430,27 @@ fn bytes_on_disk(path: &Path) -> u64 {
 }
 
 fn sort(path: &Path, error: fjall::Error) -> StoreError {
-    use fjall::{Error, LsmError};
+    use fjall::Error;
     let path = path.to_owned();
     match error {
         Error::Io(source) | Error::Storage(LsmError::Io(source)) => StoreError::io(&path, source),
         Error::Poisoned => StoreError::Stopped { path },
         Error::Locked => StoreError::Locked { path },
+        Error::Storage(damage) => StoreError::Damaged { path, reason: describe(&damage) },
         other => StoreError::Damaged { path, reason: other.to_string() },
+    }
+}
+
+/// Damage in words; the library names its types.
+fn describe(damage: &LsmError) -> String {
+    match damage {
+        LsmError::ChecksumMismatch { .. } => "the checksum of a block is wrong".to_owned(),
+        LsmError::Decompress(_) => "a block cannot be decompressed".to_owned(),
+        LsmError::Unrecoverable => "its files do not belong together".to_owned(),
+        LsmError::InvalidTag(_) | LsmError::InvalidTrailer | LsmError::InvalidHeader(_) => {
+            "a file has other contents than a table has".to_owned()
+        }
+        other => other.to_string(),
     }
 }
 
@@ -381,4 +466,8 @@ const PROBE_BYTES: usize = 16 << 20;
 const SEALED_MEMTABLES_MAX: usize = 2;
 /// fjall slows writers at twenty and stops them at thirty.
 const L0_RUNS_MAX: usize = 20;
+/// After as many closed snapshots fjall looks which versions are still seen.
+const SNAPSHOTS_PER_GC: usize = 10_000;
+/// What must be free beside the rows that a compaction writes.
+const COMPACTION_ROOM: u64 = 2 << 20;
 const ROOM_POLL: Duration = Duration::from_millis(1);

@@ -35,6 +35,8 @@ pub struct Inspection {
 pub struct Journal {
     /// The file.
     pub path: PathBuf,
+    /// Its number: journals are numbered one after the other.
+    pub number: u64,
     /// Length of the file, with the zeros that were set aside for later batches.
     pub file_bytes: u64,
     /// Where the last intact batch of the unbroken row from the start ends.
@@ -97,8 +99,8 @@ impl std::fmt::Display for Damage {
 /// Reads all journals in the store's folder and judges them together.
 pub fn inspect(folder: &Path) -> io::Result<Inspection> {
     let mut journals = Vec::new();
-    for path in journal_files(folder)? {
-        journals.push(inspect_file(&path)?);
+    for (number, path) in numbered_files(folder)? {
+        journals.push(inspect_file(&path, number)?);
     }
     let state = judge(&journals);
     Ok(Inspection { journals, state })
@@ -117,8 +119,47 @@ pub(crate) fn end_before(path: &Path, seqno_min: u64) -> io::Result<u64> {
     Ok(end)
 }
 
+/// Hands every write of the intact batches of a journal to `visit`: the number of its batch, its keyspace, its
+/// key and its value, which a deletion lacks.
+pub(crate) fn read_writes(journal: &Journal, mut visit: impl FnMut(u64, u64, &[u8], Option<&[u8]>)) -> io::Result<()> {
+    let mut file = BufReader::with_capacity(BUFFER_BYTES, File::open(&journal.path)?);
+    let mut bytes = Vec::new();
+    for _ in 0..journal.batches {
+        let [_tag] = array(&mut file)?;
+        let count = u32::from_le_bytes(array(&mut file)?);
+        let seqno = u64::from_le_bytes(array(&mut file)?);
+        for _ in 0..count {
+            let [tag] = array(&mut file)?;
+            if tag == CLEAR {
+                let [..]: [u8; 8] = array(&mut file)?;
+                continue;
+            }
+            let head: [u8; 20] = array(&mut file)?;
+            let (keyspace, rest) = head[2..].split_first_chunk().ok_or(io::ErrorKind::InvalidData)?;
+            let key = usize::from(u16::from_le_bytes([rest[0], rest[1]]));
+            let value = u32::from_le_bytes([head[16], head[17], head[18], head[19]]) as usize;
+            bytes.resize(key + value, 0);
+            file.read_exact(&mut bytes)?;
+            let (key, value) = bytes.split_at(key);
+            visit(seqno, u64::from_le_bytes(*keyspace), key, (head[0] == VALUE).then_some(value));
+        }
+        let [..]: [u8; 13] = array(&mut file)?;
+    }
+    Ok(())
+}
+
+fn array<const N: usize>(file: &mut impl Read) -> io::Result<[u8; N]> {
+    let mut bytes = [0; N];
+    file.read_exact(&mut bytes)?;
+    Ok(bytes)
+}
+
 /// The journal files of a store, oldest first.
 pub(crate) fn journal_files(folder: &Path) -> io::Result<Vec<PathBuf>> {
+    Ok(numbered_files(folder)?.into_iter().map(|(_, path)| path).collect())
+}
+
+fn numbered_files(folder: &Path) -> io::Result<Vec<(u64, PathBuf)>> {
     let mut files = Vec::new();
     for entry in std::fs::read_dir(folder)? {
         let path = entry?.path();
@@ -132,7 +173,7 @@ pub(crate) fn journal_files(folder: &Path) -> io::Result<Vec<PathBuf>> {
         }
     }
     files.sort();
-    Ok(files.into_iter().map(|(_, path)| path).collect())
+    Ok(files)
 }
 
 fn judge(journals: &[Journal]) -> State {
@@ -160,10 +201,11 @@ fn judge(journals: &[Journal]) -> State {
     State::Intact
 }
 
-fn inspect_file(path: &Path) -> io::Result<Journal> {
+fn inspect_file(path: &Path, number: u64) -> io::Result<Journal> {
     let mut reader = Reader::open(path)?;
     let mut journal = Journal {
         path: path.to_owned(),
+        number,
         file_bytes: reader.len,
         intact_bytes: 0,
         batches: 0,
@@ -464,6 +506,8 @@ const START: u8 = 1;
 const ITEM: u8 = 2;
 const END: u8 = 3;
 const CLEAR: u8 = 4;
+/// The kind of an item that sets a value; the others delete.
+const VALUE: u8 = 0;
 const MAGIC: [u8; 4] = [b'F', b'J', b'L', 3];
 /// A start marker and the tag of what follows it.
 const START_BYTES: usize = 14;

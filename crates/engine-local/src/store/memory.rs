@@ -72,6 +72,10 @@ impl Store for MemoryStore {
         Ok(())
     }
 
+    fn compact(&self, _: u64) -> Result<(), StoreError> {
+        Ok(())
+    }
+
     fn disk_bytes(&self) -> u64 {
         self.shared.map.read().bytes
     }

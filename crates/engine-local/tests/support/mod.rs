@@ -108,6 +108,10 @@ impl Store for FailingStore {
         Ok(())
     }
 
+    fn compact(&self, _: u64) -> Result<(), StoreError> {
+        Ok(())
+    }
+
     fn disk_bytes(&self) -> u64 {
         0
     }
@@ -135,5 +139,5 @@ impl Reopen for FailingStore {
 
 /// Settings for an engine in a folder, with little memory.
 pub(crate) fn settings(folder: &Path) -> Settings {
-    Settings { folder: folder.to_owned(), durability: Durability::Sync, memory_bytes: Some(64 << 20) }
+    Settings { folder: folder.to_owned(), durability: Durability::Sync, memory_bytes: Some(64 << 20), reserve_bytes: 0 }
 }

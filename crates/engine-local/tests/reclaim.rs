@@ -1,0 +1,69 @@
+//! Rows of a dropped table leave the disk by themselves, also of a store that nobody writes to any more.
+
+#![expect(clippy::unwrap_used, reason = "a test may panic")]
+
+mod support;
+
+use std::path::Path;
+
+use larimar_engine::{Act, Engine, Expect, Op, SpaceId};
+use larimar_engine_local::LocalEngine;
+use larimar_model::Timestamp;
+use support::{eventually, keys, name, settings};
+use tempfile::TempDir;
+
+const PARTITIONS: usize = 30;
+const ROWS: usize = 100;
+
+async fn fill(engine: &LocalEngine, table: SpaceId) {
+    let mut seed = 1_u64;
+    for partition in 0..PARTITIONS {
+        let rows: Vec<String> = (0..ROWS).map(|row| format!("r{row}")).collect();
+        let bodies: Vec<Vec<u8>> = (0..ROWS).map(|_| noise(&mut seed)).collect();
+        let op = |(row, body)| Op { row, expect: Expect::Absent, act: Act::Put(body) };
+        let ops: Vec<Op<'_>> = rows.iter().map(String::as_str).zip(bodies.iter().map(Vec::as_slice)).map(op).collect();
+        engine.apply(table, &partition.to_string(), &ops, Timestamp::from_ticks(1)).await.unwrap();
+    }
+}
+
+/// Bytes that do not compress.
+fn noise(seed: &mut u64) -> Vec<u8> {
+    let next = || {
+        *seed ^= *seed << 13;
+        *seed ^= *seed >> 7;
+        *seed ^= *seed << 17;
+        *seed as u8
+    };
+    std::iter::repeat_with(next).take(2000).collect()
+}
+
+fn table_bytes(folder: &Path) -> u64 {
+    let files = std::fs::read_dir(folder.join("store/keyspaces/1/tables")).unwrap();
+    files.filter_map(|file| file.unwrap().metadata().ok()).map(|metadata| metadata.len()).sum()
+}
+
+#[tokio::test]
+async fn the_rows_of_a_dropped_table_leave_an_idle_store() {
+    let folder = TempDir::new().unwrap();
+    let engine = LocalEngine::open(&settings(folder.path())).unwrap();
+    let (dropped, kept) = (name("dropped"), name("kept"));
+    let table = engine.create_space(dropped, b"").await.unwrap().unwrap();
+    let other = engine.create_space(kept, b"").await.unwrap().unwrap();
+    fill(&engine, table).await;
+    let op = Op { row: "row", expect: Expect::Absent, act: Act::Put(b"body") };
+    engine.apply(other, "p", &[op], Timestamp::from_ticks(1)).await.unwrap();
+    engine.close().unwrap();
+    drop(engine);
+    let engine = LocalEngine::open(&settings(folder.path())).unwrap();
+    let before = table_bytes(folder.path());
+    assert!(before > (PARTITIONS * ROWS * 2000) as u64, "{before} bytes");
+    assert!(engine.drop_space(dropped).await.unwrap());
+    // From here on nobody writes.
+    eventually("the table's files shrink", || table_bytes(folder.path()) < before / 20).await;
+    assert_eq!(engine.statistics().dropped_spaces, 0);
+    assert_eq!(keys(&engine, other).await, ["row"]);
+    drop(engine);
+    let engine = LocalEngine::open(&settings(folder.path())).unwrap();
+    assert_eq!(keys(&engine, other).await, ["row"]);
+    assert!(table_bytes(folder.path()) < before / 20);
+}
