@@ -64,7 +64,7 @@ impl<E: Engine, B: ByteStore> Blobs<E, B> {
     /// last one that was put. Looks at every row, a few at a time.
     ///
     /// # Errors
-    /// [`BlobReject::ContainerNotFound`](super::BlobReject::ContainerNotFound) if it was deleted meanwhile.
+    /// [`BlobReject::ContainerNotFound`] if it was deleted meanwhile.
     pub async fn sweep_container(&self, container: SpaceId, now: Timestamp) -> Result<SweptRows, EngineError> {
         let now = self.now(now).await?;
         let mut swept = SweptRows::default();
