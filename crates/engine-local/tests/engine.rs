@@ -8,8 +8,8 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use larimar_engine::{
-    Act, Changed, Engine, Expect, Fault, Key, KeyRange, Op, Position, ReadError, SpaceId, SpaceKind, SpaceName,
-    WriteError,
+    Act, Changed, Engine, Expect, Fault, Flow, Key, KeyRange, Op, Position, ReadError, Reads, Snapshot as _, SpaceId,
+    SpaceKind, SpaceName, WriteError,
 };
 use larimar_engine_local::{Durability, LocalEngine, Settings};
 use larimar_model::Timestamp;
@@ -269,6 +269,31 @@ async fn a_failed_commit_acknowledges_nothing_reads_go_on_and_writes_resume_by_t
     write(&engine, table, "before", Expect::Present, Act::Put(b"2")).await.unwrap();
     assert!(engine.create_space(name("u"), b"").await.unwrap().is_some());
     assert_eq!(keys(&*engine, table).await, ["before", "lost0"]);
+}
+
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn an_open_snapshot_outlives_commits_and_ends_when_the_store_is_reopened() {
+    let store = FailingStore::default();
+    let engine = LocalEngine::on_store(Box::new(store.clone())).unwrap();
+    let table = space(&engine, "t").await;
+    write(&engine, table, "r", Expect::Absent, Act::Put(b"1")).await.unwrap();
+    let mut snapshot = engine.snapshot(Reads::Many, budget(1).deadline).await.unwrap();
+    write(&engine, table, "r", Expect::Present, Act::Put(b"2")).await.unwrap();
+    let seen = snapshot.get(table, ("p", "r"), budget(1)).await.unwrap();
+    assert_eq!(seen.map(|(_, body)| body), Some(b"1".to_vec()));
+
+    store.fail();
+    assert!(write(&engine, table, "r", Expect::Present, Act::Put(b"3")).await.is_err());
+    store.heal();
+    // The page that holds the snapshot keeps nobody from reopening the store.
+    eventually("writes resume", || engine.ready().is_ok()).await;
+    let refused = snapshot.scan(table, &KeyRange::all(), budget(1), |_| Flow::Continue).await;
+    assert!(matches!(refused, Err(ReadError::Fault(Fault::Unavailable(_)))), "{refused:?}");
+    let refused = snapshot.get(table, ("p", "r"), budget(1)).await;
+    assert!(matches!(refused, Err(ReadError::Fault(Fault::Unavailable(_)))), "{refused:?}");
+    let mut snapshot = engine.snapshot(Reads::Many, budget(1).deadline).await.unwrap();
+    let seen = snapshot.get(table, ("p", "r"), budget(1)).await.unwrap();
+    assert_eq!(seen.map(|(_, body)| body), Some(b"2".to_vec()));
 }
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
