@@ -26,7 +26,7 @@ impl Default for Settings {
             data_dir: PathBuf::from("larimar-data"),
             durability: Durability::Sync,
             memory: None,
-            reserve: 64 << 20,
+            reserve: 0,
             dialect: Dialect::Postgres,
             database_password: None,
             database_password_file: None,
@@ -194,8 +194,9 @@ pub(crate) static SETTINGS: &[Setting] = &[
     },
     Setting {
         name: "reserve",
-        help: "Disk space set aside in the data folder, at most an eighth of the disk, so that clients can delete when \
-               the disk is full; 0 for none; not used with PostgreSQL",
+        help: "Disk space set aside in the data folder, at most an eighth of the disk, given up when the disk is \
+               full so that clients can delete, which a store that has to compact may still refuse; 0 for none; not used \
+               with PostgreSQL",
         expected: "a number of bytes, such as 64MiB or 0",
         kind: Kind::Value,
         read: |settings, text| put(&mut settings.reserve, size(text, 0, 1 << 40)),
