@@ -120,11 +120,12 @@ pub(crate) async fn serve<P: Protocol>(protocol: &P, request: Request<Incoming>,
     P::decorate(&mut reply, &seen);
     // Refusals for lack of room are counted; a line for each would make a flood of them worse. What else every request
     // may meet is logged once a minute; the client has the number of its own request.
-    if reply.status >= 500 && code != Some(ErrorCode::ServerBusy) {
-        if let Some(left_out) = fault_log::admit(&format!("{} {}", seen.operation, reply.status)) {
-            let (operation, status) = (seen.operation, reply.status);
-            tracing::warn!(id = %request_id, operation, status, left_out, "could not serve");
-        }
+    if reply.status >= 500
+        && code != Some(ErrorCode::ServerBusy)
+        && let Some(left_out) = fault_log::admit(&format!("{} {}", seen.operation, reply.status))
+    {
+        let (operation, status) = (seen.operation, reply.status);
+        tracing::warn!(id = %request_id, operation, status, left_out, "could not serve");
     }
     tracing::debug!(operation = seen.operation, status = reply.status, elapsed = ?started.elapsed(), "answered");
     storage.metrics.request(seen.operation, reply.status, started.elapsed());

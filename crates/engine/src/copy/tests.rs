@@ -467,6 +467,10 @@ impl Engine for Failing {
         self.inner.space(name).await
     }
 
+    async fn recent_space(&self, name: SpaceName<'_>) -> Result<Option<Space>, Fault> {
+        self.inner.recent_space(name).await
+    }
+
     async fn list_spaces(&self, from: SpaceName<'_>, max: usize) -> Result<Vec<(String, Space)>, Fault> {
         self.inner.list_spaces(from, max).await
     }
