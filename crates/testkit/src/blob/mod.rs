@@ -27,7 +27,7 @@ pub use site::{Kept, Site};
 /// Makes one test of each promise for the engines and stores that an expression makes.
 ///
 /// The expression runs once a test, in a runtime, and gives an engine and a store, each in an `Arc`, and something that
-/// is kept until the test ends ([`Kept`](crate::blob::Kept)), such as a folder.
+/// is kept until the test ends ([`Kept`]), such as a folder.
 ///
 /// ```ignore
 /// testkit::blob_conformance!((Arc::new(MemoryEngine::new()), Arc::new(MemoryBytes::new(Duration::ZERO)), ()));
