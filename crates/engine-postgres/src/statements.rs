@@ -2,7 +2,7 @@
 //! values, no `int`, no two writes of one table in a statement. `DELETE … USING` needs CockroachDB 23.1 or newer.
 //!
 //! A statement looks its rows up in an index, however many rows the planner believes that a table has. Rows that are
-//! named by a set are joined by [`matching!`]; `plans.rs` tests every statement, and
+//! named by a set are joined by `matching!`; `plans.rs` tests every statement, and
 //! `docs/decisions/0017-postgres-under-stress.md` has the reasons.
 //!
 //! A write asks for its space within the statement, so none succeeds once a drop was acknowledged. A single write that
