@@ -47,10 +47,11 @@ impl Timestamp {
         self.0.ticks()
     }
 
-    /// This time moved forward.
+    /// This time moved forward. Beyond [`Self::MAX`] it is a time that no property holds.
     #[must_use]
     pub const fn after(self, span: Duration) -> Self {
-        Self(self.0.after(span))
+        let ticks = span.as_secs().saturating_mul(10_000_000).saturating_add((span.subsec_nanos() / 100) as u64);
+        Self::from_ticks(self.ticks().saturating_add(ticks))
     }
 
     /// This time moved back.
@@ -74,10 +75,10 @@ impl Timestamp {
 impl From<SystemTime> for Timestamp {
     fn from(time: SystemTime) -> Self {
         // Ticks tell far fewer times than the type: what lies beyond stays out of the range of properties.
-        let within = |span: Duration| span.min(Duration::from_secs(1 << 40));
+        let epoch = Self(Inner::from_unix(Duration::ZERO));
         match time.duration_since(UNIX_EPOCH) {
-            Ok(since) => Self(Inner::from_unix(within(since))),
-            Err(error) => Self(Inner::from_unix(Duration::ZERO).before(within(error.duration()))),
+            Ok(since) => epoch.after(since),
+            Err(error) => epoch.before(error.duration()),
         }
     }
 }
