@@ -9,6 +9,7 @@
 //!                                 01: a dropped container whose rows are kept, because they lead to bytes
 //! 05                           -> the release that wrote the store last: text
 //! 06                           -> rows may have versions up to this one, though the clock was reset below it: u64
+//! 07                           -> bytes of reclaimed rows that are on disk until the next compaction: u64
 //! ```
 //!
 //! Numbers are big-endian. All of it is also kept in memory. Changes happen one after another; each takes
@@ -338,7 +339,7 @@ fn name_key(name: SpaceName<'_>) -> Vec<u8> {
     key
 }
 
-pub(crate) fn dead_key(space: SpaceId) -> Vec<u8> {
+fn dead_key(space: SpaceId) -> Vec<u8> {
     [DEAD, &space.0.to_be_bytes()].concat()
 }
 
@@ -367,4 +368,5 @@ const DEAD: &[u8] = &[4];
 const KEPT: &[u8] = &[1];
 pub(crate) const RELEASE_KEY: &[u8] = &[5];
 pub(crate) const ROWS_MAX_KEY: &[u8] = &[6];
+pub(crate) const GARBAGE_KEY: &[u8] = &[7];
 const RELEASE: &str = env!("CARGO_PKG_VERSION");

@@ -15,7 +15,7 @@ use std::time::{Duration, Instant};
 
 use larimar_engine::{Fault, SpaceId};
 
-use crate::catalogue;
+use crate::catalogue::{self, GARBAGE_KEY};
 use crate::committer::{Commit, Writes};
 use crate::key;
 use crate::recovery::{fault, take_all};
@@ -24,7 +24,7 @@ use crate::store::Bytes;
 
 /// The reclaiming thread.
 pub(crate) fn run(shared: &Arc<Shared>) {
-    let mut garbage = Garbage::default();
+    let mut garbage = Garbage::recorded(shared);
     while !shared.queue.is_stopping() {
         let space = shared.catalogue.dead.next(IDLE);
         let outcome = match space {
@@ -41,8 +41,7 @@ pub(crate) fn run(shared: &Arc<Shared>) {
     }
 }
 
-/// Deleted rows that are still on disk.
-#[derive(Default)]
+/// Deleted rows that are still on disk. How many bytes is recorded with the deletes, so that a restart forgets none.
 struct Garbage {
     bytes: u64,
     /// When the last of them were deleted.
@@ -52,9 +51,21 @@ struct Garbage {
 }
 
 impl Garbage {
-    fn add(&mut self, bytes: u64) {
-        self.bytes += bytes;
-        self.since = Some(Instant::now());
+    /// What an earlier process left behind.
+    fn recorded(shared: &Shared) -> Self {
+        let snapshot = shared.published.now().ok();
+        let bytes = snapshot.and_then(|snapshot| catalogue::number(snapshot.as_ref(), GARBAGE_KEY).ok().flatten());
+        Self { bytes: bytes.unwrap_or(0), since: bytes.map(|_| Instant::now()), freed_at: 0 }
+    }
+
+    /// Deletes rows of so many bytes.
+    fn delete(&mut self, shared: &Shared, keys: Vec<Bytes>, bytes: u64) -> Result<(), Fault> {
+        let total = self.bytes + bytes;
+        let mut writes: Vec<_> = keys.into_iter().map(|key| (key, None)).collect();
+        writes.push((GARBAGE_KEY.into(), Some(total.to_be_bytes().into())));
+        commit(shared, Commit { writes: Writes::Many(writes), ..Commit::default() })?;
+        (self.bytes, self.since) = (total, Some(Instant::now()));
+        Ok(())
     }
 
     /// Compacts the store when no drop has come for a while and it is worth it.
@@ -95,8 +106,8 @@ fn compact(shared: &Shared, bytes: u64) -> Result<(), Fault> {
     shared.with_store(|store| store.compact(bytes)).map_err(|error| fault(&error))?;
     // Readers use the snapshot of the last commit, and a snapshot keeps the files of its day. So another commit makes
     // another snapshot, and a flush then lets the files go.
-    let nothing = Writes::One([(catalogue::dead_key(SpaceId::SYSTEM).into(), None)]);
-    commit(shared, Commit { writes: nothing, ..Commit::default() })?;
+    let no_garbage = Writes::One([(GARBAGE_KEY.into(), None)]);
+    commit(shared, Commit { writes: no_garbage, ..Commit::default() })?;
     shared.with_store(|store| store.settle()).map_err(|error| fault(&error))
 }
 
@@ -134,8 +145,7 @@ fn reclaim(shared: &Shared, space: SpaceId, garbage: &mut Garbage) -> Result<(),
         let Some(last) = keys.last() else { break };
         start = [last, &[0][..]].concat();
         let started = Instant::now();
-        commit(shared, Commit { writes: deletes(keys), ..Commit::default() })?;
-        garbage.add(bytes);
+        garbage.delete(shared, keys, bytes)?;
         std::thread::sleep(started.elapsed().max(PAUSE_MIN).min(PAUSE_MAX));
     }
     commit(shared, shared.catalogue.forget(space))?;
@@ -156,10 +166,6 @@ fn keys(shared: &Shared, from: &[u8], to: &[u8], max: usize) -> Result<(Vec<Byte
         keys.push(key);
     }
     Ok((keys, bytes))
-}
-
-fn deletes(keys: Vec<Bytes>) -> Writes {
-    Writes::Many(keys.into_iter().map(|key| (key, None)).collect())
 }
 
 fn commit(shared: &Shared, commit: Commit) -> Result<(), Fault> {
