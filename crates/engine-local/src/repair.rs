@@ -23,9 +23,9 @@ pub use salvage::Salvage;
 
 use crate::catalogue::{FORMAT, FORMAT_KEY, RELEASE_KEY, refuse_format};
 use crate::store::StoreError;
-use crate::store::check::{Check, Depth, Finding, Kind, check};
+use crate::store::check::{BLOBS, Check, Depth, Finding, Kind, check, check_blobs};
 use crate::store::fjall::{STORE, cut, lock};
-use crate::store::inventory::{self, Inventory};
+use crate::store::inventory::{self, INVENTORY, Inventory};
 use crate::store::journal::{self, Damage, Inspection, State, Tail};
 
 /// What a repair found and did.
@@ -79,6 +79,10 @@ pub fn inspect(folder: &Path) -> Result<Inspection, StoreError> {
 /// Mends a data folder; refuses to lose anything unless forced.
 pub fn repair(folder: &Path, force: bool) -> Result<Repair, StoreError> {
     let io = |source| StoreError::io(folder, source);
+    if !is_data_folder(folder).map_err(io)? {
+        let none = "there is no store in this folder, nor a trace of one; nothing was changed";
+        return Err(io(std::io::Error::new(std::io::ErrorKind::NotFound, none)));
+    }
     let _lock = lock(folder)?;
     salvage::resume(folder)?;
     let mut check = check(folder, Depth::Everything).map_err(io)?;
@@ -98,6 +102,16 @@ pub fn repair(folder: &Path, force: bool) -> Result<Repair, StoreError> {
         Action::Salvaged(salvage::salvage(folder, &check)?)
     };
     Ok(Repair { found: check.journals, findings: check.findings, action })
+}
+
+/// Whether a folder holds anything of ours. What does not is left as it is, without even a lock.
+fn is_data_folder(folder: &Path) -> std::io::Result<bool> {
+    for name in [STORE, INVENTORY, BLOBS, salvage::REPAIRED] {
+        if folder.join(name).try_exists()? {
+            return Ok(true);
+        }
+    }
+    Ok(false)
 }
 
 /// The server also looks at the record of the format, once the store is open.
@@ -148,7 +162,8 @@ fn accept(folder: &Path, check: &Check) -> std::io::Result<()> {
         release: env!("CARGO_PKG_VERSION").to_owned(),
         journal: number,
         sealed: sealed.map(|journal| (journal.number, journal.last_seqno.unwrap_or(0))).collect(),
-        has_blobs: false,
+        // Blobs that are whole stay known, so that they are missed if they go later.
+        has_blobs: folder.join(BLOBS).try_exists()? && check_blobs(&folder.join(BLOBS)).is_none(),
     };
     inventory.write(folder)?;
     inventory::forget_watermark(folder)

@@ -188,7 +188,7 @@ async fn a_first_start_that_was_killed_at_any_point_is_repeated() {
     let parts: Vec<PathBuf> = contents(&finished.path().join("store")).into_keys().collect();
     for kept in 0..=parts.len() {
         let folder = TempDir::new().unwrap();
-        let unfinished = folder.path().join("store.new");
+        let unfinished = folder.path().join("store.unfinished");
         std::fs::create_dir(&unfinished).unwrap();
         copy(&finished.path().join("store"), &unfinished);
         for part in parts[kept..].iter().rev().filter(|part| unfinished.join(part).exists()) {

@@ -97,3 +97,17 @@ async fn a_store_in_use_is_not_repaired() {
     let _engine = LocalEngine::open(&settings(folder.path())).unwrap();
     assert!(matches!(repair(folder.path(), true), Err(StoreError::Locked { .. })));
 }
+
+#[tokio::test]
+async fn folders_that_are_not_ours_are_left_alone() {
+    let folder = TempDir::new().unwrap();
+    let foreign = folder.path().join("repaired/important");
+    std::fs::create_dir_all(&foreign).unwrap();
+    std::fs::write(foreign.join("file"), "text").unwrap();
+    let error = repair(folder.path(), true).unwrap_err();
+    assert!(error.to_string().contains("no store") || format!("{error:?}").contains("no store"), "{error:?}");
+    assert_eq!(std::fs::read_dir(folder.path()).unwrap().count(), 1, "not even a lock is made");
+    drop(LocalEngine::open(&settings(folder.path())).unwrap());
+    assert_eq!(repair(folder.path(), true).unwrap().action, Action::None);
+    assert!(foreign.join("file").exists());
+}

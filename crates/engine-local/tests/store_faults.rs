@@ -277,11 +277,11 @@ fn a_second_process_is_refused() {
 #[test]
 fn a_store_that_was_not_made_to_the_end_is_made_anew() {
     let folder = TempDir::new().unwrap();
-    std::fs::create_dir_all(folder.path().join("store.new/keyspaces")).unwrap();
-    std::fs::write(folder.path().join("store.new/0.jnl"), vec![0; 100]).unwrap();
+    std::fs::create_dir_all(folder.path().join("store.unfinished/keyspaces")).unwrap();
+    std::fs::write(folder.path().join("store.unfinished/0.jnl"), vec![0; 100]).unwrap();
     let store = open(folder.path()).unwrap();
     put(&store, "a", "1");
-    assert!(!folder.path().join("store.new").exists());
+    assert!(!folder.path().join("store.unfinished").exists());
 }
 
 #[test]

@@ -172,7 +172,10 @@ impl Share {
         }
         let granted = {
             let mut state = self.budget.state.lock();
-            if state.accounts[self.account].waiting.is_empty() && self.budget.fits(&state, self.account, bytes) {
+            // What is small does not wait behind what is large: the last eighth is kept for it.
+            let front = state.accounts[self.account].waiting.front();
+            let is_first = front.is_none_or(|front| front.bytes > SMALL_BYTES && bytes <= SMALL_BYTES);
+            if is_first && self.budget.fits(&state, self.account, bytes) {
                 self.budget.add(&mut state, self.account, bytes);
                 return Ok(Held { share: self.clone(), bytes });
             }

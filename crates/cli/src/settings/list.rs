@@ -120,7 +120,7 @@ pub(crate) static SETTINGS: &[Setting] = &[
         name: "blob_store",
         help: "Where the bytes of blobs are kept: a URL such as s3://BUCKET/FOLDER or file:///SHARED/FOLDER; unless given, in \
                the data folder, and with PostgreSQL blobs are not served",
-        expected: "a URL such as s3://BUCKET/FOLDER or file:///FOLDER",
+        expected: "a URL without a password, such as s3://BUCKET/FOLDER or file:///FOLDER",
         kind: Kind::Private,
         read: |settings, text| put(&mut settings.blob_store, value::store_url(text).map(Some)),
         show: |settings| settings.blob_store.as_deref().map(Into::into),

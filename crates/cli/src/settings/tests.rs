@@ -192,7 +192,7 @@ const WRONG: &[(&str, &[&str])] = &[
     ("queue_port", &["65536"]),
     ("blob", &["2"]),
     ("blob_port", &["one"]),
-    ("blob_store", &["", "bucket", "s3://", "S3://x", "s3://a b"]),
+    ("blob_store", &["", "bucket", "s3://", "S3://x", "s3://a b", "s3://key:secret@bucket/folder"]),
     ("blob_grace", &["25h", "soon"]),
     ("admin", &["maybe", "2"]),
     ("admin_host", &["a_b"]),

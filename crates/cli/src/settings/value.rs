@@ -127,11 +127,15 @@ pub(crate) fn show_span(span: Duration) -> String {
     format!("{milliseconds}ms")
 }
 
-/// The URL of a store of bytes; what schemes there are, the store knows.
+/// The URL of a store of bytes; what schemes there are, the store knows. A password in it would be shown with the
+/// settings: credentials come from the store's own variables.
 pub(crate) fn store_url(text: &str) -> Option<String> {
     let (scheme, rest) = text.split_once("://")?;
     let is_scheme = !scheme.is_empty() && scheme.bytes().all(|byte| byte.is_ascii_lowercase() || byte.is_ascii_digit());
-    (is_scheme && !rest.is_empty() && !text.contains(char::is_whitespace)).then(|| text.to_owned())
+    let authority = rest.split('/').next().unwrap_or_default();
+    let has_password = authority.rsplit_once('@').is_some_and(|(user, _)| user.contains(':'));
+    let is_url = is_scheme && !rest.is_empty() && !text.contains(char::is_whitespace);
+    (is_url && !has_password).then(|| text.to_owned())
 }
 
 /// An address or a name to listen on.

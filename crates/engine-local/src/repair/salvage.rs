@@ -179,7 +179,8 @@ fn folder_bytes(folder: &Path) -> std::io::Result<u64> {
     Ok(bytes)
 }
 
-const REPAIRED: &str = "repaired";
+/// A name that nobody gives to a folder of their own: what it holds is removed when a repair begins anew.
+pub(super) const REPAIRED: &str = "repair.unfinished";
 const DONE: &str = "done";
 const BATCH_BYTES_MAX: usize = 1 << 20;
 /// For the journal of the new store.

@@ -238,7 +238,7 @@ fn check_watermark(
 }
 
 /// The folders of blobs' bytes are all made with the first one.
-fn check_blobs(blobs: &Path) -> Option<Finding> {
+pub(crate) fn check_blobs(blobs: &Path) -> Option<Finding> {
     let files = blobs.join("files");
     let of_files = (0..=u8::MAX).map(|first| files.join(format!("{first:02x}")));
     let mut folders = [blobs.to_owned(), blobs.join("packs"), files.clone()].into_iter().chain(of_files);
@@ -266,4 +266,4 @@ fn holds_files(blobs: &Path) -> io::Result<bool> {
 const TREES: [&str; 2] = ["keyspaces/0", ROWS_TREE];
 pub(crate) const ROWS_TREE: &str = "keyspaces/1";
 /// Where the bytes of blobs are, below the data folder.
-const BLOBS: &str = "blobs";
+pub(crate) const BLOBS: &str = "blobs";

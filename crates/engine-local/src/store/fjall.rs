@@ -456,7 +456,7 @@ fn describe(damage: &LsmError) -> String {
 
 /// The store's folder below the data folder.
 pub(crate) const STORE: &str = "store";
-const UNFINISHED: &str = "store.new";
+const UNFINISHED: &str = "store.unfinished";
 const LOCK: &str = "lock";
 const ROWS: &str = "rows";
 const PROBE: &str = "probe";

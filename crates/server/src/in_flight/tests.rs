@@ -130,6 +130,9 @@ async fn what_is_large_leaves_room_for_what_is_small() {
     let share = budget.share(0);
     let large: Vec<Held> = std::iter::from_fn(|| share.try_take(640 << 10)).collect();
     assert!(used(&budget).0 <= 14 << 20 && large.len() > 20);
+    let mut waiting = std::pin::pin!(share.take(640 << 10));
+    assert!(poll(waiting.as_mut()).is_pending());
+    assert!(poll(std::pin::pin!(share.take(64 << 10))).is_ready(), "it does not wait behind a large one");
     let small: Vec<Held> = std::iter::from_fn(|| share.try_take(64 << 10)).take(32).collect();
     assert_eq!(small.len(), 32);
     let piece = share.take_piece(1 << 20, None).await.expect("small pieces are not counted");
