@@ -163,7 +163,7 @@ fn accept(folder: &Path, check: &Check) -> std::io::Result<()> {
         journal: number,
         sealed: sealed.map(|journal| (journal.number, journal.last_seqno.unwrap_or(0))).collect(),
         // Blobs that are whole stay known, so that they are missed if they go later.
-        has_blobs: folder.join(BLOBS).try_exists()? && check_blobs(&folder.join(BLOBS)).is_none(),
+        has_blobs: check_blobs(&folder.join(BLOBS)).is_none(),
     };
     inventory.write(folder)?;
     inventory::forget_watermark(folder)

@@ -73,6 +73,20 @@ async fn act<E: Engine, B: ByteStore>(site: &Site<E, B>, name: &BlobName, step: 
     }
 }
 
+/// What a blob and its snapshots hold, each read whole.
+async fn read_versions<E: Engine, B: ByteStore>(site: &Site<E, B>, name: &BlobName) -> Versions<Vec<u8>> {
+    let (times, is_there) = listed(site).await;
+    let mut found = Versions::default();
+    for time in times {
+        let content = site.read_of(name, Some(time), None).await.expect("a snapshot is read whole");
+        found.snapshots.insert(time, content);
+    }
+    if is_there {
+        found.current = Some(site.read(name).await.expect("the blob is read whole"));
+    }
+    found
+}
+
 /// The times of the snapshots that are listed, and whether the blob is.
 async fn listed<E: Engine, B: ByteStore>(site: &Site<E, B>) -> (Vec<SnapshotTime>, bool) {
     let include = ListInclude { snapshots: true, ..ListInclude::default() };
@@ -304,16 +318,7 @@ pub async fn versions_keep_their_appends_wherever_the_engine_stops<E: Engine, B:
         };
         site.go_on();
         perhaps_sweep(site, &mut dice).await;
-        let (times, is_there) = listed(site).await;
-        let mut found = Versions::default();
-        for time in times {
-            found
-                .snapshots
-                .insert(time, site.read_of(&name, Some(time), None).await.expect("a snapshot is read whole"));
-        }
-        if is_there {
-            found.current = Some(site.read(&name).await.expect("the blob is read whole"));
-        }
+        let found = read_versions(site, &name).await;
         let is_snapshot = matches!(step, Some(Common::Snapshot));
         settle(&mut model, (next, is_snapshot), &done, found, &format!("step {number}, {step:?}"));
     }
@@ -356,16 +361,7 @@ pub async fn versions_keep_their_blocks_wherever_the_engine_stops<E: Engine, B: 
         };
         site.go_on();
         perhaps_sweep(site, &mut dice).await;
-        let (times, is_there) = listed(site).await;
-        let mut found = Versions::default();
-        for time in times {
-            found
-                .snapshots
-                .insert(time, site.read_of(&name, Some(time), None).await.expect("a snapshot is read whole"));
-        }
-        if is_there {
-            found.current = Some(site.read(&name).await.expect("the blob is read whole"));
-        }
+        let found = read_versions(site, &name).await;
         if found.current != model.current {
             blocks = kept;
         }
