@@ -192,6 +192,9 @@ fn open_local(folder: &Path, side: &str, settings: &Settings) -> anyhow::Result<
     if side == "from" && !folder.is_dir() {
         bail!("--from {here}: there is no such folder");
     }
+    if side == "from" && !larimar_engine_local::repair::is_data_folder(folder)? {
+        bail!("--from {here}: there is no store in this folder");
+    }
     let engine = larimar_engine_local::Settings {
         folder: folder.to_owned(),
         durability: larimar_engine_local::Durability::Sync,

@@ -23,9 +23,9 @@ pub use salvage::Salvage;
 
 use crate::catalogue::{FORMAT, FORMAT_KEY, RELEASE_KEY, refuse_format};
 use crate::store::StoreError;
-use crate::store::check::{BLOBS, Check, Depth, Finding, Kind, check, check_blobs};
+use crate::store::check::{self, BLOBS, Check, Depth, Finding, Kind, check_blobs};
 use crate::store::fjall::{STORE, cut, lock};
-use crate::store::inventory::{self, INVENTORY, Inventory};
+use crate::store::inventory::{self, Inventory};
 use crate::store::journal::{self, Damage, Inspection, State, Tail};
 
 /// What a repair found and did.
@@ -80,12 +80,11 @@ pub fn inspect(folder: &Path) -> Result<Inspection, StoreError> {
 pub fn repair(folder: &Path, force: bool) -> Result<Repair, StoreError> {
     let io = |source| StoreError::io(folder, source);
     if !is_data_folder(folder).map_err(io)? {
-        let none = "there is no store in this folder, nor a trace of one; nothing was changed";
-        return Err(io(std::io::Error::new(std::io::ErrorKind::NotFound, none)));
+        return Err(no_store(folder));
     }
     let _lock = lock(folder)?;
     salvage::resume(folder)?;
-    let mut check = check(folder, Depth::Everything).map_err(io)?;
+    let mut check = check::check(folder, Depth::Everything).map_err(io)?;
     if !check.is_new && check.findings.is_empty() {
         check.findings.extend(check_format(folder, &check).map_err(io)?);
     }
@@ -104,14 +103,20 @@ pub fn repair(folder: &Path, force: bool) -> Result<Repair, StoreError> {
     Ok(Repair { found: check.journals, findings: check.findings, action })
 }
 
-/// Whether a folder holds anything of ours. What does not is left as it is, without even a lock.
-fn is_data_folder(folder: &Path) -> std::io::Result<bool> {
-    for name in [STORE, INVENTORY, BLOBS, salvage::REPAIRED] {
-        if folder.join(name).try_exists()? {
-            return Ok(true);
-        }
-    }
-    Ok(false)
+/// Whether a folder holds anything of ours, by what is in it and not by names alone. Any other folder is left as it is,
+/// without even a lock.
+pub fn is_data_folder(folder: &Path) -> std::io::Result<bool> {
+    let blobs = folder.join(BLOBS);
+    let has_blobs = blobs.join("packs").is_dir() && blobs.join("files").is_dir() || blobs.join("files/00").is_dir();
+    Ok(has_blobs
+        || Inventory::is_there(folder)?
+        || check::is_store(&folder.join(STORE))?
+        || folder.join(salvage::REPAIRED).try_exists()?)
+}
+
+fn no_store(folder: &Path) -> StoreError {
+    let none = "there is no store of Larimar in this folder, nor a trace of one; nothing was changed";
+    StoreError::io(folder, std::io::Error::new(std::io::ErrorKind::NotFound, none))
 }
 
 /// The server also looks at the record of the format, once the store is open.

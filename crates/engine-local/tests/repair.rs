@@ -4,6 +4,9 @@
 
 mod support;
 
+use std::collections::BTreeMap;
+use std::path::{Path, PathBuf};
+
 use larimar_engine::{Act, Engine, Expect, Op, SpaceId};
 use larimar_engine_local::repair::{Action, repair};
 use larimar_engine_local::store::StoreError;
@@ -110,4 +113,65 @@ async fn folders_that_are_not_ours_are_left_alone() {
     drop(LocalEngine::open(&settings(folder.path())).unwrap());
     assert_eq!(repair(folder.path(), true).unwrap().action, Action::None);
     assert!(foreign.join("file").exists());
+}
+
+/// Everything below a folder, with the contents of files.
+fn contents(folder: &Path) -> BTreeMap<PathBuf, Vec<u8>> {
+    let mut found = BTreeMap::new();
+    for entry in std::fs::read_dir(folder).unwrap() {
+        let path = entry.unwrap().path();
+        if path.is_dir() {
+            found.extend(contents(&path));
+        }
+        found.insert(path.clone(), std::fs::read(&path).unwrap_or_default());
+    }
+    found
+}
+
+#[tokio::test]
+async fn names_that_we_also_use_do_not_make_a_folder_ours() {
+    let foreign = [
+        &["store/goods.txt"][..],
+        &["store"],
+        &["inventory"],
+        &["blobs/photo.jpg", "store/version"],
+        &["store/list.jnl", "inventory", "blobs/files/photo.jpg"],
+    ];
+    for files in foreign {
+        let folder = TempDir::new().unwrap();
+        for file in files {
+            let path = folder.path().join(file);
+            std::fs::create_dir_all(path.parent().unwrap()).unwrap();
+            std::fs::write(path, "text").unwrap();
+        }
+        let before = contents(folder.path());
+        for result in [
+            repair(folder.path(), false).map(|_| ()),
+            repair(folder.path(), true).map(|_| ()),
+            repair::reset_clock(folder.path(), Timestamp::from_ticks(1)).map(|_| ()),
+        ] {
+            let error = format!("{:?}", result.unwrap_err());
+            assert!(error.contains("no store of Larimar"), "{files:?}: {error}");
+        }
+        assert_eq!(contents(folder.path()), before, "{files:?}");
+    }
+}
+
+#[tokio::test]
+async fn a_reset_of_the_clock_makes_no_store_where_there_is_none() {
+    let folder = TempDir::new().unwrap();
+    let error = repair::reset_clock(folder.path(), Timestamp::from_ticks(1)).unwrap_err();
+    assert!(format!("{error:?}").contains("no store of Larimar"), "{error:?}");
+    // Folders for the bytes of blobs are made before the store is.
+    std::fs::create_dir_all(folder.path().join("blobs/files/00")).unwrap();
+    std::fs::create_dir_all(folder.path().join("blobs/packs")).unwrap();
+    let before = contents(folder.path());
+    let error = repair::reset_clock(folder.path(), Timestamp::from_ticks(1)).unwrap_err();
+    assert!(format!("{error:?}").contains("no store of Larimar"), "{error:?}");
+    assert_eq!(contents(folder.path()), before);
+    // One that lost its store is refused by the name of what is missing.
+    drop(LocalEngine::open(&settings(folder.path())).unwrap());
+    std::fs::remove_dir_all(folder.path().join("store")).unwrap();
+    let error = repair::reset_clock(folder.path(), Timestamp::from_ticks(1)).unwrap_err();
+    assert!(matches!(error, StoreError::Refused { .. }), "{error:?}");
 }

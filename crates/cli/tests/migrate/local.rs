@@ -48,9 +48,10 @@ fn a_copy_is_served_with_the_same_etags_lists_and_properties() {
 fn a_store_that_is_in_use_or_not_there_is_told() {
     let folder = tempfile::tempdir().expect("a folder");
     let (from, to) = (folder.path().join("from"), folder.path().join("to"));
+    let (other, empty) = (folder.path().join("other"), folder.path().join("empty"));
+    stop(launch(&other).start());
     let server = launch(&from).start();
-    for arguments in [[text(&from), text(&to)], [text(&to), text(&from)]] {
-        std::fs::create_dir_all(&to).expect("a folder");
+    for arguments in [[text(&from), text(&to)], [text(&other), text(&from)]] {
         let said = refused(arguments[0], arguments[1], &[]);
         assert!(said.contains("stop that server") && said.contains(text(&from)), "{said}");
     }
@@ -58,6 +59,10 @@ fn a_store_that_is_in_use_or_not_there_is_told() {
     stop(server);
     let said = refused(text(&folder.path().join("none")), text(&to), &[]);
     assert!(said.contains("there is no such folder"), "{said}");
+    std::fs::create_dir(&empty).expect("a folder");
+    let said = refused(text(&empty), text(&to), &[]);
+    assert!(said.contains("there is no store in this folder"), "{said}");
+    assert_eq!(std::fs::read_dir(&empty).expect("a folder").count(), 0, "nothing is made there");
     let said = refused(text(&from), &format!("local:{}", text(&from)), &[]);
     assert!(said.contains("the same store"), "{said}");
 }

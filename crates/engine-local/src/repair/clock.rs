@@ -14,7 +14,8 @@ use larimar_model::Timestamp;
 use crate::budget::MemoryBudget;
 use crate::catalogue::{ROWS_MAX_KEY, VERSION_KEY, number};
 use crate::key;
-use crate::store::fjall::{FjallStore, Options};
+use crate::store::fjall::{FjallStore, Options, STORE};
+use crate::store::inventory::Inventory;
 use crate::store::{Batch, Bytes, Store, StoreError, SyncTo};
 
 /// What a reset of the clock found and did.
@@ -32,6 +33,13 @@ pub struct ClockReset {
 
 /// Sets the clock of versions back to `now` if it runs ahead of it.
 pub fn reset_clock(folder: &Path, now: Timestamp) -> Result<ClockReset, StoreError> {
+    let io = |source| StoreError::io(folder, source);
+    // Opening a folder without a store would make one; what is missing from one that was there is told by opening it.
+    if !super::is_data_folder(folder).map_err(io)?
+        || !(folder.join(STORE).try_exists().map_err(io)? || Inventory::is_there(folder).map_err(io)?)
+    {
+        return Err(super::no_store(folder));
+    }
     let options = Options { folder: folder.to_owned(), memory: MemoryBudget::smallest(), filter: Arc::new(()) };
     let store = FjallStore::open(options)?;
     let snapshot = store.snapshot();

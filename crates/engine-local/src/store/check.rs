@@ -137,9 +137,22 @@ pub(crate) fn check(folder: &Path, depth: Depth) -> io::Result<Check> {
     Ok(Check { is_new: false, findings, journals, has_blobs })
 }
 
+/// Whether a folder is a store, however damaged: it has the mark, the trees or a journal of one.
+pub(crate) fn is_store(store: &Path) -> io::Result<bool> {
+    let has_mark = std::fs::read(store.join(VERSION)).is_ok_and(|mark| mark.starts_with(b"FJL"));
+    if has_mark || store.join(KEYSPACES).is_dir() {
+        return Ok(true);
+    }
+    match journal::journal_files(store) {
+        Ok(journals) => Ok(!journals.is_empty()),
+        Err(error) if matches!(error.kind(), io::ErrorKind::NotFound | io::ErrorKind::NotADirectory) => Ok(false),
+        Err(error) => Err(error),
+    }
+}
+
 /// fjall's own mark: four bytes, of which the last is its format.
 fn check_version(store: &Path) -> Option<Finding> {
-    let path = store.join("version");
+    let path = store.join(VERSION);
     let lost = "nothing but the store's mark";
     match std::fs::read(&path) {
         Ok(bytes) if bytes == *b"FJL\x03" => None,
@@ -262,6 +275,8 @@ fn holds_files(blobs: &Path) -> io::Result<bool> {
     Ok(false)
 }
 
+const VERSION: &str = "version";
+const KEYSPACES: &str = "keyspaces";
 /// The trees of a store: fjall's own records, and the rows. Both are made before the store gets its name.
 const TREES: [&str; 2] = ["keyspaces/0", ROWS_TREE];
 pub(crate) const ROWS_TREE: &str = "keyspaces/1";

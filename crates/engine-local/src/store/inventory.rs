@@ -14,7 +14,7 @@
 
 use std::fmt::Write as _;
 use std::fs::{File, OpenOptions};
-use std::io::{self, Write};
+use std::io::{self, Read, Write};
 use std::os::unix::fs::FileExt;
 use std::path::{Path, PathBuf};
 
@@ -52,6 +52,17 @@ impl Inventory {
             Err(error) if error.kind() == io::ErrorKind::NotFound => Ok(None),
             Err(error) => Err(error),
         }
+    }
+
+    /// Whether a folder has an inventory, of any release, whole or damaged after its first words.
+    pub(crate) fn is_there(folder: &Path) -> io::Result<bool> {
+        let mut start = Vec::new();
+        match File::open(folder.join(INVENTORY)) {
+            Ok(file) => file.take(HEAD_START.len() as u64).read_to_end(&mut start)?,
+            Err(error) if error.kind() == io::ErrorKind::NotFound => return Ok(false),
+            Err(error) => return Err(error),
+        };
+        Ok(start == HEAD_START.as_bytes())
     }
 
     /// Puts the inventory in place of the one before, whole or not at all.
@@ -221,6 +232,7 @@ pub(crate) fn sync_folder(folder: &Path) -> io::Result<()> {
 pub(crate) const INVENTORY: &str = "inventory";
 pub(crate) const WATERMARK: &str = "watermark";
 const HEAD: &str = "larimar store inventory 1";
+const HEAD_START: &str = "larimar store inventory ";
 
 #[cfg(test)]
 mod tests {
