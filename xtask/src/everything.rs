@@ -3,7 +3,7 @@
 //!
 //! What a client sees is tested on both engines, with one PostgreSQL cluster for the whole run.
 
-use std::path::Path;
+use std::path::{Path, PathBuf};
 
 use clap::{Args, ValueEnum};
 
@@ -17,6 +17,7 @@ use crate::gate;
 use crate::packages;
 use crate::postgres::Postgres;
 use crate::programs::{self, Program};
+use crate::replay;
 use crate::sdk::{self, Sdk, Target};
 use crate::shell::Repo;
 use crate::tally::Tally;
@@ -32,6 +33,12 @@ pub(crate) struct TestOptions {
     /// Only the tests of model, engine and the two engines that store
     #[arg(long, conflicts_with_all = ["bless", "no_sdk"])]
     engine_only: bool,
+    /// Also what takes minutes, or needs what is not in the repository
+    #[arg(long, conflicts_with_all = ["no_sdk", "engine_only"])]
+    full: bool,
+    /// Folder or archive of recordings of the real service, to replay them
+    #[arg(long, conflicts_with_all = ["no_sdk", "engine_only"])]
+    recordings: Option<PathBuf>,
 }
 
 const ENGINE_PACKAGES: [&str; 6] =
@@ -89,6 +96,9 @@ pub(crate) fn test(repo: &Repo, options: &TestOptions) -> Tally {
     azurite::client_suite(repo, &workspace, &mut tally);
     if let Some(server) = server {
         tally += programs::run(repo, Program::value_variants(), &server);
+        if options.full || options.recordings.is_some() {
+            tally += replay::run(repo, options.recordings.as_deref(), &server, postgres);
+        }
         tally += sdk_suites(repo, &server, postgres, options.bless);
     } else {
         tally.fail("SDK suites and programs: there is no server to run them against");

@@ -1,10 +1,11 @@
 //! Repository chores: `cargo xtask <command>`.
 //!
 //! `check` is the gate before a commit, `test` is everything, `sdk` runs one official SDK's suite against the built
-//! server, `programs` runs programs that others wrote against it, `examples` ours for users, `azurite` the client against
-//! the other emulator, `api` lists what users see; `crash`, `fuzz` and `bench` are the long runs. Each command is a
+//! server, `programs` runs programs that others wrote against it, `replay` recordings of the real
+//! service, `examples` ours for users, `azurite` the client against the other emulator, `api` lists what users see; `crash`, `fuzz` and `bench` are the long runs. Each command is a
 //! module; they share `shell` (processes) and `tally` (what passed, failed and was skipped).
 
+use std::path::PathBuf;
 use std::process::ExitCode;
 
 use anyhow::Result;
@@ -23,6 +24,7 @@ mod gate;
 mod packages;
 mod postgres;
 mod programs;
+mod replay;
 mod sdk;
 mod shell;
 mod tally;
@@ -56,6 +58,11 @@ enum Command {
     Programs {
         /// Which ones; all if none is named
         programs: Vec<programs::Program>,
+    },
+    /// Recordings of the real service against the built server, on both engines
+    Replay {
+        /// The folder or archive of recordings
+        recordings: PathBuf,
     },
     /// The crates for users: interfaces as listed in docs/api and free of inner crates; packages ready to publish
     Api {
@@ -99,6 +106,7 @@ fn run(command: Command) -> Result<bool> {
         Command::Test(options) => Ok(everything::test(&repo, &options).finish()),
         Command::Sdk(options) => Ok(sdk::command(&repo, &options)?.finish()),
         Command::Programs { programs } => Ok(programs::command(&repo, &programs)?.finish()),
+        Command::Replay { recordings } => Ok(replay::command(&repo, &recordings)?.finish()),
         Command::Api { bless } => {
             let mut tally = api::check(&repo, bless);
             tally += packages::check(&repo);
