@@ -14,7 +14,7 @@ use crate::head::Head;
 use crate::in_flight::{Held, Share, UNCOUNTED_BYTES};
 use crate::reply::{Reply, ResponseBody};
 use crate::storage::Storage;
-use crate::strict::{is_known_version, is_version};
+use crate::strict::{is_known_version, is_version, unknown_version};
 use hyper::body::Incoming;
 use hyper::header::{HeaderName, HeaderValue, SERVER};
 use hyper::{Request, Response, StatusCode};
@@ -235,9 +235,10 @@ fn check_head(head: &Head<'_>, is_strict: bool) -> Result<(), ErrorReply> {
         Some(name) => return Err(ErrorReply::of_header(ErrorCode::InvalidHeaderValue, name, "")),
     }
     match head.version_header {
-        Some(version) if !is_version(version) || is_strict && !is_known_version(version) => {
-            Err(ErrorReply::new(ErrorCode::InvalidHeaderValue))
+        Some(version) if !is_version(version) => {
+            Err(ErrorReply::of_header(ErrorCode::InvalidHeaderValue, "x-ms-version", version))
         }
+        Some(version) if is_strict && !is_known_version(version) => Err(unknown_version(version)),
         _ => Ok(()),
     }
 }

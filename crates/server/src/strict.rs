@@ -88,6 +88,18 @@ pub(crate) fn is_version(version: &str) -> bool {
         && version.bytes().enumerate().all(|(i, b)| if i == 4 || i == 7 { b == b'-' } else { b.is_ascii_digit() })
 }
 
+/// The refusal of a version that is not published, with the header, the version and the switch.
+pub(crate) fn unknown_version(version: &str) -> ErrorReply {
+    let message = format!(
+        "The value for one of the HTTP headers is not in the correct format: x-ms-version {version} is not a published \
+         version of the service, and this server runs with --strict, which refuses such versions."
+    );
+    ErrorReply {
+        message: message.into(),
+        ..ErrorReply::of_header(ErrorCode::InvalidHeaderValue, "x-ms-version", version)
+    }
+}
+
 /// Whether a version is one that the original has published.
 pub(crate) fn is_known_version(version: &str) -> bool {
     KNOWN_VERSIONS.contains(&version)
@@ -99,7 +111,8 @@ fn hash(value: &impl Hash) -> u64 {
     hasher.finish()
 }
 
-/// The service's reference, "Versioning for Azure Storage".
+/// The service's reference, "Versioning for Azure Storage", and what the official SDKs send: `tests/sdk/versions.toml`
+/// lists the latter, and a test compares.
 const KNOWN_VERSIONS: &[&str] = &[
     "2009-04-14",
     "2009-07-17",
@@ -149,6 +162,9 @@ const KNOWN_VERSIONS: &[&str] = &[
     "2025-07-05",
     "2025-11-05",
     "2026-02-06",
+    "2026-04-06",
+    "2026-06-06",
+    "2026-10-06",
 ];
 
 #[cfg(test)]
