@@ -1,4 +1,4 @@
-//! The long runs that people start by hand: crash rounds, fuzzing, the benchmark.
+//! What people start by hand: crash rounds, fuzzing, the benchmark, stores of today's formats.
 
 use std::time::Duration;
 
@@ -15,6 +15,13 @@ pub(crate) fn crash(repo: &Repo, rounds: u32) -> Result<bool> {
     let mut command = repo.cargo(&["test", "--package", "larimar", "--test", "crash", "--", "--nocapture"]);
     let status = shell::run(command.env("LARIMAR_CRASH_ROUNDS", rounds.to_string()), LONG_RUN_TIME_MAX)?;
     Ok(status.success())
+}
+
+/// Makes a store of each engine and saves it beside the test that opens those of older formats.
+pub(crate) fn stores(repo: &Repo) -> Result<bool> {
+    let mut command = repo.cargo(&["test", "--package", "larimar", "--features", "test-postgres", "--test", "stores"]);
+    command.arg("made_now").env("SAVE_STORES_TO", repo.path("crates/cli/tests/stores"));
+    Ok(shell::run(&mut command, LONG_RUN_TIME_MAX)?.success())
 }
 
 /// Runs one fuzz target; installs cargo-fuzz below `target/` if this machine has none.

@@ -74,6 +74,8 @@ enum Command {
     Examples,
     /// The client's suite and the examples of the patterns over Azurite, which is installed if it is missing
     Azurite,
+    /// Saves a small store of today's formats, embedded and in PostgreSQL, as test data for later releases
+    Stores,
     /// The crash test for this many rounds of kill and restart
     Crash { rounds: u32 },
     /// A fuzz target for this many seconds (needs a nightly toolchain)
@@ -120,6 +122,7 @@ fn run(command: Command) -> Result<bool> {
             azurite::client_suite(&repo, &build, &mut tally);
             Ok(tally.finish())
         }
+        Command::Stores => chores::stores(&repo),
         Command::Crash { rounds } => chores::crash(&repo, rounds),
         Command::Fuzz { target, seconds } => chores::fuzz(&repo, &target, seconds),
         Command::Bench { arguments } => chores::bench(&repo, &arguments),

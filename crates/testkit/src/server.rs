@@ -86,16 +86,25 @@ impl Launch {
         &self.data
     }
 
+    /// The URL of the database, if the server is to run on one.
+    #[must_use]
+    pub fn database(&self) -> Option<&str> {
+        self.engine.as_deref().filter(|engine| engine.contains("://"))
+    }
+
     fn command(&self) -> Command {
         let mut command = Command::new(&self.exe);
         command.args(["serve", "--host", "127.0.0.1", "--data-dir"]).arg(&self.data);
         for port in ["--table-port", "--queue-port", "--blob-port", "--admin-port"] {
             command.args([port, "0"]);
         }
-        if let Some(url) = &self.engine {
+        if let Some(engine) = &self.engine {
+            command.args(["--engine", engine]);
+        }
+        if self.database().is_some() {
             // The database has no place for the bytes of blobs; all servers of a test share a folder.
             let store = format!("file://{}", self.data.with_extension("blobs").display());
-            command.args(["--engine", url, "--blob-store", &store]);
+            command.args(["--blob-store", &store]);
         }
         command.args(&self.arguments).envs(self.environment.iter().map(|(name, value)| (name, value)));
         command.stdin(Stdio::null()).stdout(Stdio::piped()).stderr(Stdio::piped());
