@@ -160,6 +160,9 @@ pub const TAG_KEY_CHARS_MAX: usize = 128;
 /// Characters of a tag's value (blob: set blob tags).
 pub const TAG_VALUE_CHARS_MAX: usize = 256;
 
+/// Bytes of a condition on tags or of a search for them: ten keys and values, escaped, with room to spare.
+pub const TAG_FILTER_BYTES_MAX: usize = 8192;
+
 /// Items of one page of a listing (blob: list blobs; containers and queues alike).
 pub const LIST_ITEMS_MAX: usize = 5_000;
 

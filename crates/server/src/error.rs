@@ -47,7 +47,7 @@ fn blob_reject(reject: BlobReject) -> ErrorReply {
         BlobReject::BlobNotFound => ErrorCode::BlobNotFound,
         BlobReject::BlobExists => ErrorCode::BlobAlreadyExists,
         BlobReject::NotModified => return ErrorReply::new(ErrorCode::ConditionNotMet).with_status(304),
-        BlobReject::ConditionNotMet => ErrorCode::ConditionNotMet,
+        BlobReject::ConditionNotMet | BlobReject::TagConditionNotMet => ErrorCode::ConditionNotMet,
         BlobReject::SourceConditionNotMet => ErrorCode::SourceConditionNotMet,
         BlobReject::SourceNotFound => return ErrorReply::new(ErrorCode::CannotVerifyCopySource).with_status(404),
         BlobReject::SourceTooLarge { bytes_max } => {

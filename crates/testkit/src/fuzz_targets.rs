@@ -7,7 +7,8 @@
 mod storage;
 
 pub use storage::{
-    blob_batch, blob_request, block_list, list_marker, queue_message, queue_request, storage_signature, tags,
+    blob_batch, blob_request, block_list, list_marker, queue_message, queue_request, storage_signature, tag_filter,
+    tags,
 };
 
 use crate::http::{ACCOUNT, KEY, encode};
@@ -40,6 +41,7 @@ pub const ALL: &[(&str, Target)] = &[
     ("blob_request", blob_request),
     ("block_list", block_list),
     ("tags", tags),
+    ("tag_filter", tag_filter),
     ("blob_batch", blob_batch),
     ("list_marker", list_marker),
     ("storage_signature", storage_signature),

@@ -85,6 +85,7 @@ corpus_tests!(
     blob_request,
     block_list,
     tags,
+    tag_filter,
     blob_batch,
     list_marker,
     storage_signature

@@ -173,7 +173,6 @@ fn x2_what_is_out_of_scope_is_refused_and_not_passed_over() {
         assert_eq!(client.get(PROPERTIES).send().element(name), Some(off));
     }
     for (name, value) in [
-        ("x-ms-if-tags", "\"a\" = '1'"),
         ("x-ms-encryption-key", "AAAA"),
         ("x-ms-encryption-scope", "scope"),
         ("x-ms-immutability-policy-until-date", "Tue, 01 Jan 2030 00:00:00 GMT"),

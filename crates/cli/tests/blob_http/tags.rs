@@ -90,6 +90,141 @@ fn x2_tags_of_snapshots_stay() {
     assert_eq!(told(&client, "/box/a"), "b=2;");
 }
 
+/// An operation on a blob of a type: method, query, headers and body.
+type Operation<'a> = (&'static str, &'static str, &'static str, Vec<(&'static str, &'a str)>, &'static str);
+
+/// Operations on blobs that take conditions, with a source for copies.
+fn operations(source: &str) -> Vec<Operation<'_>> {
+    vec![
+        ("BlockBlob", "HEAD", "", vec![], ""),
+        ("BlockBlob", "GET", "", vec![], ""),
+        ("BlockBlob", "GET", "?comp=metadata", vec![], ""),
+        ("BlockBlob", "GET", "?comp=tags", vec![], ""),
+        ("BlockBlob", "GET", "?comp=blocklist", vec![], ""),
+        ("PageBlob", "GET", "?comp=pagelist", vec![], ""),
+        ("BlockBlob", "PUT", "?comp=metadata", vec![("x-ms-meta-a", "b")], ""),
+        ("BlockBlob", "PUT", "?comp=properties", vec![], ""),
+        ("PageBlob", "PUT", "?comp=properties", vec![("x-ms-blob-content-length", "1024")], ""),
+        ("BlockBlob", "PUT", "?comp=snapshot", vec![], ""),
+        ("BlockBlob", "PUT", "?comp=tier", vec![("x-ms-access-tier", "Cool")], ""),
+        ("BlockBlob", "PUT", "?comp=lease", vec![("x-ms-lease-action", "acquire"), ("x-ms-lease-duration", "15")], ""),
+        ("BlockBlob", "PUT", "?comp=blocklist", vec![], "<BlockList/>"),
+        ("BlockBlob", "PUT", "", vec![("x-ms-blob-type", "BlockBlob")], "y"),
+        ("BlockBlob", "PUT", "", vec![("x-ms-blob-type", "AppendBlob")], ""),
+        ("BlockBlob", "PUT", "", vec![("x-ms-blob-type", "BlockBlob"), ("x-ms-copy-source", source)], ""),
+        ("BlockBlob", "PUT", "", vec![("x-ms-copy-source", source)], ""),
+        ("AppendBlob", "PUT", "?comp=appendblock", vec![], "y"),
+        ("AppendBlob", "PUT", "?comp=appendblock", vec![("x-ms-copy-source", source)], ""),
+        ("PageBlob", "PUT", "?comp=page", vec![("x-ms-page-write", "clear"), ("x-ms-range", "bytes=0-511")], ""),
+        ("BlockBlob", "PUT", "?comp=tags", vec![], "<Tags><TagSet/></Tags>"),
+        ("BlockBlob", "DELETE", "", vec![], ""),
+    ]
+}
+
+/// Every operation on a blob that takes conditions takes one on tags, and none is carried out while it does not hold.
+#[test]
+fn x2_conditions_on_tags_guard_every_operation() {
+    let server = serve_container();
+    let client = server.blobs();
+    let wanted = "\"state\" = 'open' AND (\"rank\" >= '05' OR \"rank\" = 'top')";
+    let tags = "state=open&rank=07";
+    let source = format!("{}/box/source", client.base());
+    block_blob(&client, "/box/source", "x").header("x-ms-tags", tags).send().is_status(201);
+    let made = |path: &str, kind: &str, tags: &str| {
+        let put = client.request("PUT", path).header("x-ms-blob-type", kind).header("x-ms-tags", tags);
+        let put = if kind == "PageBlob" { put.header("x-ms-blob-content-length", "512") } else { put };
+        put.body("").send().is_status(201);
+    };
+    for (n, (kind, method, query, headers, body)) in operations(&source).into_iter().enumerate() {
+        for (tags, is_met) in [(tags, true), ("state=open&rank=04", false), ("state=done&rank=top", false), ("", false)]
+        {
+            let path = format!("/box/{n}-{tags}");
+            made(&path, kind, tags);
+            let before = properties(&client, &path);
+            let mut request = client.request(method, &format!("{path}{query}")).header("x-ms-if-tags", wanted);
+            for (name, value) in headers {
+                request = request.header(name, value);
+            }
+            let reply = request.body(body).send();
+            if is_met {
+                assert!(reply.status < 300, "{method} {query} {headers:?}: {reply}");
+                continue;
+            }
+            assert_eq!(reply.status, 412, "{method} {query} {headers:?} with {tags}: {reply}");
+            assert_eq!(reply.header("x-ms-error-code"), Some("ConditionNotMet"), "{reply}");
+            let after = properties(&client, &path);
+            for name in ["etag", "x-ms-tag-count", "x-ms-lease-state", "x-ms-access-tier"] {
+                assert_eq!(before.header(name), after.header(name), "{method} {query} {name}");
+            }
+        }
+    }
+    // It demands nothing of a blob that is not there.
+    let new = block_blob(&client, "/box/new", "x").header("x-ms-if-tags", wanted).send();
+    new.is_status(201);
+    client.get("/box/none").header("x-ms-if-tags", wanted).send().is_error(404, "BlobNotFound");
+}
+
+/// A source is copied only while its tags satisfy the condition on them.
+#[test]
+fn x2_conditions_on_the_tags_of_a_source_guard_copies() {
+    let server = serve_container();
+    let client = server.blobs();
+    block_blob(&client, "/box/a", "x").header("x-ms-tags", "k=1").send().is_status(201);
+    let source = format!("{}/box/a", client.base());
+    let copies: [&[(&str, &str)]; 3] = [&[], &[("x-ms-requires-sync", "true")], &[("x-ms-blob-type", "BlockBlob")]];
+    for headers in copies {
+        let copy = |wanted: &str| {
+            let copy = client.request("PUT", "/box/b").header("x-ms-copy-source", &source);
+            let copy = headers.iter().fold(copy, |copy, (name, value)| copy.header(name, *value));
+            copy.header("x-ms-source-if-tags", wanted).body("").send()
+        };
+        copy("k = '2'").is_error(412, "ConditionNotMet");
+        client.get("/box/b").send().is_error(404, "BlobNotFound");
+        assert!(copy("k = '1'").status < 300);
+        client.request("DELETE", "/box/b").send().is_status(202);
+    }
+}
+
+/// A condition that cannot be read, or that an operation does not know, is refused: it is never passed over.
+#[test]
+fn x2_conditions_on_tags_that_make_no_sense_are_refused() {
+    let server = serve_container();
+    let client = server.blobs();
+    block_blob(&client, "/box/a", "x").header("x-ms-tags", "k=1").send().is_status(201);
+    let deep = format!("{}k = '1'{}", "(".repeat(2000), ")".repeat(2000));
+    for wanted in ["k", "k = 1", "k = '1' AND", "@container = 'box'", &deep] {
+        let refused = client.request("DELETE", "/box/a").header("x-ms-if-tags", wanted).send();
+        refused.is_error(400, "InvalidHeaderValue");
+    }
+    let block = client.request("PUT", "/box/a?comp=block&blockid=AAAA").header("x-ms-if-tags", "k = '1'");
+    block.body("x").send().is_error(400, "UnsupportedHeader");
+    let container = client.request("DELETE", "/box?restype=container").header("x-ms-if-tags", "k = '1'");
+    container.send().is_error(400, "UnsupportedHeader");
+    properties(&client, "/box/a");
+}
+
+/// The answer to a condition on tags tells of them, so it needs the right to read them.
+#[test]
+fn s2_conditions_on_tags_need_the_right_to_tags() {
+    let server = serve_container();
+    let owner = server.blobs();
+    let made = owner.request("PUT", "/open?restype=container").header("x-ms-blob-public-access", "container").send();
+    made.is_status(201);
+    block_blob(&owner, "/open/a", "x").header("x-ms-tags", "k=secret").send().is_status(201);
+    let of_container = |permissions: &str| owner.with_sas(&Sas::container("open", permissions).token());
+    let guess = |reader: &Client| reader.get("/open/a").header("x-ms-if-tags", "k > 's'").send();
+    guess(&of_container("rt")).is_status(200);
+    for reader in [of_container("r"), owner.anonymous()] {
+        let refused = guess(&reader);
+        assert!(matches!(refused.status, 401 | 403), "{refused}");
+    }
+    let source = format!("{}/open/a?{}", owner.base(), Sas::container("open", "r").token());
+    let writer = of_container("wct");
+    let copy = writer.request("PUT", "/open/b").header("x-ms-copy-source", &source);
+    let copied = copy.header("x-ms-source-if-tags", "k > 's'").body("").send();
+    copied.is_error(403, "CannotVerifyCopySource");
+}
+
 /// Tags are listed to those only who may get them.
 #[test]
 fn s2_tags_are_listed_to_those_who_may_get_them() {

@@ -1,12 +1,12 @@
 //! What every operation is given, and what every write gives back.
 
-use super::conditions::{Purpose, check};
+use super::conditions::{Purpose, check, check_tags};
 use super::lease::Lease;
 use super::reject::BlobReject;
 use super::row::BlobRow;
 use crate::contract::SpaceId;
 use larimar_model::Timestamp;
-use larimar_model::blob::{BlobETag, BlobName, Conditions, LeaseId};
+use larimar_model::blob::{BlobETag, BlobName, Conditions, LeaseId, TagCondition};
 
 /// A blob's address within the store.
 #[derive(Clone, Copy, Debug)]
@@ -18,12 +18,14 @@ pub struct BlobRef<'a> {
 }
 
 /// What a request demands of what is there: its conditional headers and its lease id.
-#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct Access {
     /// The conditional headers.
     pub conditions: Conditions,
     /// `x-ms-lease-id`.
     pub lease: Option<LeaseId>,
+    /// `x-ms-if-tags`.
+    pub if_tags: Option<TagCondition>,
 }
 
 /// What a write tells.
@@ -46,6 +48,9 @@ impl Access {
     pub(crate) fn admit_create(&self, row: Option<&BlobRow>, now: Timestamp) -> Result<(), BlobReject> {
         let there = row.filter(|row| row.is_committed);
         check(&self.conditions, there.map(|row| row.changed), Purpose::Create)?;
+        if let Some(row) = there {
+            self.admit_tags(row)?;
+        }
         let lease = there.map_or(Lease::None, |row| row.lease);
         Ok(lease.admit_write(self.lease, now)?)
     }
@@ -54,6 +59,7 @@ impl Access {
     pub(crate) fn admit_change(&self, row: Option<BlobRow>, now: Timestamp) -> Result<BlobRow, BlobReject> {
         let row = row.filter(|row| row.is_committed).ok_or(BlobReject::BlobNotFound)?;
         check(&self.conditions, Some(row.changed), Purpose::Write)?;
+        self.admit_tags(&row)?;
         row.lease.admit_write(self.lease, now)?;
         Ok(row)
     }
@@ -61,6 +67,12 @@ impl Access {
     /// Lets a read go on.
     pub(crate) fn admit_read(&self, row: &BlobRow, now: Timestamp) -> Result<(), BlobReject> {
         check(&self.conditions, Some(row.changed), Purpose::Read)?;
+        self.admit_tags(row)?;
         Ok(row.lease.admit_read(self.lease, now)?)
+    }
+
+    /// Checks the condition on tags.
+    pub(crate) fn admit_tags(&self, row: &BlobRow) -> Result<(), BlobReject> {
+        check_tags(self.if_tags.as_ref(), &row.tags)
     }
 }

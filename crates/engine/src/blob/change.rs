@@ -9,7 +9,7 @@ use super::reject::BlobReject;
 use super::row::BlobRow;
 use crate::contract::Engine;
 use crate::error::EngineError;
-use larimar_model::blob::{AccessTier, Conditions, ContentHeaders, LeaseAction, LeaseId, Tags};
+use larimar_model::blob::{AccessTier, ContentHeaders, LeaseAction, LeaseId, Tags};
 use larimar_model::{Metadata, Timestamp};
 
 impl<E: Engine, B: ByteStore> Blobs<E, B> {
@@ -63,18 +63,19 @@ impl<E: Engine, B: ByteStore> Blobs<E, B> {
     /// Sets a blob's tier, which is a label. Its etag stays.
     ///
     /// # Errors
-    /// [`BlobReject::BlobNotFound`], the lease if one is named, a tier for other blobs.
+    /// [`BlobReject::BlobNotFound`], the condition on tags, the lease if one is named, a tier for other blobs.
     pub async fn set_tier(
         &self,
         at: BlobRef<'_>,
         tier: AccessTier,
-        lease: Option<LeaseId>,
+        access: &Access,
         now: Timestamp,
     ) -> Result<(), EngineError> {
         let now = self.now(now).await?;
         self.edit(at, now, |row| {
             let row = row.filter(|row| row.is_committed).ok_or(BlobReject::BlobNotFound)?;
-            row.lease.admit_read(lease, now)?;
+            access.admit_tags(&row)?;
+            row.lease.admit_read(access.lease, now)?;
             if !tier.is_of(row.kind) {
                 return Err(BlobReject::InvalidBlobTier);
             }
@@ -83,7 +84,7 @@ impl<E: Engine, B: ByteStore> Blobs<E, B> {
         .await
     }
 
-    /// Carries out a lease operation. `fresh` is the id of a new lease for which none is proposed. The etag stays.
+    /// Carries out a lease operation; the lease id of `access` is not looked at. `fresh` is the id of a new lease for which none is proposed. The etag stays.
     ///
     /// # Errors
     /// [`BlobReject::BlobNotFound`], conditions, and what the lease's state does not allow.
@@ -91,13 +92,14 @@ impl<E: Engine, B: ByteStore> Blobs<E, B> {
         &self,
         at: BlobRef<'_>,
         (action, fresh): (LeaseAction, LeaseId),
-        conditions: &Conditions,
+        access: &Access,
         now: Timestamp,
     ) -> Result<(Written, Leased), EngineError> {
         let now = self.engine.now(now).await?;
         self.edit(at, now.earliest, |row| {
             let row = row.filter(|row| row.is_committed).ok_or(BlobReject::BlobNotFound)?;
-            check(conditions, Some(row.changed), Purpose::Write)?;
+            check(&access.conditions, Some(row.changed), Purpose::Write)?;
+            access.admit_tags(&row)?;
             let (lease, leased) = row.lease.act(action, fresh, now)?;
             let written = Written { last_modified: row.changed };
             Ok((BlobRow { lease, ..row }, (written, leased)))

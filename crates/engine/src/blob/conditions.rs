@@ -5,7 +5,7 @@
 
 use super::reject::BlobReject;
 use larimar_model::Timestamp;
-use larimar_model::blob::{BlobETag, Conditions, ETagCondition};
+use larimar_model::blob::{BlobETag, Conditions, ETagCondition, TagCondition, Tags};
 
 /// What the conditions are on.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -29,6 +29,14 @@ pub(crate) fn check(conditions: &Conditions, changed: Option<Timestamp>, purpose
     match purpose {
         Purpose::Read | Purpose::Source => check_read(conditions, changed, purpose),
         Purpose::Write | Purpose::Create => check_write(conditions, changed, purpose),
+    }
+}
+
+/// Judges a condition on the tags of a blob that is there. The code is the same for reads, writes and sources (recorded).
+pub(crate) fn check_tags(condition: Option<&TagCondition>, tags: &Tags) -> Result<(), BlobReject> {
+    match condition {
+        Some(condition) if !condition.admits(tags) => Err(BlobReject::TagConditionNotMet),
+        _ => Ok(()),
     }
 }
 

@@ -3,7 +3,7 @@
 use super::access::{Access, BlobRef, Written};
 use super::bytes::{ByteStore, ByteWriter, Bytes, Extent};
 use super::clean::Leftover;
-use super::conditions::{Purpose, check};
+use super::conditions::{Purpose, check, check_tags};
 use super::layout::{Block, Blocks, Layout, Pages, Piece, Region, Run, encode_runs};
 use super::put::{NewBlob, replacement};
 use super::read::{Content, block_segments};
@@ -13,7 +13,7 @@ use super::store::{ATTEMPTS_MAX, Change, crowded};
 use super::{Blobs, keys};
 use crate::contract::Engine;
 use crate::error::{EngineError, Reject};
-use larimar_model::blob::{AccessTier, ByteRange, Conditions, CopyInfo, SnapshotTime, Tags};
+use larimar_model::blob::{AccessTier, ByteRange, Conditions, CopyInfo, SnapshotTime, TagCondition, Tags};
 use larimar_model::{Guid, Metadata, Timestamp};
 use std::collections::BTreeMap;
 use std::sync::Arc;
@@ -27,6 +27,8 @@ pub struct CopySource<'a> {
     pub snapshot: Option<SnapshotTime>,
     /// The `x-ms-source-if-*` headers.
     pub conditions: Conditions,
+    /// `x-ms-source-if-tags`.
+    pub if_tags: Option<&'a TagCondition>,
 }
 
 /// What a copy is asked to do besides copying.
@@ -106,6 +108,7 @@ impl<E: Engine, B: ByteStore> Blobs<E, B> {
         let access = Access::default();
         let mut open = self.open(source.at, source.snapshot, range, &access, now).await.map_err(of_source)?;
         check(&source.conditions, Some(open.properties.last_modified), Purpose::Source)?;
+        check_tags(source.if_tags, &open.properties.tags)?;
         if open.range.is_empty() {
             return Ok((None, open.properties));
         }
@@ -124,6 +127,7 @@ impl<E: Engine, B: ByteStore> Blobs<E, B> {
     async fn load_source(&self, source: &CopySource<'_>) -> Result<BlobRow, EngineError> {
         let row = self.load_version(source.at, source.snapshot).await.map_err(of_source)?;
         check(&source.conditions, Some(row.changed), Purpose::Source)?;
+        check_tags(source.if_tags, &row.tags)?;
         Ok(row)
     }
 

@@ -21,6 +21,9 @@ pub enum BlobReject {
     /// A condition does not hold (412).
     #[error("the condition does not hold")]
     ConditionNotMet,
+    /// A condition on tags, of the blob or of a source, does not hold (412).
+    #[error("the condition on tags does not hold")]
+    TagConditionNotMet,
     /// A condition on the source of a copy does not hold (412).
     #[error("the condition on the source does not hold")]
     SourceConditionNotMet,

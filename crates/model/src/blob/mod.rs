@@ -6,6 +6,7 @@ mod content;
 mod lease;
 mod name;
 mod range;
+mod tag_filter;
 mod tags;
 mod words;
 
@@ -15,6 +16,7 @@ pub use content::{ContentHeaders, CopyInfo};
 pub use lease::{BreakPeriod, LeaseAction, LeaseDuration, LeaseError, LeaseId, LeaseState, LeaseStatus, LeaseView};
 pub use name::{BlobName, BlobNameError, ContainerName};
 pub use range::{ByteRange, PageRange, PageRangeError};
+pub use tag_filter::{TagComparison, TagCondition, TagFilterError, TagOperator, TagQuery};
 pub use tags::{Tags, TagsError};
 pub use words::{
     AccessTier, BlobType, DeleteSnapshots, ListInclude, PublicAccess, SequenceNumberAction, SnapshotTime, UnknownWord,

@@ -56,6 +56,13 @@ impl Tags {
         self.0.iter().map(|(key, value)| (key.as_str(), value.as_str()))
     }
 
+    /// The value of a tag.
+    #[must_use]
+    pub fn get(&self, key: &str) -> Option<&str> {
+        let at = self.0.binary_search_by(|(other, _)| other.as_str().cmp(key)).ok()?;
+        Some(self.0[at].1.as_str())
+    }
+
     /// How many there are.
     #[must_use]
     pub const fn len(&self) -> usize {

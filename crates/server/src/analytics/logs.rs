@@ -28,7 +28,7 @@ pub(super) async fn write<E: Engine, B: ByteStore>(
         ..Default::default()
     };
     let absent = Conditions { if_none_match: Some(ETagCondition::Any), ..Default::default() };
-    let access = Access { conditions: absent, lease: None };
+    let access = Access { conditions: absent, ..Access::default() };
     let first = match *next {
         Some(next) => next,
         None => counter_after(blobs, container, &log_hour_prefix(of.service, hour), now).await?,

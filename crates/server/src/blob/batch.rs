@@ -89,11 +89,12 @@ impl<E: Engine, B: ByteStore> Ask<'_, E, B> {
             let call = Call { head: &head, address: &address, caller, request_id, ..*self.call };
             let ask = Ask { call: &call, blobs: self.blobs };
             let done = match operation {
+                _ if let Err(refused) = ask.permit_condition_on_tags(&request) => Err(refused),
                 BlobOperation::Delete { snapshot, snapshots, guard } => {
                     ask.delete_blob(of, name, *snapshot, *snapshots, guard).await
                 }
-                BlobOperation::SetTier { tier, snapshot, lease } => {
-                    ask.set_tier(of, name, *tier, *snapshot, *lease).await
+                BlobOperation::SetTier { tier, snapshot, guard } => {
+                    ask.set_tier(of, name, *tier, *snapshot, guard).await
                 }
                 _ => Err(invalid()),
             };

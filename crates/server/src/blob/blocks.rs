@@ -10,11 +10,11 @@ use crate::reply::Reply;
 use crate::turns;
 use larimar_engine::Engine;
 use larimar_engine::blob::bytes::{ByteStore, ByteWriter as _, Extent};
-use larimar_engine::blob::{Access, BlobRef, NewBlob};
-use larimar_model::blob::{BlobName, BlockId, BlockListKind, ContainerName, LeaseId, SnapshotTime};
+use larimar_engine::blob::{BlobRef, NewBlob};
+use larimar_model::blob::{BlobName, BlockId, BlockListKind, ContainerName, SnapshotTime};
 use larimar_wire::blob::{
-    AppendBlock, BLOCK_LIST_BODY_BYTES_MAX, BodyChecks, ListedBlock, PutBlock, PutBlockList, Source, parse_block_list,
-    write_block_list,
+    AppendBlock, BLOCK_LIST_BODY_BYTES_MAX, BodyChecks, Guard, ListedBlock, PutBlock, PutBlockList, Source,
+    parse_block_list, write_block_list,
 };
 use larimar_wire::error_body::ErrorReply;
 use larimar_wire::error_code::ErrorCode;
@@ -65,11 +65,10 @@ impl<E: Engine, B: ByteStore> Ask<'_, E, B> {
         name: &BlobName,
         kind: BlockListKind,
         snapshot: Option<SnapshotTime>,
-        lease: Option<LeaseId>,
+        guard: &Guard,
     ) -> Result<Reply, ErrorReply> {
         let found = self.readable(container, name, snapshot).await?;
-        let access = Access { lease, ..Access::default() };
-        let list = self.blobs.block_list(blob_ref(&found, name), snapshot, kind, &access, self.now()).await;
+        let list = self.blobs.block_list(blob_ref(&found, name), snapshot, kind, &access(guard), self.now()).await;
         let list = list.map_err(|error| error::engine_error(&error))?;
         let bytes = 64 * (list.committed.len() + list.uncommitted.len());
         let (committed, uncommitted) = (list.committed, list.uncommitted);

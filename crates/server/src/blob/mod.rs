@@ -119,6 +119,7 @@ fn check_endpoint(request: &BlobRequest, is_secondary: bool) -> Result<(), Error
 impl<E: Engine, B: ByteStore> Ask<'_, E, B> {
     /// Runs a request. The states of handlers are large and moved about by value, so they are boxed.
     async fn run(&self, request: &BlobRequest, body: &mut RequestBody) -> Result<Reply, ErrorReply> {
+        self.permit_condition_on_tags(request)?;
         match request {
             BlobRequest::Service(operation) => Box::pin(self.service(operation, body)).await,
             BlobRequest::Container(name, operation) => Box::pin(self.container(name, operation, body)).await,
@@ -201,17 +202,20 @@ impl<E: Engine, B: ByteStore> Ask<'_, E, B> {
             BlobOperation::Snapshot { metadata, guard } => {
                 self.snapshot_blob(container, name, metadata.as_ref(), guard).await
             }
-            BlobOperation::Lease { action, conditions } => self.lease_blob(container, name, *action, conditions).await,
+            BlobOperation::Lease { action, conditions, if_tags } => {
+                let access = Access { conditions: *conditions, lease: None, if_tags: if_tags.clone() };
+                self.lease_blob(container, name, *action, &access).await
+            }
             BlobOperation::Copy(copy) => self.copy_blob(container, name, copy).await,
             BlobOperation::AbortCopy { .. } => self.abort_copy(container, name).await,
-            BlobOperation::SetTier { tier, snapshot, lease } => {
-                self.set_tier(container, name, *tier, *snapshot, *lease).await
+            BlobOperation::SetTier { tier, snapshot, guard } => {
+                self.set_tier(container, name, *tier, *snapshot, guard).await
             }
-            BlobOperation::GetTags { snapshot, lease } => self.get_tags(container, name, *snapshot, *lease).await,
-            BlobOperation::SetTags { lease, checks } => self.set_tags(container, name, *lease, checks, body).await,
+            BlobOperation::GetTags { snapshot, guard } => self.get_tags(container, name, *snapshot, guard).await,
+            BlobOperation::SetTags { guard, checks } => self.set_tags(container, name, guard, checks, body).await,
             BlobOperation::PutBlockList(put) => self.put_block_list(container, name, put, body).await,
-            BlobOperation::GetBlockList { kind, snapshot, lease } => {
-                self.get_block_list(container, name, *kind, *snapshot, *lease).await
+            BlobOperation::GetBlockList { kind, snapshot, guard } => {
+                self.get_block_list(container, name, *kind, *snapshot, guard).await
             }
             BlobOperation::GetPageRanges(get) => self.get_page_ranges(container, name, get).await,
             BlobOperation::GetAccountInfo => self.account_info(larimar_wire::sas::Target::Blob {
@@ -254,8 +258,8 @@ const fn blob_ref<'a>(container: &Container, name: &'a BlobName) -> BlobRef<'a> 
 }
 
 /// What a request demands of what is there.
-const fn access(guard: &Guard) -> Access {
-    Access { conditions: guard.conditions, lease: guard.lease }
+fn access(guard: &Guard) -> Access {
+    Access { conditions: guard.conditions, lease: guard.lease, if_tags: guard.if_tags.clone() }
 }
 
 impl<E, B> fmt::Debug for BlobService<E, B> {

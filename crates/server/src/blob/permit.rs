@@ -7,6 +7,7 @@ use larimar_engine::blob::Container;
 use larimar_engine::blob::bytes::ByteStore;
 use larimar_engine::{Engine, EngineError};
 use larimar_model::blob::{Conditions, ContainerName, ETagCondition, LeaseId, PublicAccess};
+use larimar_wire::blob::BlobRequest;
 use larimar_wire::error_body::ErrorReply;
 use larimar_wire::error_code::ErrorCode;
 use larimar_wire::sas::{Grant, Need};
@@ -82,6 +83,16 @@ impl<E: Engine, B: ByteStore> Ask<'_, E, B> {
         match (&self.call.caller, error.code) {
             (Caller::Anonymous, ErrorCode::ContainerNotFound) => ErrorReply::new(ErrorCode::ResourceNotFound),
             _ => error,
+        }
+    }
+
+    /// Checks that the caller may know a blob's tags if the request has a condition on them: its answer tells of them.
+    pub(super) fn permit_condition_on_tags(&self, request: &BlobRequest) -> Result<(), ErrorReply> {
+        match request {
+            BlobRequest::Blob(container, name, _) if self.call.head.header("x-ms-if-tags").is_some() => {
+                self.permit(&Need::tag_blob(container.as_str(), name.as_str(), None))
+            }
+            _ => Ok(()),
         }
     }
 

@@ -11,9 +11,7 @@ use larimar_engine::blob::bytes::ByteStore;
 use larimar_engine::blob::{Access, BlobReject, Container};
 use larimar_engine::{EngineError, Reject};
 use larimar_model::Metadata;
-use larimar_model::blob::{
-    AccessTier, BlobName, Conditions, ContainerName, DeleteSnapshots, LeaseAction, LeaseId, SnapshotTime,
-};
+use larimar_model::blob::{AccessTier, BlobName, ContainerName, DeleteSnapshots, LeaseAction, SnapshotTime};
 use larimar_wire::blob::{BodyChecks, Guard, TAGS_BODY_BYTES_MAX, parse_tags, write_tags};
 use larimar_wire::error_body::ErrorReply;
 use larimar_wire::sas::Need;
@@ -75,7 +73,7 @@ impl<E: Engine, B: ByteStore> Ask<'_, E, B> {
         container: &ContainerName,
         name: &BlobName,
         action: LeaseAction,
-        conditions: &Conditions,
+        access: &Access,
     ) -> Result<Reply, ErrorReply> {
         let (of, blob) = (container.as_str(), name.as_str());
         self.permit(&match action {
@@ -84,7 +82,7 @@ impl<E: Engine, B: ByteStore> Ask<'_, E, B> {
         })?;
         let found = self.find(container).await?;
         let (at, fresh) = (blob_ref(&found, name), self.fresh_lease()?);
-        let leased = self.blobs.lease_blob(at, (action, fresh), conditions, self.now()).await;
+        let leased = self.blobs.lease_blob(at, (action, fresh), access, self.now()).await;
         let (written, leased) = leased.map_err(|error| error::engine_error(&error))?;
         Ok(Reply::empty(lease_status(action)).with_written(written).with_leased(leased))
     }
@@ -104,13 +102,13 @@ impl<E: Engine, B: ByteStore> Ask<'_, E, B> {
         name: &BlobName,
         tier: AccessTier,
         snapshot: Option<SnapshotTime>,
-        lease: Option<LeaseId>,
+        guard: &Guard,
     ) -> Result<Reply, ErrorReply> {
         let found = self.writable(container, name).await?;
         if snapshot.is_some() {
             return Err(ErrorReply::new(larimar_wire::error_code::ErrorCode::NotImplemented));
         }
-        let set = self.blobs.set_tier(blob_ref(&found, name), tier, lease, self.now()).await;
+        let set = self.blobs.set_tier(blob_ref(&found, name), tier, &access(guard), self.now()).await;
         set.map_err(|error| error::engine_error(&error))?;
         Ok(Reply::empty(200))
     }
@@ -120,13 +118,12 @@ impl<E: Engine, B: ByteStore> Ask<'_, E, B> {
         container: &ContainerName,
         name: &BlobName,
         snapshot: Option<SnapshotTime>,
-        lease: Option<LeaseId>,
+        guard: &Guard,
     ) -> Result<Reply, ErrorReply> {
         let told = snapshot.map(|snapshot| snapshot.to_string());
         self.permit(&Need::tag_blob(container.as_str(), name.as_str(), told.as_deref()))?;
         let found = self.find(container).await?;
-        let access = Access { lease, ..Access::default() };
-        let found = self.blobs.properties(blob_ref(&found, name), snapshot, &access, self.now()).await;
+        let found = self.blobs.properties(blob_ref(&found, name), snapshot, &access(guard), self.now()).await;
         let properties = found.map_err(|error| error::engine_error(&error))?;
         let mut xml = Vec::with_capacity(512);
         write_tags(&mut xml, &properties.tags);
@@ -137,7 +134,7 @@ impl<E: Engine, B: ByteStore> Ask<'_, E, B> {
         &self,
         container: &ContainerName,
         name: &BlobName,
-        lease: Option<LeaseId>,
+        guard: &Guard,
         checks: &BodyChecks,
         body: &mut RequestBody,
     ) -> Result<Reply, ErrorReply> {
@@ -146,8 +143,7 @@ impl<E: Engine, B: ByteStore> Ask<'_, E, B> {
         let (bytes, _) = self.read_small(body, checks, TAGS_BODY_BYTES_MAX as usize).await?;
         let tags = parse_tags(&bytes)?;
         let found = self.find(container).await?;
-        let access = Access { lease, ..Access::default() };
-        let set = self.blobs.set_tags(blob_ref(&found, name), &tags, &access, self.now()).await;
+        let set = self.blobs.set_tags(blob_ref(&found, name), &tags, &access(guard), self.now()).await;
         set.map_err(|error| error::engine_error(&error))?;
         Ok(Reply::empty(204))
     }

@@ -81,7 +81,7 @@ impl<E: Engine, B: ByteStore> Ask<'_, E, B> {
     /// What a write demands of what is there, with what the caller's token demands.
     pub(super) fn creating_access(&self, access: &Access) -> Result<(Access, bool), ErrorReply> {
         let (conditions, creates_only) = self.creating(access.conditions)?;
-        Ok((Access { conditions, ..*access }, creates_only))
+        Ok((Access { conditions, ..access.clone() }, creates_only))
     }
 }
 

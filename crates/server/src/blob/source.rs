@@ -34,11 +34,12 @@ impl<E: Engine, B: ByteStore> Ask<'_, E, B> {
         copy: &CopyBlob,
     ) -> Result<Reply, ErrorReply> {
         let found = self.creatable(container, name, copy.tags.as_ref().is_none_or(|tags| !tags.is_empty())).await?;
-        let source = self.source(&copy.source, copy.tags.is_none()).await?;
+        let source = self.source(&copy.source, copy.tags.is_none() || copy.source.if_tags.is_some()).await?;
         let from = CopySource {
             at: blob_ref(&source.container, &source.name),
             snapshot: source.snapshot,
             conditions: copy.source.conditions,
+            if_tags: copy.source.if_tags.as_ref(),
         };
         let request = CopyRequest {
             id: self.call.storage.ids.next(),
@@ -97,11 +98,12 @@ impl<E: Engine, B: ByteStore> Ask<'_, E, B> {
         source: &Source,
         with_md5: bool,
     ) -> Result<(Received, larimar_model::blob::ContentHeaders), ErrorReply> {
-        let found = self.source(source, false).await?;
+        let found = self.source(source, source.if_tags.is_some()).await?;
         let from = CopySource {
             at: blob_ref(&found.container, &found.name),
             snapshot: found.snapshot,
             conditions: source.conditions,
+            if_tags: source.if_tags.as_ref(),
         };
         let _held = self.call.hold(self.copy_bytes()).await?;
         let hold = self.blobs.hold(at);

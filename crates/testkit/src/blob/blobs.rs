@@ -3,9 +3,12 @@
 use super::site::{Site, blob, filled, refused};
 use larimar_engine::Engine;
 use larimar_engine::blob::bytes::ByteStore;
-use larimar_engine::blob::{Access, BlobReject, NewBlob};
+use larimar_engine::blob::{Access, BlobReject, CopyRequest, CopySource, NewBlob};
 use larimar_model::Metadata;
-use larimar_model::blob::{AccessTier, BlobETag, BlobType, ByteRange, Conditions, ContentHeaders, ETagCondition, Tags};
+use larimar_model::blob::{
+    AccessTier, BlobETag, BlobType, BlockListKind, ByteRange, Conditions, ContentHeaders, DeleteSnapshots,
+    ETagCondition, LeaseAction, LeaseDuration, LeaseId, TagCondition, Tags,
+};
 
 /// Some properties that differ from none.
 pub(super) fn new_blob() -> NewBlob {
@@ -100,17 +103,67 @@ pub async fn an_overwrite_replaces_everything<E: Engine, B: ByteStore>(site: &Si
     assert_eq!(tier, refused(BlobReject::InvalidBlobTier));
 }
 
+/// A condition on tags lets reads and writes pass only while the blob's tags satisfy it; it demands nothing of a blob that
+/// is not there.
+pub async fn conditions_on_tags_guard_reads_and_writes<E: Engine, B: ByteStore>(site: &Site<E, B>) {
+    let name = blob("b");
+    let at = site.at(&name);
+    let if_tags = TagCondition::parse("\"state\" = 'open'").expect("a condition");
+    let open = Access { if_tags: Some(if_tags.clone()), ..Access::default() };
+    let unmet = BlobReject::TagConditionNotMet;
+    site.put_if(&name, b"1", &open).await.expect("there is nothing yet");
+    assert_eq!(site.put_if(&name, b"2", &open).await, refused(unmet));
+    let mut tags = Tags::new();
+    tags.insert("state", "open").expect("a tag");
+    assert_eq!(site.blobs.set_tags(at, &tags, &open, site.now()).await, refused(unmet));
+    site.blobs.set_tags(at, &tags, &Access::default(), site.now()).await.expect("tags are set");
+    site.blobs.properties(at, None, &open, site.now()).await.expect("the tag is there");
+    let (snapshot, _) = site.blobs.snapshot_blob(at, None, &open, site.now()).await.expect("the tag is there");
+    site.blobs.set_tags(at, &Tags::new(), &open, site.now()).await.expect("the tag is still there");
+    let cool = "Cool".parse().expect("a tier");
+    let acquire = LeaseAction::Acquire { duration: LeaseDuration::Infinite, proposed: None };
+    let fresh = LeaseId(larimar_model::Guid([7; 16]));
+    for outcome in [
+        site.blobs.properties(at, None, &open, site.now()).await.map(drop),
+        site.blobs.open(at, None, None, &open, site.now()).await.map(drop),
+        site.blobs.block_list(at, None, BlockListKind::All, &open, site.now()).await.map(drop),
+        site.blobs.set_tier(at, cool, &open, site.now()).await,
+        site.blobs.set_metadata(at, &Metadata::new(), &open, site.now()).await.map(drop),
+        site.blobs.snapshot_blob(at, None, &open, site.now()).await.map(drop),
+        site.blobs.lease_blob(at, (acquire, fresh), &open, site.now()).await.map(drop),
+        site.blobs.delete_blob(at, Some(DeleteSnapshots::Include), &open, site.now()).await,
+    ] {
+        assert_eq!(outcome, refused(unmet));
+    }
+    // A snapshot keeps the tags that the blob had.
+    let copy = blob("copy");
+    let request = CopyRequest {
+        id: larimar_model::Guid([8; 16]),
+        source_url: "http://127.0.0.1/c/b".to_owned(),
+        metadata: None,
+        tags: Some(Tags::new()),
+        tier: None,
+    };
+    let source = CopySource { at, snapshot: None, conditions: Conditions::NONE, if_tags: Some(&if_tags) };
+    let (to, none) = (site.at(&copy), Access::default());
+    let copied = site.blobs.copy_blob(&source, to, &request, &none, site.now()).await;
+    assert_eq!(copied.map(drop), refused(unmet));
+    let source = CopySource { snapshot: Some(snapshot), ..source };
+    site.blobs.copy_blob(&source, to, &request, &none, site.now()).await.expect("the snapshot has the tag");
+    site.blobs.delete_snapshot(at, snapshot, &open, site.now()).await.expect("the snapshot has the tag");
+}
+
 /// Conditions are judged against the blob as it is when the operation takes effect.
 pub async fn conditions_guard_reads_and_writes<E: Engine, B: ByteStore>(site: &Site<E, B>) {
     let name = blob("b");
     let at = site.at(&name);
     let if_match = |etag: BlobETag| Access {
         conditions: Conditions { if_match: Some(ETagCondition::Is(etag)), ..Conditions::NONE },
-        lease: None,
+        ..Access::default()
     };
     let if_none_match = |condition| Access {
         conditions: Conditions { if_none_match: Some(condition), ..Conditions::NONE },
-        lease: None,
+        ..Access::default()
     };
     let absent = if_none_match(ETagCondition::Any);
     let first = site.put_if(&name, b"1", &absent).await.expect("there was none");
@@ -138,8 +191,8 @@ pub async fn properties_that_are_not_content_keep_the_etag<E: Engine, B: ByteSto
     let new = new_blob();
     site.blobs.set_tags(at, &new.tags, &none, site.now()).await.expect("tags are set");
     let cool: AccessTier = "Cool".parse().expect("a tier");
-    site.blobs.set_tier(at, cool, None, site.now()).await.expect("the tier is set");
-    let wrong = site.blobs.set_tier(at, "P10".parse().expect("a tier"), None, site.now()).await;
+    site.blobs.set_tier(at, cool, &Access::default(), site.now()).await.expect("the tier is set");
+    let wrong = site.blobs.set_tier(at, "P10".parse().expect("a tier"), &Access::default(), site.now()).await;
     assert_eq!(wrong, refused(BlobReject::InvalidBlobTier));
     let properties = site.blobs.properties(at, None, &none, site.now()).await.expect("it is there");
     assert_eq!((properties.etag(), properties.tags), (written.etag(), new.tags));

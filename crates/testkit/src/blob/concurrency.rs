@@ -73,13 +73,13 @@ pub async fn one_of_many_lease_acquires_wins<E: Engine, B: ByteStore>(site: &Sit
         let site = servers[usize::from(n) % 2];
         let action = LeaseAction::Acquire { duration: LeaseDuration::Infinite, proposed: Some(LeaseId(Guid([n; 16]))) };
         let at = site.at(&name);
-        async move { site.blobs.lease_blob(at, (action, OWN), &Conditions::NONE, site.now()).await }
+        async move { site.blobs.lease_blob(at, (action, OWN), &Access::default(), site.now()).await }
     };
     let won: Vec<_> = join_all((1..20).map(acquire)).await.into_iter().filter_map(Result::ok).collect();
     assert_eq!(won.len(), 1);
     let properties = site.blobs.properties(site.at(&name), None, &Access::default(), site.now()).await;
     assert_eq!(properties.map(|properties| properties.lease.state), Ok(LeaseState::Leased));
-    let owner = Access { lease: won[0].1.id, conditions: Conditions::NONE };
+    let owner = Access { lease: won[0].1.id, ..Access::default() };
     site.put_if(&name, b"y", &owner).await.expect("the winner writes");
 }
 
@@ -108,7 +108,7 @@ pub async fn one_of_many_conditional_creations_wins<E: Engine, B: ByteStore>(sit
     let servers = [site, &site.second()];
     let create = |n: u8| {
         let (name, site) = (&name, servers[usize::from(n) % 2]);
-        async move { (n, site.put_if(name, &[n], &Access { conditions, lease: None }).await) }
+        async move { (n, site.put_if(name, &[n], &Access { conditions, ..Access::default() }).await) }
     };
     let done = join_all((0..20).map(create)).await;
     let won: Vec<u8> = done.into_iter().filter_map(|(n, put)| put.is_ok().then_some(n)).collect();
@@ -167,8 +167,12 @@ pub async fn readers_of_pages_see_whole_copies<E: Engine, B: ByteStore>(site: &S
     }
     let second = site.second();
     let copy = async |n: u8| {
-        let from =
-            CopySource { at: site.at(&sources[usize::from(n) % 2]), snapshot: None, conditions: Conditions::NONE };
+        let from = CopySource {
+            at: site.at(&sources[usize::from(n) % 2]),
+            snapshot: None,
+            conditions: Conditions::NONE,
+            if_tags: None,
+        };
         let request = CopyRequest {
             id: Guid([n; 16]),
             source_url: String::new(),
@@ -210,12 +214,12 @@ pub async fn snapshots_and_commits_keep_what_they_point_to<E: Engine, B: ByteSto
     let servers = [site, &site.second()];
     site.put(&name, b"first").await;
     let act = |n: u8| {
-        let (name, site) = (&name, servers[usize::from(n) % 2]);
+        let (name, none, site) = (&name, &none, servers[usize::from(n) % 2]);
         async move {
             let at = site.at(name);
             match n / 2 % 4 {
-                0 => site.blobs.snapshot_blob(at, None, &none, site.now()).await.map(|_| ()),
-                1 => site.put_if(name, &filled(n, 300), &none).await.map(|_| ()),
+                0 => site.blobs.snapshot_blob(at, None, none, site.now()).await.map(|_| ()),
+                1 => site.put_if(name, &filled(n, 300), none).await.map(|_| ()),
                 2 => {
                     site.put_block(name, &id(u32::from(n)), &filled(n, 300)).await?;
                     let committed = site.commit(name, &[BlockListEntry::Latest(id(u32::from(n)))]).await;
@@ -223,7 +227,7 @@ pub async fn snapshots_and_commits_keep_what_they_point_to<E: Engine, B: ByteSto
                 }
                 _ => {
                     let only = Some(larimar_model::blob::DeleteSnapshots::Only);
-                    site.blobs.delete_blob(at, only, &none, site.now()).await
+                    site.blobs.delete_blob(at, only, none, site.now()).await
                 }
             }
         }

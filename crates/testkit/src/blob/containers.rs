@@ -81,7 +81,7 @@ pub async fn metadata_and_access_change_the_etag<E: Engine, B: ByteStore>(site: 
     assert_eq!(last.metadata, metadata);
     let unmodified = Conditions { if_unmodified_since: Some(before.last_modified), ..Conditions::NONE };
     site.advance(std::time::Duration::from_secs(10)).await;
-    let access = Access { conditions: unmodified, lease: None };
+    let access = Access { conditions: unmodified, ..Access::default() };
     site.blobs.set_container_metadata(ACCOUNT, &container, &metadata, &none, site.now()).await.expect("it is set");
     let late = site.blobs.set_container_metadata(ACCOUNT, &container, &metadata, &access, site.now()).await;
     assert_eq!(late, refused(BlobReject::ConditionNotMet));
@@ -102,7 +102,7 @@ pub async fn a_leased_container_is_deleted_only_with_the_lease<E: Engine, B: Byt
     let read = site.blobs.read_container(ACCOUNT, &container, Some(other), site.now()).await;
     assert_eq!(read, refused(BlobReject::ContainerLease(LeaseReject::IdMismatch)));
     let delete = async |lease| {
-        let access = Access { lease, conditions: Conditions::NONE };
+        let access = Access { lease, ..Access::default() };
         site.blobs.delete_container(ACCOUNT, &container, &access, site.now()).await
     };
     assert_eq!(delete(None).await, refused(BlobReject::ContainerLease(LeaseReject::IdMissing)));

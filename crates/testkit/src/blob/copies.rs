@@ -20,7 +20,7 @@ fn request() -> CopyRequest {
 }
 
 fn source<'a, E: Engine, B: ByteStore>(site: &Site<E, B>, name: &'a BlobName) -> CopySource<'a> {
-    CopySource { at: site.at(name), snapshot: None, conditions: Conditions::NONE }
+    CopySource { at: site.at(name), snapshot: None, conditions: Conditions::NONE, if_tags: None }
 }
 
 /// A copy has the source's bytes, blocks, content headers and metadata, unless other metadata is given.
@@ -91,7 +91,7 @@ pub async fn a_copy_checks_both_sides<E: Engine, B: ByteStore>(site: &Site<E, B>
     let absent = Conditions { if_none_match: Some(ETagCondition::Any), ..Conditions::NONE };
     let of_source = CopySource { conditions: foreign, ..source(site, &from) };
     let copy = async |source: &CopySource<'_>, conditions| {
-        let access = Access { conditions, lease: None };
+        let access = Access { conditions, ..Access::default() };
         site.blobs.copy_blob(source, site.at(&to), &request(), &access, site.now()).await.map(|_| ())
     };
     assert_eq!(copy(&of_source, Conditions::NONE).await, refused(BlobReject::SourceConditionNotMet));

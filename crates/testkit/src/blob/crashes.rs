@@ -184,7 +184,7 @@ async fn run_page_step<E: Engine, B: ByteStore>(
         PageStep::Clear(start, end) => clear(site, name, place(start), place(end)).await.map(drop),
         PageStep::Resize(count) => resize(site, name, place(count)).await.map(drop),
         PageStep::Restore(time) => {
-            let source = CopySource { at, snapshot: Some(time), conditions: Conditions::NONE };
+            let source = CopySource { at, snapshot: Some(time), conditions: Conditions::NONE, if_tags: None };
             let request =
                 CopyRequest { id: Guid([1; 16]), source_url: String::new(), metadata: None, tags: None, tier: None };
             site.blobs.copy_blob(&source, at, &request, &none, site.now()).await.map(drop)

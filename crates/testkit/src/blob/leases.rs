@@ -5,7 +5,7 @@ use super::site::{Site, blob, id, refused};
 use larimar_engine::Engine;
 use larimar_engine::blob::bytes::ByteStore;
 use larimar_engine::blob::{Access, BlobReject, LeaseReject, Leased, NewBlob};
-use larimar_model::blob::{BlobName, BreakPeriod, Conditions, LeaseAction, LeaseDuration, LeaseId, LeaseState, Tags};
+use larimar_model::blob::{BlobName, BreakPeriod, LeaseAction, LeaseDuration, LeaseId, LeaseState, Tags};
 use larimar_model::{Guid, Metadata};
 use std::time::Duration;
 
@@ -17,12 +17,12 @@ async fn act<E: Engine, B: ByteStore>(
     name: &BlobName,
     action: LeaseAction,
 ) -> Result<Leased, larimar_engine::EngineError> {
-    let done = site.blobs.lease_blob(site.at(name), (action, OWN), &Conditions::NONE, site.now()).await;
+    let done = site.blobs.lease_blob(site.at(name), (action, OWN), &Access::default(), site.now()).await;
     done.map(|(_, leased)| leased)
 }
 
 fn with(lease: LeaseId) -> Access {
-    Access { lease: Some(lease), conditions: Conditions::NONE }
+    Access { lease: Some(lease), ..Access::default() }
 }
 
 async fn state<E: Engine, B: ByteStore>(site: &Site<E, B>, name: &BlobName) -> LeaseState {
@@ -102,7 +102,7 @@ pub async fn lease_operations_keep_the_etag<E: Engine, B: ByteStore>(site: &Site
         LeaseAction::Release { id: OTHER },
         LeaseAction::Acquire { duration: LeaseDuration::Infinite, proposed: Some(OTHER) },
     ] {
-        let done = site.blobs.lease_blob(at, (action, OWN), &Conditions::NONE, site.now()).await;
+        let done = site.blobs.lease_blob(at, (action, OWN), &Access::default(), site.now()).await;
         assert_eq!(done.map(|(written, _)| written.etag()), Ok(put.etag()), "{action:?}");
     }
     let taken = site.blobs.snapshot_blob(at, None, &Access::default(), site.now()).await.expect("a snapshot").0;

@@ -45,7 +45,7 @@ pub async fn a_block_that_is_put_again_leaves_nothing<E: Engine, B: ByteStore>(s
 pub async fn refused_writes_leave_nothing<E: Engine, B: ByteStore>(site: &Site<E, B>) {
     let name = blob("b");
     let conditions = Conditions { if_match: Some(ETagCondition::Foreign), ..Conditions::NONE };
-    let access = Access { conditions, lease: None };
+    let access = Access { conditions, ..Access::default() };
     assert_eq!(site.put_if(&name, b"x", &access).await, refused(BlobReject::ConditionNotMet));
     let extent = site.payload(&name, b"x").await;
     let append = site.blobs.append_block(site.at(&name), extent, Default::default(), &access, site.now()).await;

@@ -53,6 +53,7 @@ macro_rules! blob_conformance {
                 a_missing_blob_is_told,
                 an_overwrite_replaces_everything,
                 conditions_guard_reads_and_writes,
+                conditions_on_tags_guard_reads_and_writes,
                 properties_that_are_not_content_keep_the_etag,
                 changes_have_increasing_etags,
                 any_name_is_kept_apart,

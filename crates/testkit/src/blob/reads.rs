@@ -91,7 +91,7 @@ pub async fn a_copy_of_pages_is_of_one_version<E: Engine, B: ByteStore>(site: &S
             site.blobs.set_metadata(site.at(&name), &metadata, &Access::default(), site.now()).await?;
             write(&site, &name, 0, &filled(2, 1024)).await.map(drop)
         })];
-        let source = CopySource { at: site.at(&name), snapshot: None, conditions: Conditions::NONE };
+        let source = CopySource { at: site.at(&name), snapshot: None, conditions: Conditions::NONE, if_tags: None };
         let request =
             CopyRequest { id: Guid([1; 16]), source_url: String::new(), metadata: None, tags: None, tier: None };
         let copied = site.blobs.copy_blob(&source, site.at(&copy), &request, &none, site.now());

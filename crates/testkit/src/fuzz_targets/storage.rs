@@ -3,6 +3,7 @@
 use super::NOW;
 use crate::http::{ACCOUNT, KEY};
 use larimar_model::Guid;
+use larimar_model::blob::{TagCondition, TagQuery, Tags};
 use larimar_wire::blob::{
     self, BlobAddress, BlobRequest, ListMarker, parse_block_list, parse_tags, write_block_list, write_tags,
 };
@@ -147,5 +148,22 @@ pub fn storage_signature(data: &[u8]) {
             Ok(header) => assert!(verify(&header), "{text}"),
             Err(_) => assert!(uri::query_pairs(query).any(|pair| pair.and_then(|pair| pair.value()).is_err())),
         }
+    }
+}
+
+/// Conditions on tags and searches for them: what both accept means the same, and a query has comparisons to look up.
+pub fn tag_filter(data: &[u8]) {
+    let Ok(text) = std::str::from_utf8(data) else { return };
+    let (condition, query) = (TagCondition::parse(text), TagQuery::parse(text));
+    let mut found = Tags::new();
+    found.insert("a", "1").expect("a tag");
+    if let Ok(query) = &query {
+        assert!(!query.comparisons.is_empty(), "{text:?}");
+        for comparison in &query.comparisons {
+            let _ = found.insert(&comparison.key, &comparison.value);
+        }
+    }
+    if let (Ok(condition), Ok(query)) = (&condition, &query) {
+        assert_eq!(condition.admits(&found), query.admits(&found), "{text:?}");
     }
 }

@@ -1,6 +1,6 @@
 //! Requests to a blob.
 
-use super::headers::{self, CONTENT_HEADERS, body_checks, empty_body, filled_body, guard, wrong_length};
+use super::headers::{self, CONTENT_HEADERS, body_checks, empty_body, filled_body, guard, plain_guard, wrong_length};
 use super::operation::{
     AppendBlock, BlobOperation, BlobRead, CopyBlob, GetBlob, GetPageRanges, PageWrite, PutBlob, PutBlobContent,
     PutBlock, PutBlockList, PutPage, SetHeaders, Source,
@@ -66,7 +66,7 @@ fn read(head: &StorageHead<'_>, comp: Option<&str>) -> Result<BlobOperation, Err
                     return Err(parameter_error("blocklisttype", other, "expected committed, uncommitted or all"));
                 }
             };
-            Ok(BlobOperation::GetBlockList { kind, snapshot, lease: headers::lease(head)? })
+            Ok(BlobOperation::GetBlockList { kind, snapshot, guard: plain_guard(head)? })
         }
         Some("pagelist") => Ok(BlobOperation::GetPageRanges(GetPageRanges {
             read: blob_read(head)?,
@@ -75,7 +75,7 @@ fn read(head: &StorageHead<'_>, comp: Option<&str>) -> Result<BlobOperation, Err
             from: head.parameter("marker").map(marker::decode).transpose()?,
             count_max: count_max(head)?,
         })),
-        Some("tags") => Ok(BlobOperation::GetTags { snapshot, lease: headers::lease(head)? }),
+        Some("tags") => Ok(BlobOperation::GetTags { snapshot, guard: plain_guard(head)? }),
         Some(comp) if WRITES.contains(&comp) => Err(unsupported_verb()),
         comp => Err(unknown_component(comp)),
     }
@@ -97,7 +97,8 @@ fn write(head: &StorageHead<'_>, comp: Option<&str>) -> Result<BlobOperation, Er
         }
         Some("lease") => {
             let conditions = headers::conditions(head, "")?;
-            Ok(BlobOperation::Lease { action: headers::lease_action(head)?, conditions })
+            let if_tags = headers::if_tags(head, headers::IF_TAGS)?;
+            Ok(BlobOperation::Lease { action: headers::lease_action(head)?, conditions, if_tags })
         }
         Some("copy") => abort_copy(head),
         Some("tier") => {
@@ -106,12 +107,12 @@ fn write(head: &StorageHead<'_>, comp: Option<&str>) -> Result<BlobOperation, Er
             Ok(BlobOperation::SetTier {
                 tier: name.parse::<AccessTier>().map_err(invalid)?,
                 snapshot: headers::snapshot(head, "snapshot")?,
-                lease: headers::lease(head)?,
+                guard: plain_guard(head)?,
             })
         }
         Some("tags") => {
             let checks = body_checks(head, TAGS_BODY_BYTES_MAX)?;
-            Ok(BlobOperation::SetTags { lease: headers::lease(head)?, checks })
+            Ok(BlobOperation::SetTags { guard: plain_guard(head)?, checks })
         }
         Some("block") => put_block(head),
         Some("blocklist") => put_block_list(head),
@@ -232,6 +233,7 @@ fn abort_copy(head: &StorageHead<'_>) -> Result<BlobOperation, ErrorReply> {
     if !action.eq_ignore_ascii_case("abort") {
         return Err(ErrorReply::of_header(ErrorCode::InvalidHeaderValue, "x-ms-copy-action", action));
     }
+    headers::refuse_if_tags(head)?;
     let id = head.required_parameter("copyid")?;
     let id = Guid::parse(id).ok_or_else(|| parameter_error("copyid", id, "expected the id of a copy"))?;
     Ok(BlobOperation::AbortCopy { id, lease: headers::lease(head)? })
@@ -271,6 +273,7 @@ fn put_block(head: &StorageHead<'_>) -> Result<BlobOperation, ErrorReply> {
     let id = head.required_parameter("blockid")?.replace(' ', "+");
     let id = BlockId::parse(&id).map_err(|error| parameter_error("blockid", &id, error))?;
     let bytes_max = block_bytes_max(head);
+    headers::refuse_if_tags(head)?;
     let source = headers::source(head, bytes_max)?;
     let checks = if source.is_some() { empty_body(head)? } else { filled_body(head, bytes_max)? };
     Ok(BlobOperation::PutBlock(Box::new(PutBlock { id, checks, source, lease: headers::lease(head)? })))

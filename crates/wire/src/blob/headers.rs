@@ -10,14 +10,12 @@ use base64::Engine as _;
 use base64::engine::general_purpose::STANDARD;
 use larimar_model::blob::{
     AccessTier, BlobType, BreakPeriod, ByteRange, Conditions, ContentHeaders, CopyInfo, ETagCondition, LeaseAction,
-    LeaseDuration, LeaseId, SnapshotTime, Tags, TagsError,
+    LeaseDuration, LeaseId, SnapshotTime, TagCondition, Tags, TagsError,
 };
 use std::fmt;
 
 /// Headers of features that this server does not have. To pass over them would do less than was asked for.
-const UNSUPPORTED: [&str; 10] = [
-    "x-ms-if-tags",
-    "x-ms-source-if-tags",
+const UNSUPPORTED: [&str; 8] = [
     "x-ms-encryption-key",
     "x-ms-encryption-scope",
     "x-ms-immutability-policy-until-date",
@@ -99,8 +97,29 @@ impl fmt::Debug for CopySource {
 const SOURCE_BYTES_MAX: usize = 2048;
 
 pub(super) fn guard(head: &StorageHead<'_>) -> Result<Guard, ErrorReply> {
-    Ok(Guard { conditions: conditions(head, "")?, lease: lease(head)? })
+    Ok(Guard { conditions: conditions(head, "")?, ..plain_guard(head)? })
 }
+
+/// What operations demand that have no conditions on etags and times: the lease and the condition on tags.
+pub(super) fn plain_guard(head: &StorageHead<'_>) -> Result<Guard, ErrorReply> {
+    Ok(Guard { conditions: Conditions::NONE, lease: lease(head)?, if_tags: if_tags(head, IF_TAGS)? })
+}
+
+/// Refuses a condition on tags where there are none: to pass over it would do what was not asked for.
+pub(super) fn refuse_if_tags(head: &StorageHead<'_>) -> Result<(), ErrorReply> {
+    match [IF_TAGS, SOURCE_IF_TAGS].into_iter().find(|name| head.header(name).is_some()) {
+        Some(name) => Err(ErrorReply::new(ErrorCode::UnsupportedHeader).with_detail("HeaderName", name)),
+        None => Ok(()),
+    }
+}
+
+/// The condition on tags that a header has.
+pub(super) fn if_tags(head: &StorageHead<'_>, name: &str) -> Result<Option<TagCondition>, ErrorReply> {
+    head.parsed_header(name, |text| TagCondition::parse(text).ok())
+}
+
+pub(super) const IF_TAGS: &str = "x-ms-if-tags";
+const SOURCE_IF_TAGS: &str = "x-ms-source-if-tags";
 
 /// Containers know only conditions on times.
 pub(super) fn container_guard(head: &StorageHead<'_>) -> Result<Guard, ErrorReply> {
@@ -293,6 +312,7 @@ pub(super) fn source(head: &StorageHead<'_>, bytes_max: u64) -> Result<Option<So
         bytes_max,
         md5: md5(head, "x-ms-source-content-md5")?,
         conditions: conditions(head, "x-ms-source-")?,
+        if_tags: if_tags(head, SOURCE_IF_TAGS)?,
     }))
 }
 

@@ -5,7 +5,7 @@ use super::list_marker::ListMarker;
 use larimar_model::blob::{
     AccessTier, AppendConditions, BlockId, BlockListKind, ByteRange, Conditions, ContentHeaders, DeleteSnapshots,
     LeaseAction, LeaseId, ListInclude, PageRange, PublicAccess, SequenceConditions, SequenceNumberAction, SnapshotTime,
-    Tags,
+    TagCondition, Tags,
 };
 use larimar_model::{Guid, Metadata, limits};
 
@@ -64,6 +64,7 @@ pub enum BlobOperation {
     Lease {
         action: LeaseAction,
         conditions: Conditions,
+        if_tags: Option<TagCondition>,
     },
     Copy(Box<CopyBlob>),
     AbortCopy {
@@ -73,14 +74,14 @@ pub enum BlobOperation {
     SetTier {
         tier: AccessTier,
         snapshot: Option<SnapshotTime>,
-        lease: Option<LeaseId>,
+        guard: Guard,
     },
     GetTags {
         snapshot: Option<SnapshotTime>,
-        lease: Option<LeaseId>,
+        guard: Guard,
     },
     SetTags {
-        lease: Option<LeaseId>,
+        guard: Guard,
         checks: BodyChecks,
     },
     PutBlock(Box<PutBlock>),
@@ -88,7 +89,7 @@ pub enum BlobOperation {
     GetBlockList {
         kind: BlockListKind,
         snapshot: Option<SnapshotTime>,
-        lease: Option<LeaseId>,
+        guard: Guard,
     },
     AppendBlock(Box<AppendBlock>),
     PutPage(Box<PutPage>),
@@ -97,16 +98,18 @@ pub enum BlobOperation {
 }
 
 /// What a request demands of what is there before it does its work.
-#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct Guard {
     /// The conditional headers.
     pub conditions: Conditions,
     /// `x-ms-lease-id`.
     pub lease: Option<LeaseId>,
+    /// `x-ms-if-tags`.
+    pub if_tags: Option<TagCondition>,
 }
 
 /// Which blob is read, and under what conditions.
-#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct BlobRead {
     /// The snapshot, if not the blob itself.
     pub snapshot: Option<SnapshotTime>,
@@ -230,10 +233,12 @@ pub struct Source {
     pub md5: Option<[u8; 16]>,
     /// Conditions on it.
     pub conditions: Conditions,
+    /// `x-ms-source-if-tags`.
+    pub if_tags: Option<TagCondition>,
 }
 
 /// Get Blob.
-#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct GetBlob {
     /// Which blob, under what conditions.
     pub read: BlobRead,

@@ -34,8 +34,14 @@ impl BlobRequest {
         }
         headers::refuse_unsupported(head)?;
         match BlobAddress::of(head)? {
-            BlobAddress::Service => Ok(Self::Service(service(head)?)),
-            BlobAddress::Container(container) => Ok(Self::Container(container, container_request::operation(head)?)),
+            BlobAddress::Service => {
+                headers::refuse_if_tags(head)?;
+                Ok(Self::Service(service(head)?))
+            }
+            BlobAddress::Container(container) => {
+                headers::refuse_if_tags(head)?;
+                Ok(Self::Container(container, container_request::operation(head)?))
+            }
             BlobAddress::Blob(container, blob) => Ok(Self::Blob(container, blob, blob_request::operation(head)?)),
         }
     }

@@ -24,7 +24,7 @@ fn checks(length: u64) -> BodyChecks {
 
 fn source(bytes_max: u64) -> Source {
     let url = CopySource::parse("http://h/c/b").expect("a URL");
-    Source { url, range: None, bytes_max, md5: None, conditions: Conditions::NONE }
+    Source { url, range: None, bytes_max, md5: None, conditions: Conditions::NONE, if_tags: None }
 }
 
 fn put_of(content: PutBlobContent) -> BlobOperation {
@@ -105,7 +105,7 @@ fn x2_reads() {
     let get = |read, range, range_md5| BlobOperation::Get(GetBlob { read, range, range_md5 });
     for (method, query, headers, operation) in [
         ("GET", "", vec![], get(BlobRead::default(), None, false)),
-        ("GET", &*query, vec![("Range", "bytes=0-"), ("x-ms-range", "bytes=5-9")], get(read, range, false)),
+        ("GET", &*query, vec![("Range", "bytes=0-"), ("x-ms-range", "bytes=5-9")], get(read.clone(), range, false)),
         ("GET", "", vec![("Range", "bytes=5-9"), (RANGE_MD5, "true")], get(BlobRead::default(), range, true)),
         ("GET", "", vec![("Range", "items=5-9")], get(BlobRead::default(), None, false)),
         ("HEAD", &*query, vec![], BlobOperation::GetProperties(read)),
@@ -114,13 +114,13 @@ fn x2_reads() {
             "GET",
             "comp=blocklist&blocklisttype=All",
             vec![],
-            BlobOperation::GetBlockList { kind: BlockListKind::All, snapshot: None, lease: None },
+            BlobOperation::GetBlockList { kind: BlockListKind::All, snapshot: None, guard: Guard::default() },
         ),
         (
             "GET",
             "comp=blocklist",
             vec![],
-            BlobOperation::GetBlockList { kind: BlockListKind::Committed, snapshot: None, lease: None },
+            BlobOperation::GetBlockList { kind: BlockListKind::Committed, snapshot: None, guard: Guard::default() },
         ),
         (
             "GET",
@@ -134,7 +134,7 @@ fn x2_reads() {
                 count_max: Some(3),
             }),
         ),
-        ("GET", "comp=tags", vec![], BlobOperation::GetTags { snapshot: None, lease: None }),
+        ("GET", "comp=tags", vec![], BlobOperation::GetTags { snapshot: None, guard: Guard::default() }),
         ("GET", "restype=account&comp=properties", vec![], BlobOperation::GetAccountInfo),
     ] {
         assert_eq!(parse(method, query, &headers), Ok(operation), "{method} {query}");
@@ -154,22 +154,31 @@ fn check_all(cases: Cases<'_>) {
 #[test]
 fn x2_writes_of_what_is_about_a_blob() {
     let id = "c9da6455-213d-42c9-9a79-3e9149a57833";
-    let guard = Guard::default();
     let (copy, tier) = (format!("comp=copy&copyid={id}"), format!("comp=tier&snapshot={SNAPSHOT}"));
     check_all(vec![
         (
             "PUT",
             "comp=metadata",
             vec![],
-            BlobOperation::SetMetadata { metadata: Metadata::new(), guard },
+            BlobOperation::SetMetadata { metadata: Metadata::new(), guard: Guard::default() },
             "SetBlobMetadata",
         ),
-        ("PUT", "comp=snapshot", vec![], BlobOperation::Snapshot { metadata: None, guard }, "SnapshotBlob"),
+        (
+            "PUT",
+            "comp=snapshot",
+            vec![],
+            BlobOperation::Snapshot { metadata: None, guard: Guard::default() },
+            "SnapshotBlob",
+        ),
         (
             "PUT",
             "comp=lease",
             vec![("x-ms-lease-action", "break")],
-            BlobOperation::Lease { action: LeaseAction::Break { period: None }, conditions: Conditions::NONE },
+            BlobOperation::Lease {
+                action: LeaseAction::Break { period: None },
+                conditions: Conditions::NONE,
+                if_tags: None,
+            },
             "BreakBlobLease",
         ),
         (
@@ -186,7 +195,7 @@ fn x2_writes_of_what_is_about_a_blob() {
             BlobOperation::SetTier {
                 tier: "Archive".parse().expect("a tier"),
                 snapshot: SNAPSHOT.parse().ok(),
-                lease: None,
+                guard: Guard::default(),
             },
             "SetBlobTier",
         ),
@@ -194,7 +203,7 @@ fn x2_writes_of_what_is_about_a_blob() {
             "PUT",
             "comp=tags",
             vec![("content-length", "9")],
-            BlobOperation::SetTags { lease: None, checks: checks(9) },
+            BlobOperation::SetTags { guard: Guard::default(), checks: checks(9) },
             "SetBlobTags",
         ),
     ]);
@@ -202,21 +211,20 @@ fn x2_writes_of_what_is_about_a_blob() {
 
 #[test]
 fn x2_deletes() {
-    let guard = Guard::default();
     let snapshot = format!("snapshot={SNAPSHOT}");
     check_all(vec![
         (
             "DELETE",
             "",
             vec![("x-ms-delete-snapshots", "only")],
-            BlobOperation::Delete { snapshot: None, snapshots: Some(DeleteSnapshots::Only), guard },
+            BlobOperation::Delete { snapshot: None, snapshots: Some(DeleteSnapshots::Only), guard: Guard::default() },
             "DeleteBlob",
         ),
         (
             "DELETE",
             &snapshot,
             vec![],
-            BlobOperation::Delete { snapshot: SNAPSHOT.parse().ok(), snapshots: None, guard },
+            BlobOperation::Delete { snapshot: SNAPSHOT.parse().ok(), snapshots: None, guard: Guard::default() },
             "DeleteBlob",
         ),
     ]);
@@ -224,13 +232,13 @@ fn x2_deletes() {
 
 #[test]
 fn x2_writes_of_content() {
-    let guard = Guard::default();
     let block = |length, source| {
         let id = BlockId::parse("AA+/").expect("an id");
         BlobOperation::PutBlock(Box::new(PutBlock { id, checks: checks(length), source, lease: None }))
     };
-    let append =
-        |checks, source, append| BlobOperation::AppendBlock(Box::new(AppendBlock { checks, source, append, guard }));
+    let append = |checks, source, append| {
+        BlobOperation::AppendBlock(Box::new(AppendBlock { checks, source, append, guard: Guard::default() }))
+    };
     let appended = AppendConditions { position: Some(3), size_max: Some(9) };
     check_all(vec![
         ("PUT", "comp=block&blockid=AA%2B/", vec![("content-length", "9")], block(9, None), "PutBlock"),
@@ -269,8 +277,8 @@ fn x2_writes_of_content() {
 fn x2_writes_of_pages() {
     let page = |write| {
         let range = PageRange::new(512, 1024).expect("pages");
-        let (sequence, guard) = (SequenceConditions::default(), Guard::default());
-        BlobOperation::PutPage(Box::new(PutPage { range, write, sequence, guard }))
+        let sequence = SequenceConditions::default();
+        BlobOperation::PutPage(Box::new(PutPage { range, write, sequence, guard: Guard::default() }))
     };
     let pages = ("x-ms-range", "bytes=512-1023");
     check_all(vec![

@@ -24,7 +24,6 @@ fn container(operation: ContainerOperation) -> BlobRequest {
 fn x2_every_operation_of_the_service_and_of_containers_has_its_request() {
     use ContainerOperation as C;
     use ServiceOperation as S;
-    let guard = Guard::default();
     for (method, target, request, name) in [
         ("GET", "/?comp=list", BlobRequest::Service(S::ListContainers(ListContainers::default())), "ListContainers"),
         (
@@ -59,17 +58,17 @@ fn x2_every_operation_of_the_service_and_of_containers_has_its_request() {
         (
             "PUT",
             "/abc?restype=container&comp=metadata",
-            container(C::SetMetadata { metadata: Metadata::new(), guard }),
+            container(C::SetMetadata { metadata: Metadata::new(), guard: Guard::default() }),
             "SetContainerMetadata",
         ),
         ("GET", "/abc?restype=container&comp=acl", container(C::GetAcl { lease: None }), "GetContainerACL"),
         (
             "PUT",
             "/abc?restype=container&comp=acl",
-            container(C::SetAcl { access: PublicAccess::None, guard }),
+            container(C::SetAcl { access: PublicAccess::None, guard: Guard::default() }),
             "SetContainerACL",
         ),
-        ("DELETE", "/abc?restype=container", container(C::Delete { guard }), "DeleteContainer"),
+        ("DELETE", "/abc?restype=container", container(C::Delete { guard: Guard::default() }), "DeleteContainer"),
         ("GET", "/abc?restype=container&comp=list", container(C::ListBlobs(ListBlobs::default())), "ListBlobs"),
         ("GET", "/abc?restype=account&comp=properties", container(C::GetAccountInfo), "GetAccountInformation"),
         ("POST", "/abc?restype=container&comp=batch", container(C::Batch), "BlobBatch"),
