@@ -12,8 +12,6 @@ UNSUPPORTED_HEADERS = (
     ("x-ms-immutability-policy-mode", "immutability policies"),
     ("x-ms-immutability-policy-until-date", "immutability policies"),
     ("x-ms-legal-hold", "legal holds"),
-    ("x-ms-if-tags", "conditions on tags"),
-    ("x-ms-source-if-tags", "conditions on tags"),
     ("x-ms-seal-blob", "sealing"),
     ("x-ms-copy-source-authorization", "Bearer token for a copy's source"),
     ("x-ms-deleted-container-name", "soft delete"),

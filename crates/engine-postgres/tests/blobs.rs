@@ -44,7 +44,7 @@ impl Server {
     }
 
     async fn act(&self, at: BlobRef<'_>, action: LeaseAction) -> Result<Leased, EngineError> {
-        let done = self.blobs.lease_blob(at, (action, OTHER), &Conditions::NONE, self.now()).await;
+        let done = self.blobs.lease_blob(at, (action, OTHER), &Access::default(), self.now()).await;
         done.map(|(_, leased)| leased)
     }
 

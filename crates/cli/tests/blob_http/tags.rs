@@ -142,8 +142,8 @@ fn x2_conditions_on_tags_guard_every_operation() {
             made(&path, kind, tags);
             let before = properties(&client, &path);
             let mut request = client.request(method, &format!("{path}{query}")).header("x-ms-if-tags", wanted);
-            for (name, value) in headers {
-                request = request.header(name, value);
+            for (name, value) in &headers {
+                request = request.header(name, *value);
             }
             let reply = request.body(body).send();
             if is_met {
