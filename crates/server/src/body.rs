@@ -2,10 +2,10 @@
 //! used again.
 //!
 //! A body has no fixed time, as its size and the client's link differ by orders of magnitude. It has a [`Pace`]: a bound
-//! on silence and, after a time of grace, on the average rate.
+//! on silence and, after a time of grace, on the average rate. It is counted as bytes in flight as far as it has arrived.
 
-use crate::in_flight::{Held, Share, UNCOUNTED_BYTES};
-use bytes::{Bytes, BytesMut};
+use crate::in_flight::{Arriving, Held, Share, UNCOUNTED_BYTES};
+use bytes::Bytes;
 use http_body_util::BodyExt;
 use hyper::body::{Body, Incoming};
 use larimar_wire::error_body::ErrorReply;
@@ -43,19 +43,21 @@ pub(crate) struct RequestBody {
     is_given_up: bool,
     received_bytes: u64,
     waited: Duration,
+    /// How many bytes had arrived, and how long that had taken, when the body last made progress.
+    progress: (u64, Duration),
     /// What was read whole, for a request that is run a second time.
     whole: Option<Bytes>,
     /// The account's part of the budget for bytes in flight, once the account is known.
     share: Option<Share>,
-    /// What a body that is read whole takes of it.
-    held: Option<Held>,
+    /// What the body takes of it.
+    arriving: Option<Arriving>,
 }
 
 impl RequestBody {
     pub(crate) fn new(incoming: Incoming, declared_bytes: Option<u64>, pace: Pace) -> Self {
         let is_whole = incoming.is_end_stream();
-        let (received_bytes, waited) = (0, Duration::ZERO);
-        let (share, held) = (None, None);
+        let (received_bytes, waited, progress) = (0, Duration::ZERO, (0, Duration::ZERO));
+        let (share, arriving) = (None, None);
         Self {
             incoming,
             declared_bytes,
@@ -64,9 +66,10 @@ impl RequestBody {
             is_given_up: false,
             received_bytes,
             waited,
+            progress,
             whole: None,
             share,
-            held,
+            arriving,
         }
     }
 
@@ -75,9 +78,15 @@ impl RequestBody {
         self.share = Some(share);
     }
 
-    /// What the body holds of the budget, which the answer may use.
+    /// What the body holds of the budget, which the answer may use. The body is not needed any more.
     pub(crate) fn take_held(&mut self) -> Option<Held> {
-        self.held.take()
+        self.whole = None;
+        self.arriving.take().and_then(Arriving::into_held)
+    }
+
+    /// Whether the body holds something of the budget.
+    pub(crate) const fn is_counted(&self) -> bool {
+        self.arriving.is_some()
     }
 
     /// The bytes that have been read.
@@ -96,48 +105,84 @@ impl RequestBody {
         self.waited
     }
 
-    /// Reads the body, bounded in size and time. It is counted before it is read, as long as nothing is held.
+    /// Reads the body, bounded in size and time.
     pub(crate) async fn read(&mut self, bytes_max: usize) -> Result<Bytes, ErrorReply> {
         if let Some(whole) = &self.whole {
             return Ok(whole.clone());
         }
-        let whole = self.collect(bytes_max).await?;
+        let whole = self.collect(bytes_max as u64).await?;
         self.whole = Some(whole.clone());
         Ok(whole)
     }
 
-    async fn collect(&mut self, bytes_max: usize) -> Result<Bytes, ErrorReply> {
-        let expected = self.declared_bytes.unwrap_or(UNDECLARED_BYTES).min(bytes_max as u64);
-        let counted = expected * COPIES;
-        if !self.is_whole
-            && expected > UNCOUNTED_BYTES
-            && !self.is_declared_longer_than(bytes_max as u64)
-            && let Some(share) = &self.share
-        {
-            self.held = Some(share.take(counted).await?);
-        }
-        let Some(first) = self.piece(bytes_max as u64).await? else { return Ok(Bytes::new()) };
+    async fn collect(&mut self, bytes_max: u64) -> Result<Bytes, ErrorReply> {
+        let Some(first) = self.piece(bytes_max).await? else { return Ok(Bytes::new()) };
         if self.is_whole {
+            self.hold_parsed(first.len()).await?;
             return Ok(first);
         }
-        let expected = self.declared_bytes.map_or(first.len(), |bytes| bytes as usize);
-        let mut whole = BytesMut::with_capacity(expected.min(bytes_max));
-        whole.extend_from_slice(&first);
+        let mut whole = Vec::new();
+        self.append(&mut whole, &first, bytes_max).await?;
         drop(first);
-        while let Some(piece) = self.piece(bytes_max as u64).await? {
-            whole.extend_from_slice(&piece);
-            self.grow(COPIES * whole.capacity() as u64)?;
+        while let Some(piece) = self.piece(bytes_max).await? {
+            self.append(&mut whole, &piece, bytes_max).await?;
         }
-        Ok(whole.freeze())
+        self.hold_parsed(whole.capacity()).await?;
+        Ok(whole.into())
     }
 
-    /// Counts a body that is longer than it was expected to be. It holds bytes already and must not wait.
-    fn grow(&mut self, bytes: u64) -> Result<(), ErrorReply> {
-        let Some(held) = self.held.as_mut().filter(|held| held.bytes() < bytes) else { return Ok(()) };
-        if self.declared_bytes.is_some() || held.try_resize(bytes) {
-            return Ok(());
+    /// Counts a body that has arrived together with what it is parsed into.
+    async fn hold_parsed(&mut self, bytes: usize) -> Result<(), ErrorReply> {
+        match bytes as u64 {
+            0..=UNCOUNTED_BYTES => Ok(()),
+            bytes => self.hold(COPIES * bytes, 0).await,
         }
-        Err(self.share.as_ref().map_or_else(too_large, Share::refused))
+    }
+
+    /// Adds a piece to what has arrived. The memory for it is counted first: at most twice what has been sent.
+    async fn append(&mut self, whole: &mut Vec<u8>, piece: &[u8], bytes_max: u64) -> Result<(), ErrorReply> {
+        let bytes = whole.len() + piece.len();
+        if bytes > whole.capacity() {
+            let expected = self.declared_bytes.unwrap_or(bytes_max).min(bytes_max);
+            let capacity = (2 * whole.capacity() as u64).min(expected).max(bytes as u64);
+            self.hold(capacity, COPIES * self.declared_bytes.map_or(capacity, |_| expected)).await?;
+            whole.reserve_exact(capacity as usize - whole.len());
+        }
+        whole.extend_from_slice(piece);
+        Ok(())
+    }
+
+    /// Counts the body as this many bytes from now on. It waits only while it holds none, until all the bytes that are
+    /// expected would fit.
+    async fn hold(&mut self, bytes: u64, expected_bytes: u64) -> Result<(), ErrorReply> {
+        match (&self.arriving, &self.share) {
+            (Some(arriving), _) => arriving.grow(bytes),
+            (None, Some(share)) if bytes > UNCOUNTED_BYTES => {
+                self.arriving = Some(share.begin_body(bytes, expected_bytes).await?);
+                Ok(())
+            }
+            (None, _) => Ok(()),
+        }
+    }
+
+    /// The next piece of a body that goes to a store while it arrives, or none at its end. What the store buffers is
+    /// counted as far as it has arrived, until [`RequestBody::release`].
+    pub(crate) async fn upload_piece(
+        &mut self,
+        bytes_max: u64,
+        buffered_max: u64,
+    ) -> Result<Option<Bytes>, ErrorReply> {
+        let piece = self.piece(bytes_max).await?;
+        if piece.is_some() {
+            let bytes = self.received_bytes.next_multiple_of(PROGRESS_BYTES);
+            self.hold(bytes.min(buffered_max), buffered_max).await?;
+        }
+        Ok(piece)
+    }
+
+    /// The body is no longer in memory.
+    pub(crate) fn release(&mut self) {
+        (self.arriving, self.whole) = (None, None);
     }
 
     /// The next piece of a body that is worked on while it arrives, or none at its end. The pace and the size are bounded
@@ -156,6 +201,7 @@ impl RequestBody {
     /// Passes over a little of a body that nobody read to its end: a client that still sends might miss an answer on a
     /// connection that closes. Returns whether the connection can take another request.
     pub(crate) async fn finish(&mut self) -> bool {
+        self.release();
         let rest = self.declared_bytes.map(|declared| declared.saturating_sub(self.received_bytes));
         if self.is_whole || rest.is_some_and(|rest| rest > DRAIN_BYTES_MAX) {
             return self.is_whole;
@@ -173,13 +219,27 @@ impl RequestBody {
         while !self.is_whole && !self.is_given_up {
             let began = Instant::now();
             let allowed = self.pace.allows(self.received_bytes, self.waited);
-            let frame = tokio::time::timeout(allowed, self.incoming.frame()).await;
+            let frame = tokio::time::timeout(allowed, self.incoming.frame());
+            let frame = match &mut self.arriving {
+                None => frame.await,
+                Some(arriving) => {
+                    let quiet = self.waited.saturating_sub(self.progress.1);
+                    let Some(frame) = arriving.during(began.checked_sub(quiet).unwrap_or(began), frame).await else {
+                        self.is_given_up = true;
+                        return Err(self.share.as_ref().map_or_else(too_slow, Share::refused));
+                    };
+                    frame
+                }
+            };
             self.waited += began.elapsed();
             match frame {
                 Ok(Some(Ok(frame))) => {
                     self.is_whole = self.incoming.is_end_stream();
                     let piece = frame.into_data().unwrap_or_default();
                     self.received_bytes += piece.len() as u64;
+                    if self.received_bytes - self.progress.0 >= PROGRESS_BYTES {
+                        self.progress = (self.received_bytes, self.waited);
+                    }
                     if !piece.is_empty() {
                         return Ok(Some(piece));
                     }
@@ -209,11 +269,11 @@ fn too_slow() -> ErrorReply {
     ErrorReply::new(ErrorCode::OperationTimedOut).with_status(408)
 }
 
-/// What a body is counted as: itself, what it is parsed into, and the answer, which may repeat it.
-const COPIES: u64 = 3;
+/// What a body that has arrived is counted as: itself, and what it is parsed into. Its answer is counted for itself.
+const COPIES: u64 = 2;
 
-/// What a body without a declared length is counted as at first.
-const UNDECLARED_BYTES: u64 = 64 << 10;
+/// A body makes progress with this many bytes.
+const PROGRESS_BYTES: u64 = 64 << 10;
 
 /// Bytes of a body that are passed over after the answer is known.
 const DRAIN_BYTES_MAX: u64 = 1 << 20;

@@ -9,6 +9,7 @@ use larimar_engine::{Engine, SpaceId};
 use larimar_model::Timestamp;
 use larimar_wire::error_body::ErrorReply;
 use larimar_wire::sas::Service;
+use parking_lot::Mutex;
 
 /// One authenticated request.
 pub(crate) struct Call<'a, E> {
@@ -21,6 +22,8 @@ pub(crate) struct Call<'a, E> {
     pub(crate) caller: Caller,
     /// The account's part of the budget for bytes in flight.
     pub(crate) share: &'a Share,
+    /// Room that the request waited for, as its answer found none when it was run before.
+    pub(crate) room: &'a Mutex<Option<Held>>,
     pub(crate) now: Timestamp,
     pub(crate) request_id: &'a str,
 }
@@ -37,9 +40,23 @@ impl<E: Engine> Call<'_, E> {
     /// Takes bytes of the budget for what is about to be built or received; nothing for what is small. Waits while others
     /// use them up, so the caller must not hold any.
     pub(crate) async fn hold(&self, bytes: u64) -> Result<Option<Held>, ErrorReply> {
+        if let Some(mut held) = self.room.lock().take() {
+            // It is enough, or the answer will be counted as far as there is room.
+            held.try_resize(bytes.max(held.bytes()));
+            return Ok(Some(held));
+        }
         match bytes > UNCOUNTED_BYTES {
             true => self.share.take(bytes).await.map(Some),
             false => Ok(None),
+        }
+    }
+
+    /// Takes bytes of the budget for the answer to a change that is about to be made, so that no change is made whose
+    /// answer finds no room. Does not wait: the request holds its body.
+    pub(crate) fn hold_answer(&self, bytes: usize) -> Result<Option<Held>, ErrorReply> {
+        match bytes as u64 {
+            0..=UNCOUNTED_BYTES => Ok(None),
+            bytes => self.share.take_now(bytes).map(Some),
         }
     }
 

@@ -25,6 +25,7 @@ use larimar_wire::cors::CorsRule;
 use larimar_wire::error_body::ErrorReply;
 use larimar_wire::error_code::ErrorCode;
 use larimar_wire::sas::Service;
+use parking_lot::Mutex;
 use std::future::Future;
 use std::time::Instant;
 use tracing::Instrument;
@@ -104,8 +105,7 @@ pub(crate) async fn serve<P: Protocol>(protocol: &P, request: Request<Incoming>,
     let mut seen = Seen::default();
     let pace = Pace { silence_max: storage.settings.body_timeout, rate_min: storage.settings.client_rate_min };
     let mut body = RequestBody::new(body, head.content_length, pace);
-    let result = answer(protocol, &head, &mut body, &request_id, &mut seen).instrument(span.clone()).await;
-    let result = result.and_then(|reply| counted(reply, body.take_held(), &seen, head.method));
+    let result = counted_answer(protocol, &head, &mut body, &request_id, &mut seen).instrument(span.clone()).await;
     let is_reusable = body.finish().await;
     let _entered = span.entered();
     let code = result.as_ref().err().map(|error| error.code);
@@ -154,6 +154,7 @@ async fn answer<P: Protocol>(
     body: &mut RequestBody,
     request_id: &str,
     seen: &mut Seen,
+    room: &Mutex<Option<Held>>,
 ) -> Result<Reply, ErrorReply> {
     let storage = protocol.storage();
     let host = head.checked_host()?;
@@ -182,7 +183,7 @@ async fn answer<P: Protocol>(
     seen.authentication = caller.authentication();
     let base = head.base(host, address.prefix);
     let (service, address, base) = (P::SERVICE, &address, base.as_str());
-    let call = Call { storage, service, head, address, base, caller, share: &share, now: head.now, request_id };
+    let call = Call { storage, service, head, address, base, caller, share: &share, room, now: head.now, request_id };
     match protocol.run(&call, body, seen).await {
         Err(_) if call.caller.is_doubtful() && body.is_repeatable() => {
             let caller = auth::authenticate(storage, P::SERVICE, account, head, address.path, Policies::Now).await?;
@@ -192,18 +193,46 @@ async fn answer<P: Protocol>(
     }
 }
 
-/// Counts the body of an answer as bytes in flight until it is sent, with what its request held. An answer without room is
-/// not sent, unless it tells of a change that took place.
-fn counted(mut reply: Reply, held: Option<Held>, seen: &Seen, method: &str) -> Result<Reply, ErrorReply> {
-    let held = reply.held.take().or(held);
-    let Some(share) = seen.share.as_ref().filter(|_| reply.stream.is_none()) else { return Ok(reply) };
+/// Answers a request, and counts the answer as bytes in flight until it is sent. A read that finds no room for its answer
+/// waits for it and is then run again: meanwhile it holds neither the answer nor bytes of the budget.
+async fn counted_answer<P: Protocol>(
+    protocol: &P,
+    head: &Head<'_>,
+    body: &mut RequestBody,
+    request_id: &str,
+    seen: &mut Seen,
+) -> Result<Reply, ErrorReply> {
+    let room = Mutex::new(None);
+    let mut end = None;
+    loop {
+        let reply = answer(protocol, head, body, request_id, seen, &room).await?;
+        let Some(share) = seen.share.clone().filter(|_| reply.stream.is_none()) else { return Ok(reply) };
+        let bytes = match counted(reply, room.lock().take(), &share, body) {
+            Ok(reply) => return Ok(reply),
+            // Whoever holds bytes does not wait for more.
+            Err(_) if body.is_counted() => return Err(share.refused()),
+            Err(bytes) => bytes,
+        };
+        // An answer that grows from run to run does not wait longer for that.
+        let end = *end.get_or_insert_with(|| Instant::now() + share.wait_max());
+        let held = share.take_within(bytes, end.saturating_duration_since(Instant::now())).await?;
+        *room.lock() = Some(held);
+    }
+}
+
+/// Counts the body of an answer, with the room that was taken for it or with what its request held. An answer that tells of
+/// a change is sent in any case; a read for which there is no room is dropped, and the bytes that it needs are returned.
+fn counted(mut reply: Reply, room: Option<Held>, share: &Share, body: &mut RequestBody) -> Result<Reply, u64> {
     if reply.body.len() as u64 <= UNCOUNTED_BYTES {
+        reply.held = None;
         return Ok(reply);
     }
     if reply.body.capacity() > reply.body.len() / 4 * 5 {
         reply.body.shrink_to_fit();
     }
     let bytes = reply.body.capacity() as u64;
+    let held = room.or_else(|| reply.held.take());
+    let held = if reply.is_read { held } else { held.or_else(|| body.take_held()) };
     let (held, has_room) = match held {
         Some(mut held) => {
             let has_room = held.try_resize(bytes);
@@ -215,8 +244,8 @@ fn counted(mut reply: Reply, held: Option<Held>, seen: &Seen, method: &str) -> R
             (held, has_room)
         }
     };
-    if !has_room && method == "GET" {
-        return Err(share.refused());
+    if !has_room && reply.is_read {
+        return Err(bytes);
     }
     reply.held = held;
     Ok(reply)

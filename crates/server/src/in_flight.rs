@@ -4,29 +4,39 @@
 //! - Beyond the limit a request waits for a bounded time and is then refused as `ServerBusy`.
 //! - Whoever holds bytes never waits for more: growth succeeds at once or fails. So those who wait hold nothing, and those
 //!   who hold go on to their end.
+//! - Bodies are counted as far as they have arrived, and those that stand still give way (`arriving.rs`).
 //! - What can be of any size, a page or a piece of a blob, gets smaller in steps the less is free, and is so small that it
-//!   is not counted when half is used. Many slow readers make the next answers smaller, and do not use up everything.
-//! - The last eighth is for what is small and has to be: slow uploads leave room for an entity.
+//!   is not counted when half is used (`room.rs`). Many slow readers make the next answers smaller, and do not use up
+//!   everything.
+//! - The last eighth is for what is small and has to be (`pool.rs`): slow uploads leave room for an entity. Small needs
+//!   pass large ones that wait, and cannot keep them waiting.
 //! - With several accounts, one of them gets three quarters of the limit at most, and those who wait are served account
 //!   by account.
 //! - A connection has one request at a time, and a streamed answer one piece at a time. What is below
 //!   [`UNCOUNTED_BYTES`] is taken for a part of the connection, whose number is limited.
 
-use bytes::Bytes;
+mod arriving;
+mod pool;
+mod room;
+
+pub(crate) use arriving::Arriving;
+pub(crate) use room::{Room, counted, counted_piece};
+
+use arriving::{Body, STALLED_AFTER};
 use larimar_wire::error_body::ErrorReply;
 use larimar_wire::error_code::ErrorCode;
 use parking_lot::Mutex;
-use std::collections::VecDeque;
+use pool::{Pool, Size};
+use std::collections::{BTreeMap, VecDeque};
 use std::sync::Arc;
 use std::sync::atomic::{AtomicU64, Ordering::Relaxed};
-use std::time::Duration;
+use std::time::{Duration, Instant};
 use tokio::sync::oneshot;
 
 /// The budget of a process.
 #[derive(Debug)]
 pub(crate) struct InFlight {
     limit_bytes: u64,
-    account_bytes_max: u64,
     wait_max: Duration,
     state: Mutex<State>,
     /// A copy of the state's, for a look without the lock.
@@ -36,23 +46,30 @@ pub(crate) struct InFlight {
 
 #[derive(Debug)]
 struct State {
-    used_bytes: u64,
+    pool: Pool,
     peak_bytes: u64,
-    waiting: usize,
+    /// How many wait for little and for much.
+    waiting: [usize; 2],
     accounts: Vec<Account>,
-    /// The account to be served first when bytes come back.
-    turn: usize,
+    /// The accounts to be served first when bytes come back, with little and with much.
+    turns: [usize; 2],
+    /// Bodies that are being received, the oldest first.
+    bodies: BTreeMap<u64, Body>,
+    bodies_begun: u64,
 }
 
-#[derive(Debug, Default)]
+#[derive(Debug)]
 struct Account {
-    used_bytes: u64,
-    waiting: VecDeque<Waiter>,
+    pool: Pool,
+    waiting: [VecDeque<Waiter>; 2],
 }
 
 #[derive(Debug)]
 struct Waiter {
-    bytes: u64,
+    /// What has to be free.
+    needed_bytes: u64,
+    /// What is taken of it at first.
+    taken_bytes: u64,
     granted: oneshot::Sender<()>,
 }
 
@@ -70,15 +87,18 @@ impl InFlight {
     /// A budget of so many bytes for so many accounts.
     pub(crate) fn new(limit_bytes: u64, accounts: usize, wait_max: Duration) -> Arc<Self> {
         let account_bytes_max = if accounts > 1 { limit_bytes / 4 * 3 } else { limit_bytes };
-        let accounts = (0..accounts.max(1)).map(|_| Account::default()).collect();
-        Arc::new(Self {
-            limit_bytes,
-            account_bytes_max,
-            wait_max,
-            state: Mutex::new(State { used_bytes: 0, peak_bytes: 0, waiting: 0, accounts, turn: 0 }),
-            used_bytes: AtomicU64::new(0),
-            refused_total: AtomicU64::new(0),
-        })
+        let account = || Account { pool: Pool::new(account_bytes_max), waiting: Default::default() };
+        let state = State {
+            pool: Pool::new(limit_bytes),
+            peak_bytes: 0,
+            waiting: [0; 2],
+            accounts: (0..accounts.max(1)).map(|_| account()).collect(),
+            turns: [0; 2],
+            bodies: BTreeMap::new(),
+            bodies_begun: 0,
+        };
+        let (used_bytes, refused_total) = (AtomicU64::new(0), AtomicU64::new(0));
+        Arc::new(Self { limit_bytes, wait_max, state: Mutex::new(state), used_bytes, refused_total })
     }
 
     /// The part of an account, by its place among all accounts.
@@ -90,63 +110,70 @@ impl InFlight {
         let state = self.state.lock();
         InFlightFigures {
             limit_bytes: self.limit_bytes,
-            used_bytes: state.used_bytes,
+            used_bytes: state.pool.used_bytes(),
             peak_bytes: state.peak_bytes,
-            waiting: state.waiting,
+            waiting: state.waiting.iter().sum(),
             refused_total: self.refused_total.load(Relaxed),
         }
     }
 
-    fn fits(&self, state: &State, account: usize, bytes: u64) -> bool {
-        state.used_bytes + bytes <= self.limit_for(bytes)
-            && state.accounts[account].used_bytes + bytes <= self.account_bytes_max
+    fn add(&self, state: &mut State, account: usize, size: Size, bytes: u64) {
+        state.pool.add(size, bytes);
+        state.accounts[account].pool.add(size, bytes);
+        state.peak_bytes = state.peak_bytes.max(state.pool.used_bytes());
+        self.used_bytes.store(state.pool.used_bytes(), Relaxed);
     }
 
-    /// What may be used with a need of this size.
-    const fn limit_for(&self, bytes: u64) -> u64 {
-        if bytes > SMALL_BYTES { self.limit_bytes / 8 * 7 } else { self.limit_bytes }
+    fn subtract(&self, state: &mut State, account: usize, size: Size, bytes: u64) {
+        state.pool.subtract(size, bytes);
+        state.accounts[account].pool.subtract(size, bytes);
+        self.used_bytes.store(state.pool.used_bytes(), Relaxed);
     }
 
-    fn add(&self, state: &mut State, account: usize, bytes: u64) {
-        state.used_bytes += bytes;
-        state.peak_bytes = state.peak_bytes.max(state.used_bytes);
-        state.accounts[account].used_bytes += bytes;
-        self.used_bytes.store(state.used_bytes, Relaxed);
-    }
-
-    fn give_back(&self, account: usize, bytes: u64) {
-        let mut state = self.state.lock();
-        self.subtract(&mut state, account, bytes);
-        self.grant(&mut state);
-    }
-
-    fn subtract(&self, state: &mut State, account: usize, bytes: u64) {
-        state.used_bytes -= bytes;
-        state.accounts[account].used_bytes -= bytes;
-        self.used_bytes.store(state.used_bytes, Relaxed);
-    }
-
-    /// Serves those who wait, account by account, each in the order of arrival.
+    /// Serves those who wait. Small needs first; once no large one waits, they may use more.
     fn grant(&self, state: &mut State) {
+        for size in [Size::Small, Size::Large, Size::Small] {
+            self.grant_of(state, size);
+        }
+    }
+
+    /// Serves those who wait account by account, each in the order of arrival. Whose turn it is does not lose it to others
+    /// that need less, unless only the account's own part is used up.
+    fn grant_of(&self, state: &mut State, size: Size) {
         let count = state.accounts.len();
         let mut idle_rounds = 0;
-        while state.waiting > 0 && idle_rounds < count {
-            let account = state.turn;
-            state.turn = (account + 1) % count;
-            let first = state.accounts[account].waiting.front().map(|waiter| waiter.bytes);
-            let Some(bytes) = first.filter(|bytes| self.fits(state, account, *bytes)) else {
+        while state.waiting[size.place()] > 0 && idle_rounds < count {
+            let account = state.turns[size.place()];
+            let first = state.accounts[account].waiting[size.place()].front().map(|waiter| waiter.needed_bytes);
+            let first = first.filter(|bytes| state.fits_account(account, size, *bytes));
+            if first.is_some_and(|bytes| !state.fits(account, size, bytes)) {
+                return;
+            }
+            state.turns[size.place()] = (account + 1) % count;
+            if first.is_none() {
                 idle_rounds += 1;
                 continue;
-            };
+            }
             idle_rounds = 0;
-            let waiter = state.accounts[account].waiting.pop_front().expect("it was just seen");
-            state.waiting -= 1;
-            self.add(state, account, bytes);
+            let waiter = state.accounts[account].waiting[size.place()].pop_front().expect("it was just seen");
+            state.waiting[size.place()] -= 1;
+            // One that has given up meanwhile takes nothing.
+            self.add(state, account, size, waiter.taken_bytes);
             if waiter.granted.send(()).is_err() {
-                // It has given up meanwhile.
-                self.subtract(state, account, bytes);
+                self.subtract(state, account, size, waiter.taken_bytes);
             }
         }
+    }
+}
+
+impl State {
+    fn fits(&self, account: usize, size: Size, bytes: u64) -> bool {
+        self.pool.fits(size, bytes, self.waiting[Size::Large.place()] > 0) && self.fits_account(account, size, bytes)
+    }
+
+    fn fits_account(&self, account: usize, size: Size, bytes: u64) -> bool {
+        let account = &self.accounts[account];
+        account.pool.fits(size, bytes, !account.waiting[Size::Large.place()].is_empty())
     }
 }
 
@@ -165,59 +192,69 @@ impl Share {
 
     /// The same with a time of the caller's own.
     pub(crate) async fn take_within(&self, bytes: u64, wait_max: Duration) -> Result<Held, ErrorReply> {
-        // What will never fit is counted as far as it does.
-        let bytes = bytes.min(self.budget.account_bytes_max).min(self.budget.limit_for(bytes));
-        if bytes == 0 {
-            return Ok(Held { share: self.clone(), bytes });
+        self.wait_for(bytes, bytes, wait_max).await
+    }
+
+    /// How long a request may wait.
+    pub(crate) fn wait_max(&self) -> Duration {
+        self.budget.wait_max
+    }
+
+    /// Waits until so many bytes are free, and takes some or all of them.
+    async fn wait_for(&self, needed: u64, taken: u64, wait_max: Duration) -> Result<Held, ErrorReply> {
+        let size = Size::of(needed);
+        if taken == 0 {
+            return Ok(Held::new(self, size, 0));
         }
-        let granted = {
-            let mut state = self.budget.state.lock();
-            // What is small does not wait behind what is large: the last eighth is kept for it.
-            let front = state.accounts[self.account].waiting.front();
-            let is_first = front.is_none_or(|front| front.bytes > SMALL_BYTES && bytes <= SMALL_BYTES);
-            if is_first && self.budget.fits(&state, self.account, bytes) {
-                self.budget.add(&mut state, self.account, bytes);
-                return Ok(Held { share: self.clone(), bytes });
+        let budget = &*self.budget;
+        let (needed, taken, granted) = {
+            let mut state = budget.state.lock();
+            // What will never fit is counted as far as it does.
+            let most = state.accounts[self.account].pool.most(size);
+            let (needed, taken) = (needed.min(most), taken.min(most));
+            if state.waiting[size.place()] == 0 {
+                budget.dismiss_stalled(&mut state, self.account, size, needed);
+                if state.fits(self.account, size, needed) {
+                    budget.add(&mut state, self.account, size, taken);
+                    return Ok(Held::new(self, size, taken));
+                }
             }
-            let (granted, told) = oneshot::channel();
-            state.waiting += 1;
-            state.accounts[self.account].waiting.push_back(Waiter { bytes, granted });
-            told
+            let (granted, receiver) = oneshot::channel();
+            let waiter = Waiter { needed_bytes: needed, taken_bytes: taken, granted };
+            state.waiting[size.place()] += 1;
+            state.accounts[self.account].waiting[size.place()].push_back(waiter);
+            budget.grant(&mut state);
+            (needed, taken, receiver)
         };
-        let mut waiting = Waiting { share: self, bytes, granted, is_over: false };
-        match tokio::time::timeout(wait_max, &mut waiting.granted).await {
-            Ok(Ok(())) => {
-                waiting.is_over = true;
-                Ok(Held { share: self.clone(), bytes })
+        let mut waiting = Waiting { share: self, size, bytes: taken, granted, is_over: false };
+        let end = Instant::now() + wait_max;
+        while let Some(left) = end.checked_duration_since(Instant::now()).filter(|left| !left.is_zero()) {
+            match tokio::time::timeout(left.min(STALLED_AFTER), &mut waiting.granted).await {
+                Ok(Ok(())) => {
+                    waiting.is_over = true;
+                    return Ok(Held::new(self, size, taken));
+                }
+                Ok(Err(_)) => break,
+                // Meanwhile a body may have come to stand still.
+                Err(_) => {
+                    let mut state = budget.state.lock();
+                    budget.dismiss_stalled(&mut state, self.account, size, needed);
+                    budget.grant(&mut state);
+                }
             }
-            _ => Err(self.refused()),
         }
+        Err(self.refused())
     }
 
     /// Takes bytes if they are free.
     pub(crate) fn try_take(&self, bytes: u64) -> Option<Held> {
+        let size = Size::of(bytes);
         let mut state = self.budget.state.lock();
-        if !self.budget.fits(&state, self.account, bytes) {
+        if !state.fits(self.account, size, bytes) {
             return None;
         }
-        self.budget.add(&mut state, self.account, bytes);
-        Some(Held { share: self.clone(), bytes })
-    }
-
-    /// Takes the room for the next piece of a streamed answer of which so many bytes are left: less when much is in use,
-    /// and nothing when the piece is too small to be counted.
-    pub(crate) async fn take_piece(&self, left_bytes: u64, wait_max: Option<Duration>) -> Result<Held, ErrorReply> {
-        let bytes = self.step(&PIECE_STEPS, 0).min(left_bytes);
-        let bytes = if bytes > UNCOUNTED_BYTES { bytes } else { 0 };
-        self.take_within(bytes, wait_max.unwrap_or(self.budget.wait_max)).await
-    }
-
-    /// The step for what others than the caller use.
-    fn step(&self, steps: &[(u64, u64)], own_bytes: u64) -> u64 {
-        let InFlight { limit_bytes, used_bytes, .. } = &*self.budget;
-        let others = used_bytes.load(Relaxed).saturating_sub(own_bytes);
-        let step = steps.iter().find(|(eighths, _)| others < limit_bytes / 8 * eighths);
-        step.map_or(UNCOUNTED_BYTES, |(_, bytes)| *bytes).min(limit_bytes / 4)
+        self.budget.add(&mut state, self.account, size, bytes);
+        Some(Held::new(self, size, bytes))
     }
 
     /// Counts a request that was refused for lack of bytes.
@@ -227,9 +264,10 @@ impl Share {
     }
 }
 
-/// Somebody in the queue. Dropped, it leaves nothing that was granted behind.
+/// A request in the queue. Dropped, it leaves nothing that was granted behind.
 struct Waiting<'a> {
     share: &'a Share,
+    size: Size,
     bytes: u64,
     granted: oneshot::Receiver<()>,
     is_over: bool,
@@ -240,19 +278,21 @@ impl Drop for Waiting<'_> {
         if self.is_over {
             return;
         }
+        let Share { budget, account } = self.share;
         self.granted.close();
-        if self.granted.try_recv().is_ok() {
-            self.share.budget.give_back(self.share.account, self.bytes);
-            return;
-        }
-        let mut state = self.share.budget.state.lock();
+        let is_granted = self.granted.try_recv().is_ok();
+        let mut state = budget.state.lock();
         let state = &mut *state;
-        let waiting = &mut state.accounts[self.share.account].waiting;
-        let before = waiting.len();
-        waiting.retain(|waiter| !waiter.granted.is_closed());
-        state.waiting -= before - waiting.len();
+        if is_granted {
+            budget.subtract(state, *account, self.size, self.bytes);
+        } else {
+            let waiting = &mut state.accounts[*account].waiting[self.size.place()];
+            let before = waiting.len();
+            waiting.retain(|waiter| !waiter.granted.is_closed());
+            state.waiting[self.size.place()] -= before - waiting.len();
+        }
         // It may have stood before others that need less.
-        self.share.budget.grant(state);
+        budget.grant(state);
     }
 }
 
@@ -260,120 +300,56 @@ impl Drop for Waiting<'_> {
 #[derive(Debug)]
 pub(crate) struct Held {
     share: Share,
+    size: Size,
     bytes: u64,
 }
 
 impl Held {
+    fn new(share: &Share, size: Size, bytes: u64) -> Self {
+        Self { share: share.clone(), size, bytes }
+    }
+
     pub(crate) const fn bytes(&self) -> u64 {
         self.bytes
     }
 
+    /// Hands the bytes to another owner.
+    fn into_parts(mut self) -> (Size, u64) {
+        (self.size, std::mem::take(&mut self.bytes))
+    }
+
     /// Holds this many bytes from now on, if that many are free. Never waits.
     pub(crate) fn try_resize(&mut self, bytes: u64) -> bool {
-        let Share { budget, account } = &self.share;
         if bytes == self.bytes {
             return true;
         }
+        let Share { budget, account } = &self.share;
+        let size = if Size::of(bytes) == Size::Large { Size::Large } else { self.size };
         let mut state = budget.state.lock();
-        if bytes > self.bytes {
-            if !budget.fits(&state, *account, bytes - self.bytes) {
-                return false;
-            }
-            budget.add(&mut state, *account, bytes - self.bytes);
-        } else {
-            budget.subtract(&mut state, *account, self.bytes - bytes);
-            budget.grant(&mut state);
+        budget.subtract(&mut state, *account, self.size, self.bytes);
+        let is_possible = bytes < self.bytes || state.fits(*account, size, bytes);
+        if is_possible {
+            (self.size, self.bytes) = (size, bytes);
         }
-        self.bytes = bytes;
-        true
+        budget.add(&mut state, *account, self.size, self.bytes);
+        budget.grant(&mut state);
+        is_possible
     }
 }
 
 impl Drop for Held {
     fn drop(&mut self) {
         if self.bytes > 0 {
-            self.share.budget.give_back(self.share.account, self.bytes);
+            let Share { budget, account } = &self.share;
+            let mut state = budget.state.lock();
+            budget.subtract(&mut state, *account, self.size, self.bytes);
+            budget.grant(&mut state);
         }
-    }
-}
-
-/// Bytes on their way to a client, with their part of the budget.
-struct Counted<T> {
-    bytes: T,
-    _held: Held,
-    /// Dropped when the client has taken the bytes.
-    _unsent: Option<oneshot::Sender<()>>,
-}
-
-impl<T: AsRef<[u8]>> AsRef<[u8]> for Counted<T> {
-    fn as_ref(&self) -> &[u8] {
-        self.bytes.as_ref()
-    }
-}
-
-/// Bytes that hold their part of the budget until they are sent.
-pub(crate) fn counted(bytes: Vec<u8>, held: Held) -> Bytes {
-    Bytes::from_owner(Counted { bytes, _held: held, _unsent: None })
-}
-
-/// The same for a piece of an answer. The receiver is ready when the piece is sent or given up.
-pub(crate) fn counted_piece(bytes: Bytes, held: Held) -> (Bytes, oneshot::Receiver<()>) {
-    let (unsent, sent) = oneshot::channel();
-    (Bytes::from_owner(Counted { bytes, _held: held, _unsent: Some(unsent) }), sent)
-}
-
-/// Room for an answer that can end at any item: it grows as long as there is enough for others.
-#[derive(Debug)]
-pub(crate) struct Room {
-    share: Share,
-    held: Option<Held>,
-}
-
-impl Room {
-    /// Begins an answer.
-    pub(crate) fn new(share: &Share) -> Self {
-        Self { share: share.clone(), held: None }
-    }
-
-    /// Whether an answer of so many bytes may go on.
-    pub(crate) fn allows(&mut self, bytes: usize) -> bool {
-        let bytes = bytes as u64;
-        let held = self.held.as_ref().map_or(UNCOUNTED_BYTES, Held::bytes);
-        if bytes <= held {
-            return true;
-        }
-        let most = self.share.step(&ROOM_STEPS, self.held.as_ref().map_or(0, Held::bytes));
-        if bytes > most {
-            return false;
-        }
-        // Some more than is needed now, so that not every item asks.
-        let wanted = (2 * bytes).min(most);
-        match &mut self.held {
-            Some(held) => held.try_resize(wanted),
-            none => {
-                *none = self.share.try_take(wanted);
-                none.is_some()
-            }
-        }
-    }
-
-    /// What the answer holds.
-    pub(crate) fn into_held(self) -> Option<Held> {
-        self.held
     }
 }
 
 /// Bodies and answers of at most this size are not counted: a connection has buffers of that size anyway.
 pub(crate) const UNCOUNTED_BYTES: u64 = 8 << 10;
-
-/// Below so many used eighths of the budget, how large the pieces of streamed answers are.
-const PIECE_STEPS: [(u64, u64); 4] = [(1, 1 << 20), (2, 256 << 10), (3, 64 << 10), (4, 16 << 10)];
-
-/// The same for answers that can end at any item, which have their own limit as well.
-const ROOM_STEPS: [(u64, u64); 4] = [(1, u64::MAX), (2, 1 << 20), (3, 256 << 10), (4, 64 << 10)];
-
-/// What may use the last eighth of the budget.
-const SMALL_BYTES: u64 = 64 << 10;
 
 #[cfg(test)]
 mod tests;

@@ -22,6 +22,8 @@ pub(crate) struct Reply {
     pub(crate) stream: Option<Streamed>,
     /// The body's part of the budget for bytes in flight.
     pub(crate) held: Option<Held>,
+    /// Whether nothing was changed, so that the answer may be dropped and made again.
+    pub(crate) is_read: bool,
 }
 
 /// Pieces of a body as they become ready, and how many bytes they are together. An error ends the connection, as the
@@ -34,7 +36,8 @@ pub(crate) struct Streamed {
 impl Reply {
     /// An answer without a body.
     pub(crate) fn empty(status: u16) -> Self {
-        Self { status, headers: HeaderMap::with_capacity(16), body: Vec::new(), stream: None, held: None }
+        let headers = HeaderMap::with_capacity(16);
+        Self { status, headers, body: Vec::new(), stream: None, held: None, is_read: false }
     }
 
     /// An answer with a JSON body.

@@ -28,6 +28,8 @@ impl<E: Engine, B: ByteStore> Ask<'_, E, B> {
         self.permit(&Need::anything(container.map_or(Target::Account, |name| Target::Container(name.as_str()))))?;
         let body = body.read(BATCH_BODY_BYTES_MAX).await?;
         let parts = parse(self.call.head.content_type.unwrap_or(""), &body)?;
+        // Before anything is changed: an error may repeat some of its part.
+        let held = self.call.hold_answer(body.len() + parts.len() * PART_BYTES_MAX)?;
         let storage = self.call.storage;
         let mut answer = BatchAnswer::new(&storage.ids.next().to_string());
         for part in &parts {
@@ -50,7 +52,7 @@ impl<E: Engine, B: ByteStore> Ask<'_, E, B> {
             answer.part(part.content_id, reply.status, headers, &reply.body);
         }
         let content_type = answer.content_type();
-        Ok(Reply { body: answer.finish(), ..Reply::empty(202) }.with("content-type", content_type))
+        Ok(Reply { body: answer.finish(), held, ..Reply::empty(202) }.with("content-type", content_type))
     }
 
     /// Runs one part: it is signed as a request of its own.
@@ -108,3 +110,6 @@ impl<E: Engine, B: ByteStore> Ask<'_, E, B> {
         }
     }
 }
+
+/// More than the answer to a part has besides what it repeats of its request.
+const PART_BYTES_MAX: usize = 4 << 10;

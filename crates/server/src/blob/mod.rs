@@ -83,13 +83,14 @@ impl<E: Engine, B: ByteStore> Protocol for BlobService<E, B> {
         call.throttle(None, 1)?;
         let ask = Ask { call, blobs: &self.blobs };
         // As for tables: the lookup of a shared engine may be a moment old.
-        match ask.run(&request, body).await {
+        let result = match ask.run(&request, body).await {
             Err(error) if E::IS_SHARED && error.code == ErrorCode::ContainerNotFound => match body.is_repeatable() {
                 true => Box::pin(ask.run(&request, body)).await,
                 false => Err(ask.without_body(&request, error).await),
             },
             result => result,
-        }
+        };
+        result.map(|reply| Reply { is_read: !request.is_write(), ..reply })
     }
 
     fn operation(address: &Address<'_>, head: &Head<'_>) -> Option<&'static str> {

@@ -89,11 +89,9 @@ impl<E: Engine, B: ByteStore> Ask<'_, E, B> {
             return Ok(Received { extent: None, sums, hold });
         }
         let failed = |fault| error::fault(&fault);
-        // All that the upload will hold, before it holds anything: it does not wait for more on its way.
-        let buffered = self.blobs.bytes().writer_bytes(Some(checks.length));
-        let _held = self.call.hold(buffered + checks.length.min(PIECE_BYTES)).await?;
+        let buffered = self.blobs.bytes().writer_bytes(Some(checks.length)) + checks.length.min(PIECE_BYTES);
         let mut writer = self.blobs.begin(at, Some(checks.length)).await.map_err(failed)?;
-        while let Some(piece) = body.piece(checks.length).await? {
+        while let Some(piece) = body.upload_piece(checks.length, buffered).await? {
             sums.add(&piece);
             writer.write(piece).await.map_err(failed)?;
         }
@@ -102,7 +100,9 @@ impl<E: Engine, B: ByteStore> Ask<'_, E, B> {
             return Err(ErrorReply::new(ErrorCode::InvalidInput));
         }
         sums.check(checks)?;
-        Ok(Received { extent: Some(writer.finish().await.map_err(failed)?), sums, hold })
+        let extent = writer.finish().await.map_err(failed)?;
+        body.release();
+        Ok(Received { extent: Some(extent), sums, hold })
     }
 
     /// Reads a small body whole and checks it.

@@ -161,3 +161,111 @@ async fn many_at_once_stay_within_the_limit_and_all_are_served() {
     assert_eq!((figures.used_bytes, figures.waiting, figures.refused_total), (0, 0, 0));
     assert!(figures.peak_bytes <= 1000, "{figures:?}");
 }
+
+#[tokio::test]
+async fn a_large_need_that_waits_neither_blocks_small_ones_nor_starves() {
+    let budget = InFlight::new(16 << 20, 1, LONG);
+    let share = budget.share(0);
+    let large = share.take(14 << 20).await.expect("free");
+    let small: Vec<Held> = std::iter::from_fn(|| share.try_take(64 << 10)).collect();
+    assert_eq!(small.len(), 32, "the last eighth");
+    // Nothing is left, so both wait, the large one before the small one.
+    let mut first = pin!(share.take(1 << 20));
+    let mut second = pin!(share.take(64 << 10));
+    assert!(poll(first.as_mut()).is_pending() && poll(second.as_mut()).is_pending());
+    drop(small);
+    assert!(matches!(poll(second.as_mut()), Poll::Ready(Ok(_))), "it is small and there is room for it");
+    assert!(poll(first.as_mut()).is_pending());
+    // However many small ones come while it waits, what is freed is for the large one.
+    drop(large);
+    let Poll::Ready(Ok(first)) = poll(first.as_mut()) else { panic!("it is free now") };
+    let large = share.take(13 << 20).await.expect("free");
+    let mut next = pin!(share.take(1 << 20));
+    assert!(poll(next.as_mut()).is_pending());
+    let small: Vec<Held> = std::iter::from_fn(|| share.try_take(64 << 10)).collect();
+    assert_eq!(small.len(), 32, "their own eighth, and nothing of what the large one waits for");
+    drop(first);
+    assert!(matches!(poll(next.as_mut()), Poll::Ready(Ok(_))));
+    drop((large, small));
+}
+
+#[tokio::test]
+async fn a_large_need_keeps_its_turn_among_other_accounts() {
+    let budget = InFlight::new(16 << 20, 2, LONG);
+    let (one, other) = (budget.share(0), budget.share(1));
+    let held = one.take(6 << 20).await.expect("free");
+    let rest: Vec<Held> = std::iter::from_fn(|| other.try_take(1 << 20)).collect();
+    assert_eq!(rest.len(), 8);
+    let mut large = pin!(one.take(4 << 20));
+    let mut less = pin!(other.take(1 << 20));
+    assert!(poll(large.as_mut()).is_pending() && poll(less.as_mut()).is_pending());
+    let mut rest = rest.into_iter();
+    for _ in 0..3 {
+        drop(rest.next());
+        assert!(poll(large.as_mut()).is_pending());
+        assert!(poll(less.as_mut()).is_pending(), "it does not pass what waits for its turn");
+    }
+    drop(rest.next());
+    assert!(matches!(poll(large.as_mut()), Poll::Ready(Ok(_))));
+    assert!(matches!(poll(less.as_mut()), Poll::Ready(Ok(_))), "the large one was given back at once");
+    drop(held);
+}
+
+/// A body that waits for its client, of which nothing came for so long.
+fn wait(body: &mut Arriving, quiet: Duration) {
+    let since = Instant::now().checked_sub(quiet).expect("the machine has run for some seconds");
+    assert!(poll(pin!(body.during(since, std::future::pending::<()>()))).is_pending());
+}
+
+#[tokio::test]
+async fn a_body_holds_what_has_arrived_and_stalled_ones_give_way() {
+    let budget = InFlight::new(16 << 20, 1, LONG);
+    let share = budget.share(0);
+    let mut bodies = Vec::new();
+    for _ in 0..200 {
+        // 4 MiB are declared, and hardly anything was sent.
+        bodies.push(share.begin_body(16 << 10, 8 << 20).await.expect("there is room"));
+    }
+    assert_eq!(used(&budget), (200 * (16 << 10), 0));
+    assert_eq!(bodies.drain(2..).count(), 198);
+    for body in &bodies {
+        body.grow(6 << 20).expect("there is room");
+    }
+    assert!(poll(pin!(share.take(8 << 20))).is_pending(), "those that are worked on keep what they have");
+    wait(&mut bodies[0], Duration::from_millis(10));
+    wait(&mut bodies[1], Duration::from_secs(5));
+    assert!(matches!(poll(pin!(share.take(8 << 20))), Poll::Ready(Ok(_))), "the one that stands still gives way");
+    assert_eq!(used(&budget), (6 << 20, 0));
+    assert!(bodies[0].during(Instant::now(), async {}).await.is_some());
+    assert!(bodies[1].during(Instant::now(), async {}).await.is_none(), "it is refused");
+    assert_eq!(bodies[1].grow(7 << 20).expect_err("it is refused").code, ErrorCode::ServerBusy);
+    drop(bodies);
+    assert_eq!(used(&budget), (0, 0));
+}
+
+#[tokio::test]
+async fn the_oldest_body_gets_on() {
+    let budget = InFlight::new(16 << 20, 2, LONG);
+    let (share, other) = (budget.share(0), budget.share(1));
+    let mut bodies = Vec::new();
+    for _ in 0..3 {
+        bodies.push(share.begin_body(3 << 20, 3 << 20).await.expect("there is room"));
+    }
+    let mut theirs = other.begin_body(4 << 20, 4 << 20).await.expect("there is room");
+    wait(&mut theirs, Duration::ZERO);
+    for body in &mut bodies[1..] {
+        wait(body, Duration::ZERO);
+    }
+    bodies[0].grow(5 << 20).expect("a younger one gives way");
+    assert!(bodies[1].during(Instant::now(), async {}).await.is_some());
+    assert!(bodies[2].during(Instant::now(), async {}).await.is_none(), "the youngest");
+    assert!(theirs.during(Instant::now(), async {}).await.is_some(), "another account has its own part");
+    assert!(bodies[1].grow(10 << 20).is_err(), "the older one does not give way to the younger");
+    // A request that has arrived whole comes before those that are being received.
+    wait(&mut bodies[1], Duration::ZERO);
+    let held = bodies.remove(0).into_held().expect("it has its place");
+    assert_eq!(held.bytes(), 5 << 20);
+    assert!(share.take_now(3 << 20).is_ok());
+    drop((held, bodies, theirs));
+    assert_eq!(used(&budget), (0, 0));
+}

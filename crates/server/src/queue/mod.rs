@@ -65,12 +65,13 @@ impl<E: Engine> Protocol for QueueService<E> {
         let body = body.read(MESSAGE_BODY_BYTES_MAX).await?;
         call.throttle(None, 1)?;
         // As for tables: the lookup of a shared engine may be a moment old.
-        match run(call, &request.operation, &body).await {
+        let result = match run(call, &request.operation, &body).await {
             Err(error) if E::IS_SHARED && error.code == ErrorCode::QueueNotFound => {
                 Box::pin(run(call, &request.operation, &body)).await
             }
             result => result,
-        }
+        };
+        result.map(|reply| Reply { is_read: !request.operation.is_write(), ..reply })
     }
 
     fn operation(address: &Address<'_>, head: &Head<'_>) -> Option<&'static str> {

@@ -46,6 +46,27 @@ impl WriteAnswer {
         answer
     }
 
+    /// The most bytes that the headers and the body of the answer to a write can have, told before it is made.
+    pub(super) fn bytes_max<E: Engine>(
+        call: &Call<'_, E>,
+        table: &Table,
+        write: &Write,
+        level: MetadataLevel,
+        prefer: Option<Prefer>,
+    ) -> usize {
+        let Write::Insert(entity) = write else { return ETAG_BYTES_MAX };
+        let (partition, row) = (entity.key.partition.as_str(), entity.key.row.as_str());
+        let location = call.base.len() + 1 + Link { table: &table.name, partition, row }.bytes();
+        let content = if prefer == Some(Prefer::NoContent) {
+            location
+        } else {
+            let (base, account, select) = (call.base, call.account(), &Select::All);
+            let writer = EntityWriter { base, account, table: &table.name, level, select };
+            writer.single_bytes_max(&Row { partition, row, version: Timestamp::EDM_MIN, body: entity.body() })
+        };
+        location + content + ETAG_BYTES_MAX
+    }
+
     /// The `Content-Type` of the body, if there is one.
     pub(super) const fn content_type(&self) -> Option<&'static str> {
         if self.body.is_empty() { None } else { Some(self.level.content_type()) }
@@ -59,3 +80,6 @@ impl WriteAnswer {
         self.headers.into_iter().fold(reply, |reply, (name, value)| reply.with(name, value))
     }
 }
+
+/// `W/"datetime'2026-11-16T06%3A09%3A53.1234567Z'"`.
+const ETAG_BYTES_MAX: usize = 64;

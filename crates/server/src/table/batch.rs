@@ -5,6 +5,7 @@ use super::entity::read_write;
 use super::query::{get_entity, query_entities};
 use crate::call::Call;
 use crate::error;
+use crate::in_flight::Held;
 use crate::reply::Reply;
 use crate::turns::Turns;
 use bytes::Bytes;
@@ -36,19 +37,17 @@ struct Changeset {
 async fn run_changeset<E: Engine>(call: &Call<'_, E>, parts: &[Part<'_>], body: &Bytes) -> Result<Reply, ErrorReply> {
     let batch_id = call.storage.ids.next().to_string();
     let mut response = BatchResponse::changeset(&batch_id, &call.storage.ids.next().to_string());
-    match change(call, parts, body).await {
-        Ok(answers) => {
-            for ((answer, prefer), part) in answers.iter().zip(parts) {
-                let version = if answer.status == 201 || prefer.is_some() { "3.0;" } else { "1.0;" };
-                write_success(&mut response, answer, *prefer, version, part.content_id);
-            }
-        }
+    let held = match change(call, parts, body, &mut response).await {
+        Ok(held) => held,
         // By a policy that may have changed nothing is refused yet: the request is run again.
         Err((_, error)) if is_untried(&error) || call.caller.is_doubtful() => return Err(error),
-        Err((index, error)) => write_failure(&mut response, &error, &parts[index], call.request_id, call.now),
-    }
+        Err((index, error)) => {
+            write_failure(&mut response, &error, &parts[index], call.request_id, call.now);
+            None
+        }
+    };
     let content_type = response.content_type();
-    Ok(Reply { body: response.finish(), ..Reply::empty(202) }.with("content-type", content_type))
+    Ok(Reply { body: response.finish(), held, ..Reply::empty(202) }.with("content-type", content_type))
 }
 
 /// Whether nothing was done: the database is away, the server is stopping, or the account's budget is spent. Then the
@@ -63,18 +62,22 @@ fn at_index(error: ErrorReply, index: usize) -> (usize, ErrorReply) {
     (index, if is_untried { error } else { error.at_index(index) })
 }
 
-/// Reads and applies a changeset. A failure comes with the index of the operation that failed.
+/// Reads and applies a changeset, and writes its answer, for which the room is taken before anything is changed. A failure
+/// comes with the index of the operation that failed.
 async fn change<E: Engine>(
     call: &Call<'_, E>,
     parts: &[Part<'_>],
     body: &Bytes,
-) -> Result<Vec<(WriteAnswer, Option<Prefer>)>, (usize, ErrorReply)> {
+    response: &mut BatchResponse,
+) -> Result<Option<Held>, (usize, ErrorReply)> {
     let changeset = read_changeset(call, parts, body).await?;
     let writes = &changeset.writes;
     let find = async || call.table(&changeset.table).await.map_err(|error| at_index(error, 0));
     let mut table = find().await?;
     let place = Some((table.id, writes[0].key().partition.as_str()));
     call.throttle(place, writes.len()).map_err(|error| at_index(error, 0))?;
+    let answer_bytes = answer_bytes_max(call, &table, &changeset, parts).await;
+    let held = call.hold_answer(answer_bytes).map_err(|error| at_index(error, 0))?;
     let mut versions = transact(call.engine(), table.id, writes, call.now).await;
     if E::IS_SHARED && versions == Err(EngineError::Reject(Reject::TableNotFound)) {
         // The lookup was a moment old; a second one finds the table that took the name, or none.
@@ -82,23 +85,31 @@ async fn change<E: Engine>(
         versions = transact(call.engine(), table.id, writes, call.now).await;
     }
     let versions = versions.map_err(|error| failure(&error, writes.len()))?;
-    Ok(answers(call, &table, &changeset, &versions).await)
+    response.reserve(answer_bytes);
+    let mut turns = Turns::default();
+    for (((write, (level, prefer)), version), part) in writes.iter().zip(&changeset.forms).zip(versions).zip(parts) {
+        let answer = WriteAnswer::new(call, &table, write, version, *level, *prefer);
+        let version = if answer.status == 201 || prefer.is_some() { "3.0;" } else { "1.0;" };
+        write_success(response, &answer, *prefer, version, part.content_id);
+        turns.after(answer.body.len()).await;
+    }
+    Ok(held)
 }
 
-async fn answers<E: Engine>(
+/// The most bytes that the answer to a changeset can have.
+async fn answer_bytes_max<E: Engine>(
     call: &Call<'_, E>,
     table: &Table,
     changeset: &Changeset,
-    versions: &[Timestamp],
-) -> Vec<(WriteAnswer, Option<Prefer>)> {
-    let (mut answers, mut turns) = (Vec::with_capacity(versions.len()), Turns::default());
-    for ((write, (level, prefer)), version) in changeset.writes.iter().zip(&changeset.forms).zip(versions) {
-        let prefer = prefer.filter(|_| matches!(write, Write::Insert(_)));
-        let answer = WriteAnswer::new(call, table, write, *version, *level, prefer);
-        turns.after(answer.body.len()).await;
-        answers.push((answer, prefer));
+    parts: &[Part<'_>],
+) -> usize {
+    let (mut bytes, mut turns) = (BatchResponse::PART_BYTES_MAX, Turns::default());
+    for ((write, (level, prefer)), part) in changeset.writes.iter().zip(&changeset.forms).zip(parts) {
+        let answer = WriteAnswer::bytes_max(call, table, write, *level, *prefer);
+        bytes += BatchResponse::PART_BYTES_MAX + part.content_id.map_or(0, str::len) + answer;
+        turns.after(part.body.len()).await;
     }
-    answers
+    bytes
 }
 
 /// The error of a transaction that the engine refused. In a transaction of one operation an error of
@@ -142,7 +153,8 @@ async fn read_changeset<E: Engine>(
             return Err(fail(ErrorReply::new(ErrorCode::InvalidDuplicateRow)));
         }
         writes.push(write);
-        forms.push((level, prefer));
+        // Only an insert is asked how it should be answered.
+        forms.push((level, prefer.filter(|_| matches!(writes.last(), Some(Write::Insert(_))))));
     }
     Ok(Changeset { table: table.expect("a changeset has operations"), writes, forms })
 }
@@ -159,8 +171,10 @@ async fn run_query<E: Engine>(call: &Call<'_, E>, part: &Part<'_>) -> Result<Rep
         // As for a changeset.
         answer = answer_query(call, part).await;
     }
+    let mut held = None;
     match answer {
         Ok(reply) => {
+            held = reply.held;
             let mut headers = vec![("DataServiceVersion", "3.0;")];
             headers.extend(PART_HEADERS);
             for (name, key) in [
@@ -177,7 +191,8 @@ async fn run_query<E: Engine>(call: &Call<'_, E>, part: &Part<'_>) -> Result<Rep
         Err(error) => write_failure(&mut response, &error, part, call.request_id, call.now),
     }
     let content_type = response.content_type();
-    Ok(Reply { body: response.finish(), ..Reply::empty(202) }.with("content-type", content_type))
+    let reply = Reply { body: response.finish(), held, is_read: true, ..Reply::empty(202) };
+    Ok(reply.with("content-type", content_type))
 }
 
 async fn answer_query<E: Engine>(call: &Call<'_, E>, part: &Part<'_>) -> Result<Reply, ErrorReply> {

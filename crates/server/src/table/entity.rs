@@ -24,9 +24,10 @@ pub(super) async fn write<E: Engine>(
     let (name, write) = read_write(call, operation, body).await?;
     let table = call.table(&name).await?;
     call.throttle(Some((table.id, write.key().partition.as_str())), 1)?;
+    let held = call.hold_answer(WriteAnswer::bytes_max(call, &table, &write, level, prefer))?;
     let version = table::write(call.engine(), table.id, &write, call.now).await;
     let version = version.map_err(|error| error::engine_error(&error))?;
-    Ok(WriteAnswer::new(call, &table, &write, version, level, prefer).into_reply())
+    Ok(Reply { held, ..WriteAnswer::new(call, &table, &write, version, level, prefer).into_reply() })
 }
 
 /// The write that an operation and its body ask for, if the caller may do it.

@@ -74,12 +74,15 @@ impl<E: Engine> Protocol for TableService<E> {
         // The lookup of a shared engine may be a moment old: its table was dropped and made anew by another server, or
         // will be found gone by a second one.
         let again = E::IS_SHARED.then(|| request.clone());
-        match (run(call, request, &body).await, again) {
+        let is_read = is_read(&request.operation);
+        let result = match (run(call, request, &body).await, again) {
             (Err(error), Some(request)) if error.code == ErrorCode::TableNotFound => {
                 Box::pin(run(call, request, &body)).await
             }
             (result, _) => result,
-        }
+        };
+        // A batch knows for itself what it was.
+        result.map(|reply| Reply { is_read: is_read || reply.is_read, ..reply })
     }
 
     fn error_reply(error: &ErrorReply, head: &Head<'_>, seen: &Seen, request_id: &str, now: Timestamp) -> Reply {
@@ -159,7 +162,16 @@ const fn is_xml(operation: &TableOperation) -> bool {
 
 /// The secondary is there to be read, and the only one that tells its stats.
 fn check_endpoint(operation: &TableOperation, is_secondary: bool) -> Result<(), ErrorReply> {
-    let is_read = matches!(
+    match operation {
+        TableOperation::GetServiceStats if !is_secondary => Err(ErrorReply::new(ErrorCode::InvalidQueryParameterValue)),
+        _ if is_secondary && !is_read(operation) => Err(ErrorReply::new(ErrorCode::InsufficientAccountPermissions)),
+        _ => Ok(()),
+    }
+}
+
+/// Whether an operation changes nothing.
+const fn is_read(operation: &TableOperation) -> bool {
+    matches!(
         operation,
         TableOperation::QueryTables(_)
             | TableOperation::GetTable(_)
@@ -168,12 +180,7 @@ fn check_endpoint(operation: &TableOperation, is_secondary: bool) -> Result<(), 
             | TableOperation::GetEntity(..)
             | TableOperation::GetServiceProperties
             | TableOperation::GetServiceStats
-    );
-    match operation {
-        TableOperation::GetServiceStats if !is_secondary => Err(ErrorReply::new(ErrorCode::InvalidQueryParameterValue)),
-        _ if is_secondary && !is_read => Err(ErrorReply::new(ErrorCode::InsufficientAccountPermissions)),
-        _ => Ok(()),
-    }
+    )
 }
 
 /// Runs an operation. The state of a request is moved about by value before it runs, so only the small and

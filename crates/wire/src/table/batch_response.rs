@@ -31,6 +31,11 @@ impl BatchResponse {
         Self { out: Vec::with_capacity(1024), batch: format!("batchresponse_{batch_id}"), changeset: None }
     }
 
+    /// Takes the memory for this many bytes at once.
+    pub fn reserve(&mut self, bytes: usize) {
+        self.out.reserve_exact(bytes);
+    }
+
     /// The `Content-Type` of the whole answer.
     #[must_use]
     pub fn content_type(&self) -> String {
@@ -62,6 +67,9 @@ impl BatchResponse {
         self.line(format_args!("--{}--", self.batch.clone()));
         self.out
     }
+
+    /// The most that a part takes besides the values of its headers, their names included, and its body.
+    pub const PART_BYTES_MAX: usize = 640;
 
     fn line(&mut self, text: impl Display) {
         write!(self.out, "{text}\r\n").expect("a vector takes all bytes");

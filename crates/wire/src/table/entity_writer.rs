@@ -1,5 +1,7 @@
 //! Writes entities as JSON, straight from their stored bytes, at each of the metadata levels.
 
+mod size;
+
 use super::content::MetadataLevel;
 use super::json_text::{push_double, push_escaped, push_integer, push_string};
 use super::options::Select;

@@ -76,3 +76,56 @@ fn what_is_written_reads_back_the_same() {
     let value = EntityBody::from_trusted(read.body().as_bytes()).get("g").map(ValueRef::to_value);
     assert_eq!(value, Some(Value::Guid(Guid::parse("c9da6455-213d-42c9-9a79-3e9149a57833").expect("a guid"))));
 }
+
+mod sizes {
+    use super::*;
+    use proptest::prelude::*;
+
+    fn value() -> impl Strategy<Value = Value> {
+        prop_oneof![
+            "[\\x00-\u{24f}]{0,40}".prop_map(Value::String),
+            prop::collection::vec(any::<u8>(), 0..40).prop_map(Value::Binary),
+            any::<bool>().prop_map(Value::Boolean),
+            any::<i32>().prop_map(Value::Int32),
+            any::<i64>().prop_map(Value::Int64),
+            any::<f64>().prop_map(Value::Double),
+            (1601..9999u16).prop_map(|year| {
+                let text = format!("{year:04}-12-31T23:59:59.9999999Z");
+                Value::DateTime(Timestamp::parse(&text).expect("a time"))
+            }),
+            any::<u128>().prop_map(|bits| Value::Guid(Guid(bits.to_be_bytes()))),
+        ]
+    }
+
+    proptest! {
+        #[test]
+        fn q9_an_entity_is_never_longer_than_its_size_was_told(
+            partition in "[ -~\u{a1}-\u{24f}]{0,30}",
+            row in "[ -~\u{4e00}-\u{4e10}]{0,30}",
+            properties in prop::collection::btree_map("[a-zA-Z_\u{c0}-\u{d6}]{1,12}", value(), 0..8),
+            base in "[a-z:/.\"]{0,20}",
+        ) {
+            let mut body = larimar_model::BodyBuilder::new();
+            for (name, value) in &properties {
+                body.push(name, value.as_ref()).expect("names and values are within their limits");
+            }
+            let body = body.into_bytes();
+            let version = Timestamp::parse("2022-11-26T10:31:05.1234567Z").expect("a time");
+            let row = Row { partition: &partition, row: &row, version, body: EntityBody::from_trusted(&body) };
+            let names = Select::Names(properties.keys().cloned().chain(["Missing".to_owned()]).collect());
+            for level in [MetadataLevel::None, MetadataLevel::Minimal, MetadataLevel::Full] {
+                for select in [&Select::All, &names] {
+                    let writer = EntityWriter { base: &base, account: "acct", table: "T1x", level, select };
+                    let mut out = Vec::new();
+                    writer.write_single(&mut out, &row);
+                    let told = writer.single_bytes_max(&row);
+                    prop_assert!(out.len() <= told, "{} of {told}", out.len());
+                    let around = 1000 + properties.len() * 150 + properties.keys().map(String::len).sum::<usize>() * 3;
+                    prop_assert!(told <= out.len() + around || select != &Select::All, "{told} for {}", out.len());
+                }
+            }
+            let link = Link { table: "T1x", partition: &partition, row: row.row };
+            prop_assert_eq!(link.bytes(), link.to_string().len());
+        }
+    }
+}
