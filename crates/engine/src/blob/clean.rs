@@ -9,7 +9,8 @@ use super::access::BlobRef;
 use super::bytes::{ByteStore, Extent};
 use super::codec::damaged;
 use super::keys::{self, RowName};
-use super::layout::{Layout, decode_chunk, decode_runs, decode_uncommitted};
+use super::layout::{Layout, decode_chunk, decode_uncommitted};
+use super::region::extents_of_pages;
 use super::row::BlobRow;
 use super::store::{ATTEMPTS_MAX, Change, crowded};
 use crate::contract::{Act, Engine, Expect, Flow, Op, RowRef};
@@ -165,11 +166,8 @@ impl<E: Engine, B: ByteStore> Blobs<E, B> {
         for range in [keys::CHUNKS, keys::PAGES, keys::UNCOMMITTED] {
             self.visit_rows(at, range, |row| {
                 let name = row_name(row)?;
-                if let Some((last, body)) = pages.turn(name, row.body)
-                    && !living.sees(last)
-                {
-                    dead.push(row_text(last));
-                    candidates.extend(extents_of(last, &body)?);
+                if let Some(epoch) = pages.turn(name, row) {
+                    epoch.bury_unseen(living, &mut dead, candidates)?;
                 }
                 if !matches!(name, RowName::Pages { .. }) && !living.refers_to(name) {
                     dead.push(row.row.to_owned());
@@ -179,11 +177,8 @@ impl<E: Engine, B: ByteStore> Blobs<E, B> {
             })
             .await?;
         }
-        if let Some((last, body)) = pages.end()
-            && !living.sees(last)
-        {
-            dead.push(row_text(last));
-            candidates.extend(extents_of(last, &body)?);
+        if let Some(epoch) = pages.end() {
+            epoch.bury_unseen(living, &mut dead, candidates)?;
         }
         Ok(dead)
     }
@@ -335,51 +330,69 @@ impl Living {
     }
 
     /// Whether pages are seen by a version of the blob: one from their epoch on, and before the next row's.
-    fn sees(&self, row: PageRow) -> bool {
-        let Some(epochs) = self.maps.get(&row.map) else { return false };
-        let first = epochs.partition_point(|epoch| *epoch < row.epoch);
-        epochs.get(first).is_some_and(|epoch| row.next.is_none_or(|next| *epoch < next))
+    fn sees(&self, pages: &PageEpoch) -> bool {
+        let Some(epochs) = self.maps.get(&pages.map) else { return false };
+        let first = epochs.partition_point(|epoch| *epoch < pages.epoch);
+        epochs.get(first).is_some_and(|epoch| pages.next.is_none_or(|next| *epoch < next))
     }
 }
 
-/// A row of pages, and the epoch of the next row of the same region.
-#[derive(Clone, Copy, Debug)]
-struct PageRow {
+/// The rows of a region that are of one epoch, and the next epoch of the same region.
+#[derive(Debug)]
+struct PageEpoch {
     map: u64,
     region: u32,
     epoch: u32,
     next: Option<u32>,
+    /// Names and bodies: the base row, then its deltas.
+    rows: Vec<(String, Vec<u8>)>,
 }
 
-/// Holds each row of pages back until the next is known.
+impl PageEpoch {
+    /// Adds the rows to the dead ones, and their payloads to the candidates, if no version sees them.
+    fn bury_unseen(
+        self,
+        living: &Living,
+        dead: &mut Vec<String>,
+        candidates: &mut HashSet<Extent>,
+    ) -> Result<(), Fault> {
+        if living.sees(&self) {
+            return Ok(());
+        }
+        // The base row goes last: if removing is interrupted, there never is a delta without it.
+        for (name, body) in self.rows.into_iter().rev() {
+            let parsed = RowName::parse(&name).ok_or_else(|| damaged("the name of a blob's row"))?;
+            candidates.extend(extents_of(parsed, &body)?);
+            dead.push(name);
+        }
+        Ok(())
+    }
+}
+
+/// Holds the rows of pages of each epoch back until the next epoch is known.
 #[derive(Debug, Default)]
-struct PageRows(Option<(PageRow, Vec<u8>)>);
+struct PageRows(Option<PageEpoch>);
 
 impl PageRows {
-    /// Takes the next row; returns the one before it, if one was held back.
-    fn turn(&mut self, name: RowName<'_>, body: &[u8]) -> Option<(PageRow, Vec<u8>)> {
-        let RowName::Pages { map, region, epoch } = name else { return self.end() };
-        let mut last = self.0.replace((PageRow { map, region, epoch, next: None }, body.to_vec()));
-        if let Some((row, _)) = &mut last
-            && (row.map, row.region) == (map, region)
+    /// Takes the next row; returns the epoch before it, if that has ended.
+    fn turn(&mut self, name: RowName<'_>, row: RowRef<'_>) -> Option<PageEpoch> {
+        let RowName::Pages { map, region, epoch, .. } = name else { return self.end() };
+        let held = (row.row.to_owned(), row.body.to_vec());
+        if let Some(same) =
+            self.0.as_mut().filter(|pages| (pages.map, pages.region, pages.epoch) == (map, region, epoch))
         {
-            row.next = Some(epoch);
+            same.rows.push(held);
+            return None;
+        }
+        let mut last = self.0.replace(PageEpoch { map, region, epoch, next: None, rows: vec![held] });
+        if let Some(pages) = last.as_mut().filter(|pages| (pages.map, pages.region) == (map, region)) {
+            pages.next = Some(epoch);
         }
         last
     }
 
-    fn end(&mut self) -> Option<(PageRow, Vec<u8>)> {
+    fn end(&mut self) -> Option<PageEpoch> {
         self.0.take()
-    }
-}
-
-fn row_text(row: PageRow) -> String {
-    keys::pages(row.map, row.region, row.epoch)
-}
-
-impl From<PageRow> for RowName<'_> {
-    fn from(row: PageRow) -> Self {
-        Self::Pages { map: row.map, region: row.region, epoch: row.epoch }
     }
 }
 
@@ -397,15 +410,13 @@ pub(crate) fn payloads_of(row: RowRef<'_>) -> Result<Vec<Extent>, Fault> {
 }
 
 /// The payloads that a row other than a blob's or a snapshot's points to.
-fn extents_of<'a>(name: impl Into<RowName<'a>>, body: &[u8]) -> Result<Vec<Extent>, Fault> {
-    let extents = match name.into() {
+fn extents_of(name: RowName<'_>, body: &[u8]) -> Result<Vec<Extent>, Fault> {
+    let extents = match name {
         RowName::Blob | RowName::Snapshot(_) => Some(Vec::new()),
         RowName::Chunk { .. } => {
             decode_chunk(body).map(|blocks| blocks.into_iter().map(|block| block.piece.extent).collect())
         }
-        RowName::Pages { region, .. } => {
-            decode_runs(region, body).map(|runs| runs.into_iter().map(|run| run.piece.extent).collect())
-        }
+        RowName::Pages { delta, .. } => extents_of_pages(delta.is_none(), body),
         RowName::Uncommitted { .. } => decode_uncommitted(body).map(|extent| vec![extent]),
     };
     extents.ok_or_else(|| damaged("a row of a blob"))

@@ -4,9 +4,10 @@ use super::access::{Access, BlobRef, Written};
 use super::bytes::{ByteStore, ByteWriter, Bytes, Extent};
 use super::clean::Leftover;
 use super::conditions::{Purpose, check, check_tags};
-use super::layout::{Block, Blocks, Layout, Pages, Piece, Region, Run, encode_runs};
+use super::layout::{Block, Blocks, Layout, Pages, Piece, Run};
 use super::put::{NewBlob, replacement};
 use super::read::{Content, block_segments};
+use super::region::{Region, encode_runs};
 use super::reject::BlobReject;
 use super::row::{BlobProperties, BlobRow};
 use super::store::{ATTEMPTS_MAX, Change, crowded};
@@ -162,8 +163,12 @@ impl<E: Engine, B: ByteStore> Blobs<E, B> {
             }
             CopyPlan::Regions(regions) => {
                 let (mut copied, mut extents) = (Vec::new(), Vec::new());
-                for (number, region) in regions.into_iter().filter(|(_, region)| !region.runs.is_empty()) {
-                    let (extent, runs) = self.rewrite(at, &region.runs).await?;
+                for (number, region) in regions {
+                    let runs = region.runs();
+                    if runs.is_empty() {
+                        continue;
+                    }
+                    let (extent, runs) = self.rewrite(at, &runs).await?;
                     copied.push((number, runs));
                     extents.push(extent);
                 }

@@ -3,7 +3,8 @@
 //! ```text
 //! ""                         the blob
 //! c set:16 n:8               chunk n of a long list of blocks
-//! p map:16 region:8 epoch:8  the pages of a region of a page blob, since an epoch
+//! p map:16 region:8 epoch:8  the pages of a region of a page blob, since an epoch: the base row
+//! p map:16 region:8 epoch:8 n:8  write n since that base row
 //! s time:16                  a snapshot
 //! u generation:16 id         a block that is not committed
 //! ```
@@ -24,10 +25,22 @@ pub(crate) const UNCOMMITTED: (&str, &str) = ("u", "v");
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum RowName<'a> {
     Blob,
-    Chunk { set: u64, index: u32 },
-    Pages { map: u64, region: u32, epoch: u32 },
+    Chunk {
+        set: u64,
+        index: u32,
+    },
+    /// A base row, or the write of this number since it.
+    Pages {
+        map: u64,
+        region: u32,
+        epoch: u32,
+        delta: Option<u32>,
+    },
     Snapshot(SnapshotTime),
-    Uncommitted { generation: u64, id: &'a str },
+    Uncommitted {
+        generation: u64,
+        id: &'a str,
+    },
 }
 
 impl<'a> RowName<'a> {
@@ -40,7 +53,10 @@ impl<'a> RowName<'a> {
         let part = |range: std::ops::Range<usize>| u32::from_str_radix(rest.get(range)?, 16).ok();
         match (kind, rest.len()) {
             ('c', 8) => Some(Self::Chunk { set: number, index: part(0..8)? }),
-            ('p', 16) => Some(Self::Pages { map: number, region: part(0..8)?, epoch: part(8..16)? }),
+            ('p', 16 | 24) => {
+                let delta = if rest.len() == 24 { Some(part(16..24)?) } else { None };
+                Some(Self::Pages { map: number, region: part(0..8)?, epoch: part(8..16)?, delta })
+            }
             ('s', 0) => Some(Self::Snapshot(SnapshotTime(Timestamp::from_ticks(number)))),
             ('u', 1..) => Some(Self::Uncommitted { generation: number, id: rest }),
             _ => None,
@@ -53,9 +69,14 @@ pub(crate) fn chunk(set: u64, index: usize) -> String {
     format!("c{set:016x}{index:08x}")
 }
 
-/// The row of a region's pages.
+/// The base row of a region's pages.
 pub(crate) fn pages(map: u64, region: u32, epoch: u32) -> String {
     format!("p{map:016x}{region:08x}{epoch:08x}")
+}
+
+/// The row of a write of pages since the base row.
+pub(crate) fn page_delta(map: u64, region: u32, epoch: u32, delta: usize) -> String {
+    format!("p{map:016x}{region:08x}{epoch:08x}{delta:08x}")
 }
 
 /// The row of a snapshot.
@@ -77,8 +98,9 @@ mod tests {
         let time = SnapshotTime(Timestamp::EDM_MIN);
         assert_eq!(RowName::parse(BLOB), Some(RowName::Blob));
         assert_eq!(RowName::parse(&chunk(7, 9)), Some(RowName::Chunk { set: 7, index: 9 }));
-        let expected = RowName::Pages { map: u64::MAX, region: 3, epoch: 4 };
-        assert_eq!(RowName::parse(&pages(u64::MAX, 3, 4)), Some(expected));
+        let expected = |delta| Some(RowName::Pages { map: u64::MAX, region: 3, epoch: 4, delta });
+        assert_eq!(RowName::parse(&pages(u64::MAX, 3, 4)), expected(None));
+        assert_eq!(RowName::parse(&page_delta(u64::MAX, 3, 4, 5)), expected(Some(5)));
         assert_eq!(RowName::parse(&snapshot(time)), Some(RowName::Snapshot(time)));
         let expected = RowName::Uncommitted { generation: 5, id: "AAAA" };
         assert_eq!(RowName::parse(&uncommitted(5, "AAAA")), Some(expected));

@@ -2,7 +2,7 @@
 //!
 //! A short list of blocks stands in the blob's own row. A long one is cut into chunks, rows that never change, of
 //! which the blob's row holds the lengths: a range is found by reading the chunks it touches. Pages are kept by
-//! regions of 16 MiB, a row each; a snapshot freezes the rows by beginning a new epoch.
+//! regions of 16 MiB (`region.rs`); a snapshot freezes their rows by beginning a new epoch.
 
 use super::bytes::Extent;
 use super::codec::{Reader, put_bytes, put_number};
@@ -77,18 +77,6 @@ pub(crate) struct Run {
     pub(crate) is_local: bool,
 }
 
-/// The pages of a region, as a row holds them.
-#[derive(Clone, Debug, Default, PartialEq, Eq)]
-pub(crate) struct Region {
-    /// The epoch since which they are so.
-    pub(crate) epoch: u32,
-    /// Whether there is a row of an earlier epoch, which this one covers: a snapshot's, or one that clean-up has not
-    /// removed yet.
-    pub(crate) covers_earlier: bool,
-    /// Runs that do not touch each other's bytes, in order.
-    pub(crate) runs: Vec<Run>,
-}
-
 impl Run {
     /// The byte of the blob after the last.
     pub(crate) const fn end(&self) -> u64 {
@@ -117,14 +105,14 @@ impl Piece {
         Self { extent: self.extent, skip: self.skip + range.start, length: range.end - range.start }
     }
 
-    fn encode(&self, out: &mut Vec<u8>) {
+    pub(crate) fn encode(&self, out: &mut Vec<u8>) {
         self.extent.encode(out);
         put_number(out, self.skip);
         // Almost always nothing follows.
         put_number(out, self.extent.length - self.skip - self.length);
     }
 
-    fn decode(reader: &mut Reader<'_>) -> Option<Self> {
+    pub(crate) fn decode(reader: &mut Reader<'_>) -> Option<Self> {
         let extent = Extent::decode(&mut reader.0)?;
         let skip = reader.number()?;
         let length = extent.length.checked_sub(skip)?.checked_sub(reader.number()?)?;
@@ -294,35 +282,7 @@ pub(crate) fn decode_uncommitted(mut body: &[u8]) -> Option<Extent> {
     Extent::decode(&mut body).filter(|_| body.is_empty())
 }
 
-/// The stored form of a region's runs: for each its start, a flag and its piece.
-pub(crate) fn encode_runs(runs: &[Run]) -> Vec<u8> {
-    let mut out = Vec::with_capacity(2 + runs.len() * 32);
-    put_number(&mut out, runs.len() as u64);
-    for run in runs {
-        put_number(&mut out, run.start % REGION_BYTES);
-        out.push(u8::from(run.is_local));
-        run.piece.encode(&mut out);
-    }
-    out
-}
-
-/// Reads the row of a region.
-pub(crate) fn decode_runs(region: u32, body: &[u8]) -> Option<Vec<Run>> {
-    let mut reader = Reader(body);
-    let base = u64::from(region) * REGION_BYTES;
-    let count = reader.count()?;
-    let runs = (0..count)
-        .map(|_| {
-            let start = base + reader.number()?;
-            Some(Run { start, is_local: reader.flag()?, piece: Piece::decode(&mut reader)? })
-        })
-        .collect::<Option<_>>()?;
-    reader.0.is_empty().then_some(runs)
-}
-
 /// Blocks that the blob's own row holds at most.
 pub(crate) const INLINE_MAX: usize = 128;
 /// Blocks of a chunk of a list that is committed at once.
 pub(crate) const CHUNK_BLOCKS: usize = 512;
-/// Bytes of a page blob whose pages share a row.
-pub(crate) const REGION_BYTES: u64 = 16 << 20;

@@ -26,6 +26,7 @@ mod pages;
 mod put;
 mod read;
 mod reclaim;
+mod region;
 mod reject;
 mod released;
 mod row;

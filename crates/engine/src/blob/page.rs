@@ -1,12 +1,13 @@
 //! Page blobs: pages written and cleared in place, resized, and told.
 //!
-//! The rules for runs are in `pages.rs`. A write changes the rows of the regions it touches and the blob's own, together.
-//! A region of many runs is written anew as one payload, so that its row stays small.
+//! The rules for runs are in `pages.rs`, those for rows in `region.rs`. A write changes the rows of the regions it touches
+//! and the blob's own, together. A region of many runs is written anew as one payload, so that its base row stays small.
 
 use super::access::{Access, BlobRef, Written};
 use super::bytes::{ByteStore, ByteWriter, Extent, READ_BYTES_MAX};
-use super::layout::{Layout, Pages, Piece, REGION_BYTES, Region, Run, encode_runs};
-use super::pages::{covered, difference, is_worth_joining, overlay};
+use super::layout::{Layout, Pages, Piece, Run};
+use super::pages::{covered, difference, is_worth_joining};
+use super::region::{Delta, REGION_BYTES, Region, encode_runs};
 use super::reject::BlobReject;
 use super::row::{BlobProperties, BlobRow};
 use super::store::{ATTEMPTS_MAX, Change, crowded};
@@ -250,28 +251,55 @@ impl<E: Engine, B: ByteStore> Blobs<E, B> {
         if piece.is_some() {
             let touched = (range.start() / REGION_BYTES) as u32..range.end().div_ceil(REGION_BYTES) as u32;
             for region in touched {
-                regions.entry(region).or_insert_with(|| Region { epoch: pages.epoch, ..Region::default() });
+                regions.entry(region).or_insert_with(|| Region::new(pages.epoch));
             }
         }
         for (number, region) in regions {
-            let mut runs = overlay(&region.runs, range, number, piece);
-            if is_worth_joining(&runs) {
-                let (extent, joined) = self.rewrite(at, &runs).await?;
-                edited.joined.push(extent);
-                // Of the payload that was just given, other regions may have a part: then it is not local.
-                edited.unused.extend(unused(&runs, &joined));
-                runs = joined;
-            }
-            edited.unused.extend(unused(&region.runs, &runs));
-            let name = keys::pages(pages.map, number, pages.epoch);
-            // Without a row there are no pages, but an earlier epoch's row must stay covered: clean-up may never remove it.
-            if runs.is_empty() && region.epoch == pages.epoch && !region.covers_earlier {
-                edited.change.deletes.push(name);
-            } else {
-                edited.change.puts.push((name, encode_runs(&runs)));
-            }
+            self.edit_region(at, pages, (number, region), Delta::of(range, number, piece), &mut edited).await?;
         }
         Ok(edited)
+    }
+
+    /// The rows of one region after a write: its delta, or a new base row.
+    async fn edit_region(
+        &self,
+        at: BlobRef<'_>,
+        pages: Pages,
+        (number, mut region): (u32, Region),
+        delta: Delta,
+        edited: &mut Edited,
+    ) -> Result<(), EngineError> {
+        let (count, body) = (region.delta_count(), delta.encode());
+        let is_row = region.add(delta, pages.epoch);
+        let mut runs = region.runs();
+        let is_long = is_worth_joining(&runs);
+        if is_row && !is_long && !runs.is_empty() {
+            edited.change.puts.push((keys::page_delta(pages.map, number, pages.epoch, count), body));
+            return Ok(());
+        }
+        if is_long {
+            let (extent, joined) = self.rewrite(at, &runs).await?;
+            edited.joined.push(extent);
+            runs = joined;
+        }
+        let kept: HashSet<Extent> = runs.iter().map(|run| run.piece.extent).collect();
+        // Of the payload that was just given, other regions may have a part: then it is not local.
+        edited.unused.extend(region.local_extents().difference(&kept));
+        let is_same_epoch = region.epoch == pages.epoch;
+        if is_same_epoch {
+            let names = (0..count).map(|delta| keys::page_delta(pages.map, number, pages.epoch, delta));
+            edited.change.deletes.extend(names);
+        }
+        let name = keys::pages(pages.map, number, pages.epoch);
+        // Without a row there are no pages, but an earlier epoch's row must stay covered: clean-up may never remove it.
+        if runs.is_empty() && is_same_epoch && !region.covers_earlier {
+            edited.change.deletes.push(name);
+        } else {
+            edited.change.puts.push((name, encode_runs(&runs)));
+        }
+        // The runs of a region may be many, and so may be the regions that are cleared.
+        tokio::task::yield_now().await;
+        Ok(())
     }
 
     /// Writes the bytes of runs into one payload; returns it, and runs that point to it, those that touch joined.
@@ -309,13 +337,6 @@ struct Edited {
     unused: Vec<Extent>,
     /// Payloads that were written for it.
     joined: Vec<Extent>,
-}
-
-/// The payloads of runs that no other region has and that the new runs of the region do not have.
-fn unused(old: &[Run], new: &[Run]) -> HashSet<Extent> {
-    let kept: HashSet<Extent> = new.iter().map(|run| run.piece.extent).collect();
-    let local = old.iter().filter(|run| run.is_local).map(|run| run.piece.extent);
-    local.filter(|extent| !kept.contains(extent)).collect()
 }
 
 fn pages_of(row: &BlobRow) -> Result<Pages, BlobReject> {

@@ -5,7 +5,8 @@ use super::access::{Access, BlobRef};
 use super::bytes::{ByteStore, Bytes, READ_BYTES_MAX};
 use super::codec::damaged;
 use super::keys::{self, RowName};
-use super::layout::{Block, Blocks, Layout, Pages, Piece, REGION_BYTES, Region, Run, decode_chunk, decode_runs};
+use super::layout::{Block, Blocks, Layout, Pages, Piece, Run, decode_chunk};
+use super::region::{DELTAS_MAX, REGION_BYTES, Region};
 use super::reject::BlobReject;
 use super::row::{BlobProperties, BlobRow};
 use super::store::{ATTEMPTS_MAX, crowded};
@@ -233,7 +234,7 @@ impl<E: Engine, B: ByteStore> Blobs<E, B> {
         range: Range<u64>,
     ) -> Result<Vec<Run>, EngineError> {
         let regions = self.regions_within(at, pages, range.clone()).await?;
-        let runs = regions.into_values().flat_map(|region| region.runs);
+        let runs = regions.into_values().flat_map(|region| region.runs());
         Ok(runs.filter(|run| run.start < range.end && run.end() > range.start).collect())
     }
 
@@ -246,22 +247,59 @@ impl<E: Engine, B: ByteStore> Blobs<E, B> {
     ) -> Result<BTreeMap<u32, Region>, EngineError> {
         let first = (range.start / REGION_BYTES) as u32;
         let end = range.end.div_ceil(REGION_BYTES) as u32;
-        let (from, to) = (keys::pages(pages.map, first, 0), keys::pages(pages.map, end, 0));
+        let (mut from, to) = (keys::pages(pages.map, first, 0), keys::pages(pages.map, end, 0));
         let mut regions = BTreeMap::new();
-        self.visit_rows(at, (&from, &to), |row| {
-            let Some(RowName::Pages { region, epoch, .. }) = RowName::parse(row.row) else {
-                return Err(damaged("the name of a blob's row"));
+        loop {
+            let (mut current, mut rows, mut passed) = (first, 0, None);
+            self.visit_rows(at, (&from, &to), |row| {
+                let Some(RowName::Pages { region, epoch, delta, .. }) = RowName::parse(row.row) else {
+                    return Err(damaged("the name of a blob's row"));
+                };
+                rows = if region == current { rows + 1 } else { 1 };
+                current = region;
+                // Many snapshots have rows of their own here, which this version does not need.
+                if rows > PASSED_ROWS_MAX && epoch != pages.epoch && delta.is_none() {
+                    passed = Some((region, epoch));
+                    return Ok(Flow::StopHere);
+                }
+                // Of each region the newest epoch that is not after the version counts.
+                if epoch <= pages.epoch {
+                    let read = Region::read_row(&mut regions, (region, epoch, delta), row.body);
+                    read.ok_or_else(|| damaged("a row of pages"))?;
+                }
+                Ok(if row.body.len() > LONG_ROW_BYTES { Flow::Pause } else { Flow::Continue })
+            })
+            .await?;
+            from = match passed {
+                None => return Ok(regions),
+                Some((region, epoch)) if epoch > pages.epoch => keys::pages(pages.map, region + 1, 0),
+                Some((region, epoch)) => {
+                    let newest = self.newest_epoch(at, pages, (region, epoch)).await?;
+                    keys::pages(pages.map, region, newest)
+                }
             };
-            // Of each region the newest row that is not after the version counts, and rows come in the order of epochs.
-            if epoch <= pages.epoch {
-                let runs = decode_runs(region, row.body).ok_or_else(|| damaged("a list of pages"))?;
-                let covers_earlier = regions.contains_key(&region);
-                regions.insert(region, Region { epoch, covers_earlier, runs });
+        }
+    }
+
+    /// The newest epoch of a region that is not after a version, if there is one that is known to be older or the same.
+    /// Takes a row for each bit of the epoch.
+    async fn newest_epoch(
+        &self,
+        at: BlobRef<'_>,
+        pages: Pages,
+        (region, known): (u32, u32),
+    ) -> Result<u32, EngineError> {
+        let (mut newest, mut bound) = (known, pages.epoch);
+        while newest < bound {
+            let middle = bound - (bound - newest) / 2;
+            let (from, to) = (keys::pages(pages.map, region, middle), keys::pages(pages.map, region + 1, 0));
+            match self.first_row(at, (&from, &to)).await?.as_deref().map(RowName::parse) {
+                Some(Some(RowName::Pages { epoch, .. })) if epoch <= bound => newest = epoch,
+                Some(Some(RowName::Pages { .. })) | None => bound = middle - 1,
+                Some(_) => return Err(damaged("the name of a blob's row").into()),
             }
-            Ok(Flow::Continue)
-        })
-        .await?;
-        Ok(regions)
+        }
+        Ok(newest)
     }
 }
 
@@ -300,6 +338,10 @@ fn page_segments(runs: &[Run], range: Range<u64>) -> VecDeque<Segment> {
     segments
 }
 
+/// Rows of a region that are read one after the other before those that are not needed are passed over: two epochs.
+const PASSED_ROWS_MAX: usize = 2 * (1 + DELTAS_MAX);
+/// Others get their turn after a row of this size.
+const LONG_ROW_BYTES: usize = 16 << 10;
 /// Pieces up to this size are copied out of what the store read for them.
 const COPIED_BYTES_MAX: u64 = 32 << 10;
 

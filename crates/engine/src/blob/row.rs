@@ -352,7 +352,7 @@ const SHARED: u8 = 0x20;
 #[cfg(test)]
 mod tests {
     use super::super::bytes::Extent;
-    use super::super::layout::{Block, ChunkHead, Pages, Piece, Run, decode_runs, encode_runs};
+    use super::super::layout::{Block, ChunkHead, Pages, Piece};
     use super::*;
     use larimar_model::blob::LeaseId;
 
@@ -452,13 +452,5 @@ mod tests {
         assert_eq!(row.next_change(Timestamp::from_ticks(50)).ticks(), 101);
         assert_eq!(row.next_change(Timestamp::from_ticks(100)).ticks(), 101);
         assert_eq!(row.next_change(Timestamp::from_ticks(500)).ticks(), 500);
-    }
-
-    #[test]
-    fn runs_of_pages_are_read_as_they_were_written() {
-        let extent = Extent { file: [1; 16], offset: 2, length: 1024 };
-        let run = |start, skip| Run { start, piece: Piece { extent, skip, length: 512 }, is_local: skip == 0 };
-        let runs = vec![run((3 << 24) + 512, 0), run((3 << 24) + 4096, 512)];
-        assert_eq!(decode_runs(3, &encode_runs(&runs)), Some(runs));
     }
 }

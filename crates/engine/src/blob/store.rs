@@ -153,6 +153,24 @@ impl<E: Engine, B: ByteStore> Blobs<E, B> {
         }
     }
 
+    /// The name of the first row of a blob from one name up to, but without, another.
+    pub(crate) async fn first_row(
+        &self,
+        at: BlobRef<'_>,
+        (from, to): (&str, &str),
+    ) -> Result<Option<String>, EngineError> {
+        let partition = at.name.as_str();
+        let range = KeyRange { start: Position::new(partition, from), end: Some(Position::new(partition, to)) };
+        let budget = Budget { rows_max: 1, deadline: Instant::now() + SCAN_TIME };
+        let mut first = None;
+        let scan = self.engine.scan(at.container, &range, budget, |row| {
+            first = Some(row.row.to_owned());
+            Flow::StopHere
+        });
+        scan.await.map_err(read_error)?;
+        Ok(first)
+    }
+
     /// Hands a result on; if the operation was refused, the bytes it was given have no owner. After a fault nobody
     /// knows, and the sweep will tell.
     pub(crate) fn settle<T>(&self, result: Result<T, EngineError>, given: &[Extent]) -> Result<T, EngineError> {

@@ -6,7 +6,7 @@ use super::pages::{bounds, clear, put_page_blob, resize, write};
 use super::site::{Site, blob, filled, id, refused};
 use crate::Dice;
 use larimar_engine::blob::bytes::ByteStore;
-use larimar_engine::blob::{Access, BlobReject, CopyRequest, CopySource, ListItem, ListQuery, NewBlob};
+use larimar_engine::blob::{Access, BlobReject, CopyRequest, CopySource, ListItem, ListQuery};
 use larimar_engine::{Engine, EngineError};
 use larimar_model::Guid;
 use larimar_model::blob::{
@@ -75,7 +75,7 @@ async fn act<E: Engine, B: ByteStore>(site: &Site<E, B>, name: &BlobName, step: 
 
 /// What a blob and its snapshots hold, each read whole.
 async fn read_versions<E: Engine, B: ByteStore>(site: &Site<E, B>, name: &BlobName) -> Versions<Vec<u8>> {
-    let (times, is_there) = listed(site).await;
+    let (times, is_there) = listed(site, name).await;
     let mut found = Versions::default();
     for time in times {
         let content = site.read_of(name, Some(time), None).await.expect("a snapshot is read whole");
@@ -88,12 +88,12 @@ async fn read_versions<E: Engine, B: ByteStore>(site: &Site<E, B>, name: &BlobNa
 }
 
 /// The times of the snapshots that are listed, and whether the blob is.
-async fn listed<E: Engine, B: ByteStore>(site: &Site<E, B>) -> (Vec<SnapshotTime>, bool) {
+async fn listed<E: Engine, B: ByteStore>(site: &Site<E, B>, name: &BlobName) -> (Vec<SnapshotTime>, bool) {
     let include = ListInclude { snapshots: true, ..ListInclude::default() };
     let page = site.list(&ListQuery { include, ..super::lists::everything() }).await;
     let blobs = page.items.iter().filter_map(|item| match item {
-        ListItem::Blob(blob) => Some(blob.snapshot),
-        ListItem::Prefix(_) => None,
+        ListItem::Blob(blob) if blob.name == name.as_str() => Some(blob.snapshot),
+        ListItem::Blob(_) | ListItem::Prefix(_) => None,
     });
     let blobs: Vec<Option<SnapshotTime>> = blobs.collect();
     (blobs.iter().filter_map(|snapshot| *snapshot).collect(), blobs.contains(&None))
@@ -117,13 +117,38 @@ fn settle<T: Clone + PartialEq + std::fmt::Debug>(
     *model = found;
 }
 
-/// Where the pages of the model begin: some in each of two regions.
+/// Where the pages of the model begin: some in each of two regions. The first region has many other pages as well, so
+/// that its row is long and writes are stored beside it.
 const BASE: u64 = (16 << 20) - 4 * 512;
 const PAGES: u64 = 8;
+const OTHERS: u64 = 100;
+
+/// Where one of the other pages is.
+const fn place_of_other(number: u64) -> u64 {
+    number * 1024
+}
+
+/// Makes the blob that page blobs of the model begin as, with nothing but the other pages.
+async fn put_template<E: Engine, B: ByteStore>(site: &Site<E, B>, template: &BlobName) {
+    put_page_blob(site, template, BASE + PAGES * 512).await;
+    for number in 0..OTHERS {
+        write(site, template, place_of_other(number), &filled(number as u8, 512)).await.expect("a page");
+    }
+}
+
+async fn copy<E: Engine, B: ByteStore>(
+    site: &Site<E, B>,
+    (source, snapshot): (&BlobName, Option<SnapshotTime>),
+    name: &BlobName,
+) -> Result<(), EngineError> {
+    let source = CopySource { at: site.at(source), snapshot, conditions: Conditions::NONE, if_tags: None };
+    let request = CopyRequest { id: Guid([1; 16]), source_url: String::new(), metadata: None, tags: None, tier: None };
+    site.blobs.copy_blob(&source, site.at(name), &request, &Access::default(), site.now()).await.map(drop)
+}
 
 #[derive(Clone, Copy, Debug)]
 enum PageStep {
-    Put(u64),
+    Put,
     Write(u64, u64, u8),
     Clear(u64, u64),
     Resize(u64),
@@ -131,12 +156,17 @@ enum PageStep {
     Common(Common),
 }
 
-fn page_step(model: &Versions<Pages>, dice: &mut Dice, seed: u8) -> PageStep {
-    let Some(pages) = &model.current else { return PageStep::Put(1 + dice.below(PAGES)) };
+/// With few snapshots an epoch lasts for more writes than are stored beside a row.
+fn page_step(model: &Versions<Pages>, dice: &mut Dice, seed: u8, has_few_snapshots: bool) -> PageStep {
+    let Some(pages) = &model.current else { return PageStep::Put };
     let count = pages.len() as u64;
     let start = dice.below(count);
     let end = start + 1 + dice.below((count - start).min(5));
-    match (dice.below(16), model.some_snapshot(dice)) {
+    let what = dice.below(16);
+    if has_few_snapshots && (3..=10).contains(&what) && dice.below(30) > 0 {
+        return PageStep::Write(start, end, seed);
+    }
+    match (what, model.some_snapshot(dice)) {
         (0..=1, _) => PageStep::Clear(start, end),
         (2, _) => PageStep::Clear(0, count),
         (3..=5, _) => PageStep::Common(Common::Snapshot),
@@ -144,7 +174,7 @@ fn page_step(model: &Versions<Pages>, dice: &mut Dice, seed: u8) -> PageStep {
         (9, Some(_)) => PageStep::Common(Common::DeleteSnapshots),
         (10, _) => match (dice.below(6), model.some_snapshot(dice)) {
             (0, _) => PageStep::Common(Common::Delete),
-            (1, _) => PageStep::Put(1 + dice.below(PAGES)),
+            (1, _) => PageStep::Put,
             (2..=3, Some(time)) => PageStep::Restore(time),
             _ => PageStep::Resize(1 + dice.below(PAGES)),
         },
@@ -155,7 +185,7 @@ fn page_step(model: &Versions<Pages>, dice: &mut Dice, seed: u8) -> PageStep {
 fn after_page_step(model: &Versions<Pages>, step: PageStep) -> Versions<Pages> {
     let mut pages = model.current.clone().unwrap_or_default();
     match step {
-        PageStep::Put(count) => pages = vec![None; count as usize],
+        PageStep::Put => pages = vec![None; PAGES as usize],
         PageStep::Write(start, end, seed) => pages[start as usize..end as usize].fill(Some(seed)),
         PageStep::Clear(start, end) => pages[start as usize..end as usize].fill(None),
         PageStep::Resize(count) => pages.resize(count as usize, None),
@@ -170,25 +200,16 @@ async fn run_page_step<E: Engine, B: ByteStore>(
     name: &BlobName,
     step: PageStep,
 ) -> Result<(), EngineError> {
-    let (at, none) = (site.at(name), Access::default());
     let place = |page: u64| BASE + page * 512;
     match step {
-        PageStep::Put(count) => {
-            let new = NewBlob::default();
-            site.blobs.put_page_blob(at, (place(count), 0), &new, &none, site.now()).await.map(drop)
-        }
+        PageStep::Put => copy(site, (&blob("template"), None), name).await,
         PageStep::Write(start, end, seed) => {
             let bytes = vec![seed; ((end - start) * 512) as usize];
             write(site, name, place(start), &bytes).await.map(drop)
         }
         PageStep::Clear(start, end) => clear(site, name, place(start), place(end)).await.map(drop),
         PageStep::Resize(count) => resize(site, name, place(count)).await.map(drop),
-        PageStep::Restore(time) => {
-            let source = CopySource { at, snapshot: Some(time), conditions: Conditions::NONE, if_tags: None };
-            let request =
-                CopyRequest { id: Guid([1; 16]), source_url: String::new(), metadata: None, tags: None, tier: None };
-            site.blobs.copy_blob(&source, at, &request, &none, site.now()).await.map(drop)
-        }
+        PageStep::Restore(time) => copy(site, (name, Some(time)), name).await,
         PageStep::Common(step) => act(site, name, step).await,
     }
 }
@@ -210,11 +231,16 @@ async fn pages_of<E: Engine, B: ByteStore>(
         assert_eq!(page[0] != 0, is_written, "a page without bytes is not told, and a written one is");
         is_written.then_some(page[0])
     });
-    pages.collect()
+    let pages = pages.collect();
+    let number = (bytes.len() / 512) as u64 % OTHERS;
+    let place = place_of_other(number);
+    let other = site.read_of(name, snapshot, Some(ByteRange { start: place, last: Some(place + 1023) })).await;
+    assert_eq!(other, Ok([filled(number as u8, 512), vec![0; 512]].concat()), "pages that no step touches");
+    pages
 }
 
 async fn found_pages<E: Engine, B: ByteStore>(site: &Site<E, B>, name: &BlobName) -> Versions<Pages> {
-    let (times, is_there) = listed(site).await;
+    let (times, is_there) = listed(site, name).await;
     let mut found = Versions::default();
     for time in times {
         found.snapshots.insert(time, pages_of(site, name, Some(time)).await);
@@ -270,13 +296,15 @@ pub async fn cleared_pages_do_not_show_a_snapshot_whose_clean_up_did_not_run<E: 
 /// Page blobs: writes, clears, sizes, copies over themselves.
 pub async fn versions_keep_their_pages_wherever_the_engine_stops<E: Engine, B: ByteStore>(site: &Site<E, B>) {
     let name = blob("disk");
+    put_template(site, &blob("template")).await;
     // A database takes its time.
-    let steps = if E::IS_SHARED { 150 } else { 2500 };
-    for seed in 0..2_u64 {
+    let steps = if E::IS_SHARED { 150 } else { 2000 };
+    let mut writes_beside_a_row = 0;
+    for seed in 0..3_u64 {
         let mut dice = Dice::new(seed + 1);
         let mut model = found_pages(site, &name).await;
         for number in 0..steps {
-            let step = page_step(&model, &mut dice, 1 + (number % 250) as u8);
+            let step = page_step(&model, &mut dice, 1 + (number % 250) as u8, seed == 2);
             let next = after_page_step(&model, step);
             perhaps_stop(site, &mut dice);
             let done = run_page_step(site, &name, step).await;
@@ -285,8 +313,14 @@ pub async fn versions_keep_their_pages_wherever_the_engine_stops<E: Engine, B: B
             let found = found_pages(site, &name).await;
             let is_snapshot = matches!(step, PageStep::Common(Common::Snapshot));
             settle(&mut model, (next, is_snapshot), &done, found, &format!("seed {seed}, step {number}, {step:?}"));
+            if number % 50 == 0 {
+                let rows = site.rows().await;
+                let beside = |row: &str| row.starts_with('p') && row.len() == "p".len() + 16 + 8 + 8 + 8;
+                writes_beside_a_row += rows.iter().filter(|(of, row)| *of == name.as_str() && beside(row)).count();
+            }
         }
     }
+    assert!(writes_beside_a_row > 0, "the model has writes that are stored beside a row");
 }
 
 /// Append blobs, whose versions share blocks.

@@ -2,7 +2,7 @@
 //! of bytes on all.
 //!
 //! A promise takes a [`Site`]: an empty container on a fresh engine and a fresh store without a time of grace. The files
-//! follow the service: [`containers`], [`blobs`], [`blocks`], [`appends`], [`pages`], [`snapshots`], [`copies`],
+//! follow the service: [`containers`], [`blobs`], [`blocks`], [`appends`], [`pages`], [`scattered`] (page blobs of many runs), [`snapshots`], [`copies`],
 //! [`leases`], [`lists`]; [`lives`] has what is removed and what is not, [`crashes`] what is there after a stop at any call,
 //! [`reads`] what a read shows beside a change, [`concurrency`] many callers at once, [`servers`] several servers that change the same blobs.
 
@@ -18,6 +18,7 @@ pub mod lists;
 pub mod lives;
 pub mod pages;
 pub mod reads;
+pub mod scattered;
 pub mod servers;
 mod site;
 pub mod snapshots;
@@ -88,6 +89,15 @@ macro_rules! blob_conformance {
                 sequence_numbers_guard_writes,
                 random_writes_read_as_an_array_does,
                 changes_since_a_snapshot_are_told,
+            }
+        );
+        $crate::blob_promises!(
+            $make,
+            scattered {
+                scattered_pages_are_written_in_small_rows,
+                a_page_blob_with_many_snapshots_reads_few_rows,
+                scattered_pages_of_all_versions_read_as_arrays_do,
+                payloads_that_small_rows_hide_are_removed_with_the_next_long_row,
             }
         );
         $crate::blob_promises!(
@@ -237,6 +247,7 @@ mod tests {
             include_str!("lives.rs"),
             include_str!("pages.rs"),
             include_str!("reads.rs"),
+            include_str!("scattered.rs"),
             include_str!("servers.rs"),
             include_str!("snapshots.rs"),
         ] {

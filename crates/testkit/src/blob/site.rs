@@ -8,8 +8,8 @@ use larimar_engine::blob::{
     Access, BlobRef, BlobReject, Blobs, ListItem, ListPage, ListQuery, NewBlob, NewContainer, OpenBlob, Written,
 };
 use larimar_engine::{
-    Budget, Engine, EngineError, Fault, Flow, Key, KeyRange, Op, Position, ReadError, Reads, Reject, RowRef, SpaceId,
-    WriteError,
+    Act, Budget, Engine, EngineError, Fault, Flow, Key, KeyRange, Op, Position, ReadError, Reads, Reject, RowRef,
+    SpaceId, WriteError,
 };
 use larimar_model::Timestamp;
 use larimar_model::blob::{BlobName, BlockId, BlockListEntry, ByteRange, SnapshotTime};
@@ -30,6 +30,7 @@ pub struct Site<E, B> {
     bytes: Arc<B>,
     clock: Arc<AtomicU64>,
     visited: Arc<AtomicU64>,
+    written: Arc<WrittenRows>,
     calls_left: Arc<AtomicU64>,
     kept: Arc<dyn Kept>,
 }
@@ -50,12 +51,20 @@ impl Kept for TurnedClock<'static> {
     }
 }
 
-/// An engine that counts the rows its scans visit, and lets others go on before each of its calls: also an engine that
+/// What was written so far.
+#[derive(Debug, Default)]
+struct WrittenRows {
+    rows: AtomicU64,
+    bytes: AtomicU64,
+}
+
+/// An engine that counts the rows its scans visit and those it writes, and lets others go on before each of its calls: also an engine that
 /// answers at once has then many callers at a time. It can be told to fail after so many calls, as if the process stopped
 /// there.
 pub struct Counting<E> {
     engine: Arc<E>,
     visited: Arc<AtomicU64>,
+    written: Arc<WrittenRows>,
     calls_left: Arc<AtomicU64>,
     turns: Mutex<Dice>,
     interruptions: Mutex<VecDeque<Interruption>>,
@@ -74,6 +83,20 @@ impl<E: std::fmt::Debug> std::fmt::Debug for Counting<E> {
 const ENDLESS: u64 = u64::MAX;
 /// Calls of an engine that stops after its next write.
 const UNTIL_WRITE: u64 = u64::MAX - 1;
+
+impl WrittenRows {
+    fn count(&self, ops: &[Op<'_>]) {
+        for op in ops {
+            let bytes = match op.act {
+                Act::Put(body) => body.len() as u64,
+                Act::Delete | Act::Edit(_) => 0,
+                Act::Check => continue,
+            };
+            self.rows.fetch_add(1, SeqCst);
+            self.bytes.fetch_add(bytes, SeqCst);
+        }
+    }
+}
 
 impl<E> Counting<E> {
     /// Lets others go on, now more and now fewer of them, so that callers meet in many orders.
@@ -154,6 +177,7 @@ impl<E: Engine> Layer for Counting<E> {
     ) -> Result<Vec<Timestamp>, WriteError> {
         self.wait_a_turn().await;
         self.take_call()?;
+        self.written.count(ops);
         let applied = self.engine.apply(space, partition, ops, now).await;
         if self.loses_answer() {
             return Err(Fault::Ambiguous("the engine has stopped".to_owned()).into());
@@ -186,18 +210,29 @@ impl<E: Engine, B: ByteStore> Site<E, B> {
     /// Makes the container `container`.
     pub async fn open(engine: Arc<E>, bytes: Arc<B>, kept: impl Kept) -> Self {
         let visited = Arc::new(AtomicU64::new(0));
+        let written = Arc::<WrittenRows>::default();
         let calls_left = Arc::new(AtomicU64::new(ENDLESS));
         let engine = Arc::new(Layered(Counting {
             engine,
             visited: Arc::clone(&visited),
+            written: Arc::clone(&written),
             calls_left: Arc::clone(&calls_left),
             turns: Mutex::new(Dice::new(7)),
             interruptions: Mutex::default(),
         }));
         let blobs = Arc::new(Blobs::new(Arc::clone(&engine), Arc::clone(&bytes)));
         let clock = Arc::new(AtomicU64::new(Timestamp::parse("2030-01-01T00:00:00Z").expect("a time").ticks()));
-        let mut site =
-            Self { blobs, container: SpaceId::SYSTEM, engine, bytes, clock, visited, calls_left, kept: Arc::new(kept) };
+        let mut site = Self {
+            blobs,
+            container: SpaceId::SYSTEM,
+            engine,
+            bytes,
+            clock,
+            visited,
+            written,
+            calls_left,
+            kept: Arc::new(kept),
+        };
         let name = "container".parse().expect("a name");
         let created = site.blobs.create_container(ACCOUNT, &name, &NewContainer::default(), site.now()).await;
         site.container = created.expect("a container").id;
@@ -213,6 +248,7 @@ impl<E: Engine, B: ByteStore> Site<E, B> {
             bytes: Arc::clone(&self.bytes),
             clock: Arc::clone(&self.clock),
             visited: Arc::clone(&self.visited),
+            written: Arc::clone(&self.written),
             calls_left: Arc::clone(&self.calls_left),
             kept: Arc::clone(&self.kept),
         }
@@ -327,6 +363,11 @@ impl<E: Engine, B: ByteStore> Site<E, B> {
     /// Rows that scans have visited so far.
     pub fn visited(&self) -> u64 {
         self.visited.load(SeqCst)
+    }
+
+    /// Rows that were put or deleted so far, and the bytes that were put.
+    pub fn written(&self) -> (u64, u64) {
+        (self.written.rows.load(SeqCst), self.written.bytes.load(SeqCst))
     }
 
     /// All rows of the container: blob and row name.
