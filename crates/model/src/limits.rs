@@ -173,8 +173,8 @@ pub const LIST_BYTES_MAX: usize = 8 * 1024 * 1024;
 /// Bytes of an item of a listing besides its name and its metadata, about.
 pub const LIST_ITEM_BYTES: usize = 768;
 
-/// Bytes of a range whose MD5 Get Blob computes (blob: get blob).
-pub const RANGE_MD5_BYTES_MAX: u64 = 4 * 1024 * 1024;
+/// Bytes of a range whose checksum Get Blob computes (blob: get blob).
+pub const RANGE_SUM_BYTES_MAX: u64 = 4 * 1024 * 1024;
 
 // Queues. Source: "queue" is Microsoft's Queue service reference ("Put Message", "Get Messages", "Update Message").
 

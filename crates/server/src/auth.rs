@@ -253,7 +253,10 @@ impl Addressed {
             let pair = pair.map_err(invalid)?;
             match &*pair.name {
                 "snapshot" => addressed.snapshot = Some(pair.value().map_err(invalid)?.into_owned()),
-                "restype" => is_container = matches!(pair.raw_value, "container" | "account"),
+                name if name.eq_ignore_ascii_case("restype") => {
+                    is_container =
+                        ["container", "account"].iter().any(|kind| pair.raw_value.eq_ignore_ascii_case(kind));
+                }
                 _ => {}
             }
         }

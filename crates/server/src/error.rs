@@ -48,7 +48,8 @@ fn blob_reject(reject: BlobReject) -> ErrorReply {
         BlobReject::BlobExists => ErrorCode::BlobAlreadyExists,
         BlobReject::NotModified => return ErrorReply::new(ErrorCode::ConditionNotMet).with_status(304),
         BlobReject::ConditionNotMet | BlobReject::TagConditionNotMet => ErrorCode::ConditionNotMet,
-        BlobReject::SourceConditionNotMet => ErrorCode::SourceConditionNotMet,
+        BlobReject::SourceConditionNotMet(_) => ErrorCode::SourceConditionNotMet,
+        BlobReject::SourceRefused => ErrorCode::Md5Mismatch,
         BlobReject::SourceNotFound => return ErrorReply::new(ErrorCode::CannotVerifyCopySource).with_status(404),
         BlobReject::SourceTooLarge { bytes_max } => {
             let max = bytes_max.to_string();

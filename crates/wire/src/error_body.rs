@@ -59,6 +59,13 @@ impl ErrorReply {
         self
     }
 
+    /// This error without the details.
+    #[must_use]
+    pub fn without_details(mut self) -> Self {
+        self.details.clear();
+        self
+    }
+
     /// This error as that of the operation at `index` of a transaction.
     #[must_use]
     pub fn at_index(mut self, index: usize) -> Self {

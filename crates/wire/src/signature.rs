@@ -234,6 +234,10 @@ pub fn string_to_sign(scheme: Scheme, account: &str, request: &SignedRequest<'_>
 /// The HTTP form of a point in time, for `x-ms-date`.
 #[must_use]
 pub fn http_date(time: Timestamp) -> String {
+    if time == Timestamp::EDM_MIN {
+        // The service's time of what was never changed; the library has no dates before 1970.
+        return "Mon, 01 Jan 1601 00:00:00 GMT".to_owned();
+    }
     // HTTP has no dates after the year 9999.
     httpdate::fmt_http_date(UNIX_EPOCH + time.min(Timestamp::MAX).to_unix())
 }

@@ -39,6 +39,12 @@ impl<'a> StorageHead<'a> {
             let value = pair.value().map_err(|_| {
                 ErrorReply::of_parameter(ErrorCode::InvalidQueryParameterValue, &pair.name, pair.raw_value)
             })?;
+            // The words that choose an operation have no case.
+            let is_word = ["comp", "restype"].iter().any(|name| pair.name.eq_ignore_ascii_case(name));
+            let value = match is_word && value.bytes().any(|byte| byte.is_ascii_uppercase()) {
+                true => Cow::Owned(value.to_ascii_lowercase()),
+                false => value,
+            };
             parameters.push((pair.name, value));
         }
         Ok(Self { method, path, parameters, headers: headers.into_iter().collect() })
@@ -217,7 +223,7 @@ mod tests {
 
     #[test]
     fn parameters_and_headers_have_no_case_and_no_empty_values() {
-        let head = head("Comp=list&prefix=&a=%20b", &[("X-Ms-Version", " 2019-02-02 "), ("range", "")]);
+        let head = head("Comp=LIST&prefix=&a=%20b", &[("X-Ms-Version", " 2019-02-02 "), ("range", "")]);
         assert_eq!(
             (head.parameter("comp"), head.parameter("prefix"), head.parameter("a")),
             (Some("list"), None, Some(" b"))

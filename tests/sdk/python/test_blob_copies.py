@@ -147,7 +147,7 @@ def test_copies_under_conditions(container, blob):
 @pytest.mark.scenario("blob-copy")
 def test_a_source_that_cannot_be_read_is_refused(container, blob):
     copy = container.get_blob_client("copy")
-    with refused(404, "CannotVerifyCopySource"):
+    with refused(404, "BlobNotFound"):
         copy.start_copy_from_url(container.get_blob_client("missing").url)
     with refused(400, "InvalidHeaderValue"):
         copy.start_copy_from_url("no address at all")

@@ -1,10 +1,15 @@
 //! Copy Blob and the operations "from URL": sources of this account, with tokens, public ones, and foreign ones.
 
-use super::{HELLO_MD5, block_blob, content, header, make_container, properties, put, serve_container};
+use super::{HELLO_CRC64, HELLO_MD5, block_blob, content, header, make_container, properties, put, serve_container};
 use larimar_testkit::http::{Client, Request, Response, Sas};
 
 fn copy<'c>(client: &'c Client, path: &str, source: &str) -> Request<'c> {
     client.request("PUT", path).header("x-ms-copy-source", source).body("")
+}
+
+/// The address of a blob of `box` with a signature that lets it be read: a write from a URL needs one.
+fn signed(client: &Client, name: &str) -> String {
+    format!("{}/box/{name}?{}", client.base(), Sas::blob("box", name, "rt").token())
 }
 
 #[test]
@@ -19,7 +24,8 @@ fn x2_a_blob_is_copied_with_all_that_is_told_of_it() {
         .send();
     made.is_status(201);
     for sync in [false, true] {
-        let request = copy(&client, "/box/copy", &source);
+        let token = Sas::blob("box", "source ü", "r").token();
+        let request = copy(&client, "/box/copy", &if sync { format!("{source}?{token}") } else { source.clone() });
         let done = if sync { request.header("x-ms-requires-sync", "true") } else { request }.send();
         done.is_status(202);
         assert_eq!(done.header("x-ms-copy-status"), Some("success"));
@@ -51,26 +57,142 @@ fn x2_a_blob_is_copied_with_all_that_is_told_of_it() {
     assert_eq!(content(&client, "/box/copy"), b"x");
 }
 
+/// The writes that take bytes from a URL, as recordings of the service name them, on targets of their own types.
+fn from_url<'c>(client: &'c Client, operation: &str, source: &str) -> Request<'c> {
+    match operation {
+        "Copy Blob" => copy(client, "/box/target", source),
+        "Copy Blob From URL" => copy(client, "/box/target", source).header("x-ms-requires-sync", "true"),
+        "Put Blob From URL" => copy(client, "/box/target", source).header("x-ms-blob-type", "BlockBlob"),
+        "Put Block From URL" => copy(client, "/box/target?comp=block&blockid=AAAA", source),
+        "Append Block From URL" => copy(client, "/box/log?comp=appendblock", source),
+        "Put Page From URL" => copy(client, "/box/disk?comp=page", source)
+            .header("x-ms-page-write", "update")
+            .header("x-ms-source-range", "bytes=0-511")
+            .header("x-ms-range", "bytes=0-511"),
+        other => panic!("no operation {other}"),
+    }
+}
+
+/// Whether the message of an error begins with a text.
+fn says(reply: &Response, text: &str) -> bool {
+    reply.element("Message").is_some_and(|message| message.starts_with(text))
+}
+
+fn with_targets(client: &Client) -> String {
+    put(client, "/box/source", vec![b's'; 512]);
+    put(client, "/box/target", "there");
+    client.request("PUT", "/box/log").header("x-ms-blob-type", "AppendBlob").body("").send().is_status(201);
+    let disk = client.request("PUT", "/box/disk").header("x-ms-blob-type", "PageBlob");
+    disk.header("x-ms-blob-content-length", "512").body("").send().is_status(201);
+    signed(client, "source")
+}
+
+const PAST: &str = "Sat, 01 Jan 2000 00:00:00 GMT";
+const FUTURE: &str = "Tue, 01 Jan 2030 00:00:00 GMT";
+const NO_TARGET: &str = "The target condition specified using HTTP conditional header(s) is not met.";
+const NO_CONDITION: &str = "The condition specified using HTTP conditional header(s) is not met.";
+const NO_SOURCE: &str = "The source condition specified using HTTP conditional header(s) is not met.";
+const UNVERIFIED: &str = "Could not verify the copy source within the specified time.";
+
+/// Recordings of the service: the code for a condition on the target depends on the operation and on the condition.
 #[test]
-fn x2_a_copy_goes_by_conditions_on_both_sides() {
+fn conditions_on_the_target_of_a_write_from_a_url() {
     let server = serve_container();
     let client = server.blobs();
-    let made = put(&client, "/box/a", "source");
-    let etag = header(&made, "ETag");
-    let there = put(&client, "/box/b", "there");
-    let source = format!("{}/box/a", client.base());
-    let with = |name: &str, value: &str| copy(&client, "/box/b", &source).header(name, value).send();
-    with("x-ms-source-if-match", "\"0x8D0\"").is_error(412, "SourceConditionNotMet");
-    with("x-ms-source-if-none-match", etag).is_error(412, "SourceConditionNotMet");
-    with("x-ms-source-if-modified-since", "Tue, 01 Jan 2030 00:00:00 GMT").is_error(412, "SourceConditionNotMet");
-    with("x-ms-source-if-unmodified-since", "Sat, 01 Jan 2000 00:00:00 GMT").is_error(412, "SourceConditionNotMet");
-    with("If-Match", etag).is_error(412, "ConditionNotMet");
-    with("If-None-Match", "*").is_error(409, "BlobAlreadyExists");
-    assert_eq!(content(&client, "/box/b"), b"there");
-    with("x-ms-source-if-match", etag).is_status(202);
-    let again = copy(&client, "/box/b", &source).header("If-Match", header(&there, "ETag")).send();
-    again.is_error(412, "ConditionNotMet");
-    assert_eq!(content(&client, "/box/b"), b"source");
+    let source = with_targets(&client);
+    let etag = |path: &str| header(&properties(&client, path), "ETag").to_owned();
+    let (target, own) = (("TargetConditionNotMet", NO_TARGET), ("ConditionNotMet", NO_CONDITION));
+    for (operation, path, if_match, others) in [
+        ("Copy Blob", "/box/target", target, target),
+        ("Copy Blob From URL", "/box/target", target, own),
+        ("Put Blob From URL", "/box/target", target, own),
+        ("Put Page From URL", "/box/disk", target, own),
+        ("Append Block From URL", "/box/log", own, own),
+    ] {
+        for (name, value, (code, message)) in [
+            ("If-Match", "\"0x8D0\"", if_match),
+            ("If-None-Match", &*etag(path), others),
+            ("If-Modified-Since", FUTURE, others),
+            ("If-Unmodified-Since", PAST, others),
+        ] {
+            let refused = from_url(&client, operation, &source).header(name, value).send();
+            refused.is_error(412, code);
+            assert!(says(&refused, message), "{operation} {name}: {refused}");
+        }
+        from_url(&client, operation, &source).header("If-Match", etag(path)).send();
+    }
+    assert_eq!(content(&client, "/box/log").len(), 512, "only the last append took place");
+}
+
+/// Recordings of the service: the status and the code for a condition on the source depend on both as well.
+#[test]
+fn conditions_on_the_source_of_a_write_from_a_url() {
+    let server = serve_container();
+    let client = server.blobs();
+    let source = with_targets(&client);
+    let etag = header(&properties(&client, "/box/source"), "ETag").to_owned();
+    let condition = (412, "SourceConditionNotMet", NO_SOURCE);
+    let verified = (412, "CannotVerifyCopySource", NO_CONDITION);
+    let unverified = (412, "CannotVerifyCopySource", UNVERIFIED);
+    let unmodified = (304, "CannotVerifyCopySource", "");
+    for (operation, if_match, if_unmodified, others) in [
+        ("Copy Blob", condition, condition, condition),
+        ("Copy Blob From URL", condition, verified, unmodified),
+        ("Put Blob From URL", condition, verified, unmodified),
+        ("Put Block From URL", condition, verified, unmodified),
+        ("Append Block From URL", unverified, unverified, unmodified),
+        ("Put Page From URL", unverified, unverified, unmodified),
+    ] {
+        for (name, value, (status, code, message)) in [
+            ("x-ms-source-if-match", "\"0x8D0\"", if_match),
+            ("x-ms-source-if-unmodified-since", PAST, if_unmodified),
+            ("x-ms-source-if-none-match", &*etag, others),
+            ("x-ms-source-if-modified-since", FUTURE, others),
+        ] {
+            let refused = from_url(&client, operation, &source).header(name, value).send();
+            assert_eq!((refused.status, refused.header("x-ms-error-code")), (status, Some(code)), "{operation} {name}");
+            match status {
+                304 => assert_eq!(refused.body, b"", "{operation} {name}"),
+                _ => assert!(says(&refused, message), "{operation} {name}: {refused}"),
+            }
+        }
+        let done = from_url(&client, operation, &source).header("x-ms-source-if-match", &*etag).send();
+        assert!(matches!(done.status, 201 | 202), "{operation}: {done}");
+    }
+}
+
+/// Recordings of the service: a source that is missing. Its own clients' tests: a write from a URL does not read a private
+/// source with the caller's key.
+#[test]
+fn sources_that_are_missing_or_private() {
+    let server = serve_container();
+    let client = server.blobs();
+    with_targets(&client);
+    let missing = signed(&client, "missing");
+    let private = format!("{}/box/source", client.base());
+    let no_blob = "The specified blob does not exist.";
+    for (operation, code, message) in [
+        ("Copy Blob", "BlobNotFound", no_blob),
+        ("Copy Blob From URL", "CannotVerifyCopySource", no_blob),
+        ("Put Blob From URL", "CannotVerifyCopySource", no_blob),
+        ("Put Block From URL", "CannotVerifyCopySource", no_blob),
+        ("Append Block From URL", "CannotVerifyCopySource", UNVERIFIED),
+        ("Put Page From URL", "CannotVerifyCopySource", UNVERIFIED),
+    ] {
+        let refused = from_url(&client, operation, &missing).send();
+        refused.is_error(404, code);
+        assert!(says(&refused, message), "{operation}: {refused}");
+        let unsigned = from_url(&client, operation, &private).send();
+        match operation {
+            "Copy Blob" => unsigned.is_status(202),
+            _ => assert_eq!(
+                unsigned.header("x-ms-error-code"),
+                Some("CannotVerifyCopySource"),
+                "{operation}: {unsigned}"
+            ),
+        }
+    }
+    assert_eq!(content(&client, "/box/log"), b"");
 }
 
 #[test]
@@ -85,9 +207,6 @@ fn x2_sources_that_cannot_be_had_are_refused() {
     }
     copy(&client, "/box/b", &format!("{base}/box/{}", "x".repeat(2048))).send().is_error(400, "InvalidHeaderValue");
     for source in [
-        format!("{base}/box/missing"),
-        format!("{base}/nowhere/a"),
-        format!("{base}/box/a?snapshot=2020-01-01T00:00:00.0000000Z"),
         "http://example.com/devstoreaccount1/box/a".to_owned(),
         "https://other.blob.core.windows.net/box/a".to_owned(),
         format!("http://127.0.0.1:{port}/otheraccount/box/a"),
@@ -179,7 +298,7 @@ fn x2_tags_are_copied_on_demand() {
     let server = serve_container();
     let client = server.blobs();
     block_blob(&client, "/box/a", "x").header("x-ms-tags", "k=v&l=w").send().is_status(201);
-    let source = format!("{}/box/a", client.base());
+    let source = signed(&client, "a");
     let tags = |path: &str| client.get(&format!("{path}?comp=tags")).send().elements("Value").join(" ");
     copy(&client, "/box/b", &source).send().is_status(202);
     assert_eq!(tags("/box/b"), "");
@@ -188,23 +307,42 @@ fn x2_tags_are_copied_on_demand() {
     let all = copy(&client, "/box/b", &source).header("x-ms-requires-sync", "true");
     all.header("x-ms-copy-source-tag-option", "COPY").send().is_status(202);
     assert_eq!(tags("/box/b"), "v w");
+    // Recordings of the service: so are those of Put Blob From URL. There are no others then.
+    let from = |option: &str| {
+        let put = copy(&client, "/box/c", &source).header("x-ms-blob-type", "BlockBlob");
+        put.header("x-ms-copy-source-tag-option", option)
+    };
+    from("Copy").send().is_status(201);
+    assert_eq!(tags("/box/c"), "v w");
+    from("REPLACE").header("x-ms-tags", "own=1").send().is_status(201);
+    assert_eq!(tags("/box/c"), "1");
+    from("COPY").header("x-ms-tags", "own=1").send().is_error(400, "InvalidHeaderValue");
+    from("MERGE").send().is_error(400, "InvalidHeaderValue");
 }
 
 #[test]
 fn x2_blobs_and_blocks_are_made_from_other_blobs() {
     let server = serve_container();
     let client = server.blobs();
-    let base = client.base();
-    let source = block_blob(&client, "/box/a", "Hello World").header("x-ms-blob-content-type", "text/plain").send();
-    source.is_status(201);
-    let url = format!("{base}/box/a");
+    let source = block_blob(&client, "/box/a", "Hello World").header("x-ms-blob-content-type", "text/plain");
+    source.header("x-ms-blob-cache-control", "no-cache").header("x-ms-meta-of", "source").send().is_status(201);
+    let url = signed(&client, "a");
     let whole =
         copy(&client, "/box/whole", &url).header("x-ms-blob-type", "BlockBlob").header("x-ms-meta-own", "1").send();
     whole.is_status(201);
-    assert_eq!(whole.header("Content-MD5"), Some(HELLO_MD5));
+    assert_eq!((whole.header("Content-MD5"), whole.header("x-ms-content-crc64")), (None, Some(HELLO_CRC64)));
     let told = properties(&client, "/box/whole");
+    assert_eq!(told.header("x-ms-meta-of"), None, "metadata is one's own");
+    assert_eq!(told.header("Content-MD5"), Some(HELLO_MD5));
     assert_eq!((told.header("Content-Type"), told.header("x-ms-meta-own")), (Some("text/plain"), Some("1")));
     assert_eq!(told.header("x-ms-copy-id"), None, "it is a put");
+    // Headers of the request go before those of the source (service: put blob from URL); metadata is the source's where
+    // the request has none (recorded).
+    let mixed = copy(&client, "/box/mixed", &url).header("x-ms-blob-type", "BlockBlob");
+    mixed.header("x-ms-blob-content-type", "text/css").send().is_status(201);
+    let told = properties(&client, "/box/mixed");
+    let named = ["Content-Type", "Cache-Control", "x-ms-meta-of"].map(|name| told.header(name));
+    assert_eq!(named, [Some("text/css"), Some("no-cache"), Some("source")]);
     let block = |id: &str, headers: &[(&str, &str)]| {
         let request = copy(&client, &format!("/box/blocks?comp=block&blockid={id}"), &url);
         headers.iter().fold(request, |request, (name, value)| request.header(name, *value)).send()
@@ -227,7 +365,7 @@ fn x2_blobs_and_blocks_are_made_from_other_blobs() {
     assert_eq!(append.header("x-ms-blob-append-offset"), Some("0"));
     assert_eq!(content(&client, "/box/log"), b"Hello");
     put(&client, "/box/long", vec![b'x'; 4 * 1024 * 1024 + 1]);
-    let long = copy(&client, "/box/log?comp=appendblock", &format!("{base}/box/long"));
+    let long = copy(&client, "/box/log?comp=appendblock", &signed(&client, "long"));
     long.header("x-ms-version", "2021-12-02").send().is_error(413, "RequestBodyTooLarge");
     let with_body = client.request("PUT", "/box/blocks?comp=block&blockid=AAAA").header("x-ms-copy-source", url);
     with_body.body("both").send().is_error(400, "InvalidHeaderValue");
@@ -238,7 +376,7 @@ fn x2_pages_are_made_from_other_blobs() {
     let server = serve_container();
     let client = server.blobs();
     put(&client, "/box/a", vec![b'a'; 2048]);
-    let url = format!("{}/box/a", client.base());
+    let url = signed(&client, "a");
     let disk = client.request("PUT", "/box/disk").header("x-ms-blob-type", "PageBlob");
     disk.header("x-ms-blob-content-length", "1024").body("").send().is_status(201);
     let page = |source: &str, target: &str| {

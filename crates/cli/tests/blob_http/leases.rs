@@ -1,6 +1,6 @@
 //! Leases of blobs and containers: the whole table of states, over HTTP. What only time brings is tested in the engine.
 
-use super::{block_blob, content, header, make_container, put, serve, serve_container};
+use super::{block_blob, content, header, make_container, properties, put, serve, serve_container};
 use larimar_testkit::http::{Client, Response};
 
 const A: &str = "aaaaaaaa-0000-4000-8000-000000000000";
@@ -193,6 +193,40 @@ fn x2_every_kind_of_write_needs_the_lease() {
     put(&client, "/box/a", "free");
     let missing = block_blob(&client, "/box/none", "x").header("x-ms-lease-id", A).send();
     missing.is_error(412, "LeaseNotPresentWithBlobOperation");
+}
+
+/// Recordings of the service: blocks that are not committed can be leased. Their blob was changed in 1601.
+#[test]
+fn a_blob_of_uncommitted_blocks_is_leased() {
+    let server = serve_container();
+    let client = server.blobs();
+    let block = |path: &str| client.request("PUT", &format!("{path}?comp=block&blockid=AAAA")).body("x");
+    let commit = |path: &str| {
+        client.request("PUT", &format!("{path}?comp=blocklist")).xml("<BlockList><Latest>AAAA</Latest></BlockList>")
+    };
+    lease(&client, "/box/a", "acquire", &[("x-ms-lease-duration", "-1")]).is_error(404, "BlobNotFound");
+    block("/box/a").send().is_status(201);
+    let blocks = || client.get("/box/a?comp=blocklist&blocklisttype=all");
+    blocks().header("x-ms-lease-id", A).send().is_error(412, "LeaseNotPresentWithBlobOperation");
+    let acquired = acquire(&client, "/box/a", A);
+    acquired.is_status(201);
+    assert_eq!(acquired.header("ETag"), Some("\"0x701CE1722770000\""));
+    assert_eq!(acquired.header("Last-Modified"), Some("Mon, 01 Jan 1601 00:00:00 GMT"));
+    assert_eq!(acquired.header("x-ms-lease-id"), Some(A));
+    client.get("/box/a").send().is_error(404, "BlobNotFound");
+    block("/box/a").send().is_error(412, "LeaseIdMissing");
+    blocks().send().is_status(200);
+    blocks().header("x-ms-lease-id", A).send().is_status(200);
+    blocks().header("x-ms-lease-id", B).send().is_error(412, "LeaseIdMismatchWithBlobOperation");
+    commit("/box/a").send().is_error(412, "LeaseIdMissing");
+    commit("/box/a").header("x-ms-lease-id", A).send().is_status(201);
+    assert_eq!(properties(&client, "/box/a").header("x-ms-lease-state"), Some("leased"));
+    client.request("DELETE", "/box/a").send().is_error(412, "LeaseIdMissing");
+    // Microsoft's own tests: a time to come is later than any block.
+    block("/box/b").send().is_status(201);
+    let future = ("If-Modified-Since", "Tue, 01 Jan 2030 00:00:00 GMT");
+    commit("/box/b").header(future.0, future.1).send().is_error(412, "ConditionNotMet");
+    commit("/box/b").header("If-None-Match", "*").send().is_status(201);
 }
 
 #[test]

@@ -1,7 +1,7 @@
 //! List Blobs: flat and by hierarchy, prefixes, pages and markers, what is told besides, and names of every kind.
 
-use super::{block_blob, header, put, serve_container};
-use larimar_testkit::http::{Client, Response, encode};
+use super::{block_blob, content, header, make_container, put, serve_container};
+use larimar_testkit::http::{Client, Response, Sas, encode};
 
 fn list(client: &Client, query: &str) -> Response {
     let reply = client.get(&format!("/box?restype=container&comp=list{query}")).send();
@@ -161,6 +161,59 @@ fn x2_listings_tell_more_on_demand() {
     assert_eq!(open.elements("Content-Length").last(), Some(&"0"));
     let all = list(&client, "&include=snapshots,metadata,uncommittedblobs,copy,deleted,tags,versions");
     assert_eq!(lines(&all), ["a", "b", "open"]);
+}
+
+/// The .NET clients write the words of `include` in capitals; recordings of the service answer them.
+#[test]
+fn words_of_a_query_have_no_case() {
+    let server = serve_container();
+    let client = server.blobs();
+    block_blob(&client, "/box/a", "x").header("x-ms-meta-key", "v").header("x-ms-tags", "t=1").send().is_status(201);
+    client.request("PUT", "/box/a?comp=snapshot").send().is_status(201);
+    client.request("PUT", "/box/open?COMP=Block&BlockId=AAAA").body("x").send().is_status(201);
+    let all = list(&client, "&include=Metadata,SNAPSHOTS,Tags,Uncommittedblobs,Copy,Deleted,Versions");
+    assert_eq!(all.elements("Name"), ["a", "a", "open"], "{all}");
+    assert_eq!(all.elements("key"), ["v", "v"], "{all}");
+    let open = all.text().split("<Name>open</Name>").nth(1).expect("the open blob");
+    // What recordings tell of a blob with nothing but uncommitted blocks.
+    let told = "<Properties><Content-Length>0</Content-Length><BlobType>BlockBlob</BlobType><AccessTier>Hot</AccessTier>\
+                <AccessTierInferred>true</AccessTierInferred><LeaseStatus>unlocked</LeaseStatus>\
+                <LeaseState>available</LeaseState><ServerEncrypted>false</ServerEncrypted></Properties>";
+    assert!(open.starts_with(told), "{open}");
+    let containers = client.get("/?comp=LIST&include=Metadata,System").send();
+    containers.is_status(200);
+    client.get("/box?ResType=Container&comp=Metadata").send().is_status(200);
+}
+
+/// Microsoft's own tests: a name with a backslash is the name with a slash. A prefix stays what it is.
+#[test]
+fn a_backslash_in_a_name_is_a_slash() {
+    let server = serve_container();
+    let client = server.blobs();
+    put(&client, "/box/Central%5C1", "x");
+    assert_eq!(content(&client, "/box/Central/1"), b"x");
+    assert_eq!(content(&client, "/box/Central%5C1"), b"x");
+    let names = |prefix: &str| list(&client, prefix).elements("Name").join(" ");
+    assert_eq!((&*names("&prefix=Central/"), &*names("&prefix=Central%5C")), ("Central/1", ""));
+    let copied =
+        client.request("PUT", "/box/b%5Cc").header("x-ms-copy-source", format!("{}/box/Central%5C1", client.base()));
+    copied.send().is_status(202);
+    let token = Sas::blob("box", "b/c", "r").token();
+    assert_eq!(content(&client.with_sas(&token), "/box/b/c"), b"x");
+    client.request("DELETE", "/box/Central%5C1").send().is_status(202);
+    client.get("/box/Central/1").send().is_error(404, "BlobNotFound");
+}
+
+/// Microsoft's own tests: the root container has no folders.
+#[test]
+fn names_of_the_root_container_have_no_slash() {
+    let server = serve_container();
+    let client = server.blobs();
+    make_container(&client, "$root");
+    put(&client, "/$root/a", "x");
+    for name in ["a/b", "a%2Fb", "a%5Cb"] {
+        block_blob(&client, &format!("/$root/{name}"), "x").send().is_status(400);
+    }
 }
 
 #[test]

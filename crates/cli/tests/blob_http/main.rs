@@ -6,6 +6,7 @@ mod appends;
 mod batches;
 mod blobs;
 mod blocks;
+mod checksums;
 mod concurrency;
 mod conditions;
 mod containers;

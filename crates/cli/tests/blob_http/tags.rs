@@ -128,7 +128,7 @@ fn x2_conditions_on_tags_guard_every_operation() {
     let client = server.blobs();
     let wanted = "\"state\" = 'open' AND (\"rank\" >= '05' OR \"rank\" = 'top')";
     let tags = "state=open&rank=07";
-    let source = format!("{}/box/source", client.base());
+    let source = format!("{}/box/source?{}", client.base(), Sas::blob("box", "source", "rt").token());
     block_blob(&client, "/box/source", "x").header("x-ms-tags", tags).send().is_status(201);
     let made = |path: &str, kind: &str, tags: &str| {
         let put = client.request("PUT", path).header("x-ms-blob-type", kind).header("x-ms-tags", tags);
@@ -170,7 +170,7 @@ fn x2_conditions_on_the_tags_of_a_source_guard_copies() {
     let server = serve_container();
     let client = server.blobs();
     block_blob(&client, "/box/a", "x").header("x-ms-tags", "k=1").send().is_status(201);
-    let source = format!("{}/box/a", client.base());
+    let source = format!("{}/box/a?{}", client.base(), Sas::blob("box", "a", "rt").token());
     let copies: [&[(&str, &str)]; 3] = [&[], &[("x-ms-requires-sync", "true")], &[("x-ms-blob-type", "BlockBlob")]];
     for headers in copies {
         let copy = |wanted: &str| {

@@ -51,7 +51,12 @@ impl Access {
         if let Some(row) = there {
             self.admit_tags(row)?;
         }
-        let lease = there.map_or(Lease::None, |row| row.lease);
+        if let Some(row) = row.filter(|row| !row.is_committed && !row.is_vacant()) {
+            // Blocks that are not committed have a time, though they are no blob yet: a later one fails.
+            let since = Conditions { if_modified_since: self.conditions.if_modified_since, ..Conditions::NONE };
+            check(&since, Some(row.changed), Purpose::Create)?;
+        }
+        let lease = row.map_or(Lease::None, |row| row.lease);
         Ok(lease.admit_write(self.lease, now)?)
     }
 

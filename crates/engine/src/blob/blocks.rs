@@ -272,8 +272,9 @@ impl<E: Engine, B: ByteStore> Blobs<E, B> {
             if row.kind != BlobType::Block {
                 return Err(BlobReject::InvalidBlobType.into());
             }
-            if row.is_committed {
-                access.admit_read(&row, now)?;
+            match row.is_committed {
+                true => access.admit_read(&row, now)?,
+                false => row.lease.admit_read(access.lease, now).map_err(BlobReject::from)?,
             }
             let mut list = BlockList::default();
             if kind != BlockListKind::Committed {

@@ -97,11 +97,13 @@ impl<E: Engine, B: ByteStore> Blobs<E, B> {
     ) -> Result<(Written, Leased), EngineError> {
         let now = self.engine.now(now).await?;
         self.edit(at, now.earliest, |row| {
-            let row = row.filter(|row| row.is_committed).ok_or(BlobReject::BlobNotFound)?;
-            check(&access.conditions, Some(row.changed), Purpose::Write)?;
+            // Blocks that are not committed can be leased too; their blob was never changed yet (recorded).
+            let row = row.filter(|row| !row.is_vacant()).ok_or(BlobReject::BlobNotFound)?;
+            let changed = if row.is_committed { row.changed } else { Timestamp::EDM_MIN };
+            check(&access.conditions, Some(changed), Purpose::Write)?;
             access.admit_tags(&row)?;
             let (lease, leased) = row.lease.act(action, fresh, now)?;
-            let written = Written { last_modified: row.changed };
+            let written = Written { last_modified: changed };
             Ok((BlobRow { lease, ..row }, (written, leased)))
         })
         .await

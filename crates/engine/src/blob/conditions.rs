@@ -3,7 +3,7 @@
 //! The rules are the service's ("Specifying conditional headers for Blob service operations"): a read needs `If-Match`,
 //! `If-Unmodified-Since`, and one of `If-None-Match` and `If-Modified-Since`; a write goes by the etag where it names one.
 
-use super::reject::BlobReject;
+use super::reject::{BlobReject, SourceCondition};
 use larimar_model::Timestamp;
 use larimar_model::blob::{BlobETag, Conditions, ETagCondition, TagCondition, Tags};
 
@@ -24,7 +24,7 @@ pub(crate) enum Purpose {
 pub(crate) fn check(conditions: &Conditions, changed: Option<Timestamp>, purpose: Purpose) -> Result<(), BlobReject> {
     let Some(changed) = changed else {
         // Nothing has no etag, and was neither changed nor unchanged since any time.
-        return if conditions.if_match.is_some() { Err(unmet(purpose)) } else { Ok(()) };
+        return if conditions.if_match.is_some() { Err(unmet(purpose, SourceCondition::IfMatch)) } else { Ok(()) };
     };
     match purpose {
         Purpose::Read | Purpose::Source => check_read(conditions, changed, purpose),
@@ -44,8 +44,11 @@ fn check_read(conditions: &Conditions, changed: Timestamp, purpose: Purpose) -> 
     let etag = BlobETag(changed);
     let is_other = conditions.if_match.is_some_and(|wanted| !wanted.matches(etag));
     let is_newer = conditions.if_unmodified_since.is_some_and(|since| second(changed) > since);
-    if is_other || is_newer {
-        return Err(unmet(purpose));
+    if is_other {
+        return Err(unmet(purpose, SourceCondition::IfMatch));
+    }
+    if is_newer {
+        return Err(unmet(purpose, SourceCondition::IfUnmodifiedSince));
     }
     let is_new = conditions.if_none_match.map(|known| !known.matches(etag));
     let is_later = conditions.if_modified_since.map(|since| second(changed) > since);
@@ -53,7 +56,7 @@ fn check_read(conditions: &Conditions, changed: Timestamp, purpose: Purpose) -> 
         (Some(false), Some(false) | None) | (None, Some(false)) if purpose == Purpose::Read => {
             Err(BlobReject::NotModified)
         }
-        (Some(false), Some(false) | None) | (None, Some(false)) => Err(unmet(purpose)),
+        (Some(false), Some(false) | None) | (None, Some(false)) => Err(unmet(purpose, SourceCondition::NotModified)),
         _ => Ok(()),
     }
 }
@@ -64,23 +67,23 @@ fn check_write(conditions: &Conditions, changed: Timestamp, purpose: Purpose) ->
         Some(ETagCondition::Any) if purpose == Purpose::Create => return Err(BlobReject::BlobExists),
         // The service lets other writes pass: that there is nothing would be refused anyway.
         Some(ETagCondition::Any) | None => {}
-        Some(known) if known.matches(etag) => return Err(unmet(purpose)),
+        Some(known) if known.matches(etag) => return Err(BlobReject::ConditionNotMet),
         Some(_) => {}
     }
     if conditions.if_match.is_some_and(|wanted| !wanted.matches(etag)) {
-        return Err(unmet(purpose));
+        return Err(BlobReject::ConditionNotMet);
     }
     let is_old = conditions.if_modified_since.is_some_and(|since| second(changed) <= since);
     let is_newer = conditions.if_unmodified_since.is_some_and(|since| second(changed) > since);
     if (is_old && conditions.if_none_match.is_none()) || (is_newer && conditions.if_match.is_none()) {
-        return Err(unmet(purpose));
+        return Err(BlobReject::ConditionNotMet);
     }
     Ok(())
 }
 
-const fn unmet(purpose: Purpose) -> BlobReject {
+const fn unmet(purpose: Purpose, condition: SourceCondition) -> BlobReject {
     match purpose {
-        Purpose::Source => BlobReject::SourceConditionNotMet,
+        Purpose::Source => BlobReject::SourceConditionNotMet(condition),
         Purpose::Read | Purpose::Write | Purpose::Create => BlobReject::ConditionNotMet,
     }
 }
@@ -109,7 +112,9 @@ mod tests {
     }
 
     const UNMET: Result<(), BlobReject> = Err(BlobReject::ConditionNotMet);
-    const SOURCE: Result<(), BlobReject> = Err(BlobReject::SourceConditionNotMet);
+    const OTHER: Result<(), BlobReject> = Err(BlobReject::SourceConditionNotMet(SourceCondition::IfMatch));
+    const NEWER: Result<(), BlobReject> = Err(BlobReject::SourceConditionNotMet(SourceCondition::IfUnmodifiedSince));
+    const SOURCE: Result<(), BlobReject> = Err(BlobReject::SourceConditionNotMet(SourceCondition::NotModified));
     const SAME: Result<(), BlobReject> = Err(BlobReject::NotModified);
     const GOOD: Result<(), BlobReject> = Ok(());
 
@@ -123,14 +128,14 @@ mod tests {
             (none, [GOOD; 4]),
             (Conditions { if_match: own, ..none }, [GOOD; 4]),
             (Conditions { if_match: any, ..none }, [GOOD; 4]),
-            (Conditions { if_match: other, ..none }, [UNMET, UNMET, UNMET, SOURCE]),
+            (Conditions { if_match: other, ..none }, [UNMET, UNMET, UNMET, OTHER]),
             (Conditions { if_none_match: own, ..none }, [SAME, UNMET, UNMET, SOURCE]),
             (Conditions { if_none_match: other, ..none }, [GOOD; 4]),
             (Conditions { if_none_match: any, ..none }, [SAME, GOOD, Err(BlobReject::BlobExists), SOURCE]),
             (Conditions { if_modified_since: at(9), ..none }, [GOOD; 4]),
             (Conditions { if_modified_since: at(10), ..none }, [SAME, UNMET, UNMET, SOURCE]),
             (Conditions { if_unmodified_since: at(10), ..none }, [GOOD; 4]),
-            (Conditions { if_unmodified_since: at(9), ..none }, [UNMET, UNMET, UNMET, SOURCE]),
+            (Conditions { if_unmodified_since: at(9), ..none }, [UNMET, UNMET, UNMET, NEWER]),
         ] {
             assert_eq!(judged(conditions), outcomes, "{conditions:?}");
         }
@@ -146,7 +151,7 @@ mod tests {
         let known_but_later = Conditions { if_none_match: own, if_modified_since: at(9), ..none };
         assert_eq!(judged(known_but_later), [GOOD, UNMET, UNMET, GOOD]);
         let own_but_newer = Conditions { if_match: own, if_unmodified_since: at(9), ..none };
-        assert_eq!(judged(own_but_newer), [UNMET, GOOD, GOOD, SOURCE]);
+        assert_eq!(judged(own_but_newer), [UNMET, GOOD, GOOD, NEWER]);
     }
 
     #[test]

@@ -47,6 +47,23 @@ pub struct CopyRequest {
     pub tier: Option<AccessTier>,
 }
 
+/// Sees the bytes of a copy on their way, and may refuse them before the copy is visible.
+pub trait CopyInspector: Send {
+    /// The next bytes.
+    fn piece(&mut self, bytes: &Bytes);
+
+    /// Whether the copy may become visible. `is_seen` is false for page blobs, whose bytes are not shown.
+    fn admits(&mut self, is_seen: bool) -> bool;
+}
+
+impl CopyInspector for () {
+    fn piece(&mut self, _bytes: &Bytes) {}
+
+    fn admits(&mut self, _is_seen: bool) -> bool {
+        true
+    }
+}
+
 /// A copied blob before it is installed: everything but its place.
 struct Copied {
     source: BlobRow,
@@ -67,11 +84,10 @@ enum CopiedContent {
 }
 
 impl<E: Engine, B: ByteStore> Blobs<E, B> {
-    /// Copies a blob or a snapshot over a blob, which must be of the same type if it is there. The copy is finished when
-    /// this returns.
+    /// As [`Blobs::copy_blob_inspected`], without an inspector.
     ///
     /// # Errors
-    /// [`BlobReject::SourceNotFound`], conditions on either side, the lease, another type of blob.
+    /// The same.
     pub async fn copy_blob(
         &self,
         source: &CopySource<'_>,
@@ -80,15 +96,36 @@ impl<E: Engine, B: ByteStore> Blobs<E, B> {
         access: &Access,
         now: Timestamp,
     ) -> Result<(Written, CopyInfo), EngineError> {
+        self.copy_blob_inspected(source, at, request, access, &mut (), now).await
+    }
+
+    /// Copies a blob or a snapshot over a blob, which must be of the same type if it is there. The copy is finished when
+    /// this returns.
+    ///
+    /// # Errors
+    /// [`BlobReject::SourceNotFound`], conditions on either side, the lease, another type of blob.
+    pub async fn copy_blob_inspected(
+        &self,
+        source: &CopySource<'_>,
+        at: BlobRef<'_>,
+        request: &CopyRequest,
+        access: &Access,
+        inspector: &mut impl CopyInspector,
+        now: Timestamp,
+    ) -> Result<(Written, CopyInfo), EngineError> {
         let admitted = self.now(now).await?;
         let _hold = self.hold(at);
         let (row, plan) = self.plan_copy(source).await?;
         // What will be refused is refused before the bytes are copied.
         let there = self.load(at, keys::BLOB).await?.map(|(_, row)| row);
         admit_copy(&row, there.as_ref(), access, admitted)?;
-        let copied = self.copy_content(row, plan, at).await?;
+        let copied = self.copy_content(row, plan, at, inspector).await?;
         let extents = copied.extents.clone();
-        let installed = self.install(at, copied, request, access, now).await;
+        let is_seen = matches!(copied.content, CopiedContent::Blocks(_));
+        let installed = match inspector.admits(is_seen) {
+            true => self.install(at, copied, request, access, now).await,
+            false => Err(BlobReject::SourceRefused.into()),
+        };
         self.settle(installed, &extents)
     }
 
@@ -155,10 +192,16 @@ impl<E: Engine, B: ByteStore> Blobs<E, B> {
     }
 
     /// Copies all bytes of a blob into payloads for another.
-    async fn copy_content(&self, row: BlobRow, plan: CopyPlan, at: BlobRef<'_>) -> Result<Copied, EngineError> {
+    async fn copy_content(
+        &self,
+        row: BlobRow,
+        plan: CopyPlan,
+        at: BlobRef<'_>,
+        inspector: &mut impl CopyInspector,
+    ) -> Result<Copied, EngineError> {
         let (content, extents) = match plan {
             CopyPlan::Blocks(blocks) => {
-                let extent = self.copy_blocks(&blocks, row.length, at).await?;
+                let extent = self.copy_blocks(&blocks, row.length, at, inspector).await?;
                 (CopiedContent::Blocks(moved(blocks, extent)), extent.into_iter().collect())
             }
             CopyPlan::Regions(regions) => {
@@ -178,13 +221,20 @@ impl<E: Engine, B: ByteStore> Blobs<E, B> {
         Ok(Copied { source: row, content, extents })
     }
 
-    async fn copy_blocks(&self, blocks: &[Block], length: u64, at: BlobRef<'_>) -> Result<Option<Extent>, EngineError> {
+    async fn copy_blocks(
+        &self,
+        blocks: &[Block],
+        length: u64,
+        at: BlobRef<'_>,
+        inspector: &mut impl CopyInspector,
+    ) -> Result<Option<Extent>, EngineError> {
         if length == 0 {
             return Ok(None);
         }
         let mut content = Content::new(Arc::clone(&self.bytes), block_segments(0, blocks, 0..length));
         let mut writer = self.begin(at, Some(length)).await?;
         while let Some(bytes) = content.next().await? {
+            inspector.piece(&bytes);
             writer.write(bytes).await?;
         }
         Ok(Some(writer.finish().await?))

@@ -38,7 +38,7 @@ pub use access::{Access, BlobRef, Written};
 pub use append::Appended;
 pub use blocks::BlockList;
 pub use container::{Container, ContainerPage, NewContainer, create_logs, find_container_acl, read_container_acl};
-pub use copy::{CopyRequest, CopySource};
+pub use copy::{CopyInspector, CopyRequest, CopySource};
 pub use holds::Hold;
 pub use lease::Leased;
 pub use list::{ListFrom, ListItem, ListPage, ListQuery, ListedBlob};
@@ -46,7 +46,7 @@ pub use page::{PageBlobChange, PageList, PagesWritten};
 pub use put::NewBlob;
 pub use read::{Content, OpenBlob};
 pub use reclaim::Reclaimer;
-pub use reject::{BlobReject, LeaseReject};
+pub use reject::{BlobReject, LeaseReject, SourceCondition};
 pub use row::BlobProperties;
 pub use sweep::{SweepOwners, SweptRows};
 

@@ -26,7 +26,10 @@ pub enum BlobReject {
     TagConditionNotMet,
     /// A condition on the source of a copy does not hold (412).
     #[error("the condition on the source does not hold")]
-    SourceConditionNotMet,
+    SourceConditionNotMet(SourceCondition),
+    /// The bytes of a copy are not those that the caller expected (see `CopyInspector`).
+    #[error("the bytes of the source are not the expected ones")]
+    SourceRefused,
     /// The source of a copy is not there.
     #[error("the source of the copy does not exist")]
     SourceNotFound,
@@ -96,6 +99,17 @@ pub enum BlobReject {
     /// A container's lease stands against it.
     #[error(transparent)]
     ContainerLease(LeaseReject),
+}
+
+/// The condition on the source of a copy that does not hold; the protocol has different answers for them.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum SourceCondition {
+    /// `x-ms-source-if-match`.
+    IfMatch,
+    /// `x-ms-source-if-unmodified-since`.
+    IfUnmodifiedSince,
+    /// `x-ms-source-if-none-match` and `x-ms-source-if-modified-since`.
+    NotModified,
 }
 
 /// A refusal because of a lease. For containers and blobs the protocol has different words for some of them.

@@ -22,6 +22,19 @@ pub struct ContentHeaders {
 impl ContentHeaders {
     /// What a blob without a `Content-Type` is said to be.
     pub const TYPE_DEFAULT: &'static str = "application/octet-stream";
+
+    /// These headers, and those of another blob where these have none.
+    #[must_use]
+    pub fn or(self, other: Self) -> Self {
+        Self {
+            content_type: self.content_type.or(other.content_type),
+            encoding: self.encoding.or(other.encoding),
+            language: self.language.or(other.language),
+            md5: self.md5.or(other.md5),
+            disposition: self.disposition.or(other.disposition),
+            cache_control: self.cache_control.or(other.cache_control),
+        }
+    }
 }
 
 /// The last copy that made a blob's content. Copies within the server end before they are answered, so each

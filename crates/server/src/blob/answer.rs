@@ -1,5 +1,6 @@
 //! What the engine knows of blobs and containers, in the words of the wire, and the headers that answers share.
 
+use super::Ask;
 use super::upload::Sums;
 use crate::reply::Reply;
 use larimar_engine::blob::{BlobProperties, Container, Leased, Written};
@@ -38,15 +39,47 @@ pub(super) fn told_container(container: &Container) -> larimar_wire::blob::Conta
     }
 }
 
+/// Which checksums the answer to a write carries.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) enum ToldSums {
+    Both,
+    Md5,
+    Crc64,
+}
+
+impl<E, B> Ask<'_, E, B> {
+    /// Whether answers may carry CRC-64: before 2019-02-02 there was only MD5 (recorded).
+    pub(super) fn knows_crc64(&self) -> bool {
+        self.call.head.version().is_none_or(|version| version >= "2019-02-02")
+    }
+
+    /// The checksum of a write that was checked against the client's MD5, or not: the MD5 then, and CRC-64 otherwise
+    /// (recorded for Put Block, Append Block, Put Page and their From-URL forms).
+    pub(super) fn told_sum(&self, is_checked_by_md5: bool) -> ToldSums {
+        if is_checked_by_md5 || !self.knows_crc64() { ToldSums::Md5 } else { ToldSums::Crc64 }
+    }
+
+    /// The checksums of Put Blob, which are both (recorded).
+    pub(super) fn told_sums(&self) -> ToldSums {
+        if self.knows_crc64() { ToldSums::Both } else { ToldSums::Md5 }
+    }
+}
+
 impl Reply {
     /// With what a write tells.
     pub(super) fn with_written(self, written: Written) -> Self {
         self.with("etag", written.etag().to_string()).with("last-modified", http_date(written.last_modified))
     }
 
-    /// With the checksums of a body that was taken.
-    pub(super) fn with_sums(self, sums: &Sums) -> Self {
-        self.with_md5("content-md5", sums.md5).with("x-ms-content-crc64", sums.crc64_text())
+    /// With checksums of the bytes that a write took.
+    pub(super) fn with_sums(self, sums: &Sums, told: ToldSums) -> Self {
+        let with_md5 = |reply: Self| reply.with_md5("content-md5", sums.md5);
+        let with_crc64 = |reply: Self| reply.with("x-ms-content-crc64", sums.crc64_text());
+        match told {
+            ToldSums::Both => with_crc64(with_md5(self)),
+            ToldSums::Md5 => with_md5(self),
+            ToldSums::Crc64 => with_crc64(self),
+        }
     }
 
     /// With an MD5 sum, if there is one.

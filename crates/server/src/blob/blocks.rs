@@ -2,6 +2,7 @@
 
 use super::permit::overwrite_error;
 use super::put::refuse_logs;
+use super::source::Relay;
 use super::upload::Received;
 use super::{Ask, access, blob_ref};
 use crate::body::RequestBody;
@@ -30,11 +31,12 @@ impl<E: Engine, B: ByteStore> Ask<'_, E, B> {
     ) -> Result<Reply, ErrorReply> {
         let found = self.writable(container, name).await?;
         let at = blob_ref(&found, name);
-        let received = self.bytes_for(at, put.source.as_ref(), &put.checks, body).await?;
+        let received = self.bytes_for(at, (put.source.as_ref(), Relay::Message), &put.checks, body).await?;
+        let told = self.told_sum(put.checks.md5.or(put.source.as_ref().and_then(|source| source.md5)).is_some());
         let extent = self.filled(at, received.extent).await?;
         let stored = self.blobs.put_block(at, &put.id, extent, put.lease, self.now()).await;
         stored.map_err(|error| error::engine_error(&error))?;
-        Ok(Reply::empty(201).with_sums(&received.sums).with("x-ms-request-server-encrypted", "true"))
+        Ok(Reply::empty(201).with_sums(&received.sums, told).with("x-ms-request-server-encrypted", "true"))
     }
 
     pub(super) async fn put_block_list(
@@ -56,7 +58,9 @@ impl<E: Engine, B: ByteStore> Ask<'_, E, B> {
         let (access, creates_only) = self.creating_access(&access(&put.guard))?;
         let written = self.blobs.put_block_list(blob_ref(&found, name), &list, &new, &access, self.now()).await;
         let written = written.map_err(|error| overwrite_error(error::engine_error(&error), creates_only))?;
-        Ok(Reply::empty(201).with_written(written).with_sums(&sums).with("x-ms-request-server-encrypted", "true"))
+        // Of the list itself, and never its MD5, whatever the list was checked against (recorded).
+        let told = self.told_sum(false);
+        Ok(Reply::empty(201).with_written(written).with_sums(&sums, told).with("x-ms-request-server-encrypted", "true"))
     }
 
     pub(super) async fn get_block_list(
@@ -98,13 +102,15 @@ impl<E: Engine, B: ByteStore> Ask<'_, E, B> {
         refuse_logs(container)?;
         let found = self.find(container).await?;
         let at = blob_ref(&found, name);
-        let received = self.bytes_for(at, append.source.as_ref(), &append.checks, body).await?;
+        let source = (append.source.as_ref(), Relay::Status);
+        let received = self.bytes_for(at, source, &append.checks, body).await?;
+        let told = self.told_sum(append.checks.md5.or(append.source.as_ref().and_then(|source| source.md5)).is_some());
         let extent = received.extent.ok_or_else(|| ErrorReply::new(ErrorCode::InvalidHeaderValue))?;
         let done = self.blobs.append_block(at, extent, append.append, &access(&append.guard), self.now()).await;
         let done = done.map_err(|error| error::engine_error(&error))?;
         Ok(Reply::empty(201)
             .with_written(done.written)
-            .with_sums(&received.sums)
+            .with_sums(&received.sums, told)
             .with("x-ms-blob-append-offset", done.offset)
             .with("x-ms-blob-committed-block-count", done.blocks)
             .with("x-ms-request-server-encrypted", "true"))
@@ -114,12 +120,12 @@ impl<E: Engine, B: ByteStore> Ask<'_, E, B> {
     pub(super) async fn bytes_for(
         &self,
         at: BlobRef<'_>,
-        source: Option<&Source>,
+        (source, relay): (Option<&Source>, Relay),
         checks: &BodyChecks,
         body: &mut RequestBody,
     ) -> Result<Received, ErrorReply> {
         match source {
-            Some(source) => self.receive_from(at, source).await,
+            Some(source) => self.receive_from(at, source, relay).await,
             None => self.receive(at, body, checks, false).await,
         }
     }

@@ -76,7 +76,7 @@ fn entry(item: &ListItem) -> ListEntry<'_> {
     match item {
         ListItem::Prefix(prefix) => ListEntry::Prefix(prefix),
         ListItem::Blob(blob) if blob.properties.is_uncommitted => {
-            ListEntry::Uncommitted { name: &blob.name, created: blob.properties.created }
+            ListEntry::Uncommitted { name: &blob.name, lease: blob.properties.lease }
         }
         ListItem::Blob(blob) => ListEntry::Blob(ListedBlob {
             name: &blob.name,

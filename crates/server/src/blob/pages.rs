@@ -1,5 +1,6 @@
 //! Page blobs: write and clear pages, tell them, change length and sequence number; and Set Blob Properties of all types.
 
+use super::source::{Relay, target_error};
 use super::upload::Received;
 use super::{Ask, access, blob_ref};
 use crate::body::RequestBody;
@@ -24,19 +25,26 @@ impl<E: Engine, B: ByteStore> Ask<'_, E, B> {
     ) -> Result<Reply, ErrorReply> {
         let found = self.writable(container, name).await?;
         let (at, access) = (blob_ref(&found, name), access(&put.guard));
-        let received = match &put.write {
+        let (received, is_checked_by_md5) = match &put.write {
             PageWrite::Clear => {
                 let cleared = self.blobs.clear_pages(at, put.range, put.sequence, &access, self.now()).await;
                 return Ok(written(201, cleared.map_err(|error| error::engine_error(&error))?));
             }
-            PageWrite::Update(checks) => self.receive(at, body, checks, false).await?,
-            PageWrite::UpdateFrom(source) => self.receive_from(at, source).await?,
+            PageWrite::Update(checks) => (self.receive(at, body, checks, false).await?, checks.md5.is_some()),
+            PageWrite::UpdateFrom(source) => {
+                (self.receive_from(at, source, Relay::Status).await?, source.md5.is_some())
+            }
         };
         let Received { extent, sums, hold: _hold } = received;
         let extent = extent.ok_or_else(|| ErrorReply::new(ErrorCode::InvalidPageRange))?;
+        let is_from_url = matches!(put.write, PageWrite::UpdateFrom(_));
         let put = self.blobs.put_pages(at, (put.range, extent), put.sequence, &access, self.now()).await;
-        let put = put.map_err(|error| error::engine_error(&error))?;
-        Ok(written(201, put).with_sums(&sums).with("x-ms-request-server-encrypted", "true"))
+        let put = put.map_err(|error| match is_from_url {
+            true => target_error(error::engine_error(&error), access.conditions.if_match.is_some()),
+            false => error::engine_error(&error),
+        })?;
+        let told = self.told_sum(is_checked_by_md5);
+        Ok(written(201, put).with_sums(&sums, told).with("x-ms-request-server-encrypted", "true"))
     }
 
     pub(super) async fn get_page_ranges(

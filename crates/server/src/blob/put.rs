@@ -34,7 +34,7 @@ impl<E: Engine, B: ByteStore> Ask<'_, E, B> {
         let written = written.map_err(|error| overwrite_error(error::engine_error(&error), creates_only))?;
         Ok(Reply::empty(201)
             .with_written(written)
-            .with_sums(&received.sums)
+            .with_sums(&received.sums, self.told_sums())
             .with("x-ms-request-server-encrypted", "true"))
     }
 
@@ -45,7 +45,8 @@ impl<E: Engine, B: ByteStore> Ask<'_, E, B> {
         name: &BlobName,
         put: &PutBlob,
     ) -> Result<Reply, ErrorReply> {
-        let found = self.creatable(container, name, !put.tags.is_empty()).await?;
+        let copies_tags = matches!(put.content, PutBlobContent::BlockFrom { copy_tags: true, .. });
+        let found = self.creatable(container, name, copies_tags || !put.tags.is_empty()).await?;
         let at = blob_ref(&found, name);
         let new = new_blob(put);
         let (access, creates_only) = self.creating_access(&access(&put.guard))?;
@@ -54,8 +55,9 @@ impl<E: Engine, B: ByteStore> Ask<'_, E, B> {
             PutBlobContent::Page { length, sequence_number } => {
                 self.blobs.put_page_blob(at, (*length, *sequence_number), &new, &access, self.now()).await
             }
-            PutBlobContent::BlockFrom { source, copy_headers } => {
-                return self.put_from(&found, name, source, *copy_headers, new, (access, creates_only)).await;
+            PutBlobContent::BlockFrom { source, copy_headers, copy_tags } => {
+                let copies = (*copy_headers, *copy_tags);
+                return self.put_from(&found, name, source, copies, new, (access, creates_only)).await;
             }
             PutBlobContent::Block(_) => return Err(ErrorReply::new(ErrorCode::InvalidInput)),
         };

@@ -1,6 +1,6 @@
 //! Reads of blobs: their bytes, properties and metadata.
 
-use super::answer::told_blob;
+use super::answer::{ToldSums, told_blob};
 use super::permit::Public;
 use super::upload::Summing;
 use super::{Ask, access, blob_ref};
@@ -16,7 +16,7 @@ use larimar_engine::blob::{BlobProperties, BlobReject, Container, Content, OpenB
 use larimar_engine::{Engine, EngineError, Reject};
 use larimar_model::blob::{BlobName, ContainerName, SnapshotTime};
 use larimar_model::limits;
-use larimar_wire::blob::{BlobRead, GetBlob};
+use larimar_wire::blob::{BlobRead, GetBlob, RangeSum};
 use larimar_wire::error_body::ErrorReply;
 use larimar_wire::error_code::ErrorCode;
 use larimar_wire::sas::Need;
@@ -48,13 +48,13 @@ impl<E: Engine, B: ByteStore> Ask<'_, E, B> {
             Some(_) => ranged(reply, &properties, &range),
             None => reply.with_md5("content-md5", properties.content.md5),
         };
-        if get.range_md5 {
+        if let Some(sum) = get.range_sum {
             // Only the blob tells how long a range without an end is.
-            if bytes > limits::RANGE_MD5_BYTES_MAX {
-                return Err(ErrorReply::of_header(ErrorCode::InvalidHeaderValue, "x-ms-range-get-content-md5", "true"));
+            if bytes > limits::RANGE_SUM_BYTES_MAX {
+                return Err(ErrorReply::of_header(ErrorCode::InvalidHeaderValue, sum.header(), "true"));
             }
             let held = self.call.hold(bytes).await?;
-            return summed(Reply { held, ..reply }, content, bytes).await;
+            return summed(Reply { held, ..reply }, content, bytes, sum).await;
         }
         // The first piece has its room before the answer begins: it can still be refused.
         let share = self.call.share;
@@ -129,15 +129,24 @@ fn ranged(reply: Reply, properties: &BlobProperties, range: &Range<u64>) -> Repl
 }
 
 /// An answer with few bytes and their sum, both taken from one reading: the blob may change meanwhile.
-async fn summed<B: ByteStore>(reply: Reply, mut content: Content<B>, bytes: u64) -> Result<Reply, ErrorReply> {
-    let (mut sums, mut body) = (Summing::new(true), Vec::with_capacity(bytes as usize));
+async fn summed<B: ByteStore>(
+    reply: Reply,
+    mut content: Content<B>,
+    bytes: u64,
+    sum: RangeSum,
+) -> Result<Reply, ErrorReply> {
+    let (mut sums, mut body) = (Summing::new(sum == RangeSum::Md5), Vec::with_capacity(bytes as usize));
     let mut turns = Turns::default();
     while let Some(piece) = content.next().await.map_err(|fault| error::fault(&fault))? {
         sums.add(&piece);
         body.extend_from_slice(&piece);
         turns.after(piece.len()).await;
     }
-    Ok(Reply { body, ..reply.with_md5("content-md5", sums.finish().md5) })
+    let told = match sum {
+        RangeSum::Md5 => ToldSums::Md5,
+        RangeSum::Crc64 => ToldSums::Crc64,
+    };
+    Ok(Reply { body, ..reply.with_sums(&sums.finish(), told) })
 }
 
 /// A blob on its way to a client.

@@ -1,7 +1,7 @@
 //! Other blobs as sources of bytes: Copy Blob, and every operation "from URL". Sources are blobs of this server.
 
 use super::permit::overwrite_error;
-use super::upload::{Received, Summing};
+use super::upload::{Received, Summing, Sums};
 use super::{Ask, access, blob_ref};
 use crate::address::Address;
 use crate::auth::{self, Caller, Policies};
@@ -9,21 +9,67 @@ use crate::call::Call;
 use crate::error;
 use crate::head::Head;
 use crate::reply::Reply;
-use larimar_engine::Engine;
-use larimar_engine::blob::bytes::{ByteStore, READ_BYTES_MAX};
-use larimar_engine::blob::{Access, BlobRef, Container, CopyRequest, CopySource, NewBlob};
-use larimar_model::blob::{BlobName, ContainerName, CopyInfo, SnapshotTime};
-use larimar_wire::blob::{BlobAddress, CopyBlob, Source};
+use larimar_engine::blob::bytes::{ByteStore, Bytes, READ_BYTES_MAX};
+use larimar_engine::blob::{
+    Access, BlobProperties, BlobRef, BlobReject, Container, CopyInspector, CopyRequest, CopySource, NewBlob,
+    SourceCondition,
+};
+use larimar_engine::{Engine, EngineError, Reject};
+use larimar_model::blob::{BlobName, Conditions, ContainerName, CopyInfo, SnapshotTime};
+use larimar_wire::blob::{BlobAddress, CopyBlob, Guard, Source};
 use larimar_wire::error_body::ErrorReply;
 use larimar_wire::error_code::ErrorCode;
 use larimar_wire::sas::Need;
 use larimar_wire::storage_head::StorageHead;
+
+/// How an operation answers for a source that it cannot have (all recorded).
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) enum Relay {
+    /// Copy Blob: with the source's own code where the blob is missing or a condition fails.
+    Code,
+    /// Copy Blob From URL, Put Blob From URL, Put Block From URL: with the source's status and message.
+    Message,
+    /// Append Block From URL, Put Page From URL: with the source's status alone.
+    Status,
+}
 
 /// A blob of this server whose bytes the caller may take.
 struct Found {
     container: Container,
     name: BlobName,
     snapshot: Option<SnapshotTime>,
+}
+
+/// Adds up the bytes of a copy and compares them with the MD5 that the client expects.
+struct CopySums {
+    summing: Option<Summing>,
+    expected: Option<[u8; 16]>,
+    /// The sums, if the bytes were seen and are what they should be.
+    sums: Option<Sums>,
+    error: Option<ErrorReply>,
+}
+
+impl CopyInspector for CopySums {
+    fn piece(&mut self, bytes: &Bytes) {
+        if let Some(summing) = &mut self.summing {
+            summing.add(bytes);
+        }
+    }
+
+    fn admits(&mut self, is_seen: bool) -> bool {
+        let Some(summing) = self.summing.take() else { return true };
+        if !is_seen {
+            let unsupported = || ErrorReply::new(ErrorCode::UnsupportedHeader);
+            self.error = self.expected.map(|_| unsupported().with_detail("HeaderName", "x-ms-source-content-md5"));
+            return self.error.is_none();
+        }
+        let sums = summing.finish();
+        match sums.check_against(self.expected, None) {
+            Ok(()) => self.sums = Some(sums),
+            Err(error) => self.error = Some(error),
+        }
+        self.error.is_none()
+    }
 }
 
 impl<E: Engine, B: ByteStore> Ask<'_, E, B> {
@@ -34,7 +80,8 @@ impl<E: Engine, B: ByteStore> Ask<'_, E, B> {
         copy: &CopyBlob,
     ) -> Result<Reply, ErrorReply> {
         let found = self.creatable(container, name, copy.tags.as_ref().is_none_or(|tags| !tags.is_empty())).await?;
-        let source = self.source(&copy.source, copy.tags.is_none() || copy.source.if_tags.is_some()).await?;
+        let relay = if copy.is_sync { Relay::Message } else { Relay::Code };
+        let source = self.source(&copy.source, copy.tags.is_none() || copy.source.if_tags.is_some(), relay).await?;
         let from = CopySource {
             at: blob_ref(&source.container, &source.name),
             snapshot: source.snapshot,
@@ -50,12 +97,25 @@ impl<E: Engine, B: ByteStore> Ask<'_, E, B> {
         };
         let (access, creates_only) = self.creating_access(&access(&copy.guard))?;
         let _held = self.call.hold(self.copy_bytes()).await?;
-        let done = self.blobs.copy_blob(&from, blob_ref(&found, name), &request, &access, self.now()).await;
-        let (written, info) = done.map_err(|error| overwrite_error(error::engine_error(&error), creates_only))?;
-        Ok(Reply::empty(202)
+        // Only the synchronous copy answers with a checksum, and knows one to check (recorded).
+        let expected = copy.source.md5.filter(|_| copy.is_sync);
+        let with_md5 = expected.is_some() || !self.knows_crc64();
+        let summing = copy.is_sync.then(|| Summing::new(with_md5));
+        let mut sums = CopySums { summing, expected, sums: None, error: None };
+        let at = blob_ref(&found, name);
+        let done = self.blobs.copy_blob_inspected(&from, at, &request, &access, &mut sums, self.now()).await;
+        let done = done.map_err(|error| sums.error.take().unwrap_or_else(|| source_error(&error, relay)));
+        let is_target = if copy.is_sync { copy.guard.conditions.if_match.is_some() } else { is_any(&copy.guard) };
+        let (written, info) = done.map_err(|error| overwrite_error(target_error(error, is_target), creates_only))?;
+        let reply = Reply::empty(202)
             .with_written(written)
             .with("x-ms-copy-id", info.id.to_string())
-            .with("x-ms-copy-status", CopyInfo::STATUS))
+            .with("x-ms-copy-status", CopyInfo::STATUS);
+        Ok(match sums.sums {
+            Some(sums) if expected.is_some() => reply.with_sums(&sums, self.told_sums()),
+            Some(sums) => reply.with_sums(&sums, self.told_sum(false)),
+            None => reply,
+        })
     }
 
     /// Put Blob From URL.
@@ -64,21 +124,30 @@ impl<E: Engine, B: ByteStore> Ask<'_, E, B> {
         found: &Container,
         name: &BlobName,
         source: &Source,
-        copy_headers: bool,
+        (copy_headers, copy_tags): (bool, bool),
         mut new: NewBlob,
         (access, creates_only): (Access, bool),
     ) -> Result<Reply, ErrorReply> {
         let at = blob_ref(found, name);
-        let (received, content) = self.take(at, source, true).await?;
+        let (received, there) = self.take(at, source, (true, copy_tags), Relay::Message).await?;
         if copy_headers {
-            new.content = content;
+            new.content = new.content.or(there.content);
+        }
+        if copy_tags {
+            new.tags = there.tags;
+        }
+        // As for Copy Blob: the metadata of the source, unless the request has its own (recorded).
+        if new.metadata.is_empty() {
+            new.metadata = there.metadata;
         }
         new.content.md5 = new.content.md5.or(received.sums.md5);
+        let is_if_match = access.conditions.if_match.is_some();
         let written = self.blobs.put_block_blob(at, received.extent, &new, &access, self.now()).await;
-        let written = written.map_err(|error| overwrite_error(error::engine_error(&error), creates_only))?;
+        let written = written
+            .map_err(|error| overwrite_error(target_error(error::engine_error(&error), is_if_match), creates_only))?;
         Ok(Reply::empty(201)
             .with_written(written)
-            .with_sums(&received.sums)
+            .with_sums(&received.sums, self.told_sum(source.md5.is_some()))
             .with("x-ms-request-server-encrypted", "true"))
     }
 
@@ -88,17 +157,23 @@ impl<E: Engine, B: ByteStore> Ask<'_, E, B> {
     }
 
     /// Bytes of another blob for this one.
-    pub(super) async fn receive_from(&self, at: BlobRef<'_>, source: &Source) -> Result<Received, ErrorReply> {
-        Ok(self.take(at, source, source.md5.is_some()).await?.0)
+    pub(super) async fn receive_from(
+        &self,
+        at: BlobRef<'_>,
+        source: &Source,
+        relay: Relay,
+    ) -> Result<Received, ErrorReply> {
+        Ok(self.take(at, source, (source.md5.is_some(), false), relay).await?.0)
     }
 
     async fn take(
         &self,
         at: BlobRef<'_>,
         source: &Source,
-        with_md5: bool,
-    ) -> Result<(Received, larimar_model::blob::ContentHeaders), ErrorReply> {
-        let found = self.source(source, source.if_tags.is_some()).await?;
+        (with_md5, with_tags): (bool, bool),
+        relay: Relay,
+    ) -> Result<(Received, BlobProperties), ErrorReply> {
+        let found = self.source(source, with_tags || source.if_tags.is_some(), relay).await?;
         let from = CopySource {
             at: blob_ref(&found.container, &found.name),
             snapshot: found.snapshot,
@@ -107,25 +182,25 @@ impl<E: Engine, B: ByteStore> Ask<'_, E, B> {
         };
         let _held = self.call.hold(self.copy_bytes()).await?;
         let hold = self.blobs.hold(at);
-        let mut sums = Summing::new(with_md5);
+        let mut sums = Summing::new(with_md5 || !self.knows_crc64());
         let part = (source.range, source.bytes_max);
         let taken = self.blobs.copy_bytes(&from, part, at, |piece| sums.add(piece), self.now()).await;
-        let (extent, properties) = taken.map_err(|error| error::engine_error(&error))?;
+        let (extent, properties) = taken.map_err(|error| source_error(&error, relay))?;
         let sums = sums.finish();
-        if source.md5.is_some() && sums.md5 != source.md5 {
+        if let Err(error) = sums.check_against(source.md5, source.crc64) {
             self.blobs.bytes().discard(extent.into_iter().collect());
-            return Err(ErrorReply::new(ErrorCode::Md5Mismatch));
+            return Err(if relay == Relay::Status { error.without_details() } else { error });
         }
-        Ok((Received { extent, sums, hold }, properties.content))
+        Ok((Received { extent, sums, hold }, properties))
     }
 
-    /// Finds a source and makes sure that the caller may read it: by a token in its URL, by owning the account that both
-    /// blobs are of, or because it is public. Its tags are never public.
-    async fn source(&self, source: &Source, with_tags: bool) -> Result<Found, ErrorReply> {
+    /// Finds a source and makes sure that the caller may read it: by a token in its URL, because it is public, or for Copy
+    /// Blob by owning the account that both blobs are of. Its tags are never public.
+    async fn source(&self, source: &Source, with_tags: bool, relay: Relay) -> Result<Found, ErrorReply> {
         let url = &source.url;
         let request = hyper::Request::get(format!("{}?{}", url.path(), url.query())).body(());
-        let (mut parts, ()) = request.map_err(|_| unverified(404))?.into_parts();
-        let host = url.authority().parse().map_err(|_| unverified(404))?;
+        let (mut parts, ()) = request.map_err(|_| elsewhere())?.into_parts();
+        let host = url.authority().parse().map_err(|_| elsewhere())?;
         parts.headers.insert(hyper::header::HOST, host);
         let head = Head::new(&parts, self.call.head.peer, self.now());
         let storage = self.call.storage;
@@ -140,12 +215,14 @@ impl<E: Engine, B: ByteStore> Ask<'_, E, B> {
                     || is_below(url.authority(), self.call.head.host, &storage.settings.host_suffixes)
             }
         };
-        let account = storage.account(address.account).filter(|_| is_here).ok_or_else(|| unverified(404))?;
+        let account = storage.account(address.account).filter(|_| is_here).ok_or_else(elsewhere)?;
         let authenticate = async |policies| {
             let caller = auth::authenticate(storage, self.call.service, account, &head, address.path, policies).await;
-            match caller.map_err(|error| unverified(error.status))? {
+            match caller.map_err(|error| relayed(error, relay))? {
                 Caller::Anonymous
-                    if matches!(self.call.caller, Caller::Owner) && address.account == self.call.account() =>
+                    if relay == Relay::Code
+                        && matches!(self.call.caller, Caller::Owner)
+                        && address.account == self.call.account() =>
                 {
                     Ok::<_, ErrorReply>(Caller::Owner)
                 }
@@ -154,8 +231,8 @@ impl<E: Engine, B: ByteStore> Ask<'_, E, B> {
         };
         let mut caller = authenticate(Policies::Recent).await?;
         let parsed = StorageHead::new("GET", address.path, head.query, head.texts())?;
-        let BlobAddress::Blob(container, name) = BlobAddress::of(&parsed)? else { return Err(unverified(404)) };
-        let snapshot = parsed.parameter("snapshot").map(str::parse).transpose().map_err(|_| unverified(404))?;
+        let BlobAddress::Blob(container, name) = BlobAddress::of(&parsed)? else { return Err(elsewhere()) };
+        let snapshot = parsed.parameter("snapshot").map(str::parse).transpose().map_err(|_| elsewhere())?;
         let tags = Need::tag_blob(container.as_str(), name.as_str(), parsed.parameter("snapshot"));
         let found = loop {
             let call = Call { head: &head, address: &address, caller, ..*self.call };
@@ -170,14 +247,59 @@ impl<E: Engine, B: ByteStore> Ask<'_, E, B> {
             }
             caller = authenticate(Policies::Now).await?;
         };
-        Ok(Found { container: found.map_err(|error| unverified(error.status))?, name, snapshot })
+        Ok(Found { container: found.map_err(|error| relayed(error, relay))?, name, snapshot })
     }
 }
 
-/// The source's own refusal, as the copy tells it.
-fn unverified(status: u16) -> ErrorReply {
-    let status = if status == 403 { 403 } else { 404 };
-    ErrorReply::new(ErrorCode::CannotVerifyCopySource).with_status(status)
+/// The answer for a source that is not on this server: nothing is fetched from elsewhere.
+fn elsewhere() -> ErrorReply {
+    ErrorReply::new(ErrorCode::CannotVerifyCopySource).with_status(404)
+}
+
+/// The source's own refusal, as the operation tells it. Faults of this server stay what they are: clients try again.
+fn relayed(error: ErrorReply, relay: Relay) -> ErrorReply {
+    let ErrorReply { code, status, message, .. } = &error;
+    match relay {
+        _ if *status >= 500 => error,
+        Relay::Code if matches!(code, ErrorCode::BlobNotFound | ErrorCode::ContainerNotFound) => error,
+        Relay::Code | Relay::Message => {
+            ErrorReply::with_message(ErrorCode::CannotVerifyCopySource, message.clone()).with_status(*status)
+        }
+        Relay::Status => ErrorReply::new(ErrorCode::CannotVerifyCopySource).with_status(*status),
+    }
+}
+
+/// An error of the engine while a source is read.
+fn source_error(error: &EngineError, relay: Relay) -> ErrorReply {
+    let EngineError::Reject(Reject::Blob(reject)) = error else { return error::engine_error(error) };
+    match (reject, relay) {
+        (BlobReject::SourceNotFound, _) => relayed(ErrorReply::new(ErrorCode::BlobNotFound), relay),
+        (BlobReject::SourceConditionNotMet(_), Relay::Code)
+        | (BlobReject::SourceConditionNotMet(SourceCondition::IfMatch), Relay::Message) => {
+            ErrorReply::new(ErrorCode::SourceConditionNotMet)
+        }
+        (BlobReject::SourceConditionNotMet(SourceCondition::NotModified), _) => {
+            ErrorReply::new(ErrorCode::CannotVerifyCopySource).with_status(304)
+        }
+        (BlobReject::SourceConditionNotMet(_), _) => relayed(ErrorReply::new(ErrorCode::ConditionNotMet), relay),
+        _ => error::engine_error(error),
+    }
+}
+
+/// The error of a write from a URL whose condition on the target failed (recorded): with a code of its own for
+/// every condition of Copy Blob, and for `If-Match` of the others but Append Block From URL.
+pub(super) fn target_error(error: ErrorReply, is_target: bool) -> ErrorReply {
+    match error.code {
+        ErrorCode::ConditionNotMet if is_target && error.status == 412 => {
+            ErrorReply::new(ErrorCode::TargetConditionNotMet)
+        }
+        _ => error,
+    }
+}
+
+/// Whether a request has conditions on the target.
+fn is_any(guard: &Guard) -> bool {
+    guard.conditions != Conditions::NONE
 }
 
 /// Whether a host that names an account is one of this server: below a suffix that it serves, or below the same domain as

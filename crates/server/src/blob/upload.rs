@@ -57,11 +57,20 @@ impl Summing {
 impl Sums {
     /// Checks the sums against those that the request told.
     pub(super) fn check(&self, checks: &BodyChecks) -> Result<(), ErrorReply> {
-        if checks.md5.is_some() && self.md5 != checks.md5 {
-            return Err(ErrorReply::new(ErrorCode::Md5Mismatch));
+        self.check_against(checks.md5, checks.crc64)
+    }
+
+    /// Checks the sums against these, where there are any. The error tells both sides (recorded).
+    pub(super) fn check_against(&self, md5: Option<[u8; 16]>, crc64: Option<[u8; 8]>) -> Result<(), ErrorReply> {
+        if let Some(md5) = md5.filter(|md5| self.md5 != Some(*md5)) {
+            return Err(ErrorReply::new(ErrorCode::Md5Mismatch)
+                .with_detail("UserSpecifiedMd5", &STANDARD.encode(md5))
+                .with_detail("ServerCalculatedMd5", &STANDARD.encode(self.md5.unwrap_or_default())));
         }
-        if checks.crc64.is_some_and(|crc64| crc64 != self.crc64.to_le_bytes()) {
-            return Err(ErrorReply::new(ErrorCode::Crc64Mismatch));
+        if let Some(crc64) = crc64.filter(|crc64| *crc64 != self.crc64.to_le_bytes()) {
+            return Err(ErrorReply::new(ErrorCode::Crc64Mismatch)
+                .with_detail("UserSpecifiedCrc", &STANDARD.encode(crc64))
+                .with_detail("ServerCalculatedCrc", &self.crc64_text()));
         }
         Ok(())
     }
@@ -82,7 +91,7 @@ impl<E: Engine, B: ByteStore> Ask<'_, E, B> {
         with_md5: bool,
     ) -> Result<Received, ErrorReply> {
         let hold = self.blobs.hold(at);
-        let mut sums = Summing::new(with_md5 || checks.md5.is_some());
+        let mut sums = Summing::new(with_md5 || checks.md5.is_some() || !self.knows_crc64());
         if checks.length == 0 {
             let sums = sums.finish();
             sums.check(checks)?;

@@ -5,7 +5,7 @@ use super::pages::{put_page_blob, write};
 use super::site::{Site, blob, filled, id, refused};
 use larimar_engine::Engine;
 use larimar_engine::blob::bytes::ByteStore;
-use larimar_engine::blob::{Access, BlobReject, CopyRequest, CopySource, NewBlob};
+use larimar_engine::blob::{Access, BlobReject, CopyRequest, CopySource, NewBlob, SourceCondition};
 use larimar_model::blob::{BlobName, BlockListEntry, BlockListKind, ByteRange, Conditions, ETagCondition, Tags};
 use larimar_model::{Guid, Metadata};
 
@@ -94,7 +94,10 @@ pub async fn a_copy_checks_both_sides<E: Engine, B: ByteStore>(site: &Site<E, B>
         let access = Access { conditions, ..Access::default() };
         site.blobs.copy_blob(source, site.at(&to), &request(), &access, site.now()).await.map(|_| ())
     };
-    assert_eq!(copy(&of_source, Conditions::NONE).await, refused(BlobReject::SourceConditionNotMet));
+    assert_eq!(
+        copy(&of_source, Conditions::NONE).await,
+        refused(BlobReject::SourceConditionNotMet(SourceCondition::IfMatch))
+    );
     assert_eq!(copy(&source(site, &from), foreign).await, refused(BlobReject::ConditionNotMet));
     assert_eq!(copy(&source(site, &from), absent).await, refused(BlobReject::BlobExists));
     let new = NewBlob::default();

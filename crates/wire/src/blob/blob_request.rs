@@ -3,7 +3,7 @@
 use super::headers::{self, CONTENT_HEADERS, body_checks, empty_body, filled_body, guard, plain_guard, wrong_length};
 use super::operation::{
     AppendBlock, BlobOperation, BlobRead, CopyBlob, GetBlob, GetPageRanges, PageWrite, PutBlob, PutBlobContent,
-    PutBlock, PutBlockList, PutPage, SetHeaders, Source,
+    PutBlock, PutBlockList, PutPage, RangeSum, SetHeaders, Source,
 };
 use super::request::{count_max, not_implemented, unknown_component, unsupported_verb};
 use crate::blob::block_list::BLOCK_LIST_BODY_BYTES_MAX;
@@ -27,7 +27,7 @@ pub(super) fn operation(head: &StorageHead<'_>) -> Result<BlobOperation, ErrorRe
         (comp, "PUT") => write(head, comp),
         (None, "DELETE") => delete(head),
         (Some("query"), "POST") => Err(not_implemented()),
-        (Some("immutabilityPolicies"), "DELETE") => Err(not_implemented()),
+        (Some("immutabilitypolicies"), "DELETE") => Err(not_implemented()),
         (None, _) => Err(unsupported_verb()),
         (Some(comp), _) if READS.contains(&comp) || WRITES.contains(&comp) => Err(unsupported_verb()),
         (comp, _) => Err(unknown_component(comp)),
@@ -118,7 +118,7 @@ fn write(head: &StorageHead<'_>, comp: Option<&str>) -> Result<BlobOperation, Er
         Some("blocklist") => put_block_list(head),
         Some("appendblock") => append_block(head),
         Some("page") => put_page(head),
-        Some("undelete" | "seal" | "expiry" | "immutabilityPolicies" | "legalhold" | "incrementalcopy") => {
+        Some("undelete" | "seal" | "expiry" | "immutabilitypolicies" | "legalhold" | "incrementalcopy") => {
             Err(not_implemented())
         }
         Some("pagelist") => Err(unsupported_verb()),
@@ -137,22 +137,31 @@ fn blob_read(head: &StorageHead<'_>) -> Result<BlobRead, ErrorReply> {
 
 fn get(head: &StorageHead<'_>) -> Result<BlobOperation, ErrorReply> {
     let range = headers::range(head);
-    let range_md5 = headers::flag(head, RANGE_MD5)?;
-    if range_md5 {
+    let range_sum = range_sum(head)?;
+    if let Some(sum) = range_sum {
         // Only of a range, and of a short one.
         let length = range.map(|range| range.last.map(|last| last.saturating_sub(range.start).saturating_add(1)));
         match length {
-            None => return Err(ErrorReply::of_header(ErrorCode::InvalidHeaderValue, RANGE_MD5, "true")),
-            Some(Some(length)) if length > limits::RANGE_MD5_BYTES_MAX => {
-                return Err(ErrorReply::of_header(ErrorCode::InvalidHeaderValue, RANGE_MD5, "true"));
+            None => return Err(ErrorReply::of_header(ErrorCode::InvalidHeaderValue, sum.header(), "true")),
+            Some(Some(length)) if length > limits::RANGE_SUM_BYTES_MAX => {
+                return Err(ErrorReply::of_header(ErrorCode::InvalidHeaderValue, sum.header(), "true"));
             }
             Some(_) => {}
         }
     }
-    Ok(BlobOperation::Get(GetBlob { read: blob_read(head)?, range, range_md5 }))
+    Ok(BlobOperation::Get(GetBlob { read: blob_read(head)?, range, range_sum }))
 }
 
-const RANGE_MD5: &str = "x-ms-range-get-content-md5";
+/// The checksum of a range that is asked for; there is only one in an answer (service: get blob).
+fn range_sum(head: &StorageHead<'_>) -> Result<Option<RangeSum>, ErrorReply> {
+    let is_asked = |sum: RangeSum| headers::flag(head, sum.header());
+    match (is_asked(RangeSum::Md5)?, is_asked(RangeSum::Crc64)?) {
+        (true, true) => Err(ErrorReply::of_header(ErrorCode::InvalidHeaderValue, RangeSum::Crc64.header(), "true")),
+        (true, false) => Ok(Some(RangeSum::Md5)),
+        (false, true) => Ok(Some(RangeSum::Crc64)),
+        (false, false) => Ok(None),
+    }
+}
 
 fn delete(head: &StorageHead<'_>) -> Result<BlobOperation, ErrorReply> {
     let snapshot = headers::snapshot(head, "snapshot")?;
@@ -181,7 +190,8 @@ fn put(head: &StorageHead<'_>) -> Result<BlobOperation, ErrorReply> {
                 || headers::flag(head, "x-ms-copy-source-blob-properties")?;
             // All of it: this operation knows no ranges.
             let source = Source { range: None, ..source };
-            (BlobType::Block, PutBlobContent::BlockFrom { source, copy_headers })
+            let copy_tags = headers::copies_tags(head)?;
+            (BlobType::Block, PutBlobContent::BlockFrom { source, copy_headers, copy_tags })
         }
         (Some(_), Some(_)) => {
             return Err(ErrorReply::new(ErrorCode::UnsupportedHeader).with_detail("HeaderName", "x-ms-copy-source"));
@@ -201,9 +211,14 @@ fn put(head: &StorageHead<'_>) -> Result<BlobOperation, ErrorReply> {
             (kind, PutBlobContent::Page { length, sequence_number })
         }
     };
+    // The plain headers are those of a body.
+    let headers = match content {
+        PutBlobContent::BlockFrom { .. } => headers::content_headers(head)?,
+        _ => headers::put_content_headers(head)?,
+    };
     Ok(BlobOperation::Put(Box::new(PutBlob {
         content,
-        headers: headers::put_content_headers(head)?,
+        headers,
         metadata: head.metadata()?,
         tags: headers::tags(head)?.unwrap_or_default(),
         tier: headers::tier(head, kind)?,
@@ -215,7 +230,7 @@ fn copy(head: &StorageHead<'_>) -> Result<BlobOperation, ErrorReply> {
     empty_body(head)?;
     let missing = || ErrorReply::new(ErrorCode::MissingRequiredHeader);
     let metadata = head.metadata()?;
-    let copies_tags = head.header("x-ms-copy-source-tag-option").is_some_and(|word| word.eq_ignore_ascii_case("copy"));
+    let copies_tags = headers::copies_tags(head)?;
     Ok(BlobOperation::Copy(Box::new(CopyBlob {
         source: headers::source(head, u64::MAX)?.ok_or_else(missing)?,
         source_lease: head

@@ -48,7 +48,7 @@ fn list_blobs(head: &StorageHead<'_>) -> Result<ContainerOperation, ErrorReply> 
     let delimiter = head.parameter("delimiter");
     let mut include = ListInclude::default();
     for word in words(head, "include") {
-        match word {
+        match word.to_ascii_lowercase().as_str() {
             "snapshots" if delimiter.is_some() => {
                 return Err(parameter_error("include", word, "snapshots are not listed with a delimiter"));
             }
@@ -59,7 +59,7 @@ fn list_blobs(head: &StorageHead<'_>) -> Result<ContainerOperation, ErrorReply> 
             "tags" => include.tags = true,
             // Nothing of these is kept, so there is nothing of them to tell.
             "deleted" | "versions" | "deletedwithversions" | "immutabilitypolicy" | "legalhold" | "permissions" => {}
-            other => return Err(parameter_error("include", other, "expected parts of a blob that can be listed")),
+            _ => return Err(parameter_error("include", word, "expected parts of a blob that can be listed")),
         }
     }
     if head.parameter("showonly").is_some() {

@@ -222,7 +222,7 @@ pub(super) fn body_checks(head: &StorageHead<'_>, bytes_max: u64) -> Result<Body
         let max = bytes_max.to_string();
         return Err(ErrorReply::new(ErrorCode::RequestBodyTooLarge).with_detail("MaxLimit", &max));
     }
-    let crc64 = head.parsed_header("x-ms-content-crc64", |text| STANDARD.decode(text).ok()?.try_into().ok())?;
+    let crc64 = crc64(head, "x-ms-content-crc64")?;
     let md5 = md5(head, "content-md5")?;
     if md5.is_some() && crc64.is_some() {
         return Err(ErrorReply::new(ErrorCode::BothCrc64AndMd5HeaderPresent));
@@ -258,6 +258,10 @@ pub(super) fn md5(head: &StorageHead<'_>, name: &str) -> Result<Option<[u8; 16]>
     let Some(text) = head.header(name) else { return Ok(None) };
     let md5 = STANDARD.decode(text).ok().and_then(|md5| md5.try_into().ok());
     md5.map(Some).ok_or_else(|| ErrorReply::of_header(ErrorCode::InvalidMd5, name, text))
+}
+
+fn crc64(head: &StorageHead<'_>, name: &str) -> Result<Option<[u8; 8]>, ErrorReply> {
+    head.parsed_header(name, |text| STANDARD.decode(text).ok()?.try_into().ok())
 }
 
 pub(super) fn tier(head: &StorageHead<'_>, kind: BlobType) -> Result<Option<AccessTier>, ErrorReply> {
@@ -306,15 +310,32 @@ pub(super) fn range(head: &StorageHead<'_>) -> Option<ByteRange> {
 /// The blob that the bytes come from, if not from the body, and how many they are at most.
 pub(super) fn source(head: &StorageHead<'_>, bytes_max: u64) -> Result<Option<Source>, ErrorReply> {
     let Some(url) = head.parsed_header("x-ms-copy-source", CopySource::parse)? else { return Ok(None) };
+    let (md5, crc64) = (md5(head, "x-ms-source-content-md5")?, crc64(head, "x-ms-source-content-crc64")?);
+    if md5.is_some() && crc64.is_some() {
+        return Err(ErrorReply::new(ErrorCode::BothCrc64AndMd5HeaderPresent));
+    }
     Ok(Some(Source {
         url,
         range: head.parsed_header("x-ms-source-range", ByteRange::parse)?,
         bytes_max,
-        md5: md5(head, "x-ms-source-content-md5")?,
+        md5,
+        crc64,
         conditions: conditions(head, "x-ms-source-")?,
         if_tags: if_tags(head, SOURCE_IF_TAGS)?,
     }))
 }
+
+/// Whether a copy takes the tags of its source. It has no others then (service: copy blob from URL).
+pub(super) fn copies_tags(head: &StorageHead<'_>) -> Result<bool, ErrorReply> {
+    match head.header(COPY_TAGS) {
+        None => Ok(false),
+        Some(word) if word.eq_ignore_ascii_case("replace") => Ok(false),
+        Some(word) if word.eq_ignore_ascii_case("copy") && !head.has_header("x-ms-tags") => Ok(true),
+        Some(word) => Err(ErrorReply::of_header(ErrorCode::InvalidHeaderValue, COPY_TAGS, word)),
+    }
+}
+
+const COPY_TAGS: &str = "x-ms-copy-source-tag-option";
 
 /// Whether a header says true; what it says else must be false.
 pub(super) fn flag(head: &StorageHead<'_>, name: &str) -> Result<bool, ErrorReply> {

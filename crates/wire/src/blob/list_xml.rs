@@ -2,14 +2,12 @@
 
 use super::list_marker::ListMarker;
 use super::operation::{ListBlobs, ListContainers};
-use super::properties::{BlobProperties, ContainerProperties};
+use super::properties::{BlobProperties, ContainerProperties, write_lease};
 use super::tags_xml::write_tags_element;
 use crate::marker;
-use crate::signature::http_date;
 use crate::uri;
 use crate::xml;
-use larimar_model::Timestamp;
-use larimar_model::blob::{BlobETag, SnapshotTime, Tags};
+use larimar_model::blob::{AccessTier, LeaseView, SnapshotTime, Tags};
 
 /// A container as a listing tells it.
 #[derive(Clone, Copy, Debug)]
@@ -25,12 +23,12 @@ pub struct ListedContainer<'a> {
 pub enum ListEntry<'a> {
     /// A blob or a snapshot.
     Blob(ListedBlob<'a>),
-    /// A blob that has only uncommitted blocks, and when the first of them came.
+    /// A blob that has only uncommitted blocks.
     Uncommitted {
         /// Its name.
         name: &'a str,
-        /// When its first block came.
-        created: Timestamp,
+        /// Its lease.
+        lease: LeaseView,
     },
     /// What several names begin with, up to the delimiter and with it.
     Prefix(&'a str),
@@ -117,15 +115,16 @@ fn write_entry(out: &mut Vec<u8>, request: &ListBlobs, entry: &ListEntry<'_>) {
                 write_tags_element(out, blob.tags);
             }
         }),
-        ListEntry::Uncommitted { name, created } => xml::write_element(out, "Blob", |out| {
+        ListEntry::Uncommitted { name, lease } => xml::write_element(out, "Blob", |out| {
             write_name(out, "Name", name);
-            // Readers want a time and an etag of every blob, also of one that is not there yet.
+            // It has neither times nor an etag (recorded).
             xml::write_element(out, "Properties", |out| {
-                xml::write_text(out, "Creation-Time", &http_date(*created));
-                xml::write_text(out, "Last-Modified", &http_date(*created));
-                xml::write_text(out, "Etag", &BlobETag(*created).to_unquoted());
                 xml::write_text(out, "Content-Length", "0");
                 xml::write_text(out, "BlobType", "BlockBlob");
+                xml::write_text(out, "AccessTier", AccessTier::HOT.as_str());
+                xml::write_text(out, "AccessTierInferred", "true");
+                write_lease(out, *lease);
+                xml::write_text(out, "ServerEncrypted", "false");
             });
         }),
         ListEntry::Prefix(prefix) => {

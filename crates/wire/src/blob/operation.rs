@@ -202,12 +202,14 @@ pub struct PutBlob {
 pub enum PutBlobContent {
     /// A block blob of the bytes in the body.
     Block(BodyChecks),
-    /// A block blob of the bytes of another blob; `copy_headers` tells whether it gets that one's headers too.
+    /// A block blob of the bytes of another blob.
     BlockFrom {
         /// The other blob.
         source: Source,
-        /// Whether headers come from there.
+        /// Whether headers that the request does not name come from there.
         copy_headers: bool,
+        /// Whether the tags come from there.
+        copy_tags: bool,
     },
     /// An append blob without content.
     Append,
@@ -231,6 +233,8 @@ pub struct Source {
     pub bytes_max: u64,
     /// `x-ms-source-content-md5`.
     pub md5: Option<[u8; 16]>,
+    /// `x-ms-source-content-crc64`: a CRC-64 in eight bytes as they were sent.
+    pub crc64: Option<[u8; 8]>,
     /// Conditions on it.
     pub conditions: Conditions,
     /// `x-ms-source-if-tags`.
@@ -244,8 +248,28 @@ pub struct GetBlob {
     pub read: BlobRead,
     /// Which bytes, if not all.
     pub range: Option<ByteRange>,
-    /// Whether the MD5 of the range is told.
-    pub range_md5: bool,
+    /// The checksum of the range that the answer carries, if one is asked for.
+    pub range_sum: Option<RangeSum>,
+}
+
+/// The checksum of a range that Get Blob is asked for.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum RangeSum {
+    /// `x-ms-range-get-content-md5`.
+    Md5,
+    /// `x-ms-range-get-content-crc64`.
+    Crc64,
+}
+
+impl RangeSum {
+    /// The header that asks for it.
+    #[must_use]
+    pub const fn header(self) -> &'static str {
+        match self {
+            Self::Md5 => "x-ms-range-get-content-md5",
+            Self::Crc64 => "x-ms-range-get-content-crc64",
+        }
+    }
 }
 
 /// Set Blob Properties.

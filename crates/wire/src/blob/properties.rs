@@ -215,7 +215,7 @@ fn metadata_headers(metadata: &Metadata, add: &mut impl FnMut(&str, &str)) {
     }
 }
 
-fn write_lease(out: &mut Vec<u8>, lease: LeaseView) {
+pub(super) fn write_lease(out: &mut Vec<u8>, lease: LeaseView) {
     xml::write_text(out, "LeaseStatus", lease.state.status().as_str());
     xml::write_text(out, "LeaseState", lease.state.as_str());
     if let Some(duration) = lease.duration {

@@ -116,12 +116,12 @@ fn service(head: &StorageHead<'_>) -> Result<ServiceOperation, ErrorReply> {
 fn list_containers(head: &StorageHead<'_>) -> Result<ServiceOperation, ErrorReply> {
     let (mut metadata, mut system) = (false, false);
     for word in words(head, "include") {
-        match word {
+        match word.to_ascii_lowercase().as_str() {
             "metadata" => metadata = true,
             "system" => system = true,
             // Deleted containers are not kept, so there are none to tell.
             "deleted" => {}
-            other => return Err(parameter_error("include", other, "expected metadata, deleted or system")),
+            _ => return Err(parameter_error("include", word, "expected metadata, deleted or system")),
         }
     }
     Ok(ServiceOperation::ListContainers(ListContainers {

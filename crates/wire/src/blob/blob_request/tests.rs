@@ -22,9 +22,12 @@ fn checks(length: u64) -> BodyChecks {
     BodyChecks { length, ..BodyChecks::default() }
 }
 
+const RANGE_MD5: &str = "x-ms-range-get-content-md5";
+const RANGE_CRC64: &str = "x-ms-range-get-content-crc64";
+
 fn source(bytes_max: u64) -> Source {
     let url = CopySource::parse("http://h/c/b").expect("a URL");
-    Source { url, range: None, bytes_max, md5: None, conditions: Conditions::NONE, if_tags: None }
+    Source { url, range: None, bytes_max, md5: None, crc64: None, conditions: Conditions::NONE, if_tags: None }
 }
 
 fn put_of(content: PutBlobContent) -> BlobOperation {
@@ -59,12 +62,20 @@ fn x2_puts_and_copies() {
         ),
         (
             vec![BLOCK, EMPTY, SOURCE],
-            put_of(PutBlobContent::BlockFrom { source: source(limits::PUT_BLOB_BYTES_MAX), copy_headers: true }),
+            put_of(PutBlobContent::BlockFrom {
+                source: source(limits::PUT_BLOB_BYTES_MAX),
+                copy_headers: true,
+                copy_tags: false,
+            }),
             "PutBlobFromURL",
         ),
         (
             vec![BLOCK, SOURCE, ("x-ms-copy-source-blob-properties", "false")],
-            put_of(PutBlobContent::BlockFrom { source: source(limits::PUT_BLOB_BYTES_MAX), copy_headers: false }),
+            put_of(PutBlobContent::BlockFrom {
+                source: source(limits::PUT_BLOB_BYTES_MAX),
+                copy_headers: false,
+                copy_tags: false,
+            }),
             "PutBlobFromURL",
         ),
     ] {
@@ -102,12 +113,14 @@ fn x2_reads() {
     let read = BlobRead { snapshot: SNAPSHOT.parse().ok(), guard: Guard::default() };
     let range = Some(ByteRange { start: 5, last: Some(9) });
     let query = format!("snapshot={SNAPSHOT}");
-    let get = |read, range, range_md5| BlobOperation::Get(GetBlob { read, range, range_md5 });
+    let get = |read, range, range_sum| BlobOperation::Get(GetBlob { read, range, range_sum });
+    let (md5, crc64) = (Some(RangeSum::Md5), Some(RangeSum::Crc64));
     for (method, query, headers, operation) in [
-        ("GET", "", vec![], get(BlobRead::default(), None, false)),
-        ("GET", &*query, vec![("Range", "bytes=0-"), ("x-ms-range", "bytes=5-9")], get(read.clone(), range, false)),
-        ("GET", "", vec![("Range", "bytes=5-9"), (RANGE_MD5, "true")], get(BlobRead::default(), range, true)),
-        ("GET", "", vec![("Range", "items=5-9")], get(BlobRead::default(), None, false)),
+        ("GET", "", vec![], get(BlobRead::default(), None, None)),
+        ("GET", &*query, vec![("Range", "bytes=0-"), ("x-ms-range", "bytes=5-9")], get(read.clone(), range, None)),
+        ("GET", "", vec![("Range", "bytes=5-9"), (RANGE_MD5, "true")], get(BlobRead::default(), range, md5)),
+        ("GET", "", vec![("Range", "bytes=5-9"), (RANGE_CRC64, "True")], get(BlobRead::default(), range, crc64)),
+        ("GET", "", vec![("Range", "items=5-9")], get(BlobRead::default(), None, None)),
         ("HEAD", &*query, vec![], BlobOperation::GetProperties(read)),
         ("HEAD", "comp=metadata", vec![], BlobOperation::GetMetadata(BlobRead::default())),
         (
@@ -452,6 +465,13 @@ fn other_requests_are_refused() {
         ("GET", "snapshot=yesterday", vec![], ErrorCode::InvalidQueryParameterValue),
         ("GET", "comp=blocklist&blocklisttype=some", vec![], ErrorCode::InvalidQueryParameterValue),
         ("GET", "", vec![(RANGE_MD5, "true")], ErrorCode::InvalidHeaderValue),
+        ("GET", "", vec![(RANGE_CRC64, "true")], ErrorCode::InvalidHeaderValue),
+        (
+            "GET",
+            "",
+            vec![(RANGE_CRC64, "true"), (RANGE_MD5, "true"), ("range", "bytes=0-9")],
+            ErrorCode::InvalidHeaderValue,
+        ),
         ("GET", "", vec![(RANGE_MD5, "true"), ("range", "bytes=0-4194304")], ErrorCode::InvalidHeaderValue),
         ("GET", "", vec![("if-modified-since", "soon")], ErrorCode::InvalidHeaderValue),
         ("GET", "", vec![("if-none-match", "*")], ErrorCode::UnsatisfiableCondition),
