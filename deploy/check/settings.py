@@ -16,9 +16,11 @@ def problems(files: Files, larimar: Larimar) -> list[str]:
 
 
 def variable_problems(files: Files, larimar: Larimar) -> list[str]:
-    """The server leaves unknown variables alone, so a misspelled one would go unnoticed."""
+    """The server refuses only variables that are similar to a setting; here each has to be one."""
     _, help_text = larimar(["--help"], {})
-    known = set(re.findall(r"LARIMAR_[A-Z_]+", help_text))
+    flags = re.findall(r"^ +--([a-z-]+)", help_text, re.MULTILINE)
+    known = {f"LARIMAR_{flag.upper().replace('-', '_')}" for flag in flags}
+    known |= set(re.findall(r"LARIMAR_[A-Z_]+", help_text))
     found = []
     for path, text in sorted(files.texts.items()):
         for name in sorted(set(re.findall(r"LARIMAR_[A-Z_]+", text)) - known):

@@ -1,8 +1,9 @@
 //! What a starting server tells on standard output: where it listens, where its data is, how to connect.
 
 use crate::settings::Settings;
+use crate::settings::account::Account;
 use crate::settings::engine::EngineChoice;
-use crate::settings::value::{Account, Durability};
+use crate::settings::value::Durability;
 use std::fmt::Write;
 use std::net::{IpAddr, Ipv4Addr, Ipv6Addr, SocketAddr};
 
@@ -16,6 +17,11 @@ pub(crate) struct Addresses {
 }
 
 impl Addresses {
+    /// Whether only this machine can reach the services.
+    pub(crate) fn are_loopback(&self) -> bool {
+        self.services().all(|(_, _, address)| address.ip().to_canonical().is_loopback())
+    }
+
     /// The services in the order of their usual ports, each with its name in connection strings.
     fn services(&self) -> impl Iterator<Item = (&'static str, &'static str, SocketAddr)> {
         let all = [

@@ -1,11 +1,18 @@
 //! The command line, made from the list of settings: each has a flag, after any subcommand or none.
+//!
+//! Azurite's flags are understood (`azurite.rs`); a flag that there is not is refused with the one that may be meant
+//! (`hints.rs`).
+
+mod azurite;
+mod hints;
 
 use crate::migrate::{End, Migration, Place};
-use crate::settings::{ConfigFile, Kind, SETTINGS, Setting, Settings, SettingsError};
-use clap::builder::{OsStringValueParser, PathBufValueParser};
+use crate::settings::{ConfigFile, Environment, Group, Kind, SETTINGS, Setting, Settings, SettingsError};
+use clap::builder::{EnumValueParser, OsStringValueParser, PathBufValueParser};
 use clap::{Arg, ArgAction, ArgMatches};
+use clap_complete::Shell;
 use larimar_engine_postgres::Dialect;
-use std::ffi::OsString;
+use std::ffi::{OsStr, OsString};
 use std::path::{Path, PathBuf};
 
 /// What to do.
@@ -15,6 +22,10 @@ pub(crate) enum Command {
     Serve,
     /// Print the effective settings.
     Config,
+    /// Print a script that completes command lines in this shell.
+    Completions(Shell),
+    /// Print the manual page.
+    Man,
     /// Mend a data folder that does not open.
     Repair {
         /// Whether what cannot be saved may be given up.
@@ -37,12 +48,22 @@ pub(crate) struct CommandLine {
 impl CommandLine {
     /// Reads the command line of the process; ends it for `--help`, `--version` and wrong usage.
     pub(crate) fn parse() -> Self {
-        Self::from_matches(&clap_command().get_matches())
+        let translated = azurite::translate(std::env::args_os()).unwrap_or_else(|refusal| hints::refuse(&refusal));
+        for note in translated.notes {
+            eprintln!("larimar: {note}");
+        }
+        let matches = clap_command().try_get_matches_from(translated.arguments);
+        Self::from_matches(&matches.unwrap_or_else(|error| hints::explain(&error)))
     }
 
     fn from_matches(matches: &ArgMatches) -> Self {
         let (command, matches) = match matches.subcommand() {
             Some(("config", matches)) => (Command::Config, matches),
+            Some(("completions", matches)) => {
+                let shell = matches.get_one::<Shell>(SHELL).copied().expect("the shell is required");
+                (Command::Completions(shell), matches)
+            }
+            Some(("man", matches)) => (Command::Man, matches),
             Some(("repair", matches)) => {
                 let (force, reset_clock) = (matches.get_flag(FORCE), matches.get_flag(RESET_CLOCK));
                 (Command::Repair { force, reset_clock }, matches)
@@ -57,11 +78,9 @@ impl CommandLine {
     }
 
     /// The configuration file, read: the one of the flag, or of the variable, or the usual one if it is there.
-    pub(crate) fn config_file(
-        &self,
-        environment: impl Fn(&str) -> Option<OsString>,
-    ) -> Result<Option<ConfigFile>, SettingsError> {
-        let variable = || environment("LARIMAR_CONFIG").filter(|path| !path.is_empty()).map(PathBuf::from);
+    pub(crate) fn config_file(&self, environment: &Environment) -> Result<Option<ConfigFile>, SettingsError> {
+        let variable = environment.get(OsStr::new("LARIMAR_CONFIG")).filter(|path| !path.is_empty());
+        let variable = || variable.map(PathBuf::from);
         let named = self.config.clone().or_else(variable);
         let path = named.as_deref().unwrap_or(Path::new(CONFIG_FILE)).to_owned();
         match std::fs::read_to_string(&path) {
@@ -72,15 +91,76 @@ impl CommandLine {
     }
 }
 
+/// Writes a script that completes command lines in a shell.
+pub(crate) fn write_completions(shell: Shell, out: &mut dyn std::io::Write) -> std::io::Result<()> {
+    let mut script = Vec::new();
+    clap_complete::generate(shell, &mut clap_command(), "larimar", &mut script);
+    out.write_all(&script)
+}
+
+/// Writes the manual page: the flags of all commands, then what each command has of its own.
+pub(crate) fn write_man(out: &mut dyn std::io::Write) -> std::io::Result<()> {
+    let command = clap_command();
+    let page = clap_mangen::Man::new(command.clone());
+    page.render_title(out)?;
+    page.render_name_section(out)?;
+    // The generated synopsis is a list of all flags.
+    writeln!(out, ".SH SYNOPSIS\n\\fBlarimar\\fR [\\fICOMMAND\\fR] [\\fIFLAGS\\fR]")?;
+    page.render_description_section(out)?;
+    page.render_subcommands_section(out)?;
+    page.render_options_section(out)?;
+    for subcommand in command.get_subcommands().filter(|subcommand| subcommand.get_arguments().next().is_some()) {
+        writeln!(out, ".SH \"FLAGS OF {}\"", subcommand.get_name().to_ascii_uppercase())?;
+        let alone = clap::Command::new("larimar").disable_help_flag(true).args(subcommand.get_arguments().cloned());
+        let mut section = Vec::new();
+        clap_mangen::Man::new(alone).render_options_section(&mut section)?;
+        let section = String::from_utf8_lossy(&section).into_owned();
+        out.write_all(section.replacen(".SH OPTIONS\n", "", 1).as_bytes())?;
+    }
+    page.render_extra_section(out)?;
+    page.render_version_section(out)
+}
+
 fn clap_command() -> clap::Command {
     let config = Arg::new(CONFIG)
         .long(CONFIG)
         .value_name("FILE")
         .value_parser(OsStringValueParser::new())
         .help("Configuration file in TOML [env: LARIMAR_CONFIG] [default: larimar.toml if it is there]")
+        // After the flags that a command has of its own.
+        .display_order(900)
         .global(true);
     let defaults = Settings::default();
-    let flags = SETTINGS.iter().filter(|setting| setting.kind != Kind::Secret).map(|setting| flag(setting, &defaults));
+    let of_group = |group: Group| SETTINGS.iter().filter(move |setting| setting.group == group);
+    let settings = GROUPS.into_iter().flat_map(of_group).filter(|setting| setting.kind != Kind::Secret);
+    let flags = settings.map(|setting| flag(setting, &defaults));
+    clap::Command::new("larimar")
+        .version(env!("CARGO_PKG_VERSION"))
+        .about("Azure Table, Queue and Blob Storage that anyone can run")
+        .after_help(AFTER_HELP)
+        .args_override_self(true)
+        .max_term_width(HELP_COLUMNS)
+        .next_line_help(true)
+        .arg(config)
+        .args(flags)
+        .subcommand(clap::Command::new("serve").about("Run the services; also without a command"))
+        .subcommand(clap::Command::new("config").about("Print the effective settings as TOML, without secrets"))
+        .subcommand(repair_command())
+        .subcommand(migrate_command())
+        .subcommand(completions_command())
+        .subcommand(clap::Command::new("man").about("Print the manual page; read it with: larimar man | man -l -"))
+}
+
+fn completions_command() -> clap::Command {
+    let shell = Arg::new(SHELL)
+        .value_name("SHELL")
+        .required(true)
+        .value_parser(EnumValueParser::<Shell>::new())
+        .help("The shell to complete command lines in");
+    clap::Command::new("completions").about("Print a script that completes command lines of larimar").arg(shell)
+}
+
+fn repair_command() -> clap::Command {
     let force = Arg::new(FORCE)
         .long(FORCE)
         .action(ArgAction::SetTrue)
@@ -89,21 +169,10 @@ fn clap_command() -> clap::Command {
         "After the machine's clock was wrong: let Timestamps of entities continue at the present time; entities with \
          later ones keep them",
     );
-    let repair = clap::Command::new("repair")
-        .about("Show what is damaged in the data folder and mend it, keeping a copy; the server must not run")
+    clap::Command::new("repair")
+        .about("Show what is damaged in the data directory and mend it, keeping a copy; the server must not run")
         .arg(force)
-        .arg(reset_clock);
-    clap::Command::new("larimar")
-        .version(env!("CARGO_PKG_VERSION"))
-        .about("Azure Table Storage that anyone can run")
-        .after_help(AFTER_HELP)
-        .args_override_self(true)
-        .arg(config)
-        .args(flags)
-        .subcommand(clap::Command::new("serve").about("Run the services; also without a command"))
-        .subcommand(clap::Command::new("config").about("Print the effective settings as TOML, with secrets hidden"))
-        .subcommand(repair)
-        .subcommand(migrate_command())
+        .arg(reset_clock)
 }
 
 fn migrate_command() -> clap::Command {
@@ -122,7 +191,7 @@ fn migrate_command() -> clap::Command {
     clap::Command::new("migrate")
         .about("Copy accounts' settings, tables and entities into another store, and verify the copy")
         .after_help(AFTER_MIGRATE_HELP)
-        .arg(end(FROM, "The store to copy: local:PATH (a data folder), a path, or postgres://USER@HOST/DATABASE"))
+        .arg(end(FROM, "The store to copy: local:PATH (a data directory), a path, or postgres://USER@HOST/DATABASE"))
         .arg(end(TO, "The store to copy into, spelled likewise"))
         .arg(password_file(FROM_PASSWORD, "File with the password of --from [or env: LARIMAR_FROM_PASSWORD]"))
         .arg(password_file(TO_PASSWORD, "File with the password of --to [or env: LARIMAR_TO_PASSWORD]"))
@@ -151,7 +220,8 @@ fn flag(setting: &'static Setting, defaults: &Settings) -> Arg {
     let default = setting.shown(defaults).map(|value| format!(" [default: {}]", plain(&value))).unwrap_or_default();
     let arg = Arg::new(setting.name)
         .long(setting.flag())
-        .help(format!("{} [env: {}]{default}", setting.help, setting.variable()))
+        .help(format!("{}{default}", setting.help))
+        .help_heading(setting.group.heading())
         .value_name(value_name(setting.name))
         .value_parser(OsStringValueParser::new())
         .action(ArgAction::Set)
@@ -159,7 +229,7 @@ fn flag(setting: &'static Setting, defaults: &Settings) -> Arg {
     match setting.kind {
         // `--strict` alone means true; a value needs `=`, so that a following word is not taken for it.
         Kind::Switch => arg.num_args(0..=1).require_equals(true).default_missing_value("true").value_name("BOOL"),
-        Kind::Value | Kind::Private | Kind::Secret => arg,
+        Kind::Value | Kind::Path | Kind::Private | Kind::Secret => arg,
     }
 }
 
@@ -189,13 +259,23 @@ const TO_DIALECT: &str = "to-dialect";
 const VERIFY_ONLY: &str = "verify-only";
 const RESTART: &str = "restart";
 const CONFIG_FILE: &str = "larimar.toml";
+const SHELL: &str = "shell";
+/// Columns of the terminals that the help is made for.
+const HELP_COLUMNS: usize = 80;
+/// The order of the help.
+const GROUPS: [Group; 6] =
+    [Group::Services, Group::Accounts, Group::Data, Group::Database, Group::Diagnostics, Group::Limits];
 const AFTER_HELP: &str = "\
-Flags beat the environment, the environment beats the file. In the file a setting is spelled like its flag, with
-underscores. Accounts come from the file ([[accounts]] with name, key, key2) or from LARIMAR_ACCOUNTS or
-AZURITE_ACCOUNTS (name:key[:key2];…); without any there is devstoreaccount1 with its well-known key.";
+Every flag is also an environment variable and a key of the configuration file: --table-port is LARIMAR_TABLE_PORT and \
+table_port. Flags beat the environment, the environment beats the file. SIGHUP reads accounts, log level and \
+certificates again.
+
+Accounts come from LARIMAR_ACCOUNTS or AZURITE_ACCOUNTS (name:key[:key2];…) or from the file ([[accounts]] with name, \
+key, key2); without any there is devstoreaccount1 with its well-known key. The password of a database comes from \
+LARIMAR_DATABASE_PASSWORD or from the file.";
 const AFTER_MIGRATE_HELP: &str = "\
-Entities keep their etags and timestamps. Stop the servers of the source first, and let nobody use the tables in the
-destination until the end. A run that was interrupted goes on when the same command is given again. A table that the
+Entities keep their etags and timestamps. Stop the servers of the source first, and let nobody use the tables in the \
+destination until the end. A run that was interrupted goes on when the same command is given again. A table that the \
 destination already has is refused before anything is written.";
 
 #[cfg(test)]
@@ -205,6 +285,10 @@ mod tests {
     fn read(arguments: &[&str]) -> Result<CommandLine, clap::Error> {
         let line = std::iter::once("larimar").chain(arguments.iter().copied());
         Ok(CommandLine::from_matches(&clap_command().try_get_matches_from(line)?))
+    }
+
+    fn variable(path: &str) -> Environment {
+        [(OsString::from("LARIMAR_CONFIG"), OsString::from(path))].into()
     }
 
     #[test]
@@ -281,15 +365,12 @@ mod tests {
         let path = path.to_str().expect("text");
         let text = |file: Option<ConfigFile>| file.map(|file| file.text);
         let named = read(&["--config", path]).expect("a good line");
-        assert_eq!(
-            text(named.config_file(|_| Some("/other".into())).expect("a file")).as_deref(),
-            Some("strict = true")
-        );
+        assert_eq!(text(named.config_file(&variable("/other")).expect("a file")).as_deref(), Some("strict = true"));
         let by_variable = read(&[]).expect("a good line");
-        let environment = |variable: &str| (variable == "LARIMAR_CONFIG").then(|| path.into());
-        assert_eq!(text(by_variable.config_file(environment).expect("a file")).as_deref(), Some("strict = true"));
+        assert_eq!(text(by_variable.config_file(&variable(path)).expect("a file")).as_deref(), Some("strict = true"));
         let missing = format!("{path}.missing");
-        let error = read(&["--config", &missing]).expect("a good line").config_file(|_| None).expect_err("no file");
+        let error =
+            read(&["--config", &missing]).expect("a good line").config_file(&Environment::new()).expect_err("no file");
         assert!(error.to_string().contains(&missing), "{error}");
     }
 }

@@ -36,7 +36,11 @@ pub(crate) fn open_bytes(settings: &Settings) -> anyhow::Result<Option<AnyBytes>
     if let Some(url) = &settings.blob_store {
         // Credentials and addresses of stores have well-known variables.
         let options = std::env::vars().filter(|(name, _)| STORE_VARIABLES.iter().any(|start| name.starts_with(start)));
-        let objects = ObjectSettings { url: url.clone(), options: options.collect(), grace: settings.blob_grace };
+        let objects = ObjectSettings {
+            url: url.with_secrets().to_owned(),
+            options: options.collect(),
+            grace: settings.blob_grace,
+        };
         let opened = ObjectBytes::open(&objects).context("cannot open the store that the setting blob_store names")?;
         return Ok(Some(AnyBytes::Objects(opened)));
     }
@@ -99,13 +103,13 @@ const STORE_VARIABLES: [&str; 3] = ["AWS_", "AZURE_", "GOOGLE_"];
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::settings::resolve;
+    use crate::settings::{Environment, resolve};
     use std::ffi::OsString;
     use std::time::Duration;
 
     fn resolved(flags: &[(&'static str, &str)]) -> Resolved {
         let flags: Vec<_> = flags.iter().map(|(name, text)| (*name, OsString::from(text))).collect();
-        resolve(None, |_| None, &flags).unwrap_or_else(|error| panic!("{error}"))
+        resolve(None, &Environment::new(), &flags).unwrap_or_else(|error| panic!("{error}"))
     }
 
     #[test]

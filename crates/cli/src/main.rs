@@ -5,6 +5,7 @@
 
 mod banner;
 mod command_line;
+mod data_dir;
 mod engines;
 mod file_limit;
 mod logging;
@@ -19,6 +20,7 @@ use command_line::{Command, CommandLine};
 use larimar_server::TlsError;
 use migrate::Interrupted;
 use settings::{Resolved, SettingsError};
+use std::io::Write;
 use std::process::ExitCode;
 
 /// A request makes dozens of small allocations; the system's allocator showed up with several percent in profiles.
@@ -42,17 +44,37 @@ fn main() -> ExitCode {
 }
 
 fn run(line: &CommandLine) -> anyhow::Result<()> {
-    let file = line.config_file(|variable| std::env::var_os(variable))?;
-    let resolved: Resolved = settings::resolve(file.as_ref(), |variable| std::env::var_os(variable), &line.flags)?;
     match &line.command {
-        Command::Serve => serve::run(&resolved),
-        Command::Config => {
-            print!("{resolved}");
-            Ok(())
-        }
+        Command::Completions(shell) => return print(|out| command_line::write_completions(*shell, out)),
+        Command::Man => return print(|out| command_line::write_man(out)),
+        _ => {}
+    }
+    data_dir::make_files_private();
+    let resolved = resolve(line)?;
+    match &line.command {
+        Command::Serve => serve::run(line, &resolved),
+        Command::Config => print(|out| write!(out, "{resolved}")),
         Command::Repair { reset_clock: true, .. } => repair::reset_clock(&resolved),
         Command::Repair { force, .. } => repair::run(&resolved, *force),
         Command::Migrate(migration) => migrate::run(&resolved, migration),
+        Command::Completions(_) | Command::Man => Ok(()),
+    }
+}
+
+/// The settings as they are now in file, environment and flags.
+fn resolve(line: &CommandLine) -> Result<Resolved, SettingsError> {
+    let environment = std::env::vars_os().collect();
+    let file = line.config_file(&environment)?;
+    settings::resolve(file.as_ref(), &environment, &line.flags)
+}
+
+/// Writes to standard output. A reader that has seen enough, such as `head`, is no error.
+fn print(write: impl FnOnce(&mut Vec<u8>) -> std::io::Result<()>) -> anyhow::Result<()> {
+    let mut text = Vec::new();
+    write(&mut text)?;
+    match std::io::stdout().lock().write_all(&text) {
+        Err(error) if error.kind() != std::io::ErrorKind::BrokenPipe => Err(error.into()),
+        _ => Ok(()),
     }
 }
 

@@ -4,9 +4,11 @@
 //! the end and nothing that was acknowledged is lost.
 
 use crate::banner::{Addresses, banner};
-use crate::settings::{Resolved, Settings};
+use crate::command_line::CommandLine;
+use crate::settings::value::Durability;
+use crate::settings::{Resolved, Settings, SettingsError};
 use crate::signals::Signals;
-use crate::{engines, file_limit, logging, storage};
+use crate::{data_dir, engines, file_limit, logging, storage};
 use anyhow::Context;
 use larimar_bytes::AnyBytes;
 use larimar_engine::blob::bytes::ByteStore;
@@ -25,9 +27,13 @@ use tokio::sync::oneshot;
 use tokio::task::JoinHandle;
 
 /// Runs the services until a signal ends them.
-pub(crate) fn run(resolved: &Resolved) -> anyhow::Result<()> {
+pub(crate) fn run(_line: &CommandLine, resolved: &Resolved) -> anyhow::Result<()> {
+    resolved.check_serves()?;
     let mut settings = resolved.settings.clone();
     logging::start(&settings)?;
+    for variable in &resolved.unknown_variables {
+        tracing::warn!(variable, "there is no such setting; the variable is ignored");
+    }
     settings.connections_max = file_limit::fit_connections(settings.connections_max, file_limit::raise());
     let settings = &settings;
     let tls = load_certificate(settings)?;
@@ -36,8 +42,12 @@ pub(crate) fn run(resolved: &Resolved) -> anyhow::Result<()> {
     runtime.block_on(async {
         let signals = Signals::new()?;
         let sockets = Sockets::bind(settings).await?;
+        check_keys(resolved, &sockets.addresses()?)?;
         let outcome = match database {
             None => {
+                if settings.durability != Durability::Memory {
+                    data_dir::prepare(resolved)?;
+                }
                 let engine = Arc::new(engines::open_local(settings)?);
                 let bytes = engines::open_bytes(settings)?;
                 if matches!(bytes, Some(AnyBytes::Files(_))) {
@@ -88,6 +98,30 @@ impl Sockets {
             admin: address(&self.admin)?,
         })
     }
+}
+
+/// Refuses to serve the key that everybody knows where other machines can reach it.
+fn check_keys(resolved: &Resolved, addresses: &Addresses) -> Result<(), SettingsError> {
+    let settings = &resolved.settings;
+    if addresses.are_loopback() {
+        return Ok(());
+    }
+    let well_known = settings.accounts.iter().find(|account| account.has_well_known_key());
+    if let Some(account) = well_known.filter(|_| !settings.allow_well_known_key) {
+        let (host, name) = (&settings.host, &account.name);
+        return Err(resolved.refused_because(
+            "host",
+            format!(
+                "other machines can reach {host}, and {name} has the well-known key, which is public; give accounts \
+                 with keys of your own (LARIMAR_ACCOUNTS=name:key, or [[accounts]] in the configuration file), or for \
+                 tests --allow-well-known-key"
+            ),
+        ));
+    }
+    for account in settings.accounts.iter().filter(|account| account.has_short_key()) {
+        tracing::warn!(account = account.name, "a key of this account is shorter than 16 bytes and can be guessed");
+    }
+    Ok(())
 }
 
 fn load_certificate(settings: &Settings) -> Result<Option<Arc<TlsConfig>>, TlsError> {

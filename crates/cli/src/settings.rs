@@ -4,21 +4,28 @@
 //! `LARIMAR_TABLE_PORT` and the flag `--table-port`. [`resolve`] is a plain function of the three sources; flags
 //! beat the environment and the environment beats the file. The list itself is in `list.rs`.
 
+pub(crate) mod account;
 pub(crate) mod engine;
 mod list;
 mod show;
+mod spelling;
 pub(crate) mod value;
 
+use account::Account;
 use engine::{EngineChoice, Password};
 use larimar_engine_local::budget::machine_bytes;
 use larimar_engine_postgres::Dialect;
 pub(crate) use list::SETTINGS;
+pub(crate) use spelling::similar_setting;
 use std::collections::BTreeMap;
 use std::ffi::{OsStr, OsString};
 use std::fmt;
-use std::path::PathBuf;
+use std::path::{Path, PathBuf};
 use std::time::Duration;
-use value::{Account, Durability, LogFormat};
+use value::{Durability, LogFormat, StoreUrl, Wrong};
+
+/// The variables of a process.
+pub(crate) type Environment = BTreeMap<OsString, OsString>;
 
 /// The effective settings.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -30,7 +37,7 @@ pub(crate) struct Settings {
     pub(crate) queue_port: u16,
     pub(crate) blob: bool,
     pub(crate) blob_port: u16,
-    pub(crate) blob_store: Option<String>,
+    pub(crate) blob_store: Option<StoreUrl>,
     pub(crate) blob_grace: Duration,
     pub(crate) admin: bool,
     pub(crate) admin_host: String,
@@ -46,6 +53,7 @@ pub(crate) struct Settings {
     pub(crate) database_connections: usize,
     pub(crate) database_timeout: Duration,
     pub(crate) accounts: Vec<Account>,
+    pub(crate) allow_well_known_key: bool,
     pub(crate) host_suffixes: Vec<String>,
     pub(crate) tls_certificate: Option<PathBuf>,
     pub(crate) tls_key: Option<PathBuf>,
@@ -87,15 +95,17 @@ impl Settings {
 pub(crate) struct Setting {
     /// Its key in the file; the variable and the flag are spelled after it.
     pub(crate) name: &'static str,
+    /// The heading that the help lists it under.
+    pub(crate) group: Group,
     /// What it does, in a phrase.
     pub(crate) help: &'static str,
     /// What its value has to be, as a phrase after "expected".
     pub(crate) expected: &'static str,
     /// How its value may be given.
     pub(crate) kind: Kind,
-    /// Reads its text; nothing if the text is not what is expected.
-    read: fn(&mut Settings, &str) -> Option<()>,
-    /// Its value for display; nothing if it is not set.
+    /// Reads its text.
+    read: fn(&mut Settings, &str) -> Result<(), Wrong>,
+    /// Its value without secrets, as the file would have it; nothing if it is not set.
     show: fn(&Settings) -> Option<toml::Value>,
 }
 
@@ -106,10 +116,37 @@ pub(crate) enum Kind {
     Value,
     /// A flag with a value that may hold a password: shown without it, and not at all if it is refused.
     Private,
+    /// A flag with a path; in the file it is relative to the file's directory.
+    Path,
     /// A flag that may stand alone for "true".
     Switch,
     /// No flag, since every user of the machine can read the command lines of processes; never shown.
     Secret,
+}
+
+/// What a setting is about.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum Group {
+    Services,
+    Data,
+    Database,
+    Accounts,
+    Limits,
+    Diagnostics,
+}
+
+impl Group {
+    /// The heading of the help.
+    pub(crate) const fn heading(self) -> &'static str {
+        match self {
+            Self::Services => "Services and addresses",
+            Self::Data => "Data",
+            Self::Database => "PostgreSQL",
+            Self::Accounts => "Accounts, hosts and TLS",
+            Self::Limits => "Limits",
+            Self::Diagnostics => "Behaviour and diagnostics",
+        }
+    }
 }
 
 /// Where a value came from.
@@ -133,6 +170,8 @@ pub(crate) struct ConfigFile {
 pub(crate) struct Resolved {
     pub(crate) settings: Settings,
     sources: BTreeMap<&'static str, Source>,
+    /// Variables that begin like ours and are none of ours.
+    pub(crate) unknown_variables: Vec<String>,
 }
 
 /// A setting that is refused.
@@ -140,8 +179,12 @@ pub(crate) struct Resolved {
 pub(crate) enum SettingsError {
     #[error("setting {name} ({origin}): expected {expected}, found {found}")]
     Value { name: &'static str, origin: Source, expected: String, found: String },
-    #[error("setting {name} ({origin}): there is no such setting; expected one of {}", names())]
+    #[error("setting {name} ({origin}): {reason}")]
+    Because { name: &'static str, origin: Source, reason: String },
+    #[error("setting {name} ({origin}): there is no such setting; {}", spelling::hint(name))]
     Unknown { name: String, origin: Source },
+    #[error("environment {variable}: {reason}")]
+    Variable { variable: String, reason: String },
     #[error("{}: expected TOML: {reason}", path.display())]
     File { path: PathBuf, reason: String },
 }
@@ -149,10 +192,11 @@ pub(crate) enum SettingsError {
 /// Makes the effective settings of a file, an environment and flags. A flag is the name of a setting and its text.
 pub(crate) fn resolve(
     file: Option<&ConfigFile>,
-    environment: impl Fn(&str) -> Option<OsString>,
+    environment: &Environment,
     flags: &[(&'static str, OsString)],
 ) -> Result<Resolved, SettingsError> {
-    let mut resolved = Resolved { settings: Settings::default(), sources: BTreeMap::new() };
+    let mut resolved =
+        Resolved { settings: Settings::default(), sources: BTreeMap::new(), unknown_variables: Vec::new() };
     if let Some(file) = file {
         resolved.take_file(file)?;
     }
@@ -193,6 +237,12 @@ impl Resolved {
         self.sources.get(name).cloned().unwrap_or(Source::Default)
     }
 
+    /// The refusal of a setting, in a sentence of its own.
+    pub(crate) fn refused_because(&self, name: &str, reason: impl Into<String>) -> SettingsError {
+        let name = find(name).expect("refusals name settings of the list").name;
+        SettingsError::Because { name, origin: self.source(name), reason: reason.into() }
+    }
+
     /// The refusal of a setting for something that only shows when it is used.
     pub(crate) fn refused(&self, name: &str, expected: &str, found: &str) -> SettingsError {
         let name = find(name).expect("refusals name settings of the list").name;
@@ -207,34 +257,38 @@ impl Resolved {
         for (name, value) in table {
             let origin = Source::File(file.path.clone());
             let Some(setting) = find(&name) else { return Err(SettingsError::Unknown { name, origin }) };
-            let text = value::text_of(&value).ok_or_else(|| refusal(setting, origin.clone(), value.type_str()))?;
-            self.take(setting, origin, OsStr::new(&text))?;
+            let text =
+                value::text_of(&value).map_err(|wrong| refusal(setting, origin.clone(), wrong, value.type_str()))?;
+            self.take(setting, origin, &from_directory(setting, &file.path, text))?;
         }
         Ok(())
     }
 
-    /// Unknown variables are left alone: orchestrators and test suites set `LARIMAR_…` variables of their own.
-    fn take_environment(&mut self, environment: impl Fn(&str) -> Option<OsString>) -> Result<(), SettingsError> {
+    fn take_environment(&mut self, environment: &Environment) -> Result<(), SettingsError> {
+        self.unknown_variables = spelling::check_variables(environment)?;
         let accounts = find("accounts").expect("the list has accounts");
         let ours = SETTINGS.iter().map(|setting| (setting, setting.variable()));
         for (setting, variable) in [(accounts, AZURITE_ACCOUNTS.to_owned())].into_iter().chain(ours) {
-            // An empty variable is how many tools spell one that is not set.
-            if let Some(text) = environment(&variable).filter(|text| !text.is_empty()) {
-                self.take(setting, Source::Environment(variable), &text)?;
+            // An empty variable is how many tools spell one that is not set. Kubernetes describes a service called
+            // `larimar-table` by LARIMAR_TABLE_PORT=tcp://…, which is not a setting.
+            let is_meant = |text: &&OsString| !text.is_empty() && !text.to_string_lossy().starts_with("tcp://");
+            if let Some(text) = environment.get(OsStr::new(&variable)).filter(is_meant) {
+                self.take(setting, Source::Environment(variable), text)?;
             }
         }
         Ok(())
     }
 
     fn take(&mut self, setting: &'static Setting, origin: Source, text: &OsStr) -> Result<(), SettingsError> {
-        let read = text.to_str().and_then(|text| (setting.read)(&mut self.settings, text.trim()));
-        read.ok_or_else(|| refusal(setting, origin.clone(), &format!("{:?}", text.to_string_lossy())))?;
+        let read = text.to_str().ok_or(Wrong::Unexpected);
+        let read = read.and_then(|text| (setting.read)(&mut self.settings, text.trim()));
+        read.map_err(|wrong| refusal(setting, origin.clone(), wrong, &format!("{:?}", text.to_string_lossy())))?;
         self.sources.insert(setting.name, origin);
         Ok(())
     }
 
-    /// What only shows when all settings are known.
-    fn check(&self) -> Result<(), SettingsError> {
+    /// Each service has a port of its own, unless the host name says which service is meant.
+    fn check_ports(&self) -> Result<(), SettingsError> {
         let settings = &self.settings;
         let ports = [
             (settings.table, "table_port", settings.table_port),
@@ -245,13 +299,35 @@ impl Resolved {
         let ports: Vec<_> =
             ports.into_iter().filter(|(is_on, ..)| *is_on).map(|(_, name, port)| (name, port)).collect();
         for (index, (name, port)) in ports.iter().enumerate() {
-            let earlier = ports[..index].iter().find(|(_, other)| other == port && *port != 0);
+            let is_shared = !settings.host_suffixes.is_empty() && *name != "admin_port";
+            let earlier = ports[..index].iter().find(|(_, other)| other == port && *port != 0 && !is_shared);
             if let Some((other, _)) = earlier {
                 // The one that was changed is the one to name.
                 let (name, other) = if self.source(name) == Source::Default { (other, name) } else { (name, other) };
-                return Err(self.refused(name, &format!("a port other than {other}'s"), &port.to_string()));
+                let hint = if [*name, *other].contains(&"admin_port") { "" } else { ONE_PORT };
+                return Err(self.refused(name, &format!("a port other than {other}'s{hint}"), &port.to_string()));
             }
         }
+        Ok(())
+    }
+
+    /// What a server needs that the other commands do not: a service that is on.
+    pub(crate) fn check_serves(&self) -> Result<(), SettingsError> {
+        let settings = &self.settings;
+        if settings.table || settings.queue || settings.serves_blobs() {
+            return Ok(());
+        }
+        let reason = match settings.blob {
+            true => "nothing to serve: table and queue are off, and blobs over PostgreSQL need the setting blob_store",
+            false => "nothing to serve: table, queue and blob are all off; turn at least one of them on",
+        };
+        Err(self.refused_because("table", reason))
+    }
+
+    /// What only shows when all settings are known.
+    fn check(&self) -> Result<(), SettingsError> {
+        let settings = &self.settings;
+        self.check_ports()?;
         // The largest body, what it is parsed into and its answer count, and somebody else should find room beside it.
         let least = IN_FLIGHT_BODIES * settings.body_bytes_max;
         if settings.in_flight_bytes() < least {
@@ -267,12 +343,26 @@ impl Resolved {
     }
 }
 
-fn refusal(setting: &Setting, origin: Source, found: &str) -> SettingsError {
+fn refusal(setting: &Setting, origin: Source, wrong: Wrong, found: &str) -> SettingsError {
     let found = match setting.kind {
         Kind::Private | Kind::Secret => "something else (not shown)",
-        Kind::Value | Kind::Switch => found,
+        Kind::Value | Kind::Path | Kind::Switch => found,
     };
-    SettingsError::Value { name: setting.name, origin, expected: setting.expected.to_owned(), found: found.to_owned() }
+    let name = setting.name;
+    match wrong {
+        Wrong::Because(reason) => SettingsError::Because { name, origin, reason },
+        Wrong::Unexpected => {
+            SettingsError::Value { name, origin, expected: setting.expected.to_owned(), found: found.to_owned() }
+        }
+    }
+}
+
+/// The text of a file's value; a path in it is meant from where the file is.
+fn from_directory(setting: &Setting, file: &Path, text: String) -> OsString {
+    match file.parent() {
+        Some(directory) if setting.kind == Kind::Path && !text.is_empty() => directory.join(text).into(),
+        _ => text.into(),
+    }
 }
 
 /// What is wrong with a file, and where. The line itself is not shown: it may hold a key or a password.
@@ -295,6 +385,9 @@ impl fmt::Display for Source {
         }
     }
 }
+
+/// When services may share a port.
+const ONE_PORT: &str = ", or host_suffixes, so that the host name says which service is meant";
 
 /// How many of the largest bodies fit into the bytes in flight.
 const IN_FLIGHT_BODIES: u64 = 4;

@@ -1,7 +1,6 @@
 //! The accounts over an engine, set up from the settings, for the services to serve.
 
-use crate::settings::Settings;
-use crate::settings::value;
+use crate::settings::{Settings, account};
 use anyhow::Context;
 use larimar_engine::{Engine, SystemClock};
 use larimar_server::{Account, AccountKey, Metrics, Storage};
@@ -14,7 +13,7 @@ pub(crate) fn storage<E: Engine>(
     metrics: Arc<Metrics>,
 ) -> anyhow::Result<Arc<Storage<E>>> {
     let settings = larimar_server::Settings {
-        accounts: settings.accounts.iter().map(account).collect::<anyhow::Result<_>>()?,
+        accounts: settings.accounts.iter().map(served).collect::<anyhow::Result<_>>()?,
         host_suffixes: settings.host_suffixes.clone(),
         strict: settings.strict,
         body_bytes_max: usize::try_from(settings.body_bytes_max)?,
@@ -30,7 +29,7 @@ pub(crate) fn storage<E: Engine>(
     Ok(Storage::new(engine, Arc::new(SystemClock), settings, metrics))
 }
 
-fn account(account: &value::Account) -> anyhow::Result<Account> {
+fn served(account: &account::Account) -> anyhow::Result<Account> {
     let keys = [Some(&account.key), account.key2.as_ref()].into_iter().flatten();
     let keys: Result<_, _> = keys.map(|key| AccountKey::from_base64(key)).collect();
     Ok(Account {
@@ -59,12 +58,12 @@ mod tests {
 
     #[test]
     fn both_keys_of_an_account_are_served() {
-        let with = |key2: Option<&str>| value::Account {
+        let with = |key2: Option<&str>| account::Account {
             name: "one".to_owned(),
             key: "a2V5".to_owned(),
             key2: key2.map(str::to_owned),
         };
-        assert_eq!(account(&with(None)).expect("an account").keys.len(), 1);
-        assert_eq!(account(&with(Some("b3RoZXI="))).expect("an account").keys.len(), 2);
+        assert_eq!(served(&with(None)).expect("an account").keys.len(), 1);
+        assert_eq!(served(&with(Some("b3RoZXI="))).expect("an account").keys.len(), 2);
     }
 }

@@ -150,7 +150,10 @@ fn config_prints_the_effective_settings_without_secrets() {
     ] {
         assert!(text.lines().any(|found| found == line), "{line} in\n{text}");
     }
-    assert!(text.contains("\"one\"") && !text.contains("c2VjcmV0"), "{text}");
+    assert!(
+        text.contains("\n# accounts: one with a key (file larimar.toml)\n") && !text.contains("c2VjcmV0"),
+        "{text}"
+    );
     let version = run(folder.path(), &["--version"], &[]);
     assert_eq!(String::from_utf8_lossy(&version.stdout), format!("larimar {}\n", env!("CARGO_PKG_VERSION")));
 }
@@ -278,7 +281,7 @@ fn a_database_that_does_not_answer_ends_the_start_and_its_password_is_not_told()
 
     let output = run(folder.path(), &["config", "--engine", &url], &[("LARIMAR_DATABASE_PASSWORD", "sesame")]);
     let text = String::from_utf8_lossy(&output.stdout);
-    assert!(text.contains(&format!("engine = \"postgres://larimar:***@{address}/larimar\" # flag --engine")), "{text}");
+    assert!(text.contains(&format!("engine = \"postgres://larimar@{address}/larimar\" # flag --engine")), "{text}");
     assert!(!text.contains("sesame"), "{text}");
 }
 

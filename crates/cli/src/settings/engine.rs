@@ -20,6 +20,22 @@ pub(crate) struct DatabaseUrl(String);
 pub(crate) struct Password(pub(crate) String);
 
 impl EngineChoice {
+    /// Whether it holds a password.
+    pub(super) fn has_secret(&self) -> bool {
+        match self {
+            Self::Local => false,
+            Self::Postgres(url) => url.without_secrets() != url.0,
+        }
+    }
+
+    /// Its text without a password.
+    pub(super) fn without_secrets(&self) -> String {
+        match self {
+            Self::Local => "local".to_owned(),
+            Self::Postgres(url) => url.without_secrets(),
+        }
+    }
+
     pub(super) fn from_text(text: &str) -> Option<Self> {
         match text {
             "local" => Some(Self::Local),
@@ -51,6 +67,17 @@ impl DatabaseUrl {
     /// The URL with all it holds.
     pub(crate) fn with_secrets(&self) -> &str {
         &self.0
+    }
+
+    /// The URL with its passwords left out: still a URL.
+    pub(crate) fn without_secrets(&self) -> String {
+        let Some(Pieces { scheme, user, hosts, database, query }) = Pieces::of(&self.0) else { return String::new() };
+        let user = user.map(|user| format!("{}@", user.split(':').next().unwrap_or_default())).unwrap_or_default();
+        let database = database.map(|database| format!("/{database}")).unwrap_or_default();
+        let parameters = query.into_iter().flat_map(|query| query.split('&'));
+        let parameters: Vec<_> = parameters.filter(|text| !is_secret_parameter(text)).collect();
+        let query = if parameters.is_empty() { String::new() } else { format!("?{}", parameters.join("&")) };
+        format!("{scheme}://{user}{hosts}{database}{query}")
     }
 }
 
@@ -92,6 +119,10 @@ fn is_parameter(text: &str) -> bool {
     })
 }
 
+fn is_secret_parameter(text: &str) -> bool {
+    text.split('=').next().is_some_and(|name| name.contains("password"))
+}
+
 impl fmt::Display for DatabaseUrl {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         let Some(Pieces { scheme, user, hosts, database, query }) = Pieces::of(&self.0) else { return Ok(()) };
@@ -105,7 +136,7 @@ impl fmt::Display for DatabaseUrl {
         }
         for (index, parameter) in query.into_iter().flat_map(|query| query.split('&')).enumerate() {
             let (name, value) = parameter.split_once('=').unwrap_or((parameter, ""));
-            let value = if name.contains("password") { "***" } else { value };
+            let value = if is_secret_parameter(parameter) { "***" } else { value };
             write!(f, "{}{name}={value}", if index == 0 { '?' } else { '&' })?;
         }
         Ok(())

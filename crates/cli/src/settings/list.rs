@@ -1,8 +1,9 @@
 //! The list of settings, and their defaults.
 
+use super::account::{Account, accounts};
 use super::engine::{EngineChoice, Password};
-use super::value::{self, Account, Durability, LogFormat};
-use super::{Kind, Setting, Settings};
+use super::value::{self, Durability, LogFormat, StoreUrl, Wrong};
+use super::{Group, Kind, Setting, Settings};
 use larimar_engine_postgres::Dialect;
 use std::path::PathBuf;
 use std::time::Duration;
@@ -33,6 +34,7 @@ impl Default for Settings {
             database_connections: 32,
             database_timeout: Duration::from_secs(15),
             accounts: vec![Account::development()],
+            allow_well_known_key: false,
             host_suffixes: Vec::new(),
             tls_certificate: None,
             tls_key: None,
@@ -62,6 +64,7 @@ impl Default for Settings {
 pub(crate) static SETTINGS: &[Setting] = &[
     Setting {
         name: "host",
+        group: Group::Services,
         help: "Address that the services listen on",
         expected: HOST,
         kind: Kind::Value,
@@ -70,6 +73,7 @@ pub(crate) static SETTINGS: &[Setting] = &[
     },
     Setting {
         name: "table",
+        group: Group::Services,
         help: "Whether to serve tables",
         expected: SWITCH,
         kind: Kind::Switch,
@@ -78,6 +82,7 @@ pub(crate) static SETTINGS: &[Setting] = &[
     },
     Setting {
         name: "table_port",
+        group: Group::Services,
         help: "Port of the Table service; 0 picks a free one",
         expected: PORT,
         kind: Kind::Value,
@@ -86,6 +91,7 @@ pub(crate) static SETTINGS: &[Setting] = &[
     },
     Setting {
         name: "queue",
+        group: Group::Services,
         help: "Whether to serve queues",
         expected: SWITCH,
         kind: Kind::Switch,
@@ -94,6 +100,7 @@ pub(crate) static SETTINGS: &[Setting] = &[
     },
     Setting {
         name: "queue_port",
+        group: Group::Services,
         help: "Port of the Queue service; 0 picks a free one",
         expected: PORT,
         kind: Kind::Value,
@@ -102,6 +109,7 @@ pub(crate) static SETTINGS: &[Setting] = &[
     },
     Setting {
         name: "blob",
+        group: Group::Services,
         help: "Whether to serve blobs",
         expected: SWITCH,
         kind: Kind::Switch,
@@ -110,6 +118,7 @@ pub(crate) static SETTINGS: &[Setting] = &[
     },
     Setting {
         name: "blob_port",
+        group: Group::Services,
         help: "Port of the Blob service; 0 picks a free one",
         expected: PORT,
         kind: Kind::Value,
@@ -118,15 +127,17 @@ pub(crate) static SETTINGS: &[Setting] = &[
     },
     Setting {
         name: "blob_store",
+        group: Group::Data,
         help: "Where the bytes of blobs are kept: a URL such as s3://BUCKET/FOLDER or file:///SHARED/FOLDER; unless given, in \
                the data folder, and with PostgreSQL blobs are not served",
         expected: "a URL without a password, such as s3://BUCKET/FOLDER or file:///FOLDER",
         kind: Kind::Private,
-        read: |settings, text| put(&mut settings.blob_store, value::store_url(text).map(Some)),
-        show: |settings| settings.blob_store.as_deref().map(Into::into),
+        read: |settings, text| put(&mut settings.blob_store, StoreUrl::parse(text).map(Some)),
+        show: |settings| settings.blob_store.as_ref().map(|url| url.without_secrets().into()),
     },
     Setting {
         name: "blob_grace",
+        group: Group::Data,
         help: "How long bytes that no blob points to any more are kept for those who are still reading them",
         expected: "a span of time up to 24h, such as 10m",
         kind: Kind::Value,
@@ -135,6 +146,7 @@ pub(crate) static SETTINGS: &[Setting] = &[
     },
     Setting {
         name: "admin",
+        group: Group::Services,
         help: "Whether to serve /health, /ready and /metrics",
         expected: SWITCH,
         kind: Kind::Switch,
@@ -143,6 +155,7 @@ pub(crate) static SETTINGS: &[Setting] = &[
     },
     Setting {
         name: "admin_host",
+        group: Group::Services,
         help: "Address that the admin pages listen on; they ask for no credentials",
         expected: HOST,
         kind: Kind::Value,
@@ -151,6 +164,7 @@ pub(crate) static SETTINGS: &[Setting] = &[
     },
     Setting {
         name: "admin_port",
+        group: Group::Services,
         help: "Port of the admin pages; 0 picks a free one",
         expected: PORT,
         kind: Kind::Value,
@@ -159,24 +173,27 @@ pub(crate) static SETTINGS: &[Setting] = &[
     },
     Setting {
         name: "engine",
+        group: Group::Data,
         help: "What keeps the data: local (this machine's disk) or postgres://USER@HOST[,HOST]/DATABASE, which any \
                number of servers share; a password in the URL is better given by database_password_file or \
                LARIMAR_DATABASE_PASSWORD",
         expected: "local or postgres://USER@HOST[:PORT][,HOST…]/DATABASE[?sslmode=…&…], a password percent-encoded",
         kind: Kind::Private,
         read: |settings, text| put(&mut settings.engine, EngineChoice::from_text(text)),
-        show: |settings| Some(settings.engine.to_string().into()),
+        show: |settings| Some(settings.engine.without_secrets().into()),
     },
     Setting {
         name: "data_dir",
+        group: Group::Data,
         help: "Folder of the data; made if it is not there; not used with PostgreSQL",
         expected: "the path of a folder",
-        kind: Kind::Value,
+        kind: Kind::Path,
         read: |settings, text| put(&mut settings.data_dir, path(text)),
         show: |settings| Some(settings.data_dir.display().to_string().into()),
     },
     Setting {
         name: "durability",
+        group: Group::Data,
         help: "What an acknowledged write survives: sync (power loss), async (the end of the process), memory (nothing); \
                not used with PostgreSQL",
         expected: "sync, async or memory",
@@ -186,6 +203,7 @@ pub(crate) static SETTINGS: &[Setting] = &[
     },
     Setting {
         name: "memory",
+        group: Group::Data,
         help: "Memory for the store's caches; as suits the machine unless given; not used with PostgreSQL",
         expected: "a number of bytes from 16MiB on, such as 512MiB or 2GiB",
         kind: Kind::Value,
@@ -194,6 +212,7 @@ pub(crate) static SETTINGS: &[Setting] = &[
     },
     Setting {
         name: "reserve",
+        group: Group::Data,
         help: "Disk space set aside in the data folder, at most an eighth of the disk, given up when the disk is \
                full so that clients can delete, which a store that has to compact may still refuse; 0 for none; not used \
                with PostgreSQL",
@@ -204,6 +223,7 @@ pub(crate) static SETTINGS: &[Setting] = &[
     },
     Setting {
         name: "dialect",
+        group: Group::Database,
         help: "Which database a postgres:// engine is: postgres, cockroach or yugabyte",
         expected: "postgres, cockroach or yugabyte",
         kind: Kind::Value,
@@ -212,6 +232,7 @@ pub(crate) static SETTINGS: &[Setting] = &[
     },
     Setting {
         name: "database_password",
+        group: Group::Database,
         help: "Password of the database; wins over the file's and the URL's",
         expected: "a password",
         kind: Kind::Secret,
@@ -220,15 +241,17 @@ pub(crate) static SETTINGS: &[Setting] = &[
     },
     Setting {
         name: "database_password_file",
+        group: Group::Database,
         help: "File with the password of the database, which wins over the URL's; read again for each new connection, so that it \
                can be changed while servers run; a newline at its end does not count",
         expected: "the path of a file",
-        kind: Kind::Value,
+        kind: Kind::Path,
         read: |settings, text| put(&mut settings.database_password_file, path(text).map(Some)),
         show: |settings| settings.database_password_file.as_ref().map(|path| path.display().to_string().into()),
     },
     Setting {
         name: "database_connections",
+        group: Group::Database,
         help: "Connections that this server opens to the database",
         expected: "a number from 8 to 1000",
         kind: Kind::Value,
@@ -237,6 +260,7 @@ pub(crate) static SETTINGS: &[Setting] = &[
     },
     Setting {
         name: "database_timeout",
+        group: Group::Database,
         help: "How long the database may take over one statement",
         expected: "a span of time from 1s to 5m",
         kind: Kind::Value,
@@ -248,15 +272,26 @@ pub(crate) static SETTINGS: &[Setting] = &[
     },
     Setting {
         name: "accounts",
+        group: Group::Accounts,
         help: "Accounts with one or two keys in Base64, as name:key[:key2];…",
         expected: "name:key[:key2];… (in the file also [[accounts]] with name, key, key2), each name once and of \
                    letters, digits, - and _, keys in Base64",
         kind: Kind::Secret,
-        read: |settings, text| put(&mut settings.accounts, value::accounts(text)),
+        read: |settings, text| accounts(text).map(|read| settings.accounts = read).map_err(Wrong::Because),
         show: super::show::accounts,
     },
     Setting {
+        name: "allow_well_known_key",
+        group: Group::Accounts,
+        help: "Start with the public key of devstoreaccount1 also where other machines can reach the services; for tests",
+        expected: SWITCH,
+        kind: Kind::Switch,
+        read: |settings, text| put(&mut settings.allow_well_known_key, value::switch(text)),
+        show: |settings| Some(settings.allow_well_known_key.into()),
+    },
+    Setting {
         name: "host_suffixes",
+        group: Group::Accounts,
         help: "Domains below which an account is a host: table.example.com serves ACCOUNT.table.example.com",
         expected: "domains separated by commas, such as table.example.com",
         kind: Kind::Value,
@@ -265,22 +300,25 @@ pub(crate) static SETTINGS: &[Setting] = &[
     },
     Setting {
         name: "tls_certificate",
+        group: Group::Accounts,
         help: "File with the certificate chain in PEM; the services then speak TLS",
         expected: "the path of a file",
-        kind: Kind::Value,
+        kind: Kind::Path,
         read: |settings, text| put(&mut settings.tls_certificate, path(text).map(Some)),
         show: |settings| settings.tls_certificate.as_ref().map(|path| path.display().to_string().into()),
     },
     Setting {
         name: "tls_key",
+        group: Group::Accounts,
         help: "File with the private key in PEM",
         expected: "the path of a file",
-        kind: Kind::Value,
+        kind: Kind::Path,
         read: |settings, text| put(&mut settings.tls_key, path(text).map(Some)),
         show: |settings| settings.tls_key.as_ref().map(|path| path.display().to_string().into()),
     },
     Setting {
         name: "strict",
+        group: Group::Diagnostics,
         help: "Refuse unknown versions, keep a deleted table's name busy for a while, throttle at the published targets",
         expected: SWITCH,
         kind: Kind::Switch,
@@ -289,6 +327,7 @@ pub(crate) static SETTINGS: &[Setting] = &[
     },
     Setting {
         name: "connections_max",
+        group: Group::Limits,
         help: "Connections that may be open; a new one evicts one that has sent no request or is idle, or waits",
         expected: "a number from 1 to 1000000",
         kind: Kind::Value,
@@ -297,6 +336,7 @@ pub(crate) static SETTINGS: &[Setting] = &[
     },
     Setting {
         name: "header_bytes_max",
+        group: Group::Limits,
         help: "Bytes that the head of a request may take",
         expected: "a number of bytes from 8KiB to 256KiB",
         kind: Kind::Value,
@@ -305,6 +345,7 @@ pub(crate) static SETTINGS: &[Setting] = &[
     },
     Setting {
         name: "header_timeout",
+        group: Group::Limits,
         help: "How long a client may take over the head of a request or a TLS handshake",
         expected: TIMEOUT,
         kind: Kind::Value,
@@ -313,6 +354,7 @@ pub(crate) static SETTINGS: &[Setting] = &[
     },
     Setting {
         name: "idle_timeout",
+        group: Group::Limits,
         help: "How long a connection may be idle between requests",
         expected: TIMEOUT,
         kind: Kind::Value,
@@ -321,6 +363,7 @@ pub(crate) static SETTINGS: &[Setting] = &[
     },
     Setting {
         name: "answer_timeout",
+        group: Group::Limits,
         help: "How long a client may take nothing of an answer, and how long in all below client_rate_min",
         expected: TIMEOUT,
         kind: Kind::Value,
@@ -329,6 +372,7 @@ pub(crate) static SETTINGS: &[Setting] = &[
     },
     Setting {
         name: "client_rate_min",
+        group: Group::Limits,
         help: "Bytes per second of a body or an answer that a client has to send or take on average, once \
                body_timeout or answer_timeout is over",
         expected: "a number of bytes from 1 to 64MiB, such as 1KiB",
@@ -338,6 +382,7 @@ pub(crate) static SETTINGS: &[Setting] = &[
     },
     Setting {
         name: "shutdown_grace",
+        group: Group::Limits,
         help: "How long requests may go on after the signal to stop",
         expected: "a span of time up to 1h, such as 30s or 5m",
         kind: Kind::Value,
@@ -346,6 +391,7 @@ pub(crate) static SETTINGS: &[Setting] = &[
     },
     Setting {
         name: "body_bytes_max",
+        group: Group::Limits,
         help: "Bytes that the body of a request may take",
         expected: "a number of bytes from 64KiB to 64MiB",
         kind: Kind::Value,
@@ -354,6 +400,7 @@ pub(crate) static SETTINGS: &[Setting] = &[
     },
     Setting {
         name: "body_timeout",
+        group: Group::Limits,
         help: "How long a client may send nothing of a body, and how long in all below client_rate_min",
         expected: TIMEOUT,
         kind: Kind::Value,
@@ -362,6 +409,7 @@ pub(crate) static SETTINGS: &[Setting] = &[
     },
     Setting {
         name: "page_entities_max",
+        group: Group::Limits,
         help: "Entities in one answer to a query",
         expected: "a number from 1 to 1000",
         kind: Kind::Value,
@@ -370,6 +418,7 @@ pub(crate) static SETTINGS: &[Setting] = &[
     },
     Setting {
         name: "page_bytes_max",
+        group: Group::Limits,
         help: "Bytes after which one answer to a query ends",
         expected: "a number of bytes from 64KiB to 64MiB",
         kind: Kind::Value,
@@ -378,6 +427,7 @@ pub(crate) static SETTINGS: &[Setting] = &[
     },
     Setting {
         name: "page_time_max",
+        group: Group::Limits,
         help: "Time that one answer to a query may take",
         expected: "a span of time from 100ms to 30s",
         kind: Kind::Value,
@@ -389,15 +439,17 @@ pub(crate) static SETTINGS: &[Setting] = &[
     },
     Setting {
         name: "in_flight_bytes_max",
+        group: Group::Limits,
         help: "Memory for bodies being received and answers being sent, of all clients together; default: half of \
                memory, or an eighth of the machine's, from 64MiB to 512MiB",
         expected: "a number of bytes from 16MiB on, such as 256MiB",
         kind: Kind::Value,
         read: |settings, text| put(&mut settings.in_flight_bytes_max, size(text, 16 << 20, 1 << 50).map(Some)),
-        show: |settings| Some(value::show_bytes(settings.in_flight_bytes()).into()),
+        show: |settings| settings.in_flight_bytes_max.map(|bytes| value::show_bytes(bytes).into()),
     },
     Setting {
         name: "in_flight_wait",
+        group: Group::Limits,
         help: "How long a request may wait for its part of in_flight_bytes_max before it gets 503",
         expected: "a span of time from 100ms to 5m",
         kind: Kind::Value,
@@ -409,6 +461,7 @@ pub(crate) static SETTINGS: &[Setting] = &[
     },
     Setting {
         name: "analytics_flush",
+        group: Group::Diagnostics,
         help: "How often storage analytics write request logs and hourly metrics, where an account has them on",
         expected: "a span of time from 1s to 1h, such as 5m",
         kind: Kind::Value,
@@ -420,6 +473,7 @@ pub(crate) static SETTINGS: &[Setting] = &[
     },
     Setting {
         name: "log_level",
+        group: Group::Diagnostics,
         help: "What to log: off, error, warn, info, debug, trace, also by module as in info,larimar_server=debug",
         expected: "off, error, warn, info, debug or trace, or module=level parts separated by commas",
         kind: Kind::Value,
@@ -428,6 +482,7 @@ pub(crate) static SETTINGS: &[Setting] = &[
     },
     Setting {
         name: "log_format",
+        group: Group::Diagnostics,
         help: "How log lines look: human or json",
         expected: "human or json",
         kind: Kind::Value,
@@ -463,9 +518,9 @@ impl LogFormat {
     }
 }
 
-fn put<T>(place: &mut T, value: Option<T>) -> Option<()> {
-    *place = value?;
-    Some(())
+fn put<T>(place: &mut T, value: Option<T>) -> Result<(), Wrong> {
+    *place = value.ok_or(Wrong::Unexpected)?;
+    Ok(())
 }
 
 fn path(text: &str) -> Option<PathBuf> {

@@ -1,17 +1,21 @@
 //! How the text of a setting becomes its value, and back.
 
-use base64::Engine as _;
-use base64::engine::general_purpose::STANDARD;
-use larimar_server::{DEVELOPMENT_ACCOUNT, DEVELOPMENT_KEY};
+use super::account;
+use std::fmt;
 use std::time::Duration;
 
-/// A storage account and its keys, in Base64.
-#[derive(Clone, PartialEq, Eq)]
-pub(crate) struct Account {
-    pub(crate) name: String,
-    pub(crate) key: String,
-    pub(crate) key2: Option<String>,
+/// Why a text is refused as the value of a setting.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub(crate) enum Wrong {
+    /// It is not what the setting expects, which the message says.
+    Unexpected,
+    /// It is refused for this reason.
+    Because(String),
 }
+
+/// The URL of a store of blobs' bytes. It may hold credentials, which no text made of it shows.
+#[derive(Clone, PartialEq, Eq)]
+pub(crate) struct StoreUrl(String);
 
 /// What an acknowledged write survives.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -26,55 +30,6 @@ pub(crate) enum Durability {
 pub(crate) enum LogFormat {
     Human,
     Json,
-}
-
-impl Account {
-    /// The account of the development storage, whose key everybody knows.
-    pub(crate) fn development() -> Self {
-        Self { name: DEVELOPMENT_ACCOUNT.to_owned(), key: DEVELOPMENT_KEY.to_owned(), key2: None }
-    }
-
-    pub(crate) fn is_development(&self) -> bool {
-        *self == Self::development()
-    }
-
-    fn new(name: &str, key: &str, key2: Option<&str>) -> Option<Self> {
-        let is_plain = |c: char| c.is_ascii_alphanumeric() || c == '-' || c == '_';
-        let is_name = (1..=63).contains(&name.len()) && name.chars().all(is_plain);
-        let are_keys = is_key(key) && key2.is_none_or(is_key);
-        (is_name && are_keys).then(|| Self {
-            name: name.to_owned(),
-            key: key.to_owned(),
-            key2: key2.map(str::to_owned),
-        })
-    }
-}
-
-/// Keys are secrets, also in a log line that prints the settings.
-impl std::fmt::Debug for Account {
-    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
-        write!(f, "Account({})", self.name)
-    }
-}
-
-fn is_key(text: &str) -> bool {
-    STANDARD.decode(text).is_ok_and(|bytes| !bytes.is_empty())
-}
-
-/// Accounts as Azurite's variable spells them: `name:key[:key2];…`. At least one, no name twice.
-pub(crate) fn accounts(text: &str) -> Option<Vec<Account>> {
-    let mut accounts: Vec<Account> = Vec::new();
-    for part in text.split(';').map(str::trim).filter(|part| !part.is_empty()) {
-        let mut fields = part.split(':').map(str::trim);
-        let (name, key) = (fields.next()?, fields.next()?);
-        let account = Account::new(name, key, fields.next())?;
-        let is_new = accounts.iter().all(|other| other.name != account.name);
-        if !is_new || fields.next().is_some() {
-            return None;
-        }
-        accounts.push(account);
-    }
-    (!accounts.is_empty()).then_some(accounts)
 }
 
 /// A number of bytes: `1048576`, `512MiB`, `1GiB`, `2 GB`.
@@ -127,15 +82,38 @@ pub(crate) fn show_span(span: Duration) -> String {
     format!("{milliseconds}ms")
 }
 
-/// The URL of a store of bytes; what schemes there are, the store knows. A password in it would be shown with the
-/// settings: credentials come from the store's own variables.
-pub(crate) fn store_url(text: &str) -> Option<String> {
-    let (scheme, rest) = text.split_once("://")?;
-    let is_scheme = !scheme.is_empty() && scheme.bytes().all(|byte| byte.is_ascii_lowercase() || byte.is_ascii_digit());
-    let authority = rest.split('/').next().unwrap_or_default();
-    let has_password = authority.rsplit_once('@').is_some_and(|(user, _)| user.contains(':'));
-    let is_url = is_scheme && !rest.is_empty() && !text.contains(char::is_whitespace);
-    (is_url && !has_password).then(|| text.to_owned())
+impl StoreUrl {
+    /// Reads a URL; what schemes there are, the store knows.
+    pub(crate) fn parse(text: &str) -> Option<Self> {
+        let (scheme, rest) = text.split_once("://")?;
+        let is_scheme =
+            !scheme.is_empty() && scheme.bytes().all(|byte| byte.is_ascii_lowercase() || byte.is_ascii_digit());
+        let authority = rest.split('/').next().unwrap_or_default();
+        // Credentials come from the store's own variables.
+        let has_password = authority.rsplit_once('@').is_some_and(|(user, _)| user.contains(':'));
+        let is_url = is_scheme && !rest.is_empty() && !text.contains(char::is_whitespace);
+        (is_url && !has_password).then(|| Self(text.to_owned()))
+    }
+
+    /// The URL with all it holds.
+    pub(crate) fn with_secrets(&self) -> &str {
+        &self.0
+    }
+
+    /// The URL without its user and its query, which may hold keys and signatures.
+    pub(crate) fn without_secrets(&self) -> String {
+        let (url, _) = self.0.split_once(['?', '#']).unwrap_or((&self.0, ""));
+        let (scheme, rest) = url.split_once("://").unwrap_or(("", url));
+        let (authority, path) = rest.split_at(rest.find('/').unwrap_or(rest.len()));
+        let host = authority.rsplit_once('@').map_or(authority, |(_, host)| host);
+        format!("{scheme}://{host}{path}")
+    }
+}
+
+impl fmt::Debug for StoreUrl {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str(&self.without_secrets())
+    }
 }
 
 /// An address or a name to listen on.
@@ -183,38 +161,20 @@ pub(crate) fn log_level(text: &str) -> Option<String> {
 }
 
 /// The text of a value of the file, so that it is read like any other source.
-pub(crate) fn text_of(value: &toml::Value) -> Option<String> {
+pub(crate) fn text_of(value: &toml::Value) -> Result<String, Wrong> {
     match value {
-        toml::Value::String(text) => Some(text.clone()),
-        toml::Value::Integer(number) => Some(number.to_string()),
-        toml::Value::Boolean(value) => Some(value.to_string()),
+        toml::Value::String(text) => Ok(text.clone()),
+        toml::Value::Integer(number) => Ok(number.to_string()),
+        toml::Value::Boolean(value) => Ok(value.to_string()),
         toml::Value::Array(items) if items.iter().all(toml::Value::is_table) && !items.is_empty() => {
-            account_text(items)
+            account::text_of_tables(items).map_err(Wrong::Because)
         }
         toml::Value::Array(items) => {
             let texts: Option<Vec<&str>> = items.iter().map(toml::Value::as_str).collect();
-            Some(texts?.join(","))
+            Ok(texts.ok_or(Wrong::Unexpected)?.join(","))
         }
-        toml::Value::Float(_) | toml::Value::Datetime(_) | toml::Value::Table(_) => None,
+        toml::Value::Float(_) | toml::Value::Datetime(_) | toml::Value::Table(_) => Err(Wrong::Unexpected),
     }
-}
-
-/// `[[accounts]]` tables in the spelling of the variable; nothing if a table has other keys.
-fn account_text(items: &[toml::Value]) -> Option<String> {
-    let mut parts = Vec::new();
-    for table in items.iter().filter_map(toml::Value::as_table) {
-        let is_known = |key: &String| ["name", "key", "key2"].contains(&key.as_str());
-        let field = |key: &str| table.get(key).map(|value| value.as_str().filter(|text| !text.contains([':', ';'])));
-        let (name, key) = (field("name")??, field("key")??);
-        if !table.keys().all(is_known) {
-            return None;
-        }
-        parts.push(match field("key2") {
-            Some(key2) => format!("{name}:{key}:{}", key2?),
-            None => format!("{name}:{key}"),
-        });
-    }
-    Some(parts.join(";"))
 }
 
 fn number_and_unit(text: &str) -> Option<(u64, &str)> {
