@@ -18,7 +18,7 @@ use larimar_wire::analytics::Authentication;
 use larimar_wire::error_body::ErrorReply;
 use larimar_wire::error_code::ErrorCode;
 use larimar_wire::sas::{Circumstances, Grant, Need, Resource, SasError, SasToken, Service};
-use larimar_wire::signature::{self, Authorization, StorageRequest};
+use larimar_wire::signature::{self, Authorization, SignatureError, StorageRequest};
 use larimar_wire::uri::{decode_path, query_pairs};
 use std::sync::atomic::{AtomicBool, Ordering};
 
@@ -127,6 +127,16 @@ impl Caller {
     }
 }
 
+/// What a request without credentials is told that would need some. Before 2019-12-12 the Blob and Queue services called
+/// what strangers may not see a resource that is not there (recorded).
+pub(crate) fn refusal_of_strangers(error: ErrorReply, service: Service, head: &Head<'_>) -> ErrorReply {
+    let is_told = service == Service::Table || head.version().is_some_and(|version| version >= "2019-12-12");
+    match error.code {
+        ErrorCode::NoAuthenticationInformation if !is_told => ErrorReply::new(ErrorCode::ResourceNotFound),
+        _ => error,
+    }
+}
+
 /// Finds out who sent a request to a service, for what `path` names below the account.
 ///
 /// A signature is refused only by the policy that is stored now. If the caller is refused something later, see
@@ -179,7 +189,13 @@ async fn check_token<E: Engine>(
         peer: head.peer.address.ip(),
         secure: head.peer.is_tls,
     };
-    let grant = token.verify(&circumstances, policy.as_ref())?;
+    let grant = token.verify(&circumstances, policy.as_ref()).map_err(|error| match error {
+        SasError::Signature => ErrorReply::from(error).with_string_to_sign(
+            "Signature did not match. String to sign used was ",
+            &token.fields().string_to_sign(&account.name),
+        ),
+        _ => error.into(),
+    })?;
     let policy = policy.map(|_| policies);
     Ok(Caller::Guest(Guest { grant, policy, is_refused: AtomicBool::new(false) }))
 }
@@ -284,11 +300,18 @@ fn check_header(header: &str, service: Service, account: &Account, head: &Head<'
         Authorization::Signed(signed) => {
             match service {
                 Service::Table => {
-                    signature::verify(&signed, &account.name, &account.keys, &head.signed(), head.now)?;
+                    let verified = signature::verify(&signed, &account.name, &account.keys, &head.signed(), head.now);
+                    verified.map_err(|error| {
+                        mismatch(error, || signature::string_to_sign(signed.scheme, &account.name, &head.signed()))
+                    })?;
                 }
                 Service::Queue | Service::Blob => {
                     let request = StorageRequest::new(head.method, head.path, head.query, head.texts())?;
-                    signature::verify_storage(&signed, &account.name, &account.keys, &request, head.now)?;
+                    let verified = signature::verify_storage(&signed, &account.name, &account.keys, &request, head.now);
+                    verified.map_err(|error| {
+                        let text = || signature::storage_string_to_sign(signed.scheme, &account.name, &request);
+                        mismatch(error, || text().unwrap_or_default())
+                    })?;
                 }
             }
             Ok(Caller::Owner)
@@ -300,6 +323,18 @@ fn check_header(header: &str, service: Service, account: &Account, head: &Head<'
             Err(ErrorReply::new(ErrorCode::InvalidAuthenticationInfo).with_status(401))
         }
         Authorization::Bearer(_) => Err(ErrorReply::new(ErrorCode::AuthenticationFailed)),
+    }
+}
+
+/// A refusal that tells, if the signature is wrong, what the server has signed: clients compare it with their own text.
+fn mismatch(error: SignatureError, text: impl FnOnce() -> String) -> ErrorReply {
+    match error {
+        SignatureError::Mismatch => ErrorReply::from(error).with_string_to_sign(
+            "The MAC signature found in the HTTP request is not the same as any computed signature. Server used following \
+             string to sign: ",
+            &text(),
+        ),
+        _ => error.into(),
     }
 }
 

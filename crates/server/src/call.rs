@@ -60,7 +60,12 @@ impl<E: Engine> Call<'_, E> {
         }
     }
 
-    /// Refuses, in strict mode, the name of a table, queue or container that was just deleted.
+    /// Whether, in strict mode, a queue or container of this name was just deleted. To delete it again works then.
+    pub(crate) fn is_being_deleted(&self, name: &str) -> bool {
+        self.check_free(name).is_err()
+    }
+
+    /// Refuses, in strict mode, to create a table, queue or container whose name was just given up.
     pub(crate) fn check_free(&self, name: &str) -> Result<(), ErrorReply> {
         match &self.storage.strict {
             Some(strict) => strict.check_name(self.service, self.account(), name, self.now),

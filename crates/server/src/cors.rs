@@ -3,22 +3,72 @@
 use crate::head::Head;
 use crate::properties;
 use crate::reply::Reply;
+use crate::storage::Storage;
 use hyper::header::{HeaderMap, HeaderName, HeaderValue};
 use larimar_engine::Engine;
 use larimar_wire::cors::{CorsRule, Preflight, evaluate};
 use larimar_wire::error_body::ErrorReply;
 use larimar_wire::sas::Service;
+use parking_lot::RwLock;
+use std::collections::HashMap;
+use std::sync::Arc;
+use std::time::{Duration, Instant};
 
-/// The rules to apply to a request; none for one that no browser sent.
+/// Rules that were read lately. A request of a browser reads them anew; the others, which only get headers for caches
+/// between, do with these.
+#[derive(Debug, Default)]
+pub(crate) struct RuleCache(RwLock<HashMap<(Service, String), Known>>);
+
+#[derive(Clone, Debug)]
+struct Known {
+    read: Instant,
+    rules: Arc<[CorsRule]>,
+}
+
+impl RuleCache {
+    fn get(&self, service: Service, account: &str) -> Option<Arc<[CorsRule]>> {
+        let known = self.0.read();
+        let known = known.get(&(service, account.to_owned()))?;
+        (known.read.elapsed() < KNOWN_FOR).then(|| Arc::clone(&known.rules))
+    }
+
+    fn put(&self, service: Service, account: &str, rules: &Arc<[CorsRule]>) {
+        // One entry for each service of each account: others are refused before.
+        let known = Known { read: Instant::now(), rules: Arc::clone(rules) };
+        self.0.write().insert((service, account.to_owned()), known);
+    }
+
+    /// Forgets the rules of a service, as they have changed.
+    pub(crate) fn forget(&self, service: Service, account: &str) {
+        self.0.write().remove(&(service, account.to_owned()));
+    }
+}
+
+/// The rules to apply to a request. Only reads are answered with headers for those that no browser sent.
 pub(crate) async fn rules<E: Engine>(
-    engine: &E,
+    storage: &Storage<E>,
     service: Service,
     account: &str,
     head: &Head<'_>,
-) -> Result<Vec<CorsRule>, ErrorReply> {
-    match head.header("origin") {
-        Some(_) => Ok(Box::pin(properties::load(engine, service, account)).await?.cors),
-        None => Ok(Vec::new()),
+) -> Result<Arc<[CorsRule]>, ErrorReply> {
+    let is_of_browser = head.header("origin").is_some();
+    if !is_of_browser {
+        if !matches!(head.method, "GET" | "HEAD") {
+            return Ok(Arc::default());
+        }
+        if let Some(rules) = storage.cors.get(service, account) {
+            return Ok(rules);
+        }
+    }
+    match Box::pin(properties::load(&*storage.engine, service, account)).await {
+        Ok(properties) => {
+            let rules = properties.cors.into();
+            storage.cors.put(service, account, &rules);
+            Ok(rules)
+        }
+        // The request itself may still be served, or fails with an answer of its own.
+        Err(_) if !is_of_browser => Ok(Arc::default()),
+        Err(error) => Err(error),
     }
 }
 
@@ -45,3 +95,6 @@ pub(crate) fn add_headers(headers: &mut HeaderMap, rules: &[CorsRule], head: &He
         }
     }
 }
+
+/// How old rules may be that requests without an origin are answered by: as old as any lookup.
+const KNOWN_FOR: Duration = Duration::from_secs(1);

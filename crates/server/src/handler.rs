@@ -17,6 +17,9 @@ pub struct Peer {
 
 /// Answers requests.
 pub trait Handler: Send + Sync + 'static {
+    /// Whether the spelling of header names matters: names of metadata keep it.
+    const KEEPS_SPELLING: bool = true;
+
     /// Answers one request. Every failure has an answer of its own.
     fn handle(&self, request: Request<Incoming>, peer: Peer) -> impl Future<Output = Response<ResponseBody>> + Send;
 }

@@ -1,6 +1,7 @@
 //! The pieces of a request's head that matter, borrowed from it.
 
 use crate::handler::Peer;
+use crate::spelling::Spellings;
 use hyper::header::{HOST, HeaderMap, HeaderName};
 use hyper::http::request::Parts;
 use larimar_model::{Timestamp, limits};
@@ -25,6 +26,7 @@ pub(crate) struct Head<'a> {
     pub(crate) version_header: Option<&'a str>,
     pub(crate) client_request_id: Option<&'a str>,
     pub(crate) headers: &'a HeaderMap,
+    spellings: Option<&'a Spellings>,
     pub(crate) peer: Peer,
     pub(crate) now: Timestamp,
 }
@@ -44,6 +46,7 @@ impl<'a> Head<'a> {
             version_header: text("x-ms-version"),
             client_request_id: text("x-ms-client-request-id").filter(|id| id.len() <= CLIENT_REQUEST_ID_BYTES_MAX),
             headers: &parts.headers,
+            spellings: parts.extensions.get(),
             peer,
             now,
         }
@@ -54,9 +57,11 @@ impl<'a> Head<'a> {
         text(self.headers, name)
     }
 
-    /// All headers that are text.
+    /// All headers that are text. Names of metadata are as the client spelt them.
     pub(crate) fn texts(&self) -> impl Iterator<Item = (&'a str, &'a str)> {
-        self.headers.iter().filter_map(|(name, value)| Some((name.as_str(), value.to_str().ok()?)))
+        let spellings = self.spellings;
+        let spell = move |name: &'a str| spellings.map_or(name, |spellings| spellings.spell(name));
+        self.headers.iter().filter_map(move |(name, value)| Some((spell(name.as_str()), value.to_str().ok()?)))
     }
 
     /// The first header that says something to the service and is no text. To pass over it would do what nobody asked
@@ -86,6 +91,28 @@ impl<'a> Head<'a> {
         }
         let repeated = self.headers.keys().filter(|name| self.headers.get_all(*name).iter().nth(1).is_some());
         repeated.map(HeaderName::as_str).find(|name| is_single(name))
+    }
+
+    /// What the query asks for, for the log: the operation's parameters, and names of options. Nothing that could be secret.
+    pub(crate) fn outline(&self) -> String {
+        let mut outline = String::new();
+        for pair in query_pairs(self.query).flatten().take(OUTLINE_PARAMETERS_MAX) {
+            let is_option = pair.name.starts_with('$');
+            let value = match &*pair.name {
+                "comp" | "restype" => pair.raw_value,
+                _ if is_option => "",
+                _ => continue,
+            };
+            if !outline.is_empty() {
+                outline.push('&');
+            }
+            outline.extend(pair.name.chars().take(OUTLINE_CHARS_MAX));
+            if !is_option {
+                outline.push('=');
+                outline.extend(value.chars().take(OUTLINE_CHARS_MAX));
+            }
+        }
+        if outline.is_empty() { "unknown".to_owned() } else { outline }
     }
 
     /// The version to run the request as: the header's, else `api-version`, else the signature's.
@@ -177,6 +204,10 @@ const SINGLE: [&str; 12] = [
 /// How the names of headers begin that requests are understood by.
 const MEANINGFUL: [&str; 5] = ["x-ms-", "if-", "content-", "range", "cache-control"];
 
+/// Parameters, and characters of each, that a line of the log shows.
+const OUTLINE_PARAMETERS_MAX: usize = 16;
+const OUTLINE_CHARS_MAX: usize = 32;
+
 /// The service's reference, "x-ms-client-request-id".
 const CLIENT_REQUEST_ID_BYTES_MAX: usize = 1024;
 
@@ -200,5 +231,21 @@ mod tests {
             let peer = Peer { address: std::net::SocketAddr::from(([127, 0, 0, 1], 1)), is_tls: false };
             assert_eq!(Head::new(&parts, peer, Timestamp::EDM_MIN).unreadable(), expected, "{name}");
         }
+    }
+
+    #[test]
+    fn the_outline_of_a_request_has_no_values_but_the_operation_s() {
+        let outline = |target: &str| {
+            let (parts, ()) = hyper::Request::get(target).body(()).expect("a request").into_parts();
+            let peer = Peer { address: std::net::SocketAddr::from(([127, 0, 0, 1], 1)), is_tls: false };
+            Head::new(&parts, peer, Timestamp::EDM_MIN).outline()
+        };
+        assert_eq!(
+            outline("/c/b?comp=undelete&sig=secret&se=2020&restype=container"),
+            "comp=undelete&restype=container"
+        );
+        assert_eq!(outline("/T()?$orderby=Name&%24skip=1&x=y"), "$orderby&$skip");
+        assert_eq!(outline("/c"), "unknown");
+        assert!(outline(&format!("/?comp={}&{}", "x".repeat(5000), "$a&".repeat(100))).len() < 200);
     }
 }

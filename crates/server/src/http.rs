@@ -13,10 +13,11 @@ use crate::handler::Peer;
 use crate::head::Head;
 use crate::in_flight::{Held, Share, UNCOUNTED_BYTES};
 use crate::reply::{Reply, ResponseBody};
+use crate::spelling::{self, Spellings};
 use crate::storage::Storage;
 use crate::strict::{is_known_version, is_version, unknown_version};
 use hyper::body::Incoming;
-use hyper::header::{HeaderName, HeaderValue, SERVER};
+use hyper::header::{CONTENT_TYPE, HeaderName, HeaderValue, SERVER};
 use hyper::{Request, Response, StatusCode};
 use larimar_engine::Engine;
 use larimar_model::Timestamp;
@@ -26,7 +27,9 @@ use larimar_wire::error_body::ErrorReply;
 use larimar_wire::error_code::ErrorCode;
 use larimar_wire::sas::Service;
 use parking_lot::Mutex;
+use std::borrow::Cow;
 use std::future::Future;
+use std::sync::Arc;
 use std::time::Instant;
 use tracing::Instrument;
 
@@ -72,7 +75,7 @@ pub(crate) struct Seen {
     pub(crate) is_xml: bool,
     /// What the client preferred and gets.
     pub(crate) preference: Option<&'static str>,
-    cors: Vec<CorsRule>,
+    cors: Arc<[CorsRule]>,
     /// The account's part of the budget for bytes in flight.
     share: Option<Share>,
     /// The meter that observes the request, and where in the path the account ends.
@@ -82,16 +85,19 @@ pub(crate) struct Seen {
 impl Default for Seen {
     fn default() -> Self {
         Self {
-            operation: "Unknown",
+            operation: UNKNOWN_OPERATION,
             authentication: Authentication::Anonymous,
             is_xml: false,
             preference: None,
-            cors: Vec::new(),
+            cors: Arc::default(),
             share: None,
             meter: None,
         }
     }
 }
+
+/// The name of an operation that is not known, or not yet.
+const UNKNOWN_OPERATION: &str = "Unknown";
 
 /// Answers one request.
 pub(crate) async fn serve<P: Protocol>(protocol: &P, request: Request<Incoming>, peer: Peer) -> Response<ResponseBody> {
@@ -99,13 +105,17 @@ pub(crate) async fn serve<P: Protocol>(protocol: &P, request: Request<Incoming>,
     let started = Instant::now();
     let now = storage.clock.now();
     let request_id = storage.ids.next().to_string();
-    let (parts, body) = request.into_parts();
+    let (mut parts, body) = request.into_parts();
+    if let Some(spellings) = Spellings::of(&parts) {
+        parts.extensions.insert(spellings);
+    }
     let head = Head::new(&parts, peer, now);
     let span = tracing::debug_span!("request", id = %request_id, method = head.method, path = head.path);
     let mut seen = Seen::default();
     let pace = Pace { silence_max: storage.settings.body_timeout, rate_min: storage.settings.client_rate_min };
     let mut body = RequestBody::new(body, head.content_length, pace);
     let result = counted_answer(protocol, &head, &mut body, &request_id, &mut seen).instrument(span.clone()).await;
+    let result = result.map_err(|error| auth::refusal_of_strangers(error, P::SERVICE, &head));
     let is_reusable = body.finish().await;
     let _entered = span.entered();
     let code = result.as_ref().err().map(|error| error.code);
@@ -120,12 +130,8 @@ pub(crate) async fn serve<P: Protocol>(protocol: &P, request: Request<Incoming>,
     P::decorate(&mut reply, &seen);
     // Refusals for lack of room are counted; a line for each would make a flood of them worse. What else every request
     // may meet is logged once a minute; the client has the number of its own request.
-    if reply.status >= 500
-        && code != Some(ErrorCode::ServerBusy)
-        && let Some(left_out) = fault_log::admit(&format!("{} {}", seen.operation, reply.status))
-    {
-        let (operation, status) = (seen.operation, reply.status);
-        tracing::warn!(id = %request_id, operation, status, left_out, "could not serve");
+    if reply.status >= 500 && code != Some(ErrorCode::ServerBusy) {
+        log_unserved(&head, &seen, &request_id, reply.status);
     }
     tracing::debug!(operation = seen.operation, status = reply.status, elapsed = ?started.elapsed(), "answered");
     storage.metrics.request(seen.operation, reply.status, started.elapsed());
@@ -163,7 +169,7 @@ async fn answer<P: Protocol>(
     let served = storage.served(address.account).ok_or_else(|| ErrorReply::new(ErrorCode::ResourceNotFound))?;
     let account = &served.account;
     seen.meter = Some((Analytics::meter_number(served.place, P::SERVICE), head.path.len() - address.path.len()));
-    let rules = cors::rules(&*storage.engine, P::SERVICE, &account.name, head).await?;
+    let rules = cors::rules(storage, P::SERVICE, &account.name, head).await?;
     if head.method == "OPTIONS" {
         seen.operation = P::PREFLIGHT;
         return cors::preflight(&rules, head);
@@ -272,6 +278,18 @@ fn check_head(head: &Head<'_>, is_strict: bool) -> Result<(), ErrorReply> {
     }
 }
 
+/// Logs a request that was not served, unless such a one was logged within the last minute.
+fn log_unserved(head: &Head<'_>, seen: &Seen, request_id: &str, status: u16) {
+    let operation = match seen.operation {
+        UNKNOWN_OPERATION => Cow::Owned(head.outline()),
+        known => Cow::Borrowed(known),
+    };
+    let method = head.method;
+    if let Some(left_out) = fault_log::admit(&format!("{method} {operation} {status}")) {
+        tracing::warn!(id = %request_id, method, %operation, status, left_out, "could not serve");
+    }
+}
+
 /// The answer that tells an error of the Queue and Blob services.
 pub(crate) fn storage_error_reply(error: &ErrorReply, request_id: &str, now: Timestamp) -> Reply {
     let mut body = Vec::with_capacity(512);
@@ -306,6 +324,13 @@ fn finish(
     };
     let mut response = Response::new(body);
     *response.status_mut() = StatusCode::from_u16(reply.status).unwrap_or(StatusCode::INTERNAL_SERVER_ERROR);
+    if head.method == "HEAD" && reply.status >= 400 {
+        // There is no body that could be of a type, and clients parse what they are told is XML.
+        headers.remove(CONTENT_TYPE);
+    }
     *response.headers_mut() = headers;
+    if !reply.spelled.is_empty() {
+        response.extensions_mut().extend(spelling::extension(&reply.spelled));
+    }
     response
 }

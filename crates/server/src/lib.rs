@@ -22,6 +22,7 @@ mod properties;
 mod queue;
 mod reply;
 mod settings;
+mod spelling;
 mod storage;
 mod strict;
 mod table;

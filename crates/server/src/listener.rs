@@ -121,7 +121,7 @@ impl<H: Handler> Pool<H> {
     fn new(listener: Listener<H>) -> Self {
         Self {
             acceptor: listener.tls.clone().map(TlsAcceptor::from),
-            http: connection::http(&listener.settings),
+            http: connection::http(&listener.settings, H::KEEPS_SPELLING),
             listener: Arc::new(listener),
             tasks: JoinSet::new(),
             links: HashMap::new(),

@@ -47,6 +47,7 @@ pub(crate) async fn set<E: Engine>(call: &Call<'_, E>, body: &[u8]) -> Result<Re
     let mut xml = Vec::with_capacity(1024);
     changed.write(&mut xml, call.service);
     let stored = store_setting(call.engine(), call.account(), setting(call.service), &xml, call.now).await;
+    call.storage.cors.forget(call.service, call.account());
     stored.map_err(|fault| error::fault(&fault))?;
     call.storage.analytics.configure(call.account(), call.service, &changed);
     Ok(Reply::empty(202))

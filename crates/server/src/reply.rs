@@ -1,6 +1,7 @@
 //! An answer before the headers that all answers share are added, and the body that hyper sends.
 
 use crate::in_flight::{Held, counted};
+use crate::spelling::METADATA_PREFIX;
 use bytes::Bytes;
 use futures_util::Stream;
 use hyper::body::{Body, Frame, SizeHint};
@@ -18,6 +19,8 @@ pub(crate) struct Reply {
     pub(crate) status: u16,
     pub(crate) headers: HeaderMap,
     pub(crate) body: Vec<u8>,
+    /// Names of metadata that have capitals: headers are in lower case until they are written.
+    pub(crate) spelled: Vec<String>,
     /// A body that is made while it is sent, in the place of the other.
     pub(crate) stream: Option<Streamed>,
     /// The body's part of the budget for bytes in flight.
@@ -37,7 +40,7 @@ impl Reply {
     /// An answer without a body.
     pub(crate) fn empty(status: u16) -> Self {
         let headers = HeaderMap::with_capacity(16);
-        Self { status, headers, body: Vec::new(), stream: None, held: None, is_read: false }
+        Self { status, headers, body: Vec::new(), spelled: Vec::new(), stream: None, held: None, is_read: false }
     }
 
     /// An answer with a JSON body.
@@ -56,8 +59,11 @@ impl Reply {
 
     /// This answer with another header. A value that cannot be one is left out.
     pub(crate) fn with(mut self, name: &str, value: impl TryInto<HeaderValue>) -> Self {
-        if let (Ok(name), Ok(value)) = (HeaderName::from_bytes(name.as_bytes()), value.try_into()) {
-            self.headers.insert(name, value);
+        if let (Ok(known), Ok(value)) = (HeaderName::from_bytes(name.as_bytes()), value.try_into()) {
+            if name.starts_with(METADATA_PREFIX) && known.as_str() != name {
+                self.spelled.push(name.to_owned());
+            }
+            self.headers.insert(known, value);
         }
         self
     }

@@ -1,6 +1,7 @@
 //! What the three services share: an engine, the accounts, the clock, the counters.
 
 use crate::analytics::Analytics;
+use crate::cors::RuleCache;
 use crate::ids::Ids;
 use crate::in_flight::InFlight;
 use crate::metrics::Metrics;
@@ -21,6 +22,7 @@ pub struct Storage<E> {
     pub(crate) strict: Option<Strict>,
     pub(crate) analytics: Arc<Analytics>,
     pub(crate) in_flight: Arc<InFlight>,
+    pub(crate) cors: RuleCache,
     accounts: HashMap<String, Served>,
 }
 
@@ -42,7 +44,8 @@ impl<E: Engine> Storage<E> {
         let in_flight = InFlight::new(settings.in_flight_bytes_max, settings.accounts.len(), settings.in_flight_wait);
         metrics.show_in_flight(&in_flight);
         let strict = settings.strict.then(Strict::default);
-        Arc::new(Self { engine, clock, settings, metrics, ids: Ids::new(), strict, analytics, in_flight, accounts })
+        let (ids, cors) = (Ids::new(), RuleCache::default());
+        Arc::new(Self { engine, clock, settings, metrics, ids, strict, analytics, in_flight, cors, accounts })
     }
 
     pub(crate) fn account(&self, name: &str) -> Option<&Account> {

@@ -5,7 +5,7 @@
 
 mod rule;
 
-pub use rule::CorsRule;
+pub use rule::{CorsRule, CorsRuleError};
 
 use crate::error_body::ErrorReply;
 use crate::error_code::ErrorCode;
@@ -80,7 +80,7 @@ pub fn evaluate<'a>(
     if rules.is_empty() {
         return headers;
     }
-    let Some(origin) = non_empty(origin) else { return headers };
+    let Some(origin) = non_empty(origin) else { return without_origin(rules, method, answered) };
     let Some((rule, origin)) = find(rules, origin, method, |_| true) else {
         // A cache must not give this answer to an origin that a rule allows.
         if matches!(method, "GET" | "HEAD") {
@@ -96,6 +96,29 @@ pub fn evaluate<'a>(
         headers.push((VARY, "Origin".to_owned()));
     }
     push_origin(&mut headers, origin);
+    headers
+}
+
+/// The headers of an answer to a request that names no origin: a cache may give the answer to a browser later.
+fn without_origin<'a>(
+    rules: &'a [CorsRule],
+    method: &str,
+    answered: impl Iterator<Item = &'a str> + Clone,
+) -> Vec<Header> {
+    let mut headers = Vec::new();
+    if !matches!(method, "GET" | "HEAD") {
+        return headers;
+    }
+    match rules.iter().find(|rule| rule.allows_any_origin() && rule.allows_method(method)) {
+        Some(rule) => {
+            let exposed = rule.exposed(answered);
+            if !exposed.is_empty() {
+                headers.push((EXPOSE_HEADERS, exposed.join(",")));
+            }
+            push_origin(&mut headers, Matched::Any);
+        }
+        None => headers.push((VARY, "Origin".to_owned())),
+    }
     headers
 }
 
@@ -239,7 +262,9 @@ mod tests {
             (Some("http://other.example"), "GET", "Access-Control-Allow-Origin: *"),
             (Some("http://other.example"), "HEAD", "Vary: Origin"),
             (Some("http://other.example"), "POST", ""),
-            (None, "GET", ""),
+            (None, "GET", "Access-Control-Allow-Origin: *"),
+            (None, "HEAD", "Vary: Origin"),
+            (None, "POST", ""),
         ] {
             let headers = evaluate(&rules(), origin, method, answered.into_iter());
             assert_eq!(texts(headers), expected, "{origin:?} {method}");

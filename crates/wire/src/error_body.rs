@@ -66,6 +66,36 @@ impl ErrorReply {
         self
     }
 
+    /// This error with the text that the server has signed, control characters escaped, in the place of another detail.
+    #[must_use]
+    pub fn with_string_to_sign(mut self, introduction: &str, text: &str) -> Self {
+        let mut detail = format!("{introduction}'");
+        let bytes_max = detail.len() + STRING_TO_SIGN_BYTES_MAX;
+        for c in text.chars() {
+            let is_plain = !c.is_control() && xml::is_xml_char(c);
+            let before = detail.len();
+            if is_plain {
+                detail.push(c)
+            } else {
+                detail.extend(c.escape_default())
+            }
+            if detail.len() > bytes_max {
+                detail.truncate(before);
+                break;
+            }
+        }
+        detail.push_str("'.");
+        self.details.retain(|(element, _)| *element != AUTHENTICATION_DETAIL);
+        self.details.push((AUTHENTICATION_DETAIL, detail));
+        self
+    }
+
+    /// Why credentials were refused.
+    fn authentication_detail(&self) -> Option<String> {
+        let detail = self.details.iter().find(|(element, _)| *element == AUTHENTICATION_DETAIL);
+        detail.map(|(_, text)| without_controls(text))
+    }
+
     /// This error as that of the operation at `index` of a transaction.
     #[must_use]
     pub fn at_index(mut self, index: usize) -> Self {
@@ -80,7 +110,13 @@ impl ErrorReply {
         out.extend_from_slice(self.code.as_str().as_bytes());
         out.extend_from_slice(br#"","message":{"lang":"en-US","value":"#);
         serde_json::to_writer(&mut *out, &value).expect("a string is JSON, and a vector takes all bytes");
-        out.extend_from_slice(b"}}}");
+        out.push(b'}');
+        if let Some(detail) = self.authentication_detail() {
+            out.extend_from_slice(br#","innererror":{"message":"#);
+            serde_json::to_writer(&mut *out, &detail).expect("a string is JSON, and a vector takes all bytes");
+            out.push(b'}');
+        }
+        out.extend_from_slice(b"}}");
     }
 
     /// Appends the XML body of the Table service.
@@ -90,7 +126,13 @@ impl ErrorReply {
         out.extend_from_slice(self.code.as_str().as_bytes());
         out.extend_from_slice(br#"</m:code><m:message xml:lang="en-US">"#);
         out.extend_from_slice(quick_xml::escape::minimal_escape(&value).as_bytes());
-        out.extend_from_slice(b"</m:message></m:error>");
+        out.extend_from_slice(b"</m:message>");
+        if let Some(detail) = self.authentication_detail() {
+            out.extend_from_slice(b"<m:innererror><m:message>");
+            out.extend_from_slice(quick_xml::escape::minimal_escape(&detail).as_bytes());
+            out.extend_from_slice(b"</m:message></m:innererror>");
+        }
+        out.extend_from_slice(b"</m:error>");
     }
 
     /// Appends the XML body of the Blob and Queue services.
@@ -121,6 +163,12 @@ impl From<ErrorCode> for ErrorReply {
 fn without_controls(text: &str) -> String {
     text.chars().map(|c| if c.is_control() || !xml::is_xml_char(c) { ' ' } else { c }).collect()
 }
+
+/// The element that tells why credentials were refused.
+pub(crate) const AUTHENTICATION_DETAIL: &str = "AuthenticationErrorDetail";
+
+/// Bytes of the text that the server has signed: most are below 1 KiB.
+const STRING_TO_SIGN_BYTES_MAX: usize = 4096;
 
 /// Characters of a detail: enough for any value that a header or a parameter should have.
 const DETAIL_CHARS_MAX: usize = 1024;
@@ -179,6 +227,22 @@ mod tests {
         );
         let long = ErrorReply::of_header(ErrorCode::InvalidHeaderValue, "x-ms-range", &"é".repeat(5000));
         assert_eq!(long.details[1].1.chars().count(), DETAIL_CHARS_MAX);
+    }
+
+    #[test]
+    fn s1_what_was_signed_is_told_on_one_line_and_bounded() {
+        let refused =
+            ErrorReply::new(ErrorCode::AuthenticationFailed).with_detail("AuthenticationErrorDetail", "other");
+        let short = refused.clone().with_string_to_sign("Signed: ", "GET\n\u{1}é'</a>");
+        assert_eq!(short.details, [("AuthenticationErrorDetail", "Signed: 'GET\\n\\u{1}é'</a>'.".to_owned())]);
+        let body = text(|out| short.write_json(out, ID, time()));
+        let parsed: serde_json::Value = serde_json::from_str(&body).expect("JSON");
+        assert_eq!(parsed["odata.error"]["innererror"]["message"], "Signed: 'GET\\n\\u{1}é'</a>'.");
+        assert!(text(|out| short.write_xml(out, ID, time())).contains("GET\\n\\u{1}é'&lt;/a>"));
+        for filler in ["é", "\n", "a"] {
+            let long = refused.clone().with_string_to_sign("", &filler.repeat(100_000));
+            assert!((4090..=4100).contains(&long.details[0].1.len()), "{filler}: {}", long.details[0].1.len());
+        }
     }
 
     #[test]

@@ -15,11 +15,10 @@ pub fn encode(text: &str) -> String {
 /// The text of a marker.
 ///
 /// # Errors
-/// What is no marker of ours: 400.
+/// What is no marker of ours: 400 `OutOfRangeInput`, as recorded.
 pub fn decode(marker: &str) -> Result<String, ErrorReply> {
     let text = marker.strip_prefix(START).and_then(|rest| URL_SAFE_NO_PAD.decode(rest).ok());
-    text.and_then(|text| String::from_utf8(text).ok())
-        .ok_or_else(|| ErrorReply::of_parameter(ErrorCode::InvalidMarker, "marker", marker))
+    text.and_then(|text| String::from_utf8(text).ok()).ok_or(ErrorReply::new(ErrorCode::OutOfRangeInput))
 }
 
 /// What every marker begins with: the version of this form.
@@ -33,7 +32,7 @@ mod tests {
     #[test]
     fn other_texts_are_no_markers() {
         for marker in ["", "1", "1!*", "2!YQ", "1!YQ==", "1!_w", "YQ"] {
-            assert_eq!(decode(marker).map_err(|error| error.code), Err(ErrorCode::InvalidMarker), "{marker}");
+            assert_eq!(decode(marker).map_err(|error| error.code), Err(ErrorCode::OutOfRangeInput), "{marker}");
         }
         assert_eq!(decode("1!YQ").as_deref(), Ok("a"));
     }

@@ -8,7 +8,7 @@ mod blob;
 
 pub use blob::{BlobProperties, DeleteRetention, StaticWebsite};
 
-use crate::cors::CorsRule;
+use crate::cors::{CorsRule, CorsRuleError};
 use crate::error_body::ErrorReply;
 use crate::error_code::ErrorCode;
 use crate::sas::Service;
@@ -85,7 +85,7 @@ pub struct Metrics {
     pub retention_days: Option<u32>,
 }
 
-/// Why settings are refused: 400 `InvalidXmlDocument`.
+/// Why settings are refused: 400.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, thiserror::Error)]
 pub enum PropertiesError {
     /// The document does not hold settings.
@@ -101,15 +101,21 @@ pub enum PropertiesError {
     #[error("expected at most 5 CORS rules of at most 2 KiB together")]
     CorsTooLarge,
     /// A CORS rule that is not allowed.
-    #[error("expected CORS rules with known methods, and origins and headers within their limits")]
-    CorsRule,
+    #[error(transparent)]
+    CorsRule(#[from] CorsRuleError),
+    /// A setting that the service does not have.
+    #[error("expected no {0}, which is a setting of the Blob service")]
+    OtherService(&'static str),
 }
 
 impl PropertiesError {
     /// The code to answer with.
     #[must_use]
     pub const fn code(self) -> ErrorCode {
-        ErrorCode::InvalidXmlDocument
+        match self {
+            Self::CorsRule(CorsRuleError::TooMany) => ErrorCode::InvalidXmlNodeValue,
+            _ => ErrorCode::InvalidXmlDocument,
+        }
     }
 }
 
@@ -119,6 +125,8 @@ impl From<PropertiesError> for ErrorReply {
     }
 }
 
+/// The setting of the version that requests without one have.
+const DEFAULT_VERSION: &str = "DefaultServiceVersion";
 /// Characters of all CORS rules together (service: CORS support).
 const CORS_CHARS_MAX: usize = 2048;
 /// The only version of metrics settings that the services know.
@@ -166,6 +174,8 @@ impl ServiceProperties {
         }
         if service == Service::Blob {
             updated.blob = updated.blob.updated(&root)?;
+        } else if root.child(DEFAULT_VERSION)?.is_some() {
+            return Err(PropertiesError::OtherService(DEFAULT_VERSION));
         }
         Ok(updated)
     }
@@ -226,7 +236,7 @@ fn parse_cors(element: &Element) -> Result<Vec<CorsRule>, PropertiesError> {
     }
     let mut rules = Vec::with_capacity(element.children.len());
     for child in &element.children {
-        rules.push(CorsRule::parse(child)?.ok_or(PropertiesError::CorsRule)?);
+        rules.push(CorsRule::parse(child)?);
     }
     if rules.iter().map(CorsRule::size).sum::<usize>() > CORS_CHARS_MAX {
         return Err(PropertiesError::CorsTooLarge);

@@ -11,7 +11,7 @@ mod storage;
 pub use key::{AccountKey, AccountKeyError, DEVELOPMENT_ACCOUNT, DEVELOPMENT_KEY, Mac};
 pub use storage::{StorageRequest, sign_storage, storage_string_to_sign, verify_storage};
 
-use crate::error_body::ErrorReply;
+use crate::error_body::{AUTHENTICATION_DETAIL, ErrorReply};
 use crate::error_code::ErrorCode;
 use crate::uri;
 use larimar_model::Timestamp;
@@ -186,7 +186,7 @@ impl SignatureError {
 
 impl From<SignatureError> for ErrorReply {
     fn from(error: SignatureError) -> Self {
-        Self::new(error.code()).with_detail("AuthenticationErrorDetail", &error.to_string())
+        Self::new(error.code()).with_detail(AUTHENTICATION_DETAIL, &error.to_string())
     }
 }
 

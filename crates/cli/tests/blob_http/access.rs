@@ -78,14 +78,16 @@ fn s1_strangers_read_what_is_public() {
         put(&owner, &format!("/{container}/a"), "x");
     }
     assert_eq!(reads(&owner, "box"), [200; 6]);
-    assert_eq!(reads(&stranger, "box"), [404; 6]);
-    assert_eq!(reads(&stranger, "blobs"), [200, 200, 200, 404, 404, 404]);
+    assert_eq!(reads(&stranger, "box"), [401; 6]);
+    assert_eq!(reads(&stranger, "blobs"), [200, 200, 200, 401, 401, 401]);
     assert_eq!(reads(&stranger, "all"), [200; 6]);
-    assert_eq!(reads(&stranger, "missing"), [404; 6]);
+    assert_eq!(reads(&stranger, "missing"), [401; 6]);
     // A private container looks to strangers like one that is not there.
     for path in ["/a", "?restype=container", "?restype=container&comp=list", "/none"] {
         for container in ["box", "missing"] {
-            stranger.get(&format!("/{container}{path}")).send().is_error(404, "ResourceNotFound");
+            let request = stranger.get(&format!("/{container}{path}"));
+            request.send().is_error(401, "NoAuthenticationInformation");
+            request.header("x-ms-version", "2019-07-07").send().is_error(404, "ResourceNotFound");
         }
     }
     stranger.get("/blobs/none").send().is_error(404, "BlobNotFound");
@@ -107,9 +109,14 @@ fn s1_strangers_read_what_is_public() {
         let refused = request.send();
         refused.is_error(401, "NoAuthenticationInformation");
         assert!(refused.header("WWW-Authenticate").is_some(), "{refused}");
+        request.header("x-ms-version", "2018-11-09").send().is_error(404, "ResourceNotFound");
+    }
+    for path in ["/", "/all", "/all/a"] {
+        let info = stranger.get(&format!("{path}?restype=account&comp=properties"));
+        info.send().is_error(404, "ResourceNotFound");
     }
     owner.request("PUT", "/all?restype=container&comp=acl").body("").send().is_status(200);
-    assert_eq!(reads(&stranger, "all"), [404; 6], "access is taken back");
+    assert_eq!(reads(&stranger, "all"), [401; 6], "access is taken back");
     assert_eq!(content(&owner, "/all/a"), b"x");
 }
 

@@ -1,6 +1,7 @@
 //! Containers: create, properties, metadata, access, conditions, deletion, and their list.
 
-use super::{header, make_container, put, serve, serve_container};
+use super::{block_blob, header, make_container, put, serve, serve_container};
+use larimar_testkit::http::Response;
 
 #[test]
 fn x2_a_container_is_made_told_and_deleted() {
@@ -186,6 +187,52 @@ fn x2_containers_are_listed_in_order_by_prefix_and_in_pages() {
     assert_eq!((seen.join(" "), marker), ("alpha-1 alpha-2 beta gamma".to_owned(), String::new()));
     client.get("/?comp=list&maxresults=0").send().is_error(400, "OutOfRangeQueryParameterValue");
     client.get("/?comp=list&maxresults=x").send().is_error(400, "InvalidQueryParameterValue");
-    client.get("/?comp=list&marker=nonsense").send().is_error(400, "InvalidMarker");
+    client.get("/?comp=list&marker=nonsense").send().is_error(400, "OutOfRangeInput");
     client.get("/?comp=list&include=everything").send().is_error(400, "InvalidQueryParameterValue");
+}
+
+#[test]
+fn names_of_metadata_keep_their_case() {
+    let server = serve();
+    let client = server.blobs();
+    let names = |reply: &Response| reply.headers.iter().map(|(name, _)| name.clone()).collect::<Vec<_>>();
+    let has = |reply: &Response, name: &str| names(reply).contains(&name.to_owned());
+    let created = client.request("PUT", "/box?restype=container").header("x-ms-meta-Hello", "1").send();
+    created.is_status(201);
+    assert!(has(&client.get("/box?restype=container").send(), "x-ms-meta-Hello"));
+    let listed = client.get("/?comp=list&include=metadata").send();
+    assert_eq!(listed.element("Hello"), Some("1"), "{listed}");
+    let blob = block_blob(&client, "/box/a", "x").header("X-Ms-Meta-AzureWebJobs_Owner", "2");
+    blob.send().is_status(201);
+    let check = |path: &str| {
+        for method in ["GET", "HEAD"] {
+            let told = client.request(method, path).send();
+            assert!(has(&told, "x-ms-meta-AzureWebJobs_Owner"), "{path}: {told}");
+        }
+    };
+    check("/box/a");
+    check("/box/a?comp=metadata");
+    let copied = client.request("PUT", "/box/b").header("x-ms-copy-source", format!("{}/box/a", client.base())).send();
+    copied.is_status(202);
+    check("/box/b");
+    let listed = client.get("/box?restype=container&comp=list&include=metadata").send();
+    assert_eq!(listed.elements("AzureWebJobs_Owner"), ["2", "2"], "{listed}");
+    // A client that reads, changes and writes back signs the names as it was told them.
+    client.request("PUT", "/box/a?comp=metadata").header("x-ms-meta-AzureWebJobs_Owner", "3").send().is_status(200);
+    assert_eq!(client.request("HEAD", "/box/a").send().header("x-ms-meta-AzureWebJobs_Owner"), Some("3"));
+}
+
+#[test]
+fn errors_to_head_have_no_content_type() {
+    let server = serve_container();
+    let client = server.blobs();
+    for path in ["/box/none", "/none?restype=container", "/none/none"] {
+        let missing = client.request("HEAD", path).send();
+        assert_eq!((missing.status, missing.header("Content-Type")), (404, None), "{path}: {missing}");
+        assert!(missing.header("x-ms-error-code").is_some());
+    }
+    put(&client, "/box/a", "x");
+    let failed = client.request("HEAD", "/box/a").header("If-Match", "\"0x1\"").send();
+    assert_eq!((failed.status, failed.header("Content-Type")), (412, None), "{failed}");
+    assert!(client.request("HEAD", "/box/a").send().header("Content-Type").is_some());
 }

@@ -129,7 +129,7 @@ fn x2_pages_of_every_size_tell_the_same() {
     refused("maxresults=0", "OutOfRangeQueryParameterValue");
     refused("maxresults=-1", "OutOfRangeQueryParameterValue");
     refused("maxresults=ten", "InvalidQueryParameterValue");
-    refused("marker=nonsense", "InvalidMarker");
+    refused("marker=nonsense", "OutOfRangeInput");
     refused("include=weather", "InvalidQueryParameterValue");
 }
 

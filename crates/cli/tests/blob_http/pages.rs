@@ -212,5 +212,5 @@ fn x2_page_ranges_come_in_pages() {
         assert_eq!(marker.is_empty(), round == 2, "{page}");
     }
     assert_eq!(seen, (0..8).map(|n| n * 2048).collect::<Vec<u64>>());
-    client.get("/box/disk?comp=pagelist&maxresults=3&marker=nonsense").send().is_error(400, "InvalidMarker");
+    client.get("/box/disk?comp=pagelist&maxresults=3&marker=nonsense").send().is_error(400, "OutOfRangeInput");
 }

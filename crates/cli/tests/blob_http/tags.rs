@@ -258,5 +258,9 @@ fn s2_tags_are_listed_to_those_who_may_get_them() {
         }
     }
     // What there is in a container that is not public is not told either.
-    owner.anonymous().get("/box?restype=container&comp=list&include=tags").send().is_error(404, "ResourceNotFound");
+    owner
+        .anonymous()
+        .get("/box?restype=container&comp=list&include=tags")
+        .send()
+        .is_error(401, "NoAuthenticationInformation");
 }

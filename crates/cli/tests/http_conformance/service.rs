@@ -21,7 +21,7 @@ fn set(client: &Client, inside: &str) -> larimar_testkit::http::Response {
 }
 
 const LOGGING: &str = "<Logging><Version>1.0</Version><Read>true</Read><Write>false</Write><Delete>false</Delete><RetentionPolicy><Enabled>true</Enabled><Days>5</Days></RetentionPolicy></Logging>";
-const CORS: &str = "<Cors><CorsRule><AllowedMethods>GET,PUT</AllowedMethods><AllowedOrigins>http://www.xyz.test</AllowedOrigins><AllowedHeaders>x-ms-meta-*,x-custom</AllowedHeaders><ExposedHeaders>x-ms-*</ExposedHeaders><MaxAgeInSeconds>500</MaxAgeInSeconds></CorsRule></Cors>";
+const CORS: &str = "<Cors><CorsRule><AllowedMethods>GET,PUT</AllowedMethods><AllowedOrigins>http://www.xyz.test</AllowedOrigins><AllowedHeaders>x-custom,x-ms-meta-*</AllowedHeaders><ExposedHeaders>x-ms-*</ExposedHeaders><MaxAgeInSeconds>500</MaxAgeInSeconds></CorsRule></Cors>";
 
 #[test]
 fn properties_are_kept_element_by_element() {
@@ -145,6 +145,22 @@ fn strict_refuses_unknown_versions_and_keeps_deleted_names_busy() {
     client.create_table("busy");
     client.delete("/Tables('busy')").send().is_status(204);
     client.post("/Tables", r#"{"TableName":"Busy"}"#).send().is_error(409, "TableBeingDeleted");
+    // Only the name is busy; the table is gone at once.
+    client.delete("/Tables('busy')").send().is_error(404, "ResourceNotFound");
+    client.get("/Tables('busy')").send().is_error(404, "ResourceNotFound");
+    client.get("/busy()").send().is_error(404, "TableNotFound");
+    client.post("/busy", r#"{"PartitionKey":"p","RowKey":"r"}"#).send().is_error(404, "TableNotFound");
+    client.get("/busy?comp=acl").accept("application/xml").send().is_error(404, "TableNotFound");
+    for (service, path, deleted, code) in [
+        (server.queues(), "/busy", 204, "QueueBeingDeleted"),
+        (server.blobs(), "/busy?restype=container", 202, "ContainerBeingDeleted"),
+    ] {
+        service.request("PUT", path).send().is_status(201);
+        service.request("DELETE", path).send().is_status(deleted);
+        service.request("DELETE", path).send().is_status(deleted);
+        service.request("PUT", path).send().is_error(409, code);
+        assert_eq!(service.request("DELETE", &path.replace("busy", "other")).send().status, 404);
+    }
     client.create_table("other");
 }
 

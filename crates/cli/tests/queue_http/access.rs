@@ -16,6 +16,49 @@ fn s1_a_wrong_key_and_no_key_are_refused() {
 }
 
 #[test]
+fn s1_requests_without_credentials_are_refused_as_their_version_is() {
+    let server = serve_queue();
+    let stranger = server.queues().anonymous();
+    for (method, path) in [
+        ("GET", "/jobs/messages"),
+        ("PUT", "/new"),
+        ("DELETE", "/jobs"),
+        ("GET", "/jobs?comp=metadata"),
+        ("GET", "/?comp=list"),
+        ("PUT", "/?restype=service&comp=properties"),
+    ] {
+        let with = |version: &str| stranger.request(method, path).header("x-ms-version", version).send();
+        with("2019-12-12").is_error(401, "NoAuthenticationInformation");
+        with("2019-07-07").is_error(404, "ResourceNotFound");
+        stranger.request(method, path).without("x-ms-version").send().is_error(404, "ResourceNotFound");
+    }
+}
+
+#[test]
+fn s1_a_wrong_signature_is_answered_with_what_the_server_signed() {
+    let server = serve_queue();
+    let client = server.queues();
+    let wrong = client.of_account("devstoreaccount1", "d3Jvbmc=");
+    let refused = wrong.get("/jobs/messages?peekonly=true").header("x-ms-meta-a", "x".repeat(7000)).send();
+    refused.is_error(403, "AuthenticationFailed");
+    let detail = refused.element("AuthenticationErrorDetail").expect("a detail").to_owned();
+    assert!(detail.contains("GET\\n\\n") && detail.contains("x-ms-date:"), "{refused}");
+    assert!(detail.len() < 5000 && !detail.contains('\n'), "{refused}");
+    let forged = Sas::queue("jobs", "r").token_signed_with("d3Jvbmc=");
+    let refused = client.with_sas(&forged).get("/jobs?comp=metadata").send();
+    refused.is_error(403, "AuthenticationFailed");
+    let detail = refused.element("AuthenticationErrorDetail").expect("a detail").to_owned();
+    assert!(detail.contains("/queue/devstoreaccount1/jobs\\n"), "{refused}");
+    let good = Sas::queue("jobs", "r").token();
+    let signature = good.split('&').find_map(|pair| pair.strip_prefix("sig=")).expect("a signature");
+    assert!(!refused.text().contains(signature), "the right signature is a secret");
+    let table = server.client().of_account("devstoreaccount1", "d3Jvbmc=").get("/Tables").send();
+    table.is_error(403, "AuthenticationFailed");
+    let detail = table.json()["odata.error"]["innererror"]["message"].as_str().unwrap_or_default().to_owned();
+    assert!(detail.contains("/devstoreaccount1/devstoreaccount1/Tables"), "{table}");
+}
+
+#[test]
 fn s2_a_token_for_a_queue_allows_what_it_names() {
     let server = serve_queue();
     let owner = server.queues();

@@ -217,3 +217,48 @@ fn x1_many_consumers_share_a_queue_and_none_gets_a_message_twice() {
     texts.sort_by_key(|text| text.parse::<u32>().expect("a number"));
     assert_eq!(texts, (0..200).map(|number| number.to_string()).collect::<Vec<_>>());
 }
+
+#[test]
+fn a_missing_queue_is_told_before_anything_of_the_message() {
+    let server = serve_queue();
+    let client = server.queues();
+    let placed = put(&client, "x", "");
+    let path = handle(&placed).replace("/jobs/", "/missing/");
+    for path in [path.as_str(), "/missing/messages/none?popreceipt=none"] {
+        let separator = format!("{path}&visibilitytimeout=0");
+        client.request("PUT", &separator).body(message("y")).send().is_error(404, "QueueNotFound");
+        client.request("DELETE", path).send().is_error(404, "QueueNotFound");
+    }
+    let id = placed.element("MessageId").expect("an id");
+    let malformed = format!("/jobs/messages/{id}?popreceipt=none");
+    client.request("DELETE", &malformed).send().is_error(400, "InvalidQueryParameterValue");
+    client.request("DELETE", "/jobs/messages/none?popreceipt=none").send().is_error(404, "MessageNotFound");
+}
+
+#[test]
+fn messages_may_live_for_any_time() {
+    let server = serve_queue();
+    let client = server.queues();
+    for seconds in ["2147483648", "250000000000", "9223372036854775807"] {
+        let placed = put(&client, "x", &format!("?messagettl={seconds}"));
+        assert!(placed.element("ExpirationTime").is_some(), "{placed}");
+    }
+    assert_eq!(get(&client, "?numofmessages=32").elements("MessageText").len(), 3);
+    let old = client.request("POST", "/jobs/messages?messagettl=604801").header("x-ms-version", "2016-05-31");
+    old.body(message("x")).send().is_error(400, "OutOfRangeQueryParameterValue");
+    let short = client.request("POST", "/jobs/messages?messagettl=5&visibilitytimeout=10").body(message("x")).send();
+    assert_eq!(short.element("Reason"), Some("messagettl must be greater than visibilitytimeout"), "{short}");
+}
+
+#[test]
+fn line_ends_of_a_message_stay_as_they_are() {
+    let server = serve_queue();
+    let client = server.queues();
+    for sent in ["a\r\nb", "a&#xD;&#xA;b", "a&#13;\nb"] {
+        put(&client, sent, "");
+        // A reader of XML makes CR LF a single LF unless the CR is escaped.
+        assert_eq!(get(&client, "").element("MessageText"), Some("a&#xD;\nb"), "{sent:?}");
+    }
+    put(&client, "a\nb\rc", "");
+    assert_eq!(get(&client, "").element("MessageText"), Some("a\nb&#xD;c"));
+}

@@ -1,6 +1,7 @@
 //! Queues: create, list, delete; metadata, properties, stats, and what lies outside of the service.
 
 use super::{put, serve, serve_queue};
+use larimar_testkit::http::Sas;
 
 #[test]
 fn x1_a_queue_is_created_found_and_deleted() {
@@ -103,4 +104,49 @@ fn what_the_service_does_not_know_is_refused() {
         assert!((400..=405).contains(&reply.status), "{method} {path}: {reply}");
         assert!(reply.text().contains("<Error><Code>"), "{reply}");
     }
+}
+
+#[test]
+fn names_of_metadata_keep_their_case_and_compare_without() {
+    let server = serve();
+    let client = server.queues();
+    let create = |name: &str| client.request("PUT", "/cased").header(name, "1").header("x-ms-meta-lower", "2").send();
+    create("x-ms-meta-CamelCase").is_status(201);
+    create("X-MS-META-camelcase").is_status(204);
+    let told = client.get("/cased?comp=metadata").send();
+    let names: Vec<_> = told.headers.iter().map(|(name, _)| name.as_str()).collect();
+    assert!(names.contains(&"x-ms-meta-CamelCase") && names.contains(&"x-ms-meta-lower"), "{told}");
+    let listed = client.get("/?comp=list&include=Metadata").send();
+    assert_eq!((listed.element("CamelCase"), listed.element("lower")), (Some("1"), Some("2")), "{listed}");
+    let guest = client.with_sas(&Sas::account("c", "w").with("ss", "q").token());
+    let twice = guest.request("PUT", "/cased?comp=metadata").header("x-ms-meta-a", "1").also("x-ms-meta-A", "2").send();
+    twice.is_error(400, "InvalidMetadata");
+}
+
+#[test]
+fn errors_to_head_have_no_content_type() {
+    let server = serve();
+    let missing = server.queues().request("HEAD", "/missing?comp=metadata").send();
+    missing.is_error(404, "QueueNotFound");
+    assert_eq!(missing.header("Content-Type"), None, "{missing}");
+    assert!(server.queues().get("/missing?comp=metadata").send().header("Content-Type").is_some());
+}
+
+#[test]
+fn a_marker_that_is_none_is_out_of_range() {
+    let server = serve();
+    let refused = server.queues().get("/?comp=list&marker=garbage").send();
+    refused.is_error(400, "OutOfRangeInput");
+    assert!(refused.text().contains("One of the request inputs is out of range."), "{refused}");
+    assert_eq!(refused.element("QueryParameterName"), None, "{refused}");
+}
+
+#[test]
+fn the_default_version_is_a_setting_of_blobs_alone() {
+    let server = serve();
+    let body = "<StorageServiceProperties><DefaultServiceVersion>2021-06-08</DefaultServiceVersion></StorageServiceProperties>";
+    let path = "/?restype=service&comp=properties";
+    server.queues().request("PUT", path).xml(body).send().is_error(400, "InvalidXmlDocument");
+    server.client().request("PUT", path).xml(body).send().is_error(400, "InvalidXmlDocument");
+    server.blobs().request("PUT", path).xml(body).send().is_status(202);
 }

@@ -2,11 +2,12 @@
 
 use super::{Ask, access};
 use crate::acl;
+use crate::auth::Caller;
 use crate::error;
 use crate::reply::Reply;
-use larimar_engine::Engine;
 use larimar_engine::blob::bytes::ByteStore;
-use larimar_engine::blob::{NewContainer, Written};
+use larimar_engine::blob::{BlobReject, NewContainer, Written};
+use larimar_engine::{Engine, EngineError, Reject};
 use larimar_model::Metadata;
 use larimar_model::blob::{Conditions, ContainerName, LeaseAction, LeaseId, PublicAccess};
 use larimar_wire::acl::CONTAINER_PERMISSIONS;
@@ -89,8 +90,12 @@ impl<E: Engine, B: ByteStore> Ask<'_, E, B> {
         self.permit(&Need::DELETE_CONTAINER)?;
         refuse_system(name)?;
         let deleted = self.blobs.delete_container(self.call.account(), name, &access(guard), self.now()).await;
-        deleted.map_err(|error| error::engine_error(&error))?;
-        self.call.note_deleted(name.as_str());
+        match deleted {
+            Ok(()) => self.call.note_deleted(name.as_str()),
+            Err(EngineError::Reject(Reject::Blob(BlobReject::ContainerNotFound)))
+                if self.call.is_being_deleted(name.as_str()) => {}
+            Err(error) => return Err(error::engine_error(&error)),
+        }
         Ok(Reply::empty(202))
     }
 
@@ -112,6 +117,9 @@ impl<E: Engine, B: ByteStore> Ask<'_, E, B> {
 
     /// What kind of account this is.
     pub(super) fn account_info(&self, target: Target<'_>) -> Result<Reply, ErrorReply> {
+        if matches!(self.call.caller, Caller::Anonymous) {
+            return Err(ErrorReply::new(ErrorCode::ResourceNotFound));
+        }
         self.permit(&Need::anything(target))?;
         Ok(Reply::empty(200)
             .with("x-ms-sku-name", "Standard_LRS")

@@ -34,7 +34,7 @@ impl<E: Engine, B: ByteStore> Ask<'_, E, B> {
                 Ok(())
             }
             // Strangers are not told what there is.
-            (Caller::Anonymous, ..) => Err(ErrorReply::new(ErrorCode::ResourceNotFound)),
+            (Caller::Anonymous, ..) => Err(ErrorReply::new(ErrorCode::NoAuthenticationInformation)),
             (caller, ..) => caller.permits(need),
         }
     }
@@ -81,7 +81,9 @@ impl<E: Engine, B: ByteStore> Ask<'_, E, B> {
     fn hide_missing(&self, error: &EngineError) -> ErrorReply {
         let error = error::engine_error(error);
         match (&self.call.caller, error.code) {
-            (Caller::Anonymous, ErrorCode::ContainerNotFound) => ErrorReply::new(ErrorCode::ResourceNotFound),
+            (Caller::Anonymous, ErrorCode::ContainerNotFound) => {
+                ErrorReply::new(ErrorCode::NoAuthenticationInformation)
+            }
             _ => error,
         }
     }

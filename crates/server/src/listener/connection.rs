@@ -34,8 +34,9 @@ pub(super) struct Connection<H> {
 }
 
 /// How hyper is set up for every connection of a listener.
-pub(super) fn http(settings: &ListenerSettings) -> http1::Builder {
+pub(super) fn http(settings: &ListenerSettings, keeps_spelling: bool) -> http1::Builder {
     let mut http = http1::Builder::new();
+    http.preserve_header_case(keeps_spelling);
     // A client may close its side after the request and still read the answer.
     http.half_close(true);
     // A head that is too large is answered in the protocol's terms, unless it is so large that nobody would read it.

@@ -64,15 +64,15 @@ pub(super) async fn peek<E: Engine>(call: &Call<'_, E>, name: &QueueName, count:
 pub(super) async fn update<E: Engine>(
     call: &Call<'_, E>,
     name: &QueueName,
-    id: Guid,
+    id: Option<Guid>,
     receipt: &str,
     hidden_for: Duration,
     body: &[u8],
 ) -> Result<Reply, ErrorReply> {
     call.caller.permits(&Need::update_message(name.as_str()))?;
     let text = parse_message_update(body)?;
-    let handle = handle(id, receipt)?;
     let queue = call.queue(name).await?;
+    let handle = handle(id, receipt)?;
     let change = Change { text: text.as_deref().map(str::as_bytes), hidden_for };
     let updated = call.engine().update_message(queue.id, handle, change, call.now).await;
     let updated = updated.map_err(|error| message_error(&error))?;
@@ -84,12 +84,12 @@ pub(super) async fn update<E: Engine>(
 pub(super) async fn delete<E: Engine>(
     call: &Call<'_, E>,
     name: &QueueName,
-    id: Guid,
+    id: Option<Guid>,
     receipt: &str,
 ) -> Result<Reply, ErrorReply> {
     call.caller.permits(&Need::process_messages(name.as_str()))?;
-    let handle = handle(id, receipt)?;
     let queue = call.queue(name).await?;
+    let handle = handle(id, receipt)?;
     let deleted = call.engine().delete_message(queue.id, handle, call.now).await;
     deleted.map_err(|error| message_error(&error))?;
     Ok(Reply::empty(204))
@@ -128,7 +128,8 @@ fn end(expires: Timestamp) -> Option<Timestamp> {
 }
 
 /// The message that a request means.
-fn handle(id: Guid, receipt: &str) -> Result<MessageHandle, ErrorReply> {
+fn handle(id: Option<Guid>, receipt: &str) -> Result<MessageHandle, ErrorReply> {
+    let id = id.ok_or(ErrorReply::new(ErrorCode::MessageNotFound))?;
     let malformed = |_| {
         ErrorReply::of_parameter(ErrorCode::InvalidQueryParameterValue, "popreceipt", receipt)
             .with_detail("Reason", "Invalid pop receipt format")

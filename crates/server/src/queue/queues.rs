@@ -5,8 +5,8 @@ use crate::acl;
 use crate::call::Call;
 use crate::error;
 use crate::reply::Reply;
-use larimar_engine::Engine;
 use larimar_engine::queue::{self, Creation};
+use larimar_engine::{Engine, EngineError, Reject};
 use larimar_model::queue::QueueName;
 use larimar_model::{Metadata, limits};
 use larimar_wire::acl::QUEUE_PERMISSIONS;
@@ -30,8 +30,11 @@ pub(super) async fn create<E: Engine>(
 
 pub(super) async fn delete<E: Engine>(call: &Call<'_, E>, name: &QueueName) -> Result<Reply, ErrorReply> {
     call.caller.permits(&Need::DELETE_QUEUE)?;
-    queue::delete_queue(call.engine(), call.account(), name).await.map_err(|error| error::engine_error(&error))?;
-    call.note_deleted(name.as_str());
+    match queue::delete_queue(call.engine(), call.account(), name).await {
+        Ok(()) => call.note_deleted(name.as_str()),
+        Err(EngineError::Reject(Reject::QueueNotFound)) if call.is_being_deleted(name.as_str()) => {}
+        Err(error) => return Err(error::engine_error(&error)),
+    }
     Ok(Reply::empty(204))
 }
 

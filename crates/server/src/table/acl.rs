@@ -23,7 +23,6 @@ pub(super) async fn set_acl<E: Engine>(call: &Call<'_, E>, name: &TableName, bod
     call.check_not_system(name)?;
     call.throttle(None, 1)?;
     let text = acl::to_stored(body, TABLE_PERMISSIONS)?;
-    call.check_name(name)?;
     table::set_acl(call.engine(), call.account(), name, &text).await.map_err(|error| error::engine_error(&error))?;
     Ok(Reply::empty(204))
 }

@@ -45,6 +45,8 @@ impl<E: Engine> TableService<E> {
 }
 
 impl<E: Engine> Handler for TableService<E> {
+    const KEEPS_SPELLING: bool = false;
+
     async fn handle(&self, request: Request<Incoming>, peer: Peer) -> Response<ResponseBody> {
         http::serve(self, request, peer).await
     }
@@ -119,7 +121,6 @@ impl<E: Engine> Protocol for TableService<E> {
 impl<E: Engine> Call<'_, E> {
     /// Finds a table of the account.
     async fn table(&self, name: &TableName) -> Result<Table, ErrorReply> {
-        self.check_name(name)?;
         let current = name.to_current();
         find_table(self.engine(), self.account(), current.as_ref().unwrap_or(name))
             .await
@@ -128,7 +129,6 @@ impl<E: Engine> Call<'_, E> {
 
     /// Reads a table's name and list as they are now.
     async fn table_settings(&self, name: &TableName) -> Result<Table, ErrorReply> {
-        self.check_name(name)?;
         let current = name.to_current();
         read_table(self.engine(), self.account(), current.as_ref().unwrap_or(name))
             .await
@@ -138,14 +138,6 @@ impl<E: Engine> Call<'_, E> {
     /// Refuses what only the service itself does to tables of storage analytics.
     fn check_not_system(&self, name: &TableName) -> Result<(), ErrorReply> {
         if name.is_system() { Err(ErrorReply::new(ErrorCode::AuthorizationFailure)) } else { Ok(()) }
-    }
-
-    /// Refuses, in strict mode, the name of a table that was just deleted.
-    fn check_name(&self, name: &TableName) -> Result<(), ErrorReply> {
-        match &self.storage.strict {
-            Some(_) => self.check_free(&name.to_folded()),
-            None => Ok(()),
-        }
     }
 }
 

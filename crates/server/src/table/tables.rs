@@ -25,7 +25,7 @@ pub(super) async fn create_table<E: Engine>(
         return Err(ErrorReply::new(ErrorCode::InvalidResourceName));
     }
     call.throttle(None, 1)?;
-    call.check_name(&name)?;
+    call.check_free(&name.to_folded())?;
     table::create_table(call.engine(), call.account(), &name).await.map_err(|error| error::engine_error(&error))?;
     let location = format!("{}/Tables('{name}')", call.base);
     let reply = match prefer {
@@ -56,7 +56,6 @@ pub(super) async fn delete_table<E: Engine>(call: &Call<'_, E>, name: &TableName
     call.caller.permits(&Need::DELETE_TABLE)?;
     call.check_not_system(name)?;
     call.throttle(None, 1)?;
-    call.check_name(name)?;
     match table::delete_table(call.engine(), call.account(), name).await {
         Ok(()) => {}
         // Recorded: a missing table is a missing resource here.

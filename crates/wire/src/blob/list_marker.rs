@@ -27,7 +27,7 @@ impl ListMarker {
     /// # Errors
     /// What is no marker of ours: 400.
     pub fn decode(text: &str) -> Result<Self, ErrorReply> {
-        let invalid = || ErrorReply::of_parameter(ErrorCode::InvalidMarker, "marker", text);
+        let invalid = || ErrorReply::new(ErrorCode::OutOfRangeInput);
         let decoded = marker::decode(text)?;
         let (snapshot, name) = decoded.split_once('\n').ok_or_else(invalid)?;
         let snapshot = match snapshot {
@@ -47,7 +47,7 @@ mod tests {
     #[test]
     fn other_texts_are_no_markers() {
         for text in ["", "x", &marker::encode("abc"), &marker::encode("yesterday\nabc")] {
-            assert_eq!(ListMarker::decode(text).map_err(|error| error.code), Err(ErrorCode::InvalidMarker), "{text}");
+            assert_eq!(ListMarker::decode(text).map_err(|error| error.code), Err(ErrorCode::OutOfRangeInput), "{text}");
         }
     }
 

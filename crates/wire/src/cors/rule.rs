@@ -23,11 +23,29 @@ const LITERALS_MAX: usize = 64;
 const PREFIXES_MAX: usize = 2;
 /// Characters of one origin or header name (service: CORS support).
 const NAME_CHARS_MAX: usize = 256;
-const METHODS: [&str; 8] = ["DELETE", "GET", "HEAD", "MERGE", "OPTIONS", "PATCH", "POST", "PUT"];
+const METHODS: [&str; 10] = ["CONNECT", "DELETE", "GET", "HEAD", "MERGE", "OPTIONS", "PATCH", "POST", "PUT", "TRACE"];
+
+/// Why a rule is refused.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, thiserror::Error)]
+pub enum CorsRuleError {
+    /// Elements that do not belong into a rule.
+    #[error("expected the elements of a CORS rule")]
+    Xml(#[from] XmlError),
+    /// A value that the service's reference does not allow.
+    #[error("expected CORS rules with known methods, and origins and headers of at most 256 characters")]
+    Value,
+    /// More origins or headers than a rule may have.
+    #[error("expected at most 64 origins, and at most 64 headers and 2 prefixes of headers")]
+    TooMany,
+}
 
 impl CorsRule {
     pub(super) fn allows_origin(&self, origin: &str) -> bool {
-        self.names_origin(origin) || self.allowed_origins.iter().any(|allowed| allowed == "*")
+        self.names_origin(origin) || self.allows_any_origin()
+    }
+
+    pub(super) fn allows_any_origin(&self) -> bool {
+        self.allowed_origins.iter().any(|allowed| allowed == "*")
     }
 
     /// Whether an origin is allowed by more than `*`.
@@ -64,13 +82,13 @@ impl CorsRule {
         names
     }
 
-    /// Reads a `CorsRule`. `None` if a value is not what the service's reference allows.
+    /// Reads a `CorsRule`.
     ///
     /// # Errors
-    /// Elements that do not belong into a rule.
-    pub(crate) fn parse(element: &Element) -> Result<Option<Self>, XmlError> {
+    /// A rule that the service's reference does not allow.
+    pub(crate) fn parse(element: &Element) -> Result<Self, CorsRuleError> {
         element.expect_only(&[ORIGINS, METHODS_NAME, HEADERS, EXPOSED, MAX_AGE])?;
-        let list = |name| {
+        let list = |name| -> Result<Vec<String>, XmlError> {
             let text = element.child_text(name)?.unwrap_or_default();
             Ok(text.split(',').map(str::trim).filter(|item| !item.is_empty()).map(str::to_owned).collect())
         };
@@ -78,11 +96,17 @@ impl CorsRule {
         let rule = Self {
             allowed_origins: list(ORIGINS)?,
             allowed_methods: list(METHODS_NAME)?,
-            allowed_headers: list(HEADERS)?,
-            exposed_headers: list(EXPOSED)?,
+            allowed_headers: literals_first(list(HEADERS)?),
+            exposed_headers: literals_first(list(EXPOSED)?),
             max_age_seconds: max_age.as_ref().copied().unwrap_or_default(),
         };
-        Ok(max_age.ok().filter(|&seconds| i32::try_from(seconds).is_ok() && rule.is_valid()).map(|_| rule))
+        if rule.has_too_many() {
+            return Err(CorsRuleError::TooMany);
+        }
+        match max_age {
+            Ok(seconds) if i32::try_from(seconds).is_ok() && rule.is_valid() => Ok(rule),
+            _ => Err(CorsRuleError::Value),
+        }
     }
 
     /// Appends the `CorsRule`.
@@ -102,11 +126,18 @@ impl CorsRule {
         lists.into_iter().flatten().map(|item| item.chars().count()).sum()
     }
 
+    fn has_too_many(&self) -> bool {
+        let too_many = |names: &[String]| {
+            let prefixes = names.iter().filter(|name| name.ends_with('*')).count();
+            prefixes > PREFIXES_MAX || names.len() - prefixes > LITERALS_MAX
+        };
+        self.allowed_origins.len() > LITERALS_MAX || too_many(&self.allowed_headers) || too_many(&self.exposed_headers)
+    }
+
     fn is_valid(&self) -> bool {
         let origin =
             |text: &String| text.chars().count() <= NAME_CHARS_MAX && text.chars().all(|c| c.is_ascii_graphic());
         !self.allowed_origins.is_empty()
-            && self.allowed_origins.len() <= LITERALS_MAX
             && self.allowed_origins.iter().all(origin)
             && !self.allowed_methods.is_empty()
             && self.allowed_methods.iter().all(|method| METHODS.contains(&method.as_str()))
@@ -116,13 +147,15 @@ impl CorsRule {
 }
 
 fn are_header_names(names: &[String]) -> bool {
-    let prefixes = names.iter().filter(|name| name.ends_with('*')).count();
     let is_token = |byte: u8| byte.is_ascii_alphanumeric() || b"!#$%&'+-.^_`|~".contains(&byte);
-    prefixes <= PREFIXES_MAX
-        && names.len() - prefixes <= LITERALS_MAX
-        && names
-            .iter()
-            .all(|name| name.len() <= NAME_CHARS_MAX && name.strip_suffix('*').unwrap_or(name).bytes().all(is_token))
+    let is_name = |name: &str| name.strip_suffix('*').unwrap_or(name).bytes().all(is_token);
+    names.iter().all(|name| name.len() <= NAME_CHARS_MAX && is_name(name))
+}
+
+/// Names before prefixes, each in their order, as the service keeps and answers them (recorded).
+fn literals_first(mut names: Vec<String>) -> Vec<String> {
+    names.sort_by_key(|name| name.ends_with('*'));
+    names
 }
 
 /// Whether a header name is, or begins with, what a rule says. Header names have no case.
@@ -143,7 +176,7 @@ const MAX_AGE: &str = "MaxAgeInSeconds";
 mod tests {
     use super::*;
 
-    fn parse(origins: &str, methods: &str, headers: &str, max_age: &str) -> Result<Option<CorsRule>, XmlError> {
+    fn parse(origins: &str, methods: &str, headers: &str, max_age: &str) -> Result<CorsRule, CorsRuleError> {
         let document = format!(
             "<CorsRule><AllowedOrigins>{origins}</AllowedOrigins><AllowedMethods>{methods}</AllowedMethods><AllowedHeaders>{headers}</AllowedHeaders><ExposedHeaders/><MaxAgeInSeconds>{max_age}</MaxAgeInSeconds></CorsRule>"
         );
@@ -155,35 +188,36 @@ mod tests {
         let list =
             |count: usize, suffix: &str| (0..count).map(|i| format!("h{i}{suffix}")).collect::<Vec<_>>().join(",");
         for (origins, methods, headers, max_age, valid) in [
-            ("*", "GET", "", "0", true),
-            ("http://a, http://b", "GET, PUT,MERGE", "x-ms-meta-*,accept", "500", true),
-            (&list(64, ""), "GET", &list(64, ""), "1", true),
-            (&"o".repeat(256), "GET", &format!("{},*", list(64, "")), "2147483647", true),
-            ("*", "GET", &list(2, "*"), "0", true),
-            ("", "GET", "", "0", false),
-            ("*", "", "", "0", false),
-            ("*", "FETCH", "", "0", false),
-            ("*", "get", "", "0", false),
-            ("*", "GET", &list(3, "*"), "0", false),
-            ("*", "GET", &list(65, ""), "0", false),
-            ("*", "GET", "a b", "0", false),
-            ("*", "GET", "a*b", "0", false),
-            ("*", "GET", "\u{e9}", "0", false),
-            (&list(65, ""), "GET", "", "0", false),
-            (&"o".repeat(257), "GET", "", "0", false),
-            ("http://\u{e9}", "GET", "", "0", false),
-            ("*", "GET", "", "-1", false),
-            ("*", "GET", "", "2147483648", false),
-            ("*", "GET", "", "soon", false),
+            ("*", "GET", "", "0", Ok(())),
+            ("http://*.contoso.com", "TRACE,CONNECT", "", "0", Ok(())),
+            ("http://a, http://b", "GET, PUT,MERGE", "x-ms-meta-*,accept", "500", Ok(())),
+            (&list(64, ""), "GET", &list(64, ""), "1", Ok(())),
+            (&"o".repeat(256), "GET", &format!("{},*", list(64, "")), "2147483647", Ok(())),
+            ("*", "GET", &list(2, "*"), "0", Ok(())),
+            ("", "GET", "", "0", Err(CorsRuleError::Value)),
+            ("*", "", "", "0", Err(CorsRuleError::Value)),
+            ("*", "FETCH", "", "0", Err(CorsRuleError::Value)),
+            ("*", "get", "", "0", Err(CorsRuleError::Value)),
+            ("*", "GET", &list(3, "*"), "0", Err(CorsRuleError::TooMany)),
+            ("*", "GET", &list(65, ""), "0", Err(CorsRuleError::TooMany)),
+            ("*", "GET", "a b", "0", Err(CorsRuleError::Value)),
+            ("*", "GET", "a*b", "0", Err(CorsRuleError::Value)),
+            ("*", "GET", "\u{e9}", "0", Err(CorsRuleError::Value)),
+            (&list(65, ""), "GET", "", "0", Err(CorsRuleError::TooMany)),
+            (&"o".repeat(257), "GET", "", "0", Err(CorsRuleError::Value)),
+            ("http://\u{e9}", "GET", "", "0", Err(CorsRuleError::Value)),
+            ("*", "GET", "", "-1", Err(CorsRuleError::Value)),
+            ("*", "GET", "", "2147483648", Err(CorsRuleError::Value)),
+            ("*", "GET", "", "soon", Err(CorsRuleError::Value)),
         ] {
             let rule = parse(origins, methods, headers, max_age);
-            assert_eq!(rule.map(|rule| rule.is_some()), Ok(valid), "{origins:.40} {methods} {headers:.40} {max_age}");
+            assert_eq!(rule.map(|_| ()), valid, "{origins:.40} {methods} {headers:.40} {max_age}");
         }
     }
 
     #[test]
     fn other_elements_are_refused() {
         let element = Element::parse(b"<CorsRule><Other/></CorsRule>").expect("XML");
-        assert_eq!(CorsRule::parse(&element), Err(XmlError::Element));
+        assert_eq!(CorsRule::parse(&element), Err(XmlError::Element.into()));
     }
 }

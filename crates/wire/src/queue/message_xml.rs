@@ -110,7 +110,7 @@ mod tests {
         for (body, text) in [
             (of("hello"), "hello"),
             (of(""), ""),
-            (of(" &lt;a b=&quot;c&quot;&gt; &#x65E5;&#13;\r\n "), " <a b=\"c\"> 日\r\n "),
+            (of(" &lt;a b=&quot;c&quot;&gt; &#x65E5;&#13;\r\n "), " <a b=\"c\"> 日\r\r\n "),
             (of("aGVsbG8="), "aGVsbG8="),
             (of("<![CDATA[<x/>]]>&amp;"), "<x/>&"),
             (format!("\u{FEFF}<?xml version=\"1.0\" encoding=\"utf-8\"?>\r\n{}", of("x")), "x"),

@@ -46,15 +46,15 @@ pub enum QueueOperation {
         count: usize,
     },
     ClearMessages(QueueName),
-    /// The receipt is the text that the client sent.
+    /// The receipt is the text that the client sent. Without an id: what the client sent is the id of no message.
     DeleteMessage {
         queue: QueueName,
-        id: Guid,
+        id: Option<Guid>,
         receipt: String,
     },
     UpdateMessage {
         queue: QueueName,
-        id: Guid,
+        id: Option<Guid>,
         receipt: String,
         hidden_for: Duration,
     },
@@ -232,11 +232,11 @@ fn on_messages(head: &StorageHead<'_>, queue: QueueName) -> Result<QueueOperatio
 
 fn put_message(head: &StorageHead<'_>, queue: QueueName) -> Result<QueueOperation, ErrorReply> {
     let hidden_for = hidden_for(head, 0)?.unwrap_or(Duration::ZERO);
-    // Since 2017-07-29 messages may live for ever.
-    let (min, max) = if head.is_since("2017-07-29") { (-1, i64::from(i32::MAX)) } else { (1, WEEK_SECONDS) };
+    // Since 2017-07-29 messages may live for any time, also for ever.
+    let (min, max) = if head.is_since("2017-07-29") { (-1, i64::MAX) } else { (1, WEEK_SECONDS) };
     let lives_for = match head.number_parameter("messagettl", min..=max)? {
         None => Some(Duration::from_secs(WEEK_SECONDS.unsigned_abs())),
-        Some(-1) => None,
+        Some(-1) | Some(FOR_EVER_SECONDS..) => None,
         Some(0) => {
             let reason = "Value must be greater than or equal to 1, or -1 to indicate an infinite TTL.";
             return Err(parameter_error("messagettl", "0", reason));
@@ -247,7 +247,7 @@ fn put_message(head: &StorageHead<'_>, queue: QueueName) -> Result<QueueOperatio
         && !hidden_for.is_zero()
         && lives_for.is_some_and(|lives_for| hidden_for >= lives_for)
     {
-        return Err(parameter_error("visibilitytimeout", given, "messagettl must be greater than visibilitytimeout."));
+        return Err(parameter_error("visibilitytimeout", given, "messagettl must be greater than visibilitytimeout"));
     }
     Ok(QueueOperation::PutMessage { queue, hidden_for, lives_for })
 }
@@ -259,11 +259,11 @@ fn on_message(head: &StorageHead<'_>, queue: QueueName, id: &str) -> Result<Queu
     // A plus that was not escaped has been read as a space, and no receipt has spaces.
     let receipt = head.required_parameter("popreceipt")?.replace(' ', "+");
     if head.method == "DELETE" {
-        return Ok(QueueOperation::DeleteMessage { queue, id: message_id(id)?, receipt });
+        return Ok(QueueOperation::DeleteMessage { queue, id: Guid::parse(id), receipt });
     }
     head.required_parameter("visibilitytimeout")?;
     let hidden_for = hidden_for(head, 0)?.unwrap_or(Duration::ZERO);
-    Ok(QueueOperation::UpdateMessage { queue, id: message_id(id)?, receipt, hidden_for })
+    Ok(QueueOperation::UpdateMessage { queue, id: Guid::parse(id), receipt, hidden_for })
 }
 
 fn hidden_for(head: &StorageHead<'_>, min: i64) -> Result<Option<Duration>, ErrorReply> {
@@ -273,11 +273,6 @@ fn hidden_for(head: &StorageHead<'_>, min: i64) -> Result<Option<Duration>, Erro
 
 fn queue_name(text: &str) -> Result<QueueName, ErrorReply> {
     text.parse().map_err(name_error)
-}
-
-/// Ids are Guids; there is no message of any other.
-fn message_id(text: &str) -> Result<Guid, ErrorReply> {
-    Guid::parse(text).ok_or(ErrorReply::new(ErrorCode::MessageNotFound))
 }
 
 fn unknown_component(comp: Option<&str>) -> ErrorReply {
@@ -292,6 +287,8 @@ fn unsupported_verb() -> ErrorReply {
 }
 
 const WEEK_SECONDS: i64 = limits::MESSAGE_SECONDS_MAX as i64;
+/// 7,900 years: the message would live beyond the year 9999, the last of the service.
+const FOR_EVER_SECONDS: i64 = 7_900 * 365 * 24 * 60 * 60;
 const HIDDEN_BY_GET: Duration = Duration::from_secs(limits::MESSAGE_HIDDEN_SECONDS);
 
 #[cfg(test)]

@@ -1,6 +1,6 @@
 //! Why a token, or an operation with it, is refused, and the answer to each.
 
-use crate::error_body::ErrorReply;
+use crate::error_body::{AUTHENTICATION_DETAIL, ErrorReply};
 use crate::error_code::ErrorCode;
 use std::net::IpAddr;
 
@@ -90,7 +90,7 @@ impl From<SasError> for ErrorReply {
                 format!("This request is not authorized to perform this operation using this source IP {address}."),
             ),
             _ if error.code() == ErrorCode::AuthenticationFailed => {
-                Self::new(error.code()).with_detail("AuthenticationErrorDetail", &error.to_string())
+                Self::new(error.code()).with_detail(AUTHENTICATION_DETAIL, &error.to_string())
             }
             _ => Self::new(error.code()),
         }

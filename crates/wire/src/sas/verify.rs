@@ -10,7 +10,7 @@ use larimar_model::Timestamp;
 use std::net::IpAddr;
 
 /// The storage services, as account tokens name them.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 pub enum Service {
     /// Blobs.
     Blob,

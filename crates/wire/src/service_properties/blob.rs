@@ -1,7 +1,7 @@
 //! The settings that only the Blob service has. They are stored and answered; versions of requests follow
 //! the default version, nothing else acts on them.
 
-use super::{PropertiesError, parse_flag, write_flag};
+use super::{DEFAULT_VERSION, PropertiesError, parse_flag, write_flag};
 use crate::xml::{self, Element};
 use larimar_model::limits;
 
@@ -41,7 +41,7 @@ pub struct StaticWebsite {
 impl BlobProperties {
     /// These settings with those of a document in their place.
     pub(super) fn updated(mut self, root: &Element) -> Result<Self, PropertiesError> {
-        if let Some(version) = root.child("DefaultServiceVersion")? {
+        if let Some(version) = root.child(DEFAULT_VERSION)? {
             let text = version.text.trim();
             let is_date = text.len() == 10
                 && text.bytes().enumerate().all(|(at, byte)| match at {
@@ -51,7 +51,7 @@ impl BlobProperties {
             self.default_service_version = match text {
                 "" => None,
                 _ if is_date && version.children.is_empty() => Some(text.to_owned()),
-                _ => return Err(PropertiesError::Value("DefaultServiceVersion")),
+                _ => return Err(PropertiesError::Value(DEFAULT_VERSION)),
             };
         }
         if let Some(policy) = root.child("DeleteRetentionPolicy")? {
@@ -64,15 +64,12 @@ impl BlobProperties {
     }
 
     pub(super) fn write(&self, out: &mut Vec<u8>) {
-        if let Some(version) = &self.default_service_version {
-            xml::write_text(out, "DefaultServiceVersion", version);
-        }
         xml::write_element(out, "DeleteRetentionPolicy", |out| {
             write_flag(out, "Enabled", self.delete_retention.days.is_some());
             if let Some(days) = self.delete_retention.days {
                 xml::write_text(out, "Days", &days.to_string());
-                write_flag(out, "AllowPermanentDelete", self.delete_retention.allow_permanent_delete);
             }
+            write_flag(out, "AllowPermanentDelete", self.delete_retention.allow_permanent_delete);
         });
         xml::write_element(out, "StaticWebsite", |out| {
             let website = &self.static_website;
@@ -87,6 +84,8 @@ impl BlobProperties {
                 }
             }
         });
+        // Recorded: empty where there is none.
+        xml::write_text(out, DEFAULT_VERSION, self.default_service_version.as_deref().unwrap_or_default());
     }
 }
 
@@ -139,12 +138,16 @@ mod tests {
     #[test]
     fn x2_settings_of_blobs_are_kept_and_answered() {
         assert!(text(&ServiceProperties::default()).ends_with(
-            "<Cors /><DeleteRetentionPolicy><Enabled>false</Enabled></DeleteRetentionPolicy><StaticWebsite><Enabled>false</Enabled></StaticWebsite></StorageServiceProperties>"
+            "<Cors /><DeleteRetentionPolicy><Enabled>false</Enabled><AllowPermanentDelete>false</AllowPermanentDelete></DeleteRetentionPolicy><StaticWebsite><Enabled>false</Enabled></StaticWebsite><DefaultServiceVersion /></StorageServiceProperties>"
         ));
-        let inside = "<DefaultServiceVersion>2021-08-06</DefaultServiceVersion><DeleteRetentionPolicy><Enabled>true</Enabled><Days>7</Days><AllowPermanentDelete>true</AllowPermanentDelete></DeleteRetentionPolicy><StaticWebsite><Enabled>true</Enabled><IndexDocument>index.html</IndexDocument><ErrorDocument404Path>error/404.html</ErrorDocument404Path></StaticWebsite>";
-        let blob = update(inside, Service::Blob).expect("settings");
-        assert!(text(&blob).contains(inside), "{}", text(&blob));
+        let version = "<DefaultServiceVersion>2021-08-06</DefaultServiceVersion>";
+        let inside = "<DeleteRetentionPolicy><Enabled>true</Enabled><Days>7</Days><AllowPermanentDelete>true</AllowPermanentDelete></DeleteRetentionPolicy><StaticWebsite><Enabled>true</Enabled><IndexDocument>index.html</IndexDocument><ErrorDocument404Path>error/404.html</ErrorDocument404Path></StaticWebsite>";
+        let blob = update(&format!("{version}{inside}"), Service::Blob).expect("settings");
+        assert!(text(&blob).contains(&format!("{inside}{version}</Storage")), "{}", text(&blob));
         assert_eq!(update(inside, Service::Queue), Ok(ServiceProperties::default()));
+        for service in [Service::Queue, Service::Table] {
+            assert_eq!(update(version, service), Err(PropertiesError::OtherService("DefaultServiceVersion")));
+        }
         assert_eq!(blob.updated(b"<StorageServiceProperties/>", Service::Blob), Ok(blob));
     }
 

@@ -146,7 +146,7 @@ fn other_requests_are_refused() {
         ("GET", "/?comp=batch", ErrorCode::UnsupportedHttpVerb),
         ("GET", "/?comp=list&include=other", ErrorCode::InvalidQueryParameterValue),
         ("GET", "/?comp=list&maxresults=0", ErrorCode::OutOfRangeQueryParameterValue),
-        ("GET", "/?comp=list&marker=x", ErrorCode::InvalidMarker),
+        ("GET", "/?comp=list&marker=x", ErrorCode::OutOfRangeInput),
         ("GET", "/?comp=list&timeout=x", ErrorCode::InvalidQueryParameterValue),
         ("POST", "/?restype=service&comp=userdelegationkey", ErrorCode::NotImplemented),
         ("GET", "/?comp=blobs&where=x", ErrorCode::NotImplemented),
@@ -164,7 +164,7 @@ fn other_requests_are_refused() {
         ),
         ("GET", "/abc?restype=container&comp=list&include=all", ErrorCode::InvalidQueryParameterValue),
         ("GET", "/abc?restype=container&comp=list&showonly=deleted", ErrorCode::NotImplemented),
-        ("GET", "/abc?restype=container&comp=list&marker=1!YQ", ErrorCode::InvalidMarker),
+        ("GET", "/abc?restype=container&comp=list&marker=1!YQ", ErrorCode::OutOfRangeInput),
         ("GET", "/abc/b?versionid=2022-05-05T01:02:03Z", ErrorCode::NotImplemented),
     ] {
         assert_eq!(parse(method, target), Err(code), "{method} {target}");
