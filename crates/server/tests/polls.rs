@@ -1,11 +1,14 @@
-//! No request keeps a thread of the runtime for long. What can be counted is checked; how long polls take is shown to those
-//! who ask: `cargo test --release -p larimar-server --test polls -- --ignored --nocapture`.
+//! No request keeps a thread of the runtime for long. What can be counted is checked; how long polls take is printed with
+//! `cargo test --release -p larimar-server --test polls -- --include-ignored --nocapture`.
 
 use hyper::body::Incoming;
 use hyper::{Request, Response};
 use larimar_engine::blob::Blobs;
 use larimar_engine::blob::bytes::MemoryBytes;
-use larimar_engine::{MemoryEngine, SystemClock};
+use larimar_engine::{
+    Act, Budget, Clock as _, Engine as _, Expect, Flow, KeyRange, MemoryEngine, Op, Position, SpaceKind, SpaceName,
+    SystemClock,
+};
 use larimar_server::{
     Account, AccountKey, BlobService, Handler, Listener, ListenerSettings, Metrics, Peer, QueueService, ResponseBody,
     Settings, Storage, TableService,
@@ -14,7 +17,7 @@ use larimar_testkit::Polls;
 use larimar_testkit::http::{ACCOUNT, Batch, Client, KEY, encode, entity};
 use larimar_wire::sas::Service;
 use std::sync::{Arc, Mutex};
-use std::time::Duration;
+use std::time::{Duration, Instant};
 use tokio::net::TcpListener;
 use tokio::runtime::Runtime;
 
@@ -35,6 +38,7 @@ impl<H: Handler> Handler for Watched<H> {
 /// The three services in memory, watched.
 struct Fixture {
     runtime: Runtime,
+    engine: Arc<MemoryEngine>,
     seen: Arc<Mutex<Vec<Polls>>>,
     metrics: Arc<Metrics>,
 }
@@ -42,8 +46,8 @@ struct Fixture {
 impl Fixture {
     fn start() -> (Self, Client, Client, Client) {
         let runtime = Runtime::new().expect("a runtime");
-        let fixture = Self { runtime, seen: Arc::default(), metrics: Arc::default() };
         let engine = Arc::new(MemoryEngine::new());
+        let fixture = Self { runtime, engine: Arc::clone(&engine), seen: Arc::default(), metrics: Arc::default() };
         let key = AccountKey::from_base64(KEY).expect("the well-known key");
         let accounts = vec![Account { name: ACCOUNT.to_owned(), keys: vec![key] }];
         let settings = Settings { accounts, ..Settings::default() };
@@ -65,6 +69,30 @@ impl Fixture {
         Client::of_service(address, service)
     }
 
+    /// Puts as many blocks of a blob as a list may have, with different ids: one over the wire, the others by its row.
+    fn put_blocks(&self, blobs: &Client, name: &str) {
+        let first = block_id(0);
+        blobs.request("PUT", &format!("/box/{name}?comp=block&blockid={first}")).body("x").send().is_status(201);
+        self.runtime.block_on(async {
+            let space = SpaceName { account: ACCOUNT, kind: SpaceKind::Container, name: "box" };
+            let space = self.engine.space(space).await.expect("no fault").expect("the container").id;
+            let budget = Budget { rows_max: usize::MAX, deadline: Instant::now() + Duration::from_secs(3600) };
+            let range = KeyRange { start: Position::new(name, "u"), end: Some(Position::new(name, "v")) };
+            let mut block = None;
+            let scan = self.engine.scan(space, &range, budget, |row| {
+                block = Some((row.row.to_owned(), row.body.to_vec()));
+                Flow::Continue
+            });
+            scan.await.expect("a scan");
+            let (row, body) = block.expect("the block's row");
+            let stem = row.strip_suffix(&first).expect("the id ends the row's name");
+            let rows: Vec<String> = (1..BLOCKS).map(|number| format!("{stem}{}", block_id(number))).collect();
+            let ops: Vec<Op<'_>> =
+                rows.iter().map(|row| Op { row, expect: Expect::Absent, act: Act::Put(&body) }).collect();
+            self.engine.apply(space, name, &ops, SystemClock.now()).await.expect("they are put");
+        });
+    }
+
     /// How the request that was answered last was polled.
     fn last(&self) -> Polls {
         *self.seen.lock().expect("no panic").last().expect("a request")
@@ -74,6 +102,20 @@ impl Fixture {
         let Polls { count, longest, total } = self.last();
         println!("{what:<60} longest {longest:>10.1?}   {count:>5} polls   {total:>10.1?} in all");
     }
+}
+
+/// Blocks of the longest list.
+const BLOCKS: u32 = 50_000;
+
+/// The id of a block, nearly as long as one may be.
+fn block_id(number: u32) -> String {
+    format!("{number:08}{}", "A".repeat(72))
+}
+
+/// The body of Put Block List.
+fn block_list(entry: &str) -> String {
+    let entries = (0..BLOCKS).map(|number| format!("<{entry}>{}</{entry}>", block_id(number))).collect::<String>();
+    format!("<BlockList>{entries}</BlockList>")
 }
 
 /// A hundred rows of 250 properties.
@@ -104,6 +146,45 @@ fn q9_a_long_filter_over_wide_rows_is_answered_in_many_polls() {
     // 100 rows of at least 2,900 comparisons each, and a turn for others after every 50,000 steps; one row may go beyond.
     let polls = fixture.last();
     assert!(polls.count >= 100 * 2_900 / (50_000 + 6_100), "{polls:?}");
+}
+
+/// Runs a request, which takes turns with others often enough.
+fn takes_turns(fixture: &Fixture, what: &str, polls_min: u32, request: impl FnOnce()) {
+    request();
+    let polls = fixture.last();
+    fixture.report(what);
+    if std::env::var_os("LOOK").is_none() {
+        assert!(polls.count >= u64::from(polls_min), "{what} is done in {} polls, expected {polls_min}", polls.count);
+    }
+}
+
+#[test]
+fn lists_of_fifty_thousand_blocks_are_put_and_got_in_many_polls() {
+    let (fixture, _, _, blobs) = Fixture::start();
+    blobs.request("PUT", "/box?restype=container").send().is_status(201);
+    let list = |kind: &str| blobs.get(&format!("/box/disk?comp=blocklist&blocklisttype={kind}")).send().is_status(200);
+    let put = |entry: &str| {
+        blobs.request("PUT", "/box/disk?comp=blocklist").body(block_list(entry)).send().is_status(201);
+    };
+    // Others have a turn after 512 blocks, or as many rows of blocks, and a chunk of the blob has 512 blocks.
+    let slices = BLOCKS / 512;
+    fixture.put_blocks(&blobs, "disk");
+    takes_turns(&fixture, "get a list of 50,000 uncommitted blocks", slices, || list("uncommitted"));
+    // Rows are read, looked up and cut into chunks; then all rows are looked through, and those of blocks are removed.
+    takes_turns(&fixture, "put a list of 50,000 uncommitted blocks", 8 * slices, || put("Latest"));
+    takes_turns(&fixture, "get a list of 50,000 committed blocks", slices, || list("committed"));
+    // The old chunks are read and cut again; then those of both lists are looked through twice.
+    takes_turns(&fixture, "put a list of 50,000 committed blocks", 6 * slices, || put("Committed"));
+    takes_turns(&fixture, "get a blob of 50,000 blocks", slices, || {
+        assert_eq!(blobs.get("/box/disk").send().body.len(), BLOCKS as usize);
+    });
+    takes_turns(&fixture, "copy a blob of 50,000 blocks", 4 * slices, || {
+        let source = format!("{}/box/disk", blobs.base());
+        blobs.request("PUT", "/box/copy").header("x-ms-copy-source", source.as_str()).send().is_status(202);
+    });
+    takes_turns(&fixture, "delete a blob of 50,000 blocks", 2 * slices, || {
+        blobs.request("DELETE", "/box/disk").send().is_status(202);
+    });
 }
 
 #[test]
@@ -180,11 +261,4 @@ fn large_lists(fixture: &Fixture, queues: &Client, blobs: &Client) {
     fixture.report("list 5,000 blobs with 1 KB of metadata each");
     put("large").body(vec![7; 16 << 20]).send().is_status(201);
     fixture.report("put a blob of 16 MiB");
-    let latest = "<Latest>AAAAAAAA</Latest>".repeat(50_000);
-    blobs.request("PUT", "/box/blocks?comp=block&blockid=AAAAAAAA").body("x").send().is_status(201);
-    let list = format!("<BlockList>{latest}</BlockList>");
-    blobs.request("PUT", "/box/blocks?comp=blocklist").body(list).send().is_status(201);
-    fixture.report("put a list of 50,000 blocks");
-    blobs.get("/box/blocks?comp=blocklist").send().is_status(200);
-    fixture.report("get a list of 50,000 blocks");
 }

@@ -15,6 +15,7 @@ use super::put::{NewBlob, replacement};
 use super::reject::BlobReject;
 use super::row::{BlobProperties, BlobRow, Pending};
 use super::store::{ATTEMPTS_MAX, Change, crowded, read_error, write_error};
+use super::turns::Turns;
 use crate::contract::{Act, Engine, Expect, Flow, Key, Op};
 use crate::error::{EngineError, WriteError};
 use larimar_model::blob::{BlobType, BlockId, BlockListEntry, BlockListKind, LeaseId, SnapshotTime};
@@ -178,14 +179,13 @@ impl<E: Engine, B: ByteStore> Blobs<E, B> {
                 return Err(BlobReject::InvalidBlobType.into());
             }
             let Some(known) = self.known_blocks(at, old.as_ref(), list).await? else { continue };
-            let blocks = known.resolve(list)?;
             let mut row = replacement(BlobType::Block, new, old.as_ref(), now)?;
             row.created = old.as_ref().filter(|old| old.is_committed).map_or(now, |old| old.created);
             // Blocks of the old list that the new one has are those of its snapshots, too.
             row.shared_since = old.as_ref().and_then(|old| old.shared_since);
-            row.length = blocks.iter().map(|block| block.piece.length).sum();
             let set = row.changed.ticks();
-            let (blocks, chunks) = Blocks::cut(set, blocks);
+            let (blocks, chunks) = Blocks::cut(set, list, |part| known.resolve(part)).await?;
+            row.length = blocks.length();
             row.layout = Layout::Blocks(blocks);
             let written = Written { last_modified: row.changed };
             let puts = chunks.into_iter().enumerate().map(|(n, body)| (keys::chunk(set, n), body)).collect();
@@ -210,33 +210,35 @@ impl<E: Engine, B: ByteStore> Blobs<E, B> {
         let mut known = KnownBlocks::default();
         let Some(old) = old else { return Ok(Some(known)) };
         if list.iter().any(|entry| !matches!(entry, BlockListEntry::Committed(_))) {
-            let blocks = self.uncommitted_blocks(at, old.pending).await?;
-            known.uncommitted = blocks.into_iter().collect();
+            self.visit_uncommitted(at, old.pending, |id, extent| {
+                known.uncommitted.push((id.to_owned(), extent));
+            })
+            .await?;
         }
-        let needs_committed = list.iter().any(|entry| match entry {
-            BlockListEntry::Committed(_) => true,
-            BlockListEntry::Uncommitted(_) => false,
-            BlockListEntry::Latest(id) => !known.uncommitted.contains_key(id.as_str()),
-        });
         if let Layout::Blocks(blocks) = &old.layout
-            && needs_committed
+            && known.lack_any(list).await
         {
-            let Some(blocks) = self.all_blocks(at, blocks).await? else { return Ok(None) };
-            known.committed = blocks.into_iter().map(|block| (block.id, block.piece)).collect();
+            known.committed.reserve(blocks.count() as usize);
+            let is_whole = self.visit_blocks(at, blocks, |block| {
+                known.committed.insert(block.id, block.piece);
+            });
+            if !is_whole.await? {
+                return Ok(None);
+            }
             known.committed.remove("");
         }
         Ok(Some(known))
     }
 
-    /// The blocks that are not committed, in the order of their ids.
-    async fn uncommitted_blocks(
+    /// Visits the blocks that are not committed, in the order of their ids.
+    async fn visit_uncommitted(
         &self,
         at: BlobRef<'_>,
         pending: Pending,
-    ) -> Result<Vec<(String, Extent)>, EngineError> {
-        let mut blocks = Vec::new();
+        mut visit: impl FnMut(&str, Extent) + Send,
+    ) -> Result<(), EngineError> {
         if pending.id_length == 0 {
-            return Ok(blocks);
+            return Ok(());
         }
         let from = keys::uncommitted(pending.generation, "");
         let to = keys::uncommitted(pending.generation + 1, "");
@@ -244,11 +246,10 @@ impl<E: Engine, B: ByteStore> Blobs<E, B> {
             let Some(RowName::Uncommitted { id, .. }) = RowName::parse(row.row) else {
                 return Err(damaged("the name of a blob's row"));
             };
-            blocks.push((id.to_owned(), decode_uncommitted(row.body).ok_or_else(|| damaged("a block's row"))?));
+            visit(id, decode_uncommitted(row.body).ok_or_else(|| damaged("a block's row"))?);
             Ok(Flow::Continue)
         })
-        .await?;
-        Ok(blocks)
+        .await
     }
 
     /// Tells the blocks of a blob, or of a snapshot.
@@ -278,8 +279,8 @@ impl<E: Engine, B: ByteStore> Blobs<E, B> {
             }
             let mut list = BlockList::default();
             if kind != BlockListKind::Committed {
-                let blocks = self.uncommitted_blocks(at, row.pending).await?;
-                list.uncommitted = blocks.into_iter().map(|(id, extent)| (id, extent.length)).collect();
+                let listed = |id: &str, extent: Extent| list.uncommitted.push((id.to_owned(), extent.length));
+                self.visit_uncommitted(at, row.pending, listed).await?;
                 // Blocks that were committed meanwhile are removed one by one: only an unchanged row proves that none was.
                 let is_pending = row.pending.id_length > 0;
                 if is_pending && self.load(at, &name).await?.is_none_or(|(later, _)| later != version) {
@@ -289,9 +290,14 @@ impl<E: Engine, B: ByteStore> Blobs<E, B> {
             if let Layout::Blocks(blocks) = &row.layout
                 && kind != BlockListKind::Uncommitted
             {
-                let Some(blocks) = self.all_blocks(at, blocks).await? else { continue };
-                let named = blocks.into_iter().filter(|block| !block.id.is_empty());
-                list.committed = named.map(|block| (block.id, block.piece.length)).collect();
+                let is_whole = self.visit_blocks(at, blocks, |block| {
+                    if !block.id.is_empty() {
+                        list.committed.push((block.id, block.piece.length));
+                    }
+                });
+                if !is_whole.await? {
+                    continue;
+                }
             }
             list.properties = row.is_committed.then(|| row.into_properties(now));
             return Ok(list);
@@ -307,23 +313,42 @@ fn admit_block(row: &BlobRow, lease: Option<LeaseId>, now: Timestamp) -> Result<
     Ok(row.lease.admit_write(lease, now)?)
 }
 
-/// The blocks that a list may name, by their ids.
+/// The blocks that a list may name.
 #[derive(Debug, Default)]
 struct KnownBlocks {
-    uncommitted: HashMap<String, Extent>,
+    /// In the order of their ids, as they are read. A map that grows would be filled anew in one go.
+    uncommitted: Vec<(String, Extent)>,
     committed: HashMap<String, Piece>,
 }
 
 impl KnownBlocks {
+    fn uncommitted(&self, id: &BlockId) -> Option<Piece> {
+        let found = self.uncommitted.binary_search_by(|(known, _)| known.as_str().cmp(id.as_str())).ok()?;
+        Some(Piece::whole(self.uncommitted[found].1))
+    }
+
+    /// Whether a list names blocks that are not among the uncommitted ones and may be committed.
+    async fn lack_any(&self, list: &[BlockListEntry]) -> bool {
+        let mut turns = Turns::default();
+        for entry in list {
+            match entry {
+                BlockListEntry::Uncommitted(_) => {}
+                BlockListEntry::Latest(id) if self.uncommitted(id).is_some() => {}
+                BlockListEntry::Committed(_) | BlockListEntry::Latest(_) => return true,
+            }
+            turns.after(1).await;
+        }
+        false
+    }
+
     fn resolve(&self, list: &[BlockListEntry]) -> Result<Vec<Block>, BlobReject> {
-        let uncommitted = |id: &BlockId| self.uncommitted.get(id.as_str()).copied().map(Piece::whole);
         let committed = |id: &BlockId| self.committed.get(id.as_str()).copied();
         list.iter()
             .map(|entry| {
                 let piece = match entry {
                     BlockListEntry::Committed(id) => committed(id),
-                    BlockListEntry::Uncommitted(id) => uncommitted(id),
-                    BlockListEntry::Latest(id) => uncommitted(id).or_else(|| committed(id)),
+                    BlockListEntry::Uncommitted(id) => self.uncommitted(id),
+                    BlockListEntry::Latest(id) => self.uncommitted(id).or_else(|| committed(id)),
                 };
                 let piece = piece.ok_or(BlobReject::InvalidBlockList)?;
                 Ok(Block { id: entry.id().as_str().to_owned(), piece })

@@ -13,6 +13,7 @@ use super::layout::{Layout, decode_chunk, decode_uncommitted};
 use super::region::extents_of_pages;
 use super::row::BlobRow;
 use super::store::{ATTEMPTS_MAX, Change, crowded};
+use super::turns::Turns;
 use crate::contract::{Act, Engine, Expect, Flow, Op, RowRef};
 use crate::error::{EngineError, Fault};
 use larimar_model::Timestamp;
@@ -112,8 +113,10 @@ impl<E: Engine, B: ByteStore> Blobs<E, B> {
             let (gone, is_proven) = self.remove_rows(at, version, &dead, now).await?;
             removed += gone;
             if is_proven {
-                if !garbage.is_empty() {
-                    self.bytes.discard(garbage.into_iter().collect());
+                let garbage: Vec<Extent> = garbage.into_iter().collect();
+                for part in garbage.chunks(DISCARD_EXTENTS) {
+                    self.bytes.discard(part.to_vec());
+                    tokio::task::yield_now().await;
                 }
                 return Ok(removed);
             }
@@ -130,8 +133,13 @@ impl<E: Engine, B: ByteStore> Blobs<E, B> {
         let seen = self.load(at, keys::BLOB).await?;
         let version = seen.as_ref().map(|(version, _)| *version);
         let living = self.living(at, seen.map(|(_, row)| row)).await?;
-        let mut garbage = candidates.clone();
-        let dead = self.dead_rows(at, &living, &mut garbage).await?;
+        let (dead, extents) = self.dead_rows(at, &living).await?;
+        // A set that grows would be filled anew in one go.
+        let (mut garbage, mut turns) = (HashSet::with_capacity(candidates.len() + extents.len()), Turns::default());
+        for extent in candidates.iter().copied().chain(extents) {
+            garbage.insert(extent);
+            turns.after(1).await;
+        }
         self.spare_living(at, &living, &dead, &mut garbage).await?;
         Ok(Judged { version, dead, garbage })
     }
@@ -154,33 +162,28 @@ impl<E: Engine, B: ByteStore> Blobs<E, B> {
         Ok(living)
     }
 
-    /// The rows that nothing refers to; their payloads become candidates.
-    async fn dead_rows(
-        &self,
-        at: BlobRef<'_>,
-        living: &Living,
-        candidates: &mut HashSet<Extent>,
-    ) -> Result<Vec<String>, EngineError> {
-        let mut dead = Vec::new();
+    /// The rows that nothing refers to, and their payloads.
+    async fn dead_rows(&self, at: BlobRef<'_>, living: &Living) -> Result<(Vec<String>, Vec<Extent>), EngineError> {
+        let (mut dead, mut extents) = (Vec::new(), Vec::new());
         let mut pages = PageRows::default();
         for range in [keys::CHUNKS, keys::PAGES, keys::UNCOMMITTED] {
             self.visit_rows(at, range, |row| {
                 let name = row_name(row)?;
                 if let Some(epoch) = pages.turn(name, row) {
-                    epoch.bury_unseen(living, &mut dead, candidates)?;
+                    epoch.bury_unseen(living, &mut dead, &mut extents)?;
                 }
                 if !matches!(name, RowName::Pages { .. }) && !living.refers_to(name) {
                     dead.push(row.row.to_owned());
-                    candidates.extend(extents_of(name, row.body)?);
+                    extents.extend(extents_of(name, row.body)?);
                 }
                 Ok(Flow::Continue)
             })
             .await?;
         }
         if let Some(epoch) = pages.end() {
-            epoch.bury_unseen(living, &mut dead, candidates)?;
+            epoch.bury_unseen(living, &mut dead, &mut extents)?;
         }
-        Ok(dead)
+        Ok((dead, extents))
     }
 
     /// Takes from the candidates what rows point to that are not dead.
@@ -194,13 +197,18 @@ impl<E: Engine, B: ByteStore> Blobs<E, B> {
         for extent in &living.extents {
             candidates.remove(extent);
         }
-        let dead: HashSet<&str> = dead.iter().map(String::as_str).collect();
+        let mut turns = Turns::default();
+        let mut is_dead: HashSet<&str> = HashSet::with_capacity(dead.len());
+        for name in dead {
+            is_dead.insert(name);
+            turns.after(1).await;
+        }
         for range in [keys::CHUNKS, keys::PAGES, keys::UNCOMMITTED] {
             if candidates.is_empty() {
                 return Ok(());
             }
             self.visit_rows(at, range, |row| {
-                if dead.contains(row.row) {
+                if is_dead.contains(row.row) {
                     return Ok(Flow::Continue);
                 }
                 for extent in extents_of(row_name(row)?, row.body)? {
@@ -235,6 +243,7 @@ impl<E: Engine, B: ByteStore> Blobs<E, B> {
                 return Ok((gone, false));
             }
             gone += rows.len();
+            tokio::task::yield_now().await;
         }
         Ok((gone, true))
     }
@@ -349,20 +358,15 @@ struct PageEpoch {
 }
 
 impl PageEpoch {
-    /// Adds the rows to the dead ones, and their payloads to the candidates, if no version sees them.
-    fn bury_unseen(
-        self,
-        living: &Living,
-        dead: &mut Vec<String>,
-        candidates: &mut HashSet<Extent>,
-    ) -> Result<(), Fault> {
+    /// Adds the rows to the dead ones, and their payloads to those of dead rows, if no version sees them.
+    fn bury_unseen(self, living: &Living, dead: &mut Vec<String>, extents: &mut Vec<Extent>) -> Result<(), Fault> {
         if living.sees(&self) {
             return Ok(());
         }
         // The base row goes last: if removing is interrupted, there never is a delta without it.
         for (name, body) in self.rows.into_iter().rev() {
             let parsed = RowName::parse(&name).ok_or_else(|| damaged("the name of a blob's row"))?;
-            candidates.extend(extents_of(parsed, &body)?);
+            extents.extend(extents_of(parsed, &body)?);
             dead.push(name);
         }
         Ok(())
@@ -422,4 +426,7 @@ fn extents_of(name: RowName<'_>, body: &[u8]) -> Result<Vec<Extent>, Fault> {
     extents.ok_or_else(|| damaged("a row of a blob"))
 }
 
-const REMOVE_ROWS: usize = 1000;
+/// Rows that are removed in one commit.
+const REMOVE_ROWS: usize = 512;
+/// Payloads that are discarded in one go.
+const DISCARD_EXTENTS: usize = 4096;

@@ -6,17 +6,19 @@ use super::clean::Leftover;
 use super::conditions::{Purpose, check, check_tags};
 use super::layout::{Block, Blocks, Layout, Pages, Piece, Run};
 use super::put::{NewBlob, replacement};
-use super::read::{Content, block_segments};
+use super::read::{BlockSegments, Content};
 use super::region::{Region, encode_runs};
 use super::reject::BlobReject;
 use super::row::{BlobProperties, BlobRow};
 use super::store::{ATTEMPTS_MAX, Change, crowded};
+use super::turns::{PIECE_ITEMS, Turns};
 use super::{Blobs, keys};
 use crate::contract::Engine;
 use crate::error::{EngineError, Reject};
 use larimar_model::blob::{AccessTier, ByteRange, Conditions, CopyInfo, SnapshotTime, TagCondition, Tags};
 use larimar_model::{Guid, Metadata, Timestamp};
 use std::collections::BTreeMap;
+use std::convert::Infallible;
 use std::sync::Arc;
 
 /// Where a copy comes from.
@@ -155,9 +157,11 @@ impl<E: Engine, B: ByteStore> Blobs<E, B> {
             return Err(BlobReject::SourceTooLarge { bytes_max }.into());
         }
         let mut writer = self.begin(at, Some(length)).await?;
+        let mut turns = Turns::default();
         while let Some(bytes) = open.content.next().await? {
             inspect(&bytes);
             writer.write(bytes).await?;
+            turns.after(PIECE_ITEMS).await;
         }
         Ok((Some(writer.finish().await?), open.properties))
     }
@@ -202,7 +206,7 @@ impl<E: Engine, B: ByteStore> Blobs<E, B> {
         let (content, extents) = match plan {
             CopyPlan::Blocks(blocks) => {
                 let extent = self.copy_blocks(&blocks, row.length, at, inspector).await?;
-                (CopiedContent::Blocks(moved(blocks, extent)), extent.into_iter().collect())
+                (CopiedContent::Blocks(moved(blocks, extent).await), extent.into_iter().collect())
             }
             CopyPlan::Regions(regions) => {
                 let (mut copied, mut extents) = (Vec::new(), Vec::new());
@@ -231,11 +235,17 @@ impl<E: Engine, B: ByteStore> Blobs<E, B> {
         if length == 0 {
             return Ok(None);
         }
-        let mut content = Content::new(Arc::clone(&self.bytes), block_segments(0, blocks, 0..length));
+        let (mut segments, mut turns) = (BlockSegments::new(0, 0..length), Turns::default());
+        for block in blocks {
+            segments.add(&block.piece);
+            turns.after(1).await;
+        }
+        let mut content = Content::new(Arc::clone(&self.bytes), segments.found);
         let mut writer = self.begin(at, Some(length)).await?;
         while let Some(bytes) = content.next().await? {
             inspector.piece(&bytes);
             writer.write(bytes).await?;
+            turns.after(PIECE_ITEMS).await;
         }
         Ok(Some(writer.finish().await?))
     }
@@ -272,7 +282,7 @@ impl<E: Engine, B: ByteStore> Blobs<E, B> {
                 completed: now,
             };
             (row.length, row.sequence_number, row.copy) = (source.length, source.sequence_number, Some(copy.clone()));
-            let (layout, puts) = laid_out(&content, row.changed.ticks());
+            let (layout, puts) = laid_out(&content, row.changed.ticks()).await;
             row.layout = layout;
             let written = Written { last_modified: row.changed };
             if self.commit(at, version, &Change { blob: Some(row), puts, deletes: Vec::new() }, now).await? {
@@ -291,22 +301,22 @@ fn admit_copy(source: &BlobRow, there: Option<&BlobRow>, access: &Access, now: T
 }
 
 /// The same blocks, one after the other in a new payload.
-fn moved(blocks: Vec<Block>, extent: Option<Extent>) -> Vec<Block> {
+async fn moved(mut blocks: Vec<Block>, extent: Option<Extent>) -> Vec<Block> {
     let Some(extent) = extent else { return Vec::new() };
-    let mut skip = 0;
-    let blocks = blocks.into_iter().map(|Block { id, piece }| {
-        let piece = Piece { extent, skip, length: piece.length };
+    let (mut skip, mut turns) = (0, Turns::default());
+    for Block { piece, .. } in &mut blocks {
+        *piece = Piece { extent, skip, length: piece.length };
         skip += piece.length;
-        Block { id, piece }
-    });
-    blocks.collect()
+        turns.after(1).await;
+    }
+    blocks
 }
 
 /// What the blob's row holds, and the other rows.
-fn laid_out(content: &CopiedContent, number: u64) -> (Layout, Vec<(String, Vec<u8>)>) {
+async fn laid_out(content: &CopiedContent, number: u64) -> (Layout, Vec<(String, Vec<u8>)>) {
     match content {
         CopiedContent::Blocks(blocks) => {
-            let (blocks, chunks) = Blocks::cut(number, blocks.clone());
+            let Ok((blocks, chunks)) = Blocks::cut(number, blocks, |part| Ok::<_, Infallible>(part.to_vec())).await;
             let rows = chunks.into_iter().enumerate().map(|(n, body)| (keys::chunk(number, n), body));
             (Layout::Blocks(blocks), rows.collect())
         }

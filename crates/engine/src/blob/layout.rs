@@ -139,15 +139,24 @@ impl Blocks {
         Self { set: 0, chunks: Vec::new(), tail }
     }
 
-    /// A list, cut into chunks if it is long: what the blob's row holds, and the rows of the chunks.
-    pub(crate) fn cut(set: u64, blocks: Vec<Block>) -> (Self, Vec<Vec<u8>>) {
-        if blocks.len() <= INLINE_MAX {
-            return (Self { set: 0, chunks: Vec::new(), tail: blocks }, Vec::new());
+    /// The blocks of a list, cut into chunks if it is long: what the blob's row holds, and the rows of the chunks. Other
+    /// tasks run after each chunk.
+    pub(crate) async fn cut<T, R>(
+        set: u64,
+        list: &[T],
+        blocks_of: impl Fn(&[T]) -> Result<Vec<Block>, R>,
+    ) -> Result<(Self, Vec<Vec<u8>>), R> {
+        if list.len() <= INLINE_MAX {
+            return Ok((Self { set: 0, chunks: Vec::new(), tail: blocks_of(list)? }, Vec::new()));
         }
-        let chunks = blocks.chunks(CHUNK_BLOCKS);
-        let heads = chunks.clone().map(ChunkHead::of).collect();
-        let rows = chunks.map(encode_blocks).collect();
-        (Self { set, chunks: heads, tail: Vec::new() }, rows)
+        let (mut chunks, mut rows) = (Vec::new(), Vec::new());
+        for part in list.chunks(CHUNK_BLOCKS) {
+            let blocks = blocks_of(part)?;
+            chunks.push(ChunkHead::of(&blocks));
+            rows.push(encode_blocks(&blocks));
+            tokio::task::yield_now().await;
+        }
+        Ok((Self { set, chunks, tail: Vec::new() }, rows))
     }
 
     /// Makes a chunk of the tail if it is long; returns the chunk's row.
@@ -160,6 +169,12 @@ impl Blocks {
         }
         self.chunks.push(ChunkHead::of(&self.tail));
         Some(encode_blocks(&std::mem::take(&mut self.tail)))
+    }
+
+    /// How many bytes the blocks have.
+    pub(crate) fn length(&self) -> u64 {
+        let tail = self.tail.iter().map(|block| block.piece.length).sum::<u64>();
+        self.chunks.iter().map(|chunk| chunk.bytes).sum::<u64>() + tail
     }
 
     /// How many blocks there are.

@@ -33,6 +33,7 @@ mod row;
 mod snapshot;
 mod store;
 mod sweep;
+mod turns;
 
 pub use access::{Access, BlobRef, Written};
 pub use append::Appended;

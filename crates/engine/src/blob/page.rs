@@ -11,6 +11,7 @@ use super::region::{Delta, REGION_BYTES, Region, encode_runs};
 use super::reject::BlobReject;
 use super::row::{BlobProperties, BlobRow};
 use super::store::{ATTEMPTS_MAX, Change, crowded};
+use super::turns::{PIECE_ITEMS, Turns};
 use super::{Blobs, keys};
 use crate::contract::Engine;
 use crate::error::{EngineError, Fault};
@@ -306,6 +307,7 @@ impl<E: Engine, B: ByteStore> Blobs<E, B> {
     pub(crate) async fn rewrite(&self, at: BlobRef<'_>, runs: &[Run]) -> Result<(Extent, Vec<Run>), EngineError> {
         let total = runs.iter().map(|run| run.piece.length).sum();
         let mut writer = self.begin(at, Some(total)).await?;
+        let mut turns = Turns::default();
         for Run { piece, .. } in runs {
             let mut place = piece.skip;
             let end = piece.skip + piece.length;
@@ -316,6 +318,7 @@ impl<E: Engine, B: ByteStore> Blobs<E, B> {
                 }
                 place += bytes.len() as u64;
                 writer.write(bytes).await?;
+                turns.after(PIECE_ITEMS).await;
             }
         }
         let extent = writer.finish().await?;

@@ -159,10 +159,7 @@ impl<E: Engine, B: ByteStore> Blobs<E, B> {
         range: Range<u64>,
     ) -> Result<Option<VecDeque<Segment>>, EngineError> {
         match &row.layout {
-            Layout::Blocks(blocks) => {
-                let found = self.blocks_within(at, blocks, range.clone()).await?;
-                Ok(found.map(|(start, blocks)| block_segments(start, &blocks, range)))
-            }
+            Layout::Blocks(blocks) => self.block_segments(at, blocks, range).await,
             Layout::Pages(pages) => {
                 let runs = self.runs_within(at, *pages, range.clone()).await?;
                 // Pages change in place, and missing rows are pages without bytes: only an unchanged row proves that all
@@ -173,57 +170,74 @@ impl<E: Engine, B: ByteStore> Blobs<E, B> {
         }
     }
 
-    /// The blocks that hold a range, and where the first of them begins; nothing if a chunk is missing, because the blob
-    /// was changed since its row was read.
-    pub(crate) async fn blocks_within(
+    /// Where the bytes of a range are; nothing if a chunk is missing, because the blob was changed since its row was read.
+    async fn block_segments(
         &self,
         at: BlobRef<'_>,
         blocks: &Blocks,
         range: Range<u64>,
-    ) -> Result<Option<(u64, Vec<Block>)>, EngineError> {
+    ) -> Result<Option<VecDeque<Segment>>, EngineError> {
         let ends = blocks.chunks.iter().scan(0, |end, chunk| {
             *end += chunk.bytes;
             Some(*end)
         });
         let ends: Vec<u64> = ends.collect();
         let first = ends.partition_point(|end| *end <= range.start);
-        let start = if first == 0 { 0 } else { ends[first - 1] };
         // Chunk n begins where the one before it ends.
         let last = ends.partition_point(|end| *end < range.end).saturating_add(1).min(ends.len());
-        let Some(mut found) = self.chunks(at, blocks, first..last.max(first)).await? else { return Ok(None) };
-        if ends.last().is_none_or(|end| range.end > *end) {
-            found.extend_from_slice(&blocks.tail);
+        let needs_tail = ends.last().is_none_or(|end| range.end > *end);
+        let mut segments = BlockSegments::new(if first == 0 { 0 } else { ends[first - 1] }, range);
+        if !self.visit_chunks(at, blocks, first..last.max(first), |block| segments.add(&block.piece)).await? {
+            return Ok(None);
         }
-        Ok(Some((start, found)))
+        if needs_tail {
+            blocks.tail.iter().for_each(|block| segments.add(&block.piece));
+        }
+        Ok(Some(segments.found))
     }
 
     /// All blocks of a blob; nothing if a chunk is missing, because the blob was changed since its row was read.
     pub(crate) async fn all_blocks(&self, at: BlobRef<'_>, blocks: &Blocks) -> Result<Option<Vec<Block>>, EngineError> {
-        let Some(mut found) = self.chunks(at, blocks, 0..blocks.chunks.len()).await? else { return Ok(None) };
-        found.extend_from_slice(&blocks.tail);
-        Ok(Some(found))
+        let mut found = Vec::new();
+        Ok(self.visit_blocks(at, blocks, |block| found.push(block)).await?.then_some(found))
     }
 
-    async fn chunks(
+    /// Visits all blocks of a blob in their order; `false` if a chunk is missing, because the blob was changed since its
+    /// row was read.
+    pub(crate) async fn visit_blocks(
+        &self,
+        at: BlobRef<'_>,
+        blocks: &Blocks,
+        mut visit: impl FnMut(Block) + Send,
+    ) -> Result<bool, EngineError> {
+        let is_whole = self.visit_chunks(at, blocks, 0..blocks.chunks.len(), &mut visit).await?;
+        if is_whole {
+            blocks.tail.iter().cloned().for_each(visit);
+        }
+        Ok(is_whole)
+    }
+
+    /// Visits the blocks of some chunks; `false` if a chunk is missing.
+    async fn visit_chunks(
         &self,
         at: BlobRef<'_>,
         blocks: &Blocks,
         chunks: Range<usize>,
-    ) -> Result<Option<Vec<Block>>, EngineError> {
-        let mut found = Vec::new();
+        mut visit: impl FnMut(Block) + Send,
+    ) -> Result<bool, EngineError> {
         if chunks.is_empty() {
-            return Ok(Some(found));
+            return Ok(true);
         }
         let mut count = 0;
         let (from, to) = (keys::chunk(blocks.set, chunks.start), keys::chunk(blocks.set, chunks.end));
         self.visit_rows(at, (&from, &to), |row| {
             count += 1;
-            found.extend(decode_chunk(row.body).ok_or_else(|| damaged("a list of blocks"))?);
+            decode_chunk(row.body).ok_or_else(|| damaged("a list of blocks"))?.into_iter().for_each(&mut visit);
             // A chunk is long; others get their turn.
             Ok(Flow::Pause)
         })
         .await?;
-        Ok((count == chunks.len()).then_some(found))
+        Ok(count == chunks.len())
     }
 
     /// The runs of pages of a version of a blob that touch a range, in order.
@@ -267,7 +281,7 @@ impl<E: Engine, B: ByteStore> Blobs<E, B> {
                     let read = Region::read_row(&mut regions, (region, epoch, delta), row.body);
                     read.ok_or_else(|| damaged("a row of pages"))?;
                 }
-                Ok(if row.body.len() > LONG_ROW_BYTES { Flow::Pause } else { Flow::Continue })
+                Ok(Flow::Continue)
             })
             .await?;
             from = match passed {
@@ -303,18 +317,30 @@ impl<E: Engine, B: ByteStore> Blobs<E, B> {
     }
 }
 
-/// The parts of blocks that lie inside a range; the first block begins at `start`.
-pub(crate) fn block_segments(mut start: u64, blocks: &[Block], range: Range<u64>) -> VecDeque<Segment> {
-    let mut segments = VecDeque::new();
-    for Block { piece, .. } in blocks {
-        let end = start + piece.length;
-        let inside = range.start.max(start)..range.end.min(end);
-        if inside.start < inside.end {
-            segments.push_back(Segment::Data(piece.slice(inside.start - start..inside.end - start)));
-        }
-        start = end;
+/// The parts of blocks that lie inside a range.
+#[derive(Debug)]
+pub(crate) struct BlockSegments {
+    /// Where the next block begins.
+    place: u64,
+    range: Range<u64>,
+    pub(crate) found: VecDeque<Segment>,
+}
+
+impl BlockSegments {
+    /// None yet; the first block begins at a place.
+    pub(crate) const fn new(place: u64, range: Range<u64>) -> Self {
+        Self { place, range, found: VecDeque::new() }
     }
-    segments
+
+    /// Adds the next block.
+    pub(crate) fn add(&mut self, piece: &Piece) {
+        let end = self.place + piece.length;
+        let inside = self.range.start.max(self.place)..self.range.end.min(end);
+        if inside.start < inside.end {
+            self.found.push_back(Segment::Data(piece.slice(inside.start - self.place..inside.end - self.place)));
+        }
+        self.place = end;
+    }
 }
 
 /// The runs that lie inside a range, and the zeros between them.
@@ -340,8 +366,6 @@ fn page_segments(runs: &[Run], range: Range<u64>) -> VecDeque<Segment> {
 
 /// Rows of a region that are read one after the other before those that are not needed are passed over: two epochs.
 const PASSED_ROWS_MAX: usize = 2 * (1 + DELTAS_MAX);
-/// Others get their turn after a row of this size.
-const LONG_ROW_BYTES: usize = 16 << 10;
 /// Pieces up to this size are copied out of what the store read for them.
 const COPIED_BYTES_MAX: u64 = 32 << 10;
 

@@ -4,6 +4,7 @@ use super::access::BlobRef;
 use super::bytes::{ByteStore, Extent};
 use super::reject::BlobReject;
 use super::row::BlobRow;
+use super::turns::{ITEM_BYTES, Turns};
 use super::{Blobs, keys};
 use crate::contract::{Act, Budget, Engine, Expect, Flow, Key, KeyRange, Op, Position, RowRef};
 use crate::error::{EngineError, Fault, ReadError, Reject, WriteError};
@@ -129,7 +130,8 @@ impl<E: Engine, B: ByteStore> Blobs<E, B> {
         }
     }
 
-    /// Visits the rows of a blob from one name up to, but without, another, until the visitor stops.
+    /// Visits the rows of a blob from one name up to, but without, another, until the visitor stops. Other tasks run in
+    /// between.
     pub(crate) async fn visit_rows(
         &self,
         at: BlobRef<'_>,
@@ -138,12 +140,17 @@ impl<E: Engine, B: ByteStore> Blobs<E, B> {
     ) -> Result<(), EngineError> {
         let partition = at.name.as_str();
         let mut range = KeyRange { start: Position::new(partition, from), end: Some(Position::new(partition, to)) };
+        let mut turns = Turns::default();
         loop {
             let mut outcome = Ok(Flow::Continue);
             let budget = Budget { rows_max: SCAN_ROWS, deadline: Instant::now() + SCAN_TIME };
             let next = self.engine.scan(at.container, &range, budget, |row| {
                 outcome = visit(row);
-                *outcome.as_ref().unwrap_or(&Flow::StopHere)
+                match &outcome {
+                    Ok(Flow::Continue) if turns.are_due_after(1 + row.body.len() / ITEM_BYTES) => Flow::Pause,
+                    Ok(flow) => *flow,
+                    Err(_) => Flow::StopHere,
+                }
             });
             let next = next.await.map_err(read_error)?;
             match (outcome?, next) {

@@ -298,7 +298,7 @@ pub async fn versions_keep_their_pages_wherever_the_engine_stops<E: Engine, B: B
     let name = blob("disk");
     put_template(site, &blob("template")).await;
     // A database takes its time.
-    let steps = if E::IS_SHARED { 150 } else { 2000 };
+    let steps = if E::IS_SHARED { 150 } else { 1200 };
     let mut writes_beside_a_row = 0;
     for seed in 0..3_u64 {
         let mut dice = Dice::new(seed + 1);
