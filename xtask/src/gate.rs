@@ -9,6 +9,7 @@ use std::time::Instant;
 use anyhow::{Context, Result, ensure};
 use serde_json::Value;
 
+use crate::advisories;
 use crate::features;
 use crate::postgres;
 use crate::shell::{self, Repo, STEP_TIME_MAX};
@@ -43,6 +44,7 @@ pub(crate) fn static_checks(repo: &Repo, features: &str) -> Tally {
         ensure!(tidy::run(repo, false)?, "house rules are broken");
         Ok(())
     });
+    advisories::check(repo, &mut tally);
     step(&mut tally, "clippy", || {
         let mut clippy = repo.cargo(&["clippy", "--quiet", "--locked", "--workspace", "--features", features]);
         succeeds(clippy.args(["--all-targets", "--", "-D", "warnings"]))

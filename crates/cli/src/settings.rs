@@ -58,6 +58,7 @@ pub(crate) struct Settings {
     pub(crate) tls_certificate: Option<PathBuf>,
     pub(crate) tls_key: Option<PathBuf>,
     pub(crate) strict: bool,
+    pub(crate) sas_version_min: Option<String>,
     pub(crate) connections_max: usize,
     pub(crate) header_bytes_max: u64,
     pub(crate) header_timeout: Duration,

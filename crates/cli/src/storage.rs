@@ -16,6 +16,7 @@ pub(crate) fn storage<E: Engine>(
         accounts: settings.accounts.iter().map(served).collect::<anyhow::Result<_>>()?,
         host_suffixes: settings.host_suffixes.clone(),
         strict: settings.strict,
+        sas_version_min: settings.sas_version_min.clone(),
         body_bytes_max: usize::try_from(settings.body_bytes_max)?,
         body_timeout: settings.body_timeout,
         client_rate_min: settings.client_rate_min,

@@ -208,6 +208,8 @@ impl ServiceError {
     /// Reads a refusal, whichever way the service wrote it.
     pub(crate) fn read(status: u16, headers: &http::HeaderMap, body: &[u8]) -> Self {
         let header = |name: &str| headers.get(name).and_then(|value| value.to_str().ok()).map(str::to_owned);
+        // A transport of the user's own may hand on more than an error has.
+        let body = if body.len() > ERROR_BYTES_MAX { &[] } else { body };
         let (code, message) = from_json(body).or_else(|| from_xml(body)).unwrap_or_default();
         let code = if code.is_empty() { header("x-ms-error-code").unwrap_or_default() } else { code };
         let request_id = header("x-ms-request-id");
@@ -254,6 +256,9 @@ fn from_xml(body: &[u8]) -> Option<(String, String)> {
     }
     Some((code, text("Message")))
 }
+
+/// Far more bytes than the body of an error has. It is read into memory and parsed whole.
+pub(crate) const ERROR_BYTES_MAX: usize = 64 << 10;
 
 #[cfg(test)]
 mod tests {

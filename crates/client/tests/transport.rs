@@ -355,3 +355,39 @@ async fn a_request_without_an_answer_may_have_been_carried_out() {
     let odd = Request::get("ftp://localhost/").body(Bytes::new()).expect("a request");
     assert!(!transport.send(odd).await.expect_err("no such scheme").may_have_been_sent());
 }
+
+/// Answers with a head and then bytes without end, as long as the client takes them. Returns how many it took.
+async fn endless(head: &'static str, piece: &'static [u8]) -> (SocketAddr, tokio::task::JoinHandle<usize>) {
+    let (listener, address) = listen().await;
+    let serving = tokio::spawn(async move {
+        let (mut stream, _) = listener.accept().await.expect("a connection");
+        read_head(&mut stream).await;
+        stream.write_all(head.as_bytes()).await.expect("written");
+        let mut sent = 0;
+        while sent < 256 << 20 && stream.write_all(piece).await.is_ok() {
+            sent += piece.len();
+        }
+        sent
+    });
+    (address, serving)
+}
+
+#[tokio::test]
+async fn a_hostile_server_cannot_make_the_client_read_a_long_error() {
+    const HEADERS: &str = "x-ms-error-code: AccountIsDisabled\r\n";
+    let piece: &'static [u8] = vec![b'['; 64 << 10].leak();
+    let chunk: &'static [u8] = [b"10000\r\n", piece, b"\r\n"].concat().leak();
+    for (framing, piece) in
+        [("Content-Length: 536870912\r\n", piece), ("Transfer-Encoding: chunked\r\n", chunk), ("", piece)]
+    {
+        let head = format!("HTTP/1.1 403 Forbidden\r\n{HEADERS}{framing}\r\n").leak();
+        let (address, serving) = endless(head, piece).await;
+        let account = Account::builder().shared_key("account", "a2V5").retry(RetryPolicy::none());
+        let account = account.table_endpoint(format!("http://{address}/account")).build().expect("an account");
+        let error = uses_a_table(&account).await.expect_err("the server refuses");
+        assert_eq!((error.status(), error.code()), (Some(403), Some("AccountIsDisabled")), "{framing}");
+        // What the sockets hold, and the little that was read.
+        let sent = serving.await.expect("the client has closed the connection");
+        assert!(sent < 64 << 20, "{framing}: {sent} bytes");
+    }
+}

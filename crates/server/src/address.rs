@@ -37,19 +37,10 @@ impl<'a> Address<'a> {
         let (account, is_secondary) = split_secondary(segment);
         Address { account, is_secondary, path: rest, prefix: Some(segment) }
     }
-
-    /// The part of another path of the same client that lies below the account. Relative URLs inside of a
-    /// batch leave the account out.
-    pub(crate) fn below<'p>(&self, path: &'p str) -> &'p str {
-        let trimmed = path.trim_start_matches('/');
-        match self.prefix.and_then(|prefix| trimmed.strip_prefix(prefix)) {
-            Some(rest) if rest.starts_with('/') => rest,
-            _ => trimmed,
-        }
-    }
 }
 
-fn host_label<'a>(
+/// Which account a host names by itself, with `-secondary` if it has that.
+pub(crate) fn host_label<'a>(
     host: &'a str,
     service: Service,
     suffixes: &[String],
@@ -66,7 +57,8 @@ fn host_label<'a>(
     (is_below_suffix || is_host_of_service && is_known(split_secondary(label).0)).then_some(label)
 }
 
-fn split_secondary(name: &str) -> (&str, bool) {
+/// An account's name, and whether its secondary is named.
+pub(crate) fn split_secondary(name: &str) -> (&str, bool) {
     match name.strip_suffix("-secondary") {
         Some(primary) => (primary, true),
         None => (name, false),
@@ -99,14 +91,5 @@ mod tests {
                 "{host}{path}"
             );
         }
-    }
-
-    #[test]
-    fn urls_inside_a_batch_may_leave_the_account_out() {
-        let path_style = Address::parse("127.0.0.1", "/acct/$batch", Service::Table, &[], |_| true);
-        assert_eq!(path_style.below("/acct/T(PartitionKey='a',RowKey='b')"), "/T(PartitionKey='a',RowKey='b')");
-        assert_eq!(path_style.below("/T"), "T");
-        assert_eq!(path_style.below("T"), "T");
-        assert_eq!(path_style.below("/acct"), "acct");
     }
 }

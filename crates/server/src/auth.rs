@@ -177,6 +177,12 @@ async fn check_token<E: Engine>(
     head: &Head<'_>,
     policies: Policies,
 ) -> Result<Caller, ErrorReply> {
+    // Versions are dates, so that they compare as texts.
+    if let Some(oldest) = storage.settings.sas_version_min.as_deref().filter(|oldest| token.version() < *oldest) {
+        let detail = format!("expected a shared access signature with sv {oldest} or later, not {}", token.version());
+        let refused = ErrorReply::new(ErrorCode::AuthenticationFailed);
+        return Err(refused.with_detail("AuthenticationErrorDetail", &detail));
+    }
     let policy = match token.policy_id() {
         Some((name, id)) => stored_policy(storage, service, &account.name, (name, id), policies).await?,
         None => None,

@@ -19,6 +19,8 @@ pub(crate) struct Head<'a> {
     pub(crate) path: &'a str,
     pub(crate) query: &'a str,
     pub(crate) host: Option<&'a str>,
+    /// The host of an absolute target.
+    authority: Option<&'a str>,
     pub(crate) authorization: Option<&'a str>,
     pub(crate) accept: Option<&'a str>,
     pub(crate) content_length: Option<u64>,
@@ -39,6 +41,7 @@ impl<'a> Head<'a> {
             path: parts.uri.path(),
             query: parts.uri.query().unwrap_or(""),
             host: text("host").or_else(|| parts.uri.authority().map(|authority| authority.as_str())),
+            authority: parts.uri.authority().map(|authority| authority.as_str()),
             authorization: text("authorization"),
             accept: text("accept"),
             content_length: text("content-length").and_then(|length| length.parse().ok()),
@@ -77,7 +80,9 @@ impl<'a> Head<'a> {
         let host = self.host.filter(|host| !host.is_empty());
         let host = host.ok_or_else(|| ErrorReply::new(ErrorCode::HostInformationNotPresent))?;
         let is_single = self.headers.get_all(HOST).iter().nth(1).is_none();
-        if !is_single || host.len() > limits::HOST_BYTES_MAX || !host.bytes().all(is_host_byte) {
+        // A proxy may have looked at the other one.
+        let is_same = self.authority.is_none_or(|authority| is_same_host(authority, host));
+        if !is_single || !is_same || host.len() > limits::HOST_BYTES_MAX || !host.bytes().all(is_host_byte) {
             return Err(ErrorReply::of_header(ErrorCode::InvalidHeaderValue, "Host", host));
         }
         Ok(host)
@@ -174,6 +179,16 @@ fn text<'a>(headers: &'a HeaderMap, name: &str) -> Option<&'a str> {
 /// Whether a header may be there once only. Metadata has a code of its own for names that are there twice.
 fn is_single(name: &str) -> bool {
     SINGLE.contains(&name) || name.starts_with("x-ms-") && !name.starts_with("x-ms-meta-")
+}
+
+/// Whether two hosts are the same, with or without the port that HTTP has by itself.
+fn is_same_host(one: &str, other: &str) -> bool {
+    let without_port = |host| ["80", "443"].iter().find_map(|port| strip_port(host, port)).unwrap_or(host);
+    one.eq_ignore_ascii_case(other) || without_port(one).eq_ignore_ascii_case(without_port(other))
+}
+
+fn strip_port<'a>(host: &'a str, port: &str) -> Option<&'a str> {
+    host.strip_suffix(port)?.strip_suffix(':')
 }
 
 /// Whether RFC 3986 lets a byte be part of a host with a port.

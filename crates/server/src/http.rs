@@ -166,7 +166,7 @@ async fn answer<P: Protocol>(
     let host = head.checked_host()?;
     let is_known = |name: &str| storage.account(name).is_some();
     let address = Address::parse(host, head.path, P::SERVICE, &storage.settings.host_suffixes, is_known);
-    let served = storage.served(address.account).ok_or_else(|| ErrorReply::new(ErrorCode::ResourceNotFound))?;
+    let served = storage.served(address.account).ok_or_else(|| no_account(head, host, &address))?;
     let account = &served.account;
     seen.meter = Some((Analytics::meter_number(served.place, P::SERVICE), head.path.len() - address.path.len()));
     let rules = cors::rules(storage, P::SERVICE, &account.name, head).await?;
@@ -197,6 +197,23 @@ async fn answer<P: Protocol>(
         }
         result => result,
     }
+}
+
+/// The error for an address without an account that is served here, with the form of one that has it.
+fn no_account(head: &Head<'_>, host: &str, address: &Address<'_>) -> ErrorReply {
+    let cut = |text: &str| text.chars().take(SHOWN_CHARS_MAX).collect::<String>();
+    let found = match address.account {
+        "" => "The address names no account.".to_owned(),
+        account => format!("There is no account '{}' on this server.", cut(account)),
+    };
+    let path = cut(head.path.trim_start_matches('/'));
+    let separator = if path.is_empty() { "" } else { "/" };
+    let form = format!("{}{separator}{path}", head.base(host, Some("{account}")));
+    let message = match address.prefix {
+        Some(_) => format!("{found} It comes first in the path: {form}"),
+        None => found,
+    };
+    ErrorReply::with_message(ErrorCode::ResourceNotFound, message)
 }
 
 /// Answers a request, and counts the answer as bytes in flight until it is sent. A read that finds no room for its answer
@@ -334,3 +351,6 @@ fn finish(
     }
     response
 }
+
+/// Characters of a path that are repeated in an error.
+const SHOWN_CHARS_MAX: usize = 100;

@@ -18,6 +18,7 @@ mod ids;
 mod in_flight;
 mod listener;
 mod metrics;
+mod part;
 mod properties;
 mod queue;
 mod reply;

@@ -13,6 +13,8 @@ pub struct Settings {
     pub host_suffixes: Vec<String>,
     /// Whether to be as unforgiving as the original: unknown versions, busy names, published targets.
     pub strict: bool,
+    /// The oldest version (`sv`) of shared access signatures that are accepted; all if there is none.
+    pub sas_version_min: Option<String>,
     /// Bytes of a request body at most.
     pub body_bytes_max: usize,
     /// How long a client may send nothing of a request body, and how long in sum before `client_rate_min` counts.
@@ -48,6 +50,7 @@ impl Default for Settings {
             accounts: Vec::new(),
             host_suffixes: Vec::new(),
             strict: false,
+            sas_version_min: None,
             body_bytes_max: limits::BODY_BYTES_MAX,
             body_timeout: Duration::from_secs(30),
             client_rate_min: 1024,

@@ -80,13 +80,17 @@ impl<'a> MimePart<'a> {
     }
 }
 
-/// Path and query of a URL, absolute or relative.
-pub(crate) fn split_url(url: &str) -> (&str, &str) {
-    let local = match url.split_once("://") {
-        Some((_, rest)) => rest.find('/').map_or("", |slash| &rest[slash..]),
-        None => url,
-    };
-    local.split_once('?').unwrap_or((local, ""))
+/// Authority, path and query of a URL; a relative one has no authority.
+pub(crate) fn split_url(url: &str) -> (Option<&str>, &str, &str) {
+    // What follows a question mark may hold another URL.
+    let (before, query) = url.split_once('?').unwrap_or((url, ""));
+    match before.split_once("://") {
+        Some((scheme, rest)) if !scheme.contains('/') => {
+            let (authority, path) = rest.split_at(rest.find('/').unwrap_or(rest.len()));
+            (Some(authority), path, query)
+        }
+        _ => (None, before, query),
+    }
 }
 
 /// The lines of a part, one after the other.

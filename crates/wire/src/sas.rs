@@ -97,6 +97,12 @@ pub struct SasToken<'a> {
 }
 
 impl<'a> SasToken<'a> {
+    /// `sv`: the version whose rules the token follows.
+    #[must_use]
+    pub fn version(&self) -> &str {
+        &self.fields.version
+    }
+
     /// Reads a token from a query string (without its question mark). `None` if there is no signature.
     /// Tokens for queues and blobs do not name them: they are for the `resource` of the request.
     ///

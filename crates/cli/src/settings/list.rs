@@ -39,6 +39,7 @@ impl Default for Settings {
             tls_certificate: None,
             tls_key: None,
             strict: false,
+            sas_version_min: None,
             connections_max: 10_000,
             header_bytes_max: 64 << 10,
             header_timeout: Duration::from_secs(30),
@@ -315,6 +316,15 @@ pub(crate) static SETTINGS: &[Setting] = &[
         kind: Kind::Path,
         read: |settings, text| put(&mut settings.tls_key, path(text).map(Some)),
         show: |settings| settings.tls_key.as_ref().map(|path| path.display().to_string().into()),
+    },
+    Setting {
+        name: "sas_version_min",
+        group: Group::Accounts,
+        help: "Refuse shared access signatures of an older version (sv); default: accept all, as the service does",
+        expected: "the date of a version, such as 2018-11-09",
+        kind: Kind::Value,
+        read: |settings, text| put(&mut settings.sas_version_min, value::version(text).map(Some)),
+        show: |settings| settings.sas_version_min.clone().map(Into::into),
     },
     Setting {
         name: "strict",

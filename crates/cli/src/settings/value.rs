@@ -127,6 +127,16 @@ pub(crate) fn domains(text: &str) -> Option<Vec<String>> {
     parts.map(|part| is_domain(part).then(|| part.to_ascii_lowercase())).collect()
 }
 
+/// A version of the service: a date such as 2018-11-09.
+pub(crate) fn version(text: &str) -> Option<String> {
+    let is_version = text.len() == 10
+        && text
+            .bytes()
+            .enumerate()
+            .all(|(at, byte)| if matches!(at, 4 | 7) { byte == b'-' } else { byte.is_ascii_digit() });
+    is_version.then(|| text.to_owned())
+}
+
 fn is_domain(text: &str) -> bool {
     let is_label = |label: &str| {
         (1..=63).contains(&label.len())

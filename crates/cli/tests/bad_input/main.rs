@@ -1,6 +1,7 @@
 //! Input that nobody should send: the protocol's error each time, never a panic, never a 500, nothing stored, and
 //! a server that still answers afterwards. This is for tables; `storage.rs` is for queues and blobs.
 
+mod addresses;
 mod limits;
 mod slow;
 mod storage;

@@ -4,6 +4,7 @@ use super::BoxError;
 use bytes::Bytes;
 use http::header::{CONNECTION, CONTENT_LENGTH, TRANSFER_ENCODING};
 use http::{HeaderMap, HeaderName, HeaderValue, Method, StatusCode};
+use std::fmt;
 use std::mem::MaybeUninit;
 
 /// The head of an answer, read.
@@ -207,8 +208,22 @@ impl Chunks {
     }
 }
 
+/// An answer that is longer than it may be.
+#[derive(Debug)]
+pub(super) struct TooLarge {
+    bytes_max: usize,
+}
+
+impl fmt::Display for TooLarge {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        write!(f, "the answer has more than {} bytes", self.bytes_max)
+    }
+}
+
+impl std::error::Error for TooLarge {}
+
 pub(super) fn too_large(bytes_max: usize) -> BoxError {
-    format!("the answer has more than {bytes_max} bytes").into()
+    TooLarge { bytes_max }.into()
 }
 
 const HEADERS_MAX: usize = 96;

@@ -3,9 +3,10 @@
 //! The protocol is HTTP/1.1 without pipelining, and requests and answers are in memory whole, so there is little of it:
 //! the head of the answer is `httparse`'s, the rest is in `answer.rs`.
 
-use super::answer::{Chunks, Framing, Head, too_large};
+use super::answer::{Chunks, Framing, Head, TooLarge, too_large};
 use super::connect::{Connected, ProxyHeaders, Stream};
 use super::{BoxError, TransportError};
+use crate::error::ERROR_BYTES_MAX;
 use bytes::Bytes;
 use http::header::{CONTENT_LENGTH, HOST, PROXY_AUTHORIZATION};
 use http::{HeaderMap, Method, Request, Response};
@@ -146,15 +147,41 @@ impl Wire {
                 return Err("the connection was closed before the answer".into());
             }
         };
-        let (body, is_whole) = match head.framing {
-            Framing::Length(length) => self.read_length(outgoing, head.bytes, length, body_bytes_max).await?,
-            Framing::Chunked => self.read_chunks(outgoing, head.bytes, body_bytes_max).await?,
-            Framing::Close => (self.read_to_close(outgoing, head.bytes, body_bytes_max).await?, false),
+        let (body, is_whole) = match head.status.is_success() {
+            true => self.read_body(outgoing, &head, body_bytes_max).await?,
+            false => self.read_error(outgoing, &head, body_bytes_max.min(ERROR_BYTES_MAX)).await?,
         };
         let mut response = Response::new(body);
         *response.status_mut() = head.status;
         *response.headers_mut() = head.headers;
         Ok((response, head.keeps_alive && is_whole))
+    }
+
+    /// The body of an answer, and whether nothing follows it.
+    async fn read_body(
+        &mut self,
+        outgoing: &mut Outgoing<'_>,
+        head: &Head,
+        bytes_max: usize,
+    ) -> Result<(Bytes, bool), BoxError> {
+        match head.framing {
+            Framing::Length(length) => self.read_length(outgoing, head.bytes, length, bytes_max).await,
+            Framing::Chunked => self.read_chunks(outgoing, head.bytes, bytes_max).await,
+            Framing::Close => Ok((self.read_to_close(outgoing, head.bytes, bytes_max).await?, false)),
+        }
+    }
+
+    /// The body of an error. One that is too long is left out: status and headers say enough.
+    async fn read_error(
+        &mut self,
+        outgoing: &mut Outgoing<'_>,
+        head: &Head,
+        bytes_max: usize,
+    ) -> Result<(Bytes, bool), BoxError> {
+        match self.read_body(outgoing, head, bytes_max).await {
+            Err(error) if error.is::<TooLarge>() => Ok((Bytes::new(), false)),
+            read => read,
+        }
     }
 
     /// A body of this length, and whether nothing follows it.

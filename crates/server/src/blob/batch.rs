@@ -75,8 +75,13 @@ impl<E: Engine, B: ByteStore> Ask<'_, E, B> {
         let host = self.call.head.host.unwrap_or("");
         let is_known = |name: &str| storage.account(name).is_some();
         let address = Address::parse(host, head.path, self.call.service, &storage.settings.host_suffixes, is_known);
+        self.call.check_authority(part.authority)?;
+        self.call.check_authority(head.header("host"))?;
         let account = storage.account(address.account).filter(|account| account.name == self.call.account());
         let account = account.ok_or_else(|| ErrorReply::new(ErrorCode::ResourceNotFound))?;
+        if address.is_secondary {
+            return Err(ErrorReply::new(ErrorCode::InsufficientAccountPermissions));
+        }
         let authenticate =
             |policies| auth::authenticate(storage, self.call.service, account, &head, address.path, policies);
         let mut caller = authenticate(Policies::Recent).await?;

@@ -160,7 +160,7 @@ async fn read_changeset<E: Engine>(
 }
 
 fn read_part<E: Engine>(call: &Call<'_, E>, part: &Part<'_>) -> Result<TableRequest, ErrorReply> {
-    let path = call.address.below(part.path);
+    let path = call.below(part.authority, part.path)?;
     TableRequest::parse(call.account(), part.method, path, part.query, &part.headers)
 }
 

@@ -24,6 +24,17 @@ const BLOB: [&str; 16] =
 /// What an account's signature signs after the account's name, in order, before version 2020-12-06.
 const OF_ACCOUNT: [&str; 8] = ["sp", "ss", "srt", "st", "se", "sip", "spr", "sv"];
 
+/// The version since which a field of a queue's or blob's signature is signed.
+fn signed_since(name: &str) -> &'static str {
+    match name {
+        "rscc" | "rscd" | "rsce" | "rscl" | "rsct" => "2013-08-15",
+        "sip" | "spr" => "2015-04-05",
+        "sr" | "snapshot" => "2018-11-09",
+        "ses" => "2020-12-06",
+        _ => "2012-02-12",
+    }
+}
+
 impl Sas {
     /// A signature for one table, valid for an hour.
     #[must_use]
@@ -111,8 +122,11 @@ impl Sas {
         }
         if let Some(resource) = &self.resource {
             let fields = if value("sr").is_empty() { QUEUE.as_slice() } else { BLOB.as_slice() };
-            let line = |name: &&str| if *name == "CR" { resource.as_str() } else { value(name) };
-            return fields.iter().map(line).collect::<Vec<_>>().join("\n");
+            // Before, the service's name was not part of the resource.
+            let start = if value("sv") >= "2015-02-21" { 0 } else { resource[1..].find('/').map_or(0, |at| at + 1) };
+            let line = |name: &&str| if *name == "CR" { &resource[start..] } else { value(name) };
+            let fields = fields.iter().filter(|name| value("sv") >= signed_since(name));
+            return fields.map(line).collect::<Vec<_>>().join("\n");
         }
         let table = format!("{}/{}", self.account, value("tn").to_lowercase());
         let resource = if value("sv") >= "2015-02-21" { format!("/table/{table}") } else { format!("/{table}") };

@@ -19,7 +19,9 @@ const HEADERS_MAX: usize = 64;
 pub struct SubRequest<'a> {
     /// The method.
     pub method: &'a str,
-    /// The path of its URL; an authority is dropped, since proxies change it.
+    /// Where its URL goes, if it is absolute. Proxies change it.
+    pub authority: Option<&'a str>,
+    /// The path of its URL.
     pub path: &'a str,
     /// The query of its URL.
     pub query: &'a str,
@@ -67,8 +69,8 @@ impl<'a> SubRequest<'a> {
         if content.len() - lines.rest.len() > limits::HEAD_BYTES_MAX {
             return None;
         }
-        let (path, query) = split_url(url);
-        Some(Self { method, path, query, headers, content_id: part.content_id })
+        let (authority, path, query) = split_url(url);
+        Some(Self { method, authority, path, query, headers, content_id: part.content_id })
     }
 }
 

@@ -79,8 +79,9 @@ impl SasToken<'_> {
         fields.check_protocol(circumstances.secure)?;
         let scope = fields.scope(circumstances.service)?;
         let overrides = match &fields.kind {
-            SasKind::Blob(blob) => blob.overrides(),
-            SasKind::Table(_) | SasKind::Queue(_) | SasKind::Account(_) => None,
+            // What is not signed may have been added by anybody.
+            SasKind::Blob(blob) if fields.is_since(super::RESPONSE_OVERRIDES) => blob.overrides(),
+            SasKind::Blob(_) | SasKind::Table(_) | SasKind::Queue(_) | SasKind::Account(_) => None,
         };
         Ok(Grant { permissions, scope, overrides, hides_refusals: !fields.is_since(super::IP_AND_PROTOCOL) })
     }

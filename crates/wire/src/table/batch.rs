@@ -22,7 +22,9 @@ pub enum Batch<'a> {
 pub struct Part<'a> {
     /// The method.
     pub method: &'a str,
-    /// The path of its URL; the authority is dropped, since proxies change it.
+    /// Where its URL goes, if it is absolute. Proxies change it.
+    pub authority: Option<&'a str>,
+    /// The path of its URL.
     pub path: &'a str,
     /// The query of its URL.
     pub query: &'a str,
@@ -98,8 +100,8 @@ impl<'a> Part<'a> {
         if content.len() - lines.rest.len() > limits::HEAD_BYTES_MAX {
             return None;
         }
-        let (path, query) = split_url(url);
-        Some(Self { method, path, query, headers, content_id, body: lines.rest.trim() })
+        let (authority, path, query) = split_url(url);
+        Some(Self { method, authority, path, query, headers, content_id, body: lines.rest.trim() })
     }
 }
 
