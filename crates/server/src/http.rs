@@ -334,6 +334,10 @@ fn finish(
         }
     }
     cors::add_headers(&mut headers, &seen.cors, head);
+    if head.method == "HEAD" && reply.status >= 300 {
+        // The type would be that of a document which HEAD does not send; clients in C++ try to read it.
+        headers.remove(CONTENT_TYPE);
+    }
     let body = match reply.stream {
         _ if head.method == "HEAD" => ResponseBody::whole(Vec::new()),
         Some(stream) => ResponseBody::streamed(stream),

@@ -52,6 +52,29 @@ fn x2_head_tells_the_length_and_sends_no_bytes() {
     assert_eq!(missing.header("x-ms-error-code"), Some("BlobNotFound"));
 }
 
+/// Recorded answers of the service have no type either. DuckDB and pyarrow would read the document that it names.
+#[test]
+fn x2_errors_of_head_name_no_type_of_a_document() {
+    let server = serve_container();
+    let client = server.blobs();
+    put(&client, "/box/a", "x");
+    let none = client.request("HEAD", "/box/none").send();
+    none.is_error(404, "BlobNotFound");
+    let changed = client.request("HEAD", "/box/a").header("If-Match", "\"0x8D0\"").send();
+    changed.is_error(412, "ConditionNotMet");
+    let no_container = client.request("HEAD", "/none?restype=container").send();
+    no_container.is_error(404, "ContainerNotFound");
+    let foreign = client.request("HEAD", "/box/a").unsigned().send();
+    let no_queue = server.queues().request("HEAD", "/none?comp=metadata").send();
+    no_queue.is_error(404, "QueueNotFound");
+    for reply in [none, changed, no_container, foreign, no_queue] {
+        assert!(reply.status >= 400, "{reply}");
+        assert_eq!(reply.header("Content-Type"), None, "{reply}");
+    }
+    let document = client.get("/box/none").send();
+    assert_eq!(document.header("Content-Type"), Some("application/xml"), "{document}");
+}
+
 #[test]
 fn x2_content_headers_come_back_and_the_longer_names_win() {
     let server = serve_container();
