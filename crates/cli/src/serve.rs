@@ -151,7 +151,8 @@ async fn serve<E: Engine>(
     let metrics = Arc::new(Metrics::default());
     let addresses = sockets.addresses()?;
     let storage = storage::storage(settings, Arc::clone(&engine), Arc::clone(&metrics))?;
-    let blobs = bytes.map(|bytes| Arc::new(Blobs::new(Arc::clone(&engine), Arc::new(bytes))));
+    let blobs = bytes.map(|bytes| Blobs::new(Arc::clone(&engine), Arc::new(bytes)));
+    let blobs = blobs.map(|blobs| Arc::new(blobs.with_rehydration_time(settings.rehydration_time)));
     let analytics = start_analytics(&storage, blobs.clone()).await;
     let sweeper = blobs.clone().map(|blobs| start_sweeper(blobs, settings.blob_grace));
     let reclaimer = blobs.clone().map(|blobs| start_reclaimer(blobs, settings.blob_grace));

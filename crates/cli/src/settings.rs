@@ -71,6 +71,7 @@ pub(crate) struct Settings {
     pub(crate) page_entities_max: usize,
     pub(crate) page_bytes_max: u64,
     pub(crate) page_time_max: Duration,
+    pub(crate) rehydration_time: Duration,
     pub(crate) in_flight_bytes_max: Option<u64>,
     pub(crate) in_flight_wait: Duration,
     pub(crate) analytics_flush: Duration,

@@ -70,6 +70,8 @@ fn blob_reject(reject: BlobReject) -> ErrorReply {
         BlobReject::PreviousSnapshotNotFound => ErrorCode::PreviousSnapshotNotFound,
         BlobReject::PreviousSnapshotCannotBeNewer => ErrorCode::PreviousSnapshotCannotBeNewer,
         BlobReject::InvalidBlobTier => ErrorCode::InvalidBlobTier,
+        BlobReject::Archived => ErrorCode::BlobArchived,
+        BlobReject::BeingRehydrated => ErrorCode::BlobBeingRehydrated,
         BlobReject::WriteTooLate => ErrorCode::ServerBusy,
         BlobReject::NoPendingCopy => ErrorCode::NoPendingCopyOperation,
         BlobReject::Lease(LeaseReject::IdMismatch) => ErrorCode::LeaseIdMismatchWithBlobOperation,

@@ -52,6 +52,7 @@ impl Default for Settings {
             page_entities_max: 1000,
             page_bytes_max: 4 << 20,
             page_time_max: Duration::from_secs(5),
+            rehydration_time: Duration::from_secs(5),
             in_flight_bytes_max: None,
             in_flight_wait: Duration::from_secs(5),
             analytics_flush: Duration::from_secs(300),
@@ -446,6 +447,15 @@ pub(crate) static SETTINGS: &[Setting] = &[
             put(&mut settings.page_time_max, value::span(text).filter(|span| allowed.contains(span)))
         },
         show: |settings| Some(value::show_span(settings.page_time_max).into()),
+    },
+    Setting {
+        name: "rehydration_time",
+        group: Group::Data,
+        help: "How long it takes until a blob of the archive that was given another tier can be read",
+        expected: "a span of time from 0s to 24h, such as 5s",
+        kind: Kind::Value,
+        read: |settings, text| put(&mut settings.rehydration_time, value::span(text).filter(|span| *span <= 24 * HOUR)),
+        show: |settings| Some(value::show_span(settings.rehydration_time).into()),
     },
     Setting {
         name: "in_flight_bytes_max",

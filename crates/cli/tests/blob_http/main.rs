@@ -3,6 +3,7 @@
 
 mod access;
 mod appends;
+mod archive;
 mod batches;
 mod blobs;
 mod blocks;

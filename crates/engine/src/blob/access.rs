@@ -57,7 +57,8 @@ impl Access {
             check(&since, Some(row.changed), Purpose::Create)?;
         }
         let lease = row.map_or(Lease::None, |row| row.lease);
-        Ok(lease.admit_write(self.lease, now)?)
+        lease.admit_write(self.lease, now)?;
+        there.map_or(Ok(()), |row| row.admit_online(now))
     }
 
     /// Lets a change of a blob go on, which must be there; returns its row.

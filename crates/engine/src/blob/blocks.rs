@@ -274,7 +274,10 @@ impl<E: Engine, B: ByteStore> Blobs<E, B> {
                 return Err(BlobReject::InvalidBlobType.into());
             }
             match row.is_committed {
-                true => access.admit_read(&row, now)?,
+                true => {
+                    access.admit_read(&row, now)?;
+                    row.admit_online(now)?;
+                }
                 false => row.lease.admit_read(access.lease, now).map_err(BlobReject::from)?,
             }
             let mut list = BlockList::default();
@@ -310,7 +313,8 @@ fn admit_block(row: &BlobRow, lease: Option<LeaseId>, now: Timestamp) -> Result<
     if row.is_committed && row.kind != BlobType::Block {
         return Err(BlobReject::InvalidBlobType);
     }
-    Ok(row.lease.admit_write(lease, now)?)
+    row.lease.admit_write(lease, now)?;
+    row.admit_online(now)
 }
 
 /// The blocks that a list may name.

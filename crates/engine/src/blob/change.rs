@@ -1,4 +1,4 @@
-//! Changes of a blob that leave its bytes alone: metadata, content headers, tags, tier, lease.
+//! Changes of a blob that leave its bytes alone: metadata, content headers, tags, lease.
 
 use super::Blobs;
 use super::access::{Access, BlobRef, Written};
@@ -9,7 +9,7 @@ use super::reject::BlobReject;
 use super::row::BlobRow;
 use crate::contract::Engine;
 use crate::error::EngineError;
-use larimar_model::blob::{AccessTier, ContentHeaders, LeaseAction, LeaseId, Tags};
+use larimar_model::blob::{ContentHeaders, LeaseAction, LeaseId, Tags};
 use larimar_model::{Metadata, Timestamp};
 
 impl<E: Engine, B: ByteStore> Blobs<E, B> {
@@ -60,30 +60,6 @@ impl<E: Engine, B: ByteStore> Blobs<E, B> {
         .await
     }
 
-    /// Sets a blob's tier, which is a label. Its etag stays.
-    ///
-    /// # Errors
-    /// [`BlobReject::BlobNotFound`], the condition on tags, the lease if one is named, a tier for other blobs.
-    pub async fn set_tier(
-        &self,
-        at: BlobRef<'_>,
-        tier: AccessTier,
-        access: &Access,
-        now: Timestamp,
-    ) -> Result<(), EngineError> {
-        let now = self.now(now).await?;
-        self.edit(at, now, |row| {
-            let row = row.filter(|row| row.is_committed).ok_or(BlobReject::BlobNotFound)?;
-            access.admit_tags(&row)?;
-            row.lease.admit_read(access.lease, now)?;
-            if !tier.is_of(row.kind) {
-                return Err(BlobReject::InvalidBlobTier);
-            }
-            Ok((BlobRow { tier: Some((tier, now)), ..row }, ()))
-        })
-        .await
-    }
-
     /// Carries out a lease operation; the lease id of `access` is not looked at. `fresh` is the id of a new lease for which none is proposed. The etag stays.
     ///
     /// # Errors
@@ -120,6 +96,7 @@ impl<E: Engine, B: ByteStore> Blobs<E, B> {
         let now = self.now(now).await?;
         self.edit(at, now, |row| {
             let mut row = access.admit_change(row, now)?;
+            row.admit_online(now)?;
             change(&mut row);
             (row.changed, row.lease) = (row.next_change(now), row.lease.after_write(now));
             let written = Written { last_modified: row.changed };

@@ -11,11 +11,14 @@ use super::region::{Region, encode_runs};
 use super::reject::BlobReject;
 use super::row::{BlobProperties, BlobRow};
 use super::store::{ATTEMPTS_MAX, Change, crowded};
+use super::tier::Rehydration;
 use super::turns::{PIECE_ITEMS, Turns};
 use super::{Blobs, keys};
 use crate::contract::Engine;
 use crate::error::{EngineError, Reject};
-use larimar_model::blob::{AccessTier, ByteRange, Conditions, CopyInfo, SnapshotTime, TagCondition, Tags};
+use larimar_model::blob::{
+    AccessTier, ByteRange, Conditions, CopyInfo, RehydratePriority, SnapshotTime, TagCondition, Tags,
+};
 use larimar_model::{Guid, Metadata, Timestamp};
 use std::collections::BTreeMap;
 use std::convert::Infallible;
@@ -47,6 +50,8 @@ pub struct CopyRequest {
     pub tags: Option<Tags>,
     /// A tier, if one is given.
     pub tier: Option<AccessTier>,
+    /// How urgently a source in the archive is rehydrated; without, it is refused.
+    pub rehydrate: Option<RehydratePriority>,
 }
 
 /// Sees the bytes of a copy on their way, and may refuse them before the copy is visible.
@@ -121,11 +126,15 @@ impl<E: Engine, B: ByteStore> Blobs<E, B> {
         // What will be refused is refused before the bytes are copied.
         let there = self.load(at, keys::BLOB).await?.map(|(_, row)| row);
         admit_copy(&row, there.as_ref(), access, admitted)?;
+        let is_online = request.tier.is_some_and(|tier| tier != AccessTier::ARCHIVE);
+        if !is_online || request.rehydrate.is_none() {
+            row.admit_online(admitted)?;
+        }
         let copied = self.copy_content(row, plan, at, inspector).await?;
         let extents = copied.extents.clone();
         let is_seen = matches!(copied.content, CopiedContent::Blocks(_));
         let installed = match inspector.admits(is_seen) {
-            true => self.install(at, copied, request, access, now).await,
+            true => self.install(at, copied, request, access, (admitted, now)).await,
             false => Err(BlobReject::SourceRefused.into()),
         };
         self.settle(installed, &extents)
@@ -257,7 +266,7 @@ impl<E: Engine, B: ByteStore> Blobs<E, B> {
         copied: Copied,
         request: &CopyRequest,
         access: &Access,
-        now: Timestamp,
+        (admitted, now): (Timestamp, Timestamp),
     ) -> Result<(Written, CopyInfo), EngineError> {
         let Copied { source, content, extents } = copied;
         let new = NewBlob {
@@ -281,6 +290,12 @@ impl<E: Engine, B: ByteStore> Blobs<E, B> {
                 length: source.length,
                 completed: now,
             };
+            if let (true, Some(to)) = (source.is_archived(admitted), request.tier) {
+                let priority = request.rehydrate.unwrap_or_default();
+                let until = now.after(self.rehydration_time);
+                row.tier = Some((AccessTier::ARCHIVE, row.changed));
+                row.rehydration = Some(Rehydration { to, priority, until, is_copy: true });
+            }
             (row.length, row.sequence_number, row.copy) = (source.length, source.sequence_number, Some(copy.clone()));
             let (layout, puts) = laid_out(&content, row.changed.ticks()).await;
             row.layout = layout;

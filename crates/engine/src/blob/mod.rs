@@ -33,6 +33,7 @@ mod row;
 mod snapshot;
 mod store;
 mod sweep;
+mod tier;
 mod turns;
 
 pub use access::{Access, BlobRef, Written};
@@ -50,12 +51,14 @@ pub use reclaim::Reclaimer;
 pub use reject::{BlobReject, LeaseReject, SourceCondition};
 pub use row::BlobProperties;
 pub use sweep::{SweepOwners, SweptRows};
+pub use tier::{Rehydration, TierSet};
 
 use crate::contract::Engine;
 use crate::error::Fault;
 use bytes::{ByteStore, Owner};
 use larimar_model::Timestamp;
 use std::sync::Arc;
+use std::time::Duration;
 
 /// The Blob service on an engine for the rows and a store for the bytes.
 #[derive(Debug)]
@@ -64,13 +67,26 @@ pub struct Blobs<E, B> {
     bytes: Arc<B>,
     gates: store::Gates,
     holds: holds::Holds,
+    rehydration_time: Duration,
 }
 
 impl<E: Engine, B: ByteStore> Blobs<E, B> {
     /// The service over these two.
     #[must_use]
     pub fn new(engine: Arc<E>, bytes: Arc<B>) -> Self {
-        Self { engine, bytes, gates: store::Gates::default(), holds: holds::Holds::default() }
+        Self {
+            engine,
+            bytes,
+            gates: store::Gates::default(),
+            holds: holds::Holds::default(),
+            rehydration_time: tier::REHYDRATION_TIME,
+        }
+    }
+
+    /// How long it takes until a blob of the archive has the tier that it was given.
+    #[must_use]
+    pub fn with_rehydration_time(self, rehydration_time: Duration) -> Self {
+        Self { rehydration_time, ..self }
     }
 
     /// The engine that keeps the rows.

@@ -87,6 +87,12 @@ pub enum BlobReject {
     /// Blobs of this type do not have this tier.
     #[error("the tier is not for blobs of this type")]
     InvalidBlobTier,
+    /// The blob is in the archive (409).
+    #[error("the blob is in the archive")]
+    Archived,
+    /// The blob is being rehydrated to another tier (409).
+    #[error("the blob is being rehydrated")]
+    BeingRehydrated,
     /// The write took so long that its bytes were given up meanwhile; it may be repeated from the start.
     #[error("the write took so long that its bytes are gone")]
     WriteTooLate,

@@ -4,6 +4,7 @@ use super::codec::{Reader, damaged, put_bytes, put_number, put_optional_text, pu
 use super::layout::{Blocks, Layout};
 use super::lease::Lease;
 use super::released::Released;
+use super::tier::Rehydration;
 use crate::error::Fault;
 use larimar_model::blob::{AccessTier, BlobETag, BlobType, ContentHeaders, CopyInfo, LeaseView, SnapshotTime, Tags};
 use larimar_model::{Guid, Metadata, Timestamp};
@@ -24,8 +25,10 @@ pub(crate) struct BlobRow {
     pub(crate) content: ContentHeaders,
     pub(crate) metadata: Metadata,
     pub(crate) tags: Tags,
-    /// The tier that was set, and when.
+    /// The tier that was set, and when; [`BlobRow::tier_at`] tells the one that counts.
     pub(crate) tier: Option<(AccessTier, Timestamp)>,
+    /// The rehydration that was begun, which may have ended.
+    pub(crate) rehydration: Option<Rehydration>,
     pub(crate) lease: Lease,
     pub(crate) copy: Option<CopyInfo>,
     pub(crate) sequence_number: u64,
@@ -67,6 +70,8 @@ pub struct BlobProperties {
     pub tags: Tags,
     /// The tier that was set, and when; block blobs without are said to be hot.
     pub tier: Option<(AccessTier, Timestamp)>,
+    /// The rehydration that is under way.
+    pub rehydration: Option<Rehydration>,
     /// Its lease at the time of the question.
     pub lease: LeaseView,
     /// The copy that made its content, if one did.
@@ -100,6 +105,7 @@ impl BlobRow {
             metadata: Metadata::new(),
             tags: Tags::new(),
             tier: None,
+            rehydration: None,
             lease: Lease::None,
             copy: None,
             sequence_number: 0,
@@ -144,6 +150,7 @@ impl BlobRow {
 
     /// What everybody may know of a row of so many blocks.
     pub(crate) fn into_properties_with(self, blocks: u32, now: Timestamp) -> BlobProperties {
+        let (tier, rehydration) = (self.tier_at(now), self.rehydration_at(now));
         let appended_blocks = if self.kind == BlobType::Append { blocks } else { 0 };
         BlobProperties {
             kind: self.kind,
@@ -153,7 +160,8 @@ impl BlobRow {
             content: self.content,
             metadata: self.metadata,
             tags: self.tags,
-            tier: self.tier,
+            tier,
+            rehydration,
             lease: self.lease.view(now),
             copy: self.copy,
             sequence_number: self.sequence_number,
@@ -173,7 +181,8 @@ impl BlobRow {
         let committed = if self.is_committed { COMMITTED } else { 0 };
         let released = if self.released.is_empty() { 0 } else { RELEASED };
         let shared = if self.snapshots > 0 { SHARED } else { 0 };
-        out.extend_from_slice(&[FORMAT, kind | committed | released | shared]);
+        let rare = if self.rehydration.is_some() { RARE } else { 0 };
+        out.extend_from_slice(&[FORMAT, kind | committed | released | shared | rare]);
         put_time(&mut out, self.created);
         put_time(&mut out, self.changed);
         for number in [self.length, self.sequence_number, u64::from(self.snapshots), self.pending.generation] {
@@ -204,6 +213,10 @@ impl BlobRow {
         }
         if self.snapshots > 0 {
             put_number(&mut out, self.shared_since.map_or(0, |since| since.0.ticks() + 1));
+        }
+        if let Some(rehydration) = &self.rehydration {
+            out.push(REHYDRATION);
+            rehydration.encode(&mut out);
         }
         self.layout.encode(&mut out);
         out
@@ -236,7 +249,7 @@ impl BlobRow {
             return None;
         }
         let flags = reader.byte()?;
-        let kind = match flags & !(COMMITTED | RELEASED | SHARED) {
+        let kind = match flags & !(COMMITTED | RELEASED | SHARED | RARE) {
             0 => BlobType::Block,
             1 => BlobType::Append,
             2 => BlobType::Page,
@@ -262,6 +275,12 @@ impl BlobRow {
             // Of an earlier release, which did not know.
             (true, _) => Some(SnapshotTime(Timestamp::from_ticks(0))),
         };
+        let rare = if flags & RARE == 0 { 0 } else { reader.byte()? };
+        let rehydration = match rare {
+            0 => None,
+            REHYDRATION => Some(Rehydration::decode(reader)?),
+            _ => return None,
+        };
         Some(Self {
             is_committed,
             kind,
@@ -272,6 +291,7 @@ impl BlobRow {
             metadata,
             tags,
             tier,
+            rehydration,
             lease,
             copy,
             sequence_number,
@@ -348,13 +368,17 @@ const COMMITTED: u8 = 0x80;
 const RELEASED: u8 = 0x40;
 /// Set in the second byte if it is known which snapshots share the content.
 const SHARED: u8 = 0x20;
+/// Set in the second byte if there is what few blobs have: a byte before the layout tells what.
+const RARE: u8 = 0x10;
+/// Set in the byte of what is rare if there is a rehydration.
+const REHYDRATION: u8 = 1;
 
 #[cfg(test)]
 mod tests {
     use super::super::bytes::Extent;
     use super::super::layout::{Block, ChunkHead, Pages, Piece};
     use super::*;
-    use larimar_model::blob::LeaseId;
+    use larimar_model::blob::{LeaseId, RehydratePriority};
 
     fn full() -> BlobRow {
         let mut row = BlobRow::uncommitted(Timestamp::EDM_MIN);
@@ -374,6 +398,12 @@ mod tests {
         row.metadata.insert("Name", "value").expect("metadata");
         row.tags.insert("k", "v").expect("a tag");
         row.tier = Some(("Cool".parse().expect("a tier"), Timestamp::MAX));
+        row.rehydration = Some(Rehydration {
+            to: AccessTier::HOT,
+            priority: RehydratePriority::High,
+            until: Timestamp::MAX,
+            is_copy: true,
+        });
         let id = LeaseId(Guid([3; 16]));
         row.lease = Lease::Broken { id, until: Timestamp::MAX };
         row.copy = Some(CopyInfo {
@@ -409,10 +439,11 @@ mod tests {
 
     #[test]
     fn a_row_of_an_earlier_release_may_share_with_any_snapshot() {
-        let row = BlobRow { shared_since: None, ..full() };
+        let row = BlobRow { shared_since: None, rehydration: None, ..full() };
         let mut body = row.encode();
         assert_eq!(BlobRow::decode(&body).map(|row| row.shared_since), Ok(None));
-        // What is known of sharing is one byte here, before the layout; earlier releases had neither it nor its mark.
+        // What is known of sharing is one byte here, before what is rare and the layout; earlier releases had neither it
+        // nor its mark.
         let mut layout = Vec::new();
         row.layout.encode(&mut layout);
         body.remove(body.len() - layout.len() - 1);

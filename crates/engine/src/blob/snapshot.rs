@@ -36,6 +36,7 @@ impl<E: Engine, B: ByteStore> Blobs<E, B> {
             row.lease.admit_read(access.lease, now).map_err(BlobReject::from)?;
             super::conditions::check(&access.conditions, Some(row.changed), super::conditions::Purpose::Write)?;
             access.admit_tags(&row)?;
+            row.admit_online(now)?;
             let time = self.free_snapshot_time(at, self.earliest_snapshot_time(version, now)).await?;
             let mut snapshot = frozen(&row);
             if let Some(metadata) = metadata {

@@ -52,8 +52,10 @@ pub struct CopyInfo {
 }
 
 impl CopyInfo {
-    /// How every copy ended.
+    /// The status of a copy that is done.
     pub const STATUS: &'static str = "success";
+    /// The status of a copy whose source is still being rehydrated.
+    pub const PENDING: &'static str = "pending";
 
     /// The URL of a copy's source as it is kept and shown. Everybody who may read the copy sees it, so of its query only
     /// what addresses the source is left: a signature would let them act as its holder.

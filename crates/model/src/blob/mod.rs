@@ -19,5 +19,6 @@ pub use range::{ByteRange, PageRange, PageRangeError};
 pub use tag_filter::{TagComparison, TagCondition, TagFilterError, TagOperator, TagQuery};
 pub use tags::{Tags, TagsError};
 pub use words::{
-    AccessTier, BlobType, DeleteSnapshots, ListInclude, PublicAccess, SequenceNumberAction, SnapshotTime, UnknownWord,
+    AccessTier, BlobType, DeleteSnapshots, ListInclude, PublicAccess, RehydratePriority, SequenceNumberAction,
+    SnapshotTime, UnknownWord,
 };

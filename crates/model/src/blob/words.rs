@@ -128,13 +128,16 @@ impl fmt::Display for SnapshotTime {
     }
 }
 
-/// A blob's access tier: a label, without a meaning for how it is stored.
+/// A blob's access tier. Only the archive has a meaning: its blobs are not read before they are rehydrated.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct AccessTier(&'static str);
 
 impl AccessTier {
     /// What block blobs have that were given no tier; then the tier is said to be inferred.
     pub const HOT: Self = Self("Hot");
+
+    /// The tier of blobs that are not read before they are rehydrated.
+    pub const ARCHIVE: Self = Self("Archive");
 
     /// The protocol's word.
     #[must_use]
@@ -159,6 +162,38 @@ impl FromStr for AccessTier {
     fn from_str(text: &str) -> Result<Self, UnknownWord> {
         let tier = BLOCK_TIERS.into_iter().chain(PAGE_TIERS).find(|tier| tier.eq_ignore_ascii_case(text));
         tier.map(Self).ok_or_else(|| UnknownWord(text.to_owned()))
+    }
+}
+
+/// How urgent it is to bring a blob back from the archive.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, PartialOrd, Ord)]
+pub enum RehydratePriority {
+    /// It may take its time.
+    #[default]
+    Standard,
+    /// Soon.
+    High,
+}
+
+impl RehydratePriority {
+    /// The protocol's word.
+    #[must_use]
+    pub const fn as_str(self) -> &'static str {
+        match self {
+            Self::Standard => "Standard",
+            Self::High => "High",
+        }
+    }
+}
+
+impl FromStr for RehydratePriority {
+    type Err = UnknownWord;
+
+    fn from_str(text: &str) -> Result<Self, UnknownWord> {
+        [Self::Standard, Self::High]
+            .into_iter()
+            .find(|priority| priority.as_str().eq_ignore_ascii_case(text))
+            .ok_or_else(|| UnknownWord(text.to_owned()))
     }
 }
 

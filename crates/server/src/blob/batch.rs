@@ -100,8 +100,8 @@ impl<E: Engine, B: ByteStore> Ask<'_, E, B> {
                 BlobOperation::Delete { snapshot, snapshots, guard } => {
                     ask.delete_blob(of, name, *snapshot, *snapshots, guard).await
                 }
-                BlobOperation::SetTier { tier, snapshot, guard } => {
-                    ask.set_tier(of, name, *tier, *snapshot, guard).await
+                BlobOperation::SetTier { tier, priority, snapshot, guard } => {
+                    ask.set_tier(of, name, (*tier, *priority), *snapshot, guard).await
                 }
                 _ => Err(invalid()),
             };

@@ -209,8 +209,8 @@ impl<E: Engine, B: ByteStore> Ask<'_, E, B> {
             }
             BlobOperation::Copy(copy) => self.copy_blob(container, name, copy).await,
             BlobOperation::AbortCopy { .. } => self.abort_copy(container, name).await,
-            BlobOperation::SetTier { tier, snapshot, guard } => {
-                self.set_tier(container, name, *tier, *snapshot, guard).await
+            BlobOperation::SetTier { tier, priority, snapshot, guard } => {
+                self.set_tier(container, name, (*tier, *priority), *snapshot, guard).await
             }
             BlobOperation::GetTags { snapshot, guard } => self.get_tags(container, name, *snapshot, guard).await,
             BlobOperation::SetTags { guard, checks } => self.set_tags(container, name, guard, checks, body).await,

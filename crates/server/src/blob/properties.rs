@@ -8,10 +8,12 @@ use crate::error;
 use crate::reply::Reply;
 use larimar_engine::Engine;
 use larimar_engine::blob::bytes::ByteStore;
-use larimar_engine::blob::{Access, BlobReject, Container};
+use larimar_engine::blob::{Access, BlobReject, Container, TierSet};
 use larimar_engine::{EngineError, Reject};
 use larimar_model::Metadata;
-use larimar_model::blob::{AccessTier, BlobName, ContainerName, DeleteSnapshots, LeaseAction, SnapshotTime};
+use larimar_model::blob::{
+    AccessTier, BlobName, ContainerName, DeleteSnapshots, LeaseAction, RehydratePriority, SnapshotTime,
+};
 use larimar_wire::blob::{BodyChecks, Guard, TAGS_BODY_BYTES_MAX, parse_tags, write_tags};
 use larimar_wire::error_body::ErrorReply;
 use larimar_wire::sas::Need;
@@ -100,17 +102,16 @@ impl<E: Engine, B: ByteStore> Ask<'_, E, B> {
         &self,
         container: &ContainerName,
         name: &BlobName,
-        tier: AccessTier,
+        tier: (AccessTier, Option<RehydratePriority>),
         snapshot: Option<SnapshotTime>,
         guard: &Guard,
     ) -> Result<Reply, ErrorReply> {
         let found = self.writable(container, name).await?;
-        if snapshot.is_some() {
-            return Err(ErrorReply::new(larimar_wire::error_code::ErrorCode::NotImplemented));
-        }
-        let set = self.blobs.set_tier(blob_ref(&found, name), tier, &access(guard), self.now()).await;
-        set.map_err(|error| error::engine_error(&error))?;
-        Ok(Reply::empty(200))
+        let set = self.blobs.set_tier(blob_ref(&found, name), snapshot, tier, &access(guard), self.now()).await;
+        Ok(Reply::empty(match set.map_err(|error| error::engine_error(&error))? {
+            TierSet::Done => 200,
+            TierSet::Pending => 202,
+        }))
     }
 
     pub(super) async fn get_tags(

@@ -16,7 +16,7 @@ use larimar_engine::blob::{
 };
 use larimar_engine::{Engine, EngineError, Reject};
 use larimar_model::blob::{BlobName, Conditions, ContainerName, CopyInfo, SnapshotTime};
-use larimar_wire::blob::{BlobAddress, CopyBlob, Guard, Source};
+use larimar_wire::blob::{BlobAddress, CopyBlob, Guard, Source, wrong_tier};
 use larimar_wire::error_body::ErrorReply;
 use larimar_wire::error_code::ErrorCode;
 use larimar_wire::sas::Need;
@@ -94,6 +94,7 @@ impl<E: Engine, B: ByteStore> Ask<'_, E, B> {
             metadata: copy.metadata.clone(),
             tags: copy.tags.clone(),
             tier: copy.tier,
+            rehydrate: (!copy.is_sync).then(|| copy.priority.unwrap_or_default()),
         };
         let (access, creates_only) = self.creating_access(&access(&copy.guard))?;
         let _held = self.call.hold(self.copy_bytes()).await?;
@@ -106,16 +107,30 @@ impl<E: Engine, B: ByteStore> Ask<'_, E, B> {
         let done = self.blobs.copy_blob_inspected(&from, at, &request, &access, &mut sums, self.now()).await;
         let done = done.map_err(|error| sums.error.take().unwrap_or_else(|| source_error(&error, relay)));
         let is_target = if copy.is_sync { copy.guard.conditions.if_match.is_some() } else { is_any(&copy.guard) };
-        let (written, info) = done.map_err(|error| overwrite_error(target_error(error, is_target), creates_only))?;
+        let (written, info) = done.map_err(|error| match copy.tier {
+            Some(tier) if error.code == ErrorCode::InvalidBlobTier => wrong_tier(tier),
+            _ => overwrite_error(target_error(error, is_target), creates_only),
+        })?;
         let reply = Reply::empty(202)
             .with_written(written)
             .with("x-ms-copy-id", info.id.to_string())
-            .with("x-ms-copy-status", CopyInfo::STATUS);
+            .with("x-ms-copy-status", self.copy_status(at, copy).await);
         Ok(match sums.sums {
             Some(sums) if expected.is_some() => reply.with_sums(&sums, self.told_sums()),
             Some(sums) => reply.with_sums(&sums, self.told_sum(false)),
             None => reply,
         })
+    }
+
+    /// The status of a copy that was just made: pending if its source is being rehydrated.
+    async fn copy_status(&self, at: BlobRef<'_>, copy: &CopyBlob) -> &'static str {
+        if copy.tier.is_none() || copy.is_sync {
+            return CopyInfo::STATUS;
+        }
+        match self.blobs.properties(at, None, &Access::default(), self.now()).await {
+            Ok(BlobProperties { rehydration: Some(_), .. }) => CopyInfo::PENDING,
+            _ => CopyInfo::STATUS,
+        }
     }
 
     /// Put Blob From URL.

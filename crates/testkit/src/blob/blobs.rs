@@ -127,7 +127,7 @@ pub async fn conditions_on_tags_guard_reads_and_writes<E: Engine, B: ByteStore>(
         site.blobs.properties(at, None, &open, site.now()).await.map(drop),
         site.blobs.open(at, None, None, &open, site.now()).await.map(drop),
         site.blobs.block_list(at, None, BlockListKind::All, &open, site.now()).await.map(drop),
-        site.blobs.set_tier(at, cool, &open, site.now()).await,
+        site.blobs.set_tier(at, None, (cool, None), &open, site.now()).await.map(drop),
         site.blobs.set_metadata(at, &Metadata::new(), &open, site.now()).await.map(drop),
         site.blobs.snapshot_blob(at, None, &open, site.now()).await.map(drop),
         site.blobs.lease_blob(at, (acquire, fresh), &open, site.now()).await.map(drop),
@@ -143,6 +143,7 @@ pub async fn conditions_on_tags_guard_reads_and_writes<E: Engine, B: ByteStore>(
         metadata: None,
         tags: Some(Tags::new()),
         tier: None,
+        rehydrate: None,
     };
     let source = CopySource { at, snapshot: None, conditions: Conditions::NONE, if_tags: Some(&if_tags) };
     let (to, none) = (site.at(&copy), Access::default());
@@ -191,8 +192,9 @@ pub async fn properties_that_are_not_content_keep_the_etag<E: Engine, B: ByteSto
     let new = new_blob();
     site.blobs.set_tags(at, &new.tags, &none, site.now()).await.expect("tags are set");
     let cool: AccessTier = "Cool".parse().expect("a tier");
-    site.blobs.set_tier(at, cool, &Access::default(), site.now()).await.expect("the tier is set");
-    let wrong = site.blobs.set_tier(at, "P10".parse().expect("a tier"), &Access::default(), site.now()).await;
+    site.blobs.set_tier(at, None, (cool, None), &Access::default(), site.now()).await.expect("the tier is set");
+    let wrong =
+        site.blobs.set_tier(at, None, ("P10".parse().expect("a tier"), None), &Access::default(), site.now()).await;
     assert_eq!(wrong, refused(BlobReject::InvalidBlobTier));
     let properties = site.blobs.properties(at, None, &none, site.now()).await.expect("it is there");
     assert_eq!((properties.etag(), properties.tags), (written.etag(), new.tags));

@@ -142,7 +142,14 @@ async fn copy<E: Engine, B: ByteStore>(
     name: &BlobName,
 ) -> Result<(), EngineError> {
     let source = CopySource { at: site.at(source), snapshot, conditions: Conditions::NONE, if_tags: None };
-    let request = CopyRequest { id: Guid([1; 16]), source_url: String::new(), metadata: None, tags: None, tier: None };
+    let request = CopyRequest {
+        id: Guid([1; 16]),
+        source_url: String::new(),
+        metadata: None,
+        tags: None,
+        tier: None,
+        rehydrate: None,
+    };
     site.blobs.copy_blob(&source, site.at(name), &request, &Access::default(), site.now()).await.map(drop)
 }
 

@@ -2,7 +2,8 @@
 //! of bytes on all.
 //!
 //! A promise takes a [`Site`]: an empty container on a fresh engine and a fresh store without a time of grace. The files
-//! follow the service: [`containers`], [`blobs`], [`blocks`], [`appends`], [`pages`], [`scattered`] (page blobs of many runs), [`snapshots`], [`copies`],
+//! follow the service: [`containers`], [`blobs`], [`blocks`], [`appends`], [`pages`], [`scattered`] (page blobs of many runs),
+//! [`snapshots`], [`tiers`], [`copies`],
 //! [`leases`], [`lists`]; [`lives`] has what is removed and what is not, [`crashes`] what is there after a stop at any call,
 //! [`reads`] what a read shows beside a change, [`concurrency`] many callers at once, [`servers`] several servers that change the same blobs.
 
@@ -22,6 +23,7 @@ pub mod scattered;
 pub mod servers;
 mod site;
 pub mod snapshots;
+pub mod tiers;
 
 pub use site::{Kept, Site};
 
@@ -111,6 +113,7 @@ macro_rules! blob_conformance {
                 an_overwrite_does_not_read_all_snapshots,
             }
         );
+        $crate::blob_promises!($make, tiers { archived_blobs_come_back });
         $crate::blob_promises!(
             $make,
             copies {

@@ -92,8 +92,14 @@ pub async fn a_copy_of_pages_is_of_one_version<E: Engine, B: ByteStore>(site: &S
             write(&site, &name, 0, &filled(2, 1024)).await.map(drop)
         })];
         let source = CopySource { at: site.at(&name), snapshot: None, conditions: Conditions::NONE, if_tags: None };
-        let request =
-            CopyRequest { id: Guid([1; 16]), source_url: String::new(), metadata: None, tags: None, tier: None };
+        let request = CopyRequest {
+            id: Guid([1; 16]),
+            source_url: String::new(),
+            metadata: None,
+            tags: None,
+            tier: None,
+            rehydrate: None,
+        };
         let copied = site.blobs.copy_blob(&source, site.at(&copy), &request, &none, site.now());
         site.interrupted(others, copied).await.expect("it is copied");
         let properties = site.blobs.properties(site.at(&copy), None, &none, site.now()).await.expect("it is there");

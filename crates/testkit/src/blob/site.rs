@@ -241,8 +241,18 @@ impl<E: Engine, B: ByteStore> Site<E, B> {
 
     /// The same container as another server sees it: what servers do to keep out of their own way does not help it.
     pub fn second(&self) -> Self {
+        self.served_by(Blobs::new(Arc::clone(&self.engine), Arc::clone(&self.bytes)))
+    }
+
+    /// As [`Site::second`], by a server where a rehydration takes this long.
+    pub fn rehydrating(&self, time: Duration) -> Self {
+        let blobs = Blobs::new(Arc::clone(&self.engine), Arc::clone(&self.bytes));
+        self.served_by(blobs.with_rehydration_time(time))
+    }
+
+    fn served_by(&self, blobs: Blobs<Layered<Counting<E>>, B>) -> Self {
         Self {
-            blobs: Arc::new(Blobs::new(Arc::clone(&self.engine), Arc::clone(&self.bytes))),
+            blobs: Arc::new(blobs),
             container: self.container,
             engine: Arc::clone(&self.engine),
             bytes: Arc::clone(&self.bytes),

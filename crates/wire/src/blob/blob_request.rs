@@ -106,6 +106,7 @@ fn write(head: &StorageHead<'_>, comp: Option<&str>) -> Result<BlobOperation, Er
             let invalid = |_| ErrorReply::of_header(ErrorCode::InvalidHeaderValue, "x-ms-access-tier", name);
             Ok(BlobOperation::SetTier {
                 tier: name.parse::<AccessTier>().map_err(invalid)?,
+                priority: head.header_as(REHYDRATE_PRIORITY)?,
                 snapshot: headers::snapshot(head, "snapshot")?,
                 guard: plain_guard(head)?,
             })
@@ -239,6 +240,7 @@ fn copy(head: &StorageHead<'_>) -> Result<BlobOperation, ErrorReply> {
         metadata: (!metadata.is_empty()).then_some(metadata),
         tags: if copies_tags { None } else { Some(headers::tags(head)?.unwrap_or_default()) },
         tier: head.header_as("x-ms-access-tier")?,
+        priority: head.header_as(REHYDRATE_PRIORITY)?,
         guard: guard(head)?,
     })))
 }
@@ -391,6 +393,7 @@ fn block_bytes_max(head: &StorageHead<'_>) -> u64 {
     }
 }
 
+const REHYDRATE_PRIORITY: &str = "x-ms-rehydrate-priority";
 const PAGE_LENGTH: &str = "x-ms-blob-content-length";
 const SEQUENCE_NUMBER: &str = "x-ms-blob-sequence-number";
 

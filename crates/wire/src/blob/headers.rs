@@ -267,9 +267,15 @@ fn crc64(head: &StorageHead<'_>, name: &str) -> Result<Option<[u8; 8]>, ErrorRep
 pub(super) fn tier(head: &StorageHead<'_>, kind: BlobType) -> Result<Option<AccessTier>, ErrorReply> {
     let tier: Option<AccessTier> = head.header_as("x-ms-access-tier")?;
     match tier {
-        Some(tier) if !tier.is_of(kind) => Err(ErrorReply::new(ErrorCode::InvalidBlobTier)),
+        Some(tier) if !tier.is_of(kind) => Err(wrong_tier(tier)),
         tier => Ok(tier),
     }
+}
+
+/// The refusal of a write that gives a blob the tier of another type.
+#[must_use]
+pub fn wrong_tier(tier: AccessTier) -> ErrorReply {
+    ErrorReply::of_header(ErrorCode::InvalidHeaderValue, "x-ms-access-tier", tier.as_str())
 }
 
 /// Tags in the form of a query string.

@@ -21,7 +21,7 @@ mod tags_xml;
 
 pub use address::BlobAddress;
 pub use block_list::{BLOCK_LIST_BODY_BYTES_MAX, ListedBlock, parse_block_list, write_block_list};
-pub use headers::{CopySource, format_md5};
+pub use headers::{CopySource, format_md5, wrong_tier};
 pub use list_marker::ListMarker;
 pub use list_xml::{ListEntry, ListedBlob, ListedContainer, write_blob_list, write_container_list};
 pub use operation::{

@@ -4,8 +4,8 @@ use super::headers::CopySource;
 use super::list_marker::ListMarker;
 use larimar_model::blob::{
     AccessTier, AppendConditions, BlockId, BlockListKind, ByteRange, Conditions, ContentHeaders, DeleteSnapshots,
-    LeaseAction, LeaseId, ListInclude, PageRange, PublicAccess, SequenceConditions, SequenceNumberAction, SnapshotTime,
-    TagCondition, Tags,
+    LeaseAction, LeaseId, ListInclude, PageRange, PublicAccess, RehydratePriority, SequenceConditions,
+    SequenceNumberAction, SnapshotTime, TagCondition, Tags,
 };
 use larimar_model::{Guid, Metadata, limits};
 
@@ -73,6 +73,7 @@ pub enum BlobOperation {
     },
     SetTier {
         tier: AccessTier,
+        priority: Option<RehydratePriority>,
         snapshot: Option<SnapshotTime>,
         guard: Guard,
     },
@@ -300,6 +301,8 @@ pub struct CopyBlob {
     pub tags: Option<Tags>,
     /// The tier, if one is asked for.
     pub tier: Option<AccessTier>,
+    /// How urgent it is to bring the source from the archive, if it is there.
+    pub priority: Option<RehydratePriority>,
     /// The conditions on what is there.
     pub guard: Guard,
 }

@@ -4,7 +4,9 @@ use super::headers::format_md5;
 use crate::sas::ResponseOverrides;
 use crate::signature::http_date;
 use crate::xml;
-use larimar_model::blob::{AccessTier, BlobETag, BlobType, ContentHeaders, CopyInfo, LeaseView, PublicAccess};
+use larimar_model::blob::{
+    AccessTier, BlobETag, BlobType, ContentHeaders, CopyInfo, LeaseView, PublicAccess, RehydratePriority,
+};
 use larimar_model::{Metadata, Timestamp};
 
 /// What is told of a blob or a snapshot.
@@ -28,6 +30,8 @@ pub struct BlobProperties<'a> {
     pub appended: Option<u32>,
     /// The tier that it was given, and when that was changed.
     pub tier: Option<(AccessTier, Option<Timestamp>)>,
+    /// The tier that it is being rehydrated to, how urgently, and whether a copy does it.
+    pub rehydration: Option<(AccessTier, RehydratePriority, bool)>,
     /// Its lease; snapshots have none.
     pub lease: Option<LeaseView>,
     /// The copy that made it.
@@ -63,10 +67,14 @@ impl BlobProperties<'_> {
         }
         if let Some(copy) = self.copy {
             add("x-ms-copy-id", &copy.id.to_string());
-            add("x-ms-copy-status", CopyInfo::STATUS);
+            add("x-ms-copy-status", if self.is_copy_pending() { CopyInfo::PENDING } else { CopyInfo::STATUS });
             add("x-ms-copy-source", &copy.source);
-            add("x-ms-copy-progress", &format!("{0}/{0}", copy.length));
-            add("x-ms-copy-completion-time", &http_date(copy.completed));
+            if self.is_copy_pending() {
+                add("x-ms-copy-progress", &format!("0/{}", copy.length));
+            } else {
+                add("x-ms-copy-progress", &format!("{0}/{0}", copy.length));
+                add("x-ms-copy-completion-time", &http_date(copy.completed));
+            }
         }
         metadata_headers(self.metadata, &mut add);
     }
@@ -78,9 +86,18 @@ impl BlobProperties<'_> {
         if is_inferred {
             add("x-ms-access-tier-inferred", "true");
         }
+        if let Some((to, priority, _)) = self.rehydration {
+            add("x-ms-archive-status", &archive_status(to));
+            add("x-ms-rehydrate-priority", priority.as_str());
+        }
         if let Some((_, Some(changed))) = self.tier {
             add("x-ms-access-tier-change-time", &http_date(changed));
         }
+    }
+
+    /// Whether the copy that made it is not done: it comes from the archive.
+    fn is_copy_pending(&self) -> bool {
+        self.rehydration.is_some_and(|(_, _, is_copy)| is_copy)
     }
 
     fn content_headers(&self, overrides: Option<&ResponseOverrides>, add: &mut impl FnMut(&str, &str)) {
@@ -132,7 +149,7 @@ impl BlobProperties<'_> {
                 write_lease(out, lease);
             }
             if let Some(copy) = self.copy.filter(|_| with_copy) {
-                write_copy(out, copy);
+                write_copy(out, copy, self.is_copy_pending());
             }
             xml::write_text(out, "ServerEncrypted", "true");
             if self.tag_count > 0 {
@@ -147,10 +164,19 @@ impl BlobProperties<'_> {
         if is_inferred {
             xml::write_text(out, "AccessTierInferred", "true");
         }
+        if let Some((to, priority, _)) = self.rehydration {
+            xml::write_text(out, "ArchiveStatus", &archive_status(to));
+            xml::write_text(out, "RehydratePriority", priority.as_str());
+        }
         if let Some((_, Some(changed))) = self.tier {
             xml::write_text(out, "AccessTierChangeTime", &http_date(changed));
         }
     }
+}
+
+/// The word for a blob on its way from the archive to a tier.
+fn archive_status(to: AccessTier) -> String {
+    format!("rehydrate-pending-to-{}", to.as_str().to_ascii_lowercase())
 }
 
 /// What is told of a container.
@@ -223,10 +249,14 @@ pub(super) fn write_lease(out: &mut Vec<u8>, lease: LeaseView) {
     }
 }
 
-fn write_copy(out: &mut Vec<u8>, copy: &CopyInfo) {
+fn write_copy(out: &mut Vec<u8>, copy: &CopyInfo, is_pending: bool) {
     xml::write_text(out, "CopyId", &copy.id.to_string());
-    xml::write_text(out, "CopyStatus", CopyInfo::STATUS);
+    xml::write_text(out, "CopyStatus", if is_pending { CopyInfo::PENDING } else { CopyInfo::STATUS });
     xml::write_lossy_text(out, "CopySource", &copy.source);
+    if is_pending {
+        xml::write_text(out, "CopyProgress", &format!("0/{}", copy.length));
+        return;
+    }
     xml::write_text(out, "CopyProgress", &format!("{0}/{0}", copy.length));
     xml::write_text(out, "CopyCompletionTime", &http_date(copy.completed));
 }
@@ -265,6 +295,7 @@ mod tests {
             sequence_number: Some(3),
             appended: None,
             tier: None,
+            rehydration: None,
             lease: Some(LeaseView { state: LeaseState::Leased, duration: Some(LeaseDuration::Infinite) }),
             copy: Some(copy),
             tag_count: 2,

@@ -208,6 +208,7 @@ fn x2_writes_of_what_is_about_a_blob() {
             BlobOperation::SetTier {
                 tier: "Archive".parse().expect("a tier"),
                 snapshot: SNAPSHOT.parse().ok(),
+                priority: None,
                 guard: Guard::default(),
             },
             "SetBlobTier",
@@ -385,7 +386,7 @@ fn other_writes_are_refused() {
         ("PUT", "", vec![("x-ms-blob-type", "Tape")], ErrorCode::InvalidHeaderValue),
         ("PUT", "", vec![BLOCK], ErrorCode::MissingContentLengthHeader),
         ("PUT", "", vec![BLOCK, ("content-length", "x")], ErrorCode::InvalidHeaderValue),
-        ("PUT", "", vec![BLOCK, EMPTY, ("x-ms-access-tier", "P10")], ErrorCode::InvalidBlobTier),
+        ("PUT", "", vec![BLOCK, EMPTY, ("x-ms-access-tier", "P10")], ErrorCode::InvalidHeaderValue),
         ("PUT", "", vec![BLOCK, EMPTY, ("x-ms-access-tier", "Warm")], ErrorCode::InvalidHeaderValue),
         ("PUT", "", vec![("x-ms-blob-type", "AppendBlob"), ("content-length", "1")], ErrorCode::InvalidHeaderValue),
         ("PUT", "", vec![("x-ms-blob-type", "PageBlob"), EMPTY], ErrorCode::MissingRequiredHeader),
