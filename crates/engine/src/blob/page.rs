@@ -1,12 +1,12 @@
 //! Page blobs: pages written and cleared in place, resized, and told.
 //!
 //! The rules for runs are in `pages.rs`, those for rows in `region.rs`. A write changes the rows of the regions it touches
-//! and the blob's own, together. A region of many runs is written anew as one payload, so that its base row stays small.
+//! and the blob's own, together. Of many runs in a region some are written anew as one payload, so that its base row stays short.
 
 use super::access::{Access, BlobRef, Written};
 use super::bytes::{ByteStore, ByteWriter, Extent, READ_BYTES_MAX};
 use super::layout::{Layout, Pages, Piece, Run};
-use super::pages::{covered, difference, is_worth_joining};
+use super::pages::{covered, difference, worth_joining};
 use super::region::{Delta, REGION_BYTES, Region, encode_runs};
 use super::reject::BlobReject;
 use super::row::{BlobProperties, BlobRow};
@@ -273,15 +273,15 @@ impl<E: Engine, B: ByteStore> Blobs<E, B> {
         let (count, body) = (region.delta_count(), delta.encode());
         let is_row = region.add(delta, pages.epoch);
         let mut runs = region.runs();
-        let is_long = is_worth_joining(&runs);
-        if is_row && !is_long && !runs.is_empty() {
+        let group = worth_joining(&runs);
+        if is_row && group.is_none() && !runs.is_empty() {
             edited.change.puts.push((keys::page_delta(pages.map, number, pages.epoch, count), body));
             return Ok(());
         }
-        if is_long {
-            let (extent, joined) = self.rewrite(at, &runs).await?;
+        if let Some(group) = group {
+            let (extent, joined) = self.rewrite(at, &runs[group.clone()]).await?;
             edited.joined.push(extent);
-            runs = joined;
+            runs.splice(group, joined);
         }
         let kept: HashSet<Extent> = runs.iter().map(|run| run.piece.extent).collect();
         // Of the payload that was just given, other regions may have a part: then it is not local.

@@ -38,9 +38,20 @@ pub(crate) fn difference(earlier: &[Run], later: &[Run], within: &Range<u64>) ->
     (written, cleared)
 }
 
-/// Whether so many runs are worth being written anew as fewer.
-pub(crate) fn is_worth_joining(runs: &[Run]) -> bool {
-    runs.len() > RUNS_MAX && runs.len() > 2 * covered(runs, &(0..u64::MAX)).len()
+/// Which of many runs are worth being written anew as one payload: a group that costs few bytes for each run less. If
+/// there are too many runs, the cheapest group is, whatever it costs.
+pub(crate) fn worth_joining(runs: &[Run]) -> Option<Range<usize>> {
+    if runs.len() <= RUNS_MANY {
+        return None;
+    }
+    let groups = (0..runs.len()).step_by(JOINED_RUNS).filter_map(|start| {
+        let group = start..runs.len().min(start + JOINED_RUNS);
+        let saved = group.len() - covered(&runs[group.clone()], &(0..u64::MAX)).len();
+        let bytes: u64 = runs[group.clone()].iter().map(|run| run.piece.length).sum();
+        (saved >= SAVED_RUNS_MIN).then(|| (bytes / saved as u64, group))
+    });
+    let (bytes_a_run, group) = groups.min_by_key(|(bytes_a_run, _)| *bytes_a_run)?;
+    (bytes_a_run <= CHEAP_RUN_BYTES || runs.len() > RUNS_MAX).then_some(group)
 }
 
 fn join(ranges: &mut Vec<Range<u64>>, range: Range<u64>) {
@@ -50,8 +61,16 @@ fn join(ranges: &mut Vec<Range<u64>>, range: Range<u64>) {
     }
 }
 
-/// Runs of a region above which they are joined.
-const RUNS_MAX: usize = 256;
+/// Runs of a region above which some are joined if that is cheap.
+const RUNS_MANY: usize = 256;
+/// Runs of a region above which some are joined if they touch. In a full region such a join writes 2 MiB or less.
+const RUNS_MAX: usize = 2048;
+/// Runs that are joined at once.
+const JOINED_RUNS: usize = 256;
+/// A join is worth the base row that it costs if there are so many runs less.
+const SAVED_RUNS_MIN: usize = 64;
+/// Bytes that may be written for each run less.
+const CHEAP_RUN_BYTES: u64 = 4096;
 
 #[cfg(test)]
 mod tests {
@@ -59,16 +78,26 @@ mod tests {
     use super::super::layout::Piece;
     use super::*;
 
+    /// So many runs of pages, each from one payload on to where the next begins, or with a gap.
+    fn runs(count: u64, pages: u64, gap: u64) -> Vec<Run> {
+        let piece = Piece::whole(Extent { file: [1; 16], offset: 0, length: pages * 512 });
+        (0..count).map(|n| Run { start: n * (pages + gap) * 512, piece, is_local: true }).collect()
+    }
+
     #[test]
     fn many_runs_that_touch_are_joined_and_scattered_ones_are_not() {
-        let run = |page: u64| Run {
-            start: page * 512,
-            piece: Piece::whole(Extent { file: [1; 16], offset: 0, length: 512 }),
-            is_local: true,
-        };
-        let touching: Vec<Run> = (0..300).map(run).collect();
-        let scattered: Vec<Run> = (0..300).map(|page| run(page * 2)).collect();
-        assert!(is_worth_joining(&touching) && !is_worth_joining(&touching[..256]));
-        assert!(!is_worth_joining(&scattered));
+        assert_eq!(worth_joining(&runs(257, 1, 0)), Some(0..256));
+        assert_eq!(worth_joining(&runs(256, 1, 0)), None);
+        assert_eq!(worth_joining(&runs(5000, 1, 1)), None);
+    }
+
+    #[test]
+    fn long_runs_are_joined_only_if_there_are_too_many() {
+        assert_eq!(worth_joining(&runs(2048, 16, 0)), None);
+        assert!(worth_joining(&runs(2049, 16, 0)).is_some());
+        // Short ones are preferred.
+        let mixed: Vec<Run> = [runs(1024, 16, 0), runs(1600, 1, 0).split_off(100)].concat();
+        let group = worth_joining(&mixed).expect("there are short ones");
+        assert!(group.start >= 1024, "{group:?}");
     }
 }

@@ -97,6 +97,7 @@ macro_rules! blob_conformance {
             $make,
             scattered {
                 scattered_pages_are_written_in_small_rows,
+                small_writes_over_a_full_region_copy_little,
                 a_page_blob_with_many_snapshots_reads_few_rows,
                 scattered_pages_of_all_versions_read_as_arrays_do,
                 payloads_that_small_rows_hide_are_removed_with_the_next_long_row,

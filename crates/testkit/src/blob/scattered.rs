@@ -43,6 +43,31 @@ pub async fn scattered_pages_are_written_in_small_rows<E: Engine, B: ByteStore>(
     assert!(visited <= 65, "{visited} rows were read for one page");
 }
 
+/// Small writes all over a region that is full copy few bytes besides their own.
+pub async fn small_writes_over_a_full_region_copy_little<E: Engine, B: ByteStore>(site: &Site<E, B>) {
+    let name = blob("disk");
+    let (length, part) = (16_u64 << 20, 4 << 20);
+    put_page_blob(site, &name, length).await;
+    let mut array = Vec::new();
+    for n in 0..length / part {
+        let bytes = filled(n as u8, part as usize);
+        write(site, &name, n * part, &bytes).await.expect("pages");
+        array.extend(bytes);
+    }
+    let before = site.blobs.bytes().statistics().bytes_written;
+    let mut dice = Dice::new(3);
+    // Each adds two runs; above 2,048 of them some are joined.
+    let writes = if E::IS_SHARED { 300 } else { 1300 };
+    for n in 0..writes {
+        let (start, bytes) = (dice.below(length / 512) * 512, filled(n as u8, 512));
+        write(site, &name, start, &bytes).await.expect("a page");
+        array[start as usize..start as usize + 512].copy_from_slice(&bytes);
+    }
+    let bytes = (site.blobs.bytes().statistics().bytes_written - before) / writes;
+    assert!(bytes <= 20_000, "{bytes} bytes were written for each of {writes} pages");
+    assert!(site.read(&name).await == Ok(array), "the blob");
+}
+
 /// The rows that a read visits do not grow with the snapshots of the blob.
 pub async fn a_page_blob_with_many_snapshots_reads_few_rows<E: Engine, B: ByteStore>(site: &Site<E, B>) {
     let name = blob("disk");
