@@ -3,22 +3,43 @@
 use crate::settings::Settings;
 use crate::settings::value::LogFormat;
 use std::io::IsTerminal;
-use tracing_subscriber::EnvFilter;
+use tracing_subscriber::{EnvFilter, reload};
+
+/// Changes what is logged while the process runs.
+pub(crate) struct LogLevel(Box<dyn Fn(EnvFilter) -> Result<(), reload::Error> + Send>);
+
+impl LogLevel {
+    /// Logs by these settings from now on.
+    pub(crate) fn change(&self, settings: &Settings) -> anyhow::Result<()> {
+        Ok((self.0)(filter(settings)?)?)
+    }
+}
 
 /// Starts logging for the whole process.
-pub(crate) fn start(settings: &Settings) -> anyhow::Result<()> {
-    let filter = format!("{STORE_LEVELS},{}", settings.log_level);
+pub(crate) fn start(settings: &Settings) -> anyhow::Result<LogLevel> {
     let lines = tracing_subscriber::fmt()
-        .with_env_filter(EnvFilter::try_new(filter)?)
+        .with_env_filter(filter(settings)?)
         .with_writer(std::io::stderr)
         .with_ansi(std::io::stderr().is_terminal());
-    let started = match settings.log_format {
-        LogFormat::Human => lines.try_init(),
-        LogFormat::Json => lines.json().with_current_span(true).with_span_list(false).try_init(),
+    let (started, level) = match settings.log_format {
+        LogFormat::Human => {
+            let lines = lines.with_filter_reloading();
+            let handle = lines.reload_handle();
+            (lines.try_init(), LogLevel(Box::new(move |filter| handle.reload(filter))))
+        }
+        LogFormat::Json => {
+            let lines = lines.json().with_current_span(true).with_span_list(false).with_filter_reloading();
+            let handle = lines.reload_handle();
+            (lines.try_init(), LogLevel(Box::new(move |filter| handle.reload(filter))))
+        }
     };
     started.map_err(|error| anyhow::anyhow!("logging cannot start: {error}"))?;
     std::panic::set_hook(Box::new(log_panic));
-    Ok(())
+    Ok(level)
+}
+
+fn filter(settings: &Settings) -> anyhow::Result<EnvFilter> {
+    Ok(EnvFilter::try_new(format!("{STORE_LEVELS},{}", settings.log_level))?)
 }
 
 /// A panic is a log line like any other, so that a reader of JSON sees it too.

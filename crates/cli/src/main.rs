@@ -10,6 +10,7 @@ mod engines;
 mod file_limit;
 mod logging;
 mod migrate;
+mod reload;
 mod repair;
 mod serve;
 mod settings;
@@ -19,6 +20,7 @@ mod storage;
 use command_line::{Command, CommandLine};
 use larimar_server::TlsError;
 use migrate::Interrupted;
+use serve::EndedEarly;
 use settings::{Resolved, SettingsError};
 use std::io::Write;
 use std::process::ExitCode;
@@ -34,7 +36,7 @@ fn main() -> ExitCode {
             eprintln!("larimar: {error:#}");
             if error.is::<SettingsError>() || error.is::<TlsError>() {
                 ExitCode::from(EXIT_REFUSED)
-            } else if error.is::<Interrupted>() {
+            } else if error.is::<Interrupted>() || error.is::<EndedEarly>() {
                 ExitCode::from(EXIT_INTERRUPTED)
             } else {
                 ExitCode::FAILURE

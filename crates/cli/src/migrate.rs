@@ -67,11 +67,18 @@ pub(crate) fn run(resolved: &Resolved, migration: &Migration) -> anyhow::Result<
         let (from, to) = (migration.from.place("from")?, migration.to.place("to")?);
         let (source, destination) = (from.name()?, to.name()?);
         ensure!(source != destination, "--from and --to name the same store: {source}");
-        let from = Store::open(&migration.from, from, "from", &settings).await?;
-        let to = Store::open(&migration.to, to, "to", &settings).await?;
+        // A database that cannot be reached may take long to say so.
+        let (from, to) = tokio::select! {
+            opened = async {
+                let from = Store::open(&migration.from, from, "from", &settings).await?;
+                let to = Store::open(&migration.to, to, "to", &settings).await?;
+                anyhow::Ok((from, to))
+            } => opened?,
+            _ = signals.end() => return Err(Interrupted.into()),
+        };
         let outcome = tokio::select! {
             outcome = from.migrate(&to, &source, migration) => outcome.map_err(anyhow::Error::from),
-            _ = signals.next() => Err(Interrupted.into()),
+            _ = signals.end() => Err(Interrupted.into()),
         };
         let left_behind = from.left_behind().await;
         from.close().await?;

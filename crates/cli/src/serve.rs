@@ -5,6 +5,8 @@
 
 use crate::banner::{Addresses, banner};
 use crate::command_line::CommandLine;
+use crate::logging::LogLevel;
+use crate::reload::Reloader;
 use crate::settings::value::Durability;
 use crate::settings::{Resolved, Settings, SettingsError};
 use crate::signals::Signals;
@@ -16,7 +18,7 @@ use larimar_engine::blob::{Blobs, Reclaimer};
 use larimar_engine::{Clock, Engine, SystemClock};
 use larimar_server::{
     AdminService, AnalyticsWriter, BlobService, Handler, Listener, ListenerSettings, Metrics, QueueService, Storage,
-    TableService, TlsConfig, TlsError, load_tls,
+    TableService, TlsCertificate, TlsConfig, TlsError,
 };
 use std::io::Write;
 use std::pin::Pin;
@@ -27,20 +29,20 @@ use tokio::sync::oneshot;
 use tokio::task::JoinHandle;
 
 /// Runs the services until a signal ends them.
-pub(crate) fn run(_line: &CommandLine, resolved: &Resolved) -> anyhow::Result<()> {
+pub(crate) fn run(line: &CommandLine, resolved: &Resolved) -> anyhow::Result<()> {
     resolved.check_serves()?;
     let mut settings = resolved.settings.clone();
-    logging::start(&settings)?;
+    let level = logging::start(&settings)?;
     for variable in &resolved.unknown_variables {
         tracing::warn!(variable, "there is no such setting; the variable is ignored");
     }
     settings.connections_max = file_limit::fit_connections(settings.connections_max, file_limit::raise());
     let settings = &settings;
-    let tls = load_certificate(settings)?;
+    let certificate = load_certificate(settings)?;
     let database = engines::postgres_settings(resolved)?;
     let runtime = tokio::runtime::Builder::new_multi_thread().enable_all().thread_name("larimar").build()?;
     runtime.block_on(async {
-        let signals = Signals::new()?;
+        let mut signals = Signals::new()?;
         let sockets = Sockets::bind(settings).await?;
         check_keys(resolved, &sockets.addresses()?)?;
         let outcome = match database {
@@ -53,14 +55,20 @@ pub(crate) fn run(_line: &CommandLine, resolved: &Resolved) -> anyhow::Result<()
                 if matches!(bytes, Some(AnyBytes::Files(_))) {
                     engine.record_blobs().context("the data folder's inventory cannot be written")?;
                 }
-                let outcome = serve(settings, Arc::clone(&engine), bytes, sockets, tls, signals).await;
+                let parts = Parts { line, resolved, settings, level, certificate, sockets };
+                let outcome = serve(parts, Arc::clone(&engine), bytes, signals).await;
                 engine.close().context("the engine did not close cleanly; nothing that was acknowledged is lost")?;
                 outcome
             }
             Some(database) => {
-                let engine = Arc::new(engines::open_postgres(settings, &database).await?);
+                // A database that cannot be reached may take long to say so.
+                let engine = tokio::select! {
+                    opened = engines::open_postgres(settings, &database) => Arc::new(opened?),
+                    name = signals.end() => return Err(EndedEarly(name).into()),
+                };
                 let bytes = engines::open_bytes(settings)?;
-                let outcome = serve(settings, Arc::clone(&engine), bytes, sockets, tls, signals).await;
+                let parts = Parts { line, resolved, settings, level, certificate, sockets };
+                let outcome = serve(parts, Arc::clone(&engine), bytes, signals).await;
                 engine.close().await;
                 outcome
             }
@@ -68,6 +76,21 @@ pub(crate) fn run(_line: &CommandLine, resolved: &Resolved) -> anyhow::Result<()
         tracing::info!("ended");
         outcome
     })
+}
+
+/// A signal came before the server served.
+#[derive(Debug, thiserror::Error)]
+#[error("ended by {0} before the database could be opened")]
+pub(crate) struct EndedEarly(&'static str);
+
+/// What a server is made of besides its engine.
+struct Parts<'a> {
+    line: &'a CommandLine,
+    resolved: &'a Resolved,
+    settings: &'a Settings,
+    level: LogLevel,
+    certificate: Option<Arc<TlsCertificate>>,
+    sockets: Sockets,
 }
 
 /// The sockets of a server, bound before anything is opened: a port in use costs nothing.
@@ -101,7 +124,7 @@ impl Sockets {
 }
 
 /// Refuses to serve the key that everybody knows where other machines can reach it.
-fn check_keys(resolved: &Resolved, addresses: &Addresses) -> Result<(), SettingsError> {
+pub(crate) fn check_keys(resolved: &Resolved, addresses: &Addresses) -> Result<(), SettingsError> {
     let settings = &resolved.settings;
     if addresses.are_loopback() {
         return Ok(());
@@ -124,9 +147,9 @@ fn check_keys(resolved: &Resolved, addresses: &Addresses) -> Result<(), Settings
     Ok(())
 }
 
-fn load_certificate(settings: &Settings) -> Result<Option<Arc<TlsConfig>>, TlsError> {
+fn load_certificate(settings: &Settings) -> Result<Option<Arc<TlsCertificate>>, TlsError> {
     match (&settings.tls_certificate, &settings.tls_key) {
-        (Some(certificate), Some(key)) => load_tls(certificate, key).map(Some),
+        (Some(certificate), Some(key)) => TlsCertificate::load(certificate, key).map(Some),
         _ => Ok(None),
     }
 }
@@ -141,13 +164,13 @@ async fn bind(is_on: bool, host: &str, port: u16, names: &str) -> anyhow::Result
 
 /// Serves one engine, whichever it is: the type is known here, so no call on it is boxed.
 async fn serve<E: Engine>(
-    settings: &Settings,
+    parts: Parts<'_>,
     engine: Arc<E>,
     bytes: Option<AnyBytes>,
-    sockets: Sockets,
-    tls: Option<Arc<TlsConfig>>,
     signals: Signals,
 ) -> anyhow::Result<()> {
+    let Parts { line, resolved, settings, level, certificate, sockets } = parts;
+    let tls = certificate.as_ref().map(TlsCertificate::config);
     let metrics = Arc::new(Metrics::default());
     let addresses = sockets.addresses()?;
     let storage = storage::storage(settings, Arc::clone(&engine), Arc::clone(&metrics))?;
@@ -156,6 +179,14 @@ async fn serve<E: Engine>(
     let analytics = start_analytics(&storage, blobs.clone()).await;
     let sweeper = blobs.clone().map(|blobs| start_sweeper(blobs, settings.blob_grace));
     let reclaimer = blobs.clone().map(|blobs| start_reclaimer(blobs, settings.blob_grace));
+    let reloader = Reloader {
+        line: line.clone(),
+        level,
+        certificate,
+        storage: Arc::clone(&storage),
+        addresses,
+        started: resolved.settings.clone(),
+    };
     let start = Start { settings, metrics: &metrics, tls: &tls };
     let services = [
         sockets.table.map(|socket| start.service(TableService::new(Arc::clone(&storage)), socket)),
@@ -170,7 +201,7 @@ async fn serve<E: Engine>(
     });
     announce(settings, &addresses);
 
-    signals.wait().await;
+    signals.wait(|| reloader.reload()).await;
     // All at once, so that the time they have to end is the same for all.
     let services: Vec<_> = services.into_iter().flatten().map(Running::ending).collect();
     for service in services {

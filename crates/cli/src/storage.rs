@@ -13,7 +13,7 @@ pub(crate) fn storage<E: Engine>(
     metrics: Arc<Metrics>,
 ) -> anyhow::Result<Arc<Storage<E>>> {
     let settings = larimar_server::Settings {
-        accounts: settings.accounts.iter().map(served).collect::<anyhow::Result<_>>()?,
+        accounts: accounts(settings)?,
         host_suffixes: settings.host_suffixes.clone(),
         strict: settings.strict,
         sas_version_min: settings.sas_version_min.clone(),
@@ -28,6 +28,11 @@ pub(crate) fn storage<E: Engine>(
         analytics_flush: settings.analytics_flush,
     };
     Ok(Storage::new(engine, Arc::new(SystemClock), settings, metrics))
+}
+
+/// The accounts of the settings, with their keys ready for use.
+pub(crate) fn accounts(settings: &Settings) -> anyhow::Result<Vec<Account>> {
+    settings.accounts.iter().map(served).collect()
 }
 
 fn served(account: &account::Account) -> anyhow::Result<Account> {

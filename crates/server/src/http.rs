@@ -164,7 +164,7 @@ async fn answer<P: Protocol>(
 ) -> Result<Reply, ErrorReply> {
     let storage = protocol.storage();
     let host = head.checked_host()?;
-    let is_known = |name: &str| storage.account(name).is_some();
+    let is_known = |name: &str| storage.is_known(name);
     let address = Address::parse(host, head.path, P::SERVICE, &storage.settings.host_suffixes, is_known);
     let served = storage.served(address.account).ok_or_else(|| no_account(head, host, &address))?;
     let account = &served.account;

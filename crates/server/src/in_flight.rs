@@ -73,6 +73,11 @@ struct Waiter {
     granted: oneshot::Sender<()>,
 }
 
+/// What one of so many accounts may use at most.
+const fn account_bytes_max(limit_bytes: u64, accounts: usize) -> u64 {
+    if accounts > 1 { limit_bytes / 4 * 3 } else { limit_bytes }
+}
+
 /// Figures of a budget.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) struct InFlightFigures {
@@ -86,7 +91,7 @@ pub(crate) struct InFlightFigures {
 impl InFlight {
     /// A budget of so many bytes for so many accounts.
     pub(crate) fn new(limit_bytes: u64, accounts: usize, wait_max: Duration) -> Arc<Self> {
-        let account_bytes_max = if accounts > 1 { limit_bytes / 4 * 3 } else { limit_bytes };
+        let account_bytes_max = account_bytes_max(limit_bytes, accounts);
         let account = || Account { pool: Pool::new(account_bytes_max), waiting: Default::default() };
         let state = State {
             pool: Pool::new(limit_bytes),
@@ -99,6 +104,20 @@ impl InFlight {
         };
         let (used_bytes, refused_total) = (AtomicU64::new(0), AtomicU64::new(0));
         Arc::new(Self { limit_bytes, wait_max, state: Mutex::new(state), used_bytes, refused_total })
+    }
+
+    /// Makes room for further accounts, of which there are so many then.
+    pub(crate) fn grow(&self, accounts: usize) {
+        let mut state = self.state.lock();
+        if accounts <= state.accounts.len() {
+            return;
+        }
+        let account_bytes_max = account_bytes_max(self.limit_bytes, accounts);
+        for account in &mut state.accounts {
+            account.pool.set_limit(account_bytes_max);
+        }
+        let account = || Account { pool: Pool::new(account_bytes_max), waiting: Default::default() };
+        state.accounts.resize_with(accounts, account);
     }
 
     /// The part of an account, by its place among all accounts.

@@ -42,4 +42,4 @@ pub use reply::ResponseBody;
 pub use settings::{Account, Settings};
 pub use storage::Storage;
 pub use table::TableService;
-pub use tls::{TlsConfig, TlsError, load_tls};
+pub use tls::{TlsCertificate, TlsConfig, TlsError};

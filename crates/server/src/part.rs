@@ -18,7 +18,7 @@ impl<E: Engine> Call<'_, E> {
         }
         let (account, _) = split_secondary(first);
         // What is not an account is left to those who read the path.
-        if self.storage.account(account).is_some() { self.check_account(first).map(|()| rest) } else { Ok(path) }
+        if self.storage.is_known(account) { self.check_account(first).map(|()| rest) } else { Ok(path) }
     }
 
     /// Refuses a host inside of a batch that names another account, or the secondary. Other hosts say nothing: proxies

@@ -8,6 +8,7 @@ use crate::metrics::Metrics;
 use crate::settings::{Account, Settings};
 use crate::strict::Strict;
 use larimar_engine::{Clock, Engine};
+use parking_lot::RwLock;
 use std::collections::HashMap;
 use std::fmt;
 use std::sync::Arc;
@@ -23,7 +24,15 @@ pub struct Storage<E> {
     pub(crate) analytics: Arc<Analytics>,
     pub(crate) in_flight: Arc<InFlight>,
     pub(crate) cors: RuleCache,
-    accounts: HashMap<String, Served>,
+    accounts: RwLock<Accounts>,
+}
+
+/// The accounts of a server.
+#[derive(Default)]
+struct Accounts {
+    served: HashMap<String, Arc<Served>>,
+    /// The place of every account that was ever served: one that comes back has the same.
+    places: HashMap<String, usize>,
 }
 
 /// An account that is served.
@@ -37,23 +46,38 @@ impl<E: Engine> Storage<E> {
     /// The accounts of these settings over this engine.
     #[must_use]
     pub fn new(engine: Arc<E>, clock: Arc<dyn Clock>, settings: Settings, metrics: Arc<Metrics>) -> Arc<Self> {
-        let served = settings.accounts.iter().cloned().enumerate();
-        let accounts = served.map(|(place, account)| (account.name.clone(), Served { account, place })).collect();
-        let names = settings.accounts.iter().map(|account| account.name.as_str());
-        let analytics = Analytics::new(names, Arc::clone(&metrics));
+        let analytics = Analytics::new(std::iter::empty(), Arc::clone(&metrics));
         let in_flight = InFlight::new(settings.in_flight_bytes_max, settings.accounts.len(), settings.in_flight_wait);
         metrics.show_in_flight(&in_flight);
         let strict = settings.strict.then(Strict::default);
-        let (ids, cors) = (Ids::new(), RuleCache::default());
-        Arc::new(Self { engine, clock, settings, metrics, ids, strict, analytics, in_flight, cors, accounts })
+        let (ids, cors, accounts) = (Ids::new(), RuleCache::default(), RwLock::default());
+        let storage = Self { engine, clock, settings, metrics, ids, strict, analytics, in_flight, cors, accounts };
+        storage.set_accounts(storage.settings.accounts.clone());
+        Arc::new(storage)
     }
 
-    pub(crate) fn account(&self, name: &str) -> Option<&Account> {
-        self.served(name).map(|served| &served.account)
+    /// Serves these accounts from now on, and no others. Requests that have begun end with the keys they began with.
+    pub fn set_accounts(&self, accounts: Vec<Account>) {
+        let mut state = self.accounts.write();
+        let mut served = HashMap::new();
+        for account in accounts {
+            let next = state.places.len();
+            let place = *state.places.entry(account.name.clone()).or_insert(next);
+            if place == next {
+                self.analytics.add(std::iter::once(account.name.as_str()));
+            }
+            served.insert(account.name.clone(), Arc::new(Served { account, place }));
+        }
+        self.in_flight.grow(state.places.len());
+        state.served = served;
     }
 
-    pub(crate) fn served(&self, name: &str) -> Option<&Served> {
-        self.accounts.get(name)
+    pub(crate) fn is_known(&self, name: &str) -> bool {
+        self.accounts.read().served.contains_key(name)
+    }
+
+    pub(crate) fn served(&self, name: &str) -> Option<Arc<Served>> {
+        self.accounts.read().served.get(name).cloned()
     }
 }
 

@@ -1,8 +1,12 @@
 //! Reads the certificate chain and the private key for encrypted connections.
 
+use parking_lot::RwLock;
 use rustls::ServerConfig;
+use rustls::crypto::CryptoProvider;
 use rustls::pki_types::pem::PemObject;
 use rustls::pki_types::{CertificateDer, PrivateKeyDer, pem};
+use rustls::server::{ClientHello, ResolvesServerCert};
+use rustls::sign::CertifiedKey;
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
 
@@ -49,11 +53,47 @@ pub enum TlsError {
     },
 }
 
-/// Loads a certificate chain and its private key, both PEM.
-///
-/// # Errors
-/// If a file cannot be read or the two do not fit.
-pub fn load_tls(certificate: &Path, key: &Path) -> Result<Arc<TlsConfig>, TlsError> {
+/// A certificate and its key, which can be exchanged while connections are served.
+#[derive(Debug)]
+pub struct TlsCertificate {
+    current: RwLock<Arc<CertifiedKey>>,
+}
+
+impl TlsCertificate {
+    /// Loads a certificate chain and its private key, both PEM.
+    ///
+    /// # Errors
+    /// If a file cannot be read or the two do not fit.
+    pub fn load(certificate: &Path, key: &Path) -> Result<Arc<Self>, TlsError> {
+        Ok(Arc::new(Self { current: RwLock::new(Arc::new(load_pair(certificate, key)?)) }))
+    }
+
+    /// Takes over what another one has, for every handshake from now on.
+    pub fn replace_with(&self, other: &Self) {
+        let other = Arc::clone(&other.current.read());
+        *self.current.write() = other;
+    }
+
+    /// What a listener needs to present this certificate.
+    #[must_use]
+    pub fn config(self: &Arc<Self>) -> Arc<TlsConfig> {
+        let mut config = ServerConfig::builder_with_provider(provider())
+            .with_safe_default_protocol_versions()
+            .expect("the provider has the suites of the default versions")
+            .with_no_client_auth()
+            .with_cert_resolver(Arc::clone(self) as Arc<dyn ResolvesServerCert>);
+        config.alpn_protocols = vec![b"http/1.1".to_vec()];
+        Arc::new(config)
+    }
+}
+
+impl ResolvesServerCert for TlsCertificate {
+    fn resolve(&self, _hello: ClientHello<'_>) -> Option<Arc<CertifiedKey>> {
+        Some(Arc::clone(&self.current.read()))
+    }
+}
+
+fn load_pair(certificate: &Path, key: &Path) -> Result<CertifiedKey, TlsError> {
     let unreadable = |source| TlsError::Certificate { path: certificate.to_owned(), source };
     let chain: Vec<_> = CertificateDer::pem_file_iter(certificate)
         .map_err(unreadable)?
@@ -63,25 +103,16 @@ pub fn load_tls(certificate: &Path, key: &Path) -> Result<Arc<TlsConfig>, TlsErr
         return Err(TlsError::NoCertificate { path: certificate.to_owned() });
     }
     let private = PrivateKeyDer::from_pem_file(key).map_err(|source| TlsError::Key { path: key.to_owned(), source })?;
-    server_config(chain, private).map_err(|source| TlsError::Pair {
+    CertifiedKey::from_der(chain, private, &provider()).map_err(|source| TlsError::Pair {
         certificate: certificate.to_owned(),
         key: key.to_owned(),
         source,
     })
 }
 
-fn server_config(
-    chain: Vec<CertificateDer<'static>>,
-    key: PrivateKeyDer<'static>,
-) -> Result<Arc<ServerConfig>, rustls::Error> {
-    // The provider is named, so that no other crate of the process can change it by a feature.
-    let provider = Arc::new(rustls::crypto::ring::default_provider());
-    let mut config = ServerConfig::builder_with_provider(provider)
-        .with_safe_default_protocol_versions()?
-        .with_no_client_auth()
-        .with_single_cert(chain, key)?;
-    config.alpn_protocols = vec![b"http/1.1".to_vec()];
-    Ok(Arc::new(config))
+/// The provider is named, so that no other crate of the process can change it by a feature.
+fn provider() -> Arc<CryptoProvider> {
+    Arc::new(rustls::crypto::ring::default_provider())
 }
 
 #[cfg(test)]
@@ -101,7 +132,7 @@ mod tests {
         let paths = (folder.path().join("cert.pem"), folder.path().join("key.pem"));
         std::fs::write(&paths.0, certificate).expect("a file");
         std::fs::write(&paths.1, key).expect("a file");
-        load_tls(&paths.0, &paths.1).expect("a usable pair");
+        TlsCertificate::load(&paths.0, &paths.1).expect("a usable pair");
     }
 
     #[test]
@@ -123,7 +154,7 @@ mod tests {
             ("cert", "other", "tls_key:"),
         ];
         for (certificate, key, expected) in cases {
-            let error = load_tls(&folder.path().join(certificate), &folder.path().join(key));
+            let error = TlsCertificate::load(&folder.path().join(certificate), &folder.path().join(key));
             let error = error.expect_err(&format!("{certificate} with {key}"));
             let text = error.to_string();
             assert!(text.starts_with(expected), "{certificate} with {key}: {text}");

@@ -21,15 +21,18 @@ use larimar_wire::analytics::{Access, LOG_SERVICES};
 use larimar_wire::sas::Service;
 use larimar_wire::service_properties::{Logging, Metrics, ServiceProperties};
 use log_buffer::LogBuffer;
-use parking_lot::Mutex;
+use parking_lot::{Mutex, RwLock};
 use std::sync::Arc;
-use std::sync::atomic::{AtomicU8, AtomicUsize, Ordering::Relaxed};
+use std::sync::atomic::{AtomicBool, AtomicU8, AtomicUsize, Ordering::Relaxed};
 use tokio::sync::Notify;
 
 /// What is observed of all accounts and services.
 pub(crate) struct Analytics {
     /// Three for each account, in the order of [`LOG_SERVICES`].
-    meters: Vec<Meter>,
+    meters: RwLock<Arc<Vec<Arc<Meter>>>>,
+    log_bytes: Arc<AtomicUsize>,
+    /// Whether meters have been added whose wishes nobody has read.
+    has_new: AtomicBool,
     /// Told when a log is worth writing before its time.
     wake: Notify,
     metrics: Arc<ServerMetrics>,
@@ -62,10 +65,32 @@ const COUNT: u8 = 8;
 impl Analytics {
     /// Meters that observe nothing until they are told what is wished for.
     pub(crate) fn new<'a>(accounts: impl Iterator<Item = &'a str>, metrics: Arc<ServerMetrics>) -> Arc<Self> {
-        let log_bytes = Arc::default();
-        let of_account = |account| LOG_SERVICES.map(|service| Meter::new(account, service, &log_bytes));
-        let meters = accounts.flat_map(of_account).collect();
-        Arc::new(Self { meters, wake: Notify::new(), metrics })
+        let analytics = Self {
+            meters: RwLock::default(),
+            log_bytes: Arc::default(),
+            has_new: AtomicBool::new(false),
+            wake: Notify::new(),
+            metrics,
+        };
+        analytics.add(accounts);
+        Arc::new(analytics)
+    }
+
+    /// Adds meters of further accounts, whose places follow those of the others.
+    pub(crate) fn add<'a>(&self, accounts: impl Iterator<Item = &'a str>) {
+        let of_account = |account| LOG_SERVICES.map(|service| Arc::new(Meter::new(account, service, &self.log_bytes)));
+        let mut meters = self.meters.write();
+        *meters = Arc::new(meters.iter().cloned().chain(accounts.flat_map(of_account)).collect());
+        self.has_new.store(true, Relaxed);
+    }
+
+    /// The meters of all accounts, also of those that have been removed.
+    fn meters(&self) -> Arc<Vec<Arc<Meter>>> {
+        Arc::clone(&self.meters.read())
+    }
+
+    fn meter(&self, number: usize) -> Arc<Meter> {
+        Arc::clone(&self.meters.read()[number])
     }
 
     /// The number of a meter; `account` is the account's place among those that this was made of.
@@ -77,7 +102,8 @@ impl Analytics {
     /// Observes a service as its properties say, from now on.
     pub(crate) fn configure(&self, account: &str, service: Service, properties: &ServiceProperties) {
         let of_service = |meter: &&Meter| meter.account == account && meter.service == service;
-        if let Some(meter) = self.meters.iter().find(of_service) {
+        let meters = self.meters();
+        if let Some(meter) = meters.iter().map(Arc::as_ref).find(of_service) {
             meter.configure(properties);
         }
     }

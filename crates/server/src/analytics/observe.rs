@@ -46,7 +46,7 @@ struct Ending {
 impl Exchange<'_> {
     /// Observes the request, at once or, if its answer is made while it is sent, at the end of that.
     pub(crate) fn end(&self, analytics: &Arc<Analytics>, meter: usize, response: &mut Response<ResponseBody>) {
-        let switches = analytics.meters[meter].switches.load(Relaxed);
+        let switches = analytics.meter(meter).switches.load(Relaxed);
         if switches == 0 {
             return;
         }
@@ -83,7 +83,7 @@ impl Exchange<'_> {
         sample: &Sample,
         response: &Response<ResponseBody>,
     ) -> LogEntry {
-        let (head, meter) = (self.head, &analytics.meters[meter]);
+        let (head, meter) = (self.head, analytics.meter(meter));
         let text = |name: &str| mask_signatures_in(head.header(name).unwrap_or_default());
         let answered = |name: &str| {
             let value = response.headers().get(name).and_then(|value| value.to_str().ok());
@@ -165,7 +165,7 @@ impl Ending {
         if !is_whole {
             self.sample.outcome = Outcome::NetworkError;
         }
-        let meter = &analytics.meters[self.meter];
+        let meter = analytics.meter(self.meter);
         let ended = self.start.after(end_to_end);
         if meter.switches.load(Relaxed) & COUNT != 0 && !meter.counters.count(ended, self.operation, &self.sample) {
             analytics.metrics.analytics_dropped(1);

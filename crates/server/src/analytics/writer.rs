@@ -19,6 +19,7 @@ use std::collections::{BTreeMap, HashMap};
 use std::future::Future;
 use std::pin::pin;
 use std::sync::Arc;
+use std::sync::atomic::Ordering::Relaxed;
 use std::time::Duration;
 
 /// Writes down what a storage's analytics gather.
@@ -90,7 +91,8 @@ impl<E: Engine, B: ByteStore> AnalyticsWriter<E, B> {
     pub async fn load(&mut self) {
         let now = self.storage.clock.now();
         let mut is_complete = true;
-        for meter in &self.storage.analytics.meters {
+        self.storage.analytics.has_new.store(false, Relaxed);
+        for meter in self.storage.analytics.meters().iter() {
             // The failure has been logged; what was known stays.
             match properties::load(&*self.storage.engine, meter.service, &meter.account).await {
                 Ok(properties) => meter.configure(&properties),
@@ -106,7 +108,7 @@ impl<E: Engine, B: ByteStore> AnalyticsWriter<E, B> {
         let is_stale = match self.refreshed {
             None => true,
             Some(refreshed) => E::IS_SHARED && is_due(refreshed, REFRESH, now),
-        };
+        } || self.storage.analytics.has_new.load(Relaxed);
         if is_stale {
             self.load().await;
         }
@@ -138,7 +140,7 @@ impl<E: Engine, B: ByteStore> AnalyticsWriter<E, B> {
 
     /// Fetches sums from the counters.
     fn gather(&mut self) {
-        for (number, meter) in self.storage.analytics.meters.iter().enumerate() {
+        for (number, meter) in self.storage.analytics.meters().iter().enumerate() {
             let taken = meter.counters.take();
             if taken.is_empty() {
                 continue;
@@ -160,7 +162,7 @@ impl<E: Engine, B: ByteStore> AnalyticsWriter<E, B> {
 
     /// Sees to it that also periods without a request get a row: minutes when they are over, hours when they begin.
     fn note_idle(&mut self, period: Period, now: Timestamp) {
-        for (number, meter) in self.storage.analytics.meters.iter().enumerate() {
+        for (number, meter) in self.storage.analytics.meters().iter().enumerate() {
             if !meter.wishes().metrics(period).enabled {
                 self.noted.remove(&(number, period));
                 continue;
@@ -187,9 +189,9 @@ impl<E: Engine, B: ByteStore> AnalyticsWriter<E, B> {
     async fn write_metrics(&mut self, is_wanted: impl Fn(&Slot) -> bool) {
         let slots: Vec<Slot> = self.pending.keys().copied().filter(is_wanted).collect();
         for slot in slots {
-            let meter = &self.storage.analytics.meters[slot.meter];
+            let meter = self.storage.analytics.meter(slot.meter);
             let sums = &self.pending[&slot];
-            match self.write_slot(meter, slot, sums).await {
+            match self.write_slot(&meter, slot, sums).await {
                 Ok(()) => drop(self.pending.remove(&slot)),
                 Err(EngineError::Fault(fault @ Fault::Ambiguous(_))) => {
                     // Twice would be wrong as well, and is harder to notice.
@@ -215,7 +217,7 @@ impl<E: Engine, B: ByteStore> AnalyticsWriter<E, B> {
 
     async fn write_logs(&mut self) {
         let storage = Arc::clone(&self.storage);
-        for (number, meter) in storage.analytics.meters.iter().enumerate() {
+        for (number, meter) in storage.analytics.meters().iter().enumerate() {
             let mut left = meter.log.take();
             while !left.is_empty() {
                 match self.write_log(number, meter, &left).await {
@@ -258,7 +260,7 @@ impl<E: Engine, B: ByteStore> AnalyticsWriter<E, B> {
     /// Removes what is older than its account wishes to keep. Returns whether nothing is left to remove.
     async fn clear(&mut self, now: Timestamp) -> bool {
         let mut is_done = true;
-        for (number, meter) in self.storage.analytics.meters.iter().enumerate() {
+        for (number, meter) in self.storage.analytics.meters().iter().enumerate() {
             let wishes = meter.wishes();
             if let (Some(days), Some(blobs)) = (wishes.logging.retention_days, &self.blobs) {
                 let of = (meter.account.as_str(), meter.service);

@@ -219,7 +219,7 @@ impl<E: Engine, B: ByteStore> Ask<'_, E, B> {
         parts.headers.insert(hyper::header::HOST, host);
         let head = Head::new(&parts, self.call.head.peer, self.now());
         let storage = self.call.storage;
-        let is_known = |name: &str| storage.account(name).is_some();
+        let is_known = |name: &str| storage.is_known(name);
         let address =
             Address::parse(url.authority(), head.path, self.call.service, &storage.settings.host_suffixes, is_known);
         let is_here = match address.prefix {
@@ -230,7 +230,8 @@ impl<E: Engine, B: ByteStore> Ask<'_, E, B> {
                     || is_below(url.authority(), self.call.head.host, &storage.settings.host_suffixes)
             }
         };
-        let account = storage.account(address.account).filter(|_| is_here).ok_or_else(elsewhere)?;
+        let served = storage.served(address.account).filter(|_| is_here).ok_or_else(elsewhere)?;
+        let account = &served.account;
         let authenticate = async |policies| {
             let caller = auth::authenticate(storage, self.call.service, account, &head, address.path, policies).await;
             match caller.map_err(|error| relayed(error, relay))? {

@@ -34,6 +34,10 @@ impl Pool {
         Self { limit_bytes, used_bytes: 0, small_bytes: 0 }
     }
 
+    pub(super) const fn set_limit(&mut self, limit_bytes: u64) {
+        self.limit_bytes = limit_bytes;
+    }
+
     pub(super) const fn used_bytes(&self) -> u64 {
         self.used_bytes
     }

@@ -1,7 +1,7 @@
 //! Encrypted connections, with a certificate made for the test.
 
 use super::*;
-use crate::tls::load_tls;
+use crate::tls::TlsCertificate;
 use rustls::pki_types::ServerName;
 use rustls::{ClientConfig, RootCertStore};
 use tokio_rustls::{TlsConnector, client::TlsStream};
@@ -20,7 +20,7 @@ fn both_sides() -> (Arc<ServerConfig>, Arc<ClientConfig>) {
         .expect("versions")
         .with_root_certificates(roots)
         .with_no_client_auth();
-    (load_tls(&certificate, &key).expect("a usable pair"), Arc::new(client))
+    (TlsCertificate::load(&certificate, &key).expect("a usable pair").config(), Arc::new(client))
 }
 
 async fn connect(fixture: &Fixture, client: &Arc<ClientConfig>) -> TlsStream<TcpStream> {

@@ -1,0 +1,71 @@
+//! SIGHUP: accounts, keys, certificates and the log level are read again while the server runs.
+//!
+//! All of it is read and checked before any of it changes, so a mistake leaves everything as it was.
+
+use crate::banner::Addresses;
+use crate::command_line::CommandLine;
+use crate::logging::LogLevel;
+use crate::serve::check_keys;
+use crate::settings::{SETTINGS, Settings};
+use crate::storage;
+use larimar_engine::Engine;
+use larimar_server::{Storage, TlsCertificate};
+use std::sync::Arc;
+
+/// What a running server can change.
+pub(crate) struct Reloader<E> {
+    pub(crate) line: CommandLine,
+    pub(crate) level: LogLevel,
+    pub(crate) certificate: Option<Arc<TlsCertificate>>,
+    pub(crate) storage: Arc<Storage<E>>,
+    pub(crate) addresses: Addresses,
+    /// The settings that the server started with.
+    pub(crate) started: Settings,
+}
+
+impl<E: Engine> Reloader<E> {
+    /// Reads the settings again, and says how that went.
+    pub(crate) fn reload(&self) {
+        match self.try_reload() {
+            Err(error) => tracing::error!("the settings are not reloaded and the old ones stay: {error:#}"),
+            Ok(settings) => {
+                let unused = self.unused(&settings);
+                if !unused.is_empty() {
+                    tracing::warn!(settings = unused.join(", "), "these settings have changed and need a restart");
+                }
+                tracing::info!(accounts = settings.accounts.len(), "accounts, certificates and log level are reloaded");
+            }
+        }
+    }
+
+    fn try_reload(&self) -> anyhow::Result<Settings> {
+        let resolved = crate::resolve(&self.line)?;
+        check_keys(&resolved, &self.addresses)?;
+        let settings = &resolved.settings;
+        let accounts = storage::accounts(settings)?;
+        let certificate = match (&self.certificate, &settings.tls_certificate, &settings.tls_key) {
+            (Some(current), Some(certificate), Some(key)) => Some((current, TlsCertificate::load(certificate, key)?)),
+            _ => None,
+        };
+        // From here on nothing fails but the logger, which has not changed then.
+        self.level.change(settings)?;
+        self.storage.set_accounts(accounts);
+        if let Some((current, new)) = certificate {
+            current.replace_with(&new);
+        }
+        Ok(resolved.settings)
+    }
+
+    /// The settings that differ from those at the start and are not reloaded.
+    fn unused(&self, settings: &Settings) -> Vec<&'static str> {
+        let is_reloaded = |name: &str| match name {
+            "tls_certificate" | "tls_key" => self.certificate.is_some() && settings.tls_certificate.is_some(),
+            _ => ["accounts", "allow_well_known_key", "log_level"].contains(&name),
+        };
+        let differs = |name: &&str| {
+            let setting = crate::settings::find(name).expect("names come from the list");
+            setting.shown(settings) != setting.shown(&self.started)
+        };
+        SETTINGS.iter().map(|setting| setting.name).filter(|name| !is_reloaded(name)).filter(differs).collect()
+    }
+}
