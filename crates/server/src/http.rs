@@ -17,6 +17,7 @@ use crate::spelling::{self, Spellings};
 use crate::storage::Storage;
 use crate::strict::{is_known_version, is_version, unknown_version};
 use hyper::body::Incoming;
+use hyper::ext::ReasonPhrase;
 use hyper::header::{CONTENT_TYPE, HeaderName, HeaderValue, SERVER};
 use hyper::{Request, Response, StatusCode};
 use larimar_engine::Engine;
@@ -311,7 +312,7 @@ fn log_unserved(head: &Head<'_>, seen: &Seen, request_id: &str, status: u16) {
 pub(crate) fn storage_error_reply(error: &ErrorReply, request_id: &str, now: Timestamp) -> Reply {
     let mut body = Vec::with_capacity(512);
     error.write_storage_xml(&mut body, request_id, now);
-    Reply::xml(error.status, body)
+    Reply { reason: Some(error.reason()), ..Reply::xml(error.status, body) }
 }
 
 /// Adds the headers that every answer has.
@@ -352,6 +353,9 @@ fn finish(
     *response.headers_mut() = headers;
     if !reply.spelled.is_empty() {
         response.extensions_mut().extend(spelling::extension(&reply.spelled));
+    }
+    if let Some(Ok(reason)) = reply.reason.map(ReasonPhrase::try_from) {
+        response.extensions_mut().insert(reason);
     }
     response
 }

@@ -37,9 +37,13 @@ pub(crate) async fn set<E: Engine>(call: &Call<'_, E>, body: &[u8]) -> Result<Re
     call.caller.permits(&Need::WRITE_SERVICE)?;
     let current = load(call.engine(), call.service, call.account()).await?;
     let changed = current.updated(body, call.service)?;
-    // To take these and not to act on them would lose what somebody relies on.
-    if changed.blob.delete_retention.days.is_some() || changed.blob.static_website.enabled {
-        return Err(ErrorReply::new(ErrorCode::NotImplemented));
+    // Settings that are stored and not acted upon would mislead. The whole document is refused, and the answer names the
+    // element, so that a client can send the rest again without it.
+    if changed.blob.delete_retention.days.is_some() {
+        return Err(not_implemented("DeleteRetentionPolicy"));
+    }
+    if changed.blob.static_website.enabled {
+        return Err(not_implemented("StaticWebsite"));
     }
     if changed.logging.is_on() {
         create_logs(call.engine(), call.account(), call.now).await.map_err(|fault| error::fault(&fault))?;
@@ -51,6 +55,13 @@ pub(crate) async fn set<E: Engine>(call: &Call<'_, E>, body: &[u8]) -> Result<Re
     stored.map_err(|fault| error::fault(&fault))?;
     call.storage.analytics.configure(call.account(), call.service, &changed);
     Ok(Reply::empty(202))
+}
+
+/// The error for a document that switches on what this server does not have.
+fn not_implemented(element: &'static str) -> ErrorReply {
+    let message =
+        format!("{element} is not implemented. Nothing of the document was stored: send it without {element}.");
+    ErrorReply::with_message(ErrorCode::NotImplemented, message).with_detail("XmlNodeName", element)
 }
 
 /// The secondary is this server, so it is always up to date.

@@ -25,6 +25,8 @@ pub(crate) struct Reply {
     pub(crate) stream: Option<Streamed>,
     /// The body's part of the budget for bytes in flight.
     pub(crate) held: Option<Held>,
+    /// The reason phrase, if not that of the status.
+    pub(crate) reason: Option<String>,
     /// Whether nothing was changed, so that the answer may be dropped and made again.
     pub(crate) is_read: bool,
 }
@@ -40,7 +42,16 @@ impl Reply {
     /// An answer without a body.
     pub(crate) fn empty(status: u16) -> Self {
         let headers = HeaderMap::with_capacity(16);
-        Self { status, headers, body: Vec::new(), spelled: Vec::new(), stream: None, held: None, is_read: false }
+        Self {
+            status,
+            headers,
+            body: Vec::new(),
+            spelled: Vec::new(),
+            stream: None,
+            held: None,
+            reason: None,
+            is_read: false,
+        }
     }
 
     /// An answer with a JSON body.

@@ -96,6 +96,15 @@ impl ErrorReply {
         detail.map(|(_, text)| without_controls(text))
     }
 
+    /// The message as the reason phrase of a status line, as the Blob and Queue services send it: one short line of
+    /// printable ASCII, whatever the message has.
+    #[must_use]
+    pub fn reason(&self) -> String {
+        let printable = |c: char| if c == ' ' || c.is_ascii_graphic() { c } else { '?' };
+        let line = self.message.split(['\r', '\n']).next().unwrap_or_default();
+        line.chars().take(REASON_CHARS_MAX).map(printable).collect()
+    }
+
     /// This error as that of the operation at `index` of a transaction.
     #[must_use]
     pub fn at_index(mut self, index: usize) -> Self {
@@ -170,6 +179,9 @@ pub(crate) const AUTHENTICATION_DETAIL: &str = "AuthenticationErrorDetail";
 /// Bytes of the text that the server has signed: most are below 1 KiB.
 const STRING_TO_SIGN_BYTES_MAX: usize = 4096;
 
+/// Characters of a reason phrase: more than any message of the service has.
+const REASON_CHARS_MAX: usize = 256;
+
 /// Characters of a detail: enough for any value that a header or a parameter should have.
 const DETAIL_CHARS_MAX: usize = 1024;
 
@@ -243,6 +255,16 @@ mod tests {
             let long = refused.clone().with_string_to_sign("", &filler.repeat(100_000));
             assert!((4090..=4100).contains(&long.details[0].1.len()), "{filler}: {}", long.details[0].1.len());
         }
+    }
+
+    #[test]
+    fn a_reason_is_one_line_of_printable_ascii() {
+        assert_eq!(ErrorReply::new(ErrorCode::BlobNotFound).reason(), "The specified blob does not exist.");
+        let hostile = ErrorReply::with_message(ErrorCode::InvalidInput, "a\u{7f}\u{1}é\r\nSet-Cookie: x");
+        assert_eq!(hostile.reason(), "a???");
+        let long = ErrorReply::with_message(ErrorCode::InvalidInput, "é".repeat(5000));
+        assert_eq!(long.reason().len(), REASON_CHARS_MAX);
+        assert_eq!(ErrorReply::with_message(ErrorCode::InvalidInput, "").reason(), "");
     }
 
     #[test]

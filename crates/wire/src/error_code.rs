@@ -130,6 +130,8 @@ error_codes! {
         "The specified entity does not exist."
     EntityTooLarge 400
         "The entity is larger than the maximum allowed size (1MB)."
+    ExceedsMaxBatchRequestCount 400
+        "The batch operation exceeds maximum number of allowed subrequests."
     FeatureVersionMismatch 409
         "The operation for Azure Storage is not permitted because the blob uses a feature that the version of the request does not know."
     HostInformationNotPresent 400

@@ -143,6 +143,62 @@ fn x2_a_batch_of_a_container_stays_inside_it() {
     assert_eq!(send(&foreign, path, &[delete(&foreign, "/other/a")]).status, 403);
 }
 
+/// Recordings of the service: a part has the version of the whole, and the message of its error is its reason phrase.
+#[test]
+fn parts_have_a_version_and_the_message_as_their_reason() {
+    let server = serve_container();
+    let client = server.blobs();
+    put(&client, "/box/a", "x");
+    let parts = [delete(&client, "/box/a"), delete(&client, "/nowhere/a"), delete(&client, "/box/a")];
+    let reply = send(&client, "/?comp=batch", &parts);
+    let text = reply.text();
+    let version = format!("\r\nx-ms-version: {}\r\n", reply.header("x-ms-version").expect("a version"));
+    assert_eq!(text.matches(&version).count(), 3, "{text}");
+    for line in [
+        "HTTP/1.1 202 Accepted\r\n",
+        "HTTP/1.1 404 The specified container does not exist.\r\n",
+        "HTTP/1.1 404 The specified blob does not exist.\r\n",
+    ] {
+        assert!(text.contains(line), "{line} {text}");
+    }
+    // A token for a container is not for the account's batch.
+    let guest = client.with_sas(&Sas::container("box", "d").token());
+    let refused = send(&guest, "/?comp=batch", &[delete(&client, "/box/a")]);
+    refused.is_error(403, "AuthenticationFailed");
+    let detail = "The specified signed resource is not allowed for this resource level";
+    assert_eq!(refused.element("AuthenticationErrorDetail"), Some(detail), "{refused}");
+}
+
+/// The service's status lines have the message of the error, whatever the method and the code. A message that repeats what
+/// a client sent cannot begin another line.
+#[test]
+fn the_message_of_an_error_is_the_reason_of_its_status() {
+    let server = serve_container();
+    let client = server.blobs();
+    for (reply, reason) in [
+        (client.get("/box/none").send(), "The specified blob does not exist."),
+        (client.request("HEAD", "/box/none").send(), "The specified blob does not exist."),
+        (client.request("DELETE", "/none?restype=container").send(), "The specified container does not exist."),
+        (server.queues().get("/none?comp=metadata").send(), "The specified queue does not exist."),
+        (client.get("/?comp=list").send(), "OK"),
+    ] {
+        assert_eq!(reply.reason, reason, "{reply}");
+    }
+    let made = put(&client, "/box/a", "x");
+    let etag = made.header("ETag").expect("an etag");
+    let unchanged = client.get("/box/a").header("If-None-Match", etag).send();
+    assert_eq!(
+        (unchanged.status, &*unchanged.reason),
+        (304, "The condition specified using HTTP conditional header(s) is not met.")
+    );
+    for path in ["/box/a?snapshot=%0d%0aSet-Cookie:x", "/box/%C3%A4%0A?comp=block&blockid=%0A", "/b%0Ax/a?comp=%0D%0A"]
+    {
+        let refused = client.get(path).send();
+        assert!(refused.status >= 400 && refused.header("Set-Cookie").is_none(), "{refused}");
+        assert!(refused.reason.bytes().all(|byte| (b' '..=b'~').contains(&byte)), "{refused}");
+    }
+}
+
 #[test]
 fn x2_a_batch_has_at_most_256_parts_of_the_right_kind() {
     let server = serve_container();
@@ -151,7 +207,10 @@ fn x2_a_batch_has_at_most_256_parts_of_the_right_kind() {
         put(&client, &format!("/box/{name}"), "x");
     }
     let many: Vec<Request<'_>> = (0..257).map(|n| delete(&client, &format!("/box/{n}"))).collect();
-    send(&client, "/?comp=batch", &many).is_error(400, "InvalidInput");
+    // The whole is answered with one part that fails, which has no id.
+    let too_many = send(&client, "/?comp=batch", &many);
+    assert_eq!(statuses(&too_many), expect(&[(400, "ExceedsMaxBatchRequestCount")]), "{too_many}");
+    assert!(!too_many.text().contains("Content-ID"), "{too_many}");
     assert_eq!(content(&client, "/box/0"), b"x", "nothing of it was done");
     let found = statuses(&send(&client, "/?comp=batch", &many[..256]));
     assert_eq!(found.len(), 256);
@@ -176,9 +235,9 @@ fn x2_a_batch_has_at_most_256_parts_of_the_right_kind() {
     };
     let good = || body(&[delete(&client, "/box/a")]);
     raw("application/json", good()).is_error(400, "InvalidInput");
-    raw("multipart/mixed; boundary=other", good()).is_error(400, "InvalidInput");
-    raw(TYPE, Vec::new()).is_error(400, "InvalidInput");
-    raw(TYPE, vec![0xff; 100]).is_error(400, "InvalidInput");
+    for (kind, body) in [("multipart/mixed; boundary=other", good()), (TYPE, Vec::new()), (TYPE, vec![0xff; 100])] {
+        assert_eq!(statuses(&raw(kind, body)), expect(&[(400, "InvalidInput")]), "{kind}");
+    }
     raw(TYPE, vec![b'x'; 4 * 1024 * 1024 + 1]).is_error(413, "RequestBodyTooLarge");
     assert_eq!(content(&client, "/box/a"), b"x");
 }

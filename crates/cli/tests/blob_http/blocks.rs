@@ -209,6 +209,8 @@ fn x2_ids_of_blocks_have_one_length_and_at_most_64_bytes() {
     for id in ["A", "AAAAA", "AA-A", "ä", "===="] {
         put("/box/b", id).is_error(400, "InvalidQueryParameterValue");
     }
+    // The reason of recorded answers.
+    assert_eq!(put("/box/b", "test-block").element("Reason"), Some("Not a valid base64 string."));
     let missing = client.request("PUT", "/box/b?comp=block").body("x").send();
     missing.is_error(400, "MissingRequiredQueryParameter");
     let empty = client.request("PUT", "/box/b?comp=block&blockid=AAAA").body("").send();

@@ -124,6 +124,16 @@ fn x2_sequence_numbers_guard_pages() {
         if is_met { reply.is_status(201) } else { reply.is_error(refused.0, refused.1) }
     }
     write("x-ms-if-sequence-number-eq", "five").is_error(400, "InvalidHeaderValue");
+    // Recordings of the service: a number below zero has another code, but not from a URL.
+    for name in ["x-ms-if-sequence-number-lt", "x-ms-if-sequence-number-le"] {
+        write(name, "-1").is_error(400, "InvalidInput");
+        let clear = client.request("PUT", "/box/disk?comp=page").header("x-ms-page-write", "clear");
+        clear.header("x-ms-range", "bytes=0-511").header(name, "-1").send().is_error(400, "InvalidInput");
+        let url = client.request("PUT", "/box/disk?comp=page").header("x-ms-page-write", "update");
+        let url = url.header("x-ms-range", "bytes=0-511").header("x-ms-source-range", "bytes=0-511").header(name, "-1");
+        let source = format!("{}/box/disk", client.base());
+        url.header("x-ms-copy-source", source).body("").send().is_error(400, "InvalidHeaderValue");
+    }
     let number = |action: &str, number: Option<&str>| {
         let request = client.request("PUT", "/box/disk?comp=properties").header("x-ms-sequence-number-action", action);
         number.map_or(request.clone(), |number| request.header("x-ms-blob-sequence-number", number)).send()
@@ -195,6 +205,35 @@ fn x2_pages_are_compared_with_an_earlier_snapshot() {
     missing.is_error(409, "PreviousSnapshotNotFound");
 }
 
+/// Recordings of the service: written and cleared ranges are mixed, in the order of their offsets.
+#[test]
+fn changes_since_a_snapshot_come_in_the_order_of_their_offsets() {
+    let server = serve_container();
+    let client = server.blobs();
+    make(&client, "/box/disk", "4096").is_status(201);
+    write(&client, "/box/disk", "512-1535", 1, &[]).is_status(201);
+    let taken = client.request("PUT", "/box/disk?comp=snapshot").send();
+    write(&client, "/box/disk", "0-511", 2, &[]).is_status(201);
+    clear(&client, "/box/disk", "512-1023").is_status(201);
+    write(&client, "/box/disk", "2048-2559", 2, &[]).is_status(201);
+    let diff = |query: &str| {
+        let at = header(&taken, "x-ms-snapshot");
+        client.get(&format!("/box/disk?comp=pagelist&prevsnapshot={at}{query}")).send()
+    };
+    let range = |kind: &str, start: u64| format!("<{kind}><Start>{start}</Start><End>{}</End></{kind}>", start + 511);
+    let all = [range("PageRange", 0), range("ClearRange", 512), range("PageRange", 2048)];
+    let told = diff("");
+    assert!(told.text().ends_with(&format!("<PageList>{}</PageList>", all.concat())), "{told}");
+    let (mut seen, mut marker) = (String::new(), String::new());
+    for _ in 0..3 {
+        let page = diff(&format!("&maxresults=1&marker={marker}"));
+        let text = page.text().split_once("<PageList>").and_then(|(_, rest)| rest.split_once("<NextMarker"));
+        seen.push_str(text.expect("a page").0);
+        marker = page.element("NextMarker").unwrap_or_default().to_owned();
+    }
+    assert_eq!((seen, marker), (all.concat(), String::new()));
+}
+
 #[test]
 fn x2_page_ranges_come_in_pages() {
     let server = serve_container();
@@ -212,5 +251,12 @@ fn x2_page_ranges_come_in_pages() {
         assert_eq!(marker.is_empty(), round == 2, "{page}");
     }
     assert_eq!(seen, (0..8).map(|n| n * 2048).collect::<Vec<u64>>());
+    // Recordings of the service: an empty marker ends pages that were asked for, and nothing an answer that is whole.
+    let whole = |query: &str| client.get(&format!("/box/disk?comp=pagelist{query}")).send();
+    assert!(whole("&maxresults=8").text().ends_with("<NextMarker /></PageList>"));
+    assert!(whole("").text().ends_with("</PageRange></PageList>"));
+    // A range that begins or ends inside a page touches all of it.
+    let part = client.get("/box/disk?comp=pagelist").header("x-ms-range", "bytes=2050-4097").send();
+    assert_eq!((part.elements("Start"), part.elements("End")), (vec!["2048", "4096"], vec!["2559", "4607"]), "{part}");
     client.get("/box/disk?comp=pagelist&maxresults=3&marker=nonsense").send().is_error(400, "OutOfRangeInput");
 }

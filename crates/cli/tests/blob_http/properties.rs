@@ -1,6 +1,6 @@
 //! Changes that leave a blob's bytes alone: metadata, content headers, tier.
 
-use super::{HELLO_MD5, content, header, properties, put, serve_container};
+use super::{HELLO_MD5, block_blob, content, header, properties, put, serve_container};
 
 #[test]
 fn x2_metadata_of_a_blob_is_replaced_whole() {
@@ -54,7 +54,8 @@ fn x2_headers_that_are_not_named_are_cleared() {
     client.request("PUT", "/box/a?comp=properties").header("x-ms-blob-content-language", "fr").send().is_status(200);
     let told = client.get("/box/a").send();
     for (name, value) in [
-        ("Content-Type", Some("application/octet-stream")),
+        // Service reference: it is cleared like the others, and no longer told.
+        ("Content-Type", None),
         ("Content-Encoding", None),
         ("Content-Language", Some("fr")),
         ("Content-Disposition", None),
@@ -63,7 +64,49 @@ fn x2_headers_that_are_not_named_are_cleared() {
     ] {
         assert_eq!(told.header(name), value, "{name}: {told}");
     }
+    let listed = client.get("/box?restype=container&comp=list").send();
+    assert!(listed.text().contains("<Content-Type />"), "{listed}");
     client.request("PUT", "/box/none?comp=properties").send().is_error(404, "BlobNotFound");
+}
+
+/// Microsoft's own tests set an MD5 of eight bytes: the service stores what it is given.
+#[test]
+fn an_md5_of_any_length_is_stored() {
+    let server = serve_container();
+    let client = server.blobs();
+    put(&client, "/box/a", "Hello World");
+    let name = "x-ms-blob-content-md5";
+    let set = |md5: &str| client.request("PUT", "/box/a?comp=properties").header(name, md5).send();
+    let long = "AAAA".repeat(340);
+    for md5 in ["MDAwMDAwMDA=", "AA==", &long, HELLO_MD5] {
+        set(md5).is_status(200);
+        assert_eq!(properties(&client, "/box/a").header("Content-MD5"), Some(md5));
+        assert_eq!(client.get("/box?restype=container&comp=list").send().element("Content-MD5"), Some(md5));
+    }
+    set("no base64!").is_error(400, "InvalidMd5");
+    set(&"AAAA".repeat(342)).is_error(400, "InvalidMd5");
+    let page = client.request("PUT", "/box/disk").header("x-ms-blob-type", "PageBlob").header(name, "MDAwMDAwMDA=");
+    page.header("x-ms-blob-content-length", "512").body("").send().is_status(201);
+    assert_eq!(properties(&client, "/box/disk").header("Content-MD5"), Some("MDAwMDAwMDA="));
+    // Bytes have an MD5 of sixteen.
+    block_blob(&client, "/box/a", "x").header(name, "MDAwMDAwMDA=").send().is_error(400, "InvalidMd5");
+}
+
+/// The service's reference of 2026: Delete Blob knows conditions on when the tier was set.
+#[test]
+fn a_delete_goes_by_when_the_tier_was_set() {
+    let server = serve_container();
+    let client = server.blobs();
+    let (past, future) = ("Sat, 01 Jan 2000 00:00:00 GMT", "Tue, 01 Jan 2030 00:00:00 GMT");
+    let delete = |name: &str, value: &str| client.request("DELETE", "/box/a").header(name, value).send();
+    let (modified, unmodified) = ("x-ms-access-tier-if-modified-since", "x-ms-access-tier-if-unmodified-since");
+    block_blob(&client, "/box/a", "x").header("x-ms-access-tier", "Cool").send().is_status(201);
+    delete(modified, future).is_error(412, "ConditionNotMet");
+    delete(unmodified, past).is_error(412, "ConditionNotMet");
+    delete(unmodified, "soon").is_error(400, "InvalidHeaderValue");
+    delete(modified, past).is_status(202);
+    put(&client, "/box/a", "x");
+    delete(unmodified, future).is_status(202);
 }
 
 #[test]

@@ -164,6 +164,31 @@ fn x2_conditions_on_tags_guard_every_operation() {
     client.get("/box/none").header("x-ms-if-tags", wanted).send().is_error(404, "BlobNotFound");
 }
 
+/// The service's reference of 2026: Get and Set Blob Tags know conditions on the blob, under names of their own.
+#[test]
+fn reads_and_writes_of_tags_go_by_conditions_on_the_blob() {
+    let server = serve_container();
+    let client = server.blobs();
+    let made = put(&client, "/box/a", "x");
+    let etag = made.header("ETag").expect("an etag");
+    let get = |name: &str, value: &str| client.get("/box/a?comp=tags").header(name, value).send();
+    let set = |name: &str, value: &str| {
+        client.request("PUT", "/box/a?comp=tags").header(name, value).xml(body(&[("k", "1")])).send()
+    };
+    let (past, future) = ("Sat, 01 Jan 2000 00:00:00 GMT", "Tue, 01 Jan 2030 00:00:00 GMT");
+    for (name, good, bad, unread) in [
+        ("x-ms-blob-if-match", etag, "\"0x8D0\"", 412),
+        ("x-ms-blob-if-none-match", "\"0x8D0\"", etag, 304),
+        ("x-ms-blob-if-modified-since", past, future, 304),
+        ("x-ms-blob-if-unmodified-since", future, past, 412),
+    ] {
+        set(name, bad).is_error(412, "ConditionNotMet");
+        get(name, bad).is_status(unread);
+        get(name, good).is_status(200);
+        set(name, good).is_status(204);
+    }
+}
+
 /// A source is copied only while its tags satisfy the condition on them.
 #[test]
 fn x2_conditions_on_the_tags_of_a_source_guard_copies() {

@@ -26,6 +26,8 @@ pub struct Access {
     pub lease: Option<LeaseId>,
     /// `x-ms-if-tags`.
     pub if_tags: Option<TagCondition>,
+    /// Conditions on when the tier was set; they know times only.
+    pub tier: Conditions,
 }
 
 /// What a write tells.
@@ -66,6 +68,7 @@ impl Access {
         let row = row.filter(|row| row.is_committed).ok_or(BlobReject::BlobNotFound)?;
         check(&self.conditions, Some(row.changed), Purpose::Write)?;
         self.admit_tags(&row)?;
+        self.admit_tier(&row)?;
         row.lease.admit_write(self.lease, now)?;
         Ok(row)
     }
@@ -75,6 +78,11 @@ impl Access {
         check(&self.conditions, Some(row.changed), Purpose::Read)?;
         self.admit_tags(row)?;
         Ok(row.lease.admit_read(self.lease, now)?)
+    }
+
+    /// Checks the conditions on when the tier was set; one that was not is as old as the blob.
+    pub(crate) fn admit_tier(&self, row: &BlobRow) -> Result<(), BlobReject> {
+        check(&self.tier, Some(row.tier.map_or(row.created, |(_, since)| since)), Purpose::Write)
     }
 
     /// Checks the condition on tags.

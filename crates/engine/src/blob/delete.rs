@@ -74,6 +74,7 @@ impl<E: Engine, B: ByteStore> Blobs<E, B> {
             let row = self.load_version(at, Some(snapshot)).await?;
             check(&access.conditions, Some(row.changed), Purpose::Write)?;
             access.admit_tags(&row)?;
+            access.admit_tier(&row)?;
             blob.lease.admit_read(access.lease, now).map_err(BlobReject::from)?;
             let leftover = Leftover { shared: Shared::Anywhere, ..Leftover::of(row) };
             let snapshots = blob.snapshots.saturating_sub(1);

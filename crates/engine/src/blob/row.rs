@@ -304,14 +304,26 @@ impl BlobRow {
     }
 }
 
+/// Bytes of an MD5; what clients set in its place may have others.
+const MD5_BYTES: usize = 16;
+
 fn put_content(out: &mut Vec<u8>, content: &ContentHeaders) {
     for text in
         [&content.content_type, &content.encoding, &content.language, &content.disposition, &content.cache_control]
     {
         put_optional_text(out, text.as_deref());
     }
-    out.push(u8::from(content.md5.is_some()));
-    out.extend_from_slice(content.md5.as_ref().map_or(&[], |md5| md5));
+    match &content.md5 {
+        None => out.push(0),
+        Some(md5) if md5.len() == MD5_BYTES => {
+            out.push(1);
+            out.extend_from_slice(md5);
+        }
+        Some(other) => {
+            out.push(2);
+            put_bytes(out, other);
+        }
+    }
 }
 
 fn take_content(reader: &mut Reader<'_>) -> Option<ContentHeaders> {
@@ -321,7 +333,15 @@ fn take_content(reader: &mut Reader<'_>) -> Option<ContentHeaders> {
         language: reader.optional_text()?,
         disposition: reader.optional_text()?,
         cache_control: reader.optional_text()?,
-        md5: if reader.flag()? { Some(reader.array()?) } else { None },
+        md5: match reader.byte()? {
+            0 => None,
+            1 => Some(reader.take(MD5_BYTES)?.to_vec()),
+            2 => {
+                let length = reader.count()?;
+                Some(reader.take(length)?.to_vec())
+            }
+            _ => return None,
+        },
     })
 }
 
@@ -391,7 +411,7 @@ mod tests {
             content_type: Some("text/plain".to_owned()),
             encoding: Some(String::new()),
             language: None,
-            md5: Some([9; 16]),
+            md5: Some(vec![9; 16]),
             disposition: Some("inline".to_owned()),
             cache_control: None,
         };

@@ -5,14 +5,15 @@ use crate::{Guid, Timestamp};
 /// The headers that a reader of a blob is given with its bytes.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct ContentHeaders {
-    /// `Content-Type`; readers are told [`ContentHeaders::TYPE_DEFAULT`] where there is none.
+    /// `Content-Type`; readers are told [`ContentHeaders::TYPE_DEFAULT`] where there is none, and nothing where it is empty.
     pub content_type: Option<String>,
     /// `Content-Encoding`.
     pub encoding: Option<String>,
     /// `Content-Language`.
     pub language: Option<String>,
     /// `Content-MD5`: of the whole blob as its writer said or, for Put Blob, as it was computed.
-    pub md5: Option<[u8; 16]>,
+    /// Set Blob Properties stores any bytes here.
+    pub md5: Option<Vec<u8>>,
     /// `Content-Disposition`.
     pub disposition: Option<String>,
     /// `Cache-Control`.

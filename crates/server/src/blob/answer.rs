@@ -74,7 +74,7 @@ impl Reply {
 
     /// With checksums of the bytes that a write took.
     pub(super) fn with_sums(self, sums: &Sums, told: ToldSums) -> Self {
-        let with_md5 = |reply: Self| reply.with_md5("content-md5", sums.md5);
+        let with_md5 = |reply: Self| reply.with_md5("content-md5", sums.md5.as_ref().map(<[u8; 16]>::as_slice));
         let with_crc64 = |reply: Self| reply.with("x-ms-content-crc64", sums.crc64_text());
         match told {
             ToldSums::Both => with_crc64(with_md5(self)),
@@ -84,8 +84,8 @@ impl Reply {
     }
 
     /// With an MD5 sum, if there is one.
-    pub(super) fn with_md5(self, name: &str, md5: Option<[u8; 16]>) -> Self {
-        self.with_some(name, md5.map(|md5| format_md5(&md5)))
+    pub(super) fn with_md5(self, name: &str, md5: Option<&[u8]>) -> Self {
+        self.with_some(name, md5.map(format_md5))
     }
 
     /// With what a lease operation tells.

@@ -27,32 +27,51 @@ impl<E: Engine, B: ByteStore> Ask<'_, E, B> {
     ) -> Result<Reply, ErrorReply> {
         self.permit(&Need::anything(container.map_or(Target::Account, |name| Target::Container(name.as_str()))))?;
         let body = body.read(BATCH_BODY_BYTES_MAX).await?;
-        let parts = parse(self.call.head.content_type.unwrap_or(""), &body)?;
-        // Before anything is changed: an error may repeat some of its part.
-        let held = self.call.hold_answer(body.len() + parts.len() * PART_BYTES_MAX)?;
+        let content_type = self.call.head.content_type.unwrap_or("");
+        if !content_type.to_ascii_lowercase().starts_with("multipart/mixed") {
+            return Err(ErrorReply::new(ErrorCode::InvalidInput));
+        }
         let storage = self.call.storage;
         let mut answer = BatchAnswer::new(&storage.ids.next().to_string());
+        let parts = match parse(content_type, &body) {
+            Ok(parts) => parts,
+            Err(error) => {
+                // A batch that cannot be read is answered as one, with a single part that fails; nothing of it is done.
+                self.add_part(&mut answer, None, Err(error), &storage.ids.next().to_string());
+                let content_type = answer.content_type();
+                return Ok(Reply { body: answer.finish(), ..Reply::empty(202) }.with("content-type", content_type));
+            }
+        };
+        // Before anything is changed: an error may repeat some of its part.
+        let held = self.call.hold_answer(body.len() + parts.len() * PART_BYTES_MAX)?;
         for part in &parts {
             let request_id = storage.ids.next().to_string();
-            let reply = match self.part(part, container, &request_id).await {
-                Ok(reply) => reply,
-                Err(error) => {
-                    let reply = BlobService::<E, B>::error_reply(
-                        &error,
-                        self.call.head,
-                        &Seen::default(),
-                        &request_id,
-                        self.now(),
-                    );
-                    reply.with("x-ms-error-code", error.code.as_str())
-                }
-            };
-            let reply = reply.with("x-ms-request-id", request_id.as_str());
-            let headers = reply.headers.iter().filter_map(|(name, value)| Some((name.as_str(), value.to_str().ok()?)));
-            answer.part(part.content_id, reply.status, headers, &reply.body);
+            let done = self.part(part, container, &request_id).await;
+            self.add_part(&mut answer, part.content_id, done, &request_id);
         }
         let content_type = answer.content_type();
         Ok(Reply { body: answer.finish(), held, ..Reply::empty(202) }.with("content-type", content_type))
+    }
+
+    /// Adds the answer to one part, which has the version of the whole (recorded).
+    fn add_part(
+        &self,
+        answer: &mut BatchAnswer,
+        content_id: Option<&str>,
+        done: Result<Reply, ErrorReply>,
+        request_id: &str,
+    ) {
+        let (head, now) = (self.call.head, self.now());
+        let reply = done.unwrap_or_else(|error| {
+            let reply = BlobService::<E, B>::error_reply(&error, head, &Seen::default(), request_id, now);
+            reply.with("x-ms-error-code", error.code.as_str())
+        });
+        let reply = reply
+            .with("x-ms-request-id", request_id)
+            .with_some("x-ms-version", head.version_header)
+            .with("server", "Windows-Azure-Blob/1.0");
+        let headers = reply.headers.iter().filter_map(|(name, value)| Some((name.as_str(), value.to_str().ok()?)));
+        answer.part(content_id, (reply.status, reply.reason.as_deref()), headers, &reply.body);
     }
 
     /// Runs one part: it is signed as a request of its own.

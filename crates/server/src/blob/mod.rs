@@ -100,7 +100,7 @@ impl<E: Engine, B: ByteStore> Protocol for BlobService<E, B> {
 
     fn error_reply(error: &ErrorReply, _head: &Head<'_>, _seen: &Seen, request_id: &str, now: Timestamp) -> Reply {
         match error.status {
-            304 => Reply::empty(304),
+            304 => Reply { reason: Some(error.reason()), ..Reply::empty(304) },
             _ => http::storage_error_reply(error, request_id, now),
         }
     }
@@ -204,7 +204,7 @@ impl<E: Engine, B: ByteStore> Ask<'_, E, B> {
                 self.snapshot_blob(container, name, metadata.as_ref(), guard).await
             }
             BlobOperation::Lease { action, conditions, if_tags } => {
-                let access = Access { conditions: *conditions, lease: None, if_tags: if_tags.clone() };
+                let access = Access { conditions: *conditions, if_tags: if_tags.clone(), ..Access::default() };
                 self.lease_blob(container, name, *action, &access).await
             }
             BlobOperation::Copy(copy) => self.copy_blob(container, name, copy).await,
@@ -260,7 +260,7 @@ const fn blob_ref<'a>(container: &Container, name: &'a BlobName) -> BlobRef<'a> 
 
 /// What a request demands of what is there.
 fn access(guard: &Guard) -> Access {
-    Access { conditions: guard.conditions, lease: guard.lease, if_tags: guard.if_tags.clone() }
+    Access { conditions: guard.conditions, lease: guard.lease, if_tags: guard.if_tags.clone(), tier: guard.tier }
 }
 
 impl<E, B> fmt::Debug for BlobService<E, B> {

@@ -9,8 +9,9 @@ use crate::reply::Reply;
 use larimar_engine::Engine;
 use larimar_engine::blob::bytes::ByteStore;
 use larimar_engine::blob::{PageBlobChange, PagesWritten, Written};
-use larimar_model::blob::{BlobName, ContainerName, PageRange};
-use larimar_wire::blob::{GetPageRanges, PageWrite, PutPage, SetHeaders, write_page_list};
+use larimar_model::blob::{BlobName, ByteRange, ContainerName, PageRange};
+use larimar_model::limits;
+use larimar_wire::blob::{GetPageRanges, ListedPages, PageWrite, PutPage, SetHeaders, write_page_list};
 use larimar_wire::error_body::ErrorReply;
 use larimar_wire::error_code::ErrorCode;
 use std::ops::Range;
@@ -56,17 +57,19 @@ impl<E: Engine, B: ByteStore> Ask<'_, E, B> {
         let found = self.readable(container, name, get.read.snapshot).await?;
         let versions = (get.read.snapshot, get.previous);
         let (at, access) = (blob_ref(&found, name), access(&get.read.guard));
-        let list = self.blobs.page_ranges(at, versions, get.range, &access, self.now()).await;
+        let range = get.range.map(whole_pages);
+        let list = self.blobs.page_ranges(at, versions, range, &access, self.now()).await;
         let list = list.map_err(|error| error::engine_error(&error))?;
         let from = match get.from.as_deref().map(str::parse::<u64>) {
             None => 0,
             Some(Ok(from)) => from,
             Some(Err(_)) => return Err(ErrorReply::new(ErrorCode::InvalidMarker)),
         };
-        let (pages, cleared, next) = page_of(&list.written, &list.cleared, from, get.count_max);
-        let mut xml = Vec::with_capacity(128 + 64 * (pages.len() + cleared.len()));
+        let (pages, next) = page_of(&list.written, &list.cleared, from, get.count_max);
+        let mut xml = Vec::with_capacity(128 + 64 * pages.len());
         let next = next.map(|next| next.to_string());
-        write_page_list(&mut xml, pages, cleared, next.as_deref());
+        let is_paged = get.count_max.is_some() || get.from.is_some();
+        write_page_list(&mut xml, &pages, is_paged.then_some(next.as_deref()));
         Ok(Reply::xml(200, xml)
             .with_written(Written { last_modified: list.properties.last_modified })
             .with("x-ms-blob-content-length", list.properties.length))
@@ -102,25 +105,31 @@ fn page_of(
     cleared: &[Range<u64>],
     from: u64,
     count_max: Option<usize>,
-) -> (Vec<PageRange>, Vec<PageRange>, Option<u64>) {
-    let tagged = |ranges: &[Range<u64>], is_cleared| {
-        ranges
-            .iter()
-            .filter(|range| range.start >= from)
-            .map(move |range| (range.clone(), is_cleared))
-            .collect::<Vec<_>>()
-    };
-    let mut all = tagged(written, false);
-    all.extend(tagged(cleared, true));
-    all.sort_by_key(|(range, _)| range.start);
+) -> (Vec<ListedPages>, Option<u64>) {
+    let pages = |range: &Range<u64>| PageRange::new(range.start, range.end).ok();
+    let written = written.iter().filter_map(|range| pages(range).map(ListedPages::Written));
+    let cleared = cleared.iter().filter_map(|range| pages(range).map(ListedPages::Cleared));
+    let mut all: Vec<_> = written.chain(cleared).filter(|pages| start(pages) >= from).collect();
+    all.sort_by_key(start);
     let max = count_max.unwrap_or(usize::MAX);
-    let next = all.get(max).map(|(range, _)| range.start);
+    let next = all.get(max).map(start);
     all.truncate(max);
-    let of = |kind: bool| {
-        let ranges = all.iter().filter(|(_, is_cleared)| *is_cleared == kind);
-        ranges.filter_map(|(range, _)| PageRange::new(range.start, range.end).ok()).collect()
+    (all, next)
+}
+
+const fn start(pages: &ListedPages) -> u64 {
+    match pages {
+        ListedPages::Written(range) | ListedPages::Cleared(range) => range.start(),
+    }
+}
+
+/// The whole pages that a range of bytes touches: a page is written or not as a whole.
+const fn whole_pages(range: ByteRange) -> ByteRange {
+    let last = match range.last {
+        Some(last) => Some(last | (limits::PAGE_BYTES - 1)),
+        None => None,
     };
-    (of(false), of(true), next)
+    ByteRange { start: range.start - range.start % limits::PAGE_BYTES, last }
 }
 
 #[cfg(test)]
@@ -130,12 +139,23 @@ mod tests {
     #[test]
     fn x2_ranges_of_both_kinds_come_in_order_and_in_pages() {
         let range = |n: u64| n * 512..(n + 1) * 512;
-        let pages = |n: &[u64]| n.iter().map(|n| PageRange::new(n * 512, (n + 1) * 512).expect("a page")).collect();
+        let page = |n: u64| PageRange::new(n * 512, (n + 1) * 512).expect("a page");
+        let (w, c) = (|n| ListedPages::Written(page(n)), |n| ListedPages::Cleared(page(n)));
         let (written, cleared) = ([range(0), range(4), range(6)], [range(2), range(8)]);
-        let all: (Vec<_>, Vec<_>, _) = (pages(&[0, 4, 6]), pages(&[2, 8]), None);
-        assert_eq!(page_of(&written, &cleared, 0, None), all);
-        assert_eq!(page_of(&written, &cleared, 0, Some(2)), (pages(&[0]), pages(&[2]), Some(4 * 512)));
-        assert_eq!(page_of(&written, &cleared, 4 * 512, Some(2)), (pages(&[4, 6]), pages(&[]), Some(8 * 512)));
-        assert_eq!(page_of(&written, &cleared, 8 * 512, Some(2)), (pages(&[]), pages(&[8]), None));
+        let of = |from, max| page_of(&written, &cleared, from, max);
+        assert_eq!(of(0, None), (vec![w(0), c(2), w(4), w(6), c(8)], None));
+        assert_eq!(of(0, Some(2)), (vec![w(0), c(2)], Some(4 * 512)));
+        assert_eq!(of(4 * 512, Some(2)), (vec![w(4), w(6)], Some(8 * 512)));
+        assert_eq!(of(8 * 512, Some(2)), (vec![c(8)], None));
+    }
+
+    #[test]
+    fn a_range_is_widened_to_whole_pages() {
+        for (start, last, whole) in [(0, 0, (0, 511)), (511, 512, (0, 1023)), (512, 1023, (512, 1023))] {
+            let range = whole_pages(ByteRange { start, last: Some(last) });
+            assert_eq!((range.start, range.last), (whole.0, Some(whole.1)));
+        }
+        assert_eq!(whole_pages(ByteRange { start: 700, last: None }), ByteRange { start: 512, last: None });
+        assert_eq!(whole_pages(ByteRange { start: 0, last: Some(u64::MAX) }).last, Some(u64::MAX));
     }
 }

@@ -29,7 +29,7 @@ impl<E: Engine, B: ByteStore> Ask<'_, E, B> {
         let received = self.receive(at, body, checks, true).await?;
         let mut new = new_blob(put);
         // The service keeps the sum that it made, unless the client gave one for readers.
-        new.content.md5 = new.content.md5.or(received.sums.md5);
+        new.content.md5 = new.content.md5.or(received.sums.md5.map(Vec::from));
         let written = self.blobs.put_block_blob(at, received.extent, &new, &access, self.now()).await;
         let written = written.map_err(|error| overwrite_error(error::engine_error(&error), creates_only))?;
         Ok(Reply::empty(201)

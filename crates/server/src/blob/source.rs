@@ -155,7 +155,7 @@ impl<E: Engine, B: ByteStore> Ask<'_, E, B> {
         if new.metadata.is_empty() {
             new.metadata = there.metadata;
         }
-        new.content.md5 = new.content.md5.or(received.sums.md5);
+        new.content.md5 = new.content.md5.or(received.sums.md5.map(Vec::from));
         let is_if_match = access.conditions.if_match.is_some();
         let written = self.blobs.put_block_blob(at, received.extent, &new, &access, self.now()).await;
         let written = written

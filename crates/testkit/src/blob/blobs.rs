@@ -15,7 +15,7 @@ pub(super) fn new_blob() -> NewBlob {
     let mut new = NewBlob {
         content: ContentHeaders {
             content_type: Some("text/plain".to_owned()),
-            md5: Some([7; 16]),
+            md5: Some(vec![7; 16]),
             cache_control: Some("no-cache".to_owned()),
             ..ContentHeaders::default()
         },

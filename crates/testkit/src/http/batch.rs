@@ -163,11 +163,14 @@ impl Part {
         let raw = piece.strip_prefix(prefix).unwrap_or_else(|| panic!("a part begins otherwise: {piece:?}"));
         let (head, body) = raw.split_once("\r\n\r\n").expect("an empty line after the headers");
         let mut lines = head.split("\r\n");
-        let status = lines.next().and_then(|line| line.strip_prefix("HTTP/1.1 ")?.get(..3)?.parse().ok());
+        let line = lines.next().and_then(|line| line.strip_prefix("HTTP/1.1 ")).unwrap_or_default();
+        let (status, reason) =
+            (line.get(..3).and_then(|status| status.parse().ok()), line.get(4..).unwrap_or_default());
         let headers = lines.map(|line| line.split_once(": ").expect("a header")).map(|(n, v)| (n.into(), v.into()));
         let body = body.strip_suffix("\r\n").expect("a line end before the boundary");
         let response = Response {
             status: status.expect("a status line"),
+            reason: reason.to_owned(),
             headers: headers.collect(),
             body: body.as_bytes().to_vec(),
         };

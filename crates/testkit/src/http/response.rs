@@ -8,6 +8,8 @@ use std::fmt;
 pub struct Response {
     /// The status.
     pub status: u16,
+    /// The reason phrase of the status line.
+    pub reason: String,
     /// The headers in the order they came, names as spelled.
     pub headers: Vec<(String, String)>,
     /// The body.

@@ -66,7 +66,8 @@ pub fn read_response(stream: &TcpStream, has_body: bool) -> io::Result<Response>
         let (name, value) = header.split_once(':').ok_or_else(|| invalid(&format!("no header: {header:?}")))?;
         headers.push((name.to_owned(), value.trim().to_owned()));
     }
-    let mut response = Response { status, headers, body: Vec::new() };
+    let reason = status_line.get("HTTP/1.1 200 ".len()..).unwrap_or_default().to_owned();
+    let mut response = Response { status, reason, headers, body: Vec::new() };
     if has_body && status != 204 && status != 304 && status >= 200 {
         response.body = body(&mut reader, &response)?;
     }

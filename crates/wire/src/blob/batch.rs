@@ -34,13 +34,17 @@ pub struct SubRequest<'a> {
 /// Reads a batch.
 ///
 /// # Errors
-/// What is no batch, holds nothing or too much: `InvalidInput`.
+/// What is no batch, has no boundary or another one, or holds something else than requests: `InvalidInput`. Too many
+/// requests: `ExceedsMaxBatchRequestCount`.
 pub fn parse<'a>(content_type: &str, body: &'a [u8]) -> Result<Vec<SubRequest<'a>>, ErrorReply> {
     let text = std::str::from_utf8(body).map_err(|_| malformed())?;
     let boundary = multipart::boundary(content_type).ok_or_else(malformed)?;
     let parts = split(text, boundary);
-    if parts.is_empty() || parts.len() > BATCH_REQUESTS_MAX {
+    if parts.is_empty() {
         return Err(malformed());
+    }
+    if parts.len() > BATCH_REQUESTS_MAX {
+        return Err(ErrorReply::new(ErrorCode::ExceedsMaxBatchRequestCount));
     }
     parts.into_iter().map(|part| SubRequest::parse(part).ok_or_else(malformed)).collect()
 }
@@ -102,7 +106,7 @@ impl BatchAnswer {
     pub fn part<'a>(
         &mut self,
         content_id: Option<&str>,
-        status: u16,
+        (status, phrase): (u16, Option<&str>),
         headers: impl IntoIterator<Item = (&'a str, &'a str)>,
         body: &[u8],
     ) {
@@ -112,7 +116,7 @@ impl BatchAnswer {
             self.line(format_args!("Content-ID: {id}"));
         }
         self.line("");
-        self.line(format_args!("HTTP/1.1 {status} {}", reason(status)));
+        self.line(format_args!("HTTP/1.1 {status} {}", phrase.unwrap_or(reason(status))));
         for (name, value) in headers {
             self.line(format_args!("{name}: {value}"));
         }
@@ -175,7 +179,6 @@ mod tests {
             "a: b\r\n".repeat(65)
         );
         for (content_type, body) in [
-            ("multipart/mixed; boundary=b", of(257)),
             ("multipart/mixed; boundary=b", of(0)),
             ("multipart/mixed; boundary=b", String::new()),
             ("multipart/mixed", of(1)),
@@ -189,18 +192,26 @@ mod tests {
             assert_eq!(code, Err(ErrorCode::InvalidInput), "{content_type} {body:.200}");
         }
         assert!(parse(TYPE, b"\xff").is_err());
+        let many = of(257);
+        let refused = parse("multipart/mixed; boundary=b", many.as_bytes()).map_err(|error| error.code);
+        assert_eq!(refused, Err(ErrorCode::ExceedsMaxBatchRequestCount));
     }
 
     #[test]
     fn answers_are_those_of_the_reference() {
         let mut answer = BatchAnswer::new("66925647");
         assert_eq!(answer.content_type(), "multipart/mixed; boundary=batchresponse_66925647");
-        answer.part(Some("0"), 202, [("x-ms-delete-type-permanent", "true")], b"");
-        answer.part(Some("1"), 404, [("x-ms-error-code", "BlobNotFound")], b"<Error />");
-        answer.part(None, 202, [], b"");
+        answer.part(Some("0"), (202, None), [("x-ms-delete-type-permanent", "true")], b"");
+        answer.part(
+            Some("1"),
+            (404, Some("The specified blob does not exist.")),
+            [("x-ms-error-code", "BlobNotFound")],
+            b"<Error />",
+        );
+        answer.part(None, (202, None), [], b"");
         assert_eq!(
             String::from_utf8(answer.finish()).expect("UTF-8"),
-            "--batchresponse_66925647\r\nContent-Type: application/http\r\nContent-ID: 0\r\n\r\nHTTP/1.1 202 Accepted\r\nx-ms-delete-type-permanent: true\r\n\r\n--batchresponse_66925647\r\nContent-Type: application/http\r\nContent-ID: 1\r\n\r\nHTTP/1.1 404 Not Found\r\nx-ms-error-code: BlobNotFound\r\nContent-Length: 9\r\n\r\n<Error />\r\n--batchresponse_66925647\r\nContent-Type: application/http\r\n\r\nHTTP/1.1 202 Accepted\r\n\r\n--batchresponse_66925647--\r\n"
+            "--batchresponse_66925647\r\nContent-Type: application/http\r\nContent-ID: 0\r\n\r\nHTTP/1.1 202 Accepted\r\nx-ms-delete-type-permanent: true\r\n\r\n--batchresponse_66925647\r\nContent-Type: application/http\r\nContent-ID: 1\r\n\r\nHTTP/1.1 404 The specified blob does not exist.\r\nx-ms-error-code: BlobNotFound\r\nContent-Length: 9\r\n\r\n<Error />\r\n--batchresponse_66925647\r\nContent-Type: application/http\r\n\r\nHTTP/1.1 202 Accepted\r\n\r\n--batchresponse_66925647--\r\n"
         );
     }
 

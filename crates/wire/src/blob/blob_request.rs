@@ -1,8 +1,10 @@
 //! Requests to a blob.
 
-use super::headers::{self, CONTENT_HEADERS, body_checks, empty_body, filled_body, guard, plain_guard, wrong_length};
+use super::headers::{
+    self, CONTENT_HEADERS, body_checks, empty_body, filled_body, guard, plain_guard, tags_guard, wrong_length,
+};
 use super::operation::{
-    AppendBlock, BlobOperation, BlobRead, CopyBlob, GetBlob, GetPageRanges, PageWrite, PutBlob, PutBlobContent,
+    AppendBlock, BlobOperation, BlobRead, CopyBlob, GetBlob, GetPageRanges, Guard, PageWrite, PutBlob, PutBlobContent,
     PutBlock, PutBlockList, PutPage, RangeSum, SetHeaders, Source,
 };
 use super::request::{count_max, not_implemented, unknown_component, unsupported_verb};
@@ -13,8 +15,8 @@ use crate::error_code::ErrorCode;
 use crate::marker;
 use crate::storage_head::{StorageHead, parameter_error};
 use larimar_model::blob::{
-    AccessTier, AppendConditions, BlobType, BlockId, BlockListKind, DeleteSnapshots, ETagCondition, PageRange,
-    SequenceConditions, SequenceNumberAction,
+    AccessTier, AppendConditions, BlobType, BlockId, BlockIdError, BlockListKind, DeleteSnapshots, ETagCondition,
+    PageRange, SequenceConditions, SequenceNumberAction,
 };
 use larimar_model::{Guid, limits};
 
@@ -75,7 +77,7 @@ fn read(head: &StorageHead<'_>, comp: Option<&str>) -> Result<BlobOperation, Err
             from: head.parameter("marker").map(marker::decode).transpose()?,
             count_max: count_max(head)?,
         })),
-        Some("tags") => Ok(BlobOperation::GetTags { snapshot, guard: plain_guard(head)? }),
+        Some("tags") => Ok(BlobOperation::GetTags { snapshot, guard: tags_guard(head)? }),
         Some(comp) if WRITES.contains(&comp) => Err(unsupported_verb()),
         comp => Err(unknown_component(comp)),
     }
@@ -113,7 +115,7 @@ fn write(head: &StorageHead<'_>, comp: Option<&str>) -> Result<BlobOperation, Er
         }
         Some("tags") => {
             let checks = body_checks(head, TAGS_BODY_BYTES_MAX)?;
-            Ok(BlobOperation::SetTags { guard: plain_guard(head)?, checks })
+            Ok(BlobOperation::SetTags { guard: tags_guard(head)?, checks })
         }
         Some("block") => put_block(head),
         Some("blocklist") => put_block_list(head),
@@ -173,7 +175,9 @@ fn delete(head: &StorageHead<'_>) -> Result<BlobOperation, ErrorReply> {
     if head.parameter("deletetype").is_some() {
         return Err(not_implemented());
     }
-    Ok(BlobOperation::Delete { snapshot, snapshots, guard: guard(head)? })
+    // Only the times of the tier (service: delete blob, 2026-04-06).
+    let tier = headers::conditions(head, "x-ms-access-tier-")?;
+    Ok(BlobOperation::Delete { snapshot, snapshots, guard: Guard { tier, ..guard(head)? } })
 }
 
 fn put(head: &StorageHead<'_>) -> Result<BlobOperation, ErrorReply> {
@@ -215,6 +219,11 @@ fn put(head: &StorageHead<'_>) -> Result<BlobOperation, ErrorReply> {
     // The plain headers are those of a body.
     let headers = match content {
         PutBlobContent::BlockFrom { .. } => headers::content_headers(head)?,
+        PutBlobContent::Block(_) => {
+            // There are bytes, so this is an MD5 of some.
+            headers::md5(head, "x-ms-blob-content-md5")?;
+            headers::put_content_headers(head)?
+        }
         _ => headers::put_content_headers(head)?,
     };
     Ok(BlobOperation::Put(Box::new(PutBlob {
@@ -278,7 +287,7 @@ fn set_headers(head: &StorageHead<'_>) -> Result<BlobOperation, ErrorReply> {
     let names_headers = CONTENT_HEADERS.iter().any(|name| head.has_header(name));
     let keeps_headers = !names_headers && (length.is_some() || sequence_number.is_some());
     Ok(BlobOperation::SetHeaders(Box::new(SetHeaders {
-        headers: if keeps_headers { None } else { Some(headers::content_headers(head)?) },
+        headers: if keeps_headers { None } else { Some(headers::replaced_headers(head)?) },
         length,
         sequence_number,
         guard: guard(head)?,
@@ -288,7 +297,10 @@ fn set_headers(head: &StorageHead<'_>) -> Result<BlobOperation, ErrorReply> {
 fn put_block(head: &StorageHead<'_>) -> Result<BlobOperation, ErrorReply> {
     // A plus that was not escaped has been read as a space, and base64 has no spaces.
     let id = head.required_parameter("blockid")?.replace(' ', "+");
-    let id = BlockId::parse(&id).map_err(|error| parameter_error("blockid", &id, error))?;
+    let id = BlockId::parse(&id).map_err(|error| match error {
+        BlockIdError::Base64 => parameter_error("blockid", &id, "Not a valid base64 string."),
+        error => parameter_error("blockid", &id, error),
+    })?;
     let bytes_max = block_bytes_max(head);
     headers::refuse_if_tags(head)?;
     let source = headers::source(head, bytes_max)?;
@@ -351,10 +363,18 @@ fn put_page(head: &StorageHead<'_>) -> Result<BlobOperation, ErrorReply> {
     if !matches!(write, PageWrite::Clear) && range.len() > limits::PUT_PAGE_BYTES_MAX {
         return Err(ErrorReply::new(ErrorCode::InvalidPageRange));
     }
+    let is_from_url = matches!(write, PageWrite::UpdateFrom(_));
+    // A number below zero has a code of its own, but not from a URL (recorded).
+    let number = |name: &str| match head.header(name) {
+        Some(text) if !is_from_url && text.parse::<i64>().is_ok_and(|number| number < 0) => {
+            Err(ErrorReply::new(ErrorCode::InvalidInput))
+        }
+        _ => head.number_header(name),
+    };
     let sequence = SequenceConditions {
-        less_or_equal: head.number_header("x-ms-if-sequence-number-le")?,
-        less: head.number_header("x-ms-if-sequence-number-lt")?,
-        equal: head.number_header("x-ms-if-sequence-number-eq")?,
+        less_or_equal: number("x-ms-if-sequence-number-le")?,
+        less: number("x-ms-if-sequence-number-lt")?,
+        equal: number("x-ms-if-sequence-number-eq")?,
     };
     Ok(BlobOperation::PutPage(Box::new(PutPage { range, write, sequence, guard: guard(head)? })))
 }

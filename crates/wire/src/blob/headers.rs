@@ -102,7 +102,7 @@ pub(super) fn guard(head: &StorageHead<'_>) -> Result<Guard, ErrorReply> {
 
 /// What operations demand that have no conditions on etags and times: the lease and the condition on tags.
 pub(super) fn plain_guard(head: &StorageHead<'_>) -> Result<Guard, ErrorReply> {
-    Ok(Guard { conditions: Conditions::NONE, lease: lease(head)?, if_tags: if_tags(head, IF_TAGS)? })
+    Ok(Guard { lease: lease(head)?, if_tags: if_tags(head, IF_TAGS)?, ..Guard::default() })
 }
 
 /// Refuses a condition on tags where there are none: to pass over it would do what was not asked for.
@@ -128,6 +128,11 @@ pub(super) fn container_guard(head: &StorageHead<'_>) -> Result<Guard, ErrorRepl
         return Err(ErrorReply::new(ErrorCode::ConditionHeadersNotSupported));
     }
     Ok(guard)
+}
+
+/// The conditions of Get and Set Blob Tags on the blob have names of their own (service: 2026-02-06).
+pub(super) fn tags_guard(head: &StorageHead<'_>) -> Result<Guard, ErrorReply> {
+    Ok(Guard { conditions: conditions(head, "x-ms-blob-")?, ..plain_guard(head)? })
 }
 
 /// The conditional headers, or with `x-ms-source-` before their names those on the source of a copy.
@@ -184,7 +189,7 @@ pub(super) const CONTENT_HEADERS: [&str; 6] = [
     "x-ms-blob-content-type",
     "x-ms-blob-content-encoding",
     "x-ms-blob-content-language",
-    "x-ms-blob-content-md5",
+    STORED_MD5,
     "x-ms-blob-content-disposition",
     "x-ms-blob-cache-control",
 ];
@@ -196,10 +201,16 @@ pub(super) fn content_headers(head: &StorageHead<'_>) -> Result<ContentHeaders, 
         content_type: text("x-ms-blob-content-type"),
         encoding: text("x-ms-blob-content-encoding"),
         language: text("x-ms-blob-content-language"),
-        md5: md5(head, "x-ms-blob-content-md5")?,
+        md5: stored_md5(head)?,
         disposition: text("x-ms-blob-content-disposition"),
         cache_control: text("x-ms-blob-cache-control"),
     })
+}
+
+/// What readers are told after Set Blob Properties: what the request does not name is cleared, the type too.
+pub(super) fn replaced_headers(head: &StorageHead<'_>) -> Result<ContentHeaders, ErrorReply> {
+    let given = content_headers(head)?;
+    Ok(ContentHeaders { content_type: given.content_type.or(Some(String::new())), ..given })
 }
 
 /// What readers of a blob are told that is put with its bytes: the plain headers count where there are no others.
@@ -250,7 +261,7 @@ pub(super) fn wrong_length(length: &str) -> ErrorReply {
 
 /// An MD5 as headers write it.
 #[must_use]
-pub fn format_md5(md5: &[u8; 16]) -> String {
+pub fn format_md5(md5: &[u8]) -> String {
     STANDARD.encode(md5)
 }
 
@@ -259,6 +270,17 @@ pub(super) fn md5(head: &StorageHead<'_>, name: &str) -> Result<Option<[u8; 16]>
     let md5 = STANDARD.decode(text).ok().and_then(|md5| md5.try_into().ok());
     md5.map(Some).ok_or_else(|| ErrorReply::of_header(ErrorCode::InvalidMd5, name, text))
 }
+
+/// The MD5 that readers are told. The service stores what it is given, of any length (Microsoft's own tests).
+fn stored_md5(head: &StorageHead<'_>) -> Result<Option<Vec<u8>>, ErrorReply> {
+    let Some(text) = head.header(STORED_MD5) else { return Ok(None) };
+    let md5 = STANDARD.decode(text).ok().filter(|md5| md5.len() <= STORED_MD5_BYTES_MAX);
+    md5.map(Some).ok_or_else(|| ErrorReply::of_header(ErrorCode::InvalidMd5, STORED_MD5, text))
+}
+
+const STORED_MD5: &str = "x-ms-blob-content-md5";
+/// Bytes that are stored in the place of an MD5: the blob's row holds them.
+const STORED_MD5_BYTES_MAX: usize = 1024;
 
 fn crc64(head: &StorageHead<'_>, name: &str) -> Result<Option<[u8; 8]>, ErrorReply> {
     head.parsed_header(name, |text| STANDARD.decode(text).ok()?.try_into().ok())

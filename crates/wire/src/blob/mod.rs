@@ -29,7 +29,7 @@ pub use operation::{
     ListBlobs, ListContainers, PageWrite, PutBlob, PutBlobContent, PutBlock, PutBlockList, PutPage, RangeSum,
     ServiceOperation, SetHeaders, Source,
 };
-pub use page_list::write_page_list;
+pub use page_list::{ListedPages, write_page_list};
 pub use properties::{BlobProperties, ContainerProperties};
 pub use request::BlobRequest;
 pub use tags_xml::{TAGS_BODY_BYTES_MAX, parse_tags, write_tags};

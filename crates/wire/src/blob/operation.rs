@@ -107,6 +107,8 @@ pub struct Guard {
     pub lease: Option<LeaseId>,
     /// `x-ms-if-tags`.
     pub if_tags: Option<TagCondition>,
+    /// Conditions on when the tier was set; they know times only.
+    pub tier: Conditions,
 }
 
 /// Which blob is read, and under what conditions.

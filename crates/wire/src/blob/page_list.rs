@@ -4,20 +4,28 @@ use crate::marker;
 use crate::xml;
 use larimar_model::blob::PageRange;
 
-/// Appends the answer: the pages with content and, compared with an earlier snapshot, those that were cleared.
-/// `next` tells where the next page of the listing begins, for requests that ask for pages of it.
-pub fn write_page_list(
-    out: &mut Vec<u8>,
-    pages: impl IntoIterator<Item = PageRange>,
-    cleared: impl IntoIterator<Item = PageRange>,
-    next: Option<&str>,
-) {
+/// Pages as a listing tells them.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum ListedPages {
+    /// Pages with content.
+    Written(PageRange),
+    /// Pages that were cleared since an earlier snapshot.
+    Cleared(PageRange),
+}
+
+/// Appends the answer: pages of both kinds in their order (recorded). `next` is for requests that ask for pages of the
+/// listing: where the next one begins, or that this is the last.
+pub fn write_page_list(out: &mut Vec<u8>, pages: &[ListedPages], next: Option<Option<&str>>) {
     xml::write_start(out);
     xml::write_element(out, "PageList", |out| {
-        pages.into_iter().for_each(|range| write_range(out, "PageRange", range));
-        cleared.into_iter().for_each(|range| write_range(out, "ClearRange", range));
+        for range in pages {
+            match range {
+                ListedPages::Written(range) => write_range(out, "PageRange", *range),
+                ListedPages::Cleared(range) => write_range(out, "ClearRange", *range),
+            }
+        }
         if let Some(next) = next {
-            xml::write_text(out, "NextMarker", &marker::encode(next));
+            xml::write_text(out, "NextMarker", &next.map(marker::encode).unwrap_or_default());
         }
     });
 }
@@ -37,13 +45,21 @@ mod tests {
     fn ranges_name_their_last_byte() {
         let range = |start, end| PageRange::new(start, end).expect("pages");
         let mut out = Vec::new();
-        write_page_list(&mut out, [range(0, 512), range(1024, 2048)], [range(512, 1024)], Some("2048"));
+        let pages = [
+            ListedPages::Written(range(0, 512)),
+            ListedPages::Cleared(range(512, 1024)),
+            ListedPages::Written(range(1024, 2048)),
+        ];
+        write_page_list(&mut out, &pages, Some(Some("2048")));
         assert_eq!(
             String::from_utf8(out).expect("UTF-8"),
-            "\u{FEFF}<?xml version=\"1.0\" encoding=\"utf-8\"?><PageList><PageRange><Start>0</Start><End>511</End></PageRange><PageRange><Start>1024</Start><End>2047</End></PageRange><ClearRange><Start>512</Start><End>1023</End></ClearRange><NextMarker>1!MjA0OA</NextMarker></PageList>"
+            "\u{FEFF}<?xml version=\"1.0\" encoding=\"utf-8\"?><PageList><PageRange><Start>0</Start><End>511</End></PageRange><ClearRange><Start>512</Start><End>1023</End></ClearRange><PageRange><Start>1024</Start><End>2047</End></PageRange><NextMarker>1!MjA0OA</NextMarker></PageList>"
         );
         let mut empty = Vec::new();
-        write_page_list(&mut empty, [], [], None);
+        write_page_list(&mut empty, &[], None);
         assert!(empty.ends_with(b"<PageList />"));
+        let mut last = Vec::new();
+        write_page_list(&mut last, &[], Some(None));
+        assert!(last.ends_with(b"<PageList><NextMarker /></PageList>"));
     }
 }

@@ -110,7 +110,7 @@ impl BlobProperties<'_> {
             ("Content-Disposition", of(|over| &over.content_disposition), self.content.disposition.as_deref()),
             ("Cache-Control", of(|over| &over.cache_control), self.content.cache_control.as_deref()),
         ] {
-            if let Some(value) = over.or(own) {
+            if let Some(value) = over.or(own).filter(|value| !value.is_empty()) {
                 add(name, value);
             }
         }
@@ -129,7 +129,7 @@ impl BlobProperties<'_> {
     pub(super) fn write(&self, out: &mut Vec<u8>, with_copy: bool) {
         xml::write_element(out, "Properties", |out| {
             let content_type = self.content.content_type.as_deref().unwrap_or(ContentHeaders::TYPE_DEFAULT);
-            let md5 = self.content.md5.as_ref().map(format_md5);
+            let md5 = self.content.md5.as_deref().map(format_md5);
             xml::write_text(out, "Creation-Time", &http_date(self.created));
             xml::write_text(out, "Last-Modified", &http_date(self.modified));
             xml::write_text(out, "Etag", &self.etag.to_unquoted());

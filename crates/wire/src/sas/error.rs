@@ -13,6 +13,9 @@ pub enum SasError {
     /// A field that neither the token nor its policy has.
     #[error("expected {0} in the shared access signature or its policy")]
     Missing(&'static str),
+    /// A token for a container, a blob or a snapshot on a request to something else.
+    #[error("The specified signed resource is not allowed for this resource level")]
+    ResourceLevel,
     /// A token signed with a user delegation key.
     #[error("expected a signature by an account key, not by a user delegation key")]
     UserDelegation,
@@ -64,6 +67,7 @@ impl SasError {
         match self {
             Self::Malformed(_)
             | Self::Missing(_)
+            | Self::ResourceLevel
             | Self::UserDelegation
             | Self::Signature
             | Self::PolicyUnknown

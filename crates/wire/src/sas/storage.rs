@@ -131,10 +131,11 @@ pub(super) fn kind<'a>(raw: &RawFields<'a>, resource: Resource<'a>) -> Result<Sa
                 (Some("bs"), Some(blob), Some(snapshot)) => {
                     BlobSasScope::Snapshot { blob: one_line(blob)?, snapshot: one_line(snapshot)? }
                 }
+                (Some("b" | "bs"), _, _) => return Err(SasError::ResourceLevel),
                 _ => return Err(SasError::Malformed("sr")),
             };
             Ok(SasKind::Blob(Box::new(BlobSas {
-                container: one_line(container.ok_or(SasError::Malformed("sr"))?)?,
+                container: one_line(container.ok_or(SasError::ResourceLevel)?)?,
                 scope,
                 policy_id: raw.get("si"),
                 encryption_scope: raw.get("ses"),

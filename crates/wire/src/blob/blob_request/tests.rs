@@ -329,10 +329,11 @@ fn set_properties_clears_what_it_does_not_name_unless_it_names_only_length_and_n
     let length = ("x-ms-blob-content-length", "512");
     let number = ("x-ms-blob-sequence-number", "7");
     let action = |word| ("x-ms-sequence-number-action", word);
-    assert_eq!(read(&[]), Ok((Some(None), None, None)));
+    let cleared = Some(Some(String::new()));
+    assert_eq!(read(&[]), Ok((cleared.clone(), None, None)));
     assert_eq!(read(&[("x-ms-blob-content-type", "a/b")]), Ok((Some(Some("a/b".to_owned())), None, None)));
     assert_eq!(read(&[length]), Ok((None, Some(512), None)));
-    assert_eq!(read(&[length, ("x-ms-blob-cache-control", "")]), Ok((Some(None), Some(512), None)));
+    assert_eq!(read(&[length, ("x-ms-blob-cache-control", "")]), Ok((cleared, Some(512), None)));
     assert_eq!(read(&[number, action("max")]), Ok((None, None, Some(SequenceNumberAction::Max(7)))));
     assert_eq!(read(&[number, action("Update")]), Ok((None, None, Some(SequenceNumberAction::Update(7)))));
     assert_eq!(read(&[action("increment")]), Ok((None, None, Some(SequenceNumberAction::Increment))));

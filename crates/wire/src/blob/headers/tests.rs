@@ -35,7 +35,7 @@ fn conditions_are_read_also_those_on_sources() {
         if_modified_since: Some(time),
         if_unmodified_since: None,
     };
-    assert_eq!(guard(&head), Ok(Guard { conditions: expected, lease: Some(lease_id()), if_tags: None }));
+    assert_eq!(guard(&head), Ok(Guard { conditions: expected, lease: Some(lease_id()), ..Guard::default() }));
     let source =
         Conditions { if_match: Some(ETagCondition::Foreign), if_unmodified_since: Some(time), ..Conditions::NONE };
     assert_eq!(conditions(&head, "x-ms-source-"), Ok(source));
@@ -110,7 +110,7 @@ fn plain_content_headers_count_where_there_are_no_others() {
         content_type: Some("text/html".to_owned()),
         encoding: Some("gzip".to_owned()),
         language: None,
-        md5: Some(*b"Check Integrity!"),
+        md5: Some(b"Check Integrity!".to_vec()),
         disposition: Some("attachment".to_owned()),
         cache_control: Some("no-cache".to_owned()),
     };

@@ -63,8 +63,11 @@ fn x2_blobs_are_listed_as_the_reference_has_them() {
 
 #[test]
 fn listings_include_what_is_asked_for() {
-    let content =
-        ContentHeaders { md5: Some(*b"Check Integrity!"), language: Some("de".to_owned()), ..Default::default() };
+    let content = ContentHeaders {
+        md5: Some(b"Check Integrity!".to_vec()),
+        language: Some("de".to_owned()),
+        ..Default::default()
+    };
     let mut metadata = Metadata::new();
     metadata.insert("k", "v").expect("metadata");
     let mut tags = Tags::new();

@@ -122,7 +122,7 @@ fn s2_a_token_is_for_what_it_was_signed_for() {
     assert!(verify(&one, blob("c1", Some("a/b"), None)).is_ok());
     assert!(verify(&one, blob("c1", Some("a/b"), Some(SNAPSHOT))).is_ok());
     assert_eq!(verify(&one, blob("c1", Some("a/c"), None)), Err(SasError::Signature));
-    assert_eq!(verify(&one, blob("c1", None, None)), Err(SasError::Malformed("sr")));
+    assert_eq!(verify(&one, blob("c1", None, None)), Err(SasError::ResourceLevel));
     assert_eq!(verify(&one, blob("c1", Some("a\nb"), None)), Err(SasError::Malformed("sr")));
 
     let snapshot = blob_token("r", BlobSasScope::Snapshot { blob: "b".into(), snapshot: SNAPSHOT.into() });
@@ -131,14 +131,14 @@ fn s2_a_token_is_for_what_it_was_signed_for() {
         verify(&snapshot, blob("c1", Some("b"), Some("2022-05-05T01:02:03.1234568Z"))),
         Err(SasError::Signature)
     );
-    assert_eq!(verify(&snapshot, blob("c1", Some("b"), None)), Err(SasError::Malformed("sr")));
+    assert_eq!(verify(&snapshot, blob("c1", Some("b"), None)), Err(SasError::ResourceLevel));
 
     let whole = blob_token("r", BlobSasScope::Container);
     assert!(verify(&whole, blob("c1", Some("any"), None)).is_ok());
     assert_eq!(verify(&whole, blob("c2", Some("any"), None)), Err(SasError::Signature));
     assert_eq!(verify(&whole.replace("sr=c", "sr=d"), blob("c1", Some("b"), None)), Err(SasError::Malformed("sr")));
     let nothing = Resource::Blob { container: None, blob: None, snapshot: None };
-    assert_eq!(verify(&whole, nothing), Err(SasError::Malformed("sr")));
+    assert_eq!(verify(&whole, nothing), Err(SasError::ResourceLevel));
     let delegated = format!("{whole}&skoid=x");
     assert_eq!(verify(&delegated, blob("c1", None, None)), Err(SasError::UserDelegation));
 }
