@@ -249,7 +249,7 @@ fn x2_a_guest_needs_a_token_or_a_public_source() {
     let token = Sas::blob("private", "a", "r").token();
     assert_eq!(status("/box/2", &format!("{base}/private/a?{token}")), done);
     assert_eq!(content(&owner, "/box/2"), b"private");
-    assert_eq!(status("/box/3", &format!("{base}/private/a")), refused(404));
+    assert_eq!(status("/box/3", &format!("{base}/private/a")), refused(401));
     let wrong = Sas::blob("private", "a", "w").token();
     assert_eq!(status("/box/3", &format!("{base}/private/a?{wrong}")), refused(403));
     let expired = Sas::blob("private", "a", "r").with("se", "2020-01-01T00:00:00Z").token();
