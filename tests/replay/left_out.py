@@ -12,14 +12,13 @@ UNSUPPORTED_HEADERS = (
     ("x-ms-immutability-policy-mode", "immutability policies"),
     ("x-ms-immutability-policy-until-date", "immutability policies"),
     ("x-ms-legal-hold", "legal holds"),
-    ("x-ms-seal-blob", "sealing"),
     ("x-ms-copy-source-authorization", "Bearer token for a copy's source"),
     ("x-ms-deleted-container-name", "soft delete"),
     ("x-ms-source-container-name", "renaming of containers"),
 )
 UNSUPPORTED_COMP = {
     "query": "query acceleration", "undelete": "soft delete", "immutabilitypolicies": "immutability policies",
-    "legalhold": "legal holds", "seal": "sealing", "incrementalcopy": "incremental copies",
+    "legalhold": "legal holds", "incrementalcopy": "incremental copies",
     "blobs": "Find Blobs by Tags", "userdelegationkey": "user delegation", "rename": "renaming of containers",
 }
 # Answers that show a feature which the original account had switched on.

@@ -70,6 +70,7 @@ fn blob_reject(reject: BlobReject) -> ErrorReply {
         BlobReject::PreviousSnapshotNotFound => ErrorCode::PreviousSnapshotNotFound,
         BlobReject::PreviousSnapshotCannotBeNewer => ErrorCode::PreviousSnapshotCannotBeNewer,
         BlobReject::InvalidBlobTier => ErrorCode::InvalidBlobTier,
+        BlobReject::Sealed => ErrorCode::BlobIsSealed,
         BlobReject::Archived => ErrorCode::BlobArchived,
         BlobReject::BeingRehydrated => ErrorCode::BlobBeingRehydrated,
         BlobReject::WriteTooLate => ErrorCode::ServerBusy,

@@ -72,6 +72,8 @@ error_codes! {
         "This operation is not permitted as the blob is immutable due to one or more legal holds."
     BlobImmutableDueToPolicy 409
         "This operation is not permitted as the blob is immutable due to a policy."
+    BlobIsSealed 409
+        "The specified blob is sealed and its contents can't be modified unless the blob is re-created after a delete."
     BlobNotArchived 409
         "The blob is not archived."
     BlobNotFound 404

@@ -1,6 +1,6 @@
 //! Append blobs: blocks added at the end, and the conditions on where and how far.
 
-use super::{HELLO_CRC64, HELLO_MD5, content, header, properties, serve_container};
+use super::{HELLO_CRC64, HELLO_MD5, content, header, properties, put, serve_container};
 use larimar_testkit::http::{Client, Response};
 
 fn make(client: &Client, path: &str) -> Response {
@@ -87,4 +87,47 @@ fn x2_an_append_is_as_long_as_its_version_allows() {
     };
     append("2021-12-02").is_error(413, "RequestBodyTooLarge");
     append("2022-11-02").is_status(201);
+}
+
+#[test]
+fn x2_a_sealed_blob_takes_no_more_blocks() {
+    let server = serve_container();
+    let client = server.blobs();
+    let made = |path: &str| client.request("PUT", path).header("x-ms-blob-type", "AppendBlob").body("").send();
+    let append = |path: &str| client.request("PUT", &format!("{path}?comp=appendblock")).body("more").send();
+    let seal = |path: &str| client.request("PUT", &format!("{path}?comp=seal")).body("");
+    made("/box/a").is_status(201);
+    append("/box/a").is_status(201);
+    let early = seal("/box/a").header("x-ms-blob-condition-appendpos", "3").send();
+    early.is_error(412, "AppendPositionConditionNotMet");
+    seal("/box/a").header("If-Match", "\"0x1\"").send().is_error(412, "ConditionNotMet");
+    assert_eq!(properties(&client, "/box/a").header("x-ms-blob-sealed"), None);
+    let sealed = seal("/box/a").header("x-ms-blob-condition-appendpos", "4").send();
+    sealed.is_status(200);
+    assert_eq!(sealed.header("x-ms-blob-sealed"), Some("true"));
+    append("/box/a").is_error(409, "BlobIsSealed");
+    assert_eq!(client.get("/box/a").send().header("x-ms-blob-sealed"), Some("true"));
+    let head = properties(&client, "/box/a");
+    assert_eq!((head.header("x-ms-blob-sealed"), head.header("etag")), (Some("true"), sealed.header("etag")));
+    let listed = client.get("/box?restype=container&comp=list").send();
+    assert_eq!(listed.element("Sealed"), Some("true"), "{listed}");
+    // A copy is as its source, or as it is asked for.
+    let source = format!("{}/box/a", client.base());
+    let copy = |path: &str| client.request("PUT", path).header("x-ms-copy-source", &source).body("");
+    for (wanted, expected) in [(None, Some("true")), (Some("true"), Some("true")), (Some("false"), None)] {
+        let request = copy("/box/copy");
+        let request = match wanted {
+            Some(word) => request.header("x-ms-seal-blob", word),
+            None => request,
+        };
+        request.send().is_status(202);
+        assert_eq!(properties(&client, "/box/copy").header("x-ms-blob-sealed"), expected);
+    }
+    append("/box/copy").is_status(201);
+    copy("/box/copy").header("x-ms-seal-blob", "perhaps").send().is_error(400, "InvalidHeaderValue");
+    put(&client, "/box/blocks", "x");
+    seal("/box/blocks").send().is_error(409, "InvalidBlobType");
+    seal("/box/none").send().is_error(404, "BlobNotFound");
+    made("/box/a").is_status(201);
+    append("/box/a").is_status(201);
 }

@@ -170,7 +170,6 @@ fn x2_what_is_out_of_scope_is_refused_and_not_passed_over() {
         ("PUT", "/box?restype=container&comp=undelete"),
         ("GET", "/box?restype=container&comp=blobs&where=a%3D1"),
         ("PUT", "/box/a?comp=undelete"),
-        ("PUT", "/box/a?comp=seal"),
         ("PUT", "/box/a?comp=expiry"),
         ("PUT", "/box/a?comp=legalhold"),
         ("PUT", "/box/a?comp=immutabilityPolicies"),

@@ -65,6 +65,38 @@ impl<E: Engine, B: ByteStore> Blobs<E, B> {
     }
 }
 
+impl<E: Engine, B: ByteStore> Blobs<E, B> {
+    /// Seals an append blob: nothing more can be appended. Its properties, metadata and tags can still change. A blob that
+    /// is sealed already stays as it is.
+    ///
+    /// # Errors
+    /// [`BlobReject::BlobNotFound`], another type of blob, conditions, the lease, another length than expected.
+    pub async fn seal_blob(
+        &self,
+        at: BlobRef<'_>,
+        position: Option<u64>,
+        access: &Access,
+        now: Timestamp,
+    ) -> Result<Written, EngineError> {
+        let now = self.now(now).await?;
+        self.edit(at, now, |row| {
+            let mut row = access.admit_change(row, now)?;
+            if row.kind != BlobType::Append {
+                return Err(BlobReject::InvalidBlobType);
+            }
+            if position.is_some_and(|position| position != row.length) {
+                return Err(BlobReject::AppendPositionConditionNotMet);
+            }
+            if !row.is_sealed {
+                (row.changed, row.lease, row.is_sealed) = (row.next_change(now), row.lease.after_write(now), true);
+            }
+            let written = Written { last_modified: row.changed };
+            Ok((row, written))
+        })
+        .await
+    }
+}
+
 /// The name and the bytes of a chunk's row.
 type ChunkRow = (String, Vec<u8>);
 
@@ -79,6 +111,9 @@ fn append(
     let BlobRow { kind: BlobType::Append, layout: Layout::Blocks(blocks), .. } = row else {
         return Err(BlobReject::InvalidBlobType);
     };
+    if row.is_sealed {
+        return Err(BlobReject::Sealed);
+    }
     if appends.position.is_some_and(|position| position != row.length) {
         return Err(BlobReject::AppendPositionConditionNotMet);
     }

@@ -17,7 +17,7 @@ use super::{Blobs, keys};
 use crate::contract::Engine;
 use crate::error::{EngineError, Reject};
 use larimar_model::blob::{
-    AccessTier, ByteRange, Conditions, CopyInfo, RehydratePriority, SnapshotTime, TagCondition, Tags,
+    AccessTier, BlobType, ByteRange, Conditions, CopyInfo, RehydratePriority, SnapshotTime, TagCondition, Tags,
 };
 use larimar_model::{Guid, Metadata, Timestamp};
 use std::collections::BTreeMap;
@@ -50,6 +50,8 @@ pub struct CopyRequest {
     pub tags: Option<Tags>,
     /// A tier, if one is given.
     pub tier: Option<AccessTier>,
+    /// Whether an append blob is sealed; without, as the source is.
+    pub seal: Option<bool>,
     /// How urgently a source in the archive is rehydrated; without, it is refused.
     pub rehydrate: Option<RehydratePriority>,
 }
@@ -126,6 +128,9 @@ impl<E: Engine, B: ByteStore> Blobs<E, B> {
         // What will be refused is refused before the bytes are copied.
         let there = self.load(at, keys::BLOB).await?.map(|(_, row)| row);
         admit_copy(&row, there.as_ref(), access, admitted)?;
+        if request.seal == Some(true) && row.kind != BlobType::Append {
+            return Err(BlobReject::InvalidBlobType.into());
+        }
         let is_online = request.tier.is_some_and(|tier| tier != AccessTier::ARCHIVE);
         if !is_online || request.rehydrate.is_none() {
             row.admit_online(admitted)?;
@@ -296,6 +301,7 @@ impl<E: Engine, B: ByteStore> Blobs<E, B> {
                 row.tier = Some((AccessTier::ARCHIVE, row.changed));
                 row.rehydration = Some(Rehydration { to, priority, until, is_copy: true });
             }
+            row.is_sealed = request.seal.unwrap_or(source.is_sealed);
             (row.length, row.sequence_number, row.copy) = (source.length, source.sequence_number, Some(copy.clone()));
             let (layout, puts) = laid_out(&content, row.changed.ticks()).await;
             row.layout = layout;

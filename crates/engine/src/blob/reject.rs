@@ -87,6 +87,9 @@ pub enum BlobReject {
     /// Blobs of this type do not have this tier.
     #[error("the tier is not for blobs of this type")]
     InvalidBlobTier,
+    /// The blob is sealed: nothing more is appended (409).
+    #[error("the blob is sealed")]
+    Sealed,
     /// The blob is in the archive (409).
     #[error("the blob is in the archive")]
     Archived,

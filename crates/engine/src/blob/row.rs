@@ -32,6 +32,8 @@ pub(crate) struct BlobRow {
     pub(crate) lease: Lease,
     pub(crate) copy: Option<CopyInfo>,
     pub(crate) sequence_number: u64,
+    /// Whether nothing more is appended.
+    pub(crate) is_sealed: bool,
     /// How many snapshots there are.
     pub(crate) snapshots: u32,
     /// The earliest snapshot that may point to payloads of the blob's present content; none does without it.
@@ -78,6 +80,8 @@ pub struct BlobProperties {
     pub copy: Option<CopyInfo>,
     /// Of a page blob, the sequence number.
     pub sequence_number: u64,
+    /// Of an append blob, whether nothing more can be appended.
+    pub is_sealed: bool,
     /// Of an append blob, how many blocks were appended.
     pub appended_blocks: u32,
     /// Whether it is there only as blocks that were never committed; only listings tell of such a blob.
@@ -109,6 +113,7 @@ impl BlobRow {
             lease: Lease::None,
             copy: None,
             sequence_number: 0,
+            is_sealed: false,
             snapshots: 0,
             shared_since: None,
             pending: Pending::default(),
@@ -165,6 +170,7 @@ impl BlobRow {
             lease: self.lease.view(now),
             copy: self.copy,
             sequence_number: self.sequence_number,
+            is_sealed: self.is_sealed,
             appended_blocks,
             is_uncommitted: !self.is_committed,
         }
@@ -181,7 +187,8 @@ impl BlobRow {
         let committed = if self.is_committed { COMMITTED } else { 0 };
         let released = if self.released.is_empty() { 0 } else { RELEASED };
         let shared = if self.snapshots > 0 { SHARED } else { 0 };
-        let rare = if self.rehydration.is_some() { RARE } else { 0 };
+        let bits = if self.rehydration.is_some() { REHYDRATION } else { 0 } | if self.is_sealed { SEALED } else { 0 };
+        let rare = if bits == 0 { 0 } else { RARE };
         out.extend_from_slice(&[FORMAT, kind | committed | released | shared | rare]);
         put_time(&mut out, self.created);
         put_time(&mut out, self.changed);
@@ -214,8 +221,10 @@ impl BlobRow {
         if self.snapshots > 0 {
             put_number(&mut out, self.shared_since.map_or(0, |since| since.0.ticks() + 1));
         }
+        if bits != 0 {
+            out.push(bits);
+        }
         if let Some(rehydration) = &self.rehydration {
-            out.push(REHYDRATION);
             rehydration.encode(&mut out);
         }
         self.layout.encode(&mut out);
@@ -276,11 +285,10 @@ impl BlobRow {
             (true, _) => Some(SnapshotTime(Timestamp::from_ticks(0))),
         };
         let rare = if flags & RARE == 0 { 0 } else { reader.byte()? };
-        let rehydration = match rare {
-            0 => None,
-            REHYDRATION => Some(Rehydration::decode(reader)?),
-            _ => return None,
-        };
+        if rare & !(REHYDRATION | SEALED) != 0 {
+            return None;
+        }
+        let rehydration = if rare & REHYDRATION == 0 { None } else { Some(Rehydration::decode(reader)?) };
         Some(Self {
             is_committed,
             kind,
@@ -295,6 +303,7 @@ impl BlobRow {
             lease,
             copy,
             sequence_number,
+            is_sealed: rare & SEALED != 0,
             snapshots,
             shared_since,
             pending,
@@ -392,6 +401,8 @@ const SHARED: u8 = 0x20;
 const RARE: u8 = 0x10;
 /// Set in the byte of what is rare if there is a rehydration.
 const REHYDRATION: u8 = 1;
+/// Set in the byte of what is rare if the blob is sealed.
+const SEALED: u8 = 2;
 
 #[cfg(test)]
 mod tests {
@@ -415,6 +426,7 @@ mod tests {
             disposition: Some("inline".to_owned()),
             cache_control: None,
         };
+        row.is_sealed = true;
         row.metadata.insert("Name", "value").expect("metadata");
         row.tags.insert("k", "v").expect("a tag");
         row.tier = Some(("Cool".parse().expect("a tier"), Timestamp::MAX));
@@ -459,7 +471,7 @@ mod tests {
 
     #[test]
     fn a_row_of_an_earlier_release_may_share_with_any_snapshot() {
-        let row = BlobRow { shared_since: None, rehydration: None, ..full() };
+        let row = BlobRow { shared_since: None, rehydration: None, is_sealed: false, ..full() };
         let mut body = row.encode();
         assert_eq!(BlobRow::decode(&body).map(|row| row.shared_since), Ok(None));
         // What is known of sharing is one byte here, before what is rare and the layout; earlier releases had neither it

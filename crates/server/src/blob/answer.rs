@@ -22,6 +22,7 @@ pub(super) fn told_blob(blob: &BlobProperties, is_snapshot: bool) -> larimar_wir
         appended: (blob.kind == BlobType::Append).then_some(blob.appended_blocks),
         tier: blob.tier.map(|(tier, changed)| (tier, Some(changed))),
         rehydration: blob.rehydration.map(|rehydration| (rehydration.to, rehydration.priority, rehydration.is_copy)),
+        is_sealed: blob.is_sealed,
         lease: (!is_snapshot).then_some(blob.lease),
         copy: blob.copy.as_ref(),
         tag_count: blob.tags.len(),

@@ -116,6 +116,19 @@ impl<E: Engine, B: ByteStore> Ask<'_, E, B> {
             .with("x-ms-request-server-encrypted", "true"))
     }
 
+    pub(super) async fn seal_blob(
+        &self,
+        container: &ContainerName,
+        name: &BlobName,
+        position: Option<u64>,
+        guard: &Guard,
+    ) -> Result<Reply, ErrorReply> {
+        let found = self.writable(container, name).await?;
+        let sealed = self.blobs.seal_blob(blob_ref(&found, name), position, &access(guard), self.now()).await;
+        let written = sealed.map_err(|error| error::engine_error(&error))?;
+        Ok(Reply::empty(200).with_written(written).with("x-ms-blob-sealed", "true"))
+    }
+
     /// Bytes for a blob, from the body or from another blob.
     pub(super) async fn bytes_for(
         &self,

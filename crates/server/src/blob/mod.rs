@@ -214,6 +214,7 @@ impl<E: Engine, B: ByteStore> Ask<'_, E, B> {
             }
             BlobOperation::GetTags { snapshot, guard } => self.get_tags(container, name, *snapshot, guard).await,
             BlobOperation::SetTags { guard, checks } => self.set_tags(container, name, guard, checks, body).await,
+            BlobOperation::Seal { position, guard } => self.seal_blob(container, name, *position, guard).await,
             BlobOperation::PutBlockList(put) => self.put_block_list(container, name, put, body).await,
             BlobOperation::GetBlockList { kind, snapshot, guard } => {
                 self.get_block_list(container, name, *kind, *snapshot, guard).await

@@ -94,6 +94,7 @@ impl<E: Engine, B: ByteStore> Ask<'_, E, B> {
             metadata: copy.metadata.clone(),
             tags: copy.tags.clone(),
             tier: copy.tier,
+            seal: copy.seal,
             rehydrate: (!copy.is_sync).then(|| copy.priority.unwrap_or_default()),
         };
         let (access, creates_only) = self.creating_access(&access(&copy.guard))?;

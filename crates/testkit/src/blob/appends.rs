@@ -69,3 +69,38 @@ pub async fn many_appends_are_read_in_ranges<E: Engine, B: ByteStore>(site: &Sit
         assert_eq!(site.read_of(&name, None, Some(range)).await, Ok(content[start..=last].to_vec()));
     }
 }
+
+/// A sealed append blob takes no more blocks, also its snapshots and copies; all else about it can change.
+pub async fn a_sealed_blob_takes_no_more<E: Engine, B: ByteStore>(site: &Site<E, B>) {
+    let (name, none) = (blob("b"), Access::default());
+    let at = site.at(&name);
+    let put = async || site.blobs.put_append_blob(at, &NewBlob::default(), &none, site.now()).await;
+    let append = async || {
+        let extent = site.payload(&name, b"more").await;
+        let appends = AppendConditions::default();
+        site.blobs.append_block(at, extent, appends, &none, site.now()).await.map(|done| done.written)
+    };
+    let made = put().await.expect("an append blob");
+    append().await.expect("it is open");
+    let seal = async |position| site.blobs.seal_blob(at, position, &none, site.now()).await;
+    assert_eq!(seal(Some(3)).await, refused(BlobReject::AppendPositionConditionNotMet));
+    let sealed = seal(Some(4)).await.expect("it has four bytes");
+    assert!(sealed.last_modified > made.last_modified);
+    assert_eq!(seal(None).await, Ok(sealed));
+    assert_eq!(append().await, refused(BlobReject::Sealed));
+    site.blobs.set_metadata(at, &larimar_model::Metadata::new(), &none, site.now()).await.expect("metadata may change");
+    let (snapshot, _) = site.blobs.snapshot_blob(at, None, &none, site.now()).await.expect("a snapshot");
+    for version in [None, Some(snapshot)] {
+        let told = site.blobs.properties(at, version, &none, site.now()).await.expect("properties");
+        assert!(told.is_sealed && told.length == 4);
+    }
+    put().await.expect("it is replaced");
+    append().await.expect("the new blob is open");
+    site.put(&blob("blocks"), b"x").await;
+    let blocks = blob("blocks");
+    let wrong = site.blobs.seal_blob(site.at(&blocks), None, &none, site.now()).await;
+    assert_eq!(wrong, refused(BlobReject::InvalidBlobType));
+    let missing = blob("missing");
+    let missing = site.blobs.seal_blob(site.at(&missing), None, &none, site.now()).await;
+    assert_eq!(missing, refused(BlobReject::BlobNotFound));
+}

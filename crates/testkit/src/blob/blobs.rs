@@ -143,6 +143,7 @@ pub async fn conditions_on_tags_guard_reads_and_writes<E: Engine, B: ByteStore>(
         metadata: None,
         tags: Some(Tags::new()),
         tier: None,
+        seal: None,
         rehydrate: None,
     };
     let source = CopySource { at, snapshot: None, conditions: Conditions::NONE, if_tags: Some(&if_tags) };

@@ -179,6 +179,7 @@ pub async fn readers_of_pages_see_whole_copies<E: Engine, B: ByteStore>(site: &S
             metadata: None,
             tags: Some(Tags::new()),
             tier: None,
+            seal: None,
             rehydrate: None,
         };
         let copied = site.blobs.copy_blob(&from, site.at(&name), &request, &Access::default(), site.now()).await;

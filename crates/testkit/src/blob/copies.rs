@@ -16,6 +16,7 @@ fn request() -> CopyRequest {
         metadata: None,
         tags: Some(Tags::new()),
         tier: None,
+        seal: None,
         rehydrate: None,
     }
 }

@@ -148,6 +148,7 @@ async fn copy<E: Engine, B: ByteStore>(
         metadata: None,
         tags: None,
         tier: None,
+        seal: None,
         rehydrate: None,
     };
     site.blobs.copy_blob(&source, site.at(name), &request, &Access::default(), site.now()).await.map(drop)

@@ -80,7 +80,12 @@ macro_rules! blob_conformance {
         );
         $crate::blob_promises!(
             $make,
-            appends { appends_follow_each_other, appends_are_conditional, many_appends_are_read_in_ranges }
+            appends {
+                appends_follow_each_other,
+                appends_are_conditional,
+                many_appends_are_read_in_ranges,
+                a_sealed_blob_takes_no_more
+            }
         );
         $crate::blob_promises!(
             $make,

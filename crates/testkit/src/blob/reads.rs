@@ -98,6 +98,7 @@ pub async fn a_copy_of_pages_is_of_one_version<E: Engine, B: ByteStore>(site: &S
             metadata: None,
             tags: None,
             tier: None,
+            seal: None,
             rehydrate: None,
         };
         let copied = site.blobs.copy_blob(&source, site.at(&copy), &request, &none, site.now());

@@ -37,7 +37,7 @@ pub(super) fn operation(head: &StorageHead<'_>) -> Result<BlobOperation, ErrorRe
 }
 
 const READS: [&str; 4] = ["metadata", "blocklist", "pagelist", "tags"];
-const WRITES: [&str; 12] = [
+const WRITES: [&str; 13] = [
     "metadata",
     "properties",
     "snapshot",
@@ -48,6 +48,7 @@ const WRITES: [&str; 12] = [
     "block",
     "blocklist",
     "appendblock",
+    "seal",
     "page",
     "undelete",
 ];
@@ -120,8 +121,13 @@ fn write(head: &StorageHead<'_>, comp: Option<&str>) -> Result<BlobOperation, Er
         Some("block") => put_block(head),
         Some("blocklist") => put_block_list(head),
         Some("appendblock") => append_block(head),
+        Some("seal") => {
+            empty_body(head)?;
+            let position = head.number_header(APPEND_POSITION)?;
+            Ok(BlobOperation::Seal { position, guard: guard(head)? })
+        }
         Some("page") => put_page(head),
-        Some("undelete" | "seal" | "expiry" | "immutabilitypolicies" | "legalhold" | "incrementalcopy") => {
+        Some("undelete" | "expiry" | "immutabilitypolicies" | "legalhold" | "incrementalcopy") => {
             Err(not_implemented())
         }
         Some("pagelist") => Err(unsupported_verb()),
@@ -249,6 +255,7 @@ fn copy(head: &StorageHead<'_>) -> Result<BlobOperation, ErrorReply> {
         metadata: (!metadata.is_empty()).then_some(metadata),
         tags: if copies_tags { None } else { Some(headers::tags(head)?.unwrap_or_default()) },
         tier: head.header_as("x-ms-access-tier")?,
+        seal: head.has_header(SEAL).then(|| headers::flag(head, SEAL)).transpose()?,
         priority: head.header_as(REHYDRATE_PRIORITY)?,
         guard: guard(head)?,
     })))
@@ -324,7 +331,7 @@ fn append_block(head: &StorageHead<'_>) -> Result<BlobOperation, ErrorReply> {
     let source = headers::source(head, bytes_max)?;
     let checks = if source.is_some() { empty_body(head)? } else { filled_body(head, bytes_max)? };
     let append = AppendConditions {
-        position: head.number_header("x-ms-blob-condition-appendpos")?,
+        position: head.number_header(APPEND_POSITION)?,
         size_max: head.number_header("x-ms-blob-condition-maxsize")?,
     };
     Ok(BlobOperation::AppendBlock(Box::new(AppendBlock { checks, source, append, guard: guard(head)? })))
@@ -413,6 +420,8 @@ fn block_bytes_max(head: &StorageHead<'_>) -> u64 {
     }
 }
 
+const APPEND_POSITION: &str = "x-ms-blob-condition-appendpos";
+const SEAL: &str = "x-ms-seal-blob";
 const REHYDRATE_PRIORITY: &str = "x-ms-rehydrate-priority";
 const PAGE_LENGTH: &str = "x-ms-blob-content-length";
 const SEQUENCE_NUMBER: &str = "x-ms-blob-sequence-number";

@@ -93,6 +93,11 @@ pub enum BlobOperation {
         guard: Guard,
     },
     AppendBlock(Box<AppendBlock>),
+    /// Append Blob Seal; `position` is how long the blob must be.
+    Seal {
+        position: Option<u64>,
+        guard: Guard,
+    },
     PutPage(Box<PutPage>),
     GetPageRanges(GetPageRanges),
     GetAccountInfo,
@@ -303,6 +308,8 @@ pub struct CopyBlob {
     pub tags: Option<Tags>,
     /// The tier, if one is asked for.
     pub tier: Option<AccessTier>,
+    /// Whether an append blob is sealed; without, as the source is.
+    pub seal: Option<bool>,
     /// How urgent it is to bring the source from the archive, if it is there.
     pub priority: Option<RehydratePriority>,
     /// The conditions on what is there.
@@ -464,6 +471,7 @@ impl BlobOperation {
             Self::GetBlockList { .. } => "GetBlockList",
             Self::AppendBlock(append) if append.source.is_some() => "AppendBlockFromURL",
             Self::AppendBlock(_) => "AppendBlock",
+            Self::Seal { .. } => "AppendBlobSeal",
             Self::PutPage(put) => match put.write {
                 PageWrite::Clear => "ClearPage",
                 PageWrite::Update(_) => "PutPage",

@@ -28,6 +28,8 @@ pub struct BlobProperties<'a> {
     pub sequence_number: Option<u64>,
     /// How often an append blob was appended to.
     pub appended: Option<u32>,
+    /// Whether an append blob is sealed.
+    pub is_sealed: bool,
     /// The tier that it was given, and when that was changed.
     pub tier: Option<(AccessTier, Option<Timestamp>)>,
     /// The tier that it is being rehydrated to, how urgently, and whether a copy does it.
@@ -61,6 +63,9 @@ impl BlobProperties<'_> {
         }
         if let Some(count) = self.appended {
             add("x-ms-blob-committed-block-count", &count.to_string());
+        }
+        if self.is_sealed {
+            add("x-ms-blob-sealed", "true");
         }
         if self.tag_count > 0 {
             add("x-ms-tag-count", &self.tag_count.to_string());
@@ -152,6 +157,9 @@ impl BlobProperties<'_> {
                 write_copy(out, copy, self.is_copy_pending());
             }
             xml::write_text(out, "ServerEncrypted", "true");
+            if self.is_sealed {
+                xml::write_text(out, "Sealed", "true");
+            }
             if self.tag_count > 0 {
                 xml::write_text(out, "TagCount", itoa::Buffer::new().format(self.tag_count));
             }
@@ -296,6 +304,7 @@ mod tests {
             appended: None,
             tier: None,
             rehydration: None,
+            is_sealed: false,
             lease: Some(LeaseView { state: LeaseState::Leased, duration: Some(LeaseDuration::Infinite) }),
             copy: Some(copy),
             tag_count: 2,

@@ -456,7 +456,6 @@ fn other_requests_are_refused() {
         ("PUT", "comp=undelete", vec![], ErrorCode::NotImplemented),
         ("PUT", "comp=legalhold", vec![], ErrorCode::NotImplemented),
         ("PUT", "comp=immutabilityPolicies", vec![], ErrorCode::NotImplemented),
-        ("PUT", "comp=seal", vec![], ErrorCode::NotImplemented),
         ("PUT", "comp=pagelist", vec![], ErrorCode::UnsupportedHttpVerb),
         ("PUT", "comp=other", vec![], ErrorCode::InvalidQueryParameterValue),
         ("POST", "comp=query", vec![], ErrorCode::NotImplemented),

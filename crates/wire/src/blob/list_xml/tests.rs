@@ -29,6 +29,7 @@ fn properties<'a>(content: &'a ContentHeaders, metadata: &'a Metadata) -> BlobPr
         appended: None,
         tier: None,
         rehydration: None,
+        is_sealed: false,
         lease: Some(LeaseView::AVAILABLE),
         copy: None,
         tag_count: 0,
@@ -84,7 +85,6 @@ fn listings_include_what_is_asked_for() {
         tag_count: 1,
         lease: Some(leased),
         tier: Some(("Cool".parse().expect("a tier"), Some(time("2022-05-06")))),
-        rehydration: None,
         ..properties(&content, &metadata)
     };
     let snapshot = "2011-03-09T01:42:34.936Z".parse().expect("a time");
@@ -97,7 +97,6 @@ fn listings_include_what_is_asked_for() {
                 kind: BlobType::Page,
                 sequence_number: Some(3),
                 tier: None,
-                rehydration: None,
                 ..full
             },
             tags: &tags,
