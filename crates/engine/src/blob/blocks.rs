@@ -320,7 +320,7 @@ fn admit_block(row: &BlobRow, lease: Option<LeaseId>, now: Timestamp) -> Result<
 /// The blocks that a list may name.
 #[derive(Debug, Default)]
 struct KnownBlocks {
-    /// In the order of their ids, as they are read. A map that grows would be filled anew in one go.
+    /// In the order of their ids, as their rows are. A map that grows would be filled anew in one go.
     uncommitted: Vec<(String, Extent)>,
     committed: HashMap<String, Piece>,
 }

@@ -170,7 +170,7 @@ impl<E: Engine, B: ByteStore> Blobs<E, B> {
             self.visit_rows(at, range, |row| {
                 let name = row_name(row)?;
                 if let Some(epoch) = pages.turn(name, row) {
-                    epoch.bury_unseen(living, &mut dead, &mut extents)?;
+                    epoch.list_if_unseen(living, &mut dead, &mut extents)?;
                 }
                 if !matches!(name, RowName::Pages { .. }) && !living.refers_to(name) {
                     dead.push(row.row.to_owned());
@@ -181,7 +181,7 @@ impl<E: Engine, B: ByteStore> Blobs<E, B> {
             .await?;
         }
         if let Some(epoch) = pages.end() {
-            epoch.bury_unseen(living, &mut dead, &mut extents)?;
+            epoch.list_if_unseen(living, &mut dead, &mut extents)?;
         }
         Ok((dead, extents))
     }
@@ -358,8 +358,8 @@ struct PageEpoch {
 }
 
 impl PageEpoch {
-    /// Adds the rows to the dead ones, and their payloads to those of dead rows, if no version sees them.
-    fn bury_unseen(self, living: &Living, dead: &mut Vec<String>, extents: &mut Vec<Extent>) -> Result<(), Fault> {
+    /// Adds the rows to the dead ones, and their payloads to `extents`, if no version sees them.
+    fn list_if_unseen(self, living: &Living, dead: &mut Vec<String>, extents: &mut Vec<Extent>) -> Result<(), Fault> {
         if living.sees(&self) {
             return Ok(());
         }

@@ -255,7 +255,10 @@ impl<E: Engine, B: ByteStore> Blobs<E, B> {
                 regions.entry(region).or_insert_with(|| Region::new(pages.epoch));
             }
         }
+        // The runs of a region may be many, and so may be the regions that are cleared.
+        let mut turns = Turns::default();
         for (number, region) in regions {
+            turns.after(1 + region.run_count_max()).await;
             self.edit_region(at, pages, (number, region), Delta::of(range, number, piece), &mut edited).await?;
         }
         Ok(edited)
@@ -298,8 +301,6 @@ impl<E: Engine, B: ByteStore> Blobs<E, B> {
         } else {
             edited.change.puts.push((name, encode_runs(&runs)));
         }
-        // The runs of a region may be many, and so may be the regions that are cleared.
-        tokio::task::yield_now().await;
         Ok(())
     }
 

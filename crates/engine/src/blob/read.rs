@@ -10,6 +10,7 @@ use super::region::{DELTAS_MAX, REGION_BYTES, Region};
 use super::reject::BlobReject;
 use super::row::{BlobProperties, BlobRow};
 use super::store::{ATTEMPTS_MAX, crowded};
+use super::turns::Turns;
 use crate::contract::{Engine, Flow};
 use crate::error::{EngineError, Fault};
 use larimar_model::Timestamp;
@@ -249,8 +250,13 @@ impl<E: Engine, B: ByteStore> Blobs<E, B> {
         range: Range<u64>,
     ) -> Result<Vec<Run>, EngineError> {
         let regions = self.regions_within(at, pages, range.clone()).await?;
-        let runs = regions.into_values().flat_map(|region| region.runs());
-        Ok(runs.filter(|run| run.start < range.end && run.end() > range.start).collect())
+        let (mut runs, mut turns) = (Vec::new(), Turns::default());
+        for region in regions.into_values() {
+            let of_region = region.runs().into_iter();
+            turns.after(1 + of_region.len()).await;
+            runs.extend(of_region.filter(|run| run.start < range.end && run.end() > range.start));
+        }
+        Ok(runs)
     }
 
     /// The regions of a version of a blob that touch a range and have a row.
@@ -296,8 +302,8 @@ impl<E: Engine, B: ByteStore> Blobs<E, B> {
         }
     }
 
-    /// The newest epoch of a region that is not after a version, if there is one that is known to be older or the same.
-    /// Takes a row for each bit of the epoch.
+    /// The newest epoch of a region that is not after a version; one such epoch is known. The search halves the epochs in
+    /// between, and reads one row each time.
     async fn newest_epoch(
         &self,
         at: BlobRef<'_>,

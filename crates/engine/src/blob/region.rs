@@ -76,6 +76,11 @@ impl Region {
         self.deltas.len()
     }
 
+    /// How many runs there are at most.
+    pub(crate) fn run_count_max(&self) -> usize {
+        self.base.len() + 2 * self.deltas.len()
+    }
+
     /// Adds a write; returns whether its delta may be stored as a row. If not, a new base row is due.
     pub(crate) fn add(&mut self, delta: Delta, epoch: u32) -> bool {
         let is_row = self.epoch == epoch && self.deltas.len() < DELTAS_MAX && self.base_bytes >= SHORT_BASE_BYTES;
