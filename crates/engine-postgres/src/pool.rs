@@ -178,7 +178,8 @@ impl Drop for Lent {
     }
 }
 
-async fn pause(attempt: u32) {
+/// Waits before an attempt that is not the first.
+pub(crate) async fn pause(attempt: u32) {
     if attempt > 0 {
         tokio::time::sleep(jittered(Duration::from_millis(5 << attempt.min(6)))).await;
     }

@@ -9,7 +9,7 @@ use crate::arms::Wanted;
 use crate::connection::Connection;
 use crate::engine::Parts;
 use crate::failure::Failure;
-use crate::pool::{Leftover, Lent};
+use crate::pool::{Leftover, Lent, pause};
 use crate::scan::{Ended, Rows, before};
 use crate::statements::HAS_SPACE;
 use futures_util::future::join;
@@ -93,7 +93,8 @@ impl PostgresSnapshot {
             return if found.is_empty() { Err(self.gone(space)) } else { Ok(None) };
         };
         let started = Instant::now();
-        loop {
+        for attempt in 0.. {
+            pause(attempt).await;
             if self.session.is_none() {
                 self.session = Some(self.connect().await?);
             }
@@ -114,6 +115,7 @@ impl PostgresSnapshot {
                 }
             }
         }
+        unreachable!("the last attempt returns")
     }
 
     /// Returns how the read ended; nothing if the space is gone.

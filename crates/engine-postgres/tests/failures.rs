@@ -230,6 +230,24 @@ async fn a_database_that_restarts_loses_nothing_and_is_found_again() {
 }
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn a_page_that_breaks_again_and_again_is_tried_at_intervals() {
+    let pair = Pair::open(Duration::from_secs(4)).await;
+    let body = vec![b'x'; 300_000];
+    write(&pair.sound, pair.space, "r", Expect::Absent, Act::Put(&body)).await.expect("no row is there");
+    // Enough to connect and to ask, and not enough for the row.
+    pair.proxy.set(Mode::CutAfter { bytes: 100_000, direction: Direction::ToClient });
+    let before = pair.proxy.connections();
+    let budget = Budget { rows_max: 10, deadline: Instant::now() + Duration::from_secs(60) };
+    let page = pair.cut.scan(pair.space, &KeyRange::all(), budget, |_| Flow::Continue).await;
+    assert!(matches!(page, Err(ReadError::Fault(Fault::Unavailable(_)))), "{page:?}");
+    let tried = pair.proxy.connections() - before;
+    assert!((2..60).contains(&tried), "{tried} connections");
+    pair.heal().await;
+    let budget = Budget { rows_max: 10, deadline: Instant::now() + Duration::from_secs(60) };
+    pair.cut.scan(pair.space, &KeyRange::all(), budget, |_| Flow::Continue).await.expect("it works again");
+}
+
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
 async fn reads_queries_and_queues_wait_for_a_database_that_restarts() {
     let cluster = Arc::new(Cluster::start());
     let engine = open(&cluster.fresh_url()).await;
