@@ -24,7 +24,7 @@ use crate::tally::Tally;
 
 #[derive(Args)]
 pub(crate) struct TestOptions {
-    /// Rewrite docs/compat.md and docs/api from this run's results
+    /// Rewrite docs/compat.md, docs/api and the table of programs in README.md from this run's results
     #[arg(long)]
     bless: bool,
     /// Leave the SDK suites, the programs and Azurite out
@@ -95,7 +95,7 @@ pub(crate) fn test(repo: &Repo, options: &TestOptions) -> Tally {
     }
     azurite::client_suite(repo, &workspace, &mut tally);
     if let Some(server) = server {
-        tally += programs::run(repo, Program::value_variants(), &server);
+        tally += programs::run(repo, &Program::chosen(options.full), &server, options.bless);
         if options.full || options.recordings.is_some() {
             tally += replay::run(repo, options.recordings.as_deref(), &server, postgres);
         }

@@ -55,11 +55,8 @@ enum Command {
     Test(everything::TestOptions),
     /// One SDK's suite against the built server, or against one that runs already
     Sdk(sdk::SdkOptions),
-    /// Programs that others wrote against the built server: the Azure CLI, rclone
-    Programs {
-        /// Which ones; all if none is named
-        programs: Vec<programs::Program>,
-    },
+    /// Programs that others wrote against the built server: the Azure CLI, rclone, DuckDB, restic and others
+    Programs(programs::ProgramOptions),
     /// Recordings of the real service against the built server, on both engines
     Replay {
         /// The folder or archive of recordings
@@ -108,7 +105,7 @@ fn run(command: Command) -> Result<bool> {
         Command::Tidy { tighten } => tidy::run(&repo, tighten),
         Command::Test(options) => Ok(everything::test(&repo, &options).finish()),
         Command::Sdk(options) => Ok(sdk::command(&repo, &options)?.finish()),
-        Command::Programs { programs } => Ok(programs::command(&repo, &programs)?.finish()),
+        Command::Programs(options) => Ok(programs::command(&repo, &options)?.finish()),
         Command::Replay { recordings } => Ok(replay::command(&repo, &recordings)?.finish()),
         Command::Api { bless } => {
             let mut tally = api::check(&repo, bless);

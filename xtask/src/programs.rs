@@ -1,23 +1,33 @@
 //! Programs that others wrote, run against the built server: each is a script in `tests/programs/<name>`.
 //!
-//! A program that this machine does not have and that cannot be installed into the checkout is skipped, loudly, and
-//! never counts as passed.
+//! A script prints `result: NAME VERSION: WHAT` when all was as it should be; the table in the README is made from these
+//! lines. A program that this machine does not have and that cannot be installed is skipped, loudly, and never counts as
+//! passed; a script that finds out later ends with [`SKIPPED`] and says why in its last line.
 
 use std::path::{Path, PathBuf};
-use std::time::Duration;
+use std::time::{Duration, Instant};
 
-use anyhow::{Result, ensure};
-use clap::ValueEnum;
+use anyhow::{Context, Result, ensure};
+use clap::{Args, ValueEnum};
 
 use crate::debian;
 use crate::gate;
+use crate::postgres;
 use crate::sdk::install::{self, Packages};
-use crate::sdk::{Server, WorkFolder};
+use crate::sdk::{Server, ServerOptions, WorkFolder};
 use crate::shell::{self, Repo};
 use crate::tally::Tally;
 
+mod table;
+mod tls;
+
 const SCRIPT: &str = "run.py";
+const FOLDER: &str = "tests/programs";
 const PROGRAM_TIME_MAX: Duration = Duration::from_secs(15 * 60);
+const RESULT: &str = "result: ";
+
+/// The exit code of a script that cannot run its program on this machine.
+const SKIPPED: i32 = 77;
 
 /// The names are the folders below `tests/programs`.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, ValueEnum)]
@@ -26,82 +36,243 @@ pub(crate) enum Program {
     Az,
     /// rclone, as the machine has it or Debian's package brings it
     Rclone,
+    /// pyarrow's AzureFileSystem
+    Pyarrow,
+    /// DuckDB's azure extension
+    Duckdb,
+    /// adlfs, files with attributes
+    Adlfs,
+    /// deltalake, eight writers at once
+    Deltalake,
+    /// celery, tasks in queues and results in blobs
+    Celery,
+    /// restic over TLS, in host style
+    Restic,
+    /// pgBackRest over TLS, in host style
+    Pgbackrest,
+    /// gocloud's conformance suite for drivers
+    Gocloud,
+    /// thanos' acceptance test for object stores
+    Thanos,
+    /// The legacy Java SDK 8.6
+    JavaLegacy,
+    /// The legacy Rust crates 0.21
+    RustLegacy,
+}
+
+#[derive(Args)]
+pub(crate) struct ProgramOptions {
+    /// Which ones; all if none is named
+    programs: Vec<Program>,
+    /// Rewrite the table in README.md from this run's results
+    #[arg(long)]
+    bless: bool,
+}
+
+/// What became of a program that ran.
+enum Outcome {
+    /// With what its script says of it.
+    Passed(table::Row),
+    Skipped(String),
 }
 
 impl Program {
-    fn name(self) -> &'static str {
-        match self {
-            Self::Az => "az",
-            Self::Rclone => "rclone",
-        }
+    /// Those of the default run, or with `full` all.
+    pub(crate) fn chosen(full: bool) -> Vec<Self> {
+        Self::value_variants().iter().copied().filter(|program| full || program.takes_seconds()).collect()
+    }
+
+    /// Whether it takes seconds, its installation included; most of the others are compiled first.
+    fn takes_seconds(self) -> bool {
+        !matches!(self, Self::Pgbackrest | Self::Gocloud | Self::Thanos | Self::JavaLegacy | Self::RustLegacy)
+    }
+
+    /// Whether the repository says which version runs; the system's packages are as old as the system.
+    fn is_pinned(self) -> bool {
+        !matches!(self, Self::Rclone | Self::Restic | Self::Pgbackrest)
+    }
+
+    /// Whether its server speaks TLS and has the account in the host name.
+    fn wants_tls(self) -> bool {
+        matches!(self, Self::Restic | Self::Pgbackrest)
+    }
+
+    fn name(self) -> String {
+        let value = self.to_possible_value().expect("no variant is hidden");
+        value.get_name().to_owned()
     }
 
     fn folder(self) -> String {
-        format!("tests/programs/{}", self.name())
+        format!("{FOLDER}/{}", self.name())
     }
 
     /// The interpreter to run the script with, or why there is none.
     fn interpreter(self, repo: &Repo) -> Result<PathBuf> {
-        ensure!(shell::on_path("python3"), "no 'python3' on this machine");
-        match self {
-            Self::Az => {
-                install::python(repo, &self.folder(), Packages::Listed)?;
-                Ok(repo.path(&self.folder()).join(install::PYTHON))
+        self.prepare(repo)?;
+        let own = match self {
+            Self::Az => self.folder(),
+            // One environment for all: most of their packages are the same.
+            Self::Pyarrow | Self::Duckdb | Self::Adlfs | Self::Deltalake | Self::Celery | Self::Pgbackrest => {
+                FOLDER.to_owned()
             }
-            Self::Rclone => {
-                if !shell::on_path("rclone") {
-                    debian::install(repo, &["rclone"])?;
-                    ensure!(shell::on_path("rclone"), "its package brought no 'rclone'");
-                }
-                Ok("python3".into())
+            Self::Rclone | Self::Restic | Self::Gocloud | Self::Thanos | Self::JavaLegacy | Self::RustLegacy => {
+                return Ok("python3".into());
             }
+        };
+        install::python(repo, &own, Packages::Listed)?;
+        Ok(repo.path(&own).join(install::PYTHON))
+    }
+
+    /// Looks for what the program needs, and installs what Debian has.
+    fn prepare(self, repo: &Repo) -> Result<()> {
+        let (toolchain, package): (&[&str], _) = match self {
+            Self::Rclone => (&[], Some("rclone")),
+            Self::Restic => (&["openssl"], Some("restic")),
+            Self::Pgbackrest => (&["openssl"], Some("pgbackrest")),
+            Self::Gocloud | Self::Thanos => (&["go"], None),
+            Self::JavaLegacy => (&["java", "mvn"], None),
+            Self::Az
+            | Self::Pyarrow
+            | Self::Duckdb
+            | Self::Adlfs
+            | Self::Deltalake
+            | Self::Celery
+            | Self::RustLegacy => (&[], None),
+        };
+        for program in ["python3"].iter().chain(toolchain) {
+            ensure!(shell::on_path(program), "no '{program}' on this machine");
         }
+        ensure!(self != Self::Pgbackrest || postgres::is_here(), "there is no PostgreSQL on this machine");
+        if let Some(package) = package.filter(|package| !shell::on_path(package)) {
+            debian::install(repo, &[package])?;
+            ensure!(shell::on_path(package), "its package brought no '{package}'");
+        }
+        Ok(())
     }
 }
 
 /// `cargo xtask programs …`.
-pub(crate) fn command(repo: &Repo, programs: &[Program]) -> Result<Tally> {
+pub(crate) fn command(repo: &Repo, options: &ProgramOptions) -> Result<Tally> {
     let binary = gate::build_server(repo, &["build", "--package", "larimar"])?;
-    let programs = if programs.is_empty() { Program::value_variants() } else { programs };
-    Ok(run(repo, programs, &binary))
+    let programs = if options.programs.is_empty() { Program::value_variants() } else { &options.programs };
+    Ok(run(repo, programs, &binary, options.bless))
 }
 
-/// Runs programs one after the other, each against a server of its own.
-pub(crate) fn run(repo: &Repo, programs: &[Program], binary: &Path) -> Tally {
+/// Runs programs one after the other, each against a server of its own, and compares the README with what came of it.
+pub(crate) fn run(repo: &Repo, programs: &[Program], binary: &Path, bless: bool) -> Tally {
     let mut tally = Tally::default();
+    let mut rows = Vec::new();
     for program in programs {
         let name = program.name();
-        match program.interpreter(repo) {
-            Ok(interpreter) => gate::step(&mut tally, name, || run_script(repo, *program, &interpreter, binary)),
-            Err(error) => tally.skip(name, &format!("{error:#}")),
-        }
+        println!("\n==> {name}");
+        let started = Instant::now();
+        let ran = program.interpreter(repo).map(|interpreter| run_script(repo, *program, &interpreter, binary));
+        let word = match ran {
+            Err(error) => skipped(&mut tally, &name, &format!("{error:#}")),
+            Ok(Ok(Outcome::Skipped(why))) => skipped(&mut tally, &name, &why),
+            Ok(Ok(Outcome::Passed(row))) => {
+                tally.pass();
+                rows.push((*program, row));
+                "ok"
+            }
+            Ok(Err(error)) => {
+                tally.fail(format!("{name}: {error:#}"));
+                "FAILED"
+            }
+        };
+        println!("<== {name}: {word} in {} s", started.elapsed().as_secs());
     }
+    gate::step(&mut tally, "programs in README.md", || table::refresh(repo, &rows, bless));
     tally
 }
 
-fn run_script(repo: &Repo, program: Program, interpreter: &Path, binary: &Path) -> Result<()> {
-    let work = WorkFolder::create(program.name())?;
+fn skipped(tally: &mut Tally, name: &str, why: &str) -> &'static str {
+    tally.skip(name, why);
+    "skipped"
+}
+
+fn run_script(repo: &Repo, program: Program, interpreter: &Path, binary: &Path) -> Result<Outcome> {
+    let work = WorkFolder::create(&program.name())?;
+    let mut options = ServerOptions::default();
     let mut command = repo.command(interpreter, &program.folder());
-    command.arg(SCRIPT).env("TMPDIR", &work.0);
-    let mut worked = false;
-    Server::run(binary, &work.0, None, |endpoints| {
-        worked = shell::run(endpoints.tell(&mut command), PROGRAM_TIME_MAX)?.success();
-        Ok(worked)
+    command.arg(SCRIPT).env("TMPDIR", &work.0).env("LARIMAR_TARGET", repo.path("target/programs"));
+    let tls = if program.wants_tls() { Some(tls::Tls::create(&work.0)?) } else { None };
+    if let Some(tls) = &tls {
+        tls.serve(&mut options);
+    }
+    let mut outcome = None;
+    Server::run(binary, &work.0, &options, |endpoints| {
+        endpoints.tell(&mut command);
+        if let Some(tls) = &tls {
+            tls.tell(&mut command);
+        }
+        let (mut result, mut last) = (None, String::new());
+        let status = shell::run_lines(&mut command, PROGRAM_TIME_MAX, |line| {
+            println!("{line}");
+            result = line.strip_prefix(RESULT).and_then(table::Row::parse).or(result.take());
+            line.clone_into(&mut last);
+        })?;
+        outcome = match status.code() {
+            Some(0) => result.map(Outcome::Passed),
+            Some(SKIPPED) => Some(Outcome::Skipped(last)),
+            _ => None,
+        };
+        Ok(outcome.is_some())
     })?;
-    ensure!(worked, "did not work as it should");
-    Ok(())
+    outcome.context("did not work as it should")
 }
 
 #[cfg(test)]
 mod tests {
     use super::*;
 
+    fn checkout() -> Repo {
+        Repo { root: Path::new(env!("CARGO_MANIFEST_DIR")).parent().expect("the checkout").to_owned() }
+    }
+
     #[test]
     fn every_program_has_its_script() {
-        let root = Path::new(env!("CARGO_MANIFEST_DIR")).parent().expect("the checkout").to_owned();
-        let repo = Repo { root };
         for program in Program::value_variants() {
-            assert!(repo.path(&program.folder()).join(SCRIPT).is_file(), "{program:?}");
+            assert!(checkout().path(&program.folder()).join(SCRIPT).is_file(), "{program:?}");
         }
+    }
+
+    #[test]
+    fn the_default_run_leaves_out_what_is_compiled() {
+        assert!(!Program::chosen(false).contains(&Program::Gocloud));
+        assert_eq!(Program::chosen(true), Program::value_variants());
+    }
+
+    /// Whether a script that prints and ends like this counts as passed (`Some(true)`), skipped or failed.
+    fn outcome_of(name: &str, script: &str) -> Option<bool> {
+        let root = std::env::temp_dir().join(format!("larimar-xtask-program-{name}-{}", std::process::id()));
+        let folder = root.join(Program::Rclone.folder());
+        std::fs::create_dir_all(&folder).expect("create");
+        std::fs::write(folder.join(SCRIPT), script).expect("write");
+        // The shell in the server's place: its first argument, `serve`, is a script that prints a banner.
+        let server = root.join("server");
+        let banner = "DefaultEndpointsProtocol=http;AccountName=a;AccountKey=k;BlobEndpoint=http://127.0.0.1:7/a;";
+        let text = format!("#!/bin/sh\ntrap 'exit 0' TERM\necho '{banner}'\nwhile :; do sleep 0.1; done\n");
+        std::fs::write(&server, text).expect("write");
+        assert!(std::process::Command::new("chmod").arg("+x").arg(&server).status().expect("runs").success());
+        let repo = Repo { root: root.clone() };
+        let outcome = run_script(&repo, Program::Rclone, Path::new("sh"), &server);
+        std::fs::remove_dir_all(&root).expect("remove");
+        match outcome {
+            Ok(Outcome::Passed(_)) => Some(true),
+            Ok(Outcome::Skipped(why)) => {
+                assert_eq!(why, "no luck");
+                Some(false)
+            }
+            Err(_) => None,
+        }
+    }
+
+    #[test]
+    fn only_a_result_counts_as_passed() {
+        assert_eq!(outcome_of("good", "echo 'result: rclone 1.60: files'; exit 0"), Some(true));
+        assert_eq!(outcome_of("silent", "exit 0"), None);
+        assert_eq!(outcome_of("bad", "echo 'result: rclone 1.60: files'; exit 1"), None);
+        assert_eq!(outcome_of("skipped", "echo no luck; exit 77"), Some(false));
     }
 }

@@ -25,7 +25,7 @@ mod service;
 
 use results::Report;
 pub(crate) use results::{Column, Outcome, first_line};
-pub(crate) use server::Server;
+pub(crate) use server::{Server, ServerOptions};
 pub(crate) use service::{Endpoints, Service};
 
 const SUITE_TIME_MAX: Duration = Duration::from_secs(20 * 60);
@@ -223,7 +223,8 @@ fn suite_report(repo: &Repo, sdk: Sdk, target: &Target<'_>, tally: &mut Tally) -
         Target::Running(endpoints) => run(endpoints).map(|_| ())?,
         Target::Binary(binary, postgres) => {
             let database = postgres.map(Postgres::fresh_url);
-            Server::run(binary, &work.0, database.as_deref(), run)?;
+            let options = ServerOptions { database: database.as_deref(), ..ServerOptions::default() };
+            Server::run(binary, &work.0, &options, run)?;
         }
     }
     let report = report()?;

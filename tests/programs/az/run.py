@@ -256,6 +256,12 @@ def services(az):
     equal(sorted(logging), ["blob", "queue", "table"])
 
 
+def version():
+    from azure.cli.core import __version__
+
+    return __version__
+
+
 def digest(path):
     return hashlib.sha256(path.read_bytes()).hexdigest()
 
@@ -271,6 +277,7 @@ def main():
         blobs(az, folder)
         services(az)
         print(f"{az.runs} commands of az did what they were asked to")
+        print(f"result: Azure CLI {version()}: `az storage` for tables, queues, containers and blobs")
 
 
 if __name__ == "__main__":

@@ -17,6 +17,16 @@ const START_TIME_MAX: Duration = Duration::from_secs(60);
 const STOP_TIME_MAX: Duration = Duration::from_secs(60);
 const LOG_TAIL_LINES: usize = 40;
 
+/// How a server is to differ from the usual one.
+#[derive(Debug, Default)]
+pub(crate) struct ServerOptions<'a> {
+    /// The URL of a database to run on.
+    pub(crate) database: Option<&'a str>,
+    /// Further arguments of `serve`.
+    pub(crate) arguments: Vec<String>,
+    pub(crate) variables: Vec<(&'static str, String)>,
+}
+
 /// A running server; dropped without `stop`, it is killed.
 pub(crate) struct Server {
     child: Option<Child>,
@@ -29,10 +39,10 @@ impl Server {
     pub(crate) fn run(
         binary: &Path,
         folder: &Path,
-        database: Option<&str>,
+        options: &ServerOptions<'_>,
         work: impl FnOnce(&Endpoints) -> Result<bool>,
     ) -> Result<()> {
-        let server = Self::start(binary, folder, database)?;
+        let server = Self::start(binary, folder, options)?;
         let worked = work(server.endpoints());
         let log = server.log_tail();
         let stopped = server.stop();
@@ -44,7 +54,7 @@ impl Server {
     }
 
     /// Starts the binary, on a database if a URL names one, and waits until its banner tells how to connect.
-    fn start(binary: &Path, work: &Path, database: Option<&str>) -> Result<Self> {
+    fn start(binary: &Path, work: &Path, options: &ServerOptions<'_>) -> Result<Self> {
         let log = work.join("server.log");
         let errors = File::create(&log).context("create the server's log")?;
         let mut command = Command::new(binary);
@@ -54,7 +64,7 @@ impl Server {
         }
         // Suites look for what analytics wrote; they should not wait for it longer than they must.
         command.args(["--analytics-flush", "1s"]);
-        if let Some(url) = database {
+        if let Some(url) = options.database {
             // The database has no place for the bytes of blobs.
             command.args(["--engine", url, "--blob-store", &format!("file://{}", work.join("blobs").display())]);
         }
@@ -63,6 +73,7 @@ impl Server {
                 command.env_remove(name);
             }
         }
+        command.args(&options.arguments).envs(options.variables.iter().map(|(name, value)| (name, value)));
         command.current_dir(work).stdin(Stdio::null()).stdout(Stdio::piped()).stderr(errors.try_clone()?);
         let mut child = shell::spawn(&mut command)?;
         let banner = child.stdout.take().context("standard output is piped")?;
@@ -149,7 +160,8 @@ mod tests {
     fn a_server_is_started_on_free_ports_and_stopped_by_a_signal() {
         let script = format!("trap 'exit 0' TERM; {BANNER}; while :; do sleep 0.1; done");
         let work = stand_in("clean", &script);
-        let server = Server::start(Path::new("sh"), &work, Some("postgres://h/d")).expect("starts");
+        let options = ServerOptions { database: Some("postgres://h/d"), ..ServerOptions::default() };
+        let server = Server::start(Path::new("sh"), &work, &options).expect("starts");
         let told = "DefaultEndpointsProtocol=http;AccountName=a;AccountKey=k;TableEndpoint=http://127.0.0.1:7/a;";
         assert_eq!(server.endpoints(), &told.parse().expect("a connection string"));
         assert!(server.log_tail().contains("--host 127.0.0.1"), "{}", server.log_tail());
@@ -162,11 +174,16 @@ mod tests {
     #[test]
     fn a_server_that_ends_badly_is_an_error() {
         let work = stand_in("silent", "echo no luck >&2; exit 1");
-        let error = Server::start(Path::new("sh"), &work, None).map(|_| ()).expect_err("never tells how to connect");
+        let error = Server::start(Path::new("sh"), &work, &ServerOptions::default())
+            .map(|_| ())
+            .expect_err("never tells how to connect");
         assert!(error.to_string().contains("no luck"), "{error}");
 
         let work = stand_in("silent", &format!("trap 'exit 3' TERM; {BANNER}; while :; do sleep 0.1; done"));
-        let error = Server::start(Path::new("sh"), &work, None).expect("starts").stop().expect_err("ends with 3");
+        let error = Server::start(Path::new("sh"), &work, &ServerOptions::default())
+            .expect("starts")
+            .stop()
+            .expect_err("ends with 3");
         assert!(error.to_string().contains("exit status: 3"), "{error}");
         fs::remove_dir_all(&work).expect("remove");
     }

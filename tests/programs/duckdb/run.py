@@ -1,0 +1,66 @@
+"""DuckDB's azure extension against a running server: tables written to blobs as Parquet and CSV, read back by name and by
+pattern, and compared row by row.
+
+LARIMAR_CONNECTION_STRING names the server. The extension comes with its package; DuckDB downloads nothing.
+"""
+
+import os
+import uuid
+from pathlib import Path
+
+import duckdb
+import duckdb_extension_azure
+from azure.storage.blob import BlobServiceClient
+
+ROWS = 200_000
+
+
+def connect():
+    [extension] = Path(next(iter(duckdb_extension_azure.__path__))).rglob("azure.duckdb_extension")
+    settings = {"autoinstall_known_extensions": False, "autoload_known_extensions": False}
+    connection = duckdb.connect(config=settings)
+    connection.execute(f"LOAD '{extension}'")
+    secret = os.environ["LARIMAR_CONNECTION_STRING"]
+    connection.execute(f"CREATE SECRET (TYPE azure, CONNECTION_STRING '{secret}')")
+    return connection
+
+
+def main():
+    container = "duckdb" + uuid.uuid4().hex[:12]
+    client = BlobServiceClient.from_connection_string(os.environ["LARIMAR_CONNECTION_STRING"]).create_container(container)
+    duck = connect()
+
+    def rows(query):
+        return duck.sql(query).fetchall()
+
+    duck.execute(
+        f"CREATE TABLE source AS SELECT range AS n, range % 5 AS part, 'Grüße ' || range AS text FROM range({ROWS})"
+    )
+    wanted = rows("SELECT * FROM source ORDER BY n")
+    for name in ("one.parquet", "folder/two words.csv"):
+        duck.execute(f"COPY source TO 'az://{container}/{name}'")
+        found = rows(f"SELECT n, part, text FROM 'az://{container}/{name}' ORDER BY n")
+        assert found == wanted, f"{name}: {len(found)} rows"
+    # Only some row groups are read: ranges of the blob.
+    assert rows(f"SELECT sum(n) FROM 'az://{container}/one.parquet' WHERE n BETWEEN 1000 AND 1009") == [(10045,)]
+
+    for part in range(5):
+        duck.execute(f"COPY (FROM source WHERE part = {part}) TO 'az://{container}/parts/{part}.parquet'")
+    found = rows(f"SELECT filename, count(*) FROM read_parquet('az://{container}/parts/*.parquet', filename = true) "
+                 "GROUP BY ALL ORDER BY ALL")
+    assert [count for _, count in found] == [ROWS // 5] * 5, found
+    assert rows(f"SELECT n, part, text FROM 'az://{container}/parts/*.parquet' ORDER BY n") == wanted
+    names = sorted(blob.name for blob in client.list_blobs())
+    assert names == sorted(["one.parquet", "folder/two words.csv", *(f"parts/{part}.parquet" for part in range(5))])
+    try:
+        rows(f"FROM 'az://{container}/missing.parquet'")
+    except duckdb.Error as error:
+        assert "missing.parquet" in str(error), error
+    else:
+        raise AssertionError("a blob that is not there was read")
+    client.delete_container()
+    print(f"result: DuckDB {duckdb.__version__}: Parquet and CSV written and read with the azure extension")
+
+
+if __name__ == "__main__":
+    main()
