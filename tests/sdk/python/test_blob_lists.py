@@ -1,7 +1,6 @@
 """Listing blobs, and deleting many at once."""
 
 import pytest
-from azure.core.exceptions import HttpResponseError
 from azure.storage.blob import BlobBlock, BlobPrefix, ContentSettings, PartialBatchErrorException
 
 import blobs
@@ -167,6 +166,6 @@ def test_what_could_not_be_deleted_is_told_among_the_others(container):
 def test_nothing_and_too_much_are_refused(container):
     answers = list(container.delete_blobs(*(f"b{number}" for number in range(256)), raise_on_any_failure=False))
     assert {answer.status_code for answer in answers} == {404} and len(answers) == 256
-    with pytest.raises(HttpResponseError) as caught:
-        container.delete_blobs(*(f"b{number}" for number in range(257)), raise_on_any_failure=False)
-    assert caught.value.status_code == 400
+    # The service answers a batch that is too long with one part, which fails.
+    answers = list(container.delete_blobs(*(f"b{number}" for number in range(257)), raise_on_any_failure=False))
+    assert [answer.status_code for answer in answers] == [400]
