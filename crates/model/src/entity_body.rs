@@ -237,8 +237,7 @@ impl BodyBuilder {
             }
             ValueRef::Int32(v) => push_fixed(out, TAG_INT32, &v.to_le_bytes()),
             ValueRef::Int64(v) => push_fixed(out, TAG_INT64, &v.to_le_bytes()),
-            // The service keeps no negative zero.
-            ValueRef::Double(v) => push_fixed(out, TAG_DOUBLE, &(if v == 0.0 { 0.0 } else { v }).to_le_bytes()),
+            ValueRef::Double(v) => push_fixed(out, TAG_DOUBLE, &v.to_le_bytes()),
             ValueRef::DateTime(v) => push_fixed(out, TAG_DATETIME, &v.ticks().to_le_bytes()),
             ValueRef::Guid(v) => push_fixed(out, TAG_GUID, &v.0),
             ValueRef::Boolean(v) => out.push(if v { TAG_TRUE } else { TAG_FALSE }),

@@ -346,10 +346,6 @@ fn finish(
     };
     let mut response = Response::new(body);
     *response.status_mut() = StatusCode::from_u16(reply.status).unwrap_or(StatusCode::INTERNAL_SERVER_ERROR);
-    if head.method == "HEAD" && reply.status >= 400 {
-        // There is no body that could be of a type, and clients parse what they are told is XML.
-        headers.remove(CONTENT_TYPE);
-    }
     *response.headers_mut() = headers;
     if !reply.spelled.is_empty() {
         response.extensions_mut().extend(spelling::extension(&reply.spelled));

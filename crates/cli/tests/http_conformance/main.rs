@@ -10,6 +10,7 @@ mod leniency;
 mod limits;
 mod metadata;
 mod pages;
+mod recorded;
 mod service;
 mod signatures;
 mod tables;

@@ -65,6 +65,20 @@ pub enum FilterError {
     /// The expression is a number, a string and so on.
     #[error("expected an expression that is true or false")]
     NotBoolean,
+    /// Operands whose types do not go together, by the names of the types and of the operator. Only the keys and Timestamp
+    /// have a type of their own; another property is of any type.
+    #[error("expected operands of fitting types, not {left} {operator} {right}")]
+    Types {
+        /// The type on the left; empty for a property of any type.
+        left: &'static str,
+        /// The type on the right.
+        right: &'static str,
+        /// The operator, as the service names it.
+        operator: &'static str,
+    },
+    /// An operand of `not` that is not Boolean, by its type.
+    #[error("expected a Boolean operand of not, not {0}")]
+    NotOfType(&'static str),
     /// A literal that has no meaning here: `null`, or a value out of its type's range.
     #[error("expected a literal of a type that properties have")]
     Literal,
@@ -121,6 +135,18 @@ impl Operator {
             Self::Ge => "ge",
             Self::Lt => "lt",
             Self::Le => "le",
+        }
+    }
+
+    /// The operator's name in messages of the service.
+    const fn kind(self) -> &'static str {
+        match self {
+            Self::Eq => "Equal",
+            Self::Ne => "NotEqual",
+            Self::Gt => "GreaterThan",
+            Self::Ge => "GreaterThanOrEqual",
+            Self::Lt => "LessThan",
+            Self::Le => "LessThanOrEqual",
         }
     }
 

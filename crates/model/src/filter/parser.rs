@@ -9,7 +9,7 @@
 
 use super::lexer::{Lexer, Token};
 use super::{Comparison, Filter, FilterError, Operator};
-use crate::{Value, limits};
+use crate::{EdmType, Value, limits};
 
 pub(super) fn parse(text: &str) -> Result<Filter, FilterError> {
     let mut lexer = Lexer::new(text);
@@ -30,9 +30,29 @@ enum Operand {
 }
 
 impl Operand {
+    /// The type, if it is known before there is a row: the keys and Timestamp are declared, other properties are not.
+    fn edm_type(&self) -> Option<EdmType> {
+        match self {
+            Self::Property(name) => match name.as_str() {
+                "PartitionKey" | "RowKey" => Some(EdmType::String),
+                "Timestamp" => Some(EdmType::DateTime),
+                _ => None,
+            },
+            Self::Literal(value) => Some(value.as_ref().edm_type()),
+            Self::Filter(_) => Some(EdmType::Boolean),
+        }
+    }
+
+    fn may_be_boolean(&self) -> bool {
+        self.edm_type().is_none_or(|edm_type| edm_type == EdmType::Boolean)
+    }
+
     fn into_filter(self) -> Result<Filter, FilterError> {
         match self {
             Self::Filter(filter) => Ok(filter),
+            Self::Property(name) if matches!(name.as_str(), "PartitionKey" | "RowKey" | "Timestamp") => {
+                Err(FilterError::NotBoolean)
+            }
             Self::Property(name) => Ok(Filter::Flag(name)),
             Self::Literal(Value::Boolean(value)) => Ok(Filter::Constant(value)),
             Self::Literal(_) => Err(FilterError::NotBoolean),
@@ -49,7 +69,7 @@ struct Parser<'a> {
 impl Parser<'_> {
     fn or(&mut self) -> Result<Operand, FilterError> {
         self.joined(
-            "or",
+            ("or", "Or"),
             Self::and,
             |filter| match filter {
                 Filter::Or(parts) => parts,
@@ -61,7 +81,7 @@ impl Parser<'_> {
 
     fn and(&mut self) -> Result<Operand, FilterError> {
         self.joined(
-            "and",
+            ("and", "And"),
             Self::unary,
             |filter| match filter {
                 Filter::And(parts) => parts,
@@ -74,7 +94,7 @@ impl Parser<'_> {
     /// One or more parts with a word between them, flattened into one node.
     fn joined(
         &mut self,
-        word: &str,
+        (word, kind): (&str, &'static str),
         part: fn(&mut Self) -> Result<Operand, FilterError>,
         flatten: fn(Filter) -> Vec<Filter>,
         node: fn(Vec<Filter>) -> Filter,
@@ -83,10 +103,20 @@ impl Parser<'_> {
         if self.token != Token::Word(word) {
             return Ok(first);
         }
-        let mut parts = flatten(first.into_filter()?);
+        let mut first = Some(first);
+        let mut parts = Vec::new();
         while self.token == Token::Word(word) {
             self.advance()?;
-            parts.extend(flatten(part(self)?.into_filter()?));
+            let next = part(self)?;
+            let is_fitting = first.as_ref().is_none_or(Operand::may_be_boolean) && next.may_be_boolean();
+            if !is_fitting {
+                let left = first.map_or(Some(EdmType::Boolean), |first| first.edm_type());
+                return Err(mismatch(left, next.edm_type(), kind));
+            }
+            if let Some(first) = first.take() {
+                parts = flatten(first.into_filter()?);
+            }
+            parts.extend(flatten(next.into_filter()?));
         }
         Ok(Operand::Filter(node(parts)))
     }
@@ -95,7 +125,11 @@ impl Parser<'_> {
         if self.token == Token::Word("not") {
             self.advance()?;
             self.deeper()?;
-            let inner = self.unary()?.into_filter()?;
+            let inner = self.unary()?;
+            if let Some(edm_type) = inner.edm_type().filter(|_| !inner.may_be_boolean()) {
+                return Err(FilterError::NotOfType(edm_type.name()));
+            }
+            let inner = inner.into_filter()?;
             self.depth -= 1;
             return Ok(Operand::Filter(Filter::Not(Box::new(inner))));
         }
@@ -161,12 +195,25 @@ impl Parser<'_> {
 }
 
 fn compare(left: Operand, operator: Operator, right: Operand) -> Result<Operand, FilterError> {
+    let types = (left.edm_type(), right.edm_type());
+    let is_of_property = matches!(left, Operand::Property(_)) != matches!(right, Operand::Property(_));
+    if let (Some(one), Some(other)) = types
+        && is_of_property
+        && one != other
+    {
+        return Err(mismatch(types.0, types.1, operator.kind()));
+    }
     let (property, operator, literal) = match (left, right) {
         (Operand::Property(property), Operand::Literal(literal)) => (property, operator, literal),
         (Operand::Literal(literal), Operand::Property(property)) => (property, operator.swapped(), literal),
         _ => return Err(FilterError::NotImplemented),
     };
     Ok(Operand::Filter(Filter::Compare(Comparison { property, operator, literal })))
+}
+
+fn mismatch(left: Option<EdmType>, right: Option<EdmType>, operator: &'static str) -> FilterError {
+    let name = |edm_type: Option<EdmType>| edm_type.map_or("", EdmType::name);
+    FilterError::Types { left: name(left), right: name(right), operator }
 }
 
 fn is_keyword(word: &str) -> bool {
@@ -243,7 +290,7 @@ mod tests {
         for text in ["startswith(A,'x')", "A eq B", "1 eq 2", "A add 1 eq 2", "(A eq 1) eq true"] {
             assert_eq!(shown(text), Err(FilterError::NotImplemented), "{text}");
         }
-        for text in ["1", "'x'", "not 1", "A eq 1 and 2"] {
+        for text in ["1", "'x'", "PartitionKey", "(Timestamp)"] {
             assert_eq!(shown(text), Err(FilterError::NotBoolean), "{text}");
         }
         for text in [
@@ -256,6 +303,29 @@ mod tests {
             "A eq 1e999",
         ] {
             assert_eq!(shown(text), Err(FilterError::Literal), "{text}");
+        }
+    }
+
+    #[test]
+    fn q6_types_that_are_known_must_fit() {
+        let (text, time, number, flag) = ("Edm.String", "Edm.DateTime", "Edm.Int32", "Edm.Boolean");
+        for (filter, left, right, operator) in [
+            ("(PartitionKey ) and (RowKey ge 'x')", text, flag, "And"),
+            ("A eq 1 and 2", flag, number, "And"),
+            ("A eq 1 and B eq 2 and Timestamp", flag, time, "And"),
+            ("A or RowKey", "", text, "Or"),
+            ("PartitionKey eq 5", text, number, "Equal"),
+            ("5 lt RowKey", number, text, "LessThan"),
+            ("Timestamp ge '2020-01-01'", time, text, "GreaterThanOrEqual"),
+            ("Timestamp ne true", time, flag, "NotEqual"),
+        ] {
+            assert_eq!(shown(filter), Err(FilterError::Types { left, right, operator }), "{filter}");
+        }
+        assert_eq!(shown("not 1"), Err(FilterError::NotOfType(number)));
+        assert_eq!(shown("not (RowKey)"), Err(FilterError::NotOfType(text)));
+        for filter in ["A and B", "not A", "A eq 1 and B eq 'x'", "Timestamp lt datetime'2020-01-01T00:00:00Z' or true"]
+        {
+            assert!(shown(filter).is_ok(), "{filter}");
         }
     }
 

@@ -22,6 +22,9 @@ use std::collections::HashSet;
 pub(super) async fn run<E: Engine>(call: &Call<'_, E>, content_type: &str, body: &Bytes) -> Result<Reply, ErrorReply> {
     match parse(content_type, body)? {
         Batch::Query(part) => run_query(call, &part).await,
+        Batch::Changeset(_) if call.address.is_secondary => {
+            Err(ErrorReply::new(ErrorCode::InsufficientAccountPermissions))
+        }
         Batch::Changeset(parts) => run_changeset(call, &parts, body).await,
     }
 }
@@ -188,7 +191,7 @@ async fn run_query<E: Engine>(call: &Call<'_, E>, part: &Part<'_>) -> Result<Rep
             response.part(reply.status, headers, &reply.body);
         }
         Err(error) if is_untried(&error) || call.caller.is_doubtful() => return Err(error),
-        Err(error) => write_failure(&mut response, &error, part, call.request_id, call.now),
+        Err(error) => write_failure(&mut response, &error.at_index(0), part, call.request_id, call.now),
     }
     let content_type = response.content_type();
     let reply = Reply { body: response.finish(), held, is_read: true, ..Reply::empty(202) };

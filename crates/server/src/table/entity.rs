@@ -21,7 +21,15 @@ pub(super) async fn write<E: Engine>(
     prefer: Option<Prefer>,
     body: &Bytes,
 ) -> Result<Reply, ErrorReply> {
-    let (name, write) = read_write(call, operation, body).await?;
+    let name = operation.table().cloned();
+    let (name, write) = match (read_write(call, operation, body).await, name) {
+        (Err(error), Some(name)) if error.status == 400 => {
+            // A missing table comes before what is wrong with the entity.
+            call.table(&name).await?;
+            return Err(error);
+        }
+        (read, _) => read?,
+    };
     let table = call.table(&name).await?;
     call.throttle(Some((table.id, write.key().partition.as_str())), 1)?;
     let held = call.hold_answer(WriteAnswer::bytes_max(call, &table, &write, level, prefer))?;

@@ -149,6 +149,7 @@ const fn is_xml(operation: &TableOperation) -> bool {
             | TableOperation::GetServiceProperties
             | TableOperation::SetServiceProperties
             | TableOperation::GetServiceStats
+            | TableOperation::GetSchema
     )
 }
 
@@ -156,6 +157,8 @@ const fn is_xml(operation: &TableOperation) -> bool {
 fn check_endpoint(operation: &TableOperation, is_secondary: bool) -> Result<(), ErrorReply> {
     match operation {
         TableOperation::GetServiceStats if !is_secondary => Err(ErrorReply::new(ErrorCode::InvalidQueryParameterValue)),
+        // A batch may be a query; what it is stands in its body.
+        TableOperation::Batch | TableOperation::Refused(..) => Ok(()),
         _ if is_secondary && !is_read(operation) => Err(ErrorReply::new(ErrorCode::InsufficientAccountPermissions)),
         _ => Ok(()),
     }
@@ -172,6 +175,7 @@ const fn is_read(operation: &TableOperation) -> bool {
             | TableOperation::GetEntity(..)
             | TableOperation::GetServiceProperties
             | TableOperation::GetServiceStats
+            | TableOperation::GetSchema
     )
 }
 
@@ -188,6 +192,11 @@ async fn run<E: Engine>(call: &Call<'_, E>, request: TableRequest, body: &Bytes)
         TableOperation::QueryEntities(name, options) => {
             Box::pin(query::query_entities(call, &name, options, level)).await
         }
+        TableOperation::Refused(name, error) => {
+            Box::pin(call.table(&name)).await?;
+            Err(error)
+        }
+        TableOperation::GetSchema => tables::get_schema(call),
         TableOperation::Batch => Box::pin(batch::run(call, call.head.content_type.unwrap_or(""), body)).await,
         TableOperation::QueryTables(options) => Box::pin(tables::query_tables(call, &options, level)).await,
         TableOperation::GetTable(name) => Box::pin(tables::get_table(call, &name, level)).await,

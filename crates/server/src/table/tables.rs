@@ -5,12 +5,14 @@ use crate::error;
 use crate::reply::Reply;
 use larimar_engine::table::{self, PageLimits, SLICE_STEPS, list_tables};
 use larimar_engine::{Engine, EngineError, Reject};
-use larimar_model::filter::{Predicate, Row};
-use larimar_model::{BodyBuilder, EntityBody, TableName, Timestamp, ValueRef};
+use larimar_model::filter::{Comparison, Filter, Predicate, Row};
+use larimar_model::{BodyBuilder, EntityBody, TableName, Timestamp, Value, ValueRef};
 use larimar_wire::error_body::ErrorReply;
 use larimar_wire::error_code::ErrorCode;
 use larimar_wire::sas::Need;
-use larimar_wire::table::{MetadataLevel, Prefer, QueryOptions, TableWriter, encode_token, parse_table_name};
+use larimar_wire::table::{
+    MetadataLevel, Prefer, QueryOptions, TableWriter, encode_token, parse_table_name, write_schema,
+};
 use std::time::Instant;
 
 pub(super) async fn create_table<E: Engine>(
@@ -74,22 +76,28 @@ pub(super) async fn query_tables<E: Engine>(
     call.caller.permits(&Need::QUERY_TABLES)?;
     call.throttle(None, 1)?;
     let settings = &call.storage.settings;
-    let mut page = TablePage::new(options, settings.page_entities_max, settings.page_bytes_max);
+    let filter = options.filter.as_ref().map(folded);
+    let mut page = TablePage::new(options.top, filter.as_ref(), settings.page_entities_max, settings.page_bytes_max);
     let deadline = Instant::now() + settings.page_time_max;
     let writer = writer(call, level);
     writer.write_page_start(&mut page.json);
     let mut from = options.next_table.clone().unwrap_or_default();
-    let mut is_exhausted = page.is_full();
-    while !page.is_full() && !is_exhausted {
+    // A page that is full is followed by a token only if another table matches.
+    let mut is_exhausted = page.tables_max == 0;
+    let mut next = None;
+    while next.is_none() && !page.is_over && !is_exhausted {
         let listed =
             list_tables(call.engine(), call.account(), &from, SLICE_TABLES).await.map_err(|f| error::fault(&f))?;
         is_exhausted = listed.len() < SLICE_TABLES;
         for (folded, table) in listed {
-            if page.is_full() {
-                break;
+            if page.admits(&folded) {
+                if page.is_full() {
+                    next = Some(folded);
+                    break;
+                }
+                page.add(&writer, &table.name);
             }
             from = folded + "\0";
-            page.add(&writer, &table.name);
             if page.steps_of_slice >= SLICE_STEPS {
                 page.steps_of_slice = 0;
                 tokio::task::yield_now().await;
@@ -99,13 +107,36 @@ pub(super) async fn query_tables<E: Engine>(
         page.is_over = page.steps >= PageLimits::STEPS_MAX || Instant::now() >= deadline;
     }
     writer.write_page_end(&mut page.json);
-    // Recorded: a full page is followed by a token even when nothing is left.
-    let is_to_be_continued = page.is_full() && page.tables_max > 0;
+    let next = next.or_else(|| (page.is_over && !is_exhausted).then_some(from));
     let reply = Reply::json(200, level, page.json);
-    if is_to_be_continued {
-        return Ok(reply.with("x-ms-continuation-nexttablename", encode_token(&from)));
+    Ok(reply.with_some("x-ms-continuation-nexttablename", next.map(|next| encode_token(&next))))
+}
+
+/// A filter on tables with names in lower case: names of tables compare without case.
+fn folded(filter: &Filter) -> Filter {
+    let all = |parts: &[Filter]| parts.iter().map(folded).collect();
+    match filter {
+        Filter::And(parts) => Filter::And(all(parts)),
+        Filter::Or(parts) => Filter::Or(all(parts)),
+        Filter::Not(inner) => Filter::Not(Box::new(folded(inner))),
+        Filter::Compare(Comparison { property, operator, literal: Value::String(name) }) => {
+            Filter::Compare(Comparison {
+                property: property.clone(),
+                operator: *operator,
+                literal: Value::String(name.to_ascii_lowercase()),
+            })
+        }
+        other => other.clone(),
     }
-    Ok(reply)
+}
+
+/// The schema of the service: what every table has is declared, all else is open.
+pub(super) fn get_schema<E: Engine>(call: &Call<'_, E>) -> Result<Reply, ErrorReply> {
+    call.caller.permits(&Need::READ_SERVICE)?;
+    call.throttle(None, 1)?;
+    let mut xml = Vec::with_capacity(2048);
+    write_schema(&mut xml, call.account());
+    Ok(Reply::xml(200, xml))
 }
 
 /// A page of tables as it grows.
@@ -122,9 +153,9 @@ struct TablePage<'o> {
 }
 
 impl<'o> TablePage<'o> {
-    fn new(options: &'o QueryOptions, tables_max: usize, bytes_max: usize) -> Self {
-        let tables_max = options.top.unwrap_or(tables_max);
-        let filter = options.filter.as_ref().map(Predicate::new);
+    fn new(top: Option<usize>, filter: Option<&'o Filter>, tables_max: usize, bytes_max: usize) -> Self {
+        let tables_max = top.unwrap_or(tables_max);
+        let filter = filter.map(Predicate::new);
         let json = Vec::with_capacity(4096);
         Self { filter, tables_max, bytes_max, json, tables: 0, steps: 0, steps_of_slice: 0, is_over: false }
     }
@@ -134,15 +165,18 @@ impl<'o> TablePage<'o> {
         self.tables >= self.tables_max || self.tables > 0 && self.json.len() > self.bytes_max || self.is_over
     }
 
-    /// Adds a table if the filter admits it.
-    fn add(&mut self, writer: &TableWriter<'_>, name: &str) {
+    /// Whether the filter admits a table of this name, which is in lower case.
+    fn admits(&mut self, name: &str) -> bool {
         let mut steps = 1;
-        if self.filter.as_ref().is_none_or(|filter| admits(filter, name, &mut steps)) {
-            writer.write_item(&mut self.json, name);
-            self.tables += 1;
-        }
+        let is_admitted = self.filter.as_ref().is_none_or(|filter| admits(filter, name, &mut steps));
         self.steps += steps;
         self.steps_of_slice += steps;
+        is_admitted
+    }
+
+    fn add(&mut self, writer: &TableWriter<'_>, name: &str) {
+        writer.write_item(&mut self.json, name);
+        self.tables += 1;
     }
 }
 
@@ -177,11 +211,10 @@ mod tests {
 
     #[test]
     fn q9_a_page_of_tables_is_full_by_number_by_bytes_and_by_work() {
-        let options = QueryOptions::default();
         let host = "h".repeat(260);
         let writer = TableWriter { base: &host, account: "a", level: MetadataLevel::Full };
         let filled = |tables_max: usize, bytes_max: usize| {
-            let mut page = TablePage::new(&options, tables_max, bytes_max);
+            let mut page = TablePage::new(None, None, tables_max, bytes_max);
             while !page.is_full() {
                 page.add(&writer, "tab");
             }
@@ -191,7 +224,7 @@ mod tests {
         let (tables, bytes) = filled(1000, 10_000);
         assert!(tables < 30 && bytes < 11_000, "{tables} tables in {bytes} bytes");
         assert_eq!(filled(1000, 0).0, 1, "one at least, or a client would never get ahead");
-        let mut page = TablePage::new(&options, 1000, usize::MAX);
+        let mut page = TablePage::new(None, None, 1000, usize::MAX);
         page.is_over = true;
         assert!(page.is_full());
     }

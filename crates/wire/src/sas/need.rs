@@ -53,8 +53,8 @@ impl<'a> Need<'a> {
     pub const READ_SERVICE: Self = Self::new(&[ResourceType::Service], Letters::All("r"));
     /// Set Service Properties.
     pub const WRITE_SERVICE: Self = Self::new(&[ResourceType::Service], Letters::All("w"));
-    /// Query Tables. The reference says containers, some clients' documentation says the service.
-    pub const QUERY_TABLES: Self = Self::new(&[ResourceType::Container, ResourceType::Service], Letters::All("l"));
+    /// Query Tables, which the service counts among the operations on containers.
+    pub const QUERY_TABLES: Self = Self::new(&[ResourceType::Container], Letters::All("l"));
     /// Query Tables for one table by its name.
     pub const GET_TABLE: Self = Self::new(&[ResourceType::Container], Letters::All("l"));
     /// Create Table.

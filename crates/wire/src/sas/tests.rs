@@ -327,7 +327,7 @@ fn s2_an_account_token_allows_its_letters_on_its_kinds() {
         ("s", "r", Need::WRITE_SERVICE, Err(SasError::Permission)),
         ("s", "w", Need::WRITE_SERVICE, Ok(())),
         ("c", "l", Need::QUERY_TABLES, Ok(())),
-        ("s", "l", Need::QUERY_TABLES, Ok(())),
+        ("s", "l", Need::QUERY_TABLES, Err(SasError::ResourceType)),
         ("o", "l", Need::QUERY_TABLES, Err(SasError::ResourceType)),
         ("c", "c", Need::CREATE_TABLE, Ok(())),
         ("c", "w", Need::CREATE_TABLE, Ok(())),

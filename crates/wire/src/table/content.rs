@@ -88,11 +88,8 @@ impl MetadataLevel {
 
 impl Prefer {
     pub(super) fn parse(header: &str) -> Option<Self> {
-        match header.trim() {
-            "return-no-content" => Some(Self::NoContent),
-            "return-content" => Some(Self::Content),
-            _ => None,
-        }
+        let preference = header.trim();
+        [Self::NoContent, Self::Content].into_iter().find(|known| preference.eq_ignore_ascii_case(known.name()))
     }
 
     /// The value of `Preference-Applied`.

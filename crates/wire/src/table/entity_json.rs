@@ -9,7 +9,7 @@ use base64::alphabet::STANDARD as ALPHABET;
 use base64::engine::{DecodePaddingMode, GeneralPurpose, GeneralPurposeConfig};
 use larimar_model::{
     BodyBuilder, BodyError, EdmType, Entity, EntityKey, Guid, KeyError, PartitionKey, PropertyError, RowKey, Timestamp,
-    TimestampError, ValueRef, is_system_property,
+    TimestampError, ValueRef, is_system_property, limits, utf16,
 };
 use serde::de::{Deserialize, Deserializer, MapAccess, Visitor};
 use serde_json::value::RawValue;
@@ -39,7 +39,11 @@ pub fn parse_new(json: &[u8]) -> Result<Entity, ErrorReply> {
 /// As [`parse_new`], and keys that contradict the URL.
 pub fn parse_existing(json: &[u8], key: EntityKey) -> Result<Entity, ErrorReply> {
     let members = Members::parse(json)?;
-    let repeats = |name: &str, value: &str| Ok::<_, ErrorReply>(members.key(name)?.is_none_or(|given| given == value));
+    // A type that the body gives to a key does not matter: the key is that of the URL.
+    let repeats = |name: &str, value: &str| match members.value(name)? {
+        Some(raw) => read_string(raw).map(|given| given == value),
+        None => Ok(true),
+    };
     if !repeats("PartitionKey", key.partition.as_str())? || !repeats("RowKey", key.row.as_str())? {
         return Err(ErrorReply::new(ErrorCode::InvalidInput));
     }
@@ -72,18 +76,22 @@ impl<'a> Members<'a> {
 
     /// The text of a key, if it is there and not null.
     fn key(&self, name: &str) -> Result<Option<Cow<'a, str>>, ErrorReply> {
+        let Some(raw) = self.value(name)? else { return Ok(None) };
+        let not_text = |_| ErrorReply::new(ErrorCode::InvalidInput);
+        match self.edm_type(name)? {
+            None | Some(EdmType::String) => read_string(raw).map(Some).map_err(not_text),
+            Some(_) => Err(ErrorReply::new(ErrorCode::InvalidInput)),
+        }
+    }
+
+    /// The value of a key, if it is there and not null.
+    fn value(&self, name: &str) -> Result<Option<&'a RawValue>, ErrorReply> {
         let mut given = self.0.iter().filter(|(member, _)| member == name);
         let Some((_, raw)) = given.next() else { return Ok(None) };
         if given.next().is_some() {
             return Err(ErrorReply::new(ErrorCode::DuplicatePropertiesSpecified));
         }
-        if raw.get() == "null" {
-            return Ok(None);
-        }
-        match self.edm_type(name)? {
-            None | Some(EdmType::String) => read_string(raw).map(Some),
-            Some(_) => Err(malformed()),
-        }
+        Ok(Some(*raw).filter(|raw| raw.get() != "null"))
     }
 
     /// The type that an annotation gives to a member.
@@ -101,6 +109,8 @@ impl<'a> Members<'a> {
             }
         }
         let mut body = BodyBuilder::new();
+        let mut too_large = None;
+        let mut size = 4 + 2 * (utf16::len(key.partition.as_str()) + utf16::len(key.row.as_str()));
         for (name, raw) in &self.0 {
             // Clients send back what they were sent: metadata and Timestamp are not theirs to set.
             if is_metadata(name) || is_system_property(name) || raw.get() == "null" {
@@ -108,7 +118,17 @@ impl<'a> Members<'a> {
             }
             let edm_type = types.get(name.as_ref()).map(|raw| read_type(raw)).transpose()?;
             let value = Parsed::read(name, raw.get(), edm_type)?;
-            body.push(name, value.as_value()).map_err(|error| body_error(&error))?;
+            size += 8 + 2 * utf16::len(name) + value.as_value().size();
+            match body.push(name, value.as_value()) {
+                Ok(()) => {}
+                Err(error @ BodyError::Property(PropertyError::ValueTooLarge)) => too_large = Some(error),
+                Err(error) => return Err(body_error(&error)),
+            }
+        }
+        if let Some(error) = too_large {
+            // The service looks at the size of the whole first.
+            let is_whole = size > limits::ENTITY_BYTES_MAX;
+            return Err(body_error(if is_whole { &BodyError::TooLarge } else { &error }));
         }
         Entity::new(key, body).map_err(|error| body_error(&error))
     }
@@ -161,11 +181,9 @@ impl<'a> Parsed<'a> {
                 Err(TimestampError::Syntax) => None,
             },
             EdmType::Guid => Guid::parse(&text).map(ValueRef::Guid),
-            EdmType::Boolean => match text.as_ref() {
-                "true" => Some(ValueRef::Boolean(true)),
-                "false" => Some(ValueRef::Boolean(false)),
-                _ => None,
-            },
+            EdmType::Boolean if text.eq_ignore_ascii_case("true") => Some(ValueRef::Boolean(true)),
+            EdmType::Boolean if text.eq_ignore_ascii_case("false") => Some(ValueRef::Boolean(false)),
+            EdmType::Boolean => None,
             EdmType::Int32 => text.parse().ok().map(ValueRef::Int32),
             EdmType::Int64 => text.parse().ok().map(ValueRef::Int64),
             EdmType::Double => read_double(&text).map(ValueRef::Double),

@@ -14,6 +14,7 @@ mod json_text;
 mod key_predicate;
 mod options;
 mod request;
+mod schema;
 mod table_json;
 
 pub use content::{MetadataLevel, Prefer};
@@ -21,4 +22,5 @@ pub use continuation::{decode_token, encode_token};
 pub use entity_writer::{EntityWriter, Link};
 pub use options::{QueryOptions, Select};
 pub use request::{Headers, TableOperation, TableRequest};
+pub use schema::write_schema;
 pub use table_json::{TableWriter, parse_table_name};

@@ -108,6 +108,20 @@ fn parse_filter(text: &str) -> Result<Option<Filter>, ErrorReply> {
             let message = "The $filter expression must evaluate to a single boolean value.";
             ErrorReply::with_message(ErrorCode::InvalidInput, message)
         }
+        FilterError::Types { left, right, operator } => {
+            let message = format!(
+                "A binary operator with incompatible types was detected. Found operand types '{left}' and '{right}' for \
+                 operator kind '{operator}'."
+            );
+            ErrorReply::with_message(ErrorCode::InvalidInput, message)
+        }
+        FilterError::NotOfType(operand) => {
+            let message = format!(
+                "A unary operator with an incompatible type was detected. Found operand type '{operand}' for operator \
+                 kind 'Not'."
+            );
+            ErrorReply::with_message(ErrorCode::InvalidInput, message)
+        }
         FilterError::Literal | FilterError::TooLong => ErrorReply::new(ErrorCode::InvalidInput),
         FilterError::NotImplemented => ErrorReply::new(ErrorCode::NotImplemented),
     })

@@ -54,7 +54,10 @@ pub enum TableOperation {
     ReplaceEntity(TableName, EntityKey, Option<IfMatch>),
     MergeEntity(TableName, EntityKey, Option<IfMatch>),
     DeleteEntity(TableName, EntityKey, IfMatch),
+    /// What lies below a table is refused, unless the table itself is missing.
+    Refused(TableName, ErrorReply),
     Batch,
+    GetSchema,
     GetServiceProperties,
     SetServiceProperties,
     GetServiceStats,
@@ -90,8 +93,24 @@ impl TableOperation {
             Self::QueryTables(_) | Self::GetTable(_) | Self::CreateTable => true,
             Self::QueryEntities(..) | Self::GetEntity(..) | Self::InsertEntity(_) => true,
             Self::ReplaceEntity(..) | Self::MergeEntity(..) | Self::DeleteEntity(..) | Self::DeleteTable(_) => false,
-            Self::Batch | Self::GetTableAcl(_) | Self::SetTableAcl(_) => false,
+            Self::Batch | Self::GetTableAcl(_) | Self::SetTableAcl(_) | Self::Refused(..) | Self::GetSchema => false,
             Self::GetServiceProperties | Self::SetServiceProperties | Self::GetServiceStats => false,
+        }
+    }
+
+    /// The table whose entities it works on.
+    #[must_use]
+    pub const fn table(&self) -> Option<&TableName> {
+        match self {
+            Self::QueryEntities(table, _)
+            | Self::GetEntity(table, ..)
+            | Self::InsertEntity(table)
+            | Self::ReplaceEntity(table, ..)
+            | Self::MergeEntity(table, ..)
+            | Self::DeleteEntity(table, ..) => Some(table),
+            Self::QueryTables(_) | Self::GetTable(_) | Self::CreateTable | Self::DeleteTable(_) => None,
+            Self::GetTableAcl(_) | Self::SetTableAcl(_) | Self::Refused(..) | Self::Batch | Self::GetSchema => None,
+            Self::GetServiceProperties | Self::SetServiceProperties | Self::GetServiceStats => None,
         }
     }
 
@@ -113,7 +132,9 @@ impl TableOperation {
             Self::MergeEntity(_, _, Some(_)) => "MergeEntity",
             Self::MergeEntity(_, _, None) => "InsertOrMergeEntity",
             Self::DeleteEntity(..) => "DeleteEntity",
+            Self::Refused(..) => "Unknown",
             Self::Batch => "EntityGroupTransaction",
+            Self::GetSchema => "GetTableServiceSchema",
             Self::GetServiceProperties => "GetTableServiceProperties",
             Self::SetServiceProperties => "SetTableServiceProperties",
             Self::GetServiceStats => "GetTableServiceStats",
@@ -135,17 +156,24 @@ impl Router<'_> {
             return self.service();
         }
         if self.parsed.restype.is_some() {
-            return Err(ErrorReply::new(ErrorCode::InvalidQueryParameterValue));
+            return Err(ErrorReply::new(ErrorCode::InvalidUri));
         }
         if has_escaped_slash(raw) {
-            return Err(syntax_error());
+            let is_name = !raw.contains('(');
+            return Err(if is_name { ErrorReply::new(ErrorCode::InvalidResourceName) } else { syntax_error() });
         }
         let decoded = decode_path(raw).map_err(|_| syntax_error())?;
         let segment = Segment::parse(&decoded)?;
         match segment.name {
             "$batch" if segment.keys == Keys::Absent => self.batch(),
-            "$metadata" => Err(ErrorReply::new(ErrorCode::NotImplemented)),
-            name if name.contains('/') => Err(ErrorReply::new(ErrorCode::InvalidUri)),
+            "$metadata" if segment.keys == Keys::Absent => match self.method {
+                "GET" => Ok(TableOperation::GetSchema),
+                _ => Err(ErrorReply::new(ErrorCode::MethodNotAllowed)),
+            },
+            name if name.contains('/') => {
+                let (table, below) = name.split_once('/').unwrap_or((name, ""));
+                self.below(table, below, &segment.keys)
+            }
             name if name.eq_ignore_ascii_case("Tables") => self.tables(segment.keys),
             name => {
                 let table = parse_table_name(name)?;
@@ -158,8 +186,24 @@ impl Router<'_> {
         }
     }
 
+    /// `/T/Tables…` and `/T/$batch` are the table T to the service (recorded).
+    fn below(self, table: &str, below: &str, keys: &Keys<'_>) -> Result<TableOperation, ErrorReply> {
+        if below != "$batch" && !below.eq_ignore_ascii_case("Tables") {
+            return Err(ErrorReply::new(ErrorCode::InvalidUri));
+        }
+        let table = parse_table_name(table)?;
+        let refused = match self.method {
+            _ if *keys != Keys::Absent => self.wrong_keys(table.as_str()),
+            "POST" if is_multipart(self.headers.content_type) => ErrorReply::new(ErrorCode::MediaTypeNotSupported),
+            "GET" | "HEAD" => ErrorReply::new(ErrorCode::NotImplemented),
+            _ => return self.entities(table),
+        };
+        Ok(TableOperation::Refused(table, refused))
+    }
+
     fn service(self) -> Result<TableOperation, ErrorReply> {
-        match (self.parsed.restype.as_deref(), self.parsed.comp.as_deref(), self.method) {
+        let word = |word: &Option<String>| word.as_deref().map(str::to_ascii_lowercase);
+        match (word(&self.parsed.restype).as_deref(), word(&self.parsed.comp).as_deref(), self.method) {
             (Some("service"), Some("properties"), "GET") => Ok(TableOperation::GetServiceProperties),
             (Some("service"), Some("properties"), "PUT") => Ok(TableOperation::SetServiceProperties),
             (Some("service"), Some("stats"), "GET") => Ok(TableOperation::GetServiceStats),
@@ -198,7 +242,8 @@ impl Router<'_> {
     }
 
     fn acl(self, table: TableName) -> Result<TableOperation, ErrorReply> {
-        match (self.parsed.comp.as_deref(), self.method) {
+        let comp = self.parsed.comp.as_deref().map(str::to_ascii_lowercase);
+        match (comp.as_deref(), self.method) {
             (Some("acl"), "GET" | "HEAD") => Ok(TableOperation::GetTableAcl(table)),
             (Some("acl"), "PUT") => Ok(TableOperation::SetTableAcl(table)),
             (Some("acl"), _) => Err(ErrorReply::new(ErrorCode::UnsupportedHttpVerb)),
@@ -286,6 +331,11 @@ fn effective_method<'a>(method: &'a str, tunnelled: Option<(&'a str, usize)>) ->
         "GET" | "HEAD" | "POST" | "PUT" | "MERGE" | "PATCH" | "DELETE" => Ok(method),
         _ => Err(ErrorReply::new(ErrorCode::UnsupportedHttpVerb)),
     }
+}
+
+/// Whether a body is a batch by its `Content-Type`.
+fn is_multipart(content_type: Option<&str>) -> bool {
+    content_type.and_then(|text| text.get(..10)).is_some_and(|start| start.eq_ignore_ascii_case("multipart/"))
 }
 
 /// Reads a table's name, with the service's errors.

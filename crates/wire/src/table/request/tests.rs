@@ -56,7 +56,7 @@ fn m4_m5_without_a_condition_replace_and_merge_are_upserts() {
 fn what_makes_no_sense_has_its_own_error() {
     for (method, target, code, status) in [
         ("GET", "/", ErrorCode::InvalidQueryParameterValue, 400),
-        ("GET", "/abc?restype=service&comp=properties", ErrorCode::InvalidQueryParameterValue, 400),
+        ("GET", "/abc?restype=service&comp=properties", ErrorCode::InvalidUri, 400),
         ("GET", "/abc(PartitionKey='a')", ErrorCode::InvalidInput, 400),
         ("GET", "/abc('a')", ErrorCode::InvalidInput, 400),
         ("GET", "/abc(PartitionKey='a',RowKey='b',X='c')", ErrorCode::InvalidInput, 400),
@@ -72,7 +72,8 @@ fn what_makes_no_sense_has_its_own_error() {
         ("PUT", "/Tables", ErrorCode::MethodNotAllowed, 405),
         ("GET", "/$batch", ErrorCode::MethodNotAllowed, 405),
         ("BREW", "/abc", ErrorCode::UnsupportedHttpVerb, 405),
-        ("GET", "/$metadata", ErrorCode::NotImplemented, 501),
+        ("POST", "/$metadata", ErrorCode::MethodNotAllowed, 405),
+        ("POST", "/a%2F%2F", ErrorCode::InvalidResourceName, 400),
         ("GET", "/abc?$orderby=a", ErrorCode::NotImplemented, 501),
     ] {
         assert_eq!(name(method, target), Err((code, status)), "{method} {target}");
