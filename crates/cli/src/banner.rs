@@ -1,9 +1,9 @@
 //! What a starting server tells on standard output: where it listens, where its data is, how to connect.
 
-use crate::settings::Settings;
 use crate::settings::account::Account;
 use crate::settings::engine::EngineChoice;
 use crate::settings::value::Durability;
+use crate::settings::{Settings, Source};
 use std::fmt::Write;
 use std::net::{IpAddr, Ipv4Addr, Ipv6Addr, SocketAddr};
 
@@ -33,27 +33,28 @@ impl Addresses {
     }
 }
 
-/// The banner of a server that listens on these addresses.
-pub(crate) fn banner(settings: &Settings, addresses: &Addresses) -> String {
+/// The banner of a server that listens on these addresses and has its accounts' keys from here.
+pub(crate) fn banner(settings: &Settings, addresses: &Addresses, keys_from: &Source) -> String {
     let scheme = if settings.tls_certificate.is_some() { "https" } else { "http" };
     let mut lines = Vec::new();
     for account in &settings.accounts {
-        for (name, _, address) in addresses.services() {
-            lines.push((name, endpoint(settings, scheme, account, address)));
-            for suffix in &settings.host_suffixes {
-                lines.push((name, format!("{scheme}://{}.{suffix}:{}", account.name, address.port())));
-            }
+        for (name, word, address) in addresses.services() {
+            let endpoints = endpoints(settings, scheme, account, addresses, word, address);
+            lines.extend(endpoints.into_iter().map(|endpoint| (name, endpoint)));
         }
     }
     lines.push(match &settings.engine {
         EngineChoice::Local => ("data folder", data(settings)),
         EngineChoice::Postgres(url) => ("database", format!("{url} ({})", settings.dialect)),
     });
-    if let Some(account) = settings.accounts.first() {
+    for account in &settings.accounts {
         lines.push(("connection string", connection_string(settings, scheme, account, addresses)));
         if account.is_development() && scheme == "http" && is_development(addresses) {
             lines.push(("or", "UseDevelopmentStorage=true".to_owned()));
         }
+    }
+    if settings.accounts.iter().any(|account| !account.is_development()) {
+        lines.push(("account keys", format!("not shown; they come from {keys_from}")));
     }
     if let Some(admin) = addresses.admin {
         let host = reachable(&settings.admin_host, admin);
@@ -66,16 +67,41 @@ pub(crate) fn banner(settings: &Settings, addresses: &Addresses) -> String {
     text
 }
 
-fn endpoint(settings: &Settings, scheme: &str, account: &Account, address: SocketAddr) -> String {
-    format!("{scheme}://{}:{}/{}", reachable(&settings.host, address), address.port(), account.name)
+/// Where a service of an account is: in path style, unless services share the port, and below the suffixes of the service.
+fn endpoints(
+    settings: &Settings,
+    scheme: &str,
+    account: &Account,
+    addresses: &Addresses,
+    word: &str,
+    address: SocketAddr,
+) -> Vec<String> {
+    let is_shared = addresses.services().filter(|(_, _, other)| *other == address).count() > 1;
+    let (name, port) = (&account.name, address.port());
+    let path_style = format!("{scheme}://{}:{port}/{name}", reachable(&settings.host, address));
+    let service = word.to_ascii_lowercase();
+    let below = settings.host_suffixes.iter().filter_map(|suffix| {
+        let first = suffix.split('.').next().unwrap_or_default();
+        match ["blob", "queue", "table"].contains(&first) {
+            true if first == service => Some(format!("{scheme}://{name}.{suffix}:{port}")),
+            true => None,
+            // The service has to be named where the port does not tell it.
+            false if is_shared => Some(format!("{scheme}://{name}.{service}.{suffix}:{port}")),
+            false => Some(format!("{scheme}://{name}.{suffix}:{port}")),
+        }
+    });
+    Some(path_style).filter(|_| !is_shared).into_iter().chain(below).collect()
 }
 
 fn connection_string(settings: &Settings, scheme: &str, account: &Account, addresses: &Addresses) -> String {
-    let key = if account.is_development() { &account.key } else { "(hidden)" };
-    let mut text = format!("DefaultEndpointsProtocol={scheme};AccountName={};AccountKey={key};", account.name);
+    let name = &account.name;
+    // Everybody knows that one.
+    let key = if account.is_development() { account.key.clone() } else { format!("(key of {name})") };
+    let mut text = format!("DefaultEndpointsProtocol={scheme};AccountName={name};AccountKey={key};");
     for (_, word, address) in addresses.services() {
-        write!(text, "{word}Endpoint={};", endpoint(settings, scheme, account, address))
-            .expect("a string takes every write");
+        if let Some(endpoint) = endpoints(settings, scheme, account, addresses, word, address).first() {
+            write!(text, "{word}Endpoint={endpoint};").expect("a string takes every write");
+        }
     }
     text
 }
@@ -130,7 +156,7 @@ mod tests {
     fn a_server_without_configuration_tells_how_to_connect() {
         let at = |port| Some(SocketAddr::from(([127, 0, 0, 1], port)));
         let addresses = Addresses { table: at(10002), queue: at(10001), blob: at(10000), admin: at(10003) };
-        let text = banner(&Settings::default(), &addresses);
+        let text = banner(&Settings::default(), &addresses, &Source::Default);
         let expected = format!(
             "Larimar {}
   blob endpoint      http://127.0.0.1:10000/devstoreaccount1
@@ -159,13 +185,15 @@ mod tests {
             durability: Durability::Memory,
             ..Settings::default()
         };
-        let text = banner(&settings, &tables_at("[::]:4711"));
+        let text = banner(&settings, &tables_at("[::]:4711"), &Source::Environment("LARIMAR_ACCOUNTS".into()));
         for expected in [
             "  table endpoint     https://[::1]:4711/alpha\n",
             "  table endpoint     https://alpha.table.example.com:4711\n",
             "  table endpoint     https://[::1]:4711/beta\n",
             "  table endpoint     https://beta.table.example.com:4711\n",
-            "AccountName=alpha;AccountKey=(hidden);TableEndpoint=https://[::1]:4711/alpha;\n",
+            "AccountName=alpha;AccountKey=(key of alpha);TableEndpoint=https://[::1]:4711/alpha;\n",
+            "AccountName=beta;AccountKey=(key of beta);TableEndpoint=https://[::1]:4711/beta;\n",
+            "  account keys       not shown; they come from environment LARIMAR_ACCOUNTS\n",
             "  data folder        none (memory",
         ] {
             assert!(text.contains(expected), "{expected} in\n{text}");
@@ -176,10 +204,32 @@ mod tests {
     }
 
     #[test]
+    fn each_service_has_its_own_suffix_and_on_a_shared_port_only_that() {
+        let suffixes = ["blob.example.com", "queue.example.com", "table.example.com"];
+        let at = |port| Some(SocketAddr::from(([127, 0, 0, 1], port)));
+        let settings = Settings { host_suffixes: suffixes.map(str::to_owned).to_vec(), ..Settings::default() };
+        let apart = Addresses { table: at(3), queue: at(2), blob: at(1), admin: None };
+        let text = banner(&settings, &apart, &Source::Default);
+        for (service, port) in [("blob", 1), ("queue", 2), ("table", 3)] {
+            let lines: Vec<_> =
+                text.lines().filter(|line| line.starts_with(&format!("  {service} endpoint"))).collect();
+            let host = format!("http://devstoreaccount1.{service}.example.com:{port}");
+            assert!(lines.len() == 2 && lines[1].ends_with(&host), "{text}");
+        }
+        let shared = Addresses { table: at(1), queue: at(1), blob: at(1), admin: None };
+        let text = banner(&settings, &shared, &Source::Default);
+        assert!(!text.contains("127.0.0.1"), "{text}");
+        assert!(text.contains(";QueueEndpoint=http://devstoreaccount1.queue.example.com:1;TableEndpoint="), "{text}");
+        let settings = Settings { host_suffixes: vec!["example.com".to_owned()], ..Settings::default() };
+        let text = banner(&settings, &shared, &Source::Default);
+        assert!(text.contains("  table endpoint     http://devstoreaccount1.table.example.com:1\n"), "{text}");
+    }
+
+    #[test]
     fn the_database_is_named_without_its_password() {
         let url = DatabaseUrl::parse("postgres://larimar:secret@one:5432,two/tables").expect("a URL");
         let settings = Settings { engine: EngineChoice::Postgres(url), ..Settings::default() };
-        let text = banner(&settings, &tables_at("127.0.0.1:10002"));
+        let text = banner(&settings, &tables_at("127.0.0.1:10002"), &Source::Default);
         let expected = "  database           postgres://larimar:***@one:5432,two/tables (postgres)\n";
         assert!(text.contains(expected) && !text.contains("data folder"), "{text}");
     }

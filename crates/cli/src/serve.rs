@@ -17,8 +17,8 @@ use larimar_engine::blob::bytes::ByteStore;
 use larimar_engine::blob::{Blobs, Reclaimer};
 use larimar_engine::{Clock, Engine, SystemClock};
 use larimar_server::{
-    AdminService, AnalyticsWriter, BlobService, Handler, Listener, ListenerSettings, Metrics, QueueService, Storage,
-    TableService, TlsCertificate, TlsConfig, TlsError,
+    AdminService, AnalyticsWriter, BlobService, Handler, Listener, ListenerSettings, Metrics, QueueService, SharedPort,
+    Storage, TableService, TlsCertificate, TlsConfig, TlsError,
 };
 use std::io::Write;
 use std::pin::Pin;
@@ -95,31 +95,54 @@ struct Parts<'a> {
 
 /// The sockets of a server, bound before anything is opened: a port in use costs nothing.
 struct Sockets {
-    table: Option<TcpListener>,
-    queue: Option<TcpListener>,
-    blob: Option<TcpListener>,
+    services: Vec<ServiceSocket>,
     admin: Option<TcpListener>,
+}
+
+/// A socket, and which services it is for.
+struct ServiceSocket {
+    socket: TcpListener,
+    words: Vec<&'static str>,
 }
 
 impl Sockets {
     async fn bind(settings: &Settings) -> anyhow::Result<Self> {
         let Settings { host, admin_host, .. } = settings;
-        Ok(Self {
-            table: bind(settings.table, host, settings.table_port, "host and table_port").await?,
-            queue: bind(settings.queue, host, settings.queue_port, "host and queue_port").await?,
-            blob: bind(settings.serves_blobs(), host, settings.blob_port, "host and blob_port").await?,
-            admin: bind(settings.admin, admin_host, settings.admin_port, "admin_host and admin_port").await?,
-        })
+        let wanted = [
+            (TABLE, settings.table, settings.table_port, "host and table_port"),
+            (QUEUE, settings.queue, settings.queue_port, "host and queue_port"),
+            (BLOB, settings.serves_blobs(), settings.blob_port, "host and blob_port"),
+        ];
+        let mut services: Vec<(u16, ServiceSocket)> = Vec::new();
+        for (word, _, port, names) in wanted.into_iter().filter(|(_, is_on, ..)| *is_on) {
+            match services.iter_mut().find(|(other, _)| *other == port && port != 0) {
+                Some((_, shared)) => shared.words.push(word),
+                None => {
+                    services.push((port, ServiceSocket { socket: bind(host, port, names).await?, words: vec![word] }))
+                }
+            }
+        }
+        let services = services.into_iter().map(|(_, socket)| socket).collect();
+        let admin = match settings.admin {
+            true => Some(bind(admin_host, settings.admin_port, "admin_host and admin_port").await?),
+            false => None,
+        };
+        Ok(Self { services, admin })
     }
 
     fn addresses(&self) -> anyhow::Result<Addresses> {
-        let address = |socket: &Option<TcpListener>| socket.as_ref().map(TcpListener::local_addr).transpose();
-        Ok(Addresses {
-            table: address(&self.table)?,
-            queue: address(&self.queue)?,
-            blob: address(&self.blob)?,
-            admin: address(&self.admin)?,
-        })
+        let mut addresses = Addresses::default();
+        for ServiceSocket { socket, words } in &self.services {
+            for (word, place) in
+                [(TABLE, &mut addresses.table), (QUEUE, &mut addresses.queue), (BLOB, &mut addresses.blob)]
+            {
+                if words.contains(&word) {
+                    *place = Some(socket.local_addr()?);
+                }
+            }
+        }
+        addresses.admin = self.admin.as_ref().map(TcpListener::local_addr).transpose()?;
+        Ok(addresses)
     }
 }
 
@@ -154,12 +177,9 @@ fn load_certificate(settings: &Settings) -> Result<Option<Arc<TlsCertificate>>, 
     }
 }
 
-async fn bind(is_on: bool, host: &str, port: u16, names: &str) -> anyhow::Result<Option<TcpListener>> {
-    if !is_on {
-        return Ok(None);
-    }
+async fn bind(host: &str, port: u16, names: &str) -> anyhow::Result<TcpListener> {
     let refused = || format!("cannot listen on {host} port {port}, as the settings {names} say");
-    TcpListener::bind((host, port)).await.with_context(refused).map(Some)
+    TcpListener::bind((host, port)).await.with_context(refused)
 }
 
 /// Serves one engine, whichever it is: the type is known here, so no call on it is boxed.
@@ -188,22 +208,19 @@ async fn serve<E: Engine>(
         started: resolved.settings.clone(),
     };
     let start = Start { settings, metrics: &metrics, tls: &tls };
-    let services = [
-        sockets.table.map(|socket| start.service(TableService::new(Arc::clone(&storage)), socket)),
-        sockets.queue.map(|socket| start.service(QueueService::new(Arc::clone(&storage)), socket)),
-        sockets.blob.zip(blobs).map(|(socket, blobs)| start.service(BlobService::new(storage, blobs), socket)),
-    ];
+    let of_socket = |ServiceSocket { socket, words }| start.services(&storage, blobs.as_ref(), &words, socket);
+    let services: Vec<_> = sockets.services.into_iter().map(of_socket).collect();
     let admin = sockets.admin.map(|socket| {
         let service = Arc::new(AdminService::new(engine, Arc::clone(&metrics)));
         // Counted apart: the pages tell of the clients, not of those who read the pages.
         let counts = Arc::new(Metrics::default());
         Running::start(Listener::new(service, counts, admin_listener_settings(settings)), socket)
     });
-    announce(settings, &addresses);
+    announce(resolved, settings, &addresses);
 
     signals.wait(|| reloader.reload()).await;
     // All at once, so that the time they have to end is the same for all.
-    let services: Vec<_> = services.into_iter().flatten().map(Running::ending).collect();
+    let services: Vec<_> = services.into_iter().map(Running::ending).collect();
     for service in services {
         service.await.context("a listener ended in a defect of the server")?;
     }
@@ -229,6 +246,26 @@ struct Start<'a> {
 }
 
 impl Start<'_> {
+    /// The services of a socket. Where they are several, the host name says which one a request is for.
+    fn services<E: Engine, B: ByteStore>(
+        &self,
+        storage: &Arc<Storage<E>>,
+        blobs: Option<&Arc<Blobs<E, B>>>,
+        words: &[&str],
+        socket: TcpListener,
+    ) -> Running {
+        let table = words.contains(&TABLE).then(|| TableService::new(Arc::clone(storage)));
+        let queue = words.contains(&QUEUE).then(|| QueueService::new(Arc::clone(storage)));
+        let blobs = blobs.filter(|_| words.contains(&BLOB));
+        let blob = blobs.map(|blobs| BlobService::new(Arc::clone(storage), Arc::clone(blobs)));
+        match (table, queue, blob) {
+            (Some(table), None, None) => self.service(table, socket),
+            (None, Some(queue), None) => self.service(queue, socket),
+            (None, None, Some(blob)) => self.service(blob, socket),
+            (table, queue, blob) => self.service(SharedPort::new(table, queue, blob, Arc::new(SystemClock)), socket),
+        }
+    }
+
     fn service(&self, service: impl Handler, socket: TcpListener) -> Running {
         let listener = Listener::new(Arc::new(service), Arc::clone(self.metrics), listener_settings(self.settings));
         Running::start(listener.with_tls(self.tls.clone()), socket)
@@ -340,8 +377,8 @@ fn admin_listener_settings(settings: &Settings) -> ListenerSettings {
     }
 }
 
-fn announce(settings: &Settings, addresses: &Addresses) {
-    let text = banner(settings, addresses);
+fn announce(resolved: &Resolved, settings: &Settings, addresses: &Addresses) {
+    let text = banner(settings, addresses, &resolved.source("accounts"));
     let mut out = std::io::stdout().lock();
     // A closed standard output is no reason not to serve.
     if let Err(error) = out.write_all(text.as_bytes()).and_then(|()| out.flush()) {
@@ -349,6 +386,9 @@ fn announce(settings: &Settings, addresses: &Addresses) {
     }
 }
 
+const TABLE: &str = "table";
+const QUEUE: &str = "queue";
+const BLOB: &str = "blob";
 /// How often deleted containers are looked for.
 const RECLAIM_EVERY: Duration = Duration::from_secs(5);
 /// Between pieces of that work: requests come first.

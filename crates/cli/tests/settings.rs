@@ -36,6 +36,41 @@ fn an_account_can_be_a_host_below_a_configured_domain() {
 }
 
 #[test]
+fn in_host_style_all_services_share_a_port() {
+    let folder = tempfile::tempdir().expect("a folder");
+    let free = std::net::TcpListener::bind("127.0.0.1:0").expect("a free port").local_addr().expect("an address");
+    let port = free.port().to_string();
+    let suffixes = "host_suffixes = ['blob.larimar.test', 'queue.larimar.test', 'table.larimar.test']";
+    let ports = ["--table-port", "--queue-port", "--blob-port"].map(|flag| format!("{flag}={port}"));
+    let launch = ports.iter().fold(launch(&folder, suffixes), |launch, port| launch.argument(port));
+    let server = launch.start();
+    let banner = server.output();
+    for service in ["blob", "queue", "table"] {
+        let endpoint = format!("{service} endpoint");
+        let host = format!("http://devstoreaccount1.{service}.larimar.test:{port}");
+        let lines: Vec<_> = banner.lines().filter(|line| line.contains(&endpoint)).collect();
+        assert!(lines.len() == 1 && lines[0].ends_with(&host), "{banner}");
+    }
+    let ask = |host: &str, path: &str| {
+        let request = format!("GET {path} HTTP/1.1\r\nhost: {host}\r\nx-ms-version: 2021-06-08\r\n\r\n");
+        http::exchange(free, request.as_bytes()).expect("an answer")
+    };
+    for (host, path, server) in [
+        ("devstoreaccount1.table.larimar.test", "/Tables", "Windows-Azure-Table"),
+        ("devstoreaccount1.queue.larimar.test", "/?comp=list", "Windows-Azure-Queue"),
+        ("devstoreaccount1.blob.larimar.test", "/?comp=list", "Windows-Azure-Blob"),
+    ] {
+        let reply = ask(&format!("{host}:{port}"), path);
+        assert!(reply.header("server").is_some_and(|name| name.starts_with(server)), "{reply}");
+    }
+    for host in ["127.0.0.1", "devstoreaccount1.larimar.test"] {
+        let reply = ask(host, "/devstoreaccount1/Tables");
+        reply.is_error(400, "InvalidUri");
+        assert!(reply.text().contains("ACCOUNT.blob."), "{reply}");
+    }
+}
+
+#[test]
 fn strict_mode_refuses_versions_that_nobody_knows() {
     let folder = tempfile::tempdir().expect("a folder");
     let ask = |text: &str| {

@@ -468,6 +468,11 @@ impl Meter<'_> {
 }
 
 impl Part {
+    /// Whether it is a table of storage analytics, which every server fills by itself and lists nowhere.
+    fn is_metrics(&self) -> bool {
+        matches!(self, Self::Table { name, .. } if name.starts_with("$metrics"))
+    }
+
     /// The rows of the part in its space.
     fn range(&self) -> KeyRange {
         match self {

@@ -353,6 +353,12 @@ fn settings_that_do_not_fit_together_are_refused() {
         assert!(said.starts_with(expected), "{said}");
     }
     resolved("", &[], &[("table_port", "0"), ("queue_port", "0"), ("blob_port", "0"), ("admin_port", "0")]);
+    let shared = [("table_port", "1"), ("queue_port", "1"), ("blob_port", "1")];
+    let said = resolve_all("", &[], &shared).expect_err("no host style").to_string();
+    assert!(said.contains("or host_suffixes"), "{said}");
+    resolved("host_suffixes = ['example.com']", &[], &shared);
+    let said = resolve_all("host_suffixes = ['example.com']\nadmin_port = 1", &[], &shared).expect_err("admin");
+    assert!(said.to_string().contains("a port other than table_port's, found 1"), "{said}");
     resolved("", &[], &[("table_port", "10003"), ("admin", "false")]);
     resolved("", &[], &[("table_port", "10000"), ("blob", "false")]);
 }

@@ -67,6 +67,38 @@ fn a_store_that_is_in_use_or_not_there_is_told() {
     assert!(said.contains("the same store"), "{said}");
 }
 
+/// A server that was started once has counted its own requests; the copy takes the place of that.
+#[test]
+fn a_destination_that_holds_only_metrics_is_accepted() {
+    let folder = tempfile::tempdir().expect("a folder");
+    let (from, to) = (folder.path().join("from"), folder.path().join("to"));
+    let metrics = |server: &larimar_testkit::Server| {
+        let rows = server.client().get("/$MetricsHourPrimaryTransactionsTable()").send();
+        rows.status == 200 && !rows.values().is_empty()
+    };
+    for data in [&from, &to] {
+        let server = launch(data).argument("--analytics-flush=1s").start();
+        if data == &from {
+            server.client().create_table("orders");
+            server.client().insert("orders", "p", "r", "");
+        }
+        let has_metrics = (0..2400).any(|_| {
+            std::thread::sleep(std::time::Duration::from_millis(25));
+            metrics(&server)
+        });
+        assert!(has_metrics, "no metrics in {}", data.display());
+        stop(server);
+    }
+    let printed = migrated(text(&from), text(&to), &[]);
+    assert!(printed.contains("$metricshourprimarytransactionstable"), "{printed}");
+    let server = launch(&to).start();
+    server.client().get(&entity_path("orders", "p", "r")).send().is_status(200);
+    stop(server);
+    // What has tables of its own is still refused.
+    let said = refused(text(&from), text(&to), &[]);
+    assert!(said.contains("already in the destination"), "{said}");
+}
+
 #[test]
 fn a_wrong_store_is_refused_without_showing_it() {
     let output = migrate("here", "postgres://u:se/cret@h/d", &[]);

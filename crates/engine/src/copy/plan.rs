@@ -10,9 +10,13 @@ pub(super) async fn plan<E: Engine>(source: &Parts, log: &mut Log<'_, E>) -> Res
     let destination = parts(log.to).await?;
     let mut stale: Vec<Part> = Vec::new();
     let mut adopted: Vec<Record> = Vec::new();
+    // A server that was started on the destination has counted its own requests, which nobody will miss.
+    let is_unused = destination.keys().all(Part::is_metrics);
+    let mut replaced: Vec<Part> = Vec::new();
     for (part, ours) in source {
         let theirs = destination.get(part);
         match log.records.get(part) {
+            None if theirs.is_some() && is_unused => replaced.push(part.clone()),
             None if theirs.is_some() => return Err(CopyError::Exists(part.clone())),
             None => {}
             Some(record) => match (record.state, theirs) {
@@ -26,6 +30,9 @@ pub(super) async fn plan<E: Engine>(source: &Parts, log: &mut Log<'_, E>) -> Res
                 _ => {}
             },
         }
+    }
+    for part in replaced {
+        discard(log, &part).await?;
     }
     // What came from this migration and is no longer in the source.
     stale.extend(log.records.keys().filter(|part| !source.contains_key(part)).cloned());
@@ -60,7 +67,7 @@ async fn adopt(to: &impl Engine, record: &Record, ours: &Space, theirs: &Space) 
     Ok(Record { state: State::Copying, space: theirs.id, ..record.clone() })
 }
 
-/// Removes a part that came from this migration from the destination.
+/// Removes a part from the destination.
 async fn discard<E: Engine>(log: &Log<'_, E>, part: &Part) -> Result<(), CopyError> {
     match part {
         Part::Settings { account } => log.remove_settings(account).await,
