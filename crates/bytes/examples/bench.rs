@@ -2,7 +2,7 @@
 //!
 //! `cargo run --release -p larimar-bytes --example bench [folder]`
 
-use larimar_bytes::{Durability, FileBytes, FileSettings};
+use larimar_bytes::{Admission, Durability, FileBytes, FileSettings};
 use larimar_engine::SpaceId;
 use larimar_engine::blob::bytes::{ByteStore, ByteWriter, Bytes, Extent, Owner};
 use std::fs::File;
@@ -31,6 +31,7 @@ async fn main() -> Result<(), Failure> {
             folder: folder.path().join(format!("{durability:?}")),
             durability,
             grace: Duration::from_secs(600),
+            admission: Admission::default(),
         };
         let store = Arc::new(FileBytes::open(&settings)?);
         println!("{durability:?}");

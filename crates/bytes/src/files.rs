@@ -44,6 +44,30 @@ pub struct FileSettings {
     pub durability: Durability,
     /// How long payloads that nothing points to are kept for those who are reading them.
     pub grace: Duration,
+    /// Whether the disk has room for payloads.
+    pub admission: Admission,
+}
+
+/// Asks before payloads are written, and every so many bytes, whether the disk has room for more; the default admits
+/// all.
+#[derive(Clone, Default)]
+pub struct Admission(Option<Arc<dyn Fn() -> Result<(), Fault> + Send + Sync>>);
+
+impl Admission {
+    /// Asks this function, which does not wait.
+    pub fn new(ask: Arc<dyn Fn() -> Result<(), Fault> + Send + Sync>) -> Self {
+        Self(Some(ask))
+    }
+
+    fn ask(&self) -> Result<(), Fault> {
+        self.0.as_ref().map_or(Ok(()), |ask| ask())
+    }
+}
+
+impl std::fmt::Debug for Admission {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        f.debug_tuple("Admission").field(&self.0.is_some()).finish()
+    }
 }
 
 /// What an acknowledged payload survives.
@@ -68,6 +92,7 @@ pub struct FileBytes {
 struct Shared {
     folder: Folder,
     grace: Duration,
+    admission: Admission,
     handles: Handles,
     packs: Packs,
     appender: Appender,
@@ -92,6 +117,7 @@ impl FileBytes {
         let shared = Arc::new(Shared {
             folder,
             grace: settings.grace,
+            admission: settings.admission.clone(),
             handles: Handles::default(),
             packs: Packs::default(),
             appender: Appender::default(),

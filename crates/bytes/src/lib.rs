@@ -11,7 +11,7 @@ mod objects;
 mod record;
 
 pub use any::{AnyBytes, AnyWriter};
-pub use files::{Durability, FileBytes, FileSettings, FileWriter};
+pub use files::{Admission, Durability, FileBytes, FileSettings, FileWriter};
 pub use objects::{ObjectBytes, ObjectSettings, ObjectWriter};
 
 /// Discarded payloads that wait for their removal; what is beyond is left to the next sweep.

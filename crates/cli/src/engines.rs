@@ -4,7 +4,7 @@ use crate::settings::engine::{DatabaseUrl, EngineChoice};
 use crate::settings::value::Durability;
 use crate::settings::{Resolved, Settings, SettingsError};
 use anyhow::Context;
-use larimar_bytes::{AnyBytes, FileBytes, FileSettings, ObjectBytes, ObjectSettings};
+use larimar_bytes::{Admission, AnyBytes, FileBytes, FileSettings, ObjectBytes, ObjectSettings};
 use larimar_engine::blob::bytes::MemoryBytes;
 use larimar_engine_local::LocalEngine;
 use larimar_engine_postgres::{Password, PostgresEngine};
@@ -25,8 +25,8 @@ pub(crate) fn open_local(settings: &Settings) -> anyhow::Result<LocalEngine> {
         .with_context(|| format!("cannot open {}, as the setting data_dir says", settings.data_dir.display()))
 }
 
-/// The store of blobs' bytes, if blobs are served.
-pub(crate) fn open_bytes(settings: &Settings) -> anyhow::Result<Option<AnyBytes>> {
+/// The store of blobs' bytes, if blobs are served. Files in the data folder are admitted by the engine there.
+pub(crate) fn open_bytes(settings: &Settings, admission: Admission) -> anyhow::Result<Option<AnyBytes>> {
     if !settings.serves_blobs() {
         if settings.blob {
             tracing::warn!("blobs are not served: with PostgreSQL their bytes need the setting blob_store");
@@ -51,7 +51,7 @@ pub(crate) fn open_bytes(settings: &Settings) -> anyhow::Result<Option<AnyBytes>
     };
     let folder = settings.data_dir.join("blobs");
     let shown = folder.display().to_string();
-    let files = FileSettings { folder, durability, grace: settings.blob_grace };
+    let files = FileSettings { folder, durability, grace: settings.blob_grace, admission };
     let opened = FileBytes::open(&files).with_context(|| format!("cannot open {shown}, below the setting data_dir"))?;
     Ok(Some(AnyBytes::Files(opened)))
 }

@@ -12,7 +12,7 @@ use crate::settings::{Resolved, Settings, SettingsError};
 use crate::signals::Signals;
 use crate::{data_dir, engines, file_limit, logging, storage};
 use anyhow::Context;
-use larimar_bytes::AnyBytes;
+use larimar_bytes::{Admission, AnyBytes};
 use larimar_engine::blob::bytes::ByteStore;
 use larimar_engine::blob::{Blobs, Reclaimer};
 use larimar_engine::{Clock, Engine, SystemClock};
@@ -51,7 +51,7 @@ pub(crate) fn run(line: &CommandLine, resolved: &Resolved) -> anyhow::Result<()>
                     data_dir::prepare(resolved)?;
                 }
                 let engine = Arc::new(engines::open_local(settings)?);
-                let bytes = engines::open_bytes(settings)?;
+                let bytes = engines::open_bytes(settings, Admission::new(engine.admission()))?;
                 if matches!(bytes, Some(AnyBytes::Files(_))) {
                     engine.record_blobs().context("the data folder's inventory cannot be written")?;
                 }
@@ -66,7 +66,7 @@ pub(crate) fn run(line: &CommandLine, resolved: &Resolved) -> anyhow::Result<()>
                     opened = engines::open_postgres(settings, &database) => Arc::new(opened?),
                     name = signals.end() => return Err(EndedEarly(name).into()),
                 };
-                let bytes = engines::open_bytes(settings)?;
+                let bytes = engines::open_bytes(settings, Admission::default())?;
                 let parts = Parts { line, resolved, settings, level, certificate, sockets };
                 let outcome = serve(parts, Arc::clone(&engine), bytes, signals).await;
                 engine.close().await;

@@ -205,7 +205,10 @@ impl Catalogue {
                 dead.insert(space);
             }
         };
-        change(queue, vec![(dead_key(space).into(), Some(Bytes::default()))], Box::new(effect)).await
+        let writes = vec![(dead_key(space).into(), Some(Bytes::default()))];
+        let commit = Commit { frees: true, ..commit_of(writes, Box::new(effect)) };
+        let (_, outcome) = queue.push(commit)?;
+        outcome.wait().await
     }
 
     /// The commit that ends the reclaiming of a space.
@@ -252,6 +255,11 @@ impl DeadSpaces {
 
     fn keep(&self, space: SpaceId) {
         self.kept.write().insert(space);
+    }
+
+    /// Those of them that are not kept.
+    pub(crate) fn list(&self) -> Vec<SpaceId> {
+        self.spaces.read().iter().copied().collect()
     }
 
     /// One of them, waiting a while if there is none.

@@ -26,6 +26,9 @@ pub(crate) struct Commit {
     pub(crate) stripe: Option<usize>,
     /// Whether it frees space although it writes something, as a drop does. One that only deletes needs not say so.
     pub(crate) frees: bool,
+    /// Whether it leaves the stored data about as large as it was, or smaller. On a full disk such commits are taken too,
+    /// as long as there is some room.
+    pub(crate) is_small: bool,
     /// Runs after the commit, before the answer: `true` if it succeeded.
     pub(crate) effect: Option<Effect>,
 }
@@ -118,6 +121,10 @@ struct Inner {
     gate: Gate,
     last_ticket: u64,
     idle: bool,
+    /// Whether the store is to be opened again in the mode that suits the disk.
+    reopen: bool,
+    /// Whether a full disk has no room but for deletes and drops.
+    deletes_only: bool,
 }
 
 /// Whether the queue takes commits.
@@ -133,7 +140,14 @@ enum Gate {
 
 impl Queue {
     pub(crate) fn new() -> Self {
-        let inner = Inner { waiting: Vec::new(), gate: Gate::Open, last_ticket: 0, idle: false };
+        let inner = Inner {
+            waiting: Vec::new(),
+            gate: Gate::Open,
+            last_ticket: 0,
+            idle: false,
+            reopen: false,
+            deletes_only: false,
+        };
         Self { inner: Mutex::new(inner), wake: Condvar::new() }
     }
 
@@ -188,9 +202,45 @@ impl Queue {
         self.turn(Gate::Open);
     }
 
+    /// Takes only commits that free space, if all were taken until now; whether that is so.
+    pub(crate) fn narrow(&self, fault: Fault) -> bool {
+        let mut inner = self.inner.lock();
+        let is_open = matches!(inner.gate, Gate::Open);
+        if is_open {
+            inner.gate = Gate::Freeing(fault);
+        }
+        is_open
+    }
+
+    /// Takes all commits, if only those that free space were taken until now; whether that is so.
+    pub(crate) fn widen(&self) -> bool {
+        let mut inner = self.inner.lock();
+        let is_freeing = matches!(inner.gate, Gate::Freeing(_));
+        if is_freeing {
+            inner.gate = Gate::Open;
+        }
+        is_freeing
+    }
+
     /// Takes commits that free space, and refuses the others.
     pub(crate) fn open_for_freeing(&self, fault: Fault) {
         self.turn(Gate::Freeing(fault));
+    }
+
+    /// Has the committer open the store again, in the mode that suits the disk.
+    pub(crate) fn request_reopen(&self) {
+        self.inner.lock().reopen = true;
+        self.wake.notify_one();
+    }
+
+    /// Says whether a full disk has no room but for deletes and drops.
+    pub(crate) fn set_deletes_only(&self, deletes_only: bool) {
+        self.inner.lock().deletes_only = deletes_only;
+    }
+
+    /// The number of the last commit that was enqueued.
+    pub(crate) fn last_ticket(&self) -> u64 {
+        self.inner.lock().last_ticket
     }
 
     /// Whether only commits that free space are taken.
@@ -204,6 +254,8 @@ impl Queue {
         if !matches!(inner.gate, Gate::Stopping) {
             inner.gate = gate;
         }
+        // It was opened just now.
+        inner.reopen = false;
     }
 
     /// Moves everything enqueued to `taken`; waits for something, until `deadline` at most.
@@ -212,6 +264,9 @@ impl Queue {
         while inner.waiting.is_empty() {
             if matches!(inner.gate, Gate::Stopping) {
                 return Taken::Stop;
+            }
+            if std::mem::take(&mut inner.reopen) {
+                return Taken::Reopen;
             }
             inner.idle = true;
             match deadline {
@@ -243,6 +298,7 @@ impl Inner {
         let only_deletes = || commit.writes.as_slice().iter().all(|(_, value)| value.is_none());
         match &self.gate {
             Gate::Freeing(_) if commit.frees || only_deletes() => Ok(()),
+            Gate::Freeing(_) if commit.is_small && !self.deletes_only => Ok(()),
             _ => self.check(),
         }
     }
@@ -252,6 +308,7 @@ enum Taken {
     Some,
     Nothing,
     Stop,
+    Reopen,
 }
 
 /// The committer's thread.
@@ -265,6 +322,12 @@ pub(crate) fn run(shared: &Arc<Shared>) {
         if taken.is_empty() {
             match shared.queue.take(&mut taken, sync_at) {
                 Taken::Stop => return,
+                Taken::Reopen => {
+                    if !recovery::reopen(shared) {
+                        return;
+                    }
+                    sync_at = None;
+                }
                 Taken::Some | Taken::Nothing => {}
             }
         }
@@ -328,6 +391,7 @@ fn commit(shared: &Shared, group: &mut Vec<Queued>) -> Result<(), StoreError> {
             Ok(store.snapshot())
         })?;
         shared.published.publish(snapshot);
+        shared.watch_room();
     }
     for commit in &*group {
         if let Some(stripe) = commit.commit.stripe {

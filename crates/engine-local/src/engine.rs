@@ -12,8 +12,8 @@ use std::time::{Duration, Instant};
 
 use larimar_engine::queue::RowQueues;
 use larimar_engine::{
-    Act, Budget, Changed, Clock, Engine, Expect, Fault, Flow, Key, KeyRange, LogLimit, Op, Position, ReadError, Reads,
-    RowRef, Space, SpaceId, SpaceName, Statistics, SystemClock, WriteError,
+    Act, Budget, Changed, Clock, DiskRoom, Engine, Expect, Fault, Flow, Key, KeyRange, LogLimit, Op, Position,
+    ReadError, Reads, RowRef, Space, SpaceId, SpaceName, Statistics, SystemClock, WriteError,
 };
 use larimar_model::Timestamp;
 use parking_lot::{Mutex, RwLock};
@@ -31,7 +31,7 @@ use crate::shared::{Figures, Shared};
 use crate::snapshot::{LocalSnapshot, look_up, read_dropped, split_value};
 use crate::store::fjall::{DeadRows, FjallStore, Options};
 use crate::store::memory::MemoryStore;
-use crate::store::{Bytes, Snapshot, Store, StoreError, SyncTo};
+use crate::store::{Bytes, Mode, Snapshot, Store, StoreError, SyncTo};
 
 /// An embedded engine on files of its own.
 pub struct LocalEngine {
@@ -70,13 +70,17 @@ impl LocalEngine {
     pub fn open(settings: &Settings) -> Result<Self, StoreError> {
         let dead = Arc::new(DeadSpaces::default());
         let mut reserve = Reserve::default();
+        let is_full = Reserve::finds_full_disk(&settings.folder, settings.reserve_bytes);
         let store: Box<dyn Store> = match settings.durability {
             Durability::Memory => Box::new(MemoryStore::default()),
-            Durability::Sync | Durability::Async => Box::new(FjallStore::open(Options {
-                folder: settings.folder.clone(),
-                memory: settings.memory_bytes.map_or_else(MemoryBudget::of_machine, MemoryBudget::divide),
-                filter: Arc::clone(&dead) as Arc<dyn DeadRows>,
-            })?),
+            Durability::Sync | Durability::Async => {
+                let options = Options {
+                    folder: settings.folder.clone(),
+                    memory: settings.memory_bytes.map_or_else(MemoryBudget::of_machine, MemoryBudget::divide),
+                    filter: Arc::clone(&dead) as Arc<dyn DeadRows>,
+                };
+                Box::new(open_store(options, is_full)?)
+            }
         };
         let sync_to = match settings.durability {
             Durability::Sync | Durability::Memory => SyncTo::Disk,
@@ -85,6 +89,10 @@ impl LocalEngine {
         if settings.durability != Durability::Memory {
             let folder = &settings.folder;
             reserve = Reserve::open(folder, settings.reserve_bytes).map_err(|source| StoreError::io(folder, source))?;
+            if is_full {
+                // If it is not so full, the store is opened again in a moment.
+                reserve.release();
+            }
         }
         let engine = Self::start(store, dead, sync_to, reserve)?;
         engine.warn_of_versions_ahead();
@@ -136,6 +144,7 @@ impl LocalEngine {
         if shared.reserve.is_released() {
             recovery::take_freeing_only(&shared);
         }
+        shared.watch_room();
         let threads =
             vec![spawn("larimar-commit", &shared, committer::run)?, spawn("larimar-reclaim", &shared, reclaim::run)?];
         Ok(Self { shared, threads: Mutex::new(threads), queues: RowQueues::default() })
@@ -154,6 +163,13 @@ impl LocalEngine {
     /// Notes that the bytes of blobs are in the data folder too: without them it does not open any more.
     pub fn record_blobs(&self) -> Result<(), StoreError> {
         self.shared.with_store(|store| store.record_blobs())
+    }
+
+    /// Asks whether the disk has room for bytes beside the store, such as those of blobs. It refuses them while only
+    /// writes that free space are taken.
+    pub fn admission(&self) -> Arc<dyn Fn() -> Result<(), Fault> + Send + Sync> {
+        let shared = Arc::clone(&self.shared);
+        Arc::new(move || shared.admit_bytes())
     }
 
     /// Ends the threads once everything enqueued is answered; readers find the engine closed.
@@ -182,7 +198,8 @@ impl LocalEngine {
             }
             let snapshot = self.shared.published.now()?;
             let mut version = self.shared.versions.next(now)?;
-            let mut plan = Plan { stripe: &stripe, snapshot: snapshot.as_ref(), saw_pending: false };
+            let mut plan =
+                Plan { stripe: &stripe, snapshot: snapshot.as_ref(), saw_pending: false, growth: Growth::default() };
             if self.shared.versions.is_below_rows() {
                 version = version.max(plan.version_above(key, ops)?);
             }
@@ -192,12 +209,13 @@ impl LocalEngine {
                 writes = Writes::None;
             }
             let has_writes = !writes.as_slice().is_empty();
+            let is_small = plan.growth.is_small();
             if !has_writes && !plan.saw_pending {
                 // Decided by committed rows alone, and nothing to write: no need to wait for a commit.
                 return refused.map_or(Ok(Decided { outcome: None, version, refused: None }), Err);
             }
             let stripe_of_writes = has_writes.then_some(stripe_index);
-            let commit = Commit { writes: writes.clone(), stripe: stripe_of_writes, ..Commit::default() };
+            let commit = Commit { writes: writes.clone(), stripe: stripe_of_writes, is_small, ..Commit::default() };
             let (ticket, outcome) = self.shared.queue.push(commit)?;
             for (key, value) in writes.as_slice() {
                 stripe.insert(key.clone(), value.clone(), ticket);
@@ -347,6 +365,7 @@ impl Engine for LocalEngine {
             sync_seconds: self.shared.figures.sync_seconds.snapshot(),
             store_bytes: self.shared.with_store(|store| Ok(store.disk_bytes())).unwrap_or(0),
             dropped_spaces: self.shared.catalogue.dead.all() as u64,
+            disk: self.shared.room().map(|room| DiskRoom { free: room.free, needed: room.needed }),
             last_version: Some(Timestamp::from_ticks(self.shared.versions.last())),
         }
     }
@@ -369,6 +388,28 @@ struct Plan<'a> {
     snapshot: &'a dyn Snapshot,
     /// Whether a write on its way had a say: then the answer has to wait for it.
     saw_pending: bool,
+    growth: Growth,
+}
+
+/// How much larger a batch makes the stored data, as far as it looked at the rows before.
+#[derive(Default)]
+struct Growth {
+    bytes: i64,
+    has_deletes: bool,
+}
+
+impl Growth {
+    fn add(&mut self, key_bytes: usize, old_body: Option<usize>, new_value: Option<usize>) {
+        let size = |bytes: Option<usize>| bytes.map_or(0, |bytes| (key_bytes + bytes) as i64);
+        self.bytes += size(new_value) - size(old_body.map(|body| body + VERSION_BYTES));
+        self.has_deletes |= new_value.is_none();
+    }
+
+    /// Whether the batch may run on a full disk: it makes the data smaller, or deletes and adds next to nothing, as the
+    /// deletion of a snapshot does, or a message that is taken from a queue.
+    fn is_small(&self) -> bool {
+        self.bytes < 0 || self.has_deletes && self.bytes <= GROWTH_MAX
+    }
 }
 
 impl Plan<'_> {
@@ -400,6 +441,7 @@ impl Plan<'_> {
                 Act::Delete => None,
                 Act::Check => continue,
             };
+            self.growth.add(key.len(), current.map(|(_, body)| body.len()), value.as_ref().map(|value| value.len()));
             writes.push((key.as_slice().into(), value));
         }
         Ok(())
@@ -434,6 +476,17 @@ fn join_value(version: Timestamp, body: &[u8]) -> Bytes {
     byteview::ByteView::fused(&version.ticks().to_be_bytes(), body).into()
 }
 
+/// Opens the store; on a disk that is too full for that, out of the reserve.
+fn open_store(options: Options, is_full: bool) -> Result<FjallStore, StoreError> {
+    let mode = if is_full { Mode::Freeing } else { Mode::Normal };
+    match FjallStore::open_for(options.clone(), mode) {
+        Err(StoreError::Full { .. }) if Reserve::give_up(&options.folder) => {
+            FjallStore::open_for(options, Mode::Freeing)
+        }
+        opened => opened,
+    }
+}
+
 fn spawn(name: &str, shared: &Arc<Shared>, run: fn(&Arc<Shared>)) -> Result<JoinHandle<()>, StoreError> {
     let shared = Arc::clone(shared);
     std::thread::Builder::new()
@@ -449,4 +502,33 @@ thread_local! {
 
 /// Many writes in one tick of the clock put versions a little ahead; this is more than that.
 const AHEAD_MAX: Duration = Duration::from_secs(60);
+const VERSION_BYTES: usize = 8;
+/// What a batch with deletes may add on a full disk.
+const GROWTH_MAX: i64 = 256;
 const CLOSE_PATIENCE: Duration = Duration::from_secs(5);
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn on_a_full_disk_batches_are_taken_that_do_not_grow() {
+        let grown = |rows: &[(Option<usize>, Option<usize>)]| {
+            let mut growth = Growth::default();
+            for (old_body, new_value) in rows {
+                growth.add(10, *old_body, *new_value);
+            }
+            growth.is_small()
+        };
+        // A row is deleted, whether it was looked at or not.
+        assert!(grown(&[(Some(100), None)]));
+        assert!(grown(&[(None, None)]));
+        // One goes and another of its size comes.
+        assert!(grown(&[(Some(100), None), (None, Some(108))]));
+        // A row becomes smaller; one that stays as it is would take room for nothing.
+        assert!(grown(&[(Some(100), Some(100))]));
+        assert!(!grown(&[(Some(100), Some(108))]));
+        assert!(!grown(&[(None, Some(1))]));
+        assert!(!grown(&[(Some(100), None), (None, Some(1000))]));
+    }
+}

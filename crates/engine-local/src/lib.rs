@@ -8,6 +8,7 @@ pub mod budget;
 mod catalogue;
 mod committer;
 mod engine;
+mod full_disk;
 mod key;
 mod latch;
 mod messages;

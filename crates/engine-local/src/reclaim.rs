@@ -6,8 +6,8 @@
 //! When nothing is left the record goes too. After a restart it begins again with the recorded numbers.
 //!
 //! Deleted rows leave the disk with a compaction, which fjall starts only when new rows come. So once enough of them
-//! have gathered this thread compacts the store itself ([`Garbage`]), within seconds of the last drop. On a full disk,
-//! where only deletes are taken, it does so after any of them, as far as there is room for what remains.
+//! have gathered this thread compacts the store itself ([`Garbage`]), within seconds of the last drop. A full disk has
+//! rules of its own (`full_disk.rs`).
 
 use std::ops::Bound;
 use std::sync::Arc;
@@ -17,16 +17,29 @@ use larimar_engine::{Fault, SpaceId};
 
 use crate::catalogue::{self, GARBAGE_KEY};
 use crate::committer::{Commit, Writes};
+use crate::full_disk::FullDisk;
 use crate::key;
-use crate::recovery::{fault, take_all};
+use crate::recovery::fault;
 use crate::shared::Shared;
 use crate::store::Bytes;
 
 /// The reclaiming thread.
 pub(crate) fn run(shared: &Arc<Shared>) {
     let mut garbage = Garbage::recorded(shared);
+    let mut full_disk = FullDisk::default();
     while !shared.queue.is_stopping() {
         let space = shared.catalogue.dead.next(IDLE);
+        shared.watch_room();
+        if shared.is_full() {
+            match full_disk.make_room(shared) {
+                Ok(true) => garbage.bytes = 0,
+                Ok(false) => {}
+                Err(fault) => tracing::debug!(%fault, "the full disk could not be compacted"),
+            }
+            std::thread::sleep(RETRY);
+            continue;
+        }
+        full_disk = FullDisk::default();
         let outcome = match space {
             Some(space) => reclaim(shared, space, &mut garbage),
             None => garbage.compact(shared),
@@ -34,9 +47,6 @@ pub(crate) fn run(shared: &Arc<Shared>) {
         if let Err(fault) = outcome {
             tracing::debug!(%fault, ?space, "reclaiming storage has to wait");
             std::thread::sleep(RETRY);
-        }
-        if shared.queue.is_freeing() {
-            garbage.free(shared);
         }
     }
 }
@@ -46,8 +56,6 @@ struct Garbage {
     bytes: u64,
     /// When the last of them were deleted.
     since: Option<Instant>,
-    /// The last version when the disk was full and was last compacted.
-    freed_at: u64,
 }
 
 impl Garbage {
@@ -55,7 +63,7 @@ impl Garbage {
     fn recorded(shared: &Shared) -> Self {
         let snapshot = shared.published.now().ok();
         let bytes = snapshot.and_then(|snapshot| catalogue::number(snapshot.as_ref(), GARBAGE_KEY).ok().flatten());
-        Self { bytes: bytes.unwrap_or(0), since: bytes.map(|_| Instant::now()), freed_at: 0 }
+        Self { bytes: bytes.unwrap_or(0), since: bytes.map(|_| Instant::now()) }
     }
 
     /// Deletes rows of so many bytes.
@@ -63,7 +71,7 @@ impl Garbage {
         let total = self.bytes + bytes;
         let mut writes: Vec<_> = keys.into_iter().map(|key| (key, None)).collect();
         writes.push((GARBAGE_KEY.into(), Some(total.to_be_bytes().into())));
-        commit(shared, Commit { writes: Writes::Many(writes), ..Commit::default() })?;
+        commit(shared, Commit { writes: Writes::Many(writes), frees: true, ..Commit::default() })?;
         (self.bytes, self.since) = (total, Some(Instant::now()));
         Ok(())
     }
@@ -82,44 +90,22 @@ impl Garbage {
         self.since = None;
         Ok(())
     }
-
-    /// On a full disk: takes all writes again if there is room, or makes some.
-    fn free(&mut self, shared: &Shared) {
-        if shared.reserve.restore() {
-            take_all(shared);
-            return;
-        }
-        let last = shared.versions.last();
-        if last == self.freed_at {
-            return;
-        }
-        // What remains is what a compaction writes before it removes anything.
-        match live_bytes(shared).and_then(|live_bytes| compact(shared, live_bytes)) {
-            Ok(()) => (self.freed_at, self.bytes) = (last, 0),
-            Err(fault) => tracing::debug!(%fault, "the full disk could not be compacted"),
-        }
-    }
 }
 
 /// Rewrites the store without what was deleted, if there is room for that, and removes the old files.
 fn compact(shared: &Shared, bytes: u64) -> Result<(), Fault> {
-    shared.with_store(|store| store.compact(bytes)).map_err(|error| fault(&error))?;
-    // Readers use the snapshot of the last commit, and a snapshot keeps the files of its day. So another commit makes
-    // another snapshot, and a flush then lets the files go.
+    if shared.with_store(|store| store.compact(bytes)).map_err(|error| fault(&error))? {
+        release_files(shared)?;
+    }
+    Ok(())
+}
+
+/// Lets go of files that are not needed any more. Readers use the snapshot of the last commit, and a snapshot keeps the
+/// files of its day. So another commit makes another snapshot, and a flush then lets the files go.
+pub(crate) fn release_files(shared: &Shared) -> Result<(), Fault> {
     let no_garbage = Writes::One([(GARBAGE_KEY.into(), None)]);
     commit(shared, Commit { writes: no_garbage, ..Commit::default() })?;
     shared.with_store(|store| store.settle()).map_err(|error| fault(&error))
-}
-
-/// Bytes of all rows that can still be read, as they are before compression.
-fn live_bytes(shared: &Shared) -> Result<u64, Fault> {
-    let rows = shared.published.now()?.range(Bound::Unbounded, Bound::Unbounded);
-    let mut bytes = 0;
-    for row in rows {
-        let (key, value) = row.map_err(|error| fault(&error))?;
-        bytes += (key.len() + value.len() + ROW_OVERHEAD) as u64;
-    }
-    Ok(bytes)
 }
 
 fn reclaim(shared: &Shared, space: SpaceId, garbage: &mut Garbage) -> Result<(), Fault> {
@@ -140,6 +126,9 @@ fn reclaim(shared: &Shared, space: SpaceId, garbage: &mut Garbage) -> Result<(),
     loop {
         if shared.queue.is_stopping() {
             return Ok(());
+        }
+        if shared.is_full() {
+            return Err(Fault::Unavailable("the disk is full".to_owned()));
         }
         let (keys, bytes) = keys(shared, &start, &end, SLICE_ROWS)?;
         let Some(last) = keys.last() else { break };
@@ -188,5 +177,3 @@ const SMALL_BYTES: u64 = 4 << 30;
 /// Garbage that is worth a compaction, as a part of the store.
 const SHARE_OF_SMALL: u64 = 64;
 const SHARE_OF_LARGE: u64 = 4;
-/// What a table needs beside a row's key and value, about.
-const ROW_OVERHEAD: usize = 32;

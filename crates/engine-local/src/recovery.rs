@@ -11,7 +11,7 @@ use larimar_engine::Fault;
 
 use crate::committer::Queued;
 use crate::shared::Shared;
-use crate::store::StoreError;
+use crate::store::{Mode, Room, StoreError};
 
 /// Answers a failed group and everything enqueued behind it.
 pub(crate) fn fail(shared: &Shared, group: &mut Vec<Queued>, error: &StoreError) {
@@ -35,26 +35,43 @@ pub(crate) fn recover(shared: &Arc<Shared>, error: &StoreError) -> bool {
         if !pause(shared) {
             return false;
         }
-        if let Err(error) = shared.with_store(|store| store.probe()) {
-            shared.queue.shut(fault(&error));
-            // Without it there is nothing to go on with before the disk has room.
-            let is_full = matches!(error, StoreError::Full { .. });
-            if !(is_full && shared.reserve.release()) {
-                continue;
+        match shared.with_store(|store| store.probe()) {
+            // A compaction that finds no room fails although there is some.
+            Ok(()) if shared.room().is_some_and(|room| room.is_short()) => {
+                shared.reserve.release();
+            }
+            Ok(()) => {}
+            Err(error) => {
+                shared.queue.shut(fault(&error));
+                // Without a reserve there is nothing to go on with before the disk has room.
+                let is_full = matches!(error, StoreError::Full { .. });
+                if !is_full || !(shared.reserve.release() || shared.reserve.is_released()) {
+                    continue;
+                }
             }
         }
-        if shared.published.withdraw(READERS_PATIENCE) {
-            break;
+        return reopen(shared);
+    }
+}
+
+/// Closes the store and opens it in the mode that suits the disk; `false` if the engine is stopped meanwhile.
+pub(crate) fn reopen(shared: &Arc<Shared>) -> bool {
+    while !shared.published.withdraw(READERS_PATIENCE) {
+        if !pause(shared) {
+            return false;
         }
     }
+    let needed = shared.room().map_or(0, |room| room.with_margin());
     let Some(store) = shared.store.write().take() else { return false };
     let mut stopped = store.stop();
     loop {
-        match stopped.reopen() {
+        // Files that were only kept for snapshots are gone by now.
+        let is_full = shared.reserve.is_released() && !shared.reserve.restore(needed);
+        match stopped.reopen(if is_full { Mode::Freeing } else { Mode::Normal }) {
             Ok(store) => {
                 shared.published.publish(store.snapshot());
                 *shared.store.write() = Some(store);
-                if shared.reserve.is_released() && !shared.reserve.restore() {
+                if is_full {
                     take_freeing_only(shared);
                 } else {
                     take_all(shared);
@@ -85,12 +102,35 @@ pub(crate) fn take_all(shared: &Shared) {
 
 /// Takes writes that free space, out of the reserve that was given up.
 pub(crate) fn take_freeing_only(shared: &Shared) {
-    let text = "the disk is full; only deletes, drops and reads are served until there is room again";
-    shared.queue.open_for_freeing(Fault::Unavailable(text.to_owned()));
+    shared.queue.open_for_freeing(full());
+    warn_of_full_disk(shared, shared.room());
+}
+
+/// Takes writes that free space, if all were taken until now.
+pub(crate) fn refuse_growth(shared: &Shared, room: Room) {
+    if shared.queue.narrow(full()) {
+        warn_of_full_disk(shared, Some(room));
+    }
+}
+
+/// Takes all writes again, if only those that free space were taken until now.
+pub(crate) fn admit_growth(shared: &Shared) {
+    if shared.queue.widen() {
+        let left_out = shared.faults.end();
+        tracing::info!(left_out, "the disk has room again, and all writes are taken");
+    }
+}
+
+fn full() -> Fault {
+    Fault::Unavailable(FULL.to_owned())
+}
+
+fn warn_of_full_disk(shared: &Shared, room: Option<Room>) {
+    let (free, needed) = room.map_or((0, 0), |room| (room.free, room.needed));
     if let Some(left_out) = shared.faults.admit() {
-        tracing::warn!(left_out, "{text}");
+        tracing::warn!(free, needed, left_out, "{FULL}");
     } else {
-        tracing::debug!("{text}");
+        tracing::debug!(free, needed, "{FULL}");
     }
 }
 
@@ -124,6 +164,7 @@ fn pause(shared: &Shared) -> bool {
     true
 }
 
+const FULL: &str = "the disk is full; only deletes, drops and reads are served until there is room again";
 const PAUSE_STEP: Duration = Duration::from_millis(20);
 const PAUSE_STEPS: usize = 25;
 /// Readers hold a snapshot for the time of one look-up.

@@ -1,9 +1,10 @@
 //! Disk space set aside for the day when there is none: it lets clients delete.
 //!
-//! The reserve is a file of the data folder whose blocks are really allocated. When a write fails because the disk is
-//! full, the file is emptied, and only writes that free space are taken (`committer.rs`, `Gate::Freeing`): deletes, drops
-//! and the reclaiming of what was dropped. An empty file also tells a process that starts that this is the state. Once
-//! there is room for it again the reserve is made anew, and all writes are taken.
+//! The reserve is a file of the data folder whose blocks are really allocated. Writes that need space stop before the
+//! disk is full (`Shared::watch_room`), so it is for the case that something else fills the disk. When a write fails
+//! because of that, the file is emptied, and the store is opened without background work. An empty file also tells a
+//! process that starts that this is the state. Once there is room for it again and for what the store needs, the reserve
+//! is made anew, and all writes are taken. What happens meanwhile is in `full_disk.rs`.
 
 use std::fs::{File, OpenOptions};
 use std::io;
@@ -53,11 +54,31 @@ impl Reserve {
             Err(error) => return Err(error),
         };
         let mut file = ReserveFile { path, bytes, state };
-        // One of another size is made anew.
-        if !file.restore() && state == State::Absent {
+        // One of another size is made anew. One that was given up is made again once the store says how much it needs.
+        if state != State::Released && !file.restore(0) && state == State::Absent {
             tracing::warn!(bytes, "the disk has no room for the reserve that lets clients delete when it is full");
         }
         Ok(Self { file: Some(Mutex::new(file)) })
+    }
+
+    /// Whether a process that starts finds a disk so full that nothing may run by itself.
+    pub(crate) fn finds_full_disk(folder: &Path, wanted_bytes: u64) -> bool {
+        let Ok(metadata) = folder.join(RESERVE).metadata() else { return false };
+        let room_min = (disk_bytes(folder).unwrap_or(0) / ROOM_AT_START_SHARE).min(ROOM_AT_START);
+        let is_low = || bytes_available(folder).is_ok_and(|room| room < room_min);
+        wanted_bytes > 0 && (metadata.len() == 0 || is_low())
+    }
+
+    /// Gives the space up before a store can be opened; `false` if there is none to give.
+    pub(crate) fn give_up(folder: &Path) -> bool {
+        let path = folder.join(RESERVE);
+        let is_held = path.metadata().is_ok_and(|metadata| metadata.len() > 0);
+        is_held && empty(&path).is_ok()
+    }
+
+    /// Whether space is to be set aside.
+    pub(crate) fn is_wanted(&self) -> bool {
+        self.file.is_some()
     }
 
     /// Gives the space up; `false` if there is none to give.
@@ -70,9 +91,10 @@ impl Reserve {
         self.file.as_ref().is_some_and(|file| file.lock().state == State::Released)
     }
 
-    /// Takes the space back if there is room for it and some more; whether it is there now, or not wanted.
-    pub(crate) fn restore(&self) -> bool {
-        self.file.as_ref().is_none_or(|file| file.lock().restore())
+    /// Takes the space back if there is room for it and for so many bytes beside it; whether it is there now, or not
+    /// wanted.
+    pub(crate) fn restore(&self, beside: u64) -> bool {
+        self.file.as_ref().is_none_or(|file| file.lock().restore(beside))
     }
 }
 
@@ -81,7 +103,7 @@ impl ReserveFile {
         if self.state != State::Held {
             return false;
         }
-        match OpenOptions::new().write(true).open(&self.path).and_then(|file| file.set_len(0)) {
+        match empty(&self.path) {
             Ok(()) => {
                 self.state = State::Released;
                 true
@@ -93,14 +115,14 @@ impl ReserveFile {
         }
     }
 
-    fn restore(&mut self) -> bool {
+    fn restore(&mut self, beside: u64) -> bool {
         let held = self.path.metadata().map_or(0, |metadata| metadata.len());
         if held == self.bytes {
             self.state = State::Held;
             return true;
         }
         let folder = self.path.parent().unwrap_or(Path::new("."));
-        let has_room = bytes_available(folder).is_ok_and(|room| room + held >= self.bytes + ROOM_BESIDE);
+        let has_room = bytes_available(folder).is_ok_and(|room| room + held >= self.bytes + beside);
         if !has_room {
             return false;
         }
@@ -126,13 +148,18 @@ impl ReserveFile {
     }
 }
 
+fn empty(path: &Path) -> io::Result<()> {
+    OpenOptions::new().write(true).open(path)?.set_len(0)
+}
+
 /// Bytes that a process without privileges can still write.
 pub(crate) fn bytes_available(folder: &Path) -> io::Result<u64> {
     let disk = statvfs(folder)?;
     Ok(disk.f_bavail.saturating_mul(disk.f_frsize))
 }
 
-fn disk_bytes(folder: &Path) -> io::Result<u64> {
+/// Bytes of the whole disk.
+pub(crate) fn disk_bytes(folder: &Path) -> io::Result<u64> {
     let disk = statvfs(folder)?;
     Ok(disk.f_blocks.saturating_mul(disk.f_frsize))
 }
@@ -140,5 +167,6 @@ fn disk_bytes(folder: &Path) -> io::Result<u64> {
 const RESERVE: &str = "reserve";
 /// The reserve takes at most this part of a disk.
 const DISK_SHARE: u64 = 8;
-/// What must be free beside the reserve before all writes are taken again: a flush and some journal.
-const ROOM_BESIDE: u64 = 24 << 20;
+/// With less, or less than this part of the disk, a process starts as on a full disk.
+const ROOM_AT_START: u64 = 8 << 20;
+const ROOM_AT_START_SHARE: u64 = 32;

@@ -2,15 +2,16 @@
 
 use std::sync::Arc;
 
-use larimar_engine::{Histogram, LogLimit};
+use larimar_engine::{Fault, Histogram, LogLimit};
 use parking_lot::RwLock;
 
 use crate::catalogue::Catalogue;
 use crate::committer::Queue;
 use crate::latch::Latches;
 use crate::published::Published;
+use crate::recovery;
 use crate::reserve::Reserve;
-use crate::store::{Store, StoreError, SyncTo};
+use crate::store::{Room, Store, StoreError, SyncTo};
 use crate::version::VersionClock;
 
 /// The parts of an open engine.
@@ -42,6 +43,43 @@ impl Shared {
             Some(store) => f(store.as_ref()),
             None => Err(StoreError::Stopped { path: Default::default() }),
         }
+    }
+}
+
+impl Shared {
+    /// How much room the disk has and the store needs.
+    pub(crate) fn room(&self) -> Option<Room> {
+        self.with_store(|store| Ok(store.room())).ok().flatten()
+    }
+
+    /// Whether only writes that free space are taken, or the store runs without background work.
+    pub(crate) fn is_full(&self) -> bool {
+        self.queue.is_freeing() || self.reserve.is_released()
+    }
+
+    /// Stops writes that need space while there is still room for everything that the store does by itself: flushing,
+    /// compacting, deleting.
+    pub(crate) fn watch_room(&self) {
+        if self.reserve.is_wanted()
+            && let Some(room) = self.room()
+            && room.is_short()
+        {
+            recovery::refuse_growth(self, room);
+        }
+    }
+
+    /// Whether bytes of blobs may be written beside the store. Never waits for it.
+    pub(crate) fn admit_bytes(&self) -> Result<(), Fault> {
+        if !self.reserve.is_wanted() {
+            return Ok(());
+        }
+        let room = self.store.try_read().and_then(|store| store.as_ref().and_then(|store| store.room()));
+        if let Some(room) = room
+            && room.is_short()
+        {
+            recovery::refuse_growth(self, room);
+        }
+        self.queue.check()
     }
 }
 

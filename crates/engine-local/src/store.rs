@@ -39,8 +39,8 @@ pub trait Store: Send + Sync + 'static {
     fn settle(&self) -> Result<(), StoreError>;
 
     /// Removes deleted rows from disk. It writes up to `bytes` before it removes anything, and does nothing if the disk
-    /// has no room for that.
-    fn compact(&self, bytes: u64) -> Result<(), StoreError>;
+    /// has no room for that; whether it did.
+    fn compact(&self, bytes: u64) -> Result<bool, StoreError>;
 
     /// Approximate bytes on disk.
     fn disk_bytes(&self) -> u64;
@@ -53,6 +53,11 @@ pub trait Store: Send + Sync + 'static {
     /// Whether a commit has a chance again after one failed, such as when a full disk has room.
     fn probe(&self) -> Result<(), StoreError>;
 
+    /// How much room the disk has and the store needs; `None` if it is not on a disk.
+    fn room(&self) -> Option<Room> {
+        None
+    }
+
     /// Closes a store whose commit failed. Its snapshots must be gone.
     fn stop(self: Box<Self>) -> Box<dyn Reopen>;
 
@@ -63,7 +68,57 @@ pub trait Store: Send + Sync + 'static {
 /// A store that was closed because a commit failed.
 pub trait Reopen: Send {
     /// Opens the store with exactly what was committed: the failed commit does not come back.
-    fn reopen(&mut self) -> Result<Box<dyn Store>, StoreError>;
+    fn reopen(&mut self, mode: Mode) -> Result<Box<dyn Store>, StoreError>;
+}
+
+/// Room on a disk.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct Room {
+    /// Bytes that are free.
+    pub free: u64,
+    /// Bytes that must stay free for work that needs no more writes to happen: flushing what is in memory, compacting,
+    /// and the journal of some deletes.
+    pub needed: u64,
+    /// How much of that is for flushing what is in memory.
+    pub flush: u64,
+    /// Whether the rest is enough to compact the whole store; of a large one only parts are compacted.
+    pub is_for_whole: bool,
+}
+
+impl Room {
+    /// Whether writes that need space have to stop.
+    #[must_use]
+    pub fn is_short(&self) -> bool {
+        self.free < self.needed
+    }
+
+    /// Whether there is room for such writes again, and for some time.
+    #[must_use]
+    pub fn is_ample(&self) -> bool {
+        self.free >= self.with_margin()
+    }
+
+    /// Whether not even what is in memory can be flushed: background work fails.
+    #[must_use]
+    pub fn is_out(&self) -> bool {
+        self.free < self.flush + ROOM_MARGIN / 4
+    }
+
+    /// What is needed and some more, so that the next write is not the last one again.
+    pub(crate) fn with_margin(&self) -> u64 {
+        self.needed + self.needed / 8 + ROOM_MARGIN
+    }
+}
+
+const ROOM_MARGIN: u64 = 4 << 20;
+
+/// What a store is opened for.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Mode {
+    /// For all writes.
+    Normal,
+    /// For deletes on a full disk: nothing is flushed or compacted but when asked for, as that takes room.
+    Freeing,
 }
 
 /// A store at one moment.

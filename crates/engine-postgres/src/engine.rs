@@ -267,6 +267,7 @@ impl Engine for PostgresEngine {
             sync_seconds: core.commit_seconds.snapshot(),
             store_bytes: core.store_bytes.load(Ordering::Relaxed),
             dropped_spaces: core.dropped_spaces.load(Ordering::Relaxed),
+            disk: None,
             // Each row has a version of its own, from the database's clock: one that jumped is forgotten.
             last_version: None,
         }

@@ -323,8 +323,19 @@ pub struct Statistics {
     pub store_bytes: u64,
     /// Dropped spaces whose storage is not reclaimed yet.
     pub dropped_spaces: u64,
+    /// Room on the disk of an engine that has one of its own.
+    pub disk: Option<DiskRoom>,
     /// The last version given to a row, by an engine whose versions all come from one clock.
     pub last_version: Option<Timestamp>,
+}
+
+/// Room on a disk.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct DiskRoom {
+    /// Bytes that are free.
+    pub free: u64,
+    /// Bytes that must stay free: with fewer, only writes that free space are taken.
+    pub needed: u64,
 }
 
 impl Expect {

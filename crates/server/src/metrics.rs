@@ -4,7 +4,7 @@
 //! shards are summed up when somebody asks. Figures of the store come from the engine, at the same moment.
 
 use crate::in_flight::{InFlight, InFlightFigures};
-use larimar_engine::{Clock, Histogram, HistogramSnapshot, Statistics, SystemClock};
+use larimar_engine::{Clock, DiskRoom, Histogram, HistogramSnapshot, Statistics, SystemClock};
 use larimar_model::Timestamp;
 use parking_lot::Mutex;
 use std::collections::BTreeMap;
@@ -128,6 +128,11 @@ impl Metrics {
         page.single("larimar_store_bytes", "gauge", "Bytes that the store takes, about.", engine.store_bytes);
         let backlog = "Dropped tables whose storage is not reclaimed yet.";
         page.single("larimar_dropped_tables", "gauge", backlog, engine.dropped_spaces);
+        if let Some(DiskRoom { free, needed }) = engine.disk {
+            page.single("larimar_disk_free_bytes", "gauge", "Bytes that are free on the disk of the store.", free);
+            let help = "Bytes that must stay free there: with fewer, only deletes, drops and reads are served.";
+            page.single("larimar_disk_needed_bytes", "gauge", help, needed);
+        }
         let ahead = engine.last_version.map_or(0, |last| last.ticks().saturating_sub(SystemClock.now().ticks()));
         page.single(
             "larimar_versions_ahead_seconds",

@@ -40,6 +40,7 @@ impl FileWriter {
     }
 
     pub(super) fn begin(shared: &Arc<Shared>, owner: Owner<'_>, expected: Option<u64>) -> Result<Self, Fault> {
+        shared.admission.ask()?;
         let header = Header::new(owner, None, State::Unfinished)
             .ok_or_else(|| Fault::Unavailable("the blob's name is too long to store".to_owned()))?;
         let large = expected.is_some_and(|expected| expected > SMALL_BYTES_MAX);
@@ -155,6 +156,7 @@ impl Stream {
     /// Waits for the buffer that is being written, and starts to write the one that is full.
     async fn flush(&mut self) -> Result<(), Fault> {
         let next = self.settle().await?;
+        self.file.shared.admission.ask()?;
         let buffer = std::mem::replace(&mut self.buffer, next);
         let (file, at) = (Arc::clone(&self.file), self.at);
         self.at += buffer.len() as u64;

@@ -1,7 +1,7 @@
 //! A folder that is opened again has what was acknowledged, and nobody else opens it meanwhile.
 
 use crate::files::Temporary;
-use larimar_bytes::{Durability, FileBytes, FileSettings};
+use larimar_bytes::{Admission, Durability, FileBytes, FileSettings};
 use larimar_engine::Fault;
 use larimar_engine::blob::bytes::{ByteStore, ByteWriter};
 use larimar_testkit::bytes::{OWNER, Rows, eventually, payload, put, read_all};
@@ -33,7 +33,12 @@ async fn what_was_acknowledged_is_there_after_a_restart() {
 #[tokio::test]
 async fn what_was_discarded_before_a_restart_is_swept_after_it() {
     let folder = tempfile::tempdir().expect("a folder");
-    let settings = |grace| FileSettings { folder: folder.path().join("blobs"), durability: Durability::Sync, grace };
+    let settings = |grace| FileSettings {
+        folder: folder.path().join("blobs"),
+        durability: Durability::Sync,
+        grace,
+        admission: Admission::default(),
+    };
     let store = FileBytes::open(&settings(Duration::from_secs(3600))).expect("the store opens");
     let mut extents = Vec::new();
     for size in [100, 200, 300_000] {
@@ -52,8 +57,12 @@ async fn what_was_discarded_before_a_restart_is_swept_after_it() {
 #[tokio::test]
 async fn a_folder_is_opened_once() {
     let folder = tempfile::tempdir().expect("a folder");
-    let settings =
-        FileSettings { folder: folder.path().join("blobs"), durability: Durability::Sync, grace: Duration::ZERO };
+    let settings = FileSettings {
+        folder: folder.path().join("blobs"),
+        durability: Durability::Sync,
+        grace: Duration::ZERO,
+        admission: Admission::default(),
+    };
     let first = FileBytes::open(&settings).expect("the store opens");
     assert!(matches!(FileBytes::open(&settings), Err(Fault::Unavailable(text)) if text.contains("in use")));
     drop(first);

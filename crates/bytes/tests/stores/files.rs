@@ -1,6 +1,6 @@
 //! Files keep every promise of a store of bytes, synced and not.
 
-use larimar_bytes::{Durability, FileBytes, FileSettings};
+use larimar_bytes::{Admission, Durability, FileBytes, FileSettings};
 use larimar_engine::blob::bytes::Extent;
 use std::ops::Deref;
 use std::path::{Path, PathBuf};
@@ -40,7 +40,12 @@ impl Temporary {
 
 /// A store in a folder, without a time of grace.
 pub(crate) fn open(folder: &Path, durability: Durability) -> FileBytes {
-    let settings = FileSettings { folder: folder.join("blobs"), durability, grace: Duration::ZERO };
+    let settings = FileSettings {
+        folder: folder.join("blobs"),
+        durability,
+        grace: Duration::ZERO,
+        admission: Admission::default(),
+    };
     FileBytes::open(&settings).expect("the store opens")
 }
 

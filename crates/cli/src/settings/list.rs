@@ -27,7 +27,7 @@ impl Default for Settings {
             data_dir: PathBuf::from("larimar-data"),
             durability: Durability::Sync,
             memory: None,
-            reserve: 0,
+            reserve: 64 << 20,
             dialect: Dialect::Postgres,
             database_password: None,
             database_password_file: None,
@@ -215,9 +215,9 @@ pub(crate) static SETTINGS: &[Setting] = &[
     Setting {
         name: "reserve",
         group: Group::Data,
-        help: "Disk space set aside in the data folder, at most an eighth of the disk, given up when the disk is \
-               full so that clients can delete, which a store that has to compact may still refuse; 0 for none; not used \
-               with PostgreSQL",
+        help: "Disk space set aside in the data folder, at most an eighth of the disk, so that clients can delete and \
+               drop when another program fills the disk; with 0 writes go on until the disk is full, and deletes then \
+               fail too; not used with PostgreSQL",
         expected: "a number of bytes, such as 64MiB or 0",
         kind: Kind::Value,
         read: |settings, text| put(&mut settings.reserve, size(text, 0, 1 << 40)),

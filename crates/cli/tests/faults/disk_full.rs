@@ -11,20 +11,26 @@ use std::path::PathBuf;
 use std::process::Command;
 use std::time::{Duration, Instant};
 
-const FOLDER: &str = "LARIMAR_TEST_SMALL_DISK";
+pub(super) const FOLDER: &str = "LARIMAR_TEST_SMALL_DISK";
 const WRITERS: usize = 4;
+pub(super) const REFUSED: usize = 2000;
 
 #[test]
 fn a_full_disk_is_told_costs_nothing_and_heals_without_a_restart() {
+    run("disk_full::on_a_small_disk");
+}
+
+/// Runs an ignored test on a file system of 200 MB.
+pub(super) fn run(test: &str) {
     if !Command::new("unshare").args(["-rm", "true"]).status().is_ok_and(|status| status.success()) {
         println!("NOT RUN: this system allows no namespace to mount a small file system in");
         return;
     }
     let folder = tempfile::tempdir().expect("a folder");
-    let script = "mount -t tmpfs -o size=200m none \"$0\" && exec \"$1\" --ignored --exact disk_full::on_a_small_disk --nocapture";
+    let script = "mount -t tmpfs -o size=200m none \"$0\" && exec \"$1\" --ignored --exact \"$2\" --nocapture";
     let status = Command::new("unshare")
         .args(["-rm", "sh", "-c", script])
-        .args([folder.path().as_os_str(), std::env::current_exe().expect("our own path").as_os_str()])
+        .args([folder.path().as_os_str(), std::env::current_exe().expect("our own path").as_os_str(), test.as_ref()])
         .env(FOLDER, folder.path())
         .status();
     assert!(status.is_ok_and(|status| status.success()), "the test on the small disk failed");
@@ -38,6 +44,7 @@ fn on_a_small_disk() {
     let server = Launch::new(EXE, disk.join("data")).start();
     let client = server.client();
     client.create_table("tab");
+    let large = format!(r#""V":"{}""#, "x".repeat(500));
     let mut acknowledged = BTreeSet::new();
     let mut unsure = BTreeSet::new();
     // Half of the disk stays free for a journal beside the tables that it is flushed to.
@@ -45,6 +52,16 @@ fn on_a_small_disk() {
         std::fs::write(&ballast, vec![1; ballast_bytes]).expect("room for ballast");
         fill(&server.client(), round, &mut acknowledged, &mut unsure);
         check(&client, &acknowledged, &unsure);
+        // Thousands of refusals are a few lines in the log.
+        let lines = server.output().lines().count();
+        for number in 0..REFUSED {
+            let reply = client.post("/tab", entity("p", &format!("refused-{round}-{number}"), &large)).send();
+            if reply.status == 201 {
+                acknowledged.insert(format!("refused-{round}-{number}"));
+            }
+        }
+        let more = server.output().lines().count() - lines;
+        assert!(more < REFUSED / 20, "{more} lines for {REFUSED} refused requests: {}", server.output());
         let (ready, _) = admin(&server, "/ready");
         assert_eq!(ready, 503, "a server that cannot write is not ready");
         let (health, _) = admin(&server, "/health");
@@ -59,7 +76,7 @@ fn on_a_small_disk() {
 }
 
 /// Writes single rows and transactions from several threads until each has been refused.
-fn fill(client: &Client, round: usize, acknowledged: &mut BTreeSet<String>, unsure: &mut BTreeSet<String>) {
+pub(super) fn fill(client: &Client, round: usize, acknowledged: &mut BTreeSet<String>, unsure: &mut BTreeSet<String>) {
     let results: Vec<_> = std::thread::scope(|scope| {
         let writers: Vec<_> = (0..WRITERS)
             .map(|writer| {
@@ -104,19 +121,19 @@ fn fill_one(client: &Client, prefix: &str) -> (Vec<String>, Vec<String>) {
 }
 
 /// Whether this is the protocol's way to say that writing is not possible now.
-fn is_refused(reply: &Response) -> bool {
+pub(super) fn is_refused(reply: &Response) -> bool {
     let is_busy = reply.status == 503 && reply.code() == "ServerBusy";
     let is_busy_inside = reply.status == 202 && reply.text().contains("\"code\":\"ServerBusy\"");
     is_busy || is_busy_inside || reply.status == 500 && reply.code() == "InternalError"
 }
 
 /// Text that does not compress.
-fn noise(dice: &mut Dice) -> String {
+pub(super) fn noise(dice: &mut Dice) -> String {
     (0..1200).map(|_| format!("{:016x}", dice.next())).collect()
 }
 
 /// Reads go on and show what was acknowledged, and of the rest whole requests or nothing.
-fn check(client: &Client, acknowledged: &BTreeSet<String>, unsure: &BTreeSet<String>) {
+pub(super) fn check(client: &Client, acknowledged: &BTreeSet<String>, unsure: &BTreeSet<String>) {
     let mut found = BTreeSet::new();
     let mut token = None::<(String, String)>;
     for _ in 0..10_000 {
@@ -162,7 +179,7 @@ fn wait_for_writes(client: &Client, round: usize, acknowledged: &mut BTreeSet<St
     }
 }
 
-fn admin(server: &larimar_testkit::Server, path: &str) -> (u16, String) {
+pub(super) fn admin(server: &larimar_testkit::Server, path: &str) -> (u16, String) {
     let request = format!("GET {path} HTTP/1.1\r\nhost: x\r\nconnection: close\r\n\r\n");
     let reply = http::exchange(server.admin_address(), request.as_bytes()).expect("an answer");
     (reply.status, reply.text().to_owned())

@@ -5,5 +5,6 @@ mod damage;
 mod disk_full;
 mod drop_container;
 mod drop_table;
+mod full_disk;
 
 const EXE: &str = env!("CARGO_BIN_EXE_larimar");

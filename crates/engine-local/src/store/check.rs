@@ -58,6 +58,8 @@ pub(crate) struct Check {
     pub(crate) is_new: bool,
     pub(crate) findings: Vec<Finding>,
     pub(crate) journals: Inspection,
+    /// The number of the last commit in tables.
+    pub(crate) persisted: Option<u64>,
     pub(crate) has_blobs: bool,
 }
 
@@ -113,7 +115,7 @@ pub(crate) fn check(folder: &Path, depth: Depth) -> io::Result<Check> {
             findings.push(Finding::missing(&store, "all tables, queues and descriptions of blobs"));
         }
         let journals = Inspection { journals: Vec::new(), state: journal::State::Intact };
-        return Ok(Check { is_new: findings.is_empty(), findings, journals, has_blobs });
+        return Ok(Check { is_new: findings.is_empty(), findings, journals, persisted: None, has_blobs });
     }
     if let Some(Inventory { format, release, .. }) = &inventory
         && *format > FORMAT
@@ -134,7 +136,7 @@ pub(crate) fn check(folder: &Path, depth: Depth) -> io::Result<Check> {
     if has_blobs {
         findings.extend(check_blobs(&folder.join(BLOBS)));
     }
-    Ok(Check { is_new: false, findings, journals, has_blobs })
+    Ok(Check { is_new: false, findings, journals, persisted, has_blobs })
 }
 
 /// Whether a folder is a store, however damaged: it has the mark, the trees or a journal of one.

@@ -20,7 +20,7 @@ use std::ops::Bound;
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
 use std::sync::atomic::{AtomicU64, Ordering};
-use std::time::Duration;
+use std::time::{Duration, Instant};
 
 use fjall::compaction::filter::{CompactionFilter, CompactionFilterResult, Context, Factory, ItemAccessor, Verdict};
 use fjall::config::{BloomConstructionPolicy, CompressionPolicy, FilterPolicy, FilterPolicyEntry};
@@ -34,10 +34,10 @@ use parking_lot::Mutex;
 use super::check::{Check, Depth, check};
 use super::inventory::{Inventory, Tracker, Watermark};
 use super::journal::{self, State};
-use super::{Batch, Bytes, Reopen, Rows, Snapshot, Store, StoreError, SyncTo};
+use super::{Batch, Bytes, Mode, Reopen, Room, Rows, Snapshot, Store, StoreError, SyncTo};
 use crate::budget::MemoryBudget;
 use crate::catalogue::FORMAT;
-use crate::reserve::bytes_available;
+use crate::reserve::{bytes_available, disk_bytes};
 
 /// How to open a store.
 #[derive(Clone)]
@@ -72,19 +72,35 @@ pub struct FjallStore {
     /// Batches from this number on were not acknowledged; `u64::MAX` while no commit has failed.
     failed_from: AtomicU64,
     tracker: Mutex<Tracker>,
+    mode: Mode,
+    disk: Disk,
     lock: File,
+}
+
+/// What is known of the disk.
+struct Disk {
+    bytes: u64,
+    /// What was free and what the store needed when that was last asked: it takes a while on a file system in a network,
+    /// or in a large store.
+    free: Mutex<(Instant, u64)>,
+    needed: Mutex<(Instant, Needed)>,
 }
 
 impl FjallStore {
     /// Opens the store in a data folder, or makes one.
     pub fn open(options: Options) -> Result<Self, StoreError> {
+        Self::open_for(options, Mode::Normal)
+    }
+
+    /// Opens the store in a data folder for all writes, or for those that free space.
+    pub fn open_for(options: Options, mode: Mode) -> Result<Self, StoreError> {
         let folder = options.folder.as_path();
         std::fs::create_dir_all(folder).map_err(|source| StoreError::io(folder, source))?;
         let lock = lock(folder)?;
-        Self::recover(options, lock)
+        Self::recover(options, lock, mode)
     }
 
-    fn recover(options: Options, lock: File) -> Result<Self, StoreError> {
+    fn recover(options: Options, lock: File, mode: Mode) -> Result<Self, StoreError> {
         let folder = options.folder.as_path();
         let path: Arc<Path> = folder.join(STORE).into();
         let io = |source| StoreError::io(&path, source);
@@ -97,25 +113,87 @@ impl FjallStore {
             State::DamagedTail(damage) => return Err(StoreError::DamagedTail(damage)),
             State::DamagedMiddle(damage) => return Err(StoreError::DamagedMiddle(damage)),
         }
+        if mode == Mode::Freeing {
+            cut_flushed(&check).map_err(io)?;
+        }
         if check.is_new {
             create(folder, &path)?;
             check.journals = journal::inspect(&path).map_err(io)?;
         }
         // Holds nothing, and fjall asks for it.
         OpenOptions::new().create(true).truncate(false).write(true).open(path.join(LOCK)).map_err(io)?;
-        let (db, rows) = open_database(&path, &options).map_err(|error| sort(&path, error))?;
+        let (db, rows) = open_database(&path, &options, mode).map_err(|error| sort(&path, error))?;
         let tracker = Mutex::new(track(folder, &path, &check).map_err(io)?);
-        Ok(Self { rows, db, options, path, failed_from: AtomicU64::new(u64::MAX), tracker, lock })
+        let bytes = disk_bytes(folder).map_err(io)?;
+        let disk = Disk {
+            bytes,
+            free: Mutex::new((Instant::now(), bytes_available(folder).map_err(io)?)),
+            needed: Mutex::new((Instant::now(), Needed::of(&rows, bytes))),
+        };
+        Ok(Self { rows, db, options, path, failed_from: AtomicU64::new(u64::MAX), tracker, mode, disk, lock })
     }
 
     /// Waits until background work leaves room for one more batch.
     fn wait_for_room(&self) -> Result<(), StoreError> {
         let tree = &self.rows.tree;
+        if self.mode == Mode::Freeing {
+            return self.make_room();
+        }
         while tree.sealed_memtable_count() >= SEALED_MEMTABLES_MAX || tree.l0_run_count() >= L0_RUNS_MAX {
             self.check_running()?;
             std::thread::sleep(ROOM_POLL);
         }
         Ok(())
+    }
+
+    /// Flushes what would make fjall wait for its own flushes, of which there are none now.
+    fn make_room(&self) -> Result<(), StoreError> {
+        let tree = &self.rows.tree;
+        let memtable_bytes = self.memtable_bytes_when_short();
+        if tree.sealed_memtable_count() >= SEALED_MEMTABLES_HALT || tree.active_memtable().size() > memtable_bytes {
+            self.flush()?;
+        }
+        if tree.l0_run_count() < L0_RUNS_HALT {
+            return Ok(());
+        }
+        let source = std::io::Error::new(std::io::ErrorKind::StorageFull, "too many tables wait for a compaction");
+        Err(StoreError::Full { path: self.path.to_path_buf(), source })
+    }
+
+    /// Moves the memtable to a table, in this thread.
+    fn flush(&self) -> Result<(), StoreError> {
+        // A flush that fails leaves a file, which would take what is left of the room until the store is opened again.
+        let bytes = self.rows.tree.version_memtable_size_sum();
+        let room = bytes_available(&self.path).map_err(|source| StoreError::io(&self.path, source))?;
+        if room < bytes + bytes / 8 {
+            let source = std::io::Error::new(std::io::ErrorKind::StorageFull, "no room for what is in memory");
+            return Err(StoreError::Full { path: self.path.to_path_buf(), source });
+        }
+        self.rows.tree.flush_active_memtable(0).map_err(|error| self.sort(error.into()))?;
+        self.cut_sealed().map_err(|source| StoreError::io(&self.path, source))
+    }
+
+    /// Empties the journals but the newest: without background work none is sealed while the store is open, so all of
+    /// them are older than what was just flushed.
+    fn cut_sealed(&self) -> std::io::Result<()> {
+        let mut journals = journal::journal_files(&self.path)?;
+        journals.pop();
+        journals.iter().try_for_each(|path| cut(path, 0))
+    }
+
+    /// How large the memtable becomes. On a disk with little room it is small, so that what is in memory can still be
+    /// flushed when something else takes that room.
+    fn memtable_bytes(&self) -> u64 {
+        let memtable_bytes = self.options.memory.memtable_bytes;
+        match bytes_available(&self.path) {
+            Ok(room) if room < MEMTABLES_IN_ROOM * memtable_bytes => self.memtable_bytes_when_short(),
+            _ => memtable_bytes,
+        }
+    }
+
+    fn memtable_bytes_when_short(&self) -> u64 {
+        let memtable_bytes = self.options.memory.memtable_bytes;
+        (memtable_bytes / 4).min(self.disk.bytes / MEMTABLES_IN_DISK).max(MemoryBudget::smallest().memtable_bytes)
     }
 
     fn check_running(&self) -> Result<(), StoreError> {
@@ -152,6 +230,11 @@ impl FjallStore {
         }
     }
 
+    fn journal_bytes(&self) -> u64 {
+        let journals = journal::journal_files(&self.path).unwrap_or_default();
+        journals.iter().map(|path| bytes_on_disk(path)).sum()
+    }
+
     fn memtables_empty(&self) -> bool {
         let tree = &self.rows.tree;
         tree.sealed_memtable_count() == 0 && tree.active_memtable().is_empty()
@@ -182,7 +265,9 @@ impl Store for FjallStore {
         match result {
             Ok(()) => {
                 self.track_commit(seqno, sync);
-                if self.rows.tree.active_memtable().size() > self.options.memory.memtable_bytes {
+                let size = self.rows.tree.active_memtable().size();
+                if self.mode == Mode::Normal && size > self.memtable_bytes_when_short() && size > self.memtable_bytes()
+                {
                     self.rotate();
                 }
                 Ok(())
@@ -209,6 +294,9 @@ impl Store for FjallStore {
     }
 
     fn settle(&self) -> Result<(), StoreError> {
+        if self.mode == Mode::Freeing {
+            return self.flush();
+        }
         self.wait_for_room()?;
         self.forget_old_versions();
         self.rows.rotate_memtable().map_err(|error| self.sort(error))?;
@@ -219,20 +307,36 @@ impl Store for FjallStore {
         Ok(())
     }
 
-    fn compact(&self, bytes: u64) -> Result<(), StoreError> {
+    fn compact(&self, bytes: u64) -> Result<bool, StoreError> {
         self.settle()?;
         let room = bytes_available(&self.path).map_err(|source| StoreError::io(&self.path, source))?;
-        if room < bytes + bytes / 8 + COMPACTION_ROOM {
+        // Rows become no larger by it, and those in lower tables are compressed.
+        let bytes = bytes.min(self.rows.disk_space());
+        if room < bytes + bytes / 16 + COMPACTION_ROOM {
             tracing::debug!(bytes, room, "no room to compact the store");
-            return Ok(());
+            return Ok(self.mode == Mode::Freeing && self.journal_bytes() > JOURNAL_WORTH_CUTTING);
         }
-        self.rows.major_compact().map_err(|error| self.sort(error))
+        self.forget_old_versions();
+        self.rows.major_compact().map_err(|error| self.sort(error))?;
+        Ok(true)
     }
 
     fn disk_bytes(&self) -> u64 {
-        let journals = journal::journal_files(&self.path).unwrap_or_default();
-        let journal_bytes: u64 = journals.iter().map(|path| bytes_on_disk(path)).sum();
-        journal_bytes + self.rows.disk_space()
+        self.journal_bytes() + self.rows.disk_space()
+    }
+
+    fn room(&self) -> Option<Room> {
+        let mut free = self.disk.free.lock();
+        if free.0.elapsed() > FREE_AGE_MAX {
+            *free = (Instant::now(), bytes_available(&self.path).ok()?);
+        }
+        let free = free.1;
+        let mut known = self.disk.needed.lock();
+        if known.0.elapsed() > NEEDED_AGE_MAX {
+            *known = (Instant::now(), Needed::of(&self.rows, self.disk.bytes));
+        }
+        let Needed { all, flush, is_for_whole } = known.1;
+        Some(Room { free, needed: all, flush, is_for_whole })
     }
 
     fn probe(&self) -> Result<(), StoreError> {
@@ -247,13 +351,20 @@ impl Store for FjallStore {
     }
 
     fn stop(self: Box<Self>) -> Box<dyn Reopen> {
-        let Self { rows, db, options, path, failed_from, lock, tracker: _ } = *self;
+        // Without background work nothing else takes away journals whose rows are in tables.
+        let is_flushed = self.mode == Mode::Freeing && self.flush().is_ok() && self.memtables_empty();
+        let Self { rows, db, options, path, failed_from, lock, tracker: _, mode: _, disk: _ } = *self;
         drop((rows, db));
-        Box::new(Stopped { options, path, failed_from: failed_from.into_inner(), lock })
+        let failed_from = if is_flushed { 0 } else { failed_from.into_inner() };
+        Box::new(Stopped { options, path, failed_from, lock })
     }
 
     fn finish(&self) -> Result<(), StoreError> {
-        self.settle()?;
+        match self.settle() {
+            // What is in memory has no room to go to; the journals have it.
+            Err(StoreError::Full { .. }) if self.mode == Mode::Freeing => return Ok(()),
+            settled => settled?,
+        }
         if self.memtables_empty() {
             // Everything the journals hold is in tables that are synced.
             let io = |source| StoreError::io(&self.path, source);
@@ -274,15 +385,15 @@ struct Stopped {
 }
 
 impl Reopen for Stopped {
-    fn reopen(&mut self) -> Result<Box<dyn Store>, StoreError> {
+    fn reopen(&mut self, mode: Mode) -> Result<Box<dyn Store>, StoreError> {
         self.cut_failed()?;
         let lock = self.lock.try_clone().map_err(|source| StoreError::io(&self.path, source))?;
-        Ok(Box::new(FjallStore::recover(self.options.clone(), lock)?))
+        Ok(Box::new(FjallStore::recover(self.options.clone(), lock, mode)?))
     }
 }
 
 impl Stopped {
-    /// Takes batches that were answered with an error out of the journals.
+    /// Takes batches that were answered with an error, or are in tables, out of the journals.
     fn cut_failed(&self) -> Result<(), StoreError> {
         if self.failed_from == u64::MAX {
             return Ok(());
@@ -336,6 +447,34 @@ impl CompactionFilter for Filter {
     }
 }
 
+/// What must stay free.
+#[derive(Clone, Copy)]
+struct Needed {
+    /// For flushing what is in memory, for a compaction, and for the journal of some deletes.
+    all: u64,
+    flush: u64,
+    /// Whether the compaction is one of the whole store.
+    is_for_whole: bool,
+}
+
+impl Needed {
+    fn of(rows: &Keyspace, disk_bytes: u64) -> Self {
+        let memory = rows.tree.version_memtable_size_sum();
+        let tables = rows.disk_space();
+        let compaction = tables.min(COMPACTION_BYTES_MAX);
+        let flush = memory + memory / 8;
+        let all = flush + compaction + compaction / 16 + (disk_bytes / 16).min(DELETES_BYTES);
+        Self { all, flush, is_for_whole: tables <= COMPACTION_BYTES_MAX }
+    }
+}
+
+/// Empties journals whose rows are all in tables: fjall removes them only with background work.
+fn cut_flushed(check: &Check) -> std::io::Result<()> {
+    let Some((_, sealed)) = check.journals.journals.split_last() else { return Ok(()) };
+    let is_flushed = |journal: &&journal::Journal| journal.last_seqno <= check.persisted;
+    sealed.iter().filter(is_flushed).try_for_each(|journal| cut(&journal.path, 0))
+}
+
 /// Begins to keep the inventory of a store that was just opened.
 fn track(folder: &Path, store: &Path, check: &Check) -> std::io::Result<Tracker> {
     let journals = &check.journals.journals;
@@ -353,12 +492,12 @@ fn track(folder: &Path, store: &Path, check: &Check) -> std::io::Result<Tracker>
     Tracker::start(folder, store, inventory, watermark)
 }
 
-fn open_database(path: &Path, options: &Options) -> fjall::Result<(Database, Keyspace)> {
+fn open_database(path: &Path, options: &Options, mode: Mode) -> fjall::Result<(Database, Keyspace)> {
     let filter = Arc::clone(&options.filter);
     let db = Database::builder(path)
         .cache_size(options.memory.cache_bytes)
         .journal_compression(CompressionType::None)
-        .worker_threads(workers())
+        .worker_threads_unchecked(if mode == Mode::Normal { workers() } else { 0 })
         .with_compaction_filter_factories(Arc::new(move |_| {
             let filter = std::panic::AssertUnwindSafe(Arc::clone(&filter));
             Some(Arc::new(Filters(filter)))
@@ -394,7 +533,7 @@ fn create(folder: &Path, path: &Path) -> Result<(), StoreError> {
         std::fs::remove_dir_all(&unfinished).map_err(io)?;
     }
     let options = Options { folder: folder.to_owned(), memory: MemoryBudget::smallest(), filter: Arc::new(()) };
-    drop(open_database(&unfinished, &options).map_err(|error| sort(&unfinished, error))?);
+    drop(open_database(&unfinished, &options, Mode::Normal).map_err(|error| sort(&unfinished, error))?);
     std::fs::rename(&unfinished, path).map_err(io)?;
     File::open(folder).and_then(|folder| folder.sync_all()).map_err(io)
 }
@@ -470,4 +609,21 @@ const L0_RUNS_MAX: usize = 20;
 const SNAPSHOTS_PER_GC: usize = 10_000;
 /// What must be free beside the rows that a compaction writes.
 const COMPACTION_ROOM: u64 = 2 << 20;
+/// Room that is kept for compactions: a small store is compacted whole, of a large one parts are.
+const COMPACTION_BYTES_MAX: u64 = 1 << 30;
+/// Room that is kept for deletes, at most; less on a small disk.
+const DELETES_BYTES: u64 = 16 << 20;
+/// With less room than for so many memtables, they become smaller.
+const MEMTABLES_IN_ROOM: u64 = 24;
+/// The part of a disk that a memtable then takes at most. Three of them are in memory at most.
+const MEMTABLES_IN_DISK: u64 = 32;
+/// How long it is known what is free.
+const FREE_AGE_MAX: Duration = Duration::from_millis(5);
+/// How long it is known what the store needs.
+const NEEDED_AGE_MAX: Duration = Duration::from_millis(50);
+/// Journals of a full disk that are worth opening the store again.
+const JOURNAL_WORTH_CUTTING: u64 = 8 << 20;
+const SEALED_MEMTABLES_HALT: usize = 4;
+/// From thirty on fjall makes writers wait for a compaction.
+const L0_RUNS_HALT: usize = 29;
 const ROOM_POLL: Duration = Duration::from_millis(1);

@@ -161,7 +161,11 @@ impl Tracker {
             OpenOptions::new().create(true).truncate(false).write(true).open(folder.join(WATERMARK))?;
         let (folder, store) = (folder.to_owned(), store.to_owned());
         let mut tracker = Self { folder, store, inventory: found, watermark, watermark_file, is_behind };
-        tracker.write_inventory()?;
+        match tracker.write_inventory() {
+            // A full disk is no reason not to serve reads; the next commit tries again.
+            Err(error) if error.kind() != io::ErrorKind::StorageFull => return Err(error),
+            _ => {}
+        }
         tracker.write_watermark();
         Ok(tracker)
     }

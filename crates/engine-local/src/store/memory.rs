@@ -10,7 +10,7 @@ use std::sync::Arc;
 
 use parking_lot::{Mutex, RwLock};
 
-use super::{Batch, Bytes, Reopen, Rows, Snapshot, Store, StoreError, SyncTo};
+use super::{Batch, Bytes, Mode, Reopen, Rows, Snapshot, Store, StoreError, SyncTo};
 
 /// A store without files.
 #[derive(Debug, Default)]
@@ -72,8 +72,8 @@ impl Store for MemoryStore {
         Ok(())
     }
 
-    fn compact(&self, _: u64) -> Result<(), StoreError> {
-        Ok(())
+    fn compact(&self, _: u64) -> Result<bool, StoreError> {
+        Ok(true)
     }
 
     fn disk_bytes(&self) -> u64 {
@@ -94,7 +94,7 @@ impl Store for MemoryStore {
 }
 
 impl Reopen for MemoryStore {
-    fn reopen(&mut self) -> Result<Box<dyn Store>, StoreError> {
+    fn reopen(&mut self, _: Mode) -> Result<Box<dyn Store>, StoreError> {
         Ok(Box::new(Self { shared: Arc::clone(&self.shared) }))
     }
 }

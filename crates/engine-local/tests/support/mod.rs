@@ -10,7 +10,7 @@ use std::time::{Duration, Instant};
 
 use larimar_engine::{Budget, Engine, Flow, Key, KeyRange, SpaceId, SpaceKind, SpaceName};
 use larimar_engine_local::store::memory::MemoryStore;
-use larimar_engine_local::store::{Batch, Reopen, Snapshot, Store, StoreError, SyncTo};
+use larimar_engine_local::store::{Batch, Mode, Reopen, Snapshot, Store, StoreError, SyncTo};
 use larimar_engine_local::{Durability, Settings};
 use parking_lot::Mutex;
 
@@ -30,12 +30,16 @@ pub(crate) async fn read(engine: &impl Engine, space: SpaceId, partition: &str, 
 /// The row keys of a space, in order.
 pub(crate) async fn keys(engine: &impl Engine, space: SpaceId) -> Vec<String> {
     let mut keys = Vec::new();
-    let visit = |row: larimar_engine::RowRef<'_>| {
-        keys.push(row.row.to_owned());
-        Flow::Continue
-    };
-    engine.scan(space, &KeyRange::all(), budget(usize::MAX), visit).await.unwrap();
-    keys
+    let mut rest = KeyRange::all();
+    // A scan ends early when the store is opened again meanwhile.
+    loop {
+        let visit = |row: larimar_engine::RowRef<'_>| {
+            keys.push(row.row.to_owned());
+            Flow::Continue
+        };
+        let Some(next) = engine.scan(space, &rest, budget(usize::MAX), visit).await.unwrap() else { return keys };
+        rest.start = next;
+    }
 }
 
 /// Waits for something that happens in the background.
@@ -108,8 +112,8 @@ impl Store for FailingStore {
         Ok(())
     }
 
-    fn compact(&self, _: u64) -> Result<(), StoreError> {
-        Ok(())
+    fn compact(&self, _: u64) -> Result<bool, StoreError> {
+        Ok(true)
     }
 
     fn disk_bytes(&self) -> u64 {
@@ -130,7 +134,7 @@ impl Store for FailingStore {
 }
 
 impl Reopen for FailingStore {
-    fn reopen(&mut self) -> Result<Box<dyn Store>, StoreError> {
+    fn reopen(&mut self, _: Mode) -> Result<Box<dyn Store>, StoreError> {
         self.check()?;
         self.stopped.store(false, Ordering::SeqCst);
         Ok(Box::new(self.clone()))

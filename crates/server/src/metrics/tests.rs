@@ -59,6 +59,7 @@ fn figures_of_the_engine_are_on_the_page() {
         sync_seconds: HistogramSnapshot::default(),
         store_bytes: 123_456,
         dropped_spaces: 2,
+        disk: Some(DiskRoom { free: 70, needed: 50 }),
         last_version: Some(SystemClock.now().after(Duration::from_secs(3600))),
     };
     let page = Metrics::default().render(&engine);
@@ -68,6 +69,8 @@ fn figures_of_the_engine_are_on_the_page() {
     assert_eq!(value(&page, "larimar_sync_seconds_count"), Some(0.0));
     assert_eq!(value(&page, "larimar_store_bytes"), Some(123_456.0));
     assert_eq!(value(&page, "larimar_dropped_tables"), Some(2.0));
+    assert_eq!(value(&page, "larimar_disk_free_bytes"), Some(70.0));
+    assert_eq!(value(&page, "larimar_disk_needed_bytes"), Some(50.0));
     let ahead = value(&page, "larimar_versions_ahead_seconds");
     assert!(ahead.is_some_and(|seconds| (3000.0..=3600.0).contains(&seconds)), "{ahead:?}");
     let behind = Statistics { last_version: Some(Timestamp::EDM_MIN), ..engine.clone() };

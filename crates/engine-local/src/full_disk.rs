@@ -1,0 +1,169 @@
+//! Makes room on a full disk, out of what clients delete and drop, until all writes can be taken again.
+//!
+//! A disk counts as full while less is free than the store needs for its own work ([`Room`]). Then
+//! only writes that free space are taken (`committer.rs`, `Gate::Freeing`), in one of two states:
+//!
+//! - The store is open as always, and has the room that it needs. This is how a store ends that fills its disk itself.
+//! - Something else filled the disk, so that a write or a compaction failed. The reserve was given up (`reserve.rs`), and
+//!   the store is open without background work ([`Mode::Freeing`](crate::store::Mode)): flushes and compactions run
+//!   from here, one at a time, and only if they fit.
+//!
+//! In both, tables that hold nothing but dropped rows go at once, and a compaction removes the rest: of dropped spaces
+//! without deleting their rows one by one, which would take room.
+
+use std::collections::BTreeSet;
+use std::ops::Bound;
+use std::time::{Duration, Instant};
+
+use larimar_engine::{Fault, SpaceId};
+
+use crate::key;
+use crate::reclaim::release_files;
+use crate::recovery::{admit_growth, fault};
+use crate::shared::Shared;
+use crate::store::fjall::DeadRows;
+use crate::store::{Room, StoreError};
+
+/// What was done about a disk since it is full.
+#[derive(Default)]
+pub(crate) struct FullDisk {
+    /// Dropped spaces whose tables were thrown away.
+    discarded: BTreeSet<SpaceId>,
+    /// The last commit that was seen, and how often a compaction has waited for more of them.
+    seen: u64,
+    waited: u32,
+    /// The last commit at the last compaction, and when to try another one without a further commit.
+    compacted: Option<u64>,
+    again: Option<(Instant, Duration)>,
+}
+
+impl FullDisk {
+    /// Takes all writes again if there is room, or makes some; whether the store was compacted.
+    pub(crate) fn make_room(&mut self, shared: &Shared) -> Result<bool, Fault> {
+        let Some(room) = shared.room() else { return Ok(false) };
+        shared.queue.set_deletes_only(room.is_out());
+        if shared.reserve.is_released() {
+            if shared.reserve.restore(room.with_margin()) {
+                shared.queue.request_reopen();
+                return Ok(false);
+            }
+        } else if room.is_ample() {
+            admit_growth(shared);
+            return Ok(false);
+        } else if room.is_out() {
+            return use_reserve(shared);
+        }
+        // Background work that failed stops the store, and nothing else may come that notices.
+        self.work(shared, room).or_else(|fault| use_reserve(shared).and(Err(fault)))
+    }
+
+    fn work(&mut self, shared: &Shared, room: Room) -> Result<bool, Fault> {
+        let has_discarded = self.discard(shared)?;
+        if !self.is_due(shared, has_discarded) {
+            return Ok(false);
+        }
+        let compacted = compact(shared);
+        let released = match compacted {
+            // Something else took the room of the compaction. A large store keeps the background work that it has.
+            Ok(false) if room.is_for_whole && !shared.reserve.is_released() => use_reserve(shared).map(drop),
+            Ok(false) if !has_discarded => Ok(()),
+            // Closing the store lets go of the old files and of journals; then it is known whether there is room.
+            _ if shared.reserve.is_released() => {
+                shared.queue.request_reopen();
+                Ok(())
+            }
+            _ => release_files(shared),
+        };
+        self.compacted = Some(shared.queue.last_ticket());
+        compacted.and_then(|compacted| released.map(|()| compacted))
+    }
+
+    /// Throws away tables that hold only rows of dropped spaces; whether there are more such spaces than before.
+    fn discard(&mut self, shared: &Shared) -> Result<bool, Fault> {
+        let dead = shared.catalogue.dead.list();
+        let dead: Vec<SpaceId> = dead.into_iter().filter(|space| !self.discarded.contains(space)).collect();
+        if dead.is_empty() {
+            return Ok(false);
+        }
+        let discard = shared.with_store(|store| {
+            match store.settle() {
+                // What is in memory has no room to go to yet; what is in tables goes all the same.
+                Err(StoreError::Full { .. }) => {}
+                settled => settled?,
+            }
+            for space in &dead {
+                let mut start = Vec::new();
+                key::put_space(&mut start, *space);
+                store.discard(&start, &key::space_end(*space))?;
+            }
+            Ok(())
+        });
+        discard.map_err(|error| fault(&error))?;
+        self.discarded.extend(dead);
+        Ok(true)
+    }
+
+    /// Whether it is time for a compaction: after commits, once no more of them come, and again after a while, as
+    /// readers may have kept what was deleted.
+    fn is_due(&mut self, shared: &Shared, has_discarded: bool) -> bool {
+        let last = shared.queue.last_ticket();
+        if has_discarded || self.compacted != Some(last) {
+            let is_quiet = std::mem::replace(&mut self.seen, last) == last;
+            self.waited += 1;
+            if !(has_discarded || is_quiet || self.waited > WAITS_MAX) {
+                return false;
+            }
+            self.waited = 0;
+            self.again = Some((Instant::now() + AGAIN_MIN, AGAIN_MIN));
+            return true;
+        }
+        match self.again {
+            Some((at, pause)) if Instant::now() >= at => {
+                let pause = (2 * pause).min(AGAIN_MAX);
+                self.again = Some((Instant::now() + pause, pause));
+                true
+            }
+            _ => false,
+        }
+    }
+}
+
+/// Has the store opened without background work, with the room of the reserve.
+fn use_reserve(shared: &Shared) -> Result<bool, Fault> {
+    if shared.reserve.release() {
+        shared.queue.request_reopen();
+    }
+    Ok(false)
+}
+
+/// Compacts the store if there is room for what it writes before it removes anything; whether files may be smaller.
+fn compact(shared: &Shared) -> Result<bool, Fault> {
+    let compact = |bytes| shared.with_store(|store| store.compact(bytes)).map_err(|error| fault(&error));
+    Ok(compact(u64::MAX)? || compact(live_bytes(shared)?)?)
+}
+
+/// Bytes of all rows that can still be read, as they are before compression; far too many if it takes long to
+/// count them.
+fn live_bytes(shared: &Shared) -> Result<u64, Fault> {
+    let rows = shared.published.now()?.range(Bound::Unbounded, Bound::Unbounded);
+    let mut bytes = 0;
+    for row in rows {
+        let (key, value) = row.map_err(|error| fault(&error))?;
+        if !shared.catalogue.dead.is_dead(&key) {
+            bytes += (key.len() + value.len() + ROW_OVERHEAD) as u64;
+        }
+        if bytes > LIVE_BYTES_MAX {
+            return Ok(u64::MAX);
+        }
+    }
+    Ok(bytes)
+}
+
+/// How often a compaction waits for deletes to end: with the pauses of the reclaiming thread, some seconds.
+const WAITS_MAX: u32 = 10;
+const AGAIN_MIN: Duration = Duration::from_secs(10);
+const AGAIN_MAX: Duration = Duration::from_secs(600);
+/// Rows are only counted up to here: a reserve has no room for more.
+const LIVE_BYTES_MAX: u64 = 1 << 30;
+/// What a table needs beside a row's key and value, about.
+const ROW_OVERHEAD: usize = 32;
