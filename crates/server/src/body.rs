@@ -174,7 +174,8 @@ impl RequestBody {
     ) -> Result<Option<Bytes>, ErrorReply> {
         let piece = self.piece(bytes_max).await?;
         if piece.is_some() {
-            let bytes = self.received_bytes.next_multiple_of(PROGRESS_BYTES);
+            // In the buffer of the connection and in that of the store.
+            let bytes = (2 * self.received_bytes).next_multiple_of(PROGRESS_BYTES);
             self.hold(bytes.min(buffered_max), buffered_max).await?;
         }
         Ok(piece)
