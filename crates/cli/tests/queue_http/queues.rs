@@ -133,6 +133,20 @@ fn errors_to_head_have_no_content_type() {
 }
 
 #[test]
+fn what_is_read_is_not_kept_by_caches() {
+    let server = serve_queue();
+    let client = server.queues();
+    for path in
+        ["/?comp=list", "/?restype=service&comp=properties", "/jobs?comp=acl", "/jobs?comp=metadata", "/jobs/messages"]
+    {
+        let read = client.get(path).send();
+        assert_eq!((read.status, read.header("Cache-Control")), (200, Some("no-cache")), "{path}: {read}");
+    }
+    assert_eq!(client.get("/missing?comp=metadata").send().header("Cache-Control"), None);
+    assert_eq!(client.request("PUT", "/jobs").send().header("Cache-Control"), None);
+}
+
+#[test]
 fn a_marker_that_is_none_is_out_of_range() {
     let server = serve();
     let refused = server.queues().get("/?comp=list&marker=garbage").send();

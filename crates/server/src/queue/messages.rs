@@ -113,7 +113,7 @@ fn read(messages: &[Message], is_claimed: bool) -> Reply {
         receipt: is_claimed.then_some((receipt.as_str(), message.visible_at)),
         content: Some((message.dequeue_count, text)),
     });
-    list(200, messages).with("cache-control", "no-cache")
+    list(200, messages)
 }
 
 fn list<'a>(status: u16, messages: impl IntoIterator<Item = MessageXml<'a>>) -> Reply {

@@ -71,6 +71,9 @@ impl<E: Engine> Protocol for QueueService<E> {
             }
             result => result,
         };
+        // Recorded: whatever is read is not to be kept by caches.
+        let cache = matches!(head.method, "GET" | "HEAD").then_some("no-cache");
+        let result = result.map(|reply| reply.with_some("cache-control", cache));
         result.map(|reply| Reply { is_read: !request.operation.is_write(), ..reply })
     }
 

@@ -42,7 +42,7 @@ pub(super) async fn get_metadata<E: Engine>(call: &Call<'_, E>, name: &QueueName
     call.caller.permits(&Need::get_queue_metadata(name.as_str()))?;
     let queue = call.queue_settings(name).await?;
     let count = call.engine().count_messages(queue.id, call.now).await.map_err(|error| read_error(&error))?;
-    let reply = Reply::empty(200).with("x-ms-approximate-messages-count", count).with("cache-control", "no-cache");
+    let reply = Reply::empty(200).with("x-ms-approximate-messages-count", count);
     Ok(reply.with_metadata(&queue.metadata))
 }
 
