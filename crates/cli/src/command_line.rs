@@ -86,7 +86,7 @@ impl CommandLine {
         match std::fs::read_to_string(&path) {
             Ok(text) => Ok(Some(ConfigFile { path, text })),
             Err(error) if named.is_none() && error.kind() == std::io::ErrorKind::NotFound => Ok(None),
-            Err(error) => Err(SettingsError::File { path, reason: error.to_string() }),
+            Err(error) => Err(SettingsError::Unreadable { path, reason: error.to_string() }),
         }
     }
 }

@@ -189,6 +189,8 @@ pub(crate) enum SettingsError {
     Variable { variable: String, reason: String },
     #[error("{}: expected TOML: {reason}", path.display())]
     File { path: PathBuf, reason: String },
+    #[error("cannot read the configuration file {}: {reason}", path.display())]
+    Unreadable { path: PathBuf, reason: String },
 }
 
 /// Makes the effective settings of a file, an environment and flags. A flag is the name of a setting and its text.

@@ -128,7 +128,7 @@ fn wrong_settings_are_refused_before_anything_happens() {
     refused(&["--table-port", "x"], &[], "setting table_port (flag --table-port): expected a port number");
     refused(&["serve"], &[("LARIMAR_DURABILITY", "fast")], "setting durability (environment LARIMAR_DURABILITY)");
     refused(&[], &[("AZURITE_ACCOUNTS", "one")], "setting accounts (environment AZURITE_ACCOUNTS)");
-    refused(&["--config", "none.toml"], &[], "none.toml");
+    refused(&["--config", "none.toml"], &[], "cannot read the configuration file none.toml: ");
     refused(&["--tls-certificate=no.pem", "--tls-key=no.pem"], &[], "tls_certificate: cannot read no.pem");
     refused(&["--no-such-flag"], &[], "--no-such-flag");
     file("strickt = true");
