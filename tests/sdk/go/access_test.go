@@ -137,7 +137,7 @@ func sasKeyRange(s *scenario) {
 	s.equal(s.keys(rows, "PartitionKey eq 'p1'"), []string{}, "query outside the range")
 	s.equal(s.keys(rows, "PartitionKey eq 'p2' and RowKey ge 'c'"), []string{"p2 c"}, "query across the range's end")
 	s.get(rows, "p2", "b")
-	s.refused(second(rows.GetEntity(s.ctx, "p2", "a", nil)), 403, outside, "get before the range")
+	s.refused(second(rows.GetEntity(s.ctx, "p2", "a", nil)), 404, "ResourceNotFound", "get before the range")
 	s.add(rows, s.edm("p2", "bb", nil))
 	s.refused(second(rows.AddEntity(s.ctx, s.edm("p2", "e", nil), nil)), 403, outside, "insert behind the range")
 	s.refused(second(rows.AddEntity(s.ctx, s.edm("p3", "b", nil), nil)), 403, outside, "insert into another partition")
@@ -157,7 +157,7 @@ func sasKeyRange(s *scenario) {
 	s.equal(s.keys(whole, ""), []string{"p2 a", "p2 b", "p2 bb", "p2 c", "p2 d"}, "query within a partition")
 	tail := within(aztables.SASSignatureValues{StartPartitionKey: "p3"})
 	s.equal(s.keys(tail, ""), []string{"p3 a", "p3 b", "p3 c", "p3 d"}, "query from a partition on")
-	s.refused(second(tail.GetEntity(s.ctx, "p2", "a", nil)), 403, outside, "get before the partition")
+	s.refused(second(tail.GetEntity(s.ctx, "p2", "a", nil)), 404, "ResourceNotFound", "get before the partition")
 }
 
 func accountSAS(s *scenario) {

@@ -16,7 +16,7 @@ func blobServiceProperties(s *scenario) {
 	}
 	rule := func(origin string) *blobservice.CORSRule {
 		return &blobservice.CORSRule{
-			AllowedOrigins: &origin, AllowedMethods: ptr("GET,PUT"), AllowedHeaders: ptr("x-ms-meta-*,x-ms-date"),
+			AllowedOrigins: &origin, AllowedMethods: ptr("GET,PUT"), AllowedHeaders: ptr("x-ms-date,x-ms-meta-*"),
 			ExposedHeaders: ptr("x-ms-request-id"), MaxAgeInSeconds: ptr(int32(500)),
 		}
 	}

@@ -15,7 +15,7 @@ func queueServiceProperties(s *scenario) {
 	}
 	rule := func(origin string) *azqueue.CORSRule {
 		return &azqueue.CORSRule{
-			AllowedOrigins: &origin, AllowedMethods: ptr("GET,PUT"), AllowedHeaders: ptr("x-ms-meta-*,x-ms-date"),
+			AllowedOrigins: &origin, AllowedMethods: ptr("GET,PUT"), AllowedHeaders: ptr("x-ms-date,x-ms-meta-*"),
 			ExposedHeaders: ptr("x-ms-request-id"), MaxAgeInSeconds: ptr(int32(500)),
 		}
 	}

@@ -14,7 +14,7 @@ func serviceProperties(s *scenario) {
 	}
 	rule := func(origin string) *aztables.CorsRule {
 		return &aztables.CorsRule{
-			AllowedOrigins: &origin, AllowedMethods: ptr("GET,PUT"), AllowedHeaders: ptr("x-ms-meta-*,x-ms-date"),
+			AllowedOrigins: &origin, AllowedMethods: ptr("GET,PUT"), AllowedHeaders: ptr("x-ms-date,x-ms-meta-*"),
 			ExposedHeaders: ptr("x-ms-request-id"), MaxAgeInSeconds: ptr(int32(500)),
 		}
 	}

@@ -13,7 +13,7 @@ const off = { Version: "1.0", Enabled: false, RetentionPolicy: { Enabled: false 
 const quiet = { Version: "1.0", Delete: false, Read: false, Write: false, RetentionPolicy: { Enabled: false } };
 const rule = (origin = "http://www.xyz.com") => ({
   AllowedMethods: ["GET", "PUT", "MERGE"], AllowedOrigins: [origin, "http://www.abc.com"],
-  AllowedHeaders: ["x-ms-meta-data*", "x-ms-meta-abc"], ExposedHeaders: ["x-ms-meta-source*"], MaxAgeInSeconds: 500,
+  AllowedHeaders: ["x-ms-meta-abc", "x-ms-meta-data*"], ExposedHeaders: ["x-ms-meta-source*"], MaxAgeInSeconds: 500,
 });
 
 const settings = () => call(service, "getServiceProperties");

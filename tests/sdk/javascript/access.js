@@ -136,7 +136,7 @@ scenario("sas-key-range", "queries find only rows inside the range", async (t) =
     for (const key of everything) {
       const point = client.getEntity(...key.split("/"));
       if (inside.includes(key)) assert.equal((await point).rowKey, key.split("/")[1]);
-      else await refused(403, "AuthorizationFailure", point);
+      else await refused(404, "ResourceNotFound", point);
     }
   }
 });

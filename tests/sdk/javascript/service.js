@@ -13,7 +13,7 @@ const off = { version: "1.0", enabled: false, retentionPolicy: { enabled: false 
 const quiet = { version: "1.0", read: false, write: false, delete: false, retentionPolicy: { enabled: false } };
 const rule = (origin = "http://www.xyz.com") => ({
   allowedOrigins: `${origin},http://www.abc.com`, allowedMethods: "GET,PUT,MERGE",
-  allowedHeaders: "x-ms-meta-data*,x-ms-meta-abc", exposedHeaders: "x-ms-meta-source*", maxAgeInSeconds: 500,
+  allowedHeaders: "x-ms-meta-abc,x-ms-meta-data*", exposedHeaders: "x-ms-meta-source*", maxAgeInSeconds: 500,
 });
 
 async function settings() {

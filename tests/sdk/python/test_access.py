@@ -158,7 +158,7 @@ def test_queries_find_only_rows_inside_the_range(grid, bounds, inside):
         if key in inside:
             assert keys([client.get_entity(*key)]) == [key]
         else:
-            with refused(403, "AuthorizationFailure"):
+            with refused(404, "ResourceNotFound"):
                 client.get_entity(*key)
 
 

@@ -32,7 +32,7 @@ def metrics(days):
 
 def rule(origin="http://www.xyz.com"):
     return TableCorsRule(
-        [origin, "http://www.abc.com"], ["GET", "PUT", "MERGE"], allowed_headers=["x-ms-meta-data*", "x-ms-meta-abc"],
+        [origin, "http://www.abc.com"], ["GET", "PUT", "MERGE"], allowed_headers=["x-ms-meta-abc", "x-ms-meta-data*"],
         exposed_headers=["x-ms-meta-source*"], max_age_in_seconds=500)
 
 

@@ -15,7 +15,7 @@ const quiet = {
 };
 const rule = (origin = "http://www.xyz.com") => ({
   allowedOrigins: `${origin},http://www.abc.com`, allowedMethods: "GET,PUT,POST",
-  allowedHeaders: "x-ms-meta-data*,x-ms-meta-abc", exposedHeaders: "x-ms-meta-source*", maxAgeInSeconds: 500,
+  allowedHeaders: "x-ms-meta-abc,x-ms-meta-data*", exposedHeaders: "x-ms-meta-source*", maxAgeInSeconds: 500,
 });
 
 async function settings() {

@@ -117,7 +117,7 @@ class AccessTest extends Fixture {
         same(List.of(), keys(rows, "PartitionKey eq 'p1'"), "query outside the range");
         same(List.of("p2 c"), keys(rows, "PartitionKey eq 'p2' and RowKey ge 'c'"), "query across the range's end");
         rows.getEntity("p2", "b");
-        refused(403, OUTSIDE, () -> rows.getEntity("p2", "a"), "get before the range");
+        refused(404, "ResourceNotFound", () -> rows.getEntity("p2", "a"), "get before the range");
         rows.createEntity(entity("p2", "bb"));
         refused(403, OUTSIDE, () -> rows.createEntity(entity("p2", "e")), "insert behind the range");
         refused(403, OUTSIDE, () -> rows.createEntity(entity("p3", "b")), "insert into another partition");
@@ -138,7 +138,7 @@ class AccessTest extends Fixture {
         same(List.of("p3 c", "p3 d"), keys(tail, null), "query from a row on");
         TableClient head = signed(table, to(values("r"), "p1", "b"));
         same(List.of("p1 a", "p1 b"), keys(head, null), "query up to a row");
-        refused(403, OUTSIDE, () -> head.getEntity("p2", "a"), "get behind the range");
+        refused(404, "ResourceNotFound", () -> head.getEntity("p2", "a"), "get behind the range");
     }
 
     @Scenario("account-sas")

@@ -86,7 +86,7 @@ class BlobServiceTest extends BlobFixture {
     }
 
     private static BlobCorsRule rule(String origin) {
-        return new BlobCorsRule().setAllowedOrigins(origin).setAllowedMethods("GET,PUT").setAllowedHeaders("x-ms-meta-*,x-ms-date")
+        return new BlobCorsRule().setAllowedOrigins(origin).setAllowedMethods("GET,PUT").setAllowedHeaders("x-ms-date,x-ms-meta-*")
             .setExposedHeaders("x-ms-request-id").setMaxAgeInSeconds(500);
     }
 

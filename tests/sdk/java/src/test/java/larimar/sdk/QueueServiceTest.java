@@ -80,7 +80,7 @@ class QueueServiceTest extends QueueFixture {
     }
 
     private static QueueCorsRule rule(String origin) {
-        return new QueueCorsRule().setAllowedOrigins(origin).setAllowedMethods("GET,PUT").setAllowedHeaders("x-ms-meta-*,x-ms-date")
+        return new QueueCorsRule().setAllowedOrigins(origin).setAllowedMethods("GET,PUT").setAllowedHeaders("x-ms-date,x-ms-meta-*")
             .setExposedHeaders("x-ms-request-id").setMaxAgeInSeconds(500);
     }
 

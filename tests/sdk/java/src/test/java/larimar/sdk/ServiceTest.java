@@ -86,7 +86,7 @@ class ServiceTest extends Fixture {
     }
 
     private static TableServiceCorsRule rule(String origin) {
-        return new TableServiceCorsRule().setAllowedOrigins(origin).setAllowedMethods("GET,PUT").setAllowedHeaders("x-ms-meta-*,x-ms-date")
+        return new TableServiceCorsRule().setAllowedOrigins(origin).setAllowedMethods("GET,PUT").setAllowedHeaders("x-ms-date,x-ms-meta-*")
             .setExposedHeaders("x-ms-request-id").setMaxAgeInSeconds(500);
     }
 
