@@ -8,7 +8,7 @@ use larimar_model::limits;
 /// The settings that only the Blob service has.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct BlobProperties {
-    /// The version that requests without one have.
+    /// The version that requests without one have: empty after it was set to nothing, none if it never was set.
     pub default_service_version: Option<String>,
     /// Whether deleted blobs are kept.
     pub delete_retention: DeleteRetention,
@@ -49,7 +49,7 @@ impl BlobProperties {
                     _ => byte.is_ascii_digit(),
                 });
             self.default_service_version = match text {
-                "" => None,
+                "" => Some(String::new()),
                 _ if is_date && version.children.is_empty() => Some(text.to_owned()),
                 _ => return Err(PropertiesError::Value(DEFAULT_VERSION)),
             };
@@ -84,8 +84,9 @@ impl BlobProperties {
                 }
             }
         });
-        // Recorded: empty where there is none.
-        xml::write_text(out, DEFAULT_VERSION, self.default_service_version.as_deref().unwrap_or_default());
+        if let Some(version) = &self.default_service_version {
+            xml::write_text(out, DEFAULT_VERSION, version);
+        }
     }
 }
 
@@ -138,7 +139,7 @@ mod tests {
     #[test]
     fn x2_settings_of_blobs_are_kept_and_answered() {
         assert!(text(&ServiceProperties::default()).ends_with(
-            "<Cors /><DeleteRetentionPolicy><Enabled>false</Enabled><AllowPermanentDelete>false</AllowPermanentDelete></DeleteRetentionPolicy><StaticWebsite><Enabled>false</Enabled></StaticWebsite><DefaultServiceVersion /></StorageServiceProperties>"
+            "<Cors /><DeleteRetentionPolicy><Enabled>false</Enabled><AllowPermanentDelete>false</AllowPermanentDelete></DeleteRetentionPolicy><StaticWebsite><Enabled>false</Enabled></StaticWebsite></StorageServiceProperties>"
         ));
         let version = "<DefaultServiceVersion>2021-08-06</DefaultServiceVersion>";
         let inside = "<DeleteRetentionPolicy><Enabled>true</Enabled><Days>7</Days><AllowPermanentDelete>true</AllowPermanentDelete></DeleteRetentionPolicy><StaticWebsite><Enabled>true</Enabled><IndexDocument>index.html</IndexDocument><ErrorDocument404Path>error/404.html</ErrorDocument404Path></StaticWebsite>";
