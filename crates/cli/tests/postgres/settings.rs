@@ -164,11 +164,11 @@ fn x2_the_settings_of_a_container_are_on_one_server_as_the_other_left_them() {
         // What strangers may read.
         let stranger = theirs.anonymous();
         ours.put(&format!("/{name}/a"), "x").header("x-ms-blob-type", "BlockBlob").send().is_status(201);
-        stranger.get(&format!("/{name}/a")).send().is_status(404);
+        stranger.get(&format!("/{name}/a")).send().is_status(401);
         theirs.get(&list).send().is_status(200);
         ours.request("PUT", &acl).header("x-ms-blob-public-access", "blob").send().is_status(200);
         stranger.get(&format!("/{name}/a")).send().is_status(200);
-        stranger.get(&list).send().is_status(404);
+        stranger.get(&list).send().is_status(401);
         theirs.get(&list).send().is_status(200);
         ours.request("PUT", &acl).header("x-ms-blob-public-access", "container").send().is_status(200);
         stranger.get(&list).send().is_status(200);
@@ -176,7 +176,7 @@ fn x2_the_settings_of_a_container_are_on_one_server_as_the_other_left_them() {
         ours.put(&acl, policy("two", "r")).send().is_status(200);
         let shown = theirs.get(&acl).send();
         assert_eq!((shown.elements("Id"), shown.header("x-ms-blob-public-access")), (vec!["two"], None));
-        stranger.get(&path).send().is_status(404);
+        stranger.get(&path).send().is_status(401);
     }
 }
 
