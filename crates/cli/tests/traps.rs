@@ -494,7 +494,7 @@ fn ranges_of_a_signature_are_enforced() {
     client.insert("tab", "b", "1", "");
     let limited = client.with_sas(&Sas::table("tab", "ra").with("spk", "b").with("epk", "b").token());
     assert_eq!(limited.get("/tab()").send().column("PartitionKey"), ["b"]);
-    limited.get(&entity_path("tab", "a", "1")).send().is_error(403, "AuthorizationFailure");
+    limited.get(&entity_path("tab", "a", "1")).send().is_error(404, "ResourceNotFound");
     limited.post("/tab", entity("c", "1", "")).send().is_error(403, "AuthorizationFailure");
 }
 
