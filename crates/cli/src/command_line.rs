@@ -13,6 +13,7 @@ use clap::{Arg, ArgAction, ArgMatches};
 use clap_complete::Shell;
 use larimar_engine_postgres::Dialect;
 use std::ffi::{OsStr, OsString};
+use std::io::Read;
 use std::path::{Path, PathBuf};
 
 /// What to do.
@@ -83,13 +84,26 @@ impl CommandLine {
         let variable = || variable.map(PathBuf::from);
         let named = self.config.clone().or_else(variable);
         let path = named.as_deref().unwrap_or(Path::new(CONFIG_FILE)).to_owned();
-        match std::fs::read_to_string(&path) {
+        match read_config(&path) {
             Ok(text) => Ok(Some(ConfigFile { path, text })),
             Err(error) if named.is_none() && error.kind() == std::io::ErrorKind::NotFound => Ok(None),
             Err(error) => Err(SettingsError::Unreadable { path, reason: error.to_string() }),
         }
     }
 }
+
+/// Reads a configuration file. One that has no end, such as a device, is refused.
+fn read_config(path: &Path) -> std::io::Result<String> {
+    let mut text = String::new();
+    let bytes = std::fs::File::open(path)?.take(CONFIG_BYTES_MAX + 1).read_to_string(&mut text)?;
+    match bytes as u64 > CONFIG_BYTES_MAX {
+        true => Err(std::io::Error::other("it is longer than 1 MiB")),
+        false => Ok(text),
+    }
+}
+
+/// The longest configuration file.
+const CONFIG_BYTES_MAX: u64 = 1 << 20;
 
 /// Writes a script that completes command lines in a shell.
 pub(crate) fn write_completions(shell: Shell, out: &mut dyn std::io::Write) -> std::io::Result<()> {

@@ -25,7 +25,8 @@ fn check(resolved: &Resolved, directory: &Path) -> Result<(), SettingsError> {
     // Whatever else is wrong with it, the engine says.
     let Ok(entries) = std::fs::read_dir(directory) else { return Ok(()) };
     let names: Vec<_> = entries.flatten().map(|entry| entry.file_name().to_string_lossy().into_owned()).collect();
-    if names.iter().any(|name| MARKS.contains(&name.as_str())) {
+    // What shows that a store is, or was, here; whether it is whole is for the engine to say.
+    if larimar_engine_local::repair::is_data_folder(directory).unwrap_or(false) {
         return Ok(());
     }
     let is_ours = |name: &str| OURS.contains(&name) || name.starts_with('.') || name.starts_with("damaged-");
@@ -98,8 +99,6 @@ const OTHERS: u32 = 0o077;
 /// blob.
 #[cfg(unix)]
 const CLOSED_LEVELS: usize = 3;
-/// What shows that a store is, or was, here; whether it is whole is for the engine to say.
-const MARKS: [&str; 2] = ["store", "inventory"];
 /// What may be in a directory before there is a store.
 const OURS: [&str; 9] = [
     "lock",

@@ -2,7 +2,7 @@
 
 use crate::settings::Settings;
 use crate::settings::value::LogFormat;
-use std::io::IsTerminal;
+use std::io::{IsTerminal, Write};
 use tracing_subscriber::{EnvFilter, reload};
 
 /// Changes what is logged while the process runs.
@@ -19,7 +19,9 @@ impl LogLevel {
 pub(crate) fn start(settings: &Settings) -> anyhow::Result<LogLevel> {
     let lines = tracing_subscriber::fmt()
         .with_env_filter(filter(settings)?)
-        .with_writer(std::io::stderr)
+        .with_writer(|| Lines)
+        // It would report a line that cannot be written to standard error too, and panic.
+        .log_internal_errors(false)
         .with_ansi(std::io::stderr().is_terminal());
     let (started, level) = match settings.log_format {
         LogFormat::Human => {
@@ -40,6 +42,21 @@ pub(crate) fn start(settings: &Settings) -> anyhow::Result<LogLevel> {
 
 fn filter(settings: &Settings) -> anyhow::Result<EnvFilter> {
     Ok(EnvFilter::try_new(format!("{STORE_LEVELS},{}", settings.log_level))?)
+}
+
+/// Standard error, whether or not it takes anything: its pipe may have lost its reader, its disk may be full. The server
+/// goes on without a log then.
+struct Lines;
+
+impl Write for Lines {
+    fn write(&mut self, bytes: &[u8]) -> std::io::Result<usize> {
+        let _ = std::io::stderr().write_all(bytes);
+        Ok(bytes.len())
+    }
+
+    fn flush(&mut self) -> std::io::Result<()> {
+        Ok(())
+    }
 }
 
 /// A panic is a log line like any other, so that a reader of JSON sees it too.

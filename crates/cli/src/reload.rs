@@ -6,7 +6,7 @@ use crate::banner::Addresses;
 use crate::command_line::CommandLine;
 use crate::logging::LogLevel;
 use crate::serve::check_keys;
-use crate::settings::{SETTINGS, Settings};
+use crate::settings::{Resolved, SETTINGS, Settings, SettingsError, Source};
 use crate::storage;
 use larimar_engine::Engine;
 use larimar_server::{Storage, TlsCertificate};
@@ -20,7 +20,7 @@ pub(crate) struct Reloader<E> {
     pub(crate) storage: Arc<Storage<E>>,
     pub(crate) addresses: Addresses,
     /// The settings that the server started with.
-    pub(crate) started: Settings,
+    pub(crate) started: Resolved,
 }
 
 impl<E: Engine> Reloader<E> {
@@ -41,6 +41,7 @@ impl<E: Engine> Reloader<E> {
     fn try_reload(&self) -> anyhow::Result<Settings> {
         let resolved = crate::resolve(&self.line)?;
         check_keys(&resolved, &self.addresses)?;
+        self.check_accounts(&resolved)?;
         let settings = &resolved.settings;
         let accounts = storage::accounts(settings)?;
         let certificate = match (&self.certificate, &settings.tls_certificate, &settings.tls_key) {
@@ -56,6 +57,15 @@ impl<E: Engine> Reloader<E> {
         Ok(resolved.settings)
     }
 
+    /// Accounts that were given do not become the one whose key is public, for example while the file is being written.
+    fn check_accounts(&self, resolved: &Resolved) -> Result<(), SettingsError> {
+        let is_given = |resolved: &Resolved| resolved.source("accounts") != Source::Default;
+        if is_given(&self.started) && !is_given(resolved) {
+            return Err(resolved.refused_because("accounts", "there were accounts at the start, and now there is none"));
+        }
+        Ok(())
+    }
+
     /// The settings that differ from those at the start and are not reloaded.
     fn unused(&self, settings: &Settings) -> Vec<&'static str> {
         let is_reloaded = |name: &str| match name {
@@ -64,7 +74,7 @@ impl<E: Engine> Reloader<E> {
         };
         let differs = |name: &&str| {
             let setting = crate::settings::find(name).expect("names come from the list");
-            setting.shown(settings) != setting.shown(&self.started)
+            setting.shown(settings) != setting.shown(&self.started.settings)
         };
         SETTINGS.iter().map(|setting| setting.name).filter(|name| !is_reloaded(name)).filter(differs).collect()
     }

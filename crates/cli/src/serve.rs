@@ -205,7 +205,7 @@ async fn serve<E: Engine>(
         certificate,
         storage: Arc::clone(&storage),
         addresses,
-        started: resolved.settings.clone(),
+        started: resolved.clone(),
     };
     let start = Start { settings, metrics: &metrics, tls: &tls };
     let of_socket = |ServiceSocket { socket, words }| start.services(&storage, blobs.as_ref(), &words, socket);

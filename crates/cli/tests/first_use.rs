@@ -111,6 +111,25 @@ fn an_unrelated_directory_is_refused_and_left_alone() {
     assert_eq!(std::fs::read_dir(folder.path()).expect("a folder").count(), 1, "nothing was made");
 }
 
+/// A folder of something else that has names which a store has as well keeps its files and their rights.
+#[cfg(unix)]
+#[test]
+fn names_that_a_store_has_too_do_not_make_a_directory_ours() {
+    use std::os::unix::fs::PermissionsExt;
+    for name in ["store/docs", "inventory.d/docs"] {
+        let folder = tempfile::tempdir().expect("a folder");
+        let file = folder.path().join(name);
+        std::fs::create_dir_all(file.parent().expect("a parent")).expect("a folder");
+        std::fs::write(&file, "mine").expect("a file");
+        std::fs::write(folder.path().join("inventory"), "[web]\nhost").expect("a file");
+        std::fs::set_permissions(&file, std::fs::Permissions::from_mode(0o644)).expect("rights");
+        let said = refused(command(folder.path()).args(FREE_PORTS).args(["--data-dir", "."]));
+        assert!(said.contains("nor a data directory of Larimar"), "{said}");
+        assert_eq!(file.metadata().expect("a file").permissions().mode() & 0o777, 0o644);
+        assert_eq!(std::fs::read_dir(folder.path()).expect("a folder").count(), 2, "nothing was made");
+    }
+}
+
 #[test]
 fn flags_of_azurite_are_understood() {
     let folder = tempfile::tempdir().expect("a folder");

@@ -114,6 +114,23 @@ fn log_lines_can_be_json_and_carry_the_request_id() {
     assert!(line.ends_with('}') && line.contains("\"level\":"), "{line}");
 }
 
+/// The reader of the log may be gone, or its disk full.
+#[cfg(target_os = "linux")]
+#[test]
+fn a_server_goes_on_without_its_log() {
+    use std::os::unix::fs::PermissionsExt;
+    let folder = folder();
+    let script = folder.path().join("quiet");
+    std::fs::write(&script, format!("#!/bin/sh\nexec {EXE} \"$@\" 2>/dev/full\n")).expect("a script");
+    std::fs::set_permissions(&script, std::fs::Permissions::from_mode(0o700)).expect("rights");
+    let program = script.to_str().expect("text");
+    let server = Launch::new(program, folder.path().join("data")).argument("--log-level").argument("debug").start();
+    for number in 0..3 {
+        server.client().create_table(&format!("people{number}"));
+    }
+    server.client().get("/Tables").send().is_status(200);
+}
+
 #[test]
 fn wrong_settings_are_refused_before_anything_happens() {
     let folder = folder();

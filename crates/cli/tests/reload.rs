@@ -97,6 +97,9 @@ fn a_mistake_leaves_the_old_settings_and_says_why() {
         ("acounts = 'two:b25lIG9uZQ=='", "did you mean accounts?"),
         ("log_level = 'loud'\naccounts = 'two:b25lIG9uZQ=='", "setting log_level"),
         ("accounts = ", "expected TOML"),
+        // A file that is being written: the account with the public key must not appear.
+        ("", "there were accounts at the start, and now there is none"),
+        (&"# long\n".repeat(200_000), "it is longer than 1 MiB"),
     ] {
         write_settings(folder.path(), text);
         reload(&server, KEPT);
