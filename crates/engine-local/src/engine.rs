@@ -365,7 +365,10 @@ impl Engine for LocalEngine {
             sync_seconds: self.shared.figures.sync_seconds.snapshot(),
             store_bytes: self.shared.with_store(|store| Ok(store.disk_bytes())).unwrap_or(0),
             dropped_spaces: self.shared.catalogue.dead.all() as u64,
-            disk: self.shared.room().map(|room| DiskRoom { free: room.free, needed: room.needed }),
+            disk: self
+                .shared
+                .room()
+                .map(|room| DiskRoom { free: room.free, needed: self.shared.needed_for_all_writes(&room) }),
             last_version: Some(Timestamp::from_ticks(self.shared.versions.last())),
         }
     }

@@ -126,7 +126,7 @@ fn full() -> Fault {
 }
 
 fn warn_of_full_disk(shared: &Shared, room: Option<Room>) {
-    let (free, needed) = room.map_or((0, 0), |room| (room.free, room.needed));
+    let (free, needed) = room.map_or((0, 0), |room| (room.free, shared.needed_for_all_writes(&room)));
     if let Some(left_out) = shared.faults.admit() {
         tracing::warn!(free, needed, left_out, "{FULL}");
     } else {

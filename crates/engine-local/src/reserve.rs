@@ -91,6 +91,12 @@ impl Reserve {
         self.file.as_ref().is_some_and(|file| file.lock().state == State::Released)
     }
 
+    /// What is to be set aside again, once there is room for it.
+    pub(crate) fn missing_bytes(&self) -> u64 {
+        let missing = |file: &ReserveFile| if file.state == State::Released { file.bytes } else { 0 };
+        self.file.as_ref().map_or(0, |file| missing(&file.lock()))
+    }
+
     /// Takes the space back if there is room for it and for so many bytes beside it; whether it is there now, or not
     /// wanted.
     pub(crate) fn restore(&self, beside: u64) -> bool {

@@ -52,6 +52,12 @@ impl Shared {
         self.with_store(|store| Ok(store.room())).ok().flatten()
     }
 
+    /// How much has to be free for all writes to be taken, as an operator sees it: on a full disk also what is given back
+    /// to the reserve.
+    pub(crate) fn needed_for_all_writes(&self, room: &Room) -> u64 {
+        if self.is_full() { room.with_margin() + self.reserve.missing_bytes() } else { room.needed }
+    }
+
     /// Whether only writes that free space are taken, or the store runs without background work.
     pub(crate) fn is_full(&self) -> bool {
         self.queue.is_freeing() || self.reserve.is_released()

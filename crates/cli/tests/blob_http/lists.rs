@@ -200,6 +200,9 @@ fn a_backslash_in_a_name_is_a_slash() {
     copied.send().is_status(202);
     let token = Sas::blob("box", "b/c", "r").token();
     assert_eq!(content(&client.with_sas(&token), "/box/b/c"), b"x");
+    let token = Sas::blob("box", "b\\c", "r").token();
+    assert_eq!(content(&client.with_sas(&token), "/box/b%5Cc"), b"x");
+    client.with_sas(&token).get("/box/b%5Cd").send().is_status(403);
     client.request("DELETE", "/box/Central%5C1").send().is_status(202);
     client.get("/box/Central/1").send().is_error(404, "BlobNotFound");
 }

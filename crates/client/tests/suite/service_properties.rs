@@ -13,7 +13,7 @@ pub(crate) async fn settings_are_read_as_they_were_set(account: &Account) {
     settings.minute_metrics.enabled = true;
     settings.minute_metrics.retention_days = None;
     let mut rule = CorsRule::new(["https://example.com", "https://*.example.org"], ["GET", "MERGE"]);
-    rule.allowed_headers = vec!["x-ms-meta-*".to_owned(), "accept".to_owned()];
+    rule.allowed_headers = vec!["accept".to_owned(), "x-ms-meta-*".to_owned()];
     rule.exposed_headers = vec!["etag".to_owned()];
     rule.max_age = Duration::from_secs(300);
     let mut everyone = CorsRule::new(["*"], ["GET"]);

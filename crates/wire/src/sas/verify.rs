@@ -149,9 +149,9 @@ impl SasFields<'_> {
                 let container = fields.container.to_string();
                 Ok(match &fields.scope {
                     BlobSasScope::Container => Scope::Container { container },
-                    BlobSasScope::Blob(blob) => Scope::Blob { container, blob: blob.to_string(), snapshot: None },
+                    BlobSasScope::Blob(blob) => Scope::Blob { container, blob: named(blob), snapshot: None },
                     BlobSasScope::Snapshot { blob, snapshot } => {
-                        Scope::Blob { container, blob: blob.to_string(), snapshot: Some(snapshot.to_string()) }
+                        Scope::Blob { container, blob: named(blob), snapshot: Some(snapshot.to_string()) }
                     }
                 })
             }
@@ -196,4 +196,9 @@ fn merge<T>(name: &'static str, token: Option<T>, policy: Option<T>) -> Result<O
         (Some(_), Some(_)) => Err(SasError::PolicyOverlap(name)),
         (token, policy) => Ok(token.or(policy)),
     }
+}
+
+/// The blob that a name stands for: a `\` is a `/`, as in addresses.
+fn named(blob: &str) -> String {
+    blob.replace('\\', "/")
 }
