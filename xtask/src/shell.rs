@@ -17,7 +17,7 @@ use std::time::{Duration, Instant};
 use anyhow::{Context, Result, bail, ensure};
 
 /// How long any one child may take before it counts as hung.
-pub(crate) const STEP_TIME_MAX: Duration = Duration::from_secs(30 * 60);
+pub(crate) const STEP_TIME_MAX: Duration = Duration::from_secs(40 * 60);
 
 const POLL: Duration = Duration::from_millis(50);
 /// After a child has ended, how long its output may still be held open by something it started.
