@@ -12,7 +12,7 @@ use std::time::{Duration, Instant};
 
 use larimar_engine::queue::RowQueues;
 use larimar_engine::{
-    Act, Budget, Changed, Clock, DiskRoom, Engine, Expect, Fault, Flow, Key, KeyRange, LogLimit, Op, Position,
+    Act, Beside, Budget, Changed, Clock, DiskRoom, Engine, Expect, Fault, Flow, Key, KeyRange, LogLimit, Op, Position,
     ReadError, Reads, RowRef, Space, SpaceId, SpaceName, Statistics, SystemClock, WriteError,
 };
 use larimar_model::Timestamp;
@@ -186,7 +186,13 @@ impl LocalEngine {
     }
 
     /// Checks the conditions and enqueues the writes, all under the latch of the partition.
-    fn decide(&self, space: SpaceId, partition: &str, ops: &[Op<'_>], now: Timestamp) -> Result<Decided, WriteError> {
+    fn decide(
+        &self,
+        space: SpaceId,
+        partition: &str,
+        (ops, beside): (&[Op<'_>], &[Beside<'_>]),
+        now: Timestamp,
+    ) -> Result<Decided, WriteError> {
         KEY.with_borrow_mut(|key| {
             key.clear();
             key::put_partition(key, space, partition);
@@ -208,6 +214,11 @@ impl LocalEngine {
             if refused.is_some() {
                 writes = Writes::None;
             }
+            // No decision reads a row beside a partition, so these need not be found among the pending writes.
+            let pending = writes.clone();
+            if refused.is_none() {
+                plan.put_beside(space, beside, version, &mut writes);
+            }
             let has_writes = !writes.as_slice().is_empty();
             let is_small = plan.growth.is_small();
             if !has_writes && !plan.saw_pending {
@@ -215,9 +226,9 @@ impl LocalEngine {
                 return refused.map_or(Ok(Decided { outcome: None, version, refused: None }), Err);
             }
             let stripe_of_writes = has_writes.then_some(stripe_index);
-            let commit = Commit { writes: writes.clone(), stripe: stripe_of_writes, is_small, ..Commit::default() };
+            let commit = Commit { writes, stripe: stripe_of_writes, is_small, ..Commit::default() };
             let (ticket, outcome) = self.shared.queue.push(commit)?;
-            for (key, value) in writes.as_slice() {
+            for (key, value) in pending.as_slice() {
                 stripe.insert(key.clone(), value.clone(), ticket);
             }
             Ok(Decided { outcome: Some(outcome), version, refused })
@@ -277,14 +288,15 @@ impl Engine for LocalEngine {
         self.shared.scan(snapshot, space, range, budget, visit).await
     }
 
-    async fn apply(
+    async fn apply_with(
         &self,
         space: SpaceId,
         partition: &str,
         ops: &[Op<'_>],
+        beside: &[Beside<'_>],
         now: Timestamp,
     ) -> Result<Vec<Timestamp>, WriteError> {
-        let Decided { outcome, version, refused } = self.decide(space, partition, ops, now)?;
+        let Decided { outcome, version, refused } = self.decide(space, partition, (ops, beside), now)?;
         if let Some(outcome) = outcome {
             outcome.wait().await?;
         }
@@ -448,6 +460,18 @@ impl Plan<'_> {
             writes.push((key.as_slice().into(), value));
         }
         Ok(())
+    }
+
+    /// Adds the rows beside the partition.
+    fn put_beside(&mut self, space: SpaceId, beside: &[Beside<'_>], version: Timestamp, writes: &mut Writes) {
+        for row in beside {
+            let mut key = Vec::with_capacity(16 + row.partition.len() + row.row.len());
+            key::put_partition(&mut key, space, row.partition);
+            key::put_row(&mut key, row.row);
+            let value = row.body.map(|body| join_value(version, body));
+            self.growth.add(key.len(), None, value.as_ref().map(|value| value.len()));
+            writes.push((key.as_slice().into(), value));
+        }
     }
 
     /// A version above those of all rows that operations put: rows may be ahead of a clock that was reset.

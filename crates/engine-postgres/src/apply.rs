@@ -9,23 +9,23 @@ use crate::failure::Failure;
 use crate::key;
 use crate::reads::{Answer, Reads};
 use crate::singles::{Kind, Outcome, Single};
-use crate::transactions::{self, Step, Transaction};
-use larimar_engine::{Act, Expect, Fault, Op, SpaceId, WriteError};
+use crate::transactions::{self, SideRows, Step, Transaction};
+use larimar_engine::{Act, Beside, Expect, Fault, Op, SpaceId, WriteError};
 use larimar_model::Timestamp;
 use std::hash::BuildHasher;
 use std::time::{Duration, Instant};
 
 impl Parts {
-    /// Applies operations on distinct rows of a partition.
+    /// Applies operations on distinct rows of a partition, and writes rows of another with them.
     pub(crate) async fn apply(
         &self,
         space: SpaceId,
         partition: &str,
-        ops: &[Op<'_>],
+        (ops, beside): (&[Op<'_>], &[Beside<'_>]),
         now: Timestamp,
     ) -> Result<Vec<Timestamp>, WriteError> {
         let place = Place::new(space, partition, now)?;
-        if let [op] = ops {
+        if let ([op], []) = (ops, beside) {
             return self.apply_one(&place, op).await.map(|version| vec![version]);
         }
         let has_edits = ops.iter().any(|op| matches!(op.act, Act::Edit(_)));
@@ -33,8 +33,8 @@ impl Parts {
         let (mut attempt, mut was_locked) = (0, false);
         while attempt < ATTEMPTS_MAX {
             let steps = if has_edits { self.edited(&place, ops).await? } else { plain(ops) };
-            let transaction =
-                Transaction { space: place.space, pk: place.pk.clone(), steps, now: place.now, was_locked };
+            let (pk, beside) = (place.pk.clone(), SideRows::of(space, beside));
+            let transaction = Transaction { space: place.space, pk, steps, beside, now: place.now, was_locked };
             match self.transactions.run(transaction).await {
                 Ok(versions) => return Ok(versions),
                 Err(Failure::Guard) => {
@@ -120,7 +120,8 @@ impl Parts {
     async fn write_apart(&self, place: &Place, rk: &[u8], expect: Expect, act: Act<'_>) -> Result<Outcome, Failure> {
         let step = Step { rk: rk.to_vec(), expect, act: owned(act) };
         let (space, pk) = (place.space, place.pk.clone());
-        let transaction = Transaction { space, pk, steps: vec![step], now: place.now, was_locked: false };
+        let (steps, beside) = (vec![step], SideRows::default());
+        let transaction = Transaction { space, pk, steps, beside, now: place.now, was_locked: false };
         match self.transactions.run(transaction).await {
             Ok(versions) => Ok(Outcome::Done(versions[0])),
             Err(Failure::Guard) => Ok(Outcome::Missed),

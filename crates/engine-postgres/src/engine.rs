@@ -20,7 +20,7 @@ use crate::statements::{HAS_SPACE, RESTORE};
 use crate::transactions::Transactions;
 use larimar_engine::queue::MessageIds;
 use larimar_engine::{
-    Changed, Engine, Fault, Key, Moment, Op, Position, ReadError, Reads as ReadsWanted, RowRef, Space, SpaceId,
+    Beside, Changed, Engine, Fault, Key, Moment, Op, Position, ReadError, Reads as ReadsWanted, RowRef, Space, SpaceId,
     SpaceName, Statistics, WriteError,
 };
 use larimar_model::Timestamp;
@@ -191,14 +191,15 @@ impl Engine for PostgresEngine {
         })))
     }
 
-    async fn apply(
+    async fn apply_with(
         &self,
         space: SpaceId,
         partition: &str,
         ops: &[Op<'_>],
+        beside: &[Beside<'_>],
         now: Timestamp,
     ) -> Result<Vec<Timestamp>, WriteError> {
-        let applied = self.parts.apply(space, partition, ops, now).await;
+        let applied = self.parts.apply(space, partition, (ops, beside), now).await;
         self.noting_gone(space, applied)
     }
 

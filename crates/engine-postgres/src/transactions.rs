@@ -7,9 +7,10 @@
 use crate::connection::{Connection, column};
 use crate::core::{Core, Line, token};
 use crate::failure::Failure;
+use crate::key;
 use crate::statements::{DELETE_ALL, DELETE_ANY, GUARD_PRESENT, GUARD_SPACE, INSERT_ALL, LOCK, UPDATE_ALL, UPSERT_ALL};
 use futures_util::future::{join_all, join3};
-use larimar_engine::{Expect, Fault};
+use larimar_engine::{Beside, Expect, Fault, SpaceId};
 use larimar_model::Timestamp;
 use parking_lot::Mutex;
 use rustc_hash::FxHashMap;
@@ -26,6 +27,7 @@ pub(crate) struct Transaction {
     pub(crate) space: i64,
     pub(crate) pk: Vec<u8>,
     pub(crate) steps: Vec<Step>,
+    pub(crate) beside: SideRows,
     /// What to call the version of a row that is not stored.
     pub(crate) now: Timestamp,
     /// Whether an earlier attempt met a row that another session holds.
@@ -46,6 +48,32 @@ pub(crate) enum Act {
     Put(Vec<u8>),
     Delete,
     Check,
+}
+
+/// Rows of another partition that are written with a transaction, whatever is there. They are written after its own rows
+/// are locked, so transactions that have some of them in common, which are on the same rows, queue up before.
+#[derive(Debug, Default)]
+pub(crate) struct SideRows {
+    pk: Vec<u8>,
+    puts: Vec<(Vec<u8>, Vec<u8>)>,
+    deletes: Vec<Vec<u8>>,
+}
+
+impl SideRows {
+    /// The rows as the database names them.
+    pub(crate) fn of(space: SpaceId, rows: &[Beside<'_>]) -> Self {
+        let Some(first) = rows.first() else { return Self::default() };
+        let mut side = Self { pk: key::partition(space, first.partition), ..Self::default() };
+        for row in rows {
+            match row.body {
+                Some(body) => side.puts.push((key::row(row.row), body.to_vec())),
+                None => side.deletes.push(key::row(row.row)),
+            }
+        }
+        side.puts.sort_unstable();
+        side.deletes.sort_unstable();
+        side
+    }
 }
 
 /// The transactions that wait, and whom to wake.
@@ -158,17 +186,39 @@ impl Transactions {
 struct Planned<'a> {
     sql: &'static str,
     parameters: Vec<Box<dyn ToSql + Sync + Send + 'a>>,
+    /// Whether it writes rows of the other partition, whose versions nobody asks for.
+    is_beside: bool,
 }
 
 impl<'a> Planned<'a> {
     fn new(sql: &'static str, parameters: Vec<Box<dyn ToSql + Sync + Send + 'a>>) -> Self {
-        Self { sql, parameters }
+        Self { sql, parameters, is_beside: false }
+    }
+
+    /// The statements for rows beside a transaction.
+    fn beside(rows: &'a SideRows, space: i64, token: i64) -> impl Iterator<Item = Self> {
+        let SideRows { pk, puts, deletes } = rows;
+        let pk = pk.as_slice();
+        let put = (!puts.is_empty()).then(|| {
+            let rks: Vec<&[u8]> = puts.iter().map(|(rk, _)| rk.as_slice()).collect();
+            let bodies: Vec<&[u8]> = puts.iter().map(|(_, body)| body.as_slice()).collect();
+            let count = puts.len() as i64;
+            Self::new(
+                UPSERT_ALL,
+                vec![Box::new(pk), Box::new(token), Box::new(rks), Box::new(bodies), Box::new(space), Box::new(count)],
+            )
+        });
+        let delete = (!deletes.is_empty()).then(|| {
+            let rks: Vec<&[u8]> = deletes.iter().map(Vec::as_slice).collect();
+            Self::new(DELETE_ANY, vec![Box::new(pk), Box::new(rks)])
+        });
+        put.into_iter().chain(delete).map(|planned| Self { is_beside: true, ..planned })
     }
 }
 
 /// The statements of a transaction, in the order in which they run.
 fn plan(transaction: &Transaction, token: i64) -> Vec<Planned<'_>> {
-    let Transaction { space, pk, steps, .. } = transaction;
+    let Transaction { space, pk, steps, beside, .. } = transaction;
     let mut groups = Groups::default();
     for step in steps {
         groups.add(step);
@@ -208,6 +258,7 @@ fn plan(transaction: &Transaction, token: i64) -> Vec<Planned<'_>> {
     if !planned.iter().any(|statement| matches!(statement.sql, INSERT_ALL | UPSERT_ALL | UPDATE_ALL)) {
         planned.insert(0, Planned::new(GUARD_SPACE, vec![Box::new(*space)]));
     }
+    planned.extend(Planned::beside(beside, *space, token));
     if planned.len() > 1 {
         let mut rks: Vec<&[u8]> = steps.iter().map(|step| step.rk.as_slice()).collect();
         rks.sort_unstable();
@@ -307,8 +358,12 @@ async fn carry_out(connection: &Connection, transaction: &Transaction, token: i6
         connection.within(all).await?
     };
     let mut versions = Versions::default();
-    for answer in answers {
-        for row in answer.map_err(|error| Failure::of(&error))? {
+    for (index, answer) in answers.into_iter().enumerate() {
+        let rows = answer.map_err(|error| Failure::of(&error))?;
+        if planned.get(index).is_some_and(|statement| statement.is_beside) {
+            continue;
+        }
+        for row in rows {
             versions.add(&row)?;
         }
     }

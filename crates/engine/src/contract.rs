@@ -58,6 +58,20 @@ pub trait Engine: Messages {
         partition: &str,
         ops: &[Op<'_>],
         now: Timestamp,
+    ) -> impl Future<Output = Result<Vec<Timestamp>, WriteError>> + Send {
+        self.apply_with(space, partition, ops, &[], now)
+    }
+
+    /// As [`Engine::apply`]; stores and removes rows of another partition of the space in the same commit, such as those
+    /// of an index. There is at least one operation, and the rows beside it are distinct. A row beside is written
+    /// whatever is there, so it must belong to this partition: no call on another partition writes it.
+    fn apply_with(
+        &self,
+        space: SpaceId,
+        partition: &str,
+        ops: &[Op<'_>],
+        beside: &[Beside<'_>],
+        now: Timestamp,
     ) -> impl Future<Output = Result<Vec<Timestamp>, WriteError>> + Send;
 
     /// Stores rows exactly as they are, with their versions, over what is there; durable on `Ok`. This is for
@@ -281,6 +295,17 @@ pub struct Op<'a> {
     pub expect: Expect,
     /// What to do if it holds.
     pub act: Act<'a>,
+}
+
+/// A row of another partition that is written together with a batch, without a condition.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Beside<'a> {
+    /// The partition; one for all rows of a call.
+    pub partition: &'a str,
+    /// The row.
+    pub row: &'a str,
+    /// The bytes to store; nothing to remove the row.
+    pub body: Option<&'a [u8]>,
 }
 
 /// The condition of an operation.

@@ -19,8 +19,8 @@ pub mod table;
 
 pub use clock::{Clock, SystemClock};
 pub use contract::{
-    Act, Budget, Changed, DiskRoom, Edit, Engine, Expect, Flow, Key, KeyRange, Moment, Op, Position, RowRef, Space,
-    SpaceId, SpaceKind, SpaceName, Statistics,
+    Act, Beside, Budget, Changed, DiskRoom, Edit, Engine, Expect, Flow, Key, KeyRange, Moment, Op, Position, RowRef,
+    Space, SpaceId, SpaceKind, SpaceName, Statistics,
 };
 pub use error::{EngineError, Fault, ReadError, Reject, WriteError};
 pub use histogram::{Histogram, HistogramSnapshot};

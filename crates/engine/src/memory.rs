@@ -2,8 +2,8 @@
 //! shares the map; the next write copies it.
 
 use crate::contract::{
-    Act, Budget, Changed, Engine, Flow, Key, KeyRange, Op, Position, RowRef, Space, SpaceId, SpaceKind, SpaceName,
-    Statistics,
+    Act, Beside, Budget, Changed, Engine, Flow, Key, KeyRange, Op, Position, RowRef, Space, SpaceId, SpaceKind,
+    SpaceName, Statistics,
 };
 use crate::error::{Fault, ReadError, WriteError};
 use crate::queue::{Change, Message, MessageError, MessageHandle, Messages, NewMessage, Placed, RowQueues, Updated};
@@ -90,11 +90,12 @@ impl Engine for MemoryEngine {
         Ok(visit(row.map(|(version, body)| RowRef { partition: key.partition, row: key.row, version: *version, body })))
     }
 
-    async fn apply(
+    async fn apply_with(
         &self,
         space: SpaceId,
         partition: &str,
         ops: &[Op<'_>],
+        beside: &[Beside<'_>],
         now: Timestamp,
     ) -> Result<Vec<Timestamp>, WriteError> {
         let mut state = self.state.lock();
@@ -122,6 +123,8 @@ impl Engine for MemoryEngine {
                 Act::Check => {}
             }
         }
+        let beside = beside.iter().map(|row| ((space, Position::new(row.partition, row.row)), row.body.map(Arc::from)));
+        changes.extend(beside);
         state.last_version = version.ticks();
         for (place, body) in changes {
             match body {

@@ -3,8 +3,8 @@
 
 use larimar_engine::queue::{MessageHandle, NewMessage, RowQueues};
 use larimar_engine::{
-    Act, Budget, Engine, Fault, Flow, Key, KeyRange, MemoryEngine, MemorySnapshot, Op, Position, ReadError, Reads,
-    RowRef, SpaceId, SpaceKind, SpaceName, WriteError,
+    Act, Beside, Budget, Engine, Fault, Flow, Key, KeyRange, MemoryEngine, MemorySnapshot, Op, Position, ReadError,
+    Reads, RowRef, SpaceId, SpaceKind, SpaceName, WriteError,
 };
 use larimar_model::Timestamp;
 use larimar_testkit::engine::layer::{Layer, Layered};
@@ -55,11 +55,12 @@ impl Layer for Counting {
         self.inner.scan(space, range, budget, counted).await
     }
 
-    async fn apply(
+    async fn apply_with(
         &self,
         space: SpaceId,
         partition: &str,
         ops: &[Op<'_>],
+        beside: &[Beside<'_>],
         now: Timestamp,
     ) -> Result<Vec<Timestamp>, WriteError> {
         for op in ops {
@@ -68,7 +69,7 @@ impl Layer for Counting {
                 self.bytes_written.fetch_add(body.len(), Relaxed);
             }
         }
-        self.inner.apply(space, partition, ops, now).await
+        self.inner.apply_with(space, partition, ops, beside, now).await
     }
 }
 

@@ -1,8 +1,8 @@
 //! A table that another server deletes and makes anew is found at once, though the engine's lookup is a moment old.
 
 use larimar_engine::{
-    Budget, Engine, Fault, Flow, Key, KeyRange, MemoryEngine, MemorySnapshot, Op, Position, ReadError, Reads, RowRef,
-    Snapshot, Space, SpaceId, SpaceKind, SpaceName, SystemClock, WriteError,
+    Beside, Budget, Engine, Fault, Flow, Key, KeyRange, MemoryEngine, MemorySnapshot, Op, Position, ReadError, Reads,
+    RowRef, Snapshot, Space, SpaceId, SpaceKind, SpaceName, SystemClock, WriteError,
 };
 use larimar_model::Timestamp;
 use larimar_server::{Account, AccountKey, Listener, ListenerSettings, Metrics, Settings, Storage, TableService};
@@ -98,14 +98,15 @@ impl Layer for Stale {
         self.seen.noting(space, self.inner.scan(space, range, budget, visit).await)
     }
 
-    async fn apply(
+    async fn apply_with(
         &self,
         space: SpaceId,
         partition: &str,
         ops: &[Op<'_>],
+        beside: &[Beside<'_>],
         now: Timestamp,
     ) -> Result<Vec<Timestamp>, WriteError> {
-        let result = self.inner.apply(space, partition, ops, now).await;
+        let result = self.inner.apply_with(space, partition, ops, beside, now).await;
         if matches!(result, Err(WriteError::SpaceGone)) {
             self.seen.forget(space);
         }

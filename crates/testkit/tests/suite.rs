@@ -3,7 +3,7 @@
 
 use larimar_engine::queue::{Message, MessageError, MessageHandle, Messages as _};
 use larimar_engine::{
-    Act, Budget, Engine as _, Expect, Fault, Flow, Key, KeyRange, MemoryEngine, MemorySnapshot, Op, Position,
+    Act, Beside, Budget, Engine as _, Expect, Fault, Flow, Key, KeyRange, MemoryEngine, MemorySnapshot, Op, Position,
     ReadError, Reads, RowRef, Snapshot, SpaceId, WriteError,
 };
 use larimar_model::Timestamp;
@@ -172,11 +172,12 @@ impl Layer for Broken {
         }))
     }
 
-    async fn apply(
+    async fn apply_with(
         &self,
         space: SpaceId,
         partition: &str,
         ops: &[Op<'_>],
+        beside: &[Beside<'_>],
         now: Timestamp,
     ) -> Result<Vec<Timestamp>, WriteError> {
         match self.defect {
@@ -195,15 +196,17 @@ impl Layer for Broken {
             }
             Defect::NoConditions => {
                 let ops: Vec<Op<'_>> = ops.iter().map(|op| Op { expect: Expect::Any, ..*op }).collect();
-                self.inner.apply(space, partition, &ops, now).await
+                self.inner.apply_with(space, partition, &ops, beside, now).await
             }
             Defect::LostUpdate if ops.len() == 1 => self.lose_update(space, partition, &ops[0], now).await,
-            Defect::ClockVersions => self.inner.apply(space, partition, ops, now).await.map(|all| vec![now; all.len()]),
-            Defect::WritesToTheDead => match self.inner.apply(space, partition, ops, now).await {
+            Defect::ClockVersions => {
+                self.inner.apply_with(space, partition, ops, beside, now).await.map(|all| vec![now; all.len()])
+            }
+            Defect::WritesToTheDead => match self.inner.apply_with(space, partition, ops, beside, now).await {
                 Err(WriteError::SpaceGone) => Ok(vec![now; ops.len()]),
                 other => other,
             },
-            _ => self.inner.apply(space, partition, ops, now).await,
+            _ => self.inner.apply_with(space, partition, ops, beside, now).await,
         }
     }
 
@@ -247,7 +250,8 @@ fn a_batch_written_piece_by_piece_is_caught() {
     catches!(
         Defect::NotAtomic,
         conditions::a_failed_condition_leaves_nothing_of_the_batch,
-        conditions::a_refused_edit_names_its_reason_and_leaves_nothing
+        conditions::a_refused_edit_names_its_reason_and_leaves_nothing,
+        conditions::rows_beside_a_batch_are_written_with_it_or_not_at_all
     );
 }
 
@@ -255,6 +259,7 @@ fn a_batch_written_piece_by_piece_is_caught() {
 fn ignored_conditions_are_caught() {
     catches!(
         Defect::NoConditions,
+        conditions::rows_beside_a_batch_are_written_with_it_or_not_at_all,
         conditions::absent_admits_only_a_missing_row,
         conditions::present_admits_only_an_existing_row,
         conditions::a_version_admits_only_that_version,

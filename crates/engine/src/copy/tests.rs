@@ -1,7 +1,7 @@
 //! Copies between reference engines: whole, interrupted anywhere, refused, and checked.
 
 use super::*;
-use crate::contract::{Act, Budget, Changed, Expect, Key, Moment, Op, Statistics};
+use crate::contract::{Act, Beside, Budget, Changed, Expect, Key, Moment, Op, Statistics};
 use crate::queue::{Change, Message, MessageError, MessageHandle, Messages, NewMessage, Placed, Updated};
 use crate::{MemoryEngine, MemorySnapshot, Reads, SystemClock};
 use proptest::prelude::*;
@@ -447,7 +447,18 @@ impl Engine for Failing {
         ops: &[Op<'_>],
         now: Timestamp,
     ) -> Result<Vec<Timestamp>, WriteError> {
-        self.write(self.inner.apply(space, partition, ops, now)).await
+        self.apply_with(space, partition, ops, &[], now).await
+    }
+
+    async fn apply_with(
+        &self,
+        space: SpaceId,
+        partition: &str,
+        ops: &[Op<'_>],
+        beside: &[Beside<'_>],
+        now: Timestamp,
+    ) -> Result<Vec<Timestamp>, WriteError> {
+        self.write(self.inner.apply_with(space, partition, ops, beside, now)).await
     }
 
     async fn restore(&self, space: SpaceId, rows: &[RowRef<'_>]) -> Result<(), WriteError> {

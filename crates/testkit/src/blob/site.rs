@@ -8,8 +8,8 @@ use larimar_engine::blob::{
     Access, BlobRef, BlobReject, Blobs, ListItem, ListPage, ListQuery, NewBlob, NewContainer, OpenBlob, Written,
 };
 use larimar_engine::{
-    Act, Budget, Engine, EngineError, Fault, Flow, Key, KeyRange, Op, Position, ReadError, Reads, Reject, RowRef,
-    SpaceId, WriteError,
+    Act, Beside, Budget, Engine, EngineError, Fault, Flow, Key, KeyRange, Op, Position, ReadError, Reads, Reject,
+    RowRef, Snapshot, SpaceId, WriteError,
 };
 use larimar_model::Timestamp;
 use larimar_model::blob::{BlobName, BlockId, BlockListEntry, ByteRange, SnapshotTime};
@@ -147,15 +147,17 @@ impl<E> Counting<E> {
 
 impl<E: Engine> Layer for Counting<E> {
     type Below = E;
-    type Snapshot = E::Snapshot;
+    type Snapshot = CountingSnapshot<E::Snapshot>;
 
     fn below(&self) -> &E {
         &self.engine
     }
 
-    async fn snapshot(&self, reads: Reads, deadline: Instant) -> Result<E::Snapshot, Fault> {
+    async fn snapshot(&self, reads: Reads, deadline: Instant) -> Result<Self::Snapshot, Fault> {
         self.wait_a_turn().await;
-        self.engine.snapshot(reads, deadline).await
+        self.take_call()?;
+        let snapshot = self.engine.snapshot(reads, deadline).await?;
+        Ok(CountingSnapshot { snapshot, visited: Arc::clone(&self.visited) })
     }
 
     async fn get<R: Send>(
@@ -168,17 +170,19 @@ impl<E: Engine> Layer for Counting<E> {
         self.engine.get(key, visit).await
     }
 
-    async fn apply(
+    async fn apply_with(
         &self,
         space: SpaceId,
         partition: &str,
         ops: &[Op<'_>],
+        beside: &[Beside<'_>],
         now: Timestamp,
     ) -> Result<Vec<Timestamp>, WriteError> {
         self.wait_a_turn().await;
         self.take_call()?;
         self.written.count(ops);
-        let applied = self.engine.apply(space, partition, ops, now).await;
+        self.written.rows.fetch_add(beside.len() as u64, SeqCst);
+        let applied = self.engine.apply_with(space, partition, ops, beside, now).await;
         if self.loses_answer() {
             return Err(Fault::Ambiguous("the engine has stopped".to_owned()).into());
         }
@@ -200,6 +204,45 @@ impl<E: Engine> Layer for Counting<E> {
         self.wait_a_turn().await;
         self.take_call()?;
         self.engine.scan(space, range, budget, counted).await
+    }
+}
+
+/// A snapshot that counts the rows it reads.
+#[derive(Debug)]
+pub struct CountingSnapshot<S> {
+    snapshot: S,
+    visited: Arc<AtomicU64>,
+}
+
+impl<S: Snapshot> Snapshot for CountingSnapshot<S> {
+    async fn scan(
+        &mut self,
+        space: SpaceId,
+        range: &KeyRange,
+        budget: Budget,
+        mut visit: impl FnMut(RowRef<'_>) -> Flow + Send,
+    ) -> Result<Option<Position>, ReadError> {
+        let visited = &self.visited;
+        let counted = |row: RowRef<'_>| {
+            visited.fetch_add(1, SeqCst);
+            visit(row)
+        };
+        self.snapshot.scan(space, range, budget, counted).await
+    }
+
+    async fn get_many(
+        &mut self,
+        space: SpaceId,
+        keys: &[(&str, &str)],
+        budget: Budget,
+        mut visit: impl FnMut(RowRef<'_>) -> Flow + Send,
+    ) -> Result<Option<usize>, ReadError> {
+        let visited = &self.visited;
+        let counted = |row: RowRef<'_>| {
+            visited.fetch_add(1, SeqCst);
+            visit(row)
+        };
+        self.snapshot.get_many(space, keys, budget, counted).await
     }
 }
 
@@ -380,8 +423,20 @@ impl<E: Engine, B: ByteStore> Site<E, B> {
         (self.written.rows.load(SeqCst), self.written.bytes.load(SeqCst))
     }
 
-    /// All rows of the container: blob and row name.
+    /// All rows of the container but those of the index of tags: blob and row name.
     pub async fn rows(&self) -> Vec<(String, String)> {
+        let mut rows = self.all_rows().await;
+        rows.retain(|(blob, _)| !blob.is_empty());
+        rows
+    }
+
+    /// The names of the rows of the index of tags; the first says how far it was built.
+    pub async fn index_rows(&self) -> Vec<String> {
+        let rows = self.all_rows().await.into_iter();
+        rows.filter(|(blob, _)| blob.is_empty()).map(|(_, row)| row).collect()
+    }
+
+    async fn all_rows(&self) -> Vec<(String, String)> {
         let mut rows = Vec::new();
         let mut range = KeyRange::all();
         loop {

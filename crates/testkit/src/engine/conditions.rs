@@ -1,7 +1,7 @@
 //! Promises about one batch: conditions, atomicity, edits, and that what was put comes back.
 
-use super::rows::{NOW, create, put, read, store, write};
-use larimar_engine::{Act, Engine, Expect, Op, Reject, WriteError};
+use super::rows::{NOW, create, name, put, read, store, unbounded, write};
+use larimar_engine::{Act, Beside, Engine, Expect, Flow, KeyRange, Op, Reject, SpaceId, WriteError};
 use larimar_model::Timestamp;
 
 /// A row that was put is read back byte for byte, with the version the write returned.
@@ -218,4 +218,46 @@ pub async fn bodies_of_any_size_and_bytes_come_back(engine: &impl Engine) {
         let version = store(engine, space, "p", row, &body).await;
         assert_eq!(read(engine, space, "p", row).await, Some((version, body)), "{row}");
     }
+}
+
+/// Rows of another partition are stored and removed with a batch, in its commit, and not at all if it fails.
+pub async fn rows_beside_a_batch_are_written_with_it_or_not_at_all(engine: &impl Engine) {
+    let space = create(engine, "beside").await;
+    let beside = |row, body| Beside { partition: "", row, body };
+    let there = async || rows_of(engine, space).await;
+    let both = [beside("a", Some(&b"1"[..])), beside("b", Some(&b""[..]))];
+    let versions = engine.apply_with(space, "p", &[put("a", b"own")], &both, NOW).await.expect("it is applied");
+    assert_eq!(versions.len(), 1, "a version for each operation, and none for what is beside");
+    assert_eq!(there().await, ["/a=1", "/b=", "p/a=own"]);
+    let version = read(engine, space, "p", "a").await.expect("a row").0;
+    assert_eq!(versions, [version]);
+    // The condition fails: nothing is written.
+    let refused = Op { row: "a", expect: Expect::Absent, act: Act::Put(b"other") };
+    let changed = [beside("a", Some(&b"2"[..])), beside("b", None), beside("c", Some(&b"3"[..]))];
+    let applied = engine.apply_with(space, "p", &[refused], &changed, NOW).await;
+    assert_eq!(applied, Err(WriteError::Condition { op: 0, found: Some(version) }));
+    assert_eq!(there().await, ["/a=1", "/b=", "p/a=own"]);
+    // A batch may write nothing but what is beside, and may remove what is not there.
+    let check = Op { row: "a", expect: Expect::Version(version), act: Act::Check };
+    engine.apply_with(space, "p", &[check], &changed, NOW).await.expect("it is applied");
+    assert_eq!(there().await, ["/a=2", "/c=3", "p/a=own"]);
+    let check = Op { row: "none", expect: Expect::Absent, act: Act::Check };
+    let gone = [beside("a", None), beside("b", None), beside("c", None)];
+    engine.apply_with(space, "p", &[check], &gone, NOW).await.expect("it is applied");
+    let own = Op { row: "a", expect: Expect::Version(version), act: Act::Delete };
+    engine.apply_with(space, "p", &[own], &[beside("d", Some(&b"4"[..]))], NOW).await.expect("it is applied");
+    assert_eq!(there().await, ["/d=4"]);
+    assert!(engine.drop_space(name("beside")).await.expect("no fault"));
+    let applied = engine.apply_with(space, "p", &[put("a", b"")], &both, NOW).await;
+    assert_eq!(applied, Err(WriteError::SpaceGone));
+}
+
+async fn rows_of(engine: &impl Engine, space: SpaceId) -> Vec<String> {
+    let (mut rows, all) = (Vec::new(), KeyRange::all());
+    let scan = engine.scan(space, &all, unbounded(), |row| {
+        rows.push(format!("{}/{}={}", row.partition, row.row, String::from_utf8_lossy(row.body)));
+        Flow::Continue
+    });
+    assert_eq!(scan.await, Ok(None));
+    rows
 }

@@ -2,8 +2,8 @@
 
 use larimar_engine::queue::{Change, Message, MessageError, MessageHandle, Messages, NewMessage, Placed, Updated};
 use larimar_engine::{
-    Budget, Changed, Engine, Fault, Flow, Key, KeyRange, Moment, Op, Position, ReadError, Reads, RowRef, Snapshot,
-    Space, SpaceId, SpaceName, Statistics, WriteError,
+    Beside, Budget, Changed, Engine, Fault, Flow, Key, KeyRange, Moment, Op, Position, ReadError, Reads, RowRef,
+    Snapshot, Space, SpaceId, SpaceName, Statistics, WriteError,
 };
 use larimar_model::Timestamp;
 use std::time::{Duration, Instant};
@@ -41,14 +41,15 @@ pub trait Layer: Send + Sync + 'static {
         self.below().scan(space, range, budget, visit)
     }
 
-    fn apply(
+    fn apply_with(
         &self,
         space: SpaceId,
         partition: &str,
         ops: &[Op<'_>],
+        beside: &[Beside<'_>],
         now: Timestamp,
     ) -> impl Future<Output = Result<Vec<Timestamp>, WriteError>> + Send {
-        self.below().apply(space, partition, ops, now)
+        self.below().apply_with(space, partition, ops, beside, now)
     }
 
     fn space(&self, name: SpaceName<'_>) -> impl Future<Output = Result<Option<Space>, Fault>> + Send {
@@ -160,14 +161,15 @@ impl<L: Layer> Engine for Layered<L> {
         self.0.scan(space, range, budget, visit).await
     }
 
-    async fn apply(
+    async fn apply_with(
         &self,
         space: SpaceId,
         partition: &str,
         ops: &[Op<'_>],
+        beside: &[Beside<'_>],
         now: Timestamp,
     ) -> Result<Vec<Timestamp>, WriteError> {
-        self.0.apply(space, partition, ops, now).await
+        self.0.apply_with(space, partition, ops, beside, now).await
     }
 
     async fn restore(&self, space: SpaceId, rows: &[RowRef<'_>]) -> Result<(), WriteError> {

@@ -46,6 +46,7 @@ macro_rules! engine_conformance {
                 an_edit_runs_under_its_condition,
                 a_refused_edit_names_its_reason_and_leaves_nothing,
                 a_batch_of_a_hundred_rows_is_applied_whole,
+                rows_beside_a_batch_are_written_with_it_or_not_at_all,
                 bodies_of_any_size_and_bytes_come_back,
             }
         );
