@@ -47,6 +47,10 @@ def without_signature(text):
     return re.sub(r"(?:&|\?)(?:sig|se|st|sp|sv|sr|spr|ss|srt)=[^&]*", "", text)
 
 
+def name_of_found(blob):
+    return f"{blob.findtext('ContainerName')}/{blob.findtext('Name')}"
+
+
 def clean_message(text):
     """An error message without what differs every time."""
     text = re.sub(r"RequestId:[0-9a-fA-F-]+", "RequestId:…", text)
@@ -201,10 +205,22 @@ class Comparison:
                 kept = self.shared_items(items, lambda item: item.findtext("Name"), ends)
                 for part, keep in zip(lists, kept):
                     part[:] = keep
+        self.trim_found(expected, got, ends)
         if None not in marks:
             self.session.learn(marks[0].text, marks[1].text)
             for mark in marks:
                 mark.text = ""
+
+    def trim_found(self, expected, got, ends):
+        """Of the blobs that were found by their tags, too. The original tells some of them twice."""
+        lists = [root.find("Blobs") for root in (expected, got)]
+        if None in lists:
+            return
+        items = [list({name_of_found(item): item for item in part
+                       if (item.findtext("ContainerName") or "").lower() in self.session.names}.values())
+                 for part in lists]
+        for part, keep in zip(lists, self.shared_items(items, name_of_found, ends)):
+            part[:] = keep
 
     def shared_items(self, lists, name_of, ends):
         """The items that both listings have; what is missing from a listing that goes to the end is a difference."""

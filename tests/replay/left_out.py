@@ -19,7 +19,7 @@ UNSUPPORTED_HEADERS = (
 UNSUPPORTED_COMP = {
     "query": "query acceleration", "undelete": "soft delete", "immutabilitypolicies": "immutability policies",
     "legalhold": "legal holds", "incrementalcopy": "incremental copies",
-    "blobs": "Find Blobs by Tags", "userdelegationkey": "user delegation", "rename": "renaming of containers",
+    "userdelegationkey": "user delegation", "rename": "renaming of containers",
 }
 # Answers that show a feature which the original account had switched on.
 FEATURE_HEADERS = (
