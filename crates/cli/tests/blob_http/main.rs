@@ -12,6 +12,7 @@ mod concurrency;
 mod conditions;
 mod containers;
 mod copies;
+mod finds;
 mod leases;
 mod limits;
 mod lists;

@@ -13,6 +13,7 @@ pub(crate) fn all(server: &Server, expected: &str) {
     hidden_messages(&queues, expected);
     messages(&queues);
     let blobs = server.blobs();
+    tags(&blobs);
     blocks(&blobs);
     page_blob(&blobs);
     append(&blobs, "a line after opening\n");
@@ -41,6 +42,19 @@ fn tables(client: &Client) {
     delete(client, "/Tables('remade')");
     client.create_table("dropped");
     assert!(client.get("/dropped()").send().values().is_empty(), "rows of the table dropped before stay gone");
+}
+
+/// Blobs are found by tags that were stored before there was an index; snapshots are not.
+fn tags(client: &Client) {
+    let found = |value: &str| {
+        let reply = client.get("/?comp=blobs").query("where", &format!("kind='{value}'")).send();
+        reply.is_status(200);
+        reply.elements("Name").join(" ")
+    };
+    assert_eq!((found("replaced"), found("small")), ("small.txt".to_owned(), String::new()));
+    let other = "<Tags><TagSet><Tag><Key>kind</Key><Value>opened</Value></Tag></TagSet></Tags>";
+    client.request("PUT", "/docs/small.txt?comp=tags").xml(other).send().is_status(204);
+    assert_eq!((found("replaced"), found("opened")), (String::new(), "small.txt".to_owned()));
 }
 
 /// Messages that were claimed or delayed for a week: out of sight until then, and changed with their old receipts.

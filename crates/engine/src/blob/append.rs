@@ -57,7 +57,7 @@ impl<E: Engine, B: ByteStore> Blobs<E, B> {
             row.released.admit([extent])?;
             let (appended, spilled) = append(&mut row, extent, appends, now)?;
             let puts = spilled.into_iter().collect();
-            if self.commit(at, version, &Change { blob: Some(row), puts, deletes: Vec::new() }, now).await? {
+            if self.commit(at, version, &Change { blob: Some(row), puts, ..Change::default() }, now).await? {
                 return Ok(appended);
             }
         }

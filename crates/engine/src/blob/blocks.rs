@@ -15,6 +15,7 @@ use super::put::{NewBlob, replacement};
 use super::reject::BlobReject;
 use super::row::{BlobProperties, BlobRow, Pending};
 use super::store::{ATTEMPTS_MAX, Change, crowded, read_error, write_error};
+use super::tag_index::TagRows;
 use super::turns::Turns;
 use crate::contract::{Act, Engine, Expect, Flow, Key, Op};
 use crate::error::{EngineError, WriteError};
@@ -75,7 +76,7 @@ impl<E: Engine, B: ByteStore> Blobs<E, B> {
                     let pending = Pending { generation, id_length };
                     let puts = vec![(keys::uncommitted(generation, id.as_str()), body.clone())];
                     let blob = Some(BlobRow { pending, ..row });
-                    self.commit(at, version, &Change { blob, puts, deletes: Vec::new() }, now).await?
+                    self.commit(at, version, &Change { blob, puts, ..Change::default() }, now).await?
                 }
                 other if other != id_length => return Err(BlobReject::InvalidBlobOrBlock.into()),
                 _ => {
@@ -189,7 +190,9 @@ impl<E: Engine, B: ByteStore> Blobs<E, B> {
             row.layout = Layout::Blocks(blocks);
             let written = Written { last_modified: row.changed };
             let puts = chunks.into_iter().enumerate().map(|(n, body)| (keys::chunk(set, n), body)).collect();
-            if self.commit(at, version, &Change { blob: Some(row), puts, deletes: Vec::new() }, now).await? {
+            let index = TagRows::between(at.name, old.as_ref(), Some(&row));
+            let change = Change { blob: Some(row), puts, index, ..Change::default() };
+            if self.commit(at, version, &change, now).await? {
                 let leftover = old.map(Leftover::of).unwrap_or_default();
                 // The new list may have blocks of the old one: what is still pointed to must be looked for.
                 let has_rows = leftover.has_rows || !leftover.extents.is_empty();

@@ -13,6 +13,7 @@ use super::layout::{Layout, decode_chunk, decode_uncommitted};
 use super::region::extents_of_pages;
 use super::row::BlobRow;
 use super::store::{ATTEMPTS_MAX, Change, crowded};
+use super::tag_index::TagRows;
 use super::turns::Turns;
 use crate::contract::{Act, Engine, Expect, Flow, Op, RowRef};
 use crate::error::{EngineError, Fault};
@@ -233,13 +234,13 @@ impl<E: Engine, B: ByteStore> Blobs<E, B> {
         let expect = seen.map_or(Expect::Absent, Expect::Version);
         let check = Op { row: keys::BLOB, expect, act: Act::Check };
         if dead.is_empty() {
-            return Ok((0, self.apply_if_unchanged(at, &[check], now).await?));
+            return Ok((0, self.apply_if_unchanged(at, &[check], &TagRows::default(), now).await?));
         }
         let mut gone = 0;
         for rows in dead.chunks(REMOVE_ROWS) {
             let mut ops = vec![check];
             ops.extend(rows.iter().map(|row| Op { row, expect: Expect::Any, act: Act::Delete }));
-            if !self.apply_if_unchanged(at, &ops, now).await? {
+            if !self.apply_if_unchanged(at, &ops, &TagRows::default(), now).await? {
                 return Ok((gone, false));
             }
             gone += rows.len();

@@ -108,6 +108,7 @@ impl<E: Engine, B: ByteStore> Blobs<E, B> {
         };
         let created = self.engine.create_space(space_name(account, name.as_str()), &meta.encode()).await?;
         let id = created.ok_or(BlobReject::ContainerExists)?;
+        self.begin_tag_index(id, now).await;
         Ok(meta.into_container(id, name.as_str().to_owned(), now))
     }
 

@@ -11,6 +11,7 @@ use super::region::{Region, encode_runs};
 use super::reject::BlobReject;
 use super::row::{BlobProperties, BlobRow};
 use super::store::{ATTEMPTS_MAX, Change, crowded};
+use super::tag_index::TagRows;
 use super::tier::Rehydration;
 use super::turns::{PIECE_ITEMS, Turns};
 use super::{Blobs, keys};
@@ -306,7 +307,9 @@ impl<E: Engine, B: ByteStore> Blobs<E, B> {
             let (layout, puts) = laid_out(&content, row.changed.ticks()).await;
             row.layout = layout;
             let written = Written { last_modified: row.changed };
-            if self.commit(at, version, &Change { blob: Some(row), puts, deletes: Vec::new() }, now).await? {
+            let index = TagRows::between(at.name, old.as_ref(), Some(&row));
+            let change = Change { blob: Some(row), puts, index, ..Change::default() };
+            if self.commit(at, version, &change, now).await? {
                 self.clean(at, old.map(Leftover::of).unwrap_or_default(), now).await;
                 return Ok((written, copy));
             }

@@ -8,6 +8,7 @@ use super::layout::Layout;
 use super::reject::BlobReject;
 use super::row::BlobRow;
 use super::store::{ATTEMPTS_MAX, Change, crowded};
+use super::tag_index::{TagRows, found_tags};
 use super::{Blobs, keys};
 use crate::contract::{Engine, Flow};
 use crate::error::EngineError;
@@ -36,6 +37,7 @@ impl<E: Engine, B: ByteStore> Blobs<E, B> {
                 return Err(BlobReject::SnapshotsPresent.into());
             }
             let gone = if row.snapshots > 0 { self.snapshot_rows(at).await? } else { Vec::new() };
+            let tags = found_tags(Some(&row)).cloned();
             let (blob, leftover) = match snapshots {
                 Some(DeleteSnapshots::Only) => {
                     let leftover = Leftover { extents: Vec::new(), has_rows: true, shared: Shared::Anywhere };
@@ -45,7 +47,8 @@ impl<E: Engine, B: ByteStore> Blobs<E, B> {
             };
             let leftover = with_snapshots(&gone, leftover);
             let deletes = gone.into_iter().map(|(name, _)| name).collect();
-            if self.commit(at, version, &Change { blob, puts: Vec::new(), deletes }, now).await? {
+            let index = TagRows::of_tags(at.name, tags.as_ref(), found_tags(blob.as_ref()));
+            if self.commit(at, version, &Change { blob, deletes, index, ..Change::default() }, now).await? {
                 self.clean(at, leftover, now).await;
                 return Ok(());
             }
@@ -80,7 +83,7 @@ impl<E: Engine, B: ByteStore> Blobs<E, B> {
             let snapshots = blob.snapshots.saturating_sub(1);
             let shared_since = blob.shared_since.filter(|_| snapshots > 0);
             let blob = Some(BlobRow { snapshots, shared_since, ..blob });
-            if self.commit(at, Some(version), &Change { blob, puts: Vec::new(), deletes }, now).await? {
+            if self.commit(at, Some(version), &Change { blob, deletes, ..Change::default() }, now).await? {
                 self.clean(at, leftover, now).await;
                 return Ok(());
             }

@@ -8,6 +8,7 @@
 //! s time:16                  a snapshot
 //! u generation:16 id         a block that is not committed
 //! ```
+//! No blob has the empty name: the rows of that partition are the index of tags (`tag_index.rs`).
 //! Numbers are hexadecimal digits, so that names order as numbers do.
 
 use larimar_model::Timestamp;

@@ -218,7 +218,8 @@ impl<'a> Listing<'a> {
             std::cmp::Ordering::Greater => from,
             _ => self.query.prefix.as_str(),
         };
-        Position::new(start, "")
+        // No blob has the empty name, and the index of tags is there.
+        Position::new(if start.is_empty() { "\0" } else { start }, "")
     }
 
     /// Where another page goes on when this one ended before a place.

@@ -45,7 +45,7 @@ impl<E: Engine, B: ByteStore> Blobs<E, B> {
             let written = Written { last_modified: row.changed };
             let puts = vec![(keys::snapshot(time), snapshot.encode())];
             let blob = Some(next_epoch(row, time));
-            if self.commit(at, version, &Change { blob, puts, deletes: Vec::new() }, now).await? {
+            if self.commit(at, version, &Change { blob, puts, ..Change::default() }, now).await? {
                 return Ok((time, written));
             }
         }

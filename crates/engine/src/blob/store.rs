@@ -4,6 +4,7 @@ use super::access::BlobRef;
 use super::bytes::{ByteStore, Extent};
 use super::reject::BlobReject;
 use super::row::BlobRow;
+use super::tag_index::{TagRows, found_tags};
 use super::turns::{ITEM_BYTES, Turns};
 use super::{Blobs, keys};
 use crate::contract::{Act, Budget, Engine, Expect, Flow, Key, KeyRange, Op, Position, RowRef};
@@ -42,6 +43,16 @@ pub(crate) struct Change {
     pub(crate) puts: Vec<(String, Vec<u8>)>,
     /// Other rows to remove.
     pub(crate) deletes: Vec<String>,
+    /// Rows of the index of tags.
+    pub(crate) index: TagRows,
+}
+
+/// What became of a decision about a blob's row.
+enum Decided<T> {
+    Done(T),
+    Damaged(Fault),
+    /// The tags change, so rows of the index have to be written too.
+    Tags,
 }
 
 /// A row that was read, with its version.
@@ -68,34 +79,61 @@ impl<E: Engine, B: ByteStore> Blobs<E, B> {
         }
     }
 
-    /// Changes the blob's row alone: `decide` is pure and may run more than once.
+    /// Changes the blob's row alone, and the index if its tags change: `decide` is pure and may run more than once.
     pub(crate) async fn edit<T: Send>(
         &self,
         at: BlobRef<'_>,
         now: Timestamp,
         decide: impl Fn(Option<BlobRow>) -> Result<(BlobRow, T), BlobReject> + Send + Sync,
     ) -> Result<T, EngineError> {
-        let outcome: Mutex<Option<Result<T, Fault>>> = Mutex::new(None);
+        let outcome: Mutex<Option<Decided<T>>> = Mutex::new(None);
+        let give_up = |reason| {
+            *outcome.lock() = Some(reason);
+            Err(Reject::Blob(BlobReject::BlobNotFound))
+        };
         let edit = |current: Option<&[u8]>| {
             let row = match current.map(BlobRow::decode).transpose() {
                 Ok(row) => row,
-                Err(fault) => {
-                    *outcome.lock() = Some(Err(fault));
-                    return Err(Reject::Blob(BlobReject::BlobNotFound));
-                }
+                Err(fault) => return give_up(Decided::Damaged(fault)),
             };
+            let tags = found_tags(row.as_ref()).cloned();
             let (row, told) = decide(row)?;
-            *outcome.lock() = Some(Ok(told));
+            if tags.as_ref() != found_tags(Some(&row)) {
+                return give_up(Decided::Tags);
+            }
+            *outcome.lock() = Some(Decided::Done(told));
             Ok(row.encode())
         };
         let op = Op { row: keys::BLOB, expect: Expect::Any, act: Act::Edit(&edit) };
         let applied = self.engine.apply(at.container, at.name.as_str(), &[op], now).await;
         match (applied, outcome.into_inner()) {
-            (Ok(_), Some(told)) => Ok(told?),
-            (Ok(_), None) => Err(Fault::Damaged("an edit was applied that never ran".to_owned()).into()),
-            (Err(WriteError::Refused { .. }), Some(Err(fault))) => Err(fault.into()),
+            (Ok(_), Some(Decided::Done(told))) => Ok(told),
+            (Ok(_), _) => Err(Fault::Damaged("an edit was applied that never ran".to_owned()).into()),
+            (Err(WriteError::Refused { .. }), Some(Decided::Damaged(fault))) => Err(fault.into()),
+            (Err(WriteError::Refused { .. }), Some(Decided::Tags)) => self.edit_tags(at, now, decide).await,
             (Err(error), _) => Err(write_error(error)),
         }
+    }
+
+    /// Changes the blob's row and the rows of the index that follow from it.
+    async fn edit_tags<T: Send>(
+        &self,
+        at: BlobRef<'_>,
+        now: Timestamp,
+        decide: impl Fn(Option<BlobRow>) -> Result<(BlobRow, T), BlobReject> + Send + Sync,
+    ) -> Result<T, EngineError> {
+        let _turn = self.pass_gate(at).await;
+        for _ in 0..ATTEMPTS_MAX {
+            let seen = self.load(at, keys::BLOB).await?;
+            let version = seen.as_ref().map(|(version, _)| *version);
+            let old = seen.map(|(_, row)| row);
+            let (row, told) = decide(old.clone())?;
+            let index = TagRows::between(at.name, old.as_ref(), Some(&row));
+            if self.commit(at, version, &Change { blob: Some(row), index, ..Change::default() }, now).await? {
+                return Ok(told);
+            }
+        }
+        Err(crowded())
     }
 
     /// Commits a change of several rows if the blob's row still is the one that was seen; `false` if it is not.
@@ -113,7 +151,7 @@ impl<E: Engine, B: ByteStore> Blobs<E, B> {
         ops.push(Op { row: keys::BLOB, expect, act });
         ops.extend(change.puts.iter().map(|(row, body)| Op { row, expect: Expect::Any, act: Act::Put(body) }));
         ops.extend(change.deletes.iter().map(|row| Op { row, expect: Expect::Any, act: Act::Delete }));
-        self.apply_if_unchanged(at, &ops, now).await
+        self.apply_if_unchanged(at, &ops, &change.index, now).await
     }
 
     /// Applies operations of which the first is on the blob's row; `false` if that is not the one expected.
@@ -121,9 +159,10 @@ impl<E: Engine, B: ByteStore> Blobs<E, B> {
         &self,
         at: BlobRef<'_>,
         ops: &[Op<'_>],
+        index: &TagRows,
         now: Timestamp,
     ) -> Result<bool, EngineError> {
-        match self.engine.apply(at.container, at.name.as_str(), ops, now).await {
+        match self.engine.apply_with(at.container, at.name.as_str(), ops, &index.beside(), now).await {
             Ok(_) => Ok(true),
             Err(WriteError::Condition { op: 0, .. }) => Ok(false),
             Err(error) => Err(write_error(error)),

@@ -71,7 +71,7 @@ impl<E: Engine, B: ByteStore> Blobs<E, B> {
             let name = keys::snapshot(snapshot);
             let (row, set) = decide(self.load(at, &name).await?.map(|(_, row)| row))?;
             let puts = vec![(name, row.encode())];
-            let change = Change { blob: Some(blob), puts, deletes: Vec::new() };
+            let change = Change { blob: Some(blob), puts, ..Change::default() };
             if self.commit(at, Some(version), &change, now).await? {
                 return Ok(set);
             }

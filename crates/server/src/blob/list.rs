@@ -1,4 +1,4 @@
-//! Listings: containers of the account, blobs of a container.
+//! Listings: containers of the account, blobs of a container, blobs by their tags.
 
 use super::Ask;
 use super::answer::{told_blob, told_container};
@@ -8,12 +8,12 @@ use crate::reply::Reply;
 use crate::turns;
 use larimar_engine::Engine;
 use larimar_engine::blob::bytes::ByteStore;
-use larimar_engine::blob::{ListFrom, ListItem, ListQuery};
+use larimar_engine::blob::{FindFrom, FindIn, ListFrom, ListItem, ListQuery};
 use larimar_model::blob::ContainerName;
 use larimar_model::limits;
 use larimar_wire::blob::{
-    ListBlobs, ListContainers, ListEntry, ListMarker, ListedBlob, ListedContainer, write_blob_list,
-    write_container_list,
+    FindBlobs, FindMarker, FoundBlob, ListBlobs, ListContainers, ListEntry, ListMarker, ListedBlob, ListedContainer,
+    write_blob_list, write_container_list, write_found_blobs,
 };
 use larimar_wire::error_body::ErrorReply;
 use larimar_wire::sas::Need;
@@ -62,6 +62,34 @@ impl<E: Engine, B: ByteStore> Ask<'_, E, B> {
             let mut xml = Vec::with_capacity(256 + 768 * page.items.len());
             let entries = page.items.iter().map(entry);
             write_blob_list(&mut xml, &endpoint, name.as_str(), &options, entries, next.as_ref());
+            Ok(xml)
+        });
+        Ok(Reply { held, ..Reply::xml(200, xml.await?) })
+    }
+
+    /// Finds blobs by their tags, in one container or in all.
+    pub(super) async fn find_blobs(
+        &self,
+        container: Option<&ContainerName>,
+        options: &FindBlobs,
+    ) -> Result<Reply, ErrorReply> {
+        // Tags are never public, so neither is a search for them.
+        self.permit(&container.map_or(Need::FIND_BLOBS, |name| Need::find_blobs(name.as_str())))?;
+        let within = match container {
+            Some(name) => FindIn::Container { name: name.as_str(), id: self.find(name).await?.id },
+            None => FindIn::Account(self.call.account()),
+        };
+        let from = options.from.clone().map(|FindMarker { container, entry }| FindFrom { container, entry });
+        let held = self.call.hold(options.page() as u64 * ITEM_BYTES).await?;
+        let page = self.blobs.find_blobs(within, &options.query, from.as_ref(), options.page(), self.now()).await;
+        let page = page.map_err(|error| error::engine_error(&error))?;
+        let next = page.next.map(|FindFrom { container, entry }| FindMarker { container, entry });
+        let (endpoint, expression) = (self.endpoint(), options.expression.clone());
+        let xml = turns::run(limits::LIST_ITEM_BYTES * page.blobs.len(), move || {
+            let mut xml = Vec::with_capacity(256 + 384 * page.blobs.len());
+            let blobs = page.blobs.iter();
+            let blobs = blobs.map(|blob| FoundBlob { name: &blob.name, container: &blob.container, tags: &blob.tags });
+            write_found_blobs(&mut xml, &endpoint, &expression, blobs, next.as_ref());
             Ok(xml)
         });
         Ok(Reply { held, ..Reply::xml(200, xml.await?) })

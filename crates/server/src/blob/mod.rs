@@ -143,6 +143,7 @@ impl<E: Engine, B: ByteStore> Ask<'_, E, B> {
     async fn service(&self, operation: &ServiceOperation, body: &mut RequestBody) -> Result<Reply, ErrorReply> {
         match operation {
             ServiceOperation::ListContainers(options) => self.list_containers(options).await,
+            ServiceOperation::FindBlobs(options) => self.find_blobs(None, options).await,
             ServiceOperation::GetProperties => service_properties::get(self.call).await,
             ServiceOperation::SetProperties => {
                 let body = body.read(SETTINGS_BODY_BYTES_MAX).await?;
@@ -175,6 +176,7 @@ impl<E: Engine, B: ByteStore> Ask<'_, E, B> {
             ContainerOperation::Delete { guard } => self.delete_container(name, guard).await,
             ContainerOperation::Lease { action, conditions } => self.lease_container(name, *action, conditions).await,
             ContainerOperation::ListBlobs(options) => self.list_blobs(name, options).await,
+            ContainerOperation::FindBlobs(options) => self.find_blobs(Some(name), options).await,
             ContainerOperation::GetAccountInfo => {
                 self.account_info(larimar_wire::sas::Target::Container(name.as_str()))
             }

@@ -4,7 +4,7 @@
 //! A promise takes a [`Site`]: an empty container on a fresh engine and a fresh store without a time of grace. The files
 //! follow the service: [`containers`], [`blobs`], [`blocks`], [`appends`], [`pages`], [`scattered`] (page blobs of many runs),
 //! [`snapshots`], [`tiers`], [`copies`],
-//! [`leases`], [`lists`]; [`lives`] has what is removed and what is not, [`crashes`] what is there after a stop at any call,
+//! [`leases`], [`lists`], [`finds`] (by tags); [`lives`] has what is removed and what is not, [`crashes`] what is there after a stop at any call,
 //! [`reads`] what a read shows beside a change, [`concurrency`] many callers at once, [`servers`] several servers that change the same blobs.
 
 pub mod appends;
@@ -14,6 +14,7 @@ pub mod concurrency;
 pub mod containers;
 pub mod copies;
 pub mod crashes;
+pub mod finds;
 pub mod leases;
 pub mod lists;
 pub mod lives;
@@ -151,6 +152,21 @@ macro_rules! blob_conformance {
         );
         $crate::blob_promises!(
             $make,
+            finds {
+                blobs_are_found_by_their_tags,
+                what_is_found_follows_every_change,
+                pages_find_everything_once_and_read_little,
+                a_search_without_a_result_is_bounded,
+                an_account_is_searched_container_by_container,
+                a_deleted_container_has_nothing_to_find,
+                blobs_without_entries_are_found_once_the_index_is_built,
+                entries_that_were_left_behind_are_not_seen_and_removed,
+                a_blob_is_found_once_while_its_tags_change,
+                the_index_agrees_with_the_blobs_wherever_the_engine_stops,
+            }
+        );
+        $crate::blob_promises!(
+            $make,
             lives {
                 what_is_replaced_or_deleted_is_removed,
                 a_block_that_is_put_again_leaves_nothing,
@@ -251,6 +267,7 @@ mod tests {
             include_str!("containers.rs"),
             include_str!("copies.rs"),
             include_str!("crashes.rs"),
+            include_str!("finds.rs"),
             include_str!("leases.rs"),
             include_str!("lists.rs"),
             include_str!("lives.rs"),

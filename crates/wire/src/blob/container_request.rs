@@ -1,5 +1,6 @@
 //! Requests to a container.
 
+use super::find::find_blobs;
 use super::headers;
 use super::list_marker::ListMarker;
 use super::operation::{ContainerOperation, ListBlobs};
@@ -34,8 +35,9 @@ pub(super) fn operation(head: &StorageHead<'_>) -> Result<ContainerOperation, Er
         }),
         (Some("list"), "GET") => list_blobs(head),
         (Some("batch"), "POST") => Ok(ContainerOperation::Batch),
-        (Some("undelete" | "rename"), "PUT") | (Some("blobs"), "GET") => Err(not_implemented()),
-        (None | Some("metadata" | "acl" | "lease" | "list" | "batch"), _) => Err(unsupported_verb()),
+        (Some("blobs"), "GET") => Ok(ContainerOperation::FindBlobs(find_blobs(head)?)),
+        (Some("undelete" | "rename"), "PUT") => Err(not_implemented()),
+        (None | Some("metadata" | "acl" | "lease" | "list" | "batch" | "blobs"), _) => Err(unsupported_verb()),
         (comp, _) => Err(unknown_component(comp)),
     }
 }

@@ -134,7 +134,7 @@ fn write_entry(out: &mut Vec<u8>, request: &ListBlobs, entry: &ListEntry<'_>) {
 }
 
 /// Appends a name; if XML cannot say it, escaped and said to be so.
-fn write_name(out: &mut Vec<u8>, element: &str, name: &str) {
+pub(super) fn write_name(out: &mut Vec<u8>, element: &str, name: &str) {
     if name.chars().all(xml::is_xml_char) {
         xml::write_text(out, element, name);
         return;

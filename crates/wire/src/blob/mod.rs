@@ -10,6 +10,7 @@ pub mod batch;
 mod blob_request;
 mod block_list;
 mod container_request;
+mod find;
 mod headers;
 mod list_marker;
 mod list_xml;
@@ -21,12 +22,13 @@ mod tags_xml;
 
 pub use address::BlobAddress;
 pub use block_list::{BLOCK_LIST_BODY_BYTES_MAX, ListedBlock, parse_block_list, write_block_list};
+pub use find::{FindMarker, FoundBlob, write_found_blobs};
 pub use headers::{CopySource, format_md5, wrong_tier};
 pub use list_marker::ListMarker;
 pub use list_xml::{ListEntry, ListedBlob, ListedContainer, write_blob_list, write_container_list};
 pub use operation::{
-    AppendBlock, BlobOperation, BlobRead, BodyChecks, ContainerOperation, CopyBlob, GetBlob, GetPageRanges, Guard,
-    ListBlobs, ListContainers, PageWrite, PutBlob, PutBlobContent, PutBlock, PutBlockList, PutPage, RangeSum,
+    AppendBlock, BlobOperation, BlobRead, BodyChecks, ContainerOperation, CopyBlob, FindBlobs, GetBlob, GetPageRanges,
+    Guard, ListBlobs, ListContainers, PageWrite, PutBlob, PutBlobContent, PutBlock, PutBlockList, PutPage, RangeSum,
     ServiceOperation, SetHeaders, Source,
 };
 pub use page_list::{ListedPages, write_page_list};

@@ -1,11 +1,12 @@
 //! What requests to the Blob service ask for, with everything that their headers say.
 
+use super::find::FindMarker;
 use super::headers::CopySource;
 use super::list_marker::ListMarker;
 use larimar_model::blob::{
     AccessTier, AppendConditions, BlockId, BlockListKind, ByteRange, Conditions, ContentHeaders, DeleteSnapshots,
     LeaseAction, LeaseId, ListInclude, PageRange, PublicAccess, RehydratePriority, SequenceConditions,
-    SequenceNumberAction, SnapshotTime, TagCondition, Tags,
+    SequenceNumberAction, SnapshotTime, TagCondition, TagQuery, Tags,
 };
 use larimar_model::{Guid, Metadata, limits};
 
@@ -14,6 +15,7 @@ use larimar_model::{Guid, Metadata, limits};
 #[expect(missing_docs, reason = "the names are those of the service's reference")]
 pub enum ServiceOperation {
     ListContainers(ListContainers),
+    FindBlobs(FindBlobs),
     GetProperties,
     SetProperties,
     GetStats,
@@ -34,6 +36,7 @@ pub enum ContainerOperation {
     Delete { guard: Guard },
     Lease { action: LeaseAction, conditions: Conditions },
     ListBlobs(ListBlobs),
+    FindBlobs(FindBlobs),
     GetAccountInfo,
     Batch,
 }
@@ -170,6 +173,27 @@ pub struct ListBlobs {
     pub count_max: Option<usize>,
     /// What is told besides names and properties.
     pub include: ListInclude,
+}
+
+/// What Find Blobs by Tags is asked for.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct FindBlobs {
+    /// The expression as it was sent, for the answer.
+    pub expression: String,
+    /// What the expression means.
+    pub query: TagQuery,
+    /// Where the search goes on, which the marker stands for.
+    pub from: Option<FindMarker>,
+    /// How many at most, if the request says so.
+    pub count_max: Option<usize>,
+}
+
+impl FindBlobs {
+    /// How many blobs a page holds at most.
+    #[must_use]
+    pub fn page(&self) -> usize {
+        self.count_max.unwrap_or(limits::LIST_ITEMS_MAX)
+    }
 }
 
 impl ListContainers {
@@ -404,6 +428,7 @@ impl ServiceOperation {
     pub const fn name(&self) -> &'static str {
         match self {
             Self::ListContainers(_) => "ListContainers",
+            Self::FindBlobs(_) => "FindBlobsByTags",
             Self::GetProperties => "GetBlobServiceProperties",
             Self::SetProperties => "SetBlobServiceProperties",
             Self::GetStats => "GetBlobServiceStats",
@@ -433,6 +458,7 @@ impl ContainerOperation {
                 LeaseAction::Break { .. } => "BreakContainerLease",
             },
             Self::ListBlobs(_) => "ListBlobs",
+            Self::FindBlobs(_) => "FindBlobsByTags",
             Self::GetAccountInfo => "GetAccountInformation",
             Self::Batch => "BlobBatch",
         }

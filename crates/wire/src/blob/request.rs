@@ -1,6 +1,7 @@
 //! A request's method, path, query and headers become a typed operation. Its body is read later.
 
 use super::address::BlobAddress;
+use super::find::find_blobs;
 use super::operation::{BlobOperation, ContainerOperation, ListContainers, ServiceOperation};
 use super::{blob_request, container_request, headers};
 use crate::error_body::ErrorReply;
@@ -80,6 +81,7 @@ impl BlobRequest {
                     | ContainerOperation::GetMetadata { .. }
                     | ContainerOperation::GetAcl { .. }
                     | ContainerOperation::ListBlobs(_)
+                    | ContainerOperation::FindBlobs(_)
                     | ContainerOperation::GetAccountInfo
             ),
             Self::Blob(_, _, operation) => !matches!(
@@ -105,10 +107,10 @@ fn service(head: &StorageHead<'_>) -> Result<ServiceOperation, ErrorReply> {
         (None, Some("list"), "GET") => list_containers(head),
         // The JavaScript client takes an account that is named by the path for a container.
         (None | Some("container"), Some("batch"), "POST") => Ok(ServiceOperation::Batch),
-        (Some("service"), Some("userdelegationkey"), "POST") | (None, Some("blobs"), "GET") => Err(not_implemented()),
-        (Some("service" | "account"), Some("properties" | "stats"), _) | (None, Some("list" | "batch"), _) => {
-            Err(unsupported_verb())
-        }
+        (None, Some("blobs"), "GET") => Ok(ServiceOperation::FindBlobs(find_blobs(head)?)),
+        (Some("service"), Some("userdelegationkey"), "POST") => Err(not_implemented()),
+        (Some("service" | "account"), Some("properties" | "stats"), _)
+        | (None, Some("list" | "batch" | "blobs"), _) => Err(unsupported_verb()),
         (_, comp, _) => Err(unknown_component(comp)),
     }
 }
