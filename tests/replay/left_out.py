@@ -18,8 +18,7 @@ UNSUPPORTED_HEADERS = (
 )
 UNSUPPORTED_COMP = {
     "query": "query acceleration", "undelete": "soft delete", "immutabilitypolicies": "immutability policies",
-    "legalhold": "legal holds", "incrementalcopy": "incremental copies",
-    "userdelegationkey": "user delegation", "rename": "renaming of containers",
+    "legalhold": "legal holds", "userdelegationkey": "user delegation", "rename": "renaming of containers",
 }
 # Answers that show a feature which the original account had switched on.
 FEATURE_HEADERS = (

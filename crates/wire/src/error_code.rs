@@ -140,6 +140,11 @@ error_codes! {
         "The required host information is not present in the request. You must send a non-empty Host header or include the absolute URI in the request line."
     IncrementalCopyBlobMismatch 409
         "The specified source blob is different than the copy source of the existing incremental copy blob."
+    // The service misspells the code, and clients look for it.
+    IncrementalCopyOfEralierVersionSnapshotNotAllowed 409
+        "The specified snapshot is earlier than the last snapshot copied into the incremental copy blob."
+    IncrementalCopySourceMustBeSnapshot 409
+        "The source for incremental copy request must be a snapshot."
     InfiniteLeaseDurationRequired 412
         "The lease ID matched, but the specified lease must be an infinite-duration lease."
     InsufficientAccountPermissions 403
@@ -261,6 +266,8 @@ error_codes! {
         "There is currently no pending copy operation."
     NotImplemented 501
         "The requested operation is not implemented on the specified resource."
+    OperationNotAllowedOnIncrementalCopyBlob 409
+        "The specified operation is not allowed on an incremental copy blob."
     OperationTimedOut 500
         "Operation could not be completed within the specified time."
     OutOfRangeInput 400

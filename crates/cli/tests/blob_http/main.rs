@@ -13,6 +13,7 @@ mod conditions;
 mod containers;
 mod copies;
 mod finds;
+mod incremental;
 mod leases;
 mod limits;
 mod lists;

@@ -172,7 +172,6 @@ fn x2_what_is_out_of_scope_is_refused_and_not_passed_over() {
         ("PUT", "/box/a?comp=legalhold"),
         ("PUT", "/box/a?comp=immutabilityPolicies"),
         ("DELETE", "/box/a?comp=immutabilityPolicies"),
-        ("PUT", "/box/a?comp=incrementalcopy"),
         ("POST", "/box/a?comp=query"),
         ("GET", "/box/a?versionid=2020-01-01T00:00:00.0000000Z"),
         ("DELETE", "/box/a?deletetype=permanent"),

@@ -48,6 +48,12 @@ impl Written {
 impl Access {
     /// Lets a write of a blob that may be missing go on. The row need not be committed.
     pub(crate) fn admit_create(&self, row: Option<&BlobRow>, now: Timestamp) -> Result<(), BlobReject> {
+        self.admit_replace(row, now)?;
+        row.map_or(Ok(()), BlobRow::admit_ordinary)
+    }
+
+    /// As [`Access::admit_create`], also for the destination of incremental copies.
+    pub(crate) fn admit_replace(&self, row: Option<&BlobRow>, now: Timestamp) -> Result<(), BlobReject> {
         let there = row.filter(|row| row.is_committed);
         check(&self.conditions, there.map(|row| row.changed), Purpose::Create)?;
         if let Some(row) = there {
@@ -65,6 +71,13 @@ impl Access {
 
     /// Lets a change of a blob go on, which must be there; returns its row.
     pub(crate) fn admit_change(&self, row: Option<BlobRow>, now: Timestamp) -> Result<BlobRow, BlobReject> {
+        let row = self.admit_delete(row, now)?;
+        row.admit_ordinary()?;
+        Ok(row)
+    }
+
+    /// As [`Access::admit_change`], also for the destination of incremental copies.
+    pub(crate) fn admit_delete(&self, row: Option<BlobRow>, now: Timestamp) -> Result<BlobRow, BlobReject> {
         let row = row.filter(|row| row.is_committed).ok_or(BlobReject::BlobNotFound)?;
         check(&self.conditions, Some(row.changed), Purpose::Write)?;
         self.admit_tags(&row)?;

@@ -83,7 +83,7 @@ struct Copied {
 }
 
 /// Where the bytes of a source are.
-enum CopyPlan {
+pub(super) enum CopyPlan {
     Blocks(Vec<Block>),
     Regions(BTreeMap<u32, Region>),
 }
@@ -183,13 +183,14 @@ impl<E: Engine, B: ByteStore> Blobs<E, B> {
 
     async fn load_source(&self, source: &CopySource<'_>) -> Result<BlobRow, EngineError> {
         let row = self.load_version(source.at, source.snapshot).await.map_err(of_source)?;
+        row.admit_content(source.snapshot)?;
         check(&source.conditions, Some(row.changed), Purpose::Source)?;
         check_tags(source.if_tags, &row.tags)?;
         Ok(row)
     }
 
     /// The source, and where its bytes are.
-    async fn plan_copy(&self, source: &CopySource<'_>) -> Result<(BlobRow, CopyPlan), EngineError> {
+    pub(super) async fn plan_copy(&self, source: &CopySource<'_>) -> Result<(BlobRow, CopyPlan), EngineError> {
         for attempt in 0..ATTEMPTS_MAX {
             let _turn = self.turn_to_read(source.at, attempt).await;
             let row = self.load_source(source).await?;
@@ -295,6 +296,7 @@ impl<E: Engine, B: ByteStore> Blobs<E, B> {
                 source: CopyInfo::shown_source(&request.source_url),
                 length: source.length,
                 completed: now,
+                incremental: None,
             };
             if let (true, Some(to)) = (source.is_archived(admitted), request.tier) {
                 let priority = request.rehydrate.unwrap_or_default();

@@ -32,7 +32,7 @@ impl<E: Engine, B: ByteStore> Blobs<E, B> {
         for _ in 0..ATTEMPTS_MAX {
             let seen = self.load(at, keys::BLOB).await?;
             let version = seen.as_ref().map(|(version, _)| *version);
-            let row = access.admit_change(seen.map(|(_, row)| row), now)?;
+            let row = access.admit_delete(seen.map(|(_, row)| row), now)?;
             if row.snapshots > 0 && snapshots.is_none() {
                 return Err(BlobReject::SnapshotsPresent.into());
             }

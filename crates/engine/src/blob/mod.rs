@@ -18,6 +18,7 @@ mod copy;
 mod delete;
 mod find;
 mod holds;
+mod incremental;
 mod keys;
 mod layout;
 mod lease;
@@ -46,6 +47,7 @@ pub use container::{Container, ContainerPage, NewContainer, create_logs, find_co
 pub use copy::{CopyInspector, CopyRequest, CopySource};
 pub use find::{FindFrom, FindIn, FindPage, FoundBlob};
 pub use holds::Hold;
+pub use incremental::IncrementalCopyRequest;
 pub use lease::Leased;
 pub use list::{ListFrom, ListItem, ListPage, ListQuery, ListedBlob};
 pub use page::{PageBlobChange, PageList, PagesWritten};

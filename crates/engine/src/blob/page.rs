@@ -144,6 +144,7 @@ impl<E: Engine, B: ByteStore> Blobs<E, B> {
             let _turn = self.turn_to_read(at, attempt).await;
             let row = self.load_version(at, snapshot).await?;
             access.admit_read(&row, now)?;
+            row.admit_content(snapshot)?;
             let pages = pages_of(&row)?;
             let range = match range {
                 Some(range) => range.within(row.length).ok_or(BlobReject::InvalidRange { length: row.length })?,
@@ -343,7 +344,7 @@ struct Edited {
     joined: Vec<Extent>,
 }
 
-fn pages_of(row: &BlobRow) -> Result<Pages, BlobReject> {
+pub(crate) fn pages_of(row: &BlobRow) -> Result<Pages, BlobReject> {
     match (row.kind, &row.layout) {
         (BlobType::Page, Layout::Pages(pages)) => Ok(*pages),
         _ => Err(BlobReject::InvalidBlobType),

@@ -12,6 +12,32 @@ pub(crate) fn covered(runs: &[Run], within: &Range<u64>) -> Vec<Range<u64>> {
     ranges
 }
 
+/// What is left of runs inside of ranges. Both are in order, and neither overlap.
+pub(crate) fn inside(runs: &[Run], ranges: &[Range<u64>]) -> Vec<Run> {
+    runs.iter().flat_map(|run| touching(run, ranges).iter().filter_map(|range| run.within(range.clone()))).collect()
+}
+
+/// What is left of runs outside of ranges. Both are in order, and neither overlap.
+pub(crate) fn outside(runs: &[Run], ranges: &[Range<u64>]) -> Vec<Run> {
+    let mut left = Vec::with_capacity(runs.len() + ranges.len());
+    for run in runs {
+        let mut place = run.start;
+        for range in touching(run, ranges) {
+            left.extend(run.within(place..range.start));
+            place = range.end;
+        }
+        left.extend(run.within(place..u64::MAX));
+    }
+    left
+}
+
+/// The ranges that have bytes of a run.
+fn touching<'a>(run: &Run, ranges: &'a [Range<u64>]) -> &'a [Range<u64>] {
+    let first = ranges.partition_point(|range| range.end <= run.start);
+    let end = ranges.partition_point(|range| range.start < run.end());
+    &ranges[first..end.max(first)]
+}
+
 /// What was written and what was cleared between two versions. Bytes that lie in another payload count as written, also
 /// if they are the same.
 pub(crate) fn difference(earlier: &[Run], later: &[Run], within: &Range<u64>) -> (Vec<Range<u64>>, Vec<Range<u64>>) {
@@ -82,6 +108,20 @@ mod tests {
     fn runs(count: u64, pages: u64, gap: u64) -> Vec<Run> {
         let piece = Piece::whole(Extent { file: [1; 16], offset: 0, length: pages * 512 });
         (0..count).map(|n| Run { start: n * (pages + gap) * 512, piece, is_local: true }).collect()
+    }
+
+    #[test]
+    fn runs_are_cut_at_ranges() {
+        // Pages 0 to 3, 6 to 9 and 12 to 15.
+        let runs = runs(3, 4, 2);
+        let ranges = [0..512, 1024..3584, 4096..4608, 5120..6144];
+        let bounds = |runs: Vec<Run>| runs.iter().map(|run| (run.start, run.end())).collect::<Vec<_>>();
+        assert_eq!(bounds(inside(&runs, &ranges)), [(0, 512), (1024, 2048), (3072, 3584), (4096, 4608)]);
+        assert_eq!(bounds(outside(&runs, &ranges)), [(512, 1024), (3584, 4096), (4608, 5120), (6144, 8192)]);
+        assert_eq!(inside(&runs, &ranges)[2].piece.skip, 0);
+        assert_eq!(outside(&runs, &ranges)[1].piece.skip, 512);
+        assert_eq!(outside(&runs, &[]), runs);
+        assert_eq!(inside(&runs, &[]), []);
     }
 
     #[test]

@@ -129,6 +129,7 @@ impl<E: Engine, B: ByteStore> Blobs<E, B> {
             let row = self.load_version(at, snapshot).await?;
             access.admit_read(&row, now)?;
             row.admit_online(now)?;
+            row.admit_content(snapshot)?;
             let range = match range {
                 Some(range) => range.within(row.length).ok_or(BlobReject::InvalidRange { length: row.length })?,
                 None => 0..row.length,

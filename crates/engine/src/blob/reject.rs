@@ -102,6 +102,24 @@ pub enum BlobReject {
     /// There is no copy to stop: all end before they are answered.
     #[error("no copy is pending")]
     NoPendingCopy,
+    /// The blob is the destination of incremental copies, and the operation is not for such a blob (409).
+    #[error("the blob is the destination of incremental copies")]
+    IncrementalCopyBlob,
+    /// The source of an incremental copy is not a snapshot (409).
+    #[error("expected a snapshot as the source of an incremental copy")]
+    IncrementalCopySourceMustBeSnapshot,
+    /// The destination has incremental copies of another blob (409).
+    #[error("the destination has incremental copies of another blob")]
+    IncrementalCopyBlobMismatch,
+    /// The source of an incremental copy is not later than that of the last one (409).
+    #[error("expected a snapshot later than the last one that was copied")]
+    IncrementalCopyOfEarlierSnapshot,
+    /// The source of an incremental copy is not a page blob (409).
+    #[error("expected a page blob as the source")]
+    InvalidSourceBlobType,
+    /// The source of an incremental copy was put or copied anew since the last one (409).
+    #[error("the source was replaced since the last copy")]
+    SourceOverwritten,
     /// A blob's lease stands against it.
     #[error(transparent)]
     Lease(#[from] LeaseReject),

@@ -1,6 +1,7 @@
 //! The row of a blob or of a snapshot: everything about it but its bytes, and where those are.
 
 use super::codec::{Reader, damaged, put_bytes, put_number, put_optional_text, put_time};
+use super::incremental::{put_incremental, take_incremental};
 use super::layout::{Blocks, Layout};
 use super::lease::Lease;
 use super::released::Released;
@@ -187,7 +188,9 @@ impl BlobRow {
         let committed = if self.is_committed { COMMITTED } else { 0 };
         let released = if self.released.is_empty() { 0 } else { RELEASED };
         let shared = if self.snapshots > 0 { SHARED } else { 0 };
-        let bits = if self.rehydration.is_some() { REHYDRATION } else { 0 } | if self.is_sealed { SEALED } else { 0 };
+        let bits = if self.rehydration.is_some() { REHYDRATION } else { 0 }
+            | if self.is_sealed { SEALED } else { 0 }
+            | if self.incremental().is_some() { INCREMENTAL } else { 0 };
         let rare = if bits == 0 { 0 } else { RARE };
         out.extend_from_slice(&[FORMAT, kind | committed | released | shared | rare]);
         put_time(&mut out, self.created);
@@ -226,6 +229,9 @@ impl BlobRow {
         }
         if let Some(rehydration) = &self.rehydration {
             rehydration.encode(&mut out);
+        }
+        if let Some(incremental) = self.incremental() {
+            put_incremental(&mut out, incremental);
         }
         self.layout.encode(&mut out);
         out
@@ -275,7 +281,7 @@ impl BlobRow {
             None => None,
         };
         let lease = Lease::decode(&mut reader.0)?;
-        let copy = if reader.flag()? { Some(take_copy(reader)?) } else { None };
+        let mut copy = if reader.flag()? { Some(take_copy(reader)?) } else { None };
         let is_committed = flags & COMMITTED != 0;
         let released = if flags & RELEASED == 0 { Released::default() } else { Released::decode(reader)? };
         let shared_since = match (flags & SHARED == 0, snapshots) {
@@ -285,10 +291,13 @@ impl BlobRow {
             (true, _) => Some(SnapshotTime(Timestamp::from_ticks(0))),
         };
         let rare = if flags & RARE == 0 { 0 } else { reader.byte()? };
-        if rare & !(REHYDRATION | SEALED) != 0 {
+        if rare & !(REHYDRATION | SEALED | INCREMENTAL) != 0 {
             return None;
         }
         let rehydration = if rare & REHYDRATION == 0 { None } else { Some(Rehydration::decode(reader)?) };
+        if rare & INCREMENTAL != 0 {
+            copy.as_mut()?.incremental = Some(take_incremental(reader)?);
+        }
         Some(Self {
             is_committed,
             kind,
@@ -387,6 +396,7 @@ fn take_copy(reader: &mut Reader<'_>) -> Option<CopyInfo> {
         source: CopyInfo::shown_source(reader.text()?),
         length: reader.number()?,
         completed: reader.time()?,
+        incremental: None,
     })
 }
 
@@ -403,13 +413,15 @@ const RARE: u8 = 0x10;
 const REHYDRATION: u8 = 1;
 /// Set in the byte of what is rare if the blob is sealed.
 const SEALED: u8 = 2;
+/// Set in the byte of what is rare if the copy is incremental.
+const INCREMENTAL: u8 = 4;
 
 #[cfg(test)]
 mod tests {
     use super::super::bytes::Extent;
     use super::super::layout::{Block, ChunkHead, Pages, Piece};
     use super::*;
-    use larimar_model::blob::{LeaseId, RehydratePriority};
+    use larimar_model::blob::{IncrementalCopy, LeaseId, RehydratePriority};
 
     fn full() -> BlobRow {
         let mut row = BlobRow::uncommitted(Timestamp::EDM_MIN);
@@ -443,6 +455,11 @@ mod tests {
             source: "http://127.0.0.1/c/b".to_owned(),
             length: 5,
             completed: Timestamp::EDM_MIN,
+            incremental: Some(IncrementalCopy {
+                snapshot: SnapshotTime(Timestamp::MAX),
+                source: "account/c/b".to_owned(),
+                source_snapshot: SnapshotTime(Timestamp::EDM_MIN),
+            }),
         });
         let extent = Extent { file: [1; 16], offset: 2, length: 300 };
         row.released.add(&[extent], Timestamp::MAX);
@@ -471,7 +488,7 @@ mod tests {
 
     #[test]
     fn a_row_of_an_earlier_release_may_share_with_any_snapshot() {
-        let row = BlobRow { shared_since: None, rehydration: None, is_sealed: false, ..full() };
+        let row = BlobRow { shared_since: None, rehydration: None, is_sealed: false, copy: None, ..full() };
         let mut body = row.encode();
         assert_eq!(BlobRow::decode(&body).map(|row| row.shared_since), Ok(None));
         // What is known of sharing is one byte here, before what is rare and the layout; earlier releases had neither it

@@ -37,6 +37,7 @@ impl<E: Engine, B: ByteStore> Blobs<E, B> {
             super::conditions::check(&access.conditions, Some(row.changed), super::conditions::Purpose::Write)?;
             access.admit_tags(&row)?;
             row.admit_online(now)?;
+            row.admit_ordinary()?;
             let time = self.free_snapshot_time(at, self.earliest_snapshot_time(version, now)).await?;
             let mut snapshot = frozen(&row);
             if let Some(metadata) = metadata {
@@ -54,7 +55,7 @@ impl<E: Engine, B: ByteStore> Blobs<E, B> {
 
     /// The earliest time that a new snapshot may have. Servers know their common clock up to a few milliseconds only; that
     /// clock gave the blob's row its version when the last snapshot was taken, so a later time keeps snapshots in order.
-    fn earliest_snapshot_time(&self, version: Option<Timestamp>, now: Timestamp) -> Timestamp {
+    pub(crate) fn earliest_snapshot_time(&self, version: Option<Timestamp>, now: Timestamp) -> Timestamp {
         match version {
             Some(version) if E::IS_SHARED => now.max(Timestamp::from_ticks(version.ticks() + 1)),
             _ => now,
@@ -63,7 +64,11 @@ impl<E: Engine, B: ByteStore> Blobs<E, B> {
 
     /// The first time from a given one on that no snapshot has. All changes of snapshots change the blob's row, so it stays free
     /// until that is changed.
-    async fn free_snapshot_time(&self, at: BlobRef<'_>, now: Timestamp) -> Result<SnapshotTime, EngineError> {
+    pub(crate) async fn free_snapshot_time(
+        &self,
+        at: BlobRef<'_>,
+        now: Timestamp,
+    ) -> Result<SnapshotTime, EngineError> {
         let mut ticks = now.ticks();
         while self.load(at, &keys::snapshot(SnapshotTime(Timestamp::from_ticks(ticks)))).await?.is_some() {
             ticks += 1;
@@ -73,7 +78,7 @@ impl<E: Engine, B: ByteStore> Blobs<E, B> {
 }
 
 /// A blob's row as that of a snapshot: without what only the blob has.
-fn frozen(row: &BlobRow) -> BlobRow {
+pub(crate) fn frozen(row: &BlobRow) -> BlobRow {
     BlobRow {
         lease: Lease::None,
         snapshots: 0,
@@ -85,7 +90,7 @@ fn frozen(row: &BlobRow) -> BlobRow {
 }
 
 /// The blob's row after a snapshot: pages are written to rows of a new epoch from now on.
-fn next_epoch(row: BlobRow, taken: SnapshotTime) -> BlobRow {
+pub(crate) fn next_epoch(row: BlobRow, taken: SnapshotTime) -> BlobRow {
     let layout = match row.layout {
         Layout::Pages(pages) => Layout::Pages(Pages { epoch: pages.epoch + 1, ..pages }),
         blocks @ Layout::Blocks(_) => blocks,

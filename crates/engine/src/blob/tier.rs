@@ -59,6 +59,7 @@ impl<E: Engine, B: ByteStore> Blobs<E, B> {
             let mut row = row.filter(|row| row.is_committed).ok_or(BlobReject::BlobNotFound)?;
             access.admit_tags(&row)?;
             row.lease.admit_read(access.lease, now)?;
+            row.admit_content(snapshot)?;
             let set = row.set_tier(tier, priority, until, now)?;
             Ok::<_, BlobReject>((row, set))
         };

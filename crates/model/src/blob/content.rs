@@ -1,5 +1,6 @@
 //! What a blob says about its bytes, and where they came from.
 
+use super::words::SnapshotTime;
 use crate::{Guid, Timestamp};
 
 /// The headers that a reader of a blob is given with its bytes.
@@ -50,6 +51,19 @@ pub struct CopyInfo {
     pub length: u64,
     /// When it ended.
     pub completed: Timestamp,
+    /// What is known of an incremental copy; nothing if it is an ordinary one.
+    pub incremental: Option<IncrementalCopy>,
+}
+
+/// What makes a copy incremental: the snapshot that it was copied from, and the one that it made.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct IncrementalCopy {
+    /// The destination's snapshot that has the copied pages.
+    pub snapshot: SnapshotTime,
+    /// The source blob: its account, its container and its name, separated by slashes.
+    pub source: String,
+    /// The source's snapshot.
+    pub source_snapshot: SnapshotTime,
 }
 
 impl CopyInfo {

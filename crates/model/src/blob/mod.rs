@@ -12,7 +12,7 @@ mod words;
 
 pub use block::{BlockId, BlockIdError, BlockListEntry, BlockListKind};
 pub use conditions::{AppendConditions, BlobETag, Conditions, ETagCondition, SequenceConditions};
-pub use content::{ContentHeaders, CopyInfo};
+pub use content::{ContentHeaders, CopyInfo, IncrementalCopy};
 pub use lease::{BreakPeriod, LeaseAction, LeaseDuration, LeaseError, LeaseId, LeaseState, LeaseStatus, LeaseView};
 pub use name::{BlobName, BlobNameError, ContainerName};
 pub use range::{ByteRange, PageRange, PageRangeError};

@@ -210,6 +210,7 @@ impl<E: Engine, B: ByteStore> Ask<'_, E, B> {
                 self.lease_blob(container, name, *action, &access).await
             }
             BlobOperation::Copy(copy) => self.copy_blob(container, name, copy).await,
+            BlobOperation::IncrementalCopy(copy) => self.copy_incremental(container, name, copy).await,
             BlobOperation::AbortCopy { .. } => self.abort_copy(container, name).await,
             BlobOperation::SetTier { tier, priority, snapshot, guard } => {
                 self.set_tier(container, name, (*tier, *priority), *snapshot, guard).await

@@ -11,12 +11,12 @@ use crate::head::Head;
 use crate::reply::Reply;
 use larimar_engine::blob::bytes::{ByteStore, Bytes, READ_BYTES_MAX};
 use larimar_engine::blob::{
-    Access, BlobProperties, BlobRef, BlobReject, Container, CopyInspector, CopyRequest, CopySource, NewBlob,
-    SourceCondition,
+    Access, BlobProperties, BlobRef, BlobReject, Container, CopyInspector, CopyRequest, CopySource,
+    IncrementalCopyRequest, NewBlob, SourceCondition,
 };
 use larimar_engine::{Engine, EngineError, Reject};
 use larimar_model::blob::{BlobName, Conditions, ContainerName, CopyInfo, SnapshotTime};
-use larimar_wire::blob::{BlobAddress, CopyBlob, Guard, Source, wrong_tier};
+use larimar_wire::blob::{BlobAddress, CopyBlob, Guard, IncrementalCopyBlob, Source, wrong_tier};
 use larimar_wire::error_body::ErrorReply;
 use larimar_wire::error_code::ErrorCode;
 use larimar_wire::sas::Need;
@@ -38,6 +38,8 @@ struct Found {
     container: Container,
     name: BlobName,
     snapshot: Option<SnapshotTime>,
+    /// Its account, its container and its name, separated by slashes.
+    path: String,
 }
 
 /// Adds up the bytes of a copy and compares them with the MD5 that the client expects.
@@ -121,6 +123,43 @@ impl<E: Engine, B: ByteStore> Ask<'_, E, B> {
             Some(sums) => reply.with_sums(&sums, self.told_sum(false)),
             None => reply,
         })
+    }
+
+    pub(super) async fn copy_incremental(
+        &self,
+        container: &ContainerName,
+        name: &BlobName,
+        copy: &IncrementalCopyBlob,
+    ) -> Result<Reply, ErrorReply> {
+        let found = self.creatable(container, name, false).await?;
+        let source = self.source(&copy.source, copy.source.if_tags.is_some(), Relay::Code).await?;
+        let from = CopySource {
+            at: blob_ref(&source.container, &source.name),
+            snapshot: source.snapshot,
+            conditions: copy.source.conditions,
+            if_tags: copy.source.if_tags.as_ref(),
+        };
+        let request = IncrementalCopyRequest {
+            id: self.call.storage.ids.next(),
+            source_url: copy.source.url.as_str().to_owned(),
+            source_blob: source.path,
+        };
+        let (access, creates_only) = self.creating_access(&access(&copy.guard))?;
+        let _held = self.call.hold(self.copy_bytes()).await?;
+        let done = self.blobs.copy_incremental(&from, blob_ref(&found, name), &request, &access, self.now()).await;
+        let (written, info) = done.map_err(|error| {
+            let error = target_error(source_error(&error, Relay::Code), copy.guard.conditions.if_match.is_some());
+            match error.code {
+                // Here the message names the blob, elsewhere the resource (recorded).
+                ErrorCode::LeaseIdMissing => ErrorReply::with_message(error.code, LEASED),
+                _ => overwrite_error(error, creates_only),
+            }
+        })?;
+        // The service always says so (recorded); clients then ask for the properties, which tell that it is done.
+        Ok(Reply::empty(202)
+            .with_written(written)
+            .with("x-ms-copy-id", info.id.to_string())
+            .with("x-ms-copy-status", CopyInfo::PENDING))
     }
 
     /// The status of a copy that was just made: pending if its source is being rehydrated.
@@ -264,9 +303,12 @@ impl<E: Engine, B: ByteStore> Ask<'_, E, B> {
             }
             caller = authenticate(Policies::Now).await?;
         };
-        Ok(Found { container: found.map_err(|error| relayed(error, relay))?, name, snapshot })
+        let path = format!("{}/{}/{}", address.account, container.as_str(), name.as_str());
+        Ok(Found { container: found.map_err(|error| relayed(error, relay))?, name, snapshot, path })
     }
 }
+
+const LEASED: &str = "There is currently a lease on the blob and no lease ID was specified in the request.";
 
 /// The answer for a source that is not on this server: nothing is fetched from elsewhere.
 fn elsewhere() -> ErrorReply {

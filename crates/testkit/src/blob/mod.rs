@@ -3,8 +3,8 @@
 //!
 //! A promise takes a [`Site`]: an empty container on a fresh engine and a fresh store without a time of grace. The files
 //! follow the service: [`containers`], [`blobs`], [`blocks`], [`appends`], [`pages`], [`scattered`] (page blobs of many runs),
-//! [`snapshots`], [`tiers`], [`copies`],
-//! [`leases`], [`lists`], [`finds`] (by tags); [`lives`] has what is removed and what is not, [`crashes`] what is there after a stop at any call,
+//! [`snapshots`], [`tiers`], [`copies`], [`incremental`], [`leases`], [`lists`], [`finds`] (by tags);
+//! [`lives`] has what is removed and what is not, [`crashes`] what is there after a stop at any call,
 //! [`reads`] what a read shows beside a change, [`concurrency`] many callers at once, [`servers`] several servers that change the same blobs.
 
 pub mod appends;
@@ -15,6 +15,7 @@ pub mod containers;
 pub mod copies;
 pub mod crashes;
 pub mod finds;
+pub mod incremental;
 pub mod leases;
 pub mod lists;
 pub mod lives;
@@ -129,6 +130,18 @@ macro_rules! blob_conformance {
                 a_copy_checks_both_sides,
                 bytes_are_copied_into_blocks,
                 a_blob_is_copied_onto_itself,
+            }
+        );
+        $crate::blob_promises!(
+            $make,
+            incremental {
+                each_incremental_copy_is_a_snapshot_of_the_destination,
+                an_incremental_copy_costs_what_differs,
+                incremental_copies_read_as_their_sources_wherever_the_engine_stops,
+                the_destination_of_incremental_copies_is_for_copies_only,
+                incremental_copies_are_checked,
+                incremental_copies_at_once_are_made_one_after_the_other,
+                an_incremental_copy_beside_other_changes_is_whole,
             }
         );
         $crate::blob_promises!(
@@ -268,6 +281,7 @@ mod tests {
             include_str!("copies.rs"),
             include_str!("crashes.rs"),
             include_str!("finds.rs"),
+            include_str!("incremental.rs"),
             include_str!("leases.rs"),
             include_str!("lists.rs"),
             include_str!("lives.rs"),

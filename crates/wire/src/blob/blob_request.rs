@@ -4,8 +4,8 @@ use super::headers::{
     self, CONTENT_HEADERS, body_checks, empty_body, filled_body, guard, plain_guard, tags_guard, wrong_length,
 };
 use super::operation::{
-    AppendBlock, BlobOperation, BlobRead, CopyBlob, GetBlob, GetPageRanges, Guard, PageWrite, PutBlob, PutBlobContent,
-    PutBlock, PutBlockList, PutPage, RangeSum, SetHeaders, Source,
+    AppendBlock, BlobOperation, BlobRead, CopyBlob, GetBlob, GetPageRanges, Guard, IncrementalCopyBlob, PageWrite,
+    PutBlob, PutBlobContent, PutBlock, PutBlockList, PutPage, RangeSum, SetHeaders, Source,
 };
 use super::request::{count_max, not_implemented, unknown_component, unsupported_verb};
 use crate::blob::block_list::BLOCK_LIST_BODY_BYTES_MAX;
@@ -37,7 +37,7 @@ pub(super) fn operation(head: &StorageHead<'_>) -> Result<BlobOperation, ErrorRe
 }
 
 const READS: [&str; 4] = ["metadata", "blocklist", "pagelist", "tags"];
-const WRITES: [&str; 13] = [
+const WRITES: [&str; 14] = [
     "metadata",
     "properties",
     "snapshot",
@@ -50,6 +50,7 @@ const WRITES: [&str; 13] = [
     "appendblock",
     "seal",
     "page",
+    "incrementalcopy",
     "undelete",
 ];
 
@@ -127,9 +128,8 @@ fn write(head: &StorageHead<'_>, comp: Option<&str>) -> Result<BlobOperation, Er
             Ok(BlobOperation::Seal { position, guard: guard(head)? })
         }
         Some("page") => put_page(head),
-        Some("undelete" | "expiry" | "immutabilitypolicies" | "legalhold" | "incrementalcopy") => {
-            Err(not_implemented())
-        }
+        Some("incrementalcopy") => incremental_copy(head),
+        Some("undelete" | "expiry" | "immutabilitypolicies" | "legalhold") => Err(not_implemented()),
         Some("pagelist") => Err(unsupported_verb()),
         comp => Err(unknown_component(comp)),
     }
@@ -257,6 +257,16 @@ fn copy(head: &StorageHead<'_>) -> Result<BlobOperation, ErrorReply> {
         tier: head.header_as("x-ms-access-tier")?,
         seal: head.has_header(SEAL).then(|| headers::flag(head, SEAL)).transpose()?,
         priority: head.header_as(REHYDRATE_PRIORITY)?,
+        guard: guard(head)?,
+    })))
+}
+
+fn incremental_copy(head: &StorageHead<'_>) -> Result<BlobOperation, ErrorReply> {
+    empty_body(head)?;
+    head.required_header("x-ms-copy-source")?;
+    let missing = || ErrorReply::new(ErrorCode::MissingRequiredHeader);
+    Ok(BlobOperation::IncrementalCopy(Box::new(IncrementalCopyBlob {
+        source: headers::source(head, u64::MAX)?.ok_or_else(missing)?,
         guard: guard(head)?,
     })))
 }

@@ -28,8 +28,8 @@ pub use list_marker::ListMarker;
 pub use list_xml::{ListEntry, ListedBlob, ListedContainer, write_blob_list, write_container_list};
 pub use operation::{
     AppendBlock, BlobOperation, BlobRead, BodyChecks, ContainerOperation, CopyBlob, FindBlobs, GetBlob, GetPageRanges,
-    Guard, ListBlobs, ListContainers, PageWrite, PutBlob, PutBlobContent, PutBlock, PutBlockList, PutPage, RangeSum,
-    ServiceOperation, SetHeaders, Source,
+    Guard, IncrementalCopyBlob, ListBlobs, ListContainers, PageWrite, PutBlob, PutBlobContent, PutBlock, PutBlockList,
+    PutPage, RangeSum, ServiceOperation, SetHeaders, Source,
 };
 pub use page_list::{ListedPages, write_page_list};
 pub use properties::{BlobProperties, ContainerProperties};

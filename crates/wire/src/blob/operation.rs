@@ -70,6 +70,7 @@ pub enum BlobOperation {
         if_tags: Option<TagCondition>,
     },
     Copy(Box<CopyBlob>),
+    IncrementalCopy(Box<IncrementalCopyBlob>),
     AbortCopy {
         id: Guid,
         lease: Option<LeaseId>,
@@ -340,6 +341,15 @@ pub struct CopyBlob {
     pub guard: Guard,
 }
 
+/// Incremental Copy Blob.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct IncrementalCopyBlob {
+    /// The snapshot to copy.
+    pub source: Source,
+    /// The conditions on what is there.
+    pub guard: Guard,
+}
+
 /// Put Block and Put Block From URL.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct PutBlock {
@@ -487,6 +497,7 @@ impl BlobOperation {
                 LeaseAction::Break { .. } => "BreakBlobLease",
             },
             Self::Copy(_) => "CopyBlob",
+            Self::IncrementalCopy(_) => "IncrementalCopyBlob",
             Self::AbortCopy { .. } => "AbortCopyBlob",
             Self::SetTier { .. } => "SetBlobTier",
             Self::GetTags { .. } => "GetBlobTags",

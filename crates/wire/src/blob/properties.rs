@@ -80,6 +80,10 @@ impl BlobProperties<'_> {
                 add("x-ms-copy-progress", &format!("{0}/{0}", copy.length));
                 add("x-ms-copy-completion-time", &http_date(copy.completed));
             }
+            if let Some(incremental) = &copy.incremental {
+                add("x-ms-incremental-copy", "true");
+                add("x-ms-copy-destination-snapshot", &incremental.snapshot.to_string());
+            }
         }
         metadata_headers(self.metadata, &mut add);
     }
@@ -267,6 +271,10 @@ fn write_copy(out: &mut Vec<u8>, copy: &CopyInfo, is_pending: bool) {
     }
     xml::write_text(out, "CopyProgress", &format!("{0}/{0}", copy.length));
     xml::write_text(out, "CopyCompletionTime", &http_date(copy.completed));
+    if let Some(incremental) = &copy.incremental {
+        xml::write_text(out, "IncrementalCopy", "true");
+        xml::write_text(out, "CopyDestinationSnapshot", &incremental.snapshot.to_string());
+    }
 }
 
 /// The scope that everything is encrypted in if nobody says otherwise.
@@ -287,6 +295,7 @@ mod tests {
             id: Guid::parse("5974b586-0df3-4e2d-ad0c-18e3892bfca2").expect("a Guid"),
             source: "http://h/c/b".to_owned(),
             length: 7,
+            incremental: None,
             completed: time("2022-05-06T00:31:05Z"),
         }
     }

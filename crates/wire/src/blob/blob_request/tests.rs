@@ -165,6 +165,15 @@ fn check_all(cases: Cases<'_>) {
 }
 
 #[test]
+fn x2_incremental_copies() {
+    let copy = IncrementalCopyBlob { source: source(u64::MAX), guard: Guard::default() };
+    let operation = BlobOperation::IncrementalCopy(Box::new(copy));
+    check_all(vec![("PUT", "comp=incrementalcopy", vec![SOURCE], operation, "IncrementalCopyBlob")]);
+    assert_eq!(parse("PUT", "comp=incrementalcopy", &[]), Err(ErrorCode::MissingRequiredHeader));
+    assert_eq!(parse("GET", "comp=incrementalcopy", &[SOURCE]), Err(ErrorCode::UnsupportedHttpVerb));
+}
+
+#[test]
 fn x2_writes_of_what_is_about_a_blob() {
     let id = "c9da6455-213d-42c9-9a79-3e9149a57833";
     let (copy, tier) = (format!("comp=copy&copyid={id}"), format!("comp=tier&snapshot={SNAPSHOT}"));

@@ -4,7 +4,8 @@ use super::*;
 use crate::xml::Element;
 use larimar_model::Timestamp;
 use larimar_model::blob::{
-    BlobETag, BlobType, ContentHeaders, CopyInfo, LeaseDuration, LeaseState, LeaseView, ListInclude, PublicAccess,
+    BlobETag, BlobType, ContentHeaders, CopyInfo, IncrementalCopy, LeaseDuration, LeaseState, LeaseView, ListInclude,
+    PublicAccess,
 };
 use larimar_model::{Guid, Metadata};
 use proptest::prelude::*;
@@ -62,6 +63,21 @@ fn x2_blobs_are_listed_as_the_reference_has_them() {
     assert!(list(&ListBlobs::default(), &[], None).ends_with("<Blobs /><NextMarker /></EnumerationResults>"));
 }
 
+/// An incremental copy.
+fn copied() -> CopyInfo {
+    CopyInfo {
+        id: Guid::parse("5974b586-0df3-4e2d-ad0c-18e3892bfca2").expect("a Guid"),
+        source: "http://h/c/b".to_owned(),
+        length: 7,
+        completed: time("2022-05-06T00:31:05Z"),
+        incremental: Some(IncrementalCopy {
+            snapshot: "2022-05-06T00:31:05.1Z".parse().expect("a time"),
+            source: "account/c/b".to_owned(),
+            source_snapshot: "2022-05-06".parse().expect("a time"),
+        }),
+    }
+}
+
 #[test]
 fn listings_include_what_is_asked_for() {
     let content = ContentHeaders {
@@ -73,12 +89,7 @@ fn listings_include_what_is_asked_for() {
     metadata.insert("k", "v").expect("metadata");
     let mut tags = Tags::new();
     tags.insert("t", "u").expect("a tag");
-    let copy = CopyInfo {
-        id: Guid::parse("5974b586-0df3-4e2d-ad0c-18e3892bfca2").expect("a Guid"),
-        source: "http://h/c/b".to_owned(),
-        length: 7,
-        completed: time("2022-05-06T00:31:05Z"),
-    };
+    let copy = copied();
     let leased = LeaseView { state: LeaseState::Leased, duration: Some(LeaseDuration::Seconds(15)) };
     let full = BlobProperties {
         copy: Some(&copy),
@@ -113,6 +124,7 @@ fn listings_include_what_is_asked_for() {
         "<AccessTier>Cool</AccessTier><AccessTierChangeTime>Fri, 06 May 2022 00:00:00 GMT</AccessTierChangeTime>",
         "<LeaseStatus>locked</LeaseStatus><LeaseState>leased</LeaseState><LeaseDuration>fixed</LeaseDuration>",
         "<CopyStatus>success</CopyStatus><CopySource>http://h/c/b</CopySource><CopyProgress>7/7</CopyProgress>",
+        "<IncrementalCopy>true</IncrementalCopy><CopyDestinationSnapshot>2022-05-06T00:31:05.1000000Z</CopyDestinationSnapshot>",
         "<TagCount>1</TagCount></Properties><Metadata><k>v</k></Metadata><Tags><TagSet><Tag><Key>t</Key><Value>u</Value></Tag></TagSet></Tags></Blob>",
         "<Blob><Name>c</Name><Properties><Content-Length>0</Content-Length><BlobType>BlockBlob</BlobType>",
     ] {
