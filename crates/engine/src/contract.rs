@@ -17,8 +17,8 @@ use std::time::Instant;
 
 /// A store of ordered rows, and of the messages of queues.
 pub trait Engine: Messages {
-    /// Whether other processes may change the store. What [`Engine::recent_space`] tells is then up to a second old;
-    /// a number that was dropped meanwhile is refused at once, and looked up anew after that.
+    /// Whether other processes may change the store. [`Engine::recent_space`] is then up to a second old; an operation on
+    /// the number of a dropped space is refused at once.
     const IS_SHARED: bool = false;
 
     /// The rows at one moment, for several reads.
@@ -91,9 +91,9 @@ pub trait Engine: Messages {
     /// Looks a space up as it is now: every change that was acknowledged before the call is seen.
     fn space(&self, name: SpaceName<'_>) -> impl Future<Output = Result<Option<Space>, Fault>> + Send;
 
-    /// Looks a space up as it was up to a second ago, without asking for it each time. A space that it does not find is
-    /// not there now. Good enough to allow a request, never to refuse one, nor to tell what a space's settings are: see
-    /// [`decide_on_space`](crate::decide_on_space).
+    /// Looks a space up as it was at most a second ago, usually without a round trip. `None` is current: the space does
+    /// not exist now. The answer may allow a request, but not refuse one ([`decide_on_space`](crate::decide_on_space)),
+    /// and an operation that finds the space gone is repeated ([`find_replacement`](crate::find_replacement)).
     fn recent_space(&self, name: SpaceName<'_>) -> impl Future<Output = Result<Option<Space>, Fault>> + Send {
         self.space(name)
     }

@@ -7,7 +7,8 @@ mod ids;
 mod rows;
 
 pub use catalogue::{
-    Creation, Queue, create_queue, delete_queue, find_queue, list_queues, read_queue, set_queue_acl, set_queue_metadata,
+    Creation, Queue, create_queue, delete_queue, find_queue, find_queue_replacement, list_queues, read_queue,
+    set_queue_acl, set_queue_metadata,
 };
 pub use contract::{Change, Message, MessageError, MessageHandle, Messages, NewMessage, Placed, Updated};
 pub use ids::MessageIds;
