@@ -1,6 +1,6 @@
 //! `larimar migrate`: copies everything from one engine into another and proves that both hold the same.
 //!
-//! The copy itself is `larimar_engine::copy`; here the engines are opened, progress is shown and the end is told.
+//! The copy itself is `larimar_engine::migration`; here the engines are opened, progress is shown and the end is told.
 
 mod progress;
 mod report;
@@ -11,7 +11,7 @@ use crate::settings::engine::DatabaseUrl;
 use crate::settings::{Resolved, Settings, SettingsError, Source};
 use crate::signals::Signals;
 use anyhow::{Context, bail, ensure};
-use larimar_engine::copy::{CopyError, CopyOptions, PartReport, compare, copy};
+use larimar_engine::migration::{CopyError, CopyOptions, PartReport, compare, copy};
 use larimar_engine::{Engine, Fault, SpaceKind, SpaceName, SystemClock};
 use larimar_engine_local::LocalEngine;
 use larimar_engine_local::store::StoreError;

@@ -1,7 +1,7 @@
 //! Reads connection strings as the Azure SDKs do.
 
 use crate::credential::{Credential, InvalidKey, SasToken, SharedKey};
-use crate::service::Service;
+use crate::service::{Service, endpoint_key, secondary_endpoint_key};
 use http::Uri;
 use larimar_wire::signature::{DEVELOPMENT_ACCOUNT, DEVELOPMENT_KEY};
 
@@ -54,9 +54,9 @@ impl ConnectionString {
             let name = service.name();
             let of_account =
                 |ending: &str| account.map(|account| format!("{protocol}://{account}{ending}.{name}.{suffix}"));
-            let primary = parts.get(service.endpoint_name()).map(str::to_owned);
+            let primary = parts.get(endpoint_key(service)).map(str::to_owned);
             // A secondary is made up only where the primary is.
-            let secondary = parts.get(service.secondary_endpoint_name()).map(str::to_owned);
+            let secondary = parts.get(secondary_endpoint_key(service)).map(str::to_owned);
             let secondary = secondary.or_else(|| if primary.is_none() { of_account("-secondary") } else { None });
             if let Some(primary) = primary.or_else(|| of_account("")) {
                 endpoints.push((service, primary, secondary));

@@ -3,38 +3,23 @@
 use bytes::Bytes;
 use http::uri::{Authority, InvalidUri, Parts, PathAndQuery, Scheme};
 use http::{HeaderValue, Uri};
+pub(crate) use larimar_model::Service;
 
-/// One of the services of an account.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
-pub(crate) enum Service {
-    Table,
-    Queue,
-    Blob,
+/// The key of a service's endpoint in a connection string.
+pub(crate) const fn endpoint_key(service: Service) -> &'static str {
+    match service {
+        Service::Table => "TableEndpoint",
+        Service::Queue => "QueueEndpoint",
+        Service::Blob => "BlobEndpoint",
+    }
 }
 
-impl Service {
-    pub(crate) const fn name(self) -> &'static str {
-        match self {
-            Self::Table => "table",
-            Self::Queue => "queue",
-            Self::Blob => "blob",
-        }
-    }
-
-    pub(crate) const fn endpoint_name(self) -> &'static str {
-        match self {
-            Self::Table => "TableEndpoint",
-            Self::Queue => "QueueEndpoint",
-            Self::Blob => "BlobEndpoint",
-        }
-    }
-
-    pub(crate) const fn secondary_endpoint_name(self) -> &'static str {
-        match self {
-            Self::Table => "TableSecondaryEndpoint",
-            Self::Queue => "QueueSecondaryEndpoint",
-            Self::Blob => "BlobSecondaryEndpoint",
-        }
+/// The key of a service's secondary endpoint in a connection string.
+pub(crate) const fn secondary_endpoint_key(service: Service) -> &'static str {
+    match service {
+        Service::Table => "TableSecondaryEndpoint",
+        Service::Queue => "QueueSecondaryEndpoint",
+        Service::Blob => "BlobSecondaryEndpoint",
     }
 }
 

@@ -7,13 +7,14 @@
 pub mod blob;
 mod clock;
 mod contract;
-pub mod copy;
 mod error;
 mod histogram;
 mod log_limit;
 mod lookup;
 mod memory;
+pub mod migration;
 pub mod queue;
+pub mod settings;
 mod snapshot;
 pub mod table;
 

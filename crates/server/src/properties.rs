@@ -5,7 +5,7 @@ use crate::error;
 use crate::reply::Reply;
 use larimar_engine::Engine;
 use larimar_engine::blob::create_logs;
-use larimar_engine::table::{load_setting, store_setting};
+use larimar_engine::settings::{load_setting, store_setting};
 use larimar_wire::error_body::ErrorReply;
 use larimar_wire::error_code::ErrorCode;
 use larimar_wire::sas::{Need, Service};

@@ -15,10 +15,11 @@ mod verify;
 
 pub use error::SasError;
 pub use grant::{Grant, KeyLimits, ResourceType, Scope};
+pub use larimar_model::Service;
 pub use need::{Letters, Need, Target};
 pub use permissions::Permissions;
 pub use storage::{BlobSas, BlobSasScope, QueueSas, Resource, ResponseOverrides};
-pub use verify::{Circumstances, Service};
+pub use verify::Circumstances;
 
 use crate::uri;
 use std::borrow::Cow;

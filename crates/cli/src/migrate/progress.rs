@@ -1,6 +1,6 @@
 //! How far a migration is: a bar on a terminal, otherwise a line every few seconds.
 
-use larimar_engine::copy::{Progress, Stage};
+use larimar_engine::migration::{Progress, Stage};
 use std::io::{IsTerminal, Write};
 use std::time::{Duration, Instant};
 
@@ -86,7 +86,7 @@ fn bar(done: u64, total: u64) -> String {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use larimar_engine::copy::Part;
+    use larimar_engine::migration::Part;
 
     #[test]
     fn a_line_tells_stage_share_and_table() {

@@ -1,6 +1,6 @@
 //! What was copied, as a table for people.
 
-use larimar_engine::copy::{Part, PartReport};
+use larimar_engine::migration::{Part, PartReport};
 use std::fmt::Write;
 
 /// The parts with their rows, bytes and checksums, and the sums.
@@ -32,7 +32,7 @@ pub(super) fn table(reports: &[PartReport]) -> String {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use larimar_engine::copy::{Checksum, Digest};
+    use larimar_engine::migration::{Checksum, Digest};
 
     #[test]
     fn columns_are_aligned_and_summed() {

@@ -5,7 +5,6 @@ mod decide;
 pub mod plan;
 mod query;
 mod region;
-mod settings;
 mod write;
 
 pub use catalogue::{
@@ -15,5 +14,4 @@ pub use decide::Write;
 pub use plan::{Plan, QueryKind};
 pub use query::{Page, PageLimits, SLICE_STEPS, query};
 pub use region::PlanningWork;
-pub use settings::{load_setting, store_setting};
 pub use write::{transact, write};

@@ -6,39 +6,8 @@ use super::{
 };
 use crate::acl::AccessPolicy;
 use crate::signature::{AccountKey, Mac};
-use larimar_model::Timestamp;
+use larimar_model::{Service, Timestamp};
 use std::net::IpAddr;
-
-/// The storage services, as account tokens name them.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
-pub enum Service {
-    /// Blobs.
-    Blob,
-    /// Queues.
-    Queue,
-    /// Tables.
-    Table,
-}
-
-impl Service {
-    /// The service's name in hosts, settings and logs.
-    #[must_use]
-    pub const fn name(self) -> &'static str {
-        match self {
-            Self::Blob => "blob",
-            Self::Queue => "queue",
-            Self::Table => "table",
-        }
-    }
-
-    const fn letter(self) -> u8 {
-        match self {
-            Self::Blob => b'b',
-            Self::Queue => b'q',
-            Self::Table => b't',
-        }
-    }
-}
 
 /// What a token is checked against.
 #[derive(Clone, Copy, Debug)]
@@ -162,7 +131,7 @@ impl SasFields<'_> {
                 let services = Permissions::parse_strict(&fields.services, "bqtf").ok_or(SasError::Malformed("ss"))?;
                 let types =
                     Permissions::parse_strict(&fields.resource_types, "sco").ok_or(SasError::Malformed("srt"))?;
-                if !services.contains(service.letter()) {
+                if !services.contains(service_letter(service)) {
                     return Err(SasError::Service);
                 }
                 let all = [ResourceType::Service, ResourceType::Container, ResourceType::Object];
@@ -187,6 +156,15 @@ impl TableSas<'_> {
             end_partition: owned(&self.end_partition),
             end_row: owned(&self.end_row),
         })
+    }
+}
+
+/// The letter of a service in the field `ss` of an account token.
+const fn service_letter(service: Service) -> u8 {
+    match service {
+        Service::Blob => b'b',
+        Service::Queue => b'q',
+        Service::Table => b't',
     }
 }
 

@@ -12,7 +12,8 @@
 //! ```
 //! Numbers are little-endian; a varint has seven bits a byte, least significant first.
 
-use crate::{EntityKey, Guid, PropertyError, Timestamp, ValueRef, limits, property, utf16};
+use super::property;
+use crate::{EntityKey, Guid, PropertyError, Timestamp, ValueRef, limits, utf16};
 use std::collections::{HashMap, HashSet};
 
 /// A stored body, borrowed.
