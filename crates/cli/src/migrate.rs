@@ -11,7 +11,7 @@ use crate::settings::engine::DatabaseUrl;
 use crate::settings::{Resolved, Settings, SettingsError, Source};
 use crate::signals::Signals;
 use anyhow::{Context, bail, ensure};
-use larimar_engine::migration::{CopyError, CopyOptions, PartReport, compare, copy};
+use larimar_engine::migration::{self, MigrationError, MigrationOptions, PartReport};
 use larimar_engine::{Engine, Fault, SpaceKind, SpaceName, SystemClock};
 use larimar_engine_local::LocalEngine;
 use larimar_engine_local::store::StoreError;
@@ -129,7 +129,7 @@ impl Store {
     }
 
     /// The types of both engines are known here, so no call on them is boxed.
-    async fn migrate(&self, to: &Self, source: &str, migration: &Migration) -> Result<Vec<PartReport>, CopyError> {
+    async fn migrate(&self, to: &Self, source: &str, migration: &Migration) -> Result<Vec<PartReport>, MigrationError> {
         match (self, to) {
             (Self::Local(from), Self::Local(to)) => migrate(from, to, source, migration).await,
             (Self::Local(from), Self::Postgres(to)) => migrate(from, to, source, migration).await,
@@ -161,19 +161,19 @@ async fn migrate(
     from: &impl Engine,
     to: &impl Engine,
     source: &str,
-    migration: &Migration,
-) -> Result<Vec<PartReport>, CopyError> {
+    arguments: &Migration,
+) -> Result<Vec<PartReport>, MigrationError> {
     let mut display = Display::new();
-    if migration.verify_only {
-        compare(from, to, &mut |progress| display.show(progress)).await
+    if arguments.verify_only {
+        migration::compare(from, to, &mut |progress| display.show(progress)).await
     } else {
-        let options = CopyOptions {
+        let options = MigrationOptions {
             source,
             clock: &SystemClock,
             counts_first: display.is_terminal(),
-            restarts: migration.restart,
+            restarts: arguments.restart,
         };
-        copy(from, to, options, &mut |progress| display.show(progress)).await
+        migration::migrate(from, to, options, &mut |progress| display.show(progress)).await
     }
 }
 

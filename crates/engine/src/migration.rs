@@ -42,7 +42,7 @@ pub enum Part {
 
 /// How to copy.
 #[derive(Clone, Copy)]
-pub struct CopyOptions<'a> {
+pub struct MigrationOptions<'a> {
     /// What the source is called, so that a run that goes on knows it again.
     pub source: &'a str,
     /// Gives the records their time.
@@ -107,7 +107,7 @@ pub struct Difference {
 
 /// Why a copy did not come to a good end.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
-pub enum CopyError {
+pub enum MigrationError {
     /// The destination has a part that this migration did not bring.
     #[error("{0} is already in the destination and did not come from this migration; nothing was copied")]
     Exists(Part),
@@ -151,12 +151,12 @@ pub enum CopyError {
 /// # Errors
 /// Nothing was copied if a part of the source was in the destination before. After any other error a further run
 /// goes on; parts that differ are then copied anew.
-pub async fn copy(
+pub async fn migrate(
     from: &impl Engine,
     to: &impl Engine,
-    options: CopyOptions<'_>,
+    options: MigrationOptions<'_>,
     progress: &mut (dyn FnMut(Progress<'_>) + Send),
-) -> Result<Vec<PartReport>, CopyError> {
+) -> Result<Vec<PartReport>, MigrationError> {
     let source = parts(from).await?;
     let mut log = Log::load(to, options).await?;
     let mut meter = Meter { progress, parts_total: source.len(), stage: Stage::Count, rows_total: None };
@@ -166,7 +166,7 @@ pub async fn copy(
     }
     meter.stage = Stage::Verify;
     match compare_parts(from, to, &source, &mut meter).await {
-        Err(CopyError::Differs(differences)) => Err(log.mark(differences).await?),
+        Err(MigrationError::Differs(differences)) => Err(log.mark(differences).await?),
         Err(other) => Err(other),
         Ok(reports) => log.finish().await.map(|()| reports),
     }
@@ -175,12 +175,12 @@ pub async fn copy(
 /// Compares a store with another without writing to either: every part of the first must be in the second, alike.
 ///
 /// # Errors
-/// `CopyError::Differs` names the parts that are not alike.
+/// `MigrationError::Differs` names the parts that are not alike.
 pub async fn compare(
     from: &impl Engine,
     to: &impl Engine,
     progress: &mut (dyn FnMut(Progress<'_>) + Send),
-) -> Result<Vec<PartReport>, CopyError> {
+) -> Result<Vec<PartReport>, MigrationError> {
     let source = parts(from).await?;
     let mut meter = Meter { progress, parts_total: source.len(), stage: Stage::Verify, rows_total: None };
     compare_parts(from, to, &source, &mut meter).await
@@ -190,7 +190,7 @@ pub async fn compare(
 type Parts = BTreeMap<Part, Space>;
 
 /// Every part of a store.
-async fn parts(engine: &impl Engine) -> Result<Parts, CopyError> {
+async fn parts(engine: &impl Engine) -> Result<Parts, MigrationError> {
     let mut parts = Parts::new();
     // The partition without a name is the engines' own, and holds our records.
     let mut range = KeyRange { start: Position::new(successor(""), ""), end: None };
@@ -202,7 +202,8 @@ async fn parts(engine: &impl Engine) -> Result<Parts, CopyError> {
             }
             Flow::Continue
         });
-        let next = next.await.map_err(|error| CopyError::Read { what: "the accounts' settings".to_owned(), error })?;
+        let next =
+            next.await.map_err(|error| MigrationError::Read { what: "the accounts' settings".to_owned(), error })?;
         for account in accounts {
             parts.insert(Part::Settings { account }, Space { id: SpaceId::SYSTEM, meta: Arc::new([]) });
         }
@@ -234,7 +235,7 @@ async fn copy_parts(
     log: &mut Log<'_, impl Engine>,
     meter: &mut Meter<'_>,
     counts_first: bool,
-) -> Result<(), CopyError> {
+) -> Result<(), MigrationError> {
     if counts_first {
         meter.rows_total = Some(count(from, source, log, meter).await?);
     }
@@ -262,7 +263,7 @@ async fn count(
     source: &Parts,
     log: &Log<'_, impl Engine>,
     meter: &mut Meter<'_>,
-) -> Result<u64, CopyError> {
+) -> Result<u64, MigrationError> {
     let mut total = Digest::default();
     for (index, (part, found)) in source.iter().enumerate() {
         let record = log.record(part);
@@ -284,18 +285,18 @@ async fn count(
 }
 
 /// Creates the table of a part that is planned.
-async fn create(log: &Log<'_, impl Engine>, mut record: Record, found: &Space) -> Result<Record, CopyError> {
+async fn create(log: &Log<'_, impl Engine>, mut record: Record, found: &Space) -> Result<Record, MigrationError> {
     let Part::Table { account, name } = &record.part else { unreachable!("only tables are planned") };
     let name = SpaceName { account, kind: SpaceKind::Table, name };
     let id = log.to.create_space(name, &found.meta).await?;
-    record.space = id.ok_or_else(|| CopyError::Raced(record.part.clone()))?;
+    record.space = id.ok_or_else(|| MigrationError::Raced(record.part.clone()))?;
     record.state = State::Copying;
     log.put(&record).await?;
     Ok(record)
 }
 
 /// Gives a table the description that it has in the source.
-async fn describe(to: &impl Engine, part: &Part, found: &Space) -> Result<(), CopyError> {
+async fn describe(to: &impl Engine, part: &Part, found: &Space) -> Result<(), MigrationError> {
     if let Part::Table { account, name } = part {
         let name = SpaceName { account, kind: SpaceKind::Table, name };
         if let Some(space) = to.space(name).await? {
@@ -313,7 +314,7 @@ async fn copy_part(
     found: &Space,
     record: &mut Record,
     mut tell: impl FnMut(&Record),
-) -> Result<(), CopyError> {
+) -> Result<(), MigrationError> {
     if record.state == State::Copied {
         return Ok(());
     }
@@ -369,7 +370,12 @@ impl OwnedRow {
     }
 }
 
-async fn read_slice(engine: &impl Engine, part: &Part, space: SpaceId, range: KeyRange) -> Result<Slice, CopyError> {
+async fn read_slice(
+    engine: &impl Engine,
+    part: &Part,
+    space: SpaceId,
+    range: KeyRange,
+) -> Result<Slice, MigrationError> {
     let mut rows: Vec<OwnedRow> = Vec::new();
     let mut bytes = 0;
     let next = engine.scan(space, &range, digest::budget(), |row| {
@@ -387,7 +393,7 @@ async fn read_slice(engine: &impl Engine, part: &Part, space: SpaceId, range: Ke
 }
 
 /// Stores a slice in batches, all at the same time.
-async fn store_slice(to: &impl Engine, part: &Part, space: SpaceId, rows: &[OwnedRow]) -> Result<(), CopyError> {
+async fn store_slice(to: &impl Engine, part: &Part, space: SpaceId, rows: &[OwnedRow]) -> Result<(), MigrationError> {
     let rows: Vec<RowRef<'_>> = rows.iter().map(OwnedRow::as_ref).collect();
     let stored = join_all(batches(&rows).into_iter().map(|batch| to.restore(space, batch))).await;
     stored.into_iter().collect::<Result<(), _>>().map_err(|error| part.cannot_write(error))
@@ -416,7 +422,7 @@ async fn compare_parts(
     to: &impl Engine,
     source: &Parts,
     meter: &mut Meter<'_>,
-) -> Result<Vec<PartReport>, CopyError> {
+) -> Result<Vec<PartReport>, MigrationError> {
     let destination = parts(to).await?;
     let (mut reports, mut differences) = (Vec::with_capacity(source.len()), Vec::new());
     let mut done = Digest::default();
@@ -441,7 +447,7 @@ async fn compare_parts(
             }),
         }
     }
-    if differences.is_empty() { Ok(reports) } else { Err(CopyError::Differs(differences)) }
+    if differences.is_empty() { Ok(reports) } else { Err(MigrationError::Differs(differences)) }
 }
 
 /// Tells how far a run is.
@@ -481,12 +487,12 @@ impl Part {
         }
     }
 
-    fn cannot_read(&self, error: ReadError) -> CopyError {
-        CopyError::Read { what: self.to_string(), error }
+    fn cannot_read(&self, error: ReadError) -> MigrationError {
+        MigrationError::Read { what: self.to_string(), error }
     }
 
-    fn cannot_write(&self, error: WriteError) -> CopyError {
-        CopyError::Write { what: self.to_string(), error }
+    fn cannot_write(&self, error: WriteError) -> MigrationError {
+        MigrationError::Write { what: self.to_string(), error }
     }
 }
 

@@ -3,7 +3,7 @@
 //! The checksum is a chain: that of no rows is the SHA-256 of the part's name and description, and each row's is
 //! the SHA-256 of the one before and of the row. So it can be kept after any row and taken up again there.
 
-use super::{CopyError, Part};
+use super::{MigrationError, Part};
 use crate::contract::{Budget, Engine, Flow, KeyRange, RowRef, Space};
 use sha2::{Digest as _, Sha256};
 use std::fmt;
@@ -64,7 +64,7 @@ pub(super) async fn digest(
     part: &Part,
     found: &Space,
     mut tell: impl FnMut(&Digest),
-) -> Result<Digest, CopyError> {
+) -> Result<Digest, MigrationError> {
     let mut digest = Digest::new(part, &found.meta);
     let KeyRange { start, end } = part.range();
     let (mut next, mut range) = (Some(start), KeyRange { end, ..KeyRange::all() });

@@ -2,11 +2,11 @@
 
 use super::digest::budget;
 use super::record::{Log, Record, State};
-use super::{CopyError, Part, Parts, parts};
+use super::{MigrationError, Part, Parts, parts};
 use crate::contract::{Engine, Flow, KeyRange, Space, SpaceKind, SpaceName};
 
 /// Checks the destination, and only then prepares it: every part of the source has a record afterwards.
-pub(super) async fn plan<E: Engine>(source: &Parts, log: &mut Log<'_, E>) -> Result<(), CopyError> {
+pub(super) async fn plan<E: Engine>(source: &Parts, log: &mut Log<'_, E>) -> Result<(), MigrationError> {
     let destination = parts(log.to).await?;
     let mut stale: Vec<Part> = Vec::new();
     let mut adopted: Vec<Record> = Vec::new();
@@ -17,11 +17,11 @@ pub(super) async fn plan<E: Engine>(source: &Parts, log: &mut Log<'_, E>) -> Res
         let theirs = destination.get(part);
         match log.records.get(part) {
             None if theirs.is_some() && is_unused => replaced.push(part.clone()),
-            None if theirs.is_some() => return Err(CopyError::Exists(part.clone())),
+            None if theirs.is_some() => return Err(MigrationError::Exists(part.clone())),
             None => {}
             Some(record) => match (record.state, theirs) {
                 (State::Planned, Some(theirs)) => adopted.push(adopt(log.to, record, ours, theirs).await?),
-                (_, Some(theirs)) if theirs.id != record.space => return Err(CopyError::Exists(part.clone())),
+                (_, Some(theirs)) if theirs.id != record.space => return Err(MigrationError::Exists(part.clone())),
                 (State::Differing, _) => stale.push(part.clone()),
                 // Someone dropped the table meanwhile.
                 (State::Copying | State::Copied, None) if matches!(part, Part::Table { .. }) => {
@@ -53,7 +53,7 @@ pub(super) async fn plan<E: Engine>(source: &Parts, log: &mut Log<'_, E>) -> Res
 }
 
 /// A table that was planned and is there was created just before a run ended, if it is still empty.
-async fn adopt(to: &impl Engine, record: &Record, ours: &Space, theirs: &Space) -> Result<Record, CopyError> {
+async fn adopt(to: &impl Engine, record: &Record, ours: &Space, theirs: &Space) -> Result<Record, MigrationError> {
     let mut is_empty = true;
     let range = KeyRange::all();
     let scanned = to.scan(theirs.id, &range, budget(), |_| {
@@ -62,13 +62,13 @@ async fn adopt(to: &impl Engine, record: &Record, ours: &Space, theirs: &Space) 
     });
     scanned.await.map_err(|error| record.part.cannot_read(error))?;
     if !is_empty || ours.meta != theirs.meta {
-        return Err(CopyError::Exists(record.part.clone()));
+        return Err(MigrationError::Exists(record.part.clone()));
     }
     Ok(Record { state: State::Copying, space: theirs.id, ..record.clone() })
 }
 
 /// Removes a part from the destination.
-async fn discard<E: Engine>(log: &Log<'_, E>, part: &Part) -> Result<(), CopyError> {
+async fn discard<E: Engine>(log: &Log<'_, E>, part: &Part) -> Result<(), MigrationError> {
     match part {
         Part::Settings { account } => log.remove_settings(account).await,
         Part::Table { account, name } => {

@@ -5,7 +5,7 @@
 //! comes before the first of them goes and goes last, so that a run that ends in between is known to be done.
 
 use super::digest::{Checksum, budget};
-use super::{CopyError, CopyOptions, Difference, Digest, Part};
+use super::{Difference, Digest, MigrationError, MigrationOptions, Part};
 use crate::contract::{Act, Engine, Expect, Flow, KeyRange, Op, Position, SpaceId};
 use crate::error::Fault;
 use std::collections::BTreeMap;
@@ -118,7 +118,7 @@ fn text(bytes: &mut &[u8]) -> Option<Option<String>> {
 /// The records of a destination.
 pub(super) struct Log<'a, E> {
     pub(super) to: &'a E,
-    options: CopyOptions<'a>,
+    options: MigrationOptions<'a>,
     pub(super) records: BTreeMap<Part, Record>,
     /// Whether everything was verified, and only the records had to go.
     pub(super) is_verified: bool,
@@ -126,7 +126,7 @@ pub(super) struct Log<'a, E> {
 
 impl<'a, E: Engine> Log<'a, E> {
     /// Reads the records.
-    pub(super) async fn load(to: &'a E, options: CopyOptions<'a>) -> Result<Self, CopyError> {
+    pub(super) async fn load(to: &'a E, options: MigrationOptions<'a>) -> Result<Self, MigrationError> {
         let mut log = Self { to, options, records: BTreeMap::new(), is_verified: false };
         let rows = log.rows().await?;
         if let Some((_, source)) = rows.iter().find(|(row, _)| row == VERIFIED) {
@@ -140,7 +140,7 @@ impl<'a, E: Engine> Log<'a, E> {
             if row == SOURCE {
                 let source = String::from_utf8_lossy(&body).into_owned();
                 if source != options.source && !options.restarts {
-                    return Err(CopyError::OtherSource(source));
+                    return Err(MigrationError::OtherSource(source));
                 }
                 continue;
             }
@@ -165,19 +165,19 @@ impl<'a, E: Engine> Log<'a, E> {
     }
 
     /// Stores a record.
-    pub(super) async fn put(&self, record: &Record) -> Result<(), CopyError> {
+    pub(super) async fn put(&self, record: &Record) -> Result<(), MigrationError> {
         self.apply(&[(record.row(), Some(record.encode()))]).await
     }
 
     /// Stores where the copy comes from, and some records.
-    pub(super) async fn put_all<'r>(&self, records: impl Iterator<Item = &'r Record>) -> Result<(), CopyError> {
+    pub(super) async fn put_all<'r>(&self, records: impl Iterator<Item = &'r Record>) -> Result<(), MigrationError> {
         let source = (SOURCE.to_owned(), Some(self.options.source.as_bytes().to_vec()));
         let records = records.map(|record| (record.row(), Some(record.encode())));
         self.apply(&std::iter::once(source).chain(records).collect::<Vec<_>>()).await
     }
 
     /// Removes the record of a part.
-    pub(super) async fn remove(&mut self, part: &Part) -> Result<(), CopyError> {
+    pub(super) async fn remove(&mut self, part: &Part) -> Result<(), MigrationError> {
         match self.records.remove(part) {
             Some(record) => self.apply(&[(record.row(), None)]).await,
             None => Ok(()),
@@ -185,20 +185,20 @@ impl<'a, E: Engine> Log<'a, E> {
     }
 
     /// Notes that everything is verified.
-    pub(super) async fn finish(&self) -> Result<(), CopyError> {
+    pub(super) async fn finish(&self) -> Result<(), MigrationError> {
         self.apply(&[(VERIFIED.to_owned(), Some(self.options.source.as_bytes().to_vec()))]).await?;
         self.clear().await
     }
 
     /// Removes every record; the note that everything is verified goes last.
-    async fn clear(&self) -> Result<(), CopyError> {
+    async fn clear(&self) -> Result<(), MigrationError> {
         let rows = self.rows().await?.into_iter().map(|(row, _)| row).filter(|row| row != VERIFIED);
         let rows: Vec<_> = rows.chain([VERIFIED.to_owned()]).map(|row| (row, None)).collect();
         self.apply(&rows).await
     }
 
     /// Notes which parts differ, so that the next run copies them anew, and says what is known of the reason.
-    pub(super) async fn mark(&mut self, mut differences: Vec<Difference>) -> Result<CopyError, CopyError> {
+    pub(super) async fn mark(&mut self, mut differences: Vec<Difference>) -> Result<MigrationError, MigrationError> {
         for difference in &mut differences {
             let mut record = self.record(&difference.part);
             difference.has_source_changed =
@@ -206,10 +206,10 @@ impl<'a, E: Engine> Log<'a, E> {
             record.state = State::Differing;
             self.put(&record).await?;
         }
-        Ok(CopyError::Differs(differences))
+        Ok(MigrationError::Differs(differences))
     }
 
-    async fn rows(&self) -> Result<Vec<(String, Vec<u8>)>, CopyError> {
+    async fn rows(&self) -> Result<Vec<(String, Vec<u8>)>, MigrationError> {
         let mut rows = Vec::new();
         let (mut next, end) = (Some(Position::new("", PREFIX)), Position::new("", AFTER_PREFIX));
         while let Some(start) = next {
@@ -218,23 +218,23 @@ impl<'a, E: Engine> Log<'a, E> {
                 rows.push((row.row.to_owned(), row.body.to_vec()));
                 Flow::Continue
             });
-            next = scanned.await.map_err(|error| CopyError::Read { what: WHAT.to_owned(), error })?;
+            next = scanned.await.map_err(|error| MigrationError::Read { what: WHAT.to_owned(), error })?;
         }
         Ok(rows)
     }
 
-    async fn apply(&self, rows: &[(String, Option<Vec<u8>>)]) -> Result<(), CopyError> {
+    async fn apply(&self, rows: &[(String, Option<Vec<u8>>)]) -> Result<(), MigrationError> {
         for chunk in rows.chunks(OPS_MAX) {
             let acts = chunk.iter().map(|(row, body)| (row, body.as_deref().map_or(Act::Delete, Act::Put)));
             let ops: Vec<Op<'_>> = acts.map(|(row, act)| Op { row, expect: Expect::Any, act }).collect();
             let applied = self.to.apply(SpaceId::SYSTEM, "", &ops, self.options.clock.now()).await;
-            applied.map_err(|error| CopyError::Write { what: WHAT.to_owned(), error })?;
+            applied.map_err(|error| MigrationError::Write { what: WHAT.to_owned(), error })?;
         }
         Ok(())
     }
 
     /// Removes the rows of an account's settings from the destination.
-    pub(super) async fn remove_settings(&self, account: &str) -> Result<(), CopyError> {
+    pub(super) async fn remove_settings(&self, account: &str) -> Result<(), MigrationError> {
         let part = Part::Settings { account: account.to_owned() };
         let mut names = Vec::new();
         let mut next = Some(Position::new(account, ""));

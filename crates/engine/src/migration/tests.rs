@@ -12,14 +12,14 @@ fn block_on<T>(future: impl Future<Output = T>) -> T {
     tokio::runtime::Builder::new_current_thread().build().expect("a runtime starts").block_on(future)
 }
 
-const OPTIONS: CopyOptions<'_> =
-    CopyOptions { source: "here", clock: &SystemClock, counts_first: true, restarts: false };
+const OPTIONS: MigrationOptions<'_> =
+    MigrationOptions { source: "here", clock: &SystemClock, counts_first: true, restarts: false };
 
-async fn copied(from: &impl Engine, to: &impl Engine) -> Result<Vec<PartReport>, CopyError> {
-    copy(from, to, OPTIONS, &mut |_| ()).await
+async fn copied(from: &impl Engine, to: &impl Engine) -> Result<Vec<PartReport>, MigrationError> {
+    migrate(from, to, OPTIONS, &mut |_| ()).await
 }
 
-async fn compared(from: &impl Engine, to: &impl Engine) -> Result<Vec<PartReport>, CopyError> {
+async fn compared(from: &impl Engine, to: &impl Engine) -> Result<Vec<PartReport>, MigrationError> {
     compare(from, to, &mut |_| ()).await
 }
 
@@ -78,7 +78,7 @@ fn a_copy_holds_the_same_rows_in_the_same_versions_and_nothing_else() {
         let (from, to) = (store(9_000).await, MemoryEngine::new());
         let mut seen = Vec::new();
         let mut tell = |progress: Progress<'_>| seen.push((progress.stage, progress.rows, progress.rows_total));
-        let reports = copy(&from, &to, OPTIONS, &mut tell).await.expect("a good end");
+        let reports = migrate(&from, &to, OPTIONS, &mut tell).await.expect("a good end");
         let shown: Vec<_> = reports.iter().map(|report| (report.part.to_string(), report.digest.rows)).collect();
         let expected = [
             ("the settings of account one", 1),
@@ -117,12 +117,12 @@ fn a_run_that_another_one_overtakes_does_not_claim_that_nothing_was_copied() {
         let mut tell = |_: Progress<'_>| ();
         let mut meter = Meter { progress: &mut tell, parts_total: source.len(), stage: Stage::Count, rows_total: None };
         let raced = copy_parts(&from, &source, &mut log, &mut meter, false).await.expect_err("the table is there");
-        assert_eq!(raced, CopyError::Raced(Part::Table { account: "one".into(), name: "large".into() }));
+        assert_eq!(raced, MigrationError::Raced(Part::Table { account: "one".into(), name: "large".into() }));
         assert!(to.space(table_name("one", "empty")).await.expect("no fault").is_some(), "the first was copied");
         assert!(!raced.to_string().contains("nothing was"), "{raced}");
         // The other one's table has rows, so it is not taken for one that this run created.
         let refused = copied(&from, &to).await.expect_err("the table is there");
-        assert!(matches!(refused, CopyError::Exists(_)), "{refused}");
+        assert!(matches!(refused, MigrationError::Exists(_)), "{refused}");
     });
 }
 
@@ -133,7 +133,7 @@ fn what_the_destination_has_already_is_refused_before_anything_is_written() {
         let to = MemoryEngine::new();
         fill(&to, "two", "large", 1).await;
         let error = copied(&from, &to).await.expect_err("there is a table");
-        assert_eq!(error, CopyError::Exists(Part::Table { account: "two".into(), name: "large".into() }));
+        assert_eq!(error, MigrationError::Exists(Part::Table { account: "two".into(), name: "large".into() }));
         assert!(error.to_string().contains("table two/large"), "{error}");
         assert_eq!(rows(&to, SpaceId::SYSTEM).await, []);
         assert_eq!(to.accounts().await, Ok(vec!["two".to_owned()]));
@@ -141,7 +141,7 @@ fn what_the_destination_has_already_is_refused_before_anything_is_written() {
         let to = MemoryEngine::new();
         put(&to, SpaceId::SYSTEM, "three", "properties", b"others").await;
         let error = copied(&from, &to).await.expect_err("there are settings");
-        assert_eq!(error, CopyError::Exists(Part::Settings { account: "three".into() }));
+        assert_eq!(error, MigrationError::Exists(Part::Settings { account: "three".into() }));
         assert_eq!(to.accounts().await, Ok(Vec::new()));
 
         // Other tables and accounts do not matter, and a copy that is done is not ours any more.
@@ -149,7 +149,7 @@ fn what_the_destination_has_already_is_refused_before_anything_is_written() {
         fill(&to, "two", "other", 1).await;
         put(&to, SpaceId::SYSTEM, "four", "properties", b"others").await;
         copied(&from, &to).await.expect("a good end");
-        assert!(matches!(copied(&from, &to).await, Err(CopyError::Exists(_))));
+        assert!(matches!(copied(&from, &to).await, Err(MigrationError::Exists(_))));
     });
 }
 
@@ -167,7 +167,7 @@ fn a_changed_bit_is_found_and_named() {
             to.restore(table.id, &[row]).await.expect("a write");
         };
         let differing = async || match compared(&from, &to).await {
-            Err(CopyError::Differs(found)) => found.iter().map(|found| found.part.to_string()).collect::<Vec<_>>(),
+            Err(MigrationError::Differs(found)) => found.iter().map(|found| found.part.to_string()).collect::<Vec<_>>(),
             other => panic!("{other:?}"),
         };
         body[0] ^= 1;
@@ -202,7 +202,7 @@ fn a_source_that_changed_meanwhile_is_told_and_the_next_run_mends_it() {
                 without_waiting(from.apply(table.id, "p0", &ops, Timestamp::from_ticks(1))).expect("a write");
             }
         };
-        let error = copy(&from, &to, OPTIONS, &mut change).await.expect_err("the source changed").to_string();
+        let error = migrate(&from, &to, OPTIONS, &mut change).await.expect_err("the source changed").to_string();
         assert!(error.contains("table one/large") && error.contains("the source has changed"), "{error}");
         assert!(!error.contains("empty"), "{error}");
         let before = to.rows.load(Ordering::Relaxed);
@@ -238,7 +238,7 @@ fn a_run_goes_on_where_the_last_one_was_interrupted() {
             }
             if records(&to).await == 0 {
                 // The last record went, only the answer was lost.
-                assert!(matches!(copied(&from, &to).await, Err(CopyError::Exists(_))));
+                assert!(matches!(copied(&from, &to).await, Err(MigrationError::Exists(_))));
                 compared(&from, &to).await.expect("alike");
                 continue;
             }
@@ -258,10 +258,10 @@ fn an_unfinished_copy_from_elsewhere_is_refused_unless_it_restarts() {
         copied(&from, &to).await.expect_err("interrupted");
         let other = MemoryEngine::new();
         fill(&other, "one", "large", 5).await;
-        let elsewhere = CopyOptions { source: "elsewhere", ..OPTIONS };
-        let refused = copy(&other, &to, elsewhere, &mut |_| ()).await;
-        assert_eq!(refused, Err(CopyError::OtherSource("here".into())));
-        let restarted = copy(&other, &to, CopyOptions { restarts: true, ..elsewhere }, &mut |_| ()).await;
+        let elsewhere = MigrationOptions { source: "elsewhere", ..OPTIONS };
+        let refused = migrate(&other, &to, elsewhere, &mut |_| ()).await;
+        assert_eq!(refused, Err(MigrationError::OtherSource("here".into())));
+        let restarted = migrate(&other, &to, MigrationOptions { restarts: true, ..elsewhere }, &mut |_| ()).await;
         assert_eq!(restarted.expect("a good end").len(), 1);
         assert_eq!(to.accounts().await, Ok(vec!["one".to_owned()]), "the rest of the first copy is gone");
         assert_eq!(rows(&to, SpaceId::SYSTEM).await, []);
@@ -276,7 +276,7 @@ fn a_table_of_the_copy_that_was_dropped_comes_back_and_one_that_was_replaced_is_
         copied(&from, &to).await.expect_err("interrupted");
         assert!(to.drop_space(table_name("one", "large")).await.expect("no fault"), "the table was begun");
         fill(&to.inner, "one", "large", 1).await;
-        assert!(matches!(copied(&from, &to).await, Err(CopyError::Exists(_))));
+        assert!(matches!(copied(&from, &to).await, Err(MigrationError::Exists(_))));
         to.drop_space(table_name("one", "large")).await.expect("no fault");
         copied(&from, &to).await.expect("a good end");
     });
