@@ -24,7 +24,7 @@ const VARIABLE: &str = "LARIMAR_TEST_AZURITE";
 /// The release, which the benchmark compares with too.
 const VERSION: &str = include_str!("../../tests/azurite.version").trim_ascii();
 
-const SUITE: [&str; 4] = ["--test", "azurite", "--", "--ignored"];
+const SUITE: [&str; 5] = ["--test", "suite", "--", "--ignored", "azurite::"];
 const INSTALL_TIME_MAX: Duration = Duration::from_secs(10 * 60);
 const START_TIME_MAX: Duration = Duration::from_secs(60);
 const ACCOUNT: &str = "devstoreaccount1";

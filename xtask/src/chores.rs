@@ -12,14 +12,14 @@ const LONG_RUN_TIME_MAX: Duration = Duration::from_secs(24 * 60 * 60);
 
 /// Kills and restarts the server this many times and looks for every acknowledged write.
 pub(crate) fn crash(repo: &Repo, rounds: u32) -> Result<bool> {
-    let mut command = repo.cargo(&["test", "--package", "larimar", "--test", "crash", "--", "--nocapture"]);
+    let mut command = repo.cargo(&["test", "--package", "larimar", "--test", "suite", "crash::", "--", "--nocapture"]);
     let status = shell::run(command.env("LARIMAR_CRASH_ROUNDS", rounds.to_string()), LONG_RUN_TIME_MAX)?;
     Ok(status.success())
 }
 
 /// Makes a store of each engine and saves it beside the test that opens those of older formats.
 pub(crate) fn stores(repo: &Repo) -> Result<bool> {
-    let mut command = repo.cargo(&["test", "--package", "larimar", "--features", "test-postgres", "--test", "stores"]);
+    let mut command = repo.cargo(&["test", "--package", "larimar", "--features", "test-postgres", "--test", "suite"]);
     command.arg("made_now").env("SAVE_STORES_TO", repo.path("crates/cli/tests/stores"));
     Ok(shell::run(&mut command, LONG_RUN_TIME_MAX)?.success())
 }

@@ -47,18 +47,8 @@ const POSTGRES_PACKAGE: [&str; 4] =
     ["--package", "larimar-engine-postgres", "--features", "larimar-engine-postgres/test-postgres"];
 
 /// The suites over HTTP that hold for every engine; those about processes, files and disks are the embedded engine's.
-const HTTP_SUITES: [&str; 10] = [
-    "--test",
-    "http_conformance",
-    "--test",
-    "queue_http",
-    "--test",
-    "blob_http",
-    "--test",
-    "traps",
-    "--test",
-    "bad_input",
-];
+const HTTP_SUITES: [&str; 8] =
+    ["--test", "suite", "--", "http_conformance::", "queue_http::", "blob_http::", "traps::", "bad_input::"];
 const ON_POSTGRES: (&str, &str) = ("LARIMAR_TEST_ENGINE", "postgres");
 
 /// Runs everything that was asked for, to the end, whatever fails on the way.

@@ -4,7 +4,7 @@
 //!
 //! ```text
 //! ulimit -n 65536
-//! cargo test --release -p larimar --test crowd -- --ignored --nocapture
+//! cargo test --release -p larimar --test suite crowd:: -- --ignored --nocapture
 //! ```
 //!
 //! It prints what the server process takes. `LARIMAR_CROWD` is the number of connections (10,000), and

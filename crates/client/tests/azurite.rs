@@ -3,20 +3,9 @@
 //! `cargo xtask test` starts one and runs them. By hand: start Azurite with `--skipApiVersionCheck`, set the variable
 //! `LARIMAR_TEST_AZURITE` to its connection string, and run the ignored tests of this file.
 
-#[path = "suite/blob.rs"]
-mod blob;
-#[cfg(feature = "encryption")]
-#[path = "suite/encryption.rs"]
-mod encryption;
-#[path = "suite/queue.rs"]
-mod queue;
-#[path = "suite/sas.rs"]
-mod sas;
-#[path = "suite/service_properties.rs"]
-mod service_properties;
-mod suite;
-#[path = "suite/tables.rs"]
-mod tables;
+#[cfg(all(feature = "derive", feature = "encryption"))]
+use crate::suite::encryption;
+use crate::suite::{blob, queue, sas, service_properties, tables};
 
 macro_rules! over_azurite {
     ($suite:ident: $($case:ident),* $(,)?) => {
@@ -36,5 +25,5 @@ queue::queue_cases!(over_azurite);
 blob::blob_cases!(over_azurite);
 sas::sas_cases!(over_azurite);
 service_properties::service_properties_cases!(over_azurite);
-#[cfg(feature = "encryption")]
+#[cfg(all(feature = "derive", feature = "encryption"))]
 encryption::encryption_cases!(over_azurite);

@@ -1,11 +1,6 @@
 //! Blobs over a server of their own, and what the client makes of answers that are lost.
 
-#[path = "suite/blob.rs"]
-mod blob;
-#[path = "suite/losing.rs"]
-mod losing;
-mod suite;
-
+use crate::suite::{self, blob, losing, over_larimar};
 use bytes::Bytes;
 use http::{Method, Request, Response};
 use larimar_client::sas::{BlobPermissions, BlobSas};
@@ -18,7 +13,6 @@ use std::collections::BTreeMap;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, AtomicUsize, Ordering};
 use std::time::Duration;
-use suite::over_larimar;
 
 blob::blob_cases!(over_larimar);
 

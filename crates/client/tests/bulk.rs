@@ -1,9 +1,7 @@
 //! Bulk writes over a server of its own: grouped as promised, in order, and reported group by group.
 
-mod common;
-
-use common::faults::{Fault, faulty_table};
-use common::table;
+use crate::common::faults::{Fault, faulty_table};
+use crate::common::table;
 use futures_util::{StreamExt as _, stream};
 use larimar_client::{Account, BulkGroup, BulkOperation, DynamicEntity, IfMatch, Table};
 use larimar_embedded::Larimar;

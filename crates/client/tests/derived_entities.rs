@@ -1,9 +1,7 @@
 //! Derived types over a server of their own: written, read back, filtered, projected, and told apart (C1, C2, C4, C6).
 #![cfg(feature = "derive")]
 
-mod common;
-
-use common::table;
+use crate::common::table;
 use larimar_client::{DynamicEntity, ETag, Entity, EntityEnum, Properties, Property, Table, Timestamp, Value, keys};
 use std::collections::BTreeMap;
 

@@ -1,10 +1,7 @@
 //! S5: client-side encryption over a server. The service never sees what is encrypted, and what it does to it is
 //! noticed.
 
-#[path = "suite/encryption.rs"]
-mod encryption;
-mod suite;
-
+use crate::suite::{encryption, over_larimar};
 use bytes::Bytes;
 use larimar_client::encryption::{Encryption, HashKey, KeyRing, LocalKey, METADATA};
 use larimar_client::{
@@ -13,7 +10,6 @@ use larimar_client::{
 };
 use larimar_embedded::Larimar;
 use std::sync::{Arc, Mutex};
-use suite::over_larimar;
 
 encryption::encryption_cases!(over_larimar);
 

@@ -1,9 +1,5 @@
 //! Tables over a server of their own; `azurite.rs` has the same cases over Azurite.
 
-mod suite;
-#[path = "suite/tables.rs"]
-mod tables;
-
-use suite::over_larimar;
+use crate::suite::{over_larimar, tables};
 
 tables::table_cases!(over_larimar);

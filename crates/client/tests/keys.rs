@@ -1,9 +1,7 @@
 //! Keys of every kind that the service takes, through every way that a key is written: addresses, filters, transactions,
 //! continuations.
 
-mod common;
-
-use common::table;
+use crate::common::table;
 use larimar_client::{Continuation, DynamicEntity, ETag, Error, IfMatch, TransactionRefusal, keys};
 use std::collections::BTreeSet;
 

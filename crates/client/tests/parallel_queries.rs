@@ -1,8 +1,6 @@
 //! Queries of several partitions at once.
 
-mod common;
-
-use common::table;
+use crate::common::table;
 use futures_util::{StreamExt as _, TryStreamExt as _};
 use larimar_client::{BulkOperation, Column, DynamicEntity, Table, keys};
 

@@ -1,9 +1,7 @@
 //! Queries over a server of its own: what they return, and how many requests they take.
 
-mod common;
-
-use common::faults::{Fault, faulty_table};
-use common::table;
+use crate::common::faults::{Fault, faulty_table};
+use crate::common::table;
 use futures_util::{Stream, StreamExt as _, TryStreamExt as _};
 use larimar_client::{
     Account, BulkOperation, Column, Continuation, DynamicEntity, Entity, EntityError, Filter, Table, keys,

@@ -1,20 +1,13 @@
 //! Queues over a server of their own, and what the client makes of answers that are lost.
 
-mod common;
-#[path = "suite/losing.rs"]
-mod losing;
-#[path = "suite/queue.rs"]
-mod queue;
-mod suite;
-
-use common::faults::{Fault, Faults};
+use crate::common::faults::{Fault, Faults};
+use crate::suite::{self, losing, over_larimar, queue};
 use http::Method;
 use larimar_client::sas::{QueuePermissions, QueueSas};
 use larimar_client::{Account, Error, RetryPolicy, SharedKey, Timestamp};
 use larimar_embedded::Larimar;
 use std::sync::atomic::Ordering;
 use std::time::Duration;
-use suite::over_larimar;
 
 queue::queue_cases!(over_larimar);
 

@@ -1,8 +1,6 @@
 //! What is sent again and what is not: lost answers, busy services, secondaries, time limits and cancellation.
 
-mod common;
-
-use common::faults::{Fault, Faults, Meanwhile, faulty_table};
+use crate::common::faults::{Fault, Faults, Meanwhile, faulty_table};
 use larimar_client::{Account, AccountBuilder, DynamicEntity, Error, IfMatch, RetryPolicy, Table, Transport};
 use std::future::poll_fn;
 use std::sync::Arc;

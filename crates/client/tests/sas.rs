@@ -1,14 +1,10 @@
 //! Tokens and stored policies over a server of their own.
 
-#[path = "suite/sas.rs"]
-mod sas;
-mod suite;
-
+use crate::suite::sas::{ALL, can_read, employees, holder, in_an_hour};
+use crate::suite::{self, over_larimar, sas};
 use larimar_client::sas::{SasProtocol, TablePermissions, TableSas};
 use larimar_client::{DynamicEntity, Error, StoredPolicy};
 use larimar_embedded::Larimar;
-use sas::{ALL, can_read, employees, holder, in_an_hour};
-use suite::over_larimar;
 
 sas::sas_cases!(over_larimar);
 

@@ -1,12 +1,8 @@
 //! The settings of the Table service and the state of its replication, against a server.
 
-#[path = "suite/service_properties.rs"]
-mod service_properties;
-mod suite;
-
+use crate::suite::{self, over_larimar, service_properties};
 use larimar_client::{Account, CorsRule, Error, Replication, ServiceProperties};
 use larimar_embedded::Larimar;
-use suite::over_larimar;
 
 service_properties::service_properties_cases!(over_larimar);
 

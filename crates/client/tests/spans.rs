@@ -1,8 +1,6 @@
 //! What those who watch get to see of a call: a span with its service, operation, request id, attempts and status.
 
-mod common;
-
-use common::faults::{Fault, faulty_table};
+use crate::common::faults::{Fault, faulty_table};
 use larimar_client::DynamicEntity;
 use std::collections::BTreeMap;
 use std::fmt::Debug;

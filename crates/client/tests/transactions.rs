@@ -1,9 +1,7 @@
 //! Transactions over a server of its own: all or nothing, refused early, and right after lost answers.
 
-mod common;
-
-use common::faults::{Fault, faulty_table};
-use common::table;
+use crate::common::faults::{Fault, faulty_table};
+use crate::common::table;
 use larimar_client::{DynamicEntity, ETag, Error, IfMatch, TransactionRefusal as Refusal, Value};
 
 fn entity(row: impl Into<String>) -> DynamicEntity {

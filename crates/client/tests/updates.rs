@@ -1,9 +1,7 @@
 //! Changes of entities that others change too.
 
-mod common;
-
-use common::faults::{Fault, Meanwhile, faulty_table};
-use common::table;
+use crate::common::faults::{Fault, Meanwhile, faulty_table};
+use crate::common::table;
 use larimar_client::{DynamicEntity, Entity, EntityError, Error, IfMatch};
 use std::borrow::Cow;
 

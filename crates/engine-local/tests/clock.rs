@@ -2,15 +2,13 @@
 
 #![expect(clippy::unwrap_used, reason = "a test may panic")]
 
-mod support;
-
 use std::time::Duration;
 
+use crate::support::{name, read, settings};
 use larimar_engine::{Act, Engine, Expect, Op, SpaceId};
 use larimar_engine_local::LocalEngine;
 use larimar_engine_local::repair::reset_clock;
 use larimar_model::{ETag, Timestamp};
-use support::{name, read, settings};
 use tempfile::TempDir;
 
 const NOW: &str = "2026-11-16T00:00:00Z";

@@ -2,16 +2,14 @@
 
 #![expect(clippy::unwrap_used, reason = "a test may panic")]
 
-mod support;
-
 use std::io::Write;
 use std::sync::{Arc, Mutex};
 use std::time::Duration;
 
+use crate::support::{name, settings};
 use larimar_engine::{Act, Engine, Expect, Op, SpaceId};
 use larimar_engine_local::LocalEngine;
 use larimar_model::Timestamp;
-use support::{name, settings};
 use tempfile::TempDir;
 
 const NOW: &str = "2026-11-16T00:00:00Z";

@@ -5,28 +5,26 @@
 
 #![expect(clippy::unwrap_used, reason = "a test may panic")]
 
-mod support;
-
 use std::collections::BTreeSet;
 use std::path::{Path, PathBuf};
 use std::process::Command;
 use std::sync::atomic::{AtomicUsize, Ordering};
 
+use crate::support::{eventually, keys, name, settings};
 use larimar_engine::{Act, Engine, Expect, Fault, Op, SpaceId, WriteError};
 use larimar_engine_local::{LocalEngine, Settings};
 use larimar_model::Timestamp;
-use support::{eventually, keys, name, settings};
 
 const FOLDER: &str = "LARIMAR_TEST_SMALL_DISK";
 
 #[test]
 fn a_full_disk_costs_nothing_acknowledged_and_writes_resume_without_a_restart() {
-    run("on_a_small_disk");
+    run("disk_full::on_a_small_disk");
 }
 
 #[test]
 fn on_a_full_disk_clients_delete_and_drop_until_there_is_room_again() {
-    run("out_of_the_reserve");
+    run("disk_full::out_of_the_reserve");
 }
 
 /// Runs a test on a small file system.

@@ -2,18 +2,16 @@
 
 #![expect(clippy::unwrap_used, reason = "a test may panic")]
 
-mod support;
-
 use std::sync::Arc;
 use std::time::Duration;
 
+use crate::support::{FailingStore, budget, eventually, keys, name, read, settings};
 use larimar_engine::{
     Act, Changed, Engine, Expect, Fault, Flow, Key, KeyRange, Op, Position, ReadError, Reads, Snapshot as _, SpaceId,
     SpaceKind, SpaceName, WriteError,
 };
 use larimar_engine_local::{Durability, LocalEngine, Settings};
 use larimar_model::Timestamp;
-use support::{FailingStore, budget, eventually, keys, name, read, settings};
 use tempfile::TempDir;
 
 fn open(folder: &TempDir) -> LocalEngine {

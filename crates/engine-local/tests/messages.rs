@@ -2,15 +2,13 @@
 
 #![expect(clippy::unwrap_used, reason = "a test may panic")]
 
-mod support;
-
+use crate::support::{FailingStore, eventually, settings};
 use larimar_engine::queue::{Change, Message, MessageError, MessageHandle, Messages, NewMessage, Placed};
 use larimar_engine::{Engine, SpaceId, SpaceKind, SpaceName, WriteError};
 use larimar_engine_local::LocalEngine;
 use larimar_model::Timestamp;
 use std::collections::BTreeSet;
 use std::time::Duration;
-use support::{FailingStore, eventually, settings};
 
 const NOW: Timestamp = Timestamp::from_ticks(638_500_000_000_000_000);
 const LONG: Duration = Duration::from_secs(600);

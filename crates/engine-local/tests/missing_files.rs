@@ -4,17 +4,15 @@
 
 #![expect(clippy::unwrap_used, reason = "a test may panic")]
 
-mod support;
-
 use std::collections::BTreeMap;
 use std::path::{Path, PathBuf};
 
+use crate::support::{keys, name, settings};
 use larimar_engine::{Act, Engine, Expect, Op, SpaceId};
 use larimar_engine_local::store::StoreError;
 use larimar_engine_local::store::check::Kind;
 use larimar_engine_local::{LocalEngine, Settings};
 use larimar_model::Timestamp;
-use support::{keys, name, settings};
 use tempfile::TempDir;
 
 /// A folder with rows in tables, in the journal and both, of a process that was killed.

@@ -2,14 +2,12 @@
 
 #![expect(clippy::unwrap_used, reason = "a test may panic")]
 
-mod support;
-
 use std::path::Path;
 
+use crate::support::{eventually, keys, name, settings};
 use larimar_engine::{Act, Engine, Expect, Op, SpaceId};
 use larimar_engine_local::LocalEngine;
 use larimar_model::Timestamp;
-use support::{eventually, keys, name, settings};
 use tempfile::TempDir;
 
 const PARTITIONS: usize = 30;

@@ -2,18 +2,16 @@
 
 #![expect(clippy::unwrap_used, reason = "a test may panic")]
 
-mod support;
-
 use std::collections::BTreeMap;
 use std::path::{Path, PathBuf};
 
+use crate::support::{keys, name, settings};
 use larimar_engine::{Act, Engine, Expect, Op, SpaceId};
 use larimar_engine_local::repair::{Action, repair};
 use larimar_engine_local::store::StoreError;
 use larimar_engine_local::store::journal::State;
 use larimar_engine_local::{LocalEngine, repair};
 use larimar_model::Timestamp;
-use support::{keys, name, settings};
 use tempfile::TempDir;
 
 const ROWS: usize = 5;

@@ -1,14 +1,12 @@
 //! Connections that cannot be made: a server goes on with those it has, shares what there is with others, and takes a
 //! changed password from its file.
 
-mod support;
-
+use crate::support::{NOW, create, name, read, write};
 use larimar_engine::queue::{MessageHandle, Messages as _, NewMessage};
 use larimar_engine::{Act, Budget, Engine, Expect, Flow, KeyRange, Op, SpaceId, SpaceKind, SpaceName};
 use larimar_engine_postgres::{Password, PostgresEngine, Settings};
 use larimar_testkit::postgres::{Cluster, Database, Options};
 use std::time::{Duration, Instant};
-use support::{NOW, create, name, read, write};
 
 /// A limit against a test that hangs; nothing is measured by it.
 const PATIENCE: Duration = Duration::from_secs(120);

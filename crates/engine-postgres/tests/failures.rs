@@ -3,8 +3,7 @@
 //! After each failure the rows are read over a sound connection. `Ok` means that the write is there, a condition or an
 //! `Unavailable` that it is not, and only an `Ambiguous` leaves it open.
 
-mod support;
-
+use crate::support::{NOW, create, name, open, open_with, read, through, upstream, write};
 use larimar_engine::queue::{Messages as _, NewMessage};
 use larimar_engine::{
     Act, Budget, Engine, Expect, Fault, Flow, KeyRange, Op, ReadError, SpaceId, SpaceKind, SpaceName, WriteError,
@@ -15,7 +14,6 @@ use larimar_testkit::proxy::{Direction, Mode, Proxy};
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, AtomicUsize, Ordering};
 use std::time::{Duration, Instant};
-use support::{NOW, create, name, open, open_with, read, through, upstream, write};
 
 /// A proxied engine and a sound one over the same tables.
 struct Pair {

@@ -1,15 +1,13 @@
 //! Rows that another session holds: whoever writes other rows goes on, and who writes those rows succeeds when they are
 //! let go.
 
-mod support;
-
+use crate::support::{NOW, create, write};
 use larimar_engine::queue::{MessageHandle, Messages as _, NewMessage};
 use larimar_engine::{Act, Engine, Expect, Op, SpaceId, SpaceKind, SpaceName};
 use larimar_engine_postgres::{PostgresEngine, Settings};
 use larimar_testkit::postgres::Cluster;
 use std::sync::Arc;
 use std::time::{Duration, Instant};
-use support::{NOW, create, write};
 use tokio_postgres::Client;
 
 /// A limit against a test that hangs; nothing is measured by it.

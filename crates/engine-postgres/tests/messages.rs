@@ -1,8 +1,7 @@
 //! Queues over PostgreSQL, beyond what every engine promises: several servers, lost connections, older tables, and what is
 //! removed in the background.
 
-mod support;
-
+use crate::support::{NOW, create, open, read, through, upstream, write};
 use larimar_engine::queue::{Change, MessageError, MessageHandle, Messages, NewMessage, Placed};
 use larimar_engine::{Act, Engine, Expect, Fault, SpaceId, SpaceKind, SpaceName, WriteError};
 use larimar_engine_postgres::PostgresEngine;
@@ -11,7 +10,6 @@ use larimar_testkit::proxy::{Direction, Mode, Proxy};
 use std::collections::{BTreeMap, BTreeSet};
 use std::sync::atomic::{AtomicUsize, Ordering};
 use std::time::{Duration, Instant};
-use support::{NOW, create, open, read, through, upstream, write};
 
 const LONG: Duration = Duration::from_secs(600);
 

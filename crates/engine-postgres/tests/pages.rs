@@ -1,7 +1,6 @@
 //! Pages over PostgreSQL: how much the database sends for them, and what they leave on their connections.
 
-mod support;
-
+use crate::support::{self, create, open, through, upstream, write};
 use larimar_engine::table::{Page, PageLimits, Plan, query};
 use larimar_engine::{Act, Budget, Engine, Expect, Fault, Flow, Key, KeyRange, Reads, RowRef, Snapshot as _, SpaceId};
 use larimar_engine_postgres::PostgresEngine;
@@ -9,7 +8,6 @@ use larimar_model::{Entity, EntityKey, Filter, PartitionKey, RowKey, Timestamp, 
 use larimar_testkit::postgres::Cluster;
 use larimar_testkit::proxy::Proxy;
 use std::time::{Duration, Instant};
-use support::{create, open, through, upstream, write};
 
 /// A page of the server ends after so many bytes.
 const PAGE_BYTES: u64 = 4 << 20;

@@ -3,8 +3,7 @@
 //! A relay between the engine and the database counts turns: a turn is a question after an answer. Statements that are
 //! sent together are one turn.
 
-mod support;
-
+use crate::support::{NOW, create, open, through, upstream, write};
 use larimar_engine::queue::{Change, MessageHandle, Messages as _, NewMessage};
 use larimar_engine::table::{PageLimits, Plan, query};
 use larimar_engine::{Act, Budget, Engine, Expect, Flow, Key, KeyRange, Op, SpaceKind, SpaceName};
@@ -14,7 +13,6 @@ use std::net::SocketAddr;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
 use std::time::{Duration, Instant};
-use support::{NOW, create, open, through, upstream, write};
 use tokio::io::{AsyncReadExt, AsyncWriteExt};
 use tokio::net::{TcpListener, TcpStream};
 

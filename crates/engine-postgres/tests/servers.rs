@@ -1,7 +1,6 @@
 //! Several engines over one database, as several servers have them.
 
-mod support;
-
+use crate::support::{NOW, create, name, open, read, write};
 use larimar_engine::{
     Act, Changed, Engine, Expect, Fault, Key, KeyRange, Op, Position, ReadError, SpaceId, SpaceKind, SpaceName,
     WriteError,
@@ -10,7 +9,6 @@ use larimar_engine_postgres::{OpenError, PostgresEngine, Settings};
 use larimar_model::Timestamp;
 use larimar_testkit::postgres::Cluster;
 use std::time::{Duration, Instant};
-use support::{NOW, create, name, open, read, write};
 
 async fn pair() -> (PostgresEngine, PostgresEngine, String) {
     let url = Cluster::shared().fresh_url();

@@ -1,11 +1,9 @@
 //! Encrypted connections, passwords, and what is refused.
 
-mod support;
-
+use crate::support::name;
 use larimar_engine::Engine;
 use larimar_engine_postgres::{Password, PostgresEngine, Settings};
 use larimar_testkit::postgres::{Cluster, Options};
-use support::name;
 
 fn certificate(names: &[&str]) -> (String, String) {
     let names: Vec<String> = names.iter().map(|name| (*name).to_owned()).collect();

@@ -1,10 +1,8 @@
 //! T13: logs in blobs: names, flushes, readers by time, writers that die and writers side by side.
 
-mod harness;
-
+use crate::harness::{self, Death, Mortal, Random, account, healthy};
 use futures_util::TryStreamExt as _;
 use futures_util::future::join_all;
-use harness::{Death, Mortal, Random, account, healthy};
 use larimar_client::{Account, BlobItem, Container, Timestamp};
 use larimar_embedded::Larimar;
 use larimar_patterns::Error;

@@ -1,8 +1,6 @@
 //! T3: the engine itself: renewal, loss, back-off, poison, progress, several workers and the stop.
 
-mod harness;
-
-use harness::{Death, Mortal, account, healthy};
+use crate::harness::{self, Death, Mortal, account, healthy};
 use larimar_client::{BoxFuture, HttpTransport, Transport};
 use larimar_embedded::Larimar;
 use larimar_patterns::Error;

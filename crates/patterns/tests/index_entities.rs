@@ -1,10 +1,8 @@
 //! T4: lists of row keys, in the partition of their entities, in other partitions and in blobs.
 
-mod harness;
-
+use crate::harness::table::{die_everywhere, interleave, patient, worker};
+use crate::harness::{self, DEATHS, Mortal, Random, account, healthy, settle};
 use futures_util::future::join_all;
-use harness::table::{die_everywhere, interleave, patient, worker};
-use harness::{DEATHS, Mortal, Random, account, healthy, settle};
 use larimar_client::{Account, DynamicEntity, IfMatch};
 use larimar_embedded::Larimar;
 use larimar_patterns::Error;

@@ -1,10 +1,8 @@
 //! T2: copies in other partitions, with writers and workers that die at every request, and intents in any order.
 
-mod harness;
-
+use crate::harness::table::{die_everywhere, interleave, patient, taken, worker};
+use crate::harness::{self, Death, Mortal, Random, account, healthy, settle};
 use futures_util::future::join_all;
-use harness::table::{die_everywhere, interleave, patient, taken, worker};
-use harness::{Death, Mortal, Random, account, healthy, settle};
 use larimar_client::{Account, BoxFuture, DynamicEntity, IfMatch};
 use larimar_embedded::Larimar;
 use larimar_patterns::Error;

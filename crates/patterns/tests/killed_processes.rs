@@ -1,9 +1,7 @@
 //! T2, T3, T4, T11: writers and workers as processes of their own, killed (SIGKILL) at random moments, again and again.
 
-mod harness;
-
+use crate::harness::{Random, healthy, settle};
 use futures_util::TryStreamExt as _;
-use harness::{Random, healthy, settle};
 use larimar_client::{Account, DynamicEntity};
 use larimar_embedded::Larimar;
 use larimar_patterns::eventual::{Place, Worker};
@@ -118,7 +116,10 @@ impl Drop for Killed {
 
 fn start(server: &Larimar, role: &str) -> Killed {
     let mut command = Command::new(std::env::current_exe().expect("this test"));
-    command.args(["--exact", "a_process_that_will_be_killed"]).env(ROLE, role).env(SERVER, server.connection_string());
+    command
+        .args(["--exact", "killed_processes::a_process_that_will_be_killed"])
+        .env(ROLE, role)
+        .env(SERVER, server.connection_string());
     Killed(command.stdout(Stdio::null()).stderr(Stdio::null()).spawn().expect("a process"))
 }
 

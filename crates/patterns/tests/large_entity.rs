@@ -1,11 +1,9 @@
 //! T11: large values in blobs, with writers and workers that die at every request, and readers all the while.
 
-mod harness;
-
+use crate::harness::table::interleave;
+use crate::harness::{self, DEATHS, Death, Mortal, account, healthy, settle};
 use futures_util::TryStreamExt as _;
 use futures_util::future::join_all;
-use harness::table::interleave;
-use harness::{DEATHS, Death, Mortal, account, healthy, settle};
 use larimar_client::{Account, DynamicEntity};
 use larimar_embedded::Larimar;
 use larimar_patterns::Error;

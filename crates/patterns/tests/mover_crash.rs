@@ -1,9 +1,7 @@
 //! T3: moves of entities, with submitters and workers that die at every request, and intents in any order.
 
-mod harness;
-
-use harness::schedule::Gate;
-use harness::{DEATHS, Death, Mortal, Random, account, healthy, settle};
+use crate::harness::schedule::Gate;
+use crate::harness::{self, DEATHS, Death, Mortal, Random, account, healthy, settle};
 use larimar_client::{Account, BoxFuture, DynamicEntity, HttpTransport, IfMatch, Transport};
 use larimar_embedded::Larimar;
 use larimar_patterns::Error;

@@ -1,5 +1,5 @@
 //! No request keeps a thread of the runtime for long. What can be counted is checked; how long polls take is printed with
-//! `cargo test --release -p larimar-server --test polls -- --include-ignored --nocapture`.
+//! `cargo test --release -p larimar-server --test suite polls:: -- --include-ignored --nocapture`.
 
 use hyper::body::Incoming;
 use hyper::{Request, Response};

@@ -1,7 +1,7 @@
 //! How a future shares its thread with others.
 //!
 //! Tests count polls, which do not depend on how fast the machine is. The longest poll is for people who look for work
-//! that should be cut into pieces: `cargo test --release -p larimar-server --test polls -- --ignored --nocapture`.
+//! that should be cut into pieces: `cargo test --release -p larimar-server --test suite polls:: -- --ignored --nocapture`.
 
 use std::future::{Future, poll_fn};
 use std::pin::pin;

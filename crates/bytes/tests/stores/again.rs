@@ -1,6 +1,6 @@
 //! A folder that is opened again has what was acknowledged, and nobody else opens it meanwhile.
 
-use crate::files::Temporary;
+use crate::stores::files::Temporary;
 use larimar_bytes::{Admission, Durability, FileBytes, FileSettings};
 use larimar_engine::Fault;
 use larimar_engine::blob::bytes::{ByteStore, ByteWriter};
@@ -51,7 +51,7 @@ async fn what_was_discarded_before_a_restart_is_swept_after_it() {
     drop(store);
     let store = FileBytes::open(&settings(Duration::ZERO)).expect("the store opens");
     assert_eq!(store.sweep(&Rows::default()).await.expect("a sweep ends").removed, 3);
-    eventually("nothing is left", || async { crate::files::files_in(folder.path()).is_empty() }).await;
+    eventually("nothing is left", || async { crate::stores::files::files_in(folder.path()).is_empty() }).await;
 }
 
 #[tokio::test]

@@ -2,7 +2,7 @@
 //!
 //! The test starts itself again as the process to be killed, which prints a line for each payload it acknowledges.
 
-use crate::files::{files_in, open};
+use crate::stores::files::{files_in, open};
 use larimar_bytes::{Durability, FileBytes};
 use larimar_engine::blob::bytes::{ByteStore, ByteWriter, Extent};
 use larimar_testkit::bytes::{OWNER, Rows, eventually, payload, read_all};
@@ -45,7 +45,7 @@ async fn what_was_acknowledged_survives_kill_and_the_rest_is_swept() {
 /// Runs the writers until so many payloads are acknowledged, then kills them in the middle of the next ones.
 fn write_and_kill(folder: &Path, count: usize) -> Vec<(Extent, u64)> {
     let mut child = Command::new(std::env::current_exe().expect("our own path"))
-        .args(["--ignored", "--exact", "crash::writes_until_it_is_killed", "--nocapture"])
+        .args(["--ignored", "--exact", "stores::crash::writes_until_it_is_killed", "--nocapture"])
         .env(FOLDER, folder)
         .stdout(Stdio::piped())
         .spawn()

@@ -1,6 +1,6 @@
 //! Files that were damaged: what a read touches is checked, and nothing is removed because of what cannot be read.
 
-use crate::files::Temporary;
+use crate::stores::files::Temporary;
 use larimar_bytes::Durability;
 use larimar_engine::Fault;
 use larimar_engine::blob::bytes::{ByteStore, Extent};

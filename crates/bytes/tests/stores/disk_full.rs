@@ -3,7 +3,7 @@
 //! The test starts itself again inside a namespace of its own, where it may mount a small file system. Where the
 //! system allows no such namespace there is nothing to test on, and it says so.
 
-use crate::files::{files_in, open};
+use crate::stores::files::{files_in, open};
 use larimar_bytes::{Durability, FileBytes};
 use larimar_engine::Fault;
 use larimar_engine::blob::bytes::{ByteStore, Extent};
@@ -20,7 +20,7 @@ fn a_full_disk_refuses_writes_keeps_what_is_there_and_heals() {
         return;
     }
     let folder = tempfile::tempdir().expect("a folder");
-    let script = "mount -t tmpfs -o size=40m none \"$0\" && exec \"$1\" --ignored --exact disk_full::on_a_small_disk --nocapture";
+    let script = "mount -t tmpfs -o size=40m none \"$0\" && exec \"$1\" --ignored --exact stores::disk_full::on_a_small_disk --nocapture";
     let status = Command::new("unshare")
         .args(["-rm", "sh", "-c", script])
         .args([folder.path().as_os_str(), std::env::current_exe().expect("our own path").as_os_str()])

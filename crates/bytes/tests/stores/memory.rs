@@ -2,7 +2,7 @@
 //!
 //! The test starts itself again, so that the memory it measures is that of one upload and one download only.
 
-use crate::files::open;
+use crate::stores::files::open;
 use larimar_bytes::Durability;
 use larimar_engine::blob::bytes::{ByteStore, ByteWriter};
 use larimar_testkit::bytes::{OWNER, payload};
@@ -15,7 +15,7 @@ const GROWTH_MAX: u64 = 64 << 20;
 #[test]
 fn memory_stays_flat_while_a_large_payload_passes_through() {
     let status = Command::new(std::env::current_exe().expect("our own path"))
-        .args(["--ignored", "--exact", "memory::streams_a_large_payload", "--nocapture"])
+        .args(["--ignored", "--exact", "stores::memory::streams_a_large_payload", "--nocapture"])
         .status();
     assert!(status.is_ok_and(|status| status.success()), "the process that streams failed");
 }

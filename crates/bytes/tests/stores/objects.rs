@@ -1,6 +1,6 @@
 //! Objects keep every promise of a store of bytes: in an S3 server and in a shared folder.
 
-use crate::s3::S3;
+use crate::stores::s3::S3;
 use larimar_bytes::{ObjectBytes, ObjectSettings};
 use larimar_engine::Fault;
 use larimar_engine::blob::bytes::{ByteStore, ByteWriter};

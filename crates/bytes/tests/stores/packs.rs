@@ -1,6 +1,6 @@
 //! Small payloads share packs, and packs go when nothing in them is wanted.
 
-use crate::files::Temporary;
+use crate::stores::files::Temporary;
 use larimar_bytes::Durability;
 use larimar_engine::blob::bytes::{ByteStore, Extent};
 use larimar_testkit::bytes::{OWNER, Rows, eventually, payload, put, read_all};

@@ -17,7 +17,7 @@ pub(super) const REFUSED: usize = 2000;
 
 #[test]
 fn a_full_disk_is_told_costs_nothing_and_heals_without_a_restart() {
-    run("disk_full::on_a_small_disk");
+    run("faults::disk_full::on_a_small_disk");
 }
 
 /// Runs an ignored test on a file system of 200 MB.

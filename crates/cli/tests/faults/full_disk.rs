@@ -12,27 +12,27 @@ use std::time::{Duration, Instant};
 
 #[test]
 fn after_a_table_is_dropped_all_writes_work_again() {
-    run("full_disk::drop_a_table");
+    run("faults::full_disk::drop_a_table");
 }
 
 #[test]
 fn after_rows_are_deleted_all_writes_work_again() {
-    run("full_disk::delete_rows");
+    run("faults::full_disk::delete_rows");
 }
 
 #[test]
 fn after_blobs_or_a_container_are_deleted_all_writes_work_again() {
-    run("full_disk::delete_blobs");
+    run("faults::full_disk::delete_blobs");
 }
 
 #[test]
 fn after_messages_are_deleted_all_writes_work_again() {
-    run("full_disk::delete_messages");
+    run("faults::full_disk::delete_messages");
 }
 
 #[test]
 fn a_disk_that_another_process_filled_is_freed_by_clients_too() {
-    run("full_disk::beside_another_process");
+    run("faults::full_disk::beside_another_process");
 }
 
 #[test]

@@ -1,6 +1,6 @@
 //! A migration that is killed or interrupted in the middle, and started again.
 
-use crate::{command, fill_many, launch, migrated, report, stop, text};
+use crate::migrate::{command, fill_many, launch, migrated, report, stop, text};
 use std::io::{BufRead, BufReader};
 use std::process::{Command, Stdio};
 

@@ -1,6 +1,6 @@
 //! From one embedded store to another.
 
-use crate::{fill, launch, migrate, migrated, refused, report, seen, stop, text};
+use crate::migrate::{fill, launch, migrate, migrated, refused, report, seen, stop, text};
 use larimar_testkit::http::entity_path;
 
 #[test]

@@ -1,7 +1,7 @@
 //! Between an embedded store and PostgreSQL, there and back.
 
-use crate::interrupted::{copied_rows, interrupt};
-use crate::{EXE, command, fill, fill_many, launch, migrated, refused, report, seen, stop, text};
+use crate::migrate::interrupted::{copied_rows, interrupt};
+use crate::migrate::{EXE, command, fill, fill_many, launch, migrated, refused, report, seen, stop, text};
 use larimar_testkit::Launch;
 use larimar_testkit::postgres::Cluster;
 

@@ -2,7 +2,7 @@
 //! killed, restarted, promoted, delayed, cut or silenced meanwhile.
 //!
 //! `LARIMAR_SEED` repeats a run's choices, `LARIMAR_ROUNDS` makes the runs longer. These tests need PostgreSQL on the
-//! machine: `cargo test -p larimar --features test-postgres --test postgres`.
+//! machine: `cargo test -p larimar --features test-postgres --test suite postgres::`.
 
 mod analytics;
 mod background;

@@ -3,7 +3,7 @@
 //!
 //! Its first part is in tables of the store (the server was stopped in order), its second in the journal (killed).
 
-use crate::{seen, stop};
+use crate::stores::{seen, stop};
 use larimar_testkit::Launch;
 use larimar_testkit::http::{Batch, Client, Request, Response, encode, entity_path};
 use std::time::{Duration, Instant, SystemTime};

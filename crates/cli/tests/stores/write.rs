@@ -1,8 +1,8 @@
 //! Writes to an opened store, of every kind that continues something stored: conditions on old etags, receipts and
 //! leases given out before, blocks staged before, snapshots whose pages are shared.
 
-use crate::fill::{self, FACT, LEASE, append, block_blob, commit, delete, handles, message, pages, put, stage};
-use crate::seen;
+use crate::stores::fill::{self, FACT, LEASE, append, block_blob, commit, delete, handles, message, pages, put, stage};
+use crate::stores::seen;
 use larimar_testkit::Server;
 use larimar_testkit::http::{Batch, Client, encode, entity, entity_path};
 

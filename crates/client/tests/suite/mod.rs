@@ -1,12 +1,23 @@
 //! What the suites share. A suite is a file of cases, functions of an account that hold over Larimar and Azurite alike,
 //! and ends with the list of them.
 
+#[cfg(feature = "blob")]
+pub(crate) mod blob;
+#[cfg(all(feature = "derive", feature = "encryption"))]
+pub(crate) mod encryption;
+#[cfg(any(feature = "blob", feature = "queue"))]
+pub(crate) mod losing;
+#[cfg(feature = "queue")]
+pub(crate) mod queue;
+pub(crate) mod sas;
+pub(crate) mod service_properties;
+pub(crate) mod tables;
+
 use larimar_client::Account;
 use std::sync::atomic::{AtomicU32, Ordering};
 use std::time::{SystemTime, UNIX_EPOCH};
 
 /// Makes tests of cases, each over a server of its own.
-#[allow(unused_macros, reason = "the tests over Azurite have their own")]
 macro_rules! over_larimar {
     ($suite:ident: $($case:ident),* $(,)?) => {
         $(
@@ -18,7 +29,6 @@ macro_rules! over_larimar {
         )*
     };
 }
-#[allow(unused_imports, reason = "the tests over Azurite have their own")]
 pub(crate) use over_larimar;
 
 /// The account of a connection string.
@@ -27,7 +37,6 @@ pub(crate) fn connect(connection_string: &str) -> Account {
 }
 
 /// A name that no other case uses, nor an earlier run over the same server.
-#[allow(dead_code, reason = "not every suite needs names of its own")]
 pub(crate) fn unique(kind: &str) -> String {
     static COUNT: AtomicU32 = AtomicU32::new(0);
     let now = SystemTime::now().duration_since(UNIX_EPOCH).expect("after 1970").as_micros();

@@ -1,8 +1,8 @@
 //! T1, T9 and T10 when answers are lost on their way back, and when calls are given up in the middle.
 
-use crate::fixture::{Fixture, time};
-use crate::secondary_index::{Employee, audit, employee, indexed};
-use crate::wide_entity::{answers, read};
+use crate::atomic::fixture::{Fixture, time};
+use crate::atomic::secondary_index::{Employee, audit, employee, indexed};
+use crate::atomic::wide_entity::{answers, read};
 use bytes::Bytes;
 use futures_util::TryStreamExt as _;
 use larimar_client::{

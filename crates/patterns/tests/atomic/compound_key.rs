@@ -1,6 +1,6 @@
 //! T6: keys of several parts keep order and tell everything apart; a family is one request.
 
-use crate::fixture::{Fixture, any_time, odd_text, service_order};
+use crate::atomic::fixture::{Fixture, any_time, odd_text, service_order};
 use larimar_client::{DynamicEntity, Filter, Timestamp};
 use larimar_patterns::compound_key::{CompoundKey, Digits, KeyParts, family};
 use larimar_patterns::key_text::{KeyError, check, escape, unescape};

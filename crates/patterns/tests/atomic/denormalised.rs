@@ -1,6 +1,6 @@
 //! T5: the department always shows its manager as the manager is, whoever writes at the same time.
 
-use crate::fixture::Fixture;
+use crate::atomic::fixture::Fixture;
 use larimar_client::{Entity, Table};
 use larimar_patterns::Error;
 use larimar_patterns::denormalised::{Denormalised, Embeds};

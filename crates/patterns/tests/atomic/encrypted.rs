@@ -1,7 +1,7 @@
 //! S5 under the patterns: what a type encrypts is encrypted in every copy and part, and plain text in its place is
 //! refused.
 
-use crate::fixture::Fixture;
+use crate::atomic::fixture::Fixture;
 use futures_util::TryStreamExt as _;
 use larimar_client::encryption::{Encryption, KeyRing, LocalKey};
 use larimar_client::{DynamicEntity, Entity, Filter, Table, Value};

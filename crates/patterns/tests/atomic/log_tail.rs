@@ -1,6 +1,6 @@
 //! T7: the newest comes first, whatever the clock does; the latest cost one request.
 
-use crate::fixture::{Fixture, any_time, time};
+use crate::atomic::fixture::{Fixture, any_time, time};
 use larimar_client::{DynamicEntity, Timestamp};
 use larimar_patterns::log_tail::{LogTail, LogTailKey, LogTailKeys, between};
 use proptest::prelude::*;

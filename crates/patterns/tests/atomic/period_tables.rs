@@ -1,6 +1,6 @@
 //! T8: writes find their table, reads all tables of a span, and only what is over is dropped.
 
-use crate::fixture::{Fixture, any_time, time};
+use crate::atomic::fixture::{Fixture, any_time, time};
 use futures_util::{StreamExt as _, TryStreamExt as _};
 use larimar_client::{DynamicEntity, Timestamp};
 use larimar_patterns::period_tables::PeriodTables;

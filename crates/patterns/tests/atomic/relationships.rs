@@ -1,6 +1,6 @@
 //! R1 to R4: the code of the examples, held to what the examples say.
 
-use crate::fixture::Fixture;
+use crate::atomic::fixture::Fixture;
 use larimar_client::Timestamp;
 
 #[allow(dead_code, reason = "the example's own start is not needed here")]

@@ -1,6 +1,6 @@
 //! T1: whatever writers do to each other, every entity has exactly its copies, and all are equal.
 
-use crate::fixture::Fixture;
+use crate::atomic::fixture::Fixture;
 use larimar_client::{DynamicEntity, ETag, Entity, IfMatch, Table};
 use larimar_patterns::Error;
 use larimar_patterns::key_text::{KeyError, escape};

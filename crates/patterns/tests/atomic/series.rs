@@ -1,6 +1,6 @@
 //! T9: one value is one request, and writers of different hours never lose each other's.
 
-use crate::fixture::{Fixture, any_time, time};
+use crate::atomic::fixture::{Fixture, any_time, time};
 use larimar_client::{DynamicEntity, Table};
 use larimar_patterns::Error;
 use larimar_patterns::series::{Resolution, Series};

@@ -1,6 +1,6 @@
 //! T12: the bucket of an id never changes, all buckets take part, and a read finds what is in any of them, in order.
 
-use crate::fixture::{Fixture, odd_text, service_order};
+use crate::atomic::fixture::{Fixture, odd_text, service_order};
 use futures_util::TryStreamExt as _;
 use larimar_client::{Column, DynamicEntity, Filter};
 use larimar_patterns::Error;

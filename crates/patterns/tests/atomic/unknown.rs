@@ -1,6 +1,6 @@
 //! An update by a type that knows some properties of an entity keeps the others, in every copy and part.
 
-use crate::fixture::Fixture;
+use crate::atomic::fixture::Fixture;
 use larimar_client::encryption::{Encryption, KeyRing, LocalKey};
 use larimar_client::{DynamicEntity, Entity, IfMatch, Table, Value};
 use larimar_patterns::Error;

@@ -1,6 +1,6 @@
 //! T10: an entity of many parts is written and read as one, and never seen half.
 
-use crate::fixture::{Fixture, odd_text};
+use crate::atomic::fixture::{Fixture, odd_text};
 use larimar_client::{DynamicEntity, Table, Value};
 use larimar_patterns::Error;
 use larimar_patterns::wide_entity::WideTable;

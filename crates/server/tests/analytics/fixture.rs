@@ -1,6 +1,6 @@
 //! Servers over one engine, each with a writer that works when the test says so.
 
-use crate::moody::MoodyBytes;
+use crate::analytics::moody::MoodyBytes;
 use larimar_engine::blob::{Access, BlobRef, Blobs, ListItem, ListQuery};
 use larimar_engine::{Clock, Engine, MemoryEngine, SystemClock};
 use larimar_model::Timestamp;

@@ -1,6 +1,6 @@
 //! Request logs in `$logs`.
 
-use crate::fixture::{Fixture, Log, logging_part, set_properties};
+use crate::analytics::fixture::{Fixture, Log, logging_part, set_properties};
 use larimar_testkit::http::{ACCOUNT, Sas, entity_path};
 use larimar_wire::analytics::{Period, log_hour_prefix, log_time};
 use larimar_wire::sas::Service;

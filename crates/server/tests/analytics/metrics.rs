@@ -1,6 +1,6 @@
 //! Hourly and minute metrics, read as any client reads them.
 
-use crate::fixture::{Fixture, metrics_part};
+use crate::analytics::fixture::{Fixture, metrics_part};
 use larimar_testkit::http::{Batch, entity_path};
 use larimar_wire::analytics::Period;
 use serde_json::Value;
@@ -90,7 +90,7 @@ fn x3_sums_grow_in_place_and_those_of_several_servers_are_one() {
     other.after(FLUSH);
     one.client.insert("people", "p", "last", "");
     one.flush();
-    let inserts = |server: &crate::fixture::Server<'_>, hour| {
+    let inserts = |server: &crate::analytics::fixture::Server<'_>, hour| {
         let rows = server.rows(HOURS, Period::Hour, hour);
         let of =
             |name| rows.iter().filter(|row| row["RowKey"] == name).map(|row| count(row, "TotalRequests")).sum::<u64>();
@@ -185,7 +185,7 @@ fn x3_metrics_are_kept_as_long_as_wished_for() {
     let start = fixture.now();
     server.client.create_table("people");
     server.after(FLUSH);
-    let rows = |server: &crate::fixture::Server<'_>| {
+    let rows = |server: &crate::analytics::fixture::Server<'_>| {
         // Signatures have a date, so the clock has to be about right while the client reads.
         let later = fixture.now();
         fixture.clock.set(start);

@@ -1,0 +1,4 @@
+//! The crate's integration tests: one program, a module per subject.
+
+mod blobs;
+mod stores;

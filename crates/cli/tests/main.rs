@@ -1,0 +1,21 @@
+//! The crate's integration tests: one program, a module per subject.
+
+mod analytics;
+mod bad_input;
+mod blob_http;
+mod crash;
+mod crowd;
+mod faults;
+mod first_use;
+mod history;
+mod http_conformance;
+mod migrate;
+#[cfg(feature = "test-postgres")]
+mod postgres;
+mod process;
+mod queue_http;
+mod reload;
+mod settings;
+mod stores;
+mod traps;
+mod versions;

@@ -1,0 +1,15 @@
+//! The crate's integration tests: one program, a module per subject.
+
+mod blobs;
+mod clock;
+mod clock_log;
+mod conformance;
+mod disk_full;
+mod engine;
+mod messages;
+mod missing_files;
+mod model;
+mod reclaim;
+mod repair;
+mod store_faults;
+mod support;

@@ -1,0 +1,15 @@
+//! The crate's integration tests: one program, a module per subject. All of them need a PostgreSQL server.
+
+mod blobs;
+mod conformance;
+mod connections;
+mod failures;
+mod locks;
+mod messages;
+mod model;
+mod pages;
+mod queries;
+mod round_trips;
+mod servers;
+mod support;
+mod tls;

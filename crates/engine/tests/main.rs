@@ -1,0 +1,9 @@
+//! The crate's integration tests: one program, a module per subject.
+
+mod blobs;
+mod bytes;
+mod conformance;
+mod model;
+mod properties;
+mod query_work;
+mod queue_cost;

@@ -1,0 +1,11 @@
+//! The crate's integration tests: one program, a module per subject.
+
+mod atomic;
+mod blob_log;
+mod eventual_worker;
+mod harness;
+mod index_entities;
+mod inter_partition_index;
+mod killed_processes;
+mod large_entity;
+mod mover_crash;
