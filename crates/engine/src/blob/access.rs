@@ -1,4 +1,4 @@
-//! What every operation is given, and what every write gives back.
+//! The address of a blob, the result of a write, and the check of a request's conditions against a row.
 
 use super::conditions::{Purpose, check, check_tags};
 use super::lease::Lease;
@@ -6,7 +6,7 @@ use super::reject::BlobReject;
 use super::row::BlobRow;
 use crate::contract::SpaceId;
 use larimar_model::Timestamp;
-use larimar_model::blob::{BlobETag, BlobName, Conditions, LeaseId, TagCondition};
+use larimar_model::blob::{Access, BlobETag, BlobName, Conditions};
 
 /// A blob's address within the store.
 #[derive(Clone, Copy, Debug)]
@@ -15,19 +15,6 @@ pub struct BlobRef<'a> {
     pub container: SpaceId,
     /// The blob's name.
     pub name: &'a BlobName,
-}
-
-/// What a request demands of what is there: its conditional headers and its lease id.
-#[derive(Clone, Debug, Default, PartialEq, Eq)]
-pub struct Access {
-    /// The conditional headers.
-    pub conditions: Conditions,
-    /// `x-ms-lease-id`.
-    pub lease: Option<LeaseId>,
-    /// `x-ms-if-tags`.
-    pub if_tags: Option<TagCondition>,
-    /// Conditions on when the tier was set; they know times only.
-    pub tier: Conditions,
 }
 
 /// What a write tells.
@@ -45,15 +32,37 @@ impl Written {
     }
 }
 
-impl Access {
+/// Checks an [`Access`] against the row of a blob.
+pub(crate) trait Admit {
     /// Lets a write of a blob that may be missing go on. The row need not be committed.
-    pub(crate) fn admit_create(&self, row: Option<&BlobRow>, now: Timestamp) -> Result<(), BlobReject> {
+    fn admit_create(&self, row: Option<&BlobRow>, now: Timestamp) -> Result<(), BlobReject>;
+
+    /// As [`Admit::admit_create`], also for the destination of incremental copies.
+    fn admit_replace(&self, row: Option<&BlobRow>, now: Timestamp) -> Result<(), BlobReject>;
+
+    /// Lets a change of a blob go on, which must be there; returns its row.
+    fn admit_change(&self, row: Option<BlobRow>, now: Timestamp) -> Result<BlobRow, BlobReject>;
+
+    /// As [`Admit::admit_change`], also for the destination of incremental copies.
+    fn admit_delete(&self, row: Option<BlobRow>, now: Timestamp) -> Result<BlobRow, BlobReject>;
+
+    /// Lets a read go on.
+    fn admit_read(&self, row: &BlobRow, now: Timestamp) -> Result<(), BlobReject>;
+
+    /// Checks the conditions on when the tier was set; one that was not is as old as the blob.
+    fn admit_tier(&self, row: &BlobRow) -> Result<(), BlobReject>;
+
+    /// Checks the condition on tags.
+    fn admit_tags(&self, row: &BlobRow) -> Result<(), BlobReject>;
+}
+
+impl Admit for Access {
+    fn admit_create(&self, row: Option<&BlobRow>, now: Timestamp) -> Result<(), BlobReject> {
         self.admit_replace(row, now)?;
         row.map_or(Ok(()), BlobRow::admit_ordinary)
     }
 
-    /// As [`Access::admit_create`], also for the destination of incremental copies.
-    pub(crate) fn admit_replace(&self, row: Option<&BlobRow>, now: Timestamp) -> Result<(), BlobReject> {
+    fn admit_replace(&self, row: Option<&BlobRow>, now: Timestamp) -> Result<(), BlobReject> {
         let there = row.filter(|row| row.is_committed);
         check(&self.conditions, there.map(|row| row.changed), Purpose::Create)?;
         if let Some(row) = there {
@@ -69,15 +78,13 @@ impl Access {
         there.map_or(Ok(()), |row| row.admit_online(now))
     }
 
-    /// Lets a change of a blob go on, which must be there; returns its row.
-    pub(crate) fn admit_change(&self, row: Option<BlobRow>, now: Timestamp) -> Result<BlobRow, BlobReject> {
+    fn admit_change(&self, row: Option<BlobRow>, now: Timestamp) -> Result<BlobRow, BlobReject> {
         let row = self.admit_delete(row, now)?;
         row.admit_ordinary()?;
         Ok(row)
     }
 
-    /// As [`Access::admit_change`], also for the destination of incremental copies.
-    pub(crate) fn admit_delete(&self, row: Option<BlobRow>, now: Timestamp) -> Result<BlobRow, BlobReject> {
+    fn admit_delete(&self, row: Option<BlobRow>, now: Timestamp) -> Result<BlobRow, BlobReject> {
         let row = row.filter(|row| row.is_committed).ok_or(BlobReject::BlobNotFound)?;
         check(&self.conditions, Some(row.changed), Purpose::Write)?;
         self.admit_tags(&row)?;
@@ -86,20 +93,17 @@ impl Access {
         Ok(row)
     }
 
-    /// Lets a read go on.
-    pub(crate) fn admit_read(&self, row: &BlobRow, now: Timestamp) -> Result<(), BlobReject> {
+    fn admit_read(&self, row: &BlobRow, now: Timestamp) -> Result<(), BlobReject> {
         check(&self.conditions, Some(row.changed), Purpose::Read)?;
         self.admit_tags(row)?;
         Ok(row.lease.admit_read(self.lease, now)?)
     }
 
-    /// Checks the conditions on when the tier was set; one that was not is as old as the blob.
-    pub(crate) fn admit_tier(&self, row: &BlobRow) -> Result<(), BlobReject> {
+    fn admit_tier(&self, row: &BlobRow) -> Result<(), BlobReject> {
         check(&self.tier, Some(row.tier.map_or(row.created, |(_, since)| since)), Purpose::Write)
     }
 
-    /// Checks the condition on tags.
-    pub(crate) fn admit_tags(&self, row: &BlobRow) -> Result<(), BlobReject> {
+    fn admit_tags(&self, row: &BlobRow) -> Result<(), BlobReject> {
         check_tags(self.if_tags.as_ref(), &row.tags)
     }
 }

@@ -1,6 +1,6 @@
 //! Append blobs: blocks that are added at the end, one after the other.
 
-use super::access::{Access, BlobRef, Written};
+use super::access::{Admit, BlobRef, Written};
 use super::bytes::{ByteStore, Extent};
 use super::layout::{Block, Layout, Piece};
 use super::reject::BlobReject;
@@ -9,7 +9,7 @@ use super::store::{ATTEMPTS_MAX, Change, crowded};
 use super::{Blobs, keys};
 use crate::contract::Engine;
 use crate::error::EngineError;
-use larimar_model::blob::{AppendConditions, BlobType};
+use larimar_model::blob::{Access, AppendConditions, BlobType};
 use larimar_model::{Timestamp, limits};
 
 /// What an append did.

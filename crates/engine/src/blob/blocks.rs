@@ -5,21 +5,23 @@
 //! their generation, so that all of them are out of sight at once, however many; they are removed afterwards.
 
 use super::Blobs;
-use super::access::{Access, BlobRef, Written};
+use super::access::{Admit, BlobRef, Written};
 use super::bytes::{ByteStore, Extent};
 use super::clean::Leftover;
 use super::codec::damaged;
 use super::keys::{self, RowName};
 use super::layout::{Block, Blocks, Layout, Piece, decode_uncommitted, encode_uncommitted};
-use super::put::{NewBlob, replacement};
+use super::put::replacement;
 use super::reject::BlobReject;
-use super::row::{BlobProperties, BlobRow, Pending};
+use super::row::{BlobRow, Pending};
 use super::store::{ATTEMPTS_MAX, Change, crowded, read_error, write_error};
 use super::tag_index::TagRows;
 use super::turns::Turns;
 use crate::contract::{Act, Engine, Expect, Flow, Key, Op};
 use crate::error::{EngineError, WriteError};
-use larimar_model::blob::{BlobType, BlockId, BlockListEntry, BlockListKind, LeaseId, SnapshotTime};
+use larimar_model::blob::{
+    Access, BlobProperties, BlobType, BlockId, BlockListEntry, BlockListKind, LeaseId, NewBlob, SnapshotTime,
+};
 use larimar_model::{Timestamp, limits};
 use std::collections::HashMap;
 use std::hash::{DefaultHasher, Hash, Hasher};

@@ -1,7 +1,7 @@
 //! Changes of a blob that leave its bytes alone: metadata, content headers, tags, lease.
 
 use super::Blobs;
-use super::access::{Access, BlobRef, Written};
+use super::access::{Admit, BlobRef, Written};
 use super::bytes::ByteStore;
 use super::conditions::{Purpose, check};
 use super::lease::Leased;
@@ -9,7 +9,7 @@ use super::reject::BlobReject;
 use super::row::BlobRow;
 use crate::contract::Engine;
 use crate::error::EngineError;
-use larimar_model::blob::{ContentHeaders, LeaseAction, LeaseId, Tags};
+use larimar_model::blob::{Access, ContentHeaders, LeaseAction, LeaseId, Tags};
 use larimar_model::{Metadata, Timestamp};
 
 impl<E: Engine, B: ByteStore> Blobs<E, B> {

@@ -1,7 +1,7 @@
 //! Containers: spaces whose meta bytes hold metadata, access and lease, changed only from what was seen.
 
 use super::Blobs;
-use super::access::{Access, Written};
+use super::access::Written;
 use super::bytes::ByteStore;
 use super::codec::{Reader, damaged, put_time};
 use super::conditions::{Purpose, check};
@@ -12,7 +12,7 @@ use super::store::{ATTEMPTS_MAX, crowded};
 use crate::contract::{Changed, Engine, Space, SpaceId, SpaceKind, SpaceName};
 use crate::error::{EngineError, Fault};
 use crate::lookup::{decide_on_space, find_replacement};
-use larimar_model::blob::{BlobETag, Conditions, ContainerName, LeaseAction, LeaseId, LeaseView, PublicAccess};
+use larimar_model::blob::{Access, BlobETag, Conditions, ContainerName, LeaseAction, LeaseId, LeaseView, PublicAccess};
 use larimar_model::{Metadata, Timestamp, limits};
 
 /// A container that was found.

@@ -1,24 +1,24 @@
 //! Copies within the server: bytes of one blob become new payloads of another, a piece at a time.
 
-use super::access::{Access, BlobRef, Written};
+use super::access::{Admit, BlobRef, Written};
 use super::bytes::{ByteStore, ByteWriter, Bytes, Extent};
 use super::clean::Leftover;
 use super::conditions::{Purpose, check, check_tags};
 use super::layout::{Block, Blocks, Layout, Pages, Piece, Run};
-use super::put::{NewBlob, replacement};
+use super::put::replacement;
 use super::read::{BlockSegments, Content};
 use super::region::{Region, encode_runs};
 use super::reject::BlobReject;
-use super::row::{BlobProperties, BlobRow};
+use super::row::BlobRow;
 use super::store::{ATTEMPTS_MAX, Change, crowded};
 use super::tag_index::TagRows;
-use super::tier::Rehydration;
 use super::turns::{PIECE_ITEMS, Turns};
 use super::{Blobs, keys};
 use crate::contract::Engine;
 use crate::error::{EngineError, Reject};
 use larimar_model::blob::{
-    AccessTier, BlobType, ByteRange, Conditions, CopyInfo, RehydratePriority, SnapshotTime, TagCondition, Tags,
+    Access, AccessTier, BlobProperties, BlobType, ByteRange, Conditions, CopyInfo, NewBlob, RehydratePriority,
+    Rehydration, SnapshotTime, TagCondition, Tags,
 };
 use larimar_model::{Guid, Metadata, Timestamp};
 use std::collections::BTreeMap;

@@ -1,6 +1,6 @@
 //! Delete Blob: the blob, its snapshots, both, or one snapshot.
 
-use super::access::{Access, BlobRef};
+use super::access::{Admit, BlobRef};
 use super::bytes::ByteStore;
 use super::clean::{Leftover, Shared};
 use super::conditions::{Purpose, check};
@@ -13,7 +13,7 @@ use super::{Blobs, keys};
 use crate::contract::{Engine, Flow};
 use crate::error::EngineError;
 use larimar_model::Timestamp;
-use larimar_model::blob::{DeleteSnapshots, SnapshotTime};
+use larimar_model::blob::{Access, DeleteSnapshots, SnapshotTime};
 
 impl<E: Engine, B: ByteStore> Blobs<E, B> {
     /// Deletes a blob; `snapshots` says what becomes of its snapshots. Blocks that are not committed go with it.

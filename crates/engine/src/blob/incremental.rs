@@ -5,7 +5,7 @@
 //! destination's epoch, and takes a snapshot of it; one commit shows all of that. The destination itself is neither read
 //! nor changed otherwise, so it cannot come to differ from what was copied.
 
-use super::access::{Access, BlobRef, Written};
+use super::access::{Admit, BlobRef, Written};
 use super::bytes::{ByteStore, Extent};
 use super::clean::Leftover;
 use super::codec::{Reader, put_bytes, put_time};
@@ -13,7 +13,7 @@ use super::copy::{CopyPlan, CopySource};
 use super::layout::{Layout, Pages, Run};
 use super::page::pages_of;
 use super::pages::{difference, inside, outside, worth_joining};
-use super::put::{NewBlob, replacement};
+use super::put::replacement;
 use super::region::{REGION_BYTES, Region, encode_runs};
 use super::reject::BlobReject;
 use super::row::BlobRow;
@@ -24,7 +24,7 @@ use super::turns::Turns;
 use super::{Blobs, keys};
 use crate::contract::Engine;
 use crate::error::EngineError;
-use larimar_model::blob::{BlobName, BlobType, CopyInfo, IncrementalCopy, SnapshotTime, Tags};
+use larimar_model::blob::{Access, BlobName, BlobType, CopyInfo, IncrementalCopy, NewBlob, SnapshotTime, Tags};
 use larimar_model::{Guid, Timestamp};
 use std::collections::{BTreeMap, BTreeSet};
 

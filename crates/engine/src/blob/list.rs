@@ -9,11 +9,11 @@ use super::access::BlobRef;
 use super::bytes::ByteStore;
 use super::codec::damaged;
 use super::keys::{self, RowName};
-use super::row::{BlobProperties, BlobRow};
+use super::row::BlobRow;
 use super::store::read_error;
 use crate::contract::{Budget, Engine, Flow, KeyRange, Position, RowRef, SpaceId, successor};
 use crate::error::{EngineError, Fault};
-use larimar_model::blob::{BlobName, ListInclude, SnapshotTime};
+use larimar_model::blob::{BlobName, BlobProperties, ListInclude, SnapshotTime};
 use larimar_model::{Timestamp, limits, utf16};
 use std::time::{Duration, Instant};
 

@@ -40,7 +40,7 @@ mod tag_index;
 mod tier;
 mod turns;
 
-pub use access::{Access, BlobRef, Written};
+pub use access::{BlobRef, Written};
 pub use append::Appended;
 pub use blocks::BlockList;
 pub use container::{Container, ContainerPage, NewContainer, create_logs, find_container_acl, read_container_acl};
@@ -48,16 +48,16 @@ pub use copy::{CopyInspector, CopyRequest, CopySource};
 pub use find::{FindFrom, FindIn, FindPage, FoundBlob};
 pub use holds::Hold;
 pub use incremental::IncrementalCopyRequest;
+/// Types of the model that the methods of [`Blobs`] take and return.
+pub use larimar_model::blob::{Access, BlobProperties, NewBlob};
 pub use lease::Leased;
 pub use list::{ListFrom, ListItem, ListPage, ListQuery, ListedBlob};
 pub use page::{PageBlobChange, PageList, PagesWritten};
-pub use put::NewBlob;
 pub use read::{Content, OpenBlob};
 pub use reclaim::Reclaimer;
 pub use reject::{BlobReject, LeaseReject, SourceCondition};
-pub use row::BlobProperties;
 pub use sweep::{SweepOwners, SweptRows};
-pub use tier::{Rehydration, TierSet};
+pub use tier::TierSet;
 
 use crate::contract::Engine;
 use crate::error::Fault;

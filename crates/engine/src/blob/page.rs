@@ -3,20 +3,21 @@
 //! The rules for runs are in `pages.rs`, those for rows in `region.rs`. A write changes the rows of the regions it touches
 //! and the blob's own, together. Of many runs in a region some are written anew as one payload, so that its base row stays short.
 
-use super::access::{Access, BlobRef, Written};
+use super::access::{Admit, BlobRef, Written};
 use super::bytes::{ByteStore, ByteWriter, Extent, READ_BYTES_MAX};
 use super::layout::{Layout, Pages, Piece, Run};
 use super::pages::{covered, difference, worth_joining};
 use super::region::{Delta, REGION_BYTES, Region, encode_runs};
 use super::reject::BlobReject;
-use super::row::{BlobProperties, BlobRow};
+use super::row::BlobRow;
 use super::store::{ATTEMPTS_MAX, Change, crowded};
 use super::turns::{PIECE_ITEMS, Turns};
 use super::{Blobs, keys};
 use crate::contract::Engine;
 use crate::error::{EngineError, Fault};
 use larimar_model::blob::{
-    BlobType, ByteRange, ContentHeaders, PageRange, SequenceConditions, SequenceNumberAction, SnapshotTime,
+    Access, BlobProperties, BlobType, ByteRange, ContentHeaders, PageRange, SequenceConditions, SequenceNumberAction,
+    SnapshotTime,
 };
 use larimar_model::{Timestamp, limits};
 use std::collections::HashSet;

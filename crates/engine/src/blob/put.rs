@@ -1,6 +1,6 @@
 //! Put Blob: a new blob in one step, over whatever was there.
 
-use super::access::{Access, BlobRef, Written};
+use super::access::{Admit, BlobRef, Written};
 use super::bytes::{ByteStore, Extent};
 use super::clean::{Leftover, Shared};
 use super::layout::{Blocks, Layout, Pages};
@@ -10,21 +10,8 @@ use super::row::{BlobRow, Pending};
 use super::{Blobs, clean};
 use crate::contract::Engine;
 use crate::error::EngineError;
-use larimar_model::blob::{AccessTier, BlobType, ContentHeaders, Tags};
-use larimar_model::{Metadata, Timestamp};
-
-/// What a writer says of a new blob besides its bytes.
-#[derive(Clone, Debug, Default, PartialEq, Eq)]
-pub struct NewBlob {
-    /// What it says about its bytes.
-    pub content: ContentHeaders,
-    /// The pairs that its user keeps with it.
-    pub metadata: Metadata,
-    /// Its tags.
-    pub tags: Tags,
-    /// Its tier, if one is given.
-    pub tier: Option<AccessTier>,
-}
+use larimar_model::Timestamp;
+use larimar_model::blob::{Access, BlobType, NewBlob};
 
 impl<E: Engine, B: ByteStore> Blobs<E, B> {
     /// Puts a block blob of these bytes, or an empty one. Snapshots stay; blocks that were not committed are dropped.

@@ -1,20 +1,20 @@
 //! Get Blob and its properties: from a range to the pieces of payloads that hold it.
 
 use super::Blobs;
-use super::access::{Access, BlobRef};
+use super::access::{Admit, BlobRef};
 use super::bytes::{ByteStore, Bytes, READ_BYTES_MAX};
 use super::codec::damaged;
 use super::keys::{self, RowName};
 use super::layout::{Block, Blocks, Layout, Pages, Piece, Run, decode_chunk};
 use super::region::{DELTAS_MAX, REGION_BYTES, Region};
 use super::reject::BlobReject;
-use super::row::{BlobProperties, BlobRow};
+use super::row::BlobRow;
 use super::store::{ATTEMPTS_MAX, crowded};
 use super::turns::Turns;
 use crate::contract::{Engine, Flow};
 use crate::error::{EngineError, Fault};
 use larimar_model::Timestamp;
-use larimar_model::blob::{ByteRange, SnapshotTime};
+use larimar_model::blob::{Access, BlobProperties, ByteRange, SnapshotTime};
 use std::collections::{BTreeMap, VecDeque};
 use std::ops::Range;
 use std::sync::Arc;

@@ -5,9 +5,11 @@ use super::incremental::{put_incremental, take_incremental};
 use super::layout::{Blocks, Layout};
 use super::lease::Lease;
 use super::released::Released;
-use super::tier::Rehydration;
+use super::tier::{put_rehydration, take_rehydration};
 use crate::error::Fault;
-use larimar_model::blob::{AccessTier, BlobETag, BlobType, ContentHeaders, CopyInfo, LeaseView, SnapshotTime, Tags};
+use larimar_model::blob::{
+    AccessTier, BlobProperties, BlobType, ContentHeaders, CopyInfo, Rehydration, SnapshotTime, Tags,
+};
 use larimar_model::{Guid, Metadata, Timestamp};
 
 /// A blob as it is stored.
@@ -52,49 +54,6 @@ pub(crate) struct Pending {
     pub(crate) generation: u64,
     /// How long their ids are; 0 if there are none.
     pub(crate) id_length: u8,
-}
-
-/// What everybody may know of a blob or a snapshot.
-#[derive(Clone, Debug, PartialEq, Eq)]
-pub struct BlobProperties {
-    /// What it is made of.
-    pub kind: BlobType,
-    /// When it was made.
-    pub created: Timestamp,
-    /// When it was last changed, to the tick; [`BlobProperties::etag`] is another spelling of it.
-    pub last_modified: Timestamp,
-    /// How many bytes it has.
-    pub length: u64,
-    /// What it says about its bytes.
-    pub content: ContentHeaders,
-    /// The pairs that its user keeps with it.
-    pub metadata: Metadata,
-    /// Its tags.
-    pub tags: Tags,
-    /// The tier that was set, and when; block blobs without are said to be hot.
-    pub tier: Option<(AccessTier, Timestamp)>,
-    /// The rehydration that is under way.
-    pub rehydration: Option<Rehydration>,
-    /// Its lease at the time of the question.
-    pub lease: LeaseView,
-    /// The copy that made its content, if one did.
-    pub copy: Option<CopyInfo>,
-    /// Of a page blob, the sequence number.
-    pub sequence_number: u64,
-    /// Of an append blob, whether nothing more can be appended.
-    pub is_sealed: bool,
-    /// Of an append blob, how many blocks were appended.
-    pub appended_blocks: u32,
-    /// Whether it is there only as blocks that were never committed; only listings tell of such a blob.
-    pub is_uncommitted: bool,
-}
-
-impl BlobProperties {
-    /// The etag.
-    #[must_use]
-    pub const fn etag(&self) -> BlobETag {
-        BlobETag(self.last_modified)
-    }
 }
 
 impl BlobRow {
@@ -228,7 +187,7 @@ impl BlobRow {
             out.push(bits);
         }
         if let Some(rehydration) = &self.rehydration {
-            rehydration.encode(&mut out);
+            put_rehydration(&mut out, rehydration);
         }
         if let Some(incremental) = self.incremental() {
             put_incremental(&mut out, incremental);
@@ -294,7 +253,7 @@ impl BlobRow {
         if rare & !(REHYDRATION | SEALED | INCREMENTAL) != 0 {
             return None;
         }
-        let rehydration = if rare & REHYDRATION == 0 { None } else { Some(Rehydration::decode(reader)?) };
+        let rehydration = if rare & REHYDRATION == 0 { None } else { Some(take_rehydration(reader)?) };
         if rare & INCREMENTAL != 0 {
             copy.as_mut()?.incremental = Some(take_incremental(reader)?);
         }

@@ -1,6 +1,6 @@
 //! Snapshots: rows beside the blob's that share its payloads, chunks and pages.
 
-use super::access::{Access, BlobRef, Written};
+use super::access::{Admit, BlobRef, Written};
 use super::bytes::ByteStore;
 use super::layout::{Layout, Pages};
 use super::lease::Lease;
@@ -11,7 +11,7 @@ use super::store::{ATTEMPTS_MAX, Change, crowded};
 use super::{Blobs, keys};
 use crate::contract::Engine;
 use crate::error::EngineError;
-use larimar_model::blob::SnapshotTime;
+use larimar_model::blob::{Access, SnapshotTime};
 use larimar_model::{Metadata, Timestamp};
 
 impl<E: Engine, B: ByteStore> Blobs<E, B> {

@@ -3,7 +3,7 @@
 //! A rehydration is stored as the time at which it ends; whether it has ended is judged by the store's clock when the row
 //! is read, as for leases. Nothing has to run in the background.
 
-use super::access::{Access, BlobRef};
+use super::access::{Admit, BlobRef};
 use super::bytes::ByteStore;
 use super::codec::{Reader, put_bytes, put_time};
 use super::reject::BlobReject;
@@ -13,21 +13,8 @@ use super::{Blobs, keys};
 use crate::contract::Engine;
 use crate::error::EngineError;
 use larimar_model::Timestamp;
-use larimar_model::blob::{AccessTier, RehydratePriority, SnapshotTime};
+use larimar_model::blob::{Access, AccessTier, RehydratePriority, Rehydration, SnapshotTime};
 use std::time::Duration;
-
-/// A blob on its way from the archive to another tier.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub struct Rehydration {
-    /// The tier that it will have.
-    pub to: AccessTier,
-    /// How urgent it is; the time is the same for both.
-    pub priority: RehydratePriority,
-    /// When it ends.
-    pub until: Timestamp,
-    /// Whether a copy from the archive makes it: the copy is pending as long.
-    pub is_copy: bool,
-}
 
 /// What Set Blob Tier did.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -134,26 +121,24 @@ impl BlobRow {
     }
 }
 
-impl Rehydration {
-    /// Appends the stored form.
-    pub(crate) fn encode(&self, out: &mut Vec<u8>) {
-        put_bytes(out, self.to.as_str().as_bytes());
-        let priority = u8::from(self.priority == RehydratePriority::High);
-        out.push(priority | if self.is_copy { COPY } else { 0 });
-        put_time(out, self.until);
-    }
+/// Appends the stored form of a rehydration.
+pub(crate) fn put_rehydration(out: &mut Vec<u8>, rehydration: &Rehydration) {
+    put_bytes(out, rehydration.to.as_str().as_bytes());
+    let priority = u8::from(rehydration.priority == RehydratePriority::High);
+    out.push(priority | if rehydration.is_copy { COPY } else { 0 });
+    put_time(out, rehydration.until);
+}
 
-    /// Takes the stored form off the front of bytes.
-    pub(crate) fn decode(reader: &mut Reader<'_>) -> Option<Self> {
-        let to = reader.text()?.parse().ok()?;
-        let flags = reader.byte()?;
-        let priority = match flags & !COPY {
-            0 => RehydratePriority::Standard,
-            1 => RehydratePriority::High,
-            _ => return None,
-        };
-        Some(Self { to, priority, is_copy: flags & COPY != 0, until: reader.time()? })
-    }
+/// Reads the stored form of a rehydration.
+pub(crate) fn take_rehydration(reader: &mut Reader<'_>) -> Option<Rehydration> {
+    let to = reader.text()?.parse().ok()?;
+    let flags = reader.byte()?;
+    let priority = match flags & !COPY {
+        0 => RehydratePriority::Standard,
+        1 => RehydratePriority::High,
+        _ => return None,
+    };
+    Some(Rehydration { to, priority, is_copy: flags & COPY != 0, until: reader.time()? })
 }
 
 /// Set beside the priority of a rehydration that is a copy.

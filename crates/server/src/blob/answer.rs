@@ -1,37 +1,15 @@
 //! What the engine knows of blobs and containers, in the words of the wire, and the headers that answers share.
 
-use super::Ask;
+use super::BlobCall;
 use super::upload::Sums;
 use crate::reply::Reply;
 use larimar_engine::blob::{BlobProperties, Container, Leased, Written};
-use larimar_model::blob::BlobType;
-use larimar_wire::blob::format_md5;
+use larimar_wire::blob::{blob_headers, format_md5};
 use larimar_wire::sas::Grant;
 use larimar_wire::signature::http_date;
 
-/// The properties of a blob as the wire tells them.
-pub(super) fn told_blob(blob: &BlobProperties, is_snapshot: bool) -> larimar_wire::blob::BlobProperties<'_> {
-    larimar_wire::blob::BlobProperties {
-        kind: blob.kind,
-        created: blob.created,
-        modified: blob.last_modified,
-        etag: blob.etag(),
-        length: blob.length,
-        content: &blob.content,
-        sequence_number: (blob.kind == BlobType::Page).then_some(blob.sequence_number),
-        appended: (blob.kind == BlobType::Append).then_some(blob.appended_blocks),
-        tier: blob.tier.map(|(tier, changed)| (tier, Some(changed))),
-        rehydration: blob.rehydration.map(|rehydration| (rehydration.to, rehydration.priority, rehydration.is_copy)),
-        is_sealed: blob.is_sealed,
-        lease: (!is_snapshot).then_some(blob.lease),
-        copy: blob.copy.as_ref(),
-        tag_count: blob.tags.len(),
-        metadata: &blob.metadata,
-    }
-}
-
 /// The properties of a container as the wire tells them.
-pub(super) fn told_container(container: &Container) -> larimar_wire::blob::ContainerProperties<'_> {
+pub(super) fn container_properties(container: &Container) -> larimar_wire::blob::ContainerProperties<'_> {
     larimar_wire::blob::ContainerProperties {
         modified: container.last_modified,
         etag: container.etag(),
@@ -49,7 +27,7 @@ pub(super) enum ToldSums {
     Crc64,
 }
 
-impl<E, B> Ask<'_, E, B> {
+impl<E, B> BlobCall<'_, E, B> {
     /// Whether answers may carry CRC-64: before 2019-02-02 there was only MD5 (recorded).
     pub(super) fn knows_crc64(&self) -> bool {
         self.call.head.version().is_none_or(|version| version >= "2019-02-02")
@@ -97,14 +75,14 @@ impl Reply {
 
     /// With what everybody may know of a container.
     pub(super) fn with_container(self, container: &Container) -> Self {
-        self.with_headers(|add| told_container(container).headers(add))
+        self.with_headers(|add| container_properties(container).headers(add))
     }
 
     /// With what everybody may know of a blob, but for what depends on the bytes that are sent. What a token says comes
     /// in the place of the blob's own.
     pub(super) fn with_blob(self, blob: &BlobProperties, is_snapshot: bool, grant: Option<&Grant>) -> Self {
         let overrides = grant.and_then(|grant| grant.overrides.as_deref());
-        self.with_headers(|add| told_blob(blob, is_snapshot).headers(overrides, add))
+        self.with_headers(|add| blob_headers(blob, is_snapshot, overrides, add))
     }
 
     /// With the headers that `tell` hands over.

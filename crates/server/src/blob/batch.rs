@@ -1,6 +1,6 @@
 //! Blob batch: many deletes or tiers in one request, each with its own signature and its own answer.
 
-use super::{Ask, BlobService};
+use super::{BlobCall, BlobService};
 use crate::address::Address;
 use crate::auth::{self, Policies};
 use crate::body::RequestBody;
@@ -19,7 +19,7 @@ use larimar_wire::error_code::ErrorCode;
 use larimar_wire::sas::{Need, Target};
 use larimar_wire::storage_head::StorageHead;
 
-impl<E: Engine, B: ByteStore> Ask<'_, E, B> {
+impl<E: Engine, B: ByteStore> BlobCall<'_, E, B> {
     pub(super) async fn batch(
         &self,
         container: Option<&ContainerName>,
@@ -115,14 +115,14 @@ impl<E: Engine, B: ByteStore> Ask<'_, E, B> {
         let mut is_first = true;
         loop {
             let call = Call { head: &head, address: &address, caller, request_id, ..*self.call };
-            let ask = Ask { call: &call, blobs: self.blobs };
+            let blob_call = BlobCall { call: &call, blobs: self.blobs };
             let done = match operation {
-                _ if let Err(refused) = ask.permit_condition_on_tags(&request) => Err(refused),
-                BlobOperation::Delete { snapshot, snapshots, guard } => {
-                    ask.delete_blob(of, name, *snapshot, *snapshots, guard).await
+                _ if let Err(refused) = blob_call.permit_condition_on_tags(&request) => Err(refused),
+                BlobOperation::Delete { snapshot, snapshots, access } => {
+                    blob_call.delete_blob(of, name, *snapshot, *snapshots, access).await
                 }
-                BlobOperation::SetTier { tier, priority, snapshot, guard } => {
-                    ask.set_tier(of, name, (*tier, *priority), *snapshot, guard).await
+                BlobOperation::SetTier { tier, priority, snapshot, access } => {
+                    blob_call.set_tier(of, name, (*tier, *priority), *snapshot, access).await
                 }
                 _ => Err(invalid()),
             };

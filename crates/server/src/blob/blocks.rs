@@ -4,24 +4,24 @@ use super::permit::overwrite_error;
 use super::put::refuse_logs;
 use super::source::Relay;
 use super::upload::Received;
-use super::{Ask, access, blob_ref};
+use super::{BlobCall, blob_ref};
 use crate::body::RequestBody;
 use crate::error;
 use crate::reply::Reply;
 use crate::turns;
 use larimar_engine::Engine;
 use larimar_engine::blob::bytes::{ByteStore, ByteWriter as _, Extent};
-use larimar_engine::blob::{BlobRef, NewBlob};
+use larimar_engine::blob::{Access, BlobRef};
 use larimar_model::blob::{BlobName, BlockId, BlockListKind, ContainerName, SnapshotTime};
 use larimar_wire::blob::{
-    AppendBlock, BLOCK_LIST_BODY_BYTES_MAX, BodyChecks, Guard, ListedBlock, PutBlock, PutBlockList, Source,
-    parse_block_list, write_block_list,
+    AppendBlock, BLOCK_LIST_BODY_BYTES_MAX, BodyChecks, ListedBlock, PutBlock, PutBlockList, Source, parse_block_list,
+    write_block_list,
 };
 use larimar_wire::error_body::ErrorReply;
 use larimar_wire::error_code::ErrorCode;
 use larimar_wire::sas::Need;
 
-impl<E: Engine, B: ByteStore> Ask<'_, E, B> {
+impl<E: Engine, B: ByteStore> BlobCall<'_, E, B> {
     pub(super) async fn put_block(
         &self,
         container: &ContainerName,
@@ -46,17 +46,11 @@ impl<E: Engine, B: ByteStore> Ask<'_, E, B> {
         put: &PutBlockList,
         body: &mut RequestBody,
     ) -> Result<Reply, ErrorReply> {
-        let found = self.creatable(container, name, !put.tags.is_empty()).await?;
+        let found = self.creatable(container, name, !put.blob.tags.is_empty()).await?;
         let (bytes, sums) = self.read_small(body, &put.checks, BLOCK_LIST_BODY_BYTES_MAX as usize).await?;
         let list = turns::run(bytes.len(), move || parse_block_list(&bytes)).await?;
-        let new = NewBlob {
-            content: put.headers.clone(),
-            metadata: put.metadata.clone(),
-            tags: put.tags.clone(),
-            tier: put.tier,
-        };
-        let (access, creates_only) = self.creating_access(&access(&put.guard))?;
-        let written = self.blobs.put_block_list(blob_ref(&found, name), &list, &new, &access, self.now()).await;
+        let (access, creates_only) = self.creating_access(&put.access)?;
+        let written = self.blobs.put_block_list(blob_ref(&found, name), &list, &put.blob, &access, self.now()).await;
         let written = written.map_err(|error| overwrite_error(error::engine_error(&error), creates_only))?;
         // Of the list itself, and never its MD5, whatever the list was checked against (recorded).
         let told = self.told_sum(false);
@@ -69,10 +63,10 @@ impl<E: Engine, B: ByteStore> Ask<'_, E, B> {
         name: &BlobName,
         kind: BlockListKind,
         snapshot: Option<SnapshotTime>,
-        guard: &Guard,
+        access: &Access,
     ) -> Result<Reply, ErrorReply> {
         let found = self.readable(container, name, snapshot).await?;
-        let list = self.blobs.block_list(blob_ref(&found, name), snapshot, kind, &access(guard), self.now()).await;
+        let list = self.blobs.block_list(blob_ref(&found, name), snapshot, kind, access, self.now()).await;
         let list = list.map_err(|error| error::engine_error(&error))?;
         let bytes = 64 * (list.committed.len() + list.uncommitted.len());
         let (committed, uncommitted) = (list.committed, list.uncommitted);
@@ -106,7 +100,7 @@ impl<E: Engine, B: ByteStore> Ask<'_, E, B> {
         let received = self.bytes_for(at, source, &append.checks, body).await?;
         let told = self.told_sum(append.checks.md5.or(append.source.as_ref().and_then(|source| source.md5)).is_some());
         let extent = received.extent.ok_or_else(|| ErrorReply::new(ErrorCode::InvalidHeaderValue))?;
-        let done = self.blobs.append_block(at, extent, append.append, &access(&append.guard), self.now()).await;
+        let done = self.blobs.append_block(at, extent, append.append, &append.access, self.now()).await;
         let done = done.map_err(|error| error::engine_error(&error))?;
         Ok(Reply::empty(201)
             .with_written(done.written)
@@ -121,10 +115,10 @@ impl<E: Engine, B: ByteStore> Ask<'_, E, B> {
         container: &ContainerName,
         name: &BlobName,
         position: Option<u64>,
-        guard: &Guard,
+        access: &Access,
     ) -> Result<Reply, ErrorReply> {
         let found = self.writable(container, name).await?;
-        let sealed = self.blobs.seal_blob(blob_ref(&found, name), position, &access(guard), self.now()).await;
+        let sealed = self.blobs.seal_blob(blob_ref(&found, name), position, access, self.now()).await;
         let written = sealed.map_err(|error| error::engine_error(&error))?;
         Ok(Reply::empty(200).with_written(written).with("x-ms-blob-sealed", "true"))
     }

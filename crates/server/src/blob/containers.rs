@@ -1,22 +1,21 @@
 //! Containers: create, read, change, lease, delete, and the account's own facts.
 
-use super::{Ask, access};
+use super::BlobCall;
 use crate::acl;
 use crate::auth::Caller;
 use crate::error;
 use crate::reply::Reply;
 use larimar_engine::blob::bytes::ByteStore;
-use larimar_engine::blob::{BlobReject, NewContainer, Written};
+use larimar_engine::blob::{Access, BlobReject, NewContainer, Written};
 use larimar_engine::{Engine, EngineError, Reject};
 use larimar_model::Metadata;
 use larimar_model::blob::{Conditions, ContainerName, LeaseAction, LeaseId, PublicAccess};
 use larimar_wire::acl::CONTAINER_PERMISSIONS;
-use larimar_wire::blob::Guard;
 use larimar_wire::error_body::ErrorReply;
 use larimar_wire::error_code::ErrorCode;
 use larimar_wire::sas::{Need, Target};
 
-impl<E: Engine, B: ByteStore> Ask<'_, E, B> {
+impl<E: Engine, B: ByteStore> BlobCall<'_, E, B> {
     pub(super) async fn create_container(
         &self,
         name: &ContainerName,
@@ -50,11 +49,11 @@ impl<E: Engine, B: ByteStore> Ask<'_, E, B> {
         &self,
         name: &ContainerName,
         metadata: &Metadata,
-        guard: &Guard,
+        access: &Access,
     ) -> Result<Reply, ErrorReply> {
         self.permit(&Need::WRITE_CONTAINER)?;
-        let (account, access) = (self.call.account(), access(guard));
-        let written = self.blobs.set_container_metadata(account, name, metadata, &access, self.now()).await;
+        let account = self.call.account();
+        let written = self.blobs.set_container_metadata(account, name, metadata, access, self.now()).await;
         Ok(Reply::empty(200).with_written(written.map_err(|error| error::engine_error(&error))?))
     }
 
@@ -75,21 +74,21 @@ impl<E: Engine, B: ByteStore> Ask<'_, E, B> {
         &self,
         name: &ContainerName,
         public_access: PublicAccess,
-        guard: &Guard,
+        access: &Access,
         body: &[u8],
     ) -> Result<Reply, ErrorReply> {
         self.permit(&Need::ACL)?;
         refuse_system(name)?;
         let list = if body.is_empty() { String::new() } else { acl::to_stored(body, CONTAINER_PERMISSIONS)? };
-        let (account, access) = (self.call.account(), access(guard));
-        let set = self.blobs.set_container_acl(account, name, (public_access, &list), &access, self.now()).await;
+        let account = self.call.account();
+        let set = self.blobs.set_container_acl(account, name, (public_access, &list), access, self.now()).await;
         Ok(Reply::empty(200).with_written(set.map_err(|error| error::engine_error(&error))?))
     }
 
-    pub(super) async fn delete_container(&self, name: &ContainerName, guard: &Guard) -> Result<Reply, ErrorReply> {
+    pub(super) async fn delete_container(&self, name: &ContainerName, access: &Access) -> Result<Reply, ErrorReply> {
         self.permit(&Need::DELETE_CONTAINER)?;
         refuse_system(name)?;
-        let deleted = self.blobs.delete_container(self.call.account(), name, &access(guard), self.now()).await;
+        let deleted = self.blobs.delete_container(self.call.account(), name, access, self.now()).await;
         match deleted {
             Ok(()) => self.call.note_deleted(name.as_str()),
             Err(EngineError::Reject(Reject::Blob(BlobReject::ContainerNotFound)))

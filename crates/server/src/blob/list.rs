@@ -1,7 +1,7 @@
 //! Listings: containers of the account, blobs of a container, blobs by their tags.
 
-use super::Ask;
-use super::answer::{told_blob, told_container};
+use super::BlobCall;
+use super::answer::container_properties;
 use super::permit::Public;
 use crate::error;
 use crate::reply::Reply;
@@ -18,7 +18,7 @@ use larimar_wire::blob::{
 use larimar_wire::error_body::ErrorReply;
 use larimar_wire::sas::Need;
 
-impl<E: Engine, B: ByteStore> Ask<'_, E, B> {
+impl<E: Engine, B: ByteStore> BlobCall<'_, E, B> {
     pub(super) async fn list_containers(&self, options: &ListContainers) -> Result<Reply, ErrorReply> {
         self.permit(&Need::LIST_CONTAINERS)?;
         let prefix = options.prefix.as_deref().unwrap_or("");
@@ -30,8 +30,10 @@ impl<E: Engine, B: ByteStore> Ask<'_, E, B> {
         let (endpoint, options) = (self.endpoint(), options.clone());
         let xml = turns::run(limits::LIST_ITEM_BYTES * page.containers.len(), move || {
             let containers = page.containers.iter();
-            let containers = containers
-                .map(|container| ListedContainer { name: &container.name, properties: told_container(container) });
+            let containers = containers.map(|container| ListedContainer {
+                name: &container.name,
+                properties: container_properties(container),
+            });
             let mut xml = Vec::with_capacity(256 + 512 * page.containers.len());
             write_container_list(&mut xml, &endpoint, &options, containers, page.next.as_deref());
             Ok(xml)
@@ -106,12 +108,9 @@ fn entry(item: &ListItem) -> ListEntry<'_> {
         ListItem::Blob(blob) if blob.properties.is_uncommitted => {
             ListEntry::Uncommitted { name: &blob.name, lease: blob.properties.lease }
         }
-        ListItem::Blob(blob) => ListEntry::Blob(ListedBlob {
-            name: &blob.name,
-            snapshot: blob.snapshot,
-            properties: told_blob(&blob.properties, blob.snapshot.is_some()),
-            tags: &blob.properties.tags,
-        }),
+        ListItem::Blob(blob) => {
+            ListEntry::Blob(ListedBlob { name: &blob.name, snapshot: blob.snapshot, properties: &blob.properties })
+        }
     }
 }
 

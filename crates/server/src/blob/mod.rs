@@ -30,7 +30,7 @@ use larimar_engine::blob::bytes::ByteStore;
 use larimar_engine::blob::{Access, BlobRef, Blobs, Container};
 use larimar_model::Timestamp;
 use larimar_model::blob::{BlobName, ContainerName};
-use larimar_wire::blob::{BlobOperation, BlobRequest, ContainerOperation, Guard, PutBlobContent, ServiceOperation};
+use larimar_wire::blob::{BlobOperation, BlobRequest, ContainerOperation, PutBlobContent, ServiceOperation};
 use larimar_wire::error_body::ErrorReply;
 use larimar_wire::error_code::ErrorCode;
 use larimar_wire::sas::Service;
@@ -45,7 +45,7 @@ pub struct BlobService<E, B> {
 }
 
 /// One request on its way through a handler, with the blobs.
-pub(crate) struct Ask<'a, E, B> {
+pub(crate) struct BlobCall<'a, E, B> {
     call: &'a Call<'a, E>,
     blobs: &'a Blobs<E, B>,
 }
@@ -81,12 +81,12 @@ impl<E: Engine, B: ByteStore> Protocol for BlobService<E, B> {
         seen.operation = request.name();
         check_endpoint(&request, call.address.is_secondary)?;
         call.throttle(None, 1)?;
-        let ask = Ask { call, blobs: &self.blobs };
+        let blob_call = BlobCall { call, blobs: &self.blobs };
         // As for tables: the lookup of a shared engine may be a moment old.
-        let result = match ask.run(&request, body).await {
+        let result = match blob_call.run(&request, body).await {
             Err(error) if E::IS_SHARED && error.code == ErrorCode::ContainerNotFound => match body.is_repeatable() {
-                true => Box::pin(ask.run(&request, body)).await,
-                false => Err(ask.without_body(&request, error).await),
+                true => Box::pin(blob_call.run(&request, body)).await,
+                false => Err(blob_call.without_body(&request, error).await),
             },
             result => result,
         };
@@ -117,7 +117,7 @@ fn check_endpoint(request: &BlobRequest, is_secondary: bool) -> Result<(), Error
     }
 }
 
-impl<E: Engine, B: ByteStore> Ask<'_, E, B> {
+impl<E: Engine, B: ByteStore> BlobCall<'_, E, B> {
     /// Runs a request. The states of handlers are large and moved about by value, so they are boxed.
     async fn run(&self, request: &BlobRequest, body: &mut RequestBody) -> Result<Reply, ErrorReply> {
         self.permit_condition_on_tags(request)?;
@@ -162,18 +162,20 @@ impl<E: Engine, B: ByteStore> Ask<'_, E, B> {
         body: &mut RequestBody,
     ) -> Result<Reply, ErrorReply> {
         match operation {
-            ContainerOperation::Create { metadata, access } => self.create_container(name, metadata, *access).await,
+            ContainerOperation::Create { metadata, public_access } => {
+                self.create_container(name, metadata, *public_access).await
+            }
             ContainerOperation::GetProperties { lease } => self.container_properties(name, *lease, true).await,
             ContainerOperation::GetMetadata { lease } => self.container_properties(name, *lease, false).await,
-            ContainerOperation::SetMetadata { metadata, guard } => {
-                self.set_container_metadata(name, metadata, guard).await
+            ContainerOperation::SetMetadata { metadata, access } => {
+                self.set_container_metadata(name, metadata, access).await
             }
             ContainerOperation::GetAcl { lease } => self.get_container_acl(name, *lease).await,
-            ContainerOperation::SetAcl { access, guard } => {
+            ContainerOperation::SetAcl { public_access, access } => {
                 let body = body.read(SETTINGS_BODY_BYTES_MAX).await?;
-                self.set_container_acl(name, *access, guard, &body).await
+                self.set_container_acl(name, *public_access, access, &body).await
             }
-            ContainerOperation::Delete { guard } => self.delete_container(name, guard).await,
+            ContainerOperation::Delete { access } => self.delete_container(name, access).await,
             ContainerOperation::Lease { action, conditions } => self.lease_container(name, *action, conditions).await,
             ContainerOperation::ListBlobs(options) => self.list_blobs(name, options).await,
             ContainerOperation::FindBlobs(options) => self.find_blobs(Some(name), options).await,
@@ -195,15 +197,15 @@ impl<E: Engine, B: ByteStore> Ask<'_, E, B> {
         match operation {
             BlobOperation::GetProperties(read) => self.blob_properties(container, name, read).await,
             BlobOperation::GetMetadata(read) => self.blob_metadata(container, name, read).await,
-            BlobOperation::SetMetadata { metadata, guard } => {
-                self.set_blob_metadata(container, name, metadata, guard).await
+            BlobOperation::SetMetadata { metadata, access } => {
+                self.set_blob_metadata(container, name, metadata, access).await
             }
             BlobOperation::SetHeaders(set) => self.set_headers(container, name, set).await,
-            BlobOperation::Delete { snapshot, snapshots, guard } => {
-                self.delete_blob(container, name, *snapshot, *snapshots, guard).await
+            BlobOperation::Delete { snapshot, snapshots, access } => {
+                self.delete_blob(container, name, *snapshot, *snapshots, access).await
             }
-            BlobOperation::Snapshot { metadata, guard } => {
-                self.snapshot_blob(container, name, metadata.as_ref(), guard).await
+            BlobOperation::Snapshot { metadata, access } => {
+                self.snapshot_blob(container, name, metadata.as_ref(), access).await
             }
             BlobOperation::Lease { action, conditions, if_tags } => {
                 let access = Access { conditions: *conditions, if_tags: if_tags.clone(), ..Access::default() };
@@ -212,15 +214,15 @@ impl<E: Engine, B: ByteStore> Ask<'_, E, B> {
             BlobOperation::Copy(copy) => self.copy_blob(container, name, copy).await,
             BlobOperation::IncrementalCopy(copy) => self.copy_incremental(container, name, copy).await,
             BlobOperation::AbortCopy { .. } => self.abort_copy(container, name).await,
-            BlobOperation::SetTier { tier, priority, snapshot, guard } => {
-                self.set_tier(container, name, (*tier, *priority), *snapshot, guard).await
+            BlobOperation::SetTier { tier, priority, snapshot, access } => {
+                self.set_tier(container, name, (*tier, *priority), *snapshot, access).await
             }
-            BlobOperation::GetTags { snapshot, guard } => self.get_tags(container, name, *snapshot, guard).await,
-            BlobOperation::SetTags { guard, checks } => self.set_tags(container, name, guard, checks, body).await,
-            BlobOperation::Seal { position, guard } => self.seal_blob(container, name, *position, guard).await,
+            BlobOperation::GetTags { snapshot, access } => self.get_tags(container, name, *snapshot, access).await,
+            BlobOperation::SetTags { access, checks } => self.set_tags(container, name, access, checks, body).await,
+            BlobOperation::Seal { position, access } => self.seal_blob(container, name, *position, access).await,
             BlobOperation::PutBlockList(put) => self.put_block_list(container, name, put, body).await,
-            BlobOperation::GetBlockList { kind, snapshot, guard } => {
-                self.get_block_list(container, name, *kind, *snapshot, guard).await
+            BlobOperation::GetBlockList { kind, snapshot, access } => {
+                self.get_block_list(container, name, *kind, *snapshot, access).await
             }
             BlobOperation::GetPageRanges(get) => self.get_page_ranges(container, name, get).await,
             BlobOperation::GetAccountInfo => self.account_info(larimar_wire::sas::Target::Blob {
@@ -260,11 +262,6 @@ impl<E: Engine, B: ByteStore> Ask<'_, E, B> {
 /// A blob of a container that was found.
 const fn blob_ref<'a>(container: &Container, name: &'a BlobName) -> BlobRef<'a> {
     BlobRef { container: container.id, name }
-}
-
-/// What a request demands of what is there.
-fn access(guard: &Guard) -> Access {
-    Access { conditions: guard.conditions, lease: guard.lease, if_tags: guard.if_tags.clone(), tier: guard.tier }
 }
 
 impl<E, B> fmt::Debug for BlobService<E, B> {

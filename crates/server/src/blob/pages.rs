@@ -2,7 +2,7 @@
 
 use super::source::{Relay, target_error};
 use super::upload::Received;
-use super::{Ask, access, blob_ref};
+use super::{BlobCall, blob_ref};
 use crate::body::RequestBody;
 use crate::error;
 use crate::reply::Reply;
@@ -16,7 +16,7 @@ use larimar_wire::error_body::ErrorReply;
 use larimar_wire::error_code::ErrorCode;
 use std::ops::Range;
 
-impl<E: Engine, B: ByteStore> Ask<'_, E, B> {
+impl<E: Engine, B: ByteStore> BlobCall<'_, E, B> {
     pub(super) async fn put_page(
         &self,
         container: &ContainerName,
@@ -25,10 +25,10 @@ impl<E: Engine, B: ByteStore> Ask<'_, E, B> {
         body: &mut RequestBody,
     ) -> Result<Reply, ErrorReply> {
         let found = self.writable(container, name).await?;
-        let (at, access) = (blob_ref(&found, name), access(&put.guard));
+        let (at, access) = (blob_ref(&found, name), &put.access);
         let (received, is_checked_by_md5) = match &put.write {
             PageWrite::Clear => {
-                let cleared = self.blobs.clear_pages(at, put.range, put.sequence, &access, self.now()).await;
+                let cleared = self.blobs.clear_pages(at, put.range, put.sequence, access, self.now()).await;
                 return Ok(written(201, cleared.map_err(|error| error::engine_error(&error))?));
             }
             PageWrite::Update(checks) => (self.receive(at, body, checks, false).await?, checks.md5.is_some()),
@@ -39,7 +39,7 @@ impl<E: Engine, B: ByteStore> Ask<'_, E, B> {
         let Received { extent, sums, hold: _hold } = received;
         let extent = extent.ok_or_else(|| ErrorReply::new(ErrorCode::InvalidPageRange))?;
         let is_from_url = matches!(put.write, PageWrite::UpdateFrom(_));
-        let put = self.blobs.put_pages(at, (put.range, extent), put.sequence, &access, self.now()).await;
+        let put = self.blobs.put_pages(at, (put.range, extent), put.sequence, access, self.now()).await;
         let put = put.map_err(|error| match is_from_url {
             true => target_error(error::engine_error(&error), access.conditions.if_match.is_some()),
             false => error::engine_error(&error),
@@ -56,9 +56,9 @@ impl<E: Engine, B: ByteStore> Ask<'_, E, B> {
     ) -> Result<Reply, ErrorReply> {
         let found = self.readable(container, name, get.read.snapshot).await?;
         let versions = (get.read.snapshot, get.previous);
-        let (at, access) = (blob_ref(&found, name), access(&get.read.guard));
+        let (at, access) = (blob_ref(&found, name), &get.read.access);
         let range = get.range.map(whole_pages);
-        let list = self.blobs.page_ranges(at, versions, range, &access, self.now()).await;
+        let list = self.blobs.page_ranges(at, versions, range, access, self.now()).await;
         let list = list.map_err(|error| error::engine_error(&error))?;
         let from = match get.from.as_deref().map(str::parse::<u64>) {
             None => 0,
@@ -82,15 +82,15 @@ impl<E: Engine, B: ByteStore> Ask<'_, E, B> {
         set: &SetHeaders,
     ) -> Result<Reply, ErrorReply> {
         let found = self.writable(container, name).await?;
-        let (at, access) = (blob_ref(&found, name), access(&set.guard));
+        let (at, access) = (blob_ref(&found, name), &set.access);
         if set.length.is_none() && set.sequence_number.is_none() {
             let content = set.headers.clone().unwrap_or_default();
-            let changed = self.blobs.set_content(at, &content, &access, self.now()).await;
+            let changed = self.blobs.set_content(at, &content, access, self.now()).await;
             return Ok(Reply::empty(200).with_written(changed.map_err(|error| error::engine_error(&error))?));
         }
         let change =
             PageBlobChange { content: set.headers.clone(), length: set.length, sequence_number: set.sequence_number };
-        let changed = self.blobs.change_page_blob(at, &change, &access, self.now()).await;
+        let changed = self.blobs.change_page_blob(at, &change, access, self.now()).await;
         Ok(written(200, changed.map_err(|error| error::engine_error(&error))?))
     }
 }

@@ -1,6 +1,6 @@
 //! Who may do what with blobs: owners everything, guests what their token allows, others what is public.
 
-use super::Ask;
+use super::BlobCall;
 use crate::auth::Caller;
 use crate::error;
 use larimar_engine::blob::Container;
@@ -21,7 +21,7 @@ pub(super) enum Public {
     List,
 }
 
-impl<E: Engine, B: ByteStore> Ask<'_, E, B> {
+impl<E: Engine, B: ByteStore> BlobCall<'_, E, B> {
     /// Checks that the caller may do this, which is never public.
     pub(super) fn permit(&self, need: &Need<'_>) -> Result<(), ErrorReply> {
         self.call.caller.permits(need)

@@ -2,7 +2,7 @@
 
 use super::containers::lease_status;
 use super::put::refuse_logs;
-use super::{Ask, access, blob_ref};
+use super::{BlobCall, blob_ref};
 use crate::body::RequestBody;
 use crate::error;
 use crate::reply::Reply;
@@ -14,20 +14,20 @@ use larimar_model::Metadata;
 use larimar_model::blob::{
     AccessTier, BlobName, ContainerName, DeleteSnapshots, LeaseAction, RehydratePriority, SnapshotTime,
 };
-use larimar_wire::blob::{BodyChecks, Guard, TAGS_BODY_BYTES_MAX, parse_tags, write_tags};
+use larimar_wire::blob::{BodyChecks, TAGS_BODY_BYTES_MAX, parse_tags, write_tags};
 use larimar_wire::error_body::ErrorReply;
 use larimar_wire::sas::Need;
 
-impl<E: Engine, B: ByteStore> Ask<'_, E, B> {
+impl<E: Engine, B: ByteStore> BlobCall<'_, E, B> {
     pub(super) async fn set_blob_metadata(
         &self,
         container: &ContainerName,
         name: &BlobName,
         metadata: &Metadata,
-        guard: &Guard,
+        access: &Access,
     ) -> Result<Reply, ErrorReply> {
         let found = self.writable(container, name).await?;
-        let set = self.blobs.set_metadata(blob_ref(&found, name), metadata, &access(guard), self.now()).await;
+        let set = self.blobs.set_metadata(blob_ref(&found, name), metadata, access, self.now()).await;
         let written = set.map_err(|error| error::engine_error(&error))?;
         Ok(Reply::empty(200).with_written(written).with("x-ms-request-server-encrypted", "true"))
     }
@@ -38,15 +38,15 @@ impl<E: Engine, B: ByteStore> Ask<'_, E, B> {
         name: &BlobName,
         snapshot: Option<SnapshotTime>,
         snapshots: Option<DeleteSnapshots>,
-        guard: &Guard,
+        access: &Access,
     ) -> Result<Reply, ErrorReply> {
         let told = snapshot.map(|snapshot| snapshot.to_string());
         self.permit(&Need::delete_blob(container.as_str(), name.as_str(), told.as_deref()))?;
         let found = self.find(container).await?;
-        let (at, access) = (blob_ref(&found, name), access(guard));
+        let at = blob_ref(&found, name);
         let deleted = match snapshot {
-            Some(snapshot) => self.blobs.delete_snapshot(at, snapshot, &access, self.now()).await,
-            None => self.blobs.delete_blob(at, snapshots, &access, self.now()).await,
+            Some(snapshot) => self.blobs.delete_snapshot(at, snapshot, access, self.now()).await,
+            None => self.blobs.delete_blob(at, snapshots, access, self.now()).await,
         };
         deleted.map_err(|error| error::engine_error(&error))?;
         Ok(Reply::empty(202).with("x-ms-delete-type-permanent", "true"))
@@ -57,12 +57,12 @@ impl<E: Engine, B: ByteStore> Ask<'_, E, B> {
         container: &ContainerName,
         name: &BlobName,
         metadata: Option<&Metadata>,
-        guard: &Guard,
+        access: &Access,
     ) -> Result<Reply, ErrorReply> {
         self.permit(&Need::snapshot_blob(container.as_str(), name.as_str()))?;
         refuse_logs(container)?;
         let found = self.find(container).await?;
-        let taken = self.blobs.snapshot_blob(blob_ref(&found, name), metadata, &access(guard), self.now()).await;
+        let taken = self.blobs.snapshot_blob(blob_ref(&found, name), metadata, access, self.now()).await;
         let (snapshot, written) = taken.map_err(|error| error::engine_error(&error))?;
         Ok(Reply::empty(201)
             .with_written(written)
@@ -104,10 +104,10 @@ impl<E: Engine, B: ByteStore> Ask<'_, E, B> {
         name: &BlobName,
         tier: (AccessTier, Option<RehydratePriority>),
         snapshot: Option<SnapshotTime>,
-        guard: &Guard,
+        access: &Access,
     ) -> Result<Reply, ErrorReply> {
         let found = self.writable(container, name).await?;
-        let set = self.blobs.set_tier(blob_ref(&found, name), snapshot, tier, &access(guard), self.now()).await;
+        let set = self.blobs.set_tier(blob_ref(&found, name), snapshot, tier, access, self.now()).await;
         Ok(Reply::empty(match set.map_err(|error| error::engine_error(&error))? {
             TierSet::Done => 200,
             TierSet::Pending => 202,
@@ -119,12 +119,12 @@ impl<E: Engine, B: ByteStore> Ask<'_, E, B> {
         container: &ContainerName,
         name: &BlobName,
         snapshot: Option<SnapshotTime>,
-        guard: &Guard,
+        access: &Access,
     ) -> Result<Reply, ErrorReply> {
         let told = snapshot.map(|snapshot| snapshot.to_string());
         self.permit(&Need::tag_blob(container.as_str(), name.as_str(), told.as_deref()))?;
         let found = self.find(container).await?;
-        let found = self.blobs.properties(blob_ref(&found, name), snapshot, &access(guard), self.now()).await;
+        let found = self.blobs.properties(blob_ref(&found, name), snapshot, access, self.now()).await;
         let properties = found.map_err(|error| error::engine_error(&error))?;
         let mut xml = Vec::with_capacity(512);
         write_tags(&mut xml, &properties.tags);
@@ -135,7 +135,7 @@ impl<E: Engine, B: ByteStore> Ask<'_, E, B> {
         &self,
         container: &ContainerName,
         name: &BlobName,
-        guard: &Guard,
+        access: &Access,
         checks: &BodyChecks,
         body: &mut RequestBody,
     ) -> Result<Reply, ErrorReply> {
@@ -144,7 +144,7 @@ impl<E: Engine, B: ByteStore> Ask<'_, E, B> {
         let (bytes, _) = self.read_small(body, checks, TAGS_BODY_BYTES_MAX as usize).await?;
         let tags = parse_tags(&bytes)?;
         let found = self.find(container).await?;
-        let set = self.blobs.set_tags(blob_ref(&found, name), &tags, &access(guard), self.now()).await;
+        let set = self.blobs.set_tags(blob_ref(&found, name), &tags, access, self.now()).await;
         set.map_err(|error| error::engine_error(&error))?;
         Ok(Reply::empty(204))
     }

@@ -1,20 +1,20 @@
 //! Put Blob of every type, and Copy Blob.
 
 use super::permit::overwrite_error;
-use super::{Ask, access, blob_ref};
+use super::{BlobCall, blob_ref};
 use crate::body::RequestBody;
 use crate::error;
 use crate::reply::Reply;
 use larimar_engine::Engine;
 use larimar_engine::blob::bytes::ByteStore;
-use larimar_engine::blob::{Access, Container, NewBlob};
+use larimar_engine::blob::{Access, Container};
 use larimar_model::blob::{BlobName, ContainerName};
 use larimar_wire::blob::{BodyChecks, PutBlob, PutBlobContent};
 use larimar_wire::error_body::ErrorReply;
 use larimar_wire::error_code::ErrorCode;
 use larimar_wire::sas::Need;
 
-impl<E: Engine, B: ByteStore> Ask<'_, E, B> {
+impl<E: Engine, B: ByteStore> BlobCall<'_, E, B> {
     pub(super) async fn put_block_blob(
         &self,
         container: &ContainerName,
@@ -23,11 +23,11 @@ impl<E: Engine, B: ByteStore> Ask<'_, E, B> {
         checks: &BodyChecks,
         body: &mut RequestBody,
     ) -> Result<Reply, ErrorReply> {
-        let found = self.creatable(container, name, !put.tags.is_empty()).await?;
+        let found = self.creatable(container, name, !put.blob.tags.is_empty()).await?;
         let at = blob_ref(&found, name);
-        let (access, creates_only) = self.creating_access(&access(&put.guard))?;
+        let (access, creates_only) = self.creating_access(&put.access)?;
         let received = self.receive(at, body, checks, true).await?;
-        let mut new = new_blob(put);
+        let mut new = put.blob.clone();
         // The service keeps the sum that it made, unless the client gave one for readers.
         new.content.md5 = new.content.md5.or(received.sums.md5.map(Vec::from));
         let written = self.blobs.put_block_blob(at, received.extent, &new, &access, self.now()).await;
@@ -46,10 +46,10 @@ impl<E: Engine, B: ByteStore> Ask<'_, E, B> {
         put: &PutBlob,
     ) -> Result<Reply, ErrorReply> {
         let copies_tags = matches!(put.content, PutBlobContent::BlockFrom { copy_tags: true, .. });
-        let found = self.creatable(container, name, copies_tags || !put.tags.is_empty()).await?;
+        let found = self.creatable(container, name, copies_tags || !put.blob.tags.is_empty()).await?;
         let at = blob_ref(&found, name);
-        let new = new_blob(put);
-        let (access, creates_only) = self.creating_access(&access(&put.guard))?;
+        let new = put.blob.clone();
+        let (access, creates_only) = self.creating_access(&put.access)?;
         let put = match &put.content {
             PutBlobContent::Append => self.blobs.put_append_blob(at, &new, &access, self.now()).await,
             PutBlobContent::Page { length, sequence_number } => {
@@ -85,10 +85,6 @@ impl<E: Engine, B: ByteStore> Ask<'_, E, B> {
         let (conditions, creates_only) = self.creating(access.conditions)?;
         Ok((Access { conditions, ..access.clone() }, creates_only))
     }
-}
-
-fn new_blob(put: &PutBlob) -> NewBlob {
-    NewBlob { content: put.headers.clone(), metadata: put.metadata.clone(), tags: put.tags.clone(), tier: put.tier }
 }
 
 /// The logs are the service's own: clients read and delete them, and write none.

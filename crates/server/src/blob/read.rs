@@ -1,9 +1,9 @@
 //! Reads of blobs: their bytes, properties and metadata.
 
-use super::answer::{ToldSums, told_blob};
+use super::answer::ToldSums;
 use super::permit::Public;
 use super::upload::Summing;
-use super::{Ask, access, blob_ref};
+use super::{BlobCall, blob_ref};
 use crate::error;
 use crate::http::storage_error_reply;
 use crate::in_flight::{Held, Share, UNCOUNTED_BYTES, counted_piece};
@@ -16,7 +16,7 @@ use larimar_engine::blob::{BlobProperties, BlobReject, Container, Content, OpenB
 use larimar_engine::{Engine, EngineError, Reject};
 use larimar_model::blob::{BlobName, ContainerName, SnapshotTime};
 use larimar_model::limits;
-use larimar_wire::blob::{BlobRead, GetBlob, RangeSum};
+use larimar_wire::blob::{BlobRead, GetBlob, RangeSum, tier_headers};
 use larimar_wire::error_body::ErrorReply;
 use larimar_wire::error_code::ErrorCode;
 use larimar_wire::sas::Need;
@@ -25,7 +25,7 @@ use std::ops::Range;
 use std::time::Duration;
 use tokio::sync::oneshot;
 
-impl<E: Engine, B: ByteStore> Ask<'_, E, B> {
+impl<E: Engine, B: ByteStore> BlobCall<'_, E, B> {
     pub(super) async fn get_blob(
         &self,
         container: &ContainerName,
@@ -34,7 +34,7 @@ impl<E: Engine, B: ByteStore> Ask<'_, E, B> {
     ) -> Result<Reply, ErrorReply> {
         let container = self.readable(container, name, get.read.snapshot).await?;
         let at = blob_ref(&container, name);
-        let opened = self.blobs.open(at, get.read.snapshot, get.range, &access(&get.read.guard), self.now()).await;
+        let opened = self.blobs.open(at, get.read.snapshot, get.range, &get.read.access, self.now()).await;
         let opened = match opened {
             Err(EngineError::Reject(Reject::Blob(BlobReject::InvalidRange { length }))) => {
                 return Ok(self.outside(length));
@@ -83,7 +83,7 @@ impl<E: Engine, B: ByteStore> Ask<'_, E, B> {
             .with_blob(&properties, is_snapshot, self.grant())
             .with("content-length", properties.length)
             .with_md5("content-md5", properties.content.md5.as_deref())
-            .with_headers(|add| told_blob(&properties, is_snapshot).tier_headers(add)))
+            .with_headers(|add| tier_headers(&properties, add)))
     }
 
     pub(super) async fn blob_metadata(
@@ -105,7 +105,7 @@ impl<E: Engine, B: ByteStore> Ask<'_, E, B> {
     ) -> Result<BlobProperties, ErrorReply> {
         let container = self.readable(container, name, read.snapshot).await?;
         let at = blob_ref(&container, name);
-        let found = self.blobs.properties(at, read.snapshot, &access(&read.guard), self.now()).await;
+        let found = self.blobs.properties(at, read.snapshot, &read.access, self.now()).await;
         found.map_err(|error| error::engine_error(&error))
     }
 

@@ -2,7 +2,7 @@
 
 use super::permit::overwrite_error;
 use super::upload::{Received, Summing, Sums};
-use super::{Ask, access, blob_ref};
+use super::{BlobCall, blob_ref};
 use crate::address::Address;
 use crate::auth::{self, Caller, Policies};
 use crate::call::Call;
@@ -16,7 +16,7 @@ use larimar_engine::blob::{
 };
 use larimar_engine::{Engine, EngineError, Reject};
 use larimar_model::blob::{BlobName, Conditions, ContainerName, CopyInfo, SnapshotTime};
-use larimar_wire::blob::{BlobAddress, CopyBlob, Guard, IncrementalCopyBlob, Source, wrong_tier};
+use larimar_wire::blob::{BlobAddress, CopyBlob, IncrementalCopyBlob, Source, wrong_tier};
 use larimar_wire::error_body::ErrorReply;
 use larimar_wire::error_code::ErrorCode;
 use larimar_wire::sas::Need;
@@ -74,7 +74,7 @@ impl CopyInspector for CopySums {
     }
 }
 
-impl<E: Engine, B: ByteStore> Ask<'_, E, B> {
+impl<E: Engine, B: ByteStore> BlobCall<'_, E, B> {
     pub(super) async fn copy_blob(
         &self,
         container: &ContainerName,
@@ -99,7 +99,7 @@ impl<E: Engine, B: ByteStore> Ask<'_, E, B> {
             seal: copy.seal,
             rehydrate: (!copy.is_sync).then(|| copy.priority.unwrap_or_default()),
         };
-        let (access, creates_only) = self.creating_access(&access(&copy.guard))?;
+        let (access, creates_only) = self.creating_access(&copy.access)?;
         let _held = self.call.hold(self.copy_bytes()).await?;
         // Only the synchronous copy answers with a checksum, and knows one to check (recorded).
         let expected = copy.source.md5.filter(|_| copy.is_sync);
@@ -109,7 +109,7 @@ impl<E: Engine, B: ByteStore> Ask<'_, E, B> {
         let at = blob_ref(&found, name);
         let done = self.blobs.copy_blob_inspected(&from, at, &request, &access, &mut sums, self.now()).await;
         let done = done.map_err(|error| sums.error.take().unwrap_or_else(|| source_error(&error, relay)));
-        let is_target = if copy.is_sync { copy.guard.conditions.if_match.is_some() } else { is_any(&copy.guard) };
+        let is_target = if copy.is_sync { copy.access.conditions.if_match.is_some() } else { is_any(&copy.access) };
         let (written, info) = done.map_err(|error| match copy.tier {
             Some(tier) if error.code == ErrorCode::InvalidBlobTier => wrong_tier(tier),
             _ => overwrite_error(target_error(error, is_target), creates_only),
@@ -144,11 +144,11 @@ impl<E: Engine, B: ByteStore> Ask<'_, E, B> {
             source_url: copy.source.url.as_str().to_owned(),
             source_blob: source.path,
         };
-        let (access, creates_only) = self.creating_access(&access(&copy.guard))?;
+        let (access, creates_only) = self.creating_access(&copy.access)?;
         let _held = self.call.hold(self.copy_bytes()).await?;
         let done = self.blobs.copy_incremental(&from, blob_ref(&found, name), &request, &access, self.now()).await;
         let (written, info) = done.map_err(|error| {
-            let error = target_error(source_error(&error, Relay::Code), copy.guard.conditions.if_match.is_some());
+            let error = target_error(source_error(&error, Relay::Code), copy.access.conditions.if_match.is_some());
             match error.code {
                 // Here the message names the blob, elsewhere the resource (recorded).
                 ErrorCode::LeaseIdMissing => ErrorReply::with_message(error.code, LEASED),
@@ -292,10 +292,10 @@ impl<E: Engine, B: ByteStore> Ask<'_, E, B> {
         let tags = Need::tag_blob(container.as_str(), name.as_str(), parsed.parameter("snapshot"));
         let found = loop {
             let call = Call { head: &head, address: &address, caller, ..*self.call };
-            let ask = Ask { call: &call, blobs: self.blobs };
-            let permitted = if with_tags { ask.permit(&tags) } else { Ok(()) };
+            let blob_call = BlobCall { call: &call, blobs: self.blobs };
+            let permitted = if with_tags { blob_call.permit(&tags) } else { Ok(()) };
             let found = match permitted {
-                Ok(()) => ask.readable(&container, &name, snapshot).await,
+                Ok(()) => blob_call.readable(&container, &name, snapshot).await,
                 Err(error) => Err(error),
             };
             if found.is_ok() || !call.caller.is_doubtful() {
@@ -357,8 +357,8 @@ pub(super) fn target_error(error: ErrorReply, is_target: bool) -> ErrorReply {
 }
 
 /// Whether a request has conditions on the target.
-fn is_any(guard: &Guard) -> bool {
-    guard.conditions != Conditions::NONE
+fn is_any(access: &Access) -> bool {
+    access.conditions != Conditions::NONE
 }
 
 /// Whether a host that names an account is one of this server: below a suffix that it serves, or below the same domain as

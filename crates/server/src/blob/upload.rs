@@ -1,6 +1,6 @@
 //! Takes the body of a request into the store of bytes while it arrives, and checks it on the way.
 
-use super::Ask;
+use super::BlobCall;
 use crate::body::RequestBody;
 use crate::error;
 use crate::turns;
@@ -81,7 +81,7 @@ impl Sums {
     }
 }
 
-impl<E: Engine, B: ByteStore> Ask<'_, E, B> {
+impl<E: Engine, B: ByteStore> BlobCall<'_, E, B> {
     /// Takes the body into the store for a blob. Nothing of it is visible, and nothing stays if it is not what it says.
     pub(super) async fn receive(
         &self,

@@ -1,11 +1,11 @@
 //! Requests to a blob.
 
 use super::headers::{
-    self, CONTENT_HEADERS, body_checks, empty_body, filled_body, guard, plain_guard, tags_guard, wrong_length,
+    self, CONTENT_HEADERS, access, body_checks, empty_body, filled_body, lease_and_if_tags, tags_access, wrong_length,
 };
 use super::operation::{
-    AppendBlock, BlobOperation, BlobRead, CopyBlob, GetBlob, GetPageRanges, Guard, IncrementalCopyBlob, PageWrite,
-    PutBlob, PutBlobContent, PutBlock, PutBlockList, PutPage, RangeSum, SetHeaders, Source,
+    AppendBlock, BlobOperation, BlobRead, CopyBlob, GetBlob, GetPageRanges, IncrementalCopyBlob, PageWrite, PutBlob,
+    PutBlobContent, PutBlock, PutBlockList, PutPage, RangeSum, SetHeaders, Source,
 };
 use super::request::{count_max, not_implemented, unknown_component, unsupported_verb};
 use crate::blob::block_list::BLOCK_LIST_BODY_BYTES_MAX;
@@ -15,8 +15,8 @@ use crate::error_code::ErrorCode;
 use crate::marker;
 use crate::storage_head::{StorageHead, parameter_error};
 use larimar_model::blob::{
-    AccessTier, AppendConditions, BlobType, BlockId, BlockIdError, BlockListKind, DeleteSnapshots, ETagCondition,
-    PageRange, SequenceConditions, SequenceNumberAction,
+    Access, AccessTier, AppendConditions, BlobType, BlockId, BlockIdError, BlockListKind, ContentHeaders,
+    DeleteSnapshots, ETagCondition, NewBlob, PageRange, SequenceConditions, SequenceNumberAction,
 };
 use larimar_model::{Guid, limits};
 
@@ -70,7 +70,7 @@ fn read(head: &StorageHead<'_>, comp: Option<&str>) -> Result<BlobOperation, Err
                     return Err(parameter_error("blocklisttype", other, "expected committed, uncommitted or all"));
                 }
             };
-            Ok(BlobOperation::GetBlockList { kind, snapshot, guard: plain_guard(head)? })
+            Ok(BlobOperation::GetBlockList { kind, snapshot, access: lease_and_if_tags(head)? })
         }
         Some("pagelist") => Ok(BlobOperation::GetPageRanges(GetPageRanges {
             read: blob_read(head)?,
@@ -79,7 +79,7 @@ fn read(head: &StorageHead<'_>, comp: Option<&str>) -> Result<BlobOperation, Err
             from: head.parameter("marker").map(marker::decode).transpose()?,
             count_max: count_max(head)?,
         })),
-        Some("tags") => Ok(BlobOperation::GetTags { snapshot, guard: tags_guard(head)? }),
+        Some("tags") => Ok(BlobOperation::GetTags { snapshot, access: tags_access(head)? }),
         Some(comp) if WRITES.contains(&comp) => Err(unsupported_verb()),
         comp => Err(unknown_component(comp)),
     }
@@ -93,11 +93,11 @@ fn write(head: &StorageHead<'_>, comp: Option<&str>) -> Result<BlobOperation, Er
     }
     match comp {
         None => put(head),
-        Some("metadata") => Ok(BlobOperation::SetMetadata { metadata: head.metadata()?, guard: guard(head)? }),
+        Some("metadata") => Ok(BlobOperation::SetMetadata { metadata: head.metadata()?, access: access(head)? }),
         Some("properties") => set_headers(head),
         Some("snapshot") => {
             let metadata = head.metadata()?;
-            Ok(BlobOperation::Snapshot { metadata: (!metadata.is_empty()).then_some(metadata), guard: guard(head)? })
+            Ok(BlobOperation::Snapshot { metadata: (!metadata.is_empty()).then_some(metadata), access: access(head)? })
         }
         Some("lease") => {
             let conditions = headers::conditions(head, "")?;
@@ -112,12 +112,12 @@ fn write(head: &StorageHead<'_>, comp: Option<&str>) -> Result<BlobOperation, Er
                 tier: name.parse::<AccessTier>().map_err(invalid)?,
                 priority: head.header_as(REHYDRATE_PRIORITY)?,
                 snapshot: headers::snapshot(head, "snapshot")?,
-                guard: plain_guard(head)?,
+                access: lease_and_if_tags(head)?,
             })
         }
         Some("tags") => {
             let checks = body_checks(head, TAGS_BODY_BYTES_MAX)?;
-            Ok(BlobOperation::SetTags { guard: tags_guard(head)?, checks })
+            Ok(BlobOperation::SetTags { access: tags_access(head)?, checks })
         }
         Some("block") => put_block(head),
         Some("blocklist") => put_block_list(head),
@@ -125,7 +125,7 @@ fn write(head: &StorageHead<'_>, comp: Option<&str>) -> Result<BlobOperation, Er
         Some("seal") => {
             empty_body(head)?;
             let position = head.number_header(APPEND_POSITION)?;
-            Ok(BlobOperation::Seal { position, guard: guard(head)? })
+            Ok(BlobOperation::Seal { position, access: access(head)? })
         }
         Some("page") => put_page(head),
         Some("incrementalcopy") => incremental_copy(head),
@@ -136,12 +136,12 @@ fn write(head: &StorageHead<'_>, comp: Option<&str>) -> Result<BlobOperation, Er
 }
 
 fn blob_read(head: &StorageHead<'_>) -> Result<BlobRead, ErrorReply> {
-    let guard = guard(head)?;
+    let access = access(head)?;
     // A read of what is not there is not asked for.
-    if guard.conditions.if_none_match == Some(ETagCondition::Any) {
+    if access.conditions.if_none_match == Some(ETagCondition::Any) {
         return Err(ErrorReply::new(ErrorCode::UnsatisfiableCondition));
     }
-    Ok(BlobRead { snapshot: headers::snapshot(head, "snapshot")?, guard })
+    Ok(BlobRead { snapshot: headers::snapshot(head, "snapshot")?, access })
 }
 
 fn get(head: &StorageHead<'_>) -> Result<BlobOperation, ErrorReply> {
@@ -183,7 +183,7 @@ fn delete(head: &StorageHead<'_>) -> Result<BlobOperation, ErrorReply> {
     }
     // Only the times of the tier (service: delete blob, 2026-04-06).
     let tier = headers::conditions(head, "x-ms-access-tier-")?;
-    Ok(BlobOperation::Delete { snapshot, snapshots, guard: Guard { tier, ..guard(head)? } })
+    Ok(BlobOperation::Delete { snapshot, snapshots, access: Access { tier, ..access(head)? } })
 }
 
 fn put(head: &StorageHead<'_>) -> Result<BlobOperation, ErrorReply> {
@@ -232,14 +232,16 @@ fn put(head: &StorageHead<'_>) -> Result<BlobOperation, ErrorReply> {
         }
         _ => headers::put_content_headers(head)?,
     };
-    Ok(BlobOperation::Put(Box::new(PutBlob {
+    Ok(BlobOperation::Put(Box::new(PutBlob { content, blob: new_blob(head, headers, kind)?, access: access(head)? })))
+}
+
+fn new_blob(head: &StorageHead<'_>, content: ContentHeaders, kind: BlobType) -> Result<NewBlob, ErrorReply> {
+    Ok(NewBlob {
         content,
-        headers,
         metadata: head.metadata()?,
         tags: headers::tags(head)?.unwrap_or_default(),
         tier: headers::tier(head, kind)?,
-        guard: guard(head)?,
-    })))
+    })
 }
 
 fn copy(head: &StorageHead<'_>) -> Result<BlobOperation, ErrorReply> {
@@ -257,7 +259,7 @@ fn copy(head: &StorageHead<'_>) -> Result<BlobOperation, ErrorReply> {
         tier: head.header_as("x-ms-access-tier")?,
         seal: head.has_header(SEAL).then(|| headers::flag(head, SEAL)).transpose()?,
         priority: head.header_as(REHYDRATE_PRIORITY)?,
-        guard: guard(head)?,
+        access: access(head)?,
     })))
 }
 
@@ -267,7 +269,7 @@ fn incremental_copy(head: &StorageHead<'_>) -> Result<BlobOperation, ErrorReply>
     let missing = || ErrorReply::new(ErrorCode::MissingRequiredHeader);
     Ok(BlobOperation::IncrementalCopy(Box::new(IncrementalCopyBlob {
         source: headers::source(head, u64::MAX)?.ok_or_else(missing)?,
-        guard: guard(head)?,
+        access: access(head)?,
     })))
 }
 
@@ -307,7 +309,7 @@ fn set_headers(head: &StorageHead<'_>) -> Result<BlobOperation, ErrorReply> {
         headers: if keeps_headers { None } else { Some(headers::replaced_headers(head)?) },
         length,
         sequence_number,
-        guard: guard(head)?,
+        access: access(head)?,
     })))
 }
 
@@ -328,11 +330,8 @@ fn put_block(head: &StorageHead<'_>) -> Result<BlobOperation, ErrorReply> {
 fn put_block_list(head: &StorageHead<'_>) -> Result<BlobOperation, ErrorReply> {
     Ok(BlobOperation::PutBlockList(Box::new(PutBlockList {
         checks: body_checks(head, BLOCK_LIST_BODY_BYTES_MAX)?,
-        headers: headers::content_headers(head)?,
-        metadata: head.metadata()?,
-        tags: headers::tags(head)?.unwrap_or_default(),
-        tier: headers::tier(head, BlobType::Block)?,
-        guard: guard(head)?,
+        blob: new_blob(head, headers::content_headers(head)?, BlobType::Block)?,
+        access: access(head)?,
     })))
 }
 
@@ -344,7 +343,7 @@ fn append_block(head: &StorageHead<'_>) -> Result<BlobOperation, ErrorReply> {
         position: head.number_header(APPEND_POSITION)?,
         size_max: head.number_header("x-ms-blob-condition-maxsize")?,
     };
-    Ok(BlobOperation::AppendBlock(Box::new(AppendBlock { checks, source, append, guard: guard(head)? })))
+    Ok(BlobOperation::AppendBlock(Box::new(AppendBlock { checks, source, append, access: access(head)? })))
 }
 
 fn put_page(head: &StorageHead<'_>) -> Result<BlobOperation, ErrorReply> {
@@ -393,7 +392,7 @@ fn put_page(head: &StorageHead<'_>) -> Result<BlobOperation, ErrorReply> {
         less: number("x-ms-if-sequence-number-lt")?,
         equal: number("x-ms-if-sequence-number-eq")?,
     };
-    Ok(BlobOperation::PutPage(Box::new(PutPage { range, write, sequence, guard: guard(head)? })))
+    Ok(BlobOperation::PutPage(Box::new(PutPage { range, write, sequence, access: access(head)? })))
 }
 
 fn page_blob_length(head: &StorageHead<'_>) -> Result<Option<u64>, ErrorReply> {

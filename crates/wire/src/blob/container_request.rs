@@ -18,20 +18,23 @@ pub(super) fn operation(head: &StorageHead<'_>) -> Result<ContainerOperation, Er
         };
     }
     match (head.parameter("comp"), head.method) {
-        (None, "PUT") => Ok(ContainerOperation::Create { metadata: head.metadata()?, access: access(head)? }),
+        (None, "PUT") => {
+            Ok(ContainerOperation::Create { metadata: head.metadata()?, public_access: public_access(head)? })
+        }
         (None, "GET" | "HEAD") => Ok(ContainerOperation::GetProperties { lease: headers::lease(head)? }),
-        (None, "DELETE") => Ok(ContainerOperation::Delete { guard: headers::container_guard(head)? }),
+        (None, "DELETE") => Ok(ContainerOperation::Delete { access: headers::container_access(head)? }),
         (Some("metadata"), "GET" | "HEAD") => Ok(ContainerOperation::GetMetadata { lease: headers::lease(head)? }),
         (Some("metadata"), "PUT") => {
-            Ok(ContainerOperation::SetMetadata { metadata: head.metadata()?, guard: headers::container_guard(head)? })
+            Ok(ContainerOperation::SetMetadata { metadata: head.metadata()?, access: headers::container_access(head)? })
         }
         (Some("acl"), "GET" | "HEAD") => Ok(ContainerOperation::GetAcl { lease: headers::lease(head)? }),
-        (Some("acl"), "PUT") => {
-            Ok(ContainerOperation::SetAcl { access: access(head)?, guard: headers::container_guard(head)? })
-        }
+        (Some("acl"), "PUT") => Ok(ContainerOperation::SetAcl {
+            public_access: public_access(head)?,
+            access: headers::container_access(head)?,
+        }),
         (Some("lease"), "PUT") => Ok(ContainerOperation::Lease {
             action: headers::lease_action(head)?,
-            conditions: headers::container_guard(head)?.conditions,
+            conditions: headers::container_access(head)?.conditions,
         }),
         (Some("list"), "GET") => list_blobs(head),
         (Some("batch"), "POST") => Ok(ContainerOperation::Batch),
@@ -42,7 +45,7 @@ pub(super) fn operation(head: &StorageHead<'_>) -> Result<ContainerOperation, Er
     }
 }
 
-fn access(head: &StorageHead<'_>) -> Result<PublicAccess, ErrorReply> {
+fn public_access(head: &StorageHead<'_>) -> Result<PublicAccess, ErrorReply> {
     head.header_as("x-ms-blob-public-access").map(Option::unwrap_or_default)
 }
 

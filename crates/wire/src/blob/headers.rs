@@ -1,7 +1,7 @@
 //! The headers that requests to the Blob service share: conditions, leases, content headers, checks, tags,
 //! sources of copies.
 
-use super::operation::{BodyChecks, Guard, Source};
+use super::operation::{BodyChecks, Source};
 use crate::error_body::ErrorReply;
 use crate::error_code::ErrorCode;
 use crate::storage_head::StorageHead;
@@ -9,8 +9,8 @@ use crate::uri;
 use base64::Engine as _;
 use base64::engine::general_purpose::STANDARD;
 use larimar_model::blob::{
-    AccessTier, BlobType, BreakPeriod, ByteRange, Conditions, ContentHeaders, CopyInfo, ETagCondition, LeaseAction,
-    LeaseDuration, LeaseId, SnapshotTime, TagCondition, Tags, TagsError,
+    Access, AccessTier, BlobType, BreakPeriod, ByteRange, Conditions, ContentHeaders, CopyInfo, ETagCondition,
+    LeaseAction, LeaseDuration, LeaseId, SnapshotTime, TagCondition, Tags, TagsError,
 };
 use std::fmt;
 
@@ -96,13 +96,13 @@ impl fmt::Debug for CopySource {
 /// Bytes of a source's URL (service: copy blob).
 const SOURCE_BYTES_MAX: usize = 2048;
 
-pub(super) fn guard(head: &StorageHead<'_>) -> Result<Guard, ErrorReply> {
-    Ok(Guard { conditions: conditions(head, "")?, ..plain_guard(head)? })
+pub(super) fn access(head: &StorageHead<'_>) -> Result<Access, ErrorReply> {
+    Ok(Access { conditions: conditions(head, "")?, ..lease_and_if_tags(head)? })
 }
 
 /// What operations demand that have no conditions on etags and times: the lease and the condition on tags.
-pub(super) fn plain_guard(head: &StorageHead<'_>) -> Result<Guard, ErrorReply> {
-    Ok(Guard { lease: lease(head)?, if_tags: if_tags(head, IF_TAGS)?, ..Guard::default() })
+pub(super) fn lease_and_if_tags(head: &StorageHead<'_>) -> Result<Access, ErrorReply> {
+    Ok(Access { lease: lease(head)?, if_tags: if_tags(head, IF_TAGS)?, ..Access::default() })
 }
 
 /// Refuses a condition on tags where there are none: to pass over it would do what was not asked for.
@@ -122,17 +122,17 @@ pub(super) const IF_TAGS: &str = "x-ms-if-tags";
 const SOURCE_IF_TAGS: &str = "x-ms-source-if-tags";
 
 /// Containers know only conditions on times.
-pub(super) fn container_guard(head: &StorageHead<'_>) -> Result<Guard, ErrorReply> {
-    let guard = guard(head)?;
-    if guard.conditions.if_match.is_some() || guard.conditions.if_none_match.is_some() {
+pub(super) fn container_access(head: &StorageHead<'_>) -> Result<Access, ErrorReply> {
+    let access = access(head)?;
+    if access.conditions.if_match.is_some() || access.conditions.if_none_match.is_some() {
         return Err(ErrorReply::new(ErrorCode::ConditionHeadersNotSupported));
     }
-    Ok(guard)
+    Ok(access)
 }
 
 /// The conditions of Get and Set Blob Tags on the blob have names of their own (service: 2026-02-06).
-pub(super) fn tags_guard(head: &StorageHead<'_>) -> Result<Guard, ErrorReply> {
-    Ok(Guard { conditions: conditions(head, "x-ms-blob-")?, ..plain_guard(head)? })
+pub(super) fn tags_access(head: &StorageHead<'_>) -> Result<Access, ErrorReply> {
+    Ok(Access { conditions: conditions(head, "x-ms-blob-")?, ..lease_and_if_tags(head)? })
 }
 
 /// The conditional headers, or with `x-ms-source-` before their names those on the source of a copy.

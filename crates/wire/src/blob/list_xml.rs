@@ -2,12 +2,12 @@
 
 use super::list_marker::ListMarker;
 use super::operation::{ListBlobs, ListContainers};
-use super::properties::{BlobProperties, ContainerProperties, write_lease};
+use super::properties::{ContainerProperties, write_blob, write_lease};
 use super::tags_xml::write_tags_element;
 use crate::marker;
 use crate::uri;
 use crate::xml;
-use larimar_model::blob::{AccessTier, LeaseView, SnapshotTime, Tags};
+use larimar_model::blob::{AccessTier, BlobProperties, LeaseView, SnapshotTime};
 
 /// A container as a listing tells it.
 #[derive(Clone, Copy, Debug)]
@@ -41,10 +41,8 @@ pub struct ListedBlob<'a> {
     pub name: &'a str,
     /// The snapshot's time.
     pub snapshot: Option<SnapshotTime>,
-    /// Its properties; metadata and copy are told if the request asks for them.
-    pub properties: BlobProperties<'a>,
-    /// Its tags, told if the request asks for them.
-    pub tags: &'a Tags,
+    /// Its properties; metadata, tags and copy are listed if the request asks for them.
+    pub properties: &'a BlobProperties,
 }
 
 /// Appends the answer of List Containers; `next` is where the next page begins, if there is one.
@@ -107,12 +105,12 @@ fn write_entry(out: &mut Vec<u8>, request: &ListBlobs, entry: &ListEntry<'_>) {
             if let Some(snapshot) = blob.snapshot {
                 xml::write_text(out, "Snapshot", &snapshot.to_string());
             }
-            blob.properties.write(out, request.include.copy);
+            write_blob(out, blob.properties, blob.snapshot.is_some(), request.include.copy);
             if request.include.metadata {
-                xml::write_metadata(out, blob.properties.metadata);
+                xml::write_metadata(out, &blob.properties.metadata);
             }
-            if request.include.tags && !blob.tags.is_empty() {
-                write_tags_element(out, blob.tags);
+            if request.include.tags && !blob.properties.tags.is_empty() {
+                write_tags_element(out, &blob.properties.tags);
             }
         }),
         ListEntry::Uncommitted { name, lease } => xml::write_element(out, "Blob", |out| {

@@ -28,10 +28,10 @@ pub use list_marker::ListMarker;
 pub use list_xml::{ListEntry, ListedBlob, ListedContainer, write_blob_list, write_container_list};
 pub use operation::{
     AppendBlock, BlobOperation, BlobRead, BodyChecks, ContainerOperation, CopyBlob, FindBlobs, GetBlob, GetPageRanges,
-    Guard, IncrementalCopyBlob, ListBlobs, ListContainers, PageWrite, PutBlob, PutBlobContent, PutBlock, PutBlockList,
+    IncrementalCopyBlob, ListBlobs, ListContainers, PageWrite, PutBlob, PutBlobContent, PutBlock, PutBlockList,
     PutPage, RangeSum, ServiceOperation, SetHeaders, Source,
 };
 pub use page_list::{ListedPages, write_page_list};
-pub use properties::{BlobProperties, ContainerProperties};
+pub use properties::{ContainerProperties, blob_headers, tier_headers};
 pub use request::BlobRequest;
 pub use tags_xml::{TAGS_BODY_BYTES_MAX, parse_tags, write_tags};

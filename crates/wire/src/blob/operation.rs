@@ -4,9 +4,9 @@ use super::find::FindMarker;
 use super::headers::CopySource;
 use super::list_marker::ListMarker;
 use larimar_model::blob::{
-    AccessTier, AppendConditions, BlockId, BlockListKind, ByteRange, Conditions, ContentHeaders, DeleteSnapshots,
-    LeaseAction, LeaseId, ListInclude, PageRange, PublicAccess, RehydratePriority, SequenceConditions,
-    SequenceNumberAction, SnapshotTime, TagCondition, TagQuery, Tags,
+    Access, AccessTier, AppendConditions, BlockId, BlockListKind, ByteRange, Conditions, ContentHeaders,
+    DeleteSnapshots, LeaseAction, LeaseId, ListInclude, NewBlob, PageRange, PublicAccess, RehydratePriority,
+    SequenceConditions, SequenceNumberAction, SnapshotTime, TagCondition, TagQuery, Tags,
 };
 use larimar_model::{Guid, Metadata, limits};
 
@@ -27,13 +27,13 @@ pub enum ServiceOperation {
 #[derive(Clone, Debug, PartialEq, Eq)]
 #[expect(missing_docs, reason = "the names are those of the service's reference")]
 pub enum ContainerOperation {
-    Create { metadata: Metadata, access: PublicAccess },
+    Create { metadata: Metadata, public_access: PublicAccess },
     GetProperties { lease: Option<LeaseId> },
     GetMetadata { lease: Option<LeaseId> },
-    SetMetadata { metadata: Metadata, guard: Guard },
+    SetMetadata { metadata: Metadata, access: Access },
     GetAcl { lease: Option<LeaseId> },
-    SetAcl { access: PublicAccess, guard: Guard },
-    Delete { guard: Guard },
+    SetAcl { public_access: PublicAccess, access: Access },
+    Delete { access: Access },
     Lease { action: LeaseAction, conditions: Conditions },
     ListBlobs(ListBlobs),
     FindBlobs(FindBlobs),
@@ -51,18 +51,18 @@ pub enum BlobOperation {
     GetMetadata(BlobRead),
     SetMetadata {
         metadata: Metadata,
-        guard: Guard,
+        access: Access,
     },
     SetHeaders(Box<SetHeaders>),
     Delete {
         snapshot: Option<SnapshotTime>,
         snapshots: Option<DeleteSnapshots>,
-        guard: Guard,
+        access: Access,
     },
     /// Without metadata the snapshot keeps the blob's.
     Snapshot {
         metadata: Option<Metadata>,
-        guard: Guard,
+        access: Access,
     },
     Lease {
         action: LeaseAction,
@@ -79,14 +79,14 @@ pub enum BlobOperation {
         tier: AccessTier,
         priority: Option<RehydratePriority>,
         snapshot: Option<SnapshotTime>,
-        guard: Guard,
+        access: Access,
     },
     GetTags {
         snapshot: Option<SnapshotTime>,
-        guard: Guard,
+        access: Access,
     },
     SetTags {
-        guard: Guard,
+        access: Access,
         checks: BodyChecks,
     },
     PutBlock(Box<PutBlock>),
@@ -94,30 +94,17 @@ pub enum BlobOperation {
     GetBlockList {
         kind: BlockListKind,
         snapshot: Option<SnapshotTime>,
-        guard: Guard,
+        access: Access,
     },
     AppendBlock(Box<AppendBlock>),
     /// Append Blob Seal; `position` is how long the blob must be.
     Seal {
         position: Option<u64>,
-        guard: Guard,
+        access: Access,
     },
     PutPage(Box<PutPage>),
     GetPageRanges(GetPageRanges),
     GetAccountInfo,
-}
-
-/// What a request demands of what is there before it does its work.
-#[derive(Clone, Debug, Default, PartialEq, Eq)]
-pub struct Guard {
-    /// The conditional headers.
-    pub conditions: Conditions,
-    /// `x-ms-lease-id`.
-    pub lease: Option<LeaseId>,
-    /// `x-ms-if-tags`.
-    pub if_tags: Option<TagCondition>,
-    /// Conditions on when the tier was set; they know times only.
-    pub tier: Conditions,
 }
 
 /// Which blob is read, and under what conditions.
@@ -126,7 +113,7 @@ pub struct BlobRead {
     /// The snapshot, if not the blob itself.
     pub snapshot: Option<SnapshotTime>,
     /// The conditions.
-    pub guard: Guard,
+    pub access: Access,
 }
 
 /// What the bytes of a body are checked against.
@@ -218,16 +205,10 @@ impl ListBlobs {
 pub struct PutBlob {
     /// The type of the blob, and where its bytes come from.
     pub content: PutBlobContent,
-    /// What readers are told.
-    pub headers: ContentHeaders,
-    /// The metadata.
-    pub metadata: Metadata,
-    /// The tags.
-    pub tags: Tags,
-    /// The tier, if one is asked for.
-    pub tier: Option<AccessTier>,
+    /// What the blob gets besides its bytes.
+    pub blob: NewBlob,
     /// The conditions.
-    pub guard: Guard,
+    pub access: Access,
 }
 
 /// What a blob is made of.
@@ -315,7 +296,7 @@ pub struct SetHeaders {
     /// What happens to a page blob's sequence number.
     pub sequence_number: Option<SequenceNumberAction>,
     /// The conditions.
-    pub guard: Guard,
+    pub access: Access,
 }
 
 /// Copy Blob and Copy Blob From URL.
@@ -338,7 +319,7 @@ pub struct CopyBlob {
     /// How urgent it is to bring the source from the archive, if it is there.
     pub priority: Option<RehydratePriority>,
     /// The conditions on what is there.
-    pub guard: Guard,
+    pub access: Access,
 }
 
 /// Incremental Copy Blob.
@@ -347,7 +328,7 @@ pub struct IncrementalCopyBlob {
     /// The snapshot to copy.
     pub source: Source,
     /// The conditions on what is there.
-    pub guard: Guard,
+    pub access: Access,
 }
 
 /// Put Block and Put Block From URL.
@@ -368,16 +349,10 @@ pub struct PutBlock {
 pub struct PutBlockList {
     /// What the body is checked against.
     pub checks: BodyChecks,
-    /// What readers are told.
-    pub headers: ContentHeaders,
-    /// The metadata.
-    pub metadata: Metadata,
-    /// The tags.
-    pub tags: Tags,
-    /// The tier, if one is asked for.
-    pub tier: Option<AccessTier>,
+    /// What the blob gets besides its bytes.
+    pub blob: NewBlob,
     /// The conditions.
-    pub guard: Guard,
+    pub access: Access,
 }
 
 /// Append Block and Append Block From URL.
@@ -390,7 +365,7 @@ pub struct AppendBlock {
     /// Conditions on the blob's length.
     pub append: AppendConditions,
     /// The conditions.
-    pub guard: Guard,
+    pub access: Access,
 }
 
 /// Put Page and Put Page From URL.
@@ -403,7 +378,7 @@ pub struct PutPage {
     /// Conditions on the sequence number.
     pub sequence: SequenceConditions,
     /// The conditions.
-    pub guard: Guard,
+    pub access: Access,
 }
 
 /// What happens to pages.

@@ -1,192 +1,165 @@
-//! What answers tell of a blob and of a container: headers here, XML for `list_xml.rs`.
+//! The properties of blobs and containers in responses: as headers, and as XML for `list_xml.rs`.
 
 use super::headers::format_md5;
 use crate::sas::ResponseOverrides;
 use crate::signature::http_date;
 use crate::xml;
 use larimar_model::blob::{
-    AccessTier, BlobETag, BlobType, ContentHeaders, CopyInfo, LeaseView, PublicAccess, RehydratePriority,
+    AccessTier, BlobETag, BlobProperties, BlobType, ContentHeaders, CopyInfo, LeaseView, PublicAccess,
 };
 use larimar_model::{Metadata, Timestamp};
 
-/// What is told of a blob or a snapshot.
-#[derive(Clone, Copy, Debug)]
-pub struct BlobProperties<'a> {
-    /// Its type.
-    pub kind: BlobType,
-    /// When it was made.
-    pub created: Timestamp,
-    /// When it was changed.
-    pub modified: Timestamp,
-    /// Its etag.
-    pub etag: BlobETag,
-    /// Its bytes.
-    pub length: u64,
-    /// What readers are told of its bytes.
-    pub content: &'a ContentHeaders,
-    /// A page blob's sequence number.
-    pub sequence_number: Option<u64>,
-    /// How often an append blob was appended to.
-    pub appended: Option<u32>,
-    /// Whether an append blob is sealed.
-    pub is_sealed: bool,
-    /// The tier that it was given, and when that was changed.
-    pub tier: Option<(AccessTier, Option<Timestamp>)>,
-    /// The tier that it is being rehydrated to, how urgently, and whether a copy does it.
-    pub rehydration: Option<(AccessTier, RehydratePriority, bool)>,
-    /// Its lease; snapshots have none.
-    pub lease: Option<LeaseView>,
-    /// The copy that made it.
-    pub copy: Option<&'a CopyInfo>,
-    /// How many tags it has.
-    pub tag_count: usize,
-    /// Its metadata.
-    pub metadata: &'a Metadata,
+/// Passes the headers of Get Blob and Get Blob Properties to `add`, except `Content-Length`, `Content-MD5` and
+/// `Content-Range`, which depend on the range that is read. The headers that a SAS sets replace the blob's own. Snapshots
+/// have no lease.
+pub fn blob_headers(
+    blob: &BlobProperties,
+    is_snapshot: bool,
+    overrides: Option<&ResponseOverrides>,
+    mut add: impl FnMut(&str, &str),
+) {
+    content_headers(&blob.content, overrides, &mut add);
+    add("Last-Modified", &http_date(blob.last_modified));
+    add("ETag", &blob.etag().to_string());
+    add("Accept-Ranges", "bytes");
+    add("x-ms-creation-time", &http_date(blob.created));
+    add("x-ms-blob-type", blob.kind.as_str());
+    if !is_snapshot {
+        lease_headers(blob.lease, &mut add);
+    }
+    add("x-ms-server-encrypted", "true");
+    match blob.kind {
+        BlobType::Page => add("x-ms-blob-sequence-number", &blob.sequence_number.to_string()),
+        BlobType::Append => add("x-ms-blob-committed-block-count", &blob.appended_blocks.to_string()),
+        BlobType::Block => {}
+    }
+    if blob.is_sealed {
+        add("x-ms-blob-sealed", "true");
+    }
+    if !blob.tags.is_empty() {
+        add("x-ms-tag-count", &blob.tags.len().to_string());
+    }
+    if let Some(copy) = &blob.copy {
+        copy_headers(copy, is_copy_pending(blob), &mut add);
+    }
+    metadata_headers(&blob.metadata, &mut add);
 }
 
-impl BlobProperties<'_> {
-    /// Hands over the headers of Get Blob and Get Blob Properties but for `Content-Length`, `Content-MD5` and
-    /// `Content-Range`, which depend on what is read. Headers of a token come in the place of the blob's own.
-    pub fn headers(&self, overrides: Option<&ResponseOverrides>, mut add: impl FnMut(&str, &str)) {
-        self.content_headers(overrides, &mut add);
-        add("Last-Modified", &http_date(self.modified));
-        add("ETag", &self.etag.to_string());
-        add("Accept-Ranges", "bytes");
-        add("x-ms-creation-time", &http_date(self.created));
-        add("x-ms-blob-type", self.kind.as_str());
-        if let Some(lease) = self.lease {
-            lease_headers(lease, &mut add);
-        }
-        add("x-ms-server-encrypted", "true");
-        if let Some(number) = self.sequence_number {
-            add("x-ms-blob-sequence-number", &number.to_string());
-        }
-        if let Some(count) = self.appended {
-            add("x-ms-blob-committed-block-count", &count.to_string());
-        }
-        if self.is_sealed {
-            add("x-ms-blob-sealed", "true");
-        }
-        if self.tag_count > 0 {
-            add("x-ms-tag-count", &self.tag_count.to_string());
-        }
-        if let Some(copy) = self.copy {
-            add("x-ms-copy-id", &copy.id.to_string());
-            add("x-ms-copy-status", if self.is_copy_pending() { CopyInfo::PENDING } else { CopyInfo::STATUS });
-            add("x-ms-copy-source", &copy.source);
-            if self.is_copy_pending() {
-                add("x-ms-copy-progress", &format!("0/{}", copy.length));
-            } else {
-                add("x-ms-copy-progress", &format!("{0}/{0}", copy.length));
-                add("x-ms-copy-completion-time", &http_date(copy.completed));
-            }
-            if let Some(incremental) = &copy.incremental {
-                add("x-ms-incremental-copy", "true");
-                add("x-ms-copy-destination-snapshot", &incremental.snapshot.to_string());
-            }
-        }
-        metadata_headers(self.metadata, &mut add);
+/// Passes the headers that only Get Blob Properties has to `add`.
+pub fn tier_headers(blob: &BlobProperties, mut add: impl FnMut(&str, &str)) {
+    let Some((tier, is_inferred)) = reported_tier(blob) else { return };
+    add("x-ms-access-tier", tier.as_str());
+    if is_inferred {
+        add("x-ms-access-tier-inferred", "true");
     }
-
-    /// Hands over the headers that only Get Blob Properties has.
-    pub fn tier_headers(&self, mut add: impl FnMut(&str, &str)) {
-        let Some((tier, is_inferred)) = self.told_tier() else { return };
-        add("x-ms-access-tier", tier.as_str());
-        if is_inferred {
-            add("x-ms-access-tier-inferred", "true");
-        }
-        if let Some((to, priority, _)) = self.rehydration {
-            add("x-ms-archive-status", &archive_status(to));
-            add("x-ms-rehydrate-priority", priority.as_str());
-        }
-        if let Some((_, Some(changed))) = self.tier {
-            add("x-ms-access-tier-change-time", &http_date(changed));
-        }
+    if let Some(rehydration) = blob.rehydration {
+        add("x-ms-archive-status", &archive_status(rehydration.to));
+        add("x-ms-rehydrate-priority", rehydration.priority.as_str());
     }
-
-    /// Whether the copy that made it is not done: it comes from the archive.
-    fn is_copy_pending(&self) -> bool {
-        self.rehydration.is_some_and(|(_, _, is_copy)| is_copy)
+    if let Some((_, changed)) = blob.tier {
+        add("x-ms-access-tier-change-time", &http_date(changed));
     }
+}
 
-    fn content_headers(&self, overrides: Option<&ResponseOverrides>, add: &mut impl FnMut(&str, &str)) {
-        let content_type = self.content.content_type.as_deref().unwrap_or(ContentHeaders::TYPE_DEFAULT);
-        let of = |pick: fn(&ResponseOverrides) -> &Option<String>| overrides.and_then(|over| pick(over).as_deref());
-        for (name, over, own) in [
-            ("Content-Type", of(|over| &over.content_type), Some(content_type)),
-            ("Content-Encoding", of(|over| &over.content_encoding), self.content.encoding.as_deref()),
-            ("Content-Language", of(|over| &over.content_language), self.content.language.as_deref()),
-            ("Content-Disposition", of(|over| &over.content_disposition), self.content.disposition.as_deref()),
-            ("Cache-Control", of(|over| &over.cache_control), self.content.cache_control.as_deref()),
-        ] {
-            if let Some(value) = over.or(own).filter(|value| !value.is_empty()) {
-                add(name, value);
-            }
+/// Appends the `Properties` element of a listing.
+pub(super) fn write_blob(out: &mut Vec<u8>, blob: &BlobProperties, is_snapshot: bool, with_copy: bool) {
+    xml::write_element(out, "Properties", |out| {
+        let content = &blob.content;
+        let content_type = content.content_type.as_deref().unwrap_or(ContentHeaders::TYPE_DEFAULT);
+        let md5 = content.md5.as_deref().map(format_md5);
+        xml::write_text(out, "Creation-Time", &http_date(blob.created));
+        xml::write_text(out, "Last-Modified", &http_date(blob.last_modified));
+        xml::write_text(out, "Etag", &blob.etag().to_unquoted());
+        xml::write_text(out, "Content-Length", itoa::Buffer::new().format(blob.length));
+        xml::write_lossy_text(out, "Content-Type", content_type);
+        xml::write_lossy_text(out, "Content-Encoding", content.encoding.as_deref().unwrap_or(""));
+        xml::write_lossy_text(out, "Content-Language", content.language.as_deref().unwrap_or(""));
+        xml::write_text(out, "Content-MD5", md5.as_deref().unwrap_or(""));
+        xml::write_lossy_text(out, "Cache-Control", content.cache_control.as_deref().unwrap_or(""));
+        xml::write_lossy_text(out, "Content-Disposition", content.disposition.as_deref().unwrap_or(""));
+        if blob.kind == BlobType::Page {
+            xml::write_text(out, "x-ms-blob-sequence-number", itoa::Buffer::new().format(blob.sequence_number));
         }
+        xml::write_text(out, "BlobType", blob.kind.as_str());
+        write_tier(out, blob);
+        if !is_snapshot {
+            write_lease(out, blob.lease);
+        }
+        if let Some(copy) = blob.copy.as_ref().filter(|_| with_copy) {
+            write_copy(out, copy, is_copy_pending(blob));
+        }
+        xml::write_text(out, "ServerEncrypted", "true");
+        if blob.is_sealed {
+            xml::write_text(out, "Sealed", "true");
+        }
+        if !blob.tags.is_empty() {
+            xml::write_text(out, "TagCount", itoa::Buffer::new().format(blob.tags.len()));
+        }
+    });
+}
+
+fn write_tier(out: &mut Vec<u8>, blob: &BlobProperties) {
+    let Some((tier, is_inferred)) = reported_tier(blob) else { return };
+    xml::write_text(out, "AccessTier", tier.as_str());
+    if is_inferred {
+        xml::write_text(out, "AccessTierInferred", "true");
     }
-
-    /// The tier, and whether nobody gave it.
-    fn told_tier(&self) -> Option<(AccessTier, bool)> {
-        match (self.tier, self.kind) {
-            (Some((tier, _)), _) => Some((tier, false)),
-            (None, BlobType::Block) => Some((AccessTier::HOT, true)),
-            (None, BlobType::Append | BlobType::Page) => None,
-        }
+    if let Some(rehydration) = blob.rehydration {
+        xml::write_text(out, "ArchiveStatus", &archive_status(rehydration.to));
+        xml::write_text(out, "RehydratePriority", rehydration.priority.as_str());
     }
-
-    /// Appends the element of a listing; `with_copy` tells whether the copy is part of it.
-    pub(super) fn write(&self, out: &mut Vec<u8>, with_copy: bool) {
-        xml::write_element(out, "Properties", |out| {
-            let content_type = self.content.content_type.as_deref().unwrap_or(ContentHeaders::TYPE_DEFAULT);
-            let md5 = self.content.md5.as_deref().map(format_md5);
-            xml::write_text(out, "Creation-Time", &http_date(self.created));
-            xml::write_text(out, "Last-Modified", &http_date(self.modified));
-            xml::write_text(out, "Etag", &self.etag.to_unquoted());
-            xml::write_text(out, "Content-Length", itoa::Buffer::new().format(self.length));
-            xml::write_lossy_text(out, "Content-Type", content_type);
-            xml::write_lossy_text(out, "Content-Encoding", self.content.encoding.as_deref().unwrap_or(""));
-            xml::write_lossy_text(out, "Content-Language", self.content.language.as_deref().unwrap_or(""));
-            xml::write_text(out, "Content-MD5", md5.as_deref().unwrap_or(""));
-            xml::write_lossy_text(out, "Cache-Control", self.content.cache_control.as_deref().unwrap_or(""));
-            xml::write_lossy_text(out, "Content-Disposition", self.content.disposition.as_deref().unwrap_or(""));
-            if let Some(number) = self.sequence_number {
-                xml::write_text(out, "x-ms-blob-sequence-number", itoa::Buffer::new().format(number));
-            }
-            xml::write_text(out, "BlobType", self.kind.as_str());
-            self.write_tier(out);
-            if let Some(lease) = self.lease {
-                write_lease(out, lease);
-            }
-            if let Some(copy) = self.copy.filter(|_| with_copy) {
-                write_copy(out, copy, self.is_copy_pending());
-            }
-            xml::write_text(out, "ServerEncrypted", "true");
-            if self.is_sealed {
-                xml::write_text(out, "Sealed", "true");
-            }
-            if self.tag_count > 0 {
-                xml::write_text(out, "TagCount", itoa::Buffer::new().format(self.tag_count));
-            }
-        });
+    if let Some((_, changed)) = blob.tier {
+        xml::write_text(out, "AccessTierChangeTime", &http_date(changed));
     }
+}
 
-    fn write_tier(&self, out: &mut Vec<u8>) {
-        let Some((tier, is_inferred)) = self.told_tier() else { return };
-        xml::write_text(out, "AccessTier", tier.as_str());
-        if is_inferred {
-            xml::write_text(out, "AccessTierInferred", "true");
-        }
-        if let Some((to, priority, _)) = self.rehydration {
-            xml::write_text(out, "ArchiveStatus", &archive_status(to));
-            xml::write_text(out, "RehydratePriority", priority.as_str());
-        }
-        if let Some((_, Some(changed))) = self.tier {
-            xml::write_text(out, "AccessTierChangeTime", &http_date(changed));
+/// Whether the copy that made the blob is pending: its source is being rehydrated.
+fn is_copy_pending(blob: &BlobProperties) -> bool {
+    blob.rehydration.is_some_and(|rehydration| rehydration.is_copy)
+}
+
+/// The tier, and whether it is inferred because none was set.
+const fn reported_tier(blob: &BlobProperties) -> Option<(AccessTier, bool)> {
+    match (blob.tier, blob.kind) {
+        (Some((tier, _)), _) => Some((tier, false)),
+        (None, BlobType::Block) => Some((AccessTier::HOT, true)),
+        (None, BlobType::Append | BlobType::Page) => None,
+    }
+}
+
+fn content_headers(content: &ContentHeaders, overrides: Option<&ResponseOverrides>, add: &mut impl FnMut(&str, &str)) {
+    let content_type = content.content_type.as_deref().unwrap_or(ContentHeaders::TYPE_DEFAULT);
+    let of = |pick: fn(&ResponseOverrides) -> &Option<String>| overrides.and_then(|over| pick(over).as_deref());
+    for (name, over, own) in [
+        ("Content-Type", of(|over| &over.content_type), Some(content_type)),
+        ("Content-Encoding", of(|over| &over.content_encoding), content.encoding.as_deref()),
+        ("Content-Language", of(|over| &over.content_language), content.language.as_deref()),
+        ("Content-Disposition", of(|over| &over.content_disposition), content.disposition.as_deref()),
+        ("Cache-Control", of(|over| &over.cache_control), content.cache_control.as_deref()),
+    ] {
+        if let Some(value) = over.or(own).filter(|value| !value.is_empty()) {
+            add(name, value);
         }
     }
 }
 
-/// The word for a blob on its way from the archive to a tier.
+fn copy_headers(copy: &CopyInfo, is_pending: bool, add: &mut impl FnMut(&str, &str)) {
+    add("x-ms-copy-id", &copy.id.to_string());
+    add("x-ms-copy-status", if is_pending { CopyInfo::PENDING } else { CopyInfo::STATUS });
+    add("x-ms-copy-source", &copy.source);
+    if is_pending {
+        add("x-ms-copy-progress", &format!("0/{}", copy.length));
+    } else {
+        add("x-ms-copy-progress", &format!("{0}/{0}", copy.length));
+        add("x-ms-copy-completion-time", &http_date(copy.completed));
+    }
+    if let Some(incremental) = &copy.incremental {
+        add("x-ms-incremental-copy", "true");
+        add("x-ms-copy-destination-snapshot", &incremental.snapshot.to_string());
+    }
+}
+
+/// The archive status of a blob that is being rehydrated to a tier.
 fn archive_status(to: AccessTier) -> String {
     format!("rehydrate-pending-to-{}", to.as_str().to_ascii_lowercase())
 }
@@ -284,7 +257,7 @@ const ENCRYPTION_SCOPE: &str = "$account-encryption-key";
 mod tests {
     use super::*;
     use larimar_model::Guid;
-    use larimar_model::blob::{LeaseDuration, LeaseState};
+    use larimar_model::blob::{LeaseDuration, LeaseState, Tags};
 
     fn time(text: &str) -> Timestamp {
         Timestamp::parse(text).expect("a time")
@@ -300,24 +273,26 @@ mod tests {
         }
     }
 
-    fn page_blob<'a>(content: &'a ContentHeaders, copy: &'a CopyInfo, metadata: &'a Metadata) -> BlobProperties<'a> {
-        let modified = time("2022-05-06T00:31:05.0707164Z");
+    fn page_blob() -> BlobProperties {
+        let mut tags = Tags::new();
+        tags.insert("t", "u").expect("a tag");
+        tags.insert("v", "w").expect("a tag");
         BlobProperties {
             kind: BlobType::Page,
             created: time("2022-05-05T00:00:00Z"),
-            modified,
-            etag: BlobETag(modified),
+            last_modified: time("2022-05-06T00:31:05.0707164Z"),
             length: 7,
-            content,
-            sequence_number: Some(3),
-            appended: None,
+            content: ContentHeaders::default(),
+            metadata: Metadata::new(),
+            tags,
             tier: None,
             rehydration: None,
+            lease: LeaseView { state: LeaseState::Leased, duration: Some(LeaseDuration::Infinite) },
+            copy: Some(copied()),
+            sequence_number: 3,
             is_sealed: false,
-            lease: Some(LeaseView { state: LeaseState::Leased, duration: Some(LeaseDuration::Infinite) }),
-            copy: Some(copy),
-            tag_count: 2,
-            metadata,
+            appended_blocks: 0,
+            is_uncommitted: false,
         }
     }
 
@@ -330,12 +305,11 @@ mod tests {
             cache_control: Some("no-cache".to_owned()),
             ..ContentHeaders::default()
         };
-        let copy = copied();
         let overrides = ResponseOverrides { content_type: Some("text/x".to_owned()), ..ResponseOverrides::default() };
         let mut headers = Vec::new();
-        let blob = page_blob(&content, &copy, &metadata);
-        blob.headers(Some(&overrides), |name, value| headers.push(format!("{name}: {value}")));
-        blob.tier_headers(|name, value| headers.push(format!("{name}: {value}")));
+        let blob = BlobProperties { content, metadata, ..page_blob() };
+        blob_headers(&blob, false, Some(&overrides), |name, value| headers.push(format!("{name}: {value}")));
+        tier_headers(&blob, |name, value| headers.push(format!("{name}: {value}")));
         assert_eq!(
             headers,
             [
@@ -364,15 +338,14 @@ mod tests {
 
     #[test]
     fn a_tier_that_nobody_gave_is_inferred() {
-        let (content, copy, metadata) = (ContentHeaders::default(), copied(), Metadata::new());
-        let blob = BlobProperties { kind: BlobType::Block, ..page_blob(&content, &copy, &metadata) };
         let tiers = |tier| {
             let mut headers = Vec::new();
-            BlobProperties { tier, ..blob }.tier_headers(|name, value| headers.push(format!("{name}: {value}")));
+            let blob = BlobProperties { kind: BlobType::Block, tier, ..page_blob() };
+            tier_headers(&blob, |name, value| headers.push(format!("{name}: {value}")));
             headers
         };
         assert_eq!(
-            tiers(Some(("Cool".parse().expect("a tier"), Some(blob.modified)))),
+            tiers(Some(("Cool".parse().expect("a tier"), page_blob().last_modified))),
             ["x-ms-access-tier: Cool", "x-ms-access-tier-change-time: Fri, 06 May 2022 00:31:05 GMT"]
         );
         assert_eq!(tiers(None), ["x-ms-access-tier: Hot", "x-ms-access-tier-inferred: true"]);

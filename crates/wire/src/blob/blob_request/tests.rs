@@ -1,10 +1,10 @@
 //! Requests to blobs become the operations they ask for, or the protocol's refusals.
 
 use super::*;
-use crate::blob::operation::{BodyChecks, Guard};
+use crate::blob::operation::BodyChecks;
 use crate::blob::{BlobRequest, CopySource};
 use larimar_model::Metadata;
-use larimar_model::blob::{ByteRange, Conditions, ContentHeaders, LeaseAction, Tags};
+use larimar_model::blob::{ByteRange, Conditions, LeaseAction, Tags};
 
 const SNAPSHOT: &str = "2022-05-05T01:02:03.1234567Z";
 
@@ -31,14 +31,7 @@ fn source(bytes_max: u64) -> Source {
 }
 
 fn put_of(content: PutBlobContent) -> BlobOperation {
-    BlobOperation::Put(Box::new(PutBlob {
-        content,
-        headers: ContentHeaders::default(),
-        metadata: Metadata::new(),
-        tags: Tags::new(),
-        tier: None,
-        guard: Guard::default(),
-    }))
+    BlobOperation::Put(Box::new(PutBlob { content, blob: NewBlob::default(), access: Access::default() }))
 }
 
 const BLOCK: (&str, &str) = ("x-ms-blob-type", "BlockBlob");
@@ -95,9 +88,9 @@ fn x2_puts_and_copies() {
         ],
     );
     let Ok(BlobOperation::Put(put)) = full else { panic!("{full:?}") };
-    assert_eq!(put.tier.map(AccessTier::as_str), Some("Cool"));
-    assert_eq!((put.tags.len(), put.metadata.get("c")), (1, Some("d")));
-    assert!(put.guard.conditions.if_none_match.is_some());
+    assert_eq!(put.blob.tier.map(AccessTier::as_str), Some("Cool"));
+    assert_eq!((put.blob.tags.len(), put.blob.metadata.get("c")), (1, Some("d")));
+    assert!(put.access.conditions.if_none_match.is_some());
 
     let plain = parse("PUT", "", &[SOURCE]);
     let Ok(BlobOperation::Copy(copy)) = plain else { panic!("{plain:?}") };
@@ -110,7 +103,7 @@ fn x2_puts_and_copies() {
 
 #[test]
 fn x2_reads() {
-    let read = BlobRead { snapshot: SNAPSHOT.parse().ok(), guard: Guard::default() };
+    let read = BlobRead { snapshot: SNAPSHOT.parse().ok(), access: Access::default() };
     let range = Some(ByteRange { start: 5, last: Some(9) });
     let query = format!("snapshot={SNAPSHOT}");
     let get = |read, range, range_sum| BlobOperation::Get(GetBlob { read, range, range_sum });
@@ -127,13 +120,13 @@ fn x2_reads() {
             "GET",
             "comp=blocklist&blocklisttype=All",
             vec![],
-            BlobOperation::GetBlockList { kind: BlockListKind::All, snapshot: None, guard: Guard::default() },
+            BlobOperation::GetBlockList { kind: BlockListKind::All, snapshot: None, access: Access::default() },
         ),
         (
             "GET",
             "comp=blocklist",
             vec![],
-            BlobOperation::GetBlockList { kind: BlockListKind::Committed, snapshot: None, guard: Guard::default() },
+            BlobOperation::GetBlockList { kind: BlockListKind::Committed, snapshot: None, access: Access::default() },
         ),
         (
             "GET",
@@ -147,7 +140,7 @@ fn x2_reads() {
                 count_max: Some(3),
             }),
         ),
-        ("GET", "comp=tags", vec![], BlobOperation::GetTags { snapshot: None, guard: Guard::default() }),
+        ("GET", "comp=tags", vec![], BlobOperation::GetTags { snapshot: None, access: Access::default() }),
         ("GET", "restype=account&comp=properties", vec![], BlobOperation::GetAccountInfo),
     ] {
         assert_eq!(parse(method, query, &headers), Ok(operation), "{method} {query}");
@@ -166,7 +159,7 @@ fn check_all(cases: Cases<'_>) {
 
 #[test]
 fn x2_incremental_copies() {
-    let copy = IncrementalCopyBlob { source: source(u64::MAX), guard: Guard::default() };
+    let copy = IncrementalCopyBlob { source: source(u64::MAX), access: Access::default() };
     let operation = BlobOperation::IncrementalCopy(Box::new(copy));
     check_all(vec![("PUT", "comp=incrementalcopy", vec![SOURCE], operation, "IncrementalCopyBlob")]);
     assert_eq!(parse("PUT", "comp=incrementalcopy", &[]), Err(ErrorCode::MissingRequiredHeader));
@@ -182,14 +175,14 @@ fn x2_writes_of_what_is_about_a_blob() {
             "PUT",
             "comp=metadata",
             vec![],
-            BlobOperation::SetMetadata { metadata: Metadata::new(), guard: Guard::default() },
+            BlobOperation::SetMetadata { metadata: Metadata::new(), access: Access::default() },
             "SetBlobMetadata",
         ),
         (
             "PUT",
             "comp=snapshot",
             vec![],
-            BlobOperation::Snapshot { metadata: None, guard: Guard::default() },
+            BlobOperation::Snapshot { metadata: None, access: Access::default() },
             "SnapshotBlob",
         ),
         (
@@ -218,7 +211,7 @@ fn x2_writes_of_what_is_about_a_blob() {
                 tier: "Archive".parse().expect("a tier"),
                 snapshot: SNAPSHOT.parse().ok(),
                 priority: None,
-                guard: Guard::default(),
+                access: Access::default(),
             },
             "SetBlobTier",
         ),
@@ -226,7 +219,7 @@ fn x2_writes_of_what_is_about_a_blob() {
             "PUT",
             "comp=tags",
             vec![("content-length", "9")],
-            BlobOperation::SetTags { guard: Guard::default(), checks: checks(9) },
+            BlobOperation::SetTags { access: Access::default(), checks: checks(9) },
             "SetBlobTags",
         ),
     ]);
@@ -240,14 +233,14 @@ fn x2_deletes() {
             "DELETE",
             "",
             vec![("x-ms-delete-snapshots", "only")],
-            BlobOperation::Delete { snapshot: None, snapshots: Some(DeleteSnapshots::Only), guard: Guard::default() },
+            BlobOperation::Delete { snapshot: None, snapshots: Some(DeleteSnapshots::Only), access: Access::default() },
             "DeleteBlob",
         ),
         (
             "DELETE",
             &snapshot,
             vec![],
-            BlobOperation::Delete { snapshot: SNAPSHOT.parse().ok(), snapshots: None, guard: Guard::default() },
+            BlobOperation::Delete { snapshot: SNAPSHOT.parse().ok(), snapshots: None, access: Access::default() },
             "DeleteBlob",
         ),
     ]);
@@ -260,7 +253,7 @@ fn x2_writes_of_content() {
         BlobOperation::PutBlock(Box::new(PutBlock { id, checks: checks(length), source, lease: None }))
     };
     let append = |checks, source, append| {
-        BlobOperation::AppendBlock(Box::new(AppendBlock { checks, source, append, guard: Guard::default() }))
+        BlobOperation::AppendBlock(Box::new(AppendBlock { checks, source, append, access: Access::default() }))
     };
     let appended = AppendConditions { position: Some(3), size_max: Some(9) };
     check_all(vec![
@@ -293,7 +286,7 @@ fn x2_writes_of_content() {
         &[("content-length", "99"), ("x-ms-blob-content-type", "a/b"), ("content-type", "application/xml")],
     );
     let Ok(BlobOperation::PutBlockList(list)) = list else { panic!("{list:?}") };
-    assert_eq!((list.checks.length, list.headers.content_type.as_deref()), (99, Some("a/b")));
+    assert_eq!((list.checks.length, list.blob.content.content_type.as_deref()), (99, Some("a/b")));
 }
 
 #[test]
@@ -301,7 +294,7 @@ fn x2_writes_of_pages() {
     let page = |write| {
         let range = PageRange::new(512, 1024).expect("pages");
         let sequence = SequenceConditions::default();
-        BlobOperation::PutPage(Box::new(PutPage { range, write, sequence, guard: Guard::default() }))
+        BlobOperation::PutPage(Box::new(PutPage { range, write, sequence, access: Access::default() }))
     };
     let pages = ("x-ms-range", "bytes=512-1023");
     check_all(vec![

@@ -35,17 +35,17 @@ fn conditions_are_read_also_those_on_sources() {
         if_modified_since: Some(time),
         if_unmodified_since: None,
     };
-    assert_eq!(guard(&head), Ok(Guard { conditions: expected, lease: Some(lease_id()), ..Guard::default() }));
+    assert_eq!(access(&head), Ok(Access { conditions: expected, lease: Some(lease_id()), ..Access::default() }));
     let source =
         Conditions { if_match: Some(ETagCondition::Foreign), if_unmodified_since: Some(time), ..Conditions::NONE };
     assert_eq!(conditions(&head, "x-ms-source-"), Ok(source));
     assert_eq!(
-        container_guard(&head).map_err(|error| error.code),
+        container_access(&head).map_err(|error| error.code),
         Err(ErrorCode::ConditionHeadersNotSupported),
         "containers know only times"
     );
     for (name, value) in [("if-modified-since", "soon"), ("x-ms-lease-id", "x")] {
-        let error = guard(&self::head(&[(name, value)])).expect_err("no such value");
+        let error = access(&self::head(&[(name, value)])).expect_err("no such value");
         assert_eq!((error.code, error.details[1].1.as_str()), (ErrorCode::InvalidHeaderValue, value));
     }
 }
@@ -238,6 +238,6 @@ proptest! {
         value in "\\PC{0,20}",
     ) {
         let head = head(&[(&name, &value), ("content-length", "1")]);
-        let _ = (guard(&head), lease_action(&head), tags(&head), source(&head, 9), body_checks(&head, 10));
+        let _ = (access(&head), lease_action(&head), tags(&head), source(&head, 9), body_checks(&head, 10));
     }
 }

@@ -5,7 +5,7 @@ use crate::xml::Element;
 use larimar_model::Timestamp;
 use larimar_model::blob::{
     BlobETag, BlobType, ContentHeaders, CopyInfo, IncrementalCopy, LeaseDuration, LeaseState, LeaseView, ListInclude,
-    PublicAccess,
+    PublicAccess, Tags,
 };
 use larimar_model::{Guid, Metadata};
 use proptest::prelude::*;
@@ -17,24 +17,23 @@ fn time(text: &str) -> Timestamp {
     Timestamp::parse(text).expect("a time")
 }
 
-fn properties<'a>(content: &'a ContentHeaders, metadata: &'a Metadata) -> BlobProperties<'a> {
-    let modified = time("2022-05-06T00:31:05.0707164Z");
+fn properties() -> BlobProperties {
     BlobProperties {
         kind: BlobType::Block,
         created: time("2022-05-05T00:00:00Z"),
-        modified,
-        etag: BlobETag(modified),
+        last_modified: time("2022-05-06T00:31:05.0707164Z"),
         length: 7,
-        content,
-        sequence_number: None,
-        appended: None,
+        content: ContentHeaders::default(),
+        metadata: Metadata::new(),
+        tags: Tags::new(),
         tier: None,
         rehydration: None,
-        is_sealed: false,
-        lease: Some(LeaseView::AVAILABLE),
+        lease: LeaseView::AVAILABLE,
         copy: None,
-        tag_count: 0,
-        metadata,
+        sequence_number: 0,
+        is_sealed: false,
+        appended_blocks: 0,
+        is_uncommitted: false,
     }
 }
 
@@ -46,8 +45,7 @@ fn list(request: &ListBlobs, entries: &[ListEntry<'_>], next: Option<&ListMarker
 
 #[test]
 fn x2_blobs_are_listed_as_the_reference_has_them() {
-    let (content, metadata, tags) = (ContentHeaders::default(), Metadata::new(), Tags::new());
-    let blob = ListedBlob { name: "a/b.txt", snapshot: None, properties: properties(&content, &metadata), tags: &tags };
+    let blob = ListedBlob { name: "a/b.txt", snapshot: None, properties: &properties() };
     let request = ListBlobs {
         prefix: Some("a".to_owned()),
         delimiter: Some("/".to_owned()),
@@ -89,30 +87,21 @@ fn listings_include_what_is_asked_for() {
     metadata.insert("k", "v").expect("metadata");
     let mut tags = Tags::new();
     tags.insert("t", "u").expect("a tag");
-    let copy = copied();
     let leased = LeaseView { state: LeaseState::Leased, duration: Some(LeaseDuration::Seconds(15)) };
     let full = BlobProperties {
-        copy: Some(&copy),
-        tag_count: 1,
-        lease: Some(leased),
-        tier: Some(("Cool".parse().expect("a tier"), Some(time("2022-05-06")))),
-        ..properties(&content, &metadata)
+        content,
+        metadata,
+        tags,
+        copy: Some(copied()),
+        lease: leased,
+        tier: Some(("Cool".parse().expect("a tier"), time("2022-05-06"))),
+        ..properties()
     };
+    let page_blob = BlobProperties { kind: BlobType::Page, sequence_number: 3, tier: None, ..full.clone() };
     let snapshot = "2011-03-09T01:42:34.936Z".parse().expect("a time");
     let entries = [
-        ListEntry::Blob(ListedBlob {
-            name: "b",
-            snapshot: Some(snapshot),
-            properties: BlobProperties {
-                lease: None,
-                kind: BlobType::Page,
-                sequence_number: Some(3),
-                tier: None,
-                ..full
-            },
-            tags: &tags,
-        }),
-        ListEntry::Blob(ListedBlob { name: "b", snapshot: None, properties: full, tags: &tags }),
+        ListEntry::Blob(ListedBlob { name: "b", snapshot: Some(snapshot), properties: &page_blob }),
+        ListEntry::Blob(ListedBlob { name: "b", snapshot: None, properties: &full }),
         ListEntry::Uncommitted { name: "c", lease: LeaseView { state: LeaseState::Available, duration: None } },
     ];
     let all = ListInclude { snapshots: true, metadata: true, uncommitted: true, copy: true, tags: true };
@@ -187,9 +176,9 @@ fn x2_containers_are_listed_as_the_reference_has_them() {
 proptest! {
     #[test]
     fn any_name_comes_back(name in "\\PC{1,20}|[\u{0}-\u{20}]{1,8}", prefix: String, content_type in "[ -~é]{0,20}") {
-        let (metadata, tags) = (Metadata::new(), Tags::new());
         let content = ContentHeaders { content_type: Some(content_type), ..ContentHeaders::default() };
-        let blob = ListedBlob { name: &name, snapshot: None, properties: properties(&content, &metadata), tags: &tags };
+        let properties = BlobProperties { content, ..properties() };
+        let blob = ListedBlob { name: &name, snapshot: None, properties: &properties };
         let request = ListBlobs { prefix: Some(prefix), ..ListBlobs::default() };
         let text = list(&request, &[ListEntry::Blob(blob)], None);
         let root = Element::parse(text.as_bytes()).expect("XML");

@@ -2,9 +2,9 @@
 
 use super::*;
 use crate::blob::ListMarker;
-use crate::blob::operation::{Guard, ListBlobs};
+use crate::blob::operation::ListBlobs;
 use larimar_model::Metadata;
-use larimar_model::blob::{Conditions, LeaseAction, LeaseId, ListInclude, PublicAccess};
+use larimar_model::blob::{Access, Conditions, LeaseAction, LeaseId, ListInclude, PublicAccess};
 use proptest::prelude::*;
 
 fn parse_with(method: &str, target: &str, headers: &[(&str, &str)]) -> Result<BlobRequest, ErrorReply> {
@@ -45,7 +45,7 @@ fn x2_every_operation_of_the_service_and_of_containers_has_its_request() {
         (
             "PUT",
             "/abc?restype=container",
-            container(C::Create { metadata: Metadata::new(), access: PublicAccess::None }),
+            container(C::Create { metadata: Metadata::new(), public_access: PublicAccess::None }),
             "CreateContainer",
         ),
         ("HEAD", "/abc?restype=container", container(C::GetProperties { lease: None }), "GetContainerProperties"),
@@ -58,17 +58,17 @@ fn x2_every_operation_of_the_service_and_of_containers_has_its_request() {
         (
             "PUT",
             "/abc?restype=container&comp=metadata",
-            container(C::SetMetadata { metadata: Metadata::new(), guard: Guard::default() }),
+            container(C::SetMetadata { metadata: Metadata::new(), access: Access::default() }),
             "SetContainerMetadata",
         ),
         ("GET", "/abc?restype=container&comp=acl", container(C::GetAcl { lease: None }), "GetContainerACL"),
         (
             "PUT",
             "/abc?restype=container&comp=acl",
-            container(C::SetAcl { access: PublicAccess::None, guard: Guard::default() }),
+            container(C::SetAcl { public_access: PublicAccess::None, access: Access::default() }),
             "SetContainerACL",
         ),
-        ("DELETE", "/abc?restype=container", container(C::Delete { guard: Guard::default() }), "DeleteContainer"),
+        ("DELETE", "/abc?restype=container", container(C::Delete { access: Access::default() }), "DeleteContainer"),
         ("GET", "/abc?restype=container&comp=list", container(C::ListBlobs(ListBlobs::default())), "ListBlobs"),
         ("GET", "/abc?restype=account&comp=properties", container(C::GetAccountInfo), "GetAccountInformation"),
         ("POST", "/abc?restype=container&comp=batch", container(C::Batch), "BlobBatch"),
@@ -83,10 +83,10 @@ fn x2_every_operation_of_the_service_and_of_containers_has_its_request() {
 fn containers_take_their_headers() {
     let created =
         parse_with("PUT", "/abc?restype=container", &[("x-ms-meta-a", "1"), ("x-ms-blob-public-access", "blob")]);
-    let Ok(BlobRequest::Container(_, ContainerOperation::Create { metadata, access })) = created else {
+    let Ok(BlobRequest::Container(_, ContainerOperation::Create { metadata, public_access })) = created else {
         panic!("{created:?}")
     };
-    assert_eq!((metadata.get("a"), access), (Some("1"), PublicAccess::Blob));
+    assert_eq!((metadata.get("a"), public_access), (Some("1"), PublicAccess::Blob));
     let wrong = parse_with("PUT", "/abc?restype=container", &[("x-ms-blob-public-access", "all")]);
     assert_eq!(wrong.map_err(|error| error.code), Err(ErrorCode::InvalidHeaderValue));
     let id = "c9da6455-213d-42c9-9a79-3e9149a57833";
