@@ -2,10 +2,10 @@
 
 use super::access::{Admit, BlobRef, Written};
 use super::bytes::{ByteStore, Extent};
+use super::change::{Change, Decision};
 use super::layout::{Block, Layout, Piece};
 use super::reject::BlobReject;
 use super::row::BlobRow;
-use super::store::{ATTEMPTS_MAX, Change, crowded};
 use super::{Blobs, keys};
 use crate::contract::Engine;
 use crate::error::EngineError;
@@ -49,19 +49,13 @@ impl<E: Engine, B: ByteStore> Blobs<E, B> {
         now: Timestamp,
     ) -> Result<Appended, EngineError> {
         let now = self.now(now).await?;
-        let _turn = self.pass_gate(at).await;
-        for _ in 0..ATTEMPTS_MAX {
-            let seen = self.load(at, keys::BLOB).await?;
-            let version = seen.as_ref().map(|(version, _)| *version);
-            let mut row = access.admit_change(seen.map(|(_, row)| row), now)?;
+        self.change(at, now, |stored| async move {
+            let mut row = access.admit_change(stored.row, now)?;
             row.released.admit([extent])?;
-            let (appended, spilled) = append(&mut row, extent, appends, now)?;
-            let puts = spilled.into_iter().collect();
-            if self.commit(at, version, &Change { blob: Some(row), puts, ..Change::default() }, now).await? {
-                return Ok(appended);
-            }
-        }
-        Err(crowded())
+            let (appended, chunk) = append(&mut row, extent, appends, now)?;
+            Ok(Decision::Commit(Change::put(row).with_puts(chunk), appended))
+        })
+        .await
     }
 }
 
@@ -91,7 +85,7 @@ impl<E: Engine, B: ByteStore> Blobs<E, B> {
                 (row.changed, row.lease, row.is_sealed) = (row.next_change(now), row.lease.after_write(now), true);
             }
             let written = Written { last_modified: row.changed };
-            Ok((row, written))
+            Ok(Decision::Commit(Change::put(row), written))
         })
         .await
     }

@@ -7,6 +7,7 @@
 use super::Blobs;
 use super::access::{Admit, BlobRef, Written};
 use super::bytes::{ByteStore, Extent};
+use super::change::{Attempts, Change, Decision};
 use super::clean::Leftover;
 use super::codec::damaged;
 use super::keys::{self, RowName};
@@ -14,11 +15,10 @@ use super::layout::{Block, Blocks, Layout, Piece, decode_uncommitted, encode_unc
 use super::put::replacement;
 use super::reject::BlobReject;
 use super::row::{BlobRow, Pending};
-use super::store::{ATTEMPTS_MAX, Change, crowded, read_error, write_error};
-use super::tag_index::TagRows;
+use super::store::read_error;
 use super::turns::Turns;
-use crate::contract::{Act, Engine, Expect, Flow, Key, Op};
-use crate::error::{EngineError, WriteError};
+use crate::contract::{Engine, Expect, Flow, Key};
+use crate::error::EngineError;
 use larimar_model::blob::{
     Access, BlobProperties, BlobType, BlockId, BlockListEntry, BlockListKind, LeaseId, NewBlob, SnapshotTime,
 };
@@ -65,67 +65,36 @@ impl<E: Engine, B: ByteStore> Blobs<E, B> {
     ) -> Result<(), EngineError> {
         let now = self.now(now).await?;
         let id_length = u8::try_from(id.as_str().len()).map_err(|_| BlobReject::InvalidBlobOrBlock)?;
-        let body = encode_uncommitted(&extent);
-        for _ in 0..ATTEMPTS_MAX {
-            let seen = self.load(at, keys::BLOB).await?;
-            let version = seen.as_ref().map(|(version, _)| *version);
-            let row = seen.map_or_else(|| BlobRow::uncommitted(now), |(_, row)| row);
+        let body = &encode_uncommitted(&extent);
+        self.change_unlocked(at, now, |stored| async move {
+            let row = stored.row.unwrap_or_else(|| BlobRow::uncommitted(now));
             admit_block(&row, lease, now)?;
             row.released.admit([extent])?;
-            let is_put = match row.pending.id_length {
+            let change = match row.pending.id_length {
                 0 => {
                     let generation = now.ticks().max(row.pending.generation + 1);
                     let pending = Pending { generation, id_length };
-                    let puts = vec![(keys::uncommitted(generation, id.as_str()), body.clone())];
-                    let blob = Some(BlobRow { pending, ..row });
-                    self.commit(at, version, &Change { blob, puts, ..Change::default() }, now).await?
+                    let block = (keys::uncommitted(generation, id.as_str()), body.clone());
+                    Change::put(BlobRow { pending, ..row }).with_puts([block])
                 }
                 other if other != id_length => return Err(BlobReject::InvalidBlobOrBlock.into()),
                 _ => {
                     self.check_block_count(at, row.pending.generation, &extent).await?;
-                    self.add_block(at, (version, &row), id, &body, now).await?
+                    let name = keys::uncommitted(row.pending.generation, id.as_str());
+                    let replaced = if stored.is_row_taken { self.load_uncommitted(at, &name).await? } else { None };
+                    match replaced {
+                        None => Change::beside_blob().with_put_if(name, Expect::Absent, body.clone()),
+                        // A list that has read the replaced block must not commit it afterwards: the blob's row is
+                        // written too, so that its version changes.
+                        Some((version, replaced)) => Change::put(row)
+                            .with_put_if(name, Expect::Version(version), body.clone())
+                            .leaving(Leftover::unshared(vec![replaced])),
+                    }
                 }
             };
-            if is_put {
-                return Ok(());
-            }
-        }
-        Err(crowded())
-    }
-
-    /// Puts a block beside others; `false` if the blob was changed meanwhile, or the block by somebody else.
-    async fn add_block(
-        &self,
-        at: BlobRef<'_>,
-        (version, blob): (Option<Timestamp>, &BlobRow),
-        id: &BlockId,
-        body: &[u8],
-        now: Timestamp,
-    ) -> Result<bool, EngineError> {
-        let name = keys::uncommitted(blob.pending.generation, id.as_str());
-        let expect = version.map_or(Expect::Absent, Expect::Version);
-        let check = Op { row: keys::BLOB, expect, act: Act::Check };
-        let put = Op { row: &name, expect: Expect::Absent, act: Act::Put(body) };
-        match self.engine.apply(at.container, at.name.as_str(), &[check, put], now).await {
-            Ok(_) => return Ok(true),
-            Err(WriteError::Condition { op: 0, .. }) => return Ok(false),
-            Err(WriteError::Condition { .. }) => {}
-            Err(error) => return Err(write_error(error)),
-        }
-        let Some((replaced_version, replaced)) = self.load_uncommitted(at, &name).await? else { return Ok(false) };
-        // A list that has read the block which goes must not commit it afterwards: the blob's row changes with it.
-        let blob = blob.encode();
-        let touch = Op { row: keys::BLOB, expect, act: Act::Put(&blob) };
-        let put = Op { row: &name, expect: Expect::Version(replaced_version), act: Act::Put(body) };
-        match self.engine.apply(at.container, at.name.as_str(), &[touch, put], now).await {
-            Ok(_) => {
-                // Nothing but its own row points to a block that is not committed.
-                self.bytes.discard(vec![replaced]);
-                Ok(true)
-            }
-            Err(WriteError::Condition { .. }) => Ok(false),
-            Err(error) => Err(write_error(error)),
-        }
+            Ok(Decision::Commit(change, ()))
+        })
+        .await
     }
 
     /// The row of a block that is not committed: its version and its payload.
@@ -172,16 +141,13 @@ impl<E: Engine, B: ByteStore> Blobs<E, B> {
             return Err(BlobReject::BlockListTooLong.into());
         }
         let now = self.now(now).await?;
-        let _turn = self.pass_gate(at).await;
-        for _ in 0..ATTEMPTS_MAX {
-            let seen = self.load(at, keys::BLOB).await?;
-            let version = seen.as_ref().map(|(version, _)| *version);
-            let old = seen.map(|(_, row)| row);
+        self.change(at, now, |stored| async move {
+            let old = stored.row;
             access.admit_create(old.as_ref(), now)?;
             if old.as_ref().is_some_and(|old| old.is_committed && old.kind != BlobType::Block) {
                 return Err(BlobReject::InvalidBlobType.into());
             }
-            let Some(known) = self.known_blocks(at, old.as_ref(), list).await? else { continue };
+            let Some(known) = self.known_blocks(at, old.as_ref(), list).await? else { return Ok(Decision::Retry) };
             let mut row = replacement(BlobType::Block, new, old.as_ref(), now)?;
             row.created = old.as_ref().filter(|old| old.is_committed).map_or(now, |old| old.created);
             // Blocks of the old list that the new one has are those of its snapshots, too.
@@ -191,18 +157,14 @@ impl<E: Engine, B: ByteStore> Blobs<E, B> {
             row.length = blocks.length();
             row.layout = Layout::Blocks(blocks);
             let written = Written { last_modified: row.changed };
-            let puts = chunks.into_iter().enumerate().map(|(n, body)| (keys::chunk(set, n), body)).collect();
-            let index = TagRows::between(at.name, old.as_ref(), Some(&row));
-            let change = Change { blob: Some(row), puts, index, ..Change::default() };
-            if self.commit(at, version, &change, now).await? {
-                let leftover = old.map(Leftover::of).unwrap_or_default();
-                // The new list may have blocks of the old one: what is still pointed to must be looked for.
-                let has_rows = leftover.has_rows || !leftover.extents.is_empty();
-                self.clean(at, Leftover { has_rows, ..leftover }, now).await;
-                return Ok(written);
-            }
-        }
-        Err(crowded())
+            let leftover = old.map(Leftover::of).unwrap_or_default();
+            // The new list may have blocks of the old one: what is still pointed to must be looked for.
+            let has_rows = leftover.has_rows || !leftover.extents.is_empty();
+            let chunks = chunks.into_iter().enumerate().map(|(n, body)| (keys::chunk(set, n), body));
+            let change = Change::put(row).with_puts(chunks).leaving(Leftover { has_rows, ..leftover });
+            Ok(Decision::Commit(change, written))
+        })
+        .await
     }
 
     /// The blocks that a list may name; nothing if the blob was changed while they were read.
@@ -271,8 +233,9 @@ impl<E: Engine, B: ByteStore> Blobs<E, B> {
     ) -> Result<BlockList, EngineError> {
         let now = self.now(now).await?;
         let name = snapshot.map_or(keys::BLOB.to_owned(), keys::snapshot);
-        for attempt in 0..ATTEMPTS_MAX {
-            let _turn = self.turn_to_read(at, attempt).await;
+        let mut attempts = Attempts::default();
+        loop {
+            let _lock = self.next_read(at, &mut attempts).await?;
             let seen = self.load(at, &name).await?.filter(|(_, row)| !row.is_vacant());
             let (version, row) = seen.ok_or(BlobReject::BlobNotFound)?;
             if row.kind != BlobType::Block {
@@ -310,7 +273,6 @@ impl<E: Engine, B: ByteStore> Blobs<E, B> {
             list.properties = row.is_committed.then(|| row.into_properties(now));
             return Ok(list);
         }
-        Err(crowded())
     }
 }
 

@@ -7,15 +7,14 @@
 use super::Blobs;
 use super::access::BlobRef;
 use super::bytes::{ByteStore, Extent};
+use super::change::{Attempts, Change, Committed, Decision};
 use super::codec::damaged;
 use super::keys::{self, RowName};
 use super::layout::{Layout, decode_chunk, decode_uncommitted};
 use super::region::extents_of_pages;
 use super::row::BlobRow;
-use super::store::{ATTEMPTS_MAX, Change, crowded};
-use super::tag_index::TagRows;
 use super::turns::Turns;
-use crate::contract::{Act, Engine, Expect, Flow, Op, RowRef};
+use crate::contract::{Engine, Flow, RowRef};
 use crate::error::{EngineError, Fault};
 use larimar_model::Timestamp;
 use larimar_model::blob::SnapshotTime;
@@ -42,6 +41,13 @@ pub(crate) enum Shared {
     Since(SnapshotTime),
     /// Any, and the blob itself.
     Anywhere,
+}
+
+impl Leftover {
+    /// Payloads that no other row points to.
+    pub(crate) fn unshared(extents: Vec<Extent>) -> Self {
+        Self { extents, ..Self::default() }
+    }
 }
 
 impl<E: Engine, B: ByteStore> Blobs<E, B> {
@@ -87,7 +93,7 @@ impl<E: Engine, B: ByteStore> Blobs<E, B> {
         Ok(())
     }
 
-    fn discard(&self, extents: Vec<Extent>) {
+    pub(crate) fn discard(&self, extents: Vec<Extent>) {
         if !extents.is_empty() {
             self.bytes.discard(extents);
         }
@@ -105,8 +111,9 @@ impl<E: Engine, B: ByteStore> Blobs<E, B> {
         now: Timestamp,
     ) -> Result<usize, EngineError> {
         let mut candidates: HashSet<Extent> = candidates.into_iter().collect();
-        let mut removed = 0;
-        for _ in 0..ATTEMPTS_MAX {
+        let (mut attempts, mut removed) = (Attempts::default(), 0);
+        loop {
+            attempts.next()?;
             let Judged { version, dead, garbage } = self.judge(at, &candidates).await?;
             if dead.is_empty() && garbage.is_empty() {
                 return Ok(removed);
@@ -126,14 +133,12 @@ impl<E: Engine, B: ByteStore> Blobs<E, B> {
                 candidates.extend(garbage);
             }
         }
-        Err(crowded())
     }
 
     /// What is dead if the blob's row does not change while this reads: all changes that make something live change it.
     async fn judge(&self, at: BlobRef<'_>, candidates: &HashSet<Extent>) -> Result<Judged, EngineError> {
-        let seen = self.load(at, keys::BLOB).await?;
-        let version = seen.as_ref().map(|(version, _)| *version);
-        let living = self.living(at, seen.map(|(_, row)| row)).await?;
+        let (version, row) = self.load(at, keys::BLOB).await?.unzip();
+        let living = self.living(at, row).await?;
         let (dead, extents) = self.dead_rows(at, &living).await?;
         // A set that grows would be filled anew in one go.
         let (mut garbage, mut turns) = (HashSet::with_capacity(candidates.len() + extents.len()), Turns::default());
@@ -231,22 +236,19 @@ impl<E: Engine, B: ByteStore> Blobs<E, B> {
         dead: &[String],
         now: Timestamp,
     ) -> Result<(usize, bool), EngineError> {
-        let expect = seen.map_or(Expect::Absent, Expect::Version);
-        let check = Op { row: keys::BLOB, expect, act: Act::Check };
-        if dead.is_empty() {
-            return Ok((0, self.apply_if_unchanged(at, &[check], &TagRows::default(), now).await?));
-        }
         let mut gone = 0;
-        for rows in dead.chunks(REMOVE_ROWS) {
-            let mut ops = vec![check];
-            ops.extend(rows.iter().map(|row| Op { row, expect: Expect::Any, act: Act::Delete }));
-            if !self.apply_if_unchanged(at, &ops, &TagRows::default(), now).await? {
+        loop {
+            let rows = &dead[gone..dead.len().min(gone + REMOVE_ROWS)];
+            let change = Change::beside_blob().with_deletes(rows.iter().cloned());
+            if self.commit(at, seen, &change, now).await? != Committed::Yes {
                 return Ok((gone, false));
             }
             gone += rows.len();
+            if gone == dead.len() {
+                return Ok((gone, true));
+            }
             tokio::task::yield_now().await;
         }
-        Ok((gone, true))
     }
 }
 
@@ -261,24 +263,19 @@ impl<E: Engine, B: ByteStore> Blobs<E, B> {
         now: Timestamp,
     ) -> Result<HashSet<Extent>, EngineError> {
         let now = self.now(now).await?;
-        for _ in 0..ATTEMPTS_MAX {
-            let seen = self.load(at, keys::BLOB).await?;
-            let version = seen.as_ref().map(|(version, _)| *version);
-            let mut row = seen.map_or_else(|| BlobRow::uncommitted(now), |(_, row)| row);
+        self.change_unlocked(at, now, |stored| async move {
+            let mut row = stored.row.unwrap_or_else(|| BlobRow::uncommitted(now));
             let mut unowned: HashSet<Extent> = extents.iter().copied().collect();
             self.spare_owned(at, &mut unowned).await?;
             let mut unowned: Vec<Extent> = unowned.into_iter().collect();
             row.released = row.released.kept(now);
             unowned.truncate(row.released.add(&unowned, now));
             if unowned.is_empty() {
-                return Ok(HashSet::new());
+                return Ok(Decision::Keep(HashSet::new()));
             }
-            let change = Change { blob: Some(row), ..Change::default() };
-            if self.commit(at, version, &change, now).await? {
-                return Ok(unowned.into_iter().collect());
-            }
-        }
-        Err(crowded())
+            Ok(Decision::Commit(Change::put(row), unowned.into_iter().collect()))
+        })
+        .await
     }
 
     /// Takes away what rows point to. Rows that nothing refers to are not looked at as such: they go before their

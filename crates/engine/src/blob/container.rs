@@ -3,12 +3,12 @@
 use super::Blobs;
 use super::access::Written;
 use super::bytes::ByteStore;
+use super::change::Attempts;
 use super::codec::{Reader, damaged, put_time};
 use super::conditions::{Purpose, check};
 use super::lease::{Lease, Leased};
 use super::reject::BlobReject;
 use super::row::{put_metadata, take_metadata};
-use super::store::{ATTEMPTS_MAX, crowded};
 use crate::contract::{Changed, Engine, Space, SpaceId, SpaceKind, SpaceName};
 use crate::error::{EngineError, Fault};
 use crate::lookup::{decide_on_space, find_replacement};
@@ -232,7 +232,9 @@ impl<E: Engine, B: ByteStore> Blobs<E, B> {
         now: Timestamp,
     ) -> Result<(), EngineError> {
         let now = self.now(now).await?;
-        for _ in 0..ATTEMPTS_MAX {
+        let mut attempts = Attempts::default();
+        loop {
+            attempts.next()?;
             let admit = |meta: Meta| {
                 check(&access.conditions, Some(meta.changed), Purpose::Write)?;
                 meta.lease.admit_write(access.lease, now).map_err(BlobReject::ContainerLease)
@@ -245,7 +247,6 @@ impl<E: Engine, B: ByteStore> Blobs<E, B> {
                 Changed::Other => {}
             }
         }
-        Err(crowded())
     }
 
     /// Replaces a container's metadata.
@@ -332,7 +333,9 @@ impl<E: Engine, B: ByteStore> Blobs<E, B> {
         name: &ContainerName,
         decide: impl Fn(Meta) -> Result<(Meta, T), BlobReject> + Send + Sync,
     ) -> Result<T, EngineError> {
-        for _ in 0..ATTEMPTS_MAX {
+        let mut attempts = Attempts::default();
+        loop {
+            attempts.next()?;
             let (space, (meta, told)) = self.decide_on_container(account, name, &decide).await?;
             let (name, new) = (space_name(account, name.as_str()), meta.encode());
             match self.engine.change_space(name, &space.meta, &new).await? {
@@ -341,7 +344,6 @@ impl<E: Engine, B: ByteStore> Blobs<E, B> {
                 Changed::Other => {}
             }
         }
-        Err(crowded())
     }
 }
 

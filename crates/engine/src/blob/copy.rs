@@ -2,6 +2,7 @@
 
 use super::access::{Admit, BlobRef, Written};
 use super::bytes::{ByteStore, ByteWriter, Bytes, Extent};
+use super::change::{Attempts, Change, Decision};
 use super::clean::Leftover;
 use super::conditions::{Purpose, check, check_tags};
 use super::layout::{Block, Blocks, Layout, Pages, Piece, Run};
@@ -10,8 +11,6 @@ use super::read::{BlockSegments, Content};
 use super::region::{Region, encode_runs};
 use super::reject::BlobReject;
 use super::row::BlobRow;
-use super::store::{ATTEMPTS_MAX, Change, crowded};
-use super::tag_index::TagRows;
 use super::turns::{PIECE_ITEMS, Turns};
 use super::{Blobs, keys};
 use crate::contract::Engine;
@@ -191,8 +190,9 @@ impl<E: Engine, B: ByteStore> Blobs<E, B> {
 
     /// The source, and where its bytes are.
     pub(super) async fn plan_copy(&self, source: &CopySource<'_>) -> Result<(BlobRow, CopyPlan), EngineError> {
-        for attempt in 0..ATTEMPTS_MAX {
-            let _turn = self.turn_to_read(source.at, attempt).await;
+        let mut attempts = Attempts::default();
+        loop {
+            let _lock = self.next_read(source.at, &mut attempts).await?;
             let row = self.load_source(source).await?;
             match &row.layout {
                 Layout::Blocks(blocks) => {
@@ -208,7 +208,6 @@ impl<E: Engine, B: ByteStore> Blobs<E, B> {
                 }
             }
         }
-        Err(crowded())
     }
 
     /// Copies all bytes of a blob into payloads for another.
@@ -275,21 +274,18 @@ impl<E: Engine, B: ByteStore> Blobs<E, B> {
         access: &Access,
         (admitted, now): (Timestamp, Timestamp),
     ) -> Result<(Written, CopyInfo), EngineError> {
-        let Copied { source, content, extents } = copied;
-        let new = NewBlob {
+        let Copied { source, content, extents } = &copied;
+        let new = &NewBlob {
             content: source.content.clone(),
             metadata: request.metadata.clone().unwrap_or_else(|| source.metadata.clone()),
             tags: request.tags.clone().unwrap_or_else(|| source.tags.clone()),
             tier: request.tier,
         };
         let now = self.now(now).await?;
-        let _turn = self.pass_gate(at).await;
-        for _ in 0..ATTEMPTS_MAX {
-            let seen = self.load(at, keys::BLOB).await?;
-            let version = seen.as_ref().map(|(version, _)| *version);
-            let old = seen.map(|(_, row)| row);
-            admit_copy(&source, old.as_ref(), access, now)?;
-            let mut row = replacement(source.kind, &new, old.as_ref(), now)?;
+        self.change(at, now, |stored| async move {
+            let old = stored.row;
+            admit_copy(source, old.as_ref(), access, now)?;
+            let mut row = replacement(source.kind, new, old.as_ref(), now)?;
             row.released.admit(extents.iter().copied())?;
             let copy = CopyInfo {
                 id: request.id,
@@ -306,17 +302,13 @@ impl<E: Engine, B: ByteStore> Blobs<E, B> {
             }
             row.is_sealed = request.seal.unwrap_or(source.is_sealed);
             (row.length, row.sequence_number, row.copy) = (source.length, source.sequence_number, Some(copy.clone()));
-            let (layout, puts) = laid_out(&content, row.changed.ticks()).await;
+            let (layout, puts) = laid_out(content, row.changed.ticks()).await;
             row.layout = layout;
             let written = Written { last_modified: row.changed };
-            let index = TagRows::between(at.name, old.as_ref(), Some(&row));
-            let change = Change { blob: Some(row), puts, index, ..Change::default() };
-            if self.commit(at, version, &change, now).await? {
-                self.clean(at, old.map(Leftover::of).unwrap_or_default(), now).await;
-                return Ok((written, copy));
-            }
-        }
-        Err(crowded())
+            let leftover = old.map(Leftover::of).unwrap_or_default();
+            Ok(Decision::Commit(Change::put(row).with_puts(puts).leaving(leftover), (written, copy)))
+        })
+        .await
     }
 }
 

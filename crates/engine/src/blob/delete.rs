@@ -2,13 +2,12 @@
 
 use super::access::{Admit, BlobRef};
 use super::bytes::ByteStore;
+use super::change::{Change, Decision};
 use super::clean::{Leftover, Shared};
 use super::conditions::{Purpose, check};
 use super::layout::Layout;
 use super::reject::BlobReject;
 use super::row::BlobRow;
-use super::store::{ATTEMPTS_MAX, Change, crowded};
-use super::tag_index::{TagRows, found_tags};
 use super::{Blobs, keys};
 use crate::contract::{Engine, Flow};
 use crate::error::EngineError;
@@ -28,16 +27,12 @@ impl<E: Engine, B: ByteStore> Blobs<E, B> {
         now: Timestamp,
     ) -> Result<(), EngineError> {
         let now = self.now(now).await?;
-        let _turn = self.pass_gate(at).await;
-        for _ in 0..ATTEMPTS_MAX {
-            let seen = self.load(at, keys::BLOB).await?;
-            let version = seen.as_ref().map(|(version, _)| *version);
-            let row = access.admit_delete(seen.map(|(_, row)| row), now)?;
+        self.change(at, now, |stored| async move {
+            let row = access.admit_delete(stored.row, now)?;
             if row.snapshots > 0 && snapshots.is_none() {
                 return Err(BlobReject::SnapshotsPresent.into());
             }
             let gone = if row.snapshots > 0 { self.snapshot_rows(at).await? } else { Vec::new() };
-            let tags = found_tags(Some(&row)).cloned();
             let (blob, leftover) = match snapshots {
                 Some(DeleteSnapshots::Only) => {
                     let leftover = Leftover { extents: Vec::new(), has_rows: true, shared: Shared::Anywhere };
@@ -46,14 +41,10 @@ impl<E: Engine, B: ByteStore> Blobs<E, B> {
                 Some(DeleteSnapshots::Include) | None => (row.remains(now), Leftover::of(row)),
             };
             let leftover = with_snapshots(&gone, leftover);
-            let deletes = gone.into_iter().map(|(name, _)| name).collect();
-            let index = TagRows::of_tags(at.name, tags.as_ref(), found_tags(blob.as_ref()));
-            if self.commit(at, version, &Change { blob, deletes, index, ..Change::default() }, now).await? {
-                self.clean(at, leftover, now).await;
-                return Ok(());
-            }
-        }
-        Err(crowded())
+            let deletes = gone.into_iter().map(|(name, _)| name);
+            Ok(Decision::Commit(Change::put_or_delete(blob).with_deletes(deletes).leaving(leftover), ()))
+        })
+        .await
     }
 
     /// Deletes one snapshot of a blob.
@@ -68,12 +59,8 @@ impl<E: Engine, B: ByteStore> Blobs<E, B> {
         now: Timestamp,
     ) -> Result<(), EngineError> {
         let now = self.now(now).await?;
-        let _turn = self.pass_gate(at).await;
-        for _ in 0..ATTEMPTS_MAX {
-            let Some((version, blob)) = self.load(at, keys::BLOB).await? else {
-                return Err(BlobReject::BlobNotFound.into());
-            };
-            let deletes = vec![keys::snapshot(snapshot)];
+        self.change(at, now, |stored| async move {
+            let blob = stored.row.ok_or(BlobReject::BlobNotFound)?;
             let row = self.load_version(at, Some(snapshot)).await?;
             check(&access.conditions, Some(row.changed), Purpose::Write)?;
             access.admit_tags(&row)?;
@@ -82,13 +69,10 @@ impl<E: Engine, B: ByteStore> Blobs<E, B> {
             let leftover = Leftover { shared: Shared::Anywhere, ..Leftover::of(row) };
             let snapshots = blob.snapshots.saturating_sub(1);
             let shared_since = blob.shared_since.filter(|_| snapshots > 0);
-            let blob = Some(BlobRow { snapshots, shared_since, ..blob });
-            if self.commit(at, Some(version), &Change { blob, deletes, ..Change::default() }, now).await? {
-                self.clean(at, leftover, now).await;
-                return Ok(());
-            }
-        }
-        Err(crowded())
+            let change = Change::put(BlobRow { snapshots, shared_since, ..blob });
+            Ok(Decision::Commit(change.with_deletes([keys::snapshot(snapshot)]).leaving(leftover), ()))
+        })
+        .await
     }
 
     /// The names of the rows of all snapshots, and where their bytes are.

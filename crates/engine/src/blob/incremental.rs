@@ -7,6 +7,7 @@
 
 use super::access::{Admit, BlobRef, Written};
 use super::bytes::{ByteStore, Extent};
+use super::change::{Attempts, Change, Decision};
 use super::clean::Leftover;
 use super::codec::{Reader, put_bytes, put_time};
 use super::copy::{CopyPlan, CopySource};
@@ -18,13 +19,11 @@ use super::region::{REGION_BYTES, Region, encode_runs};
 use super::reject::BlobReject;
 use super::row::BlobRow;
 use super::snapshot::{frozen, next_epoch};
-use super::store::{ATTEMPTS_MAX, Change, crowded};
-use super::tag_index::TagRows;
 use super::turns::Turns;
 use super::{Blobs, keys};
 use crate::contract::Engine;
 use crate::error::EngineError;
-use larimar_model::blob::{Access, BlobName, BlobType, CopyInfo, IncrementalCopy, NewBlob, SnapshotTime, Tags};
+use larimar_model::blob::{Access, BlobType, CopyInfo, IncrementalCopy, NewBlob, SnapshotTime, Tags};
 use larimar_model::{Guid, Timestamp};
 use std::collections::{BTreeMap, BTreeSet};
 
@@ -86,7 +85,9 @@ impl<E: Engine, B: ByteStore> Blobs<E, B> {
         let snapshot = source.snapshot.ok_or(BlobReject::IncrementalCopySourceMustBeSnapshot)?;
         let admitted = self.now(now).await?;
         let _hold = self.hold(at);
-        for _ in 0..ATTEMPTS_MAX {
+        let mut attempts = Attempts::default();
+        loop {
+            attempts.next()?;
             let (row, plan) = self.plan_copy(source).await?;
             let CopyPlan::Regions(pages) = plan else { return Err(BlobReject::InvalidSourceBlobType.into()) };
             // What will be refused is refused before the bytes are copied.
@@ -99,9 +100,8 @@ impl<E: Engine, B: ByteStore> Blobs<E, B> {
             if let Some(done) = self.settle(installed, &extents)? {
                 return Ok(done);
             }
-            self.bytes.discard(extents);
+            self.discard(extents);
         }
-        Err(crowded())
     }
 
     /// Copies the pages that differ between the source's snapshot and the last one that was copied.
@@ -193,25 +193,19 @@ impl<E: Engine, B: ByteStore> Blobs<E, B> {
         now: Timestamp,
     ) -> Result<Option<(Written, CopyInfo)>, EngineError> {
         let now = self.now(now).await?;
-        let _turn = self.pass_gate(at).await;
-        for _ in 0..ATTEMPTS_MAX {
-            let seen = self.load(at, keys::BLOB).await?;
-            let version = seen.as_ref().map(|(version, _)| *version);
-            let old = seen.map(|(_, row)| row);
+        self.change(at, now, |stored| async move {
+            let old = stored.row;
             if admit(old.as_ref(), prepared.request, prepared.source.0, access, now)? != prepared.basis {
-                return Ok(None);
+                return Ok(Decision::Keep(None));
             }
-            let time = self.free_snapshot_time(at, self.earliest_snapshot_time(version, now)).await?;
-            let (change, written, copy) = prepared.change(at.name, old.as_ref(), time, now)?;
-            if self.commit(at, version, &change, now).await? {
-                if prepared.basis.is_none() {
-                    // Of a blob that was not there yet only uncommitted blocks can be left.
-                    self.clean(at, old.map(Leftover::of).unwrap_or_default(), now).await;
-                }
-                return Ok(Some((written, copy)));
-            }
-        }
-        Err(crowded())
+            let time = self.free_snapshot_time(at, self.earliest_snapshot_time(stored.version, now)).await?;
+            let (change, written, copy) = prepared.change(old.as_ref(), time, now)?;
+            // Of a blob that was not there yet only uncommitted blocks can be left.
+            let replaced = old.filter(|_| prepared.basis.is_none());
+            let change = change.leaving(replaced.map(Leftover::of).unwrap_or_default());
+            Ok(Decision::Commit(change, Some((written, copy))))
+        })
+        .await
     }
 }
 
@@ -219,7 +213,6 @@ impl Prepared<'_> {
     /// The rows after the copy: the destination's, the changed regions, and the new snapshot.
     fn change(
         &self,
-        name: &BlobName,
         old: Option<&BlobRow>,
         time: SnapshotTime,
         now: Timestamp,
@@ -256,9 +249,7 @@ impl Prepared<'_> {
             regions.map(|(number, runs)| (keys::pages(pages.map, *number, pages.epoch), encode_runs(runs))).collect();
         puts.push((keys::snapshot(time), frozen(&row).encode()));
         let written = Written { last_modified: row.changed };
-        let row = next_epoch(row, time);
-        let index = TagRows::between(name, old, Some(&row));
-        Ok((Change { blob: Some(row), puts, index, ..Change::default() }, written, copy))
+        Ok((Change::put(next_epoch(row, time)).with_puts(puts), written, copy))
     }
 }
 

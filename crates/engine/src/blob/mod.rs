@@ -9,6 +9,7 @@ mod access;
 mod append;
 mod blocks;
 pub mod bytes;
+mod change;
 mod clean;
 mod codec;
 mod conditions;
@@ -71,7 +72,7 @@ use std::time::Duration;
 pub struct Blobs<E, B> {
     engine: Arc<E>,
     bytes: Arc<B>,
-    gates: store::Gates,
+    change_locks: change::ChangeLocks,
     holds: holds::Holds,
     rehydration_time: Duration,
 }
@@ -83,7 +84,7 @@ impl<E: Engine, B: ByteStore> Blobs<E, B> {
         Self {
             engine,
             bytes,
-            gates: store::Gates::default(),
+            change_locks: change::ChangeLocks::default(),
             holds: holds::Holds::default(),
             rehydration_time: tier::REHYDRATION_TIME,
         }

@@ -5,12 +5,13 @@
 
 use super::access::{Admit, BlobRef, Written};
 use super::bytes::{ByteStore, ByteWriter, Extent, READ_BYTES_MAX};
+use super::change::{Attempts, Change, Decision};
+use super::clean::Leftover;
 use super::layout::{Layout, Pages, Piece, Run};
 use super::pages::{covered, difference, worth_joining};
 use super::region::{Delta, REGION_BYTES, Region, encode_runs};
 use super::reject::BlobReject;
 use super::row::BlobRow;
-use super::store::{ATTEMPTS_MAX, Change, crowded};
 use super::turns::{PIECE_ITEMS, Turns};
 use super::{Blobs, keys};
 use crate::contract::Engine;
@@ -141,8 +142,9 @@ impl<E: Engine, B: ByteStore> Blobs<E, B> {
             return Err(BlobReject::PreviousSnapshotCannotBeNewer.into());
         }
         let now = self.now(now).await?;
-        for attempt in 0..ATTEMPTS_MAX {
-            let _turn = self.turn_to_read(at, attempt).await;
+        let mut attempts = Attempts::default();
+        loop {
+            let _lock = self.next_read(at, &mut attempts).await?;
             let row = self.load_version(at, snapshot).await?;
             access.admit_read(&row, now)?;
             row.admit_content(snapshot)?;
@@ -161,7 +163,6 @@ impl<E: Engine, B: ByteStore> Blobs<E, B> {
                 return Ok(PageList { properties: row.into_properties(now), written, cleared });
             }
         }
-        Err(crowded())
     }
 
     async fn runs_of_snapshot(
@@ -209,36 +210,29 @@ impl<E: Engine, B: ByteStore> Blobs<E, B> {
         at: BlobRef<'_>,
         access: &Access,
         now: Timestamp,
-        decide: impl Fn(&mut BlobRow) -> Result<Option<(PageRange, Option<Piece>)>, BlobReject> + Send,
+        decide: impl Fn(&mut BlobRow) -> Result<Option<(PageRange, Option<Piece>)>, BlobReject> + Send + Sync,
     ) -> Result<PagesWritten, EngineError> {
         let now = self.now(now).await?;
         let _hold = self.hold(at);
-        let _turn = self.pass_gate(at).await;
-        for _ in 0..ATTEMPTS_MAX {
-            let seen = self.load(at, keys::BLOB).await?;
-            let version = seen.as_ref().map(|(version, _)| *version);
-            let mut row = access.admit_change(seen.map(|(_, row)| row), now)?;
+        let decide = &decide;
+        self.change(at, now, |stored| async move {
+            let mut row = access.admit_change(stored.row, now)?;
             let pages = pages_of(&row)?;
             let edit = decide(&mut row)?;
             (row.changed, row.lease) = (row.next_change(now), row.lease.after_write(now));
             let done =
                 PagesWritten { written: Written { last_modified: row.changed }, sequence_number: row.sequence_number };
             let has_snapshots = row.snapshots > 0;
-            let mut edited = match edit {
+            let edited = match edit {
                 Some((range, piece)) => self.edit_regions(at, pages, range, piece).await?,
                 None => Edited::default(),
             };
-            edited.change.blob = Some(row);
-            if self.commit(at, version, &edited.change, now).await? {
-                // Snapshots may have the same payloads; then the sweep finds what nothing has any more.
-                if !has_snapshots {
-                    self.bytes.discard(edited.unused);
-                }
-                return Ok(done);
-            }
-            self.bytes.discard(edited.joined);
-        }
-        Err(crowded())
+            // Snapshots may have the same payloads; then the sweep finds what nothing has any more.
+            let unused = if has_snapshots { Vec::new() } else { edited.unused };
+            let change = Change::put(row).with_puts(edited.puts).with_deletes(edited.deletes);
+            Ok(Decision::Commit(change.leaving(Leftover::unshared(unused)).with_payloads(edited.joined), done))
+        })
+        .await
     }
 
     /// The rows of regions after pages were written or cleared.
@@ -280,7 +274,7 @@ impl<E: Engine, B: ByteStore> Blobs<E, B> {
         let mut runs = region.runs();
         let group = worth_joining(&runs);
         if is_row && group.is_none() && !runs.is_empty() {
-            edited.change.puts.push((keys::page_delta(pages.map, number, pages.epoch, count), body));
+            edited.puts.push((keys::page_delta(pages.map, number, pages.epoch, count), body));
             return Ok(());
         }
         if let Some(group) = group {
@@ -294,14 +288,14 @@ impl<E: Engine, B: ByteStore> Blobs<E, B> {
         let is_same_epoch = region.epoch == pages.epoch;
         if is_same_epoch {
             let names = (0..count).map(|delta| keys::page_delta(pages.map, number, pages.epoch, delta));
-            edited.change.deletes.extend(names);
+            edited.deletes.extend(names);
         }
         let name = keys::pages(pages.map, number, pages.epoch);
         // Without a row there are no pages, but an earlier epoch's row must stay covered: clean-up may never remove it.
         if runs.is_empty() && is_same_epoch && !region.covers_earlier {
-            edited.change.deletes.push(name);
+            edited.deletes.push(name);
         } else {
-            edited.change.puts.push((name, encode_runs(&runs)));
+            edited.puts.push((name, encode_runs(&runs)));
         }
         Ok(())
     }
@@ -338,7 +332,10 @@ impl<E: Engine, B: ByteStore> Blobs<E, B> {
 /// What a change of pages needs besides the blob's row.
 #[derive(Debug, Default)]
 struct Edited {
-    change: Change,
+    /// Rows of regions to store.
+    puts: Vec<(String, Vec<u8>)>,
+    /// Rows of regions to delete.
+    deletes: Vec<String>,
     /// Payloads that only the regions had and that they have no more.
     unused: Vec<Extent>,
     /// Payloads that were written for it.

@@ -3,6 +3,7 @@
 use super::Blobs;
 use super::access::{Admit, BlobRef, Written};
 use super::bytes::ByteStore;
+use super::change::{Change, Decision};
 use super::conditions::{Purpose, check};
 use super::lease::Leased;
 use super::reject::BlobReject;
@@ -24,7 +25,7 @@ impl<E: Engine, B: ByteStore> Blobs<E, B> {
         access: &Access,
         now: Timestamp,
     ) -> Result<Written, EngineError> {
-        self.change(at, access, now, |row| row.metadata = metadata.clone()).await
+        self.set(at, access, now, |row| row.metadata = metadata.clone()).await
     }
 
     /// Replaces what a blob says about its bytes.
@@ -38,7 +39,7 @@ impl<E: Engine, B: ByteStore> Blobs<E, B> {
         access: &Access,
         now: Timestamp,
     ) -> Result<Written, EngineError> {
-        self.change(at, access, now, |row| row.content = content.clone()).await
+        self.set(at, access, now, |row| row.content = content.clone()).await
     }
 
     /// Replaces a blob's tags. Its etag stays.
@@ -55,7 +56,7 @@ impl<E: Engine, B: ByteStore> Blobs<E, B> {
         let now = self.now(now).await?;
         self.edit(at, now, |row| {
             let row = access.admit_change(row, now)?;
-            Ok((BlobRow { tags: tags.clone(), ..row }, ()))
+            Ok(Decision::Commit(Change::put(BlobRow { tags: tags.clone(), ..row }), ()))
         })
         .await
     }
@@ -80,27 +81,27 @@ impl<E: Engine, B: ByteStore> Blobs<E, B> {
             access.admit_tags(&row)?;
             let (lease, leased) = row.lease.act(action, fresh, now)?;
             let written = Written { last_modified: changed };
-            Ok((BlobRow { lease, ..row }, (written, leased)))
+            Ok(Decision::Commit(Change::put(BlobRow { lease, ..row }), (written, leased)))
         })
         .await
     }
 
     /// Changes a blob's row and its etag.
-    pub(crate) async fn change(
+    async fn set(
         &self,
         at: BlobRef<'_>,
         access: &Access,
         now: Timestamp,
-        change: impl Fn(&mut BlobRow) + Send + Sync,
+        set: impl Fn(&mut BlobRow) + Send + Sync,
     ) -> Result<Written, EngineError> {
         let now = self.now(now).await?;
         self.edit(at, now, |row| {
             let mut row = access.admit_change(row, now)?;
             row.admit_online(now)?;
-            change(&mut row);
+            set(&mut row);
             (row.changed, row.lease) = (row.next_change(now), row.lease.after_write(now));
             let written = Written { last_modified: row.changed };
-            Ok((row, written))
+            Ok(Decision::Commit(Change::put(row), written))
         })
         .await
     }

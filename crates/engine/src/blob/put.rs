@@ -1,13 +1,14 @@
 //! Put Blob: a new blob in one step, over whatever was there.
 
+use super::Blobs;
 use super::access::{Admit, BlobRef, Written};
 use super::bytes::{ByteStore, Extent};
+use super::change::{Change, Decision};
 use super::clean::{Leftover, Shared};
 use super::layout::{Blocks, Layout, Pages};
 use super::lease::Lease;
 use super::reject::BlobReject;
 use super::row::{BlobRow, Pending};
-use super::{Blobs, clean};
 use crate::contract::Engine;
 use crate::error::EngineError;
 use larimar_model::Timestamp;
@@ -79,18 +80,17 @@ impl<E: Engine, B: ByteStore> Blobs<E, B> {
         now: Timestamp,
     ) -> Result<Written, EngineError> {
         let now = self.now(now).await?;
-        let decide = |old: Option<BlobRow>| {
+        self.edit(at, now, |old| {
             access.admit_create(old.as_ref(), now)?;
             let mut row = replacement(kind, new, old.as_ref(), now)?;
             row.layout = layout(row.changed);
             row.released.admit(row.layout.extents())?;
             (row.length, row.sequence_number) = (length, sequence_number);
             let written = Written { last_modified: row.changed };
-            Ok((row, (written, old.map(clean::Leftover::of))))
-        };
-        let (written, leftover) = self.edit(at, now, decide).await?;
-        self.clean(at, leftover.unwrap_or_default(), now).await;
-        Ok(written)
+            let leftover = old.map(Leftover::of).unwrap_or_default();
+            Ok(Decision::Commit(Change::put(row).leaving(leftover), written))
+        })
+        .await
     }
 }
 

@@ -3,13 +3,13 @@
 use super::Blobs;
 use super::access::{Admit, BlobRef};
 use super::bytes::{ByteStore, Bytes, READ_BYTES_MAX};
+use super::change::Attempts;
 use super::codec::damaged;
 use super::keys::{self, RowName};
 use super::layout::{Block, Blocks, Layout, Pages, Piece, Run, decode_chunk};
 use super::region::{DELTAS_MAX, REGION_BYTES, Region};
 use super::reject::BlobReject;
 use super::row::BlobRow;
-use super::store::{ATTEMPTS_MAX, crowded};
 use super::turns::Turns;
 use crate::contract::{Engine, Flow};
 use crate::error::{EngineError, Fault};
@@ -124,8 +124,9 @@ impl<E: Engine, B: ByteStore> Blobs<E, B> {
         now: Timestamp,
     ) -> Result<OpenBlob<B>, EngineError> {
         let now = self.now(now).await?;
-        for attempt in 0..ATTEMPTS_MAX {
-            let _turn = self.turn_to_read(at, attempt).await;
+        let mut attempts = Attempts::default();
+        loop {
+            let _lock = self.next_read(at, &mut attempts).await?;
             let row = self.load_version(at, snapshot).await?;
             access.admit_read(&row, now)?;
             row.admit_online(now)?;
@@ -139,7 +140,6 @@ impl<E: Engine, B: ByteStore> Blobs<E, B> {
                 return Ok(OpenBlob { properties: row.into_properties(now), range, content });
             }
         }
-        Err(crowded())
     }
 
     /// The row of a blob or of a snapshot, which must be there.

@@ -2,12 +2,13 @@
 
 use super::access::{Admit, BlobRef, Written};
 use super::bytes::ByteStore;
+use super::change::{Change, Decision};
+use super::conditions::{Purpose, check};
 use super::layout::{Layout, Pages};
 use super::lease::Lease;
 use super::reject::BlobReject;
 use super::released::Released;
 use super::row::{BlobRow, Pending};
-use super::store::{ATTEMPTS_MAX, Change, crowded};
 use super::{Blobs, keys};
 use crate::contract::Engine;
 use crate::error::EngineError;
@@ -27,30 +28,24 @@ impl<E: Engine, B: ByteStore> Blobs<E, B> {
         now: Timestamp,
     ) -> Result<(SnapshotTime, Written), EngineError> {
         let now = self.now(now).await?;
-        let _turn = self.pass_gate(at).await;
-        for _ in 0..ATTEMPTS_MAX {
-            let seen = self.load(at, keys::BLOB).await?;
-            let version = seen.as_ref().map(|(version, _)| *version);
+        self.change(at, now, |stored| async move {
             // A lease guards the blob, which stays as it is, and need not be named.
-            let row = seen.map(|(_, row)| row).filter(|row| row.is_committed).ok_or(BlobReject::BlobNotFound)?;
+            let row = stored.row.filter(|row| row.is_committed).ok_or(BlobReject::BlobNotFound)?;
             row.lease.admit_read(access.lease, now).map_err(BlobReject::from)?;
-            super::conditions::check(&access.conditions, Some(row.changed), super::conditions::Purpose::Write)?;
+            check(&access.conditions, Some(row.changed), Purpose::Write)?;
             access.admit_tags(&row)?;
             row.admit_online(now)?;
             row.admit_ordinary()?;
-            let time = self.free_snapshot_time(at, self.earliest_snapshot_time(version, now)).await?;
+            let time = self.free_snapshot_time(at, self.earliest_snapshot_time(stored.version, now)).await?;
             let mut snapshot = frozen(&row);
             if let Some(metadata) = metadata {
                 snapshot.metadata = metadata.clone();
             }
             let written = Written { last_modified: row.changed };
-            let puts = vec![(keys::snapshot(time), snapshot.encode())];
-            let blob = Some(next_epoch(row, time));
-            if self.commit(at, version, &Change { blob, puts, ..Change::default() }, now).await? {
-                return Ok((time, written));
-            }
-        }
-        Err(crowded())
+            let change = Change::put(next_epoch(row, time)).with_puts([(keys::snapshot(time), snapshot.encode())]);
+            Ok(Decision::Commit(change, (time, written)))
+        })
+        .await
     }
 
     /// The earliest time that a new snapshot may have. Servers know their common clock up to a few milliseconds only; that

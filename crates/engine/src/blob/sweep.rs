@@ -5,10 +5,11 @@
 use super::Blobs;
 use super::access::BlobRef;
 use super::bytes::{ByteStore, Extent, Owner, Owners, Swept};
+use super::change::{Change, Decision};
 use super::keys::{self, RowName};
 use super::reject::BlobReject;
 use super::row::{BlobRow, Pending};
-use super::store::{Change, read_error};
+use super::store::read_error;
 use super::tag_index::PARTITION;
 use crate::contract::{Budget, Engine, Flow, KeyRange, Position, SpaceId, SpaceKind, SpaceName, successor};
 use crate::error::{EngineError, Fault, Reject};
@@ -116,27 +117,29 @@ impl<E: Engine, B: ByteStore> Blobs<E, B> {
     /// Forgets blocks that are not committed if the last of them was put long ago, and a row without a blob once no write
     /// can be under way that it would refuse.
     async fn abandon(&self, at: BlobRef<'_>, now: Timestamp) -> Result<bool, EngineError> {
-        let _turn = self.pass_gate(at).await;
-        let Some((version, row)) = self.load(at, keys::BLOB).await? else { return Ok(false) };
-        if row.is_vacant() && row.remains(now).is_none() {
-            self.commit(at, Some(version), &Change::default(), now).await?;
-        }
-        if row.pending.id_length == 0 {
-            return Ok(false);
-        }
         let oldest = now.before(Duration::from_secs(limits::UNCOMMITTED_DAYS * 86_400));
-        let mut is_recent = false;
-        self.visit_rows(at, (&keys::uncommitted(row.pending.generation, ""), keys::UNCOMMITTED.1), |row| {
-            is_recent = row.version > oldest;
-            Ok(if is_recent { Flow::StopHere } else { Flow::Continue })
+        self.change(at, now, |stored| async move {
+            let Some(row) = stored.row else { return Ok(Decision::Keep(false)) };
+            if row.is_vacant() && row.remains(now).is_none() {
+                return Ok(Decision::Commit(Change::put_or_delete(None), false));
+            }
+            if row.pending.id_length == 0 {
+                return Ok(Decision::Keep(false));
+            }
+            let mut is_recent = false;
+            self.visit_rows(at, (&keys::uncommitted(row.pending.generation, ""), keys::UNCOMMITTED.1), |row| {
+                is_recent = row.version > oldest;
+                Ok(if is_recent { Flow::StopHere } else { Flow::Continue })
+            })
+            .await?;
+            if is_recent {
+                return Ok(Decision::Keep(false));
+            }
+            let pending = Pending { id_length: 0, ..row.pending };
+            let blob = if row.is_committed { Some(BlobRow { pending, ..row }) } else { row.remains(now) };
+            Ok(Decision::Commit(Change::put_or_delete(blob), true))
         })
-        .await?;
-        if is_recent {
-            return Ok(false);
-        }
-        let pending = Pending { id_length: 0, ..row.pending };
-        let blob = if row.is_committed { Some(BlobRow { pending, ..row }) } else { row.remains(now) };
-        self.commit(at, Some(version), &Change { blob, ..Change::default() }, now).await
+        .await
     }
 }
 

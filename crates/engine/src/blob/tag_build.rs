@@ -7,11 +7,12 @@
 use super::Blobs;
 use super::access::BlobRef;
 use super::bytes::ByteStore;
+use super::change::{Change, Decision};
 use super::codec::damaged;
 use super::find::tagged;
 use super::keys;
 use super::row::BlobRow;
-use super::store::{ATTEMPTS_MAX, crowded, read_error, write_error};
+use super::store::{read_error, write_error};
 use super::tag_index::{ENTRIES, PARTITION, PROGRESS, TagRows, entries, found_tags, parse_entry};
 use super::turns::{ITEM_BYTES, Turns};
 use crate::contract::{Act, Budget, Engine, Expect, Flow, Key, KeyRange, Op, Position, SpaceId, successor};
@@ -151,15 +152,11 @@ impl<E: Engine, B: ByteStore> Blobs<E, B> {
     async fn index_blob(&self, container: SpaceId, name: &str, now: Timestamp) -> Result<(), EngineError> {
         let name: BlobName = name.parse().map_err(|_| damaged("the name of a blob"))?;
         let at = BlobRef { container, name: &name };
-        for _ in 0..ATTEMPTS_MAX {
-            let Some((version, row)) = self.load(at, keys::BLOB).await? else { return Ok(()) };
-            let rows = TagRows::between(&name, None, Some(&row));
-            let check = Op { row: keys::BLOB, expect: Expect::Version(version), act: Act::Check };
-            if rows.is_empty() || self.apply_if_unchanged(at, &[check], &rows, now).await? {
-                return Ok(());
-            }
-        }
-        Err(crowded())
+        self.change_unlocked(at, now, |stored| async move {
+            let rows = TagRows::between(at.name, None, stored.row.as_ref());
+            Ok(index_only(rows))
+        })
+        .await
     }
 
     /// Removes those of some entries, from one on, that their blobs do not have. Returns the entry to go on from.
@@ -203,18 +200,20 @@ impl<E: Engine, B: ByteStore> Blobs<E, B> {
     ) -> Result<(), EngineError> {
         let name: BlobName = name.parse().map_err(|_| damaged("the name of a blob"))?;
         let at = BlobRef { container, name: &name };
-        for _ in 0..ATTEMPTS_MAX {
-            let seen = self.load(at, keys::BLOB).await?;
-            let expect = seen.as_ref().map_or(Expect::Absent, |(version, _)| Expect::Version(*version));
-            let is_stale = !entries(name.as_str(), found_tags(seen.as_ref().map(|(_, row)| row))).contains(entry);
-            let check = Op { row: keys::BLOB, expect, act: Act::Check };
-            let rows = TagRows::without(vec![entry.clone()]);
-            if !is_stale || self.apply_if_unchanged(at, &[check], &rows, now).await? {
-                return Ok(());
-            }
-        }
-        Err(crowded())
+        self.change_unlocked(at, now, |stored| async move {
+            let is_stale = !entries(at.name.as_str(), found_tags(stored.row.as_ref())).contains(entry);
+            Ok(index_only(if is_stale { TagRows::without(vec![entry.clone()]) } else { TagRows::default() }))
+        })
+        .await
     }
+}
+
+/// Writes these rows of the index, if there are any.
+fn index_only(rows: TagRows) -> Decision<()> {
+    if rows.is_empty() {
+        return Decision::Keep(());
+    }
+    Decision::Commit(Change::beside_blob().with_index(rows), ())
 }
 
 /// Blobs that are looked at together.

@@ -5,10 +5,10 @@
 
 use super::access::{Admit, BlobRef};
 use super::bytes::ByteStore;
+use super::change::{Change, Decision};
 use super::codec::{Reader, put_bytes, put_time};
 use super::reject::BlobReject;
 use super::row::BlobRow;
-use super::store::{ATTEMPTS_MAX, Change, crowded};
 use super::{Blobs, keys};
 use crate::contract::Engine;
 use crate::error::EngineError;
@@ -42,7 +42,7 @@ impl<E: Engine, B: ByteStore> Blobs<E, B> {
     ) -> Result<TierSet, EngineError> {
         let now = self.now(now).await?;
         let until = now.after(self.rehydration_time);
-        let decide = |row: Option<BlobRow>| {
+        let decide = &|row: Option<BlobRow>| {
             let mut row = row.filter(|row| row.is_committed).ok_or(BlobReject::BlobNotFound)?;
             access.admit_tags(&row)?;
             row.lease.admit_read(access.lease, now)?;
@@ -50,21 +50,18 @@ impl<E: Engine, B: ByteStore> Blobs<E, B> {
             let set = row.set_tier(tier, priority, until, now)?;
             Ok::<_, BlobReject>((row, set))
         };
-        let Some(snapshot) = snapshot else { return self.edit(at, now, decide).await };
-        let _turn = self.pass_gate(at).await;
-        for _ in 0..ATTEMPTS_MAX {
-            // Every change of a snapshot changes the blob's row: listings go by its version.
-            let blob = self.load(at, keys::BLOB).await?;
-            let (version, blob) = blob.ok_or(BlobReject::BlobNotFound)?;
+        let Some(snapshot) = snapshot else {
+            let edit = |row| decide(row).map(|(row, set)| Decision::Commit(Change::put(row), set));
+            return self.edit(at, now, edit).await;
+        };
+        self.change(at, now, |stored| async move {
+            // Every change of a snapshot changes the version of the blob's row: listings rely on it.
+            let blob = stored.row.ok_or(BlobReject::BlobNotFound)?;
             let name = keys::snapshot(snapshot);
             let (row, set) = decide(self.load(at, &name).await?.map(|(_, row)| row))?;
-            let puts = vec![(name, row.encode())];
-            let change = Change { blob: Some(blob), puts, ..Change::default() };
-            if self.commit(at, Some(version), &change, now).await? {
-                return Ok(set);
-            }
-        }
-        Err(crowded())
+            Ok(Decision::Commit(Change::put(blob).with_puts([(name, row.encode())]), set))
+        })
+        .await
     }
 }
 
