@@ -56,7 +56,7 @@ impl CorsRule {
                 .and_then(|rest| rest.strip_prefix("://"))
                 .and_then(|host| host.strip_suffix(domain))
                 .and_then(|sub| sub.strip_suffix('.'))
-                .is_some_and(|sub| !sub.is_empty() && !sub.contains(['/', '@', ':'])),
+                .is_some_and(is_host_name),
             None => allowed == origin,
         })
     }
@@ -144,6 +144,11 @@ impl CorsRule {
             && are_header_names(&self.allowed_headers)
             && are_header_names(&self.exposed_headers)
     }
+}
+
+/// Whether a text can be the name of a host, or the beginning of one: an origin has no user, path, query or fragment.
+fn is_host_name(text: &str) -> bool {
+    !text.is_empty() && text.bytes().all(|byte| byte.is_ascii_alphanumeric() || b"-._".contains(&byte))
 }
 
 fn are_header_names(names: &[String]) -> bool {
