@@ -23,10 +23,12 @@ pub(crate) fn boundary(content_type: &str) -> Option<&str> {
     })
 }
 
-/// The parts between the delimiter lines. A missing last delimiter ends the last part at the end.
-pub(crate) fn split<'a>(text: &'a str, boundary: &str) -> Vec<&'a str> {
+/// The parts between the delimiter lines, and whether a closing delimiter ends them. Without one the last part reaches to
+/// the end of the text, which may have been cut off.
+pub(crate) fn split<'a>(text: &'a str, boundary: &str) -> (Vec<&'a str>, bool) {
     let mut parts = Vec::new();
     let mut start = None;
+    let mut is_closed = false;
     let dashed = format!("--{boundary}");
     for at in memmem::find_iter(text.as_bytes(), &dashed) {
         if at > 0 && text.as_bytes()[at - 1] != b'\n' {
@@ -37,12 +39,19 @@ pub(crate) fn split<'a>(text: &'a str, boundary: &str) -> Vec<&'a str> {
             parts.extend(start.map(|start| &text[start..at]));
             start = (!is_last).then_some(at + line.len());
             if is_last {
+                is_closed = true;
                 break;
             }
         }
     }
     parts.extend(start.map(|start| &text[start..]).filter(|rest| !rest.trim().is_empty()));
-    parts
+    (parts, is_closed)
+}
+
+/// The parts between the delimiter lines, the last of which has to be a closing one.
+pub(crate) fn split_closed<'a>(text: &'a str, boundary: &str) -> Option<Vec<&'a str>> {
+    let (parts, is_closed) = split(text, boundary);
+    is_closed.then_some(parts)
 }
 
 /// Whether a line is a delimiter, and then whether it is the last one.
@@ -175,7 +184,7 @@ mod tests {
     proptest! {
         #[test]
         fn parts_lie_between_the_lines_that_delimit_them(text in "[-ab \r\n]{0,60}", boundary in "[-ab]{1,4}") {
-            prop_assert_eq!(split(&text, &boundary), split_by_lines(&text, &boundary));
+            prop_assert_eq!(split(&text, &boundary).0, split_by_lines(&text, &boundary));
         }
     }
 }

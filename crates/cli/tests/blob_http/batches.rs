@@ -238,6 +238,13 @@ fn x2_a_batch_has_at_most_256_parts_of_the_right_kind() {
     for (kind, body) in [("multipart/mixed; boundary=other", good()), (TYPE, Vec::new()), (TYPE, vec![0xff; 100])] {
         assert_eq!(statuses(&raw(kind, body)), expect(&[(400, "InvalidInput")]), "{kind}");
     }
+    // A body that was cut off, at the end of a line or anywhere in the closing delimiter.
+    let whole = good();
+    let closing = b"--batch_11111111-2222-3333-4444-555555555555--\r\n".len();
+    for cut in [3, 4, closing, closing + 2] {
+        let reply = raw(TYPE, whole[..whole.len() - cut].to_vec());
+        assert_eq!(statuses(&reply), expect(&[(400, "InvalidInput")]), "{cut} bytes cut off: {reply}");
+    }
     raw(TYPE, vec![b'x'; 4 * 1024 * 1024 + 1]).is_error(413, "RequestBodyTooLarge");
     assert_eq!(content(&client, "/box/a"), b"x");
 }

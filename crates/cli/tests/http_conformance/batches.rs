@@ -235,6 +235,8 @@ fn what_is_no_batch_is_refused() {
         good.replace("POST ", "BREW "),
         good.replace("POST http", "OPTIONS http"),
         good[..good.len() / 2].to_owned(),
+        good[..good.rfind("--changeset_").expect("its closing delimiter")].to_owned(),
+        good[..good.rfind("--changeset_").expect("its closing delimiter") + 20].to_owned(),
         Batch::new().body(),
     ] {
         let reply = Batch::raw(&client, body.clone()).send();

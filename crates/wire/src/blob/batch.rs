@@ -2,7 +2,7 @@
 
 use crate::error_body::ErrorReply;
 use crate::error_code::ErrorCode;
-use crate::multipart::{self, Lines, MimePart, reason, skip_blank_lines, split, split_url};
+use crate::multipart::{self, Lines, MimePart, reason, skip_blank_lines, split_closed, split_url};
 use larimar_model::limits;
 use std::fmt::Display;
 use std::io::Write as _;
@@ -34,12 +34,13 @@ pub struct SubRequest<'a> {
 /// Reads a batch.
 ///
 /// # Errors
-/// What is no batch, has no boundary or another one, or holds something else than requests: `InvalidInput`. Too many
-/// requests: `ExceedsMaxBatchRequestCount`.
+/// `InvalidInput` for a body that is not a batch of this boundary, lacks its closing delimiter, or holds something other
+/// than requests. `ExceedsMaxBatchRequestCount` for too many requests.
 pub fn parse<'a>(content_type: &str, body: &'a [u8]) -> Result<Vec<SubRequest<'a>>, ErrorReply> {
     let text = std::str::from_utf8(body).map_err(|_| malformed())?;
     let boundary = multipart::boundary(content_type).ok_or_else(malformed)?;
-    let parts = split(text, boundary);
+    // A body that was cut off must not be executed in part.
+    let parts = split_closed(text, boundary).ok_or_else(malformed)?;
     if parts.is_empty() {
         return Err(malformed());
     }
