@@ -66,12 +66,13 @@ impl ErrorReply {
         self
     }
 
-    /// This error with the text that the server has signed, control characters escaped, in the place of another detail.
+    /// This error with the text that the server has signed, control characters escaped and secrets of the caller left
+    /// out, in the place of another detail.
     #[must_use]
     pub fn with_string_to_sign(mut self, introduction: &str, text: &str) -> Self {
         let mut detail = format!("{introduction}'");
         let bytes_max = detail.len() + STRING_TO_SIGN_BYTES_MAX;
-        for c in text.chars() {
+        for c in without_secrets(text).chars() {
             let is_plain = !c.is_control() && xml::is_xml_char(c);
             let before = detail.len();
             if is_plain {
@@ -173,6 +174,31 @@ fn without_controls(text: &str) -> String {
     text.chars().map(|c| if c.is_control() || !xml::is_xml_char(c) { ' ' } else { c }).collect()
 }
 
+/// A text to sign without the secrets that its lines may hold: signatures in the URL of a source, the token that a source
+/// is read with, keys of encryption. Answers are logged; the shape of the text is enough to compare it.
+fn without_secrets(text: &str) -> String {
+    let lines = text.split('\n').map(|line| match line.split_once(':') {
+        Some((name, _)) if SECRET_LINES.contains(&name) => format!("{name}:{HIDDEN}"),
+        _ => without_signatures(line),
+    });
+    lines.collect::<Vec<_>>().join("\n")
+}
+
+/// A line with the values of all parameters `sig` left out.
+fn without_signatures(line: &str) -> String {
+    let pieces = line.split_inclusive(['?', '&']).map(|piece| {
+        let is_signature = piece.get(..4).is_some_and(|name| name.eq_ignore_ascii_case("sig="));
+        let end = piece.find(['#', '?', '&']).unwrap_or(piece.len());
+        if is_signature { format!("{}{HIDDEN}{}", &piece[..4], &piece[end..]) } else { piece.to_owned() }
+    });
+    pieces.collect()
+}
+
+/// Lines of a text to sign whose whole value is a secret: headers, and a parameter of the request.
+const SECRET_LINES: [&str; 4] =
+    ["x-ms-copy-source-authorization", "x-ms-encryption-key", "x-ms-source-encryption-key", "sig"];
+const HIDDEN: &str = "(hidden)";
+
 /// The element that tells why credentials were refused.
 pub(crate) const AUTHENTICATION_DETAIL: &str = "AuthenticationErrorDetail";
 
@@ -254,6 +280,26 @@ mod tests {
         for filler in ["é", "\n", "a"] {
             let long = refused.clone().with_string_to_sign("", &filler.repeat(100_000));
             assert!((4090..=4100).contains(&long.details[0].1.len()), "{filler}: {}", long.details[0].1.len());
+        }
+    }
+
+    #[test]
+    fn secrets_of_the_caller_are_hidden_in_what_was_signed() {
+        for (line, shown) in [
+            (
+                "x-ms-copy-source:http://h/c/b?sv=1&sig=a%2Bb%3D&sr=b",
+                "x-ms-copy-source:http://h/c/b?sv=1&sig=(hidden)&sr=b",
+            ),
+            ("x-ms-copy-source:http://h/c/b?SIG=abc", "x-ms-copy-source:http://h/c/b?SIG=(hidden)"),
+            ("x-ms-copy-source:http://h/c/b?sig=a&sig=b", "x-ms-copy-source:http://h/c/b?sig=(hidden)&sig=(hidden)"),
+            ("x-ms-copy-source:http://h/c/nosig=here", "x-ms-copy-source:http://h/c/nosig=here"),
+            ("x-ms-copy-source-authorization:Bearer abc", "x-ms-copy-source-authorization:(hidden)"),
+            ("x-ms-encryption-key:abc", "x-ms-encryption-key:(hidden)"),
+            ("GET\nsig:abc\nx-ms-version:1", "GET\nsig:(hidden)\nx-ms-version:1"),
+            ("é?sig=ü", "é?sig=(hidden)"),
+            ("", ""),
+        ] {
+            assert_eq!(without_secrets(line), shown);
         }
     }
 

@@ -164,6 +164,23 @@ fn conditions_on_the_source_of_a_write_from_a_url() {
 
 /// Recordings of the service: a source that is missing. Its own clients' tests: a write from a URL does not read a private
 /// source with the caller's key.
+/// A refusal repeats what was signed, but not the secrets in it: answers are logged.
+#[test]
+fn a_refused_signature_does_not_repeat_the_secrets_of_a_source() {
+    let server = serve_container();
+    let wrong = server.blobs().of_account("devstoreaccount1", "d3Jvbmc=");
+    let source = "http://elsewhere.test/box/a?sv=2021-06-08&sig=c2VjcmV0LXNpZw%3D%3D&sp=r";
+    let copy = wrong.request("PUT", "/box/b").header("x-ms-copy-source", source).body("");
+    let copy = copy.header("x-ms-copy-source-authorization", "Bearer secret-token");
+    let refused = copy.header("x-ms-encryption-key", "c2VjcmV0LWtleQ==").send();
+    refused.is_error(403, "AuthenticationFailed");
+    let detail = refused.element("AuthenticationErrorDetail").expect("a detail");
+    assert!(detail.contains("x-ms-copy-source:http://elsewhere.test/box/a?sv=2021-06-08"), "{detail}");
+    for secret in ["c2VjcmV0LXNpZw", "secret-token", "c2VjcmV0LWtleQ"] {
+        assert!(!refused.text().contains(secret), "{secret} in {refused}");
+    }
+}
+
 #[test]
 fn sources_that_are_missing_or_private() {
     let server = serve_container();
