@@ -1,9 +1,14 @@
-//! Log lines on standard error, for people or as JSON, and panics among them.
+//! Log lines on standard error, as text or as JSON, including panics.
+
+mod writer;
+
+pub(crate) use writer::flush;
 
 use crate::settings::Settings;
 use crate::settings::value::LogFormat;
-use std::io::{IsTerminal, Write};
+use std::io::IsTerminal;
 use tracing_subscriber::{EnvFilter, reload};
+use writer::LogWriter;
 
 /// Changes what is logged while the process runs.
 pub(crate) struct LogLevel(Box<dyn Fn(EnvFilter) -> Result<(), reload::Error> + Send>);
@@ -19,7 +24,7 @@ impl LogLevel {
 pub(crate) fn start(settings: &Settings) -> anyhow::Result<LogLevel> {
     let lines = tracing_subscriber::fmt()
         .with_env_filter(filter(settings)?)
-        .with_writer(|| Lines)
+        .with_writer(|| LogWriter)
         // It would report a line that cannot be written to standard error too, and panic.
         .log_internal_errors(false)
         .with_ansi(std::io::stderr().is_terminal());
@@ -36,6 +41,7 @@ pub(crate) fn start(settings: &Settings) -> anyhow::Result<LogLevel> {
         }
     };
     started.map_err(|error| anyhow::anyhow!("logging cannot start: {error}"))?;
+    writer::start()?;
     std::panic::set_hook(Box::new(log_panic));
     Ok(level)
 }
@@ -44,30 +50,15 @@ fn filter(settings: &Settings) -> anyhow::Result<EnvFilter> {
     Ok(EnvFilter::try_new(format!("{STORE_LEVELS},{}", settings.log_level))?)
 }
 
-/// Standard error, whether or not it takes anything: its pipe may have lost its reader, its disk may be full. The server
-/// goes on without a log then.
-struct Lines;
-
-impl Write for Lines {
-    fn write(&mut self, bytes: &[u8]) -> std::io::Result<usize> {
-        let _ = std::io::stderr().write_all(bytes);
-        Ok(bytes.len())
-    }
-
-    fn flush(&mut self) -> std::io::Result<()> {
-        Ok(())
-    }
-}
-
-/// A panic is a log line like any other, so that a reader of JSON sees it too.
+/// Logs a panic as a log line, so that it is JSON where the log is.
 fn log_panic(panic: &std::panic::PanicHookInfo<'_>) {
     let place = panic.location().map(ToString::to_string).unwrap_or_default();
     let payload = panic.payload();
     let text = payload.downcast_ref::<&str>().copied().or_else(|| payload.downcast_ref::<String>().map(String::as_str));
     let backtrace = std::backtrace::Backtrace::capture();
-    tracing::error!(place, panic = text.unwrap_or("no text"), %backtrace, "a defect of the server: please report it");
+    tracing::error!(place, panic = text.unwrap_or("(no message)"), %backtrace, "a defect of the server: please report it");
 }
 
-/// The store below tells its inner life at the level where ours tells what an operator wants to know. A level for
-/// these modules in the setting comes later in the text and wins.
+/// At our default level the libraries of the store log internals. A level for these modules in the setting comes later in
+/// the text and overrides this.
 const STORE_LEVELS: &str = "fjall=warn,lsm_tree=warn";

@@ -1,6 +1,6 @@
-//! The binary: reads the settings, chooses the engine, starts the services, ends them cleanly.
+//! The binary: reads the settings, chooses the engine, starts the services, shuts them down cleanly.
 //!
-//! Exit codes: 0 after a clean end, 2 for a setting or a command line that is refused, 130 after an
+//! Exit codes: 0 after a clean shutdown, 2 for a setting or a command line that is refused, 130 after an
 //! interrupt, 1 for any other failure.
 
 mod banner;
@@ -22,18 +22,25 @@ use larimar_server::TlsError;
 use migrate::Interrupted;
 use serve::EndedEarly;
 use settings::{Resolved, SettingsError};
+use signals::Runtime;
 use std::io::Write;
 use std::process::ExitCode;
+use std::time::Duration;
 
 /// A request makes dozens of small allocations; the system's allocator showed up with several percent in profiles.
 #[global_allocator]
 static ALLOCATOR: mimalloc::MiMalloc = mimalloc::MiMalloc;
 
 fn main() -> ExitCode {
-    match run(&CommandLine::parse()) {
+    // Before anything that takes time: a SIGHUP that nothing handles ends the process.
+    let outcome = Runtime::start().and_then(|runtime| run(&CommandLine::parse(), runtime));
+    let is_log_read = logging::flush(LOG_FLUSH_MAX);
+    match outcome {
         Ok(()) => ExitCode::SUCCESS,
         Err(error) => {
-            eprintln!("larimar: {error:#}");
+            if is_log_read {
+                eprintln!("larimar: {error:#}");
+            }
             if error.is::<SettingsError>() || error.is::<TlsError>() {
                 ExitCode::from(EXIT_REFUSED)
             } else if error.is::<Interrupted>() || error.is::<EndedEarly>() {
@@ -45,7 +52,21 @@ fn main() -> ExitCode {
     }
 }
 
-fn run(line: &CommandLine) -> anyhow::Result<()> {
+fn run(line: &CommandLine, runtime: Runtime) -> anyhow::Result<()> {
+    if !matches!(line.command, Command::Serve | Command::Migrate(_)) {
+        runtime.exit_on_hangup();
+        return run_short(line);
+    }
+    data_dir::make_files_private();
+    let resolved = resolve(line)?;
+    match &line.command {
+        Command::Migrate(migration) => migrate::run(&resolved, migration, runtime),
+        _ => serve::run(line, &resolved, runtime),
+    }
+}
+
+/// Runs a command that needs no network.
+fn run_short(line: &CommandLine) -> anyhow::Result<()> {
     match &line.command {
         Command::Completions(shell) => return print(|out| command_line::write_completions(*shell, out)),
         Command::Man => return print(|out| command_line::write_man(out)),
@@ -54,12 +75,9 @@ fn run(line: &CommandLine) -> anyhow::Result<()> {
     data_dir::make_files_private();
     let resolved = resolve(line)?;
     match &line.command {
-        Command::Serve => serve::run(line, &resolved),
-        Command::Config => print(|out| write!(out, "{resolved}")),
         Command::Repair { reset_clock: true, .. } => repair::reset_clock(&resolved),
         Command::Repair { force, .. } => repair::run(&resolved, *force),
-        Command::Migrate(migration) => migrate::run(&resolved, migration),
-        Command::Completions(_) | Command::Man => Ok(()),
+        _ => print(|out| write!(out, "{resolved}")),
     }
 }
 
@@ -70,7 +88,7 @@ fn resolve(line: &CommandLine) -> Result<Resolved, SettingsError> {
     settings::resolve(file.as_ref(), &environment, &line.flags)
 }
 
-/// Writes to standard output. A reader that has seen enough, such as `head`, is no error.
+/// Writes to standard output. A reader that stops early, such as `head`, is not an error.
 fn print(write: impl FnOnce(&mut Vec<u8>) -> std::io::Result<()>) -> anyhow::Result<()> {
     let mut text = Vec::new();
     write(&mut text)?;
@@ -85,3 +103,6 @@ const EXIT_REFUSED: u8 = 2;
 
 /// What shells report for a process that an interrupt ended.
 const EXIT_INTERRUPTED: u8 = 130;
+
+/// How long the process waits at its end until its log is written.
+const LOG_FLUSH_MAX: Duration = Duration::from_secs(1);

@@ -9,7 +9,7 @@ use crate::engines;
 use crate::logging;
 use crate::settings::engine::DatabaseUrl;
 use crate::settings::{Resolved, Settings, SettingsError, Source};
-use crate::signals::Signals;
+use crate::signals::Runtime;
 use anyhow::{Context, bail, ensure};
 use larimar_engine::migration::{self, MigrationError, MigrationOptions, PartReport};
 use larimar_engine::{Engine, Fault, SpaceKind, SpaceName, SystemClock};
@@ -54,16 +54,14 @@ pub(crate) enum Place {
 pub(crate) struct Interrupted;
 
 /// Copies or compares, and prints what was found.
-pub(crate) fn run(resolved: &Resolved, migration: &Migration) -> anyhow::Result<()> {
+pub(crate) fn run(resolved: &Resolved, migration: &Migration, runtime: Runtime) -> anyhow::Result<()> {
     let mut settings = resolved.settings.clone();
     if resolved.source("log_level") == Source::Default {
         // The progress tells what an operator wants to know.
         "warn".clone_into(&mut settings.log_level);
     }
     logging::start(&settings)?;
-    let runtime = tokio::runtime::Builder::new_multi_thread().enable_all().thread_name("larimar").build()?;
-    runtime.block_on(async {
-        let mut signals = Signals::new()?;
+    runtime.block_on(async |mut signals| {
         let (from, to) = (migration.from.place("from")?, migration.to.place("to")?);
         let (source, destination) = (from.name()?, to.name()?);
         ensure!(source != destination, "--from and --to name the same store: {source}");

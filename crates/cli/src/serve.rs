@@ -9,7 +9,7 @@ use crate::logging::LogLevel;
 use crate::reload::Reloader;
 use crate::settings::value::Durability;
 use crate::settings::{Resolved, Settings, SettingsError};
-use crate::signals::Signals;
+use crate::signals::{Runtime, Signals};
 use crate::{data_dir, engines, file_limit, logging, storage};
 use anyhow::Context;
 use larimar_bytes::{Admission, AnyBytes};
@@ -29,7 +29,7 @@ use tokio::sync::oneshot;
 use tokio::task::JoinHandle;
 
 /// Runs the services until a signal ends them.
-pub(crate) fn run(line: &CommandLine, resolved: &Resolved) -> anyhow::Result<()> {
+pub(crate) fn run(line: &CommandLine, resolved: &Resolved, runtime: Runtime) -> anyhow::Result<()> {
     resolved.check_serves()?;
     let mut settings = resolved.settings.clone();
     let level = logging::start(&settings)?;
@@ -40,9 +40,7 @@ pub(crate) fn run(line: &CommandLine, resolved: &Resolved) -> anyhow::Result<()>
     let settings = &settings;
     let certificate = load_certificate(settings)?;
     let database = engines::postgres_settings(resolved)?;
-    let runtime = tokio::runtime::Builder::new_multi_thread().enable_all().thread_name("larimar").build()?;
-    runtime.block_on(async {
-        let mut signals = Signals::new()?;
+    runtime.block_on(async |mut signals| {
         let sockets = Sockets::bind(settings).await?;
         check_keys(resolved, &sockets.addresses()?)?;
         let outcome = match database {
@@ -262,7 +260,7 @@ impl Start<'_> {
             (Some(table), None, None) => self.service(table, socket),
             (None, Some(queue), None) => self.service(queue, socket),
             (None, None, Some(blob)) => self.service(blob, socket),
-            (table, queue, blob) => self.service(SharedPort::new(table, queue, blob, Arc::new(SystemClock)), socket),
+            (table, queue, blob) => self.service(SharedPort::new(table, queue, blob, Arc::clone(storage)), socket),
         }
     }
 

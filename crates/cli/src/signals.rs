@@ -1,92 +1,137 @@
-//! The signals of a server: the first SIGTERM or SIGINT asks for a clean end, a second one for an end at once; SIGHUP
-//! asks it to read its settings again.
+//! The signals of a server: the first SIGTERM or SIGINT asks for a clean shutdown, a second one ends the process at once;
+//! SIGHUP reloads the settings.
 
+use crate::logging;
 use std::io::IsTerminal;
+use std::time::Duration;
+#[cfg(unix)]
+use tokio::signal::unix::{Signal, SignalKind, signal};
+
+/// The runtime of a command, which handles SIGHUP from its start.
+pub(crate) struct Runtime {
+    runtime: tokio::runtime::Runtime,
+    #[cfg(unix)]
+    hangup: Signal,
+    has_terminal: bool,
+}
+
+impl Runtime {
+    /// Starts the runtime. From now on a SIGHUP is kept until something waits for it.
+    pub(crate) fn start() -> anyhow::Result<Self> {
+        let runtime = tokio::runtime::Builder::new_multi_thread().enable_all().thread_name("larimar").build()?;
+        #[cfg(unix)]
+        let hangup = runtime.block_on(async { signal(SignalKind::hangup()) })?;
+        Ok(Self {
+            runtime,
+            #[cfg(unix)]
+            hangup,
+            has_terminal: std::io::stdin().is_terminal(),
+        })
+    }
+
+    /// Lets SIGHUP end the process, as it does for a program that does not handle it.
+    #[cfg(unix)]
+    pub(crate) fn exit_on_hangup(mut self) {
+        std::thread::spawn(move || {
+            self.runtime.block_on(self.hangup.recv());
+            std::process::exit(EXIT_HANGUP);
+        });
+    }
+
+    #[cfg(not(unix))]
+    pub(crate) fn exit_on_hangup(self) {}
+
+    /// Runs a command that handles its signals.
+    pub(crate) fn block_on<T>(self, run: impl AsyncFnOnce(Signals) -> anyhow::Result<T>) -> anyhow::Result<T> {
+        let Self { runtime, has_terminal, .. } = self;
+        #[cfg(unix)]
+        let hangup = self.hangup;
+        runtime.block_on(async move {
+            #[cfg(unix)]
+            let signals = Signals {
+                has_terminal,
+                terminate: signal(SignalKind::terminate())?,
+                interrupt: signal(SignalKind::interrupt())?,
+                hangup,
+            };
+            #[cfg(not(unix))]
+            let signals = Signals {};
+            run(signals).await
+        })
+    }
+}
 
 /// The signals of a server.
 pub(crate) struct Signals {
-    /// Whether there was a terminal at the start. If it has gone, SIGHUP says so and asks for an end.
+    /// Whether there was a terminal at the start. If it is gone, SIGHUP means that it was closed, and asks for shutdown.
     #[cfg(unix)]
     has_terminal: bool,
     #[cfg(unix)]
-    terminate: tokio::signal::unix::Signal,
+    terminate: Signal,
     #[cfg(unix)]
-    interrupt: tokio::signal::unix::Signal,
+    interrupt: Signal,
     #[cfg(unix)]
-    hangup: tokio::signal::unix::Signal,
+    hangup: Signal,
 }
 
 /// What a signal asks for.
-enum Wish {
+enum Demand {
     End(&'static str),
     Reload,
 }
 
 impl Signals {
-    /// Takes the signals over; one that nobody waits for yet is kept.
-    #[cfg(unix)]
-    pub(crate) fn new() -> anyhow::Result<Self> {
-        use tokio::signal::unix::{SignalKind, signal};
-        Ok(Self {
-            has_terminal: std::io::stdin().is_terminal(),
-            terminate: signal(SignalKind::terminate())?,
-            interrupt: signal(SignalKind::interrupt())?,
-            hangup: signal(SignalKind::hangup())?,
-        })
-    }
-
-    #[cfg(not(unix))]
-    pub(crate) fn new() -> anyhow::Result<Self> {
-        Ok(Self {})
-    }
-
     /// Waits for the first signal to end, and reloads at each that asks for it. A second signal to end, while requests
     /// finish, ends the process at once.
     pub(crate) async fn wait(mut self, mut reload: impl FnMut()) {
         let name = loop {
-            match self.wish().await {
-                Wish::End(name) => break name,
-                Wish::Reload => reload(),
+            match self.demand().await {
+                Demand::End(name) => break name,
+                Demand::Reload => reload(),
             }
         };
         tracing::info!(signal = name, "ending: requests in flight finish first");
         tokio::spawn(async move {
             let name = self.end().await;
             tracing::warn!(signal = name, "ending at once");
-            std::process::exit(EXIT_IMPATIENT);
+            logging::flush(Duration::from_millis(100));
+            std::process::exit(EXIT_INTERRUPTED);
         });
     }
 
     /// Waits for the next signal to end; what is to be reloaded is not open yet, or no more.
     pub(crate) async fn end(&mut self) -> &'static str {
         loop {
-            if let Wish::End(name) = self.wish().await {
+            if let Demand::End(name) = self.demand().await {
                 return name;
             }
         }
     }
 
     #[cfg(unix)]
-    async fn wish(&mut self) -> Wish {
+    async fn demand(&mut self) -> Demand {
         tokio::select! {
-            _ = self.terminate.recv() => Wish::End("SIGTERM"),
-            _ = self.interrupt.recv() => Wish::End("SIGINT"),
+            _ = self.terminate.recv() => Demand::End("SIGTERM"),
+            _ = self.interrupt.recv() => Demand::End("SIGINT"),
             _ = self.hangup.recv() => match self.has_terminal && !std::io::stdin().is_terminal() {
-                true => Wish::End("SIGHUP"),
-                false => Wish::Reload,
+                true => Demand::End("SIGHUP"),
+                false => Demand::Reload,
             },
         }
     }
 
     #[cfg(not(unix))]
-    async fn wish(&mut self) -> Wish {
+    async fn demand(&mut self) -> Demand {
         // Without signals there is no way to ask for an end, and the process serves until it is killed.
         if tokio::signal::ctrl_c().await.is_err() {
             std::future::pending::<()>().await;
         }
-        Wish::End("interrupt")
+        Demand::End("interrupt")
     }
 }
 
 /// What shells report for a process that an interrupt ended.
-const EXIT_IMPATIENT: i32 = 130;
+const EXIT_INTERRUPTED: i32 = 130;
+/// What shells report for a process that a hangup ended.
+#[cfg(unix)]
+const EXIT_HANGUP: i32 = 129;

@@ -131,6 +131,43 @@ fn a_server_goes_on_without_its_log() {
     server.client().get("/Tables").send().is_status(200);
 }
 
+/// Standard error may be a pipe that is open but not read. Requests do not wait for it.
+#[cfg(target_os = "linux")]
+#[test]
+fn a_log_that_is_not_read_does_not_stall_requests() {
+    use std::os::unix::fs::PermissionsExt;
+    let folder = folder();
+    let (pipe, script) = (folder.path().join("log"), folder.path().join("unread"));
+    assert!(Command::new("mkfifo").arg(&pipe).status().expect("mkfifo runs").success());
+    // Open for both, so that neither side waits for the other.
+    let mut log = std::fs::OpenOptions::new().read(true).write(true).open(&pipe).expect("a pipe");
+    std::fs::write(&script, format!("#!/bin/sh\nexec {EXE} \"$@\" 2>{}\n", pipe.display())).expect("a script");
+    std::fs::set_permissions(&script, std::fs::Permissions::from_mode(0o700)).expect("rights");
+    let program = script.to_str().expect("text");
+    let server = Launch::new(program, folder.path().join("data")).argument("--log-level").argument("debug").start();
+    let client = server.client();
+    // Each line of the log has the path. 64 KiB fit into the pipe, and 1 MiB waits in the server.
+    let long = format!("/{}", "y".repeat(20_000));
+    for _ in 0..100 {
+        client.get(&long).send().is_status(400);
+        client.get("/Tables").send().is_status(200);
+    }
+    // Once it is read again, the server says how many lines are missing.
+    let mut text = String::new();
+    let mut bytes = vec![0; 1 << 16];
+    while !text.contains("log lines were dropped because standard error was not read") {
+        let count = log.read(&mut bytes).expect("the log");
+        text.push_str(&String::from_utf8_lossy(&bytes[..count]));
+    }
+    assert!(text.contains("lines=") && text.len() < 4 << 20, "{} bytes", text.len());
+    // Nor does the end of the server wait for it.
+    for _ in 0..100 {
+        client.get(&long).send().is_status(400);
+    }
+    let (_, status) = server.stop();
+    assert_eq!(status.code(), Some(0));
+}
+
 #[test]
 fn wrong_settings_are_refused_before_anything_happens() {
     let folder = folder();

@@ -111,6 +111,39 @@ fn a_mistake_leaves_the_old_settings_and_says_why() {
     one.get("/Tables").send().is_status(200);
 }
 
+/// The process is stopped by a pipe in the place of its configuration file, before it has read any setting.
+#[test]
+fn a_hangup_right_after_the_start_does_not_end_the_server() {
+    let folder = tempfile::tempdir().expect("a folder");
+    let path = folder.path().join("larimar.toml");
+    assert!(Command::new("mkfifo").arg(&path).status().expect("mkfifo runs").success());
+    let waiting = launch(folder.path());
+    let started = std::thread::spawn(move || waiting.start());
+    // Opens once the server reads.
+    let mut pipe = std::fs::OpenOptions::new().write(true).open(&path).expect("a pipe");
+    let pid = reader_of(&path);
+    std::fs::remove_file(&path).expect("the pipe is ours");
+    write_settings(folder.path(), "accounts = 'one:b25lIG9uZQ=='");
+    signal(pid, "HUP");
+    pipe.write_all(b"accounts = 'one:b25lIG9uZQ=='").expect("the server reads");
+    drop(pipe);
+    let server = started.join().expect("it starts");
+    server.client().of_account("one", "b25lIG9uZQ==").get("/Tables").send().is_status(200);
+    eventually(&server, RELOADED, || server.output().contains(RELOADED));
+}
+
+/// The process whose command line names a file.
+fn reader_of(path: &Path) -> u32 {
+    let name = path.to_str().expect("text");
+    let processes = std::fs::read_dir("/proc").expect("/proc").flatten();
+    let numbers = processes.filter_map(|process| process.file_name().to_str()?.parse().ok());
+    let mut readers = numbers.filter(|pid: &u32| {
+        let line = std::fs::read(format!("/proc/{pid}/cmdline")).unwrap_or_default();
+        line.split(|byte| *byte == 0).any(|word| word == name.as_bytes())
+    });
+    readers.next().expect("a process")
+}
+
 #[test]
 fn the_log_level_is_reloaded() {
     let folder = tempfile::tempdir().expect("a folder");

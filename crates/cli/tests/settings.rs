@@ -63,11 +63,41 @@ fn in_host_style_all_services_share_a_port() {
         let reply = ask(&format!("{host}:{port}"), path);
         assert!(reply.header("server").is_some_and(|name| name.starts_with(server)), "{reply}");
     }
-    for host in ["127.0.0.1", "devstoreaccount1.larimar.test"] {
+    // Below another domain the host selects the service too, if it names an account.
+    ask("devstoreaccount1.blob.other.test", "/?comp=list").is_error(401, "NoAuthenticationInformation");
+    for host in ["127.0.0.1", "devstoreaccount1.larimar.test", "nobody.blob.evil.test", "nobody.table.evil.test"] {
         let reply = ask(host, "/devstoreaccount1/Tables");
         reply.is_error(400, "InvalidUri");
         assert!(reply.text().contains("ACCOUNT.blob."), "{reply}");
     }
+}
+
+/// Host names have no case, so clients send them in lower case.
+#[test]
+fn an_account_in_capitals_is_reached_by_its_host() {
+    let folder = tempfile::tempdir().expect("a folder");
+    let key = "b3RoZXIga2V5IG9mIG1vcmUgYnl0ZXMgdGhhbiBzaXh0ZWVu";
+    let suffixes = "host_suffixes = ['blob.larimar.test', 'table.larimar.test']";
+    let server = launch(&folder, suffixes).environment("LARIMAR_ACCOUNTS", &format!("MyShop:{key}")).start();
+    let (tables, blobs) = (server.client().of_account("MyShop", key), server.blobs().of_account("MyShop", key));
+    tables.create_table("tab");
+    blobs.put("/box?restype=container", "").send().is_status(201);
+    blobs.put("/box/a", "x").header("x-ms-blob-type", "BlockBlob").send().is_status(201);
+    for name in ["myshop", "MyShop", "MYSHOP"] {
+        for suffix in ["table.larimar.test", "table.elsewhere.test", "TABLE.Larimar.Test:10002"] {
+            let host = format!("{name}.{suffix}");
+            let list = tables.get("/Tables").target("/Tables").header("Host", host.as_str()).send();
+            assert_eq!(list.column("TableName"), ["tab"], "the same data as in path style: {host}");
+        }
+        let host = format!("{name}.blob.larimar.test");
+        let copy = blobs.put(&format!("/box/{name}"), "").target(&format!("/box/{name}")).header("Host", host.as_str());
+        copy.header("x-ms-copy-source", format!("http://{host}/box/a")).send().is_status(202);
+        blobs.get(&format!("/box/{name}")).send().is_status(200);
+    }
+    let secondary = tables.get("/Tables").target("/Tables").header("Host", "MYSHOP-SECONDARY.table.larimar.test");
+    assert_eq!(secondary.send().column("TableName"), ["tab"]);
+    let other = tables.get("/Tables").target("/Tables").header("Host", "myshops.table.larimar.test");
+    other.send().is_error(404, "ResourceNotFound");
 }
 
 #[test]

@@ -1,4 +1,4 @@
-//! Which account a request addresses, and what of its path lies below that account.
+//! The account that a request addresses, and the path below that account.
 
 use larimar_wire::sas::Service;
 
@@ -26,7 +26,7 @@ impl<'a> Address<'a> {
         is_known: impl Fn(&str) -> bool,
     ) -> Self {
         if let Some(label) = host_label(host, service, suffixes, is_known) {
-            let (account, is_secondary) = split_secondary(label);
+            let (account, is_secondary) = split_host_secondary(label);
             return Address { account, is_secondary, path, prefix: None };
         }
         let trimmed = path.trim_start_matches('/');
@@ -54,7 +54,7 @@ pub(crate) fn host_label<'a>(
     let is_below_suffix = suffixes.iter().any(|suffix| rest.eq_ignore_ascii_case(suffix));
     let (first, _) = rest.split_once('.')?;
     let is_host_of_service = first.eq_ignore_ascii_case(service.name());
-    (is_below_suffix || is_host_of_service && is_known(split_secondary(label).0)).then_some(label)
+    (is_below_suffix || is_host_of_service && is_known(split_host_secondary(label).0)).then_some(label)
 }
 
 /// An account's name, and whether its secondary is named.
@@ -62,6 +62,15 @@ pub(crate) fn split_secondary(name: &str) -> (&str, bool) {
     match name.strip_suffix("-secondary") {
         Some(primary) => (primary, true),
         None => (name, false),
+    }
+}
+
+/// As [`split_secondary`], for the first label of a host name, which has no case.
+pub(crate) fn split_host_secondary(label: &str) -> (&str, bool) {
+    let end = label.len().saturating_sub("-secondary".len());
+    match label.split_at_checked(end) {
+        Some((primary, suffix)) if suffix.eq_ignore_ascii_case("-secondary") => (primary, true),
+        _ => (label, false),
     }
 }
 
@@ -80,6 +89,7 @@ mod tests {
             ("[::1]:10002", "/acct/T", "acct", false, "/T"),
             ("acct.table.core.windows.net", "/T", "acct", false, "/T"),
             ("acct-secondary.table.local:10002", "/", "acct", true, "/"),
+            ("acct-Secondary.TABLE.local:10002", "/", "acct", true, "/"),
             ("other.tables.example.com:443", "/T", "other", false, "/T"),
             ("my.host.example.com", "/acct/T", "acct", false, "/T"),
             ("unknown.table.local", "/acct/T", "acct", false, "/T"),

@@ -165,10 +165,12 @@ async fn answer<P: Protocol>(
 ) -> Result<Reply, ErrorReply> {
     let storage = protocol.storage();
     let host = head.checked_host()?;
-    let is_known = |name: &str| storage.is_known(name);
+    let is_known = |label: &str| storage.is_known_host(label);
     let address = Address::parse(host, head.path, P::SERVICE, &storage.settings.host_suffixes, is_known);
-    let served = storage.served(address.account).ok_or_else(|| no_account(head, host, &address))?;
+    let served = storage.served(&address).ok_or_else(|| no_account(head, host, &address))?;
     let account = &served.account;
+    // As it is configured: the host may have it in other case.
+    let address = Address { account: &account.name, ..address };
     seen.meter = Some((Analytics::meter_number(served.place, P::SERVICE), head.path.len() - address.path.len()));
     let rules = cors::rules(storage, P::SERVICE, &account.name, head).await?;
     if head.method == "OPTIONS" {

@@ -1,6 +1,6 @@
 //! Where a request inside of a batch goes: to the account that the batch was sent to, or nowhere.
 
-use crate::address::{host_label, split_secondary};
+use crate::address::{host_label, split_host_secondary, split_secondary};
 use crate::call::Call;
 use larimar_engine::Engine;
 use larimar_wire::error_body::ErrorReply;
@@ -29,7 +29,13 @@ impl<E: Engine> Call<'_, E> {
             return Ok(());
         }
         let suffixes = &self.storage.settings.host_suffixes;
-        host_label(authority, self.service, suffixes, |_| true).map_or(Ok(()), |label| self.check_account(label))
+        match host_label(authority, self.service, suffixes, |_| true).map(split_host_secondary) {
+            Some((account, _)) if !account.eq_ignore_ascii_case(self.account()) => {
+                Err(ErrorReply::new(ErrorCode::InvalidInput))
+            }
+            Some((_, true)) => Err(ErrorReply::new(ErrorCode::InsufficientAccountPermissions)),
+            Some((_, false)) | None => Ok(()),
+        }
     }
 
     fn check_account(&self, name: &str) -> Result<(), ErrorReply> {

@@ -1,12 +1,13 @@
-//! Several services on one port: the host name says which is meant, as in `ACCOUNT.blob.example.com`.
+//! Several services on one port: the host name selects the service, as in `ACCOUNT.blob.example.com`.
 
+use crate::address::host_label;
 use crate::handler::{Handler, Peer};
-use crate::ids::Ids;
 use crate::reply::ResponseBody;
+use crate::storage::Storage;
 use hyper::body::Incoming;
 use hyper::header::{CONTENT_TYPE, HOST, HeaderValue};
 use hyper::{Request, Response, StatusCode};
-use larimar_engine::Clock;
+use larimar_engine::Engine;
 use larimar_wire::error_body::ErrorReply;
 use larimar_wire::error_code::ErrorCode;
 use larimar_wire::sas::Service;
@@ -14,18 +15,25 @@ use std::fmt;
 use std::sync::Arc;
 
 /// The services of one port.
-pub struct SharedPort<T, Q, B> {
+pub struct SharedPort<E, T, Q, B> {
     table: Option<T>,
     queue: Option<Q>,
     blob: Option<B>,
-    clock: Arc<dyn Clock>,
-    ids: Ids,
+    storage: Arc<Storage<E>>,
 }
 
-impl<T, Q, B> SharedPort<T, Q, B> {
-    /// The services that are there, on one port.
-    pub fn new(table: Option<T>, queue: Option<Q>, blob: Option<B>, clock: Arc<dyn Clock>) -> Self {
-        Self { table, queue, blob, clock, ids: Ids::new() }
+impl<E: Engine, T, Q, B> SharedPort<E, T, Q, B> {
+    /// These services on one port.
+    pub fn new(table: Option<T>, queue: Option<Q>, blob: Option<B>, storage: Arc<Storage<E>>) -> Self {
+        Self { table, queue, blob, storage }
+    }
+
+    /// The service that a host names behind the account. A host that names no account is refused, also if the path has
+    /// one: on a shared port only host style is served.
+    fn service_of(&self, host: &str) -> Option<Service> {
+        let is_known = |label: &str| self.storage.is_known_host(label);
+        let suffixes = &self.storage.settings.host_suffixes;
+        service_of(host).filter(|service| host_label(host, *service, suffixes, is_known).is_some())
     }
 
     /// The answer to a request whose host names none of the services.
@@ -35,7 +43,7 @@ impl<T, Q, B> SharedPort<T, Q, B> {
                        ACCOUNT.table.example.com.";
         let error = ErrorReply::with_message(ErrorCode::InvalidUri, message);
         let mut body = Vec::with_capacity(512);
-        error.write_storage_xml(&mut body, &self.ids.next().to_string(), self.clock.now());
+        error.write_storage_xml(&mut body, &self.storage.ids.next().to_string(), self.storage.clock.now());
         let mut response = Response::new(ResponseBody::whole(body));
         *response.status_mut() = StatusCode::from_u16(error.status).unwrap_or(StatusCode::BAD_REQUEST);
         response.headers_mut().insert(CONTENT_TYPE, HeaderValue::from_static("application/xml"));
@@ -44,12 +52,12 @@ impl<T, Q, B> SharedPort<T, Q, B> {
     }
 }
 
-impl<T: Handler, Q: Handler, B: Handler> Handler for SharedPort<T, Q, B> {
+impl<E: Engine, T: Handler, Q: Handler, B: Handler> Handler for SharedPort<E, T, Q, B> {
     async fn handle(&self, request: Request<Incoming>, peer: Peer) -> Response<ResponseBody> {
-        // Whether there is one host, and the same in an absolute address, the service finds out.
+        // The service itself checks that there is one host, and that an absolute address has the same.
         let header = request.headers().get(HOST).and_then(|host| host.to_str().ok());
         let host = header.or_else(|| request.uri().authority().map(|authority| authority.as_str()));
-        match host.and_then(service_of) {
+        match host.and_then(|host| self.service_of(host)) {
             Some(Service::Table) => match &self.table {
                 Some(table) => table.handle(request, peer).await,
                 None => self.refused(),
@@ -67,7 +75,7 @@ impl<T: Handler, Q: Handler, B: Handler> Handler for SharedPort<T, Q, B> {
     }
 }
 
-impl<T, Q, B> fmt::Debug for SharedPort<T, Q, B> {
+impl<E, T, Q, B> fmt::Debug for SharedPort<E, T, Q, B> {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         f.debug_struct("SharedPort").finish_non_exhaustive()
     }

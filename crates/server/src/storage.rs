@@ -1,5 +1,6 @@
 //! What the three services share: an engine, the accounts, the clock, the counters.
 
+use crate::address::Address;
 use crate::analytics::Analytics;
 use crate::cors::RuleCache;
 use crate::ids::Ids;
@@ -31,6 +32,8 @@ pub struct Storage<E> {
 #[derive(Default)]
 struct Accounts {
     served: HashMap<String, Arc<Served>>,
+    /// The same accounts by their name in lower case, as host names have no case.
+    by_host: HashMap<String, Arc<Served>>,
     /// The place of every account that was ever served: one that comes back has the same.
     places: HashMap<String, usize>,
 }
@@ -59,25 +62,38 @@ impl<E: Engine> Storage<E> {
     /// Serves these accounts from now on, and no others. Requests that have begun end with the keys they began with.
     pub fn set_accounts(&self, accounts: Vec<Account>) {
         let mut state = self.accounts.write();
-        let mut served = HashMap::new();
+        let (mut served, mut by_host) = (HashMap::new(), HashMap::new());
         for account in accounts {
             let next = state.places.len();
             let place = *state.places.entry(account.name.clone()).or_insert(next);
             if place == next {
                 self.analytics.add(std::iter::once(account.name.as_str()));
             }
-            served.insert(account.name.clone(), Arc::new(Served { account, place }));
+            let name = account.name.clone();
+            let account = Arc::new(Served { account, place });
+            by_host.insert(name.to_ascii_lowercase(), Arc::clone(&account));
+            served.insert(name, account);
         }
         self.in_flight.grow(state.places.len());
-        state.served = served;
+        (state.served, state.by_host) = (served, by_host);
     }
 
     pub(crate) fn is_known(&self, name: &str) -> bool {
         self.accounts.read().served.contains_key(name)
     }
 
-    pub(crate) fn served(&self, name: &str) -> Option<Arc<Served>> {
-        self.accounts.read().served.get(name).cloned()
+    /// Whether a label of a host name is an account.
+    pub(crate) fn is_known_host(&self, label: &str) -> bool {
+        self.accounts.read().by_host.contains_key(&label.to_ascii_lowercase())
+    }
+
+    /// The account that an address names.
+    pub(crate) fn served(&self, address: &Address<'_>) -> Option<Arc<Served>> {
+        let accounts = self.accounts.read();
+        match address.prefix {
+            Some(_) => accounts.served.get(address.account).cloned(),
+            None => accounts.by_host.get(&address.account.to_ascii_lowercase()).cloned(),
+        }
     }
 }
 

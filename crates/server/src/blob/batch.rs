@@ -92,14 +92,15 @@ impl<E: Engine, B: ByteStore> BlobCall<'_, E, B> {
         let head = Head::new(&parts, self.call.head.peer, self.now());
         let storage = self.call.storage;
         let host = self.call.head.host.unwrap_or("");
-        let is_known = |name: &str| storage.is_known(name);
+        let is_known = |label: &str| storage.is_known_host(label);
         let address = Address::parse(host, head.path, self.call.service, &storage.settings.host_suffixes, is_known);
         self.call.check_authority(part.authority)?;
         self.call.check_authority(head.header("host"))?;
-        let served = storage.served(address.account);
+        let served = storage.served(&address);
         let account =
             served.as_deref().map(|served| &served.account).filter(|account| account.name == self.call.account());
         let account = account.ok_or_else(|| ErrorReply::new(ErrorCode::ResourceNotFound))?;
+        let address = Address { account: &account.name, ..address };
         if address.is_secondary {
             return Err(ErrorReply::new(ErrorCode::InsufficientAccountPermissions));
         }

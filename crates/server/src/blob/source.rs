@@ -259,9 +259,12 @@ impl<E: Engine, B: ByteStore> BlobCall<'_, E, B> {
         parts.headers.insert(hyper::header::HOST, host);
         let head = Head::new(&parts, self.call.head.peer, self.now());
         let storage = self.call.storage;
-        let is_known = |name: &str| storage.is_known(name);
+        let is_known = |label: &str| storage.is_known_host(label);
         let address =
             Address::parse(url.authority(), head.path, self.call.service, &storage.settings.host_suffixes, is_known);
+        let served = storage.served(&address).ok_or_else(elsewhere)?;
+        let account = &served.account;
+        let address = Address { account: &account.name, ..address };
         let is_here = match address.prefix {
             Some(_) => self.call.head.host.is_some_and(|host| is_same(host, url.authority())),
             // The Azure CLI spells blobs of the caller's own account as those of the public cloud, whatever its endpoint.
@@ -270,8 +273,9 @@ impl<E: Engine, B: ByteStore> BlobCall<'_, E, B> {
                     || is_below(url.authority(), self.call.head.host, &storage.settings.host_suffixes)
             }
         };
-        let served = storage.served(address.account).filter(|_| is_here).ok_or_else(elsewhere)?;
-        let account = &served.account;
+        if !is_here {
+            return Err(elsewhere());
+        }
         let authenticate = async |policies| {
             let caller = auth::authenticate(storage, self.call.service, account, &head, address.path, policies).await;
             match caller.map_err(|error| relayed(error, relay))? {
