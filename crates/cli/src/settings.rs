@@ -229,6 +229,11 @@ impl Setting {
         format!("LARIMAR_{}", self.name.to_ascii_uppercase())
     }
 
+    /// Whether the file may have it as a list.
+    fn takes_list(&self) -> bool {
+        ["accounts", "host_suffixes"].contains(&self.name)
+    }
+
     /// Its value for display, with secrets hidden.
     pub(crate) fn shown(&self, settings: &Settings) -> Option<toml::Value> {
         (self.show)(settings)
@@ -261,8 +266,8 @@ impl Resolved {
         for (name, value) in table {
             let origin = Source::File(file.path.clone());
             let Some(setting) = find(&name) else { return Err(SettingsError::Unknown { name, origin }) };
-            let text =
-                value::text_of(&value).map_err(|wrong| refusal(setting, origin.clone(), wrong, value.type_str()))?;
+            let text = value::text_of(&value, setting.takes_list());
+            let text = text.map_err(|wrong| refusal(setting, origin.clone(), wrong, value.type_str()))?;
             self.take(setting, origin, &from_directory(setting, &file.path, text))?;
         }
         Ok(())

@@ -95,6 +95,23 @@ fn settings_that_make_no_sense_are_refused() {
         said.contains("environment LARIMAR_TABEL_PORT: there is no such setting; did you mean LARIMAR_TABLE_PORT?"),
         "{said}"
     );
+    let said = refused(command(folder.path()).env("LARIMAR_PORT", "1"));
+    assert!(
+        said.contains("environment LARIMAR_PORT: there is no such setting; did you mean LARIMAR_TABLE_PORT"),
+        "{said}"
+    );
+    printed(command(folder.path()).arg("config").env("LARIMAR_PORT", "tcp://10.0.0.1:10002"));
+    for (text, expected) in [
+        ("database_password = ['x']", "setting database_password (file larimar.toml): expected"),
+        ("data_dir = ['x', 'y']", "setting data_dir (file larimar.toml): expected"),
+        ("table_port = ['1']", "setting table_port (file larimar.toml): expected a port number"),
+        ("log_level = ['info']", "setting log_level (file larimar.toml): expected"),
+    ] {
+        std::fs::write(folder.path().join("larimar.toml"), text).expect("a file");
+        let said = refused(&mut command(folder.path()));
+        assert!(said.contains(expected), "{expected} in {said}");
+    }
+    std::fs::remove_file(folder.path().join("larimar.toml")).expect("the file is ours");
     let said = refused(command(folder.path()).args(["--in-memory"]));
     assert!(said.contains("use --durability memory") && !said.contains("--memory"), "{said}");
     let said = refused(command(folder.path()).args(["postgres://larimar:sesame@db/larimar"]));

@@ -38,6 +38,9 @@ pub(super) fn check_variables(environment: &Environment) -> Result<Vec<String>, 
         if is_setting || is_of_others(name, &value.to_string_lossy()) {
             continue;
         }
+        if name == "PORT" {
+            return Err(refused(&variable, format!("there is no such setting; {ONE_PORT_EACH}")));
+        }
         if let Some(setting) = similar_setting(name) {
             return Err(refused(&variable, format!("there is no such setting; did you mean {}?", setting.variable())));
         }
@@ -50,7 +53,6 @@ pub(super) fn check_variables(environment: &Environment) -> Result<Vec<String>, 
 /// a service.
 fn is_of_others(name: &str, value: &str) -> bool {
     let is_of_kubernetes = value.starts_with("tcp://")
-        || name == "PORT"
         || ["SERVICE_HOST", "SERVICE_PORT"].iter().any(|part| name.contains(part))
         || name.contains("_TCP");
     let is_of_commands = ["CONFIG", "FROM_PASSWORD", "TO_PASSWORD"].contains(&name);
@@ -85,6 +87,8 @@ fn distance(one: &str, other: &str) -> usize {
 }
 
 const NAME_BYTES_MAX: usize = 64;
+/// What to set instead of one port for all services.
+const ONE_PORT_EACH: &str = "did you mean LARIMAR_TABLE_PORT, LARIMAR_QUEUE_PORT or LARIMAR_BLOB_PORT?";
 
 #[cfg(test)]
 mod tests {

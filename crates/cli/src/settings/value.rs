@@ -170,9 +170,10 @@ pub(crate) fn log_level(text: &str) -> Option<String> {
     is_sound.then(|| text.to_owned())
 }
 
-/// The text of a value of the file, so that it is read like any other source.
-pub(crate) fn text_of(value: &toml::Value) -> Result<String, Wrong> {
+/// The text of a value of the file, so that it is read like any other source. A list is refused where one value is meant.
+pub(crate) fn text_of(value: &toml::Value, takes_list: bool) -> Result<String, Wrong> {
     match value {
+        toml::Value::Array(_) if !takes_list => Err(Wrong::Unexpected),
         toml::Value::String(text) => Ok(text.clone()),
         toml::Value::Integer(number) => Ok(number.to_string()),
         toml::Value::Boolean(value) => Ok(value.to_string()),
