@@ -7,8 +7,8 @@ use crate::core::{jittered, token};
 use crate::engine::Parts;
 use crate::failure::Failure;
 use crate::key;
-use crate::reads::{Answer, Reads};
-use crate::singles::{Kind, Outcome, Single};
+use crate::reads::{self, FoundRow};
+use crate::single_writes::{SingleWrite, WriteKind, WriteOutcome};
 use crate::transactions::{self, SideRows, Step, Transaction};
 use larimar_engine::{Act, Beside, Expect, Fault, Op, SpaceId, WriteError};
 use larimar_model::Timestamp;
@@ -30,12 +30,13 @@ impl Parts {
         }
         let has_edits = ops.iter().any(|op| matches!(op.act, Act::Edit(_)));
         let started = Instant::now();
-        let (mut attempt, mut was_locked) = (0, false);
+        let (mut attempt, mut met_lock) = (0, false);
         while attempt < ATTEMPTS_MAX {
             let steps = if has_edits { self.edited(&place, ops).await? } else { plain(ops) };
             let (pk, beside) = (place.pk.clone(), SideRows::of(space, beside));
-            let transaction = Transaction { space: place.space, pk, steps, beside, now: place.now, was_locked };
-            match self.transactions.run(transaction).await {
+            let transaction =
+                Transaction { space: place.space, pk, steps, beside, now: place.now, token: token(), met_lock };
+            match self.transactions.request(transaction).await {
                 Ok(versions) => return Ok(versions),
                 Err(Failure::Guard) => {
                     let found = self.read(&place, ops).await?;
@@ -43,7 +44,7 @@ impl Parts {
                 }
                 // It waited for the lock already, and does so again until its time is up.
                 Err(Failure::Locked(_)) => {
-                    was_locked = true;
+                    met_lock = true;
                     self.pause(0, started).await?;
                     continue;
                 }
@@ -77,9 +78,9 @@ impl Parts {
                 act => (op.expect, act),
             };
             match self.write_one(place, &rk, expect, act).await {
-                Ok(Outcome::Done(_)) if matches!(op.act, Act::Delete) => return Ok(place.now),
-                Ok(Outcome::Done(version)) => return Ok(version),
-                Ok(Outcome::Missed) => {
+                Ok(WriteOutcome::Done(_)) if matches!(op.act, Act::Delete) => return Ok(place.now),
+                Ok(WriteOutcome::Done(version)) => return Ok(version),
+                Ok(WriteOutcome::Missed) => {
                     let found = self.reads.get(place.space, place.pk.clone(), rk.clone()).await?;
                     let is_gone = found.version.is_none();
                     explain(std::slice::from_ref(op), &[found])?;
@@ -101,12 +102,12 @@ impl Parts {
     }
 
     /// Sends one operation on its way: most share a statement with those of other requests.
-    async fn write_one(&self, place: &Place, rk: &[u8], expect: Expect, act: Act<'_>) -> Result<Outcome, Failure> {
+    async fn write_one(&self, place: &Place, rk: &[u8], expect: Expect, act: Act<'_>) -> Result<WriteOutcome, Failure> {
         let (kind, body) = match (act, expect) {
-            (Act::Put(body), Expect::Absent) => (Kind::Insert, body.to_vec()),
-            (Act::Put(body), Expect::Any) => (Kind::Upsert, body.to_vec()),
-            (Act::Put(body), Expect::Present | Expect::Version(_)) => (Kind::Update, body.to_vec()),
-            (Act::Delete, Expect::Any | Expect::Present | Expect::Version(_)) => (Kind::Delete, Vec::new()),
+            (Act::Put(body), Expect::Absent) => (WriteKind::Insert, body.to_vec()),
+            (Act::Put(body), Expect::Any) => (WriteKind::Upsert, body.to_vec()),
+            (Act::Put(body), Expect::Present | Expect::Version(_)) => (WriteKind::Update, body.to_vec()),
+            (Act::Delete, Expect::Any | Expect::Present | Expect::Version(_)) => (WriteKind::Delete, Vec::new()),
             (act, expect) => return self.write_apart(place, rk, expect, act).await,
         };
         let expected = match expect {
@@ -114,17 +115,23 @@ impl Parts {
             _ => -1,
         };
         let (space, pk, rk) = (place.space, place.pk.clone(), rk.to_vec());
-        self.singles.write(Single { kind, space, pk, rk, expected, token: token(), body }).await
+        self.single_writes.request(SingleWrite { kind, space, pk, rk, expected, token: token(), body }).await
     }
 
-    async fn write_apart(&self, place: &Place, rk: &[u8], expect: Expect, act: Act<'_>) -> Result<Outcome, Failure> {
+    async fn write_apart(
+        &self,
+        place: &Place,
+        rk: &[u8],
+        expect: Expect,
+        act: Act<'_>,
+    ) -> Result<WriteOutcome, Failure> {
         let step = Step { rk: rk.to_vec(), expect, act: owned(act) };
         let (space, pk) = (place.space, place.pk.clone());
         let (steps, beside) = (vec![step], SideRows::default());
-        let transaction = Transaction { space, pk, steps, beside, now: place.now, was_locked: false };
-        match self.transactions.run(transaction).await {
-            Ok(versions) => Ok(Outcome::Done(versions[0])),
-            Err(Failure::Guard) => Ok(Outcome::Missed),
+        let transaction = Transaction { space, pk, steps, beside, now: place.now, token: token(), met_lock: false };
+        match self.transactions.request(transaction).await {
+            Ok(versions) => Ok(WriteOutcome::Done(versions[0])),
+            Err(Failure::Guard) => Ok(WriteOutcome::Missed),
             Err(failure) => Err(failure),
         }
     }
@@ -149,9 +156,9 @@ impl Parts {
 
     /// The rows of some operations as they are at one moment: only then is it true that one condition does not hold and
     /// those before it do.
-    async fn read(&self, place: &Place, ops: &[Op<'_>]) -> Result<Vec<Answer>, Fault> {
+    async fn read(&self, place: &Place, ops: &[Op<'_>]) -> Result<Vec<FoundRow>, Fault> {
         let rks: Vec<Vec<u8>> = ops.iter().map(|op| key::row(op.row)).collect();
-        Reads::get_together(&self.pool, place.space, &place.pk, &rks).await
+        reads::get_together(&self.pool, place.space, &place.pk, &rks).await
     }
 
     /// Waits before another attempt, unless it took too long already.
@@ -186,7 +193,7 @@ impl Place {
 }
 
 /// Says which operation's condition does not hold for the rows that were found, if one does not.
-fn explain(ops: &[Op<'_>], found: &[Answer]) -> Result<(), WriteError> {
+fn explain(ops: &[Op<'_>], found: &[FoundRow]) -> Result<(), WriteError> {
     if found.iter().any(|answer| !answer.has_space) {
         return Err(WriteError::SpaceGone);
     }
@@ -199,7 +206,7 @@ fn explain(ops: &[Op<'_>], found: &[Answer]) -> Result<(), WriteError> {
     Ok(())
 }
 
-fn expect_unchanged(found: &Answer) -> Expect {
+fn expect_unchanged(found: &FoundRow) -> Expect {
     found.version.map_or(Expect::Absent, |version| Expect::Version(Timestamp::from_ticks(version)))
 }
 

@@ -4,15 +4,16 @@ use crate::catalogue::Catalogue;
 use crate::clock::StoreClock;
 use crate::core::{Core, random};
 use crate::failure::Failure;
+use crate::gather::Gather;
 use crate::jobs;
 use crate::key;
+use crate::message_writes::{self, MessageWrites};
 use crate::messages::Counts;
 use crate::pool::Pool;
-use crate::posts::Posts;
-use crate::reads::Reads;
+use crate::reads::PointReads;
 use crate::schema;
 use crate::settings::{OpenError, Settings};
-use crate::singles::Singles;
+use crate::single_writes::SingleWrites;
 use crate::sizes::RowSizes;
 use crate::snapshot::{PostgresSnapshot, Snapshots};
 use crate::starts::Starts;
@@ -40,10 +41,10 @@ pub struct PostgresEngine {
 /// What the calls of the contract work with.
 pub(crate) struct Parts {
     pub(crate) core: Arc<Core>,
-    pub(crate) reads: Arc<Reads>,
-    pub(crate) singles: Arc<Singles>,
-    pub(crate) transactions: Arc<Transactions>,
-    pub(crate) posts: Arc<Posts>,
+    pub(crate) reads: Arc<Gather<PointReads>>,
+    pub(crate) single_writes: Arc<Gather<SingleWrites>>,
+    pub(crate) transactions: Arc<Gather<Transactions>>,
+    pub(crate) message_writes: Arc<Gather<MessageWrites>>,
     pub(crate) pool: Arc<Pool>,
     pub(crate) catalogue: Arc<Catalogue>,
     pub(crate) clock: Arc<StoreClock>,
@@ -71,11 +72,11 @@ impl PostgresEngine {
         let shares = Shares::of(settings.connections_max);
         let pool = Arc::new(Pool::new(Arc::clone(&core), shares.lent));
         let parts = Parts {
-            reads: Reads::new(Arc::clone(&core)),
-            singles: Singles::new(Arc::clone(&core), shares.singles),
-            transactions: Transactions::new(Arc::clone(&core), shares.transactions),
+            reads: Gather::new(&pool, shares.reads),
+            single_writes: Gather::new(&pool, shares.single_writes),
+            transactions: Gather::new(&pool, shares.transactions),
+            message_writes: Gather::new(&pool, message_writes::WORKERS),
             catalogue: Catalogue::new(Arc::clone(&core), Arc::clone(&pool)),
-            posts: Posts::new(Arc::clone(&core), Arc::clone(&pool)),
             clock: StoreClock::new(Arc::clone(&pool)),
             snapshots: Snapshots::new(shares.lent),
             row_sizes: RowSizes::default(),
@@ -89,15 +90,10 @@ impl PostgresEngine {
         };
         let parts = Arc::new(parts);
         let mut tasks = JoinSet::new();
-        for _ in 0..shares.reads {
-            tasks.spawn(Arc::clone(&parts.reads).serve());
-        }
-        for _ in 0..shares.singles {
-            tasks.spawn(Arc::clone(&parts.singles).serve());
-        }
-        for _ in 0..shares.transactions {
-            tasks.spawn(Arc::clone(&parts.transactions).serve());
-        }
+        parts.reads.start(&mut tasks);
+        parts.single_writes.start(&mut tasks);
+        parts.transactions.start(&mut tasks);
+        parts.message_writes.start(&mut tasks);
         tasks.spawn(Arc::clone(&parts.clock).serve());
         tasks.spawn(jobs::run(Arc::clone(&parts.core), Arc::clone(&parts.pool)));
         Ok(Self { parts, tasks: tokio::sync::Mutex::new(tasks) })
@@ -105,13 +101,14 @@ impl PostgresEngine {
 
     /// Ends the background work and all connections. Every write that was answered is done by then.
     pub async fn close(&self) {
-        let Parts { core, reads, singles, transactions, .. } = &*self.parts;
+        let Parts { core, reads, single_writes, transactions, message_writes, .. } = &*self.parts;
         core.health.close();
         self.tasks.lock().await.shutdown().await;
         let closed = Fault::Unavailable("the engine is closed".to_owned());
         reads.refuse(&closed);
-        singles.refuse(&closed);
+        single_writes.refuse(&closed);
         transactions.refuse(&closed);
+        message_writes.refuse(&closed);
     }
 
     pub(crate) fn noting_gone<T>(&self, space: SpaceId, result: Result<T, WriteError>) -> Result<T, WriteError> {
@@ -132,7 +129,7 @@ impl PostgresEngine {
 /// How the connections are shared out.
 struct Shares {
     reads: usize,
-    singles: usize,
+    single_writes: usize,
     transactions: usize,
     lent: usize,
 }
@@ -141,10 +138,10 @@ impl Shares {
     fn of(connections_max: usize) -> Self {
         // Few connections make large groups, and these use the database better than many connections do.
         let reads = (connections_max / 8).clamp(1, 4);
-        let singles = (connections_max / 4).clamp(1, 8);
+        let single_writes = (connections_max / 4).clamp(1, 8);
         let transactions = (connections_max / 4).clamp(1, 16);
-        let lent = connections_max.saturating_sub(reads + singles + transactions).max(2);
-        Self { reads, singles, transactions, lent }
+        let lent = connections_max.saturating_sub(reads + single_writes + transactions).max(2);
+        Self { reads, single_writes, transactions, lent }
     }
 }
 

@@ -1,7 +1,8 @@
 //! What an error of the database means for the statement that met it.
 
 use crate::settings::chain;
-use larimar_engine::Fault;
+use larimar_engine::queue::MessageError;
+use larimar_engine::{Fault, ReadError, WriteError};
 use tokio_postgres::Error;
 use tokio_postgres::error::{Severity, SqlState};
 
@@ -68,6 +69,42 @@ impl Failure {
         match self {
             Self::Broken(text) => Fault::Ambiguous(text),
             other => other.into_unavailable(),
+        }
+    }
+}
+
+/// What the caller of a write gets. The outcome is unknown if the connection broke.
+impl From<Failure> for Fault {
+    fn from(failure: Failure) -> Self {
+        failure.into_fault()
+    }
+}
+
+impl From<Failure> for WriteError {
+    fn from(failure: Failure) -> Self {
+        Self::Fault(failure.into_fault())
+    }
+}
+
+impl From<Failure> for MessageError {
+    fn from(failure: Failure) -> Self {
+        Self::Fault(failure.into_fault())
+    }
+}
+
+/// A read has no effect whose outcome could be unknown.
+impl From<Failure> for ReadError {
+    fn from(failure: Failure) -> Self {
+        Self::Fault(failure.into_unavailable())
+    }
+}
+
+/// A fault found before anything was sent.
+impl From<Fault> for Failure {
+    fn from(fault: Fault) -> Self {
+        match fault {
+            Fault::Unavailable(text) | Fault::Damaged(text) => Self::Refused(text),
+            Fault::Ambiguous(text) => Self::Broken(text),
         }
     }
 }

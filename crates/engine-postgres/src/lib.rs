@@ -1,14 +1,13 @@
 //! The distributed storage engine of Larimar: any number of servers over one database that speaks PostgreSQL's
 //! protocol.
 //!
-//! [`PostgresEngine`] fulfils the contract of `larimar-engine`; nothing is kept in the process that another one would
-//! miss. Point reads of concurrent requests share statements (`reads.rs`), so do single writes (`singles.rs`);
-//! a transaction is one flush of a few statements (`transactions.rs`); a page is one statement, or several in
-//! one read-only transaction (`snapshot.rs`, `arms.rs`, `scan.rs`). Messages
-//! have a table of their own (`messages.rs`, `posts.rs`). What a failure means, and which ones leave the outcome open, is
-//! in `failure.rs`; `catalogue.rs` keeps the spaces, `dropped.rs` the
-//! rows of dropped containers and `jobs.rs` the work that one server at a time does for all. SQL is
-//! in `statements.rs`, what differs between databases in `dialect.rs`.
+//! [`PostgresEngine`] implements the contract of `larimar-engine`; a process keeps no state that another one would need.
+//! Concurrent requests are gathered and sent in groups (`gather.rs`): point reads (`reads.rs`), writes of one row
+//! (`single_writes.rs`), transactions (`transactions.rs`), and puts and deletes of messages (`message_writes.rs`; the
+//! other calls on messages are in `messages.rs`). A page is one statement, or several in one read-only transaction
+//! (`snapshot.rs`, `arms.rs`, `scan.rs`). `failure.rs` says what an error means and which ones leave the outcome
+//! unknown. `catalogue.rs` has the spaces, `dropped.rs` the rows of dropped containers, `jobs.rs` the background work
+//! that one server at a time does for all. SQL is in `statements.rs`, what differs between databases in `dialect.rs`.
 
 mod apply;
 mod arms;
@@ -21,24 +20,26 @@ mod dialect;
 mod dropped;
 mod engine;
 mod failure;
-mod gathering;
+mod gather;
 mod health;
 mod jobs;
+mod kept_connection;
 mod key;
+mod message_writes;
 mod messages;
 mod pool;
-mod posts;
 mod reads;
 mod scan;
 mod schema;
 mod settings;
-mod singles;
+mod single_writes;
 mod sizes;
 mod snapshot;
 mod starts;
 mod statements;
 mod tls;
 mod transactions;
+mod written_rows;
 
 pub use dialect::{Dialect, UnknownDialect};
 pub use engine::PostgresEngine;

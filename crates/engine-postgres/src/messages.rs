@@ -2,14 +2,14 @@
 //!
 //! A claim locks the first visible messages that nobody else has locked and hides them, in one statement; consumers on
 //! any number of servers take different ones and do not wait for each other. Puts and deletes of concurrent
-//! requests share statements (`posts.rs`).
+//! requests share statements (`message_writes.rs`).
 
 use crate::connection::{Parameters, column};
 use crate::core::{LOCK_TIMEOUT, jittered, token};
 use crate::engine::{Parts, PostgresEngine};
 use crate::failure::Failure;
+use crate::message_writes::{Delete, MessageOutcome, MessageWrite, Put};
 use crate::pool::Unanswered;
-use crate::posts::{Delete, Put};
 use crate::statements::{
     CLAIM_MESSAGES, CLEAR_MESSAGES, CONFIRM_MESSAGES, COUNT_MESSAGES, EXPLAIN_MESSAGE, HAS_SPACE, LAST_MESSAGE,
     PEEK_MESSAGES, UPDATE_MESSAGE,
@@ -92,7 +92,9 @@ impl Parts {
             receipt,
             body: new.text.to_vec(),
         };
-        let times = self.posts.put(put).await?.ok_or(WriteError::SpaceGone)?;
+        let MessageOutcome::Put(times) = self.message_writes.request(MessageWrite::Put(put)).await? else {
+            return Err(WriteError::SpaceGone);
+        };
         // A count may be too high for a moment, but not too low for whoever put the message.
         if let Some(known) = self.counts.lock().get_mut(&queue) {
             known.count += 1;
@@ -170,15 +172,15 @@ impl Parts {
         let started = Instant::now();
         let mut lost = None;
         for attempt in 0.. {
-            let work = Delete { queue: number, id: id.clone(), receipt, visible_at };
-            let deleted = match self.posts.delete(work).await {
-                Err(Fault::Ambiguous(reason)) => {
+            let delete = MessageWrite::Delete(Delete { queue: number, id: id.clone(), receipt, visible_at });
+            let outcome = match self.message_writes.request(delete).await {
+                Err(Failure::Broken(reason)) => {
                     lost = Some(reason);
-                    None
+                    MessageOutcome::Missed
                 }
                 other => other?,
             };
-            if deleted.is_some() {
+            if outcome == MessageOutcome::Deleted {
                 if let Some(known) = self.counts.lock().get_mut(&queue) {
                     known.count = known.count.saturating_sub(1);
                 }

@@ -2,7 +2,7 @@
 //! messages.
 
 use crate::connection::{Connection, Parameters};
-use crate::core::{Core, LOCK_TIMEOUT, jittered};
+use crate::core::{Core, LOCK_TIMEOUT, WORKER_LOCK_TIMEOUT, jittered};
 use crate::failure::Failure;
 use larimar_engine::Fault;
 use std::ops::Deref;
@@ -56,6 +56,22 @@ impl Pool {
             })
         };
         tokio::time::timeout(self.core.target.timeout, lending).await.unwrap_or_else(|_| Err(busy()))
+    }
+
+    /// Lends a connection for good to a worker that sends groups. `missed` is called each time that none can be had yet.
+    pub(crate) async fn lend_to_worker(self: &Arc<Self>, missed: impl Fn()) -> Result<Lent, Fault> {
+        let connection = self.core.obtain(WORKER_LOCK_TIMEOUT, false, missed).await?;
+        Ok(Lent {
+            pool: Arc::clone(self),
+            connection: Some(connection),
+            leftover: Leftover::Nothing,
+            permits: Vec::new(),
+        })
+    }
+
+    /// What the connections share.
+    pub(crate) fn core(&self) -> &Core {
+        &self.core
     }
 
     /// Runs a statement that commits by itself, again as long as the database says that nothing took effect.

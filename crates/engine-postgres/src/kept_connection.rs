@@ -1,0 +1,90 @@
+//! The connection of a worker: opened when there is work, opened again after it broke, and passed on when others need it.
+
+use crate::connection::Connection;
+use crate::connections::IDLE_MAX;
+use crate::pool::{Lent, Pool};
+use larimar_engine::Fault;
+use std::sync::Arc;
+use std::time::Duration;
+use tokio::sync::Notify;
+
+/// When a worker keeps its connection.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum Keep {
+    /// Also while nothing waits, until others need it or it has been idle for long. The worker has a connection of its
+    /// own in the count of `Settings::connections_max`.
+    WhileIdle,
+    /// While requests wait. The connection is one of those that are lent.
+    WhileBusy,
+}
+
+/// A connection that a worker keeps.
+pub(crate) struct KeptConnection {
+    pool: Arc<Pool>,
+    keep: Keep,
+    lent: Option<Lent>,
+}
+
+impl KeptConnection {
+    pub(crate) const fn new(pool: Arc<Pool>, keep: Keep) -> Self {
+        Self { pool, keep, lent: None }
+    }
+
+    /// The connection, opened if there is none. `missed` is called each time that none can be had yet: another worker
+    /// may have one.
+    ///
+    /// # Errors
+    /// If the database has been away for long, or all connections are in use for long.
+    pub(crate) async fn connect(&mut self, missed: impl Fn()) -> Result<&Connection, Fault> {
+        if self.lent.as_ref().is_none_or(|lent| lent.is_closed()) {
+            self.give_up();
+            self.lent = Some(match self.keep {
+                Keep::WhileIdle => self.pool.lend_to_worker(missed).await?,
+                Keep::WhileBusy => self.pool.lend().await?,
+            });
+        }
+        Ok(self.lent.as_ref().expect("connected above"))
+    }
+
+    /// The connection, if there is one.
+    pub(crate) fn connection(&self) -> Option<&Connection> {
+        self.lent.as_deref()
+    }
+
+    /// Waits until woken, for `wait_max` at most if given. Meanwhile a connection that others need is passed on, and one
+    /// that is idle for long is closed.
+    pub(crate) async fn rest(&mut self, wake: &Notify, wait_max: Option<Duration>) {
+        if self.keep == Keep::WhileBusy {
+            self.pass_on();
+        }
+        let connections = &self.pool.core().connections;
+        tokio::select! {
+            () = wake.notified() => {}
+            () = connections.needed(), if self.lent.is_some() => self.pass_on(),
+            () = tokio::time::sleep(wait_max.unwrap_or(IDLE_MAX)) => {
+                if wait_max.is_none() {
+                    self.give_up();
+                }
+            }
+        }
+    }
+
+    /// Passes the connection on if one is needed, here or on another server.
+    pub(crate) fn share(&mut self) {
+        let connections = &self.pool.core().connections;
+        if connections.is_wanted() || connections.are_too_many() {
+            self.pass_on();
+        }
+    }
+
+    fn pass_on(&mut self) {
+        self.lent = None;
+    }
+
+    /// Ends the connection; the next call opens another.
+    pub(crate) fn give_up(&mut self) {
+        if let Some(lent) = self.lent.take() {
+            lent.give_up();
+        }
+    }
+}
