@@ -29,9 +29,6 @@ impl Pace {
     }
 }
 
-/// Bytes of the XML of service properties and access control lists, far more than five rules or policies need.
-pub(crate) const SETTINGS_BODY_BYTES_MAX: usize = 256 * 1024;
-
 /// A body that has not arrived yet.
 #[derive(Debug)]
 pub(crate) struct RequestBody {
@@ -103,6 +100,11 @@ impl RequestBody {
     /// How long it took to arrive.
     pub(crate) const fn waited(&self) -> Duration {
         self.waited
+    }
+
+    /// The body that the pipeline has read; empty if the operation takes none.
+    pub(crate) fn whole(&self) -> Bytes {
+        self.whole.clone().unwrap_or_default()
     }
 
     /// Reads the body, bounded in size and time.

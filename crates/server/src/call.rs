@@ -8,8 +8,10 @@ use crate::storage::Storage;
 use larimar_engine::{Engine, SpaceId};
 use larimar_model::Timestamp;
 use larimar_wire::error_body::ErrorReply;
+use larimar_wire::error_code::ErrorCode;
 use larimar_wire::sas::Service;
 use parking_lot::Mutex;
+use std::sync::atomic::{AtomicBool, Ordering};
 
 /// One authenticated request.
 pub(crate) struct Call<'a, E> {
@@ -20,12 +22,44 @@ pub(crate) struct Call<'a, E> {
     /// The URL of the account, as the client spells it.
     pub(crate) base: &'a str,
     pub(crate) caller: Caller,
+    pub(crate) lookups: &'a Lookups,
     /// The account's part of the budget for bytes in flight.
     pub(crate) share: &'a Share,
     /// Room that the request waited for, as its answer found none when it was run before.
     pub(crate) room: &'a Mutex<Option<Held>>,
     pub(crate) now: Timestamp,
     pub(crate) request_id: &'a str,
+}
+
+/// Whether a request has found its table, queue or container, and whether it is repeated because that was outdated.
+///
+/// A lookup may be a moment old: another server may have deleted the table and created it again. The engine then refuses
+/// the operation, as the table that was found is gone, and the pipeline runs the request once more. A lookup that finds
+/// nothing is never outdated.
+#[derive(Debug, Default)]
+pub(crate) struct Lookups {
+    has_found: AtomicBool,
+    is_repeated: AtomicBool,
+}
+
+impl Lookups {
+    /// Notes that a table, queue or container was found.
+    pub(crate) fn found<T>(&self, found: T) -> T {
+        self.has_found.store(true, Ordering::Relaxed);
+        found
+    }
+
+    /// Whether an error means that what was found is gone, so that the request is to be run again.
+    pub(crate) fn is_outdated(&self, error: &ErrorReply) -> bool {
+        let is_missing =
+            matches!(error.code, ErrorCode::TableNotFound | ErrorCode::QueueNotFound | ErrorCode::ContainerNotFound);
+        is_missing && self.has_found.load(Ordering::Relaxed) && !self.is_repeated.load(Ordering::Relaxed)
+    }
+
+    /// Notes that the request is run again, for the last time.
+    pub(crate) fn repeat(&self) {
+        self.is_repeated.store(true, Ordering::Relaxed);
+    }
 }
 
 impl<E: Engine> Call<'_, E> {
@@ -35,6 +69,12 @@ impl<E: Engine> Call<'_, E> {
 
     pub(crate) const fn account(&self) -> &str {
         self.address.account
+    }
+
+    /// Whether the pipeline runs the request again after this error: the caller's stored policy or the table, queue or
+    /// container may have changed since it was looked up.
+    pub(crate) fn is_repeated_after(&self, error: &ErrorReply) -> bool {
+        self.caller.is_doubtful() || self.lookups.is_outdated(error)
     }
 
     /// Takes bytes of the budget for what is about to be built or received; nothing for what is small. Waits while others

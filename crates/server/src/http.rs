@@ -1,12 +1,17 @@
-//! The way of a request through the server, the same for all services: address, caller, operation, answer.
+//! The pipeline of a request, the same for all services: address, caller, operation, its checks, its handler, the answer.
 //!
-//! What differs between the services is in their [`Protocol`]: `table/mod.rs`, `queue/mod.rs`, `blob/mod.rs`.
+//! What differs between the services is in their [`Protocol`]: `table/mod.rs`, `queue/mod.rs`, `blob/mod.rs`. What the
+//! pipeline must know about an operation is declared in `wire` ([`Operation::facts`]).
+
+mod authorize;
+
+pub(crate) use authorize::{Authorized, authorize};
 
 use crate::address::Address;
 use crate::analytics::{Analytics, Exchange};
 use crate::auth::{self, Policies};
 use crate::body::{Pace, RequestBody};
-use crate::call::Call;
+use crate::call::{Call, Lookups};
 use crate::cors;
 use crate::fault_log;
 use crate::handler::Peer;
@@ -26,6 +31,7 @@ use larimar_wire::analytics::Authentication;
 use larimar_wire::cors::CorsRule;
 use larimar_wire::error_body::ErrorReply;
 use larimar_wire::error_code::ErrorCode;
+use larimar_wire::operation::{BodyLimit, Endpoint, Facts, Format, Kind, Operation, Rate, UNKNOWN_OPERATION};
 use larimar_wire::sas::Service;
 use parking_lot::Mutex;
 use std::borrow::Cow;
@@ -34,47 +40,63 @@ use std::sync::Arc;
 use std::time::Instant;
 use tracing::Instrument;
 
-/// What one of the services makes of a request.
+/// What differs between the services.
 pub(crate) trait Protocol: Send + Sync + 'static {
-    /// The engine below.
+    /// The storage engine.
     type Engine: Engine;
+    /// A request to the service, parsed except for its body.
+    type Request: Operation + Send + Sync;
     /// Which service this is.
     const SERVICE: Service;
     /// The `Server` header.
     const SERVER: &'static str;
-    /// The name of the operation that browsers begin with.
+    /// The name of the preflight operation that browsers begin with.
     const PREFLIGHT: &'static str;
 
     fn storage(&self) -> &Storage<Self::Engine>;
 
-    /// Reads the operation and runs it.
+    /// Parses a request except for its body.
+    fn parse(head: &Head<'_>, address: &Address<'_>) -> Result<Self::Request, ErrorReply>;
+
+    /// Runs an operation that has passed every check of the pipeline. Its body has been read, unless its facts say that
+    /// the handler streams it.
     fn run(
         &self,
         call: &Call<'_, Self::Engine>,
+        request: Authorized<'_, Self::Request>,
         body: &mut RequestBody,
-        seen: &mut Seen,
     ) -> impl Future<Output = Result<Reply, ErrorReply>> + Send;
 
-    /// The answer that tells an error, in the form the client can read.
-    fn error_reply(error: &ErrorReply, head: &Head<'_>, seen: &Seen, request_id: &str, now: Timestamp) -> Reply;
+    /// The response for an error, in a format that the client reads.
+    fn error_reply(
+        error: &ErrorReply,
+        head: &Head<'_>,
+        trace: &RequestTrace,
+        request_id: &str,
+        now: Timestamp,
+    ) -> Reply;
 
-    /// The name of the operation that a request is about, also where its sender may not do it.
-    fn operation(address: &Address<'_>, head: &Head<'_>) -> Option<&'static str>;
+    /// The value of `Preference-Applied`.
+    fn preference(_request: &Self::Request) -> Option<&'static str> {
+        None
+    }
 
-    /// Adds headers that every answer of the service has.
-    fn decorate(_reply: &mut Reply, _seen: &Seen) {}
+    /// Adds headers that every response of the service has.
+    fn decorate(_reply: &mut Reply, _trace: &RequestTrace) {}
 }
 
-/// What is known of a request by the time it is answered, or fails.
+/// What is known about a request by the time it is answered.
 #[derive(Debug)]
-pub(crate) struct Seen {
-    /// The operation, as analytics name it.
-    pub(crate) operation: &'static str,
-    /// Who sent it, as far as that was proved: credentials that do not hold are those of a stranger.
+pub(crate) struct RequestTrace {
+    /// The operation's name.
+    operation: &'static str,
+    /// How storage analytics classify it. `None`: by the method.
+    kind: Option<Kind>,
+    /// How the caller was authenticated. Credentials that do not hold count as none.
     authentication: Authentication,
-    /// Whether the operation speaks XML where others speak JSON.
+    /// Whether the operation speaks XML where others of its service speak JSON.
     pub(crate) is_xml: bool,
-    /// What the client preferred and gets.
+    /// The preference of the client that is honoured.
     pub(crate) preference: Option<&'static str>,
     cors: Arc<[CorsRule]>,
     /// The account's part of the budget for bytes in flight.
@@ -83,10 +105,11 @@ pub(crate) struct Seen {
     meter: Option<(usize, usize)>,
 }
 
-impl Default for Seen {
+impl Default for RequestTrace {
     fn default() -> Self {
         Self {
             operation: UNKNOWN_OPERATION,
+            kind: None,
             authentication: Authentication::Anonymous,
             is_xml: false,
             preference: None,
@@ -97,8 +120,12 @@ impl Default for Seen {
     }
 }
 
-/// The name of an operation that is not known, or not yet.
-const UNKNOWN_OPERATION: &str = "Unknown";
+impl RequestTrace {
+    const fn note(&mut self, facts: &Facts<'_>) {
+        self.operation = facts.name;
+        self.kind = facts.kind;
+    }
+}
 
 /// Answers one request.
 pub(crate) async fn serve<P: Protocol>(protocol: &P, request: Request<Incoming>, peer: Peer) -> Response<ResponseBody> {
@@ -112,37 +139,38 @@ pub(crate) async fn serve<P: Protocol>(protocol: &P, request: Request<Incoming>,
     }
     let head = Head::new(&parts, peer, now);
     let span = tracing::debug_span!("request", id = %request_id, method = head.method, path = head.path);
-    let mut seen = Seen::default();
+    let mut trace = RequestTrace::default();
     let pace = Pace { silence_max: storage.settings.body_timeout, rate_min: storage.settings.client_rate_min };
     let mut body = RequestBody::new(body, head.content_length, pace);
-    let result = counted_answer(protocol, &head, &mut body, &request_id, &mut seen).instrument(span.clone()).await;
+    let result = counted_answer(protocol, &head, &mut body, &request_id, &mut trace).instrument(span.clone()).await;
     let result = result.map_err(|error| auth::refusal_of_strangers(error, P::SERVICE, &head));
     let is_reusable = body.finish().await;
     let _entered = span.entered();
     let code = result.as_ref().err().map(|error| error.code);
     let mut reply = result.unwrap_or_else(|error| {
-        let reply = P::error_reply(&error, &head, &seen, &request_id, now);
+        let reply = P::error_reply(&error, &head, &trace, &request_id, now);
         let reply = match error.code {
             ErrorCode::NoAuthenticationInformation => reply.with("www-authenticate", "SharedKey"),
             _ => reply,
         };
         reply.with("x-ms-error-code", error.code.as_str())
     });
-    P::decorate(&mut reply, &seen);
+    P::decorate(&mut reply, &trace);
     // Refusals for lack of room are counted; a line for each would make a flood of them worse. What else every request
     // may meet is logged once a minute; the client has the number of its own request.
     if reply.status >= 500 && code != Some(ErrorCode::ServerBusy) {
-        log_unserved(&head, &seen, &request_id, reply.status);
+        log_unserved(&head, &trace, &request_id, reply.status);
     }
-    tracing::debug!(operation = seen.operation, status = reply.status, elapsed = ?started.elapsed(), "answered");
-    storage.metrics.request(seen.operation, reply.status, started.elapsed());
+    tracing::debug!(operation = trace.operation, status = reply.status, elapsed = ?started.elapsed(), "answered");
+    storage.metrics.request(trace.operation, reply.status, started.elapsed());
     let reply = if is_reusable { reply } else { reply.with("connection", "close") };
-    let mut response = finish(reply, P::SERVER, &head, &request_id, &seen);
-    if let Some((meter, account_end)) = seen.meter {
+    let mut response = finish(reply, P::SERVER, &head, &request_id, &trace);
+    if let Some((meter, account_end)) = trace.meter {
         let exchange = Exchange {
             head: &head,
-            operation: seen.operation,
-            authentication: seen.authentication,
+            operation: trace.operation,
+            kind: trace.kind.unwrap_or_else(|| Kind::of_method(head.method)),
+            authentication: trace.authentication,
             path: &head.path[account_end..],
             request_id: &request_id,
             code,
@@ -160,7 +188,7 @@ async fn answer<P: Protocol>(
     head: &Head<'_>,
     body: &mut RequestBody,
     request_id: &str,
-    seen: &mut Seen,
+    trace: &mut RequestTrace,
     room: &Mutex<Option<Held>>,
 ) -> Result<Reply, ErrorReply> {
     let storage = protocol.storage();
@@ -171,34 +199,85 @@ async fn answer<P: Protocol>(
     let account = &served.account;
     // As it is configured: the host may have it in other case.
     let address = Address { account: &account.name, ..address };
-    seen.meter = Some((Analytics::meter_number(served.place, P::SERVICE), head.path.len() - address.path.len()));
+    trace.meter = Some((Analytics::meter_number(served.place, P::SERVICE), head.path.len() - address.path.len()));
     let rules = cors::rules(storage, P::SERVICE, &account.name, head).await?;
     if head.method == "OPTIONS" {
-        seen.operation = P::PREFLIGHT;
+        trace.operation = P::PREFLIGHT;
         return cors::preflight(&rules, head);
     }
-    seen.cors = rules;
+    trace.cors = rules;
     let share = storage.in_flight.share(served.place);
     body.count(share.clone());
-    seen.share = Some(share.clone());
+    trace.share = Some(share.clone());
     let admitted = match check_head(head, storage.strict.is_some()) {
         Ok(()) => auth::authenticate(storage, P::SERVICE, account, head, address.path, Policies::Recent).await,
         Err(error) => Err(error),
     };
     let caller = admitted.inspect_err(|_| {
-        // Nobody reads the rest of the request, but those who watch the account want to know what was tried.
-        seen.operation = P::operation(&address, head).unwrap_or(seen.operation);
+        // The request is not run, but storage analytics log what was tried.
+        if let Ok(request) = P::parse(head, &address) {
+            trace.note(&request.facts());
+        }
     })?;
-    seen.authentication = caller.authentication();
+    trace.authentication = caller.authentication();
     let base = head.base(host, address.prefix);
-    let (service, address, base) = (P::SERVICE, &address, base.as_str());
-    let call = Call { storage, service, head, address, base, caller, share: &share, room, now: head.now, request_id };
-    match protocol.run(&call, body, seen).await {
+    let (service, address, base, lookups) = (P::SERVICE, &address, base.as_str(), &Lookups::default());
+    let (share, now) = (&share, head.now);
+    let call = Call { storage, service, head, address, base, caller, lookups, share, room, now, request_id };
+    let request = P::parse(head, address)?;
+    let facts = request.facts();
+    trace.note(&facts);
+    trace.is_xml = facts.format == Format::Xml;
+    trace.preference = P::preference(&request);
+    match perform(protocol, &call, &request, body).await {
         Err(_) if call.caller.is_doubtful() && body.is_repeatable() => {
             let caller = auth::authenticate(storage, P::SERVICE, account, head, address.path, Policies::Now).await?;
-            Box::pin(protocol.run(&Call { caller, ..call }, body, seen)).await
+            let lookups = &Lookups::default();
+            Box::pin(perform(protocol, &Call { caller, lookups, ..call }, &request, body)).await
         }
-        result => result,
+        done => done,
+    }
+}
+
+/// Runs the operation of a request after its checks: endpoint, permission, rate, body.
+async fn perform<P: Protocol>(
+    protocol: &P,
+    call: &Call<'_, P::Engine>,
+    request: &P::Request,
+    body: &mut RequestBody,
+) -> Result<Reply, ErrorReply> {
+    let (body_limit, is_read_only, rate) = {
+        let facts = request.facts();
+        check_endpoint(facts.endpoint, call.address.is_secondary)?;
+        (facts.body, facts.is_read_only(), facts.rate)
+    };
+    let authorized = authorize(&call.caller, request)?;
+    match rate {
+        Rate::Account => call.throttle(None, 1)?,
+        Rate::Partition => {}
+    }
+    match body_limit {
+        BodyLimit::None | BodyLimit::Streamed => {}
+        BodyLimit::Bytes(bytes_max) => drop(body.read(bytes_max).await?),
+        BodyLimit::Configured => drop(body.read(call.storage.settings.body_bytes_max).await?),
+    }
+    let done = match protocol.run(call, authorized, body).await {
+        Err(error) if call.lookups.is_outdated(&error) && body.is_repeatable() => {
+            call.lookups.repeat();
+            Box::pin(protocol.run(call, authorized, body)).await
+        }
+        done => done,
+    };
+    // A batch decides for itself whether it was a read.
+    done.map(|reply| Reply { is_read: is_read_only || reply.is_read, ..reply })
+}
+
+/// Refuses changes on the secondary, and stats anywhere else.
+fn check_endpoint(endpoint: Endpoint, is_secondary: bool) -> Result<(), ErrorReply> {
+    match (endpoint, is_secondary) {
+        (Endpoint::Secondary, false) => Err(ErrorReply::new(ErrorCode::InvalidQueryParameterValue)),
+        (Endpoint::Primary, true) => Err(ErrorReply::new(ErrorCode::InsufficientAccountPermissions)),
+        (Endpoint::Primary, false) | (Endpoint::Secondary, true) | (Endpoint::Both, _) => Ok(()),
     }
 }
 
@@ -226,13 +305,13 @@ async fn counted_answer<P: Protocol>(
     head: &Head<'_>,
     body: &mut RequestBody,
     request_id: &str,
-    seen: &mut Seen,
+    trace: &mut RequestTrace,
 ) -> Result<Reply, ErrorReply> {
     let room = Mutex::new(None);
     let mut end = None;
     loop {
-        let reply = answer(protocol, head, body, request_id, seen, &room).await?;
-        let Some(share) = seen.share.clone().filter(|_| reply.stream.is_none()) else { return Ok(reply) };
+        let reply = answer(protocol, head, body, request_id, trace, &room).await?;
+        let Some(share) = trace.share.clone().filter(|_| reply.stream.is_none()) else { return Ok(reply) };
         let bytes = match counted(reply, room.lock().take(), &share, body) {
             Ok(reply) => return Ok(reply),
             // Whoever holds bytes does not wait for more.
@@ -299,8 +378,8 @@ fn check_head(head: &Head<'_>, is_strict: bool) -> Result<(), ErrorReply> {
 }
 
 /// Logs a request that was not served, unless such a one was logged within the last minute.
-fn log_unserved(head: &Head<'_>, seen: &Seen, request_id: &str, status: u16) {
-    let operation = match seen.operation {
+fn log_unserved(head: &Head<'_>, trace: &RequestTrace, request_id: &str, status: u16) {
+    let operation = match trace.operation {
         UNKNOWN_OPERATION => Cow::Owned(head.outline()),
         known => Cow::Borrowed(known),
     };
@@ -323,7 +402,7 @@ fn finish(
     server: &'static str,
     head: &Head<'_>,
     request_id: &str,
-    seen: &Seen,
+    trace: &RequestTrace,
 ) -> Response<ResponseBody> {
     let mut headers = reply.headers;
     headers.insert(SERVER, HeaderValue::from_static(server));
@@ -336,7 +415,7 @@ fn finish(
             headers.insert(name, value);
         }
     }
-    cors::add_headers(&mut headers, &seen.cors, head);
+    cors::add_headers(&mut headers, &trace.cors, head);
     if head.method == "HEAD" && reply.status >= 300 {
         // The type would be that of a document which HEAD does not send; clients in C++ try to read it.
         headers.remove(CONTENT_TYPE);

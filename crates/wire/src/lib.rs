@@ -8,6 +8,7 @@ pub mod error_body;
 pub mod error_code;
 pub mod marker;
 mod multipart;
+pub mod operation;
 pub mod queue;
 pub mod sas;
 pub mod service_properties;

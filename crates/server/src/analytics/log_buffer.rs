@@ -100,14 +100,15 @@ const ALL_BYTES_MAX: usize = 64 << 20;
 #[cfg(test)]
 mod tests {
     use super::*;
-    use larimar_wire::analytics::{Access, Authentication, Outcome};
+    use larimar_wire::analytics::{Authentication, Outcome};
+    use larimar_wire::operation::Kind;
     use std::time::Duration;
 
     fn logged(number: u64, bytes: usize) -> Logged {
         let entry = LogEntry {
             start: Timestamp::EDM_MIN,
             operation: "QueryEntity",
-            access: Access::Read,
+            kind: Kind::Read,
             authentication: Authentication::Key,
             outcome: Outcome::Success,
             code: None,

@@ -6,7 +6,8 @@ use larimar_engine::blob::{Access, BlobRef, BlobReject, Blobs, ListFrom, ListIte
 use larimar_engine::{Engine, EngineError, Fault, Reject, SpaceId};
 use larimar_model::blob::{BlobName, Conditions, ContainerName, ContentHeaders, DeleteSnapshots, ETagCondition};
 use larimar_model::{Metadata, Timestamp};
-use larimar_wire::analytics::{self, LogOf, log_counter, log_hour_prefix, log_name, log_prefix, log_time};
+use larimar_wire::analytics::{LogOf, log_counter, log_hour_prefix, log_name, log_prefix, log_time};
+use larimar_wire::operation::Kind;
 use larimar_wire::sas::Service;
 
 /// Writes entries of one hour as a new blob. `next` is the number to try, if it is known, and then the one after it.
@@ -57,8 +58,8 @@ pub(super) async fn write<E: Engine, B: ByteStore>(
 /// What a reader can tell of a log without reading it.
 fn metadata(of: &LogOf<'_>, entries: &[Logged]) -> Metadata {
     let starts = || entries.iter().map(|logged| logged.entry.start);
-    let has = |access: &&analytics::Access| entries.iter().any(|logged| logged.entry.access == **access);
-    let types: Vec<&str> = analytics::Access::ALL.iter().filter(has).map(|access| access.as_str()).collect();
+    let has = |kind: &&Kind| entries.iter().any(|logged| logged.entry.kind == **kind);
+    let types: Vec<&str> = Kind::ALL.iter().filter(has).map(|kind| kind.as_str()).collect();
     let mut metadata = Metadata::default();
     for (name, value) in [
         ("StartTime", starts().min().map(log_time).unwrap_or_default()),

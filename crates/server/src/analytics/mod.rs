@@ -17,7 +17,8 @@ pub use writer::AnalyticsWriter;
 
 use crate::metrics::Metrics as ServerMetrics;
 use counters::Counters;
-use larimar_wire::analytics::{Access, LOG_SERVICES};
+use larimar_wire::analytics::LOG_SERVICES;
+use larimar_wire::operation::Kind;
 use larimar_wire::sas::Service;
 use larimar_wire::service_properties::{Logging, Metrics, ServiceProperties};
 use log_buffer::LogBuffer;
@@ -139,11 +140,11 @@ impl Meter {
     }
 }
 
-/// The switch that a request of this access is logged by.
-const fn log_switch(access: Access) -> u8 {
-    match access {
-        Access::Read => LOG_READ,
-        Access::Write => LOG_WRITE,
-        Access::Delete => LOG_DELETE,
+/// The switch that a request of this kind is logged by.
+const fn log_switch(kind: Kind) -> u8 {
+    match kind {
+        Kind::Read => LOG_READ,
+        Kind::Write => LOG_WRITE,
+        Kind::Delete => LOG_DELETE,
     }
 }

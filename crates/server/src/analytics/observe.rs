@@ -8,8 +8,9 @@ use crate::strict::is_version;
 use hyper::Response;
 use hyper::header::HeaderMap;
 use larimar_model::Timestamp;
-use larimar_wire::analytics::{Access, Authentication, LogEntry, Outcome, Sample, mask_signatures_in, write_condition};
+use larimar_wire::analytics::{Authentication, LogEntry, Outcome, Sample, mask_signatures_in, write_condition};
 use larimar_wire::error_code::ErrorCode;
+use larimar_wire::operation::Kind;
 use larimar_wire::sas::Service;
 use larimar_wire::uri::decode_path;
 use std::sync::Arc;
@@ -20,6 +21,7 @@ use std::time::{Duration, Instant};
 pub(crate) struct Exchange<'a> {
     pub(crate) head: &'a Head<'a>,
     pub(crate) operation: &'static str,
+    pub(crate) kind: Kind,
     /// Who sent it, as far as that was proved.
     pub(crate) authentication: Authentication,
     /// The path below the account, still escaped.
@@ -61,9 +63,9 @@ impl Exchange<'_> {
             end_to_end: elapsed,
             server: elapsed.saturating_sub(self.waited),
         };
-        let access = Access::of(self.operation, self.head.method);
-        let is_logged = switches & log_switch(access) != 0 && sample.outcome.is_logged(sample.authentication, status);
-        let entry = is_logged.then(|| Box::new(self.entry(analytics, meter, access, &sample, response)));
+        let is_logged =
+            switches & log_switch(self.kind) != 0 && sample.outcome.is_logged(sample.authentication, status);
+        let entry = is_logged.then(|| Box::new(self.entry(analytics, meter, &sample, response)));
         let ending = Ending { meter, operation: self.operation, sample, entry, start: self.head.now };
         let body = response.body_mut();
         let bytes = body.bytes();
@@ -79,7 +81,6 @@ impl Exchange<'_> {
         &self,
         analytics: &Analytics,
         meter: usize,
-        access: Access,
         sample: &Sample,
         response: &Response<ResponseBody>,
     ) -> LogEntry {
@@ -93,7 +94,7 @@ impl Exchange<'_> {
         let entry = LogEntry {
             start: head.now,
             operation: self.operation,
-            access,
+            kind: self.kind,
             authentication: sample.authentication,
             outcome: sample.outcome,
             code: self.code,

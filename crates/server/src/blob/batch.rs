@@ -4,9 +4,9 @@ use super::{BlobCall, BlobService};
 use crate::address::Address;
 use crate::auth::{self, Policies};
 use crate::body::RequestBody;
-use crate::call::Call;
+use crate::call::{Call, Lookups};
 use crate::head::Head;
-use crate::http::{Protocol, Seen};
+use crate::http::{Protocol, RequestTrace};
 use crate::reply::Reply;
 use hyper::header::{HeaderName, HeaderValue};
 use larimar_engine::Engine;
@@ -63,7 +63,7 @@ impl<E: Engine, B: ByteStore> BlobCall<'_, E, B> {
     ) {
         let (head, now) = (self.call.head, self.now());
         let reply = done.unwrap_or_else(|error| {
-            let reply = BlobService::<E, B>::error_reply(&error, head, &Seen::default(), request_id, now);
+            let reply = BlobService::<E, B>::error_reply(&error, head, &RequestTrace::default(), request_id, now);
             reply.with("x-ms-error-code", error.code.as_str())
         });
         let reply = reply
@@ -113,9 +113,9 @@ impl<E: Engine, B: ByteStore> BlobCall<'_, E, B> {
         if container.is_some_and(|container| container != of) {
             return Err(invalid());
         }
-        let mut is_first = true;
+        let lookups = &Lookups::default();
         loop {
-            let call = Call { head: &head, address: &address, caller, request_id, ..*self.call };
+            let call = Call { head: &head, address: &address, caller, lookups, request_id, ..*self.call };
             let blob_call = BlobCall { call: &call, blobs: self.blobs };
             let done = match operation {
                 _ if let Err(refused) = blob_call.permit_condition_on_tags(&request) => Err(refused),
@@ -130,10 +130,12 @@ impl<E: Engine, B: ByteStore> BlobCall<'_, E, B> {
             // As for a request of its own: what is remembered of the container or its policies may be a moment old.
             caller = match &done {
                 Err(_) if call.caller.is_doubtful() => authenticate(Policies::Now).await?,
-                Err(error) if E::IS_SHARED && error.code == ErrorCode::ContainerNotFound && is_first => call.caller,
+                Err(error) if lookups.is_outdated(error) => {
+                    lookups.repeat();
+                    call.caller
+                }
                 _ => return done,
             };
-            is_first = false;
         }
     }
 }

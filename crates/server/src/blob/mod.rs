@@ -14,12 +14,12 @@ mod source;
 mod upload;
 
 use crate::address::Address;
-use crate::body::{RequestBody, SETTINGS_BODY_BYTES_MAX};
+use crate::body::RequestBody;
 use crate::call::Call;
 use crate::error;
 use crate::handler::{Handler, Peer};
 use crate::head::Head;
-use crate::http::{self, Protocol, Seen};
+use crate::http::{self, Authorized, Protocol, RequestTrace};
 use crate::properties as service_properties;
 use crate::reply::{Reply, ResponseBody};
 use crate::storage::Storage;
@@ -33,7 +33,8 @@ use larimar_model::blob::{BlobName, ContainerName};
 use larimar_wire::blob::{BlobOperation, BlobRequest, ContainerOperation, PutBlobContent, ServiceOperation};
 use larimar_wire::error_body::ErrorReply;
 use larimar_wire::error_code::ErrorCode;
-use larimar_wire::sas::Service;
+use larimar_wire::operation::SETTINGS_BODY_BYTES_MAX;
+use larimar_wire::sas::{Need, Service};
 use larimar_wire::storage_head::StorageHead;
 use std::fmt;
 use std::sync::Arc;
@@ -66,6 +67,7 @@ impl<E: Engine, B: ByteStore> Handler for BlobService<E, B> {
 
 impl<E: Engine, B: ByteStore> Protocol for BlobService<E, B> {
     type Engine = E;
+    type Request = BlobRequest;
     const SERVICE: Service = Service::Blob;
     const SERVER: &'static str = "Windows-Azure-Blob/1.0 Microsoft-HTTPAPI/2.0";
     const PREFLIGHT: &'static str = "BlobPreflightRequest";
@@ -74,46 +76,36 @@ impl<E: Engine, B: ByteStore> Protocol for BlobService<E, B> {
         &self.storage
     }
 
-    async fn run(&self, call: &Call<'_, E>, body: &mut RequestBody, seen: &mut Seen) -> Result<Reply, ErrorReply> {
-        let head = call.head;
-        let parsed = StorageHead::new(head.method, call.address.path, head.query, head.texts())?;
-        let request = BlobRequest::parse(&parsed)?;
-        seen.operation = request.name();
-        check_endpoint(&request, call.address.is_secondary)?;
-        call.throttle(None, 1)?;
+    fn parse(head: &Head<'_>, address: &Address<'_>) -> Result<BlobRequest, ErrorReply> {
+        BlobRequest::parse(&StorageHead::new(head.method, address.path, head.query, head.texts())?)
+    }
+
+    async fn run(
+        &self,
+        call: &Call<'_, E>,
+        request: Authorized<'_, BlobRequest>,
+        body: &mut RequestBody,
+    ) -> Result<Reply, ErrorReply> {
         let blob_call = BlobCall { call, blobs: &self.blobs };
-        // As for tables: the lookup of a shared engine may be a moment old.
-        let result = match blob_call.run(&request, body).await {
-            Err(error) if E::IS_SHARED && error.code == ErrorCode::ContainerNotFound => match body.is_repeatable() {
-                true => Box::pin(blob_call.run(&request, body)).await,
-                false => Err(blob_call.without_body(&request, error).await),
-            },
-            result => result,
-        };
-        result.map(|reply| Reply { is_read: !request.is_write(), ..reply })
+        match blob_call.run(request.operation(), body).await {
+            Err(error) if call.lookups.is_outdated(&error) && !body.is_repeatable() => {
+                Err(blob_call.without_body(request.operation(), error).await)
+            }
+            done => done,
+        }
     }
 
-    fn operation(address: &Address<'_>, head: &Head<'_>) -> Option<&'static str> {
-        let parsed = StorageHead::new(head.method, address.path, head.query, head.texts()).ok()?;
-        BlobRequest::parse(&parsed).ok().map(|request| request.name())
-    }
-
-    fn error_reply(error: &ErrorReply, _head: &Head<'_>, _seen: &Seen, request_id: &str, now: Timestamp) -> Reply {
+    fn error_reply(
+        error: &ErrorReply,
+        _head: &Head<'_>,
+        _trace: &RequestTrace,
+        request_id: &str,
+        now: Timestamp,
+    ) -> Reply {
         match error.status {
             304 => Reply { reason: Some(error.reason()), ..Reply::empty(304) },
             _ => http::storage_error_reply(error, request_id, now),
         }
-    }
-}
-
-/// The secondary is there to be read, and the only one that tells its stats.
-fn check_endpoint(request: &BlobRequest, is_secondary: bool) -> Result<(), ErrorReply> {
-    match request {
-        BlobRequest::Service(ServiceOperation::GetStats) if !is_secondary => {
-            Err(ErrorReply::new(ErrorCode::InvalidQueryParameterValue))
-        }
-        _ if is_secondary && request.is_write() => Err(ErrorReply::new(ErrorCode::InsufficientAccountPermissions)),
-        _ => Ok(()),
     }
 }
 
@@ -144,12 +136,19 @@ impl<E: Engine, B: ByteStore> BlobCall<'_, E, B> {
         match operation {
             ServiceOperation::ListContainers(options) => self.list_containers(options).await,
             ServiceOperation::FindBlobs(options) => self.find_blobs(None, options).await,
-            ServiceOperation::GetProperties => service_properties::get(self.call).await,
+            ServiceOperation::GetProperties => {
+                self.permit(&Need::READ_SERVICE)?;
+                service_properties::get(self.call).await
+            }
             ServiceOperation::SetProperties => {
                 let body = body.read(SETTINGS_BODY_BYTES_MAX).await?;
+                self.permit(&Need::WRITE_SERVICE)?;
                 service_properties::set(self.call, &body).await
             }
-            ServiceOperation::GetStats => service_properties::stats(self.call),
+            ServiceOperation::GetStats => {
+                self.permit(&Need::READ_SERVICE)?;
+                Ok(service_properties::stats(self.call))
+            }
             ServiceOperation::GetAccountInfo => self.account_info(larimar_wire::sas::Target::Account),
             ServiceOperation::Batch => self.batch(None, body).await,
         }
@@ -251,7 +250,7 @@ impl<E: Engine, B: ByteStore> BlobCall<'_, E, B> {
     /// Finds a container of the account.
     async fn find(&self, name: &ContainerName) -> Result<Container, ErrorReply> {
         let found = self.blobs.find_container(self.call.account(), name, self.call.now).await;
-        found.map_err(|error| error::engine_error(&error))
+        found.map(|container| self.call.lookups.found(container)).map_err(|error| error::engine_error(&error))
     }
 
     const fn now(&self) -> Timestamp {

@@ -48,7 +48,7 @@ impl<E: Engine, B: ByteStore> BlobCall<'_, E, B> {
         public: Public,
     ) -> Result<Container, ErrorReply> {
         self.permit_unless_stranger(need)?;
-        let admit = |found: Container| self.permit_read(need, &found, public).map(|()| found);
+        let admit = |found: Container| self.permit_read(need, &found, public).map(|()| self.call.lookups.found(found));
         let admitted = self.blobs.admit_to_container(self.call.account(), name, self.now(), admit).await;
         admitted.map_err(|error| self.hide_missing(&error))?
     }

@@ -11,7 +11,6 @@ use larimar_model::{Guid, Timestamp};
 use larimar_wire::error_body::ErrorReply;
 use larimar_wire::error_code::ErrorCode;
 use larimar_wire::queue::{MessageXml, parse_message, parse_message_update, write_messages};
-use larimar_wire::sas::Need;
 use larimar_wire::signature::http_date;
 use std::time::Duration;
 
@@ -22,7 +21,6 @@ pub(super) async fn put<E: Engine>(
     lives_for: Option<Duration>,
     body: &[u8],
 ) -> Result<Reply, ErrorReply> {
-    call.caller.permits(&Need::put_message(name.as_str()))?;
     let text = parse_message(body)?;
     let queue = call.queue(name).await?;
     let new = NewMessage { text: text.as_bytes(), hidden_for, lives_for };
@@ -44,7 +42,6 @@ pub(super) async fn get<E: Engine>(
     count: usize,
     hidden_for: Duration,
 ) -> Result<Reply, ErrorReply> {
-    call.caller.permits(&Need::process_messages(name.as_str()))?;
     let queue = call.queue(name).await?;
     // Before they are claimed: afterwards it is too late to refuse the answer.
     let held = call.hold(count as u64 * MESSAGE_BYTES).await?;
@@ -54,7 +51,6 @@ pub(super) async fn get<E: Engine>(
 }
 
 pub(super) async fn peek<E: Engine>(call: &Call<'_, E>, name: &QueueName, count: usize) -> Result<Reply, ErrorReply> {
-    call.caller.permits(&Need::peek_messages(name.as_str()))?;
     let queue = call.queue(name).await?;
     let held = call.hold(count as u64 * MESSAGE_BYTES).await?;
     let seen = call.engine().peek(queue.id, count, call.now).await.map_err(|error| read_error(&error))?;
@@ -69,7 +65,6 @@ pub(super) async fn update<E: Engine>(
     hidden_for: Duration,
     body: &[u8],
 ) -> Result<Reply, ErrorReply> {
-    call.caller.permits(&Need::update_message(name.as_str()))?;
     let text = parse_message_update(body)?;
     let queue = call.queue(name).await?;
     let handle = handle(id, receipt)?;
@@ -87,7 +82,6 @@ pub(super) async fn delete<E: Engine>(
     id: Option<Guid>,
     receipt: &str,
 ) -> Result<Reply, ErrorReply> {
-    call.caller.permits(&Need::process_messages(name.as_str()))?;
     let queue = call.queue(name).await?;
     let handle = handle(id, receipt)?;
     let deleted = call.engine().delete_message(queue.id, handle, call.now).await;
@@ -96,7 +90,6 @@ pub(super) async fn delete<E: Engine>(
 }
 
 pub(super) async fn clear<E: Engine>(call: &Call<'_, E>, name: &QueueName) -> Result<Reply, ErrorReply> {
-    call.caller.permits(&Need::CLEAR_MESSAGES)?;
     let queue = call.queue(name).await?;
     call.engine().clear_messages(queue.id, call.now).await.map_err(|error| write_error(&error))?;
     Ok(Reply::empty(204))

@@ -9,7 +9,7 @@ use crate::call::Call;
 use crate::error;
 use crate::handler::{Handler, Peer};
 use crate::head::Head;
-use crate::http::{self, Protocol, Seen};
+use crate::http::{self, Authorized, Protocol, RequestTrace};
 use crate::properties;
 use crate::reply::{Reply, ResponseBody};
 use crate::storage::Storage;
@@ -21,7 +21,7 @@ use larimar_model::Timestamp;
 use larimar_model::queue::QueueName;
 use larimar_wire::error_body::ErrorReply;
 use larimar_wire::error_code::ErrorCode;
-use larimar_wire::queue::{MESSAGE_BODY_BYTES_MAX, QueueOperation, QueueRequest};
+use larimar_wire::queue::QueueOperation;
 use larimar_wire::sas::Service;
 use larimar_wire::storage_head::StorageHead;
 use std::sync::Arc;
@@ -48,6 +48,7 @@ impl<E: Engine> Handler for QueueService<E> {
 
 impl<E: Engine> Protocol for QueueService<E> {
     type Engine = E;
+    type Request = QueueOperation;
     const SERVICE: Service = Service::Queue;
     const SERVER: &'static str = "Windows-Azure-Queue/1.0 Microsoft-HTTPAPI/2.0";
     const PREFLIGHT: &'static str = "QueuePreflightRequest";
@@ -56,33 +57,28 @@ impl<E: Engine> Protocol for QueueService<E> {
         &self.storage
     }
 
-    async fn run(&self, call: &Call<'_, E>, body: &mut RequestBody, seen: &mut Seen) -> Result<Reply, ErrorReply> {
-        let head = call.head;
-        let parsed = StorageHead::new(head.method, call.address.path, head.query, head.texts())?;
-        let request = QueueRequest::parse(&parsed)?;
-        seen.operation = request.operation.name();
-        check_endpoint(&request.operation, call.address.is_secondary)?;
-        let body = body.read(MESSAGE_BODY_BYTES_MAX).await?;
-        call.throttle(None, 1)?;
-        // As for tables: the lookup of a shared engine may be a moment old.
-        let result = match run(call, &request.operation, &body).await {
-            Err(error) if E::IS_SHARED && error.code == ErrorCode::QueueNotFound => {
-                Box::pin(run(call, &request.operation, &body)).await
-            }
-            result => result,
-        };
-        // Recorded: whatever is read is not to be kept by caches.
-        let cache = matches!(head.method, "GET" | "HEAD").then_some("no-cache");
-        let result = result.map(|reply| reply.with_some("cache-control", cache));
-        result.map(|reply| Reply { is_read: !request.operation.is_write(), ..reply })
+    fn parse(head: &Head<'_>, address: &Address<'_>) -> Result<QueueOperation, ErrorReply> {
+        QueueOperation::parse(&StorageHead::new(head.method, address.path, head.query, head.texts())?)
     }
 
-    fn operation(address: &Address<'_>, head: &Head<'_>) -> Option<&'static str> {
-        let parsed = StorageHead::new(head.method, address.path, head.query, head.texts()).ok()?;
-        QueueRequest::parse(&parsed).ok().map(|request| request.operation.name())
+    async fn run(
+        &self,
+        call: &Call<'_, E>,
+        operation: Authorized<'_, QueueOperation>,
+        body: &mut RequestBody,
+    ) -> Result<Reply, ErrorReply> {
+        let reply = run(call, operation.operation(), &body.whole()).await?;
+        // Recorded: caches must not keep what is read.
+        Ok(reply.with_some("cache-control", matches!(call.head.method, "GET" | "HEAD").then_some("no-cache")))
     }
 
-    fn error_reply(error: &ErrorReply, _head: &Head<'_>, _seen: &Seen, request_id: &str, now: Timestamp) -> Reply {
+    fn error_reply(
+        error: &ErrorReply,
+        _head: &Head<'_>,
+        _trace: &RequestTrace,
+        request_id: &str,
+        now: Timestamp,
+    ) -> Reply {
         http::storage_error_reply(error, request_id, now)
     }
 }
@@ -90,21 +86,14 @@ impl<E: Engine> Protocol for QueueService<E> {
 impl<E: Engine> Call<'_, E> {
     /// Finds a queue of the account.
     async fn queue(&self, name: &QueueName) -> Result<Queue, ErrorReply> {
-        find_queue(self.engine(), self.account(), name).await.map_err(|error| error::engine_error(&error))
+        let found = find_queue(self.engine(), self.account(), name).await;
+        found.map(|queue| self.lookups.found(queue)).map_err(|error| error::engine_error(&error))
     }
 
     /// Reads a queue's metadata and list as they are now.
     async fn queue_settings(&self, name: &QueueName) -> Result<Queue, ErrorReply> {
-        read_queue(self.engine(), self.account(), name).await.map_err(|error| error::engine_error(&error))
-    }
-}
-
-/// The secondary is there to be read, and the only one that tells its stats.
-fn check_endpoint(operation: &QueueOperation, is_secondary: bool) -> Result<(), ErrorReply> {
-    match operation {
-        QueueOperation::GetServiceStats if !is_secondary => Err(ErrorReply::new(ErrorCode::InvalidQueryParameterValue)),
-        _ if is_secondary && operation.is_write() => Err(ErrorReply::new(ErrorCode::InsufficientAccountPermissions)),
-        _ => Ok(()),
+        let read = read_queue(self.engine(), self.account(), name).await;
+        read.map(|queue| self.lookups.found(queue)).map_err(|error| error::engine_error(&error))
     }
 }
 
@@ -132,7 +121,7 @@ async fn run<E: Engine>(call: &Call<'_, E>, operation: &QueueOperation, body: &[
         QueueOperation::SetAcl(queue) => Box::pin(queues::set_acl(call, queue, body)).await,
         QueueOperation::GetServiceProperties => Box::pin(properties::get(call)).await,
         QueueOperation::SetServiceProperties => Box::pin(properties::set(call, body)).await,
-        QueueOperation::GetServiceStats => properties::stats(call),
+        QueueOperation::GetServiceStats => Ok(properties::stats(call)),
     }
 }
 

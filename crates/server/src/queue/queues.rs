@@ -12,14 +12,12 @@ use larimar_model::{Metadata, limits};
 use larimar_wire::acl::QUEUE_PERMISSIONS;
 use larimar_wire::error_body::ErrorReply;
 use larimar_wire::queue::{ListQueues, ListedQueue, write_queue_list};
-use larimar_wire::sas::Need;
 
 pub(super) async fn create<E: Engine>(
     call: &Call<'_, E>,
     name: &QueueName,
     metadata: &Metadata,
 ) -> Result<Reply, ErrorReply> {
-    call.caller.permits(&Need::CREATE_QUEUE)?;
     call.check_free(name.as_str())?;
     let created = queue::create_queue(call.engine(), call.account(), name, metadata).await;
     match created.map_err(|error| error::engine_error(&error))? {
@@ -29,7 +27,6 @@ pub(super) async fn create<E: Engine>(
 }
 
 pub(super) async fn delete<E: Engine>(call: &Call<'_, E>, name: &QueueName) -> Result<Reply, ErrorReply> {
-    call.caller.permits(&Need::DELETE_QUEUE)?;
     match queue::delete_queue(call.engine(), call.account(), name).await {
         Ok(()) => call.note_deleted(name.as_str()),
         Err(EngineError::Reject(Reject::QueueNotFound)) if call.is_being_deleted(name.as_str()) => {}
@@ -39,7 +36,6 @@ pub(super) async fn delete<E: Engine>(call: &Call<'_, E>, name: &QueueName) -> R
 }
 
 pub(super) async fn get_metadata<E: Engine>(call: &Call<'_, E>, name: &QueueName) -> Result<Reply, ErrorReply> {
-    call.caller.permits(&Need::get_queue_metadata(name.as_str()))?;
     let queue = call.queue_settings(name).await?;
     let count = call.engine().count_messages(queue.id, call.now).await.map_err(|error| read_error(&error))?;
     let reply = Reply::empty(200).with("x-ms-approximate-messages-count", count);
@@ -51,20 +47,17 @@ pub(super) async fn set_metadata<E: Engine>(
     name: &QueueName,
     metadata: &Metadata,
 ) -> Result<Reply, ErrorReply> {
-    call.caller.permits(&Need::SET_QUEUE_METADATA)?;
     let set = queue::set_queue_metadata(call.engine(), call.account(), name, metadata).await;
     set.map_err(|error| error::engine_error(&error))?;
     Ok(Reply::empty(204))
 }
 
 pub(super) async fn get_acl<E: Engine>(call: &Call<'_, E>, name: &QueueName) -> Result<Reply, ErrorReply> {
-    call.caller.permits(&Need::ACL)?;
     let queue = call.queue_settings(name).await?;
     acl::reply(&queue.acl, QUEUE_PERMISSIONS)
 }
 
 pub(super) async fn set_acl<E: Engine>(call: &Call<'_, E>, name: &QueueName, body: &[u8]) -> Result<Reply, ErrorReply> {
-    call.caller.permits(&Need::ACL)?;
     let text = acl::to_stored(body, QUEUE_PERMISSIONS)?;
     let set = queue::set_queue_acl(call.engine(), call.account(), name, &text).await;
     set.map_err(|error| error::engine_error(&error))?;
@@ -72,7 +65,6 @@ pub(super) async fn set_acl<E: Engine>(call: &Call<'_, E>, name: &QueueName, bod
 }
 
 pub(super) async fn list<E: Engine>(call: &Call<'_, E>, options: &ListQueues) -> Result<Reply, ErrorReply> {
-    call.caller.permits(&Need::LIST_QUEUES)?;
     let prefix = options.prefix.as_deref().unwrap_or("");
     let from = options.from.as_deref().unwrap_or("").max(prefix);
     let max = options.page();

@@ -5,12 +5,13 @@ use super::entity::read_write;
 use super::query::{get_entity, query_entities};
 use crate::call::Call;
 use crate::error;
+use crate::http::authorize;
 use crate::in_flight::Held;
 use crate::reply::Reply;
 use crate::turns::Turns;
 use bytes::Bytes;
 use larimar_engine::table::{Table, Write, transact};
-use larimar_engine::{Engine, EngineError, Reject};
+use larimar_engine::{Engine, EngineError};
 use larimar_model::{TableName, Timestamp, limits};
 use larimar_wire::error_body::ErrorReply;
 use larimar_wire::error_code::ErrorCode;
@@ -42,8 +43,7 @@ async fn run_changeset<E: Engine>(call: &Call<'_, E>, parts: &[Part<'_>], body: 
     let mut response = BatchResponse::changeset(&batch_id, &call.storage.ids.next().to_string());
     let held = match change(call, parts, body, &mut response).await {
         Ok(held) => held,
-        // By a policy that may have changed nothing is refused yet: the request is run again.
-        Err((_, error)) if is_untried(&error) || call.caller.is_doubtful() => return Err(error),
+        Err((_, error)) if is_untried(&error) || call.is_repeated_after(&error) => return Err(error),
         Err((index, error)) => {
             write_failure(&mut response, &error, &parts[index], call.request_id, call.now);
             None
@@ -75,18 +75,12 @@ async fn change<E: Engine>(
 ) -> Result<Option<Held>, (usize, ErrorReply)> {
     let changeset = read_changeset(call, parts, body).await?;
     let writes = &changeset.writes;
-    let find = async || call.table(&changeset.table).await.map_err(|error| at_index(error, 0));
-    let mut table = find().await?;
+    let table = call.table(&changeset.table).await.map_err(|error| at_index(error, 0))?;
     let place = Some((table.id, writes[0].key().partition.as_str()));
     call.throttle(place, writes.len()).map_err(|error| at_index(error, 0))?;
     let answer_bytes = answer_bytes_max(call, &table, &changeset, parts).await;
     let held = call.hold_answer(answer_bytes).map_err(|error| at_index(error, 0))?;
-    let mut versions = transact(call.engine(), table.id, writes, call.now).await;
-    if E::IS_SHARED && versions == Err(EngineError::Reject(Reject::TableNotFound)) {
-        // The lookup was a moment old; a second one finds the table that took the name, or none.
-        table = find().await?;
-        versions = transact(call.engine(), table.id, writes, call.now).await;
-    }
+    let versions = transact(call.engine(), table.id, writes, call.now).await;
     let versions = versions.map_err(|error| failure(&error, writes.len()))?;
     response.reserve(answer_bytes);
     let mut turns = Turns::default();
@@ -145,8 +139,13 @@ async fn read_changeset<E: Engine>(
     for (index, part) in parts.iter().enumerate() {
         let fail = |error: ErrorReply| (index, error.at_index(index));
         let TableRequest { operation, level, prefer } = read_part(call, part).map_err(fail)?;
+        let TableOperation::Write(operation) = operation else {
+            return Err(fail(ErrorReply::new(ErrorCode::InvalidInput)));
+        };
+        let authorized = authorize(&call.caller, &operation).map_err(fail)?;
         let json = body.slice_ref(part.body.as_bytes());
-        let (name, write) = read_write(call, operation, &json).await.map_err(fail)?;
+        let write = read_write(call, authorized, &json).await.map_err(fail)?;
+        let name = operation.table;
         turns.after(part.body.len()).await;
         let is_same_table = *table.get_or_insert_with(|| name.clone()) == name;
         if !is_same_table || writes.first().is_some_and(|first| first.key().partition != write.key().partition) {
@@ -169,13 +168,8 @@ fn read_part<E: Engine>(call: &Call<'_, E>, part: &Part<'_>) -> Result<TableRequ
 
 async fn run_query<E: Engine>(call: &Call<'_, E>, part: &Part<'_>) -> Result<Reply, ErrorReply> {
     let mut response = BatchResponse::query(&call.storage.ids.next().to_string());
-    let mut answer = answer_query(call, part).await;
-    if E::IS_SHARED && matches!(&answer, Err(error) if error.code == ErrorCode::TableNotFound) {
-        // As for a changeset.
-        answer = answer_query(call, part).await;
-    }
     let mut held = None;
-    match answer {
+    match answer_query(call, part).await {
         Ok(reply) => {
             held = reply.held;
             let mut headers = vec![("DataServiceVersion", "3.0;")];
@@ -190,7 +184,7 @@ async fn run_query<E: Engine>(call: &Call<'_, E>, part: &Part<'_>) -> Result<Rep
             }
             response.part(reply.status, headers, &reply.body);
         }
-        Err(error) if is_untried(&error) || call.caller.is_doubtful() => return Err(error),
+        Err(error) if is_untried(&error) || call.is_repeated_after(&error) => return Err(error),
         Err(error) => write_failure(&mut response, &error.at_index(0), part, call.request_id, call.now),
     }
     let content_type = response.content_type();
@@ -199,10 +193,10 @@ async fn run_query<E: Engine>(call: &Call<'_, E>, part: &Part<'_>) -> Result<Rep
 }
 
 async fn answer_query<E: Engine>(call: &Call<'_, E>, part: &Part<'_>) -> Result<Reply, ErrorReply> {
-    let request = read_part(call, part)?;
-    match request.operation {
-        TableOperation::GetEntity(name, key, select) => get_entity(call, &name, &key, &select, request.level).await,
-        TableOperation::QueryEntities(name, options) => query_entities(call, &name, options, request.level).await,
+    let TableRequest { operation, level, .. } = read_part(call, part)?;
+    match &operation {
+        TableOperation::GetEntity(get) => get_entity(call, authorize(&call.caller, get)?, level).await,
+        TableOperation::QueryEntities(query) => query_entities(call, authorize(&call.caller, query)?, level).await,
         _ => Err(ErrorReply::new(ErrorCode::InvalidInput)),
     }
 }

@@ -3,34 +3,32 @@
 use super::answer::WriteAnswer;
 use crate::call::Call;
 use crate::error;
+use crate::http::Authorized;
 use crate::reply::Reply;
 use crate::turns;
 use bytes::Bytes;
 use larimar_engine::Engine;
 use larimar_engine::table::{self, Write};
-use larimar_model::{Entity, TableName};
+use larimar_model::Entity;
 use larimar_wire::error_body::ErrorReply;
-use larimar_wire::error_code::ErrorCode;
-use larimar_wire::sas::Need;
-use larimar_wire::table::{MetadataLevel, Prefer, TableOperation, entity_json};
+use larimar_wire::table::{MetadataLevel, Prefer, WriteEntity, WriteKind, entity_json};
 
 pub(super) async fn write<E: Engine>(
     call: &Call<'_, E>,
-    operation: TableOperation,
+    operation: Authorized<'_, WriteEntity>,
     level: MetadataLevel,
     prefer: Option<Prefer>,
     body: &Bytes,
 ) -> Result<Reply, ErrorReply> {
-    let name = operation.table().cloned();
-    let (name, write) = match (read_write(call, operation, body).await, name) {
-        (Err(error), Some(name)) if error.status == 400 => {
+    let write = match read_write(call, operation, body).await {
+        Err(error) if error.status == 400 => {
             // A missing table comes before what is wrong with the entity.
-            call.table(&name).await?;
+            call.table(&operation.table).await?;
             return Err(error);
         }
-        (read, _) => read?,
+        read => read?,
     };
-    let table = call.table(&name).await?;
+    let table = call.table(&operation.table).await?;
     call.throttle(Some((table.id, write.key().partition.as_str())), 1)?;
     let held = call.hold_answer(WriteAnswer::bytes_max(call, &table, &write, level, prefer))?;
     let version = table::write(call.engine(), table.id, &write, call.now).await;
@@ -38,26 +36,24 @@ pub(super) async fn write<E: Engine>(
     Ok(Reply { held, ..WriteAnswer::new(call, &table, &write, version, level, prefer).into_reply() })
 }
 
-/// The write that an operation and its body ask for, if the caller may do it.
+/// The write that an operation and its body ask for, if its keys are within the caller's range.
 pub(super) async fn read_write<E: Engine>(
     call: &Call<'_, E>,
-    operation: TableOperation,
+    operation: Authorized<'_, WriteEntity>,
     body: &Bytes,
-) -> Result<(TableName, Write), ErrorReply> {
-    permit(call, &operation)?;
-    let (name, write) = match operation {
-        TableOperation::InsertEntity(name) => (name, Write::Insert(parse(body, entity_json::parse_new).await?)),
-        TableOperation::ReplaceEntity(name, key, if_match) => {
-            (name, Write::Replace(parse(body, |json| entity_json::parse_existing(json, key)).await?, if_match))
+) -> Result<Write, ErrorReply> {
+    let write = match operation.kind.clone() {
+        WriteKind::Insert => Write::Insert(parse(body, entity_json::parse_new).await?),
+        WriteKind::Replace(key, if_match) => {
+            Write::Replace(parse(body, |json| entity_json::parse_existing(json, key)).await?, if_match)
         }
-        TableOperation::MergeEntity(name, key, if_match) => {
-            (name, Write::Merge(parse(body, |json| entity_json::parse_existing(json, key)).await?, if_match))
+        WriteKind::Merge(key, if_match) => {
+            Write::Merge(parse(body, |json| entity_json::parse_existing(json, key)).await?, if_match)
         }
-        TableOperation::DeleteEntity(name, key, if_match) => (name, Write::Delete(key, if_match)),
-        _ => return Err(ErrorReply::new(ErrorCode::InvalidInput)),
+        WriteKind::Delete(key, if_match) => Write::Delete(key, if_match),
     };
     call.caller.permits_key(write.key())?;
-    Ok((name, write))
+    Ok(write)
 }
 
 /// Reads the JSON of an entity.
@@ -67,21 +63,4 @@ where
 {
     let json = body.clone();
     turns::run(body.len(), move || parse(&json)).await
-}
-
-fn permit<E: Engine>(call: &Call<'_, E>, operation: &TableOperation) -> Result<(), ErrorReply> {
-    let (name, need) = match operation {
-        TableOperation::InsertEntity(name) => (name, Need::insert(name.as_str())),
-        TableOperation::ReplaceEntity(name, _, None) | TableOperation::MergeEntity(name, _, None) => {
-            (name, Need::upsert(name.as_str()))
-        }
-        TableOperation::ReplaceEntity(name, ..) | TableOperation::MergeEntity(name, ..) => {
-            (name, Need::update(name.as_str()))
-        }
-        TableOperation::DeleteEntity(name, ..) => (name, Need::delete(name.as_str())),
-        _ => return Err(ErrorReply::new(ErrorCode::InvalidInput)),
-    };
-    call.caller.permits(&need)?;
-    // What analytics have written may be removed, but not rewritten.
-    if matches!(operation, TableOperation::DeleteEntity(..)) { Ok(()) } else { call.check_not_system(name) }
 }

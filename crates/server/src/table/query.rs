@@ -2,28 +2,26 @@
 
 use crate::call::Call;
 use crate::error;
+use crate::http::Authorized;
 use crate::in_flight::Room;
 use crate::reply::Reply;
-use larimar_engine::table::{PageLimits, Plan, QueryKind, query};
+use larimar_engine::table::{self, PageLimits, Plan, QueryKind};
 use larimar_engine::{Engine, Flow, Key, Position};
 use larimar_model::filter::Row;
-use larimar_model::{ETag, EntityBody, EntityKey, TableName};
+use larimar_model::{ETag, EntityBody};
 use larimar_wire::error_body::ErrorReply;
 use larimar_wire::error_code::ErrorCode;
-use larimar_wire::sas::Need;
-use larimar_wire::table::{EntityWriter, MetadataLevel, QueryOptions, Select, encode_token};
+use larimar_wire::table::{EntityWriter, GetEntity, MetadataLevel, QueryEntities, QueryOptions, encode_token};
 use std::time::Instant;
 
 pub(super) async fn get_entity<E: Engine>(
     call: &Call<'_, E>,
-    name: &TableName,
-    key: &EntityKey,
-    select: &Select,
+    get: Authorized<'_, GetEntity>,
     level: MetadataLevel,
 ) -> Result<Reply, ErrorReply> {
-    call.caller.permits(&Need::query(name.as_str()))?;
-    let table = call.table(name).await?;
-    // Recorded: rows outside the range of a token that may read are rows that are not there.
+    let GetEntity { table, key, select } = get.operation();
+    let table = call.table(table).await?;
+    // Recorded: to a token that may read the table, rows outside of its range do not exist.
     call.caller.permits_key(key).map_err(|_| ErrorReply::new(ErrorCode::ResourceNotFound))?;
     let (partition, row) = (key.partition.as_str(), key.row.as_str());
     call.throttle(Some((table.id, partition)), 1)?;
@@ -44,13 +42,12 @@ pub(super) async fn get_entity<E: Engine>(
 
 pub(super) async fn query_entities<E: Engine>(
     call: &Call<'_, E>,
-    name: &TableName,
-    options: QueryOptions,
+    query: Authorized<'_, QueryEntities>,
     level: MetadataLevel,
 ) -> Result<Reply, ErrorReply> {
-    call.caller.permits(&Need::query(name.as_str()))?;
-    let table = call.table(name).await?;
-    let plan = plan(call, &options);
+    let QueryEntities { table, options } = query.operation();
+    let table = call.table(table).await?;
+    let plan = plan(call, options);
     call.throttle(plan.ranges.first().map(|range| (table.id, range.start.partition.as_str())), 1)?;
     let settings = &call.storage.settings;
     let limits = PageLimits {
@@ -64,7 +61,7 @@ pub(super) async fn query_entities<E: Engine>(
     let mut json = Vec::with_capacity(4096);
     writer.write_page_start(&mut json);
     let start = json.len();
-    let page = query(call.engine(), table.id, &plan, limits, |row| {
+    let page = table::query(call.engine(), table.id, &plan, limits, |row| {
         // One entity at least, or a client would never get ahead.
         if json.len() > start && (json.len() > settings.page_bytes_max || !room.allows(json.capacity())) {
             return Flow::StopHere;

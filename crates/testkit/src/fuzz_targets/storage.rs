@@ -7,7 +7,8 @@ use larimar_model::blob::{TagCondition, TagQuery, Tags};
 use larimar_wire::blob::{
     self, BlobAddress, BlobRequest, ListMarker, parse_block_list, parse_tags, write_block_list, write_tags,
 };
-use larimar_wire::queue::{MessageXml, QueueRequest, parse_message, parse_message_update, write_messages};
+use larimar_wire::operation::Operation as _;
+use larimar_wire::queue::{MessageXml, QueueOperation, parse_message, parse_message_update, write_messages};
 use larimar_wire::sas::{Circumstances, SasError, SasToken, Service};
 use larimar_wire::signature::{self, AccountKey, Authorization, Scheme, StorageRequest};
 use larimar_wire::storage_head::StorageHead;
@@ -24,16 +25,14 @@ fn request(text: &str) -> (&str, &str, Vec<(&str, &str)>) {
     (path, query, lines.filter_map(|line| line.split_once(':')).collect())
 }
 
-/// A request to the Queue service: whatever is read has a name, and one queue or none.
+/// A request to the Queue service: whatever is read has a name.
 pub fn queue_request(data: &[u8]) {
     let Ok(text) = std::str::from_utf8(data) else { return };
     let (path, query, headers) = request(text);
     for method in METHODS {
         let Ok(head) = StorageHead::new(method, path, query, headers.iter().copied()) else { return };
-        if let Ok(request) = QueueRequest::parse(&head) {
-            assert!(!request.operation.name().is_empty());
-            let is_service = path.trim_matches('/').is_empty();
-            assert_eq!(request.operation.queue().is_none(), is_service, "{path}");
+        if let Ok(operation) = QueueOperation::parse(&head) {
+            assert!(!operation.facts().name.is_empty());
         }
     }
 }
@@ -59,7 +58,7 @@ pub fn blob_request(data: &[u8]) {
     for method in METHODS {
         let Ok(head) = StorageHead::new(method, path, query, headers.iter().copied()) else { return };
         let Ok(request) = BlobRequest::parse(&head) else { continue };
-        assert!(!request.name().is_empty());
+        assert!(!request.facts().name.is_empty());
         let address = BlobAddress::of(&head).expect("what was read has an address");
         assert_eq!(request.resource(None), address.resource(None));
     }

@@ -1,8 +1,8 @@
 //! One request as a log tells it: a line of fields, in versions 1.0 and 2.0 of the form.
 
-use super::operation::Access;
 use super::status::{Authentication, Outcome};
 use crate::error_code::ErrorCode;
+use crate::operation::Kind;
 use crate::sas::Service;
 use crate::service_properties::LoggingVersion;
 use crate::uri::query_pairs;
@@ -18,8 +18,8 @@ pub struct LogEntry {
     pub start: Timestamp,
     /// The operation.
     pub operation: &'static str,
-    /// The switch that the operation falls under.
-    pub access: Access,
+    /// Which of the log's three switches the operation falls under.
+    pub kind: Kind,
     /// How it said who sends it.
     pub authentication: Authentication,
     /// How it ended.

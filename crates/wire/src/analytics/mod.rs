@@ -4,7 +4,6 @@
 
 mod log_entry;
 mod names;
-mod operation;
 mod status;
 mod totals;
 
@@ -12,6 +11,5 @@ pub use log_entry::{LogEntry, LogOf, mask_signature, mask_signatures_in, write_c
 pub use names::{
     LOG_SERVICES, METRICS_ALL, Period, log_counter, log_hour_prefix, log_name, log_prefix, log_time, metrics_row,
 };
-pub use operation::Access;
 pub use status::{Authentication, Outcome};
 pub use totals::{Sample, Totals};

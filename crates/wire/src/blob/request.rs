@@ -7,6 +7,7 @@ use super::{blob_request, container_request, headers};
 use crate::error_body::ErrorReply;
 use crate::error_code::ErrorCode;
 use crate::marker;
+use crate::operation::{BodyLimit, Endpoint, Facts, Format, Kind, Operation, Public, Rate};
 use crate::sas::Resource;
 use crate::storage_head::{StorageHead, parameter_error};
 use larimar_model::blob::{BlobName, ContainerName};
@@ -94,6 +95,34 @@ impl BlobRequest {
                     | BlobOperation::GetPageRanges(_)
                     | BlobOperation::GetAccountInfo
             ),
+        }
+    }
+}
+
+impl Operation for BlobRequest {
+    fn facts(&self) -> Facts<'_> {
+        let name = self.name();
+        let kind = match self.is_write() {
+            false => Kind::Read,
+            true if name.starts_with("Delete") => Kind::Delete,
+            true => Kind::Write,
+        };
+        let endpoint = match self {
+            Self::Service(ServiceOperation::GetStats) => Endpoint::Secondary,
+            _ if self.is_write() => Endpoint::Primary,
+            _ => Endpoint::Both,
+        };
+        // Handlers check permissions and read bodies.
+        Facts {
+            name,
+            kind: Some(kind),
+            endpoint,
+            needs: [None, None],
+            public: Some(Public::List),
+            is_reserved: false,
+            body: BodyLimit::Streamed,
+            format: Format::Stream,
+            rate: Rate::Account,
         }
     }
 }

@@ -9,4 +9,4 @@ mod request;
 
 pub use list_xml::{ListedQueue, write_queue_list};
 pub use message_xml::{MESSAGE_BODY_BYTES_MAX, MessageXml, parse_message, parse_message_update, write_messages};
-pub use request::{ListQueues, QueueOperation, QueueRequest};
+pub use request::{ListQueues, QueueOperation};

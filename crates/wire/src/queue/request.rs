@@ -3,6 +3,9 @@
 use crate::error_body::ErrorReply;
 use crate::error_code::ErrorCode;
 use crate::marker;
+use crate::operation::{BodyLimit, Endpoint, Facts, Format, Operation};
+use crate::queue::MESSAGE_BODY_BYTES_MAX;
+use crate::sas::Need;
 use crate::storage_head::{StorageHead, name_error, parameter_error};
 use crate::uri::decode_path;
 use larimar_model::queue::QueueName;
@@ -10,13 +13,6 @@ use larimar_model::{Guid, Metadata, limits};
 use std::time::Duration;
 
 /// A request to the Queue service.
-#[derive(Clone, Debug, PartialEq, Eq)]
-pub struct QueueRequest {
-    /// What to do.
-    pub operation: QueueOperation,
-}
-
-/// What a request asks for.
 #[derive(Clone, Debug, PartialEq, Eq)]
 #[expect(missing_docs, reason = "the names are those of the service's reference")]
 pub enum QueueOperation {
@@ -83,7 +79,7 @@ impl ListQueues {
     }
 }
 
-impl QueueRequest {
+impl QueueOperation {
     /// Reads a request.
     ///
     /// # Errors
@@ -94,72 +90,49 @@ impl QueueRequest {
         for raw in head.path.split('/').filter(|raw| !raw.is_empty()).take(4) {
             segments.push(decode_path(raw).map_err(|_| ErrorReply::new(ErrorCode::InvalidUri))?);
         }
-        let operation = match segments.as_slice() {
-            [] => service(head)?,
-            [queue] => on_queue(head, queue_name(queue)?)?,
-            [queue, messages] if messages == "messages" => on_messages(head, queue_name(queue)?)?,
-            [queue, messages, id] if messages == "messages" => on_message(head, queue_name(queue)?, id)?,
-            _ => return Err(ErrorReply::new(ErrorCode::InvalidUri)),
-        };
-        Ok(Self { operation })
+        match segments.as_slice() {
+            [] => service(head),
+            [queue] => on_queue(head, queue_name(queue)?),
+            [queue, messages] if messages == "messages" => on_messages(head, queue_name(queue)?),
+            [queue, messages, id] if messages == "messages" => on_message(head, queue_name(queue)?, id),
+            _ => Err(ErrorReply::new(ErrorCode::InvalidUri)),
+        }
     }
 }
 
-impl QueueOperation {
-    /// The operation's name in metrics and logs.
-    #[must_use]
-    pub const fn name(&self) -> &'static str {
+impl Operation for QueueOperation {
+    fn facts(&self) -> Facts<'_> {
+        let body = BodyLimit::Bytes(MESSAGE_BODY_BYTES_MAX);
         match self {
-            Self::ListQueues(_) => "ListQueues",
-            Self::GetServiceProperties => "GetQueueServiceProperties",
-            Self::SetServiceProperties => "SetQueueServiceProperties",
-            Self::GetServiceStats => "GetQueueServiceStats",
-            Self::CreateQueue(..) => "CreateQueue",
-            Self::DeleteQueue(_) => "DeleteQueue",
-            Self::GetMetadata(_) => "GetQueueMetadata",
-            Self::SetMetadata(..) => "SetQueueMetadata",
-            Self::GetAcl(_) => "GetQueueACL",
-            Self::SetAcl(_) => "SetQueueACL",
-            Self::PutMessage { .. } => "PutMessage",
-            Self::GetMessages { .. } => "GetMessages",
-            Self::PeekMessages { .. } => "PeekMessages",
-            Self::ClearMessages(_) => "ClearMessages",
-            Self::DeleteMessage { .. } => "DeleteMessage",
-            Self::UpdateMessage { .. } => "UpdateMessage",
-        }
-    }
-
-    /// The queue it works on.
-    #[must_use]
-    pub const fn queue(&self) -> Option<&QueueName> {
-        match self {
-            Self::ListQueues(_) | Self::GetServiceProperties | Self::SetServiceProperties | Self::GetServiceStats => {
-                None
+            Self::ListQueues(_) => Facts::read("ListQueues", Need::LIST_QUEUES).answers(Format::Xml),
+            Self::GetServiceProperties => {
+                Facts::read("GetQueueServiceProperties", Need::READ_SERVICE).answers(Format::Xml)
             }
-            Self::CreateQueue(queue, _)
-            | Self::DeleteQueue(queue)
-            | Self::GetMetadata(queue)
-            | Self::SetMetadata(queue, _)
-            | Self::GetAcl(queue)
-            | Self::SetAcl(queue)
-            | Self::PutMessage { queue, .. }
-            | Self::GetMessages { queue, .. }
-            | Self::PeekMessages { queue, .. }
-            | Self::ClearMessages(queue)
-            | Self::DeleteMessage { queue, .. }
-            | Self::UpdateMessage { queue, .. } => Some(queue),
-        }
-    }
-
-    /// Whether it changes something, which the secondary does not allow.
-    #[must_use]
-    pub const fn is_write(&self) -> bool {
-        match self {
-            Self::ListQueues(_) | Self::GetServiceProperties | Self::GetServiceStats => false,
-            Self::GetMetadata(_) | Self::GetAcl(_) | Self::PeekMessages { .. } => false,
-            Self::SetServiceProperties | Self::CreateQueue(..) | Self::DeleteQueue(_) | Self::SetMetadata(..) => true,
-            Self::SetAcl(_) | Self::PutMessage { .. } | Self::GetMessages { .. } | Self::ClearMessages(_) => true,
-            Self::DeleteMessage { .. } | Self::UpdateMessage { .. } => true,
+            Self::SetServiceProperties => Facts::write("SetQueueServiceProperties", Need::WRITE_SERVICE).body(body),
+            Self::GetServiceStats => {
+                Facts::read("GetQueueServiceStats", Need::READ_SERVICE).on(Endpoint::Secondary).answers(Format::Xml)
+            }
+            Self::CreateQueue(..) => Facts::write("CreateQueue", Need::CREATE_QUEUE),
+            Self::DeleteQueue(_) => Facts::delete("DeleteQueue", Need::DELETE_QUEUE),
+            Self::GetMetadata(queue) => Facts::read("GetQueueMetadata", Need::get_queue_metadata(queue.as_str())),
+            Self::SetMetadata(..) => Facts::write("SetQueueMetadata", Need::SET_QUEUE_METADATA),
+            Self::GetAcl(_) => Facts::read("GetQueueACL", Need::ACL).answers(Format::Xml),
+            Self::SetAcl(_) => Facts::write("SetQueueACL", Need::ACL).body(body),
+            Self::PutMessage { queue, .. } => {
+                Facts::write("PutMessage", Need::put_message(queue.as_str())).body(body).answers(Format::Xml)
+            }
+            // Storage analytics count it as a read, but it hides the messages that it returns.
+            Self::GetMessages { queue, .. } => Facts::read("GetMessages", Need::process_messages(queue.as_str()))
+                .on(Endpoint::Primary)
+                .answers(Format::Xml),
+            Self::PeekMessages { queue, .. } => {
+                Facts::read("PeekMessages", Need::peek_messages(queue.as_str())).answers(Format::Xml)
+            }
+            Self::ClearMessages(_) => Facts::delete("ClearMessages", Need::CLEAR_MESSAGES),
+            Self::DeleteMessage { queue, .. } => Facts::delete("DeleteMessage", Need::process_messages(queue.as_str())),
+            Self::UpdateMessage { queue, .. } => {
+                Facts::write("UpdateMessage", Need::update_message(queue.as_str())).body(body)
+            }
         }
     }
 }

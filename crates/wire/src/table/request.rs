@@ -5,6 +5,8 @@ use super::key_predicate::{Keys, Segment, syntax_error};
 use super::options::{Parsed, QueryOptions, Select};
 use crate::error_body::ErrorReply;
 use crate::error_code::ErrorCode;
+use crate::operation::{BodyLimit, Endpoint, Facts, Format, Operation, SETTINGS_BODY_BYTES_MAX};
+use crate::sas::Need;
 use crate::uri::decode_path;
 use larimar_model::{EntityKey, IfMatch, KeyError, PartitionKey, RowKey, TableName, TableNameError};
 
@@ -48,12 +50,9 @@ pub enum TableOperation {
     DeleteTable(TableName),
     GetTableAcl(TableName),
     SetTableAcl(TableName),
-    QueryEntities(TableName, QueryOptions),
-    GetEntity(TableName, EntityKey, Select),
-    InsertEntity(TableName),
-    ReplaceEntity(TableName, EntityKey, Option<IfMatch>),
-    MergeEntity(TableName, EntityKey, Option<IfMatch>),
-    DeleteEntity(TableName, EntityKey, IfMatch),
+    QueryEntities(QueryEntities),
+    GetEntity(GetEntity),
+    Write(WriteEntity),
     /// What lies below a table is refused, unless the table itself is missing.
     Refused(TableName, ErrorReply),
     Batch,
@@ -61,6 +60,48 @@ pub enum TableOperation {
     GetServiceProperties,
     SetServiceProperties,
     GetServiceStats,
+}
+
+/// Query Entities.
+#[derive(Clone, Debug, PartialEq)]
+pub struct QueryEntities {
+    /// The table.
+    pub table: TableName,
+    /// What the query asks for.
+    pub options: QueryOptions,
+}
+
+/// The query for one entity by its keys.
+#[derive(Clone, Debug, PartialEq)]
+pub struct GetEntity {
+    /// The table.
+    pub table: TableName,
+    /// The keys.
+    pub key: EntityKey,
+    /// The properties to return.
+    pub select: Select,
+}
+
+/// Insert, Update, Merge, Delete and the two upserts: a write of one entity, by itself or in a transaction.
+#[derive(Clone, Debug, PartialEq)]
+pub struct WriteEntity {
+    /// The table.
+    pub table: TableName,
+    /// What to do. The entity itself is in the body.
+    pub kind: WriteKind,
+}
+
+/// What a write of an entity does.
+#[derive(Clone, Debug, PartialEq)]
+pub enum WriteKind {
+    /// Insert Entity; the keys are in the body.
+    Insert,
+    /// Update Entity; without a condition Insert Or Replace Entity.
+    Replace(EntityKey, Option<IfMatch>),
+    /// Merge Entity; without a condition Insert Or Merge Entity.
+    Merge(EntityKey, Option<IfMatch>),
+    /// Delete Entity.
+    Delete(EntityKey, IfMatch),
 }
 
 impl TableRequest {
@@ -80,65 +121,82 @@ impl TableRequest {
         let prefer = headers.prefer.and_then(Prefer::parse);
         let level = MetadataLevel::negotiate(parsed.format.as_deref(), headers.accept, headers.version);
         let operation = Router { account, method, parsed, headers }.operation(path)?;
-        // An answer that carries no JSON of ours cannot be in the wrong format.
-        let level = if operation.has_json_answer() { level? } else { level.unwrap_or(MetadataLevel::Minimal) };
+        // A response without JSON cannot be in the wrong format.
+        let is_json = operation.facts().format == Format::Json;
+        let level = if is_json { level? } else { level.unwrap_or(MetadataLevel::Minimal) };
         Ok(Self { operation, level, prefer })
     }
 }
 
-impl TableOperation {
-    /// Whether tables or entities are answered with, in the format that `Accept` asks for.
-    const fn has_json_answer(&self) -> bool {
+impl Operation for TableRequest {
+    fn facts(&self) -> Facts<'_> {
+        self.operation.facts()
+    }
+}
+
+impl Operation for TableOperation {
+    fn facts(&self) -> Facts<'_> {
+        let settings = BodyLimit::Bytes(SETTINGS_BODY_BYTES_MAX);
         match self {
-            Self::QueryTables(_) | Self::GetTable(_) | Self::CreateTable => true,
-            Self::QueryEntities(..) | Self::GetEntity(..) | Self::InsertEntity(_) => true,
-            Self::ReplaceEntity(..) | Self::MergeEntity(..) | Self::DeleteEntity(..) | Self::DeleteTable(_) => false,
-            Self::Batch | Self::GetTableAcl(_) | Self::SetTableAcl(_) | Self::Refused(..) | Self::GetSchema => false,
-            Self::GetServiceProperties | Self::SetServiceProperties | Self::GetServiceStats => false,
+            Self::QueryTables(_) => Facts::read("QueryTables", Need::QUERY_TABLES).answers(Format::Json),
+            Self::GetTable(_) => Facts::read("QueryTable", Need::GET_TABLE).answers(Format::Json),
+            Self::CreateTable => {
+                Facts::write("CreateTable", Need::CREATE_TABLE).body(BodyLimit::Configured).answers(Format::Json)
+            }
+            Self::DeleteTable(table) => Facts::delete("DeleteTable", Need::DELETE_TABLE).reserved_if(table.is_system()),
+            Self::GetTableAcl(_) => Facts::read("GetTableACL", Need::ACL).answers(Format::Xml),
+            Self::SetTableAcl(table) => Facts::write("SetTableACL", Need::ACL)
+                .reserved_if(table.is_system())
+                .body(settings)
+                .answers(Format::Xml),
+            Self::QueryEntities(query) => query.facts(),
+            Self::GetEntity(get) => get.facts(),
+            Self::Write(write) => write.facts(),
+            Self::Refused(..) => Facts::refused(),
+            Self::Batch => Facts::batch("EntityGroupTransaction"),
+            Self::GetSchema => Facts::read("GetTableServiceSchema", Need::READ_SERVICE).answers(Format::Xml),
+            Self::GetServiceProperties => {
+                Facts::read("GetTableServiceProperties", Need::READ_SERVICE).answers(Format::Xml)
+            }
+            Self::SetServiceProperties => {
+                Facts::write("SetTableServiceProperties", Need::WRITE_SERVICE).body(settings).answers(Format::Xml)
+            }
+            Self::GetServiceStats => {
+                Facts::read("GetTableServiceStats", Need::READ_SERVICE).on(Endpoint::Secondary).answers(Format::Xml)
+            }
         }
     }
+}
 
-    /// The table whose entities it works on.
-    #[must_use]
-    pub const fn table(&self) -> Option<&TableName> {
-        match self {
-            Self::QueryEntities(table, _)
-            | Self::GetEntity(table, ..)
-            | Self::InsertEntity(table)
-            | Self::ReplaceEntity(table, ..)
-            | Self::MergeEntity(table, ..)
-            | Self::DeleteEntity(table, ..) => Some(table),
-            Self::QueryTables(_) | Self::GetTable(_) | Self::CreateTable | Self::DeleteTable(_) => None,
-            Self::GetTableAcl(_) | Self::SetTableAcl(_) | Self::Refused(..) | Self::Batch | Self::GetSchema => None,
-            Self::GetServiceProperties | Self::SetServiceProperties | Self::GetServiceStats => None,
-        }
+impl Operation for QueryEntities {
+    fn facts(&self) -> Facts<'_> {
+        let facts = Facts::read("QueryEntities", Need::query(self.table.as_str()));
+        facts.answers(Format::Json).counted_by_partition()
     }
+}
 
-    /// The operation's name in metrics and logs.
-    #[must_use]
-    pub const fn name(&self) -> &'static str {
-        match self {
-            Self::QueryTables(_) => "QueryTables",
-            Self::GetTable(_) => "QueryTable",
-            Self::CreateTable => "CreateTable",
-            Self::DeleteTable(_) => "DeleteTable",
-            Self::GetTableAcl(_) => "GetTableACL",
-            Self::SetTableAcl(_) => "SetTableACL",
-            Self::QueryEntities(..) => "QueryEntities",
-            Self::GetEntity(..) => "QueryEntity",
-            Self::InsertEntity(_) => "InsertEntity",
-            Self::ReplaceEntity(_, _, Some(_)) => "UpdateEntity",
-            Self::ReplaceEntity(_, _, None) => "InsertOrReplaceEntity",
-            Self::MergeEntity(_, _, Some(_)) => "MergeEntity",
-            Self::MergeEntity(_, _, None) => "InsertOrMergeEntity",
-            Self::DeleteEntity(..) => "DeleteEntity",
-            Self::Refused(..) => "Unknown",
-            Self::Batch => "EntityGroupTransaction",
-            Self::GetSchema => "GetTableServiceSchema",
-            Self::GetServiceProperties => "GetTableServiceProperties",
-            Self::SetServiceProperties => "SetTableServiceProperties",
-            Self::GetServiceStats => "GetTableServiceStats",
-        }
+impl Operation for GetEntity {
+    fn facts(&self) -> Facts<'_> {
+        let facts = Facts::read("QueryEntity", Need::query(self.table.as_str()));
+        facts.answers(Format::Json).counted_by_partition()
+    }
+}
+
+impl Operation for WriteEntity {
+    fn facts(&self) -> Facts<'_> {
+        let table = self.table.as_str();
+        let facts = match &self.kind {
+            WriteKind::Insert => Facts::write("InsertEntity", Need::insert(table)).answers(Format::Json),
+            WriteKind::Replace(_, Some(_)) => Facts::write("UpdateEntity", Need::update(table)),
+            WriteKind::Replace(_, None) => Facts::write("InsertOrReplaceEntity", Need::upsert(table)),
+            WriteKind::Merge(_, Some(_)) => Facts::write("MergeEntity", Need::update(table)),
+            WriteKind::Merge(_, None) => Facts::write("InsertOrMergeEntity", Need::upsert(table)),
+            // The rows of storage analytics can be deleted, but not changed.
+            WriteKind::Delete(..) => {
+                return Facts::delete("DeleteEntity", Need::delete(table)).counted_by_partition();
+            }
+        };
+        facts.reserved_if(self.table.is_system()).body(BodyLimit::Configured).counted_by_partition()
     }
 }
 
@@ -253,10 +311,10 @@ impl Router<'_> {
 
     fn entities(self, table: TableName) -> Result<TableOperation, ErrorReply> {
         match self.method {
-            "GET" => Ok(TableOperation::QueryEntities(table, self.parsed.options)),
+            "GET" => Ok(TableOperation::QueryEntities(QueryEntities { table, options: self.parsed.options })),
             "POST" => {
                 check_json_body(self.headers.content_type)?;
-                Ok(TableOperation::InsertEntity(table))
+                Ok(TableOperation::Write(WriteEntity { table, kind: WriteKind::Insert }))
             }
             _ => Err(ErrorReply::new(ErrorCode::MethodNotAllowed)),
         }
@@ -276,24 +334,25 @@ impl Router<'_> {
             row: RowKey::new(row.as_ref()).map_err(url_key_error)?,
         };
         if self.method == "GET" {
-            return Ok(TableOperation::GetEntity(table, key, self.parsed.options.select));
+            return Ok(TableOperation::GetEntity(GetEntity { table, key, select: self.parsed.options.select }));
         }
         let if_match = self.if_match()?;
-        match self.method {
+        let kind = match self.method {
             "PUT" => {
                 check_json_body(self.headers.content_type)?;
-                Ok(TableOperation::ReplaceEntity(table, key, if_match))
+                WriteKind::Replace(key, if_match)
             }
             "MERGE" | "PATCH" => {
                 check_json_body(self.headers.content_type)?;
-                Ok(TableOperation::MergeEntity(table, key, if_match))
+                WriteKind::Merge(key, if_match)
             }
             "DELETE" => {
                 let missing = || ErrorReply::new(ErrorCode::MissingRequiredHeader);
-                Ok(TableOperation::DeleteEntity(table, key, if_match.ok_or_else(missing)?))
+                WriteKind::Delete(key, if_match.ok_or_else(missing)?)
             }
-            _ => Err(ErrorReply::new(ErrorCode::MethodNotAllowed)),
-        }
+            _ => return Err(ErrorReply::new(ErrorCode::MethodNotAllowed)),
+        };
+        Ok(TableOperation::Write(WriteEntity { table, kind }))
     }
 
     fn if_match(&self) -> Result<Option<IfMatch>, ErrorReply> {

@@ -7,7 +7,7 @@ fn get_blob() -> LogEntry {
     LogEntry {
         start: Timestamp::parse("2014-06-19T22:59:23.1967767Z").expect("a time"),
         operation: "GetBlob",
-        access: Access::Read,
+        kind: Kind::Read,
         authentication: Authentication::Anonymous,
         outcome: Outcome::Success,
         code: None,
