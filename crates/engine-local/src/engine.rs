@@ -10,10 +10,10 @@ use std::sync::Arc;
 use std::thread::JoinHandle;
 use std::time::{Duration, Instant};
 
-use larimar_engine::queue::RowQueues;
+use larimar_engine::queue::{MessagesInRows, RowQueues};
 use larimar_engine::{
     Act, Beside, Budget, Changed, Clock, DiskRoom, Engine, Expect, Fault, Flow, Key, KeyRange, LogLimit, Op, Position,
-    ReadError, Reads, RowRef, Space, SpaceId, SpaceName, Statistics, SystemClock, WriteError,
+    ReadError, Reads, RowRef, Rows, Space, SpaceId, SpaceName, Spaces, Statistics, SystemClock, WriteError,
 };
 use larimar_model::Timestamp;
 use parking_lot::{Mutex, RwLock};
@@ -37,7 +37,7 @@ use crate::store::{Bytes, Mode, Snapshot, Store, StoreError, SyncTo};
 pub struct LocalEngine {
     shared: Arc<Shared>,
     threads: Mutex<Vec<JoinHandle<()>>>,
-    pub(crate) queues: RowQueues,
+    queues: RowQueues,
 }
 
 /// How to open an engine.
@@ -254,7 +254,7 @@ impl LocalEngine {
     }
 }
 
-impl Engine for LocalEngine {
+impl Rows for LocalEngine {
     type Snapshot = LocalSnapshot;
 
     async fn snapshot(&self, _: Reads, _: Instant) -> Result<LocalSnapshot, Fault> {
@@ -321,7 +321,9 @@ impl Engine for LocalEngine {
         let (_, outcome) = self.shared.queue.push(Commit { writes, ..Commit::default() })?;
         Ok(outcome.wait().await?)
     }
+}
 
+impl Spaces for LocalEngine {
     async fn accounts(&self) -> Result<Vec<String>, Fault> {
         Ok(self.shared.catalogue.accounts())
     }
@@ -370,7 +372,15 @@ impl Engine for LocalEngine {
     async fn forget_dropped(&self, space: SpaceId) -> Result<(), Fault> {
         self.shared.catalogue.release(&self.shared.queue, space).await
     }
+}
 
+impl MessagesInRows for LocalEngine {
+    fn row_queues(&self) -> &RowQueues {
+        &self.queues
+    }
+}
+
+impl Engine for LocalEngine {
     fn statistics(&self) -> Statistics {
         Statistics {
             commit_writes: self.shared.figures.commit_writes.snapshot(),

@@ -11,7 +11,6 @@ mod engine;
 mod full_disk;
 mod key;
 mod latch;
-mod messages;
 mod published;
 mod reclaim;
 mod recovery;

@@ -5,7 +5,7 @@
 use std::time::Duration;
 
 use crate::support::{name, read, settings};
-use larimar_engine::{Act, Engine, Expect, Op, SpaceId};
+use larimar_engine::{Act, Engine, Expect, Op, Rows as _, SpaceId, Spaces as _};
 use larimar_engine_local::LocalEngine;
 use larimar_engine_local::repair::reset_clock;
 use larimar_model::{ETag, Timestamp};

@@ -7,7 +7,7 @@ use std::sync::{Arc, Mutex};
 use std::time::Duration;
 
 use crate::support::{name, settings};
-use larimar_engine::{Act, Engine, Expect, Op, SpaceId};
+use larimar_engine::{Act, Expect, Op, Rows as _, SpaceId, Spaces as _};
 use larimar_engine_local::LocalEngine;
 use larimar_model::Timestamp;
 use tempfile::TempDir;

@@ -11,7 +11,7 @@ use std::process::Command;
 use std::sync::atomic::{AtomicUsize, Ordering};
 
 use crate::support::{eventually, keys, name, settings};
-use larimar_engine::{Act, Engine, Expect, Fault, Op, SpaceId, WriteError};
+use larimar_engine::{Act, Engine, Expect, Fault, Op, Rows as _, SpaceId, Spaces as _, WriteError};
 use larimar_engine_local::{LocalEngine, Settings};
 use larimar_model::Timestamp;
 

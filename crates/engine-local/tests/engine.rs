@@ -7,8 +7,8 @@ use std::time::Duration;
 
 use crate::support::{FailingStore, budget, eventually, keys, name, read, settings};
 use larimar_engine::{
-    Act, Changed, Engine, Expect, Fault, Flow, Key, KeyRange, Op, Position, ReadError, Reads, Snapshot as _, SpaceId,
-    SpaceKind, SpaceName, WriteError,
+    Act, Changed, Engine, Expect, Fault, Flow, Key, KeyRange, Op, Position, ReadError, Reads, Rows as _, Snapshot as _,
+    SpaceId, SpaceKind, SpaceName, Spaces as _, WriteError,
 };
 use larimar_engine_local::{Durability, LocalEngine, Settings};
 use larimar_model::Timestamp;

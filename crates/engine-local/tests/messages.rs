@@ -4,7 +4,7 @@
 
 use crate::support::{FailingStore, eventually, settings};
 use larimar_engine::queue::{Change, Message, MessageError, MessageHandle, Messages, NewMessage, Placed};
-use larimar_engine::{Engine, SpaceId, SpaceKind, SpaceName, WriteError};
+use larimar_engine::{Engine, SpaceId, SpaceKind, SpaceName, Spaces as _, WriteError};
 use larimar_engine_local::LocalEngine;
 use larimar_model::Timestamp;
 use std::collections::BTreeSet;

@@ -5,7 +5,7 @@
 use std::path::Path;
 
 use crate::support::{eventually, keys, name, settings};
-use larimar_engine::{Act, Engine, Expect, Op, SpaceId};
+use larimar_engine::{Act, Engine, Expect, Op, Rows as _, SpaceId, Spaces as _};
 use larimar_engine_local::LocalEngine;
 use larimar_model::Timestamp;
 use tempfile::TempDir;

@@ -6,7 +6,7 @@ use std::collections::BTreeMap;
 use std::path::{Path, PathBuf};
 
 use crate::support::{keys, name, settings};
-use larimar_engine::{Act, Engine, Expect, Op, SpaceId};
+use larimar_engine::{Act, Expect, Op, Rows as _, SpaceId, Spaces as _};
 use larimar_engine_local::repair::{Action, repair};
 use larimar_engine_local::store::StoreError;
 use larimar_engine_local::store::journal::State;

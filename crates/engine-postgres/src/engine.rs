@@ -21,8 +21,8 @@ use crate::statements::{HAS_SPACE, RESTORE};
 use crate::transactions::Transactions;
 use larimar_engine::queue::MessageIds;
 use larimar_engine::{
-    Beside, Changed, Engine, Fault, Key, Moment, Op, Position, ReadError, Reads as ReadsWanted, RowRef, Space, SpaceId,
-    SpaceName, Statistics, WriteError,
+    Beside, Changed, Engine, Fault, Key, Moment, Op, Position, ReadError, Reads as ReadsWanted, RowRef, Rows, Space,
+    SpaceId, SpaceName, Spaces, Statistics, WriteError,
 };
 use larimar_model::Timestamp;
 use std::sync::Arc;
@@ -158,9 +158,7 @@ async fn first_connection(core: &Core) -> Result<crate::connection::Connection, 
     }
 }
 
-impl Engine for PostgresEngine {
-    const IS_SHARED: bool = true;
-
+impl Rows for PostgresEngine {
     type Snapshot = PostgresSnapshot;
 
     async fn snapshot(&self, reads: ReadsWanted, deadline: Instant) -> Result<PostgresSnapshot, Fault> {
@@ -204,7 +202,9 @@ impl Engine for PostgresEngine {
         let restored = self.parts.restore(space, rows).await;
         self.noting_gone(space, restored)
     }
+}
 
+impl Spaces for PostgresEngine {
     async fn accounts(&self) -> Result<Vec<String>, Fault> {
         self.parts.catalogue.accounts().await
     }
@@ -253,6 +253,10 @@ impl Engine for PostgresEngine {
     async fn forget_dropped(&self, space: SpaceId) -> Result<(), Fault> {
         self.parts.forget_dropped(space).await
     }
+}
+
+impl Engine for PostgresEngine {
+    const IS_SHARED: bool = true;
 
     async fn now(&self, _caller: Timestamp) -> Result<Moment, Fault> {
         self.parts.clock.now().await

@@ -3,7 +3,9 @@
 
 use crate::support::{NOW, create, name, read, write};
 use larimar_engine::queue::{MessageHandle, Messages as _, NewMessage};
-use larimar_engine::{Act, Budget, Engine, Expect, Flow, KeyRange, Op, SpaceId, SpaceKind, SpaceName};
+use larimar_engine::{
+    Act, Budget, Engine, Expect, Flow, KeyRange, Op, Rows as _, SpaceId, SpaceKind, SpaceName, Spaces as _,
+};
 use larimar_engine_postgres::{Password, PostgresEngine, Settings};
 use larimar_testkit::postgres::{Cluster, Database, Options};
 use std::time::{Duration, Instant};

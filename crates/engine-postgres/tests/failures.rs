@@ -6,7 +6,8 @@
 use crate::support::{NOW, create, name, open, open_with, read, through, upstream, write};
 use larimar_engine::queue::{Messages as _, NewMessage};
 use larimar_engine::{
-    Act, Budget, Engine, Expect, Fault, Flow, KeyRange, Op, ReadError, SpaceId, SpaceKind, SpaceName, WriteError,
+    Act, Budget, Engine, Expect, Fault, Flow, KeyRange, Op, ReadError, Rows as _, SpaceId, SpaceKind, SpaceName,
+    Spaces as _, WriteError,
 };
 use larimar_engine_postgres::{PostgresEngine, Settings};
 use larimar_testkit::postgres::{Cluster, Stop};

@@ -3,7 +3,7 @@
 
 use crate::support::{NOW, create, write};
 use larimar_engine::queue::{MessageHandle, Messages as _, NewMessage};
-use larimar_engine::{Act, Engine, Expect, Op, SpaceId, SpaceKind, SpaceName};
+use larimar_engine::{Act, Expect, Op, Rows as _, SpaceId, SpaceKind, SpaceName, Spaces as _};
 use larimar_engine_postgres::{PostgresEngine, Settings};
 use larimar_testkit::postgres::Cluster;
 use std::sync::Arc;

@@ -3,7 +3,7 @@
 
 use crate::support::{NOW, create, open, read, through, upstream, write};
 use larimar_engine::queue::{Change, MessageError, MessageHandle, Messages, NewMessage, Placed};
-use larimar_engine::{Act, Engine, Expect, Fault, SpaceId, SpaceKind, SpaceName, WriteError};
+use larimar_engine::{Act, Expect, Fault, SpaceId, SpaceKind, SpaceName, Spaces as _, WriteError};
 use larimar_engine_postgres::PostgresEngine;
 use larimar_testkit::postgres::Cluster;
 use larimar_testkit::proxy::{Direction, Mode, Proxy};

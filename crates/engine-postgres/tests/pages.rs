@@ -2,7 +2,9 @@
 
 use crate::support::{self, create, open, through, upstream, write};
 use larimar_engine::table::{Page, PageLimits, Plan, query};
-use larimar_engine::{Act, Budget, Engine, Expect, Fault, Flow, Key, KeyRange, Reads, RowRef, Snapshot as _, SpaceId};
+use larimar_engine::{
+    Act, Budget, Expect, Fault, Flow, Key, KeyRange, Reads, RowRef, Rows as _, Snapshot as _, SpaceId, Spaces as _,
+};
 use larimar_engine_postgres::PostgresEngine;
 use larimar_model::{Entity, EntityKey, Filter, PartitionKey, RowKey, Timestamp, Value};
 use larimar_testkit::postgres::Cluster;

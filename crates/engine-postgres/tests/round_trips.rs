@@ -6,7 +6,9 @@
 use crate::support::{NOW, create, open, through, upstream, write};
 use larimar_engine::queue::{Change, MessageHandle, Messages as _, NewMessage};
 use larimar_engine::table::{PageLimits, Plan, query};
-use larimar_engine::{Act, Budget, Engine, Expect, Flow, Key, KeyRange, Op, SpaceKind, SpaceName};
+use larimar_engine::{
+    Act, Budget, Engine, Expect, Flow, Key, KeyRange, Op, Rows as _, SpaceKind, SpaceName, Spaces as _,
+};
 use larimar_model::{EntityBody, Filter};
 use larimar_testkit::postgres::Cluster;
 use std::net::SocketAddr;

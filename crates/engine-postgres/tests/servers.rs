@@ -2,8 +2,8 @@
 
 use crate::support::{NOW, create, name, open, read, write};
 use larimar_engine::{
-    Act, Changed, Engine, Expect, Fault, Key, KeyRange, Op, Position, ReadError, SpaceId, SpaceKind, SpaceName,
-    WriteError,
+    Act, Changed, Expect, Fault, Key, KeyRange, Op, Position, ReadError, Rows as _, SpaceId, SpaceKind, SpaceName,
+    Spaces as _, WriteError,
 };
 use larimar_engine_postgres::{OpenError, PostgresEngine, Settings};
 use larimar_model::Timestamp;

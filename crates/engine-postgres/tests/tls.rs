@@ -1,7 +1,7 @@
 //! Encrypted connections, passwords, and what is refused.
 
 use crate::support::name;
-use larimar_engine::Engine;
+use larimar_engine::Spaces as _;
 use larimar_engine_postgres::{Password, PostgresEngine, Settings};
 use larimar_testkit::postgres::{Cluster, Options};
 

@@ -20,8 +20,8 @@ pub mod table;
 
 pub use clock::{Clock, SystemClock};
 pub use contract::{
-    Act, Beside, Budget, Changed, DiskRoom, Edit, Engine, Expect, Flow, Key, KeyRange, Moment, Op, Position, RowRef,
-    Space, SpaceId, SpaceKind, SpaceName, Statistics,
+    Act, Beside, Budget, Changed, DiskRoom, Edit, Engine, Expect, Flow, Key, KeyRange, Messages, Moment, Op, Position,
+    RowRef, Rows, Space, SpaceId, SpaceKind, SpaceName, Spaces, Statistics,
 };
 pub use error::{EngineError, Fault, ReadError, Reject, WriteError};
 pub use histogram::{Histogram, HistogramSnapshot};

@@ -1,22 +1,22 @@
 //! Working with a space that was looked up by name, where the lookup may be outdated.
 //!
-//! Requests use [`Engine::recent_space`], which costs no round trip but may be up to a second old on an engine that
+//! Requests use [`Spaces::recent_space`], which costs no round trip but may be up to a second old on an engine that
 //! several servers share. Two rules make that safe on every engine, and nothing above has to know which engine it is:
 //! a request is refused only by the space as it is now ([`decide_on_space`]), and an operation that finds its space
 //! gone is repeated once if the name belongs to another space by now ([`find_replacement`]).
 
-use crate::contract::{Engine, Space, SpaceId, SpaceName};
+use crate::contract::{Space, SpaceId, SpaceName, Spaces};
 use crate::error::Fault;
 
 /// Decides on a request by the space it is for.
 ///
-/// The remembered space ([`Engine::recent_space`]) may allow the request, which then costs no further round trip. Only
+/// The remembered space ([`Spaces::recent_space`]) may allow the request, which then costs no further round trip. Only
 /// the space as it is now may refuse it, so a change made by another server never causes a wrong refusal. `decide` may
 /// run twice.
 ///
 /// # Errors
 /// Faults of the engine. The refusal is in the result inside.
-pub async fn decide_on_space<E: Engine, T, R>(
+pub async fn decide_on_space<E: Spaces, T, R>(
     engine: &E,
     name: SpaceName<'_>,
     decide: impl Fn(Option<&Space>) -> Result<T, R> + Send,
@@ -54,7 +54,7 @@ pub async fn decide_on_space<E: Engine, T, R>(
 /// # Errors
 /// Faults of the engine.
 pub async fn find_replacement(
-    engine: &impl Engine,
+    engine: &impl Spaces,
     name: SpaceName<'_>,
     gone: SpaceId,
 ) -> Result<Option<Space>, Fault> {

@@ -1,21 +1,21 @@
-//! The reference engine: a `BTreeMap` under a mutex. It says what every engine must do, in the simplest way. A snapshot
+//! The reference engine: a `BTreeMap` under a mutex. It defines what every engine must do, in the simplest way. A snapshot
 //! shares the map; the next write copies it.
 
 use crate::contract::{
-    Act, Beside, Budget, Changed, Engine, Flow, Key, KeyRange, Op, Position, RowRef, Space, SpaceId, SpaceKind,
-    SpaceName, Statistics,
+    Act, Beside, Budget, Changed, Engine, Flow, Key, KeyRange, Op, Position, RowRef, Rows, Space, SpaceId, SpaceKind,
+    SpaceName, Spaces, Statistics,
 };
 use crate::error::{Fault, ReadError, WriteError};
-use crate::queue::{Change, Message, MessageError, MessageHandle, Messages, NewMessage, Placed, RowQueues, Updated};
+use crate::queue::{MessagesInRows, RowQueues};
 use crate::snapshot::{Reads, Snapshot};
 use larimar_model::Timestamp;
 use parking_lot::Mutex;
 use std::collections::{BTreeMap, BTreeSet};
 use std::ops::Bound;
 use std::sync::Arc;
-use std::time::{Duration, Instant};
+use std::time::Instant;
 
-/// An engine that keeps everything in memory and forgets it at the end.
+/// An engine that keeps everything in memory until it is dropped.
 #[derive(Debug, Default)]
 pub struct MemoryEngine {
     state: Mutex<Arc<State>>,
@@ -45,9 +45,7 @@ impl MemoryEngine {
     pub fn new() -> Self {
         Self::default()
     }
-}
 
-impl MemoryEngine {
     /// Removes a space with its rows, if its meta bytes are the expected ones or none are expected.
     fn remove_space(&self, name: SpaceName<'_>, expected: Option<&[u8]>) -> Changed {
         let mut state = self.state.lock();
@@ -70,7 +68,7 @@ impl MemoryEngine {
     }
 }
 
-impl Engine for MemoryEngine {
+impl Rows for MemoryEngine {
     type Snapshot = MemorySnapshot;
 
     async fn snapshot(&self, _: Reads, _: Instant) -> Result<MemorySnapshot, Fault> {
@@ -148,7 +146,9 @@ impl Engine for MemoryEngine {
         }
         Ok(())
     }
+}
 
+impl Spaces for MemoryEngine {
     async fn accounts(&self) -> Result<Vec<String>, Fault> {
         let mut accounts: Vec<String> =
             self.state.lock().spaces.keys().map(|(account, _, _)| account.clone()).collect();
@@ -233,7 +233,9 @@ impl Engine for MemoryEngine {
         }
         Ok(())
     }
+}
 
+impl Engine for MemoryEngine {
     fn statistics(&self) -> Statistics {
         Statistics::default()
     }
@@ -296,50 +298,14 @@ impl Snapshot for MemorySnapshot {
     }
 }
 
-/// Whether a read has to end: after one row at least, so that every read gets ahead.
+/// Whether a read must end; never before its first row, so that every read makes progress.
 fn is_spent(visited: usize, budget: Budget) -> bool {
     visited > 0 && (visited >= budget.rows_max || Instant::now() >= budget.deadline)
 }
 
-impl Messages for MemoryEngine {
-    async fn put_message(&self, queue: SpaceId, new: NewMessage<'_>, now: Timestamp) -> Result<Placed, WriteError> {
-        self.queues.put(self, queue, new, now).await
-    }
-
-    async fn claim(
-        &self,
-        queue: SpaceId,
-        max: usize,
-        hidden_for: Duration,
-        now: Timestamp,
-    ) -> Result<Vec<Message>, WriteError> {
-        self.queues.claim(self, queue, max, hidden_for, now).await
-    }
-
-    async fn peek(&self, queue: SpaceId, max: usize, now: Timestamp) -> Result<Vec<Message>, ReadError> {
-        self.queues.peek(self, queue, max, now).await
-    }
-
-    async fn update_message(
-        &self,
-        queue: SpaceId,
-        handle: MessageHandle,
-        change: Change<'_>,
-        now: Timestamp,
-    ) -> Result<Updated, MessageError> {
-        self.queues.update(self, queue, handle, change, now).await
-    }
-
-    async fn delete_message(&self, queue: SpaceId, handle: MessageHandle, now: Timestamp) -> Result<(), MessageError> {
-        self.queues.delete(self, queue, handle, now).await
-    }
-
-    async fn clear_messages(&self, queue: SpaceId, now: Timestamp) -> Result<(), WriteError> {
-        self.queues.clear(self, queue, now).await
-    }
-
-    async fn count_messages(&self, queue: SpaceId, now: Timestamp) -> Result<u64, ReadError> {
-        self.queues.count(self, queue, now).await
+impl MessagesInRows for MemoryEngine {
+    fn row_queues(&self) -> &RowQueues {
+        &self.queues
     }
 }
 
@@ -349,7 +315,7 @@ impl State {
     }
 }
 
-/// Rows of a dropped container that are read at once.
+/// Rows of a dropped container that one call reads.
 const DROPPED_ROWS: usize = 1000;
 
 fn owned(name: SpaceName<'_>) -> (String, SpaceKind, String) {

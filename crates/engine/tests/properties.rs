@@ -2,7 +2,7 @@
 //! reading of the filter returns, page by page.
 
 use larimar_engine::table::{Plan, PlanningWork};
-use larimar_engine::{Engine as _, Fault, MemoryEngine, MemorySnapshot, Position, Reads};
+use larimar_engine::{Fault, MemoryEngine, MemorySnapshot, Position, Reads, Rows as _};
 use larimar_model::{EntityBody, Filter, Timestamp, filter as meaning};
 use larimar_testkit::engine::layer::{Layer, Layered};
 use larimar_testkit::queries::{filter, hostile_filter, planned, rows};

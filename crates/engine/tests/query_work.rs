@@ -1,7 +1,7 @@
 //! What a query may cost: its work is counted, cut into slices with a turn for others between them, and ends the page.
 
 use larimar_engine::table::{Page, PageLimits, Plan, SLICE_STEPS, query};
-use larimar_engine::{Engine, Flow, MemoryEngine, RowRef, SpaceId, SpaceKind, SpaceName};
+use larimar_engine::{Flow, MemoryEngine, RowRef, Rows as _, SpaceId, SpaceKind, SpaceName, Spaces as _};
 use larimar_model::{Entity, EntityKey, Filter, PartitionKey, RowKey, Timestamp, Value};
 use larimar_testkit::Polls;
 use std::time::{Duration, Instant};

@@ -3,8 +3,8 @@
 
 use larimar_engine::queue::{MessageHandle, NewMessage, RowQueues};
 use larimar_engine::{
-    Act, Beside, Budget, Engine, Fault, Flow, Key, KeyRange, MemoryEngine, MemorySnapshot, Op, Position, ReadError,
-    Reads, RowRef, SpaceId, SpaceKind, SpaceName, WriteError,
+    Act, Beside, Budget, Fault, Flow, Key, KeyRange, MemoryEngine, MemorySnapshot, Op, Position, ReadError, Reads,
+    RowRef, Rows as _, SpaceId, SpaceKind, SpaceName, Spaces as _, WriteError,
 };
 use larimar_model::Timestamp;
 use larimar_testkit::engine::layer::{Layer, Layered};

@@ -6,8 +6,8 @@ use hyper::{Request, Response};
 use larimar_engine::blob::Blobs;
 use larimar_engine::blob::bytes::MemoryBytes;
 use larimar_engine::{
-    Act, Budget, Clock as _, Engine as _, Expect, Flow, KeyRange, MemoryEngine, Op, Position, SpaceKind, SpaceName,
-    SystemClock,
+    Act, Budget, Clock as _, Expect, Flow, KeyRange, MemoryEngine, Op, Position, Rows as _, SpaceKind, SpaceName,
+    Spaces as _, SystemClock,
 };
 use larimar_server::{
     Account, AccountKey, BlobService, Handler, Listener, ListenerSettings, Metrics, Peer, QueueService, ResponseBody,

@@ -1,8 +1,8 @@
 //! A table that another server deletes and makes anew is found at once, though the engine's lookup is a moment old.
 
 use larimar_engine::{
-    Beside, Budget, Engine, Fault, Flow, Key, KeyRange, MemoryEngine, MemorySnapshot, Op, Position, ReadError, Reads,
-    RowRef, Snapshot, Space, SpaceId, SpaceKind, SpaceName, SystemClock, WriteError,
+    Beside, Budget, Fault, Flow, Key, KeyRange, MemoryEngine, MemorySnapshot, Op, Position, ReadError, Reads, RowRef,
+    Rows as _, Snapshot, Space, SpaceId, SpaceKind, SpaceName, Spaces as _, SystemClock, WriteError,
 };
 use larimar_model::Timestamp;
 use larimar_server::{Account, AccountKey, Listener, ListenerSettings, Metrics, Settings, Storage, TableService};

@@ -3,8 +3,8 @@
 
 use larimar_engine::queue::{Message, MessageError, MessageHandle, Messages as _};
 use larimar_engine::{
-    Act, Beside, Budget, Engine as _, Expect, Fault, Flow, Key, KeyRange, MemoryEngine, MemorySnapshot, Op, Position,
-    ReadError, Reads, RowRef, Snapshot, SpaceId, WriteError,
+    Act, Beside, Budget, Expect, Fault, Flow, Key, KeyRange, MemoryEngine, MemorySnapshot, Op, Position, ReadError,
+    Reads, RowRef, Rows as _, Snapshot, SpaceId, WriteError,
 };
 use larimar_model::Timestamp;
 use larimar_testkit::engine::layer::{Layer, Layered};

@@ -12,8 +12,8 @@ use std::time::{Duration, Instant};
 
 use anyhow::{Context as _, ensure};
 use larimar_engine::{
-    Act, Budget, Clock as _, Engine as _, Expect, Flow, Key as RowPlace, KeyRange, Op, SpaceId, SpaceKind, SpaceName,
-    SystemClock,
+    Act, Budget, Clock as _, Engine as _, Expect, Flow, Key as RowPlace, KeyRange, Op, Rows as _, SpaceId, SpaceKind,
+    SpaceName, Spaces as _, SystemClock,
 };
 use larimar_engine_postgres::{PostgresEngine, Settings};
 use tokio::runtime::{Builder, Runtime};

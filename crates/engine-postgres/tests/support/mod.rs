@@ -2,7 +2,7 @@
 
 #![allow(dead_code, reason = "each test target uses some of it")]
 
-use larimar_engine::{Act, Engine, Expect, Key, Op, SpaceId, SpaceKind, SpaceName, WriteError};
+use larimar_engine::{Act, Expect, Key, Op, Rows as _, SpaceId, SpaceKind, SpaceName, Spaces as _, WriteError};
 use larimar_engine_postgres::{PostgresEngine, Settings};
 use larimar_model::Timestamp;
 use std::net::SocketAddr;

@@ -60,7 +60,7 @@ pub struct ContainerPage {
     pub next: Option<String>,
 }
 
-/// The access control list of a container, for checks of tokens. It may be a moment old ([`Engine::recent_space`]).
+/// The access control list of a container, for checks of tokens. It may be a moment old ([`Spaces::recent_space`](crate::Spaces::recent_space)).
 ///
 /// # Errors
 /// [`BlobReject::ContainerNotFound`] if there is none of this name.
@@ -112,7 +112,7 @@ impl<E: Engine, B: ByteStore> Blobs<E, B> {
         Ok(meta.into_container(id, name.as_str().to_owned(), now))
     }
 
-    /// Finds a container to work with its blobs. Its settings may be a moment old ([`Engine::recent_space`]).
+    /// Finds a container to work with its blobs. Its settings may be a moment old ([`Spaces::recent_space`](crate::Spaces::recent_space)).
     ///
     /// # Errors
     /// [`BlobReject::ContainerNotFound`] if there is none of this name.

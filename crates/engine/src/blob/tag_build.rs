@@ -291,7 +291,7 @@ mod tests {
     use super::super::bytes::MemoryBytes;
     use super::super::{Access, FindIn, NewBlob, NewContainer};
     use super::*;
-    use crate::MemoryEngine;
+    use crate::{MemoryEngine, Rows as _};
     use larimar_model::blob::TagQuery;
     use std::sync::Arc;
 

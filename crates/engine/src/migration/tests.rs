@@ -1,7 +1,7 @@
 //! Copies between reference engines: whole, interrupted anywhere, refused, and checked.
 
 use super::*;
-use crate::contract::{Act, Beside, Budget, Changed, Expect, Key, Moment, Op, Statistics};
+use crate::contract::{Act, Beside, Budget, Changed, Expect, Key, Moment, Op, Rows, Spaces, Statistics};
 use crate::queue::{Change, Message, MessageError, MessageHandle, Messages, NewMessage, Placed, Updated};
 use crate::{MemoryEngine, MemorySnapshot, Reads, SystemClock};
 use proptest::prelude::*;
@@ -413,9 +413,7 @@ impl Messages for Failing {
 }
 
 #[deny(clippy::missing_trait_methods)]
-impl Engine for Failing {
-    const IS_SHARED: bool = false;
-
+impl Rows for Failing {
     type Snapshot = MemorySnapshot;
 
     async fn snapshot(&self, reads: Reads, deadline: Instant) -> Result<MemorySnapshot, Fault> {
@@ -428,6 +426,16 @@ impl Engine for Failing {
         visit: impl FnOnce(Option<RowRef<'_>>) -> R + Send,
     ) -> Result<R, ReadError> {
         self.inner.get(key, visit).await
+    }
+
+    async fn get_many(
+        &self,
+        space: SpaceId,
+        keys: &[(&str, &str)],
+        budget: Budget,
+        visit: impl FnMut(RowRef<'_>) -> Flow + Send,
+    ) -> Result<Option<usize>, ReadError> {
+        self.inner.get_many(space, keys, budget, visit).await
     }
 
     async fn scan(
@@ -465,7 +473,10 @@ impl Engine for Failing {
         self.rows.fetch_add(rows.len() as u64, Ordering::Relaxed);
         self.write(self.inner.restore(space, rows)).await
     }
+}
 
+#[deny(clippy::missing_trait_methods)]
+impl Spaces for Failing {
     async fn accounts(&self) -> Result<Vec<String>, Fault> {
         self.inner.accounts().await
     }
@@ -494,6 +505,10 @@ impl Engine for Failing {
         self.write(self.inner.drop_space(name)).await
     }
 
+    async fn drop_space_if(&self, name: SpaceName<'_>, expected: &[u8]) -> Result<Changed, Fault> {
+        self.write(self.inner.drop_space_if(name, expected)).await
+    }
+
     async fn claim_dropped(&self, after: SpaceId) -> Result<Option<SpaceId>, Fault> {
         self.inner.claim_dropped(after).await
     }
@@ -510,13 +525,14 @@ impl Engine for Failing {
     async fn forget_dropped(&self, space: SpaceId) -> Result<(), Fault> {
         self.inner.forget_dropped(space).await
     }
+}
+
+#[deny(clippy::missing_trait_methods)]
+impl Engine for Failing {
+    const IS_SHARED: bool = false;
 
     async fn now(&self, caller: Timestamp) -> Result<Moment, Fault> {
         self.inner.now(caller).await
-    }
-
-    async fn drop_space_if(&self, name: SpaceName<'_>, expected: &[u8]) -> Result<Changed, Fault> {
-        self.write(self.inner.drop_space_if(name, expected)).await
     }
 
     fn statistics(&self) -> Statistics {

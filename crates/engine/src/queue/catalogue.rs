@@ -1,6 +1,6 @@
 //! Queues: creating, finding, listing and deleting them, their metadata and access control lists.
 
-use crate::contract::{Changed, Engine, Space, SpaceId, SpaceKind, SpaceName};
+use crate::contract::{Changed, Space, SpaceId, SpaceKind, SpaceName, Spaces};
 use crate::error::{EngineError, Fault, Reject};
 use crate::lookup::find_replacement;
 use larimar_model::Metadata;
@@ -31,7 +31,7 @@ pub enum Creation {
 /// # Errors
 /// `Reject::QueueExists` if there is one of this name with other metadata.
 pub async fn create_queue(
-    engine: &impl Engine,
+    engine: &impl Spaces,
     account: &str,
     name: &QueueName,
     metadata: &Metadata,
@@ -51,11 +51,11 @@ pub async fn create_queue(
     Err(busy())
 }
 
-/// Finds a queue to work with its messages. Its metadata and list may be a moment old ([`Engine::recent_space`]).
+/// Finds a queue to work with its messages. Its metadata and list may be a moment old ([`Spaces::recent_space`]).
 ///
 /// # Errors
 /// `Reject::QueueNotFound` if there is none of this name.
-pub async fn find_queue(engine: &impl Engine, account: &str, name: &QueueName) -> Result<Queue, EngineError> {
+pub async fn find_queue(engine: &impl Spaces, account: &str, name: &QueueName) -> Result<Queue, EngineError> {
     queue_of(engine.recent_space(space_name(account, name.as_str())).await?)
 }
 
@@ -63,7 +63,7 @@ pub async fn find_queue(engine: &impl Engine, account: &str, name: &QueueName) -
 ///
 /// # Errors
 /// `Reject::QueueNotFound` if there is none of this name.
-pub async fn read_queue(engine: &impl Engine, account: &str, name: &QueueName) -> Result<Queue, EngineError> {
+pub async fn read_queue(engine: &impl Spaces, account: &str, name: &QueueName) -> Result<Queue, EngineError> {
     queue_of(engine.space(space_name(account, name.as_str())).await?)
 }
 
@@ -73,7 +73,7 @@ pub async fn read_queue(engine: &impl Engine, account: &str, name: &QueueName) -
 /// # Errors
 /// Faults of the engine.
 pub async fn find_queue_replacement(
-    engine: &impl Engine,
+    engine: &impl Spaces,
     account: &str,
     name: &QueueName,
     gone: SpaceId,
@@ -93,7 +93,7 @@ fn queue_of(space: Option<Space>) -> Result<Queue, EngineError> {
 /// # Errors
 /// Faults of the engine.
 pub async fn list_queues(
-    engine: &impl Engine,
+    engine: &impl Spaces,
     account: &str,
     from: &str,
     max: usize,
@@ -110,7 +110,7 @@ pub async fn list_queues(
 ///
 /// # Errors
 /// `Reject::QueueNotFound` if there is none of this name.
-pub async fn delete_queue(engine: &impl Engine, account: &str, name: &QueueName) -> Result<(), EngineError> {
+pub async fn delete_queue(engine: &impl Spaces, account: &str, name: &QueueName) -> Result<(), EngineError> {
     let is_found = engine.drop_space(space_name(account, name.as_str())).await?;
     if is_found { Ok(()) } else { Err(Reject::QueueNotFound.into()) }
 }
@@ -120,7 +120,7 @@ pub async fn delete_queue(engine: &impl Engine, account: &str, name: &QueueName)
 /// # Errors
 /// `Reject::QueueNotFound` if there is none of this name.
 pub async fn set_queue_metadata(
-    engine: &impl Engine,
+    engine: &impl Spaces,
     account: &str,
     name: &QueueName,
     metadata: &Metadata,
@@ -133,7 +133,7 @@ pub async fn set_queue_metadata(
 /// # Errors
 /// `Reject::QueueNotFound` if there is none of this name.
 pub async fn set_queue_acl(
-    engine: &impl Engine,
+    engine: &impl Spaces,
     account: &str,
     name: &QueueName,
     acl: &str,
@@ -142,7 +142,7 @@ pub async fn set_queue_acl(
 }
 
 async fn change(
-    engine: &impl Engine,
+    engine: &impl Spaces,
     account: &str,
     name: &QueueName,
     edit: impl Fn(&Metadata, &str) -> Vec<u8>,
@@ -208,11 +208,11 @@ fn take_text<'a>(rest: &mut &'a [u8]) -> Option<&'a str> {
 }
 
 fn busy() -> EngineError {
-    Fault::Unavailable("a queue changes all the time".to_owned()).into()
+    Fault::Unavailable("a queue's metadata changes too often".to_owned()).into()
 }
 
 const META_FORMAT: u8 = 1;
-/// Whoever loses a race this often meets somebody who never stops.
+/// Attempts before answering `ServerBusy`.
 const ATTEMPTS: usize = 32;
 
 #[cfg(test)]

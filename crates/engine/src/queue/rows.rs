@@ -1,94 +1,177 @@
-//! Queues on an engine that is one process: messages are ordinary rows, and what is remembered of them in the process
-//! only saves work.
+//! Queues on an engine in one process: messages are ordinary rows. One implementation of [`Messages`] serves every
+//! engine that is [`MessagesInRows`].
 //!
-//! A message is two rows (`record.rs`): its content, and where it stands in the order of delivery. A claim moves the second
-//! one and leaves the first as it is. Every move names the version it moves, so the engine lets one of several win;
-//! `state.rs` keeps consumers from choosing the same message in the first place. A look begins at the cursor, so
-//! neither hidden nor deleted messages cost anything. `sweep.rs` removes what has expired.
+//! A message is two rows (`record.rs`): its content and its delivery, whose key begins with the time at which the message
+//! becomes visible. A claim moves the delivery row and leaves the content as it is. Every move is conditional on the
+//! version it moves, so the engine lets one of several concurrent moves win; `state.rs` keeps consumers from choosing the
+//! same message in the first place. Scans begin at the cursor, so neither hidden nor deleted messages cost anything.
+//! `reclaim.rs` removes expired messages.
 
+mod reclaim;
 mod record;
 mod state;
-mod sweep;
 
-use super::contract::{Change, Message, MessageError, MessageHandle, NewMessage, Placed, Updated};
 use super::ids::MessageIds;
-use crate::contract::{Act, Budget, Engine, Expect, Flow, Key, Op, RowRef, SpaceId};
+use crate::contract::{
+    Act, Budget, Change, Expect, Flow, Key, Message, MessageError, MessageHandle, Messages, NewMessage, Op, Placed,
+    RowRef, Rows, SpaceId, Spaces, Updated,
+};
 use crate::error::{ReadError, WriteError};
 use larimar_model::queue::Receipt;
 use larimar_model::{Guid, Timestamp};
 use parking_lot::Mutex;
-use record::{Content, Delivery, Found, PARTITION, Place, Steps, content_row, deliveries};
-use state::Queue;
+use reclaim::IdleQueues;
+use record::{Content, Delivery, DeliveryKey, DeliveryRow, PARTITION, Steps, content_row, deliveries};
+use state::{QueueState, Write};
 use std::collections::HashMap;
 use std::sync::Arc;
 use std::time::{Duration, Instant};
-use sweep::Others;
 
-/// The queues of an engine, for its implementation of [`Messages`](super::Messages).
+/// An engine in one process that stores messages as ordinary rows. It implements [`Messages`] by being one.
+pub trait MessagesInRows: Rows + Spaces {
+    /// What the engine remembers of its queues.
+    fn row_queues(&self) -> &RowQueues;
+}
+
+/// What an engine remembers of its queues while the process runs. It only saves work.
 #[derive(Debug, Default)]
 pub struct RowQueues {
-    queues: Mutex<HashMap<SpaceId, Arc<Queue>>>,
+    queues: Mutex<HashMap<SpaceId, Arc<QueueState>>>,
     ids: MessageIds,
-    others: Mutex<Others>,
+    idle: Mutex<IdleQueues>,
 }
 
 impl RowQueues {
-    /// As [`Messages::put_message`](super::Messages::put_message).
-    pub async fn put(
-        &self,
-        engine: &impl Engine,
-        queue: SpaceId,
-        new: NewMessage<'_>,
-        now: Timestamp,
-    ) -> Result<Placed, WriteError> {
-        let state = self.queue(queue);
-        settle(engine, queue, &state, DOUBTFUL_MANY, now).await;
-        let id = self.ids.next(now);
-        let visible_at = later(now, new.hidden_for);
-        let expires = new.lives_for.map_or(Timestamp::MAX, |lives_for| later(now, lives_for));
-        let place = Place { visible_at, id };
-        let mut steps = Steps::default();
-        steps.put(content_row(id), Content::body(now, expires, new.text));
-        steps.put(place.row(), Delivery { expires, dequeue_count: 0 }.to_body());
-        let write = state.write(vec![place], expires);
-        let versions = engine.apply(queue, PARTITION, &steps.ops(), now).await;
-        let versions = self.noting_gone(queue, versions)?;
-        write.done(1);
-        self.sweep_in_passing(engine, queue, &state, now).await;
-        let receipt = Receipt { visible_at, nonce: versions[1].ticks() };
-        Ok(Placed { id, inserted: now, expires, receipt, visible_at })
+    /// Forgets a queue that was dropped.
+    pub fn forget(&self, queue: SpaceId) {
+        self.queues.lock().remove(&queue);
     }
 
-    /// As [`Messages::claim`](super::Messages::claim).
-    pub async fn claim(
+    fn state(&self, queue: SpaceId) -> Arc<QueueState> {
+        let mut queues = self.queues.lock();
+        if queues.len() >= QUEUES_MAX && !queues.contains_key(&queue) {
+            // The states in use stay: two consumers with different states could choose the same message.
+            queues.retain(|_, state| Arc::strong_count(state) > 1);
+        }
+        Arc::clone(queues.entry(queue).or_default())
+    }
+
+    /// Returns a result and forgets the queue if the result says that it was dropped.
+    fn noting_gone<T>(&self, queue: SpaceId, result: Result<T, WriteError>) -> Result<T, WriteError> {
+        if matches!(result, Err(WriteError::SpaceGone)) {
+            self.forget(queue);
+        }
+        result
+    }
+
+    /// As [`RowQueues::noting_gone`], for reads.
+    fn noting_gone_reading<T>(&self, queue: SpaceId, result: Result<T, ReadError>) -> Result<T, ReadError> {
+        if matches!(result, Err(ReadError::SpaceGone)) {
+            self.forget(queue);
+        }
+        result
+    }
+}
+
+impl<E: MessagesInRows> Messages for E {
+    async fn put_message(&self, queue: SpaceId, new: NewMessage<'_>, now: Timestamp) -> Result<Placed, WriteError> {
+        self.row_queues().put(self, queue, new, now).await
+    }
+
+    async fn claim(
         &self,
-        engine: &impl Engine,
         queue: SpaceId,
         max: usize,
         hidden_for: Duration,
         now: Timestamp,
     ) -> Result<Vec<Message>, WriteError> {
-        let state = self.queue(queue);
+        self.row_queues().claim(self, queue, max, hidden_for, now).await
+    }
+
+    async fn peek(&self, queue: SpaceId, max: usize, now: Timestamp) -> Result<Vec<Message>, ReadError> {
+        self.row_queues().peek(self, queue, max, now).await
+    }
+
+    async fn update_message(
+        &self,
+        queue: SpaceId,
+        handle: MessageHandle,
+        change: Change<'_>,
+        now: Timestamp,
+    ) -> Result<Updated, MessageError> {
+        self.row_queues().update(self, queue, handle, change, now).await
+    }
+
+    async fn delete_message(&self, queue: SpaceId, handle: MessageHandle, now: Timestamp) -> Result<(), MessageError> {
+        self.row_queues().delete(self, queue, handle, now).await
+    }
+
+    async fn clear_messages(&self, queue: SpaceId, now: Timestamp) -> Result<(), WriteError> {
+        self.row_queues().clear(self, queue, now).await
+    }
+
+    async fn count_messages(&self, queue: SpaceId, now: Timestamp) -> Result<u64, ReadError> {
+        self.row_queues().count(self, queue, now).await
+    }
+}
+
+impl RowQueues {
+    /// As [`Messages::put_message`].
+    pub async fn put(
+        &self,
+        engine: &(impl Rows + Spaces),
+        queue: SpaceId,
+        new: NewMessage<'_>,
+        now: Timestamp,
+    ) -> Result<Placed, WriteError> {
+        let state = self.state(queue);
+        settle(engine, queue, &state, UNSETTLED_MANY, now).await;
+        let id = self.ids.next(now);
+        let visible_at = later(now, new.hidden_for);
+        let expires = new.lives_for.map_or(Timestamp::MAX, |lives_for| later(now, lives_for));
+        let key = DeliveryKey { visible_at, id };
+        let mut steps = Steps::default();
+        steps.put(content_row(id), Content::body(now, expires, new.text));
+        steps.put(key.row(), Delivery { expires, dequeue_count: 0 }.to_body());
+        let write = state.write(vec![key], expires);
+        let versions = engine.apply(queue, PARTITION, &steps.ops(), now).await;
+        let versions = self.noting_gone(queue, versions)?;
+        write.done(1);
+        self.reclaim_in_passing(engine, queue, &state, now).await;
+        let receipt = Receipt { visible_at, nonce: versions[1].ticks() };
+        Ok(Placed { id, inserted: now, expires, receipt, visible_at })
+    }
+
+    /// As [`Messages::claim`].
+    pub async fn claim(
+        &self,
+        engine: &(impl Rows + Spaces),
+        queue: SpaceId,
+        max: usize,
+        hidden_for: Duration,
+        now: Timestamp,
+    ) -> Result<Vec<Message>, WriteError> {
+        let state = self.state(queue);
         settle(engine, queue, &state, 1, now).await;
         let claimed = claim(engine, queue, &state, max, hidden_for, now).await;
         let claimed = self.noting_gone(queue, claimed)?;
-        self.sweep_in_passing(engine, queue, &state, now).await;
+        self.reclaim_in_passing(engine, queue, &state, now).await;
         Ok(claimed)
     }
 
-    /// As [`Messages::peek`](super::Messages::peek).
+    /// As [`Messages::peek`].
     pub async fn peek(
         &self,
-        engine: &impl Engine,
+        engine: &impl Rows,
         queue: SpaceId,
         max: usize,
         now: Timestamp,
     ) -> Result<Vec<Message>, ReadError> {
-        let state = self.queue(queue);
+        let state = self.state(queue);
         let mut messages = Vec::new();
         let mut from = None;
         for _ in 0..PAGES_MAX {
-            let mut live: Vec<Found> = Vec::new();
+            let mut live: Vec<DeliveryRow> = Vec::new();
             let wanted = max - messages.len();
             let next = look(engine, queue, &state, from, now, |found| {
                 if live.len() == wanted {
@@ -101,8 +184,8 @@ impl RowQueues {
             });
             let next = self.noting_gone_reading(queue, next.await)?;
             for found in live {
-                // A message that is gone by now need not be shown.
-                if let Some(content) = content(engine, queue, found.place.id).await? {
+                // A message that was deleted meanwhile is left out.
+                if let Some(content) = content(engine, queue, found.key.id).await? {
                     messages.push(message(&found, content, found.delivery.dequeue_count, found.version));
                 }
             }
@@ -114,106 +197,80 @@ impl RowQueues {
         Ok(messages)
     }
 
-    /// As [`Messages::update_message`](super::Messages::update_message).
+    /// As [`Messages::update_message`].
     pub async fn update(
         &self,
-        engine: &impl Engine,
+        engine: &impl Rows,
         queue: SpaceId,
         handle: MessageHandle,
         change: Change<'_>,
         now: Timestamp,
     ) -> Result<Updated, MessageError> {
-        let state = self.queue(queue);
+        let state = self.state(queue);
         let found = delivered(engine, queue, handle, now).await?;
         let visible_at = later(now, change.hidden_for);
         if visible_at > found.delivery.expires {
             return Err(MessageError::ExpiresBefore);
         }
-        let place = Place { visible_at, id: handle.id };
+        let key = DeliveryKey { visible_at, id: handle.id };
         let mut steps = Steps::default();
-        steps.relocate(found.place, found.version, place, found.delivery);
+        steps.relocate(found.key, found.version, key, found.delivery);
         let nonce_at = steps.len() - 1;
         if let Some(text) = change.text {
-            // Nobody changes the content without moving the message, so what is read here holds if the move succeeds.
+            // The content changes only together with the delivery row, so this content is current if the move succeeds.
             let old = content(engine, queue, handle.id).await?.ok_or(MessageError::NotFound)?;
             steps.put(content_row(handle.id), Content::body(old.inserted, old.expires, text));
         }
-        let write = state.write(vec![place], found.delivery.expires);
-        match engine.apply(queue, PARTITION, &steps.ops(), now).await {
-            Ok(versions) => {
-                write.done(0);
-                Ok(Updated { receipt: Receipt { visible_at, nonce: versions[nonce_at].ticks() }, visible_at })
-            }
-            Err(WriteError::Condition { .. } | WriteError::Refused { .. }) => {
-                write.done(0);
-                Err(stale(engine, queue, handle.id, now).await)
-            }
-            Err(WriteError::SpaceGone) => Err(MessageError::SpaceGone),
-            Err(WriteError::Fault(fault)) => Err(MessageError::Fault(fault)),
-        }
+        let write = state.write(vec![key], found.delivery.expires);
+        let versions = apply_by_receipt(engine, queue, handle, &steps, (write, 0), now).await?;
+        Ok(Updated { receipt: Receipt { visible_at, nonce: versions[nonce_at].ticks() }, visible_at })
     }
 
-    /// As [`Messages::delete_message`](super::Messages::delete_message).
+    /// As [`Messages::delete_message`].
     pub async fn delete(
         &self,
-        engine: &impl Engine,
+        engine: &impl Rows,
         queue: SpaceId,
         handle: MessageHandle,
         now: Timestamp,
     ) -> Result<(), MessageError> {
-        let state = self.queue(queue);
+        let state = self.state(queue);
         let found = delivered(engine, queue, handle, now).await?;
         let mut steps = Steps::default();
-        steps.remove(found.place, found.version);
+        steps.remove(found.key, found.version);
         let write = state.write(Vec::new(), Timestamp::MAX);
-        match engine.apply(queue, PARTITION, &steps.ops(), now).await {
-            Ok(_) => {
-                write.done(-1);
-                Ok(())
-            }
-            Err(WriteError::Condition { .. } | WriteError::Refused { .. }) => {
-                write.done(0);
-                Err(stale(engine, queue, handle.id, now).await)
-            }
-            Err(WriteError::SpaceGone) => Err(MessageError::SpaceGone),
-            Err(WriteError::Fault(fault)) => Err(MessageError::Fault(fault)),
-        }
+        apply_by_receipt(engine, queue, handle, &steps, (write, -1), now).await.map(drop)
     }
+}
 
-    /// Forgets a queue that was dropped.
-    pub fn forget(&self, queue: SpaceId) {
-        self.queues.lock().remove(&queue);
-    }
-
-    fn queue(&self, queue: SpaceId) -> Arc<Queue> {
-        let mut queues = self.queues.lock();
-        if queues.len() >= QUEUES_MAX && !queues.contains_key(&queue) {
-            // Those in use go on being remembered: nobody may claim with another memory meanwhile.
-            queues.retain(|_, queue| Arc::strong_count(queue) > 1);
+/// Applies a change that names the delivery it was decided by; `added` is how many messages the queue has more then.
+async fn apply_by_receipt(
+    engine: &impl Rows,
+    queue: SpaceId,
+    handle: MessageHandle,
+    steps: &Steps,
+    (write, added): (Write<'_>, i64),
+    now: Timestamp,
+) -> Result<Vec<Timestamp>, MessageError> {
+    match engine.apply(queue, PARTITION, &steps.ops(), now).await {
+        Ok(versions) => {
+            write.done(added);
+            Ok(versions)
         }
-        Arc::clone(queues.entry(queue).or_default())
-    }
-
-    fn noting_gone<T>(&self, queue: SpaceId, result: Result<T, WriteError>) -> Result<T, WriteError> {
-        if matches!(result, Err(WriteError::SpaceGone)) {
-            self.forget(queue);
+        Err(WriteError::Condition { .. } | WriteError::Refused { .. }) => {
+            write.done(0);
+            Err(stale(engine, queue, handle.id, now).await)
         }
-        result
-    }
-
-    fn noting_gone_reading<T>(&self, queue: SpaceId, result: Result<T, ReadError>) -> Result<T, ReadError> {
-        if matches!(result, Err(ReadError::SpaceGone)) {
-            self.forget(queue);
-        }
-        result
+        Err(WriteError::SpaceGone) => Err(MessageError::SpaceGone),
+        Err(WriteError::Fault(fault)) => Err(MessageError::Fault(fault)),
     }
 }
 
 /// Claims messages, page after page of those that are visible.
 async fn claim(
-    engine: &impl Engine,
+    engine: &impl Rows,
     queue: SpaceId,
-    state: &Queue,
+    state: &QueueState,
     max: usize,
     hidden_for: Duration,
     now: Timestamp,
@@ -226,7 +283,7 @@ async fn claim(
         let wanted = max - claimed.len();
         let next = look(engine, queue, state, from, now, |found| {
             if found.is_expired(now) {
-                if expired.len() < EXPIRED_MAX && held.take(found.place.id) {
+                if expired.len() < EXPIRED_MAX && held.take(found.key.id) {
                     expired.push(found);
                 }
                 return Flow::Continue;
@@ -234,14 +291,14 @@ async fn claim(
             if live.len() == wanted {
                 return Flow::StopHere;
             }
-            if held.take(found.place.id) {
+            if held.take(found.key.id) {
                 live.push(found);
             }
             Flow::Continue
         });
         let next = match next.await {
             Ok(next) => next,
-            // What was claimed before is the caller's.
+            // The messages claimed so far belong to the caller.
             Err(_) if !claimed.is_empty() => break,
             Err(error) => return Err(error.into()),
         };
@@ -258,48 +315,47 @@ async fn claim(
     Ok(claimed)
 }
 
-/// Moves messages to where they are hidden and removes others, all at once; those that somebody else changed meanwhile
-/// are left out.
+/// Hides live messages and removes expired ones in one batch; messages that another call changed meanwhile are left out.
 async fn deliver(
-    engine: &impl Engine,
+    engine: &impl Rows,
     queue: SpaceId,
-    state: &Queue,
-    live: Vec<Found>,
-    expired: Vec<Found>,
+    state: &QueueState,
+    live: Vec<DeliveryRow>,
+    expired: Vec<DeliveryRow>,
     hidden_for: Duration,
     now: Timestamp,
 ) -> Result<Vec<Message>, WriteError> {
     let mut items = Vec::with_capacity(live.len() + expired.len());
     for found in live {
-        // Without a content it was deleted just now, which its version tells, or it can never be delivered.
-        items.push((found, content(engine, queue, found.place.id).await?));
+        // Without content the message was deleted just now, which its version will show, or it can never be delivered.
+        items.push((found, content(engine, queue, found.key.id).await?));
     }
     items.extend(expired.into_iter().map(|found| (found, None)));
     let visible_at = later(now, hidden_for);
     while !items.is_empty() {
         let mut steps = Steps::default();
         let mut ends = Vec::with_capacity(items.len());
-        let (mut places, mut expires, mut removed) = (Vec::new(), Timestamp::MAX, 0);
+        let (mut keys, mut expires, mut removed) = (Vec::new(), Timestamp::MAX, 0);
         for (found, content) in &items {
-            let Found { place, version, delivery } = *found;
+            let DeliveryRow { key, version, delivery } = *found;
             if content.is_some() {
-                let to = Place { visible_at, ..place };
+                let to = DeliveryKey { visible_at, ..key };
                 let dequeue_count = delivery.dequeue_count.saturating_add(1);
-                steps.relocate(place, version, to, Delivery { dequeue_count, ..delivery });
-                places.push(to);
+                steps.relocate(key, version, to, Delivery { dequeue_count, ..delivery });
+                keys.push(to);
                 expires = expires.min(delivery.expires);
             } else {
-                steps.remove(place, version);
+                steps.remove(key, version);
                 removed += 1;
             }
             ends.push(steps.len());
         }
-        let write = state.write(places, expires);
+        let write = state.write(keys, expires);
         match engine.apply(queue, PARTITION, &steps.ops(), now).await {
             Ok(versions) => {
                 write.done(-removed);
                 let delivered = items.into_iter().zip(ends).filter_map(|((found, content), end)| {
-                    let found = Found { place: Place { visible_at, ..found.place }, ..found };
+                    let found = DeliveryRow { key: DeliveryKey { visible_at, ..found.key }, ..found };
                     let count = found.delivery.dequeue_count.saturating_add(1);
                     Some(message(&found, content?, count, versions[end - 1]))
                 });
@@ -315,16 +371,16 @@ async fn deliver(
     Ok(Vec::new())
 }
 
-/// Hands visible deliveries to `visit` in order, from the cursor or from a place on; returns where to resume.
+/// Passes visible deliveries to `visit` in order, starting at the cursor or at `from`; returns where to resume.
 async fn look(
-    engine: &impl Engine,
+    engine: &impl Rows,
     queue: SpaceId,
-    state: &Queue,
-    from: Option<Place>,
+    state: &QueueState,
+    from: Option<DeliveryKey>,
     now: Timestamp,
-    visit: impl FnMut(Found) -> Flow + Send,
-) -> Result<Option<Place>, ReadError> {
-    let after_last = Place::since(Timestamp::from_ticks(now.ticks() + 1));
+    visit: impl FnMut(DeliveryRow) -> Flow + Send,
+) -> Result<Option<DeliveryKey>, ReadError> {
+    let after_last = DeliveryKey::since(Timestamp::from_ticks(now.ticks() + 1));
     match from {
         Some(from) => walk(engine, queue, (from, Some(after_last)), visit).await.map(|(_, next)| next),
         None => {
@@ -336,19 +392,19 @@ async fn look(
     }
 }
 
-/// Hands deliveries between two places to `visit`; returns the first of them and where to resume.
+/// Passes deliveries between two keys to `visit`; returns the first key found and where to resume.
 async fn walk(
-    engine: &impl Engine,
+    engine: &impl Rows,
     queue: SpaceId,
-    (from, to): (Place, Option<Place>),
-    mut visit: impl FnMut(Found) -> Flow + Send,
-) -> Result<(Option<Place>, Option<Place>), ReadError> {
+    (from, to): (DeliveryKey, Option<DeliveryKey>),
+    mut visit: impl FnMut(DeliveryRow) -> Flow + Send,
+) -> Result<(Option<DeliveryKey>, Option<DeliveryKey>), ReadError> {
     let budget = Budget { rows_max: PAGE_ROWS, deadline: Instant::now() + PAGE_TIME };
     let (mut first, mut damage) = (None, None);
     let range = deliveries(from, to);
-    let next = engine.scan(queue, &range, budget, |row| match Found::parse(row) {
+    let next = engine.scan(queue, &range, budget, |row| match DeliveryRow::parse(row) {
         Ok(found) => {
-            first.get_or_insert(found.place);
+            first.get_or_insert(found.key);
             visit(found)
         }
         Err(fault) => {
@@ -360,21 +416,21 @@ async fn walk(
     if let Some(fault) = damage {
         return Err(fault.into());
     }
-    let next = next.map(|next| Place::parse(&next.row)).transpose()?;
+    let next = next.map(|next| DeliveryKey::parse(&next.row)).transpose()?;
     Ok((first, next))
 }
 
 /// The delivery that a consumer's receipt names.
 async fn delivered(
-    engine: &impl Engine,
+    engine: &impl Rows,
     queue: SpaceId,
     handle: MessageHandle,
     now: Timestamp,
-) -> Result<Found, MessageError> {
+) -> Result<DeliveryRow, MessageError> {
     let MessageHandle { id, receipt } = handle;
-    let row = Place { visible_at: receipt.visible_at, id }.row();
+    let row = DeliveryKey { visible_at: receipt.visible_at, id }.row();
     let key = Key { space: queue, partition: PARTITION, row: &row };
-    let found = engine.get(key, |row| row.map(Found::parse).transpose()).await??;
+    let found = engine.get(key, |row| row.map(DeliveryRow::parse).transpose()).await??;
     match found.filter(|found| found.version.ticks() == receipt.nonce) {
         Some(found) if found.is_expired(now) => Err(MessageError::NotFound),
         Some(found) => Ok(found),
@@ -382,8 +438,8 @@ async fn delivered(
     }
 }
 
-/// What a receipt that does not hold means.
-async fn stale(engine: &impl Engine, queue: SpaceId, id: Guid, now: Timestamp) -> MessageError {
+/// The error for a receipt that does not match a delivery.
+async fn stale(engine: &impl Rows, queue: SpaceId, id: Guid, now: Timestamp) -> MessageError {
     match content(engine, queue, id).await {
         Ok(Some(content)) if content.expires > now => MessageError::ReceiptMismatch,
         Ok(_) => MessageError::NotFound,
@@ -391,30 +447,30 @@ async fn stale(engine: &impl Engine, queue: SpaceId, id: Guid, now: Timestamp) -
     }
 }
 
-async fn content(engine: &impl Engine, queue: SpaceId, id: Guid) -> Result<Option<Content>, ReadError> {
+async fn content(engine: &impl Rows, queue: SpaceId, id: Guid) -> Result<Option<Content>, ReadError> {
     let row = content_row(id);
     let key = Key { space: queue, partition: PARTITION, row: &row };
     let parse = |row: Option<RowRef<'_>>| row.map(|row| Content::parse(row.body)).transpose();
     Ok(engine.get(key, parse).await??)
 }
 
-/// Finds out what became of writes that nobody waited for, if there are enough of them. The engine's answer to a
-/// question about a row comes after all writes to it that began before.
-async fn settle(engine: &impl Engine, queue: SpaceId, state: &Queue, least: usize, now: Timestamp) {
-    for doubtful in state.doubtful(least, SETTLED_MAX) {
-        let row = doubtful.0.row();
+/// Settles writes whose callers did not wait for the outcome, if there are enough of them. The engine checks a condition
+/// after all earlier writes to the row, so its answer proves that those are visible.
+async fn settle(engine: &impl Rows, queue: SpaceId, state: &QueueState, least: usize, now: Timestamp) {
+    for unsettled in state.unsettled(least, SETTLED_MAX) {
+        let row = unsettled.0.row();
         let question = Op { row: &row, expect: Expect::Present, act: Act::Check };
         match engine.apply(queue, PARTITION, &[question], now).await {
-            Ok(_) | Err(WriteError::Condition { .. }) => state.settled(doubtful),
+            Ok(_) | Err(WriteError::Condition { .. }) => state.settled(unsettled),
             Err(_) => return,
         }
     }
 }
 
-fn message(found: &Found, content: Content, dequeue_count: u32, version: Timestamp) -> Message {
-    let visible_at = found.place.visible_at;
+fn message(found: &DeliveryRow, content: Content, dequeue_count: u32, version: Timestamp) -> Message {
+    let visible_at = found.key.visible_at;
     Message {
-        id: found.place.id,
+        id: found.key.id,
         inserted: content.inserted,
         expires: found.delivery.expires,
         dequeue_count,
@@ -424,21 +480,21 @@ fn message(found: &Found, content: Content, dequeue_count: u32, version: Timesta
     }
 }
 
-/// A point in time, moved forward as far as there is time.
+/// A time plus a span, at most [`Timestamp::MAX`].
 fn later(now: Timestamp, span: Duration) -> Timestamp {
     let left = Timestamp::MAX.ticks().saturating_sub(now.ticks());
     let ticks = u64::try_from(span.as_nanos() / 100).unwrap_or(u64::MAX);
     Timestamp::from_ticks(now.ticks() + ticks.min(left))
 }
 
-/// Deliveries of one page of a look.
+/// Deliveries read by one scan.
 const PAGE_ROWS: usize = 4096;
 const PAGE_TIME: Duration = Duration::from_secs(2);
-/// Pages of one call: with nothing but expired messages in them, a claim gives up for now.
+/// Scans of one call: a claim that met only expired messages in all of them returns without a message.
 const PAGES_MAX: usize = 64;
-/// Expired messages that a claim removes in passing, with each page.
+/// Expired messages that a claim removes with each scan.
 const EXPIRED_MAX: usize = 500;
-/// Writes in doubt that even a put looks after.
-const DOUBTFUL_MANY: usize = 64;
+/// Unsettled writes that a put settles too, not only a claim.
+const UNSETTLED_MANY: usize = 64;
 const SETTLED_MAX: usize = 100;
 const QUEUES_MAX: usize = 100_000;

@@ -26,7 +26,7 @@ pub async fn create_table(engine: &impl Engine, account: &str, name: &TableName)
     created.ok_or(EngineError::Reject(Reject::TableExists))
 }
 
-/// Finds a table to work with its entities. Its list may be a moment old ([`Engine::recent_space`]).
+/// Finds a table to work with its entities. Its list may be a moment old ([`Spaces::recent_space`](crate::Spaces::recent_space)).
 ///
 /// # Errors
 /// `Reject::TableNotFound` if there is none of this name.

@@ -3,7 +3,7 @@
 use super::*;
 use crate::listener::{Listener, ListenerSettings};
 use http_body_util::BodyExt;
-use larimar_engine::{Fault, MemoryEngine, MemorySnapshot, Reads, Statistics};
+use larimar_engine::{Fault, MemoryEngine, MemorySnapshot, Reads, Rows as _, Statistics};
 use larimar_testkit::engine::layer::{Layer, Layered};
 use std::sync::atomic::{AtomicBool, Ordering::Relaxed};
 use std::time::{Duration, Instant};

@@ -1,7 +1,7 @@
 //! Several servers over an engine that they share: what one is told, the others learn.
 
 use crate::analytics::fixture::{Fixture, logging_part, set_properties};
-use larimar_engine::{Engine as _, Fault, MemoryEngine, MemorySnapshot, Reads};
+use larimar_engine::{Fault, MemoryEngine, MemorySnapshot, Reads, Rows as _};
 use larimar_testkit::engine::layer::{Layer, Layered};
 use std::time::{Duration, Instant};
 

@@ -3,7 +3,7 @@
 use super::site::{Site, blob, filled, id, refused};
 use larimar_engine::blob::bytes::ByteStore;
 use larimar_engine::blob::{Access, BlobReject, BlockList, NewBlob};
-use larimar_engine::{Engine, RowRef};
+use larimar_engine::{Engine, RowRef, Rows as _};
 use larimar_model::blob::{BlobName, BlockId, BlockListEntry, BlockListKind, ByteRange};
 
 fn latest(numbers: impl IntoIterator<Item = u32>) -> Vec<BlockListEntry> {

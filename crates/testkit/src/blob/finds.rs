@@ -5,7 +5,7 @@ use larimar_engine::blob::bytes::ByteStore;
 use larimar_engine::blob::{
     Access, BlobReject, CopyRequest, CopySource, FindFrom, FindIn, FindPage, NewBlob, NewContainer,
 };
-use larimar_engine::{Act, Engine, EngineError, Expect, Fault, Op, Reject, SpaceId};
+use larimar_engine::{Act, Engine, EngineError, Expect, Fault, Op, Reject, Rows as _, SpaceId};
 use larimar_model::Guid;
 use larimar_model::blob::{BlobName, BlockListEntry, Conditions, TagQuery, Tags};
 use std::collections::BTreeSet;

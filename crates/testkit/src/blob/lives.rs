@@ -5,7 +5,7 @@ use super::pages::{put_page_blob, write};
 use super::site::{ACCOUNT, Site, blob, filled, id, refused};
 use larimar_engine::blob::bytes::{ByteStore, Extent, Owner, Owners};
 use larimar_engine::blob::{Access, BlobReject, ListQuery, NewBlob, Reclaimer};
-use larimar_engine::{Engine, EngineError, SpaceId};
+use larimar_engine::{Engine, EngineError, SpaceId, Spaces as _};
 use larimar_model::blob::{BlobName, BlockListEntry, BlockListKind, Conditions, ETagCondition, ListInclude, PageRange};
 use std::sync::{Arc, Mutex};
 use std::time::Duration;

@@ -9,7 +9,7 @@ use larimar_engine::blob::{
 };
 use larimar_engine::{
     Act, Beside, Budget, Engine, EngineError, Fault, Flow, Key, KeyRange, Op, Position, ReadError, Reads, Reject,
-    RowRef, Snapshot, SpaceId, WriteError,
+    RowRef, Rows as _, Snapshot, SpaceId, WriteError,
 };
 use larimar_model::Timestamp;
 use larimar_model::blob::{BlobName, BlockId, BlockListEntry, ByteRange, SnapshotTime};

@@ -1,19 +1,19 @@
-//! An engine over another that changes some of its calls: for tests of what is above, and of the suite itself.
+//! An engine over another engine that changes some of its calls: for tests of the layers above, and of the suite itself.
 
 use larimar_engine::queue::{Change, Message, MessageError, MessageHandle, Messages, NewMessage, Placed, Updated};
 use larimar_engine::{
-    Beside, Budget, Changed, Engine, Fault, Flow, Key, KeyRange, Moment, Op, Position, ReadError, Reads, RowRef,
-    Snapshot, Space, SpaceId, SpaceName, Statistics, WriteError,
+    Beside, Budget, Changed, Engine, Fault, Flow, Key, KeyRange, Moment, Op, Position, ReadError, Reads, RowRef, Rows,
+    Snapshot, Space, SpaceId, SpaceName, Spaces, Statistics, WriteError,
 };
 use larimar_model::Timestamp;
 use std::time::{Duration, Instant};
 
-/// The calls of an engine, each passed on to another engine unless it is written anew.
+/// The calls of an engine. Each goes to another engine unless the layer overrides it.
 #[expect(missing_docs, reason = "the calls are those of `Engine`")]
 pub trait Layer: Send + Sync + 'static {
     /// The engine below.
     type Below: Engine;
-    /// As [`Engine::Snapshot`]; mostly that of the engine below.
+    /// As [`Rows::Snapshot`]; usually that of the engine below.
     type Snapshot: Snapshot;
     /// As [`Engine::IS_SHARED`].
     const IS_SHARED: bool = Self::Below::IS_SHARED;
@@ -29,6 +29,16 @@ pub trait Layer: Send + Sync + 'static {
         visit: impl FnOnce(Option<RowRef<'_>>) -> R + Send,
     ) -> impl Future<Output = Result<R, ReadError>> + Send {
         self.below().get(key, visit)
+    }
+
+    fn get_many(
+        &self,
+        space: SpaceId,
+        keys: &[(&str, &str)],
+        budget: Budget,
+        visit: impl FnMut(RowRef<'_>) -> Flow + Send,
+    ) -> impl Future<Output = Result<Option<usize>, ReadError>> + Send {
+        self.below().get_many(space, keys, budget, visit)
     }
 
     fn scan(
@@ -92,6 +102,7 @@ pub trait Layer: Send + Sync + 'static {
 #[derive(Clone, Copy, Debug, Default)]
 pub struct Layered<L>(pub L);
 
+#[deny(clippy::missing_trait_methods)]
 impl<L: Layer> Messages for Layered<L> {
     async fn put_message(&self, queue: SpaceId, new: NewMessage<'_>, now: Timestamp) -> Result<Placed, WriteError> {
         self.0.below().put_message(queue, new, now).await
@@ -134,9 +145,8 @@ impl<L: Layer> Messages for Layered<L> {
     }
 }
 
-impl<L: Layer> Engine for Layered<L> {
-    const IS_SHARED: bool = L::IS_SHARED;
-
+#[deny(clippy::missing_trait_methods)]
+impl<L: Layer> Rows for Layered<L> {
     type Snapshot = L::Snapshot;
 
     async fn snapshot(&self, reads: Reads, deadline: Instant) -> Result<L::Snapshot, Fault> {
@@ -151,6 +161,16 @@ impl<L: Layer> Engine for Layered<L> {
         self.0.get(key, visit).await
     }
 
+    async fn get_many(
+        &self,
+        space: SpaceId,
+        keys: &[(&str, &str)],
+        budget: Budget,
+        visit: impl FnMut(RowRef<'_>) -> Flow + Send,
+    ) -> Result<Option<usize>, ReadError> {
+        self.0.get_many(space, keys, budget, visit).await
+    }
+
     async fn scan(
         &self,
         space: SpaceId,
@@ -159,6 +179,16 @@ impl<L: Layer> Engine for Layered<L> {
         visit: impl FnMut(RowRef<'_>) -> Flow + Send,
     ) -> Result<Option<Position>, ReadError> {
         self.0.scan(space, range, budget, visit).await
+    }
+
+    async fn apply(
+        &self,
+        space: SpaceId,
+        partition: &str,
+        ops: &[Op<'_>],
+        now: Timestamp,
+    ) -> Result<Vec<Timestamp>, WriteError> {
+        self.0.apply_with(space, partition, ops, &[], now).await
     }
 
     async fn apply_with(
@@ -175,7 +205,10 @@ impl<L: Layer> Engine for Layered<L> {
     async fn restore(&self, space: SpaceId, rows: &[RowRef<'_>]) -> Result<(), WriteError> {
         self.0.below().restore(space, rows).await
     }
+}
 
+#[deny(clippy::missing_trait_methods)]
+impl<L: Layer> Spaces for Layered<L> {
     async fn accounts(&self) -> Result<Vec<String>, Fault> {
         self.0.below().accounts().await
     }
@@ -224,6 +257,11 @@ impl<L: Layer> Engine for Layered<L> {
     async fn forget_dropped(&self, space: SpaceId) -> Result<(), Fault> {
         self.0.below().forget_dropped(space).await
     }
+}
+
+#[deny(clippy::missing_trait_methods)]
+impl<L: Layer> Engine for Layered<L> {
+    const IS_SHARED: bool = L::IS_SHARED;
 
     async fn now(&self, caller: Timestamp) -> Result<Moment, Fault> {
         self.0.below().now(caller).await

@@ -5,9 +5,9 @@
 use super::messages::name;
 use super::model::Harness;
 use super::rows::NOW;
-use larimar_engine::Engine;
 use larimar_engine::SpaceId;
 use larimar_engine::queue::{Change, Message, MessageError, MessageHandle, NewMessage};
+use larimar_engine::{Engine, Spaces as _};
 use larimar_model::{Guid, Timestamp};
 use proptest::prelude::*;
 use std::collections::BTreeMap;

@@ -5,21 +5,21 @@
 //! v visible_at id     ->  01 expires:u64 dequeue_count:u32
 //! ```
 //!
-//! Numbers in values are big-endian, those in keys hexadecimal digits of fixed width, so that rows order as messages are
-//! delivered. The version of a `v` row is the nonce of the receipt: every delivery writes the row anew.
+//! Numbers in values are big-endian; numbers in keys are hexadecimal digits of fixed width, so that the order of rows is
+//! the order of delivery. The version of a `v` row is the nonce of the receipt: every delivery writes the row anew.
 
 use crate::contract::{Act, Expect, KeyRange, Op, Position, RowRef};
 use crate::error::Fault;
 use larimar_model::{Guid, Timestamp};
 
-/// Where a message stands in the order of delivery.
+/// The key of a delivery row: messages are delivered in its order.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
-pub(super) struct Place {
+pub(super) struct DeliveryKey {
     pub(super) visible_at: Timestamp,
     pub(super) id: Guid,
 }
 
-impl Place {
+impl DeliveryKey {
     /// Before every message.
     pub(super) const FIRST: Self = Self::since(Timestamp::from_ticks(0));
 
@@ -39,17 +39,17 @@ impl Place {
             let id = u128::from_str_radix(digits.get(16..)?, 16).ok()?;
             Some(Self { visible_at: Timestamp::from_ticks(visible_at), id: Guid(id.to_be_bytes()) })
         };
-        parse().ok_or_else(|| Fault::Damaged(format!("a queue has a row {row:?}")))
+        parse().ok_or_else(|| Fault::Damaged(format!("a queue has an unknown row {row:?}")))
     }
 }
 
-/// The deliveries from one place up to, but without, another; `None` for all that follow.
-pub(super) fn deliveries(from: Place, to: Option<Place>) -> KeyRange {
-    let end = to.map_or_else(|| "w".to_owned(), Place::row);
+/// The deliveries from one key up to, but not including, another; `None` for all that follow.
+pub(super) fn deliveries(from: DeliveryKey, to: Option<DeliveryKey>) -> KeyRange {
+    let end = to.map_or_else(|| "w".to_owned(), DeliveryKey::row);
     KeyRange { start: Position::new(PARTITION, from.row()), end: Some(Position::new(PARTITION, end)) }
 }
 
-/// What is kept of a message for its delivery.
+/// The body of a delivery row.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) struct Delivery {
     pub(super) expires: Timestamp,
@@ -75,19 +75,19 @@ impl Delivery {
     }
 }
 
-/// A delivery that was met in a scan.
+/// A delivery row that was read.
 #[derive(Clone, Copy, Debug)]
-pub(super) struct Found {
-    pub(super) place: Place,
+pub(super) struct DeliveryRow {
+    pub(super) key: DeliveryKey,
     pub(super) version: Timestamp,
     pub(super) delivery: Delivery,
 }
 
-impl Found {
+impl DeliveryRow {
     pub(super) fn parse(row: RowRef<'_>) -> Result<Self, Fault> {
         let delivery = Delivery::parse(row.body)
-            .ok_or_else(|| Fault::Damaged(format!("row {:?} of a queue is of an unknown form", row.row)))?;
-        Ok(Self { place: Place::parse(row.row)?, version: row.version, delivery })
+            .ok_or_else(|| Fault::Damaged(format!("row {:?} of a queue has an unknown format", row.row)))?;
+        Ok(Self { key: DeliveryKey::parse(row.row)?, version: row.version, delivery })
     }
 
     pub(super) fn is_expired(&self, now: Timestamp) -> bool {
@@ -95,7 +95,7 @@ impl Found {
     }
 }
 
-/// What a message is, apart from its delivery.
+/// The body of a content row.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(super) struct Content {
     pub(super) inserted: Timestamp,
@@ -120,7 +120,7 @@ impl Content {
             let time = |ticks: &[u8; 8]| Timestamp::from_ticks(u64::from_be_bytes(*ticks));
             Some(Self { inserted: time(inserted), expires: time(expires), text: text.to_vec() })
         };
-        parse().ok_or_else(|| Fault::Damaged("a message is of an unknown form".to_owned()))
+        parse().ok_or_else(|| Fault::Damaged("a message has an unknown format".to_owned()))
     }
 }
 
@@ -129,7 +129,7 @@ pub(super) fn content_row(id: Guid) -> String {
     format!("m{:032x}", u128::from_be_bytes(id.0))
 }
 
-/// Operations on the rows of a queue, put together.
+/// A batch of operations on the rows of a queue.
 #[derive(Debug, Default)]
 pub(super) struct Steps(Vec<Step>);
 
@@ -149,8 +149,8 @@ impl Steps {
         self.0.push(Step { row, expect: Expect::Any, body: Some(body) });
     }
 
-    /// Takes a message from its place to another; the last of the operations stores the delivery.
-    pub(super) fn relocate(&mut self, from: Place, version: Timestamp, to: Place, delivery: Delivery) {
+    /// Moves a delivery to another key; the last of the operations stores it.
+    pub(super) fn relocate(&mut self, from: DeliveryKey, version: Timestamp, to: DeliveryKey, delivery: Delivery) {
         let expect = Expect::Version(version);
         if from == to {
             return self.0.push(Step { row: to.row(), expect, body: Some(delivery.to_body()) });
@@ -160,7 +160,7 @@ impl Steps {
     }
 
     /// Removes a message.
-    pub(super) fn remove(&mut self, from: Place, version: Timestamp) {
+    pub(super) fn remove(&mut self, from: DeliveryKey, version: Timestamp) {
         self.0.push(Step { row: from.row(), expect: Expect::Version(version), body: None });
         self.0.push(Step { row: content_row(from.id), expect: Expect::Any, body: None });
     }
@@ -182,21 +182,21 @@ mod tests {
     use super::*;
 
     #[test]
-    fn rows_order_as_messages_are_delivered_and_are_read_back() {
-        let place = |ticks, id| Place { visible_at: Timestamp::from_ticks(ticks), id: Guid([id; 16]) };
-        let places = [place(0, 0), place(0, 255), place(9, 1), place(10, 0), place(u64::MAX, 7)];
-        assert!(places.is_sorted());
-        assert!(places.map(Place::row).is_sorted());
-        for place in places {
-            assert_eq!(Place::parse(&place.row()), Ok(place));
+    fn rows_are_in_the_order_of_delivery_and_are_read_back() {
+        let key = |ticks, id| DeliveryKey { visible_at: Timestamp::from_ticks(ticks), id: Guid([id; 16]) };
+        let keys = [key(0, 0), key(0, 255), key(9, 1), key(10, 0), key(u64::MAX, 7)];
+        assert!(keys.is_sorted());
+        assert!(keys.map(DeliveryKey::row).is_sorted());
+        for key in keys {
+            assert_eq!(DeliveryKey::parse(&key.row()), Ok(key));
         }
     }
 
     #[test]
-    fn rows_of_other_forms_are_refused() {
+    fn rows_of_unknown_formats_are_refused() {
         let long = format!("v{}", "é".repeat(24));
         for row in ["", "v", "m0", "v12", &long] {
-            assert!(Place::parse(row).is_err(), "{row}");
+            assert!(DeliveryKey::parse(row).is_err(), "{row}");
         }
         for body in [&b""[..], &[1; 12], &[1; 14], &[2; 13]] {
             assert_eq!(Delivery::parse(body), None);

@@ -1,34 +1,33 @@
-//! What is remembered of a queue while the process runs, so that nobody looks for messages where none are.
+//! What the process remembers of a queue. It only saves work and can be forgotten at any time.
 //!
-//! All of it can be forgotten at any time: it only saves work. The **cursor** is a place before which no message stands.
-//! Looks begin there and raise it to the first message they find, though not beyond a message that arrives meanwhile:
-//! readers see what is committed, so such a one may be missing from what they saw. Messages being claimed are **taken**:
-//! others leave them alone before the store shows that they moved.
+//! The **cursor** is a key before which there is no message. Scans begin at it and raise it to the first message they
+//! find, but not beyond a message that arrives meanwhile: readers see committed rows only, so the scan may have missed
+//! it. Messages being claimed are **taken**: other claims skip them before the store shows that they moved.
 
-use super::record::Place;
+use super::record::DeliveryKey;
 use larimar_model::{Guid, Timestamp};
 use parking_lot::Mutex;
 use std::collections::{BTreeSet, HashSet};
 use std::time::{Duration, Instant};
 
 #[derive(Debug)]
-pub(super) struct Queue {
+pub(super) struct QueueState {
     inner: Mutex<Inner>,
 }
 
 #[derive(Debug)]
 struct Inner {
-    cursor: Place,
-    /// Places that a write under way may fill, each with the write's ticket.
-    arriving: BTreeSet<(Place, u64)>,
-    /// Those of writes whose outcome nobody waited for.
-    doubtful: Vec<(Place, u64)>,
-    /// Looks under way: a ticket, and the place beyond which they may not raise the cursor.
-    looks: Vec<(u64, Place)>,
+    cursor: DeliveryKey,
+    /// Keys that writes in progress may fill, each with the write's ticket.
+    arriving: BTreeSet<(DeliveryKey, u64)>,
+    /// Those of writes whose callers did not wait for the outcome.
+    unsettled: Vec<(DeliveryKey, u64)>,
+    /// Scans in progress: a ticket, and the key beyond which they may not raise the cursor.
+    looks: Vec<(u64, DeliveryKey)>,
     taken: HashSet<Guid>,
     last_ticket: u64,
     count: Count,
-    sweep: Sweep,
+    expiry: Expiry,
 }
 
 #[derive(Debug, Default)]
@@ -38,13 +37,13 @@ struct Count {
     writes_begun: u64,
     writes_open: usize,
     known: Option<Counted>,
-    /// When the last write began to be in doubt: it may still take effect.
-    doubted: Option<Instant>,
+    /// When the last write became unsettled: it may still take effect.
+    unsettled_at: Option<Instant>,
 }
 
 #[derive(Clone, Copy, Debug)]
 struct Counted {
-    /// What has to be added to `net`.
+    /// The number of messages is this plus `net`.
     base: i64,
     /// Whether nothing was written while the messages were counted.
     is_exact: bool,
@@ -53,89 +52,89 @@ struct Counted {
 }
 
 #[derive(Debug)]
-struct Sweep {
-    /// No message expires before.
+struct Expiry {
+    /// No message expires before this.
     due: Timestamp,
     pass: Option<Pass>,
     is_running: bool,
     last_slice: Option<Instant>,
 }
 
-/// A walk through all messages for those that expired.
+/// A walk over all messages that removes the expired ones.
 #[derive(Clone, Copy, Debug)]
 pub(super) struct Pass {
     /// Where to go on.
-    pub(super) from: Place,
-    /// The first expiry among the messages passed by.
+    pub(super) from: DeliveryKey,
+    /// The earliest expiry among the messages passed.
     pub(super) least: Timestamp,
 }
 
-impl Default for Queue {
+impl Default for QueueState {
     fn default() -> Self {
-        // The epoch: what expires when is not known before the first pass.
-        let sweep = Sweep { due: Timestamp::from_ticks(0), pass: None, is_running: false, last_slice: None };
+        // Due at once: expiries are not known before the first pass.
+        let expiry = Expiry { due: Timestamp::from_ticks(0), pass: None, is_running: false, last_slice: None };
         let inner = Inner {
-            cursor: Place::FIRST,
+            cursor: DeliveryKey::FIRST,
             arriving: BTreeSet::new(),
-            doubtful: Vec::new(),
+            unsettled: Vec::new(),
             looks: Vec::new(),
             taken: HashSet::new(),
             last_ticket: 0,
             count: Count::default(),
-            sweep,
+            expiry,
         };
         Self { inner: Mutex::new(inner) }
     }
 }
 
-impl Queue {
-    /// Begins a write that puts messages at these places, none of which expires before `expires`.
-    pub(super) fn write(&self, places: Vec<Place>, expires: Timestamp) -> Write<'_> {
+impl QueueState {
+    /// Begins a write that puts deliveries at these keys, none of which expires before `expires`.
+    pub(super) fn write(&self, keys: Vec<DeliveryKey>, expires: Timestamp) -> Write<'_> {
         let mut inner = self.inner.lock();
         let ticket = inner.ticket();
-        for place in &places {
-            inner.arriving.insert((*place, ticket));
-            inner.cursor = inner.cursor.min(*place);
+        for key in &keys {
+            inner.arriving.insert((*key, ticket));
+            inner.cursor = inner.cursor.min(*key);
             for (_, bound) in &mut inner.looks {
-                *bound = (*bound).min(*place);
+                *bound = (*bound).min(*key);
             }
         }
-        inner.sweep.due = inner.sweep.due.min(expires);
-        if let Some(pass) = &mut inner.sweep.pass {
+        inner.expiry.due = inner.expiry.due.min(expires);
+        if let Some(pass) = &mut inner.expiry.pass {
             pass.least = pass.least.min(expires);
         }
         inner.count.writes_begun += 1;
         inner.count.writes_open += 1;
-        Write { queue: self, ticket, places, is_over: false }
+        Write { queue: self, ticket, keys, is_over: false }
     }
 
-    /// Begins a look from the cursor on.
+    /// Begins a scan from the cursor on.
     pub(super) fn look(&self) -> Look<'_> {
         let mut inner = self.inner.lock();
         let ticket = inner.ticket();
-        let bound = inner.arriving.first().map_or(Place::since(Timestamp::from_ticks(u64::MAX)), |(place, _)| *place);
+        let bound = inner.arriving.first().map_or(DeliveryKey::since(Timestamp::from_ticks(u64::MAX)), |(key, _)| *key);
         inner.looks.push((ticket, bound));
         Look { queue: self, ticket, from: inner.cursor }
     }
 
-    /// Places of writes whose outcome is to be found out.
-    pub(super) fn doubtful(&self, least: usize, most: usize) -> Vec<(Place, u64)> {
+    /// Keys of writes whose outcome is unknown.
+    pub(super) fn unsettled(&self, least: usize, most: usize) -> Vec<(DeliveryKey, u64)> {
         let inner = self.inner.lock();
-        if inner.doubtful.len() < least { Vec::new() } else { inner.doubtful.iter().take(most).copied().collect() }
+        if inner.unsettled.len() < least { Vec::new() } else { inner.unsettled.iter().take(most).copied().collect() }
     }
 
-    /// The outcome is known by every reader now.
-    pub(super) fn settled(&self, place: (Place, u64)) {
+    /// The outcome of the write is visible to every reader now.
+    pub(super) fn settled(&self, key: (DeliveryKey, u64)) {
         let mut inner = self.inner.lock();
-        inner.arriving.remove(&place);
-        inner.doubtful.retain(|other| *other != place);
+        inner.arriving.remove(&key);
+        inner.unsettled.retain(|other| *other != key);
     }
 
     pub(super) fn hold(&self) -> Held<'_> {
         Held { queue: self, ids: Vec::new() }
     }
 
-    /// The number of messages, if it was counted.
+    /// The number of messages, if they were counted recently enough.
     pub(super) fn count(&self) -> Option<u64> {
         let count = &self.inner.lock().count;
         let is_fresh = |known: &Counted| known.is_exact || known.at.elapsed() < RECOUNT_AFTER.max(known.took * 50);
@@ -144,7 +143,7 @@ impl Queue {
 
     pub(super) fn begin_count(&self) -> Counting {
         let count = &self.inner.lock().count;
-        let is_calm = count.writes_open == 0 && count.doubted.is_none_or(|doubted| doubted.elapsed() > DOUBT_LASTS);
+        let is_calm = count.writes_open == 0 && count.unsettled_at.is_none_or(|since| since.elapsed() > SETTLES_WITHIN);
         let writes_begun = is_calm.then_some(count.writes_begun);
         Counting { net: count.net, writes_begun, since: Instant::now() }
     }
@@ -157,17 +156,17 @@ impl Queue {
         (base + count.net).max(0).cast_unsigned()
     }
 
-    /// A slice of a sweep, if one is due and nobody else is at it.
+    /// The next slice of messages to check for expiry, if one is due and no other call works on one.
     pub(super) fn slice(&self, now: Timestamp) -> Option<Slice<'_>> {
-        let sweep = &mut self.inner.lock().sweep;
-        if sweep.is_running || sweep.pass.is_none() && now < sweep.due {
+        let expiry = &mut self.inner.lock().expiry;
+        if expiry.is_running || expiry.pass.is_none() && now < expiry.due {
             return None;
         }
-        if sweep.last_slice.is_some_and(|last| last.elapsed() < SLICE_EVERY) {
+        if expiry.last_slice.is_some_and(|last| last.elapsed() < SLICE_EVERY) {
             return None;
         }
-        sweep.is_running = true;
-        sweep.last_slice = Some(Instant::now());
+        expiry.is_running = true;
+        expiry.last_slice = Some(Instant::now());
         Some(Slice { queue: self })
     }
 }
@@ -179,22 +178,22 @@ impl Inner {
     }
 }
 
-/// A write under way. If nobody waits for its end, its places stay in doubt.
+/// A write in progress. If it is dropped before its end, its keys stay unsettled.
 pub(super) struct Write<'a> {
-    queue: &'a Queue,
+    queue: &'a QueueState,
     ticket: u64,
-    places: Vec<Place>,
+    keys: Vec<DeliveryKey>,
     is_over: bool,
 }
 
 impl Write<'_> {
-    /// The outcome is known by every reader: the queue has so many messages more.
+    /// The outcome is visible to every reader: the queue has so many messages more.
     pub(super) fn done(mut self, added: i64) {
         self.is_over = true;
         let inner = &mut *self.queue.inner.lock();
         inner.count.net += added;
-        for place in &self.places {
-            inner.arriving.remove(&(*place, self.ticket));
+        for key in &self.keys {
+            inner.arriving.remove(&(*key, self.ticket));
         }
     }
 }
@@ -205,25 +204,28 @@ impl Drop for Write<'_> {
         inner.count.writes_open -= 1;
         if !self.is_over {
             inner.count.known = None;
-            inner.count.doubted = Some(Instant::now());
-            inner.doubtful.extend(self.places.iter().map(|place| (*place, self.ticket)));
+            inner.count.unsettled_at = Some(Instant::now());
+            inner.unsettled.extend(self.keys.iter().map(|key| (*key, self.ticket)));
         }
     }
 }
 
-/// A look at the messages from the cursor on.
+/// A scan of the messages from the cursor on.
 pub(super) struct Look<'a> {
-    queue: &'a Queue,
+    queue: &'a QueueState,
     ticket: u64,
-    pub(super) from: Place,
+    pub(super) from: DeliveryKey,
 }
 
 impl Look<'_> {
-    /// No message was found before this place.
-    pub(super) fn found_first(&self, first: Place) {
+    /// No message was found before this key.
+    pub(super) fn found_first(&self, first: DeliveryKey) {
         let mut inner = self.queue.inner.lock();
-        let bound =
-            inner.looks.iter().find(|(ticket, _)| *ticket == self.ticket).map_or(Place::FIRST, |(_, bound)| *bound);
+        let bound = inner
+            .looks
+            .iter()
+            .find(|(ticket, _)| *ticket == self.ticket)
+            .map_or(DeliveryKey::FIRST, |(_, bound)| *bound);
         inner.cursor = inner.cursor.max(first.min(bound));
     }
 }
@@ -234,14 +236,14 @@ impl Drop for Look<'_> {
     }
 }
 
-/// Messages that others leave alone as long as this lives.
+/// Messages that other claims skip while this value lives.
 pub(super) struct Held<'a> {
-    queue: &'a Queue,
+    queue: &'a QueueState,
     ids: Vec<Guid>,
 }
 
 impl Held<'_> {
-    /// `false` if somebody else has the message.
+    /// `false` if another claim has the message.
     pub(super) fn take(&mut self, id: Guid) -> bool {
         let is_free = self.queue.inner.lock().taken.insert(id);
         if is_free {
@@ -260,36 +262,36 @@ impl Drop for Held<'_> {
     }
 }
 
-/// A count under way.
+/// A count in progress.
 pub(super) struct Counting {
     net: i64,
-    /// Writes begun by then, if none was under way.
+    /// Writes begun by then, if none was in progress.
     writes_begun: Option<u64>,
     since: Instant,
 }
 
-/// A slice of a sweep under way.
+/// A slice of messages being checked for expiry.
 pub(super) struct Slice<'a> {
-    queue: &'a Queue,
+    queue: &'a QueueState,
 }
 
 impl Slice<'_> {
-    /// Where the pass goes on, which begins now if none is under way.
-    pub(super) fn begin(&self) -> Place {
-        let sweep = &mut self.queue.inner.lock().sweep;
-        sweep.pass.get_or_insert(Pass { from: Place::FIRST, least: Timestamp::MAX }).from
+    /// Where the pass continues; a new pass begins if there is none.
+    pub(super) fn begin(&self) -> DeliveryKey {
+        let expiry = &mut self.queue.inner.lock().expiry;
+        expiry.pass.get_or_insert(Pass { from: DeliveryKey::FIRST, least: Timestamp::MAX }).from
     }
 
-    /// Ends a slice: the first expiry met, and where to go on; `true` if the pass is over.
-    pub(super) fn end(&self, least: Timestamp, next: Option<Place>) -> bool {
-        let sweep = &mut self.queue.inner.lock().sweep;
-        let Some(pass) = &mut sweep.pass else { return true };
+    /// Ends a slice, given the earliest expiry met and where to continue; `true` if the pass is over.
+    pub(super) fn end(&self, least: Timestamp, next: Option<DeliveryKey>) -> bool {
+        let expiry = &mut self.queue.inner.lock().expiry;
+        let Some(pass) = &mut expiry.pass else { return true };
         pass.least = pass.least.min(least);
         match next {
             Some(next) => pass.from = next,
             None => {
-                sweep.due = pass.least;
-                sweep.pass = None;
+                expiry.due = pass.least;
+                expiry.pass = None;
             }
         }
         next.is_none()
@@ -298,81 +300,81 @@ impl Slice<'_> {
 
 impl Drop for Slice<'_> {
     fn drop(&mut self) {
-        self.queue.inner.lock().sweep.is_running = false;
+        self.queue.inner.lock().expiry.is_running = false;
     }
 }
 
-/// How often a slice of messages is searched for expired ones at most.
+/// Minimum time between two slices.
 const SLICE_EVERY: Duration = Duration::from_secs(1);
-/// A count that was disturbed is repeated after this long, and after fifty times what it took.
+/// A count with concurrent writes is repeated after this time, and at least fifty times its duration.
 const RECOUNT_AFTER: Duration = Duration::from_secs(10);
-/// By then a write that nobody waited for is done, or never will be.
-const DOUBT_LASTS: Duration = Duration::from_secs(60);
+/// After this time an unsettled write has either taken effect or never will.
+const SETTLES_WITHIN: Duration = Duration::from_secs(60);
 
 #[cfg(test)]
 mod tests {
     use super::*;
 
-    fn place(ticks: u64) -> Place {
-        Place::since(Timestamp::from_ticks(ticks))
+    fn key(ticks: u64) -> DeliveryKey {
+        DeliveryKey::since(Timestamp::from_ticks(ticks))
     }
 
-    fn cursor(queue: &Queue) -> Place {
+    fn cursor(queue: &QueueState) -> DeliveryKey {
         queue.look().from
     }
 
     #[test]
     fn a_look_raises_the_cursor_and_a_write_lowers_it() {
-        let queue = Queue::default();
-        queue.look().found_first(place(50));
-        assert_eq!(cursor(&queue), place(50));
-        queue.look().found_first(place(40));
-        assert_eq!(cursor(&queue), place(50), "an older look knows less");
-        queue.write(vec![place(20)], Timestamp::MAX).done(1);
-        assert_eq!(cursor(&queue), place(20));
+        let queue = QueueState::default();
+        queue.look().found_first(key(50));
+        assert_eq!(cursor(&queue), key(50));
+        queue.look().found_first(key(40));
+        assert_eq!(cursor(&queue), key(50), "an older look knows less");
+        queue.write(vec![key(20)], Timestamp::MAX).done(1);
+        assert_eq!(cursor(&queue), key(20));
     }
 
     #[test]
     fn a_message_that_arrives_during_a_look_is_not_passed_over() {
-        let queue = Queue::default();
-        // Under way before the look, and acknowledged during it.
-        let early = queue.write(vec![place(30)], Timestamp::MAX);
+        let queue = QueueState::default();
+        // In progress before the look, and acknowledged during it.
+        let early = queue.write(vec![key(30)], Timestamp::MAX);
         let look = queue.look();
         early.done(1);
-        look.found_first(place(90));
-        assert_eq!(cursor(&queue), place(30));
+        look.found_first(key(90));
+        assert_eq!(cursor(&queue), key(30));
         // Begun and acknowledged during the look.
         let look = queue.look();
-        queue.write(vec![place(20)], Timestamp::MAX).done(1);
-        look.found_first(place(90));
-        assert_eq!(cursor(&queue), place(20));
+        queue.write(vec![key(20)], Timestamp::MAX).done(1);
+        look.found_first(key(90));
+        assert_eq!(cursor(&queue), key(20));
         drop(look);
-        // Still under way after it.
-        let late = queue.write(vec![place(25)], Timestamp::MAX);
-        queue.look().found_first(place(90));
-        assert_eq!(cursor(&queue), place(25));
+        // Still in progress after it.
+        let late = queue.write(vec![key(25)], Timestamp::MAX);
+        queue.look().found_first(key(90));
+        assert_eq!(cursor(&queue), key(25));
         late.done(1);
-        queue.look().found_first(place(90));
-        assert_eq!(cursor(&queue), place(90));
+        queue.look().found_first(key(90));
+        assert_eq!(cursor(&queue), key(90));
     }
 
     #[test]
-    fn a_write_that_nobody_waits_for_bounds_the_cursor_until_it_is_settled() {
-        let queue = Queue::default();
-        drop(queue.write(vec![place(30)], Timestamp::MAX));
-        queue.look().found_first(place(90));
-        assert_eq!(cursor(&queue), place(30));
-        let doubtful = queue.doubtful(1, 10);
-        assert_eq!(doubtful.len(), 1);
-        queue.settled(doubtful[0]);
-        queue.look().found_first(place(90));
-        assert_eq!(cursor(&queue), place(90));
-        assert!(queue.doubtful(1, 10).is_empty());
+    fn an_unsettled_write_bounds_the_cursor_until_it_is_settled() {
+        let queue = QueueState::default();
+        drop(queue.write(vec![key(30)], Timestamp::MAX));
+        queue.look().found_first(key(90));
+        assert_eq!(cursor(&queue), key(30));
+        let unsettled = queue.unsettled(1, 10);
+        assert_eq!(unsettled.len(), 1);
+        queue.settled(unsettled[0]);
+        queue.look().found_first(key(90));
+        assert_eq!(cursor(&queue), key(90));
+        assert!(queue.unsettled(1, 10).is_empty());
     }
 
     #[test]
-    fn a_count_follows_the_writes_and_is_forgotten_when_one_is_in_doubt() {
-        let queue = Queue::default();
+    fn a_count_follows_the_writes_and_is_forgotten_when_one_is_unsettled() {
+        let queue = QueueState::default();
         assert_eq!(queue.count(), None);
         queue.write(vec![], Timestamp::MAX).done(5);
         let counting = queue.begin_count();
@@ -386,7 +388,7 @@ mod tests {
 
     #[test]
     fn a_held_message_is_free_again_when_its_holder_lets_go() {
-        let queue = Queue::default();
+        let queue = QueueState::default();
         let (mut one, mut other) = (queue.hold(), queue.hold());
         assert!(one.take(Guid([1; 16])));
         assert!(!other.take(Guid([1; 16])));

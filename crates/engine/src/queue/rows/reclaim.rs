@@ -1,12 +1,12 @@
 //! Walks over all messages of a queue: the count, the clearing, and the removal of what has expired.
 //!
-//! A sweep is cut into slices, one a second at most, which calls on the queue carry out in passing. A pass begins
-//! when the first message expires that the pass before met. Queues that nobody calls on are swept by calls on others.
+//! Expired messages are reclaimed in slices, at most one a second, by calls on the queue. A pass over all messages begins
+//! when the earliest expiry met by the previous pass is reached. Idle queues are served by calls on other queues.
 
-use super::record::{Found, PARTITION, Place, Steps};
-use super::state::Queue;
+use super::record::{DeliveryKey, DeliveryRow, PARTITION, Steps};
+use super::state::QueueState;
 use super::{RowQueues, walk};
-use crate::contract::{Engine, Flow, Key, SpaceId, SpaceKind, SpaceName};
+use crate::contract::{Flow, Key, Rows, SpaceId, SpaceKind, SpaceName, Spaces};
 use crate::error::{Fault, ReadError, WriteError};
 use larimar_model::Timestamp;
 use std::collections::VecDeque;
@@ -14,31 +14,31 @@ use std::time::{Duration, Instant};
 
 impl RowQueues {
     /// As [`Messages::clear_messages`](crate::queue::Messages::clear_messages).
-    pub async fn clear(&self, engine: &impl Engine, queue: SpaceId, now: Timestamp) -> Result<(), WriteError> {
-        let state = self.queue(queue);
+    pub async fn clear(&self, engine: &impl Rows, queue: SpaceId, now: Timestamp) -> Result<(), WriteError> {
+        let state = self.state(queue);
         let deadline = Instant::now() + CLEAR_TIME;
         while Instant::now() < deadline {
             let cleared = clear_once(engine, queue, &state, deadline, now).await;
-            // A message that was changed meanwhile stands elsewhere, perhaps where this walk has been.
+            // A message that was changed meanwhile has a new key, perhaps one that this walk has passed.
             if self.noting_gone(queue, cleared)? {
                 return Ok(());
             }
         }
-        Err(Fault::Ambiguous("only part of the queue is cleared".to_owned()).into())
+        Err(Fault::Ambiguous("only part of the queue was cleared".to_owned()).into())
     }
 
     /// As [`Messages::count_messages`](crate::queue::Messages::count_messages).
-    pub async fn count(&self, engine: &impl Engine, queue: SpaceId, now: Timestamp) -> Result<u64, ReadError> {
-        let state = self.queue(queue);
-        // What is remembered does not tell whether the queue is still there.
+    pub async fn count(&self, engine: &impl Rows, queue: SpaceId, now: Timestamp) -> Result<u64, ReadError> {
+        let state = self.state(queue);
+        // The remembered state does not show whether the queue still exists.
         let any = Key { space: queue, partition: PARTITION, row: "" };
         self.noting_gone_reading(queue, engine.get(any, |_| ()).await)?;
-        let _ = sweep(engine, queue, &state, COUNT_SLICES_MAX, now).await;
+        let _ = reclaim(engine, queue, &state, COUNT_SLICES_MAX, now).await;
         if let Some(count) = state.count() {
             return Ok(count);
         }
         let counting = state.begin_count();
-        let (mut from, mut found) = (Place::FIRST, 0);
+        let (mut from, mut found) = (DeliveryKey::FIRST, 0);
         loop {
             let page = walk(engine, queue, (from, None), |_| {
                 found += 1;
@@ -51,27 +51,33 @@ impl RowQueues {
         }
     }
 
-    /// Removes some expired messages in passing, of a queue and of another one that may be idle, if it is time. A failure
-    /// is left to the next time.
-    pub(super) async fn sweep_in_passing(&self, engine: &impl Engine, queue: SpaceId, state: &Queue, now: Timestamp) {
-        let _ = sweep(engine, queue, state, 1, now).await;
-        let Some(mut round) = self.others.lock().begin() else { return };
+    /// Removes some expired messages of this queue and of one that may be idle, if a slice is due. A failure is ignored:
+    /// a later call tries again.
+    pub(super) async fn reclaim_in_passing(
+        &self,
+        engine: &(impl Rows + Spaces),
+        queue: SpaceId,
+        state: &QueueState,
+        now: Timestamp,
+    ) {
+        let _ = reclaim(engine, queue, state, 1, now).await;
+        let Some(mut round) = self.idle.lock().begin() else { return };
         if let Ok(Some(other)) = round.next(engine).await {
-            let swept = sweep(engine, other, &self.queue(other), 1, now).await;
-            let _ = self.noting_gone(other, swept);
+            let reclaimed = reclaim(engine, other, &self.state(other), 1, now).await;
+            let _ = self.noting_gone(other, reclaimed);
         }
-        self.others.lock().round = round;
+        self.idle.lock().round = round;
     }
 }
 
-/// Which queue has its turn to be swept though nobody calls on it.
+/// The next queue to reclaim expired messages of, though it may be idle.
 #[derive(Debug, Default)]
-pub(super) struct Others {
+pub(super) struct IdleQueues {
     last: Option<Instant>,
     round: Round,
 }
 
-/// One way through the queues of all accounts.
+/// One round through the queues of all accounts.
 #[derive(Debug, Default)]
 struct Round {
     begun: Option<Instant>,
@@ -81,10 +87,10 @@ struct Round {
     queues: VecDeque<SpaceId>,
 }
 
-impl Others {
-    /// Whoever gets the round has the turn.
+impl IdleQueues {
+    /// Takes the round for one step, if a step is due.
     fn begin(&mut self) -> Option<Round> {
-        if self.last.is_some_and(|last| last.elapsed() < OTHERS_EVERY) {
+        if self.last.is_some_and(|last| last.elapsed() < IDLE_EVERY) {
             return None;
         }
         self.last = Some(Instant::now());
@@ -93,7 +99,7 @@ impl Others {
 }
 
 impl Round {
-    async fn next(&mut self, engine: &impl Engine) -> Result<Option<SpaceId>, Fault> {
+    async fn next(&mut self, engine: &impl Spaces) -> Result<Option<SpaceId>, Fault> {
         if self.queues.is_empty() && self.accounts.is_empty() {
             if self.begun.is_some_and(|begun| begun.elapsed() < ROUND_EVERY) {
                 return Ok(None);
@@ -119,11 +125,11 @@ impl Round {
     }
 }
 
-/// Removes some expired messages, if it is time. A failure is left to the next time.
-async fn sweep(
-    engine: &impl Engine,
+/// Removes some expired messages, if a slice is due.
+async fn reclaim(
+    engine: &impl Rows,
     queue: SpaceId,
-    state: &Queue,
+    state: &QueueState,
     slices_max: usize,
     now: Timestamp,
 ) -> Result<(), WriteError> {
@@ -152,13 +158,13 @@ async fn sweep(
 
 /// Removes every message that a walk meets; `false` if some were changed meanwhile.
 async fn clear_once(
-    engine: &impl Engine,
+    engine: &impl Rows,
     queue: SpaceId,
-    state: &Queue,
+    state: &QueueState,
     deadline: Instant,
     now: Timestamp,
 ) -> Result<bool, WriteError> {
-    let (mut from, mut is_clear) = (Place::FIRST, true);
+    let (mut from, mut is_clear) = (DeliveryKey::FIRST, true);
     loop {
         let mut all = Vec::new();
         let page = walk(engine, queue, (from, None), |found| {
@@ -178,19 +184,19 @@ async fn clear_once(
     }
 }
 
-/// Removes messages at once; those that were changed meanwhile stay, and `false` tells so.
+/// Removes messages in one batch; `false` if some were changed meanwhile and therefore stay.
 async fn remove(
-    engine: &impl Engine,
+    engine: &impl Rows,
     queue: SpaceId,
-    state: &Queue,
-    mut all: Vec<Found>,
+    state: &QueueState,
+    mut all: Vec<DeliveryRow>,
     now: Timestamp,
 ) -> Result<bool, WriteError> {
     let asked = all.len();
     while !all.is_empty() {
         let mut steps = Steps::default();
         for found in &all {
-            steps.remove(found.place, found.version);
+            steps.remove(found.key, found.version);
         }
         let write = state.write(Vec::new(), Timestamp::MAX);
         match engine.apply(queue, PARTITION, &steps.ops(), now).await {
@@ -215,9 +221,9 @@ const SLICE_MAX: usize = 500;
 const COUNT_SLICES_MAX: usize = 8;
 /// Messages cleared by one commit.
 const CLEAR_MAX: usize = 1000;
-/// Clients wait half a minute.
+/// Time that a call may take: clients wait for half a minute.
 const CLEAR_TIME: Duration = Duration::from_secs(20);
-/// How often a queue that nobody may call on has its turn, and how long a round through all of them takes at least.
-const OTHERS_EVERY: Duration = Duration::from_secs(1);
+/// Minimum time between two steps of a round through idle queues, and between the starts of two rounds.
+const IDLE_EVERY: Duration = Duration::from_secs(1);
 const ROUND_EVERY: Duration = Duration::from_secs(5);
 const ROUND_QUEUES: usize = 100;

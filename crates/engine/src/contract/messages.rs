@@ -8,7 +8,7 @@
 //! Spans of time are handed in and moments handed out: an engine that is shared goes by the clock of its database,
 //! every other one by `now`.
 
-use crate::contract::SpaceId;
+use super::spaces::SpaceId;
 use crate::error::{Fault, ReadError, WriteError};
 use larimar_model::queue::Receipt;
 use larimar_model::{Guid, Timestamp};
