@@ -1,77 +1,41 @@
-//! Latencies as counts in buckets of about 1.6 % width: cheap to record, merge and ask for a percentile.
+//! Latencies in microseconds, to three significant digits: cheap to record, merge and ask for a percentile.
 
 use std::time::Duration;
 
-/// Buckets per doubling; below this many microseconds every value has its own bucket.
-const STEPS: u64 = 64;
-const BUCKETS: usize = 64 * 32;
+/// Longer latencies are counted as this one.
+const LONGEST: Duration = Duration::from_secs(3600);
 
-/// Counts of latencies in microseconds, from 1 µs to more than an hour.
+/// Counts of latencies.
 #[derive(Clone)]
-pub(crate) struct Histogram {
-    counts: Vec<u64>,
-    total: u64,
-}
+pub(crate) struct Histogram(hdrhistogram::Histogram<u64>);
 
 impl Default for Histogram {
     fn default() -> Self {
-        Self { counts: vec![0; BUCKETS], total: 0 }
+        let longest = LONGEST.as_micros() as u64;
+        Self(hdrhistogram::Histogram::new_with_max(longest, 3).expect("an hour to three digits is supported"))
     }
 }
 
 impl Histogram {
     /// Adds one latency.
     pub(crate) fn record(&mut self, latency: Duration) {
-        let micros = u64::try_from(latency.as_micros()).unwrap_or(u64::MAX);
-        self.counts[bucket(micros)] += 1;
-        self.total += 1;
+        self.0.saturating_record(u64::try_from(latency.as_micros()).unwrap_or(u64::MAX));
     }
 
     /// Adds all of another histogram.
     pub(crate) fn merge(&mut self, other: &Self) {
-        for (mine, theirs) in self.counts.iter_mut().zip(&other.counts) {
-            *mine += theirs;
-        }
-        self.total += other.total;
+        self.0.add(&other.0).expect("both have the same range");
     }
 
     /// How many latencies it holds.
     pub(crate) fn total(&self) -> u64 {
-        self.total
+        self.0.len()
     }
 
     /// The latency that `share` (0 to 1) of all do not exceed, or zero if there are none.
     pub(crate) fn percentile(&self, share: f64) -> Duration {
-        let rank = ((self.total as f64 * share).ceil() as u64).clamp(1, self.total.max(1));
-        let mut seen = 0;
-        for (index, count) in self.counts.iter().enumerate() {
-            seen += count;
-            if seen >= rank {
-                return Duration::from_micros(highest(index));
-            }
-        }
-        Duration::ZERO
+        Duration::from_micros(self.0.value_at_quantile(share))
     }
-}
-
-fn bucket(micros: u64) -> usize {
-    let index = if micros < STEPS {
-        micros
-    } else {
-        let shift = u64::from(micros.ilog2() - STEPS.ilog2());
-        (shift + 1) * STEPS + (micros >> shift) - STEPS
-    };
-    usize::try_from(index).map_or(BUCKETS - 1, |index| index.min(BUCKETS - 1))
-}
-
-/// The largest value that falls into a bucket.
-fn highest(index: usize) -> u64 {
-    let index = index as u64;
-    if index < STEPS {
-        return index;
-    }
-    let shift = index / STEPS - 1;
-    ((index % STEPS + STEPS + 1) << shift) - 1
 }
 
 #[cfg(test)]
@@ -79,13 +43,16 @@ mod tests {
     use super::*;
 
     #[test]
-    fn a_bucket_holds_its_value_within_two_percent() {
+    fn a_latency_is_known_within_a_thousandth() {
         for micros in (0..20_000).chain([65_536, 1_000_000, 123_456_789, 3_600_000_000]) {
-            let top = highest(bucket(micros));
-            assert!(top >= micros && top - micros <= micros / 50 + 1, "{micros} became {top}");
-            assert!(top == 0 || bucket(top) == bucket(micros));
+            let mut histogram = Histogram::default();
+            histogram.record(Duration::from_micros(micros));
+            let found = histogram.percentile(0.5).as_micros();
+            assert!(found.abs_diff(micros.into()) <= u128::from(micros / 1000), "{micros} became {found}");
         }
-        assert_eq!(bucket(u64::MAX), BUCKETS - 1);
+        let mut histogram = Histogram::default();
+        histogram.record(Duration::MAX);
+        assert!(histogram.percentile(1.0) >= LONGEST);
     }
 
     #[test]

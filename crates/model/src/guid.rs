@@ -1,6 +1,8 @@
 //! Guids: 16 bytes, spelled 8-4-4-4-12 in lower case.
 
 use std::fmt;
+use uuid::Uuid;
+use uuid::fmt::Hyphenated;
 
 /// A Guid. Orders by its spelling, which is the order of its bytes.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
@@ -10,50 +12,26 @@ impl Guid {
     /// Reads the form 8-4-4-4-12 in either case.
     #[must_use]
     pub fn parse(text: &str) -> Option<Self> {
-        let text: &[u8; 36] = text.as_bytes().try_into().ok()?;
-        let mut bytes = [0; 16];
-        for (byte, place) in bytes.iter_mut().zip(PLACES) {
-            *byte = hex(text[place])? << 4 | hex(text[place + 1])?;
-        }
-        DASHES.iter().all(|place| text[*place] == b'-').then_some(Self(bytes))
+        // The other forms that `uuid` reads, such as braces or no dashes, have other lengths.
+        let uuid = Uuid::try_parse(text).ok().filter(|_| text.len() == Hyphenated::LENGTH)?;
+        Some(Self(uuid.into_bytes()))
     }
 
     /// Appends the Guid's text.
     pub fn write(self, out: &mut Vec<u8>) {
-        out.extend_from_slice(&self.text());
+        out.extend_from_slice(self.hyphenated().encode_lower(&mut Uuid::encode_buffer()).as_bytes());
     }
 
-    fn text(self) -> [u8; 36] {
-        let mut text = [b'-'; 36];
-        for (byte, place) in self.0.into_iter().zip(PLACES) {
-            text[place] = DIGITS[usize::from(byte >> 4)];
-            text[place + 1] = DIGITS[usize::from(byte & 15)];
-        }
-        text
+    const fn hyphenated(self) -> Hyphenated {
+        Uuid::from_bytes(self.0).hyphenated()
     }
 }
 
 impl fmt::Display for Guid {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.write_str(std::str::from_utf8(&self.text()).expect("the text is ASCII"))
+        self.hyphenated().fmt(f)
     }
 }
-
-/// The value of a hexadecimal digit.
-pub(crate) const fn hex(digit: u8) -> Option<u8> {
-    match digit {
-        b'0'..=b'9' => Some(digit - b'0'),
-        b'a'..=b'f' => Some(digit - b'a' + 10),
-        b'A'..=b'F' => Some(digit - b'A' + 10),
-        _ => None,
-    }
-}
-
-const DIGITS: &[u8; 16] = b"0123456789abcdef";
-/// Where the digits of each byte stand in the text.
-const PLACES: [usize; 16] = [0, 2, 4, 6, 9, 11, 14, 16, 19, 21, 24, 26, 28, 30, 32, 34];
-/// Where the dashes stand in the text.
-const DASHES: [usize; 4] = [8, 13, 18, 23];
 
 #[cfg(test)]
 mod tests {
@@ -73,6 +51,10 @@ mod tests {
             "c9da6455213d42c99a793e9149a57833",
             "{c9da6455-213d-42c9-9a79-3e9149a57833}",
             "c9da6455-213d-42c9-9a79-3e9149a5783g",
+            "urn:uuid:c9da6455-213d-42c9-9a79-3e9149a57833",
+            "c9da6455-213d42c9-9a79-3e91-49a57833",
+            "c9da6455213d-42c9-9a79-3e9149a57833-",
+            "c9da6455-213d-42c9-9a79-3e9149a5783é",
         ] {
             assert_eq!(Guid::parse(text), None, "{text}");
         }

@@ -6,6 +6,7 @@
 use std::cell::Cell;
 use std::fmt::{self, Write as _};
 use std::time::Duration;
+use time::{Date, Month};
 
 /// Ticks of 100 ns since 0001-01-01T00:00:00Z.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
@@ -26,6 +27,8 @@ const TICKS_PER_SECOND: u64 = 10_000_000;
 const SECONDS_PER_DAY: u64 = 86_400;
 /// Days from 0001-01-01 to 1970-01-01.
 const UNIX_EPOCH_DAYS: u64 = 719_162;
+/// The Julian day of 0001-01-01.
+const FIRST_JULIAN_DAY: i32 = 1_721_426;
 const UNIX_EPOCH_TICKS: u64 = UNIX_EPOCH_DAYS * SECONDS_PER_DAY * TICKS_PER_SECOND;
 
 impl Timestamp {
@@ -156,17 +159,10 @@ impl Timestamp {
 
     /// Year, month and day (proleptic Gregorian).
     fn date(self) -> (u32, u32, u32) {
-        // Days are counted from 0000-03-01, so that the leap day ends a year (H. Hinnant, "chrono-compatible
-        // low-level date algorithms").
-        let days = (self.0 / TICKS_PER_SECOND / SECONDS_PER_DAY) as u32 + 306;
-        let era = days / 146_097;
-        let day_of_era = days % 146_097;
-        let year_of_era = (day_of_era - day_of_era / 1_460 + day_of_era / 36_524 - day_of_era / 146_096) / 365;
-        let day_of_year = day_of_era - (365 * year_of_era + year_of_era / 4 - year_of_era / 100);
-        let shifted_month = (5 * day_of_year + 2) / 153;
-        let day = day_of_year - (153 * shifted_month + 2) / 5 + 1;
-        let month = if shifted_month < 10 { shifted_month + 3 } else { shifted_month - 9 };
-        (era * 400 + year_of_era + u32::from(month <= 2), month, day)
+        let days = (self.0 / TICKS_PER_SECOND / SECONDS_PER_DAY) as i32;
+        let date = Date::from_julian_day(FIRST_JULIAN_DAY + days).expect("64 bits of ticks end before the year 60000");
+        let (year, month, day) = date.to_calendar_date();
+        (year.unsigned_abs(), u32::from(u8::from(month)), u32::from(day))
     }
 
     fn time(self) -> (u32, u32, u32) {
@@ -200,22 +196,6 @@ thread_local! {
     static LAST_SECOND: Cell<(u64, [u8; 19])> = const { Cell::new((0, *b"0001-01-01T00:00:00")) };
 }
 
-fn days_since_year_one(year: u64, month: u64, day: u64) -> u64 {
-    let shifted_year = if month <= 2 { year - 1 } else { year };
-    let shifted_month = if month > 2 { month - 3 } else { month + 9 };
-    let day_of_year = (153 * shifted_month + 2) / 5 + day - 1;
-    shifted_year * 365 + shifted_year / 4 - shifted_year / 100 + shifted_year / 400 + day_of_year - 306
-}
-
-fn days_of_month(year: u64, month: u64) -> u64 {
-    match month {
-        2 if year.is_multiple_of(4) && (!year.is_multiple_of(100) || year.is_multiple_of(400)) => 29,
-        2 => 28,
-        4 | 6 | 9 | 11 => 30,
-        _ => 31,
-    }
-}
-
 /// Reads a text from the front.
 struct Reader<'a>(&'a [u8]);
 
@@ -233,15 +213,14 @@ impl Reader<'_> {
     }
 
     fn date(&mut self) -> Option<u64> {
-        let year = self.digits(4)?;
+        let year = self.digits(4)? as i32;
         self.take(b'-').then_some(())?;
-        let month = self.digits(2)?;
+        let month = Month::try_from(self.digits(2)? as u8).ok()?;
         self.take(b'-').then_some(())?;
-        let day = self.digits(2)?;
-        if year == 0 || !(1..=12).contains(&month) || day == 0 || day > days_of_month(year, month) {
-            return None;
-        }
-        Some(days_since_year_one(year, month, day) * SECONDS_PER_DAY * TICKS_PER_SECOND)
+        let day = self.digits(2)? as u8;
+        let date = Date::from_calendar_date(year, month, day).ok()?;
+        let days = u64::try_from(date.to_julian_day() - FIRST_JULIAN_DAY).ok()?;
+        Some(days * SECONDS_PER_DAY * TICKS_PER_SECOND)
     }
 
     fn time(&mut self) -> Option<u64> {
@@ -325,6 +304,19 @@ mod tests {
     }
 
     #[test]
+    fn dates_outside_of_the_range_are_named() {
+        for (text, out) in [
+            ("0001-01-01T00:00:00Z", "01/01/0001 00:00:00"),
+            ("1600-02-29T23:59:59Z", "02/29/1600 23:59:59"),
+            ("9999-12-31T23:59:59-01:00", "01/01/10000 00:59:59"),
+        ] {
+            let Err(TimestampError::OutOfRange(point)) = Timestamp::parse(text) else { panic!("{text} is in range") };
+            assert_eq!(point.to_american(), out);
+        }
+        assert_eq!(Timestamp::from_ticks(u64::MAX).to_american(), "05/28/58456 05:36:10");
+    }
+
+    #[test]
     fn fractions_lose_their_trailing_zeros() {
         for (text, out) in [
             ("2021-09-13T22:13:41.8204980Z", "2021-09-13T22:13:41.820498Z"),
@@ -344,6 +336,11 @@ mod tests {
             "2008",
             "2008-13-01",
             "2008-02-30",
+            "2009-02-29",
+            "1900-02-29",
+            "2008-00-10",
+            "2008-07-00",
+            "0000-12-31",
             "2008-07-10T",
             "2008-07-10T25:00",
             "2008-07-10T00:00:00.Z",

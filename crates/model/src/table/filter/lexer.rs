@@ -1,7 +1,6 @@
 //! Splits a `$filter` text into tokens. The parser comes next.
 
 use super::FilterError;
-use crate::guid::hex;
 use crate::{Guid, Timestamp, Value};
 
 /// A piece of a filter.
@@ -143,5 +142,6 @@ fn binary(text: &str) -> Option<Vec<u8>> {
     if !text.len().is_multiple_of(2) {
         return None;
     }
-    text.as_bytes().chunks_exact(2).map(|pair| Some(hex(pair[0])? << 4 | hex(pair[1])?)).collect()
+    let hex = |digit: u8| char::from(digit).to_digit(16);
+    text.as_bytes().chunks_exact(2).map(|pair| Some((hex(pair[0])? << 4 | hex(pair[1])?) as u8)).collect()
 }
