@@ -27,6 +27,8 @@ const TICKS_PER_SECOND: u64 = 10_000_000;
 const SECONDS_PER_DAY: u64 = 86_400;
 /// Days from 0001-01-01 to 1970-01-01.
 const UNIX_EPOCH_DAYS: u64 = 719_162;
+/// Days of 400 years.
+const CYCLE_DAYS: i32 = 146_097;
 /// The Julian day of 0001-01-01.
 const FIRST_JULIAN_DAY: i32 = 1_721_426;
 const UNIX_EPOCH_TICKS: u64 = UNIX_EPOCH_DAYS * SECONDS_PER_DAY * TICKS_PER_SECOND;
@@ -159,10 +161,13 @@ impl Timestamp {
 
     /// Year, month and day (proleptic Gregorian).
     fn date(self) -> (u32, u32, u32) {
+        // Dates repeat every 400 years. `time` ends with the year 9999, and an error may name a day of the year 10000.
         let days = (self.0 / TICKS_PER_SECOND / SECONDS_PER_DAY) as i32;
-        let date = Date::from_julian_day(FIRST_JULIAN_DAY + days).expect("64 bits of ticks end before the year 60000");
+        let (cycles, days) = (days / CYCLE_DAYS, days % CYCLE_DAYS);
+        let date =
+            Date::from_julian_day(FIRST_JULIAN_DAY + days).expect("the first 400 years have a date for each day");
         let (year, month, day) = date.to_calendar_date();
-        (year.unsigned_abs(), u32::from(u8::from(month)), u32::from(day))
+        ((400 * cycles + year).unsigned_abs(), u32::from(u8::from(month)), u32::from(day))
     }
 
     fn time(self) -> (u32, u32, u32) {

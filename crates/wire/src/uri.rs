@@ -3,6 +3,7 @@
 //! Text without escapes is borrowed. Malformed escapes and bytes that are no UTF-8 are refused, so that
 //! one request has one meaning.
 
+use percent_encoding::percent_encode_byte;
 use std::borrow::Cow;
 
 /// Why a text cannot be decoded.
@@ -129,13 +130,10 @@ pub fn respell_path(raw: &str, keep: impl Fn(u8) -> bool) -> Option<String> {
 }
 
 fn push_byte(out: &mut String, byte: u8, plain: bool) {
-    const DIGITS: [u8; 16] = *b"0123456789ABCDEF";
     if plain {
         out.push(char::from(byte));
     } else {
-        out.push('%');
-        out.push(char::from(DIGITS[usize::from(byte >> 4)]));
-        out.push(char::from(DIGITS[usize::from(byte & 15)]));
+        out.push_str(percent_encode_byte(byte));
     }
 }
 
