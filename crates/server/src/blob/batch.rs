@@ -6,27 +6,26 @@ use crate::auth::{self, Policies};
 use crate::body::RequestBody;
 use crate::call::{Call, Lookups};
 use crate::head::Head;
-use crate::http::{Protocol, RequestTrace};
+use crate::http::{Protocol, RequestTrace, authorize};
 use crate::reply::Reply;
 use hyper::header::{HeaderName, HeaderValue};
 use larimar_engine::Engine;
+use larimar_engine::blob::BlobRef;
 use larimar_engine::blob::bytes::ByteStore;
 use larimar_model::blob::ContainerName;
-use larimar_wire::blob::batch::{BATCH_BODY_BYTES_MAX, BatchAnswer, SubRequest, parse};
+use larimar_wire::blob::batch::{BatchAnswer, SubRequest, parse};
 use larimar_wire::blob::{BlobOperation, BlobRequest};
 use larimar_wire::error_body::ErrorReply;
 use larimar_wire::error_code::ErrorCode;
-use larimar_wire::sas::{Need, Target};
 use larimar_wire::storage_head::StorageHead;
 
 impl<E: Engine, B: ByteStore> BlobCall<'_, E, B> {
     pub(super) async fn batch(
         &self,
         container: Option<&ContainerName>,
-        body: &mut RequestBody,
+        body: &RequestBody,
     ) -> Result<Reply, ErrorReply> {
-        self.permit(&Need::anything(container.map_or(Target::Account, |name| Target::Container(name.as_str()))))?;
-        let body = body.read(BATCH_BODY_BYTES_MAX).await?;
+        let body = body.whole();
         let content_type = self.call.head.content_type.unwrap_or("");
         if !content_type.to_ascii_lowercase().starts_with("multipart/mixed") {
             return Err(ErrorReply::new(ErrorCode::InvalidInput));
@@ -81,14 +80,7 @@ impl<E: Engine, B: ByteStore> BlobCall<'_, E, B> {
         container: Option<&ContainerName>,
         request_id: &str,
     ) -> Result<Reply, ErrorReply> {
-        let invalid = || ErrorReply::new(ErrorCode::InvalidInput);
-        let target = if part.query.is_empty() { part.path.to_owned() } else { format!("{}?{}", part.path, part.query) };
-        let request = hyper::Request::builder().method(part.method).uri(target).body(()).map_err(|_| invalid())?;
-        let (mut parts, ()) = request.into_parts();
-        for (name, value) in &part.headers {
-            let name = HeaderName::from_bytes(name.as_bytes()).map_err(|_| invalid())?;
-            parts.headers.append(name, HeaderValue::from_str(value).map_err(|_| invalid())?);
-        }
+        let parts = request_parts(part).ok_or_else(invalid)?;
         let head = Head::new(&parts, self.call.head.peer, self.now());
         let storage = self.call.storage;
         let host = self.call.head.host.unwrap_or("");
@@ -109,23 +101,17 @@ impl<E: Engine, B: ByteStore> BlobCall<'_, E, B> {
         let mut caller = authenticate(Policies::Recent).await?;
         let parsed = StorageHead::new(head.method, address.path, head.query, head.texts())?;
         let request = BlobRequest::parse(&parsed)?;
-        let BlobRequest::Blob(of, name, operation) = &request else { return Err(invalid()) };
-        if container.is_some_and(|container| container != of) {
+        let BlobRequest::Blob(of, _, operation) = &request else { return Err(invalid()) };
+        let is_batched = matches!(operation, BlobOperation::Delete { .. } | BlobOperation::SetTier { .. });
+        if !is_batched || container.is_some_and(|container| container != of) {
             return Err(invalid());
         }
         let lookups = &Lookups::default();
         loop {
             let call = Call { head: &head, address: &address, caller, lookups, request_id, ..*self.call };
-            let blob_call = BlobCall { call: &call, blobs: self.blobs };
-            let done = match operation {
-                _ if let Err(refused) = blob_call.permit_condition_on_tags(&request) => Err(refused),
-                BlobOperation::Delete { snapshot, snapshots, access } => {
-                    blob_call.delete_blob(of, name, *snapshot, *snapshots, access).await
-                }
-                BlobOperation::SetTier { tier, priority, snapshot, access } => {
-                    blob_call.set_tier(of, name, (*tier, *priority), *snapshot, access).await
-                }
-                _ => Err(invalid()),
+            let done = match authorize(&call.caller, &request) {
+                Ok(request) => BlobCall { call: &call, blobs: self.blobs, request }.run_part().await,
+                Err(error) => Err(error),
             };
             // As for a request of its own: what is remembered of the container or its policies may be a moment old.
             caller = match &done {
@@ -138,6 +124,36 @@ impl<E: Engine, B: ByteStore> BlobCall<'_, E, B> {
             };
         }
     }
+
+    /// Runs the operation of a part.
+    async fn run_part(&self) -> Result<Reply, ErrorReply> {
+        let BlobRequest::Blob(container, name, operation) = self.request.operation() else { return Err(invalid()) };
+        let at = BlobRef { container: self.find(container).await?.id, name };
+        match operation {
+            BlobOperation::Delete { snapshot, snapshots, access } => {
+                self.delete_blob(at, *snapshot, *snapshots, access).await
+            }
+            BlobOperation::SetTier { tier, priority, snapshot, access } => {
+                self.set_tier(at, (*tier, *priority), *snapshot, access).await
+            }
+            _ => Err(invalid()),
+        }
+    }
+}
+
+/// The head of a part as that of a request.
+fn request_parts(part: &SubRequest<'_>) -> Option<hyper::http::request::Parts> {
+    let target = if part.query.is_empty() { part.path.to_owned() } else { format!("{}?{}", part.path, part.query) };
+    let request = hyper::Request::builder().method(part.method).uri(target).body(()).ok()?;
+    let (mut parts, ()) = request.into_parts();
+    for (name, value) in &part.headers {
+        parts.headers.append(HeaderName::from_bytes(name.as_bytes()).ok()?, HeaderValue::from_str(value).ok()?);
+    }
+    Some(parts)
+}
+
+fn invalid() -> ErrorReply {
+    ErrorReply::new(ErrorCode::InvalidInput)
 }
 
 /// More than the answer to a part has besides what it repeats of its request.

@@ -1,10 +1,9 @@
 //! Blocks: put, commit, list; and appends.
 
-use super::permit::overwrite_error;
-use super::put::refuse_logs;
+use super::BlobCall;
+use super::put::overwrite_error;
 use super::source::Relay;
 use super::upload::Received;
-use super::{BlobCall, blob_ref};
 use crate::body::RequestBody;
 use crate::error;
 use crate::reply::Reply;
@@ -12,25 +11,20 @@ use crate::turns;
 use larimar_engine::Engine;
 use larimar_engine::blob::bytes::{ByteStore, ByteWriter as _, Extent};
 use larimar_engine::blob::{Access, BlobRef};
-use larimar_model::blob::{BlobName, BlockId, BlockListKind, ContainerName, SnapshotTime};
+use larimar_model::blob::{BlockId, BlockListKind, SnapshotTime};
 use larimar_wire::blob::{
-    AppendBlock, BLOCK_LIST_BODY_BYTES_MAX, BodyChecks, ListedBlock, PutBlock, PutBlockList, Source, parse_block_list,
-    write_block_list,
+    AppendBlock, BodyChecks, ListedBlock, PutBlock, PutBlockList, Source, parse_block_list, write_block_list,
 };
 use larimar_wire::error_body::ErrorReply;
 use larimar_wire::error_code::ErrorCode;
-use larimar_wire::sas::Need;
 
 impl<E: Engine, B: ByteStore> BlobCall<'_, E, B> {
     pub(super) async fn put_block(
         &self,
-        container: &ContainerName,
-        name: &BlobName,
+        at: BlobRef<'_>,
         put: &PutBlock,
         body: &mut RequestBody,
     ) -> Result<Reply, ErrorReply> {
-        let found = self.writable(container, name).await?;
-        let at = blob_ref(&found, name);
         let received = self.bytes_for(at, (put.source.as_ref(), Relay::Message), &put.checks, body).await?;
         let told = self.told_sum(put.checks.md5.or(put.source.as_ref().and_then(|source| source.md5)).is_some());
         let extent = self.filled(at, received.extent).await?;
@@ -41,16 +35,14 @@ impl<E: Engine, B: ByteStore> BlobCall<'_, E, B> {
 
     pub(super) async fn put_block_list(
         &self,
-        container: &ContainerName,
-        name: &BlobName,
+        at: BlobRef<'_>,
         put: &PutBlockList,
         body: &mut RequestBody,
     ) -> Result<Reply, ErrorReply> {
-        let found = self.creatable(container, name, !put.blob.tags.is_empty()).await?;
-        let (bytes, sums) = self.read_small(body, &put.checks, BLOCK_LIST_BODY_BYTES_MAX as usize).await?;
+        let (bytes, sums) = self.checked_body(&put.checks, body).await?;
         let list = turns::run(bytes.len(), move || parse_block_list(&bytes)).await?;
         let (access, creates_only) = self.creating_access(&put.access)?;
-        let written = self.blobs.put_block_list(blob_ref(&found, name), &list, &put.blob, &access, self.now()).await;
+        let written = self.blobs.put_block_list(at, &list, &put.blob, &access, self.now()).await;
         let written = written.map_err(|error| overwrite_error(error::engine_error(&error), creates_only))?;
         // Of the list itself, and never its MD5, whatever the list was checked against (recorded).
         let told = self.told_sum(false);
@@ -59,14 +51,12 @@ impl<E: Engine, B: ByteStore> BlobCall<'_, E, B> {
 
     pub(super) async fn get_block_list(
         &self,
-        container: &ContainerName,
-        name: &BlobName,
+        at: BlobRef<'_>,
         kind: BlockListKind,
         snapshot: Option<SnapshotTime>,
         access: &Access,
     ) -> Result<Reply, ErrorReply> {
-        let found = self.readable(container, name, snapshot).await?;
-        let list = self.blobs.block_list(blob_ref(&found, name), snapshot, kind, access, self.now()).await;
+        let list = self.blobs.block_list(at, snapshot, kind, access, self.now()).await;
         let list = list.map_err(|error| error::engine_error(&error))?;
         let bytes = 64 * (list.committed.len() + list.uncommitted.len());
         let (committed, uncommitted) = (list.committed, list.uncommitted);
@@ -87,15 +77,10 @@ impl<E: Engine, B: ByteStore> BlobCall<'_, E, B> {
 
     pub(super) async fn append_block(
         &self,
-        container: &ContainerName,
-        name: &BlobName,
+        at: BlobRef<'_>,
         append: &AppendBlock,
         body: &mut RequestBody,
     ) -> Result<Reply, ErrorReply> {
-        self.permit(&Need::append_block(container.as_str(), name.as_str()))?;
-        refuse_logs(container)?;
-        let found = self.find(container).await?;
-        let at = blob_ref(&found, name);
         let source = (append.source.as_ref(), Relay::Status);
         let received = self.bytes_for(at, source, &append.checks, body).await?;
         let told = self.told_sum(append.checks.md5.or(append.source.as_ref().and_then(|source| source.md5)).is_some());
@@ -112,13 +97,11 @@ impl<E: Engine, B: ByteStore> BlobCall<'_, E, B> {
 
     pub(super) async fn seal_blob(
         &self,
-        container: &ContainerName,
-        name: &BlobName,
+        at: BlobRef<'_>,
         position: Option<u64>,
         access: &Access,
     ) -> Result<Reply, ErrorReply> {
-        let found = self.writable(container, name).await?;
-        let sealed = self.blobs.seal_blob(blob_ref(&found, name), position, access, self.now()).await;
+        let sealed = self.blobs.seal_blob(at, position, access, self.now()).await;
         let written = sealed.map_err(|error| error::engine_error(&error))?;
         Ok(Reply::empty(200).with_written(written).with("x-ms-blob-sealed", "true"))
     }

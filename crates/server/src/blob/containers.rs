@@ -13,7 +13,6 @@ use larimar_model::blob::{Conditions, ContainerName, LeaseAction, LeaseId, Publi
 use larimar_wire::acl::CONTAINER_PERMISSIONS;
 use larimar_wire::error_body::ErrorReply;
 use larimar_wire::error_code::ErrorCode;
-use larimar_wire::sas::{Need, Target};
 
 impl<E: Engine, B: ByteStore> BlobCall<'_, E, B> {
     pub(super) async fn create_container(
@@ -22,8 +21,6 @@ impl<E: Engine, B: ByteStore> BlobCall<'_, E, B> {
         metadata: &Metadata,
         public_access: PublicAccess,
     ) -> Result<Reply, ErrorReply> {
-        self.permit(&Need::CREATE_CONTAINER)?;
-        refuse_system(name)?;
         self.call.check_free(name.as_str())?;
         let new = NewContainer { metadata: metadata.clone(), public_access };
         let created = self.blobs.create_container(self.call.account(), name, &new, self.now()).await;
@@ -37,7 +34,7 @@ impl<E: Engine, B: ByteStore> BlobCall<'_, E, B> {
         lease: Option<LeaseId>,
         with_all: bool,
     ) -> Result<Reply, ErrorReply> {
-        let container = self.read_settings(name, &Need::READ_CONTAINER, lease).await?;
+        let container = self.read_settings(name, lease).await?;
         let reply = Reply::empty(200).with_metadata(&container.metadata);
         Ok(match with_all {
             true => reply.with_container(&container),
@@ -51,7 +48,6 @@ impl<E: Engine, B: ByteStore> BlobCall<'_, E, B> {
         metadata: &Metadata,
         access: &Access,
     ) -> Result<Reply, ErrorReply> {
-        self.permit(&Need::WRITE_CONTAINER)?;
         let account = self.call.account();
         let written = self.blobs.set_container_metadata(account, name, metadata, access, self.now()).await;
         Ok(Reply::empty(200).with_written(written.map_err(|error| error::engine_error(&error))?))
@@ -62,7 +58,6 @@ impl<E: Engine, B: ByteStore> BlobCall<'_, E, B> {
         name: &ContainerName,
         lease: Option<LeaseId>,
     ) -> Result<Reply, ErrorReply> {
-        self.permit(&Need::ACL)?;
         let found = self.blobs.read_container(self.call.account(), name, lease, self.now()).await;
         let container = found.map_err(|error| error::engine_error(&error))?;
         Ok(acl::reply(&container.acl, CONTAINER_PERMISSIONS)?
@@ -77,8 +72,6 @@ impl<E: Engine, B: ByteStore> BlobCall<'_, E, B> {
         access: &Access,
         body: &[u8],
     ) -> Result<Reply, ErrorReply> {
-        self.permit(&Need::ACL)?;
-        refuse_system(name)?;
         let list = if body.is_empty() { String::new() } else { acl::to_stored(body, CONTAINER_PERMISSIONS)? };
         let account = self.call.account();
         let set = self.blobs.set_container_acl(account, name, (public_access, &list), access, self.now()).await;
@@ -86,8 +79,6 @@ impl<E: Engine, B: ByteStore> BlobCall<'_, E, B> {
     }
 
     pub(super) async fn delete_container(&self, name: &ContainerName, access: &Access) -> Result<Reply, ErrorReply> {
-        self.permit(&Need::DELETE_CONTAINER)?;
-        refuse_system(name)?;
         let deleted = self.blobs.delete_container(self.call.account(), name, access, self.now()).await;
         match deleted {
             Ok(()) => self.call.note_deleted(name.as_str()),
@@ -104,22 +95,17 @@ impl<E: Engine, B: ByteStore> BlobCall<'_, E, B> {
         action: LeaseAction,
         conditions: &Conditions,
     ) -> Result<Reply, ErrorReply> {
-        self.permit(match action {
-            LeaseAction::Break { .. } => &Need::BREAK_CONTAINER_LEASE,
-            _ => &Need::LEASE_CONTAINER,
-        })?;
         let (account, fresh) = (self.call.account(), self.fresh_lease()?);
         let leased = self.blobs.lease_container(account, name, (action, fresh), conditions, self.now()).await;
         let (written, leased) = leased.map_err(|error| error::engine_error(&error))?;
         Ok(Reply::empty(lease_status(action)).with_written(written).with_leased(leased))
     }
 
-    /// What kind of account this is.
-    pub(super) fn account_info(&self, target: Target<'_>) -> Result<Reply, ErrorReply> {
+    /// Get Account Information.
+    pub(super) fn account_info(&self) -> Result<Reply, ErrorReply> {
         if matches!(self.call.caller, Caller::Anonymous) {
             return Err(ErrorReply::new(ErrorCode::ResourceNotFound));
         }
-        self.permit(&Need::anything(target))?;
         Ok(Reply::empty(200)
             .with("x-ms-sku-name", "Standard_LRS")
             .with("x-ms-account-kind", "StorageV2")
@@ -141,12 +127,4 @@ pub(super) const fn lease_status(action: LeaseAction) -> u16 {
         LeaseAction::Renew { .. } | LeaseAction::Change { .. } | LeaseAction::Release { .. } => 200,
         LeaseAction::Break { .. } => 202,
     }
-}
-
-/// The logs are the service's own: clients neither make, describe nor delete their container.
-fn refuse_system(name: &ContainerName) -> Result<(), ErrorReply> {
-    if name.as_str() == ContainerName::LOGS {
-        return Err(ErrorReply::new(ErrorCode::AuthorizationFailure));
-    }
-    Ok(())
 }

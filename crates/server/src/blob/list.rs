@@ -2,7 +2,6 @@
 
 use super::BlobCall;
 use super::answer::container_properties;
-use super::permit::Public;
 use crate::error;
 use crate::reply::Reply;
 use crate::turns;
@@ -16,11 +15,9 @@ use larimar_wire::blob::{
     write_blob_list, write_container_list, write_found_blobs,
 };
 use larimar_wire::error_body::ErrorReply;
-use larimar_wire::sas::Need;
 
 impl<E: Engine, B: ByteStore> BlobCall<'_, E, B> {
     pub(super) async fn list_containers(&self, options: &ListContainers) -> Result<Reply, ErrorReply> {
-        self.permit(&Need::LIST_CONTAINERS)?;
         let prefix = options.prefix.as_deref().unwrap_or("");
         let from = options.from.as_deref().unwrap_or("");
         let (account, max) = (self.call.account(), options.page());
@@ -42,12 +39,7 @@ impl<E: Engine, B: ByteStore> BlobCall<'_, E, B> {
     }
 
     pub(super) async fn list_blobs(&self, name: &ContainerName, options: &ListBlobs) -> Result<Reply, ErrorReply> {
-        let need = Need::list_blobs(name.as_str());
-        let container = self.find_readable(name, &need, Public::List).await?;
-        if options.include.tags {
-            // Tags are never public: who may not get them may not list them.
-            self.permit(&Need::list_tags(name.as_str()))?;
-        }
+        let container = self.find(name).await?;
         let query = ListQuery {
             prefix: options.prefix.clone().unwrap_or_default(),
             delimiter: options.delimiter.clone().unwrap_or_default(),
@@ -75,8 +67,6 @@ impl<E: Engine, B: ByteStore> BlobCall<'_, E, B> {
         container: Option<&ContainerName>,
         options: &FindBlobs,
     ) -> Result<Reply, ErrorReply> {
-        // Tags are never public, so neither is a search for them.
-        self.permit(&container.map_or(Need::FIND_BLOBS, |name| Need::find_blobs(name.as_str())))?;
         let within = match container {
             Some(name) => FindIn::Container { name: name.as_str(), id: self.find(name).await?.id },
             None => FindIn::Account(self.call.account()),

@@ -1,15 +1,15 @@
 //! Page blobs: write and clear pages, tell them, change length and sequence number; and Set Blob Properties of all types.
 
+use super::BlobCall;
 use super::source::{Relay, target_error};
 use super::upload::Received;
-use super::{BlobCall, blob_ref};
 use crate::body::RequestBody;
 use crate::error;
 use crate::reply::Reply;
 use larimar_engine::Engine;
 use larimar_engine::blob::bytes::ByteStore;
-use larimar_engine::blob::{PageBlobChange, PagesWritten, Written};
-use larimar_model::blob::{BlobName, ByteRange, ContainerName, PageRange};
+use larimar_engine::blob::{BlobRef, PageBlobChange, PagesWritten, Written};
+use larimar_model::blob::{ByteRange, PageRange};
 use larimar_model::limits;
 use larimar_wire::blob::{GetPageRanges, ListedPages, PageWrite, PutPage, SetHeaders, write_page_list};
 use larimar_wire::error_body::ErrorReply;
@@ -19,13 +19,11 @@ use std::ops::Range;
 impl<E: Engine, B: ByteStore> BlobCall<'_, E, B> {
     pub(super) async fn put_page(
         &self,
-        container: &ContainerName,
-        name: &BlobName,
+        at: BlobRef<'_>,
         put: &PutPage,
         body: &mut RequestBody,
     ) -> Result<Reply, ErrorReply> {
-        let found = self.writable(container, name).await?;
-        let (at, access) = (blob_ref(&found, name), &put.access);
+        let access = &put.access;
         let (received, is_checked_by_md5) = match &put.write {
             PageWrite::Clear => {
                 let cleared = self.blobs.clear_pages(at, put.range, put.sequence, access, self.now()).await;
@@ -48,15 +46,9 @@ impl<E: Engine, B: ByteStore> BlobCall<'_, E, B> {
         Ok(written(201, put).with_sums(&sums, told).with("x-ms-request-server-encrypted", "true"))
     }
 
-    pub(super) async fn get_page_ranges(
-        &self,
-        container: &ContainerName,
-        name: &BlobName,
-        get: &GetPageRanges,
-    ) -> Result<Reply, ErrorReply> {
-        let found = self.readable(container, name, get.read.snapshot).await?;
+    pub(super) async fn get_page_ranges(&self, at: BlobRef<'_>, get: &GetPageRanges) -> Result<Reply, ErrorReply> {
         let versions = (get.read.snapshot, get.previous);
-        let (at, access) = (blob_ref(&found, name), &get.read.access);
+        let access = &get.read.access;
         let range = get.range.map(whole_pages);
         let list = self.blobs.page_ranges(at, versions, range, access, self.now()).await;
         let list = list.map_err(|error| error::engine_error(&error))?;
@@ -75,14 +67,8 @@ impl<E: Engine, B: ByteStore> BlobCall<'_, E, B> {
             .with("x-ms-blob-content-length", list.properties.length))
     }
 
-    pub(super) async fn set_headers(
-        &self,
-        container: &ContainerName,
-        name: &BlobName,
-        set: &SetHeaders,
-    ) -> Result<Reply, ErrorReply> {
-        let found = self.writable(container, name).await?;
-        let (at, access) = (blob_ref(&found, name), &set.access);
+    pub(super) async fn set_headers(&self, at: BlobRef<'_>, set: &SetHeaders) -> Result<Reply, ErrorReply> {
+        let access = &set.access;
         if set.length.is_none() && set.sequence_number.is_none() {
             let content = set.headers.clone().unwrap_or_default();
             let changed = self.blobs.set_content(at, &content, access, self.now()).await;

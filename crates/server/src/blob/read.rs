@@ -1,9 +1,9 @@
 //! Reads of blobs: their bytes, properties and metadata.
 
+use super::BlobCall;
 use super::answer::ToldSums;
-use super::permit::Public;
 use super::upload::Summing;
-use super::{BlobCall, blob_ref};
+use crate::auth::Caller;
 use crate::error;
 use crate::http::storage_error_reply;
 use crate::in_flight::{Held, Share, UNCOUNTED_BYTES, counted_piece};
@@ -12,28 +12,20 @@ use crate::turns::Turns;
 use bytes::Bytes;
 use futures_util::stream;
 use larimar_engine::blob::bytes::ByteStore;
-use larimar_engine::blob::{BlobProperties, BlobReject, Container, Content, OpenBlob};
+use larimar_engine::blob::{BlobProperties, BlobRef, BlobReject, Content, OpenBlob};
 use larimar_engine::{Engine, EngineError, Reject};
-use larimar_model::blob::{BlobName, ContainerName, SnapshotTime};
 use larimar_model::limits;
 use larimar_wire::blob::{BlobRead, GetBlob, RangeSum, tier_headers};
 use larimar_wire::error_body::ErrorReply;
 use larimar_wire::error_code::ErrorCode;
-use larimar_wire::sas::Need;
+use larimar_wire::sas::Grant;
 use std::io;
 use std::ops::Range;
 use std::time::Duration;
 use tokio::sync::oneshot;
 
 impl<E: Engine, B: ByteStore> BlobCall<'_, E, B> {
-    pub(super) async fn get_blob(
-        &self,
-        container: &ContainerName,
-        name: &BlobName,
-        get: &GetBlob,
-    ) -> Result<Reply, ErrorReply> {
-        let container = self.readable(container, name, get.read.snapshot).await?;
-        let at = blob_ref(&container, name);
+    pub(super) async fn get_blob(&self, at: BlobRef<'_>, get: &GetBlob) -> Result<Reply, ErrorReply> {
         let opened = self.blobs.open(at, get.read.snapshot, get.range, &get.read.access, self.now()).await;
         let opened = match opened {
             Err(EngineError::Reject(Reject::Blob(BlobReject::InvalidRange { length }))) => {
@@ -71,13 +63,8 @@ impl<E: Engine, B: ByteStore> BlobCall<'_, E, B> {
             .with("content-range", format!("bytes */{length}"))
     }
 
-    pub(super) async fn blob_properties(
-        &self,
-        container: &ContainerName,
-        name: &BlobName,
-        read: &BlobRead,
-    ) -> Result<Reply, ErrorReply> {
-        let properties = self.properties_of(container, name, read).await?;
+    pub(super) async fn blob_properties(&self, at: BlobRef<'_>, read: &BlobRead) -> Result<Reply, ErrorReply> {
+        let properties = self.properties_of(at, read).await?;
         let is_snapshot = read.snapshot.is_some();
         Ok(Reply::empty(200)
             .with_blob(&properties, is_snapshot, self.grant())
@@ -86,39 +73,23 @@ impl<E: Engine, B: ByteStore> BlobCall<'_, E, B> {
             .with_headers(|add| tier_headers(&properties, add)))
     }
 
-    pub(super) async fn blob_metadata(
-        &self,
-        container: &ContainerName,
-        name: &BlobName,
-        read: &BlobRead,
-    ) -> Result<Reply, ErrorReply> {
-        let properties = self.properties_of(container, name, read).await?;
+    pub(super) async fn blob_metadata(&self, at: BlobRef<'_>, read: &BlobRead) -> Result<Reply, ErrorReply> {
+        let properties = self.properties_of(at, read).await?;
         let written = larimar_engine::blob::Written { last_modified: properties.last_modified };
         Ok(Reply::empty(200).with_written(written).with_metadata(&properties.metadata))
     }
 
-    async fn properties_of(
-        &self,
-        container: &ContainerName,
-        name: &BlobName,
-        read: &BlobRead,
-    ) -> Result<BlobProperties, ErrorReply> {
-        let container = self.readable(container, name, read.snapshot).await?;
-        let at = blob_ref(&container, name);
+    async fn properties_of(&self, at: BlobRef<'_>, read: &BlobRead) -> Result<BlobProperties, ErrorReply> {
         let found = self.blobs.properties(at, read.snapshot, &read.access, self.now()).await;
         found.map_err(|error| error::engine_error(&error))
     }
 
-    /// Finds a container whose blob the caller may read.
-    pub(super) async fn readable(
-        &self,
-        container: &ContainerName,
-        name: &BlobName,
-        snapshot: Option<SnapshotTime>,
-    ) -> Result<Container, ErrorReply> {
-        let snapshot = snapshot.map(|snapshot| snapshot.to_string());
-        let need = Need::read_blob(container.as_str(), name.as_str(), snapshot.as_deref());
-        self.find_readable(container, &need, Public::Read).await
+    /// The caller's signature, if the request has one.
+    const fn grant(&self) -> Option<&Grant> {
+        match &self.call.caller {
+            Caller::Guest(guest) => Some(guest.grant()),
+            Caller::Owner | Caller::Anonymous => None,
+        }
     }
 }
 

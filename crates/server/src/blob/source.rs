@@ -1,13 +1,14 @@
 //! Other blobs as sources of bytes: Copy Blob, and every operation "from URL". Sources are blobs of this server.
 
-use super::permit::overwrite_error;
+use super::BlobCall;
+use super::put::overwrite_error;
 use super::upload::{Received, Summing, Sums};
-use super::{BlobCall, blob_ref};
 use crate::address::Address;
 use crate::auth::{self, Caller, Policies};
 use crate::call::Call;
 use crate::error;
 use crate::head::Head;
+use crate::http::authorize;
 use crate::reply::Reply;
 use larimar_engine::blob::bytes::{ByteStore, Bytes, READ_BYTES_MAX};
 use larimar_engine::blob::{
@@ -15,11 +16,12 @@ use larimar_engine::blob::{
     IncrementalCopyRequest, NewBlob, SourceCondition,
 };
 use larimar_engine::{Engine, EngineError, Reject};
-use larimar_model::blob::{BlobName, Conditions, ContainerName, CopyInfo, SnapshotTime};
-use larimar_wire::blob::{BlobAddress, CopyBlob, IncrementalCopyBlob, Source, wrong_tier};
+use larimar_model::blob::{BlobName, Conditions, CopyInfo, SnapshotTime};
+use larimar_wire::blob::{
+    BlobAddress, BlobOperation, BlobRead, BlobRequest, CopyBlob, IncrementalCopyBlob, Source, wrong_tier,
+};
 use larimar_wire::error_body::ErrorReply;
 use larimar_wire::error_code::ErrorCode;
-use larimar_wire::sas::Need;
 use larimar_wire::storage_head::StorageHead;
 
 /// How an operation answers for a source that it cannot have (all recorded).
@@ -40,6 +42,18 @@ struct Found {
     snapshot: Option<SnapshotTime>,
     /// Its account, its container and its name, separated by slashes.
     path: String,
+}
+
+impl Found {
+    /// The blob as the engine takes it, with the conditions of the request.
+    fn copy_source<'a>(&'a self, source: &'a Source) -> CopySource<'a> {
+        CopySource {
+            at: BlobRef { container: self.container.id, name: &self.name },
+            snapshot: self.snapshot,
+            conditions: source.conditions,
+            if_tags: source.if_tags.as_ref(),
+        }
+    }
 }
 
 /// Adds up the bytes of a copy and compares them with the MD5 that the client expects.
@@ -75,21 +89,10 @@ impl CopyInspector for CopySums {
 }
 
 impl<E: Engine, B: ByteStore> BlobCall<'_, E, B> {
-    pub(super) async fn copy_blob(
-        &self,
-        container: &ContainerName,
-        name: &BlobName,
-        copy: &CopyBlob,
-    ) -> Result<Reply, ErrorReply> {
-        let found = self.creatable(container, name, copy.tags.as_ref().is_none_or(|tags| !tags.is_empty())).await?;
+    pub(super) async fn copy_blob(&self, at: BlobRef<'_>, copy: &CopyBlob) -> Result<Reply, ErrorReply> {
         let relay = if copy.is_sync { Relay::Message } else { Relay::Code };
         let source = self.source(&copy.source, copy.tags.is_none() || copy.source.if_tags.is_some(), relay).await?;
-        let from = CopySource {
-            at: blob_ref(&source.container, &source.name),
-            snapshot: source.snapshot,
-            conditions: copy.source.conditions,
-            if_tags: copy.source.if_tags.as_ref(),
-        };
+        let from = source.copy_source(&copy.source);
         let request = CopyRequest {
             id: self.call.storage.ids.next(),
             source_url: copy.source.url.as_str().to_owned(),
@@ -106,7 +109,6 @@ impl<E: Engine, B: ByteStore> BlobCall<'_, E, B> {
         let with_md5 = expected.is_some() || !self.knows_crc64();
         let summing = copy.is_sync.then(|| Summing::new(with_md5));
         let mut sums = CopySums { summing, expected, sums: None, error: None };
-        let at = blob_ref(&found, name);
         let done = self.blobs.copy_blob_inspected(&from, at, &request, &access, &mut sums, self.now()).await;
         let done = done.map_err(|error| sums.error.take().unwrap_or_else(|| source_error(&error, relay)));
         let is_target = if copy.is_sync { copy.access.conditions.if_match.is_some() } else { is_any(&copy.access) };
@@ -127,26 +129,19 @@ impl<E: Engine, B: ByteStore> BlobCall<'_, E, B> {
 
     pub(super) async fn copy_incremental(
         &self,
-        container: &ContainerName,
-        name: &BlobName,
+        at: BlobRef<'_>,
         copy: &IncrementalCopyBlob,
     ) -> Result<Reply, ErrorReply> {
-        let found = self.creatable(container, name, false).await?;
         let source = self.source(&copy.source, copy.source.if_tags.is_some(), Relay::Code).await?;
-        let from = CopySource {
-            at: blob_ref(&source.container, &source.name),
-            snapshot: source.snapshot,
-            conditions: copy.source.conditions,
-            if_tags: copy.source.if_tags.as_ref(),
-        };
+        let from = source.copy_source(&copy.source);
         let request = IncrementalCopyRequest {
             id: self.call.storage.ids.next(),
             source_url: copy.source.url.as_str().to_owned(),
-            source_blob: source.path,
+            source_blob: source.path.clone(),
         };
         let (access, creates_only) = self.creating_access(&copy.access)?;
         let _held = self.call.hold(self.copy_bytes()).await?;
-        let done = self.blobs.copy_incremental(&from, blob_ref(&found, name), &request, &access, self.now()).await;
+        let done = self.blobs.copy_incremental(&from, at, &request, &access, self.now()).await;
         let (written, info) = done.map_err(|error| {
             let error = target_error(source_error(&error, Relay::Code), copy.access.conditions.if_match.is_some());
             match error.code {
@@ -176,14 +171,12 @@ impl<E: Engine, B: ByteStore> BlobCall<'_, E, B> {
     /// Put Blob From URL.
     pub(super) async fn put_from(
         &self,
-        found: &Container,
-        name: &BlobName,
+        at: BlobRef<'_>,
         source: &Source,
         (copy_headers, copy_tags): (bool, bool),
         mut new: NewBlob,
         (access, creates_only): (Access, bool),
     ) -> Result<Reply, ErrorReply> {
-        let at = blob_ref(found, name);
         let (received, there) = self.take(at, source, (true, copy_tags), Relay::Message).await?;
         if copy_headers {
             new.content = new.content.or(there.content);
@@ -229,12 +222,7 @@ impl<E: Engine, B: ByteStore> BlobCall<'_, E, B> {
         relay: Relay,
     ) -> Result<(Received, BlobProperties), ErrorReply> {
         let found = self.source(source, with_tags || source.if_tags.is_some(), relay).await?;
-        let from = CopySource {
-            at: blob_ref(&found.container, &found.name),
-            snapshot: found.snapshot,
-            conditions: source.conditions,
-            if_tags: source.if_tags.as_ref(),
-        };
+        let from = found.copy_source(source);
         let _held = self.call.hold(self.copy_bytes()).await?;
         let hold = self.blobs.hold(at);
         let mut sums = Summing::new(with_md5 || !self.knows_crc64());
@@ -265,15 +253,7 @@ impl<E: Engine, B: ByteStore> BlobCall<'_, E, B> {
         let served = storage.served(&address).ok_or_else(elsewhere)?;
         let account = &served.account;
         let address = Address { account: &account.name, ..address };
-        let is_here = match address.prefix {
-            Some(_) => self.call.head.host.is_some_and(|host| is_same(host, url.authority())),
-            // The Azure CLI spells blobs of the caller's own account as those of the public cloud, whatever its endpoint.
-            None => {
-                address.account == self.call.account()
-                    || is_below(url.authority(), self.call.head.host, &storage.settings.host_suffixes)
-            }
-        };
-        if !is_here {
+        if !self.is_served(&address, url.authority()) {
             return Err(elsewhere());
         }
         let authenticate = async |policies| {
@@ -293,15 +273,18 @@ impl<E: Engine, B: ByteStore> BlobCall<'_, E, B> {
         let parsed = StorageHead::new("GET", address.path, head.query, head.texts())?;
         let BlobAddress::Blob(container, name) = BlobAddress::of(&parsed)? else { return Err(elsewhere()) };
         let snapshot = parsed.parameter("snapshot").map(str::parse).transpose().map_err(|_| elsewhere())?;
-        let tags = Need::tag_blob(container.as_str(), name.as_str(), parsed.parameter("snapshot"));
+        let read = |operation| BlobRequest::Blob(container.clone(), name.clone(), operation);
+        let access = Access::default();
+        let get_tags = with_tags.then(|| read(BlobOperation::GetTags { snapshot, access: access.clone() }));
+        let get = read(BlobOperation::GetProperties(BlobRead { snapshot, access: access.clone() }));
         let found = loop {
             let call = Call { head: &head, address: &address, caller, ..*self.call };
-            let blob_call = BlobCall { call: &call, blobs: self.blobs };
-            let permitted = if with_tags { blob_call.permit(&tags) } else { Ok(()) };
-            let found = match permitted {
-                Ok(()) => blob_call.readable(&container, &name, snapshot).await,
-                Err(error) => Err(error),
+            let found = async {
+                get_tags.as_ref().map(|get_tags| authorize(&call.caller, get_tags)).transpose()?;
+                let request = authorize(&call.caller, &get)?;
+                BlobCall { call: &call, blobs: self.blobs, request }.find(&container).await
             };
+            let found = found.await;
             if found.is_ok() || !call.caller.is_doubtful() {
                 break found;
             }
@@ -309,6 +292,19 @@ impl<E: Engine, B: ByteStore> BlobCall<'_, E, B> {
         };
         let path = format!("{}/{}/{}", address.account, container.as_str(), name.as_str());
         Ok(Found { container: found.map_err(|error| relayed(error, relay))?, name, snapshot, path })
+    }
+
+    /// Whether this server serves the host of a source's URL.
+    fn is_served(&self, address: &Address<'_>, authority: &str) -> bool {
+        let host = self.call.head.host;
+        match address.prefix {
+            Some(_) => host.is_some_and(|host| is_same(host, authority)),
+            // The Azure CLI spells blobs of the caller's own account as those of the public cloud, whatever its endpoint.
+            None => {
+                address.account == self.call.account()
+                    || is_below(authority, host, &self.call.storage.settings.host_suffixes)
+            }
+        }
     }
 }
 

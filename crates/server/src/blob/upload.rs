@@ -114,14 +114,13 @@ impl<E: Engine, B: ByteStore> BlobCall<'_, E, B> {
         Ok(Received { extent: Some(extent), sums, hold })
     }
 
-    /// Reads a small body whole and checks it.
-    pub(super) async fn read_small(
+    /// The body that the pipeline has read, checked.
+    pub(super) async fn checked_body(
         &self,
-        body: &mut RequestBody,
         checks: &BodyChecks,
-        bytes_max: usize,
+        body: &RequestBody,
     ) -> Result<(bytes::Bytes, Sums), ErrorReply> {
-        let bytes = body.read(bytes_max).await?;
+        let bytes = body.whole();
         let summed = bytes.clone();
         let sums = turns::run(bytes.len(), move || {
             let mut sums = Summing::new(true);

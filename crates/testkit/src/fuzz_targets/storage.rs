@@ -59,8 +59,7 @@ pub fn blob_request(data: &[u8]) {
         let Ok(head) = StorageHead::new(method, path, query, headers.iter().copied()) else { return };
         let Ok(request) = BlobRequest::parse(&head) else { continue };
         assert!(!request.facts().name.is_empty());
-        let address = BlobAddress::of(&head).expect("what was read has an address");
-        assert_eq!(request.resource(None), address.resource(None));
+        assert!(BlobAddress::of(&head).is_ok());
     }
 }
 

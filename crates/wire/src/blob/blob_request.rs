@@ -22,9 +22,6 @@ use larimar_model::{Guid, limits};
 
 pub(super) fn operation(head: &StorageHead<'_>) -> Result<BlobOperation, ErrorReply> {
     match (head.parameter("comp"), head.method) {
-        (Some("properties"), "GET" | "HEAD") if head.parameter("restype") == Some("account") => {
-            Ok(BlobOperation::GetAccountInfo)
-        }
         (comp, "GET" | "HEAD") => read(head, comp),
         (comp, "PUT") => write(head, comp),
         (None, "DELETE") => delete(head),
@@ -100,9 +97,13 @@ fn write(head: &StorageHead<'_>, comp: Option<&str>) -> Result<BlobOperation, Er
             Ok(BlobOperation::Snapshot { metadata: (!metadata.is_empty()).then_some(metadata), access: access(head)? })
         }
         Some("lease") => {
-            let conditions = headers::conditions(head, "")?;
-            let if_tags = headers::if_tags(head, headers::IF_TAGS)?;
-            Ok(BlobOperation::Lease { action: headers::lease_action(head)?, conditions, if_tags })
+            // The lease id belongs to the action.
+            let access = Access {
+                conditions: headers::conditions(head, "")?,
+                if_tags: headers::if_tags(head, headers::IF_TAGS)?,
+                ..Access::default()
+            };
+            Ok(BlobOperation::Lease { action: headers::lease_action(head)?, access })
         }
         Some("copy") => abort_copy(head),
         Some("tier") => {

@@ -11,11 +11,10 @@ use larimar_model::blob::{ListInclude, PublicAccess};
 
 pub(super) fn operation(head: &StorageHead<'_>) -> Result<ContainerOperation, ErrorReply> {
     if head.parameter("restype") == Some("account") {
-        return match (head.parameter("comp"), head.method) {
-            (Some("properties"), "GET" | "HEAD") => Ok(ContainerOperation::GetAccountInfo),
-            (Some("properties"), _) => Err(unsupported_verb()),
-            (comp, _) => Err(unknown_component(comp)),
-        };
+        return Err(match head.parameter("comp") {
+            Some("properties") => unsupported_verb(),
+            comp => unknown_component(comp),
+        });
     }
     match (head.parameter("comp"), head.method) {
         (None, "PUT") => {

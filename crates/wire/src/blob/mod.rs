@@ -10,6 +10,7 @@ pub mod batch;
 mod blob_request;
 mod block_list;
 mod container_request;
+mod facts;
 mod find;
 mod headers;
 mod list_marker;

@@ -19,7 +19,6 @@ pub enum ServiceOperation {
     GetProperties,
     SetProperties,
     GetStats,
-    GetAccountInfo,
     Batch,
 }
 
@@ -37,7 +36,6 @@ pub enum ContainerOperation {
     Lease { action: LeaseAction, conditions: Conditions },
     ListBlobs(ListBlobs),
     FindBlobs(FindBlobs),
-    GetAccountInfo,
     Batch,
 }
 
@@ -66,8 +64,7 @@ pub enum BlobOperation {
     },
     Lease {
         action: LeaseAction,
-        conditions: Conditions,
-        if_tags: Option<TagCondition>,
+        access: Access,
     },
     Copy(Box<CopyBlob>),
     IncrementalCopy(Box<IncrementalCopyBlob>),
@@ -104,7 +101,6 @@ pub enum BlobOperation {
     },
     PutPage(Box<PutPage>),
     GetPageRanges(GetPageRanges),
-    GetAccountInfo,
 }
 
 /// Which blob is read, and under what conditions.
@@ -405,92 +401,4 @@ pub struct GetPageRanges {
     pub from: Option<String>,
     /// How many ranges at most, if the request says so.
     pub count_max: Option<usize>,
-}
-
-impl ServiceOperation {
-    /// The operation's name in metrics and logs.
-    #[must_use]
-    pub const fn name(&self) -> &'static str {
-        match self {
-            Self::ListContainers(_) => "ListContainers",
-            Self::FindBlobs(_) => "FindBlobsByTags",
-            Self::GetProperties => "GetBlobServiceProperties",
-            Self::SetProperties => "SetBlobServiceProperties",
-            Self::GetStats => "GetBlobServiceStats",
-            Self::GetAccountInfo => "GetAccountInformation",
-            Self::Batch => "BlobBatch",
-        }
-    }
-}
-
-impl ContainerOperation {
-    /// The operation's name in metrics and logs.
-    #[must_use]
-    pub const fn name(&self) -> &'static str {
-        match self {
-            Self::Create { .. } => "CreateContainer",
-            Self::GetProperties { .. } => "GetContainerProperties",
-            Self::GetMetadata { .. } => "GetContainerMetadata",
-            Self::SetMetadata { .. } => "SetContainerMetadata",
-            Self::GetAcl { .. } => "GetContainerACL",
-            Self::SetAcl { .. } => "SetContainerACL",
-            Self::Delete { .. } => "DeleteContainer",
-            Self::Lease { action, .. } => match action {
-                LeaseAction::Acquire { .. } => "AcquireContainerLease",
-                LeaseAction::Renew { .. } => "RenewContainerLease",
-                LeaseAction::Change { .. } => "ChangeContainerLease",
-                LeaseAction::Release { .. } => "ReleaseContainerLease",
-                LeaseAction::Break { .. } => "BreakContainerLease",
-            },
-            Self::ListBlobs(_) => "ListBlobs",
-            Self::FindBlobs(_) => "FindBlobsByTags",
-            Self::GetAccountInfo => "GetAccountInformation",
-            Self::Batch => "BlobBatch",
-        }
-    }
-}
-
-impl BlobOperation {
-    /// The operation's name in metrics and logs.
-    #[must_use]
-    pub fn name(&self) -> &'static str {
-        match self {
-            Self::Put(put) if matches!(put.content, PutBlobContent::BlockFrom { .. }) => "PutBlobFromURL",
-            Self::Put(_) => "PutBlob",
-            Self::Get(_) => "GetBlob",
-            Self::GetProperties(_) => "GetBlobProperties",
-            Self::GetMetadata(_) => "GetBlobMetadata",
-            Self::SetMetadata { .. } => "SetBlobMetadata",
-            Self::SetHeaders(_) => "SetBlobProperties",
-            Self::Delete { .. } => "DeleteBlob",
-            Self::Snapshot { .. } => "SnapshotBlob",
-            Self::Lease { action, .. } => match action {
-                LeaseAction::Acquire { .. } => "AcquireBlobLease",
-                LeaseAction::Renew { .. } => "RenewBlobLease",
-                LeaseAction::Change { .. } => "ChangeBlobLease",
-                LeaseAction::Release { .. } => "ReleaseBlobLease",
-                LeaseAction::Break { .. } => "BreakBlobLease",
-            },
-            Self::Copy(_) => "CopyBlob",
-            Self::IncrementalCopy(_) => "IncrementalCopyBlob",
-            Self::AbortCopy { .. } => "AbortCopyBlob",
-            Self::SetTier { .. } => "SetBlobTier",
-            Self::GetTags { .. } => "GetBlobTags",
-            Self::SetTags { .. } => "SetBlobTags",
-            Self::PutBlock(put) if put.source.is_some() => "PutBlockFromURL",
-            Self::PutBlock(_) => "PutBlock",
-            Self::PutBlockList(_) => "PutBlockList",
-            Self::GetBlockList { .. } => "GetBlockList",
-            Self::AppendBlock(append) if append.source.is_some() => "AppendBlockFromURL",
-            Self::AppendBlock(_) => "AppendBlock",
-            Self::Seal { .. } => "AppendBlobSeal",
-            Self::PutPage(put) => match put.write {
-                PageWrite::Clear => "ClearPage",
-                PageWrite::Update(_) => "PutPage",
-                PageWrite::UpdateFrom(_) => "PutPageFromURL",
-            },
-            Self::GetPageRanges(_) => "GetPageRegions",
-            Self::GetAccountInfo => "GetAccountInformation",
-        }
-    }
 }

@@ -7,8 +7,6 @@ use super::{blob_request, container_request, headers};
 use crate::error_body::ErrorReply;
 use crate::error_code::ErrorCode;
 use crate::marker;
-use crate::operation::{BodyLimit, Endpoint, Facts, Format, Kind, Operation, Public, Rate};
-use crate::sas::Resource;
 use crate::storage_head::{StorageHead, parameter_error};
 use larimar_model::blob::{BlobName, ContainerName};
 use larimar_model::limits;
@@ -22,6 +20,8 @@ pub enum BlobRequest {
     Container(ContainerName, ContainerOperation),
     /// To a blob or a snapshot of it.
     Blob(ContainerName, BlobName, BlobOperation),
+    /// Get Account Information, which answers the same for every address.
+    AccountInfo(BlobAddress),
 }
 
 impl BlobRequest {
@@ -35,96 +35,22 @@ impl BlobRequest {
             return Err(not_implemented());
         }
         headers::refuse_unsupported(head)?;
-        match BlobAddress::of(head)? {
-            BlobAddress::Service => {
-                headers::refuse_if_tags(head)?;
-                Ok(Self::Service(service(head)?))
-            }
-            BlobAddress::Container(container) => {
-                headers::refuse_if_tags(head)?;
-                Ok(Self::Container(container, container_request::operation(head)?))
-            }
+        let address = BlobAddress::of(head)?;
+        if !matches!(address, BlobAddress::Blob(..)) {
+            headers::refuse_if_tags(head)?;
+        }
+        match address {
+            address if is_account_info(head) => Ok(Self::AccountInfo(address)),
+            BlobAddress::Service => Ok(Self::Service(service(head)?)),
+            BlobAddress::Container(container) => Ok(Self::Container(container, container_request::operation(head)?)),
             BlobAddress::Blob(container, blob) => Ok(Self::Blob(container, blob, blob_request::operation(head)?)),
-        }
-    }
-
-    /// The operation's name in metrics and logs.
-    #[must_use]
-    pub fn name(&self) -> &'static str {
-        match self {
-            Self::Service(operation) => operation.name(),
-            Self::Container(_, operation) => operation.name(),
-            Self::Blob(_, _, operation) => operation.name(),
-        }
-    }
-
-    /// What a token in the request is for; `snapshot` is the parameter of that name.
-    #[must_use]
-    pub fn resource<'a>(&'a self, snapshot: Option<&'a str>) -> Resource<'a> {
-        let (container, blob) = match self {
-            Self::Service(_) => (None, None),
-            Self::Container(container, _) => (Some(container.as_str()), None),
-            Self::Blob(container, blob, _) => (Some(container.as_str()), Some(blob.as_str())),
-        };
-        Resource::Blob { container, blob, snapshot: snapshot.filter(|_| blob.is_some()) }
-    }
-
-    /// Whether it changes something, which the secondary does not allow.
-    #[must_use]
-    pub const fn is_write(&self) -> bool {
-        match self {
-            Self::Service(operation) => {
-                matches!(operation, ServiceOperation::SetProperties | ServiceOperation::Batch)
-            }
-            Self::Container(_, operation) => !matches!(
-                operation,
-                ContainerOperation::GetProperties { .. }
-                    | ContainerOperation::GetMetadata { .. }
-                    | ContainerOperation::GetAcl { .. }
-                    | ContainerOperation::ListBlobs(_)
-                    | ContainerOperation::FindBlobs(_)
-                    | ContainerOperation::GetAccountInfo
-            ),
-            Self::Blob(_, _, operation) => !matches!(
-                operation,
-                BlobOperation::Get(_)
-                    | BlobOperation::GetProperties(_)
-                    | BlobOperation::GetMetadata(_)
-                    | BlobOperation::GetTags { .. }
-                    | BlobOperation::GetBlockList { .. }
-                    | BlobOperation::GetPageRanges(_)
-                    | BlobOperation::GetAccountInfo
-            ),
         }
     }
 }
 
-impl Operation for BlobRequest {
-    fn facts(&self) -> Facts<'_> {
-        let name = self.name();
-        let kind = match self.is_write() {
-            false => Kind::Read,
-            true if name.starts_with("Delete") => Kind::Delete,
-            true => Kind::Write,
-        };
-        let endpoint = match self {
-            Self::Service(ServiceOperation::GetStats) => Endpoint::Secondary,
-            _ if self.is_write() => Endpoint::Primary,
-            _ => Endpoint::Both,
-        };
-        // Handlers check permissions and read bodies.
-        Facts {
-            name,
-            kind: Some(kind),
-            endpoint,
-            needs: [None, None],
-            public: Some(Public::List),
-            is_reserved: false,
-            body: BodyLimit::Streamed,
-            format: Format::Stream,
-            rate: Rate::Account,
-        }
-    }
+fn is_account_info(head: &StorageHead<'_>) -> bool {
+    let parameters = (head.parameter("restype"), head.parameter("comp"));
+    parameters == (Some("account"), Some("properties")) && matches!(head.method, "GET" | "HEAD")
 }
 
 fn service(head: &StorageHead<'_>) -> Result<ServiceOperation, ErrorReply> {
@@ -132,7 +58,6 @@ fn service(head: &StorageHead<'_>) -> Result<ServiceOperation, ErrorReply> {
         (Some("service"), Some("properties"), "GET") => Ok(ServiceOperation::GetProperties),
         (Some("service"), Some("properties"), "PUT") => Ok(ServiceOperation::SetProperties),
         (Some("service"), Some("stats"), "GET") => Ok(ServiceOperation::GetStats),
-        (Some("account"), Some("properties"), "GET" | "HEAD") => Ok(ServiceOperation::GetAccountInfo),
         (None, Some("list"), "GET") => list_containers(head),
         // The JavaScript client takes an account that is named by the path for a container.
         (None | Some("container"), Some("batch"), "POST") => Ok(ServiceOperation::Batch),

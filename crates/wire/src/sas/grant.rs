@@ -204,7 +204,8 @@ impl Scope {
                 needed == container
             }
             (Self::Blob { container, blob, snapshot }, Target::Blob { container: its, blob: name, snapshot: at }) => {
-                its == container && name == blob && (snapshot.is_none() || snapshot.as_deref() == *at)
+                let is_snapshot = |only: &String| at.is_some_and(|at| at.to_string() == *only);
+                its == container && name == blob && snapshot.as_ref().is_none_or(is_snapshot)
             }
             _ => false,
         }

@@ -1,6 +1,7 @@
 //! What each operation needs a token to allow, service by service.
 
 use super::ResourceType;
+use larimar_model::blob::SnapshotTime;
 
 /// What an operation needs a token to allow.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -31,7 +32,7 @@ pub enum Target<'a> {
         /// Its name.
         blob: &'a str,
         /// The snapshot, if the operation works on one.
-        snapshot: Option<&'a str>,
+        snapshot: Option<SnapshotTime>,
     },
 }
 
@@ -201,7 +202,7 @@ impl<'a> Need<'a> {
 impl<'a> Need<'a> {
     /// Get Blob and its properties, metadata, block list and page ranges; the source of a copy.
     #[must_use]
-    pub const fn read_blob(container: &'a str, blob: &'a str, snapshot: Option<&'a str>) -> Self {
+    pub const fn read_blob(container: &'a str, blob: &'a str, snapshot: Option<SnapshotTime>) -> Self {
         let target = Target::Blob { container, blob, snapshot };
         Self { types: OBJECT, letters: Letters::All("r"), target }
     }
@@ -239,13 +240,13 @@ impl<'a> Need<'a> {
 
     /// Delete Blob.
     #[must_use]
-    pub const fn delete_blob(container: &'a str, blob: &'a str, snapshot: Option<&'a str>) -> Self {
+    pub const fn delete_blob(container: &'a str, blob: &'a str, snapshot: Option<SnapshotTime>) -> Self {
         Self { types: OBJECT, letters: Letters::All("d"), target: Target::Blob { container, blob, snapshot } }
     }
 
     /// Get and Set Blob Tags, and tags that come with a write.
     #[must_use]
-    pub const fn tag_blob(container: &'a str, blob: &'a str, snapshot: Option<&'a str>) -> Self {
+    pub const fn tag_blob(container: &'a str, blob: &'a str, snapshot: Option<SnapshotTime>) -> Self {
         Self { types: OBJECT, letters: Letters::All("t"), target: Target::Blob { container, blob, snapshot } }
     }
 

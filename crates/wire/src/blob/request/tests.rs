@@ -3,6 +3,8 @@
 use super::*;
 use crate::blob::ListMarker;
 use crate::blob::operation::ListBlobs;
+use crate::operation::{Operation as _, Public};
+use crate::sas::{Letters, Need, ResourceType, Target};
 use larimar_model::Metadata;
 use larimar_model::blob::{Access, Conditions, LeaseAction, LeaseId, ListInclude, PublicAccess};
 use proptest::prelude::*;
@@ -39,7 +41,6 @@ fn x2_every_operation_of_the_service_and_of_containers_has_its_request() {
             "SetBlobServiceProperties",
         ),
         ("GET", "/?restype=service&comp=stats", BlobRequest::Service(S::GetStats), "GetBlobServiceStats"),
-        ("HEAD", "/?restype=account&comp=properties", BlobRequest::Service(S::GetAccountInfo), "GetAccountInformation"),
         ("POST", "/?comp=batch", BlobRequest::Service(S::Batch), "BlobBatch"),
         ("POST", "/?restype=container&comp=batch", BlobRequest::Service(S::Batch), "BlobBatch"),
         (
@@ -70,12 +71,25 @@ fn x2_every_operation_of_the_service_and_of_containers_has_its_request() {
         ),
         ("DELETE", "/abc?restype=container", container(C::Delete { access: Access::default() }), "DeleteContainer"),
         ("GET", "/abc?restype=container&comp=list", container(C::ListBlobs(ListBlobs::default())), "ListBlobs"),
-        ("GET", "/abc?restype=account&comp=properties", container(C::GetAccountInfo), "GetAccountInformation"),
         ("POST", "/abc?restype=container&comp=batch", container(C::Batch), "BlobBatch"),
     ] {
         assert_eq!(parse(method, target).as_ref(), Ok(&request), "{method} {target}");
-        assert_eq!(request.name(), name);
-        assert_eq!(request.is_write(), !matches!(method, "GET" | "HEAD"), "{method} {target}");
+        assert_eq!(request.facts().name, name);
+        assert_eq!(request.facts().is_read_only(), matches!(method, "GET" | "HEAD"), "{method} {target}");
+    }
+}
+
+#[test]
+fn account_information_is_asked_of_any_address() {
+    let container = || "abc".parse().expect("a name");
+    for (target, address) in [
+        ("/?restype=account&comp=properties", BlobAddress::Service),
+        ("/abc?restype=account&comp=properties", BlobAddress::Container(container())),
+        ("/abc/b?restype=account&comp=properties", BlobAddress::Blob(container(), "b".parse().expect("a name"))),
+    ] {
+        let request = BlobRequest::AccountInfo(address);
+        assert_eq!(parse("GET", target).as_ref(), Ok(&request), "{target}");
+        assert_eq!(request.facts().name, "GetAccountInformation");
     }
 }
 
@@ -98,7 +112,7 @@ fn containers_take_their_headers() {
     let action = LeaseAction::Renew { id: LeaseId::parse(id).expect("an id") };
     let request = container(ContainerOperation::Lease { action, conditions: Conditions::NONE });
     assert_eq!(renewed, Ok(request.clone()));
-    assert_eq!(request.name(), "RenewContainerLease");
+    assert_eq!(request.facts().name, "RenewContainerLease");
     let etag = parse_with("DELETE", "/abc?restype=container", &[("if-match", "*")]);
     assert_eq!(etag.map_err(|error| error.code), Err(ErrorCode::ConditionHeadersNotSupported));
 }
@@ -178,12 +192,68 @@ fn other_requests_are_refused() {
 }
 
 #[test]
-fn a_request_tells_what_its_token_is_for() {
-    let request = parse("GET", "/abc/b/c?snapshot=2022-05-05T01:02:03Z").expect("a request");
-    let expected = Resource::Blob { container: Some("abc"), blob: Some("b/c"), snapshot: Some("s") };
-    assert_eq!(request.resource(Some("s")), expected);
-    let service = parse("GET", "/?comp=list").expect("a request");
-    assert_eq!(service.resource(Some("s")), Resource::Blob { container: None, blob: None, snapshot: None });
+fn facts_follow_tags_conditions_and_the_container() {
+    let container = |letters| Need { types: &[ResourceType::Object], letters, target: Target::Container("abc") };
+    let blob = |letters| {
+        let target = Target::Blob { container: "abc", blob: "b", snapshot: None };
+        Some(Need { types: &[ResourceType::Object], letters, target })
+    };
+    let (read, create, tag) = (blob(Letters::All("r")), blob(Letters::Any("cw")), blob(Letters::All("t")));
+    let put = [("x-ms-blob-type", "BlockBlob"), ("content-length", "0")];
+    let with = |name, value| [put[0], put[1], (name, value)];
+    for (method, target, headers, needs, public) in [
+        ("GET", "/abc/b", &[][..], [read, None], Some(Public::Read)),
+        ("GET", "/abc/b", &[("x-ms-if-tags", "a = 'b'")], [tag, read], None),
+        ("PUT", "/abc/b", &put, [create, None], None),
+        ("PUT", "/abc/b", &with("x-ms-tags", "a=b"), [create, tag], None),
+        ("PUT", "/abc/b", &with("x-ms-if-tags", "a = 'b'"), [tag, create], None),
+        ("PUT", "/abc/b", &[("x-ms-copy-source", "http://h/c/b")], [create, None], None),
+        (
+            "PUT",
+            "/abc/b",
+            &[("x-ms-copy-source", "http://h/c/b"), ("x-ms-copy-source-tag-option", "copy")],
+            [create, tag],
+            None,
+        ),
+        (
+            "GET",
+            "/abc?restype=container&comp=list",
+            &[],
+            [Some(Need { types: &[ResourceType::Container], ..container(Letters::All("l")) }), None],
+            Some(Public::List),
+        ),
+        (
+            "GET",
+            "/abc?restype=container&comp=list&include=tags",
+            &[],
+            [
+                Some(Need { types: &[ResourceType::Container], ..container(Letters::All("l")) }),
+                Some(container(Letters::All("t"))),
+            ],
+            None,
+        ),
+    ] {
+        let request = parse_with(method, target, headers).expect("a request");
+        assert_eq!((request.facts().needs, request.facts().public), (needs, public), "{method} {target} {headers:?}");
+    }
+}
+
+#[test]
+fn clients_read_and_delete_logs_but_write_none() {
+    let put = [("x-ms-blob-type", "BlockBlob"), ("content-length", "0")];
+    for (method, target, headers, is_reserved) in [
+        ("GET", "/$logs/b", &[][..], false),
+        ("DELETE", "/$logs/b", &[], false),
+        ("PUT", "/$logs/b", &put, true),
+        ("PUT", "/$logs/b?comp=metadata", &[], true),
+        ("PUT", "/$logs?restype=container", &[], true),
+        ("DELETE", "/$logs?restype=container", &[], true),
+        ("PUT", "/logs/b", &put, false),
+    ] {
+        let target = target.replace("/logs", "/abc");
+        let request = parse_with(method, &target, headers).expect("a request");
+        assert_eq!(request.facts().is_reserved, is_reserved, "{method} {target}");
+    }
 }
 
 proptest! {

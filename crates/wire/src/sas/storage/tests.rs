@@ -203,7 +203,7 @@ fn s2_a_blob_token_allows_its_letters_on_its_blobs() {
     let one = || BlobSasScope::Blob("b".into());
     for (scope, letters, need, expected) in [
         (container(), "r", Need::read_blob("c1", "b", None), Ok(())),
-        (container(), "r", Need::read_blob("c1", "b", Some(SNAPSHOT)), Ok(())),
+        (container(), "r", Need::read_blob("c1", "b", SNAPSHOT.parse().ok()), Ok(())),
         (container(), "r", Need::read_blob("c2", "b", None), Err(SasError::Scope)),
         (container(), "l", Need::list_blobs("c1"), Ok(())),
         (one(), "l", Need::list_blobs("c1"), Err(SasError::Scope)),
@@ -228,7 +228,7 @@ fn s2_a_blob_token_allows_its_letters_on_its_blobs() {
     }
     let snapshot = blob_token("rd", BlobSasScope::Snapshot { blob: "b".into(), snapshot: SNAPSHOT.into() });
     let grant = verify(&snapshot, blob("c1", Some("b"), Some(SNAPSHOT))).expect("a grant");
-    assert_eq!(grant.permits(&Need::read_blob("c1", "b", Some(SNAPSHOT))), Ok(()));
+    assert_eq!(grant.permits(&Need::read_blob("c1", "b", SNAPSHOT.parse().ok())), Ok(()));
     assert_eq!(grant.permits(&Need::delete_blob("c1", "b", None)), Err(SasError::Scope));
 }
 
