@@ -187,7 +187,7 @@ struct Place {
 
 impl Place {
     fn new(space: SpaceId, partition: &str, now: Timestamp) -> Result<Self, WriteError> {
-        let number = i64::try_from(space.0).map_err(|_| WriteError::SpaceGone)?;
+        let number = key::number(space).ok_or(WriteError::SpaceGone)?;
         Ok(Self { space: number, pk: key::partition(space, partition), now })
     }
 }

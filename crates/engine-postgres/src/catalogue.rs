@@ -4,18 +4,16 @@
 //! Only spaces that exist are remembered, so one that was created on another server is found at once. One that was
 //! dropped there is refused by the statement that meant to use it, and forgotten then.
 
-use crate::connection::{Parameters, column};
 use crate::core::{Core, token};
 use crate::failure::Failure;
 use crate::pool::Pool;
-use crate::statements::{ACCOUNTS, CHANGE_SPACE, CREATE_SPACE, DROP_SPACE, FIND_SPACE, LIST_SPACES};
+use crate::statements::spaces::{ChangeSpace, CreateSpace, DropSpace, FindSpace, ListAccounts, ListSpaces};
 use larimar_engine::{Changed, Fault, Space, SpaceId, SpaceKind, SpaceName};
 use parking_lot::Mutex;
 use rustc_hash::FxHashMap;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicU64, Ordering};
 use std::time::{Duration, Instant};
-use tokio_postgres::Row;
 
 pub(crate) struct Catalogue {
     core: Arc<Core>,
@@ -71,8 +69,7 @@ impl Catalogue {
     async fn ask(&self, name: Name) -> Result<Option<Space>, Fault> {
         let changes = self.changes.load(Ordering::Acquire);
         let asked = Instant::now();
-        let rows = self.look_up(&name).await;
-        let space = rows.and_then(|rows| rows.first().map(space_of).transpose());
+        let space = self.look_up(&name).await.map(|found| found.map(|(space, _)| space));
         let mut known = self.known.lock();
         match &space {
             Ok(Some(space)) if self.changes.load(Ordering::Acquire) == changes => {
@@ -87,7 +84,7 @@ impl Catalogue {
             _ => drop(known.remove(&name)),
         }
         drop(known);
-        space.map_err(Failure::into_unavailable)
+        space
     }
 
     /// Forgets a number that the database refused, also if an earlier question is yet to be answered with it.
@@ -98,19 +95,14 @@ impl Catalogue {
 
     pub(crate) async fn list(&self, from: SpaceName<'_>, max: usize) -> Result<Vec<(String, Space)>, Fault> {
         let Name { account, kind, name } = Name::new(from);
-        let max = i64::try_from(max).unwrap_or(i64::MAX);
-        let rows = self.pool.ask(LIST_SPACES, &[&account, &kind, &name, &max]).await?;
-        let entry = |row: &Row| -> Result<(String, Space), Failure> {
-            let name: &[u8] = column(row, 0)?;
-            Ok((String::from_utf8_lossy(name).into_owned(), space(column(row, 1)?, column(row, 2)?)))
-        };
-        rows.iter().map(entry).collect::<Result<_, _>>().map_err(Failure::into_unavailable)
+        let count = i64::try_from(max).unwrap_or(i64::MAX);
+        let rows = self.pool.ask(&ListSpaces { account: &account, kind, first: &name, count }).await?;
+        Ok(rows.into_iter().map(|(name, id, meta)| (text(&name), space(id, &meta))).collect())
     }
 
     pub(crate) async fn accounts(&self) -> Result<Vec<String>, Fault> {
-        let rows = self.pool.ask(ACCOUNTS, &[]).await?;
-        let account = |row: &Row| Ok(String::from_utf8_lossy(column::<&[u8]>(row, 0)?).into_owned());
-        rows.iter().map(account).collect::<Result<_, Failure>>().map_err(Failure::into_unavailable)
+        let rows = self.pool.ask(&ListAccounts {}).await?;
+        Ok(rows.iter().map(|(account,)| text(account)).collect())
     }
 
     /// Creates a space; none if there is one of this name. If the answer is lost, the token in the row tells.
@@ -118,15 +110,15 @@ impl Catalogue {
         let (name, meta, token) = (Name::new(name), meta.to_vec(), token());
         self.change(name, async move |this, name| {
             let lent = this.pool.lend().await?;
-            let created = lent.query(CREATE_SPACE, &[&name.account, &name.kind, &name.name, &token, &meta]).await;
+            let Name { account, kind, name: of } = &name;
+            let created = lent.query_first(&CreateSpace { account, kind: *kind, name: of, token, meta: &meta }).await;
             drop(lent);
             match created {
-                Ok(rows) => number_of(&rows).map_err(Failure::into_unavailable),
-                Err(Failure::Broken(reason)) => match this.token_of(name).await {
-                    Ok(Some((id, found))) if found == token => Ok(Some(id)),
+                Err(Failure::Broken(reason)) => match this.look_up(&name).await {
+                    Ok(Some((space, found))) if found == token => Ok(Some(space.id)),
                     _ => Err(Fault::Ambiguous(reason)),
                 },
-                Err(failure) => Err(failure.into_fault()),
+                created => Ok(created?.map(|(id,)| SpaceId(id.cast_unsigned()))),
             }
         })
         .await
@@ -141,17 +133,17 @@ impl Catalogue {
         let (name, expected, meta, token) = (Name::new(name), expected.to_vec(), meta.to_vec(), token());
         self.change(name, async move |this, name| {
             let lent = this.pool.lend().await?;
-            let wanted: Parameters<'_> = &[&name.account, &name.kind, &name.name, &meta, &token, &expected];
-            let changed = lent.execute(CHANGE_SPACE, wanted).await;
+            let Name { account, kind, name: of } = &name;
+            let change = ChangeSpace { account, kind: *kind, name: of, meta: &meta, token, expected: &expected };
+            let changed = lent.execute(&change).await;
             drop(lent);
             match changed {
-                Ok(0) => this.why_unchanged(&name).await,
-                Ok(_) => Ok(Changed::Yes),
-                Err(Failure::Broken(reason)) => match this.token_of(name).await {
+                Err(Failure::Broken(reason)) => match this.look_up(&name).await {
                     Ok(Some((_, found))) if found == token => Ok(Changed::Yes),
                     _ => Err(Fault::Ambiguous(reason)),
                 },
-                Err(failure) => Err(failure.into_fault()),
+                Ok(0) => this.why_unchanged(&name).await,
+                changed => Ok(changed.map(|_| Changed::Yes)?),
             }
         })
         .await
@@ -166,9 +158,11 @@ impl Catalogue {
         let expected = expected.map(<[u8]>::to_vec);
         self.change(Name::new(name), async move |this, name| {
             let lent = this.pool.lend().await?;
-            let dropped = lent.query(DROP_SPACE, &[&name.account, &name.kind, &name.name, &expected]).await;
+            let Name { account, kind, name: of } = &name;
+            let drop_space = DropSpace { account, kind: *kind, name: of, expected: expected.as_deref() };
+            let dropped = lent.query_first(&drop_space).await;
             drop(lent);
-            let dropped = dropped.and_then(|rows| number_of(&rows)).map_err(Failure::into_fault)?;
+            let dropped = dropped?;
             this.core.dropped_spaces.fetch_add(u64::from(dropped.is_some()), Ordering::Relaxed);
             match dropped {
                 Some(_) => Ok(Changed::Yes),
@@ -181,8 +175,8 @@ impl Catalogue {
 
     /// Why a conditional change of a space was not made.
     async fn why_unchanged(&self, name: &Name) -> Result<Changed, Fault> {
-        let found = self.look_up(name).await.map_err(Failure::into_unavailable)?;
-        Ok(if found.is_empty() { Changed::Missing } else { Changed::Other })
+        let found = self.look_up(name).await?;
+        Ok(if found.is_some() { Changed::Other } else { Changed::Missing })
     }
 
     /// Makes a change in a task of its own, so that it ends even if the caller goes away, and forgets the space.
@@ -204,14 +198,11 @@ impl Catalogue {
         task.await.unwrap_or_else(|_| Err(Fault::Unavailable("the engine is closed".to_owned())))
     }
 
-    async fn token_of(&self, name: Name) -> Result<Option<(SpaceId, i64)>, Failure> {
-        let rows = self.look_up(&name).await?;
-        rows.first().map(|row| Ok((space_of(row)?.id, column(row, 2)?))).transpose()
-    }
-
-    async fn look_up(&self, name: &Name) -> Result<Vec<Row>, Failure> {
-        let rows = self.pool.ask(FIND_SPACE, &[&name.account, &name.kind, &name.name]).await;
-        rows.map_err(|fault| Failure::Refused(fault.to_string()))
+    /// A space as it is now, and the token of its last change.
+    async fn look_up(&self, name: &Name) -> Result<Option<(Space, i64)>, Fault> {
+        let Name { account, kind, name } = name;
+        let rows = self.pool.ask(&FindSpace { account, kind: *kind, name }).await?;
+        Ok(rows.into_iter().next().map(|(id, meta, token)| (space(id, &meta), token)))
     }
 }
 
@@ -226,16 +217,12 @@ impl Name {
     }
 }
 
-fn space_of(row: &Row) -> Result<Space, Failure> {
-    Ok(space(column(row, 0)?, column(row, 1)?))
-}
-
 fn space(id: i64, meta: &[u8]) -> Space {
     Space { id: SpaceId(id.cast_unsigned()), meta: meta.into() }
 }
 
-fn number_of(rows: &[Row]) -> Result<Option<SpaceId>, Failure> {
-    rows.first().map(|row| Ok(SpaceId(column::<i64>(row, 0)?.cast_unsigned()))).transpose()
+fn text(bytes: &[u8]) -> String {
+    String::from_utf8_lossy(bytes).into_owned()
 }
 
 /// Together less than the second within which other servers see a change.

@@ -4,10 +4,9 @@
 //! the round trip. What is older than [`REFRESH_AGE`] is measured anew beside the requests, what is older than
 //! [`AGE_MAX`] is not used at all. The server's own clock decides nothing.
 
-use crate::connection::column;
 use crate::failure::Failure;
 use crate::pool::Pool;
-use crate::statements::NOW;
+use crate::statements::system::Now;
 use larimar_engine::{Fault, Moment};
 use larimar_model::Timestamp;
 use parking_lot::Mutex;
@@ -106,11 +105,11 @@ impl StoreClock {
             let lent = self.pool.lend().await?;
             let answer = async {
                 // Prepared before, so that only one round trip is measured.
-                lent.prepared(NOW).await?;
+                lent.prepare(&Now {}).await?;
                 let asked = Instant::now();
-                let rows = lent.query(NOW, &[]).await?;
+                let found = lent.query_first(&Now {}).await?;
                 let (answered, wall) = (Instant::now(), SystemTime::now());
-                let time: i64 = rows.first().map_or(Ok(0), |row| column(row, 0))?;
+                let (time,) = found.unwrap_or_default();
                 Ok::<_, Failure>(Measured { time: Timestamp::from_ticks(time.cast_unsigned()), asked, answered, wall })
             };
             match answer.await {

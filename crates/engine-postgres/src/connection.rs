@@ -4,7 +4,7 @@ use crate::connections::Counted;
 use crate::failure::Failure;
 use crate::health::Health;
 use crate::settings::{Target, chain};
-use crate::statements::is_listed;
+use crate::statements::{FromRow, Query, Statement};
 use futures_util::future::poll_fn;
 use parking_lot::Mutex;
 use rustc_hash::FxHashMap;
@@ -14,17 +14,14 @@ use std::sync::atomic::{AtomicBool, Ordering};
 use std::time::Duration;
 use tokio::task::{AbortHandle, JoinHandle};
 use tokio_postgres::error::Severity;
-use tokio_postgres::types::ToSql;
-use tokio_postgres::{AsyncMessage, Client, Error, Row, Statement};
-
-/// Parameters of a statement.
-pub(crate) type Parameters<'a> = &'a [&'a (dyn ToSql + Sync)];
+use tokio_postgres::{AsyncMessage, Client, Error, Row, RowStream, Statement as Prepared};
 
 /// A session with the database. Dropping it ends the session at once, whatever it is doing.
 pub(crate) struct Connection {
     client: Client,
     driver: AbortHandle,
-    statements: Mutex<FxHashMap<&'static str, Statement>>,
+    /// By their names.
+    prepared: Mutex<FxHashMap<&'static str, Prepared>>,
     /// Whether the database warned since the last commit.
     warned: Arc<AtomicBool>,
     timeout: Duration,
@@ -52,7 +49,7 @@ impl Connection {
         let connection = Self {
             client,
             driver,
-            statements: Mutex::default(),
+            prepared: Mutex::default(),
             warned,
             timeout: target.timeout,
             lock_timeout: Mutex::new(lock_timeout),
@@ -80,31 +77,55 @@ impl Connection {
         self.client.is_closed()
     }
 
-    /// The statement, prepared once a connection.
-    pub(crate) async fn prepared(&self, sql: &'static str) -> Result<Statement, Failure> {
-        if let Some(statement) = self.statements.lock().get(sql) {
-            return Ok(statement.clone());
+    /// Prepares a statement, once per connection.
+    pub(crate) async fn prepare(&self, statement: &(impl Statement + ?Sized)) -> Result<Prepared, Failure> {
+        let sql = statement.sql();
+        if let Some(prepared) = self.prepared.lock().get(sql.name) {
+            return Ok(prepared.clone());
         }
-        debug_assert!(is_listed(sql), "a statement that the test of the plans does not know: {sql}");
-        let statement = self.within(self.client.prepare(sql)).await.map_err(|failure| match failure {
+        let prepared = match self.within(self.client.prepare(sql.text)).await {
             // Nothing was run yet.
-            Failure::Broken(reason) => Failure::Elsewhere(reason),
-            other => other,
-        })?;
-        self.statements.lock().insert(sql, statement.clone());
-        Ok(statement)
+            Err(Failure::Broken(reason)) => return Err(Failure::Elsewhere(reason)),
+            other => other?,
+        };
+        self.prepared.lock().insert(sql.name, prepared.clone());
+        Ok(prepared)
     }
 
     /// Runs a statement and returns its rows.
-    pub(crate) async fn query(&self, sql: &'static str, parameters: Parameters<'_>) -> Result<Vec<Row>, Failure> {
-        let statement = self.prepared(sql).await?;
-        self.within(self.client.query(&statement, parameters)).await
+    pub(crate) async fn query<Q: Query>(&self, query: &Q) -> Result<Vec<Q::Row>, Failure> {
+        let prepared = self.prepare(query).await?;
+        let rows = self.within(self.client.query(&prepared, &query.parameters())).await?;
+        rows.into_iter().map(Q::Row::from_row).collect()
+    }
+
+    /// Runs a statement that returns at most one row.
+    pub(crate) async fn query_first<Q: Query>(&self, query: &Q) -> Result<Option<Q::Row>, Failure> {
+        Ok(self.query(query).await?.into_iter().next())
     }
 
     /// Runs a statement and returns how many rows it changed.
-    pub(crate) async fn execute(&self, sql: &'static str, parameters: Parameters<'_>) -> Result<u64, Failure> {
-        let statement = self.prepared(sql).await?;
-        self.within(self.client.execute(&statement, parameters)).await
+    pub(crate) async fn execute(&self, statement: &impl Statement) -> Result<u64, Failure> {
+        let prepared = self.prepare(statement).await?;
+        self.within(self.client.execute(&prepared, &statement.parameters())).await
+    }
+
+    /// Runs a prepared statement and returns its rows without decoding them, for statements that are sent together.
+    pub(crate) async fn query_prepared(
+        &self,
+        prepared: &Prepared,
+        statement: &dyn Statement,
+    ) -> Result<Vec<Row>, Error> {
+        self.client.query(prepared, &statement.parameters()).await
+    }
+
+    /// Runs a prepared statement and returns its rows as they arrive.
+    pub(crate) async fn stream(
+        &self,
+        prepared: &Prepared,
+        statement: &(impl Statement + ?Sized),
+    ) -> Result<RowStream, Failure> {
+        self.within(self.client.query_raw(prepared, statement.parameters())).await
     }
 
     /// Runs statements without parameters.
@@ -181,11 +202,6 @@ impl Drop for Connection {
     fn drop(&mut self) {
         self.driver.abort();
     }
-}
-
-/// A column of a row.
-pub(crate) fn column<'a, T: tokio_postgres::types::FromSql<'a>>(row: &'a Row, index: usize) -> Result<T, Failure> {
-    row.try_get(index).map_err(|error| Failure::Refused(format!("an answer of an unknown form: {}", chain(&error))))
 }
 
 /// Reads what the database sends, in a task of its own.

@@ -1,7 +1,7 @@
 //! What differs between the databases: how tables are made, and how a session pins its plans. Every other statement is
 //! the same for all.
 
-use crate::statements::{SIZE, SLOTS};
+use crate::statements::system::{FreeSlots, StoreSize};
 use std::fmt;
 use std::str::FromStr;
 
@@ -58,17 +58,17 @@ impl Dialect {
     }
 
     /// The query for the connections that the database would still take, where it can tell.
-    pub(crate) const fn slots(self) -> Option<&'static str> {
+    pub(crate) const fn slots(self) -> Option<FreeSlots> {
         match self {
-            Self::Postgres => Some(SLOTS),
+            Self::Postgres => Some(FreeSlots {}),
             Self::Yugabyte | Self::Cockroach => None,
         }
     }
 
     /// The query for the bytes that the rows take, where the database can tell.
-    pub(crate) const fn size(self) -> Option<&'static str> {
+    pub(crate) const fn size(self) -> Option<StoreSize> {
         match self {
-            Self::Postgres | Self::Yugabyte => Some(SIZE),
+            Self::Postgres | Self::Yugabyte => Some(StoreSize {}),
             Self::Cockroach => None,
         }
     }

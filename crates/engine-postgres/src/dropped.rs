@@ -1,15 +1,14 @@
 //! Dropped containers: their rows lead to bytes elsewhere, so they are kept until these are reclaimed, by one server at a
 //! time. The work on each is a row of `larimar_job`, made by the drop itself.
 
-use crate::connection::{Connection, column};
+use crate::connection::Connection;
 use crate::engine::Parts;
 use crate::failure::Failure;
 use crate::key;
 use crate::pool::Lent;
-use crate::statements::{KEPT, KEPT_ROWS, RELEASE, TAKE_KEPT};
+use crate::statements::jobs::{DroppedContainers, DroppedRows, ReleaseLease, TakeDroppedContainer};
+use crate::statements::pages::PageRow;
 use larimar_engine::{Fault, Position, ReadError, RowRef, SpaceId};
-use larimar_model::Timestamp;
-use tokio_postgres::Row;
 
 impl Parts {
     /// Takes up a dropped container after a number.
@@ -31,8 +30,7 @@ impl Parts {
         let Some(rows) = settled(lent, rows)? else { return Err(ReadError::SpaceGone) };
         let (mut partition, mut row_text) = (String::new(), String::new());
         for row in &rows {
-            let visited = visit_row(row, &mut partition, &mut row_text, &mut visit);
-            visited.map_err(Failure::into_unavailable)?;
+            visit_row(row, &mut partition, &mut row_text, &mut visit)?;
         }
         let is_end = (rows.len() as i64) < ROWS_MAX;
         // Nothing lies between a row and its name with a zero behind it.
@@ -42,17 +40,16 @@ impl Parts {
     /// Lets the rows of a dropped container go.
     pub(crate) async fn forget_dropped(&self, space: SpaceId) -> Result<(), Fault> {
         let lent = self.pool.lend().await?;
-        let forgotten = lent.execute(RELEASE, &[&name(space), &self.dropped_owner]).await;
+        let forgotten = lent.execute(&ReleaseLease { name: &name(space), owner: self.dropped_owner }).await;
         settled(lent, forgotten).map(drop)
     }
 }
 
 async fn claim(connection: &Connection, owner: i64, after: SpaceId) -> Result<Option<SpaceId>, Failure> {
     let (from, to) = (name(SpaceId(after.0 + 1)), END.as_bytes());
-    for row in connection.query(KEPT, &[&from, &to, &owner]).await? {
-        let found: &[u8] = column(&row, 0)?;
-        if take(connection, found, owner).await?
-            && let Some(space) = space_of(found)
+    for (found,) in connection.query(&DroppedContainers { first: &from, end: to, owner }).await? {
+        if take(connection, &found, owner).await?
+            && let Some(space) = space_of(&found)
         {
             return Ok(Some(space));
         }
@@ -61,7 +58,8 @@ async fn claim(connection: &Connection, owner: i64, after: SpaceId) -> Result<Op
 }
 
 async fn take(connection: &Connection, name: &[u8], owner: i64) -> Result<bool, Failure> {
-    Ok(!connection.query(TAKE_KEPT, &[&name, &owner, &CLAIM_TICKS]).await?.is_empty())
+    let taken = connection.query_first(&TakeDroppedContainer { name, owner, ticks: CLAIM_TICKS }).await?;
+    Ok(taken.is_some())
 }
 
 async fn read(
@@ -69,36 +67,37 @@ async fn read(
     owner: i64,
     space: SpaceId,
     from: &Position,
-) -> Result<Option<Vec<Row>>, Failure> {
+) -> Result<Option<Vec<PageRow>>, Failure> {
     if !take(connection, &name(space), owner).await? {
         return Ok(None);
     }
     let (pk, rk) = (key::partition(space, &from.partition), key::row(&from.row));
-    connection.query(KEPT_ROWS, &[&ROWS_MAX, &pk, &rk, &key::space_end(space)]).await.map(Some)
+    let end_pk = key::space_end(space);
+    connection.query(&DroppedRows { count: ROWS_MAX, pk: &pk, rk: &rk, end_pk: &end_pk }).await.map(Some)
 }
 
 fn visit_row(
-    row: &Row,
+    row: &PageRow,
     partition: &mut String,
     row_text: &mut String,
     visit: &mut impl FnMut(RowRef<'_>),
 ) -> Result<(), Failure> {
-    let (pk, rk, version, body): (&[u8], &[u8], i64, &[u8]) =
-        (column(row, 0)?, column(row, 1)?, column(row, 2)?, column(row, 3)?);
-    let damaged = |fault: Fault| Failure::Refused(fault.to_string());
-    key::read_partition(pk, partition).map_err(damaged)?;
-    key::read_row(rk, row_text).map_err(damaged)?;
-    visit(RowRef { partition, row: row_text, version: Timestamp::from_ticks(version.cast_unsigned()), body });
+    key::read_partition(row.pk()?, partition)?;
+    key::read_row(row.rk()?, row_text)?;
+    visit(RowRef { partition, row: row_text, version: row.version()?, body: row.body()?.unwrap_or_default() });
     Ok(())
 }
 
 fn settled<T>(lent: Lent, outcome: Result<T, Failure>) -> Result<T, Fault> {
-    outcome.map_err(|failure| {
-        if failure.ends_connection() {
-            lent.give_up();
+    match outcome {
+        Ok(value) => Ok(value),
+        Err(failure) => {
+            if failure.ends_connection() {
+                lent.give_up();
+            }
+            Err(failure.into_unavailable())
         }
-        failure.into_unavailable()
-    })
+    }
 }
 
 /// The name of the work, as `statements.rs` spells it.

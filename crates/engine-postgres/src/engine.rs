@@ -17,7 +17,8 @@ use crate::single_writes::SingleWrites;
 use crate::sizes::RowSizes;
 use crate::snapshot::{PostgresSnapshot, Snapshots};
 use crate::starts::Starts;
-use crate::statements::{HAS_SPACE, RESTORE};
+use crate::statements::entities::RestoreRows;
+use crate::statements::spaces::HasSpace;
 use crate::transactions::Transactions;
 use larimar_engine::queue::MessageIds;
 use larimar_engine::{
@@ -170,7 +171,7 @@ impl Rows for PostgresEngine {
         key: Key<'_>,
         visit: impl FnOnce(Option<RowRef<'_>>) -> R + Send,
     ) -> Result<R, ReadError> {
-        let Ok(space) = i64::try_from(key.space.0) else { return Err(ReadError::SpaceGone) };
+        let space = key::number(key.space).ok_or(ReadError::SpaceGone)?;
         let (pk, rk) = (key::partition(key.space, key.partition), key::row(key.row));
         let answer = self.parts.reads.get(space, pk, rk).await?;
         if !answer.has_space {
@@ -283,20 +284,23 @@ impl Engine for PostgresEngine {
 impl Parts {
     /// Stores rows as they are. It may be repeated, so a lost answer does no harm.
     async fn restore(&self, space: SpaceId, rows: &[RowRef<'_>]) -> Result<(), WriteError> {
-        let Ok(number) = i64::try_from(space.0) else { return Err(WriteError::SpaceGone) };
+        let number = key::number(space).ok_or(WriteError::SpaceGone)?;
         let mut rows: Vec<_> =
             rows.iter().map(|row| (key::partition(space, row.partition), key::row(row.row), row)).collect();
         rows.sort_by(|a, b| (&a.0, &a.1).cmp(&(&b.0, &b.1)));
-        let pks: Vec<&[u8]> = rows.iter().map(|(pk, _, _)| pk.as_slice()).collect();
-        let rks: Vec<&[u8]> = rows.iter().map(|(_, rk, _)| rk.as_slice()).collect();
-        let versions: Vec<i64> = rows.iter().map(|(_, _, row)| row.version.ticks().cast_signed()).collect();
-        let bodies: Vec<&[u8]> = rows.iter().map(|(_, _, row)| row.body).collect();
+        let restore = RestoreRows {
+            space: number,
+            pks: rows.iter().map(|(pk, _, _)| pk.as_slice()).collect(),
+            rks: rows.iter().map(|(_, rk, _)| rk.as_slice()).collect(),
+            versions: rows.iter().map(|(_, _, row)| row.version.ticks().cast_signed()).collect(),
+            bodies: rows.iter().map(|(_, _, row)| row.body).collect(),
+        };
         let mut last = Failure::Refused(String::new());
         for _ in 0..RESTORE_ATTEMPTS {
             let lent = self.pool.lend().await?;
-            let stored = match lent.query(HAS_SPACE, &[&number]).await {
-                Ok(found) if found.is_empty() => return Err(WriteError::SpaceGone),
-                Ok(_) => lent.execute(RESTORE, &[&number, &pks, &rks, &versions, &bodies]).await,
+            let stored = match lent.query_first(&HasSpace { space: number }).await {
+                Ok(None) => return Err(WriteError::SpaceGone),
+                Ok(Some(())) => lent.execute(&restore).await,
                 Err(failure) => Err(failure),
             };
             match stored {

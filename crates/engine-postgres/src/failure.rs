@@ -99,11 +99,19 @@ impl From<Failure> for ReadError {
     }
 }
 
+/// What the error of a statement means.
+impl From<Error> for Failure {
+    fn from(error: Error) -> Self {
+        Self::of(&error)
+    }
+}
+
 /// A fault found before anything was sent.
 impl From<Fault> for Failure {
     fn from(fault: Fault) -> Self {
         match fault {
-            Fault::Unavailable(text) | Fault::Damaged(text) => Self::Refused(text),
+            Fault::Unavailable(text) => Self::Refused(text),
+            Fault::Damaged(_) => Self::Refused(fault.to_string()),
             Fault::Ambiguous(text) => Self::Broken(text),
         }
     }

@@ -1,19 +1,19 @@
 //! Background work. What serves all servers runs on one at a time: whoever holds a lease in the database does it.
 
-use crate::connection::{Connection, column};
+use crate::connection::Connection;
 use crate::core::{Core, random};
 use crate::failure::Failure;
 use crate::key;
 use crate::pool::Pool;
-use crate::statements::{
-    CLEAR_MESSAGES, HAS_EXPIRED, LEASE, PURGE_BOUND, PURGE_COUNT, PURGE_DONE, PURGE_EXPIRED, PURGE_PARTITIONS,
-    PURGE_ROWS, PURGES, RELEASE,
+use crate::statements::jobs::{
+    CountDroppedSpaces, DeleteExpiredMessages, DeletePartitionUpTo, DeletePartitions, DroppedSpaces,
+    ForgetDroppedSpace, HasExpiredMessages, LastOfSlice, ReleaseLease, TakeLease,
 };
+use crate::statements::messages::ClearMessages;
 use larimar_engine::SpaceId;
 use std::sync::Arc;
 use std::sync::atomic::Ordering;
 use std::time::Duration;
-use tokio_postgres::Row;
 
 /// The right to do a piece of work for a while. Other servers wait until it runs out or is given back.
 struct Lease {
@@ -28,12 +28,13 @@ impl Lease {
 
     /// Takes or renews the lease; `false` if another server has it.
     async fn hold(&self, connection: &Connection) -> Result<bool, Failure> {
-        let rows = connection.query(LEASE, &[&self.name.as_bytes(), &self.owner, &ticks(LEASE_TIME)]).await?;
-        Ok(!rows.is_empty())
+        let (name, owner) = (self.name.as_bytes(), self.owner);
+        let held = connection.query_first(&TakeLease { name, owner, ticks: ticks(LEASE_TIME) }).await?;
+        Ok(held.is_some())
     }
 
     async fn release(&self, connection: &Connection) -> Result<(), Failure> {
-        connection.execute(RELEASE, &[&self.name.as_bytes(), &self.owner]).await.map(drop)
+        connection.execute(&ReleaseLease { name: self.name.as_bytes(), owner: self.owner }).await.map(drop)
     }
 }
 
@@ -67,21 +68,20 @@ pub(crate) async fn run(core: Arc<Core>, pool: Arc<Pool>) {
 
 /// Keeps the figures; `true` if messages have expired.
 async fn figures(core: &Core, connection: &Connection) -> Result<bool, Failure> {
-    let rows = connection.query(PURGE_COUNT, &[]).await?;
-    if let Some(row) = rows.first() {
-        core.dropped_spaces.store(column::<i64>(row, 0)?.cast_unsigned(), Ordering::Relaxed);
+    if let Some((spaces,)) = connection.query_first(&CountDroppedSpaces {}).await? {
+        core.dropped_spaces.store(spaces.cast_unsigned(), Ordering::Relaxed);
     }
-    if let Some(sql) = core.target.dialect.size()
-        && let Some(row) = connection.query(sql, &[]).await?.first()
+    if let Some(size) = core.target.dialect.size()
+        && let Some((bytes,)) = connection.query_first(&size).await?
     {
-        core.store_bytes.store(column::<i64>(row, 0)?.cast_unsigned(), Ordering::Relaxed);
+        core.store_bytes.store(bytes.cast_unsigned(), Ordering::Relaxed);
     }
-    if let Some(sql) = core.target.dialect.slots()
-        && let Some(row) = connection.query(sql, &[]).await?.first()
+    if let Some(slots) = core.target.dialect.slots()
+        && let Some((free,)) = connection.query_first(&slots).await?
     {
-        core.connections.adapt(column(row, 0)?);
+        core.connections.adapt(free);
     }
-    Ok(!connection.query(HAS_EXPIRED, &[]).await?.is_empty())
+    Ok(connection.query_first(&HasExpiredMessages {}).await?.is_some())
 }
 
 async fn purge_in_turn(core: &Core, connection: &Connection, lease: &Lease) -> Result<(), Failure> {
@@ -99,8 +99,7 @@ async fn purge_in_turn(core: &Core, connection: &Connection, lease: &Lease) -> R
 }
 
 async fn purge_all(core: &Core, connection: &Connection, lease: &Lease) -> Result<(), Failure> {
-    for row in connection.query(PURGES, &[]).await? {
-        let (id, age): (i64, i64) = (column(&row, 0)?, column(&row, 1)?);
+    for (id, age) in connection.query(&DroppedSpaces {}).await? {
         let space = SpaceId(id.cast_unsigned());
         while purge_messages(connection, id).await? || purge_some(connection, space).await? {
             // Whoever waits for the disk comes first.
@@ -111,7 +110,7 @@ async fn purge_all(core: &Core, connection: &Connection, lease: &Lease) -> Resul
         }
         // A write that began before the drop may still be under way; when none can be, the number is done with.
         if age > ticks(core.target.timeout * 2) {
-            connection.execute(PURGE_DONE, &[&id]).await?;
+            connection.execute(&ForgetDroppedSpace { space: id }).await?;
         }
     }
     Ok(())
@@ -120,37 +119,32 @@ async fn purge_all(core: &Core, connection: &Connection, lease: &Lease) -> Resul
 /// Removes the first rows of a space; `false` when none are left.
 async fn purge_some(connection: &Connection, space: SpaceId) -> Result<bool, Failure> {
     let (from, to) = (key::partition(space, ""), key::space_end(space));
-    let bound = connection.query(PURGE_BOUND, &[&from, &to, &(PURGE_ROWS_MAX - 1)]).await?;
-    let Some(row) = bound.first() else {
-        return Ok(connection.execute(PURGE_PARTITIONS, &[&from, &to]).await? > 0);
+    let last = LastOfSlice { first_pk: &from, end_pk: &to, skipped: PURGE_ROWS_MAX - 1 };
+    let Some((pk, rk)) = connection.query_first(&last).await? else {
+        return Ok(connection.execute(&DeletePartitions { first_pk: &from, end_pk: &to }).await? > 0);
     };
-    let (pk, rk): (&[u8], &[u8]) = (column(row, 0)?, column(row, 1)?);
-    connection.execute(PURGE_PARTITIONS, &[&from, &pk]).await?;
-    connection.execute(PURGE_ROWS, &[&pk, &rk]).await?;
+    connection.execute(&DeletePartitions { first_pk: &from, end_pk: &pk }).await?;
+    connection.execute(&DeletePartitionUpTo { pk: &pk, last_rk: &rk }).await?;
     Ok(true)
 }
 
 /// Removes the first messages of a queue; `false` when none are left.
 async fn purge_messages(connection: &Connection, queue: i64) -> Result<bool, Failure> {
-    let removed = connection.query(CLEAR_MESSAGES, &[&queue, &LAST_ID, &PURGE_ROWS_MAX]).await?;
-    Ok(found(&removed)? > 0)
+    let clear = ClearMessages { queue, last_id: LAST_ID, count: PURGE_ROWS_MAX };
+    Ok(connection.query_first(&clear).await?.is_some_and(|(found,)| found > 0))
 }
 
 /// Removes expired messages, wherever they are.
 async fn purge_expired(connection: &Connection, lease: &Lease) -> Result<(), Failure> {
     for _ in 0..EXPIRED_SLICES_MAX {
-        let removed = connection.query(PURGE_EXPIRED, &[&PURGE_ROWS_MAX]).await?;
-        if found(&removed)? < PURGE_ROWS_MAX || !lease.hold(connection).await? {
+        let (found,) =
+            connection.query_first(&DeleteExpiredMessages { count: PURGE_ROWS_MAX }).await?.unwrap_or_default();
+        if found < PURGE_ROWS_MAX || !lease.hold(connection).await? {
             return Ok(());
         }
         tokio::time::sleep(PURGE_PAUSE).await;
     }
     Ok(())
-}
-
-/// How many messages a statement found to remove.
-fn found(rows: &[Row]) -> Result<i64, Failure> {
-    rows.first().map_or(Ok(0), |row| column(row, 0))
 }
 
 fn ticks(span: Duration) -> i64 {

@@ -24,6 +24,11 @@ pub(crate) fn row(row: &str) -> Vec<u8> {
     key
 }
 
+/// The number of a space as the database stores it; `None` for one that no database can have given.
+pub(crate) fn number(space: SpaceId) -> Option<i64> {
+    i64::try_from(space.0).ok()
+}
+
 /// The first `pk` after those of a space.
 pub(crate) fn space_end(space: SpaceId) -> Vec<u8> {
     (space.0 + 1).to_be_bytes().to_vec()
@@ -41,7 +46,8 @@ pub(crate) fn read_row(rk: &[u8], into: &mut String) -> Result<(), Fault> {
     let (units, rest) = rk.as_chunks::<2>();
     let units = units.iter().map(|unit| u16::from_be_bytes(*unit));
     for char in char::decode_utf16(units) {
-        into.push(char.map_err(|_| Fault::Damaged("a key is not UTF-16".to_owned()))?);
+        let Ok(char) = char else { return Err(Fault::Damaged("a key is not UTF-16".to_owned())) };
+        into.push(char);
     }
     if rest.is_empty() { Ok(()) } else { Err(Fault::Damaged("a key ends within a character".to_owned())) }
 }

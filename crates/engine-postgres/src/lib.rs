@@ -5,12 +5,11 @@
 //! Concurrent requests are gathered and sent in groups (`gather.rs`): point reads (`reads.rs`), writes of one row
 //! (`single_writes.rs`), transactions (`transactions.rs`), and puts and deletes of messages (`message_writes.rs`; the
 //! other calls on messages are in `messages.rs`). A page is one statement, or several in one read-only transaction
-//! (`snapshot.rs`, `arms.rs`, `scan.rs`). `failure.rs` says what an error means and which ones leave the outcome
+//! (`snapshot.rs`, `page_statement.rs`, `page_rows.rs`). `failure.rs` says what an error means and which ones leave the outcome
 //! unknown. `catalogue.rs` has the spaces, `dropped.rs` the rows of dropped containers, `jobs.rs` the background work
 //! that one server at a time does for all. SQL is in `statements.rs`, what differs between databases in `dialect.rs`.
 
 mod apply;
-mod arms;
 mod catalogue;
 mod clock;
 mod connection;
@@ -27,9 +26,10 @@ mod kept_connection;
 mod key;
 mod message_writes;
 mod messages;
+mod page_rows;
+mod page_statement;
 mod pool;
 mod reads;
-mod scan;
 mod schema;
 mod settings;
 mod single_writes;

@@ -3,15 +3,14 @@
 //! A group has puts only, or deletes of one queue only. When the answer to a put is lost, the message is looked up by its
 //! id.
 
-use crate::connection::{Connection, Parameters, column};
+use crate::connection::Connection;
 use crate::failure::Failure;
 use crate::gather::{Limits, RequestKind, Retry};
 use crate::kept_connection::Keep;
 use crate::reads::distinct;
-use crate::statements::{CONFIRM_MESSAGES, DELETE_MESSAGES, PUT_MESSAGES};
+use crate::statements::messages::{ConfirmMessages, DeleteMessages, PutMessages};
 use rustc_hash::{FxBuildHasher, FxHashMap, FxHashSet};
 use std::hash::BuildHasher;
-use tokio_postgres::Row;
 
 /// Puts and deletes of messages as a kind of request.
 pub(crate) struct MessageWrites;
@@ -139,9 +138,11 @@ impl RequestKind for MessageWrites {
 
     async fn find(connection: &Connection, group: &[&MessageWrite]) -> Result<Vec<Option<MessageOutcome>>, Failure> {
         let puts: Vec<&Put> = group.iter().filter_map(|write| write.as_put()).collect();
-        let queues: Vec<i64> = puts.iter().map(|put| put.queue).collect();
-        let ids: Vec<&[u8]> = puts.iter().map(|put| put.id.as_slice()).collect();
-        let found = times(&connection.query(CONFIRM_MESSAGES, &[&queues, &ids]).await?)?;
+        let queues = puts.iter().map(|put| put.queue).collect();
+        let ids = puts.iter().map(|put| put.id.as_slice()).collect();
+        let rows = connection.query(&ConfirmMessages { queues, ids }).await?;
+        let found =
+            times(rows.into_iter().map(|(id, inserted, visible_at, expires, _)| (id, inserted, visible_at, expires)));
         let outcome = |write: &&MessageWrite| Some(MessageOutcome::Put(*found.get(&write.as_put()?.id)?));
         Ok(group.iter().map(outcome).collect())
     }
@@ -149,14 +150,16 @@ impl RequestKind for MessageWrites {
 
 async fn put(connection: &Connection, puts: &[&Put]) -> Result<FxHashMap<Vec<u8>, Times>, Failure> {
     let queues: Vec<i64> = puts.iter().map(|put| put.queue).collect();
-    let ids: Vec<&[u8]> = puts.iter().map(|put| put.id.as_slice()).collect();
-    let hidden: Vec<i64> = puts.iter().map(|put| put.hidden_for).collect();
-    let lives: Vec<i64> = puts.iter().map(|put| put.lives_for).collect();
-    let receipts: Vec<i64> = puts.iter().map(|put| put.receipt).collect();
-    let bodies: Vec<&[u8]> = puts.iter().map(|put| put.body.as_slice()).collect();
-    let of = distinct(&queues);
-    let parameters: Parameters<'_> = &[&queues, &ids, &hidden, &lives, &receipts, &bodies, &of];
-    times(&connection.query(PUT_MESSAGES, parameters).await?)
+    let put = PutMessages {
+        distinct_queues: distinct(&queues),
+        queues,
+        ids: puts.iter().map(|put| put.id.as_slice()).collect(),
+        hidden: puts.iter().map(|put| put.hidden_for).collect(),
+        lives: puts.iter().map(|put| put.lives_for).collect(),
+        receipts: puts.iter().map(|put| put.receipt).collect(),
+        bodies: puts.iter().map(|put| put.body.as_slice()).collect(),
+    };
+    Ok(times(connection.query(&put).await?))
 }
 
 async fn delete(connection: &Connection, group: &[&MessageWrite]) -> Result<Vec<MessageOutcome>, Failure> {
@@ -164,24 +167,22 @@ async fn delete(connection: &Connection, group: &[&MessageWrite]) -> Result<Vec<
     // Every server locks messages in the same order, so that no two wait for each other.
     let mut ordered = deletes.clone();
     ordered.sort_unstable_by(|a, b| a.id.cmp(&b.id));
-    let ids: Vec<&[u8]> = ordered.iter().map(|delete| delete.id.as_slice()).collect();
-    let receipts: Vec<i64> = ordered.iter().map(|delete| delete.receipt).collect();
-    let ends: Vec<i64> = ordered.iter().map(|delete| delete.visible_at).collect();
-    let rows = connection.query(DELETE_MESSAGES, &[&ordered[0].queue, &ids, &receipts, &ends]).await?;
-    let gone = rows.iter().map(|row| column(row, 0)).collect::<Result<FxHashSet<Vec<u8>>, Failure>>()?;
-    let outcome = |delete: &Delete| {
-        if gone.contains(&delete.id) { MessageOutcome::Deleted } else { MessageOutcome::Missed }
+    let delete = DeleteMessages {
+        queue: ordered[0].queue,
+        ids: ordered.iter().map(|delete| delete.id.as_slice()).collect(),
+        receipts: ordered.iter().map(|delete| delete.receipt).collect(),
+        visible_at: ordered.iter().map(|delete| delete.visible_at).collect(),
     };
+    let gone: FxHashSet<Vec<u8>> = connection.query(&delete).await?.into_iter().map(|(id,)| id).collect();
+    let outcome =
+        |delete: &Delete| if gone.contains(&delete.id) { MessageOutcome::Deleted } else { MessageOutcome::Missed };
     Ok(deletes.into_iter().map(outcome).collect())
 }
 
 /// Messages by their ids.
-fn times(rows: &[Row]) -> Result<FxHashMap<Vec<u8>, Times>, Failure> {
-    let entry = |row: &Row| {
-        let times = Times { inserted: column(row, 1)?, visible_at: column(row, 2)?, expires: column(row, 3)? };
-        Ok((column(row, 0)?, times))
-    };
-    rows.iter().map(entry).collect()
+fn times(rows: impl IntoIterator<Item = (Vec<u8>, i64, i64, i64)>) -> FxHashMap<Vec<u8>, Times> {
+    let entry = |(id, inserted, visible_at, expires)| (id, Times { inserted, visible_at, expires });
+    rows.into_iter().map(entry).collect()
 }
 
 /// Groups under way at once. Few workers make large groups.

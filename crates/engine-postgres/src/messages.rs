@@ -4,24 +4,24 @@
 //! any number of servers take different ones and do not wait for each other. Puts and deletes of concurrent
 //! requests share statements (`message_writes.rs`).
 
-use crate::connection::{Parameters, column};
 use crate::core::{LOCK_TIMEOUT, jittered, token};
 use crate::engine::{Parts, PostgresEngine};
 use crate::failure::Failure;
+use crate::key;
 use crate::message_writes::{Delete, MessageOutcome, MessageWrite, Put};
 use crate::pool::Unanswered;
-use crate::statements::{
-    CLAIM_MESSAGES, CLEAR_MESSAGES, CONFIRM_MESSAGES, COUNT_MESSAGES, EXPLAIN_MESSAGE, HAS_SPACE, LAST_MESSAGE,
-    PEEK_MESSAGES, UPDATE_MESSAGE,
+use crate::statements::messages::{
+    ClaimMessages, ClearMessages, ConfirmMessages, CountMessages, ExplainMessage, LastMessage, MessageRow,
+    PeekMessages, UpdateMessage,
 };
+use crate::statements::spaces::HasSpace;
 use larimar_engine::queue::{Change, Message, MessageError, MessageHandle, Messages, NewMessage, Placed, Updated};
 use larimar_engine::{Fault, ReadError, SpaceId, WriteError};
+use larimar_model::Timestamp;
 use larimar_model::queue::Receipt;
-use larimar_model::{Guid, Timestamp};
 use parking_lot::Mutex;
 use rustc_hash::FxHashMap;
 use std::time::{Duration, Instant};
-use tokio_postgres::Row;
 
 /// Counts of a moment ago.
 pub(crate) type Counts = Mutex<FxHashMap<SpaceId, Counted>>;
@@ -82,7 +82,7 @@ impl Messages for PostgresEngine {
 
 impl Parts {
     async fn put(&self, queue: SpaceId, new: NewMessage<'_>, now: Timestamp) -> Result<Placed, WriteError> {
-        let number = number(queue).ok_or(WriteError::SpaceGone)?;
+        let number = key::number(queue).ok_or(WriteError::SpaceGone)?;
         let (id, receipt) = (self.ids.next(now), token());
         let put = Put {
             queue: number,
@@ -112,43 +112,49 @@ impl Parts {
     /// If the answer is lost, those messages stay hidden as long as they would have been, so nobody gets them twice, and
     /// others are claimed.
     async fn claim(&self, queue: SpaceId, max: usize, hidden_for: Duration) -> Result<Vec<Message>, WriteError> {
-        let number = number(queue).ok_or(WriteError::SpaceGone)?;
-        let max = i64::try_from(max).unwrap_or(i64::MAX);
-        let from = self.starts.from(queue);
-        let parameters: Parameters<'_> = &[&number, &max, &ticks(hidden_for), &token(), &from];
-        let rows = self.pool.ask(CLAIM_MESSAGES, parameters).await?;
-        if let Some(now) = rows.first().and_then(|row| column::<i64>(row, 9).ok()) {
-            let first = rows.iter().filter_map(|row| column::<Option<i64>>(row, 8).ok().flatten()).min();
-            self.starts.learn(queue, first, now);
+        let number = key::number(queue).ok_or(WriteError::SpaceGone)?;
+        let claim = ClaimMessages {
+            queue: number,
+            count: i64::try_from(max).unwrap_or(i64::MAX),
+            hidden_for: ticks(hidden_for),
+            receipt: token(),
+            from: self.starts.from(queue),
+        };
+        let rows = self.pool.ask(&claim).await?;
+        if let Some(row) = rows.first() {
+            self.starts.learn(queue, rows.iter().filter_map(|row| row.was_visible_at).min(), row.now);
         }
-        messages(&rows).map_err(Failure::into_fault)?.ok_or(WriteError::SpaceGone)
+        let rows = rows.into_iter().map(|row| (row.was_visible_at.unwrap_or_default(), row.message));
+        in_order(rows.collect())?.ok_or(WriteError::SpaceGone)
     }
 
     async fn peek(&self, queue: SpaceId, max: usize) -> Result<Vec<Message>, ReadError> {
-        let number = number(queue).ok_or(ReadError::SpaceGone)?;
-        let max = i64::try_from(max).unwrap_or(i64::MAX);
-        let rows = self.pool.ask(PEEK_MESSAGES, &[&number, &max]).await?;
-        messages(&rows).map_err(Failure::into_unavailable)?.ok_or(ReadError::SpaceGone)
+        let number = key::number(queue).ok_or(ReadError::SpaceGone)?;
+        let count = i64::try_from(max).unwrap_or(i64::MAX);
+        let rows = self.pool.ask(&PeekMessages { queue: number, count }).await?;
+        let rows = rows.into_iter().map(|row| (row.visible_at(), row));
+        in_order(rows.collect())?.ok_or(ReadError::SpaceGone)
     }
 
     async fn update(&self, queue: SpaceId, handle: MessageHandle, change: Change<'_>) -> Result<Updated, MessageError> {
-        let number = number(queue).ok_or(MessageError::SpaceGone)?;
-        let (id, receipt, ends) = parts_of(handle);
-        let (hidden_for, new) = (ticks(change.hidden_for), token());
-        let parameters: Parameters<'_> = &[&number, &id, &receipt, &ends, &hidden_for, &new, &change.text];
+        let number = key::number(queue).ok_or(MessageError::SpaceGone)?;
+        let (id, receipt, visible_at) = parts_of(handle);
+        let (hidden_for, new_receipt) = (ticks(change.hidden_for), token());
+        let update =
+            UpdateMessage { queue: number, id: &id, receipt, visible_at, hidden_for, new_receipt, body: change.text };
         let started = Instant::now();
         let mut lost = None;
         for attempt in 0.. {
-            let visible_at = match self.pool.send(UPDATE_MESSAGE, parameters).await {
-                Ok(rows) => rows.first().map(|row| column::<i64>(row, 0)).transpose().map_err(Failure::into_fault)?,
+            let visible_at = match self.pool.send(&update).await {
+                Ok(rows) => rows.first().map(|(visible_at,)| *visible_at),
                 Err(Unanswered::Lost(reason)) => {
                     lost = Some(reason);
-                    self.updated(number, &id, new).await
+                    self.updated(number, &id, new_receipt).await
                 }
                 Err(Unanswered::Undone(fault)) => return Err(fault.into()),
             };
             if let Some(visible_at) = visible_at.map(time) {
-                return Ok(Updated { receipt: Receipt { visible_at, nonce: new.cast_unsigned() }, visible_at });
+                return Ok(Updated { receipt: Receipt { visible_at, nonce: new_receipt.cast_unsigned() }, visible_at });
             }
             // What was sent before and not answered may be the reason why the receipt does not hold any more.
             let explained = self.explain(number, handle, Some(hidden_for)).await;
@@ -160,14 +166,13 @@ impl Parts {
 
     /// When a message is visible by a change whose answer was lost, if it took effect.
     async fn updated(&self, queue: i64, id: &[u8], receipt: i64) -> Option<i64> {
-        let rows = self.pool.ask(CONFIRM_MESSAGES, &[&vec![queue], &vec![id]]).await.ok()?;
-        let row = rows.first()?;
-        let found: i64 = column(row, 4).ok()?;
-        (found == receipt).then(|| column(row, 2).ok())?
+        let rows = self.pool.ask(&ConfirmMessages { queues: vec![queue], ids: vec![id] }).await.ok()?;
+        let (_, _, visible_at, _, found) = *rows.first()?;
+        (found == receipt).then_some(visible_at)
     }
 
     async fn delete(&self, queue: SpaceId, handle: MessageHandle) -> Result<(), MessageError> {
-        let number = number(queue).ok_or(MessageError::SpaceGone)?;
+        let number = key::number(queue).ok_or(MessageError::SpaceGone)?;
         let (id, receipt, visible_at) = parts_of(handle);
         let started = Instant::now();
         let mut lost = None;
@@ -207,14 +212,9 @@ impl Parts {
 
     /// Tells why a receipt did not do; `Ok` if it should have, since it holds by now.
     async fn explain(&self, queue: i64, handle: MessageHandle, hidden_for: Option<i64>) -> Result<(), MessageError> {
-        let (id, receipt, ends) = parts_of(handle);
-        let rows = self.pool.ask(EXPLAIN_MESSAGE, &[&queue, &id, &receipt, &ends]).await?;
-        let explain = || -> Result<(bool, Option<bool>, Option<i64>), Failure> {
-            let row = rows.first().ok_or_else(no_answer)?;
-            Ok((column(row, 0)?, column(row, 1)?, column(row, 2)?))
-        };
-        let found = explain().map_err(Failure::into_unavailable)?;
-        match found {
+        let (id, receipt, visible_at) = parts_of(handle);
+        let rows = self.pool.ask(&ExplainMessage { queue, id: &id, receipt, visible_at }).await?;
+        match *rows.first().ok_or_else(no_answer)? {
             (false, ..) => {
                 self.catalogue.forget(SpaceId(queue.cast_unsigned()));
                 Err(MessageError::SpaceGone)
@@ -230,19 +230,17 @@ impl Parts {
 
     /// Removes what is there when it begins, a few at a time. It may be repeated, so a lost answer does no harm.
     async fn clear(&self, queue: SpaceId) -> Result<(), WriteError> {
-        let number = number(queue).ok_or(WriteError::SpaceGone)?;
-        if self.pool.ask(HAS_SPACE, &[&number]).await?.is_empty() {
+        let number = key::number(queue).ok_or(WriteError::SpaceGone)?;
+        if self.pool.ask(&HasSpace { space: number }).await?.is_empty() {
             return Err(WriteError::SpaceGone);
         }
-        let last = self.pool.ask(LAST_MESSAGE, &[&number]).await?;
-        let Some(last) = last.first() else { return Ok(()) };
-        let last: &[u8] = column(last, 0).map_err(Failure::into_unavailable)?;
+        let last = self.pool.ask(&LastMessage { queue: number }).await?;
+        let Some((last_id,)) = last.first() else { return Ok(()) };
         let deadline = Instant::now() + CLEAR_TIME;
         while Instant::now() < deadline {
-            let removed = self.pool.ask(CLEAR_MESSAGES, &[&number, &last, &CLEAR_MAX]).await?;
-            let found: Result<Option<i64>, Failure> = removed.first().map(|row| column(row, 0)).transpose();
-            // One that changed while it was being removed is still there, and found by the next round.
-            if found.map_err(Failure::into_unavailable)? == Some(0) {
+            let removed = self.pool.ask(&ClearMessages { queue: number, last_id, count: CLEAR_MAX }).await?;
+            // A message that changed while it was being deleted still exists, and the next round finds it.
+            if removed.first() == Some(&(0,)) {
                 self.counts.lock().remove(&queue);
                 return Ok(());
             }
@@ -252,19 +250,16 @@ impl Parts {
 
     /// The number of messages a moment ago; the longer counting takes the longer it lasts.
     async fn count(&self, queue: SpaceId) -> Result<u64, ReadError> {
-        let number = number(queue).ok_or(ReadError::SpaceGone)?;
+        let number = key::number(queue).ok_or(ReadError::SpaceGone)?;
         let known = self.counts.lock().get(&queue).copied();
         if let Some(known) = known.filter(|known| known.at.elapsed() < COUNT_LASTS.max(known.took * 20)) {
-            let found = self.pool.ask(HAS_SPACE, &[&number]).await?;
+            let found = self.pool.ask(&HasSpace { space: number }).await?;
             return if found.is_empty() { Err(ReadError::SpaceGone) } else { Ok(known.count) };
         }
         let started = Instant::now();
-        let rows = self.pool.ask(COUNT_MESSAGES, &[&number]).await?;
-        let counted = || -> Result<Option<i64>, Failure> {
-            let row = rows.first().ok_or_else(no_answer)?;
-            Ok(column::<bool>(row, 0)?.then_some(column(row, 1)?))
-        };
-        let count = counted().map_err(Failure::into_unavailable)?.ok_or(ReadError::SpaceGone)?.cast_unsigned();
+        let rows = self.pool.ask(&CountMessages { queue: number }).await?;
+        let (has_queue, count) = *rows.first().ok_or_else(no_answer)?;
+        let count = has_queue.then_some(count).ok_or(ReadError::SpaceGone)?.cast_unsigned();
         let mut counts = self.counts.lock();
         if counts.len() >= COUNTS_MAX {
             counts.retain(|_, known| known.at.elapsed() < COUNT_LASTS.max(known.took * 20));
@@ -274,29 +269,13 @@ impl Parts {
     }
 }
 
-/// The messages of an answer in the order of delivery; `None` if the queue is gone.
-fn messages(rows: &[Row]) -> Result<Option<Vec<Message>>, Failure> {
-    if !column::<bool>(rows.first().ok_or_else(no_answer)?, 0)? {
+/// The messages of an answer in the order of delivery; `None` if the queue does not exist.
+fn in_order(mut rows: Vec<(i64, MessageRow)>) -> Result<Option<Vec<Message>>, Failure> {
+    if !rows.first().ok_or_else(no_answer)?.1.has_queue {
         return Ok(None);
     }
-    let mut messages = Vec::with_capacity(rows.len());
-    for row in rows {
-        let Some(id) = column::<Option<&[u8]>>(row, 1)? else { continue };
-        let id = id.try_into().map_err(|_| Failure::Refused("a message has no name".to_owned()))?;
-        let visible_at = time(column(row, 6)?);
-        let message = Message {
-            id: Guid(id),
-            inserted: time(column(row, 2)?),
-            expires: time(column(row, 3)?),
-            dequeue_count: u32::try_from(column::<i64>(row, 4)?).unwrap_or(u32::MAX),
-            receipt: Receipt { visible_at, nonce: column::<i64>(row, 5)?.cast_unsigned() },
-            visible_at,
-            text: column(row, 7)?,
-        };
-        messages.push((column::<i64>(row, 8)?, message));
-    }
-    messages.sort_by_key(|(was, message)| (*was, message.id));
-    Ok(Some(messages.into_iter().map(|(_, message)| message).collect()))
+    rows.sort_by_key(|(visible_at, row)| (*visible_at, row.message.as_ref().map(|message| message.id)));
+    Ok(Some(rows.into_iter().filter_map(|(_, row)| row.message).collect()))
 }
 
 fn no_answer() -> Failure {
@@ -307,10 +286,6 @@ fn no_answer() -> Failure {
 fn parts_of(handle: MessageHandle) -> (Vec<u8>, i64, i64) {
     let MessageHandle { id, receipt } = handle;
     (id.0.to_vec(), receipt.nonce.cast_signed(), receipt.visible_at.ticks().cast_signed())
-}
-
-fn number(queue: SpaceId) -> Option<i64> {
-    i64::try_from(queue.0).ok()
 }
 
 fn time(ticks: i64) -> Timestamp {

@@ -1,15 +1,15 @@
 //! Connections that are lent to one caller at a time, for what takes long or is rare: scans, the catalogue; and for
 //! messages.
 
-use crate::connection::{Connection, Parameters};
+use crate::connection::Connection;
 use crate::core::{Core, LOCK_TIMEOUT, WORKER_LOCK_TIMEOUT, jittered};
 use crate::failure::Failure;
+use crate::statements::Query;
 use larimar_engine::Fault;
 use std::ops::Deref;
 use std::sync::Arc;
 use std::time::{Duration, Instant};
 use tokio::sync::{OwnedSemaphorePermit, Semaphore};
-use tokio_postgres::Row;
 
 pub(crate) struct Pool {
     core: Arc<Core>,
@@ -75,16 +75,12 @@ impl Pool {
     }
 
     /// Runs a statement that commits by itself, again as long as the database says that nothing took effect.
-    pub(crate) async fn send(
-        self: &Arc<Self>,
-        sql: &'static str,
-        parameters: Parameters<'_>,
-    ) -> Result<Vec<Row>, Unanswered> {
+    pub(crate) async fn send<Q: Query>(self: &Arc<Self>, query: &Q) -> Result<Vec<Q::Row>, Unanswered> {
         let started = Instant::now();
         for attempt in 0.. {
             pause(attempt).await;
-            let lent = self.lend().await.map_err(Unanswered::Undone)?;
-            let answer = lent.query(sql, parameters).await;
+            let lent = self.lend().await?;
+            let answer = lent.query(query).await;
             let failure = match answer.and_then(|rows| lent.check_commit().map(|()| rows)) {
                 Ok(rows) => return Ok(rows),
                 Err(failure) => failure,
@@ -102,15 +98,11 @@ impl Pool {
     }
 
     /// Runs a statement that does no harm when it is repeated.
-    pub(crate) async fn ask(
-        self: &Arc<Self>,
-        sql: &'static str,
-        parameters: Parameters<'_>,
-    ) -> Result<Vec<Row>, Fault> {
+    pub(crate) async fn ask<Q: Query>(self: &Arc<Self>, query: &Q) -> Result<Vec<Q::Row>, Fault> {
         let started = Instant::now();
         for attempt in 0.. {
             pause(attempt).await;
-            match self.send(sql, parameters).await {
+            match self.send(query).await {
                 Ok(rows) => return Ok(rows),
                 Err(Unanswered::Undone(fault)) => return Err(fault),
                 Err(Unanswered::Lost(_)) if self.has_time(started) => {}
@@ -137,6 +129,12 @@ pub(crate) enum Unanswered {
     Undone(Fault),
     /// Nobody knows.
     Lost(String),
+}
+
+impl From<Fault> for Unanswered {
+    fn from(fault: Fault) -> Self {
+        Self::Undone(fault)
+    }
 }
 
 impl From<Unanswered> for Fault {

@@ -1,11 +1,12 @@
 //! Point reads: those of concurrent requests share a statement.
 
-use crate::connection::{Connection, column};
+use crate::connection::Connection;
 use crate::failure::Failure;
 use crate::gather::{Gather, Limits, RequestKind, Retry};
 use crate::kept_connection::Keep;
 use crate::pool::Pool;
-use crate::statements::GET;
+use crate::statements::entities::GetRows;
+use crate::statements::{FromRow, column};
 use larimar_engine::Fault;
 use std::sync::Arc;
 use tokio_postgres::Row;
@@ -22,6 +23,8 @@ pub(crate) struct RowKey {
 
 /// What was found at a key.
 pub(crate) struct FoundRow {
+    /// The position of the key among those asked for.
+    number: i64,
     /// Whether the space exists.
     pub(crate) has_space: bool,
     /// The row's version, if there is a row.
@@ -29,13 +32,14 @@ pub(crate) struct FoundRow {
     row: Row,
 }
 
-impl FoundRow {
-    fn new(row: Row) -> Result<(i64, Self), Failure> {
-        let version: Option<i64> = column(&row, 2)?;
-        let found = Self { has_space: column(&row, 1)?, version: version.map(i64::cast_unsigned), row };
-        Ok((column(&found.row, 0)?, found))
+impl FromRow for FoundRow {
+    fn from_row(row: Row) -> Result<Self, Failure> {
+        let (number, has_space, version): (_, _, Option<i64>) = (column(&row, 0)?, column(&row, 1)?, column(&row, 2)?);
+        Ok(Self { number, has_space, version: version.map(i64::cast_unsigned), row })
     }
+}
 
+impl FoundRow {
     /// The row's bytes; `None` if there is no row.
     pub(crate) fn body(&self) -> Option<&[u8]> {
         self.row.try_get(3).ok().flatten()
@@ -70,12 +74,15 @@ impl RequestKind for PointReads {
     }
 
     async fn send(connection: &Connection, group: &[&RowKey]) -> Result<Vec<FoundRow>, Failure> {
-        let numbers: Vec<i64> = (0..).take(group.len()).collect();
         let spaces: Vec<i64> = group.iter().map(|key| key.space).collect();
-        let pks: Vec<&[u8]> = group.iter().map(|key| key.pk.as_slice()).collect();
-        let rks: Vec<&[u8]> = group.iter().map(|key| key.rk.as_slice()).collect();
-        let rows = connection.query(GET, &[&numbers, &spaces, &pks, &rks, &distinct(&spaces)]).await?;
-        in_order(rows, group.len())
+        let get = GetRows {
+            numbers: (0..).take(group.len()).collect(),
+            distinct_spaces: distinct(&spaces),
+            spaces,
+            pks: group.iter().map(|key| key.pk.as_slice()).collect(),
+            rks: group.iter().map(|key| key.rk.as_slice()).collect(),
+        };
+        in_order(connection.query(&get).await?, group.len())
     }
 }
 
@@ -93,20 +100,23 @@ pub(crate) async fn get_together(
     pk: &[u8],
     rks: &[Vec<u8>],
 ) -> Result<Vec<FoundRow>, Fault> {
-    let numbers: Vec<i64> = (0..).take(rks.len()).collect();
-    let (spaces, pks) = (vec![space; rks.len()], vec![pk; rks.len()]);
-    let rows = pool.ask(GET, &[&numbers, &spaces, &pks, &rks, &distinct(&spaces)]).await?;
-    Ok(in_order(rows, rks.len())?)
+    let get = GetRows {
+        numbers: (0..).take(rks.len()).collect(),
+        spaces: vec![space; rks.len()],
+        pks: vec![pk; rks.len()],
+        rks: rks.iter().map(Vec::as_slice).collect(),
+        distinct_spaces: vec![space],
+    };
+    Ok(in_order(pool.ask(&get).await?, rks.len())?)
 }
 
 /// The rows in the order of their numbers, one for each key.
-fn in_order(rows: Vec<Row>, count: usize) -> Result<Vec<FoundRow>, Failure> {
-    let mut found = rows.into_iter().map(FoundRow::new).collect::<Result<Vec<_>, _>>()?;
-    found.sort_by_key(|(number, _)| *number);
+fn in_order(mut found: Vec<FoundRow>, count: usize) -> Result<Vec<FoundRow>, Failure> {
+    found.sort_by_key(|found| found.number);
     if found.len() != count {
         return Err(Failure::Refused(format!("{} rows in the answer for {count} keys", found.len())));
     }
-    Ok(found.into_iter().map(|(_, found)| found).collect())
+    Ok(found)
 }
 
 /// The numbers in order, without repeats.

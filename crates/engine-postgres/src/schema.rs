@@ -1,10 +1,10 @@
 //! The tables, made and brought up to date by whichever server comes first.
 
-use crate::connection::{Connection, column};
+use crate::connection::Connection;
 use crate::dialect::Dialect;
 use crate::failure::Failure;
 use crate::settings::OpenError;
-use crate::statements::{FOUND_FORMAT, HAS_FORMAT, LOCK_FORMAT};
+use crate::statements::system::{FoundFormat, HasFormat, LockFormat};
 use std::time::Duration;
 
 /// Makes or migrates the tables. Servers that start together take turns by a row that the first of them inserts.
@@ -54,9 +54,9 @@ async fn migrate(connection: &Connection, dialect: Dialect) -> Result<(), Step> 
 }
 
 async fn migrate_in_turn(connection: &Connection, dialect: Dialect) -> Result<(), Step> {
-    let rows = connection.query(LOCK_FORMAT, &[]).await?;
-    let row = rows.first().ok_or_else(|| Step::Again("the format is not there yet".to_owned()))?;
-    let format: i64 = column(row, 0)?;
+    let Some((format,)) = connection.query_first(&LockFormat {}).await? else {
+        return Err(Step::Again("the format is not there yet".to_owned()));
+    };
     if format == 0 {
         for table in dialect.tables() {
             connection.run(table).await?;
@@ -74,13 +74,10 @@ async fn migrate_in_turn(connection: &Connection, dialect: Dialect) -> Result<()
 
 /// The format of the tables, if there are any; one of a later release is refused.
 async fn found_format(connection: &Connection) -> Result<Option<i64>, Step> {
-    let there = connection.query(HAS_FORMAT, &[]).await?;
-    if !there.first().map(|row| column(row, 0)).transpose()?.unwrap_or(false) {
+    if connection.query_first(&HasFormat {}).await? != Some((true,)) {
         return Ok(None);
     }
-    let rows = connection.query(FOUND_FORMAT, &[]).await?;
-    let format: Option<i64> = rows.first().map(|row| column(row, 0)).transpose()?;
-    match format {
+    match connection.query_first(&FoundFormat {}).await?.map(|(format,)| format) {
         Some(format) if format > FORMAT => {
             Err(Step::Final(format!("their format is {format}; this release knows formats up to {FORMAT}")))
         }

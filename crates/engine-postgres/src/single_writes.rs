@@ -3,12 +3,12 @@
 //! A group has writes of one kind and of distinct rows. Each write has its own condition; one whose condition does not
 //! hold changes nothing and does not affect the others. Writes of the same row are sent one after the other.
 
-use crate::connection::{Connection, Parameters, column};
+use crate::connection::Connection;
 use crate::failure::Failure;
 use crate::gather::{Limits, RequestKind, Retry};
 use crate::kept_connection::Keep;
 use crate::reads::distinct;
-use crate::statements::{DELETE_MANY, INSERT_MANY, UPDATE_MANY, UPSERT_MANY};
+use crate::statements::entities::{DeleteRows, InsertRows, UpdateRows, UpsertRows};
 use crate::written_rows::{self, WrittenRow};
 use larimar_model::Timestamp;
 use rustc_hash::{FxBuildHasher, FxHashMap};
@@ -102,20 +102,25 @@ impl RequestKind for SingleWrites {
         let tokens: Vec<i64> = writes.iter().map(|write| write.token).collect();
         let bodies: Vec<&[u8]> = writes.iter().map(|write| write.body.as_slice()).collect();
         let expected: Vec<i64> = writes.iter().map(|write| write.expected).collect();
-        let of = distinct(&spaces);
-        let (statement, parameters): (_, Parameters<'_>) = match writes[0].kind {
-            WriteKind::Insert => (INSERT_MANY, &[&spaces, &pks, &rks, &tokens, &bodies, &of]),
-            WriteKind::Upsert => (UPSERT_MANY, &[&spaces, &pks, &rks, &tokens, &bodies, &of]),
-            WriteKind::Update => (UPDATE_MANY, &[&spaces, &pks, &rks, &tokens, &bodies, &of, &expected]),
-            WriteKind::Delete => (DELETE_MANY, &[&spaces, &pks, &rks, &tokens, &expected, &of]),
+        let distinct_spaces = distinct(&spaces);
+        let rows = match writes[0].kind {
+            WriteKind::Insert => {
+                connection.query(&InsertRows { spaces, pks, rks, tokens, bodies, distinct_spaces }).await?
+            }
+            WriteKind::Upsert => {
+                connection.query(&UpsertRows { spaces, pks, rks, tokens, bodies, distinct_spaces }).await?
+            }
+            WriteKind::Update => {
+                connection.query(&UpdateRows { spaces, pks, rks, tokens, bodies, distinct_spaces, expected }).await?
+            }
+            WriteKind::Delete => {
+                connection.query(&DeleteRows { spaces, pks, rks, tokens, expected, distinct_spaces }).await?
+            }
         };
-        let mut versions = FxHashMap::default();
-        for row in connection.query(statement, parameters).await? {
-            let (token, version): (i64, i64) = (column(&row, 0)?, column(&row, 1)?);
-            versions.insert(token, Timestamp::from_ticks(version.cast_unsigned()));
-        }
+        let versions: FxHashMap<i64, i64> = rows.into_iter().collect();
         let outcome = |write: &&SingleWrite| {
-            versions.get(&write.token).map_or(WriteOutcome::Missed, |version| WriteOutcome::Done(*version))
+            let version = |ticks: &i64| Timestamp::from_ticks(ticks.cast_unsigned());
+            versions.get(&write.token).map_or(WriteOutcome::Missed, |ticks| WriteOutcome::Done(version(ticks)))
         };
         Ok(group.iter().map(outcome).collect())
     }

@@ -5,19 +5,19 @@
 //! transactions lock nothing; they are bounded in number, so that other work finds connections, and in time. Whatever
 //! becomes of the page, the connection goes back to the pool only after the transaction has ended (`pool.rs`).
 
-use crate::arms::Wanted;
 use crate::connection::Connection;
 use crate::engine::Parts;
 use crate::failure::Failure;
+use crate::key;
+use crate::page_rows::{Ended, Rows, before};
+use crate::page_statement::{PageBounds, Selection};
 use crate::pool::{Leftover, Lent, pause};
-use crate::scan::{Ended, Rows, before};
-use crate::statements::HAS_SPACE;
+use crate::statements::spaces::HasSpace;
 use futures_util::future::join;
 use larimar_engine::{Budget, Fault, Flow, KeyRange, Position, ReadError, Reads, RowRef, Snapshot, SpaceId};
 use std::sync::Arc;
 use std::time::Instant;
 use tokio::sync::{OwnedSemaphorePermit, Semaphore};
-use tokio_postgres::types::ToSql;
 
 /// How many snapshots may have a transaction.
 #[derive(Debug)]
@@ -37,7 +37,7 @@ impl Snapshots {
         }
         let permit = tokio::time::timeout_at(deadline.into(), Arc::clone(&self.0).acquire_owned()).await;
         let busy = || Fault::Unavailable("too many pages of several statements are being read".to_owned());
-        permit.map_err(|_| busy())?.map_err(|_| busy())
+        permit.ok().and_then(Result::ok).ok_or_else(busy)
     }
 }
 
@@ -83,13 +83,13 @@ impl PostgresSnapshot {
     async fn read(
         &mut self,
         space: SpaceId,
-        wanted: Wanted<'_>,
+        selection: Selection<'_>,
         budget: Budget,
         mut visit: impl FnMut(RowRef<'_>) -> Flow + Send,
     ) -> Result<Option<Position>, ReadError> {
-        let number = i64::try_from(space.0).map_err(|_| ReadError::SpaceGone)?;
-        let Some(start) = wanted.start() else {
-            let found = self.parts.pool.ask(HAS_SPACE, &[&number]).await?;
+        let number = key::number(space).ok_or(ReadError::SpaceGone)?;
+        let Some(start) = selection.start() else {
+            let found = self.parts.pool.ask(&HasSpace { space: number }).await?;
             return if found.is_empty() { Err(self.gone(space)) } else { Ok(None) };
         };
         let started = Instant::now();
@@ -98,7 +98,7 @@ impl PostgresSnapshot {
             if self.session.is_none() {
                 self.session = Some(self.connect().await?);
             }
-            let outcome = self.attempt(space, number, &start, wanted, budget, &mut visit).await;
+            let outcome = self.attempt(space, number, &start, selection, budget, &mut visit).await;
             match outcome {
                 Ok(Some(Ended::Exhausted)) => return Ok(None),
                 Ok(Some(Ended::At(place) | Ended::Late(place))) => return Ok(Some(place)),
@@ -110,7 +110,7 @@ impl PostgresSnapshot {
                     // Another transaction would be another moment, and rows that were visited cannot be taken back.
                     let is_final = self.has_visited || self.statements > 0 || matches!(failure, Failure::Refused(_));
                     if is_final || !self.parts.pool.has_time(started) {
-                        return Err(ReadError::Fault(failure.into_unavailable()));
+                        return Err(failure.into());
                     }
                 }
             }
@@ -124,14 +124,14 @@ impl PostgresSnapshot {
         space: SpaceId,
         number: i64,
         start: &Position,
-        wanted: Wanted<'_>,
+        selection: Selection<'_>,
         budget: Budget,
         visit: &mut (impl FnMut(RowRef<'_>) -> Flow + Send),
     ) -> Result<Option<Ended>, Failure> {
         // Once the page has a row it can end in time.
         let late = (self.reads == Reads::Many && self.has_visited).then_some(self.deadline);
         let session = self.session.as_mut().expect("connected before");
-        let end = wanted.end();
+        let end = selection.end();
         let rows = session.rows.take().filter(|rows| rows.go_on_at(space, start, end.as_ref()));
         let is_open = rows.is_some();
         let mut rows = match rows {
@@ -147,7 +147,8 @@ impl PostgresSnapshot {
                 };
                 // One more, to know where to go on.
                 let limit = limit.min(budget.rows_max.max(1) as u64) + 1;
-                let asked = session.ask(self.reads, space, number, wanted, limit, bytes);
+                let bounds = PageBounds { rows_max: limit.cast_signed(), bytes_max: bytes.cast_signed() };
+                let asked = session.ask(self.reads, space, number, selection, bounds);
                 let stream = match before(late, asked).await {
                     Some(answer) => answer?,
                     None => return Ok(Some(Ended::Late(start.clone()))),
@@ -194,7 +195,7 @@ impl Snapshot for PostgresSnapshot {
         budget: Budget,
         visit: impl FnMut(RowRef<'_>) -> Flow + Send,
     ) -> Result<Option<Position>, ReadError> {
-        self.read(space, Wanted::Range(range), budget, visit).await
+        self.read(space, Selection::Range(range), budget, visit).await
     }
 
     async fn get_many(
@@ -204,7 +205,7 @@ impl Snapshot for PostgresSnapshot {
         budget: Budget,
         visit: impl FnMut(RowRef<'_>) -> Flow + Send,
     ) -> Result<Option<usize>, ReadError> {
-        let resume = self.read(space, Wanted::Keys(keys), budget, visit).await?;
+        let resume = self.read(space, Selection::Keys(keys), budget, visit).await?;
         let index = |place: Position| keys.partition_point(|(partition, row)| Position::new(*partition, *row) < place);
         Ok(resume.map(index).filter(|index| *index < keys.len()))
     }
@@ -217,12 +218,12 @@ impl Session {
         reads: Reads,
         space: SpaceId,
         number: i64,
-        wanted: Wanted<'_>,
-        limit: u64,
-        bytes: u64,
+        selection: Selection<'_>,
+        bounds: PageBounds,
     ) -> Result<Option<tokio_postgres::RowStream>, Failure> {
-        let (sql, bounds) = wanted.statement(space);
-        let (has_space, statement) = (self.lent.prepared(HAS_SPACE).await?, self.lent.prepared(sql).await?);
+        let keys = selection.keys(space);
+        let (asked, statement) = (HasSpace { space: number }, keys.statement(bounds));
+        let (has_space, prepared) = (self.lent.prepare(&asked).await?, self.lent.prepare(&*statement).await?);
         let begins = reads == Reads::Many && !self.has_begun;
         self.lent.leaves(if reads == Reads::Many { Leftover::Transaction } else { Leftover::Unread });
         self.has_begun = true;
@@ -234,18 +235,14 @@ impl Session {
             Ok::<(), Failure>(())
         };
         let is_known = self.space == Some(space);
-        let asked: [&(dyn ToSql + Sync); 1] = [&number];
         let has_space = async {
             if is_known {
                 return Ok(true);
             }
-            let found = connection.within(connection.client().query(&has_space, &asked)).await?;
+            let found = connection.within(connection.query_prepared(&has_space, &asked)).await?;
             Ok::<bool, Failure>(!found.is_empty())
         };
-        let (limit, bytes) = (i64::try_from(limit).unwrap_or(i64::MAX), i64::try_from(bytes).unwrap_or(i64::MAX));
-        let mut parameters: Vec<&(dyn ToSql + Sync)> = vec![&limit, &bytes];
-        parameters.extend(bounds.parameters());
-        let rows = connection.within(connection.client().query_raw(&statement, parameters));
+        let rows = connection.stream(&prepared, &*statement);
         // All are sent before the first is answered; in this order, since rows nobody takes yet hold up what follows.
         let (begun, (has_space, rows)) = join(begin, join(has_space, rows)).await;
         begun?;

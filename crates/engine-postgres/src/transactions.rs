@@ -6,19 +6,20 @@
 
 mod plan;
 
-use crate::connection::{Connection, column};
+use crate::connection::Connection;
 use crate::failure::Failure;
 use crate::gather::{Limits, RequestKind, Retry};
 use crate::kept_connection::Keep;
 use crate::key;
+use crate::statements::transactions::{InsertAll, UpsertAll};
+use crate::statements::{FromRow, Query};
 use crate::written_rows::{self, WrittenRow};
 use futures_util::future::{join_all, join3};
 use larimar_engine::{Beside, Expect, SpaceId};
 use larimar_model::Timestamp;
-use plan::plan;
+use plan::{Planned, plan};
 use rustc_hash::FxHashMap;
 use tokio_postgres::Row;
-use tokio_postgres::types::ToSql;
 
 /// Transactions as a kind of request.
 pub(crate) struct Transactions;
@@ -152,22 +153,19 @@ impl RequestKind for Transactions {
 
 async fn carry_out(connection: &Connection, transaction: &Transaction) -> Result<Vec<Timestamp>, Failure> {
     let planned = plan(transaction);
-    let mut statements = Vec::with_capacity(planned.len());
+    let mut prepared = Vec::with_capacity(planned.len());
     for one in &planned {
-        statements.push(connection.prepared(one.sql).await?);
+        prepared.push(connection.prepare(&*one.statement).await?);
     }
-    let client = connection.client();
-    let queries = planned.iter().zip(&statements).map(async |(one, statement)| {
-        let parameters: Vec<&(dyn ToSql + Sync)> = one.parameters.iter().map(|p| &**p as &(dyn ToSql + Sync)).collect();
-        client.query(statement, &parameters).await
-    });
-    let queries = join_all(queries);
+    let queries = planned.iter().zip(&prepared);
+    let queries = join_all(queries.map(|(one, prepared)| connection.query_prepared(prepared, &*one.statement)));
     let answers: Vec<Result<Vec<Row>, tokio_postgres::Error>> = if planned.len() == 1 {
         connection.within(async { Ok(queries.await) }).await?
     } else {
+        let client = connection.client();
         let all = async {
-            // Polled in order, so sent in order. That a commit says so proves nothing: after a statement that
-            // failed it rolls back and calls that a success.
+            // Polled in order, so sent in order. The answer to a commit proves nothing: after a statement that failed,
+            // the commit rolls back and reports success.
             let (begin, answers, commit) =
                 join3(client.batch_execute("BEGIN"), queries, client.batch_execute("COMMIT")).await;
             begin?;
@@ -178,19 +176,17 @@ async fn carry_out(connection: &Connection, transaction: &Transaction) -> Result
         connection.within(all).await?
     };
     let mut versions = Versions::default();
-    for (index, answer) in answers.into_iter().enumerate() {
-        let rows = answer.map_err(|error| Failure::of(&error))?;
-        if planned.get(index).is_some_and(|statement| statement.is_beside) {
-            continue;
-        }
+    for (index, rows) in answers.into_iter().enumerate() {
+        let rows = rows?;
+        let Some(Planned { learn, .. }) = planned.get(index) else { continue };
         for row in rows {
-            versions.add(&row)?;
+            learn(&mut versions, row)?;
         }
     }
     Ok(transaction.steps.iter().map(|step| versions.of(step).unwrap_or(transaction.now)).collect())
 }
 
-/// The versions that the statements gave.
+/// The versions that the statements returned.
 #[derive(Default)]
 struct Versions {
     /// Of all rows that were inserted.
@@ -199,18 +195,16 @@ struct Versions {
 }
 
 impl Versions {
-    /// Takes an answer in: of inserts it has two columns, of upserts and updates three, of others one.
-    fn add(&mut self, row: &Row) -> Result<(), Failure> {
-        let version = |ticks: i64| Timestamp::from_ticks(ticks.cast_unsigned());
-        match row.len() {
-            2 => self.inserted = column::<Option<i64>>(row, 0)?.map(version),
-            3 => {
-                let rks: Vec<Vec<u8>> = column(row, 0)?;
-                let given: Vec<i64> = column(row, 1)?;
-                self.by_row.extend(rks.into_iter().zip(given.into_iter().map(version)));
-            }
-            _ => {}
-        }
+    fn add_inserted(&mut self, row: Row) -> Result<(), Failure> {
+        let (version,) = <InsertAll<'_> as Query>::Row::from_row(row)?;
+        self.inserted = version.map(version_of);
+        Ok(())
+    }
+
+    /// Of rows that were inserted or replaced.
+    fn add_stored(&mut self, row: Row) -> Result<(), Failure> {
+        let (rks, versions) = <UpsertAll<'_> as Query>::Row::from_row(row)?;
+        self.by_row.extend(rks.into_iter().zip(versions.into_iter().map(version_of)));
         Ok(())
     }
 
@@ -221,4 +215,8 @@ impl Versions {
             (Act::Delete | Act::Check, _) => None,
         }
     }
+}
+
+const fn version_of(ticks: i64) -> Timestamp {
+    Timestamp::from_ticks(ticks.cast_unsigned())
 }

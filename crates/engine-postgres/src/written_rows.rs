@@ -1,8 +1,8 @@
 //! Rows that a write stored, found by its token. After a broken connection they show that the write took effect.
 
-use crate::connection::{Connection, column};
+use crate::connection::Connection;
 use crate::failure::Failure;
-use crate::statements::CONFIRM;
+use crate::statements::entities::ConfirmRows;
 use larimar_model::Timestamp;
 use rustc_hash::FxHashMap;
 
@@ -26,9 +26,8 @@ pub(crate) async fn find(
     let tokens: Vec<i64> = asked().map(|row| row.token).collect();
     let mut found = FxHashMap::default();
     if !pks.is_empty() {
-        for row in connection.query(CONFIRM, &[&pks, &rks, &tokens]).await? {
-            // The rows of a transaction share its token, and may have different versions.
-            let (token, rk, version): (i64, Vec<u8>, i64) = (column(&row, 0)?, column(&row, 1)?, column(&row, 2)?);
+        // The rows of a transaction share its token, and may have different versions.
+        for (token, rk, version) in connection.query(&ConfirmRows { pks, rks, tokens }).await? {
             found.insert((token, rk), Timestamp::from_ticks(version.cast_unsigned()));
         }
     }

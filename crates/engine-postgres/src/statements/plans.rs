@@ -19,6 +19,10 @@ const ROWS: u64 = 20_000;
 const PAGES_PER_ROW: u64 = 12;
 const PAGES_FREE: u64 = 40;
 
+/// Every statement.
+const ALL: [&[Sql]; 7] =
+    [entities::ALL, jobs::ALL, messages::ALL, pages::ALL, spaces::ALL, system::ALL, transactions::ALL];
+
 /// Statistics that the planner may find, each as the statement that makes it so.
 const STATISTICS: [(&str, &str); 5] = [
     ("the table had one row", "UPDATE pg_class SET reltuples = 1, relpages = 1 WHERE relnamespace = larimar_here()"),
@@ -74,9 +78,9 @@ async fn a_statement_reads_what_it_returns_whatever_the_statistics_say() {
         connection.run(make).await.expect("other statistics");
         for mode in ["force_generic_plan", "force_custom_plan"] {
             connection.run(&format!("SET plan_cache_mode = {mode}")).await.expect("a setting");
-            for (name, sql) in ALL {
+            for Sql { name, text } in ALL.iter().copied().flatten() {
                 let Asked { arguments, rows } = Asked::of(name);
-                let plan = plan(&connection, name, sql, &arguments).await;
+                let plan = plan(&connection, name, text, &arguments).await;
                 let read = Read::of(&plan["Plan"]);
                 if read.rows > rows || read.pages > rows * PAGES_PER_ROW + PAGES_FREE {
                     wrong.push(format!("{name}, {statistics}, {mode}: {read:?} instead of {rows} rows"));
@@ -147,48 +151,48 @@ fn of_entities(name: &str) -> Option<(String, u64)> {
     let pks = array(vec![PK.to_owned(); 3]);
     let (rks, new_rks) = (array(OLD.map(row).into()), array(NEW.map(row).into()));
     Some(match name {
-        "GET" => (format!("ARRAY[0, 1, 2]::int8[], {FIVES}, {pks}, {rks}, ARRAY[5]"), 4),
-        "INSERT_MANY" => (format!("{FIVES}, {pks}, {new_rks}, {ONES}, {BYTES}, ARRAY[5]"), 1),
-        "UPSERT_MANY" => (format!("{FIVES}, {pks}, {rks}, {ONES}, {BYTES}, ARRAY[5]"), 1),
-        "UPDATE_MANY" => (format!("{FIVES}, {pks}, {rks}, {ONES}, {BYTES}, ARRAY[5], {ANY}"), 4),
-        "DELETE_MANY" => (format!("{FIVES}, {pks}, {rks}, {ONES}, {ANY}, ARRAY[5]"), 4),
-        "CONFIRM" => (format!("{pks}, {rks}, {ONES}"), 3),
-        "LOCK" | "DELETE_ANY" => (format!("{PK}, {rks}"), 3),
-        "INSERT_ALL" => (format!("{PK}, 1, {new_rks}, {BYTES}, 5, 3"), 1),
-        "UPSERT_ALL" => (format!("{PK}, 1, {rks}, {BYTES}, 5, 3"), 1),
-        "UPDATE_ALL" => (format!("{PK}, 1, {rks}, {BYTES}, 5, 3, {ANY}"), 4),
-        "DELETE_ALL" | "GUARD_PRESENT" => (format!("{PK}, {rks}, {ANY}, 3"), 3),
-        "RESTORE" => (format!("5, {pks}, {rks}, {ONES}, {BYTES}"), 1),
-        "POINTS" => (format!("3, 1000, {pks}, {rks}"), 3),
-        "TAIL" => (format!("3, 1000, {PK}, {}", row(7000)), 3),
-        "SLICE" => (format!("3, 1000, {PK}, {}, {}", row(7000), row(8000)), 3),
-        "TAIL_AND_MORE" => (format!("3, 1000, {PK}, {}, '\\x06'", row(7000)), 6),
-        "TAIL_AND_MORE_AND_HEAD" => (format!("3, 1000, {PK}, {}, '\\x06', {}", row(7000), row(8000)), 9),
+        "GetRows" => (format!("ARRAY[0, 1, 2]::int8[], {FIVES}, {pks}, {rks}, ARRAY[5]"), 4),
+        "InsertRows" => (format!("{FIVES}, {pks}, {new_rks}, {ONES}, {BYTES}, ARRAY[5]"), 1),
+        "UpsertRows" => (format!("{FIVES}, {pks}, {rks}, {ONES}, {BYTES}, ARRAY[5]"), 1),
+        "UpdateRows" => (format!("{FIVES}, {pks}, {rks}, {ONES}, {BYTES}, ARRAY[5], {ANY}"), 4),
+        "DeleteRows" => (format!("{FIVES}, {pks}, {rks}, {ONES}, {ANY}, ARRAY[5]"), 4),
+        "ConfirmRows" => (format!("{pks}, {rks}, {ONES}"), 3),
+        "LockRows" | "DeleteAny" => (format!("{PK}, {rks}"), 3),
+        "InsertAll" => (format!("{PK}, 1, {new_rks}, {BYTES}, 5, 3"), 1),
+        "UpsertAll" => (format!("{PK}, 1, {rks}, {BYTES}, 5, 3"), 1),
+        "UpdateAll" => (format!("{PK}, 1, {rks}, {BYTES}, 5, 3, {ANY}"), 4),
+        "DeleteAll" | "GuardPresent" => (format!("{PK}, {rks}, {ANY}, 3"), 3),
+        "RestoreRows" => (format!("5, {pks}, {rks}, {ONES}, {BYTES}"), 1),
+        "Points" => (format!("3, 1000, {pks}, {rks}"), 3),
+        "Tail" => (format!("3, 1000, {PK}, {}", row(7000)), 3),
+        "Slice" => (format!("3, 1000, {PK}, {}, {}", row(7000), row(8000)), 3),
+        "TailAndMore" => (format!("3, 1000, {PK}, {}, '\\x06'", row(7000)), 6),
+        "TailAndMoreAndHead" => (format!("3, 1000, {PK}, {}, '\\x06', {}", row(7000), row(8000)), 9),
         _ => return None,
     })
 }
 
 fn of_spaces(name: &str) -> Option<(String, u64)> {
     Some(match name {
-        "GUARD_SPACE" | "HAS_SPACE" => ("5".to_owned(), 1),
-        "FIND_SPACE" => (format!("'\\x6d', 1, {}", row(7000)), 1),
-        "LIST_SPACES" => (format!("'\\x6d', 1, {}, 3", row(7000)), 3),
-        "CREATE_SPACE" => ("'\\x61', 1, '\\x99', 1, ''".to_owned(), 0),
-        "CHANGE_SPACE" => (format!("'\\x6d', 1, {}, 'a', 1, ''", row(7000)), 1),
-        "DROP_SPACE" => (format!("'\\x6d', 1, {}, NULL", row(7000)), 1),
-        "ACCOUNTS" => (String::new(), 2),
-        "LEASE" => ("'\\x01', 1, 1".to_owned(), 1),
-        "RELEASE" => ("'\\x01', 1".to_owned(), 1),
-        "KEPT" => ("'a', 'b', 1".to_owned(), 0),
-        "KEPT_ROWS" => (format!("3, '\\x05'::bytea, {}, '\\x06'", row(7000)), 6),
-        "TAKE_KEPT" => ("'a', 1, 1".to_owned(), 0),
-        "PURGES" | "PURGE_COUNT" => (String::new(), 5),
-        "PURGE_DONE" => ("1".to_owned(), 1),
-        "PURGE_BOUND" => ("'\\x05', '\\x06', 2".to_owned(), 3),
-        "PURGE_PARTITIONS" => ("'\\x06', '\\x07'".to_owned(), 0),
-        "PURGE_ROWS" => (format!("{PK}, {}", row(3)), 3),
-        "NOW" | "HAS_FORMAT" | "SIZE" | "SLOTS" => (String::new(), 1),
-        "FOUND_FORMAT" | "LOCK_FORMAT" => (String::new(), 1),
+        "GuardSpace" | "HasSpace" => ("5".to_owned(), 1),
+        "FindSpace" => (format!("'\\x6d', 1, {}", row(7000)), 1),
+        "ListSpaces" => (format!("'\\x6d', 1, {}, 3", row(7000)), 3),
+        "CreateSpace" => ("'\\x61', 1, '\\x99', 1, ''".to_owned(), 0),
+        "ChangeSpace" => (format!("'\\x6d', 1, {}, 'a', 1, ''", row(7000)), 1),
+        "DropSpace" => (format!("'\\x6d', 1, {}, NULL", row(7000)), 1),
+        "ListAccounts" => (String::new(), 2),
+        "TakeLease" => ("'\\x01', 1, 1".to_owned(), 1),
+        "ReleaseLease" => ("'\\x01', 1".to_owned(), 1),
+        "DroppedContainers" => ("'a', 'b', 1".to_owned(), 0),
+        "DroppedRows" => (format!("3, '\\x05'::bytea, {}, '\\x06'", row(7000)), 6),
+        "TakeDroppedContainer" => ("'a', 1, 1".to_owned(), 0),
+        "DroppedSpaces" | "CountDroppedSpaces" => (String::new(), 5),
+        "ForgetDroppedSpace" => ("1".to_owned(), 1),
+        "LastOfSlice" => ("'\\x05', '\\x06', 2".to_owned(), 3),
+        "DeletePartitions" => ("'\\x06', '\\x07'".to_owned(), 0),
+        "DeletePartitionUpTo" => (format!("{PK}, {}", row(3)), 3),
+        "Now" | "HasFormat" | "StoreSize" | "FreeSlots" => (String::new(), 1),
+        "FoundFormat" | "LockFormat" => (String::new(), 1),
         _ => return None,
     })
 }
@@ -196,19 +200,19 @@ fn of_spaces(name: &str) -> Option<(String, u64)> {
 fn of_messages(name: &str) -> Option<(String, u64)> {
     let (ids, new_ids) = (array(OLD.map(id).into()), array(NEW.map(id).into()));
     Some(match name {
-        "PUT_MESSAGES" => (format!("{SEVENS}, {new_ids}, {ONES}, {ANY}, {ONES}, {BYTES}, ARRAY[7]"), 3),
-        "CONFIRM_MESSAGES" => (format!("{SEVENS}, {ids}"), 6),
-        "CLAIM_MESSAGES" => ("7, 3, 1, 1, 0".to_owned(), 8),
-        "PEEK_MESSAGES" => ("7, 3".to_owned(), 4),
-        "UPDATE_MESSAGE" => (format!("7, {}, 1, 100, 1, 1, NULL", id(100)), 3),
-        "DELETE_MESSAGES" => (format!("7, {ids}, {ONES}, ARRAY[100, 7000, 15000]"), 7),
-        "EXPLAIN_MESSAGE" => (format!("7, {}, 1, 15000", id(15_000)), 2),
+        "PutMessages" => (format!("{SEVENS}, {new_ids}, {ONES}, {ANY}, {ONES}, {BYTES}, ARRAY[7]"), 3),
+        "ConfirmMessages" => (format!("{SEVENS}, {ids}"), 6),
+        "ClaimMessages" => ("7, 3, 1, 1, 0".to_owned(), 8),
+        "PeekMessages" => ("7, 3".to_owned(), 4),
+        "UpdateMessage" => (format!("7, {}, 1, 100, 1, 1, NULL", id(100)), 3),
+        "DeleteMessages" => (format!("7, {ids}, {ONES}, ARRAY[100, 7000, 15000]"), 7),
+        "ExplainMessage" => (format!("7, {}, 1, 15000", id(15_000)), 2),
         // A count is what it says.
-        "COUNT_MESSAGES" => ("7".to_owned(), ROWS + 1),
-        "LAST_MESSAGE" => ("7".to_owned(), 1),
-        "CLEAR_MESSAGES" => (format!("7, {}, 3", id(10)), 6),
-        "HAS_EXPIRED" => (String::new(), 1),
-        "PURGE_EXPIRED" => ("3".to_owned(), 6),
+        "CountMessages" => ("7".to_owned(), ROWS + 1),
+        "LastMessage" => ("7".to_owned(), 1),
+        "ClearMessages" => (format!("7, {}, 3", id(10)), 6),
+        "HasExpiredMessages" => (String::new(), 1),
+        "DeleteExpiredMessages" => ("3".to_owned(), 6),
         _ => return None,
     })
 }

@@ -1,112 +1,107 @@
 //! The statements of a transaction.
 
-use super::{Act, SideRows, Step, Transaction};
-use crate::statements::{DELETE_ALL, DELETE_ANY, GUARD_PRESENT, GUARD_SPACE, INSERT_ALL, LOCK, UPDATE_ALL, UPSERT_ALL};
+use super::{Act, SideRows, Step, Transaction, Versions};
+use crate::failure::Failure;
+use crate::statements::Statement;
+use crate::statements::transactions::{
+    DeleteAll, DeleteAny, GuardPresent, GuardSpace, InsertAll, LockRows, UpdateAll, UpsertAll,
+};
 use larimar_engine::Expect;
-use tokio_postgres::types::ToSql;
+use tokio_postgres::Row;
 
-/// A statement with its parameters.
+/// A statement, and what its answer says about versions.
 pub(super) struct Planned<'a> {
-    pub(super) sql: &'static str,
-    pub(super) parameters: Vec<Box<dyn ToSql + Sync + Send + 'a>>,
-    /// Whether it writes rows of the other partition, whose versions nobody asks for.
-    pub(super) is_beside: bool,
+    pub(super) statement: Box<dyn Statement + 'a>,
+    pub(super) learn: fn(&mut Versions, Row) -> Result<(), Failure>,
 }
 
 impl<'a> Planned<'a> {
-    fn new(sql: &'static str, parameters: Vec<Box<dyn ToSql + Sync + Send + 'a>>) -> Self {
-        Self { sql, parameters, is_beside: false }
+    fn new(statement: impl Statement + 'a, learn: fn(&mut Versions, Row) -> Result<(), Failure>) -> Self {
+        Self { statement: Box::new(statement), learn }
     }
 
-    /// The statements for rows beside a transaction.
-    fn beside(rows: &'a SideRows, space: i64, token: i64) -> impl Iterator<Item = Self> {
-        let SideRows { pk, puts, deletes } = rows;
-        let pk = pk.as_slice();
-        let put = (!puts.is_empty()).then(|| {
-            let rks: Vec<&[u8]> = puts.iter().map(|(rk, _)| rk.as_slice()).collect();
-            let bodies: Vec<&[u8]> = puts.iter().map(|(_, body)| body.as_slice()).collect();
-            let count = puts.len() as i64;
-            Self::new(
-                UPSERT_ALL,
-                vec![Box::new(pk), Box::new(token), Box::new(rks), Box::new(bodies), Box::new(space), Box::new(count)],
-            )
-        });
-        let delete = (!deletes.is_empty()).then(|| {
-            let rks: Vec<&[u8]> = deletes.iter().map(Vec::as_slice).collect();
-            Self::new(DELETE_ANY, vec![Box::new(pk), Box::new(rks)])
-        });
-        put.into_iter().chain(delete).map(|planned| Self { is_beside: true, ..planned })
+    /// A statement that stores no row whose version the caller gets.
+    fn silent(statement: impl Statement + 'a) -> Self {
+        Self::new(statement, |_, _| Ok(()))
     }
 }
 
-/// The statements of a transaction, in the order in which they run.
+/// The statements of a transaction, in the order in which they run. A row that must be absent is stored and deleted
+/// again: until the end of the transaction no other session can store it.
 pub(super) fn plan(transaction: &Transaction) -> Vec<Planned<'_>> {
     let Transaction { space, pk, steps, beside, token, .. } = transaction;
-    let token = *token;
+    let (space, token, pk) = (*space, *token, pk.as_slice());
     let mut groups = Groups::default();
     for step in steps {
         groups.add(step);
     }
-    let pk = pk.as_slice();
-    let mut planned: Vec<Planned<'_>> = Vec::new();
-    for (sql, group) in groups.all() {
-        let count = group.rks.len() as i64;
-        if count == 0 {
-            continue;
-        }
-        let Group { rks, bodies, expected } = group;
-        planned.push(match sql {
-            INSERT_ALL | UPSERT_ALL => Planned::new(
-                sql,
-                vec![Box::new(pk), Box::new(token), Box::new(rks), Box::new(bodies), Box::new(*space), Box::new(count)],
-            ),
-            UPDATE_ALL => Planned::new(
-                sql,
-                vec![
-                    Box::new(pk),
-                    Box::new(token),
-                    Box::new(rks),
-                    Box::new(bodies),
-                    Box::new(*space),
-                    Box::new(count),
-                    Box::new(expected),
-                ],
-            ),
-            DELETE_ALL | GUARD_PRESENT => {
-                Planned::new(sql, vec![Box::new(pk), Box::new(rks), Box::new(expected), Box::new(count)])
-            }
-            _ => Planned::new(sql, vec![Box::new(pk), Box::new(rks)]),
-        });
+    // A statement that stores rows checks the space itself.
+    let stores =
+        ![&groups.absent, &groups.inserts, &groups.upserts, &groups.updates].iter().all(|rows| rows.is_empty());
+    let mut planned = Vec::new();
+    if !stores {
+        planned.push(Planned::silent(GuardSpace { space }));
     }
-    // A statement that stores rows asks for the space itself.
-    if !planned.iter().any(|statement| matches!(statement.sql, INSERT_ALL | UPSERT_ALL | UPDATE_ALL)) {
-        planned.insert(0, Planned::new(GUARD_SPACE, vec![Box::new(*space)]));
-    }
-    planned.extend(Planned::beside(beside, *space, token));
+    planned.extend(
+        groups.absent.with(|Rows { rks, bodies, count, .. }| {
+            Planned::silent(InsertAll { pk, token, rks, bodies, space, count })
+        }),
+    );
+    planned.extend(groups.absent.with(|Rows { rks, .. }| Planned::silent(DeleteAny { pk, rks })));
+    planned.extend(
+        groups
+            .present
+            .with(|Rows { rks, expected, count, .. }| Planned::silent(GuardPresent { pk, rks, expected, count })),
+    );
+    planned.extend(groups.inserts.with(|Rows { rks, bodies, count, .. }| {
+        Planned::new(InsertAll { pk, token, rks, bodies, space, count }, Versions::add_inserted)
+    }));
+    planned.extend(groups.upserts.with(|Rows { rks, bodies, count, .. }| {
+        Planned::new(UpsertAll { pk, token, rks, bodies, space, count }, Versions::add_stored)
+    }));
+    planned.extend(groups.updates.with(|Rows { rks, bodies, count, expected }| {
+        Planned::new(UpdateAll { pk, token, rks, bodies, space, count, expected }, Versions::add_stored)
+    }));
+    planned.extend(
+        groups
+            .deletes
+            .with(|Rows { rks, expected, count, .. }| Planned::silent(DeleteAll { pk, rks, expected, count })),
+    );
+    planned.extend(groups.blind_deletes.with(|Rows { rks, .. }| Planned::silent(DeleteAny { pk, rks })));
+    planned.extend(beside_statements(beside, space, token));
     if planned.len() > 1 {
         let mut rks: Vec<&[u8]> = steps.iter().map(|step| step.rk.as_slice()).collect();
         rks.sort_unstable();
-        planned.insert(0, Planned::new(LOCK, vec![Box::new(pk), Box::new(rks)]));
+        planned.insert(0, Planned::silent(LockRows { pk, rks }));
     }
     planned
+}
+
+/// The statements for rows of the other partition, whose versions no caller asks for.
+fn beside_statements(beside: &SideRows, space: i64, token: i64) -> impl Iterator<Item = Planned<'_>> {
+    let SideRows { pk, puts, deletes } = beside;
+    let put = (!puts.is_empty()).then(|| {
+        let rks = puts.iter().map(|(rk, _)| rk.as_slice()).collect();
+        let bodies = puts.iter().map(|(_, body)| body.as_slice()).collect();
+        Planned::silent(UpsertAll { pk, token, rks, bodies, space, count: puts.len() as i64 })
+    });
+    let delete = (!deletes.is_empty()).then(|| {
+        let rks = deletes.iter().map(Vec::as_slice).collect();
+        Planned::silent(DeleteAny { pk, rks })
+    });
+    put.into_iter().chain(delete)
 }
 
 /// Steps by the statement that carries them out.
 #[derive(Default)]
 struct Groups<'a> {
-    inserts: Vec<(&'a [u8], &'a [u8], i64)>,
-    upserts: Vec<(&'a [u8], &'a [u8], i64)>,
-    updates: Vec<(&'a [u8], &'a [u8], i64)>,
-    deletes: Vec<(&'a [u8], &'a [u8], i64)>,
-    blind_deletes: Vec<(&'a [u8], &'a [u8], i64)>,
-    present: Vec<(&'a [u8], &'a [u8], i64)>,
-    absent: Vec<(&'a [u8], &'a [u8], i64)>,
-}
-
-struct Group<'a> {
-    rks: Vec<&'a [u8]>,
-    bodies: Vec<&'a [u8]>,
-    expected: Vec<i64>,
+    inserts: Group<'a>,
+    upserts: Group<'a>,
+    updates: Group<'a>,
+    deletes: Group<'a>,
+    blind_deletes: Group<'a>,
+    present: Group<'a>,
+    absent: Group<'a>,
 }
 
 impl<'a> Groups<'a> {
@@ -125,32 +120,38 @@ impl<'a> Groups<'a> {
             (Act::Check | Act::Delete, Expect::Absent) => (&mut self.absent, NOTHING),
             (Act::Check, Expect::Any) => return,
         };
-        group.push((&step.rk, body, expected));
+        group.0.push((&step.rk, body, expected));
+    }
+}
+
+/// The rows of one statement: rk, body, and expected version or -1.
+#[derive(Default)]
+struct Group<'a>(Vec<(&'a [u8], &'a [u8], i64)>);
+
+/// The same as columns, in the order of the rks.
+struct Rows<'a> {
+    rks: Vec<&'a [u8]>,
+    bodies: Vec<&'a [u8]>,
+    expected: Vec<i64>,
+    count: i64,
+}
+
+impl<'a> Group<'a> {
+    const fn is_empty(&self) -> bool {
+        self.0.is_empty()
     }
 
-    /// The groups in the order in which their statements run, their rows in order. A row that must be absent is stored
-    /// and removed again: until the end nobody else can store it.
-    fn all(self) -> [(&'static str, Group<'a>); 8] {
-        let absent = self.absent.clone();
-        [
-            (INSERT_ALL, self.absent),
-            (DELETE_ANY, absent),
-            (GUARD_PRESENT, self.present),
-            (INSERT_ALL, self.inserts),
-            (UPSERT_ALL, self.upserts),
-            (UPDATE_ALL, self.updates),
-            (DELETE_ALL, self.deletes),
-            (DELETE_ANY, self.blind_deletes),
-        ]
-        .map(|(sql, mut rows)| {
-            rows.sort_unstable();
-            let group = Group {
-                rks: rows.iter().map(|(rk, _, _)| *rk).collect(),
-                bodies: rows.iter().map(|(_, body, _)| *body).collect(),
-                expected: rows.iter().map(|(_, _, expected)| *expected).collect(),
-            };
-            (sql, group)
-        })
+    /// Makes a statement of the rows, if there are any.
+    fn with(&self, statement: impl FnOnce(Rows<'a>) -> Planned<'a>) -> Option<Planned<'a>> {
+        let mut rows = self.0.clone();
+        rows.sort_unstable();
+        let columns = Rows {
+            rks: rows.iter().map(|(rk, _, _)| *rk).collect(),
+            bodies: rows.iter().map(|(_, body, _)| *body).collect(),
+            expected: rows.iter().map(|(_, _, expected)| *expected).collect(),
+            count: rows.len() as i64,
+        };
+        (!rows.is_empty()).then(|| statement(columns))
     }
 }
 

@@ -3,15 +3,16 @@
 //! The database sends on while rows are visited, so neither waits for the other. A visitor may stop and go on later with
 //! the rows that are left.
 
-use crate::connection::{Connection, column};
+use crate::connection::Connection;
 use crate::failure::Failure;
 use crate::key;
+use crate::statements::FromRow;
+use crate::statements::pages::PageRow;
 use futures_util::{FutureExt, StreamExt};
-use larimar_engine::{Budget, Fault, Flow, Position, RowRef, SpaceId};
-use larimar_model::Timestamp;
+use larimar_engine::{Budget, Flow, Position, RowRef, SpaceId};
 use std::pin::Pin;
 use std::time::Instant;
-use tokio_postgres::{Row, RowStream};
+use tokio_postgres::RowStream;
 
 /// Rows that were asked for.
 pub(crate) struct Rows {
@@ -22,7 +23,7 @@ pub(crate) struct Rows {
     limit: u64,
     received: u64,
     /// The row that the visitor stopped at.
-    stopped_at: Option<Row>,
+    stopped_at: Option<PageRow>,
     /// Whether the database has sent the last one.
     is_at_end: bool,
     /// The keys of the last row.
@@ -88,12 +89,10 @@ impl Rows {
                     Next::Late => return Ok(Ended::Late(self.after_last())),
                 },
             };
-            let (version, body): (i64, Option<&[u8]>) = (column(&row, 2)?, column(&row, 3)?);
-            // The first row beyond the bound on bytes.
-            let Some(body) = body else { return Ok(Ended::At(self.place.clone())) };
+            // The first row beyond the bound on bytes has no body.
+            let Some(body) = row.body()? else { return Ok(Ended::At(self.place.clone())) };
             let Position { partition, row: row_key } = &self.place;
-            let found =
-                RowRef { partition, row: row_key, version: Timestamp::from_ticks(version.cast_unsigned()), body };
+            let found = RowRef { partition, row: row_key, version: row.version()?, body };
             let flow = if is_spent(visited, budget) { Flow::StopHere } else { visit(found) };
             if flow == Flow::StopHere {
                 self.stopped_at = Some(row);
@@ -111,7 +110,7 @@ impl Rows {
     async fn next(&mut self, connection: &Connection, late: Option<Instant>) -> Result<Next, Failure> {
         // Most rows are there already, and need no look at the clock.
         let next = match self.stream.next().now_or_never() {
-            Some(next) => next.transpose().map_err(|error| Failure::of(&error))?,
+            Some(next) => next.transpose()?,
             None => {
                 let stream = &mut self.stream;
                 let answer = connection.within(async { stream.next().await.transpose() });
@@ -126,13 +125,14 @@ impl Rows {
             return Ok(Next::End);
         };
         self.received += 1;
-        let (pk, rk): (&[u8], &[u8]) = (column(&row, 0)?, column(&row, 1)?);
+        let row = PageRow::from_row(row)?;
+        let pk = row.pk()?;
         if pk != self.last_pk {
-            key::read_partition(pk, &mut self.place.partition).map_err(damaged)?;
+            key::read_partition(pk, &mut self.place.partition)?;
             self.last_pk.clear();
             self.last_pk.extend_from_slice(pk);
         }
-        key::read_row(rk, &mut self.place.row).map_err(damaged)?;
+        key::read_row(row.rk()?, &mut self.place.row)?;
         Ok(Next::Row(row))
     }
 
@@ -147,7 +147,7 @@ impl Rows {
 }
 
 enum Next {
-    Row(Row),
+    Row(PageRow),
     End,
     Late,
 }
@@ -164,10 +164,6 @@ pub(crate) async fn before<T>(late: Option<Instant>, answer: impl Future<Output 
 fn is_spent(visited: usize, budget: Budget) -> bool {
     let looks = visited == 1 || visited.is_multiple_of(ROWS_PER_LOOK);
     visited > 0 && (visited >= budget.rows_max || looks && Instant::now() >= budget.deadline)
-}
-
-fn damaged(fault: Fault) -> Failure {
-    Failure::Refused(fault.to_string())
 }
 
 const ROWS_PER_LOOK: usize = 32;
