@@ -13,6 +13,7 @@ use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::time::Duration;
 use tokio::task::{AbortHandle, JoinHandle};
+use tokio::time::error::Elapsed;
 use tokio_postgres::error::Severity;
 use tokio_postgres::{AsyncMessage, Client, Error, Row, RowStream, Statement as Prepared};
 
@@ -38,12 +39,8 @@ impl Connection {
         health: &Arc<Health>,
         counted: Counted,
     ) -> Result<Self, ConnectError> {
-        let config = target.config().await.map_err(|reason| ConnectError::passing(&reason))?;
-        let connecting = config.connect(target.tls.clone());
-        let connected = tokio::time::timeout(target.timeout, connecting).await;
-        let connected =
-            connected.map_err(|_| ConnectError { is_silent: true, ..ConnectError::passing("no answer in time") })?;
-        let (client, connection) = connected.map_err(|error| ConnectError::of(&error))?;
+        let config = target.config().await?;
+        let (client, connection) = tokio::time::timeout(target.timeout, config.connect(target.tls.clone())).await??;
         let warned = Arc::new(AtomicBool::new(false));
         let driver = drive(connection, Arc::clone(&warned)).abort_handle();
         let connection = Self {
@@ -58,8 +55,8 @@ impl Connection {
         };
         let locked = target.timeout.min(lock_timeout).as_millis();
         let limits = format!("SET statement_timeout = {}; SET lock_timeout = {locked};", target.timeout.as_millis());
-        connection.run(&limits).await.map_err(describe)?;
-        connection.run(target.dialect.session()).await.map_err(describe)?;
+        connection.run(&limits).await?;
+        connection.run(target.dialect.session()).await?;
         Ok(connection)
     }
 
@@ -155,10 +152,10 @@ impl Connection {
                 Err(failure)
             }
             Err(_) => {
-                self.health.silent("no answer in time");
+                self.health.silent(NO_ANSWER);
                 // Ended here, so that nobody is lent it again.
                 self.driver.abort();
-                Err(Failure::Broken("no answer in time".to_owned()))
+                Err(Failure::Broken(NO_ANSWER.to_owned()))
             }
         }
     }
@@ -185,12 +182,27 @@ pub(crate) struct ConnectError {
 
 impl ConnectError {
     /// A reason that may be gone soon.
-    fn passing(reason: &str) -> Self {
-        Self { reason: reason.to_owned(), is_final: false, is_silent: false }
+    pub(crate) const fn passing(reason: String) -> Self {
+        Self { reason, is_final: false, is_silent: false }
     }
+}
 
-    fn of(error: &Error) -> Self {
-        let reason = chain(error);
+impl From<Elapsed> for ConnectError {
+    fn from(_: Elapsed) -> Self {
+        Self { is_silent: true, ..Self::passing(NO_ANSWER.to_owned()) }
+    }
+}
+
+/// A session that cannot be set up.
+impl From<Failure> for ConnectError {
+    fn from(failure: Failure) -> Self {
+        Self::passing(failure.into_unavailable().to_string())
+    }
+}
+
+impl From<Error> for ConnectError {
+    fn from(error: Error) -> Self {
+        let reason = chain(&error);
         let is_refused =
             error.code().is_some_and(|code| code.code().starts_with("28") || code.code().starts_with("3D"));
         let is_misconfigured = ["certificate", "invalid configuration"].iter().any(|word| reason.contains(word));
@@ -229,9 +241,6 @@ where
     })
 }
 
-fn describe(failure: Failure) -> ConnectError {
-    ConnectError::passing(&failure.into_unavailable().to_string())
-}
-
+const NO_ANSWER: &str = "no answer in time";
 /// How much later than the database itself a statement is given up here.
 const ANSWER_GRACE: Duration = Duration::from_secs(1);

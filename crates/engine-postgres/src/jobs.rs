@@ -71,12 +71,12 @@ async fn figures(core: &Core, connection: &Connection) -> Result<bool, Failure> 
     if let Some((spaces,)) = connection.query_first(&CountDroppedSpaces {}).await? {
         core.dropped_spaces.store(spaces.cast_unsigned(), Ordering::Relaxed);
     }
-    if let Some(size) = core.target.dialect.size()
+    if let Some(size) = core.target.dialect.store_size()
         && let Some((bytes,)) = connection.query_first(&size).await?
     {
         core.store_bytes.store(bytes.cast_unsigned(), Ordering::Relaxed);
     }
-    if let Some(slots) = core.target.dialect.slots()
+    if let Some(slots) = core.target.dialect.free_slots()
         && let Some((free,)) = connection.query_first(&slots).await?
     {
         core.connections.adapt(free);

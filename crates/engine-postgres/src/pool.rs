@@ -46,7 +46,7 @@ impl Pool {
     pub(crate) async fn lend(self: &Arc<Self>) -> Result<Lent, Fault> {
         self.core.health.check()?;
         let lending = async {
-            let permit = Arc::clone(&self.permits).acquire_owned().await.map_err(|_| busy())?;
+            let Ok(permit) = Arc::clone(&self.permits).acquire_owned().await else { return Err(busy()) };
             let connection = self.core.obtain(LOCK_TIMEOUT, true, || ()).await?;
             Ok(Lent {
                 pool: Arc::clone(self),

@@ -1,8 +1,10 @@
 //! How to reach the database: a URL as PostgreSQL's own tools take it, and what it is not to hold.
 
+use crate::connection::ConnectError;
 use crate::dialect::Dialect;
 use crate::tls::{self, Verify};
 use std::path::PathBuf;
+use std::str::Utf8Error;
 use std::time::Duration;
 use tokio_postgres::Config;
 use tokio_postgres::config::{SslMode, TargetSessionAttrs};
@@ -74,6 +76,19 @@ pub enum OpenError {
     Schema(String),
 }
 
+/// The URL cannot be parsed.
+impl From<tokio_postgres::Error> for OpenError {
+    fn from(error: tokio_postgres::Error) -> Self {
+        Self::Url(chain(&error))
+    }
+}
+
+impl From<Utf8Error> for OpenError {
+    fn from(error: Utf8Error) -> Self {
+        Self::Url(error.to_string())
+    }
+}
+
 /// Where and how to connect.
 pub(crate) struct Target {
     config: Config,
@@ -85,12 +100,16 @@ pub(crate) struct Target {
 
 impl Target {
     /// How to make the next connection, with the password as it is now.
-    pub(crate) async fn config(&self) -> Result<Config, String> {
+    pub(crate) async fn config(&self) -> Result<Config, ConnectError> {
         let mut config = self.config.clone();
         if let Some(password) = self.password.clone() {
-            let read = tokio::task::spawn_blocking(move || password.read()).await;
-            let read = read.map_err(|error| error.to_string())?;
-            config.password(read.map_err(|error| format!("cannot read the file of the password: {error}"))?);
+            match tokio::task::spawn_blocking(move || password.read()).await {
+                Ok(Ok(password)) => config.password(password),
+                Ok(Err(error)) => {
+                    return Err(ConnectError::passing(format!("cannot read the password file: {error}")));
+                }
+                Err(error) => return Err(ConnectError::passing(error.to_string())),
+            };
         }
         Ok(config)
     }
@@ -133,7 +152,7 @@ impl Settings {
             (Some(other), _) => return Err(OpenError::Url(format!("sslmode {other} is not known"))),
         };
         let url = if rest.is_empty() { base.to_owned() } else { format!("{base}?{}", rest.join("&")) };
-        let mut config: Config = url.parse().map_err(|error| OpenError::Url(chain(&error)))?;
+        let mut config: Config = url.parse()?;
         if config.get_hosts().is_empty() {
             return Err(OpenError::Url("it names no host".to_owned()));
         }
@@ -163,7 +182,7 @@ impl std::fmt::Debug for Settings {
 
 fn decoded(text: &str) -> Result<String, OpenError> {
     let text = percent_encoding::percent_decode_str(text).decode_utf8();
-    text.map(Into::into).map_err(|error| OpenError::Url(error.to_string()))
+    Ok(text?.into_owned())
 }
 
 /// An error with its causes: the driver's own text leaves them out.

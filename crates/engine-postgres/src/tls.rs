@@ -1,8 +1,8 @@
 //! Encryption to the database, with the checks that `sslmode` asks for.
 
 use crate::settings::OpenError;
-use rustls::client::WebPkiServerVerifier;
 use rustls::client::danger::{HandshakeSignatureValid, ServerCertVerified, ServerCertVerifier};
+use rustls::client::{VerifierBuilderError, WebPkiServerVerifier};
 use rustls::crypto::{CryptoProvider, ring, verify_tls12_signature, verify_tls13_signature};
 use rustls::pki_types::pem::PemObject;
 use rustls::pki_types::{CertificateDer, ServerName, UnixTime};
@@ -25,8 +25,7 @@ pub(crate) enum Verify {
 /// Makes connections encrypted. The roots are those of a file, or of the system.
 pub(crate) fn connector(verify: Verify, roots: Option<&Path>) -> Result<MakeRustlsConnect, OpenError> {
     let provider = Arc::new(ring::default_provider());
-    let builder = ClientConfig::builder_with_provider(Arc::clone(&provider)).with_safe_default_protocol_versions();
-    let builder = builder.map_err(|error| OpenError::Certificates(error.to_string()))?;
+    let builder = ClientConfig::builder_with_provider(Arc::clone(&provider)).with_safe_default_protocol_versions()?;
     let config = match verify {
         Verify::Nothing => {
             let lenient = Arc::new(Lenient { provider, issuer: None });
@@ -34,8 +33,7 @@ pub(crate) fn connector(verify: Verify, roots: Option<&Path>) -> Result<MakeRust
         }
         Verify::Issuer => {
             let roots = Arc::new(root_store(roots)?);
-            let issuer = WebPkiServerVerifier::builder_with_provider(roots, Arc::clone(&provider)).build();
-            let issuer = issuer.map_err(|error| OpenError::Certificates(error.to_string()))?;
+            let issuer = WebPkiServerVerifier::builder_with_provider(roots, Arc::clone(&provider)).build()?;
             let lenient = Arc::new(Lenient { provider, issuer: Some(issuer) });
             builder.dangerous().with_custom_certificate_verifier(lenient).with_no_client_auth()
         }
@@ -50,12 +48,26 @@ fn root_store(file: Option<&Path>) -> Result<RootCertStore, OpenError> {
         store.add_parsable_certificates(rustls_native_certs::load_native_certs().certs);
         return Ok(store);
     };
-    let failed = |reason: String| OpenError::Certificates(format!("{}: {reason}", file.display()));
-    for certificate in CertificateDer::pem_file_iter(file).map_err(|error| failed(error.to_string()))? {
-        let certificate = certificate.map_err(|error| failed(error.to_string()))?;
-        store.add(certificate).map_err(|error| failed(error.to_string()))?;
+    let mut read = || -> Result<(), Box<dyn std::error::Error>> {
+        for certificate in CertificateDer::pem_file_iter(file)? {
+            store.add(certificate?)?;
+        }
+        if store.is_empty() { Err("it holds no certificate in PEM".into()) } else { Ok(()) }
+    };
+    read().map_err(|error| OpenError::Certificates(format!("{}: {error}", file.display())))?;
+    Ok(store)
+}
+
+impl From<Error> for OpenError {
+    fn from(error: Error) -> Self {
+        Self::Certificates(error.to_string())
     }
-    if store.is_empty() { Err(failed("it holds no certificate in PEM".to_owned())) } else { Ok(store) }
+}
+
+impl From<VerifierBuilderError> for OpenError {
+    fn from(error: VerifierBuilderError) -> Self {
+        Self::Certificates(error.to_string())
+    }
 }
 
 /// Checks less than it should, as `sslmode` below `verify-full` asks.
