@@ -1,8 +1,9 @@
-//! The spaces: found by name, created, changed and dropped. What was found is remembered for less than a second, for
-//! requests that it allows; what is refused or told is looked up anew.
+//! The spaces: found by name, created, changed and dropped.
 //!
-//! Only spaces that exist are remembered, so one that was created on another server is found at once. One that was
-//! dropped there is refused by the statement that meant to use it, and forgotten then.
+//! Spaces that were found are cached for less than a second, to allow requests; before a request is refused, or when a
+//! space itself is returned, it is looked up anew. Only spaces that exist are cached, so a space that another server
+//! created is found at once. If another server dropped one, the statement that uses it fails, and it is removed from the
+//! cache.
 
 use crate::core::{Core, token};
 use crate::failure::Failure;
@@ -18,8 +19,8 @@ use std::time::{Duration, Instant};
 pub(crate) struct Catalogue {
     core: Arc<Core>,
     pool: Arc<Pool>,
-    known: Mutex<FxHashMap<Name, Known>>,
-    /// Changes made or noticed here; what was asked before one is not remembered after it.
+    cached: Mutex<FxHashMap<Name, CachedSpace>>,
+    /// Changes that were made or noticed here. A lookup that began before a change is not cached after it.
     changes: AtomicU64,
 }
 
@@ -31,15 +32,15 @@ struct Name {
     name: Vec<u8>,
 }
 
-struct Known {
+struct CachedSpace {
     space: Space,
     asked: Instant,
-    is_being_asked: bool,
+    is_being_looked_up: bool,
 }
 
 impl Catalogue {
     pub(crate) fn new(core: Arc<Core>, pool: Arc<Pool>) -> Arc<Self> {
-        Arc::new(Self { core, pool, known: Mutex::default(), changes: AtomicU64::new(0) })
+        Arc::new(Self { core, pool, cached: Mutex::default(), changes: AtomicU64::new(0) })
     }
 
     /// Finds a space as it is now.
@@ -47,20 +48,20 @@ impl Catalogue {
         self.ask(Name::new(name)).await
     }
 
-    /// Finds a space, as it was less than a second ago. One in frequent use is asked for again in the background.
+    /// Finds a space as it was less than a second ago. One in frequent use is looked up again in the background.
     pub(crate) async fn find_recent(self: &Arc<Self>, name: SpaceName<'_>) -> Result<Option<Space>, Fault> {
         let name = Name::new(name);
-        if let Some(known) = self.known.lock().get_mut(&name) {
-            let age = known.asked.elapsed();
-            if age < KNOWN_FOR {
-                if age > ASK_AGAIN_AFTER && !known.is_being_asked {
-                    known.is_being_asked = true;
+        if let Some(cached) = self.cached.lock().get_mut(&name) {
+            let age = cached.asked.elapsed();
+            if age < CACHED_FOR {
+                if age > REFRESH_AFTER && !cached.is_being_looked_up {
+                    cached.is_being_looked_up = true;
                     let (this, name) = (Arc::clone(self), name);
-                    let space = known.space.clone();
+                    let space = cached.space.clone();
                     tokio::spawn(async move { drop(this.ask(name).await) });
                     return Ok(Some(space));
                 }
-                return Ok(Some(known.space.clone()));
+                return Ok(Some(cached.space.clone()));
             }
         }
         self.ask(name).await
@@ -70,27 +71,27 @@ impl Catalogue {
         let changes = self.changes.load(Ordering::Acquire);
         let asked = Instant::now();
         let space = self.look_up(&name).await.map(|found| found.map(|(space, _)| space));
-        let mut known = self.known.lock();
+        let mut cached = self.cached.lock();
         match &space {
             Ok(Some(space)) if self.changes.load(Ordering::Acquire) == changes => {
-                if known.len() >= KNOWN_MAX {
-                    known.retain(|_, known| known.asked.elapsed() < KNOWN_FOR);
+                if cached.len() >= CACHED_MAX {
+                    cached.retain(|_, cached| cached.asked.elapsed() < CACHED_FOR);
                 }
-                // An answer that was overtaken by that of a later question is not remembered.
-                if known.get(&name).is_none_or(|known| known.asked <= asked) {
-                    known.insert(name, Known { space: space.clone(), asked, is_being_asked: false });
+                // The result of an earlier lookup does not replace that of a later one.
+                if cached.get(&name).is_none_or(|cached| cached.asked <= asked) {
+                    cached.insert(name, CachedSpace { space: space.clone(), asked, is_being_looked_up: false });
                 }
             }
-            _ => drop(known.remove(&name)),
+            _ => drop(cached.remove(&name)),
         }
-        drop(known);
+        drop(cached);
         space
     }
 
-    /// Forgets a number that the database refused, also if an earlier question is yet to be answered with it.
+    /// Removes a space that does not exist any more from the cache, also if a lookup under way still returns it.
     pub(crate) fn forget(&self, id: SpaceId) {
         self.changes.fetch_add(1, Ordering::AcqRel);
-        self.known.lock().retain(|_, known| known.space.id != id);
+        self.cached.lock().retain(|_, cached| cached.space.id != id);
     }
 
     pub(crate) async fn list(&self, from: SpaceName<'_>, max: usize) -> Result<Vec<(String, Space)>, Fault> {
@@ -105,14 +106,14 @@ impl Catalogue {
         Ok(rows.iter().map(|(account,)| text(account)).collect())
     }
 
-    /// Creates a space; none if there is one of this name. If the answer is lost, the token in the row tells.
+    /// Creates a space; `None` if the name is taken. If the answer is lost, the token in the row shows who created it.
     pub(crate) async fn create(self: &Arc<Self>, name: SpaceName<'_>, meta: &[u8]) -> Result<Option<SpaceId>, Fault> {
         let (name, meta, token) = (Name::new(name), meta.to_vec(), token());
         self.change(name, async move |this, name| {
-            let lent = this.pool.lend().await?;
+            let pooled = this.pool.get().await?;
             let Name { account, kind, name: of } = &name;
-            let created = lent.query_first(&CreateSpace { account, kind: *kind, name: of, token, meta: &meta }).await;
-            drop(lent);
+            let created = pooled.query_first(&CreateSpace { account, kind: *kind, name: of, token, meta: &meta }).await;
+            drop(pooled);
             match created {
                 Err(Failure::Broken(reason)) => match this.look_up(&name).await {
                     Ok(Some((space, found))) if found == token => Ok(Some(space.id)),
@@ -132,11 +133,11 @@ impl Catalogue {
     ) -> Result<Changed, Fault> {
         let (name, expected, meta, token) = (Name::new(name), expected.to_vec(), meta.to_vec(), token());
         self.change(name, async move |this, name| {
-            let lent = this.pool.lend().await?;
+            let pooled = this.pool.get().await?;
             let Name { account, kind, name: of } = &name;
             let change = ChangeSpace { account, kind: *kind, name: of, meta: &meta, token, expected: &expected };
-            let changed = lent.execute(&change).await;
-            drop(lent);
+            let changed = pooled.execute(&change).await;
+            drop(pooled);
             match changed {
                 Err(Failure::Broken(reason)) => match this.look_up(&name).await {
                     Ok(Some((_, found))) if found == token => Ok(Changed::Yes),
@@ -157,11 +158,11 @@ impl Catalogue {
     ) -> Result<Changed, Fault> {
         let expected = expected.map(<[u8]>::to_vec);
         self.change(Name::new(name), async move |this, name| {
-            let lent = this.pool.lend().await?;
+            let pooled = this.pool.get().await?;
             let Name { account, kind, name: of } = &name;
             let drop_space = DropSpace { account, kind: *kind, name: of, expected: expected.as_deref() };
-            let dropped = lent.query_first(&drop_space).await;
-            drop(lent);
+            let dropped = pooled.query_first(&drop_space).await;
+            drop(pooled);
             let dropped = dropped?;
             this.core.dropped_spaces.fetch_add(u64::from(dropped.is_some()), Ordering::Relaxed);
             match dropped {
@@ -179,7 +180,8 @@ impl Catalogue {
         Ok(if found.is_some() { Changed::Other } else { Changed::Missing })
     }
 
-    /// Makes a change in a task of its own, so that it ends even if the caller goes away, and forgets the space.
+    /// Makes a change in a task of its own, so that it is finished even if the caller is dropped, and removes the space
+    /// from the cache.
     async fn change<T: Send + 'static, F>(
         self: &Arc<Self>,
         name: Name,
@@ -192,7 +194,7 @@ impl Catalogue {
         let task = tokio::spawn(async move {
             let outcome = work(Arc::clone(&this), name.clone()).await;
             this.changes.fetch_add(1, Ordering::AcqRel);
-            this.known.lock().remove(&name);
+            this.cached.lock().remove(&name);
             outcome
         });
         task.await.unwrap_or_else(|_| Err(Fault::Unavailable("the engine is closed".to_owned())))
@@ -225,7 +227,7 @@ fn text(bytes: &[u8]) -> String {
     String::from_utf8_lossy(bytes).into_owned()
 }
 
-/// Together less than the second within which other servers see a change.
-const KNOWN_FOR: Duration = Duration::from_millis(800);
-const ASK_AGAIN_AFTER: Duration = Duration::from_millis(400);
-const KNOWN_MAX: usize = 10_000;
+/// Less than the second within which other servers see a change.
+const CACHED_FOR: Duration = Duration::from_millis(800);
+const REFRESH_AFTER: Duration = Duration::from_millis(400);
+const CACHED_MAX: usize = 10_000;

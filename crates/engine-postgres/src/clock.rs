@@ -1,8 +1,8 @@
-//! The database's clock, known without asking it each time: it is asked now and then, and the time since is added.
+//! The database's clock, known without a statement each time: it is read now and then, and the time since is added.
 //!
-//! A question that was sent at one moment and answered at a later one was read in between, so the clock is known up to
-//! the round trip. What is older than [`REFRESH_AGE`] is measured anew beside the requests, what is older than
-//! [`AGE_MAX`] is not used at all. The server's own clock decides nothing.
+//! The database reads its clock between the moment a statement is sent and the moment it is answered, so the clock is
+//! known up to the round trip. A measurement older than [`REFRESH_AGE`] is renewed in the background, one older than
+//! [`AGE_MAX`] is not used. The server's own clock decides nothing.
 
 use crate::failure::Failure;
 use crate::pool::Pool;
@@ -17,18 +17,19 @@ use tokio::sync::Notify;
 pub(crate) struct StoreClock {
     pool: Arc<Pool>,
     measured: Mutex<Option<Measured>>,
-    /// One question at a time.
+    /// One measurement at a time.
     turn: tokio::sync::Mutex<()>,
     refresh: Notify,
 }
 
-/// An answer of the database's clock.
+/// A measurement of the database's clock.
 #[derive(Clone, Copy, Debug)]
 struct Measured {
     time: Timestamp,
     asked: Instant,
     answered: Instant,
-    /// The server's clock at the answer, only to notice that the machine slept: `Instant` does not count that time.
+    /// The server's clock at the answer, only to notice that the machine was suspended: `Instant` does not count that
+    /// time.
     wall: SystemTime,
 }
 
@@ -49,7 +50,7 @@ impl StoreClock {
         }
     }
 
-    /// Measures anew whenever a caller has noticed that it is time to; for ever.
+    /// Measures again whenever a caller has found the last measurement old; runs until aborted.
     pub(crate) async fn serve(self: Arc<Self>) {
         loop {
             self.refresh.notified().await;
@@ -57,13 +58,13 @@ impl StoreClock {
             if self.latest().is_none_or(|measured| measured.age() >= REFRESH_AGE)
                 && let Err(fault) = self.measure().await
             {
-                tracing::debug!(reason = %fault, "the database's clock was not read");
+                tracing::debug!(reason = %fault, "cannot read the database's clock");
                 tokio::time::sleep(PAUSE).await;
             }
         }
     }
 
-    /// The time as far as the last answer tells it, unless that is too old.
+    /// The time according to the last measurement, unless that is too old.
     fn known(&self) -> Option<Moment> {
         let measured = self.latest()?;
         let age = measured.age();
@@ -73,13 +74,13 @@ impl StoreClock {
         (age < AGE_MAX).then(|| measured.at(Instant::now()))
     }
 
-    /// The last answer, unless the machine has slept since.
+    /// The last measurement, unless the machine was suspended since.
     fn latest(&self) -> Option<Measured> {
         let measured = *self.measured.lock();
         measured.filter(|measured| {
             let passed = measured.age();
             let shown = measured.wall.elapsed().unwrap_or_else(|error| error.duration());
-            shown.abs_diff(passed) < SLEPT_MIN
+            shown.abs_diff(passed) < SUSPENDED_MIN
         })
     }
 
@@ -87,7 +88,7 @@ impl StoreClock {
         let new = self.ask().await?;
         let mut measured = self.measured.lock();
         let now = Instant::now();
-        // The narrower of two answers that agree is the better one; if they do not agree, the clock was set.
+        // Of two measurements that agree the narrower one is better; if they do not agree, the clock was set.
         let is_better = measured.is_none_or(|old| {
             let (old_moment, new_moment) = (old.at(now), new.at(now));
             let agrees = old_moment.earliest <= new_moment.latest && new_moment.earliest <= old_moment.latest;
@@ -102,12 +103,12 @@ impl StoreClock {
     async fn ask(&self) -> Result<Measured, Fault> {
         let mut last = String::new();
         for _ in 0..ATTEMPTS_MAX {
-            let lent = self.pool.lend().await?;
+            let pooled = self.pool.get().await?;
             let answer = async {
                 // Prepared before, so that only one round trip is measured.
-                lent.prepare(&Now {}).await?;
+                pooled.prepare(&Now {}).await?;
                 let asked = Instant::now();
-                let found = lent.query_first(&Now {}).await?;
+                let found = pooled.query_first(&Now {}).await?;
                 let (answered, wall) = (Instant::now(), SystemTime::now());
                 let (time,) = found.unwrap_or_default();
                 Ok::<_, Failure>(Measured { time: Timestamp::from_ticks(time.cast_unsigned()), asked, answered, wall })
@@ -116,7 +117,7 @@ impl StoreClock {
                 Ok(measured) => return Ok(measured),
                 Err(failure) => {
                     if failure.ends_connection() {
-                        lent.give_up();
+                        pooled.close();
                     }
                     last = failure.into_unavailable().to_string();
                 }
@@ -131,7 +132,8 @@ impl Measured {
         self.answered.elapsed()
     }
 
-    /// What the clock shows at a later moment: it ran on since the answer at least, since the question at most.
+    /// What the clock shows later: at least the time since the answer has passed, at most that since the statement was
+    /// sent.
     fn at(&self, now: Instant) -> Moment {
         let (least, most) = (now.duration_since(self.answered), now.duration_since(self.asked));
         Moment {
@@ -145,14 +147,14 @@ fn width(moment: Moment) -> u64 {
     moment.latest.ticks().saturating_sub(moment.earliest.ticks())
 }
 
-/// From this age on an answer is used once more while the next is fetched.
+/// From this age on a measurement is used while the next one is made.
 const REFRESH_AGE: Duration = Duration::from_secs(1);
-/// From this age on an answer is not used.
+/// From this age on a measurement is not used.
 const AGE_MAX: Duration = Duration::from_secs(5);
 /// Two clocks that are being adjusted, each by at most 0.05 %, differ by at most this part of the time that passes.
 const DRIFT_PART: u32 = 1000;
-/// A difference between the clock that stops while the machine sleeps and the one that does not.
-const SLEPT_MIN: Duration = Duration::from_millis(250);
+/// A difference between the clock that stops while the machine is suspended and the one that does not.
+const SUSPENDED_MIN: Duration = Duration::from_millis(250);
 const PAUSE: Duration = Duration::from_millis(200);
 const ATTEMPTS_MAX: u32 = 3;
 

@@ -1,6 +1,6 @@
-//! One connection: made, told how to behave, and watched until it ends.
+//! One connection: opened, set up, and watched until it ends.
 
-use crate::connections::Counted;
+use crate::connections::OpenGuard;
 use crate::failure::Failure;
 use crate::health::Health;
 use crate::settings::{Target, chain};
@@ -17,7 +17,7 @@ use tokio::time::error::Elapsed;
 use tokio_postgres::error::Severity;
 use tokio_postgres::{AsyncMessage, Client, Error, Row, RowStream, Statement as Prepared};
 
-/// A session with the database. Dropping it ends the session at once, whatever it is doing.
+/// A session with the database. Dropping it ends the session at once, also while a statement runs.
 pub(crate) struct Connection {
     client: Client,
     driver: AbortHandle,
@@ -28,16 +28,16 @@ pub(crate) struct Connection {
     timeout: Duration,
     lock_timeout: Mutex<Duration>,
     health: Arc<Health>,
-    _counted: Counted,
+    _open_guard: OpenGuard,
 }
 
 impl Connection {
-    /// Connects and sets the session up: a statement gives up on a row that is locked for longer than a while.
+    /// Connects and sets the session up. A statement fails if it waits longer than `lock_timeout` for a lock.
     pub(crate) async fn open(
         target: &Target,
         lock_timeout: Duration,
         health: &Arc<Health>,
-        counted: Counted,
+        open_guard: OpenGuard,
     ) -> Result<Self, ConnectError> {
         let config = target.config().await?;
         let (client, connection) = tokio::time::timeout(target.timeout, config.connect(target.tls.clone())).await??;
@@ -51,7 +51,7 @@ impl Connection {
             timeout: target.timeout,
             lock_timeout: Mutex::new(lock_timeout),
             health: Arc::clone(health),
-            _counted: counted,
+            _open_guard: open_guard,
         };
         let locked = target.timeout.min(lock_timeout).as_millis();
         let limits = format!("SET statement_timeout = {}; SET lock_timeout = {locked};", target.timeout.as_millis());
@@ -60,7 +60,7 @@ impl Connection {
         Ok(connection)
     }
 
-    /// Sets how long a statement waits for a lock, for another kind of use.
+    /// Changes how long a statement waits for a lock.
     pub(crate) async fn set_lock_timeout(&self, lock_timeout: Duration) -> Result<(), Failure> {
         if *self.lock_timeout.lock() != lock_timeout {
             self.run(&format!("SET lock_timeout = {}", self.timeout.min(lock_timeout).as_millis())).await?;
@@ -135,9 +135,9 @@ impl Connection {
         &self.client
     }
 
-    /// Waits as long as the database may take. It ends statements itself at its time limit; when not even that is
-    /// heard of, the connection is dead. No cancel request is ever sent: a commit that waits for a standby would be
-    /// called a success then.
+    /// Waits for an answer as long as the database may take. The database ends statements itself at their time limit; if
+    /// not even that error arrives, the connection is dead. No cancel request is ever sent: a commit that waits for a
+    /// standby would then be reported as a success.
     pub(crate) async fn within<T>(&self, answer: impl Future<Output = Result<T, Error>>) -> Result<T, Failure> {
         match tokio::time::timeout(self.timeout + ANSWER_GRACE, answer).await {
             Ok(Ok(value)) => {
@@ -153,35 +153,35 @@ impl Connection {
             }
             Err(_) => {
                 self.health.silent(NO_ANSWER);
-                // Ended here, so that nobody is lent it again.
+                // Closed here, so that no other caller gets it.
                 self.driver.abort();
                 Err(Failure::Broken(NO_ANSWER.to_owned()))
             }
         }
     }
 
-    /// Doubts a commit during which the database warned: one whose wait for a standby was cut short is reported as done,
-    /// with a warning only.
+    /// Fails if the database sent a warning since the last commit: a commit whose wait for a standby was cut short is
+    /// reported as done, with only a warning.
     pub(crate) fn check_commit(&self) -> Result<(), Failure> {
         match self.warned.swap(false, Ordering::AcqRel) {
-            true => Err(Failure::Broken("the database warned while it committed".to_owned())),
+            true => Err(Failure::Broken("the database sent a warning during the commit".to_owned())),
             false => Ok(()),
         }
     }
 }
 
-/// Why there is no connection.
+/// Why a connection could not be opened.
 #[derive(Debug)]
 pub(crate) struct ConnectError {
     pub(crate) reason: String,
-    /// Whether it is of no use to try again: a wrong password, an unknown database, a certificate that is not trusted.
+    /// Whether another attempt would fail too: a wrong password, an unknown database, a certificate that is not trusted.
     pub(crate) is_final: bool,
     /// Whether there was no answer at all.
     pub(crate) is_silent: bool,
 }
 
 impl ConnectError {
-    /// A reason that may be gone soon.
+    /// An error that may be gone at the next attempt.
     pub(crate) const fn passing(reason: String) -> Self {
         Self { reason, is_final: false, is_silent: false }
     }
@@ -227,7 +227,7 @@ where
             match message {
                 Ok(AsyncMessage::Notice(notice)) => {
                     if notice.parsed_severity() == Some(Severity::Warning) {
-                        tracing::warn!(code = notice.code().code(), "the database warns: {}", notice.message());
+                        tracing::warn!(code = notice.code().code(), "warning of the database: {}", notice.message());
                         warned.store(true, Ordering::Release);
                     }
                 }
@@ -242,5 +242,5 @@ where
 }
 
 const NO_ANSWER: &str = "no answer in time";
-/// How much later than the database itself a statement is given up here.
+/// How much later than the database itself the server stops waiting for a statement.
 const ANSWER_GRACE: Duration = Duration::from_secs(1);

@@ -1,10 +1,10 @@
-//! The connections of this process: made when they are needed, kept while they are used, and passed on when no more can
-//! be made.
+//! The connections of this process: opened when they are needed, kept while they are used, and passed on when no more can
+//! be opened.
 //!
-//! A database that has no slot left, or a password that has changed, leaves the connections that are open as they are.
-//! Whoever needs one then takes one that lies idle or waits for the next that is free, so that few connections serve all
-//! kinds of requests in turn. Making more is tried again now and then. What lies idle for long is closed, and while the
-//! database has hardly a slot left, every server closes some of its connections, so that others find one.
+//! When the database has no slot left, or the password has changed, the open connections still work. A task that needs
+//! one then takes an idle one or waits for the next that is free, so that few connections serve all kinds of requests in
+//! turn. Opening more is tried again after a pause. A connection that is idle for long is closed, and while the database
+//! has hardly a slot left, every server closes some of its connections, so that other servers find one.
 
 use crate::connection::Connection;
 use crate::core::{Core, jittered};
@@ -15,34 +15,34 @@ use std::sync::atomic::{AtomicUsize, Ordering};
 use std::time::{Duration, Instant};
 use tokio::sync::Notify;
 
-/// The connections that nobody uses at the moment, and who needs one.
+/// The idle connections, and the tasks that wait for one.
 #[derive(Default)]
 pub(crate) struct Connections {
     idle: Mutex<Vec<(Connection, Instant)>>,
-    /// Told when there is reason to look again.
+    /// Notified when a waiting task should try again.
     changed: Notify,
-    /// How many wait for a connection.
+    /// How many tasks wait for a connection.
     wanted: AtomicUsize,
-    /// Told to those who keep a connection without using it.
+    /// Notified when tasks that keep an idle connection should pass it on.
     needed: Notify,
     growth: Mutex<Growth>,
-    /// Connections that are open.
+    /// How many connections are open.
     open: Arc<AtomicUsize>,
-    /// How many there should be at most while the database is short of slots; 0 if it is not.
-    most: AtomicUsize,
+    /// How many may be open while the database is short of slots; 0 for no limit.
+    open_max: AtomicUsize,
 }
 
-/// When another connection may be tried.
+/// When to try to open another connection.
 #[derive(Default)]
 struct Growth {
     not_before: Option<Instant>,
     pause: Duration,
 }
 
-/// One connection that is open, counted.
-pub(crate) struct Counted(Arc<AtomicUsize>);
+/// Counts one open connection as long as it lives.
+pub(crate) struct OpenGuard(Arc<AtomicUsize>);
 
-impl Drop for Counted {
+impl Drop for OpenGuard {
     fn drop(&mut self) {
         self.0.fetch_sub(1, Ordering::AcqRel);
     }
@@ -50,27 +50,27 @@ impl Drop for Counted {
 
 impl Connections {
     /// Counts one more connection as long as the value lives.
-    pub(crate) fn count(&self) -> Counted {
+    pub(crate) fn count(&self) -> OpenGuard {
         self.open.fetch_add(1, Ordering::AcqRel);
-        Counted(Arc::clone(&self.open))
+        OpenGuard(Arc::clone(&self.open))
     }
 
     /// Whether there are more connections than this server should have.
     pub(crate) fn are_too_many(&self) -> bool {
-        self.open.load(Ordering::Acquire) > self.most()
+        self.open.load(Ordering::Acquire) > self.open_max()
     }
 
-    fn most(&self) -> usize {
-        match self.most.load(Ordering::Acquire) {
+    fn open_max(&self) -> usize {
+        match self.open_max.load(Ordering::Acquire) {
             0 => usize::MAX,
-            most => most,
+            limit => limit,
         }
     }
 
-    /// Takes in how many slots the database has left. With hardly any, this server does with fewer connections; with
+    /// Adapts to the number of slots that the database has left: with hardly any, this server uses fewer connections; with
     /// more, it takes them back one by one.
     pub(crate) fn adapt(&self, slots_free: i64) {
-        let (open, most) = (self.open.load(Ordering::Acquire), self.most.load(Ordering::Acquire));
+        let (open, most) = (self.open.load(Ordering::Acquire), self.open_max.load(Ordering::Acquire));
         let most = if slots_free < SLOTS_FREE_MIN {
             open.saturating_sub(CLOSED_AT_ONCE).max(OPEN_MIN)
         } else if most > open + OPEN_MIN {
@@ -80,11 +80,11 @@ impl Connections {
         } else {
             most
         };
-        self.most.store(most, Ordering::Release);
+        self.open_max.store(most, Ordering::Release);
         while self.are_too_many() && self.idle.lock().pop().is_some() {}
     }
 
-    /// Keeps a connection for the next who needs one.
+    /// Keeps an idle connection for the next task that needs one.
     pub(crate) fn put(&self, connection: Connection) {
         if !connection.is_closed() && !self.are_too_many() {
             self.idle.lock().push((connection, Instant::now()));
@@ -92,12 +92,12 @@ impl Connections {
         self.changed.notify_one();
     }
 
-    /// Whether somebody waits for a connection.
+    /// Whether a task waits for a connection.
     pub(crate) fn is_wanted(&self) -> bool {
         self.wanted.load(Ordering::Acquire) > 0
     }
 
-    /// Waits until somebody needs a connection.
+    /// Waits until a task needs a connection.
     pub(crate) async fn needed(&self) {
         self.needed.notified().await;
     }
@@ -106,7 +106,7 @@ impl Connections {
     pub(crate) fn close_idle(&self) {
         let mut idle = self.idle.lock();
         idle.retain(|(connection, _)| !connection.is_closed());
-        // The one that was used last is the last.
+        // They are in the order of their last use.
         while idle.len() > 1 && idle[0].1.elapsed() > IDLE_MAX {
             idle.remove(0);
         }
@@ -130,17 +130,17 @@ impl Connections {
     }
 
     fn may_grow(&self) -> bool {
-        self.open.load(Ordering::Acquire) < self.most()
+        self.open.load(Ordering::Acquire) < self.open_max()
             && self.growth.lock().not_before.is_none_or(|moment| moment <= Instant::now())
     }
 
-    /// Notes that a connection was made or not.
-    fn grew(&self, is_made: bool) {
+    /// Notes whether a connection could be opened.
+    fn grew(&self, is_opened: bool) {
         let mut growth = self.growth.lock();
         let now = Instant::now();
-        if is_made {
+        if is_opened {
             if growth.not_before.is_some() {
-                // Others may succeed too.
+                // Other tasks may succeed too.
                 self.changed.notify_waiters();
             }
             *growth = Growth::default();
@@ -150,32 +150,32 @@ impl Connections {
         }
     }
 
-    /// Waits for a connection that is given back, or for the next attempt to make one.
+    /// Waits for an idle connection, or for the next attempt to open one.
     async fn wait(&self) {
         self.wanted.fetch_add(1, Ordering::AcqRel);
-        let wanted = Wanted(&self.wanted);
+        let waiting = WaitGuard(&self.wanted);
         self.needed.notify_waiters();
         let pause = self.growth.lock().pause.max(PAUSE_MIN);
         let _ = tokio::time::timeout(jittered(pause), self.changed.notified()).await;
-        drop(wanted);
+        drop(waiting);
     }
 }
 
-/// Counts one who waits, also if the waiting is broken off.
-struct Wanted<'a>(&'a AtomicUsize);
+/// Counts a waiting task, also if it is dropped.
+struct WaitGuard<'a>(&'a AtomicUsize);
 
-impl Drop for Wanted<'_> {
+impl Drop for WaitGuard<'_> {
     fn drop(&mut self) {
         self.0.fetch_sub(1, Ordering::AcqRel);
     }
 }
 
 impl Core {
-    /// A connection: a new one or, as the caller prefers, one that lies idle; if none can be made, the next that is free.
+    /// A connection: a new one or, if the caller prefers that, an idle one; if none can be opened, the next that is free.
     /// `missed` is called each time that there is none yet.
     ///
     /// # Errors
-    /// If the database has been away for long.
+    /// If the database has not answered for long.
     pub(crate) async fn obtain(
         &self,
         lock_timeout: Duration,
@@ -207,11 +207,11 @@ impl Core {
     }
 }
 
-/// How long a connection may lie idle.
+/// How long a connection may be idle.
 pub(crate) const IDLE_MAX: Duration = Duration::from_secs(60);
-/// Connections that a server keeps however few slots there are.
+/// Connections that a server may always open.
 const OPEN_MIN: usize = 2;
-/// Slots of the database that servers leave to others, and how many connections each closes in a second to that end.
+/// Slots of the database that servers leave to other clients, and how many connections each closes per second to do so.
 const SLOTS_FREE_MIN: i64 = 3;
 const CLOSED_AT_ONCE: usize = 2;
 const PAUSE_MIN: Duration = Duration::from_millis(20);

@@ -1,4 +1,4 @@
-//! What all parts of the engine share: where the database is, how it fares, the figures.
+//! What all parts of the engine share: the address of the database, its health, the connections, the statistics.
 
 use crate::connection::{ConnectError, Connection};
 use crate::connections::Connections;
@@ -32,7 +32,7 @@ impl Core {
         }
     }
 
-    /// Makes a connection for one caller at a time and notes how it went. A caller can wait for a lock.
+    /// Opens a connection for one caller at a time, which can wait for a lock, and notes the result.
     pub(crate) async fn connect(&self) -> Result<Connection, ConnectError> {
         self.connect_with(LOCK_TIMEOUT).await
     }
@@ -54,19 +54,19 @@ impl Core {
     }
 }
 
-/// A span between half of this and all of it, so that those who wait do not come back together.
+/// A random duration between half of `span` and `span`, so that waiting tasks do not retry all at once.
 pub(crate) fn jittered(span: Duration) -> Duration {
     span / 2 + span.mul_f64(0.5 * (random() % 1024) as f64 / 1024.0)
 }
 
-/// A number nobody else has.
+/// A random number.
 pub(crate) fn random() -> u64 {
     let mut bytes = [0; 8];
     getrandom::fill(&mut bytes).expect("the system has randomness");
     u64::from_le_bytes(bytes)
 }
 
-/// A token for a write: never 0, which stands for none.
+/// A token for a write: never 0, which means none.
 pub(crate) fn token() -> i64 {
     (random() | 1) as i64
 }

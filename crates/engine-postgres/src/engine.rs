@@ -1,22 +1,22 @@
-//! The engine itself: opening, the calls of the contract, closing.
+//! The engine: opening, the calls of the contract, closing.
 
+use crate::background;
 use crate::catalogue::Catalogue;
+use crate::claim_starts::ClaimStarts;
 use crate::clock::StoreClock;
 use crate::core::{Core, random};
 use crate::failure::Failure;
 use crate::gather::Gather;
-use crate::jobs;
 use crate::key;
 use crate::message_writes::{self, MessageWrites};
 use crate::messages::Counts;
 use crate::pool::Pool;
 use crate::reads::PointReads;
+use crate::row_sizes::RowSizes;
 use crate::schema;
 use crate::settings::{OpenError, Settings};
 use crate::single_writes::SingleWrites;
-use crate::sizes::RowSizes;
 use crate::snapshot::{PostgresSnapshot, Snapshots};
-use crate::starts::Starts;
 use crate::statements::entities::RestoreRows;
 use crate::statements::spaces::HasSpace;
 use crate::transactions::Transactions;
@@ -35,11 +35,11 @@ use tokio::task::JoinSet;
 /// database.
 pub struct PostgresEngine {
     pub(crate) parts: Arc<Parts>,
-    /// They end with the engine.
+    /// Aborted with the engine.
     tasks: tokio::sync::Mutex<JoinSet<()>>,
 }
 
-/// What the calls of the contract work with.
+/// The parts that the calls of the contract use.
 pub(crate) struct Parts {
     pub(crate) core: Arc<Core>,
     pub(crate) reads: Arc<Gather<PointReads>>,
@@ -51,27 +51,27 @@ pub(crate) struct Parts {
     pub(crate) clock: Arc<StoreClock>,
     pub(crate) snapshots: Snapshots,
     pub(crate) row_sizes: RowSizes,
-    /// Edits of rows take turns, by the hash of the row.
+    /// Edits of a row run one after the other; indexed by the hash of the row.
     pub(crate) turns: Vec<tokio::sync::Mutex<()>>,
     pub(crate) ids: MessageIds,
     pub(crate) counts: Counts,
-    /// By which work on dropped containers is told from that of other servers.
+    /// Identifies this server's jobs on dropped containers.
     pub(crate) dropped_owner: i64,
-    pub(crate) starts: Starts,
+    pub(crate) claim_starts: ClaimStarts,
 }
 
 impl PostgresEngine {
-    /// Connects, and makes or migrates the tables.
+    /// Connects, and creates or migrates the tables.
     ///
     /// # Errors
-    /// If the database cannot be reached in time, refuses, or holds tables of a later release.
+    /// If the database cannot be reached in time, refuses, or has tables of a later release.
     pub async fn open(settings: &Settings) -> Result<Self, OpenError> {
         let core = Arc::new(Core::new(settings.target()?));
         let connection = first_connection(&core).await?;
         schema::prepare(&connection, settings.dialect).await?;
         drop(connection);
         let shares = Shares::of(settings.connections_max);
-        let pool = Arc::new(Pool::new(Arc::clone(&core), shares.lent));
+        let pool = Arc::new(Pool::new(Arc::clone(&core), shares.pooled));
         let parts = Parts {
             reads: Gather::new(&pool, shares.reads),
             single_writes: Gather::new(&pool, shares.single_writes),
@@ -79,12 +79,12 @@ impl PostgresEngine {
             message_writes: Gather::new(&pool, message_writes::WORKERS),
             catalogue: Catalogue::new(Arc::clone(&core), Arc::clone(&pool)),
             clock: StoreClock::new(Arc::clone(&pool)),
-            snapshots: Snapshots::new(shares.lent),
+            snapshots: Snapshots::new(shares.pooled),
             row_sizes: RowSizes::default(),
             ids: MessageIds::default(),
             counts: Counts::default(),
             dropped_owner: random().cast_signed(),
-            starts: Starts::default(),
+            claim_starts: ClaimStarts::default(),
             turns: (0..TURNS).map(|_| tokio::sync::Mutex::new(())).collect(),
             pool,
             core,
@@ -96,11 +96,12 @@ impl PostgresEngine {
         parts.transactions.start(&mut tasks);
         parts.message_writes.start(&mut tasks);
         tasks.spawn(Arc::clone(&parts.clock).serve());
-        tasks.spawn(jobs::run(Arc::clone(&parts.core), Arc::clone(&parts.pool)));
+        tasks.spawn(background::run(Arc::clone(&parts.core), Arc::clone(&parts.pool)));
         Ok(Self { parts, tasks: tokio::sync::Mutex::new(tasks) })
     }
 
-    /// Ends the background work and all connections. Every write that was answered is done by then.
+    /// Ends the background work and all connections. A write that was not answered before may or may not have been
+    /// applied.
     pub async fn close(&self) {
         let Parts { core, reads, single_writes, transactions, message_writes, .. } = &*self.parts;
         core.health.close();
@@ -127,22 +128,22 @@ impl PostgresEngine {
     }
 }
 
-/// How the connections are shared out.
+/// How many connections each kind of work has.
 struct Shares {
     reads: usize,
     single_writes: usize,
     transactions: usize,
-    lent: usize,
+    pooled: usize,
 }
 
 impl Shares {
     fn of(connections_max: usize) -> Self {
-        // Few connections make large groups, and these use the database better than many connections do.
+        // Few connections make large groups, which cost the database less than many connections do.
         let reads = (connections_max / 8).clamp(1, 4);
         let single_writes = (connections_max / 4).clamp(1, 8);
         let transactions = (connections_max / 4).clamp(1, 16);
-        let lent = connections_max.saturating_sub(reads + single_writes + transactions).max(2);
-        Self { reads, single_writes, transactions, lent }
+        let pooled = connections_max.saturating_sub(reads + single_writes + transactions).max(2);
+        Self { reads, single_writes, transactions, pooled }
     }
 }
 
@@ -271,7 +272,7 @@ impl Engine for PostgresEngine {
             store_bytes: core.store_bytes.load(Ordering::Relaxed),
             dropped_spaces: core.dropped_spaces.load(Ordering::Relaxed),
             disk: None,
-            // Each row has a version of its own, from the database's clock: one that jumped is forgotten.
+            // Rows take their versions from the database's clock; none is kept here.
             last_version: None,
         }
     }
@@ -282,7 +283,7 @@ impl Engine for PostgresEngine {
 }
 
 impl Parts {
-    /// Stores rows as they are. It may be repeated, so a lost answer does no harm.
+    /// Stores rows with their versions. It is idempotent, so it is repeated when the answer is lost.
     async fn restore(&self, space: SpaceId, rows: &[RowRef<'_>]) -> Result<(), WriteError> {
         let number = key::number(space).ok_or(WriteError::SpaceGone)?;
         let mut rows: Vec<_> =
@@ -297,10 +298,10 @@ impl Parts {
         };
         let mut last = Failure::Refused(String::new());
         for _ in 0..RESTORE_ATTEMPTS {
-            let lent = self.pool.lend().await?;
-            let stored = match lent.query_first(&HasSpace { space: number }).await {
+            let pooled = self.pool.get().await?;
+            let stored = match pooled.query_first(&HasSpace { space: number }).await {
                 Ok(None) => return Err(WriteError::SpaceGone),
-                Ok(Some(())) => lent.execute(&restore).await,
+                Ok(Some(())) => pooled.execute(&restore).await,
                 Err(failure) => Err(failure),
             };
             match stored {
@@ -308,13 +309,13 @@ impl Parts {
                 Ok(_) => return Err(WriteError::SpaceGone),
                 Err(failure) => last = failure,
             }
-            lent.give_up();
+            pooled.close();
         }
         Err(WriteError::Fault(last.into_unavailable()))
     }
 }
 
-/// How long a server waits for its database when it starts.
+/// How long a starting server waits for its database.
 const OPEN_PATIENCE: Duration = Duration::from_secs(10);
 const TURNS: usize = 1024;
 const RESTORE_ATTEMPTS: usize = 3;

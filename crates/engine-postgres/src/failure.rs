@@ -1,4 +1,4 @@
-//! What an error of the database means for the statement that met it.
+//! What an error of the database means for a statement.
 
 use crate::settings::chain;
 use larimar_engine::queue::MessageError;
@@ -9,23 +9,23 @@ use tokio_postgres::error::{Severity, SqlState};
 /// Why a statement did not succeed.
 #[derive(Clone, Debug)]
 pub(crate) enum Failure {
-    /// A guard in the statement found that a condition does not hold. Nothing took effect.
+    /// A guard in the statement failed: a condition does not hold. Nothing took effect.
     Guard,
     /// Nothing took effect, and trying again may help: a deadlock, a lost race.
     Again(String),
-    /// Nothing took effect, since another session holds a lock on a row for long.
+    /// Nothing took effect: another session has locked a row for long.
     Locked(String),
-    /// Nothing took effect; on another connection it may work: this one leads to a server that takes no writes.
+    /// Nothing took effect. Another connection may work: this one leads to a server that takes no writes.
     Elsewhere(String),
-    /// The connection is of no use any more. Whether the statement took effect is not known.
+    /// The connection is broken. Whether the statement took effect is unknown.
     Broken(String),
     /// The database refused. Nothing took effect.
     Refused(String),
 }
 
 impl Failure {
-    /// What the error of a statement means. An answer that carries an error says that nothing took effect, unless the
-    /// session ended with it: a commit that waits for a standby is then done, although nobody said so.
+    /// What the error of a statement means. An error in an answer means that nothing took effect, unless the session ended
+    /// with it: a commit that was waiting for a standby is then done, although it was not acknowledged.
     pub(crate) fn of(error: &Error) -> Self {
         let Some(answer) = error.as_db_error() else { return Self::Broken(chain(error)) };
         let text = format!("{} ({})", answer.message(), answer.code().code());
@@ -34,7 +34,7 @@ impl Failure {
         match code {
             _ if ends_session || is_class(code, "57P") || is_class(code, "08") => Self::Broken(text),
             &SqlState::T_R_STATEMENT_COMPLETION_UNKNOWN => Self::Broken(text),
-            // A guard that failed, or an insert of a row that is there.
+            // A failed guard, or an insert of a row that exists.
             &SqlState::DIVISION_BY_ZERO | &SqlState::UNIQUE_VIOLATION => Self::Guard,
             &SqlState::READ_ONLY_SQL_TRANSACTION => Self::Elsewhere(text),
             &SqlState::T_R_SERIALIZATION_FAILURE | &SqlState::T_R_DEADLOCK_DETECTED | &SqlState::QUERY_CANCELED => {
@@ -47,15 +47,15 @@ impl Failure {
         }
     }
 
-    /// Whether the connection has to be given up.
+    /// Whether the connection has to be closed.
     pub(crate) const fn ends_connection(&self) -> bool {
         matches!(self, Self::Broken(_) | Self::Elsewhere(_))
     }
 
-    /// What to tell of a read, or of a write of which nothing took effect.
+    /// The fault of a read, or of a write of which nothing took effect.
     pub(crate) fn into_unavailable(self) -> Fault {
         match self {
-            Self::Guard => Fault::Damaged("a guard failed where there is none".to_owned()),
+            Self::Guard => Fault::Damaged("a statement without a guard failed like a guard".to_owned()),
             Self::Again(text)
             | Self::Locked(text)
             | Self::Elsewhere(text)
@@ -64,7 +64,7 @@ impl Failure {
         }
     }
 
-    /// What to tell of a write that was sent.
+    /// The fault of a write that was sent.
     pub(crate) fn into_fault(self) -> Fault {
         match self {
             Self::Broken(text) => Fault::Ambiguous(text),

@@ -272,7 +272,7 @@ impl<K: RequestKind> Gather<K> {
             Err(failure) => failure,
         };
         if failure.ends_connection() {
-            kept.give_up();
+            kept.close();
         }
         match K::retry(&failure) {
             Retry::Find => {
@@ -298,14 +298,14 @@ impl<K: RequestKind> Gather<K> {
                 {
                     return found;
                 }
-                kept.give_up();
+                kept.close();
                 tokio::time::sleep(jittered(PAUSE)).await;
             }
         };
         let found = tokio::time::timeout(time_max, finding).await;
         found.unwrap_or_else(|_| {
             // The statement may still be under way.
-            kept.give_up();
+            kept.close();
             requests.iter().map(|_| None).collect()
         })
     }

@@ -1,14 +1,14 @@
-//! Whether the database answers. While it does not for long, requests are refused at once instead of piling up.
+//! Whether the database answers. When it has not for long, requests are refused at once instead of piling up.
 //!
-//! A connection that cannot be made says little: there may be no slot left, or the password has changed, while the
-//! connections that are open work. So what was answered of late counts, and what cannot be made does only without it.
+//! A connection that cannot be opened says little: there may be no slot left, or the password has changed, while the open
+//! connections work. So a recent answer shows that the database is well, and failed connections count only without one.
 
 use larimar_engine::Fault;
 use parking_lot::Mutex;
 use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
 use std::time::{Duration, Instant};
 
-/// What the connections learn of the database, together.
+/// What all connections have seen of the database.
 #[derive(Debug)]
 pub(crate) struct Health {
     trouble: Mutex<Option<Trouble>>,
@@ -38,7 +38,7 @@ impl Default for Health {
 }
 
 impl Health {
-    /// A connection was made.
+    /// A connection was opened.
     pub(crate) fn connected(&self) {
         self.answered();
         if let Some(over) = self.trouble.lock().take() {
@@ -52,7 +52,7 @@ impl Health {
         self.answered.fetch_max(now, Ordering::AcqRel);
     }
 
-    /// A connection could not be made.
+    /// A connection could not be opened.
     pub(crate) fn refused(&self, reason: &str) {
         self.note(reason, false);
     }
@@ -76,12 +76,12 @@ impl Health {
         }
     }
 
-    /// Nothing is taken any more.
+    /// From now on every request is refused.
     pub(crate) fn close(&self) {
         self.is_closed.store(true, Ordering::Release);
     }
 
-    /// `Ok` unless the database has been away for longer than a failover should take.
+    /// `Ok` unless the database has not answered for longer than a failover should take.
     pub(crate) fn check(&self) -> Result<(), Fault> {
         if self.is_closed.load(Ordering::Acquire) {
             return Err(Fault::Unavailable("the engine is closed".to_owned()));
@@ -110,7 +110,7 @@ impl Health {
     }
 }
 
-/// How long requests wait for a database that is away.
+/// How long requests wait for a database that does not answer.
 pub(crate) const PATIENCE: Duration = Duration::from_secs(5);
-/// How long the last answer counts when no connection can be made. Background work asks every second.
+/// How long the last answer counts when no connection can be opened. Background work sends a statement every second.
 const READY_PATIENCE: Duration = Duration::from_secs(3);

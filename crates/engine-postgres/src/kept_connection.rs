@@ -2,7 +2,7 @@
 
 use crate::connection::Connection;
 use crate::connections::IDLE_MAX;
-use crate::pool::{Lent, Pool};
+use crate::pool::{Pool, PooledConnection};
 use larimar_engine::Fault;
 use std::sync::Arc;
 use std::time::Duration;
@@ -14,7 +14,7 @@ pub(crate) enum Keep {
     /// Also while nothing waits, until others need it or it has been idle for long. The worker has a connection of its
     /// own in the count of `Settings::connections_max`.
     WhileIdle,
-    /// While requests wait. The connection is one of those that are lent.
+    /// While requests wait. The connection is one of those that pages and the catalogue use, too.
     WhileBusy,
 }
 
@@ -22,12 +22,12 @@ pub(crate) enum Keep {
 pub(crate) struct KeptConnection {
     pool: Arc<Pool>,
     keep: Keep,
-    lent: Option<Lent>,
+    pooled: Option<PooledConnection>,
 }
 
 impl KeptConnection {
     pub(crate) const fn new(pool: Arc<Pool>, keep: Keep) -> Self {
-        Self { pool, keep, lent: None }
+        Self { pool, keep, pooled: None }
     }
 
     /// The connection, opened if there is none. `missed` is called each time that none can be had yet: another worker
@@ -36,19 +36,19 @@ impl KeptConnection {
     /// # Errors
     /// If the database has been away for long, or all connections are in use for long.
     pub(crate) async fn connect(&mut self, missed: impl Fn()) -> Result<&Connection, Fault> {
-        if self.lent.as_ref().is_none_or(|lent| lent.is_closed()) {
-            self.give_up();
-            self.lent = Some(match self.keep {
-                Keep::WhileIdle => self.pool.lend_to_worker(missed).await?,
-                Keep::WhileBusy => self.pool.lend().await?,
+        if self.pooled.as_ref().is_none_or(|pooled| pooled.is_closed()) {
+            self.close();
+            self.pooled = Some(match self.keep {
+                Keep::WhileIdle => self.pool.get_for_worker(missed).await?,
+                Keep::WhileBusy => self.pool.get().await?,
             });
         }
-        Ok(self.lent.as_ref().expect("connected above"))
+        Ok(self.pooled.as_ref().expect("connected above"))
     }
 
     /// The connection, if there is one.
     pub(crate) fn connection(&self) -> Option<&Connection> {
-        self.lent.as_deref()
+        self.pooled.as_deref()
     }
 
     /// Waits until woken, for `wait_max` at most if given. Meanwhile a connection that others need is passed on, and one
@@ -60,10 +60,10 @@ impl KeptConnection {
         let connections = &self.pool.core().connections;
         tokio::select! {
             () = wake.notified() => {}
-            () = connections.needed(), if self.lent.is_some() => self.pass_on(),
+            () = connections.needed(), if self.pooled.is_some() => self.pass_on(),
             () = tokio::time::sleep(wait_max.unwrap_or(IDLE_MAX)) => {
                 if wait_max.is_none() {
-                    self.give_up();
+                    self.close();
                 }
             }
         }
@@ -78,13 +78,13 @@ impl KeptConnection {
     }
 
     fn pass_on(&mut self) {
-        self.lent = None;
+        self.pooled = None;
     }
 
-    /// Ends the connection; the next call opens another.
-    pub(crate) fn give_up(&mut self) {
-        if let Some(lent) = self.lent.take() {
-            lent.give_up();
+    /// Closes the connection; [`Self::connect`] opens another.
+    pub(crate) fn close(&mut self) {
+        if let Some(pooled) = self.pooled.take() {
+            pooled.close();
         }
     }
 }

@@ -1,4 +1,4 @@
-//! Keys as the database stores them: UTF-16, high byte first, so that the order of bytes is the order of code units.
+//! Keys as the database stores them: UTF-16, big-endian, so that the order of bytes is the order of code units.
 //!
 //! ```text
 //! pk = number of the space, eight bytes big-endian, then the partition
@@ -36,7 +36,7 @@ pub(crate) fn space_end(space: SpaceId) -> Vec<u8> {
 
 /// Reads the partition of a `pk`.
 pub(crate) fn read_partition(pk: &[u8], into: &mut String) -> Result<(), Fault> {
-    let text = pk.get(SPACE_BYTES..).ok_or_else(|| Fault::Damaged("a key has no space".to_owned()))?;
+    let text = pk.get(SPACE_BYTES..).ok_or_else(|| Fault::Damaged("a key does not begin with a space".to_owned()))?;
     read_row(text, into)
 }
 

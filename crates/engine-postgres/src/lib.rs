@@ -6,22 +6,23 @@
 //! (`single_writes.rs`), transactions (`transactions.rs`), and puts and deletes of messages (`message_writes.rs`; the
 //! other calls on messages are in `messages.rs`). A page is one statement, or several in one read-only transaction
 //! (`snapshot.rs`, `page_statement.rs`, `page_rows.rs`). `failure.rs` says what an error means and which ones leave the outcome
-//! unknown. `catalogue.rs` has the spaces, `dropped.rs` the rows of dropped containers, `jobs.rs` the background work
-//! that one server at a time does for all. SQL is in `statements.rs`, what differs between databases in `dialect.rs`.
+//! unknown. `catalogue.rs` has the spaces, `dropped_containers.rs` the rows of dropped containers, `background.rs`
+//! the work that one server at a time does for all. SQL is in `statements.rs`, what differs between databases in `dialect.rs`.
 
 mod apply;
+mod background;
 mod catalogue;
+mod claim_starts;
 mod clock;
 mod connection;
 mod connections;
 mod core;
 mod dialect;
-mod dropped;
+mod dropped_containers;
 mod engine;
 mod failure;
 mod gather;
 mod health;
-mod jobs;
 mod kept_connection;
 mod key;
 mod message_writes;
@@ -30,12 +31,11 @@ mod page_rows;
 mod page_statement;
 mod pool;
 mod reads;
+mod row_sizes;
 mod schema;
 mod settings;
 mod single_writes;
-mod sizes;
 mod snapshot;
-mod starts;
 mod statements;
 mod tls;
 mod transactions;

@@ -1,15 +1,15 @@
-//! Queues: messages have a table of their own, and go by the clock of the database.
+//! Queues: messages have a table of their own, and their times are those of the database's clock.
 //!
-//! A claim locks the first visible messages that nobody else has locked and hides them, in one statement; consumers on
-//! any number of servers take different ones and do not wait for each other. Puts and deletes of concurrent
-//! requests share statements (`message_writes.rs`).
+//! A claim locks the first visible messages that no other session has locked and hides them, in one statement, so
+//! consumers on any number of servers get different messages and do not wait for each other. Puts and deletes of
+//! concurrent requests share statements (`message_writes.rs`).
 
 use crate::core::{LOCK_TIMEOUT, jittered, token};
 use crate::engine::{Parts, PostgresEngine};
 use crate::failure::Failure;
 use crate::key;
 use crate::message_writes::{Delete, MessageOutcome, MessageWrite, Put};
-use crate::pool::Unanswered;
+use crate::pool::SendError;
 use crate::statements::messages::{
     ClaimMessages, ClearMessages, ConfirmMessages, CountMessages, ExplainMessage, LastMessage, MessageRow,
     PeekMessages, UpdateMessage,
@@ -23,11 +23,11 @@ use parking_lot::Mutex;
 use rustc_hash::FxHashMap;
 use std::time::{Duration, Instant};
 
-/// Counts of a moment ago.
-pub(crate) type Counts = Mutex<FxHashMap<SpaceId, Counted>>;
+/// The last counts of queues.
+pub(crate) type Counts = Mutex<FxHashMap<SpaceId, CachedCount>>;
 
 #[derive(Clone, Copy)]
-pub(crate) struct Counted {
+pub(crate) struct CachedCount {
     count: u64,
     at: Instant,
     took: Duration,
@@ -95,7 +95,7 @@ impl Parts {
         let MessageOutcome::Put(times) = self.message_writes.request(MessageWrite::Put(put)).await? else {
             return Err(WriteError::SpaceGone);
         };
-        // A count may be too high for a moment, but not too low for whoever put the message.
+        // A cached count may be too high for a moment, but never leaves out a message that was put here.
         if let Some(known) = self.counts.lock().get_mut(&queue) {
             known.count += 1;
         }
@@ -109,8 +109,8 @@ impl Parts {
         })
     }
 
-    /// If the answer is lost, those messages stay hidden as long as they would have been, so nobody gets them twice, and
-    /// others are claimed.
+    /// If the answer is lost, the claimed messages stay hidden for their time, so no consumer gets them twice, and other
+    /// messages are claimed.
     async fn claim(&self, queue: SpaceId, max: usize, hidden_for: Duration) -> Result<Vec<Message>, WriteError> {
         let number = key::number(queue).ok_or(WriteError::SpaceGone)?;
         let claim = ClaimMessages {
@@ -118,11 +118,11 @@ impl Parts {
             count: i64::try_from(max).unwrap_or(i64::MAX),
             hidden_for: ticks(hidden_for),
             receipt: token(),
-            from: self.starts.from(queue),
+            from: self.claim_starts.from(queue),
         };
         let rows = self.pool.ask(&claim).await?;
         if let Some(row) = rows.first() {
-            self.starts.learn(queue, rows.iter().filter_map(|row| row.was_visible_at).min(), row.now);
+            self.claim_starts.learn(queue, rows.iter().filter_map(|row| row.was_visible_at).min(), row.now);
         }
         let rows = rows.into_iter().map(|row| (row.was_visible_at.unwrap_or_default(), row.message));
         in_order(rows.collect())?.ok_or(WriteError::SpaceGone)
@@ -147,16 +147,16 @@ impl Parts {
         for attempt in 0.. {
             let visible_at = match self.pool.send(&update).await {
                 Ok(rows) => rows.first().map(|(visible_at,)| *visible_at),
-                Err(Unanswered::Lost(reason)) => {
+                Err(SendError::Unknown(reason)) => {
                     lost = Some(reason);
                     self.updated(number, &id, new_receipt).await
                 }
-                Err(Unanswered::Undone(fault)) => return Err(fault.into()),
+                Err(SendError::NotDone(fault)) => return Err(fault.into()),
             };
             if let Some(visible_at) = visible_at.map(time) {
                 return Ok(Updated { receipt: Receipt { visible_at, nonce: new_receipt.cast_unsigned() }, visible_at });
             }
-            // What was sent before and not answered may be the reason why the receipt does not hold any more.
+            // An earlier attempt whose answer was lost may be why the receipt is not valid any more.
             let explained = self.explain(number, handle, Some(hidden_for)).await;
             explained.map_err(|error| lost.clone().map_or(error, |reason| Fault::Ambiguous(reason).into()))?;
             self.pause_for_message(attempt, started).await?;
@@ -164,7 +164,7 @@ impl Parts {
         unreachable!("the attempts end with an error")
     }
 
-    /// When a message is visible by a change whose answer was lost, if it took effect.
+    /// When a message becomes visible, if the update with this receipt took effect although its answer was lost.
     async fn updated(&self, queue: i64, id: &[u8], receipt: i64) -> Option<i64> {
         let rows = self.pool.ask(&ConfirmMessages { queues: vec![queue], ids: vec![id] }).await.ok()?;
         let (_, _, visible_at, _, found) = *rows.first()?;
@@ -191,7 +191,7 @@ impl Parts {
                 }
                 return Ok(());
             }
-            // A message that is gone may have been deleted by what was sent before and not answered.
+            // An earlier attempt whose answer was lost may have deleted the message.
             match (self.explain(number, handle, None).await, &lost) {
                 (Err(MessageError::NotFound), Some(reason)) => return Err(Fault::Ambiguous(reason.clone()).into()),
                 (explained, _) => explained?,
@@ -201,16 +201,16 @@ impl Parts {
         unreachable!("the attempts end with an error")
     }
 
-    /// Waits before another attempt on a message that another session holds, unless that has taken too long already.
+    /// Waits before another attempt on a message that another session has locked, unless the time is up.
     async fn pause_for_message(&self, attempt: u32, started: Instant) -> Result<(), Fault> {
         if started.elapsed() > LOCK_TIMEOUT.min(self.core.target.timeout) {
-            return Err(Fault::Unavailable("another session holds the message".to_owned()));
+            return Err(Fault::Unavailable("another session has locked the message".to_owned()));
         }
         tokio::time::sleep(jittered(Duration::from_millis(1 << attempt.min(7)))).await;
         Ok(())
     }
 
-    /// Tells why a receipt did not do; `Ok` if it should have, since it holds by now.
+    /// Why a receipt was not accepted; `Ok` if it is valid by now.
     async fn explain(&self, queue: i64, handle: MessageHandle, hidden_for: Option<i64>) -> Result<(), MessageError> {
         let (id, receipt, visible_at) = parts_of(handle);
         let rows = self.pool.ask(&ExplainMessage { queue, id: &id, receipt, visible_at }).await?;
@@ -228,7 +228,8 @@ impl Parts {
         }
     }
 
-    /// Removes what is there when it begins, a few at a time. It may be repeated, so a lost answer does no harm.
+    /// Deletes the messages that exist when it begins, in slices. It is idempotent, so it is repeated when an answer is
+    /// lost.
     async fn clear(&self, queue: SpaceId) -> Result<(), WriteError> {
         let number = key::number(queue).ok_or(WriteError::SpaceGone)?;
         if self.pool.ask(&HasSpace { space: number }).await?.is_empty() {
@@ -245,10 +246,10 @@ impl Parts {
                 return Ok(());
             }
         }
-        Err(Fault::Ambiguous("only part of the queue is cleared".to_owned()).into())
+        Err(Fault::Ambiguous("only part of the queue was cleared".to_owned()).into())
     }
 
-    /// The number of messages a moment ago; the longer counting takes the longer it lasts.
+    /// The number of messages, perhaps from a cache: the longer counting takes, the longer a count is used.
     async fn count(&self, queue: SpaceId) -> Result<u64, ReadError> {
         let number = key::number(queue).ok_or(ReadError::SpaceGone)?;
         let known = self.counts.lock().get(&queue).copied();
@@ -264,7 +265,7 @@ impl Parts {
         if counts.len() >= COUNTS_MAX {
             counts.retain(|_, known| known.at.elapsed() < COUNT_LASTS.max(known.took * 20));
         }
-        counts.insert(queue, Counted { count, at: Instant::now(), took: started.elapsed() });
+        counts.insert(queue, CachedCount { count, at: Instant::now(), took: started.elapsed() });
         Ok(count)
     }
 }
@@ -279,10 +280,10 @@ fn in_order(mut rows: Vec<(i64, MessageRow)>) -> Result<Option<Vec<Message>>, Fa
 }
 
 fn no_answer() -> Failure {
-    Failure::Refused("an answer without a row".to_owned())
+    Failure::Refused("the answer has no row".to_owned())
 }
 
-/// A message's name, receipt and when that ends, as the database has them.
+/// A message's id, its receipt and when it becomes visible, as the database stores them.
 fn parts_of(handle: MessageHandle) -> (Vec<u8>, i64, i64) {
     let MessageHandle { id, receipt } = handle;
     (id.0.to_vec(), receipt.nonce.cast_signed(), receipt.visible_at.ticks().cast_signed())
@@ -292,7 +293,7 @@ fn time(ticks: i64) -> Timestamp {
     Timestamp::from_ticks(ticks.cast_unsigned())
 }
 
-/// A span in ticks, no longer than all time there is.
+/// A duration in ticks, at most the largest timestamp.
 fn ticks(span: Duration) -> i64 {
     let most = Timestamp::MAX.ticks().cast_signed();
     i64::try_from(span.as_nanos() / 100).unwrap_or(most).min(most)
@@ -301,5 +302,5 @@ fn ticks(span: Duration) -> i64 {
 const COUNT_LASTS: Duration = Duration::from_secs(1);
 const COUNTS_MAX: usize = 10_000;
 const CLEAR_MAX: i64 = 1000;
-/// Clients wait half a minute.
+/// Clients time out after half a minute.
 const CLEAR_TIME: Duration = Duration::from_secs(20);

@@ -1,7 +1,7 @@
 //! The rows of one statement, visited as they arrive.
 //!
-//! The database sends on while rows are visited, so neither waits for the other. A visitor may stop and go on later with
-//! the rows that are left.
+//! The database sends further rows while others are visited, so neither waits for the other. A visitor may stop and later
+//! continue with the rows that are left.
 
 use crate::connection::Connection;
 use crate::failure::Failure;
@@ -14,32 +14,33 @@ use std::pin::Pin;
 use std::time::Instant;
 use tokio_postgres::RowStream;
 
-/// Rows that were asked for.
+/// The rows of a statement.
 pub(crate) struct Rows {
     space: SpaceId,
     end: Option<Position>,
     stream: Pin<Box<RowStream>>,
-    /// How many were asked for at most, and how many came.
+    /// How many rows the statement returns at most.
     limit: u64,
+    /// How many rows have arrived.
     received: u64,
     /// The row that the visitor stopped at.
     stopped_at: Option<PageRow>,
-    /// Whether the database has sent the last one.
+    /// Whether the last row has arrived.
     is_at_end: bool,
     /// The keys of the last row.
-    place: Position,
+    position: Position,
     last_pk: Vec<u8>,
     pub(crate) visited: u64,
     pub(crate) bytes: u64,
 }
 
-/// How a read of rows ended.
-pub(crate) enum Ended {
-    /// There are no more of what was wanted.
+/// How a read ended.
+pub(crate) enum PageEnd {
+    /// All rows of the selection were visited.
     Exhausted,
-    /// At a row that was not visited.
+    /// At this row, which was not visited.
     At(Position),
-    /// The time is up, and no further row has come: where the next one may be.
+    /// The time is up and no further row has arrived: where the next one may be.
     Late(Position),
 }
 
@@ -53,50 +54,50 @@ impl Rows {
             received: 0,
             stopped_at: None,
             is_at_end: false,
-            place: start,
+            position: start,
             last_pk: Vec::new(),
             visited: 0,
             bytes: 0,
         }
     }
 
-    /// Whether the next of these rows is the first one that is wanted.
-    pub(crate) fn go_on_at(&self, space: SpaceId, start: &Position, end: Option<&Position>) -> bool {
-        self.stopped_at.is_some() && self.space == space && self.place == *start && self.end.as_ref() == end
+    /// Whether the next of these rows is the first of another read.
+    pub(crate) fn continues_at(&self, space: SpaceId, start: &Position, end: Option<&Position>) -> bool {
+        self.stopped_at.is_some() && self.space == space && self.position == *start && self.end.as_ref() == end
     }
 
-    /// Whether the connection is free of them.
+    /// Whether no row is left on the connection.
     pub(crate) const fn is_at_end(&self) -> bool {
         self.is_at_end
     }
 
-    /// Visits rows until the budget is spent or the visitor stops. After `late`, if given, none is waited for.
+    /// Visits rows until the budget is spent or the visitor stops. After `late`, if given, it does not wait for rows.
     pub(crate) async fn visit(
         &mut self,
         connection: &Connection,
         budget: Budget,
         late: Option<Instant>,
         visit: &mut (impl FnMut(RowRef<'_>) -> Flow + Send),
-    ) -> Result<Ended, Failure> {
+    ) -> Result<PageEnd, Failure> {
         let mut visited = 0;
         loop {
             let row = match self.stopped_at.take() {
                 Some(row) => row,
                 None => match self.next(connection, late).await? {
                     Next::Row(row) => row,
-                    Next::End if self.received < self.limit => return Ok(Ended::Exhausted),
-                    Next::End => return Ok(Ended::At(self.after_last())),
-                    Next::Late => return Ok(Ended::Late(self.after_last())),
+                    Next::End if self.received < self.limit => return Ok(PageEnd::Exhausted),
+                    Next::End => return Ok(PageEnd::At(self.after_last())),
+                    Next::Late => return Ok(PageEnd::Late(self.after_last())),
                 },
             };
             // The first row beyond the bound on bytes has no body.
-            let Some(body) = row.body()? else { return Ok(Ended::At(self.place.clone())) };
-            let Position { partition, row: row_key } = &self.place;
+            let Some(body) = row.body()? else { return Ok(PageEnd::At(self.position.clone())) };
+            let Position { partition, row: row_key } = &self.position;
             let found = RowRef { partition, row: row_key, version: row.version()?, body };
             let flow = if is_spent(visited, budget) { Flow::StopHere } else { visit(found) };
             if flow == Flow::StopHere {
                 self.stopped_at = Some(row);
-                return Ok(Ended::At(self.place.clone()));
+                return Ok(PageEnd::At(self.position.clone()));
             }
             visited += 1;
             self.visited += 1;
@@ -108,7 +109,7 @@ impl Rows {
     }
 
     async fn next(&mut self, connection: &Connection, late: Option<Instant>) -> Result<Next, Failure> {
-        // Most rows are there already, and need no look at the clock.
+        // Most rows have arrived already and need no timer.
         let next = match self.stream.next().now_or_never() {
             Some(next) => next.transpose()?,
             None => {
@@ -128,21 +129,21 @@ impl Rows {
         let row = PageRow::from_row(row)?;
         let pk = row.pk()?;
         if pk != self.last_pk {
-            key::read_partition(pk, &mut self.place.partition)?;
+            key::read_partition(pk, &mut self.position.partition)?;
             self.last_pk.clear();
             self.last_pk.extend_from_slice(pk);
         }
-        key::read_row(row.rk()?, &mut self.place.row)?;
+        key::read_row(row.rk()?, &mut self.position.row)?;
         Ok(Next::Row(row))
     }
 
-    /// The first place after the last row that came, or where the rows begin.
+    /// The first position after the last row that arrived, or the start of the rows.
     fn after_last(&self) -> Position {
-        let mut place = self.place.clone();
+        let mut position = self.position.clone();
         if self.received > 0 {
-            place.row.push('\0');
+            position.row.push('\0');
         }
-        place
+        position
     }
 }
 
@@ -152,7 +153,7 @@ enum Next {
     Late,
 }
 
-/// What a future gives before this time; nothing afterwards.
+/// The output of a future if it is ready before a time.
 pub(crate) async fn before<T>(late: Option<Instant>, answer: impl Future<Output = T>) -> Option<T> {
     match late {
         Some(late) => tokio::time::timeout_at(late.into(), answer).await.ok(),
@@ -160,10 +161,10 @@ pub(crate) async fn before<T>(late: Option<Instant>, answer: impl Future<Output 
     }
 }
 
-/// Whether a read has to end: after one row at least, so that every read gets ahead.
+/// Whether a read has to end: after at least one row, so that every read makes progress.
 fn is_spent(visited: usize, budget: Budget) -> bool {
-    let looks = visited == 1 || visited.is_multiple_of(ROWS_PER_LOOK);
-    visited > 0 && (visited >= budget.rows_max || looks && Instant::now() >= budget.deadline)
+    let reads_clock = visited == 1 || visited.is_multiple_of(ROWS_PER_CLOCK_READ);
+    visited > 0 && (visited >= budget.rows_max || reads_clock && Instant::now() >= budget.deadline)
 }
 
-const ROWS_PER_LOOK: usize = 32;
+const ROWS_PER_CLOCK_READ: usize = 32;

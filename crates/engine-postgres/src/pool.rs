@@ -1,5 +1,4 @@
-//! Connections that are lent to one caller at a time, for what takes long or is rare: scans, the catalogue; and for
-//! messages.
+//! Connections for one caller at a time: for pages, the catalogue, messages, and the workers that send groups.
 
 use crate::connection::Connection;
 use crate::core::{Core, LOCK_TIMEOUT, WORKER_LOCK_TIMEOUT, jittered};
@@ -16,24 +15,24 @@ pub(crate) struct Pool {
     permits: Arc<Semaphore>,
 }
 
-/// A connection on loan. It goes back unless it is given up; not before what is left on it was cleared away.
-pub(crate) struct Lent {
+/// A connection in use by one caller. When dropped it goes back to the pool, after what is left on it was cleared away.
+pub(crate) struct PooledConnection {
     pool: Arc<Pool>,
     connection: Option<Connection>,
     leftover: Leftover,
-    /// Released when the connection is free for others: its own permit, and what else the loan keeps.
+    /// Released when the connection is free for others: its own permit, and others that belong to the same work.
     permits: Vec<OwnedSemaphorePermit>,
 }
 
-/// What a loan leaves on its connection.
+/// What its last user left on a connection.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub(crate) enum Leftover {
     /// Nothing.
     #[default]
     Nothing,
-    /// A statement that may still run, or rows that were not read.
+    /// A statement that may still be running, or rows that were not read.
     Unread,
-    /// An open transaction that only reads, and perhaps unread rows.
+    /// An open read-only transaction, and perhaps unread rows.
     Transaction,
 }
 
@@ -42,26 +41,27 @@ impl Pool {
         Self { core, permits: Arc::new(Semaphore::new(connections_max)) }
     }
 
-    /// Lends a connection, as soon as one is free. Waits for a database that is away, as long as requests are to wait.
-    pub(crate) async fn lend(self: &Arc<Self>) -> Result<Lent, Fault> {
+    /// A connection, as soon as one is free. Waits for a database that is away for as long as requests may wait.
+    pub(crate) async fn get(self: &Arc<Self>) -> Result<PooledConnection, Fault> {
         self.core.health.check()?;
-        let lending = async {
+        let getting = async {
             let Ok(permit) = Arc::clone(&self.permits).acquire_owned().await else { return Err(busy()) };
             let connection = self.core.obtain(LOCK_TIMEOUT, true, || ()).await?;
-            Ok(Lent {
+            Ok(PooledConnection {
                 pool: Arc::clone(self),
                 connection: Some(connection),
                 leftover: Leftover::Nothing,
                 permits: vec![permit],
             })
         };
-        tokio::time::timeout(self.core.target.timeout, lending).await.unwrap_or_else(|_| Err(busy()))
+        tokio::time::timeout(self.core.target.timeout, getting).await.unwrap_or_else(|_| Err(busy()))
     }
 
-    /// Lends a connection for good to a worker that sends groups. `missed` is called each time that none can be had yet.
-    pub(crate) async fn lend_to_worker(self: &Arc<Self>, missed: impl Fn()) -> Result<Lent, Fault> {
+    /// A connection for a worker that sends groups, which has its own share of `Settings::connections_max`. `missed` is
+    /// called each time that there is none yet.
+    pub(crate) async fn get_for_worker(self: &Arc<Self>, missed: impl Fn()) -> Result<PooledConnection, Fault> {
         let connection = self.core.obtain(WORKER_LOCK_TIMEOUT, false, missed).await?;
-        Ok(Lent {
+        Ok(PooledConnection {
             pool: Arc::clone(self),
             connection: Some(connection),
             leftover: Leftover::Nothing,
@@ -74,39 +74,39 @@ impl Pool {
         &self.core
     }
 
-    /// Runs a statement that commits by itself, again as long as the database says that nothing took effect.
-    pub(crate) async fn send<Q: Query>(self: &Arc<Self>, query: &Q) -> Result<Vec<Q::Row>, Unanswered> {
+    /// Runs a statement that commits by itself. It is repeated while the database answers that nothing took effect.
+    pub(crate) async fn send<Q: Query>(self: &Arc<Self>, query: &Q) -> Result<Vec<Q::Row>, SendError> {
         let started = Instant::now();
         for attempt in 0.. {
             pause(attempt).await;
-            let lent = self.lend().await?;
-            let answer = lent.query(query).await;
-            let failure = match answer.and_then(|rows| lent.check_commit().map(|()| rows)) {
+            let pooled = self.get().await?;
+            let answer = pooled.query(query).await;
+            let failure = match answer.and_then(|rows| pooled.check_commit().map(|()| rows)) {
                 Ok(rows) => return Ok(rows),
                 Err(failure) => failure,
             };
             if failure.ends_connection() {
-                lent.give_up();
+                pooled.close();
             }
             match failure {
-                Failure::Broken(reason) => return Err(Unanswered::Lost(reason)),
+                Failure::Broken(reason) => return Err(SendError::Unknown(reason)),
                 Failure::Again(_) | Failure::Locked(_) | Failure::Elsewhere(_) if self.has_time(started) => {}
-                failure => return Err(Unanswered::Undone(failure.into_unavailable())),
+                failure => return Err(SendError::NotDone(failure.into_unavailable())),
             }
         }
         unreachable!("the last attempt returns")
     }
 
-    /// Runs a statement that does no harm when it is repeated.
+    /// Runs an idempotent statement, which is repeated when its answer is lost.
     pub(crate) async fn ask<Q: Query>(self: &Arc<Self>, query: &Q) -> Result<Vec<Q::Row>, Fault> {
         let started = Instant::now();
         for attempt in 0.. {
             pause(attempt).await;
             match self.send(query).await {
                 Ok(rows) => return Ok(rows),
-                Err(Unanswered::Undone(fault)) => return Err(fault),
-                Err(Unanswered::Lost(_)) if self.has_time(started) => {}
-                Err(Unanswered::Lost(reason)) => return Err(Fault::Unavailable(reason)),
+                Err(SendError::NotDone(fault)) => return Err(fault),
+                Err(SendError::Unknown(_)) if self.has_time(started) => {}
+                Err(SendError::Unknown(reason)) => return Err(Fault::Unavailable(reason)),
             }
         }
         unreachable!("the last attempt returns")
@@ -122,66 +122,66 @@ fn busy() -> Fault {
     Fault::Unavailable("all connections to the database are busy".to_owned())
 }
 
-/// Why a statement has no answer.
+/// Why [`Pool::send`] has no answer.
 #[derive(Clone, Debug)]
-pub(crate) enum Unanswered {
+pub(crate) enum SendError {
     /// Nothing took effect.
-    Undone(Fault),
-    /// Nobody knows.
-    Lost(String),
+    NotDone(Fault),
+    /// The connection broke: whether the statement took effect is unknown.
+    Unknown(String),
 }
 
-impl From<Fault> for Unanswered {
+impl From<Fault> for SendError {
     fn from(fault: Fault) -> Self {
-        Self::Undone(fault)
+        Self::NotDone(fault)
     }
 }
 
-impl From<Unanswered> for Fault {
-    fn from(unanswered: Unanswered) -> Self {
-        match unanswered {
-            Unanswered::Undone(fault) => fault,
-            Unanswered::Lost(reason) => Self::Ambiguous(reason),
+impl From<SendError> for Fault {
+    fn from(error: SendError) -> Self {
+        match error {
+            SendError::NotDone(fault) => fault,
+            SendError::Unknown(reason) => Self::Ambiguous(reason),
         }
     }
 }
 
-impl Lent {
-    /// Ends the connection instead of giving it back.
-    pub(crate) fn give_up(mut self) {
+impl PooledConnection {
+    /// Closes the connection instead of returning it to the pool.
+    pub(crate) fn close(mut self) {
         self.connection = None;
     }
 
-    /// Says what is left on the connection, before it is: the caller may go away at any time.
+    /// Notes what will be left on the connection. To be called before, because the caller may be dropped at any time.
     pub(crate) const fn leaves(&mut self, leftover: Leftover) {
         self.leftover = leftover;
     }
 
-    /// Keeps a permit until the connection is free again.
+    /// Holds a permit until the connection is free again.
     pub(crate) fn keep(&mut self, permit: Option<OwnedSemaphorePermit>) {
         self.permits.extend(permit);
     }
 }
 
-impl Deref for Lent {
+impl Deref for PooledConnection {
     type Target = Connection;
 
     fn deref(&self) -> &Connection {
-        self.connection.as_ref().expect("it is there until the loan ends")
+        self.connection.as_ref().expect("it is taken only when dropped or closed")
     }
 }
 
-impl Drop for Lent {
+impl Drop for PooledConnection {
     fn drop(&mut self) {
         let Some(connection) = self.connection.take() else { return };
         let clearing = match self.leftover {
             Leftover::Nothing => return self.pool.core.connections.put(connection),
-            // It is answered after everything before it.
+            // An empty query is answered after everything before it.
             Leftover::Unread => "",
             Leftover::Transaction => "COMMIT",
         };
         let (pool, permits) = (Arc::clone(&self.pool), std::mem::take(&mut self.permits));
-        // Without a runtime the connection ends, and with it what is left.
+        // Without a runtime the connection is closed.
         let Ok(runtime) = tokio::runtime::Handle::try_current() else { return };
         runtime.spawn(async move {
             if connection.run(clearing).await.is_ok() {

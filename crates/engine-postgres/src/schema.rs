@@ -1,4 +1,4 @@
-//! The tables, made and brought up to date by whichever server comes first.
+//! The tables: created and migrated by the first server that starts.
 
 use crate::connection::Connection;
 use crate::dialect::Dialect;
@@ -7,55 +7,56 @@ use crate::settings::OpenError;
 use crate::statements::system::{FoundFormat, HasFormat, LockFormat};
 use std::time::Duration;
 
-/// Makes or migrates the tables. Servers that start together take turns by a row that the first of them inserts.
+/// Creates or migrates the tables. Servers that start together do so one after the other, by locking the row that the
+/// first of them inserts.
 pub(crate) async fn prepare(connection: &Connection, dialect: Dialect) -> Result<(), OpenError> {
     let mut refusal = String::new();
     for attempt in 0..ATTEMPTS_MAX {
         match migrate(connection, dialect).await {
             Ok(()) => return Ok(()),
-            Err(Step::Final(reason)) => return Err(OpenError::Schema(reason)),
-            Err(Step::Again(reason)) => refusal = reason,
+            Err(MigrateError::Final(reason)) => return Err(OpenError::Schema(reason)),
+            Err(MigrateError::Again(reason)) => refusal = reason,
         }
         tokio::time::sleep(Duration::from_millis(20 * (attempt + 1))).await;
     }
     Err(OpenError::Schema(refusal))
 }
 
-enum Step {
-    /// Somebody else was faster, perhaps.
+enum MigrateError {
+    /// Another server may have been faster.
     Again(String),
     Final(String),
 }
 
-impl From<Failure> for Step {
+impl From<Failure> for MigrateError {
     fn from(failure: Failure) -> Self {
         let is_final = matches!(failure, Failure::Broken(_) | Failure::Elsewhere(_));
         let text = failure.into_unavailable().to_string();
-        // Two sessions that make the same table at once collide in the system's own tables, with various codes.
+        // Two sessions that create the same table at once collide in the system's own tables, with various codes.
         if is_final { Self::Final(text) } else { Self::Again(text) }
     }
 }
 
-async fn migrate(connection: &Connection, dialect: Dialect) -> Result<(), Step> {
+async fn migrate(connection: &Connection, dialect: Dialect) -> Result<(), MigrateError> {
     if found_format(connection).await? == Some(FORMAT) {
         return Ok(());
     }
     connection.run(FORMAT_TABLE).await?;
     connection.run("INSERT INTO larimar_format (id, format) VALUES (1, 0) ON CONFLICT (id) DO NOTHING").await?;
     connection.run("BEGIN").await?;
-    let outcome = migrate_in_turn(connection, dialect).await;
+    let outcome = migrate_locked(connection, dialect).await;
     let end = if outcome.is_ok() { "COMMIT" } else { "ROLLBACK" };
     connection.run(end).await?;
     outcome?;
     match found_format(connection).await? {
         Some(FORMAT) => Ok(()),
-        _ => Err(Step::Again("the tables were not made".to_owned())),
+        _ => Err(MigrateError::Again("the tables were not created".to_owned())),
     }
 }
 
-async fn migrate_in_turn(connection: &Connection, dialect: Dialect) -> Result<(), Step> {
+async fn migrate_locked(connection: &Connection, dialect: Dialect) -> Result<(), MigrateError> {
     let Some((format,)) = connection.query_first(&LockFormat {}).await? else {
-        return Err(Step::Again("the format is not there yet".to_owned()));
+        return Err(MigrateError::Again("the format is not written yet".to_owned()));
     };
     if format == 0 {
         for table in dialect.tables() {
@@ -72,14 +73,17 @@ async fn migrate_in_turn(connection: &Connection, dialect: Dialect) -> Result<()
     Ok(())
 }
 
-/// The format of the tables, if there are any; one of a later release is refused.
-async fn found_format(connection: &Connection) -> Result<Option<i64>, Step> {
+/// The format of the tables, if there are any.
+///
+/// # Errors
+/// If it is of a later release.
+async fn found_format(connection: &Connection) -> Result<Option<i64>, MigrateError> {
     if connection.query_first(&HasFormat {}).await? != Some((true,)) {
         return Ok(None);
     }
     match connection.query_first(&FoundFormat {}).await?.map(|(format,)| format) {
         Some(format) if format > FORMAT => {
-            Err(Step::Final(format!("their format is {format}; this release knows formats up to {FORMAT}")))
+            Err(MigrateError::Final(format!("their format is {format}; this release knows formats up to {FORMAT}")))
         }
         other => Ok(other),
     }

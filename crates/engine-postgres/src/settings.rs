@@ -1,4 +1,4 @@
-//! How to reach the database: a URL as PostgreSQL's own tools take it, and what it is not to hold.
+//! How to reach the database: a URL as PostgreSQL's own tools take it, and what does not belong in the URL.
 
 use crate::connection::ConnectError;
 use crate::dialect::Dialect;
@@ -14,7 +14,7 @@ use tokio_postgres_rustls::MakeRustlsConnect;
 #[derive(Clone)]
 pub struct Settings {
     /// `postgres://user@host1:5432,host2:5432/database?sslmode=verify-full&sslrootcert=ca.pem`. With several hosts
-    /// the one that takes writes is found, also after it changed.
+    /// the one that accepts writes is used, also after a failover.
     pub url: String,
     /// Which database it is.
     pub dialect: Dialect,
@@ -29,14 +29,14 @@ pub struct Settings {
 /// Where the password comes from.
 #[derive(Clone, PartialEq, Eq)]
 pub enum Password {
-    /// This is it.
+    /// The password itself.
     Text(String),
-    /// It is in a file, which is read for each new connection, so that a password can be changed while servers run.
+    /// A file that is read for each new connection, so that the password can be changed while servers run.
     File(PathBuf),
 }
 
 impl Password {
-    /// The password. Editors end files with a newline, which is no part of it.
+    /// The password, without a newline at the end of its file.
     ///
     /// # Errors
     /// If the file cannot be read.
@@ -62,8 +62,8 @@ impl std::fmt::Debug for Password {
 /// Why an engine cannot be opened.
 #[derive(Debug, thiserror::Error)]
 pub enum OpenError {
-    /// The URL is not understood.
-    #[error("the URL of the database is not understood: {0}")]
+    /// The URL cannot be parsed.
+    #[error("cannot parse the URL of the database: {0}")]
     Url(String),
     /// The certificates to trust cannot be read.
     #[error("cannot read the certificates to trust: {0}")]
@@ -71,7 +71,7 @@ pub enum OpenError {
     /// The database cannot be reached, or refuses.
     #[error("cannot connect to the database: {0}")]
     Connect(String),
-    /// The tables cannot be made or are of a later release.
+    /// The tables cannot be created, or belong to a later release.
     #[error("cannot set up the tables: {0}")]
     Schema(String),
 }
@@ -99,7 +99,7 @@ pub(crate) struct Target {
 }
 
 impl Target {
-    /// How to make the next connection, with the password as it is now.
+    /// The configuration of the next connection, with the current password.
     pub(crate) async fn config(&self) -> Result<Config, ConnectError> {
         let mut config = self.config.clone();
         if let Some(password) = self.password.clone() {
@@ -128,8 +128,8 @@ impl Settings {
         }
     }
 
-    /// Reads the URL. Its `sslmode` and `sslrootcert` mean what they mean to PostgreSQL's own clients; the driver
-    /// knows less of them, so they are taken out before it sees the URL.
+    /// Parses the URL. Its `sslmode` and `sslrootcert` have the meaning that PostgreSQL's own clients give them. The driver
+    /// supports fewer values, so they are removed before it parses the URL.
     pub(crate) fn target(&self) -> Result<Target, OpenError> {
         let (base, query) = self.url.split_once('?').unwrap_or((&self.url, ""));
         let mut mode = None;
@@ -145,11 +145,11 @@ impl Settings {
         let (ssl_mode, verify) = match (mode.as_deref(), &roots) {
             (Some("disable"), _) => (SslMode::Disable, Verify::Nothing),
             (None | Some("prefer" | "allow"), _) => (SslMode::Prefer, Verify::Nothing),
-            // As PostgreSQL's own clients do: a given root is used.
+            // As in PostgreSQL's own clients, `require` with a root certificate means `verify-ca`.
             (Some("require"), None) => (SslMode::Require, Verify::Nothing),
             (Some("require" | "verify-ca"), _) => (SslMode::Require, Verify::Issuer),
             (Some("verify-full"), _) => (SslMode::Require, Verify::IssuerAndName),
-            (Some(other), _) => return Err(OpenError::Url(format!("sslmode {other} is not known"))),
+            (Some(other), _) => return Err(OpenError::Url(format!("unknown sslmode '{other}'"))),
         };
         let url = if rest.is_empty() { base.to_owned() } else { format!("{base}?{}", rest.join("&")) };
         let mut config: Config = url.parse()?;
@@ -185,7 +185,7 @@ fn decoded(text: &str) -> Result<String, OpenError> {
     Ok(text?.into_owned())
 }
 
-/// An error with its causes: the driver's own text leaves them out.
+/// An error with its causes, which the driver's own text leaves out.
 pub(crate) fn chain(error: &dyn std::error::Error) -> String {
     let mut text = error.to_string();
     let mut cause = error.source();
@@ -207,7 +207,7 @@ mod tests {
     }
 
     #[test]
-    fn modes_of_encryption_are_those_of_the_database_s_own_clients() {
+    fn sslmode_means_what_it_means_to_postgres_clients() {
         for (mode, expected) in [
             ("", SslMode::Prefer),
             ("?sslmode=disable", SslMode::Disable),
@@ -223,7 +223,7 @@ mod tests {
     }
 
     #[test]
-    fn several_hosts_are_kept_and_only_one_that_takes_writes_will_do() {
+    fn of_several_hosts_one_that_accepts_writes_is_used() {
         let target = target("postgres://u:p@one:1,two:2/d?target_session_attrs=any").expect("a URL");
         assert_eq!(target.config.get_hosts().len(), 2);
         assert_eq!(target.config.get_ports(), [1, 2]);
@@ -231,7 +231,7 @@ mod tests {
     }
 
     #[test]
-    fn a_url_that_is_none_is_refused_without_showing_it() {
+    fn an_invalid_url_is_refused_without_showing_its_password() {
         for url in ["postgres://", "mysql://u:secret@h/d", "postgres://u:secret@h/d?no_such=1", "postgres://u@h:x/d"] {
             let error = target(url).err().unwrap_or_else(|| panic!("{url} was taken"));
             assert!(!error.to_string().contains("secret"), "{error}");
@@ -239,7 +239,7 @@ mod tests {
     }
 
     #[test]
-    fn a_root_that_is_not_there_is_refused() {
+    fn a_missing_root_certificate_is_refused() {
         let refused = target("postgres://u@h/d?sslmode=verify-full&sslrootcert=no%20such%20file");
         assert!(matches!(refused, Err(OpenError::Certificates(_))));
     }

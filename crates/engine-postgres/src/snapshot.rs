@@ -1,17 +1,17 @@
-//! Snapshots: one statement is one, and so is a read-only transaction that several statements share.
+//! Snapshots: a single statement is one, and so is a read-only transaction of several statements.
 //!
 //! A page that needs one statement is that statement, without a transaction. Any other page begins a transaction together
 //! with its first statement, which costs no round trip, and keeps its connection until the page is done. Such
-//! transactions lock nothing; they are bounded in number, so that other work finds connections, and in time. Whatever
-//! becomes of the page, the connection goes back to the pool only after the transaction has ended (`pool.rs`).
+//! transactions lock nothing. Their number is bounded, so that other work finds connections, and so is their time.
+//! However a page ends, its connection goes back to the pool only after the transaction has ended (`pool.rs`).
 
 use crate::connection::Connection;
 use crate::engine::Parts;
 use crate::failure::Failure;
 use crate::key;
-use crate::page_rows::{Ended, Rows, before};
+use crate::page_rows::{PageEnd, Rows, before};
 use crate::page_statement::{PageBounds, Selection};
-use crate::pool::{Leftover, Lent, pause};
+use crate::pool::{Leftover, PooledConnection, pause};
 use crate::statements::spaces::HasSpace;
 use futures_util::future::join;
 use larimar_engine::{Budget, Fault, Flow, KeyRange, Position, ReadError, Reads, RowRef, Snapshot, SpaceId};
@@ -19,19 +19,19 @@ use std::sync::Arc;
 use std::time::Instant;
 use tokio::sync::{OwnedSemaphorePermit, Semaphore};
 
-/// How many snapshots may have a transaction.
+/// Bounds the number of snapshots with a transaction.
 #[derive(Debug)]
 pub(crate) struct Snapshots(Arc<Semaphore>);
 
 impl Snapshots {
-    /// A share of the connections that are lent: others stay for work of one statement.
+    /// Some of the pooled connections stay free for work of one statement.
     pub(crate) fn new(connections: usize) -> Self {
         let others = (connections / 4).max(1);
         Self(Arc::new(Semaphore::new(connections.saturating_sub(others).max(1))))
     }
 
     async fn admit(&self, deadline: Instant) -> Result<OwnedSemaphorePermit, Fault> {
-        // Pages in a hurry do not wait, but are admitted where there is room.
+        // Without waiting first: a page whose deadline has passed is admitted if there is room.
         if let Ok(permit) = Arc::clone(&self.0).try_acquire_owned() {
             return Ok(permit);
         }
@@ -48,14 +48,14 @@ pub struct PostgresSnapshot {
     deadline: Instant,
     admitted: Option<OwnedSemaphorePermit>,
     session: Option<Session>,
-    /// Statements that were answered.
+    /// How many statements were answered.
     statements: u32,
     has_visited: bool,
 }
 
 /// A connection that the snapshot keeps.
 struct Session {
-    lent: Lent,
+    pooled: PooledConnection,
     has_begun: bool,
     /// The last space that was found to exist.
     space: Option<SpaceId>,
@@ -79,7 +79,7 @@ impl PostgresSnapshot {
         })
     }
 
-    /// Reads what is wanted and returns where to resume.
+    /// Reads a selection and returns where to resume.
     async fn read(
         &mut self,
         space: SpaceId,
@@ -100,14 +100,14 @@ impl PostgresSnapshot {
             }
             let outcome = self.attempt(space, number, &start, selection, budget, &mut visit).await;
             match outcome {
-                Ok(Some(Ended::Exhausted)) => return Ok(None),
-                Ok(Some(Ended::At(place) | Ended::Late(place))) => return Ok(Some(place)),
+                Ok(Some(PageEnd::Exhausted)) => return Ok(None),
+                Ok(Some(PageEnd::At(place) | PageEnd::Late(place))) => return Ok(Some(place)),
                 Ok(None) => return Err(self.gone(space)),
                 Err(failure) => {
                     if let Some(session) = self.session.take().filter(|_| failure.ends_connection()) {
-                        session.lent.give_up();
+                        session.pooled.close();
                     }
-                    // Another transaction would be another moment, and rows that were visited cannot be taken back.
+                    // Another transaction would be another snapshot, and rows were visited already.
                     let is_final = self.has_visited || self.statements > 0 || matches!(failure, Failure::Refused(_));
                     if is_final || !self.parts.pool.has_time(started) {
                         return Err(failure.into());
@@ -118,7 +118,7 @@ impl PostgresSnapshot {
         unreachable!("the last attempt returns")
     }
 
-    /// Returns how the read ended; nothing if the space is gone.
+    /// Returns how the read ended; `None` if the space does not exist.
     async fn attempt(
         &mut self,
         space: SpaceId,
@@ -127,12 +127,12 @@ impl PostgresSnapshot {
         selection: Selection<'_>,
         budget: Budget,
         visit: &mut (impl FnMut(RowRef<'_>) -> Flow + Send),
-    ) -> Result<Option<Ended>, Failure> {
-        // Once the page has a row it can end in time.
+    ) -> Result<Option<PageEnd>, Failure> {
+        // A page that has a row can end at its deadline.
         let late = (self.reads == Reads::Many && self.has_visited).then_some(self.deadline);
         let session = self.session.as_mut().expect("connected before");
         let end = selection.end();
-        let rows = session.rows.take().filter(|rows| rows.go_on_at(space, start, end.as_ref()));
+        let rows = session.rows.take().filter(|rows| rows.continues_at(space, start, end.as_ref()));
         let is_open = rows.is_some();
         let mut rows = match rows {
             Some(rows) => rows,
@@ -145,26 +145,26 @@ impl PostgresSnapshot {
                     Reads::One => ROWS_MAX,
                     Reads::Many => self.parts.row_sizes.rows(space, bytes).clamp(ROWS_MIN, ROWS_MAX),
                 };
-                // One more, to know where to go on.
+                // One more, to know where to continue.
                 let limit = limit.min(budget.rows_max.max(1) as u64) + 1;
                 let bounds = PageBounds { rows_max: limit.cast_signed(), bytes_max: bytes.cast_signed() };
                 let asked = session.ask(self.reads, space, number, selection, bounds);
                 let stream = match before(late, asked).await {
                     Some(answer) => answer?,
-                    None => return Ok(Some(Ended::Late(start.clone()))),
+                    None => return Ok(Some(PageEnd::Late(start.clone()))),
                 };
                 let Some(stream) = stream else { return Ok(None) };
                 Rows::new(space, start.clone(), end, stream, limit)
             }
         };
         let (before_rows, before_bytes) = (rows.visited, rows.bytes);
-        let ended = rows.visit(&session.lent, budget, late, visit).await;
+        let ended = rows.visit(&session.pooled, budget, late, visit).await;
         self.has_visited |= rows.visited > 0;
         self.parts.row_sizes.learn(space, rows.visited - before_rows, rows.bytes - before_bytes);
         let ended = ended?;
         self.statements += u32::from(!is_open);
         if self.reads == Reads::One && rows.is_at_end() {
-            session.lent.leaves(Leftover::Nothing);
+            session.pooled.leaves(Leftover::Nothing);
         }
         session.rows = Some(rows);
         Ok(Some(ended))
@@ -172,13 +172,13 @@ impl PostgresSnapshot {
 
     async fn connect(&mut self) -> Result<Session, Fault> {
         let admitted = match (self.reads, self.admitted.take()) {
-            // The first attempt has used it up.
+            // The first attempt has used it.
             (Reads::Many, None) => Some(self.parts.snapshots.admit(self.deadline).await?),
             (_, admitted) => admitted,
         };
-        let mut lent = self.parts.pool.lend().await?;
-        lent.keep(admitted);
-        Ok(Session { lent, has_begun: false, space: None, rows: None })
+        let mut pooled = self.parts.pool.get().await?;
+        pooled.keep(admitted);
+        Ok(Session { pooled, has_begun: false, space: None, rows: None })
     }
 
     fn gone(&self, space: SpaceId) -> ReadError {
@@ -212,7 +212,8 @@ impl Snapshot for PostgresSnapshot {
 }
 
 impl Session {
-    /// Sends a statement, and before it what has to come first, all at once. Returns its rows; nothing if the space is gone.
+    /// Sends a statement together with those that have to run before it. Returns its rows; `None` if the space does not
+    /// exist.
     async fn ask(
         &mut self,
         reads: Reads,
@@ -223,11 +224,11 @@ impl Session {
     ) -> Result<Option<tokio_postgres::RowStream>, Failure> {
         let keys = selection.keys(space);
         let (asked, statement) = (HasSpace { space: number }, keys.statement(bounds));
-        let (has_space, prepared) = (self.lent.prepare(&asked).await?, self.lent.prepare(&*statement).await?);
+        let (has_space, prepared) = (self.pooled.prepare(&asked).await?, self.pooled.prepare(&*statement).await?);
         let begins = reads == Reads::Many && !self.has_begun;
-        self.lent.leaves(if reads == Reads::Many { Leftover::Transaction } else { Leftover::Unread });
+        self.pooled.leaves(if reads == Reads::Many { Leftover::Transaction } else { Leftover::Unread });
         self.has_begun = true;
-        let connection: &Connection = &self.lent;
+        let connection: &Connection = &self.pooled;
         let begin = async {
             if begins {
                 connection.run(BEGIN).await?;
@@ -243,7 +244,7 @@ impl Session {
             Ok::<bool, Failure>(!found.is_empty())
         };
         let rows = connection.stream(&prepared, &*statement);
-        // All are sent before the first is answered; in this order, since rows nobody takes yet hold up what follows.
+        // All are sent before the first is answered. The rows come last: until they are read they hold up what follows.
         let (begun, (has_space, rows)) = join(begin, join(has_space, rows)).await;
         begun?;
         if !has_space? {
@@ -254,8 +255,8 @@ impl Session {
     }
 }
 
-/// Bytes that a statement may return. A page of one statement is bounded as pages are; where nobody knows how much a
-/// filter admits, statements begin small.
+/// Bytes that a statement may return. A page of one statement has the bound of a page. The statements of a transaction
+/// begin small, because it is not known how many rows a filter lets through.
 const fn statement_bytes(reads: Reads, statements: u32) -> u64 {
     match reads {
         Reads::One => STATEMENT_BYTES_MAX,
@@ -267,6 +268,6 @@ const fn statement_bytes(reads: Reads, statements: u32) -> u64 {
 const BEGIN: &str = "BEGIN ISOLATION LEVEL REPEATABLE READ READ ONLY";
 const STATEMENT_BYTES_MIN: u64 = 1 << 20;
 const STATEMENT_BYTES_MAX: u64 = 4 << 20;
-/// Rows that a statement returns at most, and those that it looks at however large they are.
+/// Bounds on the rows that a statement asks for.
 const ROWS_MAX: u64 = 8192;
 const ROWS_MIN: u64 = 64;

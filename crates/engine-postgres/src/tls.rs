@@ -11,18 +11,18 @@ use std::path::Path;
 use std::sync::Arc;
 use tokio_postgres_rustls::MakeRustlsConnect;
 
-/// What is checked of the database's certificate.
+/// What is checked about the database's certificate.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum Verify {
-    /// Nothing: whoever can change the traffic can read it.
+    /// Nothing: an attacker who can change the traffic can read it.
     Nothing,
-    /// That somebody trusted issued it.
+    /// That a trusted authority issued it.
     Issuer,
-    /// That, and that it is for the host of the URL.
+    /// The issuer, and that it is for the host of the URL.
     IssuerAndName,
 }
 
-/// Makes connections encrypted. The roots are those of a file, or of the system.
+/// The TLS settings of connections. The root certificates are those of a file, or of the system.
 pub(crate) fn connector(verify: Verify, roots: Option<&Path>) -> Result<MakeRustlsConnect, OpenError> {
     let provider = Arc::new(ring::default_provider());
     let builder = ClientConfig::builder_with_provider(Arc::clone(&provider)).with_safe_default_protocol_versions()?;
@@ -52,7 +52,7 @@ fn root_store(file: Option<&Path>) -> Result<RootCertStore, OpenError> {
         for certificate in CertificateDer::pem_file_iter(file)? {
             store.add(certificate?)?;
         }
-        if store.is_empty() { Err("it holds no certificate in PEM".into()) } else { Ok(()) }
+        if store.is_empty() { Err("the file has no PEM certificate".into()) } else { Ok(()) }
     };
     read().map_err(|error| OpenError::Certificates(format!("{}: {error}", file.display())))?;
     Ok(store)
@@ -70,7 +70,7 @@ impl From<VerifierBuilderError> for OpenError {
     }
 }
 
-/// Checks less than it should, as `sslmode` below `verify-full` asks.
+/// Checks less than rustls does, as `sslmode` below `verify-full` requires.
 #[derive(Debug)]
 struct Lenient {
     provider: Arc<CryptoProvider>,

@@ -106,7 +106,7 @@ impl Fleet {
     fn tell(&self) {
         for (number, server) in self.servers.iter().enumerate() {
             let output = server.output();
-            let lines: Vec<&str> = output.lines().filter(|line| !line.contains("the database warns")).collect();
+            let lines: Vec<&str> = output.lines().filter(|line| !line.contains("warning of the database")).collect();
             let last = lines[lines.len().saturating_sub(25)..].join("\n");
             println!("--- server {number}\n{last}");
         }

@@ -1,8 +1,8 @@
-//! The plan of every statement, under statistics that are wrong: a statement reads what it returns or changes, and not
-//! the partition or the queue that it is about.
+//! The plan of every statement, also under wrong statistics: a statement reads what it returns or changes, and not the
+//! whole partition or queue.
 //!
-//! Each is run by `EXPLAIN (ANALYZE)` in tables with 20,000 rows in one partition, in one queue and in one account,
-//! and rolled back. Rows are counted where they are read; the pages show what an index passes over without a row.
+//! Each is run by `EXPLAIN (ANALYZE)` in tables with 20,000 rows in one partition, in one queue and in one account, and
+//! rolled back. Rows are counted where they are read; pages show index entries that are passed over.
 
 use super::*;
 use crate::connection::Connection;
@@ -23,7 +23,7 @@ const PAGES_FREE: u64 = 40;
 const ALL: [&[Sql]; 7] =
     [entities::ALL, jobs::ALL, messages::ALL, pages::ALL, spaces::ALL, system::ALL, transactions::ALL];
 
-/// Statistics that the planner may find, each as the statement that makes it so.
+/// Statistics that the planner may have, each with the statement that sets them.
 const STATISTICS: [(&str, &str); 5] = [
     ("the table had one row", "UPDATE pg_class SET reltuples = 1, relpages = 1 WHERE relnamespace = larimar_here()"),
     ("pages are empty", "UPDATE pg_class SET reltuples = 1, relpages = 9999 WHERE relnamespace = larimar_here()"),
@@ -36,7 +36,7 @@ const STATISTICS: [(&str, &str); 5] = [
     ("true", "ANALYZE larimar_entity, larimar_message, larimar_space, larimar_purge"),
 ];
 
-/// Tables whose statistics are of ten rows each, and then many more rows.
+/// Creates tables with ten rows each and analyses them; more rows follow.
 const TABLES: &str = "\
     ALTER TABLE larimar_entity SET (autovacuum_enabled = off); \
     ALTER TABLE larimar_message SET (autovacuum_enabled = off); \
@@ -92,7 +92,7 @@ async fn a_statement_reads_what_it_returns_whatever_the_statistics_say() {
     assert!(wrong.is_empty(), "these read too much:\n{}\nthe first of them: {first:#?}", wrong.join("\n"));
 }
 
-/// Runs a statement, without lasting effect, and returns what it did.
+/// Runs a statement, rolls it back, and returns its plan.
 async fn plan(connection: &Connection, name: &str, sql: &str, arguments: &str) -> serde_json::Value {
     let arguments = if arguments.is_empty() { String::new() } else { format!("({arguments})") };
     let script = format!(
@@ -108,7 +108,7 @@ async fn plan(connection: &Connection, name: &str, sql: &str, arguments: &str) -
     plans[0].clone()
 }
 
-/// What a statement has read of our tables.
+/// What a statement has read from our tables.
 #[derive(Debug, Default)]
 struct Read {
     rows: u64,
@@ -125,7 +125,7 @@ impl Read {
             read.rows += number("Actual Loops") * each.iter().sum::<u64>();
         }
         for child in node["Plans"].as_array().into_iter().flatten() {
-            // The pages of a node are those of its children too.
+            // The pages of a node include those of its children.
             read.rows += Self::of(child).rows;
         }
         read
@@ -207,7 +207,7 @@ fn of_messages(name: &str) -> Option<(String, u64)> {
         "UpdateMessage" => (format!("7, {}, 1, 100, 1, 1, NULL", id(100)), 3),
         "DeleteMessages" => (format!("7, {ids}, {ONES}, ARRAY[100, 7000, 15000]"), 7),
         "ExplainMessage" => (format!("7, {}, 1, 15000", id(15_000)), 2),
-        // A count is what it says.
+        // A count reads all messages.
         "CountMessages" => ("7".to_owned(), ROWS + 1),
         "LastMessage" => ("7".to_owned(), 1),
         "ClearMessages" => (format!("7, {}, 3", id(10)), 6),

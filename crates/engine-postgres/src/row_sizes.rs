@@ -1,12 +1,12 @@
-//! How large the rows of each table were of late, so that a statement asks for about as many as it may return.
+//! The average size of rows recently read from each table, so that a statement asks for about as many as it may return.
 //!
-//! The bytes of a statement are bounded by the statement itself (`arms.rs`); this only keeps the database from looking at
-//! many rows that it does not send.
+//! The statement itself bounds the bytes (`page_statement.rs`); this only keeps the database from reading many rows that
+//! it does not send.
 
 use larimar_engine::SpaceId;
 use std::sync::atomic::{AtomicU64, Ordering};
 
-/// Bytes of a row on average, for the tables that were read last.
+/// The average bytes of a row, for the tables that were read last.
 #[derive(Debug)]
 pub(crate) struct RowSizes(Vec<AtomicU64>);
 
@@ -17,7 +17,7 @@ impl Default for RowSizes {
 }
 
 impl RowSizes {
-    /// How many rows of a table have about so many bytes.
+    /// How many rows of a table have about `bytes` together.
     pub(crate) fn rows(&self, space: SpaceId, bytes: u64) -> u64 {
         bytes / self.size(space).unwrap_or(SIZE_UNKNOWN)
     }
@@ -26,7 +26,7 @@ impl RowSizes {
     pub(crate) fn learn(&self, space: SpaceId, rows: u64, bytes: u64) {
         let Some(size) = bytes.checked_div(rows) else { return };
         let last = self.size(space).unwrap_or(size);
-        // Larger ones count at once, smaller ones slowly.
+        // A larger size is taken at once, a smaller one gradually.
         let size = size.max(last - last / 4).clamp(SIZE_MIN, u64::from(u32::MAX));
         self.slot(space).store(tag(space) << 32 | size, Ordering::Relaxed);
     }
@@ -36,7 +36,7 @@ impl RowSizes {
         (found != 0 && found >> 32 == tag(space)).then_some(found & u64::from(u32::MAX))
     }
 
-    /// Tables share slots; the last one that was read has it.
+    /// Tables share slots; a slot belongs to the table that was read last.
     fn slot(&self, space: SpaceId) -> &AtomicU64 {
         &self.0[(space.0 % TABLES) as usize]
     }
@@ -68,7 +68,7 @@ mod tests {
     }
 
     #[test]
-    fn small_rows_after_large_ones_are_believed_in_the_end() {
+    fn the_size_falls_gradually_when_rows_get_smaller() {
         let sizes = RowSizes::default();
         sizes.learn(SpaceId(1), 10, 10 << 20);
         for _ in 0..100 {
@@ -80,7 +80,7 @@ mod tests {
     }
 
     #[test]
-    fn tables_that_share_a_slot_are_told_apart() {
+    fn tables_that_share_a_slot_do_not_share_a_size() {
         let sizes = RowSizes::default();
         sizes.learn(SpaceId(1), 1, 1 << 20);
         assert_eq!(sizes.rows(SpaceId(1 + TABLES), BYTES), 1024);

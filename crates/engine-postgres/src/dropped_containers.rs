@@ -1,21 +1,21 @@
-//! Dropped containers: their rows lead to bytes elsewhere, so they are kept until these are reclaimed, by one server at a
-//! time. The work on each is a row of `larimar_job`, made by the drop itself.
+//! Dropped containers: their rows point to bytes in blob storage, so they are kept until one server has reclaimed those
+//! bytes. The job for each container is a row of `larimar_job`, which the drop itself inserts.
 
 use crate::connection::Connection;
 use crate::engine::Parts;
 use crate::failure::Failure;
 use crate::key;
-use crate::pool::Lent;
+use crate::pool::PooledConnection;
 use crate::statements::jobs::{DroppedContainers, DroppedRows, ReleaseLease, TakeDroppedContainer};
 use crate::statements::pages::PageRow;
 use larimar_engine::{Fault, Position, ReadError, RowRef, SpaceId};
 
 impl Parts {
-    /// Takes up a dropped container after a number.
+    /// Claims the first dropped container after `after` that no other server works on.
     pub(crate) async fn claim_dropped(&self, after: SpaceId) -> Result<Option<SpaceId>, Fault> {
-        let lent = self.pool.lend().await?;
-        let claimed = claim(&lent, self.dropped_owner, after).await;
-        settled(lent, claimed)
+        let pooled = self.pool.get().await?;
+        let claimed = claim(&pooled, self.dropped_owner, after).await;
+        settled(pooled, claimed)
     }
 
     /// Visits rows of a dropped container.
@@ -25,23 +25,23 @@ impl Parts {
         from: &Position,
         mut visit: impl FnMut(RowRef<'_>) + Send,
     ) -> Result<Option<Position>, ReadError> {
-        let lent = self.pool.lend().await?;
-        let rows = read(&lent, self.dropped_owner, space, from).await;
-        let Some(rows) = settled(lent, rows)? else { return Err(ReadError::SpaceGone) };
+        let pooled = self.pool.get().await?;
+        let rows = read(&pooled, self.dropped_owner, space, from).await;
+        let Some(rows) = settled(pooled, rows)? else { return Err(ReadError::SpaceGone) };
         let (mut partition, mut row_text) = (String::new(), String::new());
         for row in &rows {
             visit_row(row, &mut partition, &mut row_text, &mut visit)?;
         }
         let is_end = (rows.len() as i64) < ROWS_MAX;
-        // Nothing lies between a row and its name with a zero behind it.
+        // No row lies between a row key and that key followed by a zero.
         Ok((!is_end).then(|| Position::new(partition, row_text + "\0")))
     }
 
-    /// Lets the rows of a dropped container go.
+    /// Ends the job of a dropped container, so that its rows are deleted.
     pub(crate) async fn forget_dropped(&self, space: SpaceId) -> Result<(), Fault> {
-        let lent = self.pool.lend().await?;
-        let forgotten = lent.execute(&ReleaseLease { name: &name(space), owner: self.dropped_owner }).await;
-        settled(lent, forgotten).map(drop)
+        let pooled = self.pool.get().await?;
+        let forgotten = pooled.execute(&ReleaseLease { name: &name(space), owner: self.dropped_owner }).await;
+        settled(pooled, forgotten).map(drop)
     }
 }
 
@@ -88,19 +88,19 @@ fn visit_row(
     Ok(())
 }
 
-fn settled<T>(lent: Lent, outcome: Result<T, Failure>) -> Result<T, Fault> {
+fn settled<T>(pooled: PooledConnection, outcome: Result<T, Failure>) -> Result<T, Fault> {
     match outcome {
         Ok(value) => Ok(value),
         Err(failure) => {
             if failure.ends_connection() {
-                lent.give_up();
+                pooled.close();
             }
             Err(failure.into_unavailable())
         }
     }
 }
 
-/// The name of the work, as `statements.rs` spells it.
+/// The name of the job, as `dropped_name!` in `statements.rs` spells it.
 fn name(space: SpaceId) -> Vec<u8> {
     format!("{START}{:020}", space.0).into_bytes()
 }
@@ -110,9 +110,9 @@ fn space_of(name: &[u8]) -> Option<SpaceId> {
 }
 
 const START: &str = "container ";
-/// The first text that does not begin so.
+/// The first name after those.
 const END: &str = "container!";
-/// A minute.
+/// How long a job is claimed: a minute.
 const CLAIM_TICKS: i64 = 600_000_000;
-/// Rows that are read at once: some megabytes at most.
+/// Rows per statement: some megabytes at most.
 const ROWS_MAX: i64 = 256;

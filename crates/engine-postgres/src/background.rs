@@ -1,4 +1,4 @@
-//! Background work. What serves all servers runs on one at a time: whoever holds a lease in the database does it.
+//! Background work. Work for all servers is done by one at a time: the one that holds the lease in the database.
 
 use crate::connection::Connection;
 use crate::core::{Core, random};
@@ -15,7 +15,7 @@ use std::sync::Arc;
 use std::sync::atomic::Ordering;
 use std::time::Duration;
 
-/// The right to do a piece of work for a while. Other servers wait until it runs out or is given back.
+/// The right to do some work for a while. Other servers wait until it expires or is released.
 struct Lease {
     name: &'static str,
     owner: i64,
@@ -38,36 +38,36 @@ impl Lease {
     }
 }
 
-/// Watches over the database, keeps the figures, and removes the rows of dropped spaces when it is this server's turn;
-/// for ever.
+/// Watches the database, updates the statistics, and removes dropped spaces and expired messages when this server has the
+/// lease; runs until aborted.
 pub(crate) async fn run(core: Arc<Core>, pool: Arc<Pool>) {
     let lease = Lease::new("purge");
     loop {
         tokio::time::sleep(LOOK_EVERY).await;
         core.connections.close_idle();
-        // Nobody else may try while requests are refused at once.
+        // While requests are refused at once, nothing else opens a connection.
         while core.health.ready().is_err() && core.connect().await.is_err() {
             tokio::time::sleep(PROBE_EVERY).await;
         }
-        let Ok(lent) = pool.lend().await else { continue };
-        let mut outcome = figures(&core, &lent).await;
+        let Ok(pooled) = pool.get().await else { continue };
+        let mut outcome = update_statistics(&core, &pooled).await;
         if let Ok(has_expired) = outcome
             && (has_expired || core.dropped_spaces.load(Ordering::Relaxed) > 0)
         {
-            outcome = purge_in_turn(&core, &lent, &lease).await.map(|()| false);
+            outcome = remove_with_lease(&core, &pooled, &lease).await.map(|()| false);
         }
         if let Err(failure) = outcome {
             let is_over = failure.ends_connection();
             tracing::warn!(reason = %failure.into_unavailable(), "background work was interrupted");
             if is_over {
-                lent.give_up();
+                pooled.close();
             }
         }
     }
 }
 
-/// Keeps the figures; `true` if messages have expired.
-async fn figures(core: &Core, connection: &Connection) -> Result<bool, Failure> {
+/// Updates the statistics; `true` if messages have expired.
+async fn update_statistics(core: &Core, connection: &Connection) -> Result<bool, Failure> {
     if let Some((spaces,)) = connection.query_first(&CountDroppedSpaces {}).await? {
         core.dropped_spaces.store(spaces.cast_unsigned(), Ordering::Relaxed);
     }
@@ -84,13 +84,13 @@ async fn figures(core: &Core, connection: &Connection) -> Result<bool, Failure> 
     Ok(connection.query_first(&HasExpiredMessages {}).await?.is_some())
 }
 
-async fn purge_in_turn(core: &Core, connection: &Connection, lease: &Lease) -> Result<(), Failure> {
+async fn remove_with_lease(core: &Core, connection: &Connection, lease: &Lease) -> Result<(), Failure> {
     if !lease.hold(connection).await? {
         return Ok(());
     }
-    let mut outcome = purge_expired(connection, lease).await;
+    let mut outcome = remove_expired(connection, lease).await;
     if outcome.is_ok() {
-        outcome = purge_all(core, connection, lease).await;
+        outcome = remove_dropped_spaces(core, connection, lease).await;
     }
     if !matches!(outcome, Err(Failure::Broken(_))) {
         lease.release(connection).await?;
@@ -98,17 +98,17 @@ async fn purge_in_turn(core: &Core, connection: &Connection, lease: &Lease) -> R
     outcome
 }
 
-async fn purge_all(core: &Core, connection: &Connection, lease: &Lease) -> Result<(), Failure> {
+async fn remove_dropped_spaces(core: &Core, connection: &Connection, lease: &Lease) -> Result<(), Failure> {
     for (id, age) in connection.query(&DroppedSpaces {}).await? {
         let space = SpaceId(id.cast_unsigned());
-        while purge_messages(connection, id).await? || purge_some(connection, space).await? {
-            // Whoever waits for the disk comes first.
-            tokio::time::sleep(PURGE_PAUSE).await;
+        while remove_messages(connection, id).await? || remove_rows(connection, space).await? {
+            // Requests that wait for the disk come first.
+            tokio::time::sleep(SLICE_PAUSE).await;
             if !lease.hold(connection).await? {
                 return Ok(());
             }
         }
-        // A write that began before the drop may still be under way; when none can be, the number is done with.
+        // A write that began before the drop may still add a row. After this time none can.
         if age > ticks(core.target.timeout * 2) {
             connection.execute(&ForgetDroppedSpace { space: id }).await?;
         }
@@ -117,9 +117,9 @@ async fn purge_all(core: &Core, connection: &Connection, lease: &Lease) -> Resul
 }
 
 /// Removes the first rows of a space; `false` when none are left.
-async fn purge_some(connection: &Connection, space: SpaceId) -> Result<bool, Failure> {
+async fn remove_rows(connection: &Connection, space: SpaceId) -> Result<bool, Failure> {
     let (from, to) = (key::partition(space, ""), key::space_end(space));
-    let last = LastOfSlice { first_pk: &from, end_pk: &to, skipped: PURGE_ROWS_MAX - 1 };
+    let last = LastOfSlice { first_pk: &from, end_pk: &to, skipped: SLICE_ROWS_MAX - 1 };
     let Some((pk, rk)) = connection.query_first(&last).await? else {
         return Ok(connection.execute(&DeletePartitions { first_pk: &from, end_pk: &to }).await? > 0);
     };
@@ -129,20 +129,20 @@ async fn purge_some(connection: &Connection, space: SpaceId) -> Result<bool, Fai
 }
 
 /// Removes the first messages of a queue; `false` when none are left.
-async fn purge_messages(connection: &Connection, queue: i64) -> Result<bool, Failure> {
-    let clear = ClearMessages { queue, last_id: LAST_ID, count: PURGE_ROWS_MAX };
+async fn remove_messages(connection: &Connection, queue: i64) -> Result<bool, Failure> {
+    let clear = ClearMessages { queue, last_id: LAST_ID, count: SLICE_ROWS_MAX };
     Ok(connection.query_first(&clear).await?.is_some_and(|(found,)| found > 0))
 }
 
-/// Removes expired messages, wherever they are.
-async fn purge_expired(connection: &Connection, lease: &Lease) -> Result<(), Failure> {
+/// Removes expired messages of all queues.
+async fn remove_expired(connection: &Connection, lease: &Lease) -> Result<(), Failure> {
     for _ in 0..EXPIRED_SLICES_MAX {
         let (found,) =
-            connection.query_first(&DeleteExpiredMessages { count: PURGE_ROWS_MAX }).await?.unwrap_or_default();
-        if found < PURGE_ROWS_MAX || !lease.hold(connection).await? {
+            connection.query_first(&DeleteExpiredMessages { count: SLICE_ROWS_MAX }).await?.unwrap_or_default();
+        if found < SLICE_ROWS_MAX || !lease.hold(connection).await? {
             return Ok(());
         }
-        tokio::time::sleep(PURGE_PAUSE).await;
+        tokio::time::sleep(SLICE_PAUSE).await;
     }
     Ok(())
 }
@@ -154,11 +154,11 @@ fn ticks(span: Duration) -> i64 {
 const LOOK_EVERY: Duration = Duration::from_secs(1);
 const LEASE_TIME: Duration = Duration::from_secs(30);
 const PROBE_EVERY: Duration = Duration::from_millis(250);
-const PURGE_PAUSE: Duration = Duration::from_millis(5);
-const PURGE_ROWS_MAX: i64 = 1000;
+const SLICE_PAUSE: Duration = Duration::from_millis(5);
+const SLICE_ROWS_MAX: i64 = 1000;
 /// No message has an id after this one.
 const LAST_ID: &[u8] = &[0xff; 17];
-/// Slices of expired messages removed before dropped spaces have their turn.
+/// Slices of expired messages that are removed before dropped spaces.
 const EXPIRED_SLICES_MAX: usize = 100;
 
 #[cfg(all(test, feature = "test-postgres"))]
@@ -185,7 +185,7 @@ mod tests {
     }
 
     #[tokio::test]
-    async fn one_server_at_a_time_has_the_lease_until_it_gives_it_back_or_its_time_is_over() {
+    async fn one_server_at_a_time_has_the_lease_until_it_is_released_or_expires() {
         let url = Cluster::shared().fresh_url();
         let (here, there) = (connection(&url).await, connection(&url).await);
         let (one, two, other) = (Lease::new("work"), Lease::new("work"), Lease::new("other"));
@@ -194,10 +194,10 @@ mod tests {
         assert!(one.hold(&here).await.expect("an answer"), "it is renewed");
         assert!(other.hold(&there).await.expect("an answer"), "another job is another lease");
         two.release(&there).await.expect("an answer");
-        assert!(!two.hold(&there).await.expect("an answer"), "only the holder gives it back");
+        assert!(!two.hold(&there).await.expect("an answer"), "only the holder releases it");
         one.release(&here).await.expect("an answer");
         assert!(two.hold(&there).await.expect("an answer"));
-        // The holder is gone and its time is over.
+        // The holder is gone and its lease has expired.
         there.run("UPDATE larimar_job SET until = 1").await.expect("an answer");
         assert!(one.hold(&here).await.expect("an answer"));
         assert!(!two.hold(&there).await.expect("an answer"));

@@ -1,41 +1,42 @@
-//! Where the messages of a queue begin, so that a claim need not pass over those that are gone.
+//! Where a claim begins to look for messages, so that it need not pass over the index entries of deleted ones.
 //!
-//! The index of messages keeps the entries of claimed and deleted ones until the database has cleaned it, and it cannot
-//! while any session holds an old snapshot. A claim begins at the first message that the last one found. A message that a
-//! slow commit brings in before that point is found by the claims that begin at the very start, one every few seconds.
+//! The index keeps the entries of claimed and deleted messages until the database has vacuumed it, which it cannot while
+//! any session holds an old snapshot. A claim begins at the first message that the last claim found. A slow commit may
+//! add a message before that point; it is found by a claim that looks at all messages, one every few seconds.
 
 use larimar_engine::SpaceId;
 use parking_lot::Mutex;
 use rustc_hash::FxHashMap;
 use std::time::{Duration, Instant};
 
+/// The starts of the queues that were claimed from.
 #[derive(Default)]
-pub(crate) struct Starts(Mutex<FxHashMap<SpaceId, Start>>);
+pub(crate) struct ClaimStarts(Mutex<FxHashMap<SpaceId, Start>>);
 
-/// No message that is visible lies before a time, as of a claim that looked at all of them.
+/// No visible message became visible before `from`, according to the last claim that looked at all messages.
 #[derive(Clone, Copy, Debug)]
 struct Start {
     from: i64,
     looked: Instant,
-    /// Whether a claim is looking at all of them at the moment.
+    /// Whether a claim is looking at all messages now.
     is_due: bool,
 }
 
-impl Starts {
-    /// From which time on a claim looks for messages; 0 for all.
+impl ClaimStarts {
+    /// The time from which on a claim looks for messages; 0 for all.
     pub(crate) fn from(&self, queue: SpaceId) -> i64 {
         let mut starts = self.0.lock();
         let Some(start) = starts.get_mut(&queue) else { return 0 };
         if start.looked.elapsed() < LOOK_EVERY {
             return start.from;
         }
-        // One claim looks at all; those beside it do not.
+        // This claim looks at all messages; concurrent ones do not.
         start.looked = Instant::now();
         start.is_due = true;
         0
     }
 
-    /// Takes in the first message that a claim found, if any, and the database's time.
+    /// Learns from the first message that a claim found, if any, and the database's time.
     pub(crate) fn learn(&self, queue: SpaceId, first: Option<i64>, now: i64) {
         let from = first.unwrap_or(now).min(now - MARGIN);
         let mut starts = self.0.lock();
@@ -43,13 +44,13 @@ impl Starts {
             starts.retain(|_, start| start.looked.elapsed() < LOOK_EVERY);
         }
         let start = starts.entry(queue).or_insert_with(|| Start { from, looked: Instant::now(), is_due: false });
-        // What a claim over all messages found counts, also if it is before the others.
+        // A claim that looked at all messages may also move the start back.
         start.from = if start.is_due { from } else { start.from.max(from) };
         start.is_due = false;
     }
 }
 
-/// A put may take this long, in ticks, from its look at the clock to its commit, and is found at once.
+/// A put that takes up to this many ticks from reading the clock to its commit is found at once.
 const MARGIN: i64 = 20_000_000;
 const LOOK_EVERY: Duration = Duration::from_secs(5);
 const QUEUES_MAX: usize = 10_000;
@@ -60,7 +61,7 @@ mod tests {
 
     #[test]
     fn a_claim_begins_where_the_last_one_found_messages_but_not_in_the_last_moments() {
-        let (starts, queue, now) = (Starts::default(), SpaceId(1), 1_000_000_000);
+        let (starts, queue, now) = (ClaimStarts::default(), SpaceId(1), 1_000_000_000);
         assert_eq!(starts.from(queue), 0);
         starts.learn(queue, Some(500), now);
         assert_eq!(starts.from(queue), 500);
