@@ -1,4 +1,4 @@
-//! Connections that cannot be made: a server goes on with those it has, shares what there is with others, and takes a
+//! Connections that cannot be opened: a server works with those it has, shares slots with other servers, and reads a
 //! changed password from its file.
 
 use crate::support::{NOW, create, name, read, write};
@@ -10,14 +10,14 @@ use larimar_engine_postgres::{Password, PostgresEngine, Settings};
 use larimar_testkit::postgres::{Cluster, Database, Options};
 use std::time::{Duration, Instant};
 
-/// A limit against a test that hangs; nothing is measured by it.
+/// A limit for a test that hangs; nothing is measured by it.
 const PATIENCE: Duration = Duration::from_secs(120);
 
 fn queue_name(name: &str) -> SpaceName<'_> {
     SpaceName { account: "account", kind: SpaceKind::Queue, name }
 }
 
-/// A role that is no superuser, and the URL with which it uses a schema of its own.
+/// Creates a role that is not a superuser, and returns its URL with a schema of its own.
 fn role(cluster: &Cluster, options: &str) -> String {
     let url = cluster.fresh_url();
     let schema = url.rsplit("%3D").next().expect("a schema").to_owned();
@@ -64,7 +64,7 @@ async fn spaces(engine: &PostgresEngine) -> (SpaceId, SpaceId) {
     (space, engine.create_space(queue_name("q"), b"").await.expect("no fault").expect("the name is free"))
 }
 
-/// Many at once, so that more connections are asked for than there are.
+/// Many at once, so that more connections are needed than there are.
 async fn crowd(engine: &PostgresEngine, (space, queue): (SpaceId, SpaceId), number: usize, steps: usize) {
     let all = (0..12).map(|worker| work(engine, space, queue, number * 100 + worker, steps));
     tokio::time::timeout(PATIENCE, futures_util::future::join_all(all)).await.expect("all requests are served");
@@ -84,7 +84,7 @@ async fn a_role_with_few_connections_serves_every_kind_of_request() {
 }
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
-async fn a_changed_password_stops_nobody_and_is_taken_from_its_file() {
+async fn a_changed_password_stops_no_request_and_is_read_from_its_file() {
     let cluster = Cluster::start_with(&Options { password: Some("super"), ..Options::default() });
     let url = role(&cluster, "PASSWORD 'old'");
     let folder = tempfile::tempdir().expect("a folder");
@@ -124,7 +124,7 @@ async fn a_changed_password_stops_nobody_and_is_taken_from_its_file() {
 }
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
-async fn servers_that_want_more_connections_than_there_are_share_them() {
+async fn servers_that_need_more_connections_than_there_are_share_them() {
     let slots = [("max_connections", "24"), ("superuser_reserved_connections", "4")];
     let cluster = Cluster::start_with(&Options { settings: &slots, ..Options::default() });
     let url = role(&cluster, "");

@@ -1,7 +1,7 @@
-//! What the engine makes of a database that is cut off, stands still, restarts or refuses: every answer is true.
+//! A database that is cut off, hangs, restarts or refuses: every answer of the engine is true.
 //!
-//! After each failure the rows are read over a sound connection. `Ok` means that the write is there, a condition or an
-//! `Unavailable` that it is not, and only an `Ambiguous` leaves it open.
+//! After each failure the rows are read over a working connection. `Ok` means that the write took effect, a failed
+//! condition or `Unavailable` that it did not; only after `Ambiguous` it is unknown.
 
 use crate::support::{NOW, create, name, open, open_with, read, through, upstream, write};
 use larimar_engine::queue::{Messages as _, NewMessage};
@@ -16,7 +16,7 @@ use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, AtomicUsize, Ordering};
 use std::time::{Duration, Instant};
 
-/// A proxied engine and a sound one over the same tables.
+/// An engine behind a proxy and one without, over the same tables.
 struct Pair {
     proxy: Proxy,
     cut: PostgresEngine,
@@ -34,7 +34,7 @@ impl Pair {
         Self { proxy, cut, sound, space }
     }
 
-    /// Makes a call while connections are cut; those that are made a little later are sound again.
+    /// Makes a call while connections are cut; connections opened a little later work again.
     async fn while_cut<T>(&self, bytes: u64, direction: Direction, call: impl Future<Output = T>) -> T {
         self.proxy.set(Mode::CutAfter { bytes, direction });
         let end = async {
@@ -44,7 +44,7 @@ impl Pair {
         tokio::join!(call, end).0
     }
 
-    /// The engine has its connections again.
+    /// Waits until the engine has working connections again.
     async fn heal(&self) {
         self.proxy.set(Mode::Pass);
         let until = Instant::now() + Duration::from_secs(20);
@@ -113,7 +113,7 @@ async fn a_connection_cut_at_any_byte_of_a_transaction_leaves_it_whole_or_not_at
         match &outcome {
             Ok(told) => {
                 assert_eq!(bodies, after);
-                // Each statement asks for the time, so the rows have different versions; each must be told.
+                // Each statement asks for the time, so the rows have different versions; each must be returned.
                 for row in [0, 2, 3] {
                     assert_eq!(versions[row], Some(told[row]), "row {row}");
                 }
@@ -140,7 +140,7 @@ async fn an_edit_takes_effect_at_most_once_whatever_is_cut() {
         most += usize::from(outcome.is_ok() || is_open(&outcome));
         let (_, body) = read(&pair.sound, pair.space, "r").await.expect("the row is there");
         assert!((least..=most).contains(&body.len()), "{} of {least} to {most}", body.len());
-        // What was open is settled now.
+        // Unknown outcomes are known now.
         (least, most) = (body.len(), body.len());
     }
 }
@@ -164,7 +164,7 @@ async fn spaces_are_created_changed_and_dropped_once_whatever_is_cut() {
 }
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
-async fn a_connection_that_passes_nothing_on_is_given_up_in_time() {
+async fn a_connection_without_traffic_is_closed_in_time() {
     let pair = Pair::open(Duration::from_secs(1)).await;
     write(&pair.cut, pair.space, "r", Expect::Absent, Act::Put(b"1")).await.expect("no row is there");
     for direction in [Direction::ToServer, Direction::ToClient, Direction::Both] {
@@ -233,7 +233,7 @@ async fn a_page_that_breaks_again_and_again_is_tried_at_intervals() {
     let pair = Pair::open(Duration::from_secs(4)).await;
     let body = vec![b'x'; 300_000];
     write(&pair.sound, pair.space, "r", Expect::Absent, Act::Put(&body)).await.expect("no row is there");
-    // Enough to connect and to ask, and not enough for the row.
+    // Enough bytes to connect and to send the statement, and not enough for the row.
     pair.proxy.set(Mode::CutAfter { bytes: 100_000, direction: Direction::ToClient });
     let before = pair.proxy.connections();
     let budget = Budget { rows_max: 10, deadline: Instant::now() + Duration::from_secs(60) };
@@ -267,7 +267,7 @@ async fn reads_queries_and_queues_wait_for_a_database_that_restarts() {
             engine.claim(queue, 1, Duration::from_secs(600), NOW).await.expect("a claim waits");
             engine.count_messages(queue, NOW).await.expect("a count waits");
             engine.list_spaces(name("t"), 10).await.expect("a listing waits");
-            // What was sent and not answered is not known; anything else waits.
+            // The outcome of a write that was sent and not answered is unknown; all others wait.
             let put = engine.put_message(queue, new, NOW).await;
             assert!(put.is_ok() || is_open(&put), "a put waits: {put:?}");
             rounds.fetch_add(1, Ordering::Relaxed);
@@ -279,7 +279,7 @@ async fn reads_queries_and_queues_wait_for_a_database_that_restarts() {
             while rounds.load(Ordering::Relaxed) < before + 20 {
                 tokio::time::sleep(Duration::from_millis(5)).await;
             }
-            // On a thread of its own, so that requests go on.
+            // On a thread of its own, so that requests continue.
             let cluster = Arc::clone(&cluster);
             tokio::task::spawn_blocking(move || cluster.restart()).await.expect("it restarts");
         }
@@ -289,7 +289,7 @@ async fn reads_queries_and_queues_wait_for_a_database_that_restarts() {
 }
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
-async fn a_row_that_somebody_holds_is_refused_in_time_and_left_as_it_is() {
+async fn a_write_of_a_locked_row_is_refused_in_time_and_changes_nothing() {
     let database = Cluster::shared();
     let url = database.fresh_url();
     let engine = open_with(&url, Duration::from_secs(1)).await;
@@ -313,7 +313,7 @@ async fn a_row_that_somebody_holds_is_refused_in_time_and_left_as_it_is() {
 }
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
-async fn a_database_that_stands_still_is_reported_and_waited_for() {
+async fn a_database_that_hangs_is_reported_and_waited_for() {
     let cluster = Cluster::start();
     let engine = open_with(&cluster.fresh_url(), Duration::from_secs(1)).await;
     let space = create(&engine, "t").await;
@@ -355,7 +355,7 @@ async fn more_callers_than_connections_take_turns() {
 }
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
-async fn a_caller_who_goes_away_leaves_nothing_half_done() {
+async fn a_dropped_caller_leaves_no_write_half_done() {
     let url = Cluster::shared().fresh_url();
     let engine = open(&url).await;
     let space = create(&engine, "t").await;
@@ -378,7 +378,7 @@ async fn a_caller_who_goes_away_leaves_nothing_half_done() {
 }
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
-async fn a_database_that_is_not_there_is_named_when_it_is_opened() {
+async fn a_missing_database_is_named_in_the_error_of_open() {
     let refused = PostgresEngine::open(&Settings::new("postgres://u@127.0.0.1:1/d")).await;
     let Err(error) = refused else { panic!("it opened") };
     assert!(error.to_string().contains("cannot connect"), "{error}");

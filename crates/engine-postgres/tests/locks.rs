@@ -1,5 +1,5 @@
-//! Rows that another session holds: whoever writes other rows goes on, and who writes those rows succeeds when they are
-//! let go.
+//! Rows that another session has locked: writes of other rows are not delayed, and writes of the locked rows succeed once
+//! they are unlocked.
 
 use crate::support::{NOW, create, write};
 use larimar_engine::queue::{MessageHandle, Messages as _, NewMessage};
@@ -10,11 +10,11 @@ use std::sync::Arc;
 use std::time::{Duration, Instant};
 use tokio_postgres::Client;
 
-/// A limit against a test that hangs; nothing is measured by it.
+/// A limit for a test that hangs; nothing is measured by it.
 const PATIENCE: Duration = Duration::from_secs(120);
 const LONG: Duration = Duration::from_secs(600);
 
-/// An engine with the usual number of connections and much patience for locks.
+/// An engine with the default number of connections that waits long for locks.
 async fn open(url: &str) -> Arc<PostgresEngine> {
     let settings = Settings { timeout: LONG, ..Settings::new(url) };
     Arc::new(PostgresEngine::open(&settings).await.expect("the database is there"))
@@ -26,7 +26,7 @@ async fn session(url: &str) -> Client {
     client
 }
 
-/// Waits until so many sessions wait for a lock.
+/// Waits until `expected` sessions wait for a lock.
 async fn sessions_wait(client: &Client, expected: usize) {
     let until = Instant::now() + PATIENCE;
     loop {
@@ -43,7 +43,7 @@ async fn put(engine: &PostgresEngine, space: SpaceId, row: &str) {
     write(engine, space, row, Expect::Any, Act::Put(b"new")).await.unwrap_or_else(|error| panic!("{row}: {error}"));
 }
 
-/// A table whose rows `held0` and `held1` another session holds.
+/// A table whose rows `held0` and `held1` another session has locked.
 async fn held_rows(cluster: &Cluster) -> (Arc<PostgresEngine>, SpaceId, Client) {
     let url = cluster.fresh_url();
     let engine = open(&url).await;
@@ -57,7 +57,7 @@ async fn held_rows(cluster: &Cluster) -> (Arc<PostgresEngine>, SpaceId, Client) 
 }
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
-async fn two_rows_that_are_held_do_not_stop_the_writes_of_other_rows() {
+async fn two_locked_rows_do_not_delay_writes_of_other_rows() {
     let cluster = Cluster::start();
     let (engine, space, other) = held_rows(&cluster).await;
     let mut held = Vec::new();
@@ -83,7 +83,7 @@ async fn two_rows_that_are_held_do_not_stop_the_writes_of_other_rows() {
 }
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
-async fn a_row_that_is_held_does_not_stop_the_writes_that_share_its_statement() {
+async fn a_locked_row_does_not_stop_writes_that_share_its_statement() {
     let cluster = Cluster::start();
     let (engine, space, other) = held_rows(&cluster).await;
     let rows = (0..300).map(|number| match number {
@@ -113,7 +113,7 @@ async fn a_row_that_is_held_does_not_stop_the_writes_that_share_its_statement() 
 }
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
-async fn transactions_that_meet_a_held_row_leave_connections_to_others() {
+async fn transactions_on_a_locked_row_leave_connections_to_others() {
     let cluster = Cluster::start();
     let (engine, space, other) = held_rows(&cluster).await;
     // More than there are connections for transactions.
@@ -146,7 +146,7 @@ async fn transactions_that_meet_a_held_row_leave_connections_to_others() {
 }
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
-async fn messages_that_are_held_do_not_stop_those_who_put_and_delete_others() {
+async fn locked_messages_do_not_delay_puts_and_deletes_of_others() {
     let cluster = Cluster::start();
     let url = cluster.fresh_url();
     let engine = open(&url).await;

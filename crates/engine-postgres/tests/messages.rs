@@ -1,5 +1,5 @@
-//! Queues over PostgreSQL, beyond what every engine promises: several servers, lost connections, older tables, and what is
-//! removed in the background.
+//! Queues over PostgreSQL, besides the conformance suite: several servers, lost connections, older tables, and removal in
+//! the background.
 
 use crate::support::{NOW, create, open, read, through, upstream, write};
 use larimar_engine::queue::{Change, MessageError, MessageHandle, Messages, NewMessage, Placed};
@@ -41,7 +41,7 @@ async fn session(url: &str) -> tokio_postgres::Client {
     client
 }
 
-/// The number of rows in the table of messages, once it is what is expected.
+/// Waits until the table of messages has the expected number of rows.
 async fn rows_become(client: &tokio_postgres::Client, expected: i64) {
     let patience = Instant::now() + Duration::from_secs(60);
     loop {
@@ -62,13 +62,13 @@ async fn tables_of_an_older_release_get_queues_and_keep_what_they_have() {
     let space = create(&engine, "t").await;
     write(&engine, space, "r", Expect::Absent, Act::Put(b"kept")).await.expect("no row is there");
     engine.close().await;
-    // As a release before queues left them.
+    // As they were before queues were added.
     let client = session(&url).await;
     client
         .batch_execute("DROP TABLE larimar_message; UPDATE larimar_format SET format = 1 WHERE id = 1")
         .await
         .expect("the tables are there");
-    // Servers of this release that start together take turns.
+    // Servers that start together migrate one after the other.
     let engines = futures_util::future::join_all((0..4).map(|_| open(&url))).await;
     let row = client.query_one("SELECT format FROM larimar_format", &[]).await.expect("an answer");
     assert_eq!(row.get::<_, i64>(0), 2);
@@ -102,7 +102,7 @@ async fn consumers_on_several_servers_get_every_message_once() {
             taken.fetch_add(claimed.len(), Ordering::SeqCst);
             for message in claimed {
                 let handle = MessageHandle { id: message.id, receipt: message.receipt };
-                // Deleted wherever it comes to.
+                // Deleted on any of the servers.
                 servers[(consumer + 1) % 3].delete_message(queue, handle, NOW).await.expect("the receipt holds");
                 got.push(message.text);
             }
@@ -120,7 +120,7 @@ async fn consumers_on_several_servers_get_every_message_once() {
     assert!(times.values().all(|times| *times == 1));
 }
 
-/// A proxied engine and a sound one over the same queue.
+/// An engine behind a proxy and one without, over the same queue.
 struct Pair {
     proxy: Proxy,
     cut: PostgresEngine,
@@ -138,7 +138,7 @@ impl Pair {
         Self { proxy, cut, sound, queue }
     }
 
-    /// Makes a call while connections are cut; those that are made a little later are sound again.
+    /// Makes a call while connections are cut; connections opened a little later work again.
     async fn while_cut<T>(&self, step: u64, call: impl Future<Output = T>) -> T {
         let direction = if step.is_multiple_of(2) { Direction::ToServer } else { Direction::ToClient };
         self.proxy.set(Mode::CutAfter { bytes: step * 11, direction });
@@ -202,7 +202,7 @@ async fn a_connection_cut_at_any_byte_of_a_change_or_a_delete_gives_no_false_ans
             }
             Err(MessageError::Fault(Fault::Unavailable(_))) => handle,
             Err(MessageError::Fault(Fault::Ambiguous(_))) => {
-                // Whatever became of it, the message goes.
+                // Whatever the outcome was, the message is deleted.
                 pair.sound.clear_messages(pair.queue, NOW).await.expect("the queue is there");
                 continue;
             }
@@ -265,14 +265,14 @@ async fn a_claim_does_not_pass_over_messages_that_are_gone_while_a_snapshot_is_h
     }
     let counter = session(&url).await;
     let pages = async || {
-        // Sessions report their figures with the first statement after a second.
+        // Sessions report their statistics with the first statement after a second.
         tokio::time::sleep(Duration::from_millis(1200)).await;
         assert!(engine.claim(queue, 32, LONG, NOW).await.expect("the queue is there").is_empty());
         let sql = "SELECT idx_blks_hit + idx_blks_read FROM pg_statio_user_indexes \
                    WHERE indexrelid = 'larimar_message_order'::regclass";
         counter.query_one(sql, &[]).await.expect("an answer").get::<_, i64>(0)
     };
-    // What happened a moment ago is looked at again.
+    // Messages of the last moments are looked at again.
     tokio::time::sleep(Duration::from_secs(3)).await;
     let before = pages().await;
     for _ in 0..200 {

@@ -11,12 +11,12 @@ use larimar_testkit::postgres::Cluster;
 use larimar_testkit::proxy::Proxy;
 use std::time::{Duration, Instant};
 
-/// A page of the server ends after so many bytes.
+/// The server ends a page after this many bytes.
 const PAGE_BYTES: u64 = 4 << 20;
 /// What a page may cost beyond twice what it uses: the bytes of one statement and a row.
 const CONSTANT_BYTES: u64 = 6 << 20;
 
-/// An entity of about so many bytes. It has a number, for filters.
+/// An entity of about `bytes` bytes, with a number for filters.
 fn entity(row: &str, bytes: usize) -> Entity {
     let key = EntityKey { partition: PartitionKey::new("p").expect("a key"), row: RowKey::new(row).expect("a key") };
     let names: Vec<String> = (0..bytes / 60_000).map(|number| format!("B{number:02}")).collect();
@@ -55,7 +55,7 @@ async fn page(engine: &PostgresEngine, space: SpaceId, filter: &str, entities_ma
     (page.await.expect("no fault"), used)
 }
 
-/// What the database has sent, once it sends no more.
+/// The bytes that the database has sent, read when it sends no more.
 async fn sent(proxy: &Proxy) -> u64 {
     let mut last = proxy.bytes_to_client();
     loop {
@@ -75,7 +75,7 @@ async fn the_database_sends_little_more_than_a_page_uses() {
     let engine = open(&through(&url, proxy.address())).await;
     let large = create(&engine, "large").await;
     store(&engine, large, (0..60).map(|row| (format!("r{row:04}"), 900 << 10))).await;
-    // Small rows first, which teach the engine that rows are small, and large ones among them.
+    // Small rows first, so that the engine expects small rows, then large ones among them.
     let mixed = create(&engine, "mixed").await;
     let sizes = (0..1600).map(|row| (format!("r{row:04}"), if row > 1000 && row % 10 == 0 { 900 << 10 } else { 0 }));
     store(&engine, mixed, sizes).await;
@@ -106,7 +106,7 @@ async fn the_database_sends_little_more_than_a_page_uses() {
             }
         }
     }
-    // Many at once cost as much as each alone.
+    // Concurrent pages cost as much as each alone.
     let before = sent(&proxy).await;
     let pages = futures_util::future::join_all((0..8).map(|_| page(&engine, large, "Number eq 1", 1000))).await;
     let used: u64 = pages.iter().map(|(_, used)| used).sum();
@@ -141,7 +141,7 @@ async fn pages_over_large_rows_have_every_row_once() {
     }
 }
 
-/// Sessions that have a transaction open, as the database says.
+/// The sessions with an open transaction, according to the database.
 async fn open_transactions(url: &str) -> i64 {
     let (client, connection) = tokio_postgres::connect(url, tokio_postgres::NoTls).await.expect("a connection");
     tokio::spawn(connection);
@@ -168,7 +168,7 @@ async fn a_page_leaves_no_transaction_behind_however_it_ends() {
     };
     let budget = || Budget { rows_max: 100, deadline: Instant::now() + Duration::from_secs(60) };
     for round in 0..60_u64 {
-        // Given up at any moment.
+        // Dropped at any moment.
         let _ = tokio::time::timeout(Duration::from_micros(round * 300), scan_all(budget())).await;
         // Stopped by the visitor, and never read at all.
         let mut snapshot = engine.snapshot(Reads::Many, budget().deadline).await.expect("no fault");
@@ -176,14 +176,14 @@ async fn a_page_leaves_no_transaction_behind_however_it_ends() {
         assert!(stopped.is_some());
         drop(snapshot);
         drop(engine.snapshot(Reads::Many, budget().deadline).await.expect("no fault"));
-        // Late, and of a space that is not there.
+        // Past its deadline, and of a space that does not exist.
         let late = Budget { rows_max: 100, deadline: Instant::now() };
         let mut snapshot = engine.snapshot(Reads::Many, budget().deadline).await.expect("no fault");
         snapshot.scan(space, &KeyRange::all(), late, |_| Flow::Continue).await.expect("no fault");
         let gone = snapshot.scan(SpaceId(space.0 + 1000), &KeyRange::all(), budget(), |_| Flow::Continue).await;
         assert_eq!(gone, Err(larimar_engine::ReadError::SpaceGone));
         drop(snapshot);
-        // A connection that goes on to others shows them the present.
+        // The next user of the connection sees the current state.
         let row = format!("x{round}");
         write(&engine, space, &row, Expect::Absent, Act::Put(b"")).await.expect("a new row");
         for _ in 0..4 {
@@ -212,7 +212,7 @@ async fn open_snapshots_leave_connections_to_others() {
     write(&engine, space, "r", Expect::Absent, Act::Put(b"x")).await.expect("a new row");
     let budget = || Budget { rows_max: 100, deadline: Instant::now() + Duration::from_secs(600) };
     let mut open = Vec::new();
-    // As many as there may be.
+    // As many as are allowed.
     let busy = loop {
         let patience = Duration::from_millis(if open.is_empty() { 60_000 } else { 300 });
         match engine.snapshot(Reads::Many, Instant::now() + patience).await {
@@ -225,13 +225,13 @@ async fn open_snapshots_leave_connections_to_others() {
         assert!(open.len() < 100, "there is no limit");
     };
     assert!(matches!(busy, Fault::Unavailable(_)), "{busy:?}");
-    // All else goes on.
+    // Other requests are served.
     assert_eq!(engine.get(Key { space, partition: "p", row: "r" }, |row| row.is_some()).await, Ok(true));
     assert_eq!(engine.scan(space, &KeyRange::all(), budget(), |_| Flow::Continue).await, Ok(None));
     assert!(engine.create_space(support::name("other"), b"").await.expect("no fault").is_some());
     let (pages, _) = page(&engine, space, "", 1000).await;
     assert_eq!(pages.rows_returned, 1);
-    // One that waits gets the place of one that ends.
+    // A waiting page is admitted when another ends.
     let waiting = engine.snapshot(Reads::Many, Instant::now() + Duration::from_secs(60));
     let ended = async {
         tokio::time::sleep(Duration::from_millis(20)).await;

@@ -1,7 +1,7 @@
 //! How often each call waits for the database: once, and twice for a merge.
 //!
-//! A relay between the engine and the database counts turns: a turn is a question after an answer. Statements that are
-//! sent together are one turn.
+//! A proxy between the engine and the database counts turns: a turn begins when something is sent after an answer.
+//! Statements that are sent together are one turn.
 
 use crate::support::{NOW, create, open, through, upstream, write};
 use larimar_engine::queue::{Change, MessageHandle, Messages as _, NewMessage};
@@ -18,7 +18,7 @@ use std::time::{Duration, Instant};
 use tokio::io::{AsyncReadExt, AsyncWriteExt};
 use tokio::net::{TcpListener, TcpStream};
 
-/// Relays connections and counts turns over all of them.
+/// Forwards connections and counts the turns of all of them.
 async fn counting_relay(to: SocketAddr) -> (SocketAddr, Arc<AtomicU64>) {
     let listener = TcpListener::bind(("127.0.0.1", 0)).await.expect("a port");
     let address = listener.local_addr().expect("an address");
@@ -56,7 +56,7 @@ async fn counting_relay(to: SocketAddr) -> (SocketAddr, Arc<AtomicU64>) {
     (address, turns)
 }
 
-/// The fewest turns of some runs of a call: the first ones also connect and prepare, and background work may come between.
+/// The fewest turns of 40 runs of a call: the first ones also connect and prepare, and background work may add turns.
 async fn fewest_turns(turns: &AtomicU64, mut call: impl AsyncFnMut(usize)) -> u64 {
     let mut fewest = u64::MAX;
     for round in 0..40 {
@@ -114,8 +114,8 @@ async fn calls_take_the_round_trips_they_should() {
     assert_eq!(counted, [1, 1, 1, 1, 1, 1, 1, 2], "insert, upsert, replace, get, delete, transaction, page, merge");
 }
 
-/// A page of one statement is that statement. One that may need several begins its transaction with the first of them;
-/// nobody waits for its end.
+/// A page of one statement is that statement. A page of several begins its transaction together with the first; the end
+/// of the transaction is not waited for.
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
 async fn a_page_waits_for_the_database_once() {
     let url = Cluster::shared().fresh_url();

@@ -47,7 +47,7 @@ async fn a_drop_on_one_server_refuses_reads_and_writes_on_the_other_at_once() {
     let (one, two, _) = pair().await;
     for round in 0..20 {
         let space = create(&one, "t").await;
-        // The other has it in its cache.
+        // The other server has it in its cache.
         assert_eq!(two.recent_space(name("t")).await.expect("no fault").map(|space| space.id), Some(space));
         write(&two, space, "r", Expect::Absent, Act::Put(b"x")).await.expect("the space is there");
         assert_eq!(one.drop_space(name("t")).await, Ok(true));
@@ -55,7 +55,7 @@ async fn a_drop_on_one_server_refuses_reads_and_writes_on_the_other_at_once() {
         assert_eq!(write_refused, Err(WriteError::SpaceGone), "round {round}");
         let key = Key { space, partition: "p", row: "r" };
         assert_eq!(two.get(key, |_| ()).await, Err(ReadError::SpaceGone));
-        // Refused once, it is looked up anew: what was created meanwhile is found at once.
+        // After a refusal the name is looked up again, so a space created meanwhile is found at once.
         let again = create(&one, "t").await;
         assert_eq!(two.recent_space(name("t")).await.expect("no fault").map(|space| space.id), Some(again));
         assert_eq!(read(&two, again, "r").await, None);
@@ -83,7 +83,7 @@ async fn a_change_on_one_server_is_seen_on_the_other_within_a_second_or_so() {
     }
 }
 
-/// A change, a creation and a drop on one server are seen by a look-up on the other that follows them.
+/// A change, a creation and a drop on one server are seen by a later lookup on the other.
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
 async fn what_is_looked_up_now_is_as_the_last_server_left_it() {
     let (one, two, _) = pair().await;
@@ -93,7 +93,7 @@ async fn what_is_looked_up_now_is_as_the_last_server_left_it() {
         assert_eq!(seen.id, id);
         assert_eq!(one.change_space(name("t"), &seen.meta, &[round]).await, Ok(Changed::Yes));
         assert_eq!(two.space(name("t")).await.expect("no fault").map(|space| space.meta.to_vec()), Some(vec![round]));
-        // What was just asked is remembered as well.
+        // The result of this lookup is cached as well.
         assert_eq!(
             two.recent_space(name("t")).await.expect("no fault").map(|space| space.meta.to_vec()),
             Some(vec![round])

@@ -1,4 +1,4 @@
-//! Where PostgreSQL's programs are on this machine.
+//! Finds PostgreSQL's programs on this machine.
 
 use crate::BINARIES_VARIABLE;
 use std::env;
@@ -9,33 +9,33 @@ use std::process::{Command, Stdio};
 /// The oldest version that Larimar supports.
 const VERSION_MIN: u32 = 15;
 
-/// Where Debian and its kin keep each version's programs, in `<version>/bin`.
+/// Where Debian and its derivatives install each version's programs, in `<version>/bin`.
 const DEBIAN: &str = "/usr/lib/postgresql";
 
-/// The folder of PostgreSQL's programs.
+/// The directory of PostgreSQL's programs.
 #[derive(Clone, Debug)]
 pub struct Binaries {
-    folder: PathBuf,
+    directory: PathBuf,
 }
 
 impl Binaries {
-    /// Looks for PostgreSQL 15 or newer: in the folder that `LARIMAR_POSTGRES_BIN` names and, without it, in Debian's
-    /// folders (the newest version first), where `pg_config` points, and on the search path.
+    /// Looks for PostgreSQL 15 or newer: in the directory that `LARIMAR_POSTGRES_BIN` names and, without it, in Debian's
+    /// directories (the newest version first), where `pg_config` points, and on the search path.
     #[must_use]
     pub fn find() -> Option<Self> {
         let named = env::var_os(BINARIES_VARIABLE).filter(|folder| !folder.is_empty());
-        let folders = named.map_or_else(usual_folders, |folder| vec![folder.into()]);
-        folders.into_iter().map(|folder| Self { folder }).find(Self::serve)
+        let folders = named.map_or_else(usual_directories, |folder| vec![folder.into()]);
+        folders.into_iter().map(|directory| Self { directory }).find(Self::is_complete)
     }
 
     /// The path of one program.
     #[must_use]
     pub fn program(&self, name: &str) -> PathBuf {
-        self.folder.join(name)
+        self.directory.join(name)
     }
 
-    /// Whether everything a cluster needs is here, in a version we support.
-    fn serve(&self) -> bool {
+    /// Whether all programs that a cluster needs are here, in a supported version.
+    fn is_complete(&self) -> bool {
         let all = ["initdb", "pg_basebackup", "pg_ctl", "postgres", "psql"];
         all.iter().all(|name| self.program(name).is_file())
             && first_line(&self.program("initdb"), "--version")
@@ -44,7 +44,7 @@ impl Binaries {
     }
 }
 
-fn usual_folders() -> Vec<PathBuf> {
+fn usual_directories() -> Vec<PathBuf> {
     let entries = fs::read_dir(DEBIAN).into_iter().flatten().flatten();
     let mut versions: Vec<u32> = entries.filter_map(|entry| entry.file_name().to_str()?.parse().ok()).collect();
     versions.sort_unstable_by(|a, b| b.cmp(a));
@@ -55,7 +55,7 @@ fn usual_folders() -> Vec<PathBuf> {
     folders
 }
 
-/// The first line that a program prints when given one argument, if it runs at all.
+/// The first line that a program prints when run with one argument, if it succeeds.
 fn first_line(program: &Path, argument: &str) -> Option<String> {
     let output = Command::new(program).arg(argument).stdin(Stdio::null()).stderr(Stdio::null()).output().ok()?;
     let text = String::from_utf8(output.stdout).ok()?;
@@ -88,7 +88,7 @@ mod tests {
     }
 
     #[test]
-    fn a_folder_without_the_programs_does_not_serve() {
-        assert!(!Binaries { folder: env::temp_dir() }.serve());
+    fn a_directory_without_the_programs_is_not_used() {
+        assert!(!Binaries { directory: env::temp_dir() }.is_complete());
     }
 }

@@ -1,4 +1,4 @@
-//! A cluster of one's own: started, stopped, paused, started again; removed with the value.
+//! A cluster that a test starts, stops, pauses and starts again. It is removed when the value is dropped.
 
 use crate::database::{Database, in_schema};
 use crate::home::Home;
@@ -9,8 +9,8 @@ use std::process::{Command, Stdio};
 use std::sync::OnceLock;
 use std::sync::atomic::{AtomicBool, Ordering};
 
-/// A running cluster. It answers as a [`Database`] and goes, with its folder, when dropped; also when the process is
-/// killed.
+/// A running cluster. It dereferences to a [`Database`]. It is removed with its directory when dropped, and also when the
+/// process is killed.
 #[derive(Debug)]
 pub struct Cluster {
     database: Database,
@@ -19,12 +19,12 @@ pub struct Cluster {
     paused: AtomicBool,
 }
 
-/// What a cluster is to have beyond the usual.
+/// What a cluster has besides the defaults.
 #[derive(Clone, Copy, Debug, Default)]
 pub struct Options<'a> {
-    /// Certificate and key in PEM; then nobody connects without TLS.
+    /// Certificate and key in PEM; connections without TLS are then refused.
     pub tls: Option<(&'a str, &'a str)>,
-    /// The superuser's password; without one, everybody on this machine is trusted.
+    /// The superuser's password; without one, all users of this machine are trusted.
     pub password: Option<&'a str>,
     /// Settings by name, as in `postgresql.conf`.
     pub settings: &'a [(&'a str, &'a str)],
@@ -33,7 +33,7 @@ pub struct Options<'a> {
 /// How a cluster is stopped.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Stop {
-    /// As in a crash: connections are cut, and the next start recovers from the log.
+    /// Like a crash: connections are cut, and the next start recovers from the log.
     Immediate,
     /// Transactions are rolled back and connections closed; then everything is written to disk.
     Fast,
@@ -44,8 +44,8 @@ pub enum Stop {
 pub(crate) struct Authority(String);
 
 impl Cluster {
-    /// The cluster that all tests of this process share; it ends with the process. If `LARIMAR_TEST_POSTGRES` holds the
-    /// URL of a running one, that is used.
+    /// The cluster that all tests of this process share; it is removed at the end of the process. If
+    /// `LARIMAR_TEST_POSTGRES` is the URL of a running cluster, that one is used.
     ///
     /// # Panics
     /// If there is none and it does not start.
@@ -61,7 +61,7 @@ impl Cluster {
     /// Starts a cluster.
     ///
     /// # Panics
-    /// If it does not start, with what PostgreSQL said.
+    /// If it does not start, with PostgreSQL's error.
     #[must_use]
     pub fn start() -> Self {
         Self::start_with(&Options::default())
@@ -70,7 +70,7 @@ impl Cluster {
     /// Starts a cluster with TLS, a password, or settings.
     ///
     /// # Panics
-    /// If it does not start, with what PostgreSQL said.
+    /// If it does not start, with PostgreSQL's error.
     #[must_use]
     pub fn start_with(options: &Options<'_>) -> Self {
         let started = find_binaries().and_then(|binaries| Self::try_start(&binaries, options));
@@ -80,7 +80,7 @@ impl Cluster {
     /// Starts a cluster with these programs.
     ///
     /// # Errors
-    /// What PostgreSQL said when it did not start.
+    /// PostgreSQL's error if it does not start.
     pub fn try_start(binaries: &Binaries, options: &Options<'_>) -> Result<Self, String> {
         let mut home = Home::create(binaries)?;
         home.initialise(options)?;
@@ -94,7 +94,7 @@ impl Cluster {
         Self { database, home, authority, paused: AtomicBool::new(false) }
     }
 
-    /// One more cluster of the same user and password, from a folder that is ready to start.
+    /// Another cluster with the same user and password, from a directory that is ready to start.
     pub(crate) fn sibling(&self, home: Home) -> Self {
         Self::new(home, self.authority.clone())
     }
@@ -105,7 +105,7 @@ impl Cluster {
         self.home.port
     }
 
-    /// One URL for several clusters, a primary and its standbys: clients take the one that can be written to.
+    /// One URL for several clusters, a primary and its standbys: clients use the one that accepts writes.
     ///
     /// # Panics
     /// If there are none.
@@ -116,7 +116,7 @@ impl Cluster {
         format!("postgres://{authority}@{}/postgres?target_session_attrs=read-write", hosts.join(","))
     }
 
-    /// [`Self::urls`] with a new, empty schema, made on the first.
+    /// [`Self::urls`] with a new, empty schema, created on the first.
     ///
     /// # Panics
     /// If there are none, or the first does not answer.
@@ -126,7 +126,7 @@ impl Cluster {
         in_schema(&urls, &clusters.first().expect("at least one cluster").fresh_schema())
     }
 
-    /// Stops the cluster and waits until it has; its files and its port stay.
+    /// Stops the cluster and waits until it has stopped; its files and its port stay.
     ///
     /// # Panics
     /// If it does not stop.
@@ -138,7 +138,7 @@ impl Cluster {
         self.control(&["stop", "--wait", "--silent", "--mode", mode]);
     }
 
-    /// Starts a stopped cluster where it was, and waits until it takes connections.
+    /// Starts a stopped cluster on its port, and waits until it accepts connections.
     ///
     /// # Panics
     /// If it does not start.
@@ -155,8 +155,8 @@ impl Cluster {
         self.start_again();
     }
 
-    /// Makes every process of the cluster stand still, as a machine does that hangs: connections stay open and nothing
-    /// is answered. Needs `/proc`.
+    /// Suspends every process of the cluster, like a machine that hangs: connections stay open and nothing is answered.
+    /// Needs `/proc`.
     ///
     /// # Panics
     /// If the cluster is stopped.
@@ -164,11 +164,11 @@ impl Cluster {
         self.paused.store(true, Ordering::Relaxed);
         let postmaster = self.home.postmaster().expect("the cluster runs");
         signal("STOP", &[postmaster]);
-        // With their parent still, there will be no more of them.
+        // Their parent is suspended, so there will be no more of them.
         signal("STOP", &children_of(postmaster));
     }
 
-    /// Lets a paused cluster go on.
+    /// Resumes a paused cluster.
     ///
     /// # Panics
     /// If the cluster is stopped.
@@ -195,14 +195,14 @@ impl std::ops::Deref for Cluster {
 
 impl Drop for Cluster {
     fn drop(&mut self) {
-        // Processes that stand still would keep the others waiting for their end.
+        // Suspended processes would not end, and the others would wait for them.
         if self.paused.load(Ordering::Relaxed) && self.home.postmaster().is_some() {
             self.resume();
         }
     }
 }
 
-/// What the tests of a process share.
+/// The cluster that the tests of a process share.
 #[derive(Debug)]
 enum Shared {
     Running(Database),
@@ -229,7 +229,7 @@ impl Authority {
     }
 }
 
-/// A part of a URL: everything but letters and digits as `%` and the byte.
+/// Percent-encodes everything but letters and digits, for a URL.
 fn escaped(text: &str) -> String {
     let escape = |byte: u8| match byte {
         b if b.is_ascii_alphanumeric() => char::from(b).to_string(),
@@ -243,10 +243,10 @@ fn children_of(pid: u32) -> Vec<u32> {
     list.split_whitespace().filter_map(|pid| pid.parse().ok()).collect()
 }
 
-/// Sends a signal; a process that ended meanwhile needs none.
+/// Sends a signal. Processes that have ended are ignored.
 fn signal(name: &str, pids: &[u32]) {
     let pids: Vec<String> = pids.iter().map(u32::to_string).collect();
-    // The shell has `kill` built in; the program of that name is not on every machine.
+    // The shell has `kill` built in; the program `kill` is not on every machine.
     let script = format!("kill -{name} {}", pids.join(" "));
     let _ = Command::new("sh").args(["-c", &script]).stderr(Stdio::null()).status();
 }

@@ -1,4 +1,4 @@
-//! A database that runs already, ours or not: its URL, schemas for tests, statements through `psql`.
+//! A running database, ours or not: its URL, schemas for tests, statements through `psql`.
 
 use crate::{Binaries, home};
 use std::collections::hash_map::RandomState;
@@ -18,13 +18,13 @@ impl Database {
         Self { url, binaries }
     }
 
-    /// The URL without a schema: tables go to `public`.
+    /// The URL without a schema: tables are created in `public`.
     #[must_use]
     pub fn url(&self) -> &str {
         &self.url
     }
 
-    /// The URL of a new, empty schema: a test's own tables, much quicker to make than a database.
+    /// The URL of a new, empty schema for a test's own tables. It is created much faster than a database.
     ///
     /// # Panics
     /// If the database does not answer.
@@ -33,10 +33,10 @@ impl Database {
         in_schema(&self.url, &self.fresh_schema())
     }
 
-    /// Makes a new schema and returns its name.
+    /// Creates a schema and returns its name.
     pub(crate) fn fresh_schema(&self) -> String {
         static COUNT: AtomicU64 = AtomicU64::new(0);
-        // Several test processes may share the database, one after the other under the same number.
+        // Several test processes may share the database, and a process id may be used again.
         let (random, count) = (RandomState::new().hash_one(std::process::id()), COUNT.fetch_add(1, Ordering::Relaxed));
         let schema = format!("test_{random:016x}_{count}");
         self.sql(&format!("CREATE SCHEMA {schema}"));
@@ -46,7 +46,7 @@ impl Database {
     /// Runs statements and returns what they print: a line for a row, `|` between columns.
     ///
     /// # Panics
-    /// If the database refuses, with what it said.
+    /// If the database refuses, with its error.
     pub fn sql(&self, statements: &str) -> String {
         self.try_sql(statements).unwrap_or_else(|said| panic!("{statements}: {said}"))
     }
@@ -54,7 +54,7 @@ impl Database {
     /// Runs statements and returns what they print, as [`Self::sql`] does.
     ///
     /// # Errors
-    /// What `psql` said.
+    /// The error that `psql` printed.
     pub fn try_sql(&self, statements: &str) -> Result<String, String> {
         let mut psql = home::command(&self.binaries.program("psql"));
         psql.args(["-X", "-q", "-A", "-t", "-v", "ON_ERROR_STOP=1", "-d", &self.url, "-c", statements]);
@@ -63,7 +63,7 @@ impl Database {
     }
 }
 
-/// The URL whose tables are those of a schema.
+/// The URL with a schema for its tables.
 pub(crate) fn in_schema(url: &str, schema: &str) -> String {
     let separator = if url.contains('?') { '&' } else { '?' };
     format!("{url}{separator}options=-csearch_path%3D{schema}")

@@ -1,6 +1,6 @@
-//! A cluster's folder on disk, its port, the user it belongs to, and PostgreSQL's programs run on it.
+//! A cluster's directory on disk, its port, the user it belongs to, and PostgreSQL's programs that run on it.
 //!
-//! PostgreSQL refuses to run as root, so there its programs run as an unprivileged user who owns the folder.
+//! PostgreSQL refuses to run as root. For root, its programs run as an unprivileged user, who owns the directory.
 
 use crate::watchdog::Watchdog;
 use crate::{Binaries, Options, USER};
@@ -16,25 +16,25 @@ use std::os::unix::process::CommandExt as _;
 use std::path::{Path, PathBuf};
 use std::process::{Command, Stdio};
 
-/// Below the range that systems take ports of outgoing connections from (32768 and up on Linux, 49152 elsewhere): the
-/// port of a stopped cluster stays free until it starts again.
+/// Below the range of ports for outgoing connections (32768 and up on Linux, 49152 elsewhere), so that the port of a
+/// stopped cluster stays free until it starts again.
 const PORTS: std::ops::Range<u16> = 20_000..32_000;
 
-/// Another process may take a port between our look at it and the start of the cluster.
+/// Another process may take a port between the check and the start of the cluster.
 const START_TRIES: usize = 5;
 
-/// What every cluster has. Syncing and synchronous commits stay on, as PostgreSQL has them.
+/// The settings of every cluster. `fsync` and `synchronous_commit` stay on, their defaults.
 const SETTINGS: &str = "\
 listen_addresses = '127.0.0.1'
 max_connections = 300
 shared_buffers = '128MB'
 ";
 
-/// The folder and how programs run on it.
+/// The directory, and how programs run on it.
 #[derive(Debug)]
 pub(crate) struct Home {
     pub(crate) binaries: Binaries,
-    folder: PathBuf,
+    directory: PathBuf,
     account: Option<Account>,
     pub(crate) port: u16,
     _watchdog: Watchdog,
@@ -48,25 +48,27 @@ struct Account {
 }
 
 impl Home {
-    /// An empty folder, watched over.
+    /// An empty directory with a watchdog that removes it.
     pub(crate) fn create(binaries: &Binaries) -> Result<Self, String> {
         let random = RandomState::new().hash_one(std::process::id());
-        let folder = env::temp_dir().join(format!("larimar-postgres-{random:016x}"));
-        fs::create_dir(&folder).map_err(|error| format!("create {}: {error}", folder.display()))?;
-        let watchdog = Watchdog::start(&folder).map_err(|error| format!("start a shell: {error}"))?;
-        let owner = fs::metadata(&folder).map_err(|error| format!("look at {}: {error}", folder.display()))?.uid();
+        let directory = env::temp_dir().join(format!("larimar-postgres-{random:016x}"));
+        fs::create_dir(&directory).map_err(|error| format!("cannot create {}: {error}", directory.display()))?;
+        let watchdog = Watchdog::start(&directory).map_err(|error| format!("cannot start a shell: {error}"))?;
+        let owner = fs::metadata(&directory)
+            .map_err(|error| format!("cannot read the owner of {}: {error}", directory.display()))?
+            .uid();
         let account = if owner == 0 { Some(Account::unprivileged()?) } else { None };
-        let home = Self { binaries: binaries.clone(), folder, account, port: 0, _watchdog: watchdog };
-        home.give(&home.folder)?;
+        let home = Self { binaries: binaries.clone(), directory, account, port: 0, _watchdog: watchdog };
+        home.change_owner(&home.directory)?;
         Ok(home)
     }
 
     /// Where the cluster's files are.
     pub(crate) fn data(&self) -> PathBuf {
-        self.folder.join("data")
+        self.directory.join("data")
     }
 
-    /// Makes the cluster's files and settings.
+    /// Creates the cluster's files and settings.
     pub(crate) fn initialise(&self, options: &Options<'_>) -> Result<(), String> {
         let mut initdb = self.command("initdb");
         initdb.args(["--no-sync", "--auth", "trust", "--encoding", "UTF8", "--locale", "C", "--username", USER]);
@@ -88,12 +90,12 @@ impl Home {
         self.write("data/pg_hba.conf", &access_rules(options)).map(drop)
     }
 
-    /// Adds lines to the settings; the last line for a name counts.
+    /// Appends lines to the settings; the last line for a name is the one that PostgreSQL uses.
     fn configure(&self, lines: &str) -> Result<(), String> {
         let path = self.data().join("postgresql.conf");
         let file = OpenOptions::new().append(true).open(&path);
         let written = file.and_then(|mut file| file.write_all(lines.as_bytes()));
-        written.map_err(|error| format!("write {}: {error}", path.display()))
+        written.map_err(|error| format!("cannot write {}: {error}", path.display()))
     }
 
     /// Starts the cluster for the first time, on a port that is free.
@@ -101,7 +103,11 @@ impl Home {
         let mut said = String::new();
         for _ in 0..START_TRIES {
             self.port = free_port()?;
-            self.configure(&format!("port = {}\nunix_socket_directories = '{}'\n", self.port, self.folder.display()))?;
+            self.configure(&format!(
+                "port = {}\nunix_socket_directories = '{}'\n",
+                self.port,
+                self.directory.display()
+            ))?;
             match self.start() {
                 Ok(()) => return Ok(()),
                 Err(why) => said = why,
@@ -113,9 +119,9 @@ impl Home {
         Err(said)
     }
 
-    /// Starts the cluster and waits until it takes connections.
+    /// Starts the cluster and waits until it accepts connections.
     pub(crate) fn start(&self) -> Result<(), String> {
-        let log = self.folder.join("log");
+        let log = self.directory.join("log");
         let started = self.control(&["start", "--wait", "--silent", "--log"], Some(&log));
         started.map_err(|said| format!("{said}\n{}", fs::read_to_string(&log).unwrap_or_default()))
     }
@@ -127,44 +133,45 @@ impl Home {
         output_of(&mut control).map(drop)
     }
 
-    /// The number of the process that all others of the cluster come from; none while it is stopped.
+    /// The id of the cluster's main process; `None` while it is stopped.
     pub(crate) fn postmaster(&self) -> Option<u32> {
         fs::read_to_string(self.data().join("postmaster.pid")).ok()?.lines().next()?.trim().parse().ok()
     }
 
-    /// A program of PostgreSQL's, run in the folder by its owner.
+    /// A program of PostgreSQL, run in the directory by its owner.
     pub(crate) fn command(&self, program: &str) -> Command {
         let mut command = command(&self.binaries.program(program));
-        command.current_dir(&self.folder).stdin(Stdio::null());
+        command.current_dir(&self.directory).stdin(Stdio::null());
         if let Some(account) = self.account {
-            // The standard library also leaves root's groups when it changes the user.
+            // When it changes the user, the standard library also drops root's groups.
             command.uid(account.user).gid(account.group);
         }
         command
     }
 
-    /// Writes a file that only the owner of the folder can read.
+    /// Writes a file that only the owner of the directory can read.
     fn write(&self, name: &str, text: &str) -> Result<PathBuf, String> {
-        let path = self.folder.join(name);
+        let path = self.directory.join(name);
         let file = OpenOptions::new().write(true).create(true).truncate(true).mode(0o600).open(&path);
         let written = file.and_then(|mut file| file.write_all(text.as_bytes()));
-        written.map_err(|error| format!("write {}: {error}", path.display()))?;
-        self.give(&path)?;
+        written.map_err(|error| format!("cannot write {}: {error}", path.display()))?;
+        self.change_owner(&path)?;
         Ok(path)
     }
 
     /// Makes a file belong to the user that the programs run as.
-    fn give(&self, path: &Path) -> Result<(), String> {
+    fn change_owner(&self, path: &Path) -> Result<(), String> {
         let Some(account) = self.account else { return Ok(()) };
         let given = chown(path, Some(account.user), Some(account.group));
-        given.map_err(|error| format!("give {} away: {error}", path.display()))
+        given.map_err(|error| format!("cannot change the owner of {}: {error}", path.display()))
     }
 }
 
 impl Account {
-    /// PostgreSQL's own user where its package made one, else the one who owns nothing.
+    /// The user of PostgreSQL's package if there is one, otherwise `nobody`.
     fn unprivileged() -> Result<Self, String> {
-        let users = fs::read_to_string("/etc/passwd").map_err(|error| format!("read the list of users: {error}"))?;
+        let users =
+            fs::read_to_string("/etc/passwd").map_err(|error| format!("cannot read the list of users: {error}"))?;
         let found = Self::named("postgres", &users).or_else(|| Self::named("nobody", &users));
         found.ok_or_else(|| "there is no unprivileged user to run PostgreSQL as".to_owned())
     }
@@ -178,7 +185,7 @@ impl Account {
     }
 }
 
-/// Who may connect, and how: with TLS, nobody without it.
+/// Who may connect, and how. With TLS, connections without it are refused.
 fn access_rules(options: &Options<'_>) -> String {
     let connection = if options.tls.is_some() { "hostssl" } else { "host" };
     let method = if options.password.is_some() { "scram-sha-256" } else { "trust" };
@@ -197,8 +204,8 @@ fn free_port() -> Result<u16, String> {
     free.ok_or_else(|| "no port is free".to_owned())
 }
 
-/// A program that knows of no other database than the one it is told, and of no certificates in a home folder, which
-/// may be somebody else's.
+/// A program without environment variables that name another database, and without a home directory, whose certificates
+/// it might use.
 pub(crate) fn command(program: &Path) -> Command {
     let mut command = Command::new(program);
     for (name, _) in env::vars_os() {
@@ -210,10 +217,10 @@ pub(crate) fn command(program: &Path) -> Command {
     command
 }
 
-/// Standard output of a command, or what it said when it failed.
+/// The standard output of a command, or its error output if it failed.
 pub(crate) fn output_of(command: &mut Command) -> Result<String, String> {
     let program = command.get_program().to_string_lossy().into_owned();
-    let output = command.output().map_err(|error| format!("start {program}: {error}"))?;
+    let output = command.output().map_err(|error| format!("cannot start {program}: {error}"))?;
     let text = String::from_utf8_lossy(&output.stdout).into_owned();
     if output.status.success() {
         return Ok(text);
@@ -235,7 +242,7 @@ mod tests {
     }
 
     #[test]
-    fn tls_and_a_password_are_asked_for_when_there_are_any() {
+    fn tls_and_a_password_are_required_when_they_are_set() {
         assert!(access_rules(&Options::default()).starts_with("host all all 127.0.0.1/32 trust\n"));
         let both = Options { tls: Some(("c", "k")), password: Some("p"), ..Options::default() };
         assert!(access_rules(&both).ends_with("hostssl replication all 127.0.0.1/32 scram-sha-256\n"));

@@ -1,8 +1,9 @@
-//! A PostgreSQL cluster in a temporary folder, for tests and benchmarks: made in about a second, gone with its owner.
+//! A PostgreSQL cluster in a temporary directory, for tests and benchmarks. It starts in about a second and is removed with
+//! its owner.
 //!
 //! Tests use it as `larimar_testkit::postgres`; `xtask` uses it directly, which is why it is a crate of its own and
 //! depends on nothing. Every program comes from the machine's PostgreSQL ([`Binaries`]), run as an unprivileged user
-//! where we are root. What is written is synced to disk, as in a real cluster.
+//! if this process is root. Writes are synced to disk, as in a real cluster.
 //!
 //! A test takes a schema of its own from the cluster that all tests share:
 //!
@@ -27,11 +28,11 @@ pub use cluster::{Cluster, Options, Stop};
 pub use database::Database;
 pub use turned::TurnedClock;
 
-/// The superuser of every cluster made here.
+/// The superuser of every cluster of this crate.
 pub const USER: &str = "larimar";
 
-/// Names the base URL of a running cluster that [`Cluster::shared`] then uses instead of starting one.
+/// The variable with the base URL of a running cluster, which [`Cluster::shared`] uses instead of starting one.
 pub const SHARED_VARIABLE: &str = "LARIMAR_TEST_POSTGRES";
 
-/// Names the folder of PostgreSQL's programs, where it is not one of the usual places.
+/// The variable with the directory of PostgreSQL's programs, if it is not one of the usual ones.
 pub const BINARIES_VARIABLE: &str = "LARIMAR_POSTGRES_BIN";

@@ -1,18 +1,18 @@
-//! A second cluster that follows the first: every commit waits for it, until it takes over.
+//! A standby that replicates a cluster: every commit waits for it, until it is promoted.
 
 use crate::Cluster;
 use crate::home::{Home, output_of};
 use std::time::{Duration, Instant};
 
-/// How long a standby may take until the primary counts on it.
+/// How long a standby may take until it replicates synchronously.
 const WAIT_MAX: Duration = Duration::from_secs(60);
 
 impl Cluster {
-    /// Starts a synchronous standby of this cluster: from now on a commit is acknowledged when both have it on disk.
+    /// Starts a synchronous standby of this cluster. From now on a commit is acknowledged when both have it on disk.
     /// After [`Self::promote`] the standby commits alone.
     ///
     /// # Panics
-    /// If it does not start, or does not follow in time.
+    /// If it does not start or replicate in time.
     #[must_use]
     pub fn standby(&self) -> Self {
         let standby = self.copy().unwrap_or_else(|said| panic!("the standby did not start: {said}"));
@@ -20,14 +20,14 @@ impl Cluster {
         self.sql("SELECT pg_reload_conf()");
         let until = Instant::now() + WAIT_MAX;
         while self.sql("SELECT count(*) FROM pg_stat_replication WHERE sync_state = 'sync'") != "1" {
-            assert!(Instant::now() < until, "the standby does not follow");
+            assert!(Instant::now() < until, "the standby does not replicate");
             std::thread::sleep(Duration::from_millis(20));
         }
         standby
     }
 
-    /// A copy of this cluster that follows it. The copy is made before the primary waits for anybody, so that a
-    /// promoted standby does not wait either.
+    /// A copy of this cluster that replicates it. It is made before the primary waits for a standby, so that the promoted
+    /// copy does not wait for one either.
     fn copy(&self) -> Result<Self, String> {
         let mut home = Home::create(&self.home.binaries)?;
         let mut copy = home.command("pg_basebackup");
@@ -37,7 +37,7 @@ impl Cluster {
         Ok(self.sibling(home))
     }
 
-    /// Makes a standby the primary, and waits until it can be written to.
+    /// Makes a standby the primary, and waits until it accepts writes.
     ///
     /// # Panics
     /// If it is not a standby.

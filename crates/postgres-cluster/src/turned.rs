@@ -1,9 +1,9 @@
-//! A database whose clock a test can turn: in a schema of its own, a function stands in the place of the system's.
+//! A database whose clock a test can move: a function in the test's schema replaces the system's.
 
 use crate::database::{Database, in_schema};
 use std::time::Duration;
 
-/// The clock of one schema, as sessions see it that came by its URL.
+/// The clock that sessions with the URL of one schema see.
 #[derive(Debug)]
 pub struct TurnedClock<'a> {
     database: &'a Database,
@@ -11,7 +11,7 @@ pub struct TurnedClock<'a> {
 }
 
 impl Database {
-    /// The URL of a new, empty schema, and the clock that its sessions see: `clock_timestamp()` without a schema before it.
+    /// The URL of a new, empty schema, and the clock that its sessions see by `clock_timestamp()` without a schema name.
     ///
     /// # Panics
     /// If the database does not answer.
@@ -24,14 +24,14 @@ impl Database {
             CREATE FUNCTION {schema}.clock_timestamp() RETURNS timestamptz LANGUAGE sql VOLATILE AS \
             'SELECT pg_catalog.clock_timestamp() + ahead FROM {schema}.turned'"
         ));
-        // Named, the system's functions come second; otherwise they come first.
+        // If the search path did not name `pg_catalog`, the system's functions would be found first.
         let url = in_schema(self.url(), &format!("{schema}%2Cpg_catalog"));
         (url, TurnedClock { database: self, schema })
     }
 }
 
 impl TurnedClock<'_> {
-    /// Turns the clock forward.
+    /// Moves the clock forward.
     ///
     /// # Panics
     /// If the database does not answer.

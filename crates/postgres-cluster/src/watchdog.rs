@@ -1,4 +1,4 @@
-//! Removes a cluster when its owner is done, or gone: also after `kill -9`, when no destructor runs.
+//! Removes a cluster when its owner is dropped or killed: also after `kill -9`, when no destructor runs.
 
 use std::io;
 use std::os::unix::process::CommandExt as _;
@@ -6,12 +6,12 @@ use std::path::{Path, PathBuf};
 use std::process::{ChildStdin, Command, Stdio};
 use std::time::{Duration, Instant};
 
-/// Waits for the end of its input, which is the end of the owner, then stops the cluster and removes its folder.
+/// Waits for the end of its input, which is the end of the owner, then stops the cluster and removes its directory.
 ///
-/// It runs in the background of a shell that ends at once, in a process group of its own: neither Ctrl-C nor whoever
-/// kills the owner with all its children reaches it. The process is stopped only if it works in the cluster's folder,
-/// where `/proc` tells: a number left behind may have been given to another process. An owner killed while it makes or
-/// starts the cluster leaves programs at work in the folder, hence the rounds.
+/// It runs in the background of a shell that ends at once, in a process group of its own, so that neither Ctrl-C nor a
+/// kill of the owner with all its children ends it. Where there is `/proc`, the process is stopped only if it works in the
+/// cluster's directory: the id in an old file may belong to another process by now. If the owner is killed while it
+/// creates or starts the cluster, programs are still at work in the directory, hence the rounds.
 const SCRIPT: &str = r#"
 exec 3<&0
 (
@@ -36,25 +36,25 @@ exec 3<&0
 ) </dev/null >/dev/null 2>&1 &
 "#;
 
-/// How long the script may take: its tries, and removing the files.
+/// How long the script may take to stop the cluster and remove the files.
 const WAIT_MAX: Duration = Duration::from_secs(30);
 
-/// Keeps a cluster's folder until dropped.
+/// Keeps a cluster's directory until dropped.
 #[derive(Debug)]
 pub(crate) struct Watchdog {
-    folder: PathBuf,
+    directory: PathBuf,
     input: Option<ChildStdin>,
 }
 
 impl Watchdog {
-    /// Watches over the folder from now on.
-    pub(crate) fn start(folder: &Path) -> io::Result<Self> {
+    /// Starts to watch the directory.
+    pub(crate) fn start(directory: &Path) -> io::Result<Self> {
         let mut shell = Command::new("sh");
-        shell.args(["-c", SCRIPT, "watchdog"]).arg(folder).process_group(0);
+        shell.args(["-c", SCRIPT, "watchdog"]).arg(directory).process_group(0);
         let mut shell = shell.stdin(Stdio::piped()).stdout(Stdio::null()).stderr(Stdio::null()).spawn()?;
         let input = shell.stdin.take();
         shell.wait()?;
-        Ok(Self { folder: folder.to_owned(), input })
+        Ok(Self { directory: directory.to_owned(), input })
     }
 }
 
@@ -62,7 +62,7 @@ impl Drop for Watchdog {
     fn drop(&mut self) {
         drop(self.input.take());
         let until = Instant::now() + WAIT_MAX;
-        while self.folder.exists() && Instant::now() < until {
+        while self.directory.exists() && Instant::now() < until {
             std::thread::sleep(Duration::from_millis(10));
         }
     }

@@ -1,4 +1,4 @@
-//! The fixture itself: what tests of failures rely on must hold before they can prove anything.
+//! The fixture itself: what the tests of failures rely on.
 
 use larimar_postgres_cluster::{Binaries, Cluster, Options, Stop};
 use std::io::{BufRead as _, BufReader};
@@ -8,7 +8,7 @@ use std::time::{Duration, Instant};
 
 const WAIT_MAX: Duration = Duration::from_secs(60);
 
-/// Polls until it is so.
+/// Polls until a condition holds.
 fn eventually(what: &str, mut holds: impl FnMut() -> bool) {
     let until = Instant::now() + WAIT_MAX;
     while !holds() {
@@ -73,7 +73,7 @@ fn a_dropped_cluster_leaves_nothing() {
     assert!(!listens(port));
 }
 
-/// The test runs itself once more, as the process that is killed.
+/// The test starts its own program again as the process that is killed.
 #[test]
 fn a_killed_process_leaves_nothing() {
     const CHILD: &str = "LARIMAR_CLUSTER_TEST_CHILD";
@@ -99,7 +99,7 @@ fn a_killed_process_leaves_nothing() {
 }
 
 #[test]
-fn a_paused_cluster_answers_when_it_goes_on() {
+fn a_paused_cluster_answers_when_it_is_resumed() {
     let cluster = Cluster::start();
     cluster.pause();
     let mut psql = Command::new(Binaries::find().expect("PostgreSQL").program("psql"));
@@ -147,7 +147,7 @@ fn a_commit_waits_for_the_standby() {
 }
 
 #[test]
-fn a_password_is_asked_for() {
+fn a_password_is_required() {
     let options = Options { password: Some("p@ss/1"), settings: &[("work_mem", "7MB")], ..Options::default() };
     let cluster = Cluster::start_with(&options);
     assert_eq!(cluster.sql("SHOW work_mem"), "7MB");
@@ -158,7 +158,7 @@ fn a_password_is_asked_for() {
 }
 
 #[test]
-fn tls_is_asked_for() {
+fn tls_is_required() {
     let made = rcgen::generate_simple_self_signed(vec!["localhost".to_owned()]).expect("a certificate");
     let (certificate, key) = (made.cert.pem(), made.signing_key.serialize_pem());
     let options = Options { tls: Some((&certificate, &key)), password: Some("secret"), ..Options::default() };
