@@ -50,9 +50,9 @@ impl Lookups {
     }
 
     /// Whether an error means that what was found is gone, so that the request is to be run again.
-    pub(crate) fn is_outdated(&self, error: &ErrorReply) -> bool {
+    pub(crate) fn is_outdated(&self, code: ErrorCode) -> bool {
         let is_missing =
-            matches!(error.code, ErrorCode::TableNotFound | ErrorCode::QueueNotFound | ErrorCode::ContainerNotFound);
+            matches!(code, ErrorCode::TableNotFound | ErrorCode::QueueNotFound | ErrorCode::ContainerNotFound);
         is_missing && self.has_found.load(Ordering::Relaxed) && !self.is_repeated.load(Ordering::Relaxed)
     }
 
@@ -74,7 +74,7 @@ impl<E: Engine> Call<'_, E> {
     /// Whether the pipeline runs the request again after this error: the caller's stored policy or the table, queue or
     /// container may have changed since it was looked up.
     pub(crate) fn is_repeated_after(&self, error: &ErrorReply) -> bool {
-        self.caller.is_doubtful() || self.lookups.is_outdated(error)
+        self.caller.is_doubtful() || self.lookups.is_outdated(error.code)
     }
 
     /// Takes bytes of the budget for what is about to be built or received; nothing for what is small. Waits while others

@@ -1,5 +1,6 @@
 //! Requests of browsers: the rules are the account's, their meaning is in `wire`.
 
+use crate::error::Result;
 use crate::head::Head;
 use crate::properties;
 use crate::reply::Reply;
@@ -7,7 +8,6 @@ use crate::storage::Storage;
 use hyper::header::{HeaderMap, HeaderName, HeaderValue};
 use larimar_engine::Engine;
 use larimar_wire::cors::{CorsRule, Preflight, evaluate};
-use larimar_wire::error_body::ErrorReply;
 use larimar_wire::sas::Service;
 use parking_lot::RwLock;
 use std::collections::HashMap;
@@ -50,7 +50,7 @@ pub(crate) async fn rules<E: Engine>(
     service: Service,
     account: &str,
     head: &Head<'_>,
-) -> Result<Arc<[CorsRule]>, ErrorReply> {
+) -> Result<Arc<[CorsRule]>> {
     let is_of_browser = head.header("origin").is_some();
     if !is_of_browser {
         if !matches!(head.method, "GET" | "HEAD") {
@@ -73,7 +73,7 @@ pub(crate) async fn rules<E: Engine>(
 }
 
 /// Answers what a browser asks before it sends a request.
-pub(crate) fn preflight(rules: &[CorsRule], head: &Head<'_>) -> Result<Reply, ErrorReply> {
+pub(crate) fn preflight(rules: &[CorsRule], head: &Head<'_>) -> Result<Reply> {
     let asked = Preflight {
         origin: head.header("origin"),
         method: head.header("access-control-request-method"),

@@ -1,13 +1,109 @@
-//! Any error of the layers below, turned into the service's code, status and message.
+//! Every error of the layers below becomes the service's code, status and message, by `?`.
 
 use crate::fault_log;
 use larimar_engine::blob::{BlobReject, LeaseReject};
-use larimar_engine::{EngineError, Fault, ReadError, Reject};
+use larimar_engine::queue::MessageError;
+use larimar_engine::{EngineError, Fault, ReadError, Reject, WriteError};
+use larimar_model::Service;
+use larimar_wire::cors::CorsError;
 use larimar_wire::error_body::ErrorReply;
 use larimar_wire::error_code::ErrorCode;
+use larimar_wire::service_properties::PropertiesError;
 use larimar_wire::table::entity_json::body_error;
 
-/// What a client is told of an engine's error. An operation of a transaction is named by its index.
+/// What a handler returns.
+pub(crate) type Result<T> = std::result::Result<T, Failure>;
+
+/// Why a request fails.
+#[derive(Debug)]
+pub(crate) enum Failure {
+    /// With this response.
+    Reply(ErrorReply),
+    /// The table, queue or container that was found does not exist any more. Each service has its own code for it.
+    SpaceGone,
+}
+
+impl Failure {
+    /// The code that a service responds with.
+    pub(crate) const fn code(&self, service: Service) -> ErrorCode {
+        match (self, service) {
+            (Self::Reply(reply), _) => reply.code,
+            (Self::SpaceGone, Service::Table) => ErrorCode::TableNotFound,
+            (Self::SpaceGone, Service::Queue) => ErrorCode::QueueNotFound,
+            (Self::SpaceGone, Service::Blob) => ErrorCode::ContainerNotFound,
+        }
+    }
+
+    /// The response of a service.
+    pub(crate) fn into_reply(self, service: Service) -> ErrorReply {
+        match self {
+            Self::SpaceGone => ErrorReply::new(self.code(service)),
+            Self::Reply(reply) => reply,
+        }
+    }
+}
+
+/// Errors of the protocol, which `wire` turns into responses.
+macro_rules! from_wire {
+    ($($error:ty),+) => {
+        $(impl From<$error> for Failure {
+            fn from(error: $error) -> Self {
+                Self::Reply(error.into())
+            }
+        })+
+    };
+}
+
+from_wire!(ErrorReply, ErrorCode, CorsError, PropertiesError);
+
+impl From<EngineError> for Failure {
+    fn from(error: EngineError) -> Self {
+        Self::Reply(engine_error(&error))
+    }
+}
+
+impl From<Fault> for Failure {
+    fn from(fault: Fault) -> Self {
+        Self::Reply(self::fault(&fault))
+    }
+}
+
+impl From<ReadError> for Failure {
+    fn from(error: ReadError) -> Self {
+        match error {
+            ReadError::SpaceGone => Self::SpaceGone,
+            ReadError::Fault(fault) => fault.into(),
+        }
+    }
+}
+
+/// The error of a write without conditions.
+impl From<WriteError> for Failure {
+    fn from(error: WriteError) -> Self {
+        match error {
+            WriteError::SpaceGone => Self::SpaceGone,
+            WriteError::Fault(fault) => fault.into(),
+            WriteError::Condition { .. } | WriteError::Refused { .. } => {
+                tracing::error!(%error, "the engine refused a write without conditions");
+                ErrorCode::InternalError.into()
+            }
+        }
+    }
+}
+
+impl From<MessageError> for Failure {
+    fn from(error: MessageError) -> Self {
+        match error {
+            MessageError::NotFound => ErrorCode::MessageNotFound.into(),
+            MessageError::ReceiptMismatch => ErrorCode::PopReceiptMismatch.into(),
+            MessageError::ExpiresBefore => ErrorCode::OutOfRangeQueryParameterValue.into(),
+            MessageError::SpaceGone => Self::SpaceGone,
+            MessageError::Fault(fault) => fault.into(),
+        }
+    }
+}
+
+/// The response to an engine's error. It names an operation of a transaction by its index.
 pub(crate) fn engine_error(error: &EngineError) -> ErrorReply {
     match error {
         EngineError::Reject(reject) => self::reject(reject),
@@ -16,15 +112,7 @@ pub(crate) fn engine_error(error: &EngineError) -> ErrorReply {
     }
 }
 
-/// What a client is told of a read that failed.
-pub(crate) fn read_error(error: &ReadError) -> ErrorReply {
-    match error {
-        ReadError::SpaceGone => reject(&Reject::TableNotFound),
-        ReadError::Fault(fault) => self::fault(fault),
-    }
-}
-
-/// What a client is told of a refusal.
+/// The response to a request that the engine refused.
 pub(crate) fn reject(reject: &Reject) -> ErrorReply {
     match reject {
         Reject::TableNotFound => ErrorReply::new(ErrorCode::TableNotFound),
@@ -39,7 +127,7 @@ pub(crate) fn reject(reject: &Reject) -> ErrorReply {
     }
 }
 
-/// What a client of the Blob service is told of a refusal.
+/// The response to a request that the Blob service refused.
 fn blob_reject(reject: BlobReject) -> ErrorReply {
     let code = match reject {
         BlobReject::ContainerNotFound => ErrorCode::ContainerNotFound,
@@ -106,7 +194,7 @@ fn lease_code(reject: LeaseReject) -> ErrorCode {
     }
 }
 
-/// What a client is told of a fault: to try again later, or that nobody knows. The operator finds the reason in the log.
+/// The response to a fault: try again later, or the outcome is unknown. The reason is in the log, for the operator.
 pub(crate) fn fault(fault: &Fault) -> ErrorReply {
     fault_log::log(fault);
     match fault {

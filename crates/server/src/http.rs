@@ -13,6 +13,7 @@ use crate::auth::{self, Policies};
 use crate::body::{Pace, RequestBody};
 use crate::call::{Call, Lookups};
 use crate::cors;
+use crate::error;
 use crate::fault_log;
 use crate::handler::Peer;
 use crate::head::Head;
@@ -65,7 +66,7 @@ pub(crate) trait Protocol: Send + Sync + 'static {
         call: &Call<'_, Self::Engine>,
         request: Authorized<'_, Self::Request>,
         body: &mut RequestBody,
-    ) -> impl Future<Output = Result<Reply, ErrorReply>> + Send;
+    ) -> impl Future<Output = error::Result<Reply>> + Send;
 
     /// The response for an error, in a format that the client reads.
     fn error_reply(
@@ -190,7 +191,7 @@ async fn answer<P: Protocol>(
     request_id: &str,
     trace: &mut RequestTrace,
     room: &Mutex<Option<Held>>,
-) -> Result<Reply, ErrorReply> {
+) -> error::Result<Reply> {
     let storage = protocol.storage();
     let host = head.checked_host()?;
     let is_known = |label: &str| storage.is_known_host(label);
@@ -245,7 +246,7 @@ async fn perform<P: Protocol>(
     call: &Call<'_, P::Engine>,
     request: &P::Request,
     body: &mut RequestBody,
-) -> Result<Reply, ErrorReply> {
+) -> error::Result<Reply> {
     let (body_limit, is_read_only, rate) = {
         let facts = request.facts();
         check_endpoint(facts.endpoint, call.address.is_secondary)?;
@@ -262,7 +263,7 @@ async fn perform<P: Protocol>(
         BodyLimit::Configured => drop(body.read(call.storage.settings.body_bytes_max).await?),
     }
     let done = match protocol.run(call, authorized, body).await {
-        Err(error) if call.lookups.is_outdated(&error) && body.is_repeatable() => {
+        Err(error) if call.lookups.is_outdated(error.code(P::SERVICE)) && body.is_repeatable() => {
             call.lookups.repeat();
             Box::pin(protocol.run(call, authorized, body)).await
         }
@@ -310,7 +311,8 @@ async fn counted_answer<P: Protocol>(
     let room = Mutex::new(None);
     let mut end = None;
     loop {
-        let reply = answer(protocol, head, body, request_id, trace, &room).await?;
+        let reply = answer(protocol, head, body, request_id, trace, &room).await;
+        let reply = reply.map_err(|error| error.into_reply(P::SERVICE))?;
         let Some(share) = trace.share.clone().filter(|_| reply.stream.is_none()) else { return Ok(reply) };
         let bytes = match counted(reply, room.lock().take(), &share, body) {
             Ok(reply) => return Ok(reply),

@@ -1,7 +1,7 @@
 //! The properties of a service (logging, metrics, CORS rules) and its stats.
 
 use crate::call::Call;
-use crate::error;
+use crate::error::Result;
 use crate::reply::Reply;
 use larimar_engine::Engine;
 use larimar_engine::blob::create_logs;
@@ -13,44 +13,40 @@ use larimar_wire::service_properties::ServiceProperties;
 use larimar_wire::service_stats::Replication;
 
 /// The properties of a service of an account.
-pub(crate) async fn load<E: Engine>(
-    engine: &E,
-    service: Service,
-    account: &str,
-) -> Result<ServiceProperties, ErrorReply> {
-    let stored = load_setting(engine, account, setting(service)).await.map_err(|fault| error::fault(&fault))?;
+pub(crate) async fn load<E: Engine>(engine: &E, service: Service, account: &str) -> Result<ServiceProperties> {
+    let stored = load_setting(engine, account, setting(service)).await?;
     match stored {
         Some(xml) => Ok(ServiceProperties::default().updated(&xml, service)?),
         None => Ok(ServiceProperties::default()),
     }
 }
 
-pub(crate) async fn get<E: Engine>(call: &Call<'_, E>) -> Result<Reply, ErrorReply> {
+pub(crate) async fn get<E: Engine>(call: &Call<'_, E>) -> Result<Reply> {
     let properties = load(call.engine(), call.service, call.account()).await?;
     let mut xml = Vec::with_capacity(1024);
     properties.write(&mut xml, call.service);
     Ok(Reply::xml(200, xml))
 }
 
-pub(crate) async fn set<E: Engine>(call: &Call<'_, E>, body: &[u8]) -> Result<Reply, ErrorReply> {
+pub(crate) async fn set<E: Engine>(call: &Call<'_, E>, body: &[u8]) -> Result<Reply> {
     let current = load(call.engine(), call.service, call.account()).await?;
     let changed = current.updated(body, call.service)?;
     // Settings that are stored and not acted upon would mislead. The whole document is refused, and the answer names the
     // element, so that a client can send the rest again without it.
     if changed.blob.delete_retention.days.is_some() {
-        return Err(not_implemented("DeleteRetentionPolicy"));
+        return Err(not_implemented("DeleteRetentionPolicy").into());
     }
     if changed.blob.static_website.enabled {
-        return Err(not_implemented("StaticWebsite"));
+        return Err(not_implemented("StaticWebsite").into());
     }
     if changed.logging.is_on() {
-        create_logs(call.engine(), call.account(), call.now).await.map_err(|fault| error::fault(&fault))?;
+        create_logs(call.engine(), call.account(), call.now).await?;
     }
     let mut xml = Vec::with_capacity(1024);
     changed.write(&mut xml, call.service);
     let stored = store_setting(call.engine(), call.account(), setting(call.service), &xml, call.now).await;
     call.storage.cors.forget(call.service, call.account());
-    stored.map_err(|fault| error::fault(&fault))?;
+    stored?;
     call.storage.analytics.configure(call.account(), call.service, &changed);
     Ok(Reply::empty(202))
 }

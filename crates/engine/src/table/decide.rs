@@ -1,52 +1,28 @@
-//! The rules of writes: what each kind of write requires of the row that is there, what it makes of it, and
-//! how a row that does not fit is told to the caller. Pure; single writes and transactions share it.
+//! The rules of writes: what each kind of write requires of the stored row, what it stores, and the rejection when the
+//! row does not fit. Pure; single writes and transactions share it.
 
 use crate::contract::Expect;
 use crate::error::Reject;
-use larimar_model::{Entity, EntityBody, EntityKey, IfMatch, Timestamp};
+use larimar_model::table::Write;
+use larimar_model::{Entity, EntityBody, IfMatch, Timestamp};
 
-/// A write of one entity.
-#[derive(Clone, Debug, PartialEq)]
-pub enum Write {
-    /// Insert: the entity must not exist.
-    Insert(Entity),
-    /// Replace; without a condition, insert or replace.
-    Replace(Entity, Option<IfMatch>),
-    /// Merge; without a condition, insert or merge.
-    Merge(Entity, Option<IfMatch>),
-    /// Delete.
-    Delete(EntityKey, IfMatch),
-}
-
-impl Write {
-    /// The entity that is written.
-    #[must_use]
-    pub const fn key(&self) -> &EntityKey {
-        match self {
-            Self::Insert(entity) | Self::Replace(entity, _) | Self::Merge(entity, _) => &entity.key,
-            Self::Delete(key, _) => key,
-        }
-    }
-
-    /// What the write requires of the row that is there.
-    #[must_use]
-    pub const fn expectation(&self) -> Expect {
-        match self {
-            Self::Insert(_) => Expect::Absent,
-            Self::Replace(_, None) | Self::Merge(_, None) => Expect::Any,
-            Self::Replace(_, Some(if_match)) | Self::Merge(_, Some(if_match)) | Self::Delete(_, if_match) => {
-                match if_match {
-                    IfMatch::Any => Expect::Present,
-                    IfMatch::Version(version) => Expect::Version(*version),
-                    // No row ever has this version.
-                    IfMatch::Foreign => Expect::Version(Timestamp::from_ticks(0)),
-                }
+/// What a write requires of the stored row.
+pub(super) const fn expectation(write: &Write) -> Expect {
+    match write {
+        Write::Insert(_) => Expect::Absent,
+        Write::Replace(_, None) | Write::Merge(_, None) => Expect::Any,
+        Write::Replace(_, Some(if_match)) | Write::Merge(_, Some(if_match)) | Write::Delete(_, if_match) => {
+            match if_match {
+                IfMatch::Any => Expect::Present,
+                IfMatch::Version(version) => Expect::Version(*version),
+                // No row ever has this version.
+                IfMatch::Foreign => Expect::Version(Timestamp::from_ticks(0)),
             }
         }
     }
 }
 
-/// What a caller is told whose expectation met another row, or none.
+/// The rejection returned when a write's condition fails.
 #[must_use]
 pub(super) const fn refusal(found: Option<Timestamp>, expect: Expect) -> Reject {
     match (expect, found) {
@@ -67,7 +43,7 @@ pub(super) fn merged(current: Option<&[u8]>, changes: &Entity) -> Result<Vec<u8>
 #[cfg(test)]
 mod tests {
     use super::*;
-    use larimar_model::{PartitionKey, RowKey};
+    use larimar_model::{EntityKey, PartitionKey, RowKey};
 
     const V1: Timestamp = Timestamp::from_ticks(1);
     const V2: Timestamp = Timestamp::from_ticks(2);
@@ -81,7 +57,7 @@ mod tests {
     }
 
     fn outcome(write: &Write, found: Option<Timestamp>) -> Result<(), Reject> {
-        let expect = write.expectation();
+        let expect = expectation(write);
         if expect.admits(found) { Ok(()) } else { Err(refusal(found, expect)) }
     }
 

@@ -10,7 +10,6 @@ mod write;
 pub use catalogue::{
     Table, create_table, delete_table, find_table, find_table_replacement, list_tables, read_table, set_acl,
 };
-pub use decide::Write;
 pub use plan::{Plan, QueryKind};
 pub use query::{Page, PageLimits, SLICE_STEPS, query};
 pub use region::PlanningWork;

@@ -1,9 +1,10 @@
 //! Writes entities: one, or several of one partition as a transaction. The rules are in `decide.rs`.
 
-use super::decide::{Write, merged, refusal};
+use super::decide::{expectation, merged, refusal};
 use crate::contract::{Act, Edit, Engine, Op, SpaceId};
 use crate::error::{EngineError, Reject, WriteError};
 use larimar_model::Timestamp;
+use larimar_model::table::{Transaction, Write};
 
 /// Applies one write. Returns the entity's new version.
 ///
@@ -15,21 +16,28 @@ pub async fn write(
     write: &Write,
     now: Timestamp,
 ) -> Result<Timestamp, EngineError> {
-    match transact(engine, table, std::slice::from_ref(write), now).await {
+    match apply(engine, table, std::slice::from_ref(write), now).await {
         Ok(versions) => Ok(versions[0]),
         Err(EngineError::RejectAt { reject, .. }) => Err(EngineError::Reject(reject)),
         Err(other) => Err(other),
     }
 }
 
-/// Applies writes of distinct entities of one partition, all or none. Returns their new versions.
+/// Applies a transaction, all or nothing. Returns the new versions of its entities.
 ///
 /// # Errors
 /// A refusal names the first operation that failed.
-///
-/// # Panics
-/// If there are no writes.
 pub async fn transact(
+    engine: &impl Engine,
+    table: SpaceId,
+    transaction: &Transaction,
+    now: Timestamp,
+) -> Result<Vec<Timestamp>, EngineError> {
+    apply(engine, table, transaction.writes(), now).await
+}
+
+/// Applies writes of distinct entities of one partition.
+async fn apply(
     engine: &impl Engine,
     table: SpaceId,
     writes: &[Write],
@@ -40,7 +48,7 @@ pub async fn transact(
     let ops: Vec<Op<'_>> = writes
         .iter()
         .zip(&edits)
-        .map(|(write, edit)| Op { row: write.key().row.as_str(), expect: write.expectation(), act: act(write, edit) })
+        .map(|(write, edit)| Op { row: write.key().row.as_str(), expect: expectation(write), act: act(write, edit) })
         .collect();
     engine.apply(table, partition, &ops, now).await.map_err(|error| match error {
         WriteError::Condition { op, found } => EngineError::RejectAt { op, reject: refusal(found, ops[op].expect) },

@@ -8,6 +8,7 @@ mod key;
 mod name;
 mod property;
 mod value;
+mod write;
 
 pub use entity::Entity;
 pub use entity_body::{BodyBuilder, BodyError, EntityBody, Lookup};
@@ -17,3 +18,4 @@ pub use key::{EntityKey, KeyError, PartitionKey, RowKey};
 pub use name::{TableName, TableNameError};
 pub use property::{PropertyError, is_system_property};
 pub use value::{EdmType, Value, ValueRef};
+pub use write::{Transaction, TransactionError, Write};

@@ -116,7 +116,7 @@ impl<E: Engine, B: ByteStore> BlobCall<'_, E, B> {
             // As for a request of its own: what is remembered of the container or its policies may be a moment old.
             caller = match &done {
                 Err(_) if call.caller.is_doubtful() => authenticate(Policies::Now).await?,
-                Err(error) if lookups.is_outdated(error) => {
+                Err(error) if lookups.is_outdated(error.code) => {
                     lookups.repeat();
                     call.caller
                 }

@@ -16,6 +16,7 @@ mod upload;
 use crate::address::Address;
 use crate::body::RequestBody;
 use crate::call::Call;
+use crate::error;
 use crate::handler::{Handler, Peer};
 use crate::head::Head;
 use crate::http::{self, Authorized, Protocol, RequestTrace};
@@ -86,13 +87,13 @@ impl<E: Engine, B: ByteStore> Protocol for BlobService<E, B> {
         call: &Call<'_, E>,
         request: Authorized<'_, BlobRequest>,
         body: &mut RequestBody,
-    ) -> Result<Reply, ErrorReply> {
+    ) -> error::Result<Reply> {
         let blob_call = BlobCall { call, blobs: &self.blobs, request };
         match blob_call.run(body).await {
-            Err(error) if call.lookups.is_outdated(&error) && !body.is_repeatable() => {
-                Err(blob_call.container_gone(error).await)
+            Err(error) if call.lookups.is_outdated(error.code) && !body.is_repeatable() => {
+                Err(blob_call.container_gone(error).await.into())
             }
-            done => done,
+            done => Ok(done?),
         }
     }
 
@@ -132,8 +133,13 @@ impl<E: Engine, B: ByteStore> BlobCall<'_, E, B> {
         match operation {
             ServiceOperation::ListContainers(options) => self.list_containers(options).await,
             ServiceOperation::FindBlobs(options) => self.find_blobs(None, options).await,
-            ServiceOperation::GetProperties => service_properties::get(self.call).await,
-            ServiceOperation::SetProperties => service_properties::set(self.call, &body.whole()).await,
+            ServiceOperation::GetProperties => {
+                service_properties::get(self.call).await.map_err(|error| error.into_reply(Service::Blob))
+            }
+            ServiceOperation::SetProperties => {
+                let set = service_properties::set(self.call, &body.whole()).await;
+                set.map_err(|error| error.into_reply(Service::Blob))
+            }
             ServiceOperation::GetStats => Ok(service_properties::stats(self.call)),
             ServiceOperation::Batch => self.batch(None, body).await,
         }

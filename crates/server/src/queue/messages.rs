@@ -1,11 +1,10 @@
 //! Messages: put, get, peek, update, delete, clear.
 
-use super::{read_error, write_error};
 use crate::call::Call;
-use crate::error;
+use crate::error::Result;
 use crate::reply::Reply;
 use larimar_engine::Engine;
-use larimar_engine::queue::{Change, Message, MessageError, MessageHandle, NewMessage};
+use larimar_engine::queue::{Change, Message, MessageHandle, NewMessage};
 use larimar_model::queue::QueueName;
 use larimar_model::{Guid, Timestamp};
 use larimar_wire::error_body::ErrorReply;
@@ -20,11 +19,11 @@ pub(super) async fn put<E: Engine>(
     hidden_for: Duration,
     lives_for: Option<Duration>,
     body: &[u8],
-) -> Result<Reply, ErrorReply> {
+) -> Result<Reply> {
     let text = parse_message(body)?;
     let queue = call.queue(name).await?;
     let new = NewMessage { text: text.as_bytes(), hidden_for, lives_for };
-    let placed = call.engine().put_message(queue.id, new, call.now).await.map_err(|error| write_error(&error))?;
+    let placed = call.engine().put_message(queue.id, new, call.now).await?;
     let receipt = placed.receipt.to_string();
     let message = MessageXml {
         id: placed.id,
@@ -41,19 +40,18 @@ pub(super) async fn get<E: Engine>(
     name: &QueueName,
     count: usize,
     hidden_for: Duration,
-) -> Result<Reply, ErrorReply> {
+) -> Result<Reply> {
     let queue = call.queue(name).await?;
     // Before they are claimed: afterwards it is too late to refuse the answer.
     let held = call.hold(count as u64 * MESSAGE_BYTES).await?;
-    let claimed = call.engine().claim(queue.id, count, hidden_for, call.now).await;
-    let claimed = claimed.map_err(|error| write_error(&error))?;
+    let claimed = call.engine().claim(queue.id, count, hidden_for, call.now).await?;
     Ok(Reply { held, ..read(&claimed, true) })
 }
 
-pub(super) async fn peek<E: Engine>(call: &Call<'_, E>, name: &QueueName, count: usize) -> Result<Reply, ErrorReply> {
+pub(super) async fn peek<E: Engine>(call: &Call<'_, E>, name: &QueueName, count: usize) -> Result<Reply> {
     let queue = call.queue(name).await?;
     let held = call.hold(count as u64 * MESSAGE_BYTES).await?;
-    let seen = call.engine().peek(queue.id, count, call.now).await.map_err(|error| read_error(&error))?;
+    let seen = call.engine().peek(queue.id, count, call.now).await?;
     Ok(Reply { held, ..read(&seen, false) })
 }
 
@@ -64,13 +62,12 @@ pub(super) async fn update<E: Engine>(
     receipt: &str,
     hidden_for: Duration,
     body: &[u8],
-) -> Result<Reply, ErrorReply> {
+) -> Result<Reply> {
     let text = parse_message_update(body)?;
     let queue = call.queue(name).await?;
     let handle = handle(id, receipt)?;
     let change = Change { text: text.as_deref().map(str::as_bytes), hidden_for };
-    let updated = call.engine().update_message(queue.id, handle, change, call.now).await;
-    let updated = updated.map_err(|error| message_error(&error))?;
+    let updated = call.engine().update_message(queue.id, handle, change, call.now).await?;
     Ok(Reply::empty(204)
         .with("x-ms-popreceipt", updated.receipt.to_string())
         .with("x-ms-time-next-visible", http_date(updated.visible_at)))
@@ -81,17 +78,16 @@ pub(super) async fn delete<E: Engine>(
     name: &QueueName,
     id: Option<Guid>,
     receipt: &str,
-) -> Result<Reply, ErrorReply> {
+) -> Result<Reply> {
     let queue = call.queue(name).await?;
     let handle = handle(id, receipt)?;
-    let deleted = call.engine().delete_message(queue.id, handle, call.now).await;
-    deleted.map_err(|error| message_error(&error))?;
+    call.engine().delete_message(queue.id, handle, call.now).await?;
     Ok(Reply::empty(204))
 }
 
-pub(super) async fn clear<E: Engine>(call: &Call<'_, E>, name: &QueueName) -> Result<Reply, ErrorReply> {
+pub(super) async fn clear<E: Engine>(call: &Call<'_, E>, name: &QueueName) -> Result<Reply> {
     let queue = call.queue(name).await?;
-    call.engine().clear_messages(queue.id, call.now).await.map_err(|error| write_error(&error))?;
+    call.engine().clear_messages(queue.id, call.now).await?;
     Ok(Reply::empty(204))
 }
 
@@ -121,24 +117,13 @@ fn end(expires: Timestamp) -> Option<Timestamp> {
 }
 
 /// The message that a request means.
-fn handle(id: Option<Guid>, receipt: &str) -> Result<MessageHandle, ErrorReply> {
-    let id = id.ok_or(ErrorReply::new(ErrorCode::MessageNotFound))?;
+fn handle(id: Option<Guid>, receipt: &str) -> Result<MessageHandle> {
+    let id = id.ok_or(ErrorCode::MessageNotFound)?;
     let malformed = |_| {
         ErrorReply::of_parameter(ErrorCode::InvalidQueryParameterValue, "popreceipt", receipt)
             .with_detail("Reason", "Invalid pop receipt format")
     };
     Ok(MessageHandle { id, receipt: receipt.parse().map_err(malformed)? })
-}
-
-/// What a client is told of a message that was not changed or deleted.
-fn message_error(error: &MessageError) -> ErrorReply {
-    match error {
-        MessageError::NotFound => ErrorReply::new(ErrorCode::MessageNotFound),
-        MessageError::ReceiptMismatch => ErrorReply::new(ErrorCode::PopReceiptMismatch),
-        MessageError::ExpiresBefore => ErrorReply::new(ErrorCode::OutOfRangeQueryParameterValue),
-        MessageError::SpaceGone => ErrorReply::new(ErrorCode::QueueNotFound),
-        MessageError::Fault(fault) => error::fault(fault),
-    }
 }
 
 /// What the room for an answer counts for each message: most are far below the 64 KiB that they may have.

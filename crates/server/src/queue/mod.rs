@@ -6,7 +6,7 @@ mod queues;
 use crate::address::Address;
 use crate::body::RequestBody;
 use crate::call::Call;
-use crate::error;
+use crate::error::Result;
 use crate::handler::{Handler, Peer};
 use crate::head::Head;
 use crate::http::{self, Authorized, Protocol, RequestTrace};
@@ -15,12 +15,11 @@ use crate::reply::{Reply, ResponseBody};
 use crate::storage::Storage;
 use hyper::body::Incoming;
 use hyper::{Request, Response};
+use larimar_engine::Engine;
 use larimar_engine::queue::{Queue, find_queue, read_queue};
-use larimar_engine::{Engine, ReadError, WriteError};
 use larimar_model::Timestamp;
 use larimar_model::queue::QueueName;
 use larimar_wire::error_body::ErrorReply;
-use larimar_wire::error_code::ErrorCode;
 use larimar_wire::queue::QueueOperation;
 use larimar_wire::sas::Service;
 use larimar_wire::storage_head::StorageHead;
@@ -57,7 +56,7 @@ impl<E: Engine> Protocol for QueueService<E> {
         &self.storage
     }
 
-    fn parse(head: &Head<'_>, address: &Address<'_>) -> Result<QueueOperation, ErrorReply> {
+    fn parse(head: &Head<'_>, address: &Address<'_>) -> std::result::Result<QueueOperation, ErrorReply> {
         QueueOperation::parse(&StorageHead::new(head.method, address.path, head.query, head.texts())?)
     }
 
@@ -66,7 +65,7 @@ impl<E: Engine> Protocol for QueueService<E> {
         call: &Call<'_, E>,
         operation: Authorized<'_, QueueOperation>,
         body: &mut RequestBody,
-    ) -> Result<Reply, ErrorReply> {
+    ) -> Result<Reply> {
         let reply = run(call, operation.operation(), &body.whole()).await?;
         // Recorded: caches must not keep what is read.
         Ok(reply.with_some("cache-control", matches!(call.head.method, "GET" | "HEAD").then_some("no-cache")))
@@ -85,20 +84,18 @@ impl<E: Engine> Protocol for QueueService<E> {
 
 impl<E: Engine> Call<'_, E> {
     /// Finds a queue of the account.
-    async fn queue(&self, name: &QueueName) -> Result<Queue, ErrorReply> {
-        let found = find_queue(self.engine(), self.account(), name).await;
-        found.map(|queue| self.lookups.found(queue)).map_err(|error| error::engine_error(&error))
+    async fn queue(&self, name: &QueueName) -> Result<Queue> {
+        Ok(self.lookups.found(find_queue(self.engine(), self.account(), name).await?))
     }
 
     /// Reads a queue's metadata and list as they are now.
-    async fn queue_settings(&self, name: &QueueName) -> Result<Queue, ErrorReply> {
-        let read = read_queue(self.engine(), self.account(), name).await;
-        read.map(|queue| self.lookups.found(queue)).map_err(|error| error::engine_error(&error))
+    async fn queue_settings(&self, name: &QueueName) -> Result<Queue> {
+        Ok(self.lookups.found(read_queue(self.engine(), self.account(), name).await?))
     }
 }
 
 /// Runs an operation. Those on messages are frequent and keep their state inline; the others are boxed.
-async fn run<E: Engine>(call: &Call<'_, E>, operation: &QueueOperation, body: &[u8]) -> Result<Reply, ErrorReply> {
+async fn run<E: Engine>(call: &Call<'_, E>, operation: &QueueOperation, body: &[u8]) -> Result<Reply> {
     match operation {
         QueueOperation::PutMessage { queue, hidden_for, lives_for } => {
             messages::put(call, queue, *hidden_for, *lives_for, body).await
@@ -122,25 +119,5 @@ async fn run<E: Engine>(call: &Call<'_, E>, operation: &QueueOperation, body: &[
         QueueOperation::GetServiceProperties => Box::pin(properties::get(call)).await,
         QueueOperation::SetServiceProperties => Box::pin(properties::set(call, body)).await,
         QueueOperation::GetServiceStats => Ok(properties::stats(call)),
-    }
-}
-
-/// What a client is told of a read that failed.
-fn read_error(error: &ReadError) -> ErrorReply {
-    match error {
-        ReadError::SpaceGone => ErrorReply::new(ErrorCode::QueueNotFound),
-        ReadError::Fault(fault) => error::fault(fault),
-    }
-}
-
-/// What a client is told of a write that failed.
-fn write_error(error: &WriteError) -> ErrorReply {
-    match error {
-        WriteError::SpaceGone => ErrorReply::new(ErrorCode::QueueNotFound),
-        WriteError::Fault(fault) => error::fault(fault),
-        WriteError::Condition { .. } | WriteError::Refused { .. } => {
-            tracing::error!(%error, "the engine refused what has no condition");
-            ErrorReply::new(ErrorCode::InternalError)
-        }
     }
 }

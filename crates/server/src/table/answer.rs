@@ -3,8 +3,9 @@
 use crate::call::Call;
 use crate::reply::Reply;
 use larimar_engine::Engine;
-use larimar_engine::table::{Table, Write};
+use larimar_engine::table::Table;
 use larimar_model::filter::Row;
+use larimar_model::table::Write;
 use larimar_model::{ETag, Timestamp};
 use larimar_wire::table::{EntityWriter, Link, MetadataLevel, Prefer, Select};
 

@@ -10,30 +10,27 @@ use crate::in_flight::Held;
 use crate::reply::Reply;
 use crate::turns::Turns;
 use bytes::Bytes;
-use larimar_engine::table::{Table, Write, transact};
+use larimar_engine::table::{Table, transact};
 use larimar_engine::{Engine, EngineError};
-use larimar_model::{TableName, Timestamp, limits};
+use larimar_model::table::{Transaction, TransactionError, Write};
+use larimar_model::{Timestamp, limits};
 use larimar_wire::error_body::ErrorReply;
 use larimar_wire::error_code::ErrorCode;
 use larimar_wire::table::batch::{Batch, Part, parse};
 use larimar_wire::table::batch_response::BatchResponse;
 use larimar_wire::table::{MetadataLevel, Prefer, TableOperation, TableRequest};
-use std::collections::HashSet;
 
-pub(super) async fn run<E: Engine>(call: &Call<'_, E>, content_type: &str, body: &Bytes) -> Result<Reply, ErrorReply> {
+pub(super) async fn run<E: Engine>(call: &Call<'_, E>, content_type: &str, body: &Bytes) -> error::Result<Reply> {
     match parse(content_type, body)? {
-        Batch::Query(part) => run_query(call, &part).await,
-        Batch::Changeset(_) if call.address.is_secondary => {
-            Err(ErrorReply::new(ErrorCode::InsufficientAccountPermissions))
-        }
-        Batch::Changeset(parts) => run_changeset(call, &parts, body).await,
+        Batch::Query(part) => Ok(run_query(call, &part).await?),
+        Batch::Changeset(_) if call.address.is_secondary => Err(ErrorCode::InsufficientAccountPermissions.into()),
+        Batch::Changeset(parts) => Ok(run_changeset(call, &parts, body).await?),
     }
 }
 
-/// The operations of a changeset, read and checked.
+/// The operations of a changeset, parsed and authorised.
 struct Changeset {
-    table: TableName,
-    writes: Vec<Write>,
+    transaction: Transaction,
     /// How each write is answered.
     forms: Vec<(MetadataLevel, Option<Prefer>)>,
 }
@@ -74,13 +71,14 @@ async fn change<E: Engine>(
     response: &mut BatchResponse,
 ) -> Result<Option<Held>, (usize, ErrorReply)> {
     let changeset = read_changeset(call, parts, body).await?;
-    let writes = &changeset.writes;
-    let table = call.table(&changeset.table).await.map_err(|error| at_index(error, 0))?;
+    let writes = changeset.transaction.writes();
+    let table = call.table(changeset.transaction.table()).await;
+    let table = table.map_err(|error| at_index(error.into_reply(call.service), 0))?;
     let place = Some((table.id, writes[0].key().partition.as_str()));
     call.throttle(place, writes.len()).map_err(|error| at_index(error, 0))?;
     let answer_bytes = answer_bytes_max(call, &table, &changeset, parts).await;
     let held = call.hold_answer(answer_bytes).map_err(|error| at_index(error, 0))?;
-    let versions = transact(call.engine(), table.id, writes, call.now).await;
+    let versions = transact(call.engine(), table.id, &changeset.transaction, call.now).await;
     let versions = versions.map_err(|error| failure(&error, writes.len()))?;
     response.reserve(answer_bytes);
     let mut turns = Turns::default();
@@ -101,7 +99,7 @@ async fn answer_bytes_max<E: Engine>(
     parts: &[Part<'_>],
 ) -> usize {
     let (mut bytes, mut turns) = (BatchResponse::PART_BYTES_MAX, Turns::default());
-    for ((write, (level, prefer)), part) in changeset.writes.iter().zip(&changeset.forms).zip(parts) {
+    for ((write, (level, prefer)), part) in changeset.transaction.writes().iter().zip(&changeset.forms).zip(parts) {
         let answer = WriteAnswer::bytes_max(call, table, write, *level, *prefer);
         bytes += BatchResponse::PART_BYTES_MAX + part.content_id.map_or(0, str::len) + answer;
         turns.after(part.body.len()).await;
@@ -126,15 +124,12 @@ async fn read_changeset<E: Engine>(
     body: &Bytes,
 ) -> Result<Changeset, (usize, ErrorReply)> {
     if parts.len() > limits::TRANSACTION_OPERATIONS_MAX {
-        // Recorded: the last operation that would have been allowed is the one that is named.
+        // Recorded: the error names the last operation that would have been allowed.
         let index = limits::TRANSACTION_OPERATIONS_MAX - 1;
-        let message = "The batch request operation exceeds the maximum 100 changes per change set.";
-        return Err((index, ErrorReply::with_message(ErrorCode::InvalidInput, message).at_index(index)));
+        return Err((index, ErrorReply::from(TransactionError::TooManyWrites).at_index(index)));
     }
-    let mut table: Option<TableName> = None;
-    let mut writes: Vec<Write> = Vec::with_capacity(parts.len());
+    let mut transaction: Option<Transaction> = None;
     let mut forms = Vec::with_capacity(parts.len());
-    let mut rows = HashSet::with_capacity(parts.len());
     let mut turns = Turns::default();
     for (index, part) in parts.iter().enumerate() {
         let fail = |error: ErrorReply| (index, error.at_index(index));
@@ -145,20 +140,15 @@ async fn read_changeset<E: Engine>(
         let authorized = authorize(&call.caller, &operation).map_err(fail)?;
         let json = body.slice_ref(part.body.as_bytes());
         let write = read_write(call, authorized, &json).await.map_err(fail)?;
-        let name = operation.table;
         turns.after(part.body.len()).await;
-        let is_same_table = *table.get_or_insert_with(|| name.clone()) == name;
-        if !is_same_table || writes.first().is_some_and(|first| first.key().partition != write.key().partition) {
-            return Err(fail(ErrorReply::new(ErrorCode::CommandsInBatchActOnDifferentPartitions)));
-        }
-        if !rows.insert(write.key().row.clone()) {
-            return Err(fail(ErrorReply::new(ErrorCode::InvalidDuplicateRow)));
-        }
-        writes.push(write);
         // Only an insert is asked how it should be answered.
-        forms.push((level, prefer.filter(|_| matches!(writes.last(), Some(Write::Insert(_))))));
+        forms.push((level, prefer.filter(|_| matches!(write, Write::Insert(_)))));
+        match &mut transaction {
+            None => transaction = Some(Transaction::in_one_partition(operation.table, write)),
+            Some(transaction) => transaction.push(&operation.table, write).map_err(|error| fail(error.into()))?,
+        }
     }
-    Ok(Changeset { table: table.expect("a changeset has operations"), writes, forms })
+    Ok(Changeset { transaction: transaction.expect("a changeset has operations"), forms })
 }
 
 fn read_part<E: Engine>(call: &Call<'_, E>, part: &Part<'_>) -> Result<TableRequest, ErrorReply> {
@@ -169,7 +159,7 @@ fn read_part<E: Engine>(call: &Call<'_, E>, part: &Part<'_>) -> Result<TableRequ
 async fn run_query<E: Engine>(call: &Call<'_, E>, part: &Part<'_>) -> Result<Reply, ErrorReply> {
     let mut response = BatchResponse::query(&call.storage.ids.next().to_string());
     let mut held = None;
-    match answer_query(call, part).await {
+    match answer_query(call, part).await.map_err(|error| error.into_reply(call.service)) {
         Ok(reply) => {
             held = reply.held;
             let mut headers = vec![("DataServiceVersion", "3.0;")];
@@ -192,12 +182,12 @@ async fn run_query<E: Engine>(call: &Call<'_, E>, part: &Part<'_>) -> Result<Rep
     Ok(reply.with("content-type", content_type))
 }
 
-async fn answer_query<E: Engine>(call: &Call<'_, E>, part: &Part<'_>) -> Result<Reply, ErrorReply> {
+async fn answer_query<E: Engine>(call: &Call<'_, E>, part: &Part<'_>) -> error::Result<Reply> {
     let TableRequest { operation, level, .. } = read_part(call, part)?;
     match &operation {
         TableOperation::GetEntity(get) => get_entity(call, authorize(&call.caller, get)?, level).await,
         TableOperation::QueryEntities(query) => query_entities(call, authorize(&call.caller, query)?, level).await,
-        _ => Err(ErrorReply::new(ErrorCode::InvalidInput)),
+        _ => Err(ErrorCode::InvalidInput.into()),
     }
 }
 

@@ -2,14 +2,15 @@
 
 use super::answer::WriteAnswer;
 use crate::call::Call;
-use crate::error;
+use crate::error::Result;
 use crate::http::Authorized;
 use crate::reply::Reply;
 use crate::turns;
 use bytes::Bytes;
 use larimar_engine::Engine;
-use larimar_engine::table::{self, Write};
+use larimar_engine::table;
 use larimar_model::Entity;
+use larimar_model::table::Write;
 use larimar_wire::error_body::ErrorReply;
 use larimar_wire::table::{MetadataLevel, Prefer, WriteEntity, WriteKind, entity_json};
 
@@ -19,20 +20,19 @@ pub(super) async fn write<E: Engine>(
     level: MetadataLevel,
     prefer: Option<Prefer>,
     body: &Bytes,
-) -> Result<Reply, ErrorReply> {
+) -> Result<Reply> {
     let write = match read_write(call, operation, body).await {
         Err(error) if error.status == 400 => {
             // A missing table comes before what is wrong with the entity.
             call.table(&operation.table).await?;
-            return Err(error);
+            return Err(error.into());
         }
         read => read?,
     };
     let table = call.table(&operation.table).await?;
     call.throttle(Some((table.id, write.key().partition.as_str())), 1)?;
     let held = call.hold_answer(WriteAnswer::bytes_max(call, &table, &write, level, prefer))?;
-    let version = table::write(call.engine(), table.id, &write, call.now).await;
-    let version = version.map_err(|error| error::engine_error(&error))?;
+    let version = table::write(call.engine(), table.id, &write, call.now).await?;
     Ok(Reply { held, ..WriteAnswer::new(call, &table, &write, version, level, prefer).into_reply() })
 }
 
@@ -41,7 +41,7 @@ pub(super) async fn read_write<E: Engine>(
     call: &Call<'_, E>,
     operation: Authorized<'_, WriteEntity>,
     body: &Bytes,
-) -> Result<Write, ErrorReply> {
+) -> std::result::Result<Write, ErrorReply> {
     let write = match operation.kind.clone() {
         WriteKind::Insert => Write::Insert(parse(body, entity_json::parse_new).await?),
         WriteKind::Replace(key, if_match) => {
@@ -57,9 +57,9 @@ pub(super) async fn read_write<E: Engine>(
 }
 
 /// Reads the JSON of an entity.
-async fn parse<P>(body: &Bytes, parse: P) -> Result<Entity, ErrorReply>
+async fn parse<P>(body: &Bytes, parse: P) -> std::result::Result<Entity, ErrorReply>
 where
-    P: FnOnce(&[u8]) -> Result<Entity, ErrorReply> + Send + 'static,
+    P: FnOnce(&[u8]) -> std::result::Result<Entity, ErrorReply> + Send + 'static,
 {
     let json = body.clone();
     turns::run(body.len(), move || parse(&json)).await

@@ -10,7 +10,7 @@ mod tables;
 use crate::address::Address;
 use crate::body::RequestBody;
 use crate::call::Call;
-use crate::error;
+use crate::error::Result;
 use crate::handler::{Handler, Peer};
 use crate::head::Head;
 use crate::http::{self, Authorized, Protocol, RequestTrace};
@@ -62,7 +62,7 @@ impl<E: Engine> Protocol for TableService<E> {
         &self.storage
     }
 
-    fn parse(head: &Head<'_>, address: &Address<'_>) -> Result<TableRequest, ErrorReply> {
+    fn parse(head: &Head<'_>, address: &Address<'_>) -> std::result::Result<TableRequest, ErrorReply> {
         TableRequest::parse(address.account, head.method, address.path, head.query, &head.table_headers())
     }
 
@@ -71,7 +71,7 @@ impl<E: Engine> Protocol for TableService<E> {
         call: &Call<'_, E>,
         request: Authorized<'_, TableRequest>,
         body: &mut RequestBody,
-    ) -> Result<Reply, ErrorReply> {
+    ) -> Result<Reply> {
         run(call, request, &body.whole()).await
     }
 
@@ -117,28 +117,22 @@ impl<E: Engine> Protocol for TableService<E> {
 
 impl<E: Engine> Call<'_, E> {
     /// Finds a table of the account.
-    async fn table(&self, name: &TableName) -> Result<Table, ErrorReply> {
+    async fn table(&self, name: &TableName) -> Result<Table> {
         let current = name.to_current();
-        let found = find_table(self.engine(), self.account(), current.as_ref().unwrap_or(name)).await;
-        found.map(|table| self.lookups.found(table)).map_err(|error| error::engine_error(&error))
+        let found = find_table(self.engine(), self.account(), current.as_ref().unwrap_or(name)).await?;
+        Ok(self.lookups.found(found))
     }
 
     /// Reads a table's name and list as they are now.
-    async fn table_settings(&self, name: &TableName) -> Result<Table, ErrorReply> {
+    async fn table_settings(&self, name: &TableName) -> Result<Table> {
         let current = name.to_current();
-        read_table(self.engine(), self.account(), current.as_ref().unwrap_or(name))
-            .await
-            .map_err(|error| error::engine_error(&error))
+        Ok(read_table(self.engine(), self.account(), current.as_ref().unwrap_or(name)).await?)
     }
 }
 
 /// Runs an operation. The state of a request is moved about by value before it runs, so only the small and
 /// frequent operations keep theirs inline; the others are boxed.
-async fn run<E: Engine>(
-    call: &Call<'_, E>,
-    request: Authorized<'_, TableRequest>,
-    body: &Bytes,
-) -> Result<Reply, ErrorReply> {
+async fn run<E: Engine>(call: &Call<'_, E>, request: Authorized<'_, TableRequest>, body: &Bytes) -> Result<Reply> {
     let TableRequest { operation, level, prefer } = request.operation();
     let (level, prefer) = (*level, *prefer);
     match operation {
@@ -147,7 +141,7 @@ async fn run<E: Engine>(
         TableOperation::QueryEntities(query) => Box::pin(query::query_entities(call, request.part(query), level)).await,
         TableOperation::Refused(name, error) => {
             Box::pin(call.table(name)).await?;
-            Err(error.clone())
+            Err(error.clone().into())
         }
         TableOperation::GetSchema => Ok(tables::get_schema(call)),
         TableOperation::Batch => Box::pin(batch::run(call, call.head.content_type.unwrap_or(""), body)).await,

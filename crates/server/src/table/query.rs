@@ -1,7 +1,7 @@
 //! Reads of entities: by both keys, and by a filter in pages.
 
 use crate::call::Call;
-use crate::error;
+use crate::error::Result;
 use crate::http::Authorized;
 use crate::in_flight::Room;
 use crate::reply::Reply;
@@ -9,7 +9,6 @@ use larimar_engine::table::{self, PageLimits, Plan, QueryKind};
 use larimar_engine::{Engine, Flow, Key, Position};
 use larimar_model::filter::Row;
 use larimar_model::{ETag, EntityBody};
-use larimar_wire::error_body::ErrorReply;
 use larimar_wire::error_code::ErrorCode;
 use larimar_wire::table::{EntityWriter, GetEntity, MetadataLevel, QueryEntities, QueryOptions, encode_token};
 use std::time::Instant;
@@ -18,11 +17,11 @@ pub(super) async fn get_entity<E: Engine>(
     call: &Call<'_, E>,
     get: Authorized<'_, GetEntity>,
     level: MetadataLevel,
-) -> Result<Reply, ErrorReply> {
+) -> Result<Reply> {
     let GetEntity { table, key, select } = get.operation();
     let table = call.table(table).await?;
     // Recorded: to a token that may read the table, rows outside of its range do not exist.
-    call.caller.permits_key(key).map_err(|_| ErrorReply::new(ErrorCode::ResourceNotFound))?;
+    call.caller.permits_key(key).map_err(|_| ErrorCode::ResourceNotFound)?;
     let (partition, row) = (key.partition.as_str(), key.row.as_str());
     call.throttle(Some((table.id, partition)), 1)?;
     let writer = EntityWriter { base: call.base, account: call.account(), table: &table.name, level, select };
@@ -34,9 +33,9 @@ pub(super) async fn get_entity<E: Engine>(
             (json, found.version)
         })
     });
-    let found = found.await.map_err(|error| error::read_error(&error))?;
+    let found = found.await?;
     call.storage.metrics.query(QueryKind::Point.name(), 1, u64::from(found.is_some()));
-    let (json, version) = found.ok_or_else(|| ErrorReply::new(ErrorCode::ResourceNotFound))?;
+    let (json, version) = found.ok_or(ErrorCode::ResourceNotFound)?;
     Ok(Reply::json(200, level, json).with("etag", ETag(version).to_string()))
 }
 
@@ -44,7 +43,7 @@ pub(super) async fn query_entities<E: Engine>(
     call: &Call<'_, E>,
     query: Authorized<'_, QueryEntities>,
     level: MetadataLevel,
-) -> Result<Reply, ErrorReply> {
+) -> Result<Reply> {
     let QueryEntities { table, options } = query.operation();
     let table = call.table(table).await?;
     let plan = plan(call, options);
@@ -69,7 +68,7 @@ pub(super) async fn query_entities<E: Engine>(
         writer.write_item(&mut json, row);
         Flow::Continue
     });
-    let page = page.await.map_err(|error| error::read_error(&error))?;
+    let page = page.await?;
     writer.write_page_end(&mut json);
     call.storage.metrics.query(plan.kind.name(), page.rows_read, page.rows_returned);
     let reply = Reply { held: room.into_held(), ..Reply::json(200, level, json) };

@@ -1,13 +1,12 @@
 //! Tables: create, query, get, delete.
 
 use crate::call::Call;
-use crate::error;
+use crate::error::{Failure, Result};
 use crate::reply::Reply;
+use larimar_engine::Engine;
 use larimar_engine::table::{self, PageLimits, SLICE_STEPS, list_tables};
-use larimar_engine::{Engine, EngineError, Reject};
 use larimar_model::filter::{Comparison, Filter, Predicate, Row};
 use larimar_model::{BodyBuilder, EntityBody, TableName, Timestamp, Value, ValueRef};
-use larimar_wire::error_body::ErrorReply;
 use larimar_wire::error_code::ErrorCode;
 use larimar_wire::table::{
     MetadataLevel, Prefer, QueryOptions, TableWriter, encode_token, parse_table_name, write_schema,
@@ -19,13 +18,13 @@ pub(super) async fn create_table<E: Engine>(
     body: &[u8],
     level: MetadataLevel,
     prefer: Option<Prefer>,
-) -> Result<Reply, ErrorReply> {
+) -> Result<Reply> {
     let name = parse_table_name(body)?;
     if name.is_system() {
-        return Err(ErrorReply::new(ErrorCode::InvalidResourceName));
+        return Err(ErrorCode::InvalidResourceName.into());
     }
     call.check_free(&name.to_folded())?;
-    table::create_table(call.engine(), call.account(), &name).await.map_err(|error| error::engine_error(&error))?;
+    table::create_table(call.engine(), call.account(), &name).await?;
     let location = format!("{}/Tables('{name}')", call.base);
     let reply = match prefer {
         Some(Prefer::NoContent) => Reply::empty(204).with("dataserviceid", location.as_str()),
@@ -38,24 +37,15 @@ pub(super) async fn create_table<E: Engine>(
     Ok(reply.with("location", location))
 }
 
-pub(super) async fn get_table<E: Engine>(
-    call: &Call<'_, E>,
-    name: &TableName,
-    level: MetadataLevel,
-) -> Result<Reply, ErrorReply> {
+pub(super) async fn get_table<E: Engine>(call: &Call<'_, E>, name: &TableName, level: MetadataLevel) -> Result<Reply> {
     let table = call.table_settings(name).await.map_err(missing_resource)?;
     let mut json = Vec::with_capacity(256);
     writer(call, level).write_single(&mut json, &table.name);
     Ok(Reply::json(200, level, json))
 }
 
-pub(super) async fn delete_table<E: Engine>(call: &Call<'_, E>, name: &TableName) -> Result<Reply, ErrorReply> {
-    match table::delete_table(call.engine(), call.account(), name).await {
-        Ok(()) => {}
-        // Recorded: a missing table is a missing resource here.
-        Err(EngineError::Reject(Reject::TableNotFound)) => return Err(ErrorReply::new(ErrorCode::ResourceNotFound)),
-        Err(other) => return Err(error::engine_error(&other)),
-    }
+pub(super) async fn delete_table<E: Engine>(call: &Call<'_, E>, name: &TableName) -> Result<Reply> {
+    table::delete_table(call.engine(), call.account(), name).await.map_err(missing_resource)?;
     call.note_deleted(&name.to_folded());
     Ok(Reply::empty(204))
 }
@@ -64,7 +54,7 @@ pub(super) async fn query_tables<E: Engine>(
     call: &Call<'_, E>,
     options: &QueryOptions,
     level: MetadataLevel,
-) -> Result<Reply, ErrorReply> {
+) -> Result<Reply> {
     let settings = &call.storage.settings;
     let filter = options.filter.as_ref().map(folded);
     let mut page = TablePage::new(options.top, filter.as_ref(), settings.page_entities_max, settings.page_bytes_max);
@@ -76,8 +66,7 @@ pub(super) async fn query_tables<E: Engine>(
     let mut is_exhausted = page.tables_max == 0;
     let mut next = None;
     while next.is_none() && !page.is_over && !is_exhausted {
-        let listed =
-            list_tables(call.engine(), call.account(), &from, SLICE_TABLES).await.map_err(|f| error::fault(&f))?;
+        let listed = list_tables(call.engine(), call.account(), &from, SLICE_TABLES).await?;
         is_exhausted = listed.len() < SLICE_TABLES;
         for (folded, table) in listed {
             if page.admits(&folded) {
@@ -179,10 +168,11 @@ fn admits(filter: &Predicate<'_>, name: &str, steps: &mut u64) -> bool {
     filter.admits(&Row { partition: "", row: "", version, body: EntityBody::from_trusted(&bytes) }, steps)
 }
 
-fn missing_resource(error: ErrorReply) -> ErrorReply {
-    match error.code {
-        ErrorCode::TableNotFound => ErrorReply::new(ErrorCode::ResourceNotFound),
-        _ => error,
+/// Recorded: Get Table and Delete Table call a missing table a missing resource.
+fn missing_resource(error: impl Into<Failure>) -> Failure {
+    match error.into() {
+        Failure::Reply(reply) if reply.code == ErrorCode::TableNotFound => ErrorCode::ResourceNotFound.into(),
+        other => other,
     }
 }
 

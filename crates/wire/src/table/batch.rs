@@ -7,6 +7,7 @@ use crate::error_body::ErrorReply;
 use crate::error_code::ErrorCode;
 use crate::multipart::{self, Lines, MimePart, is_multipart, skip_blank_lines, split, split_closed, split_url};
 use larimar_model::limits;
+use larimar_model::table::TransactionError;
 
 /// What a batch holds.
 #[derive(Clone, Debug)]
@@ -64,6 +65,19 @@ pub fn parse<'a>(content_type: &str, body: &'a [u8]) -> Result<Batch<'a>, ErrorR
         return Err(malformed());
     }
     Ok(Batch::Changeset(operations))
+}
+
+impl From<TransactionError> for ErrorReply {
+    fn from(error: TransactionError) -> Self {
+        match error {
+            TransactionError::TooManyWrites => {
+                let message = "The batch request operation exceeds the maximum 100 changes per change set.";
+                Self::with_message(ErrorCode::InvalidInput, message)
+            }
+            TransactionError::OtherPartition => Self::new(ErrorCode::CommandsInBatchActOnDifferentPartitions),
+            TransactionError::DuplicateRow => Self::new(ErrorCode::InvalidDuplicateRow),
+        }
+    }
 }
 
 fn malformed() -> ErrorReply {
