@@ -8,15 +8,15 @@ use super::Blobs;
 use super::access::{Admit, BlobRef, Written};
 use super::bytes::{ByteStore, Extent};
 use super::change::{Attempts, Change, Decision};
-use super::clean::Leftover;
 use super::codec::damaged;
 use super::keys::{self, RowName};
 use super::layout::{Block, Blocks, Layout, Piece, decode_uncommitted, encode_uncommitted};
 use super::put::replacement;
+use super::reclaim::unreachable::Leftover;
 use super::reject::BlobReject;
 use super::row::{BlobRow, Pending};
 use super::store::read_error;
-use super::turns::Turns;
+use super::work_slice::Turns;
 use crate::contract::{Engine, Expect, Flow, Key};
 use crate::error::EngineError;
 use larimar_model::blob::{

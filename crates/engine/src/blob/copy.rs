@@ -3,15 +3,15 @@
 use super::access::{Admit, BlobRef, Written};
 use super::bytes::{ByteStore, ByteWriter, Bytes, Extent};
 use super::change::{Attempts, Change, Decision};
-use super::clean::Leftover;
 use super::conditions::{Purpose, check, check_tags};
 use super::layout::{Block, Blocks, Layout, Pages, Piece, Run};
+use super::page_region::{Region, encode_runs};
 use super::put::replacement;
 use super::read::{BlockSegments, Content};
-use super::region::{Region, encode_runs};
+use super::reclaim::unreachable::Leftover;
 use super::reject::BlobReject;
 use super::row::BlobRow;
-use super::turns::{PIECE_ITEMS, Turns};
+use super::work_slice::{PIECE_ITEMS, Turns};
 use super::{Blobs, keys};
 use crate::contract::Engine;
 use crate::error::{EngineError, Reject};

@@ -3,9 +3,9 @@
 use super::access::{Admit, BlobRef};
 use super::bytes::ByteStore;
 use super::change::{Change, Decision};
-use super::clean::{Leftover, Shared};
 use super::conditions::{Purpose, check};
 use super::layout::Layout;
+use super::reclaim::unreachable::{Leftover, Shared};
 use super::reject::BlobReject;
 use super::row::BlobRow;
 use super::{Blobs, keys};

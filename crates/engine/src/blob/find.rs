@@ -10,7 +10,7 @@ use super::reject::BlobReject;
 use super::row::BlobRow;
 use super::store::read_error;
 use super::tag_index::{PARTITION, TagPlan, found_tags, parse_entry};
-use super::turns::{ITEM_BYTES, Turns};
+use super::work_slice::{ITEM_BYTES, Turns};
 use crate::contract::{Budget, Engine, Flow, KeyRange, Position, RowRef, SpaceId, SpaceKind, SpaceName, successor};
 use crate::error::{EngineError, Fault, ReadError};
 use crate::snapshot::{Reads, Snapshot};

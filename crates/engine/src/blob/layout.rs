@@ -2,7 +2,7 @@
 //!
 //! A short list of blocks stands in the blob's own row. A long one is cut into chunks, rows that never change, of
 //! which the blob's row holds the lengths: a range is found by reading the chunks it touches. Pages are kept by
-//! regions of 16 MiB (`region.rs`); a snapshot freezes their rows by beginning a new epoch.
+//! regions of 16 MiB (`page_region.rs`); a snapshot freezes their rows by beginning a new epoch.
 
 use super::bytes::Extent;
 use super::codec::{Reader, put_bytes, put_number};

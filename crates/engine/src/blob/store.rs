@@ -6,7 +6,7 @@ use super::bytes::{ByteStore, Extent};
 use super::change::contended;
 use super::reject::BlobReject;
 use super::row::BlobRow;
-use super::turns::{ITEM_BYTES, Turns};
+use super::work_slice::{ITEM_BYTES, Turns};
 use crate::contract::{Budget, Engine, Flow, Key, KeyRange, Position, RowRef};
 use crate::error::{EngineError, Fault, ReadError, WriteError};
 use larimar_model::Timestamp;

@@ -1,6 +1,6 @@
 //! Regions against arrays of pages, and when a base row is due.
 
-use super::super::pages::{covered, difference};
+use super::super::page_runs::{covered, difference};
 use super::*;
 use proptest::prelude::*;
 

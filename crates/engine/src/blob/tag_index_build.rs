@@ -14,7 +14,7 @@ use super::keys;
 use super::row::BlobRow;
 use super::store::{read_error, write_error};
 use super::tag_index::{ENTRIES, PARTITION, PROGRESS, TagRows, entries, found_tags, parse_entry};
-use super::turns::{ITEM_BYTES, Turns};
+use super::work_slice::{ITEM_BYTES, Turns};
 use crate::contract::{Act, Budget, Engine, Expect, Flow, Key, KeyRange, Op, Position, SpaceId, successor};
 use crate::error::{EngineError, Fault, ReadError, WriteError};
 use crate::snapshot::{Reads, Snapshot};

@@ -2,18 +2,18 @@
 //!
 //! A commit changes the blob's row and what must be seen with it; everything that it makes unreachable is removed
 //! afterwards, here. If that does not happen, the sweeps find it: [`Blobs::sweep_container`] for rows, and
-//! [`ByteStore::sweep`] with [`super::SweepOwners`] for payloads.
+//! [`ByteStore::sweep`] with [`crate::blob::SweepOwners`] for payloads.
 
-use super::Blobs;
-use super::access::BlobRef;
-use super::bytes::{ByteStore, Extent};
-use super::change::{Attempts, Change, Committed, Decision};
-use super::codec::damaged;
-use super::keys::{self, RowName};
-use super::layout::{Layout, decode_chunk, decode_uncommitted};
-use super::region::extents_of_pages;
-use super::row::BlobRow;
-use super::turns::Turns;
+use crate::blob::Blobs;
+use crate::blob::access::BlobRef;
+use crate::blob::bytes::{ByteStore, Extent};
+use crate::blob::change::{Attempts, Change, Committed, Decision};
+use crate::blob::codec::damaged;
+use crate::blob::keys::{self, RowName};
+use crate::blob::layout::{Layout, decode_chunk, decode_uncommitted};
+use crate::blob::page_region::extents_of_pages;
+use crate::blob::row::BlobRow;
+use crate::blob::work_slice::Turns;
 use crate::contract::{Engine, Flow, RowRef};
 use crate::error::{EngineError, Fault};
 use larimar_model::Timestamp;

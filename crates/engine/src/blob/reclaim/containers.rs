@@ -2,15 +2,15 @@
 //!
 //! It goes before the sweep of the bytes: a row that nothing refers to still points to its payloads.
 
-use super::Blobs;
-use super::access::BlobRef;
-use super::bytes::{ByteStore, Extent, Owner, Owners, Swept};
-use super::change::{Change, Decision};
-use super::keys::{self, RowName};
-use super::reject::BlobReject;
-use super::row::{BlobRow, Pending};
-use super::store::read_error;
-use super::tag_index::PARTITION;
+use crate::blob::Blobs;
+use crate::blob::access::BlobRef;
+use crate::blob::bytes::{ByteStore, Extent, Owner, Owners, Swept};
+use crate::blob::change::{Change, Decision};
+use crate::blob::keys::{self, RowName};
+use crate::blob::reject::BlobReject;
+use crate::blob::row::{BlobRow, Pending};
+use crate::blob::store::read_error;
+use crate::blob::tag_index::PARTITION;
 use crate::contract::{Budget, Engine, Flow, KeyRange, Position, SpaceId, SpaceKind, SpaceName, successor};
 use crate::error::{EngineError, Fault, Reject};
 use larimar_model::blob::BlobName;

@@ -1,18 +1,18 @@
 //! Page blobs: pages written and cleared in place, resized, and told.
 //!
-//! The rules for runs are in `pages.rs`, those for rows in `region.rs`. A write changes the rows of the regions it touches
+//! The rules for runs are in `page_runs.rs`, those for rows in `page_region.rs`. A write changes the rows of the regions it touches
 //! and the blob's own, together. Of many runs in a region some are written anew as one payload, so that its base row stays short.
 
 use super::access::{Admit, BlobRef, Written};
 use super::bytes::{ByteStore, ByteWriter, Extent, READ_BYTES_MAX};
 use super::change::{Attempts, Change, Decision};
-use super::clean::Leftover;
 use super::layout::{Layout, Pages, Piece, Run};
-use super::pages::{covered, difference, worth_joining};
-use super::region::{Delta, REGION_BYTES, Region, encode_runs};
+use super::page_region::{Delta, REGION_BYTES, Region, encode_runs};
+use super::page_runs::{covered, difference, worth_joining};
+use super::reclaim::unreachable::Leftover;
 use super::reject::BlobReject;
 use super::row::BlobRow;
-use super::turns::{PIECE_ITEMS, Turns};
+use super::work_slice::{PIECE_ITEMS, Turns};
 use super::{Blobs, keys};
 use crate::contract::Engine;
 use crate::error::{EngineError, Fault};
