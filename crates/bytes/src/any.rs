@@ -5,7 +5,7 @@ use crate::objects::{ObjectBytes, ObjectWriter};
 use bytes::Bytes;
 use larimar_engine::Fault;
 use larimar_engine::blob::bytes::{
-    ByteStatistics, ByteStore, ByteWriter, Extent, MemoryBytes, MemoryWriter, Owner, Owners, Swept,
+    ByteStatistics, ByteStore, ByteWriter, Extent, MemoryBytes, MemoryWriter, Owner, Owners, Reclaimed,
 };
 use std::ops::Range;
 
@@ -66,11 +66,11 @@ impl ByteStore for AnyBytes {
         }
     }
 
-    async fn sweep(&self, owners: &impl Owners) -> Result<Swept, Fault> {
+    async fn reclaim(&self, owners: &impl Owners) -> Result<Reclaimed, Fault> {
         match self {
-            Self::Files(store) => store.sweep(owners).await,
-            Self::Objects(store) => store.sweep(owners).await,
-            Self::Memory(store) => store.sweep(owners).await,
+            Self::Files(store) => store.reclaim(owners).await,
+            Self::Objects(store) => store.reclaim(owners).await,
+            Self::Memory(store) => store.reclaim(owners).await,
         }
     }
 

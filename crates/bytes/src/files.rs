@@ -1,16 +1,16 @@
 //! Payloads in files of one machine: small ones share packs, large ones have a file of their own.
 //!
 //! `appender.rs` writes packs, one sync for everybody who waits; `writer.rs` takes bytes and streams large payloads;
-//! `collector.rs` removes what was discarded; `sweep.rs` finds what nothing points to. One process owns the folder:
+//! `remover.rs` removes what was discarded; `reclaim.rs` finds what nothing points to. One process owns the folder:
 //! the engine's lock on the data folder sees to that.
 
 mod appender;
 mod cached;
-mod collector;
 mod folder;
 mod handles;
 mod packs;
-mod sweep;
+mod reclaim;
+mod remover;
 mod writer;
 
 pub use writer::FileWriter;
@@ -18,13 +18,13 @@ pub use writer::FileWriter;
 use crate::record::{FileName, Span};
 use appender::Appender;
 use bytes::Bytes;
-use collector::Collector;
 use folder::Folder;
 use handles::Handles;
 use larimar_engine::Fault;
-use larimar_engine::blob::bytes::{ByteStatistics, ByteStore, Extent, Owner, Owners, Swept};
+use larimar_engine::blob::bytes::{ByteStatistics, ByteStore, Extent, Owner, Owners, Reclaimed};
 use packs::Packs;
 use parking_lot::Mutex;
+use remover::Remover;
 use std::collections::HashSet;
 use std::fs::File;
 use std::ops::Range;
@@ -96,7 +96,7 @@ struct Shared {
     handles: Handles,
     packs: Packs,
     appender: Appender,
-    collector: Collector,
+    remover: Remover,
     /// Files of their own that are being written.
     writing: Mutex<HashSet<FileName>>,
     figures: Figures,
@@ -121,13 +121,13 @@ impl FileBytes {
             handles: Handles::default(),
             packs: Packs::default(),
             appender: Appender::default(),
-            collector: Collector::default(),
+            remover: Remover::default(),
             writing: Mutex::default(),
             figures: Figures::default(),
         });
         let mut store = Self { shared, threads: Vec::new() };
         store.start("blob-appender", appender::run)?;
-        store.start("blob-collector", collector::run)?;
+        store.start("blob-remover", remover::run)?;
         Ok(store)
     }
 
@@ -160,11 +160,11 @@ impl ByteStore for FileBytes {
     }
 
     fn discard(&self, extents: Vec<Extent>) {
-        self.shared.collector.discard(extents, self.shared.grace);
+        self.shared.remover.discard(extents, self.shared.grace);
     }
 
-    async fn sweep(&self, owners: &impl Owners) -> Result<Swept, Fault> {
-        sweep::sweep(&self.shared, owners).await
+    async fn reclaim(&self, owners: &impl Owners) -> Result<Reclaimed, Fault> {
+        reclaim::reclaim(&self.shared, owners).await
     }
 
     fn statistics(&self) -> ByteStatistics {
@@ -174,7 +174,7 @@ impl ByteStore for FileBytes {
             bytes_written: bytes_written.load(Ordering::Relaxed),
             bytes_read: bytes_read.load(Ordering::Relaxed),
             payloads_removed: payloads_removed.load(Ordering::Relaxed),
-            discarded: self.shared.collector.waiting(),
+            discarded: self.shared.remover.waiting(),
         }
     }
 }
@@ -182,7 +182,7 @@ impl ByteStore for FileBytes {
 impl Drop for FileBytes {
     fn drop(&mut self) {
         self.shared.appender.stop();
-        self.shared.collector.stop();
+        self.shared.remover.stop();
         for thread in self.threads.drain(..) {
             // A thread that ended in a defect has said so.
             let _ = thread.join();

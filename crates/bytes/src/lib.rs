@@ -5,10 +5,10 @@
 //! then frames with their checksums. What a payload means is in the rows that point to it, in `larimar-engine`.
 
 mod any;
-mod ask;
 mod files;
 mod objects;
 mod record;
+mod release;
 
 pub use any::{AnyBytes, AnyWriter};
 pub use files::{Admission, Durability, FileBytes, FileSettings, FileWriter};

@@ -1,26 +1,26 @@
 //! Payloads as objects, one each, in a store that any number of servers share: S3 and what speaks like it, Azure,
 //! Google Cloud, or a folder on a shared file system.
 //!
-//! `place.rs` opens the store that a URL names; `writer.rs` puts small payloads at once and large ones in parts;
-//! `collector.rs` removes what was discarded; `sweep.rs` finds what nothing points to; `staged.rs` removes what uploads
+//! `location.rs` opens the store that a URL names; `writer.rs` puts small payloads at once and large ones in parts;
+//! `remover.rs` removes what was discarded; `reclaim.rs` finds what nothing points to; `temporary_files.rs` removes what uploads
 //! into a folder have left. Objects have the same record as files. Nothing is kept here that another server would miss.
 
-mod collector;
-mod place;
-mod staged;
-mod sweep;
+mod location;
+mod reclaim;
+mod remover;
+mod temporary_files;
 mod writer;
 
 pub use writer::ObjectWriter;
 
 use crate::record::{FileName, Span};
 use bytes::{Bytes, BytesMut};
-use collector::Collector;
 use larimar_engine::Fault;
-use larimar_engine::blob::bytes::{ByteStatistics, ByteStore, Extent, Owner, Owners, Swept};
+use larimar_engine::blob::bytes::{ByteStatistics, ByteStore, Extent, Owner, Owners, Reclaimed};
+use location::Location;
 use object_store::ObjectStoreExt;
 use parking_lot::Mutex;
-use place::Place;
+use remover::Remover;
 use std::collections::HashSet;
 use std::ops::Range;
 use std::sync::Arc;
@@ -45,14 +45,14 @@ pub struct ObjectSettings {
 #[derive(Debug)]
 pub struct ObjectBytes {
     shared: Arc<Shared>,
-    collector: JoinHandle<()>,
+    remover: JoinHandle<()>,
 }
 
 #[derive(Debug)]
 struct Shared {
-    place: Place,
+    location: Location,
     grace: Duration,
-    collector: Collector,
+    remover: Remover,
     /// Objects that writers of this process are not done with.
     writing: Mutex<HashSet<FileName>>,
     figures: Figures,
@@ -70,14 +70,14 @@ impl ObjectBytes {
     /// Opens the store that the settings name. Has to run in a runtime: objects are removed by a task of it.
     pub fn open(settings: &ObjectSettings) -> Result<Self, Fault> {
         let shared = Arc::new(Shared {
-            place: Place::open(&settings.url, &settings.options)?,
+            location: Location::open(&settings.url, &settings.options)?,
             grace: settings.grace,
-            collector: Collector::default(),
+            remover: Remover::default(),
             writing: Mutex::default(),
             figures: Figures::default(),
         });
-        let collector = tokio::spawn(collector::run(Arc::clone(&shared)));
-        Ok(Self { shared, collector })
+        let remover = tokio::spawn(remover::run(Arc::clone(&shared)));
+        Ok(Self { shared, remover })
     }
 }
 
@@ -94,24 +94,24 @@ impl ByteStore for ObjectBytes {
 
     async fn read(&self, extent: &Extent, range: Range<u64>) -> Result<Bytes, Fault> {
         let Some(span) = Span::of(extent, &range) else { return Ok(Bytes::new()) };
-        let place = &self.shared.place;
-        let path = place.path(&extent.file);
-        let stored = place.store.get_range(&path, span.stored()).await;
-        let stored = stored.map_err(|error| place.read_fault(&path, &error))?;
+        let location = &self.shared.location;
+        let path = location.path(&extent.file);
+        let stored = location.store.get_range(&path, span.stored()).await;
+        let stored = stored.map_err(|error| location.read_fault(&path, &error))?;
         let mut bytes = stored.try_into_mut().unwrap_or_else(|shared| BytesMut::from(&shared[..]));
         let Some(wanted) = span.unframe(&mut bytes) else {
-            return Err(place.damaged(&path, "a checksum is wrong, or it ends early"));
+            return Err(location.damaged(&path, "a checksum is wrong, or it ends early"));
         };
         self.shared.figures.bytes_read.fetch_add(wanted.len() as u64, Ordering::Relaxed);
         Ok(bytes.freeze().slice(wanted))
     }
 
     fn discard(&self, extents: Vec<Extent>) {
-        self.shared.collector.discard(extents, self.shared.grace);
+        self.shared.remover.discard(extents, self.shared.grace);
     }
 
-    async fn sweep(&self, owners: &impl Owners) -> Result<Swept, Fault> {
-        sweep::sweep(&self.shared, owners).await
+    async fn reclaim(&self, owners: &impl Owners) -> Result<Reclaimed, Fault> {
+        reclaim::reclaim(&self.shared, owners).await
     }
 
     fn statistics(&self) -> ByteStatistics {
@@ -121,13 +121,13 @@ impl ByteStore for ObjectBytes {
             bytes_written: bytes_written.load(Ordering::Relaxed),
             bytes_read: bytes_read.load(Ordering::Relaxed),
             payloads_removed: payloads_removed.load(Ordering::Relaxed),
-            discarded: self.shared.collector.waiting(),
+            discarded: self.shared.remover.waiting(),
         }
     }
 }
 
 impl Drop for ObjectBytes {
     fn drop(&mut self) {
-        self.collector.abort();
+        self.remover.abort();
     }
 }

@@ -1,7 +1,7 @@
 //! A payload as it is stored: a header that names its owner, then frames of 64 KiB, each followed by its checksum.
 //!
-//! Checksums begin with where the record is (file, place, number of the frame), so that bytes which are whole but in
-//! the wrong place are found out as well.
+//! Checksums begin with where the record is (file, position, number of the frame), so that bytes which are whole but in
+//! the wrong position are found out as well.
 
 mod frames;
 mod header;
@@ -18,12 +18,12 @@ pub(crate) type FileName = [u8; 16];
 
 /// Where a record is: its file, and where its payload begins in it.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(crate) struct Place {
+pub(crate) struct RecordPosition {
     pub(crate) file: FileName,
     pub(crate) offset: u64,
 }
 
-impl Place {
+impl RecordPosition {
     /// The checksum that a part of the record continues.
     fn seed(self, part: u64) -> u32 {
         let mut bytes = [0; 32];

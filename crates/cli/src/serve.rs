@@ -195,8 +195,8 @@ async fn serve<E: Engine>(
     let blobs = bytes.map(|bytes| Blobs::new(Arc::clone(&engine), Arc::new(bytes)));
     let blobs = blobs.map(|blobs| Arc::new(blobs.with_rehydration_time(settings.rehydration_time)));
     let analytics = start_analytics(&storage, blobs.clone()).await;
-    let sweeper = blobs.clone().map(|blobs| start_sweeper(blobs, settings.blob_grace));
-    let reclaimer = blobs.clone().map(|blobs| start_reclaimer(blobs, settings.blob_grace));
+    let blob_reclaimer = blobs.clone().map(|blobs| start_blob_reclaimer(blobs, settings.blob_grace));
+    let reclaimer = blobs.clone().map(|blobs| start_container_reclaimer(blobs, settings.blob_grace));
     let reloader = Reloader {
         line: line.clone(),
         level,
@@ -222,8 +222,8 @@ async fn serve<E: Engine>(
     for service in services {
         service.await.context("a listener ended in a defect of the server")?;
     }
-    if let Some(sweeper) = sweeper {
-        sweeper.ending().await.context("the sweep of blobs ended in a defect of the server")?;
+    if let Some(blob_reclaimer) = blob_reclaimer {
+        blob_reclaimer.ending().await.context("the reclaiming of blobs ended in a defect of the server")?;
     }
     if let Some(reclaimer) = reclaimer {
         reclaimer.ending().await.context("the reclaiming of deleted containers ended in a defect of the server")?;
@@ -281,7 +281,7 @@ async fn start_analytics<E: Engine, B: ByteStore>(
 }
 
 /// Starts what removes the leftovers of blobs: once after a start, when they are old enough, and then every day.
-fn start_sweeper<E: Engine, B: ByteStore>(blobs: Arc<Blobs<E, B>>, grace: Duration) -> Running {
+fn start_blob_reclaimer<E: Engine, B: ByteStore>(blobs: Arc<Blobs<E, B>>, grace: Duration) -> Running {
     Running::spawn(|mut stopped| async move {
         let mut pause = grace;
         loop {
@@ -291,18 +291,18 @@ fn start_sweeper<E: Engine, B: ByteStore>(blobs: Arc<Blobs<E, B>>, grace: Durati
             }
             tokio::select! {
                 () = &mut stopped => return,
-                swept = blobs.sweep(SystemClock.now()) => match swept {
-                    Ok((rows, bytes)) => tracing::info!(?rows, ?bytes, "swept the leftovers of blobs"),
-                    Err(fault) => tracing::warn!(%fault, "the leftovers of blobs could not be swept"),
+                reclaimed = blobs.reclaim(SystemClock.now()) => match reclaimed {
+                    Ok((rows, bytes)) => tracing::info!(?rows, ?bytes, "reclaimed the leftovers of blobs"),
+                    Err(fault) => tracing::warn!(%fault, "the leftovers of blobs could not be reclaimed"),
                 },
             }
-            pause = SWEEP_EVERY;
+            pause = BLOB_RECLAIM_EVERY;
         }
     })
 }
 
 /// Starts what removes the bytes of deleted containers.
-fn start_reclaimer<E: Engine, B: ByteStore>(blobs: Arc<Blobs<E, B>>, grace: Duration) -> Running {
+fn start_container_reclaimer<E: Engine, B: ByteStore>(blobs: Arc<Blobs<E, B>>, grace: Duration) -> Running {
     Running::spawn(|mut stopped| async move {
         let mut reclaimer = Reclaimer::new(grace);
         let mut pause = RECLAIM_EVERY;
@@ -393,7 +393,7 @@ const RECLAIM_EVERY: Duration = Duration::from_secs(5);
 const RECLAIM_PAUSE: Duration = Duration::from_millis(20);
 /// After a fault.
 const RECLAIM_RETRY: Duration = Duration::from_secs(30);
-const SWEEP_EVERY: Duration = Duration::from_secs(24 * 3600);
+const BLOB_RECLAIM_EVERY: Duration = Duration::from_secs(24 * 3600);
 const ADMIN_CONNECTIONS_MAX: usize = 64;
 /// The pages are short and their readers near.
 const ADMIN_ANSWER_TIMEOUT: Duration = Duration::from_secs(10);

@@ -5,7 +5,7 @@
 
 use super::Shared;
 use super::folder::{new_name, unavailable};
-use crate::record::{FileName, FrameEncoder, HEADER_BYTES_MAX, Header, Place, end_mark, stored_bytes};
+use crate::record::{FileName, FrameEncoder, HEADER_BYTES_MAX, Header, RecordPosition, end_mark, stored_bytes};
 use bytes::Bytes;
 use larimar_engine::blob::bytes::Extent;
 use larimar_engine::{Fault, LogLimit};
@@ -143,7 +143,7 @@ fn append(shared: &Shared, pack: &mut Option<Pack>, buffer: &mut Vec<u8>, group:
                 shared.count_written(&extent);
                 // Whoever went away left a payload that nothing points to.
                 if queued.reply.send(Ok(extent)).is_err() {
-                    shared.collector.discard(vec![extent], shared.grace);
+                    shared.remover.discard(vec![extent], shared.grace);
                 }
             }
             if let Some(full) = pack.take_if(|pack| pack.end >= PACK_BYTES_MAX) {
@@ -190,9 +190,9 @@ fn write(shared: &Shared, pack: &mut Pack, buffer: &mut Vec<u8>, group: &[Queued
     let mut extents = Vec::with_capacity(group.len());
     for queued in group {
         let Small { header, pieces } = &queued.small;
-        let place = Place { file: pack.name, offset: pack.end + buffer.len() as u64 + header.bytes() };
-        header.encode(place, buffer);
-        let mut encoder = FrameEncoder::new(place);
+        let position = RecordPosition { file: pack.name, offset: pack.end + buffer.len() as u64 + header.bytes() };
+        header.encode(position, buffer);
+        let mut encoder = FrameEncoder::new(position);
         pieces.iter().for_each(|piece| encoder.push(piece, buffer));
         encoder.end(buffer);
         extents.push(encoder.extent());

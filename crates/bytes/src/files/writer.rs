@@ -3,7 +3,7 @@
 use super::appender::Small;
 use super::folder::new_name;
 use super::{Shared, blocking};
-use crate::record::{FileName, FrameEncoder, Header, Place, State};
+use crate::record::{FileName, FrameEncoder, Header, RecordPosition, State};
 use bytes::Bytes;
 use larimar_engine::Fault;
 use larimar_engine::blob::bytes::{ByteWriter, Extent, Owner};
@@ -133,11 +133,11 @@ impl Stream {
         let name = new_name(false);
         // Before the file is there, so that a sweep never takes it for one that a crash has left.
         shared.writing.lock().insert(name);
-        let place = Place { file: name, offset: header.bytes() };
+        let position = RecordPosition { file: name, offset: header.bytes() };
         let mut buffer = Vec::new();
-        header.encode(place, &mut buffer);
+        header.encode(position, &mut buffer);
         let file = Arc::new(Unfinished { shared: Arc::clone(shared), name, keep: AtomicBool::new(false) });
-        Self { file, encoder: FrameEncoder::new(place), buffer, at: 0, under_way: None, handle: None }
+        Self { file, encoder: FrameEncoder::new(position), buffer, at: 0, under_way: None, handle: None }
     }
 
     async fn write(&mut self, mut bytes: &[u8]) -> Result<(), Fault> {
@@ -214,7 +214,7 @@ impl Drop for Unfinished {
         if self.keep.load(Ordering::Acquire) {
             self.shared.writing.lock().remove(&self.name);
         } else {
-            self.shared.collector.remove_unfinished(self.name);
+            self.shared.remover.remove_unfinished(self.name);
         }
     }
 }

@@ -1,8 +1,8 @@
 //! Takes the bytes of one payload: what fits into a part is put at once, more is uploaded in parts as it arrives.
 
 use super::Shared;
-use super::place::write_fault;
-use crate::record::{FileName, FrameEncoder, Header, Place, State, random_name};
+use super::location::write_fault;
+use crate::record::{FileName, FrameEncoder, Header, RecordPosition, State, random_name};
 use bytes::Bytes;
 use larimar_engine::Fault;
 use larimar_engine::blob::bytes::{ByteWriter, Extent, Owner};
@@ -27,13 +27,13 @@ impl ObjectWriter {
     pub(super) fn begin(shared: &Arc<Shared>, owner: Owner<'_>) -> Result<Self, Fault> {
         let header = Header::new(owner, None, State::Whole)
             .ok_or_else(|| Fault::Unavailable("the blob's name is too long to store".to_owned()))?;
-        let place = Place { file: random_name(), offset: header.bytes() };
+        let position = RecordPosition { file: random_name(), offset: header.bytes() };
         let mut buffer = Vec::new();
-        header.encode(place, &mut buffer);
-        let path = shared.place.path(&place.file);
-        let writing = Arc::new(Writing::begin(shared, place.file));
+        header.encode(position, &mut buffer);
+        let path = shared.location.path(&position.file);
+        let writing = Arc::new(Writing::begin(shared, position.file));
         let parts = Parts { upload: None, under_way: None, writing };
-        Ok(Self { shared: Arc::clone(shared), path, encoder: FrameEncoder::new(place), buffer, parts })
+        Ok(Self { shared: Arc::clone(shared), path, encoder: FrameEncoder::new(position), buffer, parts })
     }
 
     /// Begins to upload a part, once the one before it is there: a writer holds two of them at most.
@@ -41,7 +41,7 @@ impl ObjectWriter {
         self.parts.settle().await?;
         let upload = match &mut self.parts.upload {
             Some(upload) => upload,
-            none => none.insert(self.shared.place.store.put_multipart(&self.path).await?),
+            none => none.insert(self.shared.location.store.put_multipart(&self.path).await?),
         };
         self.parts.under_way = Some(tokio::spawn(upload.put_part(PutPayload::from(part))));
         Ok(())
@@ -51,7 +51,7 @@ impl ObjectWriter {
         self.encoder.end(&mut self.buffer);
         let last = std::mem::take(&mut self.buffer);
         if self.parts.upload.is_none() {
-            self.shared.place.store.put(&self.path, PutPayload::from(last)).await?;
+            self.shared.location.store.put(&self.path, PutPayload::from(last)).await?;
             return Ok(());
         }
         if !last.is_empty() {
@@ -87,7 +87,7 @@ impl ByteWriter for ObjectWriter {
 
     async fn finish(mut self) -> Result<Extent, Fault> {
         self.put().await.map_err(|error| write_fault(&self.path, &error))?;
-        self.shared.place.sync(&self.path).await?;
+        self.shared.location.sync(&self.path).await?;
         let extent = self.encoder.extent();
         self.shared.figures.payloads_written.fetch_add(1, Ordering::Relaxed);
         self.shared.figures.bytes_written.fetch_add(extent.length, Ordering::Relaxed);

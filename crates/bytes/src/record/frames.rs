@@ -1,6 +1,6 @@
 //! The frames of a payload: encoding them as bytes arrive, and finding those that a read touches.
 
-use super::Place;
+use super::RecordPosition;
 use larimar_engine::blob::bytes::{Extent, READ_BYTES_MAX};
 use std::ops::Range;
 
@@ -25,7 +25,7 @@ pub(crate) fn payload_bytes(stored: u64) -> Option<u64> {
 /// Makes frames of bytes that arrive in pieces of any size.
 #[derive(Debug)]
 pub(crate) struct FrameEncoder {
-    place: Place,
+    position: RecordPosition,
     index: u64,
     crc: u32,
     filled: usize,
@@ -33,13 +33,13 @@ pub(crate) struct FrameEncoder {
 }
 
 impl FrameEncoder {
-    pub(crate) fn new(place: Place) -> Self {
-        Self { place, index: 0, crc: place.seed(0), filled: 0, length: 0 }
+    pub(crate) fn new(position: RecordPosition) -> Self {
+        Self { position, index: 0, crc: position.seed(0), filled: 0, length: 0 }
     }
 
     /// The payload so far.
     pub(crate) fn extent(&self) -> Extent {
-        Extent { file: self.place.file, offset: self.place.offset, length: self.length }
+        Extent { file: self.position.file, offset: self.position.offset, length: self.length }
     }
 
     /// Appends payload bytes, and the checksums of the frames that they complete.
@@ -62,7 +62,7 @@ impl FrameEncoder {
         if self.filled > 0 {
             out.extend_from_slice(&self.crc.to_le_bytes());
             self.index += 1;
-            self.crc = self.place.seed(self.index);
+            self.crc = self.position.seed(self.index);
             self.filled = 0;
         }
     }
@@ -71,7 +71,7 @@ impl FrameEncoder {
 /// The frames that a read touches.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) struct Span {
-    place: Place,
+    position: RecordPosition,
     /// The number of the first frame.
     first: u64,
     /// Payload bytes of all touched frames.
@@ -92,13 +92,13 @@ impl Span {
         let first = range.start / FRAME_BYTES;
         let skip = range.start % FRAME_BYTES;
         let framed = end.next_multiple_of(FRAME_BYTES).min(extent.length) - first * FRAME_BYTES;
-        let place = Place { file: extent.file, offset: extent.offset };
-        Some(Self { place, first, framed, skip, wanted: end - range.start })
+        let position = RecordPosition { file: extent.file, offset: extent.offset };
+        Some(Self { position, first, framed, skip, wanted: end - range.start })
     }
 
     /// The stored bytes of the frames.
     pub(crate) fn stored(&self) -> Range<u64> {
-        let start = self.place.offset + self.first * STORED_FRAME_BYTES;
+        let start = self.position.offset + self.first * STORED_FRAME_BYTES;
         start..start + stored_bytes(self.framed)
     }
 
@@ -148,7 +148,7 @@ impl Span {
     }
 
     fn crc(&self, number: u64, frame: &[u8]) -> u32 {
-        crc32c::crc32c_append(self.place.seed(self.first + number), frame)
+        crc32c::crc32c_append(self.position.seed(self.first + number), frame)
     }
 
     fn wanted(&self) -> Range<usize> {
@@ -160,14 +160,14 @@ impl Span {
 mod tests {
     use super::*;
 
-    const PLACE: Place = Place { file: [9; 16], offset: 1000 };
+    const POSITION: RecordPosition = RecordPosition { file: [9; 16], offset: 1000 };
 
     fn payload(length: usize) -> Vec<u8> {
         (0..length).map(|i| (i * 31 % 251) as u8).collect()
     }
 
     fn stored(payload: &[u8], piece: usize) -> Vec<u8> {
-        let mut encoder = FrameEncoder::new(PLACE);
+        let mut encoder = FrameEncoder::new(POSITION);
         let mut out = Vec::new();
         for piece in payload.chunks(piece) {
             encoder.push(piece, &mut out);
@@ -185,7 +185,7 @@ mod tests {
             let stored = stored(&payload, 10_007);
             assert_eq!(stored.len() as u64, stored_bytes(length as u64));
             assert_eq!(payload_bytes(stored.len() as u64), Some(length as u64));
-            let extent = Extent { file: PLACE.file, offset: PLACE.offset, length: length as u64 };
+            let extent = Extent { file: POSITION.file, offset: POSITION.offset, length: length as u64 };
             for (start, end) in [(0, length), (0, 1), (length - 1, length), (length / 2, length), (1, 2 * frame + 1)] {
                 let span = Span::of(&extent, &(start as u64..end as u64));
                 let Some(span) = span else {
@@ -193,12 +193,12 @@ mod tests {
                     continue;
                 };
                 let at = span.stored();
-                let from = (at.start - PLACE.offset) as usize;
+                let from = (at.start - POSITION.offset) as usize;
                 let mut bytes = stored[from..from + (at.end - at.start) as usize].to_vec();
                 let wanted = span.unframe(&mut bytes).expect("the checksums are right");
                 assert_eq!(bytes[wanted], payload[start..end.min(length)], "{start}..{end} of {length}");
                 let read_at = |out: &mut [u8], at: u64| -> Result<(), ()> {
-                    let from = (at - PLACE.offset) as usize;
+                    let from = (at - POSITION.offset) as usize;
                     out.copy_from_slice(&stored[from..from + out.len()]);
                     Ok(())
                 };
@@ -211,7 +211,7 @@ mod tests {
 
     #[test]
     fn a_read_touches_no_more_than_it_may_return() {
-        let extent = Extent { file: PLACE.file, offset: PLACE.offset, length: 1 << 40 };
+        let extent = Extent { file: POSITION.file, offset: POSITION.offset, length: 1 << 40 };
         let span = Span::of(&extent, &(100..u64::MAX)).expect("there are bytes");
         assert_eq!(span.wanted, READ_BYTES_MAX);
         assert_eq!(span.framed, READ_BYTES_MAX + FRAME_BYTES);
@@ -221,7 +221,7 @@ mod tests {
 
     #[test]
     fn a_changed_bit_and_another_place_are_found_out() {
-        let extent = Extent { file: PLACE.file, offset: PLACE.offset, length: 5000 };
+        let extent = Extent { file: POSITION.file, offset: POSITION.offset, length: 5000 };
         let stored = stored(&payload(5000), 5000);
         for bit in [0, 17, 8 * 4999, 8 * 5000, 8 * 5003 + 7] {
             let mut changed = stored.clone();

@@ -1,6 +1,6 @@
 //! The header of a record: whose payload it is, since when, and whether it is still wanted.
 
-use super::Place;
+use super::RecordPosition;
 use larimar_engine::SpaceId;
 use larimar_engine::blob::bytes::Owner;
 use std::time::{Duration, SystemTime, UNIX_EPOCH};
@@ -63,8 +63,8 @@ impl Header {
         (FIXED_BYTES + self.blob.len()) as u64
     }
 
-    /// Appends the header's bytes; the payload of `place` begins right after them.
-    pub(crate) fn encode(&self, place: Place, out: &mut Vec<u8>) {
+    /// Appends the header's bytes; the payload of `position` begins right after them.
+    pub(crate) fn encode(&self, position: RecordPosition, out: &mut Vec<u8>) {
         let start = out.len();
         let total = self.bytes() as u16;
         let written = self.written.duration_since(UNIX_EPOCH).unwrap_or_default().as_millis() as u64;
@@ -75,7 +75,7 @@ impl Header {
         out.extend_from_slice(&self.length.unwrap_or(u64::MAX).to_le_bytes());
         out.extend_from_slice(self.blob.as_bytes());
         out.extend_from_slice(&total.to_le_bytes());
-        let crc = crc32c::crc32c_append(place.seed(HEADER_PART), &out[start..]);
+        let crc = crc32c::crc32c_append(position.seed(HEADER_PART), &out[start..]);
         out.extend_from_slice(&crc.to_le_bytes());
         out.push(self.state.byte());
     }
@@ -89,9 +89,9 @@ impl Header {
             return Err(Undecoded::NoHeader);
         }
         let bytes = bytes.get(..total).ok_or(Undecoded::Need(total))?;
-        let place = Place { file, offset: at + total as u64 };
+        let position = RecordPosition { file, offset: at + total as u64 };
         let (covered, end) = bytes.split_at(total - 5);
-        let crc = crc32c::crc32c_append(place.seed(HEADER_PART), covered);
+        let crc = crc32c::crc32c_append(position.seed(HEADER_PART), covered);
         if end[..4] != crc.to_le_bytes() {
             return Err(Undecoded::NoHeader);
         }
@@ -114,7 +114,7 @@ impl Header {
 
 /// What ends a pack that was closed.
 pub(crate) fn end_mark(file: super::FileName, at: u64) -> [u8; END_BYTES] {
-    let crc = crc32c::crc32c_append(Place { file, offset: at }.seed(HEADER_PART), &END_MAGIC);
+    let crc = crc32c::crc32c_append(RecordPosition { file, offset: at }.seed(HEADER_PART), &END_MAGIC);
     let mut mark = [0; END_BYTES];
     mark[..END_MAGIC.len()].copy_from_slice(&END_MAGIC);
     mark[END_MAGIC.len()..].copy_from_slice(&crc.to_le_bytes());
@@ -159,7 +159,7 @@ mod tests {
         let mut header = Header::new(owner, length, State::Whole).expect("the name is short");
         header.written = UNIX_EPOCH + Duration::from_millis(1_700_000_000_123);
         let mut bytes = Vec::new();
-        header.encode(Place { file: [3; 16], offset: 100 + header.bytes() }, &mut bytes);
+        header.encode(RecordPosition { file: [3; 16], offset: 100 + header.bytes() }, &mut bytes);
         (header, bytes)
     }
 

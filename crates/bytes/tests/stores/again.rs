@@ -25,8 +25,8 @@ async fn what_was_acknowledged_is_there_after_a_restart() {
         for (extent, bytes) in &written {
             assert!(read_all(&*store, extent).await.expect("it is read") == *bytes);
         }
-        let swept = store.sweep(&rows).await.expect("a sweep ends");
-        assert_eq!((swept.seen, swept.removed), (written.len() as u64, 0));
+        let reclaimed = store.reclaim(&rows).await.expect("a sweep ends");
+        assert_eq!((reclaimed.seen, reclaimed.removed), (written.len() as u64, 0));
     }
 }
 
@@ -46,11 +46,11 @@ async fn what_was_discarded_before_a_restart_is_swept_after_it() {
     }
     store.discard(extents.clone());
     assert_eq!(store.statistics().discarded, 3);
-    assert_eq!(store.sweep(&Rows::default()).await.expect("a sweep ends").removed, 0, "the grace is not over");
+    assert_eq!(store.reclaim(&Rows::default()).await.expect("a sweep ends").removed, 0, "the grace is not over");
     assert!(read_all(&store, &extents[2]).await.is_ok(), "within the time of grace readers go on");
     drop(store);
     let store = FileBytes::open(&settings(Duration::ZERO)).expect("the store opens");
-    assert_eq!(store.sweep(&Rows::default()).await.expect("a sweep ends").removed, 3);
+    assert_eq!(store.reclaim(&Rows::default()).await.expect("a sweep ends").removed, 3);
     eventually("nothing is left", || async { crate::stores::files::files_in(folder.path()).is_empty() }).await;
 }
 

@@ -28,17 +28,17 @@ async fn what_was_acknowledged_survives_kill_and_the_rest_is_swept() {
             let found = read_all(&store, extent).await.expect("an acknowledged payload is read");
             assert!(found == payload(*seed, size(*seed)), "seed {seed}");
         }
-        let swept = store.sweep(&rows).await.expect("a sweep ends");
-        assert_eq!(swept.seen - swept.removed, acknowledged.len() as u64);
+        let reclaimed = store.reclaim(&rows).await.expect("a sweep ends");
+        assert_eq!(reclaimed.seen - reclaimed.removed, acknowledged.len() as u64);
         eventually("the rest is removed", || async { store.statistics().discarded == 0 }).await;
-        let swept = store.sweep(&rows).await.expect("a sweep ends");
-        assert_eq!((swept.seen, swept.removed), (acknowledged.len() as u64, 0));
+        let reclaimed = store.reclaim(&rows).await.expect("a sweep ends");
+        assert_eq!((reclaimed.seen, reclaimed.removed), (acknowledged.len() as u64, 0));
         for (extent, _) in &acknowledged {
             assert!(read_all(&store, extent).await.is_ok(), "a sweep keeps what is pointed to");
         }
     }
     let store = open(folder.path(), Durability::Sync);
-    store.sweep(&Rows::default()).await.expect("a sweep ends");
+    store.reclaim(&Rows::default()).await.expect("a sweep ends");
     eventually("nothing is left", || async { files_in(folder.path()).is_empty() }).await;
 }
 

@@ -64,8 +64,8 @@ async fn a_damaged_header_costs_nothing_that_is_wanted() {
         flip(&store.file_of(&damaged), damaged.offset - 10);
     }
     let store = store.reopen();
-    let swept = store.sweep(&Rows::default()).await.expect("a sweep ends");
-    assert_eq!((swept.seen, swept.removed), (2, 2), "the others are found around the damage");
+    let reclaimed = store.reclaim(&Rows::default()).await.expect("a sweep ends");
+    assert_eq!((reclaimed.seen, reclaimed.removed), (2, 2), "the others are found around the damage");
     eventually("all is done", || async { store.statistics().discarded == 0 }).await;
     for kept in [extents[1], extents[2], extents[3]] {
         assert!(read_all(&*store, &kept).await.is_ok(), "whose payload it is cannot be told, so it stays");
@@ -80,7 +80,7 @@ async fn a_damaged_header_at_the_end_of_a_pack_costs_nothing_that_is_wanted() {
     let path = store.file_of(&last);
     let store = store.reopen();
     flip(&path, last.offset - 10);
-    assert_eq!(store.sweep(&Rows::default()).await.expect("a sweep ends").removed, 1);
+    assert_eq!(store.reclaim(&Rows::default()).await.expect("a sweep ends").removed, 1);
     eventually("all is done", || async { store.statistics().discarded == 0 }).await;
     assert_eq!(store.statistics().payloads_removed, 1);
     assert!(read_all(&*store, &last).await.is_ok(), "whose payload the last is cannot be told, so it stays");
@@ -97,9 +97,9 @@ async fn a_torn_end_of_a_pack_does_not_keep_it() {
     file.write_all_at(b"LRMB\x01 and what else a power cut leaves", extent.offset + 1004).expect("a torn end");
     let mut rows = Rows::default();
     rows.point(OWNER, extent);
-    assert_eq!(store.sweep(&rows).await.expect("a sweep ends").removed, 0);
+    assert_eq!(store.reclaim(&rows).await.expect("a sweep ends").removed, 0);
     assert!(read_all(&*store, &extent).await.is_ok());
-    assert_eq!(store.sweep(&Rows::default()).await.expect("a sweep ends").removed, 1);
+    assert_eq!(store.reclaim(&Rows::default()).await.expect("a sweep ends").removed, 1);
     eventually("the pack is removed", || async { !path.exists() }).await;
 }
 

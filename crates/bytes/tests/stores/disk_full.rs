@@ -53,8 +53,8 @@ async fn on_a_small_disk() {
     }
     drop(store);
     let store = open(&disk.join("data"), Durability::Sync);
-    let swept = store.sweep(&Rows::default()).await.expect("a sweep ends");
-    assert_eq!(swept.seen, 0);
+    let reclaimed = store.reclaim(&Rows::default()).await.expect("a sweep ends");
+    assert_eq!(reclaimed.seen, 0);
     eventually("nothing is left", || async { files_in(&disk).is_empty() }).await;
 }
 

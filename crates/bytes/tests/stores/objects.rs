@@ -68,8 +68,8 @@ async fn payloads_are_there_for_every_server_that_opens_the_store() {
             rows.point(OWNER, extent);
             assert!(read_all(&second, &extent).await.expect("it is read") == bytes);
         }
-        let swept = second.sweep(&rows).await.expect("a sweep ends");
-        assert_eq!((swept.seen, swept.removed), (3, 0));
+        let reclaimed = second.reclaim(&rows).await.expect("a sweep ends");
+        assert_eq!((reclaimed.seen, reclaimed.removed), (3, 0));
     }
 }
 
@@ -107,7 +107,7 @@ async fn a_store_out_of_reach_is_unavailable() {
         let fault = put(&store, OWNER, &payload(1, size)).await.expect_err("the signature is wrong");
         assert!(matches!(&fault, Fault::Unavailable(text) if text.contains("SignatureDoesNotMatch")), "{fault}");
     }
-    assert!(matches!(store.sweep(&Rows::default()).await, Err(Fault::Unavailable(_))));
+    assert!(matches!(store.reclaim(&Rows::default()).await, Err(Fault::Unavailable(_))));
 }
 
 /// The files below a folder whose names have a part after `#`, as those of uploads that are not finished.
@@ -135,14 +135,14 @@ async fn a_sweep_removes_what_a_killed_process_was_uploading_into_a_folder() {
     std::mem::forget(writer);
     assert_eq!(temporary_files(folder.path()).len(), 1, "an upload is under way");
 
-    killed.sweep(&Rows::default()).await.expect("a sweep ends");
+    killed.reclaim(&Rows::default()).await.expect("a sweep ends");
     assert_eq!(temporary_files(folder.path()).len(), 1, "its own process knows of the upload");
     settings.grace = Duration::from_secs(3600);
     let young = ObjectBytes::open(&settings).expect("the store opens");
-    young.sweep(&Rows::default()).await.expect("a sweep ends");
+    young.reclaim(&Rows::default()).await.expect("a sweep ends");
     assert_eq!(temporary_files(folder.path()).len(), 1, "it may be another server's");
     settings.grace = Duration::ZERO;
     let after = ObjectBytes::open(&settings).expect("the store opens");
-    after.sweep(&Rows::default()).await.expect("a sweep ends");
+    after.reclaim(&Rows::default()).await.expect("a sweep ends");
     assert_eq!(temporary_files(folder.path()), Vec::<String>::new());
 }

@@ -59,8 +59,8 @@ async fn dead_payloads_give_their_blocks_back_before_their_pack_goes() {
     let mut rows = Rows::default();
     rows.point(OWNER, kept);
     let store = store.reopen();
-    let swept = store.sweep(&rows).await.expect("a sweep ends");
-    assert_eq!((swept.seen, swept.removed), (1, 0));
+    let reclaimed = store.reclaim(&rows).await.expect("a sweep ends");
+    assert_eq!((reclaimed.seen, reclaimed.removed), (1, 0));
 }
 
 #[tokio::test]
@@ -79,6 +79,6 @@ async fn packs_of_an_earlier_start_are_counted_when_they_are_needed() {
     assert!(read_all(&*store, &extents[0]).await.expect("the last is read") == payload(9, 2000));
     store.discard(extents);
     eventually("the pack is removed", || async { store.files().is_empty() }).await;
-    let swept = store.sweep(&Rows::default()).await.expect("a sweep ends");
-    assert_eq!(swept.seen, 0);
+    let reclaimed = store.reclaim(&Rows::default()).await.expect("a sweep ends");
+    assert_eq!(reclaimed.seen, 0);
 }

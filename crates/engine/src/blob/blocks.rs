@@ -16,7 +16,7 @@ use super::reclaim::unreachable::Leftover;
 use super::reject::BlobReject;
 use super::row::{BlobRow, Pending};
 use super::store::read_error;
-use super::work_slice::Turns;
+use super::work_slice::WorkSlice;
 use crate::contract::{Engine, Expect, Flow, Key};
 use crate::error::EngineError;
 use larimar_model::blob::{
@@ -300,14 +300,14 @@ impl KnownBlocks {
 
     /// Whether a list names blocks that are not among the uncommitted ones and may be committed.
     async fn lack_any(&self, list: &[BlockListEntry]) -> bool {
-        let mut turns = Turns::default();
+        let mut slice = WorkSlice::default();
         for entry in list {
             match entry {
                 BlockListEntry::Uncommitted(_) => {}
                 BlockListEntry::Latest(id) if self.uncommitted(id).is_some() => {}
                 BlockListEntry::Committed(_) | BlockListEntry::Latest(_) => return true,
             }
-            turns.after(1).await;
+            slice.add(1).await;
         }
         false
     }

@@ -42,13 +42,13 @@ pub trait ByteStore: Send + Sync + 'static {
     fn read(&self, extent: &Extent, range: Range<u64>) -> impl Future<Output = Result<Bytes, Fault>> + Send;
 
     /// Nothing points to these payloads any more: they are removed in the background, after a time of grace for those
-    /// who are reading. What a stop of the process leaves is found by the next [`ByteStore::sweep`].
+    /// who are reading. What a stop of the process leaves is found by the next [`ByteStore::reclaim`].
     fn discard(&self, extents: Vec<Extent>);
 
     /// Removes the payloads older than the time of grace that nothing points to: what crashes, dropped containers
     /// and writers who went away have left. Ages are told by the store's own clock. Asks `owners` about every payload;
     /// needs the same memory for any number.
-    fn sweep(&self, owners: &impl Owners) -> impl Future<Output = Result<Swept, Fault>> + Send;
+    fn reclaim(&self, owners: &impl Owners) -> impl Future<Output = Result<Reclaimed, Fault>> + Send;
 
     /// Figures for the operator.
     fn statistics(&self) -> ByteStatistics;
@@ -83,7 +83,7 @@ pub struct Owner<'a> {
 
 /// What a sweep did.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
-pub struct Swept {
+pub struct Reclaimed {
     /// Payloads that were looked at.
     pub seen: u64,
     /// Payloads that nothing pointed to; they are removed like discarded ones.

@@ -211,7 +211,7 @@ impl<E: Engine, B: ByteStore> Blobs<E, B> {
         let applied = self.engine.apply(at.container, at.name.as_str(), &[op], now).await;
         match (applied, outcome.into_inner()) {
             (Ok(_), Some(Edited::Done(value, leftover))) => {
-                self.clean(at, leftover, now).await;
+                self.reclaim_leftover(at, leftover, now).await;
                 Ok(value)
             }
             (Ok(_), _) => Err(Fault::Damaged("the engine applied an edit without running it".to_owned()).into()),
@@ -261,7 +261,7 @@ impl<E: Engine, B: ByteStore> Blobs<E, B> {
             change.index(at, tags.as_ref());
             match self.commit(at, version, &change, now).await? {
                 Committed::Yes => {
-                    self.clean(at, change.leftover, now).await;
+                    self.reclaim_leftover(at, change.leftover, now).await;
                     return Ok(value);
                 }
                 lost => is_row_taken |= lost == Committed::RowChanged,

@@ -336,10 +336,10 @@ impl<E: Engine, B: ByteStore> Blobs<E, B> {
         let mut attempts = Attempts::default();
         loop {
             attempts.next()?;
-            let (space, (meta, told)) = self.decide_on_container(account, name, &decide).await?;
+            let (space, (meta, value)) = self.decide_on_container(account, name, &decide).await?;
             let (name, new) = (space_name(account, name.as_str()), meta.encode());
             match self.engine.change_space(name, &space.meta, &new).await? {
-                Changed::Yes => return Ok(told),
+                Changed::Yes => return Ok(value),
                 Changed::Missing => return Err(BlobReject::ContainerNotFound.into()),
                 Changed::Other => {}
             }

@@ -11,7 +11,7 @@ use super::read::{BlockSegments, Content};
 use super::reclaim::unreachable::Leftover;
 use super::reject::BlobReject;
 use super::row::BlobRow;
-use super::work_slice::{PIECE_ITEMS, Turns};
+use super::work_slice::{PIECE_ITEMS, WorkSlice};
 use super::{Blobs, keys};
 use crate::contract::Engine;
 use crate::error::{EngineError, Reject};
@@ -171,11 +171,11 @@ impl<E: Engine, B: ByteStore> Blobs<E, B> {
             return Err(BlobReject::SourceTooLarge { bytes_max }.into());
         }
         let mut writer = self.begin(at, Some(length)).await?;
-        let mut turns = Turns::default();
+        let mut slice = WorkSlice::default();
         while let Some(bytes) = open.content.next().await? {
             inspect(&bytes);
             writer.write(bytes).await?;
-            turns.after(PIECE_ITEMS).await;
+            slice.add(PIECE_ITEMS).await;
         }
         Ok((Some(writer.finish().await?), open.properties))
     }
@@ -250,17 +250,17 @@ impl<E: Engine, B: ByteStore> Blobs<E, B> {
         if length == 0 {
             return Ok(None);
         }
-        let (mut segments, mut turns) = (BlockSegments::new(0, 0..length), Turns::default());
+        let (mut segments, mut slice) = (BlockSegments::new(0, 0..length), WorkSlice::default());
         for block in blocks {
             segments.add(&block.piece);
-            turns.after(1).await;
+            slice.add(1).await;
         }
         let mut content = Content::new(Arc::clone(&self.bytes), segments.found);
         let mut writer = self.begin(at, Some(length)).await?;
         while let Some(bytes) = content.next().await? {
             inspector.piece(&bytes);
             writer.write(bytes).await?;
-            turns.after(PIECE_ITEMS).await;
+            slice.add(PIECE_ITEMS).await;
         }
         Ok(Some(writer.finish().await?))
     }
@@ -321,11 +321,11 @@ fn admit_copy(source: &BlobRow, there: Option<&BlobRow>, access: &Access, now: T
 /// The same blocks, one after the other in a new payload.
 async fn moved(mut blocks: Vec<Block>, extent: Option<Extent>) -> Vec<Block> {
     let Some(extent) = extent else { return Vec::new() };
-    let (mut skip, mut turns) = (0, Turns::default());
+    let (mut skip, mut slice) = (0, WorkSlice::default());
     for Block { piece, .. } in &mut blocks {
         *piece = Piece { extent, skip, length: piece.length };
         skip += piece.length;
-        turns.after(1).await;
+        slice.add(1).await;
     }
     blocks
 }

@@ -10,7 +10,7 @@ use super::reject::BlobReject;
 use super::row::BlobRow;
 use super::store::read_error;
 use super::tag_index::{PARTITION, TagPlan, found_tags, parse_entry};
-use super::work_slice::{ITEM_BYTES, Turns};
+use super::work_slice::{ITEM_BYTES, WorkSlice};
 use crate::contract::{Budget, Engine, Flow, KeyRange, Position, RowRef, SpaceId, SpaceKind, SpaceName, successor};
 use crate::error::{EngineError, Fault, ReadError};
 use crate::snapshot::{Reads, Snapshot};
@@ -278,7 +278,7 @@ pub(crate) async fn tagged<'n, S: Snapshot>(
     let mut keys: Vec<(&str, &str)> = names.map(|name| (name, super::keys::BLOB)).collect();
     keys.sort_unstable_by(|(a, _), (b, _)| utf16::compare(a, b));
     keys.dedup();
-    let (mut found, mut fault, mut turns) = (HashMap::new(), None, Turns::default());
+    let (mut found, mut fault, mut slice) = (HashMap::new(), None, WorkSlice::default());
     let mut rest = keys.as_slice();
     while !rest.is_empty() {
         // What was begun is finished, so that the page gets ahead: the keys are few.
@@ -290,7 +290,7 @@ pub(crate) async fn tagged<'n, S: Snapshot>(
                 }
                 Err(error) => fault = Some(error),
             }
-            if turns.are_due_after(1 + row.body.len() / ITEM_BYTES) { Flow::Pause } else { Flow::Continue }
+            if slice.is_full_after(1 + row.body.len() / ITEM_BYTES) { Flow::Pause } else { Flow::Continue }
         });
         let next = next.await?;
         if let Some(fault) = fault {

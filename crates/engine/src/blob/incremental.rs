@@ -19,7 +19,7 @@ use super::reclaim::unreachable::Leftover;
 use super::reject::BlobReject;
 use super::row::BlobRow;
 use super::snapshot::{frozen, next_epoch};
-use super::work_slice::Turns;
+use super::work_slice::WorkSlice;
 use super::{Blobs, keys};
 use crate::contract::Engine;
 use crate::error::EngineError;
@@ -120,15 +120,15 @@ impl<E: Engine, B: ByteStore> Blobs<E, B> {
             }
         };
         let numbers: BTreeSet<u32> = earlier.keys().chain(later.keys()).copied().collect();
-        let (mut changed, mut turns) = (Changed::default(), Turns::default());
+        let (mut changed, mut slice) = (Changed::default(), WorkSlice::default());
         for number in numbers {
             let (before, after) = (earlier.get(&number), later.get(&number));
             if before == after {
-                turns.after(1).await;
+                slice.add(1).await;
                 continue;
             }
             let (before, after) = (runs_of(before), runs_of(after));
-            turns.after(1 + before.len() + after.len()).await;
+            slice.add(1 + before.len() + after.len()).await;
             let there = runs_of(there.get(&number));
             self.copy_region(at, number, [&before, &after, &there], &mut changed).await?;
         }

@@ -224,7 +224,7 @@ impl<'a> Listing<'a> {
 
     /// Where another page goes on when this one ended before a place.
     fn resume_at(&self, place: Position) -> ListFrom {
-        // A place inside a blob's rows is behind its own row, so the blob was told, as was the prefix of one inside it.
+        // A place inside a blob's rows is behind its own row, so the blob was value, as was the prefix of one inside it.
         let group = self.group.as_deref().filter(|group| place.partition.starts_with(group));
         let name = match group.and_then(after_prefix) {
             Some(after) => after,
@@ -301,7 +301,7 @@ impl<'a> Listing<'a> {
     fn add_blob(&mut self, name: &str, snapshot: Option<SnapshotTime>, (row, blocks): (BlobRow, u32)) -> bool {
         if self.is_full() {
             // Without a snapshot's time all snapshots would be told again.
-            let snapshot = snapshot.or_else(|| self.told_snapshots_of(name));
+            let snapshot = snapshot.or_else(|| self.listed_snapshots_of(name));
             self.page.next = Some(ListFrom { name: name.to_owned(), snapshot });
             return false;
         }
@@ -313,7 +313,7 @@ impl<'a> Listing<'a> {
     }
 
     /// A time after all snapshots, if those of this blob were told already.
-    fn told_snapshots_of(&self, name: &str) -> Option<SnapshotTime> {
+    fn listed_snapshots_of(&self, name: &str) -> Option<SnapshotTime> {
         match self.page.items.last() {
             Some(ListItem::Blob(blob)) if blob.snapshot.is_some() && blob.name == name => {
                 Some(SnapshotTime(Timestamp::MAX))

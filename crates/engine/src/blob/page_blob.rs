@@ -12,7 +12,7 @@ use super::page_runs::{covered, difference, worth_joining};
 use super::reclaim::unreachable::Leftover;
 use super::reject::BlobReject;
 use super::row::BlobRow;
-use super::work_slice::{PIECE_ITEMS, Turns};
+use super::work_slice::{PIECE_ITEMS, WorkSlice};
 use super::{Blobs, keys};
 use crate::contract::Engine;
 use crate::error::{EngineError, Fault};
@@ -252,9 +252,9 @@ impl<E: Engine, B: ByteStore> Blobs<E, B> {
             }
         }
         // The runs of a region may be many, and so may be the regions that are cleared.
-        let mut turns = Turns::default();
+        let mut slice = WorkSlice::default();
         for (number, region) in regions {
-            turns.after(1 + region.run_count_max()).await;
+            slice.add(1 + region.run_count_max()).await;
             self.edit_region(at, pages, (number, region), Delta::of(range, number, piece), &mut edited).await?;
         }
         Ok(edited)
@@ -304,7 +304,7 @@ impl<E: Engine, B: ByteStore> Blobs<E, B> {
     pub(crate) async fn rewrite(&self, at: BlobRef<'_>, runs: &[Run]) -> Result<(Extent, Vec<Run>), EngineError> {
         let total = runs.iter().map(|run| run.piece.length).sum();
         let mut writer = self.begin(at, Some(total)).await?;
-        let mut turns = Turns::default();
+        let mut slice = WorkSlice::default();
         for Run { piece, .. } in runs {
             let mut place = piece.skip;
             let end = piece.skip + piece.length;
@@ -315,7 +315,7 @@ impl<E: Engine, B: ByteStore> Blobs<E, B> {
                 }
                 place += bytes.len() as u64;
                 writer.write(bytes).await?;
-                turns.after(PIECE_ITEMS).await;
+                slice.add(PIECE_ITEMS).await;
             }
         }
         let extent = writer.finish().await?;

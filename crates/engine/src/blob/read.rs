@@ -10,7 +10,7 @@ use super::layout::{Block, Blocks, Layout, Pages, Piece, Run, decode_chunk};
 use super::page_region::{DELTAS_MAX, REGION_BYTES, Region};
 use super::reject::BlobReject;
 use super::row::BlobRow;
-use super::work_slice::Turns;
+use super::work_slice::WorkSlice;
 use crate::contract::{Engine, Flow};
 use crate::error::{EngineError, Fault};
 use larimar_model::Timestamp;
@@ -251,10 +251,10 @@ impl<E: Engine, B: ByteStore> Blobs<E, B> {
         range: Range<u64>,
     ) -> Result<Vec<Run>, EngineError> {
         let regions = self.regions_within(at, pages, range.clone()).await?;
-        let (mut runs, mut turns) = (Vec::new(), Turns::default());
+        let (mut runs, mut slice) = (Vec::new(), WorkSlice::default());
         for region in regions.into_values() {
             let of_region = region.runs().into_iter();
-            turns.after(1 + of_region.len()).await;
+            slice.add(1 + of_region.len()).await;
             runs.extend(of_region.filter(|run| run.start < range.end && run.end() > range.start));
         }
         Ok(runs)

@@ -6,7 +6,7 @@ use super::bytes::{ByteStore, Extent};
 use super::change::contended;
 use super::reject::BlobReject;
 use super::row::BlobRow;
-use super::work_slice::{ITEM_BYTES, Turns};
+use super::work_slice::{ITEM_BYTES, WorkSlice};
 use crate::contract::{Budget, Engine, Flow, Key, KeyRange, Position, RowRef};
 use crate::error::{EngineError, Fault, ReadError, WriteError};
 use larimar_model::Timestamp;
@@ -33,14 +33,14 @@ impl<E: Engine, B: ByteStore> Blobs<E, B> {
     ) -> Result<(), EngineError> {
         let partition = at.name.as_str();
         let mut range = KeyRange { start: Position::new(partition, from), end: Some(Position::new(partition, to)) };
-        let mut turns = Turns::default();
+        let mut slice = WorkSlice::default();
         loop {
             let mut outcome = Ok(Flow::Continue);
             let budget = Budget { rows_max: SCAN_ROWS, deadline: Instant::now() + SCAN_TIME };
             let next = self.engine.scan(at.container, &range, budget, |row| {
                 outcome = visit(row);
                 match &outcome {
-                    Ok(Flow::Continue) if turns.are_due_after(1 + row.body.len() / ITEM_BYTES) => Flow::Pause,
+                    Ok(Flow::Continue) if slice.is_full_after(1 + row.body.len() / ITEM_BYTES) => Flow::Pause,
                     Ok(flow) => *flow,
                     Err(_) => Flow::StopHere,
                 }

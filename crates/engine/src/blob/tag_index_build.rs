@@ -14,7 +14,7 @@ use super::keys;
 use super::row::BlobRow;
 use super::store::{read_error, write_error};
 use super::tag_index::{ENTRIES, PARTITION, PROGRESS, TagRows, entries, found_tags, parse_entry};
-use super::work_slice::{ITEM_BYTES, Turns};
+use super::work_slice::{ITEM_BYTES, WorkSlice};
 use crate::contract::{Act, Budget, Engine, Expect, Flow, Key, KeyRange, Op, Position, SpaceId, successor};
 use crate::error::{EngineError, Fault, ReadError, WriteError};
 use crate::snapshot::{Reads, Snapshot};
@@ -223,7 +223,7 @@ struct Batch {
     fault: Option<Fault>,
     /// Rows in a row that are not a blob's own.
     passed: usize,
-    turns: Turns,
+    slice: WorkSlice,
 }
 
 impl Batch {
@@ -246,7 +246,7 @@ impl Batch {
                 return Flow::StopHere;
             }
         }
-        if self.turns.are_due_after(1 + body.len() / ITEM_BYTES) { Flow::Pause } else { Flow::Continue }
+        if self.slice.is_full_after(1 + body.len() / ITEM_BYTES) { Flow::Pause } else { Flow::Continue }
     }
 }
 

@@ -1,38 +1,38 @@
-//! Turns: work on many blocks or rows lets other tasks run in between.
+//! Slices of work: long loops over blocks or rows yield to other tasks.
 //!
-//! What is read from an engine in memory is there at once, so a long loop over it would never give its thread away. Work is
-//! counted in items, not in time (`docs/decisions/0014-work-is-counted.md`).
+//! Reads from an engine in memory are ready at once, so a long loop over them would never yield its thread. Work is counted
+//! in items, not in time (`docs/decisions/0014-work-is-counted.md`).
 
-/// Counts the items of work since other tasks had their turn.
+/// Counts the items of work since the task last yielded.
 #[derive(Debug, Default)]
-pub(crate) struct Turns {
+pub(crate) struct WorkSlice {
     items: usize,
 }
 
-impl Turns {
-    /// Counts items that were worked on; tells whether other tasks are to run now.
-    pub(crate) fn are_due_after(&mut self, items: usize) -> bool {
+impl WorkSlice {
+    /// Counts items of work; returns whether the task should yield now.
+    pub(crate) fn is_full_after(&mut self, items: usize) -> bool {
         self.items += items;
-        let are_due = self.items >= SLICE_ITEMS;
-        if are_due {
+        let is_full = self.items >= SLICE_ITEMS;
+        if is_full {
             self.items = 0;
         }
-        are_due
+        is_full
     }
 
-    /// Counts items that were worked on, and lets other tasks run if there were enough.
-    pub(crate) async fn after(&mut self, items: usize) {
-        if self.are_due_after(items) {
+    /// Counts items of work, and yields if the slice is full.
+    pub(crate) async fn add(&mut self, items: usize) {
+        if self.is_full_after(items) {
             tokio::task::yield_now().await;
         }
     }
 }
 
-/// Items that are worked on in one go: a block that is resolved, a row that is read.
+/// Items of one slice: a block that is resolved, a row that is read.
 const SLICE_ITEMS: usize = 512;
-/// What a piece of a payload counts that is read and written.
+/// Items that reading and writing one piece of a payload counts as.
 pub(crate) const PIECE_ITEMS: usize = 16;
-/// Bytes of a row that count as an item: what a block takes in a list.
+/// Bytes of a row that count as one item: what a block takes in a list.
 pub(crate) const ITEM_BYTES: usize = 32;
 
 #[cfg(test)]
@@ -41,10 +41,10 @@ mod tests {
     use futures_util::FutureExt as _;
 
     #[test]
-    fn others_run_after_a_slice() {
-        let mut turns = Turns::default();
-        assert!(turns.after(SLICE_ITEMS - 1).now_or_never().is_some());
-        assert!(turns.after(1).now_or_never().is_none(), "a slice is done");
-        assert!(turns.after(1).now_or_never().is_some(), "the next one has begun");
+    fn a_task_yields_after_a_slice() {
+        let mut slice = WorkSlice::default();
+        assert!(slice.add(SLICE_ITEMS - 1).now_or_never().is_some());
+        assert!(slice.add(1).now_or_never().is_none(), "the slice is full");
+        assert!(slice.add(1).now_or_never().is_some(), "the next one has begun");
     }
 }

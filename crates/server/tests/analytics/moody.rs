@@ -2,7 +2,7 @@
 
 use larimar_engine::Fault;
 use larimar_engine::blob::bytes::{
-    ByteStatistics, ByteStore, Bytes, Extent, MemoryBytes, MemoryWriter, Owner, Owners, Swept,
+    ByteStatistics, ByteStore, Bytes, Extent, MemoryBytes, MemoryWriter, Owner, Owners, Reclaimed,
 };
 use std::ops::Range;
 use std::sync::atomic::{AtomicBool, Ordering::SeqCst};
@@ -38,8 +38,8 @@ impl ByteStore for MoodyBytes {
         self.inner.discard(extents);
     }
 
-    async fn sweep(&self, owners: &impl Owners) -> Result<Swept, Fault> {
-        self.inner.sweep(owners).await
+    async fn reclaim(&self, owners: &impl Owners) -> Result<Reclaimed, Fault> {
+        self.inner.reclaim(owners).await
     }
 
     fn statistics(&self) -> ByteStatistics {

@@ -250,9 +250,9 @@ pub async fn snapshots_and_commits_keep_what_they_point_to<E: Engine, B: ByteSto
     }
     let include = Some(larimar_model::blob::DeleteSnapshots::Include);
     site.blobs.delete_blob(site.at(&name), include, &none, site.now()).await.expect("it is deleted");
-    site.blobs.sweep_container(site.container, site.now()).await.expect("a sweep");
+    site.blobs.reclaim_container(site.container, site.now()).await.expect("a sweep");
     assert_eq!(site.rows().await, []);
-    site.blobs.bytes().sweep(&site.blobs.owners(site.now())).await.expect("a sweep");
+    site.blobs.bytes().reclaim(&site.blobs.owners(site.now())).await.expect("a sweep");
     site.expect_payloads(0, "nothing is left").await;
 }
 

@@ -276,8 +276,8 @@ async fn perhaps_sweep<E: Engine, B: ByteStore>(site: &Site<E, B>, dice: &mut Di
     if dice.below(2) == 0 {
         site.stop_after(dice.below(12));
     }
-    let swept = site.blobs.sweep_container(site.container, site.now()).await;
-    assert!(matches!(swept, Ok(_) | Err(EngineError::Fault(_))), "{swept:?}");
+    let reclaimed = site.blobs.reclaim_container(site.container, site.now()).await;
+    assert!(matches!(reclaimed, Ok(_) | Err(EngineError::Fault(_))), "{reclaimed:?}");
     site.go_on();
 }
 
@@ -297,7 +297,7 @@ pub async fn cleared_pages_do_not_show_a_snapshot_whose_clean_up_did_not_run<E: 
     clear(site, &name, 0, 4096).await.expect("cleared");
     let is_clear = async || site.read(&name).await.map(|bytes| bytes == [0; 4096]);
     assert_eq!(is_clear().await, Ok(true));
-    site.blobs.sweep_container(site.container, site.now()).await.expect("a sweep");
+    site.blobs.reclaim_container(site.container, site.now()).await.expect("a sweep");
     assert_eq!(is_clear().await, Ok(true), "after the clean-up");
 }
 

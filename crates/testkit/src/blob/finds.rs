@@ -297,7 +297,7 @@ pub async fn blobs_without_entries_are_found_once_the_index_is_built<E: Engine, 
     // An older server writes a blob.
     forget(false).await;
     assert_eq!(site.find("k = 'even'").await, Vec::<String>::new());
-    site.blobs.sweep_container(site.container, site.now()).await.expect("a sweep");
+    site.blobs.reclaim_container(site.container, site.now()).await.expect("a sweep");
     assert_eq!(site.find("k = 'even'").await.len(), 125);
     assert_eq!(site.index_rows().await, rows);
 }
@@ -317,7 +317,7 @@ pub async fn entries_that_were_left_behind_are_not_seen_and_removed<E: Engine, B
     assert_eq!(site.index_rows().await.len(), rows.len() + 2);
     assert_eq!(site.find("k = '1'").await, Vec::<String>::new());
     assert_eq!(site.find("k >= '1'").await, ["b"]);
-    site.blobs.sweep_container(site.container, site.now()).await.expect("a sweep");
+    site.blobs.reclaim_container(site.container, site.now()).await.expect("a sweep");
     assert_eq!(site.index_rows().await, rows);
 }
 

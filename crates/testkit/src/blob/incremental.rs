@@ -194,7 +194,7 @@ pub async fn incremental_copies_read_as_their_sources_wherever_the_engine_stops<
             site.blobs.delete_snapshot(site.at(&to), gone, &none, site.now()).await.expect("it is deleted");
         }
         if dice.below(8) == 0 {
-            site.blobs.sweep_container(site.container, site.now()).await.expect("a sweep");
+            site.blobs.reclaim_container(site.container, site.now()).await.expect("a sweep");
         }
         for (time, content) in &expected {
             assert!(tail(site, &to, *time).await == *content, "copy {number}: a snapshot has other bytes");
@@ -442,7 +442,7 @@ async fn copy_beside<E: Engine, B: ByteStore>(
             }
             Other::DeletesSnapshots => {
                 site.blobs.delete_blob(site.at(&to), Some(DeleteSnapshots::Only), &none, now).await?;
-                site.blobs.sweep_container(site.container, site.now()).await.map(drop)
+                site.blobs.reclaim_container(site.container, site.now()).await.map(drop)
             }
             Other::DeletesSource(time) => site.blobs.delete_snapshot(site.at(&source), time, &none, now).await,
         }

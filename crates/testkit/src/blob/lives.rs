@@ -95,7 +95,7 @@ pub async fn a_sweep_removes_what_a_container_left<E: Engine, B: ByteStore>(site
     assert_eq!(site.blobs.owners(site.now()).release(owner, &[orphan]).await, Ok(vec![true]));
     let container = "container".parse().expect("a name");
     site.blobs.delete_container(ACCOUNT, &container, &Access::default(), site.now()).await.expect("it is deleted");
-    site.blobs.bytes().sweep(&site.blobs.owners(site.now())).await.expect("a sweep");
+    site.blobs.bytes().reclaim(&site.blobs.owners(site.now())).await.expect("a sweep");
     site.expect_payloads(1, "the other container's").await;
     let owner = Owner { space: other_id, blob: "kept" };
     assert_eq!(site.blobs.owners(site.now()).release(owner, &[extent, orphan]).await, Ok(vec![false, true]));
@@ -154,7 +154,7 @@ pub async fn a_write_that_a_sweep_overtakes_is_refused<E: Engine, B: ByteStore>(
                 create().await;
             }
             let extent = site.payload(&name, &filled(1, 512)).await;
-            other.blobs.bytes().sweep(&other.blobs.owners(site.now())).await.expect("a sweep");
+            other.blobs.bytes().reclaim(&other.blobs.owners(site.now())).await.expect("a sweep");
             match state {
                 "deleted" => site.blobs.delete_blob(at, None, &none, site.now()).await.expect("it is deleted"),
                 "replaced" => create().await,
@@ -206,11 +206,11 @@ pub async fn a_write_under_way_is_not_swept<E: Engine, B: ByteStore>(site: &Site
     let hold = site.blobs.hold(site.at(&name));
     let extent = site.payload(&name, b"slow").await;
     let left = site.payload(&blob("other"), b"left").await;
-    let swept = site.blobs.bytes().sweep(&site.blobs.owners(site.now())).await.expect("a sweep");
-    assert_eq!((swept.seen, swept.removed, swept.removed_bytes), (2, 1, left.length));
+    let reclaimed = site.blobs.bytes().reclaim(&site.blobs.owners(site.now())).await.expect("a sweep");
+    assert_eq!((reclaimed.seen, reclaimed.removed, reclaimed.removed_bytes), (2, 1, left.length));
     commit_payload(site, &name, "whole", extent).await.expect("it is put");
     drop(hold);
-    site.blobs.bytes().sweep(&site.blobs.owners(site.now())).await.expect("a sweep");
+    site.blobs.bytes().reclaim(&site.blobs.owners(site.now())).await.expect("a sweep");
     assert_eq!(site.read(&name).await, Ok(b"slow".to_vec()));
 }
 
@@ -232,7 +232,7 @@ pub async fn a_sweep_beside_a_commit_takes_nothing_committed<E: Engine, B: ByteS
                 *outcome.lock().expect("nobody panics") = Some(put);
             };
             let owners = site.blobs.owners(now);
-            let sweep = site.blobs.bytes().sweep(&owners);
+            let sweep = site.blobs.bytes().reclaim(&owners);
             site.interrupted(vec![(after, Box::pin(commit))], sweep).await.expect("a sweep");
             let committed = done.lock().expect("nobody panics").take();
             match committed {
@@ -251,11 +251,11 @@ pub async fn a_sweep_beside_a_commit_takes_nothing_committed<E: Engine, B: ByteS
 pub async fn what_a_sweep_remembers_is_forgotten_after_a_day<E: Engine, B: ByteStore>(site: &Site<E, B>) {
     let name = blob("b");
     site.payload(&name, b"left").await;
-    site.blobs.bytes().sweep(&site.blobs.owners(site.now())).await.expect("a sweep");
-    site.blobs.sweep_container(site.container, site.now()).await.expect("a sweep");
+    site.blobs.bytes().reclaim(&site.blobs.owners(site.now())).await.expect("a sweep");
+    site.blobs.reclaim_container(site.container, site.now()).await.expect("a sweep");
     assert_eq!(site.rows().await.len(), 1);
     site.advance(Duration::from_secs(90_000)).await;
-    site.blobs.sweep_container(site.container, site.now()).await.expect("a sweep");
+    site.blobs.reclaim_container(site.container, site.now()).await.expect("a sweep");
     assert_eq!(site.rows().await, []);
 }
 
@@ -266,11 +266,11 @@ pub async fn blocks_that_nobody_commits_are_removed_after_a_week<E: Engine, B: B
     site.put(&whole, b"whole").await;
     site.put_block(&whole, &id(1), b"block").await.expect("a block");
     // The engine's clock may be another than the site's: the sweep is told a time that is far ahead of both.
-    let young = site.blobs.sweep_container(site.container, larimar_model::Timestamp::EDM_MIN).await.expect("a sweep");
-    assert_eq!((young.abandoned, young.rows), (0, 0));
+    let young = site.blobs.reclaim_container(site.container, larimar_model::Timestamp::EDM_MIN).await.expect("a sweep");
+    assert_eq!((young.expired, young.rows), (0, 0));
     site.advance(Duration::from_secs(8 * 86_400 * 365)).await;
-    let swept = site.blobs.sweep_container(site.container, site.now()).await.expect("a sweep");
-    assert_eq!((swept.abandoned, swept.rows), (2, 2));
+    let reclaimed = site.blobs.reclaim_container(site.container, site.now()).await.expect("a sweep");
+    assert_eq!((reclaimed.expired, reclaimed.rows), (2, 2));
     site.put_block(&begun, &id(1), b"block").await.expect("a block");
     assert_eq!(site.commit(&lost, &[BlockListEntry::Latest(id(1))]).await, refused(BlobReject::InvalidBlockList));
     assert_eq!(site.read(&whole).await, Ok(b"whole".to_vec()));

@@ -30,7 +30,7 @@ pub async fn three_servers_keep_every_snapshot_they_acknowledge<E: Engine, B: By
             seen += taken.len();
             expect_snapshots(site, name, taken).await;
             expect_whole(site, name).await;
-            site.blobs.sweep_container(site.container, site.now()).await.expect("a sweep");
+            site.blobs.reclaim_container(site.container, site.now()).await.expect("a sweep");
             expect_whole(site, name).await;
             if seen > 10 {
                 break;

@@ -1,7 +1,7 @@
 //! What nothing points to is removed, and nothing else.
 
 use super::{OWNER, Rows, eventually, payload, put, read_all};
-use larimar_engine::blob::bytes::{ByteStore, ByteWriter, Extent, Owner, Owners, Swept};
+use larimar_engine::blob::bytes::{ByteStore, ByteWriter, Extent, Owner, Owners, Reclaimed};
 use larimar_engine::{Fault, SpaceId};
 
 /// A writer that goes away before the end leaves nothing, whatever was written.
@@ -25,8 +25,8 @@ pub async fn a_discarded_payload_is_removed(store: &impl ByteStore) {
         store.discard(vec![extent]);
         eventually("it is removed", || async { store.statistics().payloads_removed == removed + 1 }).await;
         assert_eq!(store.statistics().discarded, 0);
-        let swept = store.sweep(&Rows::default()).await.expect("a sweep ends");
-        assert_eq!((swept.removed, swept.removed_bytes), (0, 0), "{size} bytes");
+        let reclaimed = store.reclaim(&Rows::default()).await.expect("a sweep ends");
+        assert_eq!((reclaimed.removed, reclaimed.removed_bytes), (0, 0), "{size} bytes");
     }
 }
 
@@ -92,14 +92,14 @@ pub async fn a_sweep_removes_what_nothing_points_to_and_keeps_the_rest(store: &i
             kept.push((extent, bytes));
         }
     }
-    let swept = store.sweep(&rows).await.expect("a sweep ends");
-    assert_eq!(swept, Swept { seen: 60, removed: 15, removed_bytes: unwanted_bytes });
+    let reclaimed = store.reclaim(&rows).await.expect("a sweep ends");
+    assert_eq!(reclaimed, Reclaimed { seen: 60, removed: 15, removed_bytes: unwanted_bytes });
     eventually("they are removed", || async { store.statistics().payloads_removed == 15 }).await;
     for (extent, bytes) in kept {
         assert!(read_all(store, &extent).await.expect("it is read") == bytes);
     }
-    assert_eq!(store.sweep(&rows).await.expect("a sweep ends").removed, 0);
-    store.sweep(&Rows::default()).await.expect("a sweep ends");
+    assert_eq!(store.reclaim(&rows).await.expect("a sweep ends").removed, 0);
+    store.reclaim(&Rows::default()).await.expect("a sweep ends");
     eventually("everything is removed", || async { seen(store).await == 0 }).await;
 }
 
@@ -115,8 +115,8 @@ pub async fn a_sweep_asks_the_owner_that_was_named(store: &impl ByteStore) {
             rows.point(owner, extent);
         }
     }
-    let swept = store.sweep(&rows).await.expect("a sweep ends");
-    assert_eq!(swept, Swept { seen: 10, removed: 0, removed_bytes: 0 });
+    let reclaimed = store.reclaim(&rows).await.expect("a sweep ends");
+    assert_eq!(reclaimed, Reclaimed { seen: 10, removed: 0, removed_bytes: 0 });
 }
 
 /// A sweep in the middle of writes takes nothing that a row is about to point to: writers who are not done keep all.
@@ -125,7 +125,7 @@ pub async fn a_sweep_beside_writers_loses_nothing(store: &impl ByteStore) {
     let mut writer = store.begin(OWNER, None).await.expect("a payload begins");
     for part in 0..5 {
         writer.write(bytes.slice(part << 20..(part + 1) << 20)).await.expect("a piece is taken");
-        store.sweep(&Rows::default()).await.expect("a sweep ends");
+        store.reclaim(&Rows::default()).await.expect("a sweep ends");
     }
     let extent = writer.finish().await.expect("it ends");
     assert!(read_all(store, &extent).await.expect("it is read") == bytes);
@@ -141,12 +141,12 @@ pub async fn a_sweep_that_gets_no_answer_removes_nothing(store: &impl ByteStore)
     }
     let bytes = payload(4, 1000);
     let extent = put(store, OWNER, &bytes).await.expect("a payload is written");
-    assert_eq!(store.sweep(&Silent).await, Err(Fault::Unavailable("no answer".to_owned())));
+    assert_eq!(store.reclaim(&Silent).await, Err(Fault::Unavailable("no answer".to_owned())));
     assert_eq!(store.statistics().discarded, 0);
     assert!(read_all(store, &extent).await.expect("it is read") == bytes);
 }
 
 /// How many payloads a sweep finds, all of them unwanted.
 async fn seen(store: &impl ByteStore) -> u64 {
-    store.sweep(&Rows::default()).await.expect("a sweep ends").seen
+    store.reclaim(&Rows::default()).await.expect("a sweep ends").seen
 }

@@ -1,6 +1,6 @@
 //! A store of bytes in memory, for tests and for servers that keep nothing.
 
-use super::{ByteStatistics, ByteStore, ByteWriter, Bytes, Extent, Owner, Owners, READ_BYTES_MAX, Swept};
+use super::{ByteStatistics, ByteStore, ByteWriter, Bytes, Extent, Owner, Owners, READ_BYTES_MAX, Reclaimed};
 use crate::contract::SpaceId;
 use crate::error::Fault;
 use parking_lot::Mutex;
@@ -92,23 +92,23 @@ impl ByteStore for MemoryBytes {
         state.collect(self.grace);
     }
 
-    async fn sweep(&self, owners: &impl Owners) -> Result<Swept, Fault> {
-        let mut swept = Swept::default();
+    async fn reclaim(&self, owners: &impl Owners) -> Result<Reclaimed, Fault> {
+        let mut reclaimed = Reclaimed::default();
         let mut last = None;
         loop {
             let page = self.page(&mut last);
             if page.is_empty() {
-                return Ok(swept);
+                return Ok(reclaimed);
             }
             for (space, blob, extent, written) in page {
-                swept.seen += 1;
+                reclaimed.seen += 1;
                 if written.elapsed() < self.grace {
                     continue;
                 }
                 let owner = Owner { space, blob: &blob };
                 if owners.release(owner, &[extent]).await?.first() == Some(&true) {
-                    swept.removed += 1;
-                    swept.removed_bytes += extent.length;
+                    reclaimed.removed += 1;
+                    reclaimed.removed_bytes += extent.length;
                     self.discard(vec![extent]);
                 }
             }

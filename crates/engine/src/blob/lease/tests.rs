@@ -130,7 +130,7 @@ proptest! {
             time += wait;
             let before = lease.view(at(time)).state;
             let owner = lease.id();
-            let Ok((after, told)) = lease.act(action, X, Moment::exactly(at(time))) else { continue };
+            let Ok((after, value)) = lease.act(action, X, Moment::exactly(at(time))) else { continue };
             if let LeaseAction::Acquire { proposed, .. } = action && before == LeaseState::Leased {
                 prop_assert_eq!(proposed, owner);
             }

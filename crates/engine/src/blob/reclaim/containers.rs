@@ -4,7 +4,7 @@
 
 use crate::blob::Blobs;
 use crate::blob::access::BlobRef;
-use crate::blob::bytes::{ByteStore, Extent, Owner, Owners, Swept};
+use crate::blob::bytes::{ByteStore, Extent, Owner, Owners, Reclaimed};
 use crate::blob::change::{Change, Decision};
 use crate::blob::keys::{self, RowName};
 use crate::blob::reject::BlobReject;
@@ -19,9 +19,9 @@ use std::time::{Duration, Instant};
 
 /// What a sweep of rows did.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
-pub struct SweptRows {
+pub struct ReclaimedRows {
     /// Blobs whose blocks nobody had committed in a week.
-    pub abandoned: u64,
+    pub expired: u64,
     /// Rows that nothing referred to.
     pub rows: u64,
 }
@@ -32,18 +32,18 @@ impl<E: Engine, B: ByteStore> Blobs<E, B> {
     ///
     /// # Errors
     /// Faults of the engine and of the store.
-    pub async fn sweep(&self, now: Timestamp) -> Result<(SweptRows, Swept), Fault> {
-        let mut rows = SweptRows::default();
+    pub async fn reclaim(&self, now: Timestamp) -> Result<(ReclaimedRows, Reclaimed), Fault> {
+        let mut rows = ReclaimedRows::default();
         for account in self.engine.accounts().await? {
             let mut from = String::new();
             loop {
                 let name = SpaceName { account: &account, kind: SpaceKind::Container, name: &from };
                 let containers = self.engine.list_spaces(name, CONTAINERS_AT_ONCE).await?;
                 for (_, space) in &containers {
-                    match self.sweep_container(space.id, now).await {
-                        Ok(swept) => {
-                            rows.abandoned += swept.abandoned;
-                            rows.rows += swept.rows;
+                    match self.reclaim_container(space.id, now).await {
+                        Ok(reclaimed) => {
+                            rows.expired += reclaimed.expired;
+                            rows.rows += reclaimed.rows;
                         }
                         Err(EngineError::Fault(fault)) => return Err(fault),
                         Err(EngineError::Reject(_) | EngineError::RejectAt { .. }) => {}
@@ -53,13 +53,13 @@ impl<E: Engine, B: ByteStore> Blobs<E, B> {
                 from = successor(last);
             }
         }
-        Ok((rows, self.bytes.sweep(&self.owners(now)).await?))
+        Ok((rows, self.bytes.reclaim(&self.owners(now)).await?))
     }
 
     /// The rows as the owners of payloads, for a sweep of the bytes.
     #[must_use]
-    pub const fn owners(&self, now: Timestamp) -> SweepOwners<'_, E, B> {
-        SweepOwners { blobs: self, now }
+    pub const fn owners(&self, now: Timestamp) -> RowOwners<'_, E, B> {
+        RowOwners { blobs: self, now }
     }
 
     /// Removes from a container the rows that nothing refers to, and blocks that were not committed within a week of the
@@ -67,21 +67,21 @@ impl<E: Engine, B: ByteStore> Blobs<E, B> {
     ///
     /// # Errors
     /// [`BlobReject::ContainerNotFound`] if it was deleted meanwhile.
-    pub async fn sweep_container(&self, container: SpaceId, now: Timestamp) -> Result<SweptRows, EngineError> {
+    pub async fn reclaim_container(&self, container: SpaceId, now: Timestamp) -> Result<ReclaimedRows, EngineError> {
         let now = self.now(now).await?;
-        let mut swept = SweptRows::default();
+        let mut reclaimed = ReclaimedRows::default();
         let mut range = KeyRange { start: Position::new(successor(PARTITION), ""), end: None };
         loop {
             let Some(name) = self.next_with_rows(container, &mut range).await? else { break };
             let Ok(name) = name.parse::<BlobName>() else { continue };
             let at = BlobRef { container, name: &name };
-            swept.abandoned += u64::from(self.abandon(at, now).await?);
-            swept.rows += self.collect(at, Vec::new(), now).await? as u64;
+            reclaimed.expired += u64::from(self.expire_uncommitted(at, now).await?);
+            reclaimed.rows += self.reclaim_unreachable(at, Vec::new(), now).await? as u64;
         }
         match self.check_tag_index(container, now).await {
-            // Who reads that row is told; the bytes of other blobs are swept all the same.
-            Err(EngineError::Fault(Fault::Damaged(_))) => Ok(swept),
-            checked => checked.map(|()| swept),
+            // Who reads that row is value; the bytes of other blobs are reclaimed all the same.
+            Err(EngineError::Fault(Fault::Damaged(_))) => Ok(reclaimed),
+            checked => checked.map(|()| reclaimed),
         }
     }
 
@@ -116,7 +116,7 @@ impl<E: Engine, B: ByteStore> Blobs<E, B> {
 
     /// Forgets blocks that are not committed if the last of them was put long ago, and a row without a blob once no write
     /// can be under way that it would refuse.
-    async fn abandon(&self, at: BlobRef<'_>, now: Timestamp) -> Result<bool, EngineError> {
+    async fn expire_uncommitted(&self, at: BlobRef<'_>, now: Timestamp) -> Result<bool, EngineError> {
         let oldest = now.before(Duration::from_secs(limits::UNCOMMITTED_DAYS * 86_400));
         self.change(at, now, |stored| async move {
             let Some(row) = stored.row else { return Ok(Decision::Keep(false)) };
@@ -145,12 +145,12 @@ impl<E: Engine, B: ByteStore> Blobs<E, B> {
 
 /// The rows of all blobs as the owners of payloads.
 #[derive(Debug)]
-pub struct SweepOwners<'a, E, B> {
+pub struct RowOwners<'a, E, B> {
     blobs: &'a Blobs<E, B>,
     now: Timestamp,
 }
 
-impl<E: Engine, B: ByteStore> Owners for SweepOwners<'_, E, B> {
+impl<E: Engine, B: ByteStore> Owners for RowOwners<'_, E, B> {
     async fn release(&self, owner: Owner<'_>, extents: &[Extent]) -> Result<Vec<bool>, Fault> {
         let Ok(name) = owner.blob.parse::<BlobName>() else { return Ok(vec![true; extents.len()]) };
         let at = BlobRef { container: owner.space, name: &name };

@@ -1,8 +1,8 @@
 //! What changes leave behind: rows that nothing refers to, and payloads that no row points to.
 //!
 //! A commit changes the blob's row and what must be seen with it; everything that it makes unreachable is removed
-//! afterwards, here. If that does not happen, the sweeps find it: [`Blobs::sweep_container`] for rows, and
-//! [`ByteStore::sweep`] with [`crate::blob::SweepOwners`] for payloads.
+//! afterwards, here. If that does not happen, the sweeps find it: [`Blobs::reclaim_container`] for rows, and
+//! [`ByteStore::reclaim`] with [`crate::blob::RowOwners`] for payloads.
 
 use crate::blob::Blobs;
 use crate::blob::access::BlobRef;
@@ -13,7 +13,7 @@ use crate::blob::keys::{self, RowName};
 use crate::blob::layout::{Layout, decode_chunk, decode_uncommitted};
 use crate::blob::page_region::extents_of_pages;
 use crate::blob::row::BlobRow;
-use crate::blob::work_slice::Turns;
+use crate::blob::work_slice::WorkSlice;
 use crate::contract::{Engine, Flow, RowRef};
 use crate::error::{EngineError, Fault};
 use larimar_model::Timestamp;
@@ -53,14 +53,14 @@ impl Leftover {
 impl<E: Engine, B: ByteStore> Blobs<E, B> {
     /// Removes what a change left behind. The change stands whatever happens here: what is not removed now is found by
     /// the sweeps.
-    pub(crate) async fn clean(&self, at: BlobRef<'_>, leftover: Leftover, now: Timestamp) {
+    pub(crate) async fn reclaim_leftover(&self, at: BlobRef<'_>, leftover: Leftover, now: Timestamp) {
         let _ = match leftover.shared {
             Shared::Nowhere if !leftover.has_rows => {
                 self.discard(leftover.extents);
                 Ok(())
             }
             Shared::Since(since) if !leftover.has_rows => self.discard_unshared(at, leftover.extents, since, now).await,
-            _ => self.collect(at, leftover.extents, now).await.map(drop),
+            _ => self.reclaim_unreachable(at, leftover.extents, now).await.map(drop),
         };
     }
 
@@ -87,7 +87,7 @@ impl<E: Engine, B: ByteStore> Blobs<E, B> {
         .await?;
         if has_rows && !unshared.is_empty() {
             // Some of its payloads are named in other rows.
-            return self.collect(at, extents, now).await.map(drop);
+            return self.reclaim_unreachable(at, extents, now).await.map(drop);
         }
         self.discard(unshared.into_iter().collect());
         Ok(())
@@ -104,7 +104,7 @@ impl<E: Engine, B: ByteStore> Blobs<E, B> {
     ///
     /// Candidates are payloads that a row has pointed to, so no write that is under way can bring them back. Each
     /// attempt judges all of them anew, and discards only what the commit that ends it proves dead.
-    pub(crate) async fn collect(
+    pub(crate) async fn reclaim_unreachable(
         &self,
         at: BlobRef<'_>,
         candidates: Vec<Extent>,
@@ -114,7 +114,7 @@ impl<E: Engine, B: ByteStore> Blobs<E, B> {
         let (mut attempts, mut removed) = (Attempts::default(), 0);
         loop {
             attempts.next()?;
-            let Judged { version, dead, garbage } = self.judge(at, &candidates).await?;
+            let Garbage { version, dead, garbage } = self.find_garbage(at, &candidates).await?;
             if dead.is_empty() && garbage.is_empty() {
                 return Ok(removed);
             }
@@ -136,49 +136,53 @@ impl<E: Engine, B: ByteStore> Blobs<E, B> {
     }
 
     /// What is dead if the blob's row does not change while this reads: all changes that make something live change it.
-    async fn judge(&self, at: BlobRef<'_>, candidates: &HashSet<Extent>) -> Result<Judged, EngineError> {
+    async fn find_garbage(&self, at: BlobRef<'_>, candidates: &HashSet<Extent>) -> Result<Garbage, EngineError> {
         let (version, row) = self.load(at, keys::BLOB).await?.unzip();
-        let living = self.living(at, row).await?;
-        let (dead, extents) = self.dead_rows(at, &living).await?;
+        let reachable = self.reachable(at, row).await?;
+        let (dead, extents) = self.dead_rows(at, &reachable).await?;
         // A set that grows would be filled anew in one go.
-        let (mut garbage, mut turns) = (HashSet::with_capacity(candidates.len() + extents.len()), Turns::default());
+        let (mut garbage, mut slice) = (HashSet::with_capacity(candidates.len() + extents.len()), WorkSlice::default());
         for extent in candidates.iter().copied().chain(extents) {
             garbage.insert(extent);
-            turns.after(1).await;
+            slice.add(1).await;
         }
-        self.spare_living(at, &living, &dead, &mut garbage).await?;
-        Ok(Judged { version, dead, garbage })
+        self.retain_unreachable(at, &reachable, &dead, &mut garbage).await?;
+        Ok(Garbage { version, dead, garbage })
     }
 
     /// What the blob's row and its snapshots refer to.
-    async fn living(&self, at: BlobRef<'_>, blob: Option<BlobRow>) -> Result<Living, EngineError> {
-        let mut living = Living::default();
+    async fn reachable(&self, at: BlobRef<'_>, blob: Option<BlobRow>) -> Result<Reachable, EngineError> {
+        let mut reachable = Reachable::default();
         if let Some(row) = &blob {
-            living.add(row);
-            living.generation = (row.pending.id_length > 0).then_some(row.pending.generation);
+            reachable.add(row);
+            reachable.generation = (row.pending.id_length > 0).then_some(row.pending.generation);
         }
         self.visit_rows(at, keys::SNAPSHOTS, |row| {
-            living.add(&BlobRow::decode(row.body)?);
+            reachable.add(&BlobRow::decode(row.body)?);
             Ok(Flow::Continue)
         })
         .await?;
-        for epochs in living.maps.values_mut() {
+        for epochs in reachable.maps.values_mut() {
             epochs.sort_unstable();
         }
-        Ok(living)
+        Ok(reachable)
     }
 
     /// The rows that nothing refers to, and their payloads.
-    async fn dead_rows(&self, at: BlobRef<'_>, living: &Living) -> Result<(Vec<String>, Vec<Extent>), EngineError> {
+    async fn dead_rows(
+        &self,
+        at: BlobRef<'_>,
+        reachable: &Reachable,
+    ) -> Result<(Vec<String>, Vec<Extent>), EngineError> {
         let (mut dead, mut extents) = (Vec::new(), Vec::new());
         let mut pages = PageRows::default();
         for range in [keys::CHUNKS, keys::PAGES, keys::UNCOMMITTED] {
             self.visit_rows(at, range, |row| {
                 let name = row_name(row)?;
                 if let Some(epoch) = pages.turn(name, row) {
-                    epoch.list_if_unseen(living, &mut dead, &mut extents)?;
+                    epoch.list_if_unseen(reachable, &mut dead, &mut extents)?;
                 }
-                if !matches!(name, RowName::Pages { .. }) && !living.refers_to(name) {
+                if !matches!(name, RowName::Pages { .. }) && !reachable.refers_to(name) {
                     dead.push(row.row.to_owned());
                     extents.extend(extents_of(name, row.body)?);
                 }
@@ -187,27 +191,27 @@ impl<E: Engine, B: ByteStore> Blobs<E, B> {
             .await?;
         }
         if let Some(epoch) = pages.end() {
-            epoch.list_if_unseen(living, &mut dead, &mut extents)?;
+            epoch.list_if_unseen(reachable, &mut dead, &mut extents)?;
         }
         Ok((dead, extents))
     }
 
     /// Takes from the candidates what rows point to that are not dead.
-    async fn spare_living(
+    async fn retain_unreachable(
         &self,
         at: BlobRef<'_>,
-        living: &Living,
+        reachable: &Reachable,
         dead: &[String],
         candidates: &mut HashSet<Extent>,
     ) -> Result<(), EngineError> {
-        for extent in &living.extents {
+        for extent in &reachable.extents {
             candidates.remove(extent);
         }
-        let mut turns = Turns::default();
+        let mut slice = WorkSlice::default();
         let mut is_dead: HashSet<&str> = HashSet::with_capacity(dead.len());
         for name in dead {
             is_dead.insert(name);
-            turns.after(1).await;
+            slice.add(1).await;
         }
         for range in [keys::CHUNKS, keys::PAGES, keys::UNCOMMITTED] {
             if candidates.is_empty() {
@@ -266,7 +270,7 @@ impl<E: Engine, B: ByteStore> Blobs<E, B> {
         self.change_unlocked(at, now, |stored| async move {
             let mut row = stored.row.unwrap_or_else(|| BlobRow::uncommitted(now));
             let mut unowned: HashSet<Extent> = extents.iter().copied().collect();
-            self.spare_owned(at, &mut unowned).await?;
+            self.retain_unowned(at, &mut unowned).await?;
             let mut unowned: Vec<Extent> = unowned.into_iter().collect();
             row.released = row.released.kept(now);
             unowned.truncate(row.released.add(&unowned, now));
@@ -280,7 +284,7 @@ impl<E: Engine, B: ByteStore> Blobs<E, B> {
 
     /// Takes away what rows point to. Rows that nothing refers to are not looked at as such: they go before their
     /// payloads do.
-    async fn spare_owned(&self, at: BlobRef<'_>, unowned: &mut HashSet<Extent>) -> Result<(), EngineError> {
+    async fn retain_unowned(&self, at: BlobRef<'_>, unowned: &mut HashSet<Extent>) -> Result<(), EngineError> {
         self.visit_rows(at, (keys::BLOB, "\u{FFFF}"), |row| {
             for extent in payloads_of(row)? {
                 unowned.remove(&extent);
@@ -293,7 +297,7 @@ impl<E: Engine, B: ByteStore> Blobs<E, B> {
 
 /// What one look at a blob's rows found dead.
 #[derive(Debug)]
-struct Judged {
+struct Garbage {
     /// The version of the blob's row that it rests on; `None` if there was no row.
     version: Option<Timestamp>,
     /// Rows that nothing refers to.
@@ -304,7 +308,7 @@ struct Judged {
 
 /// What the rows of a blob and its snapshots refer to.
 #[derive(Debug, Default)]
-struct Living {
+struct Reachable {
     /// Payloads that they point to themselves.
     extents: HashSet<Extent>,
     /// Sets of chunks, with how many are referred to.
@@ -315,7 +319,7 @@ struct Living {
     generation: Option<u64>,
 }
 
-impl Living {
+impl Reachable {
     fn add(&mut self, row: &BlobRow) {
         self.extents.extend(row.layout.extents());
         match &row.layout {
@@ -357,8 +361,13 @@ struct PageEpoch {
 
 impl PageEpoch {
     /// Adds the rows to the dead ones, and their payloads to `extents`, if no version sees them.
-    fn list_if_unseen(self, living: &Living, dead: &mut Vec<String>, extents: &mut Vec<Extent>) -> Result<(), Fault> {
-        if living.sees(&self) {
+    fn list_if_unseen(
+        self,
+        reachable: &Reachable,
+        dead: &mut Vec<String>,
+        extents: &mut Vec<Extent>,
+    ) -> Result<(), Fault> {
+        if reachable.sees(&self) {
             return Ok(());
         }
         // The base row goes last: if removing is interrupted, there never is a delta without it.

@@ -12,7 +12,10 @@ pub(crate) struct Candidate {
 }
 
 /// The payloads that their owners give up. Those of one owner are asked about together.
-pub(crate) async fn ask(owners: &impl Owners, mut candidates: Vec<Candidate>) -> Result<Vec<Extent>, Fault> {
+pub(crate) async fn release_unowned(
+    owners: &impl Owners,
+    mut candidates: Vec<Candidate>,
+) -> Result<Vec<Extent>, Fault> {
     candidates.sort_by(|a, b| (a.space, &a.blob, a.extent).cmp(&(b.space, &b.blob, b.extent)));
     let mut unwanted = Vec::new();
     for group in candidates.chunk_by(|a, b| (a.space, &a.blob) == (b.space, &b.blob)) {

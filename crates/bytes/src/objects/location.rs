@@ -18,14 +18,14 @@ use url::Url;
 
 /// An opened store, and where in it our objects are.
 #[derive(Debug)]
-pub(super) struct Place {
+pub(super) struct Location {
     pub(super) store: Arc<dyn ObjectStore>,
     pub(super) prefix: Path,
     /// The folder, if the store is one: it has to be synced by us.
     pub(super) folder: Option<PathBuf>,
 }
 
-impl Place {
+impl Location {
     /// Opens the store of a URL; its query and `options` hold what else has to be known.
     pub(super) fn open(text: &str, options: &[(String, String)]) -> Result<Self, Fault> {
         let wrong = |why: String| Fault::Unavailable(format!("blob store {}: {why}", without_query(text)));
@@ -163,7 +163,7 @@ mod tests {
     use super::*;
 
     fn refused(url: &str) -> String {
-        Place::open(url, &[]).expect_err("it is refused").to_string()
+        Location::open(url, &[]).expect_err("it is refused").to_string()
     }
 
     #[test]
@@ -177,7 +177,7 @@ mod tests {
     #[test]
     fn keys_spread_below_the_prefix() {
         let url = "s3://bucket/a/b?region=x&access_key_id=y&secret_access_key=z";
-        let place = Place::open(url, &[]).expect("it opens");
-        assert_eq!(place.path(&[0xAB; 16]).as_ref(), format!("a/b/ab/{}", "ab".repeat(16)));
+        let location = Location::open(url, &[]).expect("it opens");
+        assert_eq!(location.path(&[0xAB; 16]).as_ref(), format!("a/b/ab/{}", "ab".repeat(16)));
     }
 }

@@ -2,7 +2,7 @@
 //! shows.
 
 use super::Shared;
-use super::place::CLOCK;
+use super::location::CLOCK;
 use crate::record::{FileName, parse_name};
 use larimar_engine::Fault;
 use std::collections::HashSet;
@@ -13,12 +13,13 @@ use std::time::{Duration, SystemTime};
 
 /// Removes the temporary files that nobody has written to for the time of grace. An upload of another process that paused
 /// for longer fails at its end, and is repeated.
-pub(super) async fn sweep(shared: &Shared, now: SystemTime) -> Result<(), Fault> {
-    let Some(folder) = shared.place.folder.clone() else { return Ok(()) };
+pub(super) async fn reclaim(shared: &Shared, now: SystemTime) -> Result<(), Fault> {
+    let Some(folder) = shared.location.folder.clone() else { return Ok(()) };
     let (writing, grace) = (shared.writing.lock().clone(), shared.grace);
-    let swept = tokio::task::spawn_blocking(move || Staged { folder, writing, now, grace }.sweep()).await;
-    let swept = swept.unwrap_or_else(|error| Err(Error::other(error)));
-    let removed = swept.map_err(|error| Fault::Unavailable(format!("the temporary files of blob objects: {error}")))?;
+    let reclaimed = tokio::task::spawn_blocking(move || Staged { folder, writing, now, grace }.reclaim()).await;
+    let reclaimed = reclaimed.unwrap_or_else(|error| Err(Error::other(error)));
+    let removed =
+        reclaimed.map_err(|error| Fault::Unavailable(format!("the temporary files of blob objects: {error}")))?;
     if removed > 0 {
         tracing::info!(removed, "removed what uploads into the folder of blobs had left");
     }
@@ -35,15 +36,15 @@ struct Staged {
 
 impl Staged {
     /// Returns how many files were removed.
-    fn sweep(&self) -> Result<u64, Error> {
-        let mut removed = self.sweep_folder(&self.folder)?;
+    fn reclaim(&self) -> Result<u64, Error> {
+        let mut removed = self.reclaim_folder(&self.folder)?;
         for first in 0..=u8::MAX {
-            removed += self.sweep_folder(&self.folder.join(format!("{first:02x}")))?;
+            removed += self.reclaim_folder(&self.folder.join(format!("{first:02x}")))?;
         }
         Ok(removed)
     }
 
-    fn sweep_folder(&self, folder: &Path) -> Result<u64, Error> {
+    fn reclaim_folder(&self, folder: &Path) -> Result<u64, Error> {
         let entries = match std::fs::read_dir(folder) {
             Ok(entries) => entries,
             Err(error) if error.kind() == ErrorKind::NotFound => return Ok(0),

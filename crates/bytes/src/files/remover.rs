@@ -13,7 +13,7 @@ use std::time::{Duration, Instant};
 
 /// What waits to be removed, in the order of its time.
 #[derive(Debug, Default)]
-pub(super) struct Collector {
+pub(super) struct Remover {
     queue: Mutex<Queue>,
     wake: Condvar,
     /// Payloads that are not removed yet.
@@ -35,7 +35,7 @@ enum Task {
     Stop,
 }
 
-impl Collector {
+impl Remover {
     /// Removes payloads after `grace`.
     pub(super) fn discard(&self, extents: Vec<Extent>, grace: Duration) {
         if self.waiting() >= crate::DISCARDED_MAX {
@@ -88,10 +88,10 @@ impl Collector {
     }
 }
 
-/// The collector's thread.
+/// The remover's thread.
 pub(super) fn run(shared: &Arc<Shared>) {
     loop {
-        match shared.collector.take() {
+        match shared.remover.take() {
             Task::Discarded(extents) => {
                 for extent in extents {
                     match remove(shared, &extent) {
@@ -101,7 +101,7 @@ pub(super) fn run(shared: &Arc<Shared>) {
                         // It is found again by the next sweep.
                         Err(fault) => tracing::warn!(%fault, "blob bytes could not be removed"),
                     }
-                    shared.collector.waiting.fetch_sub(1, Ordering::Relaxed);
+                    shared.remover.waiting.fetch_sub(1, Ordering::Relaxed);
                 }
             }
             Task::Unfinished(files) => {

@@ -1,20 +1,20 @@
 //! Finds objects that nothing points to, by asking the owners that their headers name.
 
 use super::writer::PART_BYTES;
-use super::{Shared, staged};
-use crate::ask::{Candidate, ask};
+use super::{Shared, temporary_files};
 use crate::record::{HEADER_BYTES_FIRST, Header, Undecoded, parse_name, payload_bytes};
+use crate::release::{Candidate, release_unowned};
 use futures_util::{StreamExt, TryStreamExt, stream};
 use larimar_engine::Fault;
-use larimar_engine::blob::bytes::{Extent, Owners, Swept};
+use larimar_engine::blob::bytes::{Extent, Owners, Reclaimed};
 use object_store::{Error, ObjectMeta, ObjectStoreExt};
 use std::time::{Duration, SystemTime};
 
-pub(super) async fn sweep(shared: &Shared, owners: &impl Owners) -> Result<Swept, Fault> {
-    let mut swept = Swept::default();
-    let now = shared.place.now().await?;
-    staged::sweep(shared, now).await?;
-    let mut listed = shared.place.store.list(Some(&shared.place.prefix)).chunks(PAGE_OBJECTS);
+pub(super) async fn reclaim(shared: &Shared, owners: &impl Owners) -> Result<Reclaimed, Fault> {
+    let mut reclaimed = Reclaimed::default();
+    let now = shared.location.now().await?;
+    temporary_files::reclaim(shared, now).await?;
+    let mut listed = shared.location.store.list(Some(&shared.location.prefix)).chunks(PAGE_OBJECTS);
     while let Some(page) = listed.next().await {
         let page: Result<Vec<ObjectMeta>, Error> = page.into_iter().collect();
         let page = page.map_err(|error| Fault::Unavailable(format!("the list of blob objects: {error}")))?;
@@ -24,21 +24,21 @@ pub(super) async fn sweep(shared: &Shared, owners: &impl Owners) -> Result<Swept
             meta.location.filename().and_then(parse_name).is_some_and(|name| !writing.contains(&name))
         };
         let ours: Vec<_> = page.into_iter().filter(is_ours).collect();
-        swept.seen += ours.len() as u64;
+        reclaimed.seen += ours.len() as u64;
         let old = ours.into_iter().filter(|meta| is_old(meta, now, shared.grace)).map(Ok);
         let candidates: Vec<Option<Candidate>> = stream::iter(old)
             .map_ok(|meta| candidate(shared, meta))
             .try_buffer_unordered(HEADERS_AT_ONCE)
             .try_collect()
             .await?;
-        let unwanted = ask(owners, candidates.into_iter().flatten().collect()).await?;
-        swept.removed += unwanted.len() as u64;
-        swept.removed_bytes += unwanted.iter().map(|extent| extent.length).sum::<u64>();
+        let unwanted = release_unowned(owners, candidates.into_iter().flatten().collect()).await?;
+        reclaimed.removed += unwanted.len() as u64;
+        reclaimed.removed_bytes += unwanted.iter().map(|extent| extent.length).sum::<u64>();
         if !unwanted.is_empty() {
-            shared.collector.discard(unwanted, shared.grace);
+            shared.remover.discard(unwanted, shared.grace);
         }
     }
-    Ok(swept)
+    Ok(reclaimed)
 }
 
 /// What an object's header tells; nothing where it cannot be read any more or makes no sense.
@@ -47,11 +47,11 @@ async fn candidate(shared: &Shared, meta: ObjectMeta) -> Result<Option<Candidate
     let mut want = HEADER_BYTES_FIRST;
     let header = loop {
         let range = 0..meta.size.min(want as u64);
-        let found = match shared.place.store.get_range(&meta.location, range).await {
+        let found = match shared.location.store.get_range(&meta.location, range).await {
             Ok(found) => found,
             // Removed meanwhile.
             Err(Error::NotFound { .. }) => return Ok(None),
-            Err(error) => return Err(shared.place.read_fault(&meta.location, &error)),
+            Err(error) => return Err(shared.location.read_fault(&meta.location, &error)),
         };
         match Header::decode(&found, file, 0) {
             Ok(header) => break header,

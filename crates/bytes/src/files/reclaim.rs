@@ -5,10 +5,10 @@
 use super::folder::is_pack;
 use super::packs::{Walk, read_header};
 use super::{Shared, blocking};
-use crate::ask::{Candidate, ask};
 use crate::record::{FileName, MAGIC, State, parse_name, payload_bytes};
+use crate::release::{Candidate, release_unowned};
 use larimar_engine::Fault;
-use larimar_engine::blob::bytes::{Extent, Owners, Swept};
+use larimar_engine::blob::bytes::{Extent, Owners, Reclaimed};
 use std::fs::{File, ReadDir};
 use std::io::{Error, ErrorKind};
 use std::os::unix::fs::FileExt;
@@ -16,8 +16,8 @@ use std::path::PathBuf;
 use std::sync::Arc;
 use std::time::SystemTime;
 
-pub(super) async fn sweep(shared: &Arc<Shared>, owners: &impl Owners) -> Result<Swept, Fault> {
-    let mut swept = Swept::default();
+pub(super) async fn reclaim(shared: &Arc<Shared>, owners: &impl Owners) -> Result<Reclaimed, Fault> {
+    let mut reclaimed = Reclaimed::default();
     let mut walker = Walker::new(Arc::clone(shared));
     loop {
         let (returned, page) = blocking(move || {
@@ -28,15 +28,15 @@ pub(super) async fn sweep(shared: &Arc<Shared>, owners: &impl Owners) -> Result<
         walker = returned;
         let Page { candidates, seen, last, .. } =
             page.map_err(|error| super::folder::unavailable(&walker.place, &error))?;
-        swept.seen += seen;
-        let unwanted = ask(owners, candidates).await?;
-        swept.removed += unwanted.len() as u64;
-        swept.removed_bytes += unwanted.iter().map(|extent| extent.length).sum::<u64>();
+        reclaimed.seen += seen;
+        let unwanted = release_unowned(owners, candidates).await?;
+        reclaimed.removed += unwanted.len() as u64;
+        reclaimed.removed_bytes += unwanted.iter().map(|extent| extent.length).sum::<u64>();
         if !unwanted.is_empty() {
-            shared.collector.discard(unwanted, shared.grace);
+            shared.remover.discard(unwanted, shared.grace);
         }
         if last {
-            return Ok(swept);
+            return Ok(reclaimed);
         }
     }
 }
@@ -144,7 +144,7 @@ impl Walker {
         let header = read_header(&file, name, 0)?;
         let Some(header) = header else { return self.visit_headless(name, &file) };
         if header.state == State::Unfinished {
-            self.shared.collector.remove_unfinished(name);
+            self.shared.remover.remove_unfinished(name);
             return Ok(());
         }
         page.seen += 1;
@@ -165,7 +165,7 @@ impl Walker {
         let mut first = [0; MAGIC.len()];
         let found = file.read_at(&mut first, 0)?;
         if first[..found].iter().all(|byte| *byte == 0) {
-            self.shared.collector.remove_unfinished(name);
+            self.shared.remover.remove_unfinished(name);
         } else {
             tracing::warn!(fault = %self.shared.folder.damaged(&name, "its header is damaged"), "it is kept");
         }

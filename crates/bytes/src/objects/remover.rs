@@ -14,13 +14,13 @@ use tokio::time::Instant;
 
 /// What waits to be removed, in the order of its time.
 #[derive(Debug, Default)]
-pub(super) struct Collector {
+pub(super) struct Remover {
     discarded: Mutex<VecDeque<(Instant, Vec<Extent>)>>,
     wake: Notify,
     waiting: AtomicU64,
 }
 
-impl Collector {
+impl Remover {
     /// Removes payloads after `grace`.
     pub(super) fn discard(&self, extents: Vec<Extent>, grace: Duration) {
         if self.waiting() >= crate::DISCARDED_MAX {
@@ -57,14 +57,14 @@ impl Collector {
     }
 }
 
-/// The collector's task; ends with the store.
+/// The remover's task; ends with the store.
 pub(super) async fn run(shared: Arc<Shared>) {
     loop {
-        let extents = shared.collector.take().await;
+        let extents = shared.remover.take().await;
         let count = extents.len() as u64;
         // A store may take offence at being asked twice in one request.
-        let paths: BTreeSet<_> = extents.iter().map(|extent| shared.place.path(&extent.file)).collect();
-        let mut removed = shared.place.store.delete_stream(stream::iter(paths).map(Ok).boxed());
+        let paths: BTreeSet<_> = extents.iter().map(|extent| shared.location.path(&extent.file)).collect();
+        let mut removed = shared.location.store.delete_stream(stream::iter(paths).map(Ok).boxed());
         while let Some(removed) = removed.next().await {
             match removed {
                 Ok(_) => {
@@ -75,6 +75,6 @@ pub(super) async fn run(shared: Arc<Shared>) {
                 Err(error) => tracing::warn!(%error, "a blob object could not be removed"),
             }
         }
-        shared.collector.waiting.fetch_sub(count, Ordering::Relaxed);
+        shared.remover.waiting.fetch_sub(count, Ordering::Relaxed);
     }
 }
