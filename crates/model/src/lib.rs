@@ -13,6 +13,7 @@ mod service;
 pub mod table;
 mod timestamp;
 pub mod utf16;
+pub mod varint;
 
 pub use guid::Guid;
 pub use metadata::{Metadata, MetadataError};

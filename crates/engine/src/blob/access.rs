@@ -17,7 +17,7 @@ pub struct BlobRef<'a> {
     pub name: &'a BlobName,
 }
 
-/// What a write tells.
+/// The result of a write.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Written {
     /// When it was changed, to the tick; [`Written::etag`] is another spelling of it.

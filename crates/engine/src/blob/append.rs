@@ -1,4 +1,4 @@
-//! Append blobs: blocks that are added at the end, one after the other.
+//! Append Block and Append Blob Seal.
 
 use super::access::{Admit, BlobRef, Written};
 use super::bytes::{ByteStore, Extent};
@@ -12,14 +12,14 @@ use crate::error::EngineError;
 use larimar_model::blob::{Access, AppendConditions, BlobType};
 use larimar_model::{Timestamp, limits};
 
-/// What an append did.
+/// The result of an append.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Appended {
     /// The blob's new time and etag.
     pub written: Written,
     /// Where the bytes begin.
     pub offset: u64,
-    /// How many blocks the blob has now.
+    /// The blob's number of blocks after the append.
     pub blocks: u32,
 }
 
@@ -94,7 +94,7 @@ impl<E: Engine, B: ByteStore> Blobs<E, B> {
 /// The name and the bytes of a chunk's row.
 type ChunkRow = (String, Vec<u8>);
 
-/// Appends a block to a row. When the row has grown long, its blocks become a chunk, a row of their own.
+/// Appends a block to a row. When the row gets long, its blocks are moved to a chunk, a row of their own.
 fn append(
     row: &mut BlobRow,
     extent: Extent,

@@ -1,8 +1,8 @@
-//! Block blobs in steps: Put Block, Put Block List, Get Block List.
+//! Put Block, Put Block List, Get Block List.
 //!
-//! A block that is put is a row of its own beside the blob's, which it leaves alone unless it is the first or replaces
-//! another: blocks that are put in parallel do not meet. The list that commits them reads those rows, and its commit ends
-//! their generation, so that all of them are out of sight at once, however many; they are removed afterwards.
+//! A block is a row of its own. Put Block writes the blob's row only for the first block, or to replace one, so that
+//! parallel uploads do not conflict. Put Block List reads the rows of the blocks, and its commit ends their generation:
+//! all of them become unreachable at once, however many, and are removed afterwards.
 
 use super::Blobs;
 use super::access::{Admit, BlobRef, Written};
@@ -12,7 +12,7 @@ use super::codec::damaged;
 use super::keys::{self, RowName};
 use super::layout::{Block, Blocks, Layout, Piece, decode_uncommitted, encode_uncommitted};
 use super::put::replacement;
-use super::reclaim::unreachable::Leftover;
+use super::reclaim::Leftover;
 use super::reject::BlobReject;
 use super::row::{BlobRow, Pending};
 use super::store::read_error;
@@ -29,17 +29,16 @@ use std::hash::{DefaultHasher, Hash, Hasher};
 /// The blocks of a blob.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct BlockList {
-    /// What everybody may know of the blob; nothing if no list was ever committed.
+    /// The blob's properties; `None` if no list was ever committed.
     pub properties: Option<BlobProperties>,
     /// Ids and lengths of the blocks that make up the blob, in their order.
     pub committed: Vec<(String, u64)>,
-    /// Ids and lengths of the blocks that are not committed, in the order of their ids.
+    /// Ids and lengths of the uncommitted blocks, in the order of their ids.
     pub uncommitted: Vec<(String, u64)>,
 }
 
 impl<E: Engine, B: ByteStore> Blobs<E, B> {
-    /// Puts a block. It does not change the blob, only what the next list can commit; a block of the same id that is not
-    /// committed is replaced.
+    /// Puts a block that the next list can commit. An uncommitted block with the same id is replaced.
     ///
     /// # Errors
     /// The lease, another type of blob, an id of another length than the others', too many blocks.
@@ -97,7 +96,7 @@ impl<E: Engine, B: ByteStore> Blobs<E, B> {
         .await
     }
 
-    /// The row of a block that is not committed: its version and its payload.
+    /// The row of an uncommitted block: its version and its payload.
     async fn load_uncommitted(&self, at: BlobRef<'_>, row: &str) -> Result<Option<(Timestamp, Extent)>, EngineError> {
         let key = Key { space: at.container, partition: at.name.as_str(), row };
         let found = self.engine.get(key, |row| row.map(|row| (row.version, decode_uncommitted(row.body)))).await;
@@ -107,8 +106,8 @@ impl<E: Engine, B: ByteStore> Blobs<E, B> {
         }
     }
 
-    /// Refuses a block if there are too many. Counting costs a scan, so it happens for one block in 256, picked by
-    /// where its bytes are: the bound is exceeded by about as many.
+    /// Refuses a block if there are too many. Counting costs a scan, so it happens for one block in 256, chosen by a
+    /// hash of its address: the limit may be exceeded by about as many.
     async fn check_block_count(&self, at: BlobRef<'_>, generation: u64, extent: &Extent) -> Result<(), EngineError> {
         let mut hasher = DefaultHasher::new();
         extent.hash(&mut hasher);
@@ -124,8 +123,8 @@ impl<E: Engine, B: ByteStore> Blobs<E, B> {
         if count > limits::BLOCKS_UNCOMMITTED_MAX { Err(BlobReject::BlockCountExceedsLimit.into()) } else { Ok(()) }
     }
 
-    /// Makes a blob of blocks, in the order of the list. Blocks that it does not name are dropped. A block that is put
-    /// again while this runs may count for either side.
+    /// Makes a blob of blocks, in the order of the list. Uncommitted blocks that the list does not name are removed. If
+    /// a block is replaced at the same time, the list has either the old or the new one.
     ///
     /// # Errors
     /// Conditions, the lease, another type of blob, [`BlobReject::InvalidBlockList`], [`BlobReject::BlockListTooLong`].
@@ -150,7 +149,7 @@ impl<E: Engine, B: ByteStore> Blobs<E, B> {
             let Some(known) = self.known_blocks(at, old.as_ref(), list).await? else { return Ok(Decision::Retry) };
             let mut row = replacement(BlobType::Block, new, old.as_ref(), now)?;
             row.created = old.as_ref().filter(|old| old.is_committed).map_or(now, |old| old.created);
-            // Blocks of the old list that the new one has are those of its snapshots, too.
+            // Blocks that stay in the list may be shared with snapshots.
             row.shared_since = old.as_ref().and_then(|old| old.shared_since);
             let set = row.changed.ticks();
             let (blocks, chunks) = Blocks::cut(set, list, |part| known.resolve(part)).await?;
@@ -158,7 +157,7 @@ impl<E: Engine, B: ByteStore> Blobs<E, B> {
             row.layout = Layout::Blocks(blocks);
             let written = Written { last_modified: row.changed };
             let leftover = old.map(Leftover::of).unwrap_or_default();
-            // The new list may have blocks of the old one: what is still pointed to must be looked for.
+            // The new list may have blocks of the old one, so the payloads that are still in use must be looked up.
             let has_rows = leftover.has_rows || !leftover.extents.is_empty();
             let chunks = chunks.into_iter().enumerate().map(|(n, body)| (keys::chunk(set, n), body));
             let change = Change::put(row).with_puts(chunks).leaving(Leftover { has_rows, ..leftover });
@@ -167,7 +166,7 @@ impl<E: Engine, B: ByteStore> Blobs<E, B> {
         .await
     }
 
-    /// The blocks that a list may name; nothing if the blob was changed while they were read.
+    /// The blocks that a list may name; `None` if the blob was changed while they were read.
     async fn known_blocks(
         &self,
         at: BlobRef<'_>,
@@ -197,7 +196,7 @@ impl<E: Engine, B: ByteStore> Blobs<E, B> {
         Ok(Some(known))
     }
 
-    /// Visits the blocks that are not committed, in the order of their ids.
+    /// Visits the uncommitted blocks, in the order of their ids.
     async fn visit_uncommitted(
         &self,
         at: BlobRef<'_>,
@@ -219,7 +218,7 @@ impl<E: Engine, B: ByteStore> Blobs<E, B> {
         .await
     }
 
-    /// Tells the blocks of a blob, or of a snapshot.
+    /// Lists the blocks of a blob or a snapshot.
     ///
     /// # Errors
     /// [`BlobReject::BlobNotFound`], another type of blob, conditions, the lease if one is named.
@@ -252,7 +251,8 @@ impl<E: Engine, B: ByteStore> Blobs<E, B> {
             if kind != BlockListKind::Committed {
                 let listed = |id: &str, extent: Extent| list.uncommitted.push((id.to_owned(), extent.length));
                 self.visit_uncommitted(at, row.pending, listed).await?;
-                // Blocks that were committed meanwhile are removed one by one: only an unchanged row proves that none was.
+                // Rows of blocks that were committed meanwhile are removed one by one: only an unchanged blob row
+                // proves that all were read.
                 let is_pending = row.pending.id_length > 0;
                 if is_pending && self.load(at, &name).await?.is_none_or(|(later, _)| later != version) {
                     continue;
@@ -287,7 +287,7 @@ fn admit_block(row: &BlobRow, lease: Option<LeaseId>, now: Timestamp) -> Result<
 /// The blocks that a list may name.
 #[derive(Debug, Default)]
 struct KnownBlocks {
-    /// In the order of their ids, as their rows are. A map that grows would be filled anew in one go.
+    /// In the order of their ids, like their rows. A growing map would rehash without yielding.
     uncommitted: Vec<(String, Extent)>,
     committed: HashMap<String, Piece>,
 }
@@ -298,7 +298,7 @@ impl KnownBlocks {
         Some(Piece::whole(self.uncommitted[found].1))
     }
 
-    /// Whether a list names blocks that are not among the uncommitted ones and may be committed.
+    /// Whether a list names blocks that must be looked up among the committed ones.
     async fn lack_any(&self, list: &[BlockListEntry]) -> bool {
         let mut slice = WorkSlice::default();
         for entry in list {

@@ -16,63 +16,63 @@ use crate::error::Fault;
 use std::future::Future;
 use std::ops::Range;
 
-/// How many bytes a read returns at most.
+/// The most bytes that a read returns.
 pub const READ_BYTES_MAX: u64 = 1 << 20;
 
 /// A store of payloads.
 pub trait ByteStore: Send + Sync + 'static {
-    /// What takes the bytes of one payload.
+    /// The writer of one payload.
     type Writer: ByteWriter;
 
-    /// Begins a payload of this owner; nothing of it can be read before it is finished. `expected` is how many bytes
-    /// were announced, if any were: a hint for where to put them, not a promise.
+    /// Begins a payload of this owner; it cannot be read before it is finished. `expected` is the announced length, if
+    /// there is one: a hint for where to put the bytes, not a promise.
     fn begin(
         &self,
         owner: Owner<'_>,
         expected: Option<u64>,
     ) -> impl Future<Output = Result<Self::Writer, Fault>> + Send;
 
-    /// About how much memory a writer takes at most for a payload of so many bytes.
+    /// About how much memory a writer takes at most for a payload of the expected length.
     fn writer_bytes(&self, expected: Option<u64>) -> u64 {
         expected.unwrap_or(u64::MAX).min(2 * READ_BYTES_MAX)
     }
 
     /// Reads bytes of a payload from the start of `range` on, checksums verified: what lies within the range and the
-    /// payload, but not more than [`READ_BYTES_MAX`]. Returns nothing only where nothing is to be returned.
+    /// payload, but not more than [`READ_BYTES_MAX`]. Returns no bytes only if the range holds none.
     fn read(&self, extent: &Extent, range: Range<u64>) -> impl Future<Output = Result<Bytes, Fault>> + Send;
 
-    /// Nothing points to these payloads any more: they are removed in the background, after a time of grace for those
-    /// who are reading. What a stop of the process leaves is found by the next [`ByteStore::reclaim`].
+    /// Removes payloads that nothing points to, in the background, after the grace period for reads that are under way.
+    /// If the process stops first, the next [`ByteStore::reclaim`] finds them.
     fn discard(&self, extents: Vec<Extent>);
 
-    /// Removes the payloads older than the time of grace that nothing points to: what crashes, dropped containers
-    /// and writers who went away have left. Ages are told by the store's own clock. Asks `owners` about every payload;
-    /// needs the same memory for any number.
+    /// Removes the payloads older than the grace period that nothing points to: leftovers of crashes, of dropped
+    /// containers and of writers that were cancelled. Ages are measured by the store's own clock. Asks `owners` about
+    /// every payload, in pages, so the memory needed does not depend on their number.
     fn reclaim(&self, owners: &impl Owners) -> impl Future<Output = Result<Reclaimed, Fault>> + Send;
 
     /// Figures for the operator.
     fn statistics(&self) -> ByteStatistics;
 }
 
-/// Takes the bytes of one payload. Dropped before it is finished, it leaves nothing behind.
+/// Writes one payload. A writer that is dropped before it is finished leaves nothing behind.
 pub trait ByteWriter: Send + 'static {
-    /// Appends bytes; waits while too much is on its way to the store. After an error the payload is lost.
+    /// Appends bytes; waits while too many bytes are queued for the store. After an error the payload is lost.
     fn write(&mut self, bytes: Bytes) -> impl Future<Output = Result<(), Fault>> + Send;
 
     /// Ends the payload; on `Ok` it is durable.
     fn finish(self) -> impl Future<Output = Result<Extent, Fault>> + Send;
 }
 
-/// Knows which payloads are in use: the rows of the blobs.
+/// Knows which payloads rows point to.
 pub trait Owners: Send + Sync {
-    /// Gives up payloads of this owner that no row of it points to; tells for each, in order, whether it was given up and
-    /// may be removed. From the answer on no row ever points to it: a write that is still under way with it is refused. A
-    /// payload belongs to one blob name in one container, with its snapshots and uncommitted blocks; rows of others never
-    /// point to it.
+    /// Releases those payloads of this owner that no row points to. Returns for each, in order, whether it was released
+    /// and may be removed. No row ever points to a released payload: a write that still holds one is refused. A payload
+    /// belongs to one blob name in one container, with its snapshots and uncommitted blocks; rows of others never point
+    /// to it.
     fn release(&self, owner: Owner<'_>, extents: &[Extent]) -> impl Future<Output = Result<Vec<bool>, Fault>> + Send;
 }
 
-/// Whom a payload was written for.
+/// The blob that a payload was written for.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub struct Owner<'a> {
     /// The container.
@@ -81,12 +81,12 @@ pub struct Owner<'a> {
     pub blob: &'a str,
 }
 
-/// What a sweep did.
+/// What a pass over the payloads found and removed.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct Reclaimed {
-    /// Payloads that were looked at.
+    /// Payloads that were checked.
     pub seen: u64,
-    /// Payloads that nothing pointed to; they are removed like discarded ones.
+    /// Payloads that nothing pointed to; they are removed after the grace period.
     pub removed: u64,
     /// Their bytes.
     pub removed_bytes: u64,

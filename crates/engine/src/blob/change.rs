@@ -7,7 +7,7 @@
 
 use super::access::BlobRef;
 use super::bytes::{ByteStore, Extent};
-use super::reclaim::unreachable::Leftover;
+use super::reclaim::Leftover;
 use super::reject::BlobReject;
 use super::row::BlobRow;
 use super::store::write_error;

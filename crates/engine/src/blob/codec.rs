@@ -1,15 +1,11 @@
-//! The small pieces that stored rows are written with: numbers, texts, and what may be missing.
+//! The primitives of stored rows: numbers, texts, times, optional values, metadata.
 
 use crate::error::Fault;
-use larimar_model::Timestamp;
+use larimar_model::{Metadata, Timestamp, varint};
 
-/// Seven bits a byte, least significant first, high bit set on all but the last.
-pub(crate) fn put_number(out: &mut Vec<u8>, mut value: u64) {
-    while value >= 0x80 {
-        out.push(value as u8 | 0x80);
-        value >>= 7;
-    }
-    out.push(value as u8);
+/// A number as a varint.
+pub(crate) fn put_number(out: &mut Vec<u8>, value: u64) {
+    varint::put(out, value);
 }
 
 /// The length, then the bytes.
@@ -31,7 +27,25 @@ pub(crate) fn put_optional_text(out: &mut Vec<u8>, text: Option<&str>) {
     }
 }
 
-/// Reads stored bytes from the front; `None` where they are not what was written.
+/// Appends metadata: the number of pairs, then names and values.
+pub(crate) fn put_metadata(out: &mut Vec<u8>, metadata: &Metadata) {
+    put_number(out, metadata.iter().len() as u64);
+    for (name, value) in metadata.iter() {
+        put_bytes(out, name.as_bytes());
+        put_bytes(out, value.as_bytes());
+    }
+}
+
+/// Takes metadata off the front of stored bytes.
+pub(crate) fn take_metadata(reader: &mut Reader<'_>) -> Option<Metadata> {
+    let mut metadata = Metadata::new();
+    for _ in 0..reader.count()? {
+        metadata.insert(reader.text()?, reader.text()?).ok()?;
+    }
+    Some(metadata)
+}
+
+/// Decodes stored bytes from the front; `None` if they are malformed.
 pub(crate) struct Reader<'a>(pub(crate) &'a [u8]);
 
 impl<'a> Reader<'a> {
@@ -54,23 +68,14 @@ impl<'a> Reader<'a> {
     }
 
     pub(crate) fn number(&mut self) -> Option<u64> {
-        let mut value = 0_u64;
-        for place in 0..10_u32 {
-            let byte = self.byte()?;
-            let bits = u64::from(byte & 0x7F);
-            value |= bits.checked_shl(place * 7).filter(|shifted| shifted >> (place * 7) == bits)?;
-            if byte & 0x80 == 0 {
-                return Some(value);
-            }
-        }
-        None
+        varint::take(&mut self.0)
     }
 
     pub(crate) fn small(&mut self) -> Option<u32> {
         self.number()?.try_into().ok()
     }
 
-    /// How many items follow, each of a byte at least: never more than there are bytes.
+    /// The number of items that follow. Each takes at least a byte, so a count above the bytes left is refused.
     pub(crate) fn count(&mut self) -> Option<usize> {
         self.number()?.try_into().ok().filter(|count| *count <= self.0.len())
     }
@@ -93,7 +98,7 @@ impl<'a> Reader<'a> {
     }
 }
 
-/// What a row that cannot be read means.
+/// The fault for a row that cannot be decoded.
 pub(crate) fn damaged(what: &str) -> Fault {
     Fault::Damaged(format!("{what} has an unknown format"))
 }

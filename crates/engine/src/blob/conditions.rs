@@ -1,29 +1,30 @@
-//! Conditional headers, judged in one place: what holds, and what a caller is told where it does not.
+//! Conditional headers: whether they hold, and the rejection if they do not.
 //!
 //! The rules are the service's ("Specifying conditional headers for Blob service operations"): a read needs `If-Match`,
-//! `If-Unmodified-Since`, and one of `If-None-Match` and `If-Modified-Since`; a write goes by the etag where it names one.
+//! `If-Unmodified-Since`, and one of `If-None-Match` and `If-Modified-Since`; for a write, an etag takes precedence
+//! over a date.
 
 use super::reject::{BlobReject, SourceCondition};
 use larimar_model::Timestamp;
 use larimar_model::blob::{BlobETag, Conditions, ETagCondition, TagCondition, Tags};
 
-/// What the conditions are on.
+/// What the conditions apply to.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum Purpose {
-    /// A read: what has not changed is not told again.
+    /// A read: unchanged content is answered with 304.
     Read,
-    /// A change of what is there.
+    /// A change of an existing blob or container.
     Write,
-    /// A write that makes the blob if it is not there.
+    /// A write that creates the blob if it does not exist.
     Create,
     /// The source of a copy.
     Source,
 }
 
-/// Judges conditions on what was last changed at `changed`, or is not there.
+/// Checks conditions on something last changed at `changed`, or on something that does not exist.
 pub(crate) fn check(conditions: &Conditions, changed: Option<Timestamp>, purpose: Purpose) -> Result<(), BlobReject> {
     let Some(changed) = changed else {
-        // Nothing has no etag, and was neither changed nor unchanged since any time.
+        // What does not exist has no etag and no time.
         return if conditions.if_match.is_some() { Err(unmet(purpose, SourceCondition::IfMatch)) } else { Ok(()) };
     };
     match purpose {
@@ -32,7 +33,8 @@ pub(crate) fn check(conditions: &Conditions, changed: Option<Timestamp>, purpose
     }
 }
 
-/// Judges a condition on the tags of a blob that is there. The code is the same for reads, writes and sources (recorded).
+/// Checks a condition on the tags of an existing blob. The error code is the same for reads, writes and sources
+/// (recorded).
 pub(crate) fn check_tags(condition: Option<&TagCondition>, tags: &Tags) -> Result<(), BlobReject> {
     match condition {
         Some(condition) if !condition.admits(tags) => Err(BlobReject::TagConditionNotMet),
@@ -65,7 +67,7 @@ fn check_write(conditions: &Conditions, changed: Timestamp, purpose: Purpose) ->
     let etag = BlobETag(changed);
     match conditions.if_none_match {
         Some(ETagCondition::Any) if purpose == Purpose::Create => return Err(BlobReject::BlobExists),
-        // The service lets other writes pass: that there is nothing would be refused anyway.
+        // The service ignores it for other writes, which need an existing blob anyway.
         Some(ETagCondition::Any) | None => {}
         Some(known) if known.matches(etag) => return Err(BlobReject::ConditionNotMet),
         Some(_) => {}
@@ -88,7 +90,7 @@ const fn unmet(purpose: Purpose, condition: SourceCondition) -> BlobReject {
     }
 }
 
-/// The second of a time: all that headers can tell.
+/// A time cut to whole seconds, the precision of headers.
 const fn second(time: Timestamp) -> Timestamp {
     Timestamp::from_ticks(time.ticks() - time.ticks() % 10_000_000)
 }

@@ -1,21 +1,22 @@
-//! Containers: spaces whose meta bytes hold metadata, access and lease, changed only from what was seen.
+//! Containers: spaces whose meta bytes hold metadata, access and lease. They change by compare-and-swap.
+
+mod meta;
 
 use super::Blobs;
 use super::access::Written;
 use super::bytes::ByteStore;
 use super::change::Attempts;
-use super::codec::{Reader, damaged, put_time};
 use super::conditions::{Purpose, check};
 use super::lease::{Lease, Leased};
 use super::reject::BlobReject;
-use super::row::{put_metadata, take_metadata};
 use crate::contract::{Changed, Engine, Space, SpaceId, SpaceKind, SpaceName};
 use crate::error::{EngineError, Fault};
 use crate::lookup::{decide_on_space, find_replacement};
 use larimar_model::blob::{Access, BlobETag, Conditions, ContainerName, LeaseAction, LeaseId, LeaseView, PublicAccess};
 use larimar_model::{Metadata, Timestamp, limits};
+use meta::Meta;
 
-/// A container that was found.
+/// A container.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Container {
     /// The number of the space that holds its blobs.
@@ -24,13 +25,13 @@ pub struct Container {
     pub name: String,
     /// When it was last changed, to the tick; [`Container::etag`] is another spelling of it.
     pub last_modified: Timestamp,
-    /// What anonymous callers may do in it.
+    /// What anonymous callers may read.
     pub public_access: PublicAccess,
     /// The pairs that its user keeps with it.
     pub metadata: Metadata,
-    /// Its access control list as the protocol writes it; empty when none was set.
+    /// Its access control list in the protocol's XML; empty if none was set.
     pub acl: String,
-    /// Its lease at the time of the question.
+    /// Its lease at the time of the request.
     pub lease: LeaseView,
 }
 
@@ -42,12 +43,12 @@ impl Container {
     }
 }
 
-/// What the creator of a container says of it.
+/// The settings of a new container.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct NewContainer {
     /// The pairs that its user keeps with it.
     pub metadata: Metadata,
-    /// What anonymous callers may do in it.
+    /// What anonymous callers may read.
     pub public_access: PublicAccess,
 }
 
@@ -243,7 +244,7 @@ impl<E: Engine, B: ByteStore> Blobs<E, B> {
             match self.engine.drop_space_if(space_name(account, name.as_str()), &space.meta).await? {
                 Changed::Yes => return Ok(()),
                 Changed::Missing => return Err(BlobReject::ContainerNotFound.into()),
-                // A lease may have been acquired meanwhile, which guards against this.
+                // The settings changed meanwhile; a lease may have been acquired, so decide again.
                 Changed::Other => {}
             }
         }
@@ -313,7 +314,7 @@ impl<E: Engine, B: ByteStore> Blobs<E, B> {
         .await
     }
 
-    /// Decides by a container's settings; tells also what they were.
+    /// Runs a decision on a container's settings; returns the space that they were read from, too.
     async fn decide_on_container<T>(
         &self,
         account: &str,
@@ -362,7 +363,7 @@ pub async fn create_logs(engine: &impl Engine, account: &str, now: Timestamp) ->
     let name = space_name(account, ContainerName::LOGS);
     match engine.space(name).await? {
         Some(_) => Ok(()),
-        // Somebody else may be faster.
+        // Another server may have created it meanwhile.
         None => engine.create_space(name, &meta.encode()).await.map(drop),
     }
 }
@@ -375,99 +376,4 @@ const fn space_name<'a>(account: &'a str, name: &'a str) -> SpaceName<'a> {
 fn meta_of(space: Option<&Space>) -> Result<(SpaceId, Meta), EngineError> {
     let space = space.ok_or(BlobReject::ContainerNotFound)?;
     Ok((space.id, Meta::decode(&space.meta)?))
-}
-
-/// The meta bytes of a container.
-#[derive(Clone, Debug, PartialEq, Eq)]
-struct Meta {
-    changed: Timestamp,
-    public_access: PublicAccess,
-    lease: Lease,
-    metadata: Metadata,
-    acl: String,
-}
-
-impl Meta {
-    /// The bytes of a change that a request may make. The lease need not be named: it guards only the deletion.
-    fn admitted(self, access: &Access, now: Timestamp) -> Result<Self, BlobReject> {
-        check(&access.conditions, Some(self.changed), Purpose::Write)?;
-        self.lease.admit_read(access.lease, now).map_err(BlobReject::ContainerLease)?;
-        let changed = now.max(Timestamp::from_ticks(self.changed.ticks() + 1));
-        Ok(Self { changed, ..self })
-    }
-
-    fn into_container(self, id: SpaceId, name: String, now: Timestamp) -> Container {
-        Container {
-            id,
-            name,
-            last_modified: self.changed,
-            public_access: self.public_access,
-            metadata: self.metadata,
-            acl: self.acl,
-            lease: self.lease.view(now),
-        }
-    }
-
-    /// A format byte, the time of the last change, the public access, the lease, the metadata; the rest is the ACL.
-    fn encode(&self) -> Vec<u8> {
-        let mut out = vec![FORMAT];
-        put_time(&mut out, self.changed);
-        out.push(match self.public_access {
-            PublicAccess::None => 0,
-            PublicAccess::Blob => 1,
-            PublicAccess::Container => 2,
-        });
-        self.lease.encode(&mut out);
-        put_metadata(&mut out, &self.metadata);
-        out.extend_from_slice(self.acl.as_bytes());
-        out
-    }
-
-    fn decode(meta: &[u8]) -> Result<Self, Fault> {
-        let read = || {
-            let mut reader = Reader(meta);
-            if reader.byte()? != FORMAT {
-                return None;
-            }
-            let changed = reader.time()?;
-            let public_access = match reader.byte()? {
-                0 => PublicAccess::None,
-                1 => PublicAccess::Blob,
-                2 => PublicAccess::Container,
-                _ => return None,
-            };
-            let lease = Lease::decode(&mut reader.0)?;
-            let metadata = take_metadata(&mut reader)?;
-            let acl = std::str::from_utf8(reader.0).ok()?.to_owned();
-            Some(Self { changed, public_access, lease, metadata, acl })
-        };
-        read().ok_or_else(|| damaged("a container's description"))
-    }
-}
-
-const FORMAT: u8 = 1;
-
-#[cfg(test)]
-mod tests {
-    use super::*;
-    use larimar_model::Guid;
-    use larimar_model::blob::LeaseDuration;
-
-    #[test]
-    fn descriptions_are_read_as_they_were_written() {
-        let mut metadata = Metadata::new();
-        metadata.insert("a", "b").expect("metadata");
-        let lease = Lease::Held { id: LeaseId(Guid([1; 16])), duration: LeaseDuration::Infinite, until: None };
-        for (public_access, lease, acl) in [
-            (PublicAccess::None, Lease::None, ""),
-            (PublicAccess::Blob, lease, "<SignedIdentifiers/>"),
-            (PublicAccess::Container, lease, "x"),
-        ] {
-            let meta =
-                Meta { changed: Timestamp::MAX, public_access, lease, metadata: metadata.clone(), acl: acl.to_owned() };
-            assert_eq!(Meta::decode(&meta.encode()), Ok(meta));
-        }
-        assert!(Meta::decode(&[2]).is_err());
-        assert!(Meta::decode(&[]).is_err());
-    }
 }

@@ -5,7 +5,7 @@ use super::bytes::ByteStore;
 use super::change::{Change, Decision};
 use super::conditions::{Purpose, check};
 use super::layout::Layout;
-use super::reclaim::unreachable::{Leftover, Shared};
+use super::reclaim::{Leftover, Shared};
 use super::reject::BlobReject;
 use super::row::BlobRow;
 use super::{Blobs, keys};
@@ -15,7 +15,8 @@ use larimar_model::Timestamp;
 use larimar_model::blob::{Access, DeleteSnapshots, SnapshotTime};
 
 impl<E: Engine, B: ByteStore> Blobs<E, B> {
-    /// Deletes a blob; `snapshots` says what becomes of its snapshots. Blocks that are not committed go with it.
+    /// Deletes a blob with its uncommitted blocks; `snapshots` states whether its snapshots are deleted with it, or
+    /// alone.
     ///
     /// # Errors
     /// [`BlobReject::BlobNotFound`], conditions, the lease, [`BlobReject::SnapshotsPresent`].
@@ -75,7 +76,7 @@ impl<E: Engine, B: ByteStore> Blobs<E, B> {
         .await
     }
 
-    /// The names of the rows of all snapshots, and where their bytes are.
+    /// The names of the rows of all snapshots, and their layouts.
     async fn snapshot_rows(&self, at: BlobRef<'_>) -> Result<Vec<(String, Layout)>, EngineError> {
         let mut rows = Vec::new();
         self.visit_rows(at, keys::SNAPSHOTS, |row| {
@@ -87,7 +88,7 @@ impl<E: Engine, B: ByteStore> Blobs<E, B> {
     }
 }
 
-/// What is left behind when these snapshots go too.
+/// Adds what these snapshots leave behind.
 fn with_snapshots(snapshots: &[(String, Layout)], mut leftover: Leftover) -> Leftover {
     for (_, layout) in snapshots {
         leftover.has_rows |= layout.has_rows();

@@ -1,8 +1,9 @@
-//! Find Blobs by Tags: a page of the blobs that satisfy a query, through the index of tags.
+//! Find Blobs by Tags: a page of the blobs that satisfy a query, through the tag index.
 //!
-//! A page is one snapshot: entries of the index and the rows of the blobs that they name are read from it together, and a
-//! blob is found if its own row has the tags. The work of a page is bounded by entries and containers that are looked at,
-//! whatever is found; the place to go on from names a container and an entry and no state of the server.
+//! A page is one snapshot: entries of the index and the rows of the blobs that they name are read from it together, and
+//! a blob is found if its own row has the tags. The work of a page is bounded by the number of entries and containers
+//! that it reads, whatever it finds; the continuation names a container and an entry, and refers to no state of the
+//! server.
 
 use super::Blobs;
 use super::bytes::ByteStore;
@@ -19,7 +20,7 @@ use larimar_model::{Timestamp, limits, utf16};
 use std::collections::HashMap;
 use std::time::{Duration, Instant};
 
-/// Where blobs are looked for.
+/// Where to search for blobs.
 #[derive(Clone, Copy, Debug)]
 pub enum FindIn<'a> {
     /// In all containers of an account.
@@ -33,12 +34,12 @@ pub enum FindIn<'a> {
     },
 }
 
-/// A place in the blobs that a query finds.
+/// The continuation of a search.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct FindFrom {
     /// The first container.
     pub container: String,
-    /// The first entry of its index; empty for all. Only this module gives it a meaning.
+    /// The first entry of its index; empty for all. Opaque outside of this module.
     pub entry: String,
 }
 
@@ -47,7 +48,7 @@ pub struct FindFrom {
 pub struct FindPage {
     /// The blobs: by container, then by the value of the tag whose entries were read, then by name.
     pub blobs: Vec<FoundBlob>,
-    /// Where to go on, if there may be more.
+    /// Where the next page starts, if there may be more.
     pub next: Option<FindFrom>,
 }
 
@@ -65,9 +66,8 @@ pub struct FoundBlob {
 impl<E: Engine, B: ByteStore> Blobs<E, B> {
     /// Finds blobs by their tags: one page. Snapshots are not found.
     ///
-    /// # Errors
-    /// [`BlobReject::ContainerNotFound`] if the one container was deleted; [`Fault::Unavailable`] while the index of a
-    /// container of an earlier release is being built, which each such call carries on.
+    /// # Errors [`BlobReject::ContainerNotFound`] if the one container was deleted; [`Fault::Unavailable`] while the
+    /// index of a container of an earlier release is being built; each such call continues the build.
     pub async fn find_blobs(
         &self,
         within: FindIn<'_>,
@@ -82,13 +82,13 @@ impl<E: Engine, B: ByteStore> Blobs<E, B> {
             (FindIn::Container { name, .. }, Some(wanted)) if name != wanted => {}
             (FindIn::Container { name, id }, _) => {
                 let entry = if start.container == name { start.entry.as_str() } else { "" };
-                self.find_in(&mut search, (name, id), entry).await.map_err(gone)?;
+                self.find_in(&mut search, (name, id), entry).await.map_err(engine_error)?;
             }
             (FindIn::Account(account), Some(wanted)) => {
                 let space = SpaceName { account, kind: SpaceKind::Container, name: wanted };
                 if let Some(space) = self.engine.space(space).await? {
                     let entry = if start.container == wanted { start.entry.as_str() } else { "" };
-                    pass_over_deleted(self.find_in(&mut search, (wanted, space.id), entry).await)?;
+                    skip_deleted(self.find_in(&mut search, (wanted, space.id), entry).await)?;
                 }
             }
             (FindIn::Account(account), None) => self.find_in_account(&mut search, account, start).await?,
@@ -111,7 +111,7 @@ impl<E: Engine, B: ByteStore> Blobs<E, B> {
                     return Ok(());
                 }
                 let entry = if *name == from.container { from.entry.as_str() } else { "" };
-                pass_over_deleted(self.find_in(search, (name, space.id), entry).await)?;
+                skip_deleted(self.find_in(search, (name, space.id), entry).await)?;
                 if search.page.next.is_some() {
                     return Ok(());
                 }
@@ -123,7 +123,7 @@ impl<E: Engine, B: ByteStore> Blobs<E, B> {
         }
     }
 
-    /// Adds what is found in one container, from an entry on.
+    /// Searches one container, starting at an entry.
     async fn find_in(
         &self,
         search: &mut Search<'_, E::Snapshot>,
@@ -149,8 +149,8 @@ impl<E: Engine, B: ByteStore> Blobs<E, B> {
         Ok(())
     }
 
-    /// Opens the snapshot of the page, unless it is open, and checks that it shows the whole index of a container. If it
-    /// does not, the index is built first; then it is `false` if the page has to end here.
+    /// Opens the snapshot of the page, unless it is open, and checks that the container's index is complete in it. If
+    /// not, builds the index first; returns `false` if the page has to end here.
     async fn open_index(
         &self,
         search: &mut Search<'_, E::Snapshot>,
@@ -167,7 +167,7 @@ impl<E: Engine, B: ByteStore> Blobs<E, B> {
             if Self::is_index_built(snapshot, id, search.deadline).await? {
                 return Ok(true);
             }
-            // What is on the page was found before the index is built: the container is of the next page.
+            // The page already has blobs of the snapshot before the build: this container belongs to the next page.
             if !search.page.blobs.is_empty() {
                 search.page.next = Some(FindFrom { container: name.to_owned(), entry: from.to_owned() });
                 return Ok(false);
@@ -181,7 +181,7 @@ impl<E: Engine, B: ByteStore> Blobs<E, B> {
     }
 }
 
-/// A page that is being made.
+/// A page under construction.
 struct Search<'a, S> {
     query: &'a TagQuery,
     plan: TagPlan,
@@ -190,11 +190,11 @@ struct Search<'a, S> {
     deadline: Instant,
     snapshot: Option<S>,
     page: FindPage,
-    /// How many bytes the blobs of the page will take, about.
+    /// About how many bytes the blobs of the page will take.
     bytes: usize,
-    /// Entries that were looked at.
+    /// The number of entries that were read.
     entries: usize,
-    /// Containers that were looked at.
+    /// The number of containers that were searched.
     containers: usize,
 }
 
@@ -214,7 +214,7 @@ impl<'a, S: Snapshot> Search<'a, S> {
         }
     }
 
-    /// Whether the page has to end: it is full, or enough was looked at.
+    /// Whether the page has to end: it is full, or its work limit is reached.
     fn is_spent(&self) -> bool {
         self.page.blobs.len() >= self.items_max
             || self.bytes > limits::LIST_BYTES_MAX
@@ -223,10 +223,10 @@ impl<'a, S: Snapshot> Search<'a, S> {
             || Instant::now() >= self.deadline
     }
 
-    /// Looks at some entries and adds the blobs among them that are wanted. Returns where to go on.
+    /// Reads a batch of entries and adds the matching blobs. Returns where to continue.
     async fn read(&mut self, container: &str, id: SpaceId, range: &KeyRange) -> Result<Option<Position>, FindError> {
         let Some(snapshot) = &mut self.snapshot else { return Ok(None) };
-        // If all entries are of blobs that are wanted, none is read that the page has no room for.
+        // With a single comparison every entry matches, so no more are read than fit on the page.
         let spare = if self.query.comparisons.len() == 1 { 1 } else { ENTRIES_SPARE };
         let rows_max = (self.items_max - self.page.blobs.len()).clamp(spare, ENTRIES_AT_ONCE);
         let mut entries: Vec<String> = Vec::new();
@@ -246,7 +246,7 @@ impl<'a, S: Snapshot> Search<'a, S> {
                 return Ok(Some(Position::new(PARTITION, entry.as_str())));
             }
             let Some(tags) = rows.get(name) else { continue };
-            // An entry that was left behind may name a blob that another entry names rightly.
+            // A stale entry may name a blob that another entry finds correctly.
             if tags.get(&self.plan.key) == Some(value) && self.query.admits(tags) {
                 let tags = self.named(tags);
                 self.bytes += limits::LIST_ITEM_BYTES + container.len() + name.len();
@@ -257,7 +257,7 @@ impl<'a, S: Snapshot> Search<'a, S> {
         Ok(next)
     }
 
-    /// Those tags that the query names.
+    /// The tags that the query names.
     fn named(&self, tags: &Tags) -> Tags {
         let mut named = Tags::new();
         for (key, value) in tags.iter() {
@@ -269,7 +269,7 @@ impl<'a, S: Snapshot> Search<'a, S> {
     }
 }
 
-/// The tags of those blobs that have some.
+/// The tags of these blobs, without those that have none.
 pub(crate) async fn tagged<'n, S: Snapshot>(
     snapshot: &mut S,
     container: SpaceId,
@@ -281,7 +281,7 @@ pub(crate) async fn tagged<'n, S: Snapshot>(
     let (mut found, mut fault, mut slice) = (HashMap::new(), None, WorkSlice::default());
     let mut rest = keys.as_slice();
     while !rest.is_empty() {
-        // What was begun is finished, so that the page gets ahead: the keys are few.
+        // This batch is finished even after the page's deadline, so that every page makes progress: the keys are few.
         let budget = Budget { rows_max: rest.len(), deadline: Instant::now() + READ_TIME };
         let next = snapshot.get_many(container, rest, budget, |row: RowRef<'_>| {
             match BlobRow::decode_head(row.body) {
@@ -313,29 +313,29 @@ impl From<ReadError> for FindError {
     }
 }
 
-/// The container that was searched is gone.
-fn gone(error: FindError) -> EngineError {
+/// Converts the error of a search in one container.
+fn engine_error(error: FindError) -> EngineError {
     match error {
         FindError::Read(error) => read_error(error),
         FindError::Other(error) => error,
     }
 }
 
-/// A container that was deleted while the account was searched has nothing to be found.
-fn pass_over_deleted(found: Result<(), FindError>) -> Result<(), EngineError> {
-    match found.map_err(gone) {
+/// Skips a container that was deleted while the account was searched.
+fn skip_deleted(found: Result<(), FindError>) -> Result<(), EngineError> {
+    match found.map_err(engine_error) {
         Err(EngineError::Reject(crate::Reject::Blob(BlobReject::ContainerNotFound))) => Ok(()),
         other => other,
     }
 }
 
-/// Entries that are read together at least, if some may be of blobs that are not wanted.
+/// Fewest entries of a batch, if some may not match.
 const ENTRIES_SPARE: usize = 64;
-/// Entries that are read together, with the rows of their blobs.
+/// Most entries of a batch, with the rows of their blobs.
 const ENTRIES_AT_ONCE: usize = 256;
-/// Entries that a page looks at, at most: more if the last ones are read together.
+/// Entries after which a page ends; the last batch may exceed it.
 const ENTRIES_MAX: usize = 10_000;
-/// Containers that a page looks at, at most.
+/// Most containers that a page searches.
 const CONTAINERS_MAX: usize = 1000;
 const CONTAINERS_AT_ONCE: usize = 100;
 const READ_TIME: Duration = Duration::from_secs(5);

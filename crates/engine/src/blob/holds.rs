@@ -1,6 +1,5 @@
-//! The blobs for which operations of this process have payloads that no row points to yet. A sweep of this process leaves
-//! the payloads of these blobs alone, however long the operations take; those of other processes are told by
-//! `released.rs`.
+//! The blobs for which operations of this process have payloads that no row points to yet. This process does not
+//! reclaim payloads of these blobs, however long the operations take; `released.rs` covers other processes.
 
 use super::access::BlobRef;
 use crate::contract::SpaceId;
@@ -8,12 +7,12 @@ use parking_lot::Mutex;
 use std::collections::HashMap;
 use std::sync::Arc;
 
-/// How many operations hold each blob.
+/// The number of operations that hold each blob.
 #[derive(Clone, Debug, Default)]
 pub(crate) struct Holds(Arc<Mutex<HashMap<(SpaceId, String), usize>>>);
 
-/// Keeps this process from sweeping the payloads of a blob, until it is dropped. Taken before the first byte is written
-/// and kept until the operation that commits the payload has ended.
+/// Keeps this process from reclaiming the payloads of a blob, until it is dropped. Take it before the first byte is
+/// written, and drop it after the operation that commits the payload.
 #[derive(Debug)]
 pub struct Hold {
     holds: Holds,

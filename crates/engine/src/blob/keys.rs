@@ -14,15 +14,15 @@
 use larimar_model::Timestamp;
 use larimar_model::blob::SnapshotTime;
 
-/// The blob itself.
+/// The blob's own row.
 pub(crate) const BLOB: &str = "";
-/// Where the rows of one kind begin, and where those of the next do.
+/// Bounds of the rows of one kind.
 pub(crate) const CHUNKS: (&str, &str) = ("c", "d");
 pub(crate) const PAGES: (&str, &str) = ("p", "q");
 pub(crate) const SNAPSHOTS: (&str, &str) = ("s", "t");
 pub(crate) const UNCOMMITTED: (&str, &str) = ("u", "v");
 
-/// What a row of a blob's partition is.
+/// The parsed name of a row of a blob's partition.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum RowName<'a> {
     Blob,
@@ -45,7 +45,7 @@ pub(crate) enum RowName<'a> {
 }
 
 impl<'a> RowName<'a> {
-    /// Reads a name; `None` if it is none of these.
+    /// Parses a name; `None` if it has another form.
     pub(crate) fn parse(row: &'a str) -> Option<Self> {
         let Some(kind) = row.chars().next() else { return Some(Self::Blob) };
         let rest = &row[kind.len_utf8()..];

@@ -1,21 +1,21 @@
-//! Where the bytes of a blob are: blocks in their order, and pages by their place.
+//! Where the bytes of a blob are: blocks in order, and pages by offset.
 //!
-//! A short list of blocks stands in the blob's own row. A long one is cut into chunks, rows that never change, of
-//! which the blob's row holds the lengths: a range is found by reading the chunks it touches. Pages are kept by
-//! regions of 16 MiB (`page_region.rs`); a snapshot freezes their rows by beginning a new epoch.
+//! A short list of blocks is stored in the blob's own row. A long one is cut into chunks, immutable rows whose lengths
+//! are in the blob's row: a range is found by reading the chunks it touches. Pages are kept by regions of 16 MiB
+//! (`page_region.rs`); a snapshot freezes their rows by beginning a new epoch.
 
 use super::bytes::Extent;
 use super::codec::{Reader, put_bytes, put_number};
 use std::ops::Range;
 
-/// Some bytes of a payload.
+/// A part of a payload.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) struct Piece {
     /// The payload.
     pub(crate) extent: Extent,
-    /// Where in it the bytes begin.
+    /// The offset of the part in the payload.
     pub(crate) skip: u64,
-    /// How many they are.
+    /// Its length in bytes.
     pub(crate) length: u64,
 }
 
@@ -53,7 +53,7 @@ pub(crate) struct ChunkHead {
 pub(crate) struct Pages {
     /// The number that the names of the rows begin with.
     pub(crate) map: u64,
-    /// Rows of later epochs are not of this version.
+    /// The epoch of this version: rows of later epochs do not belong to it.
     pub(crate) epoch: u32,
 }
 
@@ -66,10 +66,10 @@ pub(crate) enum Layout {
     Pages(Pages),
 }
 
-/// Pages that were written and lie together in a payload.
+/// Consecutive pages that are stored in one payload.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) struct Run {
-    /// Where they begin in the blob.
+    /// Their offset in the blob.
     pub(crate) start: u64,
     /// Their bytes.
     pub(crate) piece: Piece,
@@ -78,12 +78,12 @@ pub(crate) struct Run {
 }
 
 impl Run {
-    /// The byte of the blob after the last.
+    /// The offset after the last byte.
     pub(crate) const fn end(&self) -> u64 {
         self.start + self.piece.length
     }
 
-    /// What is left of it inside a range of the blob.
+    /// The part inside a range of the blob.
     pub(crate) fn within(&self, range: Range<u64>) -> Option<Self> {
         let (start, end) = (self.start.max(range.start), self.end().min(range.end));
         if start >= end {
@@ -108,7 +108,7 @@ impl Piece {
     pub(crate) fn encode(&self, out: &mut Vec<u8>) {
         self.extent.encode(out);
         put_number(out, self.skip);
-        // Almost always nothing follows.
+        // The bytes of the payload after the piece: almost always 0.
         put_number(out, self.extent.length - self.skip - self.length);
     }
 
@@ -159,7 +159,7 @@ impl Blocks {
         Ok((Self { set, chunks, tail: Vec::new() }, rows))
     }
 
-    /// Makes a chunk of the tail if it is long; returns the chunk's row.
+    /// Moves the tail to a chunk if it is long; returns the chunk's row.
     pub(crate) fn spill(&mut self, set: u64) -> Option<Vec<u8>> {
         if self.tail.len() < INLINE_MAX {
             return None;

@@ -1,7 +1,7 @@
-//! Leases of containers and blobs: a pure machine of states, driven by actions and the time.
+//! Leases of containers and blobs: a pure state machine, driven by actions and the time.
 //!
-//! The table is that of the service's reference ("Lease Blob"): a lease expires or breaks by the clock alone, so
-//! nothing is written when it does, and what is stored is judged by the time of whoever asks.
+//! The table is that of the service's reference ("Lease Blob"). A lease expires or breaks by the clock alone: nothing
+//! is written when it does, and each request compares the stored times with its own.
 
 use super::reject::LeaseReject;
 use crate::contract::Moment;
@@ -9,22 +9,22 @@ use larimar_model::blob::{BreakPeriod, LeaseAction, LeaseDuration, LeaseId, Leas
 use larimar_model::{Guid, Timestamp};
 use std::time::Duration;
 
-/// A lease as it is stored.
+/// A stored lease.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub(crate) enum Lease {
     /// There is none.
     #[default]
     None,
-    /// It was acquired: leased until some time, expired after it.
+    /// Acquired: leased until some time, expired after it.
     Held {
         /// Its id.
         id: LeaseId,
-        /// For how long it was acquired.
+        /// The duration that it was acquired for.
         duration: LeaseDuration,
-        /// When it expires; an infinite one never does.
+        /// When it expires; `None` for an infinite lease.
         until: Option<Timestamp>,
     },
-    /// It was broken: breaking until some time, broken after it.
+    /// Broken by a request: breaking until some time, broken after it.
     Broken {
         /// Its id.
         id: LeaseId,
@@ -33,7 +33,7 @@ pub(crate) enum Lease {
     },
 }
 
-/// What a lease operation did.
+/// The result of a lease operation.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Leased {
     /// The lease's id; none after a release.
@@ -43,7 +43,7 @@ pub struct Leased {
 }
 
 impl Lease {
-    /// How it looks at this time.
+    /// The state at a time.
     pub(crate) fn view(&self, now: Timestamp) -> LeaseView {
         let state = match self {
             Self::None => LeaseState::Available,
@@ -59,9 +59,9 @@ impl Lease {
         LeaseView { state, duration }
     }
 
-    /// Carries out a lease operation. `fresh` is the id of a new lease for which none was proposed. Where the time is not
-    /// known exactly, nothing ends too early: what stands is judged by the earliest time it can be, and what begins is
-    /// counted from the latest.
+    /// Carries out a lease operation. `fresh` is the id of a new lease if none was proposed. If the time is not known
+    /// exactly, no lease ends too early: existing leases are compared with the earliest possible time, and new ones
+    /// start at the latest.
     pub(crate) fn act(self, action: LeaseAction, fresh: LeaseId, now: Moment) -> Result<(Self, Leased), LeaseReject> {
         match action {
             LeaseAction::Acquire { duration, proposed } => self.acquire(duration, proposed, fresh, now),
@@ -75,7 +75,7 @@ impl Lease {
         }
     }
 
-    /// Checks that a write may go on. Afterwards a lease that has ended is forgotten: [`Lease::after_write`].
+    /// Checks that a write is allowed. A write then removes a lease that has ended: [`Lease::after_write`].
     pub(crate) fn admit_write(&self, given: Option<LeaseId>, now: Timestamp) -> Result<(), LeaseReject> {
         match self.view(now).state {
             LeaseState::Leased | LeaseState::Breaking if given.is_none() => Err(LeaseReject::IdMissing),
@@ -83,7 +83,7 @@ impl Lease {
         }
     }
 
-    /// Checks that a read may go on: it need not name the lease, but if it does, the lease must stand.
+    /// Checks that a read is allowed: it need not name the lease, but a named lease must be active.
     pub(crate) fn admit_read(&self, given: Option<LeaseId>, now: Timestamp) -> Result<(), LeaseReject> {
         let Some(given) = given else { return Ok(()) };
         match self.view(now).state {
@@ -95,7 +95,7 @@ impl Lease {
         }
     }
 
-    /// The lease after a write: one that has ended cannot be renewed once somebody else has written.
+    /// The lease after a write: one that has ended cannot be renewed after another write.
     pub(crate) fn after_write(self, now: Timestamp) -> Self {
         match self.view(now).state {
             LeaseState::Broken | LeaseState::Expired => Self::None,
@@ -164,7 +164,7 @@ impl Lease {
             (_, Self::Held { id, .. } | Self::Broken { id, .. }) => (id, ENDED),
         };
         let left = Duration::from_nanos(until.ticks().saturating_sub(now.latest.ticks()).saturating_mul(100));
-        // The time is told in whole seconds, and not before the end.
+        // The time left is rounded up to whole seconds.
         let seconds_left = left.as_secs() + u64::from(left.subsec_nanos() > 0);
         Ok((Self::Broken { id, until }, Leased { id: None, seconds_left: Some(seconds_left) }))
     }

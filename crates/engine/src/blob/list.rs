@@ -1,8 +1,8 @@
 //! List Blobs: a page of a container, flat or by hierarchy, at the cost of the page.
 //!
-//! Names come in the engine's order, that of UTF-16 code units. Rows of a blob other than its own (blocks that are not
-//! committed, chunks, snapshots) and the rest of a prefix that was told are jumped over after a few, by a new scan that
-//! begins behind them. The place to go on from names the next item and no state of the server.
+//! Names come in the engine's order, that of UTF-16 code units. Other rows of a blob (uncommitted blocks, chunks,
+//! snapshots) and the rest of a listed prefix are skipped: after a few rows, a new scan starts after them. The
+//! continuation names the next item and refers to no state of the server.
 
 use super::Blobs;
 use super::access::BlobRef;
@@ -22,22 +22,22 @@ use std::time::{Duration, Instant};
 pub struct ListQuery {
     /// Only names that begin with it.
     pub prefix: String,
-    /// Names that have this text after the prefix are told as one, up to it; empty for none.
+    /// Groups names up to the delimiter into one `BlobPrefix`; empty for none.
     pub delimiter: String,
-    /// Where to begin.
+    /// Where to start.
     pub from: Option<ListFrom>,
-    /// Blobs and prefixes of the page at most.
+    /// Most blobs and prefixes of the page.
     pub items_max: usize,
-    /// What else to tell; of it only `snapshots` and `uncommitted` matter here.
+    /// What to include; only `snapshots` and `uncommitted` matter here.
     pub include: ListInclude,
 }
 
 /// A place in a listing.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct ListFrom {
-    /// The first name that may be told.
+    /// The first name that may be listed.
     pub name: String,
-    /// Of the blob of exactly this name, the first snapshot to tell; without, all.
+    /// The first snapshot to list of the blob with exactly this name; `None` for all.
     pub snapshot: Option<SnapshotTime>,
 }
 
@@ -46,16 +46,16 @@ pub struct ListFrom {
 pub struct ListPage {
     /// Blobs and prefixes, in order.
     pub items: Vec<ListItem>,
-    /// Where to go on, if there may be more.
+    /// Where the next page starts, if there may be more.
     pub next: Option<ListFrom>,
 }
 
-/// One thing of a listing.
+/// One item of a listing.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum ListItem {
     /// A blob or a snapshot.
     Blob(Box<ListedBlob>),
-    /// The beginning that several names share, up to the delimiter.
+    /// A common prefix of names, up to the delimiter.
     Prefix(String),
 }
 
@@ -66,7 +66,7 @@ pub struct ListedBlob {
     pub name: String,
     /// Which snapshot it is, if it is one.
     pub snapshot: Option<SnapshotTime>,
-    /// What everybody may know of it, metadata and tags included.
+    /// Its properties, with metadata and tags.
     pub properties: BlobProperties,
 }
 
@@ -154,19 +154,19 @@ impl<E: Engine, B: ByteStore> Blobs<E, B> {
     }
 }
 
-/// A page that is being made.
+/// A page under construction.
 struct Listing<'a> {
     query: &'a ListQuery,
     now: Timestamp,
     deadline: Instant,
     page: ListPage,
-    /// How many bytes the items of the page will take, about.
+    /// About how many bytes the items of the page will take.
     bytes: usize,
-    /// How many rows were visited.
+    /// The number of visited rows.
     visited: usize,
-    /// How many rows in a row were only passed over.
+    /// The number of consecutive rows that were skipped.
     passed: usize,
-    /// The prefix that was told last, whose other names are passed over.
+    /// The last listed prefix, whose other names are skipped.
     group: Option<String>,
 }
 
@@ -176,9 +176,9 @@ enum Step {
     Next,
     /// The page is full.
     Full,
-    /// Go on there, with another scan.
+    /// Continue there, with another scan.
     Jump(Position),
-    /// Tell this blob after its snapshots, then go on behind it.
+    /// List this blob after its snapshots, then continue after it.
     Snapshots(String, Box<FoundBlob>),
 }
 
@@ -189,7 +189,7 @@ struct FoundBlob {
     blocks: u32,
 }
 
-/// What became of a blob with its snapshots.
+/// The outcome of listing a blob with its snapshots.
 enum Snapshots {
     /// They are on the page.
     Listed,
@@ -205,26 +205,26 @@ impl<'a> Listing<'a> {
         Self { query, now, deadline, page: ListPage::default(), bytes: 0, visited: 0, passed: 0, group: None }
     }
 
-    /// How to go on after a row: after some, others get their turn.
+    /// How to continue after a row: yields after some.
     const fn flow(&mut self) -> Flow {
         self.visited += 1;
         if self.visited.is_multiple_of(SLICE_ROWS) { Flow::Pause } else { Flow::Continue }
     }
 
-    /// Where to begin: at the prefix or at the place to go on from, whichever is later.
+    /// Where to start: at the prefix or at the continuation, whichever is later.
     fn start(&self) -> Position {
         let from = self.query.from.as_ref().map_or("", |from| from.name.as_str());
         let start = match utf16::compare(from, &self.query.prefix) {
             std::cmp::Ordering::Greater => from,
             _ => self.query.prefix.as_str(),
         };
-        // No blob has the empty name, and the index of tags is there.
+        // Skips the partition of the tag index: no blob has the empty name.
         Position::new(if start.is_empty() { "\0" } else { start }, "")
     }
 
-    /// Where another page goes on when this one ended before a place.
+    /// The continuation if this page ends before a position.
     fn resume_at(&self, place: Position) -> ListFrom {
-        // A place inside a blob's rows is behind its own row, so the blob was value, as was the prefix of one inside it.
+        // A position inside a blob's rows is after its own row, so the blob is listed; likewise for its prefix.
         let group = self.group.as_deref().filter(|group| place.partition.starts_with(group));
         let name = match group.and_then(after_prefix) {
             Some(after) => after,
@@ -260,7 +260,7 @@ impl<'a> Listing<'a> {
         Ok(if self.add_blob(row.partition, None, (blob, blocks)) { Step::Next } else { Step::Full })
     }
 
-    /// Passes over a row; after a few, the scan jumps to where `place` says.
+    /// Skips a row; after a few, the scan jumps to `place`.
     fn pass(&mut self, place: impl FnOnce() -> String) -> Step {
         self.passed += 1;
         if self.passed <= PASSED_MAX {
@@ -270,7 +270,7 @@ impl<'a> Listing<'a> {
         Step::Jump(Position::new(place(), ""))
     }
 
-    /// The beginning of a name up to the delimiter, if it has one after the prefix.
+    /// The part of a name up to the first delimiter after the prefix, if there is one.
     fn group_of(&self, name: &str) -> Option<String> {
         let ListQuery { prefix, delimiter, .. } = self.query;
         if delimiter.is_empty() {
@@ -280,7 +280,7 @@ impl<'a> Listing<'a> {
         Some(name[..prefix.len() + at + delimiter.len()].to_owned())
     }
 
-    /// Whether nothing may be added. One item at least fits, or a client would never get ahead.
+    /// Whether nothing more may be added. At least one item always fits, so that every page makes progress.
     const fn is_full(&self) -> bool {
         self.page.items.len() >= self.query.items_max || self.bytes > limits::LIST_BYTES_MAX
     }
@@ -300,7 +300,7 @@ impl<'a> Listing<'a> {
     /// Adds a blob or a snapshot; `false` if the page is full.
     fn add_blob(&mut self, name: &str, snapshot: Option<SnapshotTime>, (row, blocks): (BlobRow, u32)) -> bool {
         if self.is_full() {
-            // Without a snapshot's time all snapshots would be told again.
+            // Without a snapshot's time all snapshots would be listed again.
             let snapshot = snapshot.or_else(|| self.listed_snapshots_of(name));
             self.page.next = Some(ListFrom { name: name.to_owned(), snapshot });
             return false;
@@ -312,7 +312,7 @@ impl<'a> Listing<'a> {
         true
     }
 
-    /// A time after all snapshots, if those of this blob were told already.
+    /// A time after all snapshots, if those of this blob are already listed.
     fn listed_snapshots_of(&self, name: &str) -> Option<SnapshotTime> {
         match self.page.items.last() {
             Some(ListItem::Blob(blob)) if blob.snapshot.is_some() && blob.name == name => {
@@ -323,7 +323,7 @@ impl<'a> Listing<'a> {
     }
 }
 
-/// The first text after all that begin with a prefix, in the order of UTF-16 code units; nothing if there is none.
+/// The first text after all that begin with a prefix, in the order of UTF-16 code units; `None` if there is none.
 fn after_prefix(prefix: &str) -> Option<String> {
     let mut chars: Vec<char> = prefix.chars().collect();
     while let Some(last) = chars.pop() {
@@ -342,13 +342,13 @@ fn after_prefix(prefix: &str) -> Option<String> {
     None
 }
 
-/// Rows that are passed over one by one before the scan jumps.
+/// Rows that are skipped one by one before the scan jumps.
 const PASSED_MAX: usize = 4;
-/// Rows that are visited before others get their turn; each may have 8 KiB of metadata.
+/// Rows that are visited before the task yields; each may have 8 KiB of metadata.
 const SLICE_ROWS: usize = 128;
 /// Rows of a scan besides those of the page.
 const ROWS_SPARE: usize = 16;
-/// Scans of one page: each adds an item or passes over a bounded number of rows.
+/// Most scans of one page: each adds an item or skips a bounded number of rows.
 const SCANS_MAX: usize = 10_000;
 
 #[cfg(test)]

@@ -1,9 +1,9 @@
-//! Blobs: what they mean, in rows of the container's space, and where their bytes live.
+//! Blobs: their rows in the container's space, and where their bytes are stored.
 //!
-//! [`Blobs`] has one method for each operation. A writer streams its bytes into the store first ([`Blobs::begin`]); the
-//! operation then commits a row that points to them, whole or not at all, and what a change leaves without an owner is
-//! discarded after its commit. Every change of a blob goes through its own row: whoever else changes it meanwhile is seen
-//! by the row's version. The names of the rows are in `keys.rs`, their bytes in `row.rs` and `layout.rs`.
+//! [`Blobs`] has one method for each operation. A writer streams its bytes into the store of bytes first
+//! ([`Blobs::begin`]); the operation then commits rows that point to them, all or nothing (`change.rs`), and reclaims
+//! what it replaced (`reclaim.rs`). Every change of a blob writes or checks the blob's own row, so concurrent changes
+//! are detected by its version. The names of the rows are in `keys.rs`, their stored forms in `row.rs` and `layout.rs`.
 
 mod access;
 mod append;
@@ -76,7 +76,7 @@ pub struct Blobs<E, B> {
 }
 
 impl<E: Engine, B: ByteStore> Blobs<E, B> {
-    /// The service over these two.
+    /// The service on this engine and this store of bytes.
     #[must_use]
     pub fn new(engine: Arc<E>, bytes: Arc<B>) -> Self {
         Self {
@@ -88,7 +88,7 @@ impl<E: Engine, B: ByteStore> Blobs<E, B> {
         }
     }
 
-    /// How long it takes until a blob of the archive has the tier that it was given.
+    /// Sets how long the rehydration of an archived blob takes.
     #[must_use]
     pub fn with_rehydration_time(self, rehydration_time: Duration) -> Self {
         Self { rehydration_time, ..self }
@@ -106,21 +106,22 @@ impl<E: Engine, B: ByteStore> Blobs<E, B> {
         &self.bytes
     }
 
-    /// The time by which everything is judged that servers must judge alike: the store's. Every operation begins with it.
+    /// The time that leases, conditions and new rows go by: the engine's clock, which all servers share. Every
+    /// operation starts with it.
     pub(crate) async fn now(&self, caller: Timestamp) -> Result<Timestamp, Fault> {
         Ok(self.engine.now(caller).await?.earliest)
     }
 
-    /// Keeps sweeps of this process away from the payloads of a blob. Whoever calls [`Blobs::begin`] takes it before and
-    /// keeps it until the operation that the payload is for has ended; otherwise one that takes longer than the time of
-    /// grace may be refused with [`BlobReject::WriteTooLate`].
+    /// Keeps this process from reclaiming the payloads of a blob. A caller of [`Blobs::begin`] takes the hold first and
+    /// drops it after the operation that uses the payload; without it, an operation that takes longer than the grace
+    /// period may be refused with [`BlobReject::WriteTooLate`].
     #[must_use]
     pub fn hold(&self, at: BlobRef<'_>) -> Hold {
         self.holds.hold(at)
     }
 
-    /// Begins to take bytes for a blob. What is finished belongs to the operation that it is handed to, also if that
-    /// refuses it; `expected` is how many bytes were announced.
+    /// Begins a payload for a blob. A finished payload belongs to the operation that it is passed to, even if that is
+    /// refused; `expected` is the announced length.
     ///
     /// # Errors
     /// Faults of the store.

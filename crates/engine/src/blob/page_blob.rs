@@ -1,7 +1,8 @@
-//! Page blobs: pages written and cleared in place, resized, and told.
+//! Page blobs: Put Page, Get Page Ranges, resizing and sequence numbers.
 //!
-//! The rules for runs are in `page_runs.rs`, those for rows in `page_region.rs`. A write changes the rows of the regions it touches
-//! and the blob's own, together. Of many runs in a region some are written anew as one payload, so that its base row stays short.
+//! The rules for runs are in `page_runs.rs`, those for rows in `page_region.rs`. A write changes the blob's own row and
+//! the rows of the regions it touches, in one commit. If a region has many runs, some are rewritten as one payload, so
+//! that its base row stays short.
 
 use super::access::{Admit, BlobRef, Written};
 use super::bytes::{ByteStore, ByteWriter, Extent, READ_BYTES_MAX};
@@ -9,7 +10,7 @@ use super::change::{Attempts, Change, Decision};
 use super::layout::{Layout, Pages, Piece, Run};
 use super::page_region::{Delta, REGION_BYTES, Region, encode_runs};
 use super::page_runs::{covered, difference, worth_joining};
-use super::reclaim::unreachable::Leftover;
+use super::reclaim::Leftover;
 use super::reject::BlobReject;
 use super::row::BlobRow;
 use super::work_slice::{PIECE_ITEMS, WorkSlice};
@@ -24,7 +25,7 @@ use larimar_model::{Timestamp, limits};
 use std::collections::HashSet;
 use std::ops::Range;
 
-/// What a write of pages did.
+/// The result of a write of pages.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct PagesWritten {
     /// The blob's new time and etag.
@@ -33,25 +34,25 @@ pub struct PagesWritten {
     pub sequence_number: u64,
 }
 
-/// What Set Blob Properties changes of a page blob.
+/// The changes of a page blob by Set Blob Properties.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct PageBlobChange {
-    /// What it says about its bytes.
+    /// New content headers.
     pub content: Option<ContentHeaders>,
-    /// Its length, a multiple of 512; what lies beyond is cut off.
+    /// A new length, a multiple of 512; bytes beyond it are cut off.
     pub length: Option<u64>,
-    /// Its sequence number.
+    /// A new sequence number.
     pub sequence_number: Option<SequenceNumberAction>,
 }
 
 /// The pages of a blob.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct PageList {
-    /// What everybody may know of the blob.
+    /// The blob's properties.
     pub properties: BlobProperties,
-    /// What was written, or written since the earlier snapshot.
+    /// Ranges that were written, or written since the earlier snapshot.
     pub written: Vec<Range<u64>>,
-    /// What was cleared since the earlier snapshot.
+    /// Ranges that were cleared since the earlier snapshot.
     pub cleared: Vec<Range<u64>>,
 }
 
@@ -76,7 +77,7 @@ impl<E: Engine, B: ByteStore> Blobs<E, B> {
         self.settle(put, &[extent])
     }
 
-    /// Clears pages: they read as zeros and take no room.
+    /// Clears pages: they read as zeros and take no space.
     ///
     /// # Errors
     /// [`BlobReject::BlobNotFound`], another type of blob, conditions, the lease, pages outside of the blob.
@@ -116,14 +117,14 @@ impl<E: Engine, B: ByteStore> Blobs<E, B> {
                 row.sequence_number = renumbered(row.sequence_number, action)?;
             }
             row.length = change.length.unwrap_or(old_length);
-            // What is cut off must not come back when the blob grows again.
+            // Bytes that are cut off must not come back when the blob grows again.
             let end = old_length.next_multiple_of(limits::PAGE_BYTES);
             Ok(PageRange::new(row.length, end).ok().map(|range| (range, None)))
         })
         .await
     }
 
-    /// Tells the pages that were written, of a blob or a snapshot, or what has changed since an earlier snapshot.
+    /// Lists the written ranges of a blob or a snapshot, or the ranges that changed since an earlier snapshot.
     ///
     /// # Errors
     /// [`BlobReject::BlobNotFound`], another type of blob, conditions, the lease if one is named, a range outside of the
@@ -175,7 +176,7 @@ impl<E: Engine, B: ByteStore> Blobs<E, B> {
         let row = self.load(at, &name).await?.ok_or(BlobReject::PreviousSnapshotNotFound)?.1;
         let range = range.start.min(row.length)..range.end.min(row.length);
         let runs = self.runs_within(at, pages_of(&row)?, range).await?;
-        // Clean-up removes the rows of a snapshot that was deleted; while it is there, they are.
+        // The rows of a deleted snapshot are reclaimed; while the snapshot exists, they are complete.
         match self.load(at, &name).await? {
             Some(_) => Ok(runs),
             None => Err(BlobReject::PreviousSnapshotNotFound.into()),
@@ -204,7 +205,7 @@ impl<E: Engine, B: ByteStore> Blobs<E, B> {
         .await
     }
 
-    /// Changes a page blob's row and, where `decide` says so, some of its pages.
+    /// Changes a page blob's row, and the pages that `decide` returns.
     async fn change_pages(
         &self,
         at: BlobRef<'_>,
@@ -227,7 +228,7 @@ impl<E: Engine, B: ByteStore> Blobs<E, B> {
                 Some((range, piece)) => self.edit_regions(at, pages, range, piece).await?,
                 None => Edited::default(),
             };
-            // Snapshots may have the same payloads; then the sweep finds what nothing has any more.
+            // Snapshots may share the payloads; then a later pass reclaims them.
             let unused = if has_snapshots { Vec::new() } else { edited.unused };
             let change = Change::put(row).with_puts(edited.puts).with_deletes(edited.deletes);
             Ok(Decision::Commit(change.leaving(Leftover::unshared(unused)).with_payloads(edited.joined), done))
@@ -251,7 +252,7 @@ impl<E: Engine, B: ByteStore> Blobs<E, B> {
                 regions.entry(region).or_insert_with(|| Region::new(pages.epoch));
             }
         }
-        // The runs of a region may be many, and so may be the regions that are cleared.
+        // A region may have many runs, and a clearing may touch many regions.
         let mut slice = WorkSlice::default();
         for (number, region) in regions {
             slice.add(1 + region.run_count_max()).await;
@@ -283,7 +284,7 @@ impl<E: Engine, B: ByteStore> Blobs<E, B> {
             runs.splice(group, joined);
         }
         let kept: HashSet<Extent> = runs.iter().map(|run| run.piece.extent).collect();
-        // Of the payload that was just given, other regions may have a part: then it is not local.
+        // Other regions may have a part of the new payload: then it is not local.
         edited.unused.extend(region.local_extents().difference(&kept));
         let is_same_epoch = region.epoch == pages.epoch;
         if is_same_epoch {
@@ -291,7 +292,8 @@ impl<E: Engine, B: ByteStore> Blobs<E, B> {
             edited.deletes.extend(names);
         }
         let name = keys::pages(pages.map, number, pages.epoch);
-        // Without a row there are no pages, but an earlier epoch's row must stay covered: clean-up may never remove it.
+        // A region without pages needs no row, unless an earlier epoch has one, which must stay covered: it may never
+        // be reclaimed.
         if runs.is_empty() && is_same_epoch && !region.covers_earlier {
             edited.deletes.push(name);
         } else {
@@ -300,7 +302,7 @@ impl<E: Engine, B: ByteStore> Blobs<E, B> {
         Ok(())
     }
 
-    /// Writes the bytes of runs into one payload; returns it, and runs that point to it, those that touch joined.
+    /// Copies the bytes of runs into one payload; returns it, and the runs that point to it. Adjacent runs are joined.
     pub(crate) async fn rewrite(&self, at: BlobRef<'_>, runs: &[Run]) -> Result<(Extent, Vec<Run>), EngineError> {
         let total = runs.iter().map(|run| run.piece.length).sum();
         let mut writer = self.begin(at, Some(total)).await?;
@@ -329,16 +331,16 @@ impl<E: Engine, B: ByteStore> Blobs<E, B> {
     }
 }
 
-/// What a change of pages needs besides the blob's row.
+/// The rows and payloads of a change of pages, besides the blob's row.
 #[derive(Debug, Default)]
 struct Edited {
     /// Rows of regions to store.
     puts: Vec<(String, Vec<u8>)>,
     /// Rows of regions to delete.
     deletes: Vec<String>,
-    /// Payloads that only the regions had and that they have no more.
+    /// Payloads that no row of these regions points to any more.
     unused: Vec<Extent>,
-    /// Payloads that were written for it.
+    /// Payloads that were written to join runs.
     joined: Vec<Extent>,
 }
 

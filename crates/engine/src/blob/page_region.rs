@@ -1,10 +1,9 @@
-//! The pages of a region of 16 MiB: a base row that holds all of them, and small rows for the writes since.
+//! The pages of a region of 16 MiB: a base row with all of them, and small rows for the writes since.
 //!
-//! The base row of many scattered pages is long. A write therefore adds a delta, a row that holds nothing but the write,
-//! and readers fold the deltas over the base row in the order of their numbers. From time to time a write puts a new base
-//! row and removes the deltas that are part of it, in one commit. Deltas always belong to the base row of their own epoch,
-//! so that what a snapshot sees are whole epochs. Payloads that a delta hides are still named by the base row; they are
-//! discarded by the commit that replaces it.
+//! The base row of many scattered pages is long. A write therefore adds a delta, a row with that write alone, and
+//! readers apply the deltas to the base row in the order of their numbers. After some writes, one puts a new base row
+//! and deletes the deltas, in one commit. Deltas belong to the base row of their epoch, so a snapshot reads whole
+//! epochs. Payloads that a delta hides are still in the base row; they are discarded when it is replaced.
 
 use super::bytes::Extent;
 use super::codec::{Reader, put_number};
@@ -16,14 +15,14 @@ use std::ops::Range;
 /// The pages of a region, as its rows of one epoch hold them.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub(crate) struct Region {
-    /// The epoch since which they are so.
+    /// The epoch of these rows.
     pub(crate) epoch: u32,
-    /// Whether there is a row of an earlier epoch, which this one covers: a snapshot's, or one that clean-up has not
-    /// removed yet.
+    /// Whether there is a row of an earlier epoch, which this one covers: a snapshot's, or one that is not reclaimed
+    /// yet.
     pub(crate) covers_earlier: bool,
-    /// The runs of the base row: they do not touch each other's bytes and are in order.
+    /// The runs of the base row, in order and without overlaps.
     base: Vec<Run>,
-    /// Bytes of the base row; none if there is no row yet.
+    /// Length of the base row; 0 if there is no row yet.
     base_bytes: usize,
     /// The writes since, in their order.
     deltas: Vec<Delta>,
@@ -32,9 +31,9 @@ pub(crate) struct Region {
 /// One write of pages, or clearing of them, within a region.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(crate) struct Delta {
-    /// The bytes of the blob that it replaces.
+    /// The range of the blob that it replaces.
     range: Range<u64>,
-    /// What was written; nothing if they were cleared.
+    /// The written run; `None` if the range was cleared.
     run: Option<Run>,
 }
 
@@ -44,7 +43,7 @@ impl Region {
         Self { epoch, ..Self::default() }
     }
 
-    /// The runs of pages: those of the base row with all writes since.
+    /// The runs of pages: the base row with all deltas applied.
     pub(crate) fn runs(&self) -> Vec<Run> {
         folded(&self.base, &self.deltas)
     }
@@ -63,7 +62,7 @@ impl Region {
             return Some(());
         };
         let region = regions.get_mut(&number)?;
-        // A delta that does not follow what was read would be laid over the wrong pages.
+        // A gap in the deltas means damage: the next one would apply to the wrong pages.
         if (region.epoch, region.deltas.len()) != (epoch, delta as usize) {
             return None;
         }
@@ -76,7 +75,7 @@ impl Region {
         self.deltas.len()
     }
 
-    /// How many runs there are at most.
+    /// An upper bound for the number of runs.
     pub(crate) fn run_count_max(&self) -> usize {
         self.base.len() + 2 * self.deltas.len()
     }
@@ -96,8 +95,8 @@ impl Region {
 }
 
 impl Delta {
-    /// The part of a write that lies in a region; without a piece, of a clearing. A piece begins with the range's first
-    /// byte.
+    /// The part of a write, or without a piece of a clearing, that lies in a region. A piece begins with the range's
+    /// first byte.
     pub(crate) fn of(range: PageRange, region: u32, piece: Option<Piece>) -> Self {
         let base = u64::from(region) * REGION_BYTES;
         let inside = range.start().max(base)..range.end().min(base + REGION_BYTES);
@@ -138,7 +137,7 @@ impl Delta {
         reader.0.is_empty().then_some(Self { range: start..end, run })
     }
 
-    /// What is left of it inside a range of the blob.
+    /// The part inside a range of the blob.
     fn within(&self, range: Range<u64>) -> Option<Self> {
         let range = self.range.start.max(range.start)..self.range.end.min(range.end);
         let run = self.run.and_then(|run| run.within(range.clone()));
@@ -146,8 +145,7 @@ impl Delta {
     }
 }
 
-/// Runs after writes. The writes are first laid over each other, since there are few of them, so that the runs are passed
-/// over once.
+/// Applies writes to runs. The writes, which are few, are merged first, so that the runs are walked once.
 fn folded(base: &[Run], deltas: &[Delta]) -> Vec<Run> {
     let mut patches: Vec<Delta> = Vec::new();
     for delta in deltas {
@@ -157,7 +155,7 @@ fn folded(base: &[Run], deltas: &[Delta]) -> Vec<Run> {
     }
     let mut runs = base.iter().peekable();
     let mut all = Vec::with_capacity(base.len() + 2 * patches.len());
-    // Everything before this place is decided.
+    // Everything before this offset is done.
     let mut place = 0;
     for Delta { range, run } in patches {
         while let Some(next) = runs.peek().filter(|next| next.start < range.start) {
@@ -209,11 +207,12 @@ pub(crate) fn extents_of_pages(is_base: bool, body: &[u8]) -> Option<Vec<Extent>
 
 /// Bytes of a page blob whose pages share a base row.
 pub(crate) const REGION_BYTES: u64 = 16 << 20;
-/// Deltas of a base row. A read of a region reads so many rows more, and a base row is written once for so many writes.
+/// Most deltas of a base row: a read of a region reads up to this many more rows, and a base row is written once for
+/// this many writes.
 pub(crate) const DELTAS_MAX: usize = 64;
-/// Base rows below this are written anew by each write, which costs no more than the blob's own row.
+/// Shorter base rows are rewritten by each write, which costs no more than the blob's own row.
 const SHORT_BASE_BYTES: usize = 2048;
-/// Bytes of the pages that the deltas of a base row replace: this much stays on disk until the next base row.
+/// Most bytes that the deltas of a base row may replace: they stay on disk until the next base row.
 const HIDDEN_BYTES_MAX: u64 = 1 << 20;
 /// The first byte of a delta.
 const CLEARED: u8 = 0;

@@ -1,9 +1,9 @@
-//! The pure part of page blobs: which ranges runs cover, when they are joined, and how versions differ.
+//! Pure rules of runs of pages: which ranges they cover, when they are joined, and how versions differ.
 
 use super::layout::Run;
 use std::ops::Range;
 
-/// The ranges that runs cover, those that touch joined.
+/// The ranges that runs cover; adjacent ones are joined.
 pub(crate) fn covered(runs: &[Run], within: &Range<u64>) -> Vec<Range<u64>> {
     let mut ranges: Vec<Range<u64>> = Vec::new();
     for run in runs.iter().filter_map(|run| run.within(within.clone())) {
@@ -12,12 +12,12 @@ pub(crate) fn covered(runs: &[Run], within: &Range<u64>) -> Vec<Range<u64>> {
     ranges
 }
 
-/// What is left of runs inside of ranges. Both are in order, and neither overlap.
+/// The parts of runs inside of ranges. Both are in order and without overlaps.
 pub(crate) fn inside(runs: &[Run], ranges: &[Range<u64>]) -> Vec<Run> {
     runs.iter().flat_map(|run| touching(run, ranges).iter().filter_map(|range| run.within(range.clone()))).collect()
 }
 
-/// What is left of runs outside of ranges. Both are in order, and neither overlap.
+/// The parts of runs outside of ranges. Both are in order and without overlaps.
 pub(crate) fn outside(runs: &[Run], ranges: &[Range<u64>]) -> Vec<Run> {
     let mut left = Vec::with_capacity(runs.len() + ranges.len());
     for run in runs {
@@ -31,15 +31,15 @@ pub(crate) fn outside(runs: &[Run], ranges: &[Range<u64>]) -> Vec<Run> {
     left
 }
 
-/// The ranges that have bytes of a run.
+/// The ranges that overlap a run.
 fn touching<'a>(run: &Run, ranges: &'a [Range<u64>]) -> &'a [Range<u64>] {
     let first = ranges.partition_point(|range| range.end <= run.start);
     let end = ranges.partition_point(|range| range.start < run.end());
     &ranges[first..end.max(first)]
 }
 
-/// What was written and what was cleared between two versions. Bytes that lie in another payload count as written, also
-/// if they are the same.
+/// The ranges that were written and cleared between two versions. Bytes in another payload count as written, even if
+/// they are equal.
 pub(crate) fn difference(earlier: &[Run], later: &[Run], within: &Range<u64>) -> (Vec<Range<u64>>, Vec<Range<u64>>) {
     let (mut written, mut cleared) = (Vec::new(), Vec::new());
     let bounds = |runs: &[Run]| runs.iter().flat_map(|run| [run.start, run.end()]).collect::<Vec<_>>();
@@ -64,8 +64,8 @@ pub(crate) fn difference(earlier: &[Run], later: &[Run], within: &Range<u64>) ->
     (written, cleared)
 }
 
-/// Which of many runs are worth being written anew as one payload: a group that costs few bytes for each run less. If
-/// there are too many runs, the cheapest group is, whatever it costs.
+/// A group of runs that is worth rewriting as one payload, because few bytes are copied for each run that is saved. If
+/// there are too many runs, the cheapest group is returned, whatever it costs.
 pub(crate) fn worth_joining(runs: &[Run]) -> Option<Range<usize>> {
     if runs.len() <= RUNS_MANY {
         return None;
@@ -89,13 +89,13 @@ fn join(ranges: &mut Vec<Range<u64>>, range: Range<u64>) {
 
 /// Runs of a region above which some are joined if that is cheap.
 const RUNS_MANY: usize = 256;
-/// Runs of a region above which some are joined if they touch. In a full region such a join writes 2 MiB or less.
+/// Runs of a region above which adjacent ones are always joined. In a full region such a join writes at most 2 MiB.
 const RUNS_MAX: usize = 2048;
 /// Runs that are joined at once.
 const JOINED_RUNS: usize = 256;
-/// A join is worth the base row that it costs if there are so many runs less.
+/// Runs that a join must save to be worth a new base row.
 const SAVED_RUNS_MIN: usize = 64;
-/// Bytes that may be written for each run less.
+/// Bytes that may be copied for each run that is saved.
 const CHEAP_RUN_BYTES: u64 = 4096;
 
 #[cfg(test)]

@@ -1,4 +1,4 @@
-//! Changes of a blob that leave its bytes alone: metadata, content headers, tags, lease.
+//! Changes of a blob that keep its bytes: metadata, content headers, tags, lease.
 
 use super::Blobs;
 use super::access::{Admit, BlobRef, Written};
@@ -28,7 +28,7 @@ impl<E: Engine, B: ByteStore> Blobs<E, B> {
         self.set(at, access, now, |row| row.metadata = metadata.clone()).await
     }
 
-    /// Replaces what a blob says about its bytes.
+    /// Replaces a blob's content headers.
     ///
     /// # Errors
     /// [`BlobReject::BlobNotFound`], conditions, the lease.
@@ -61,7 +61,8 @@ impl<E: Engine, B: ByteStore> Blobs<E, B> {
         .await
     }
 
-    /// Carries out a lease operation; the lease id of `access` is not looked at. `fresh` is the id of a new lease for which none is proposed. The etag stays.
+    /// Carries out a lease operation; the lease id of `access` is ignored. `fresh` is the id of a new lease if none is
+    /// proposed. The etag stays.
     ///
     /// # Errors
     /// [`BlobReject::BlobNotFound`], conditions, and what the lease's state does not allow.
@@ -74,7 +75,7 @@ impl<E: Engine, B: ByteStore> Blobs<E, B> {
     ) -> Result<(Written, Leased), EngineError> {
         let now = self.engine.now(now).await?;
         self.edit(at, now.earliest, |row| {
-            // Blocks that are not committed can be leased too; their blob was never changed yet (recorded).
+            // A blob with only uncommitted blocks can be leased too, and has the earliest possible time (recorded).
             let row = row.filter(|row| !row.is_vacant()).ok_or(BlobReject::BlobNotFound)?;
             let changed = if row.is_committed { row.changed } else { Timestamp::EDM_MIN };
             check(&access.conditions, Some(changed), Purpose::Write)?;

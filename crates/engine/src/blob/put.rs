@@ -1,4 +1,4 @@
-//! Put Blob: a new blob in one step, over whatever was there.
+//! Put Blob: creates a blob, or replaces it.
 
 use super::Blobs;
 use super::access::{Admit, BlobRef, Written};
@@ -6,7 +6,7 @@ use super::bytes::{ByteStore, Extent};
 use super::change::{Change, Decision};
 use super::layout::{Blocks, Layout, Pages};
 use super::lease::Lease;
-use super::reclaim::unreachable::{Leftover, Shared};
+use super::reclaim::Leftover;
 use super::reject::BlobReject;
 use super::row::{BlobRow, Pending};
 use crate::contract::Engine;
@@ -15,7 +15,7 @@ use larimar_model::Timestamp;
 use larimar_model::blob::{Access, BlobType, NewBlob};
 
 impl<E: Engine, B: ByteStore> Blobs<E, B> {
-    /// Puts a block blob of these bytes, or an empty one. Snapshots stay; blocks that were not committed are dropped.
+    /// Puts a block blob of these bytes, or an empty one. Snapshots stay; uncommitted blocks are removed.
     ///
     /// # Errors
     /// Conditions, the lease, a tier for other blobs.
@@ -37,7 +37,7 @@ impl<E: Engine, B: ByteStore> Blobs<E, B> {
         self.settle(put, extent.as_slice())
     }
 
-    /// Puts an append blob, which is empty at first.
+    /// Puts an empty append blob.
     ///
     /// # Errors
     /// Conditions and the lease.
@@ -52,7 +52,7 @@ impl<E: Engine, B: ByteStore> Blobs<E, B> {
         self.put(at, BlobType::Append, (0, 0), layout, new, access, now).await
     }
 
-    /// Puts a page blob of this length, all zeros at first.
+    /// Puts a page blob of this length, all zeros.
     ///
     /// # Errors
     /// Conditions, the lease, a tier for other blobs.
@@ -94,7 +94,7 @@ impl<E: Engine, B: ByteStore> Blobs<E, B> {
     }
 }
 
-/// The row of a new blob in the place of an old one: the lease and the snapshots stay. It has no bytes yet.
+/// The row of a new blob that replaces an old one: the lease and the snapshots stay. It has no bytes yet.
 pub(crate) fn replacement(
     kind: BlobType,
     new: &NewBlob,
@@ -120,15 +120,4 @@ pub(crate) fn replacement(
         released: old.map_or_else(Default::default, |old| old.released.kept(now)),
         ..BlobRow::uncommitted(now)
     })
-}
-
-impl Leftover {
-    /// What a blob leaves behind when its row is replaced or removed.
-    pub(crate) fn of(old: BlobRow) -> Self {
-        Self {
-            has_rows: old.layout.has_rows() || old.pending.id_length > 0,
-            shared: old.shared_since.map_or(Shared::Nowhere, Shared::Since),
-            extents: old.layout.extents().collect(),
-        }
-    }
 }

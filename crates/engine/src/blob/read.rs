@@ -1,4 +1,4 @@
-//! Get Blob and its properties: from a range to the pieces of payloads that hold it.
+//! Get Blob and Get Blob Properties: from a range to the pieces of payloads that hold it.
 
 use super::Blobs;
 use super::access::{Admit, BlobRef};
@@ -19,31 +19,31 @@ use std::collections::{BTreeMap, VecDeque};
 use std::ops::Range;
 use std::sync::Arc;
 
-/// A blob that is being read.
+/// A blob that was opened for reading.
 #[derive(Debug)]
 pub struct OpenBlob<B> {
-    /// What everybody may know of it.
+    /// Its properties.
     pub properties: BlobProperties,
-    /// The bytes that are read: all, or what lies inside the range that was asked for.
+    /// The bytes that are read: the requested range, cut at the end of the blob.
     pub range: Range<u64>,
     /// The bytes.
     pub content: Content<B>,
 }
 
-/// The bytes of a blob, taken piece by piece. What was there when it was opened is read, whatever happens to the blob
-/// meanwhile, for as long as the store keeps discarded payloads.
+/// The bytes of a blob, read piece by piece. They are those of the moment when the blob was opened, even if it is
+/// changed or deleted meanwhile, for as long as the store keeps discarded payloads.
 #[derive(Debug)]
 pub struct Content<B> {
     bytes: Arc<B>,
     segments: VecDeque<Segment>,
 }
 
-/// Bytes of a blob that lie together.
+/// Consecutive bytes of a blob.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum Segment {
     /// In a payload.
     Data(Piece),
-    /// Nowhere: pages that were never written.
+    /// Pages that were never written.
     Zeros(u64),
 }
 
@@ -52,7 +52,7 @@ impl<B: ByteStore> Content<B> {
         Self { bytes, segments }
     }
 
-    /// The next bytes, at most 1 MiB; nothing at the end.
+    /// The next bytes, at most 1 MiB; `None` at the end.
     ///
     /// # Errors
     /// Faults of the store; the rest cannot be read then.
@@ -60,7 +60,7 @@ impl<B: ByteStore> Content<B> {
         self.next_within(READ_BYTES_MAX).await
     }
 
-    /// The next bytes, at most so many and at most 1 MiB; nothing at the end.
+    /// The next bytes, at most `bytes_max` and at most 1 MiB; `None` at the end.
     ///
     /// # Errors
     /// Faults of the store; the rest cannot be read then.
@@ -81,7 +81,7 @@ impl<B: ByteStore> Content<B> {
                     return Err(Fault::Damaged(format!("the blob bytes {:?} are cut short", piece.extent)));
                 }
                 *piece = piece.slice(taken..piece.length);
-                // A store reads more than a small piece; what is not asked for is not kept.
+                // The store read more than this small piece; a copy lets the rest be freed.
                 let is_small = taken <= COPIED_BYTES_MAX && taken < piece.extent.length;
                 (if is_small { Bytes::copy_from_slice(&bytes) } else { bytes }, piece.length == 0)
             }
@@ -94,7 +94,7 @@ impl<B: ByteStore> Content<B> {
 }
 
 impl<E: Engine, B: ByteStore> Blobs<E, B> {
-    /// Tells a blob's properties, metadata and tags, or a snapshot's.
+    /// Returns the properties, metadata and tags of a blob or a snapshot.
     ///
     /// # Errors
     /// [`BlobReject::BlobNotFound`], conditions, the lease if one is named.
@@ -111,7 +111,7 @@ impl<E: Engine, B: ByteStore> Blobs<E, B> {
         Ok(row.into_properties(now))
     }
 
-    /// Opens a blob or a snapshot to read its bytes, or those inside a range.
+    /// Opens a blob or a snapshot to read its bytes, or a range of them.
     ///
     /// # Errors
     /// [`BlobReject::BlobNotFound`], conditions, the lease if one is named, [`BlobReject::InvalidRange`].
@@ -142,7 +142,7 @@ impl<E: Engine, B: ByteStore> Blobs<E, B> {
         }
     }
 
-    /// The row of a blob or of a snapshot, which must be there.
+    /// The row of a blob or of a snapshot, which must exist.
     pub(crate) async fn load_version(
         &self,
         at: BlobRef<'_>,
@@ -153,7 +153,7 @@ impl<E: Engine, B: ByteStore> Blobs<E, B> {
         Ok(row.ok_or(BlobReject::BlobNotFound)?)
     }
 
-    /// Where the bytes of a range are; nothing if the blob was changed while its rows were read.
+    /// Where the bytes of a range are; `None` if the blob was changed while its rows were read.
     async fn segments(
         &self,
         at: BlobRef<'_>,
@@ -165,15 +165,16 @@ impl<E: Engine, B: ByteStore> Blobs<E, B> {
             Layout::Blocks(blocks) => self.block_segments(at, blocks, range).await,
             Layout::Pages(pages) => {
                 let runs = self.runs_within(at, *pages, range.clone()).await?;
-                // Pages change in place, and missing rows are pages without bytes: only an unchanged row proves that all
-                // are of its version.
+                // Pages change in place, and a missing row means pages without bytes: only an unchanged blob row proves
+                // that all pages are of its version.
                 let is_unchanged = self.load_version(at, snapshot).await? == *row;
                 Ok(is_unchanged.then(|| page_segments(&runs, range)))
             }
         }
     }
 
-    /// Where the bytes of a range are; nothing if a chunk is missing, because the blob was changed since its row was read.
+    /// Where the bytes of a range are; `None` if a chunk is missing because the blob was changed since its row was
+    /// read.
     async fn block_segments(
         &self,
         at: BlobRef<'_>,
@@ -199,7 +200,7 @@ impl<E: Engine, B: ByteStore> Blobs<E, B> {
         Ok(Some(segments.found))
     }
 
-    /// All blocks of a blob; nothing if a chunk is missing, because the blob was changed since its row was read.
+    /// All blocks of a blob; `None` if a chunk is missing because the blob was changed since its row was read.
     pub(crate) async fn all_blocks(&self, at: BlobRef<'_>, blocks: &Blocks) -> Result<Option<Vec<Block>>, EngineError> {
         let mut found = Vec::new();
         Ok(self.visit_blocks(at, blocks, |block| found.push(block)).await?.then_some(found))
@@ -236,7 +237,7 @@ impl<E: Engine, B: ByteStore> Blobs<E, B> {
         self.visit_rows(at, (&from, &to), |row| {
             count += 1;
             decode_chunk(row.body).ok_or_else(|| damaged("a list of blocks"))?.into_iter().for_each(&mut visit);
-            // A chunk is long; others get their turn.
+            // A chunk is long: yield after each.
             Ok(Flow::Pause)
         })
         .await?;
@@ -279,7 +280,7 @@ impl<E: Engine, B: ByteStore> Blobs<E, B> {
                 };
                 rows = if region == current { rows + 1 } else { 1 };
                 current = region;
-                // Many snapshots have rows of their own here, which this version does not need.
+                // Rows of many snapshots, which this version does not need.
                 if rows > PASSED_ROWS_MAX && epoch != pages.epoch && delta.is_none() {
                     passed = Some((region, epoch));
                     return Ok(Flow::StopHere);
@@ -303,8 +304,8 @@ impl<E: Engine, B: ByteStore> Blobs<E, B> {
         }
     }
 
-    /// The newest epoch of a region that is not after a version; one such epoch is known. The search halves the epochs in
-    /// between, and reads one row each time.
+    /// The newest epoch of a region up to a version's epoch, given a known one: a binary search that reads one row per
+    /// step.
     async fn newest_epoch(
         &self,
         at: BlobRef<'_>,
@@ -335,7 +336,7 @@ pub(crate) struct BlockSegments {
 }
 
 impl BlockSegments {
-    /// None yet; the first block begins at a place.
+    /// Starts at the first block, which begins at `place`.
     pub(crate) const fn new(place: u64, range: Range<u64>) -> Self {
         Self { place, range, found: VecDeque::new() }
     }
@@ -372,9 +373,9 @@ fn page_segments(runs: &[Run], range: Range<u64>) -> VecDeque<Segment> {
     segments
 }
 
-/// Rows of a region that are read one after the other before those that are not needed are passed over: two epochs.
+/// Rows of a region that are read one after the other before a search skips the rest: two epochs.
 const PASSED_ROWS_MAX: usize = 2 * (1 + DELTAS_MAX);
-/// Pieces up to this size are copied out of what the store read for them.
+/// Pieces up to this size are copied out of the buffer that the store read.
 const COPIED_BYTES_MAX: u64 = 32 << 10;
 
 static ZEROS: [u8; 65_536] = [0; 65_536];

@@ -1,21 +1,21 @@
-//! What callers of the Blob service can act on: every refusal that needs the stored state to be told.
+//! The rejections of the Blob service that depend on the stored state.
 
-/// A refusal of an operation on containers or blobs.
+/// Why an operation on a container or a blob is rejected.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, thiserror::Error)]
 pub enum BlobReject {
-    /// The container is not there.
+    /// The container does not exist.
     #[error("the container does not exist")]
     ContainerNotFound,
-    /// There is a container of this name.
+    /// A container with this name exists.
     #[error("the container exists already")]
     ContainerExists,
-    /// The blob is not there, or only as blocks that were never committed.
+    /// The blob does not exist, or has only uncommitted blocks.
     #[error("the blob does not exist")]
     BlobNotFound,
-    /// There is a blob, and the caller wanted none.
+    /// The blob exists, and the request requires that it does not.
     #[error("the blob exists already")]
     BlobExists,
-    /// The caller of a read has it already (304).
+    /// The blob has not changed since the caller read it (304).
     #[error("the blob has not changed")]
     NotModified,
     /// A condition does not hold (412).
@@ -30,19 +30,19 @@ pub enum BlobReject {
     /// The bytes of a copy are not those that the caller expected (see `CopyInspector`).
     #[error("the bytes of the source are not the expected ones")]
     SourceRefused,
-    /// The source of a copy is not there.
+    /// The source of a copy does not exist.
     #[error("the source of the copy does not exist")]
     SourceNotFound,
-    /// More bytes of another blob are asked for than one operation takes.
+    /// The source range is longer than the operation accepts.
     #[error("expected at most {bytes_max} bytes of the source")]
     SourceTooLarge {
-        /// How many it takes.
+        /// The most bytes it accepts.
         bytes_max: u64,
     },
     /// The operation is for blobs of another type.
     #[error("the blob is of another type")]
     InvalidBlobType,
-    /// A block list names a block that is not there.
+    /// A block list names an unknown block.
     #[error("the list names an unknown block")]
     InvalidBlockList,
     /// A block list has too many entries.
@@ -51,16 +51,16 @@ pub enum BlobReject {
     /// A block's id has another length than those of the other blocks.
     #[error("expected an id as long as those of the other blocks")]
     InvalidBlobOrBlock,
-    /// There are too many blocks that are not committed, or that were appended.
+    /// There are too many uncommitted or appended blocks.
     #[error("the blob has too many blocks")]
     BlockCountExceedsLimit,
-    /// The blob has snapshots, and the caller did not say what should become of them.
+    /// The blob has snapshots, and the request does not state whether to delete them.
     #[error("the blob has snapshots")]
     SnapshotsPresent,
     /// The range begins after the end of the blob, which has this length.
     #[error("expected a range within the blob's {length} bytes")]
     InvalidRange {
-        /// How long the blob is.
+        /// The blob's length.
         length: u64,
     },
     /// The pages lie outside of the blob.
@@ -75,10 +75,10 @@ pub enum BlobReject {
     /// The condition on the sequence number does not hold.
     #[error("the condition on the sequence number does not hold")]
     SequenceNumberConditionNotMet,
-    /// The sequence number is the greatest already.
+    /// The sequence number is already the largest.
     #[error("the sequence number cannot grow")]
     SequenceNumberIncrementTooLarge,
-    /// The snapshot to compare with is not there.
+    /// The snapshot to compare with does not exist.
     #[error("the earlier snapshot does not exist")]
     PreviousSnapshotNotFound,
     /// The snapshot to compare with is not earlier.
@@ -96,10 +96,10 @@ pub enum BlobReject {
     /// The blob is being rehydrated to another tier (409).
     #[error("the blob is being rehydrated")]
     BeingRehydrated,
-    /// The write took so long that its bytes were given up meanwhile; it may be repeated from the start.
+    /// The write took so long that its bytes were reclaimed; it can be repeated from the start.
     #[error("the write took so long that its bytes are gone")]
     WriteTooLate,
-    /// There is no copy to stop: all end before they are answered.
+    /// There is no copy to abort: all copies end before they are answered.
     #[error("no copy is pending")]
     NoPendingCopy,
     /// The blob is the destination of incremental copies, and the operation is not for such a blob (409).
@@ -120,15 +120,15 @@ pub enum BlobReject {
     /// The source of an incremental copy was put or copied anew since the last one (409).
     #[error("the source was replaced since the last copy")]
     SourceOverwritten,
-    /// A blob's lease stands against it.
+    /// A blob's lease forbids it.
     #[error(transparent)]
     Lease(#[from] LeaseReject),
-    /// A container's lease stands against it.
+    /// A container's lease forbids it.
     #[error(transparent)]
     ContainerLease(LeaseReject),
 }
 
-/// The condition on the source of a copy that does not hold; the protocol has different answers for them.
+/// The condition on the source of a copy that does not hold; the protocol's errors differ.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum SourceCondition {
     /// `x-ms-source-if-match`.
@@ -139,7 +139,7 @@ pub enum SourceCondition {
     NotModified,
 }
 
-/// A refusal because of a lease. For containers and blobs the protocol has different words for some of them.
+/// Why a lease forbids an operation. The protocol's error codes differ for containers and blobs.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, thiserror::Error)]
 pub enum LeaseReject {
     /// Acquire: there is a lease (409).
@@ -160,13 +160,13 @@ pub enum LeaseReject {
     /// A lease operation finds no lease (409).
     #[error("there is no lease")]
     NotPresentWithLeaseOperation,
-    /// A write of something leased names no id (412); the words differ for containers and blobs only in their text.
+    /// A write to a leased container or blob has no lease id (412).
     #[error("there is a lease and the request names no id")]
     IdMissing,
     /// Another operation names another id than the lease has (412).
     #[error("the lease has another id")]
     IdMismatch,
-    /// Another operation names an id, and there never was a lease or it was released (412).
+    /// Another operation names an id, and there is no lease (412).
     #[error("there is no lease")]
     NotPresent,
     /// Another operation names an id, and the lease has ended (412).

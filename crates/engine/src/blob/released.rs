@@ -1,9 +1,9 @@
-//! Payloads that were given up because no row pointed to them for longer than the time of grace. A write that still
-//! holds one of them comes too late, and is refused.
+//! Payloads that were released because no row pointed to them for longer than the grace period. A write that still
+//! holds one of them is refused.
 //!
-//! The list is part of the blob's row, which every commit of a payload reads and changes: it cannot miss it, whatever the
-//! clocks of the servers show and however long the write took (docs/decisions/0011). A blob that is not there has a row
-//! for the list alone, which nobody sees.
+//! The list is part of the blob's row, which every commit of a payload reads: no write can miss it, whatever the
+//! servers' clocks show and however long the write took (docs/decisions/0011). A blob that does not exist has a row for
+//! the list alone, which requests do not see.
 
 use super::bytes::Extent;
 use super::codec::{Reader, put_number, put_time};
@@ -11,12 +11,12 @@ use super::reject::BlobReject;
 use larimar_model::Timestamp;
 use std::time::Duration;
 
-/// The payloads that were given up of late.
+/// The payloads that were released recently.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(crate) struct Released {
-    /// When the last of them was.
+    /// When the last of them was released.
     at: Timestamp,
-    /// Short forms of their places. Two payloads may share one: then a write is refused that need not be.
+    /// Hashes of their addresses. If two payloads collide, a write is refused without need.
     payloads: Vec<u32>,
 }
 
@@ -31,24 +31,24 @@ impl Released {
         self.payloads.is_empty()
     }
 
-    /// Refuses payloads that were given up.
+    /// Refuses payloads that were released.
     pub(crate) fn admit(&self, given: impl IntoIterator<Item = Extent>) -> Result<(), BlobReject> {
-        if self.is_empty() || !given.into_iter().any(|extent| self.payloads.contains(&short(&extent))) {
+        if self.is_empty() || !given.into_iter().any(|extent| self.payloads.contains(&hash(&extent))) {
             return Ok(());
         }
         Err(BlobReject::WriteTooLate)
     }
 
-    /// Adds payloads, as many as there is room for; returns how many those are.
+    /// Adds as many payloads as there is room for; returns how many.
     pub(crate) fn add(&mut self, extents: &[Extent], now: Timestamp) -> usize {
         let room = PAYLOADS_MAX.saturating_sub(self.payloads.len());
-        let added = extents.iter().take(room).map(short);
+        let added = extents.iter().take(room).map(hash);
         self.payloads.extend(added);
         self.at = now;
         room.min(extents.len())
     }
 
-    /// The list, or an empty one if no write can be under way any more that began before its last payload.
+    /// The list, or an empty one once no write can be under way that began before the last release.
     pub(crate) fn kept(&self, now: Timestamp) -> Self {
         let is_old = self.at < now.before(KEPT_FOR);
         if is_old || self.is_empty() { Self::default() } else { self.clone() }
@@ -70,16 +70,16 @@ impl Released {
     }
 }
 
-/// Names of files are random, so any of their bytes tell payloads apart; the offset does within a file.
-fn short(extent: &Extent) -> u32 {
+/// Hashes a payload's address: file names are random, and the offset differs within a file.
+fn hash(extent: &Extent) -> u32 {
     let (words, _) = extent.file.as_chunks::<4>();
     let name = words.iter().fold(0, |sum, word| sum ^ u32::from_le_bytes(*word));
     name ^ extent.offset as u32 ^ ((extent.offset >> 32) as u32).rotate_left(16)
 }
 
-/// How long a write may take after its first payload was given up. Servers end requests much earlier.
+/// How long a write may take after its payload was released. Servers end requests much earlier.
 const KEPT_FOR: Duration = Duration::from_secs(86_400);
-/// How many payloads are given up in that time: up to 20 KiB in the blob's row. What is beyond waits for a later sweep.
+/// Most payloads that are released in that time: up to 20 KiB in the blob's row. Others wait for a later pass.
 const PAYLOADS_MAX: usize = 4096;
 
 #[cfg(test)]

@@ -1,4 +1,4 @@
-//! Snapshots: rows beside the blob's that share its payloads, chunks and pages.
+//! Snapshots: rows that share the blob's payloads, chunks and pages.
 
 use super::access::{Admit, BlobRef, Written};
 use super::bytes::ByteStore;
@@ -29,7 +29,7 @@ impl<E: Engine, B: ByteStore> Blobs<E, B> {
     ) -> Result<(SnapshotTime, Written), EngineError> {
         let now = self.now(now).await?;
         self.change(at, now, |stored| async move {
-            // A lease guards the blob, which stays as it is, and need not be named.
+            // The lease need not be named, because the blob does not change.
             let row = stored.row.filter(|row| row.is_committed).ok_or(BlobReject::BlobNotFound)?;
             row.lease.admit_read(access.lease, now).map_err(BlobReject::from)?;
             check(&access.conditions, Some(row.changed), Purpose::Write)?;
@@ -48,8 +48,9 @@ impl<E: Engine, B: ByteStore> Blobs<E, B> {
         .await
     }
 
-    /// The earliest time that a new snapshot may have. Servers know their common clock up to a few milliseconds only; that
-    /// clock gave the blob's row its version when the last snapshot was taken, so a later time keeps snapshots in order.
+    /// The earliest time that a new snapshot may have. Servers know the shared clock only to a few milliseconds. That
+    /// clock gave the blob's row its version when the last snapshot was taken, so a time after that version keeps
+    /// snapshots in order.
     pub(crate) fn earliest_snapshot_time(&self, version: Option<Timestamp>, now: Timestamp) -> Timestamp {
         match version {
             Some(version) if E::IS_SHARED => now.max(Timestamp::from_ticks(version.ticks() + 1)),
@@ -72,7 +73,7 @@ impl<E: Engine, B: ByteStore> Blobs<E, B> {
     }
 }
 
-/// A blob's row as that of a snapshot: without what only the blob has.
+/// The row of a snapshot: the blob's row without lease, snapshots and uncommitted blocks.
 pub(crate) fn frozen(row: &BlobRow) -> BlobRow {
     BlobRow {
         lease: Lease::None,

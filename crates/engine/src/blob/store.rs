@@ -23,8 +23,7 @@ impl<E: Engine, B: ByteStore> Blobs<E, B> {
         }
     }
 
-    /// Visits the rows of a blob from one name up to, but without, another, until the visitor stops. Other tasks run in
-    /// between.
+    /// Visits the rows of a blob in a range of names, until the visitor stops. Yields to other tasks.
     pub(crate) async fn visit_rows(
         &self,
         at: BlobRef<'_>,
@@ -53,7 +52,7 @@ impl<E: Engine, B: ByteStore> Blobs<E, B> {
         }
     }
 
-    /// The name of the first row of a blob from one name up to, but without, another.
+    /// The name of the first row of a blob in a range of names.
     pub(crate) async fn first_row(
         &self,
         at: BlobRef<'_>,
@@ -71,19 +70,19 @@ impl<E: Engine, B: ByteStore> Blobs<E, B> {
         Ok(first)
     }
 
-    /// Hands a result on; if the operation was refused, the bytes it was given have no owner. After a fault nobody
-    /// knows, and the sweep will tell.
-    pub(crate) fn settle<T>(&self, result: Result<T, EngineError>, given: &[Extent]) -> Result<T, EngineError> {
+    /// Returns the result of an operation, and discards its payloads if it was rejected. After a fault it is unknown
+    /// whether they are in use; a later pass finds out.
+    pub(crate) fn settle<T>(&self, result: Result<T, EngineError>, payloads: &[Extent]) -> Result<T, EngineError> {
         if let Err(EngineError::Reject(_)) = &result
-            && !given.is_empty()
+            && !payloads.is_empty()
         {
-            self.bytes.discard(given.to_vec());
+            self.bytes.discard(payloads.to_vec());
         }
         result
     }
 }
 
-/// What a read that failed means for a blob.
+/// Converts an error of a read.
 pub(crate) fn read_error(error: ReadError) -> EngineError {
     match error {
         ReadError::SpaceGone => BlobReject::ContainerNotFound.into(),
@@ -91,7 +90,7 @@ pub(crate) fn read_error(error: ReadError) -> EngineError {
     }
 }
 
-/// What a write that failed means for a blob.
+/// Converts an error of a write.
 pub(crate) fn write_error(error: WriteError) -> EngineError {
     match error {
         WriteError::Refused { reason, .. } => EngineError::Reject(reason),

@@ -1,14 +1,14 @@
-//! The index of tags: which blobs of a container may have a tag of a key and a value.
+//! The tag index: which blobs of a container may have a tag with a key and a value.
 //!
-//! Its rows are in a partition of the container that no blob has, and are written in the commit of the blob's row:
+//! Its rows are in a partition of the container that no blob uses, and are written in the commit of the blob's row:
 //!
 //! ```text
 //! i                           how far the index was built
 //! t hash:16 value \x01 name   the blob of this name has a tag of this value; the hash is that of the tag's key
 //! ```
-//! The order of rows is that of values, then of names: no value has a character below the space. Keys are hashed because
-//! a key, a value and a name of full length do not fit into an entry of PostgreSQL's index together. A search compares the
-//! tags in the blob's own row (`find.rs`), so a row that is not removed, as after a write by an older release, is not seen.
+//! Rows are ordered by value, then by name: no value has a character below the space. Keys are hashed because a key, a
+//! value and a name of full length do not fit together into an entry of PostgreSQL's index. A search compares the tags in
+//! the blob's own row (`find.rs`), so a stale entry, as an older release may leave, has no effect.
 
 use super::codec::damaged;
 use super::row::BlobRow;
@@ -20,12 +20,12 @@ use sha2::{Digest as _, Sha256};
 
 /// The partition of the index: no blob has an empty name.
 pub(crate) const PARTITION: &str = "";
-/// The row that says how far the index was built.
+/// The row that stores how far the index is built.
 pub(crate) const PROGRESS: &str = "i";
-/// Where the entries begin, and where they end.
+/// Bounds of the entries.
 pub(crate) const ENTRIES: (&str, &str) = ("t", "u");
 
-/// Rows of the index that a change of a blob stores and removes.
+/// Entries that a change of a blob adds and removes.
 #[derive(Debug, Default)]
 pub(crate) struct TagRows {
     puts: Vec<String>,
@@ -33,12 +33,12 @@ pub(crate) struct TagRows {
 }
 
 impl TagRows {
-    /// What changes when the blob's row is replaced; `None` for no row.
+    /// The entries that change when the blob's row is replaced; `None` for no row.
     pub(crate) fn between(name: &BlobName, old: Option<&BlobRow>, new: Option<&BlobRow>) -> Self {
         Self::of_tags(name, found_tags(old), found_tags(new))
     }
 
-    /// What changes when these tags are replaced by others.
+    /// The entries that change when tags are replaced.
     pub(crate) fn of_tags(name: &BlobName, old: Option<&Tags>, new: Option<&Tags>) -> Self {
         if old == new {
             return Self::default();
@@ -67,7 +67,7 @@ impl TagRows {
     }
 }
 
-/// The tags by which a blob is found: those of a blob that is there.
+/// The tags that a blob is found by: those of a committed blob, if it has any.
 pub(crate) fn found_tags(row: Option<&BlobRow>) -> Option<&Tags> {
     row.filter(|row| row.is_committed && !row.tags.is_empty()).map(|row| &row.tags)
 }
@@ -84,20 +84,20 @@ pub(crate) fn parse_entry(row: &str) -> Result<(&str, &str), Fault> {
     rest.and_then(|rest| rest.split_once(END)).ok_or_else(|| damaged("an entry of the index of tags"))
 }
 
-/// How a query uses the index: the entries of one key that are looked at. All other comparisons, and these once more, are
-/// made on the tags of the blobs that the entries name.
+/// How a query uses the index: the range of entries of one key that it reads. All comparisons are then made on the tags
+/// of the blobs that the entries name.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(crate) struct TagPlan {
     /// The key of the entries.
     pub(crate) key: String,
-    /// The first entry that may be of use.
+    /// The first entry of the range.
     pub(crate) start: String,
-    /// The first one behind those.
+    /// The first entry after the range.
     pub(crate) end: String,
 }
 
 impl TagPlan {
-    /// The plan of a query: an equality, if there is one, names the fewest entries.
+    /// The plan of a query. An equality is preferred, since it has the fewest entries.
     pub(crate) fn of(query: &TagQuery) -> Self {
         let equality = query.comparisons.iter().find(|comparison| comparison.operator == TagOperator::Equal);
         let key = equality.or_else(|| query.comparisons.first()).map_or("", |comparison| comparison.key.as_str());
@@ -116,9 +116,9 @@ impl TagPlan {
     }
 }
 
-/// Bounds of the entries whose values may compare as wanted.
+/// Bounds of the entries whose values may satisfy a comparison.
 fn bounds(prefix: &str, operator: TagOperator, value: &str) -> (Option<String>, Option<String>) {
-    // No stored value has a character like that, so it ends what a value can have in common with this one.
+    // No stored value has a control character, so only the part before it can be a prefix of a stored value.
     let usable = &value[..value.find(|c| c < ' ').unwrap_or(value.len())];
     let (from, after) = (format!("{prefix}{usable}"), format!("{prefix}{usable}{AFTER_END}"));
     match operator {
@@ -143,9 +143,9 @@ fn prefix(key: &str) -> String {
 const HASH_DIGITS: usize = 16;
 /// Ends a value.
 const END: char = '\u{1}';
-/// Follows all entries of one value.
+/// Sorts after all entries of one value.
 const AFTER_END: char = '\u{2}';
-/// Follows all values: they are ASCII.
+/// Sorts after all values, which are ASCII.
 const AFTER_VALUES: char = '\u{80}';
 
 #[cfg(test)]

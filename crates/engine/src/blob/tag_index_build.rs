@@ -1,8 +1,8 @@
-//! Building and checking the index of tags of a container.
+//! Builds and checks the tag index of a container.
 //!
-//! A container of an earlier release has blobs with tags and no entries. Its index is built once, a batch at a time; how
-//! far it is stands in a row. A new container's index is whole from the start. The daily sweep goes over all entries and
-//! all blobs once more: servers of an earlier release that share the store write blobs without their entries.
+//! A container of an earlier release has blobs with tags and no entries. Its index is built once, in batches; a row
+//! stores the progress. The index of a new container is complete from the start. The daily pass checks all entries and
+//! all blobs again, because servers of an earlier release that share the store write blobs without entries.
 
 use super::Blobs;
 use super::access::BlobRef;
@@ -24,12 +24,12 @@ use larimar_model::{Timestamp, utf16};
 use std::collections::HashSet;
 use std::time::{Duration, Instant};
 
-/// How far the index of a container was built.
+/// The progress of building a container's index.
 #[derive(Clone, Debug, PartialEq, Eq)]
 enum Progress {
-    /// It is whole.
+    /// The index is complete.
     Built,
-    /// The first blob that is not looked at yet.
+    /// The first blob that is not indexed yet.
     Next(String),
 }
 
@@ -53,15 +53,15 @@ impl Progress {
 }
 
 impl<E: Engine, B: ByteStore> Blobs<E, B> {
-    /// Notes that the index of a new container is whole: there are no blobs. If this fails, a search or the sweep finds
-    /// out.
+    /// Stores that the index of a new, empty container is complete. If this fails, a search or the daily pass builds
+    /// the index.
     pub(crate) async fn begin_tag_index(&self, container: SpaceId, now: Timestamp) {
         let body = Progress::Built.encode();
         let op = Op { row: PROGRESS, expect: Expect::Absent, act: Act::Put(&body) };
         let _ = self.engine.apply(container, PARTITION, &[op], now).await;
     }
 
-    /// Whether a snapshot has the whole index of a container.
+    /// Whether the index of a container is complete in a snapshot.
     pub(crate) async fn is_index_built(
         snapshot: &mut E::Snapshot,
         container: SpaceId,
@@ -73,8 +73,8 @@ impl<E: Engine, B: ByteStore> Blobs<E, B> {
         Ok(progress == Some(Progress::Built))
     }
 
-    /// Builds the index of a container, from where it was left, until it is whole or the time is up: at least one batch.
-    /// Several servers may do so at once.
+    /// Builds the index of a container, from where the last call stopped, until it is complete or the deadline has
+    /// passed: at least one batch. Several servers may do so at once. Returns whether it is complete.
     pub(crate) async fn build_tag_index(
         &self,
         container: SpaceId,
@@ -107,7 +107,7 @@ impl<E: Engine, B: ByteStore> Blobs<E, B> {
         }
     }
 
-    /// Removes the entries of a container that no blob has, and adds those that are missing.
+    /// Removes stale entries of a container's index, and adds missing ones.
     pub(crate) async fn check_tag_index(&self, container: SpaceId, now: Timestamp) -> Result<(), EngineError> {
         let mut from = Some(ENTRIES.0.to_owned());
         while let Some(place) = from {
@@ -121,7 +121,7 @@ impl<E: Engine, B: ByteStore> Blobs<E, B> {
         Ok(())
     }
 
-    /// Adds the missing entries of some blobs, from a name on. Returns the name to go on from.
+    /// Adds the missing entries of one batch of blobs, starting at a name. Returns the name to continue from.
     async fn index_some(
         &self,
         container: SpaceId,
@@ -130,7 +130,7 @@ impl<E: Engine, B: ByteStore> Blobs<E, B> {
     ) -> Result<Option<String>, EngineError> {
         let deadline = Instant::now() + BATCH_TIME;
         let mut snapshot = self.engine.snapshot(Reads::Many, deadline).await?;
-        // The partition of the index itself is passed over.
+        // Skips the partition of the index itself.
         let from = if from.is_empty() { successor(PARTITION) } else { from };
         let mut batch = Batch::default();
         let range = KeyRange { start: Position::new(from, ""), end: None };
@@ -148,7 +148,7 @@ impl<E: Engine, B: ByteStore> Blobs<E, B> {
         Ok(next.map(|next| if next.row.is_empty() { next.partition } else { successor(&next.partition) }))
     }
 
-    /// Adds the entries of a blob as it is now.
+    /// Adds the entries of a blob's current tags.
     async fn index_blob(&self, container: SpaceId, name: &str, now: Timestamp) -> Result<(), EngineError> {
         let name: BlobName = name.parse().map_err(|_| damaged("the name of a blob"))?;
         let at = BlobRef { container, name: &name };
@@ -159,7 +159,7 @@ impl<E: Engine, B: ByteStore> Blobs<E, B> {
         .await
     }
 
-    /// Removes those of some entries, from one on, that their blobs do not have. Returns the entry to go on from.
+    /// Removes the stale ones of a batch of entries, starting at one. Returns the entry to continue from.
     async fn check_some(
         &self,
         container: SpaceId,
@@ -190,7 +190,7 @@ impl<E: Engine, B: ByteStore> Blobs<E, B> {
         Ok(next.map(|next| next.row))
     }
 
-    /// Removes an entry if its blob does not have the tag now.
+    /// Removes an entry if its blob does not have the tag.
     async fn remove_entry(
         &self,
         container: SpaceId,
@@ -216,12 +216,12 @@ fn index_only(rows: TagRows) -> Decision<()> {
     Decision::Commit(Change::beside_blob().with_index(rows), ())
 }
 
-/// Blobs that are looked at together.
+/// One batch of blobs.
 #[derive(Default)]
 struct Batch {
     tagged: Vec<(String, Tags)>,
     fault: Option<Fault>,
-    /// Rows in a row that are not a blob's own.
+    /// Consecutive rows that are not a blob's own.
     passed: usize,
     slice: WorkSlice,
 }
@@ -230,7 +230,7 @@ impl Batch {
     fn visit(&mut self, partition: &str, row: &str, body: &[u8]) -> Flow {
         if row != keys::BLOB {
             self.passed += 1;
-            // A blob may have many other rows: the next batch begins behind them.
+            // A blob may have many other rows: the next batch starts after them.
             return if self.passed > PASSED_MAX { Flow::StopHere } else { Flow::Continue };
         }
         if self.tagged.len() == BATCH_TAGGED {
@@ -276,14 +276,14 @@ async fn missing<S: Snapshot>(
 }
 
 const FORMAT: u8 = 1;
-/// Rows of one batch, at most.
+/// Most rows of one batch.
 const BATCH_ROWS: usize = 1000;
-/// Blobs with tags of one batch, and entries that are checked together, at most.
+/// Most blobs with tags, or entries, of one batch.
 const BATCH_TAGGED: usize = 100;
 const BATCH_TIME: Duration = Duration::from_secs(5);
 /// Blobs whose entries are written at the same time.
 const WRITES_AT_ONCE: usize = 16;
-/// Rows that are passed over one by one before the scan jumps.
+/// Rows that are skipped one by one before the scan jumps.
 const PASSED_MAX: usize = 4;
 
 #[cfg(test)]
@@ -315,7 +315,7 @@ mod tests {
                 blobs.put_append_blob(at, &new, &Access::default(), now).await.expect("it is put");
                 rows.extend(entries(name.as_str(), Some(&new.tags)));
             }
-            // As a store of an earlier release is.
+            // Like a store of an earlier release.
             let ops: Vec<Op<'_>> =
                 rows.iter().map(|row| Op { row, expect: Expect::Present, act: Act::Delete }).collect();
             blobs.engine.apply(container, PARTITION, &ops, now).await.expect("they are removed");

@@ -1,7 +1,7 @@
 //! Access tiers: archived blobs keep their properties and tags, and are not read or changed until they are rehydrated.
 //!
-//! A rehydration is stored as the time at which it ends; whether it has ended is judged by the store's clock when the row
-//! is read, as for leases. Nothing has to run in the background.
+//! A rehydration is stored with the time at which it ends; readers compare it with the engine's clock, as for leases.
+//! Nothing has to run in the background.
 
 use super::access::{Admit, BlobRef};
 use super::bytes::ByteStore;
@@ -26,7 +26,7 @@ pub enum TierSet {
 }
 
 impl<E: Engine, B: ByteStore> Blobs<E, B> {
-    /// Sets the tier of a blob or a snapshot. One in the archive is rehydrated: it has the tier after
+    /// Sets the tier of a blob or a snapshot. An archived one is rehydrated: it has the tier after
     /// [`Blobs::with_rehydration_time`]. The etag stays.
     ///
     /// # Errors
@@ -66,7 +66,7 @@ impl<E: Engine, B: ByteStore> Blobs<E, B> {
 }
 
 impl BlobRow {
-    /// The tier at a time, and since when the blob has it.
+    /// The tier at a time, and when the blob got it.
     pub(crate) fn tier_at(&self, now: Timestamp) -> Option<(AccessTier, Timestamp)> {
         match self.rehydration {
             Some(Rehydration { to, until, .. }) if now >= until => Some((to, until)),
@@ -84,7 +84,7 @@ impl BlobRow {
         self.is_committed && self.tier_at(now).is_some_and(|(tier, _)| tier == AccessTier::ARCHIVE)
     }
 
-    /// Refuses what cannot be done with a blob in the archive: to read its content, to change it and to replace it.
+    /// Refuses to read, change or replace the content of an archived blob.
     pub(crate) fn admit_online(&self, now: Timestamp) -> Result<(), BlobReject> {
         if self.is_archived(now) { Err(BlobReject::Archived) } else { Ok(()) }
     }
@@ -100,7 +100,7 @@ impl BlobRow {
             return Err(BlobReject::InvalidBlobTier);
         }
         if let Some(pending) = self.rehydration_at(now) {
-            // It cannot be stopped or sent elsewhere; it may become more urgent.
+            // Its target cannot be changed; its priority can be raised.
             if pending.to != tier {
                 return Err(BlobReject::BeingRehydrated);
             }
@@ -141,7 +141,7 @@ pub(crate) fn take_rehydration(reader: &mut Reader<'_>) -> Option<Rehydration> {
 /// Set beside the priority of a rehydration that is a copy.
 const COPY: u8 = 2;
 
-/// How long a rehydration takes unless it is said otherwise: short, so that tests need not wait for hours.
+/// How long a rehydration takes by default: short, so that tests need not wait for hours.
 pub(crate) const REHYDRATION_TIME: Duration = Duration::from_secs(5);
 
 #[cfg(test)]

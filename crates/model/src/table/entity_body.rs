@@ -13,7 +13,7 @@
 //! Numbers are little-endian; a varint has seven bits a byte, least significant first.
 
 use super::property;
-use crate::{EntityKey, Guid, PropertyError, Timestamp, ValueRef, limits, utf16};
+use crate::{EntityKey, Guid, PropertyError, Timestamp, ValueRef, limits, utf16, varint};
 use std::collections::{HashMap, HashSet};
 
 /// A stored body, borrowed.
@@ -337,26 +337,14 @@ fn take_array<const N: usize>(rest: &mut &[u8]) -> Option<[u8; N]> {
 }
 
 fn take_counted<'a>(rest: &mut &'a [u8]) -> Option<&'a [u8]> {
-    let mut length = 0usize;
-    for shift in [0, 7, 14, 21] {
-        let [byte] = take_array(rest)?;
-        length |= usize::from(byte & 0x7F) << shift;
-        if byte & 0x80 == 0 {
-            let (head, tail) = rest.split_at_checked(length)?;
-            *rest = tail;
-            return Some(head);
-        }
-    }
-    None
+    let length = usize::try_from(varint::take(rest)?).ok()?;
+    let (head, tail) = rest.split_at_checked(length)?;
+    *rest = tail;
+    Some(head)
 }
 
 fn push_counted(out: &mut Vec<u8>, bytes: &[u8]) {
-    let mut length = bytes.len();
-    while length > 0x7F {
-        out.push(length as u8 | 0x80);
-        length >>= 7;
-    }
-    out.push(length as u8);
+    varint::put(out, bytes.len() as u64);
     out.extend_from_slice(bytes);
 }
 

@@ -1,13 +1,15 @@
-//! Where a payload is, and its spelling in the rows that point to it.
+//! The address of a payload, and its stored form in the rows that point to it.
 
-/// A payload: the file or object, and where in it the bytes begin.
+use larimar_model::varint;
+
+/// The address of a payload: the file or object, and where in it the bytes begin.
 #[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub struct Extent {
     /// The file's name: random, never used twice.
     pub file: [u8; 16],
     /// Where the payload begins in the file, as the store counts.
     pub offset: u64,
-    /// How many bytes it has.
+    /// Its length in bytes.
     pub length: u64,
 }
 
@@ -15,8 +17,8 @@ impl Extent {
     /// Appends the extent's bytes: the file, then offset and length as varints.
     pub fn encode(&self, out: &mut Vec<u8>) {
         out.extend_from_slice(&self.file);
-        put_varint(out, self.offset);
-        put_varint(out, self.length);
+        varint::put(out, self.offset);
+        varint::put(out, self.length);
     }
 
     /// Takes an extent off the front of encoded bytes; `None` if they do not begin with one.
@@ -24,7 +26,7 @@ impl Extent {
     pub fn decode(input: &mut &[u8]) -> Option<Self> {
         let (file, rest) = input.split_first_chunk()?;
         let mut rest = rest;
-        let extent = Self { file: *file, offset: take_varint(&mut rest)?, length: take_varint(&mut rest)? };
+        let extent = Self { file: *file, offset: varint::take(&mut rest)?, length: varint::take(&mut rest)? };
         *input = rest;
         Some(extent)
     }
@@ -41,33 +43,6 @@ impl std::fmt::Debug for Extent {
         write!(f, "{}@{}+{}", self.file_name(), self.offset, self.length)
     }
 }
-
-/// Seven bits a byte, least significant first, high bit set on all but the last.
-fn put_varint(out: &mut Vec<u8>, mut value: u64) {
-    while value >= 0x80 {
-        out.push(value as u8 | 0x80);
-        value >>= 7;
-    }
-    out.push(value as u8);
-}
-
-fn take_varint(input: &mut &[u8]) -> Option<u64> {
-    let mut value = 0_u64;
-    for place in 0..VARINT_BYTES_MAX {
-        let (&byte, rest) = input.split_first()?;
-        *input = rest;
-        let bits = u64::from(byte & 0x7F);
-        let shifted = bits.checked_shl(place * 7).filter(|shifted| shifted >> (place * 7) == bits)?;
-        value |= shifted;
-        if byte & 0x80 == 0 {
-            return Some(value);
-        }
-    }
-    None
-}
-
-/// A number of 64 bits has at most ten groups of seven.
-const VARINT_BYTES_MAX: u32 = 10;
 
 #[cfg(test)]
 mod tests {

@@ -1,4 +1,4 @@
-//! A store of bytes in memory, for tests and for servers that keep nothing.
+//! A store of bytes in memory, for tests and for servers without durable storage.
 
 use super::{ByteStatistics, ByteStore, ByteWriter, Bytes, Extent, Owner, Owners, READ_BYTES_MAX, Reclaimed};
 use crate::contract::SpaceId;
@@ -9,7 +9,7 @@ use std::ops::{Bound, Range};
 use std::sync::Arc;
 use std::time::{Duration, Instant};
 
-/// A store that keeps payloads in memory and forgets them at the end.
+/// Keeps payloads in memory for as long as the process runs.
 #[derive(Clone, Debug)]
 pub struct MemoryBytes {
     state: Arc<Mutex<State>>,
@@ -33,13 +33,13 @@ struct Payload {
 }
 
 impl MemoryBytes {
-    /// An empty store that keeps what nothing points to for `grace`.
+    /// An empty store that keeps discarded payloads for `grace`.
     #[must_use]
     pub fn new(grace: Duration) -> Self {
         Self { state: Arc::default(), grace }
     }
 
-    /// Payloads that are there, for tests.
+    /// The number of payloads, for tests.
     #[must_use]
     pub fn payloads(&self) -> usize {
         let mut state = self.state.lock();
@@ -47,7 +47,7 @@ impl MemoryBytes {
         state.payloads.len()
     }
 
-    /// The next payloads after `last`, as many as are asked about at once.
+    /// The next page of payloads after `last`.
     fn page(&self, last: &mut Option<[u8; 16]>) -> Vec<(SpaceId, String, Extent, Instant)> {
         let state = self.state.lock();
         let from = last.map_or(Bound::Unbounded, Bound::Excluded);
@@ -122,7 +122,7 @@ impl ByteStore for MemoryBytes {
     }
 }
 
-/// Takes the bytes of one payload in memory.
+/// Writes one payload in memory.
 #[derive(Debug)]
 pub struct MemoryWriter {
     state: Arc<Mutex<State>>,
@@ -151,7 +151,7 @@ impl ByteWriter for MemoryWriter {
 }
 
 impl State {
-    /// Removes what was discarded long enough ago.
+    /// Removes payloads whose grace period is over.
     fn collect(&mut self, grace: Duration) {
         while let Some((since, file)) = self.discarded.front()
             && since.elapsed() >= grace

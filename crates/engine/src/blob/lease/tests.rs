@@ -130,12 +130,12 @@ proptest! {
             time += wait;
             let before = lease.view(at(time)).state;
             let owner = lease.id();
-            let Ok((after, value)) = lease.act(action, X, Moment::exactly(at(time))) else { continue };
+            let Ok((after, leased)) = lease.act(action, X, Moment::exactly(at(time))) else { continue };
             if let LeaseAction::Acquire { proposed, .. } = action && before == LeaseState::Leased {
                 prop_assert_eq!(proposed, owner);
             }
-            if told.seconds_left.is_none() {
-                prop_assert_eq!(told.id, after.id());
+            if leased.seconds_left.is_none() {
+                prop_assert_eq!(leased.id, after.id());
             }
             // Who writes is the owner while the lease stands, and anybody after it.
             let locked = matches!(after.view(at(time)).state, LeaseState::Leased | LeaseState::Breaking);

@@ -1,7 +1,8 @@
-//! The sweep of a container's rows: what requests that were cut off have left, and blocks that nobody committed.
+//! Passes over all containers: rows that interrupted requests left, and blocks that were never committed.
 //!
-//! It goes before the sweep of the bytes: a row that nothing refers to still points to its payloads.
+//! Rows come before payloads, because an unreachable row still points to its payloads.
 
+use super::unreachable::payloads_of;
 use crate::blob::Blobs;
 use crate::blob::access::BlobRef;
 use crate::blob::bytes::{ByteStore, Extent, Owner, Owners, Reclaimed};
@@ -15,20 +16,21 @@ use crate::contract::{Budget, Engine, Flow, KeyRange, Position, SpaceId, SpaceKi
 use crate::error::{EngineError, Fault, Reject};
 use larimar_model::blob::BlobName;
 use larimar_model::{Timestamp, limits};
+use std::collections::HashSet;
 use std::time::{Duration, Instant};
 
-/// What a sweep of rows did.
+/// What a pass over rows removed.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct ReclaimedRows {
-    /// Blobs whose blocks nobody had committed in a week.
+    /// Blobs whose uncommitted blocks expired after a week.
     pub expired: u64,
-    /// Rows that nothing referred to.
+    /// Unreachable rows that were removed.
     pub rows: u64,
 }
 
 impl<E: Engine, B: ByteStore> Blobs<E, B> {
-    /// Removes what nothing refers to: in every container the rows, then in the store the bytes. A container that is
-    /// deleted meanwhile is passed over.
+    /// Removes the unreachable rows of every container, then the payloads that no row points to. A container that is
+    /// deleted meanwhile is skipped.
     ///
     /// # Errors
     /// Faults of the engine and of the store.
@@ -56,14 +58,14 @@ impl<E: Engine, B: ByteStore> Blobs<E, B> {
         Ok((rows, self.bytes.reclaim(&self.owners(now)).await?))
     }
 
-    /// The rows as the owners of payloads, for a sweep of the bytes.
+    /// The rows as the owners of payloads, for [`ByteStore::reclaim`].
     #[must_use]
     pub const fn owners(&self, now: Timestamp) -> RowOwners<'_, E, B> {
         RowOwners { blobs: self, now }
     }
 
-    /// Removes from a container the rows that nothing refers to, and blocks that were not committed within a week of the
-    /// last one that was put. Looks at every row, a few at a time.
+    /// Removes the unreachable rows of a container, and uncommitted blocks a week after the last of them was put. Scans
+    /// every row, in bounded batches.
     ///
     /// # Errors
     /// [`BlobReject::ContainerNotFound`] if it was deleted meanwhile.
@@ -79,14 +81,14 @@ impl<E: Engine, B: ByteStore> Blobs<E, B> {
             reclaimed.rows += self.reclaim_unreachable(at, Vec::new(), now).await? as u64;
         }
         match self.check_tag_index(container, now).await {
-            // Who reads that row is value; the bytes of other blobs are reclaimed all the same.
+            // A reader of that row gets the error; other blobs are reclaimed all the same.
             Err(EngineError::Fault(Fault::Damaged(_))) => Ok(reclaimed),
             checked => checked.map(|()| reclaimed),
         }
     }
 
-    /// The next blob that has rows besides its own and its snapshots, or was never committed; the range begins behind it
-    /// afterwards.
+    /// The next blob that has rows besides its own and its snapshots, or was never committed. The range then begins
+    /// after that blob.
     async fn next_with_rows(&self, container: SpaceId, range: &mut KeyRange) -> Result<Option<String>, EngineError> {
         loop {
             let mut found = None;
@@ -114,8 +116,8 @@ impl<E: Engine, B: ByteStore> Blobs<E, B> {
         }
     }
 
-    /// Forgets blocks that are not committed if the last of them was put long ago, and a row without a blob once no write
-    /// can be under way that it would refuse.
+    /// Removes uncommitted blocks if the last of them was put long ago, and a row without a blob once no write can be
+    /// under way that it would refuse. Returns whether blocks expired.
     async fn expire_uncommitted(&self, at: BlobRef<'_>, now: Timestamp) -> Result<bool, EngineError> {
         let oldest = now.before(Duration::from_secs(limits::UNCOMMITTED_DAYS * 86_400));
         self.change(at, now, |stored| async move {
@@ -143,6 +145,44 @@ impl<E: Engine, B: ByteStore> Blobs<E, B> {
     }
 }
 
+impl<E: Engine, B: ByteStore> Blobs<E, B> {
+    /// Releases those payloads of a blob that no row points to, and returns them. A write that still holds one is
+    /// refused afterwards: the commit that adds them to the blob's row proves that no row points to them, and every
+    /// later commit reads that row.
+    pub(crate) async fn release(
+        &self,
+        at: BlobRef<'_>,
+        extents: &[Extent],
+        now: Timestamp,
+    ) -> Result<HashSet<Extent>, EngineError> {
+        let now = self.now(now).await?;
+        self.change_unlocked(at, now, |stored| async move {
+            let mut row = stored.row.unwrap_or_else(|| BlobRow::uncommitted(now));
+            let mut unowned: HashSet<Extent> = extents.iter().copied().collect();
+            self.retain_unowned(at, &mut unowned).await?;
+            let mut unowned: Vec<Extent> = unowned.into_iter().collect();
+            row.released = row.released.kept(now);
+            unowned.truncate(row.released.add(&unowned, now));
+            if unowned.is_empty() {
+                return Ok(Decision::Keep(HashSet::new()));
+            }
+            Ok(Decision::Commit(Change::put(row), unowned.into_iter().collect()))
+        })
+        .await
+    }
+
+    /// Removes the payloads that rows point to. Unreachable rows count too: they are removed before their payloads.
+    async fn retain_unowned(&self, at: BlobRef<'_>, unowned: &mut HashSet<Extent>) -> Result<(), EngineError> {
+        self.visit_rows(at, (keys::BLOB, "\u{FFFF}"), |row| {
+            for extent in payloads_of(row)? {
+                unowned.remove(&extent);
+            }
+            Ok(if unowned.is_empty() { Flow::StopHere } else { Flow::Continue })
+        })
+        .await
+    }
+}
+
 /// The rows of all blobs as the owners of payloads.
 #[derive(Debug)]
 pub struct RowOwners<'a, E, B> {
@@ -159,7 +199,7 @@ impl<E: Engine, B: ByteStore> Owners for RowOwners<'_, E, B> {
         }
         match self.blobs.release(at, extents, self.now).await {
             Ok(released) => Ok(extents.iter().map(|extent| released.contains(extent)).collect()),
-            // No write to a container that is gone succeeds, so nothing ever points to its payloads again.
+            // No write to a deleted container succeeds, so no row ever points to its payloads again.
             Err(EngineError::Reject(Reject::Blob(BlobReject::ContainerNotFound))) => Ok(vec![true; extents.len()]),
             Err(EngineError::Fault(fault)) => Err(fault),
             Err(other) => Err(Fault::Damaged(format!("a read was refused: {other}"))),
@@ -167,5 +207,5 @@ impl<E: Engine, B: ByteStore> Owners for RowOwners<'_, E, B> {
     }
 }
 
-/// Containers that are looked up in one go.
+/// Containers that are listed in one call.
 const CONTAINERS_AT_ONCE: usize = 100;

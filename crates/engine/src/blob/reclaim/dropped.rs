@@ -1,7 +1,7 @@
-//! Reclaims the bytes of deleted containers: their rows tell which these are, a few at a time.
+//! Reclaims the payloads of deleted containers: finds them through the containers' rows, in bounded batches.
 //!
-//! A container is forgotten by the engine only after its bytes are gone: if the process ends before that, it or another
-//! server begins again with the container's first row, and discards again what may be gone already.
+//! The engine drops a container's rows only after its payloads are removed. If the process stops before that, it or
+//! another server starts again at the container's first row, and may discard payloads a second time.
 
 use super::unreachable::payloads_of;
 use crate::blob::Blobs;
@@ -11,31 +11,30 @@ use crate::error::{Fault, ReadError};
 use std::collections::{HashSet, VecDeque};
 use std::time::{Duration, Instant};
 
-/// Goes over the containers that were deleted, for as long as the process runs.
+/// Reclaims deleted containers, step by step, for as long as the process runs.
 #[derive(Debug)]
 pub struct Reclaimer {
     grace: Duration,
-    /// The last container that was looked at, in the order of their numbers.
+    /// The last container that was taken up, in the order of their numbers.
     last: SpaceId,
-    /// The container at work, and the next row.
+    /// The container that is being read, and the next row.
     place: Option<(SpaceId, Position)>,
-    /// Containers whose bytes are being removed, and when that is done.
+    /// Containers whose payloads are being removed, and when that is done.
     waiting: VecDeque<(SpaceId, Instant)>,
     renewed: Instant,
 }
 
 impl Reclaimer {
-    /// For a store that keeps discarded payloads for this long.
+    /// For a store of bytes with this grace period.
     #[must_use]
     pub fn new(grace: Duration) -> Self {
         let renewed = Instant::now();
         Self { grace, last: SpaceId::SYSTEM, place: None, waiting: VecDeque::new(), renewed }
     }
 
-    /// Does a bounded piece of the work; `false` if there is nothing to do at the moment.
+    /// Does a bounded amount of work; `false` if there is none at the moment.
     ///
-    /// # Errors
-    /// Faults of the engine; the same piece is tried again with the next call.
+    /// # Errors Faults of the engine; the next call tries the same work again.
     pub async fn step<E: Engine, B: ByteStore>(&mut self, blobs: &Blobs<E, B>) -> Result<bool, Fault> {
         if let Some((space, due)) = self.waiting.front().copied()
             && due <= Instant::now()
@@ -62,7 +61,7 @@ impl Reclaimer {
         Ok(true)
     }
 
-    /// Discards what the next rows of a container point to.
+    /// Discards the payloads that the next rows of a container point to.
     async fn read<E: Engine, B: ByteStore>(
         &mut self,
         blobs: &Blobs<E, B>,
@@ -73,7 +72,7 @@ impl Reclaimer {
             return Ok(false);
         }
         let mut extents: HashSet<Extent> = HashSet::new();
-        // A row that cannot be read leads to nothing; the sweep of the bytes finds what it pointed to.
+        // A damaged row is skipped; `ByteStore::reclaim` finds its payloads.
         let next = blobs.engine.read_dropped(space, from, |row| extents.extend(payloads_of(row).unwrap_or_default()));
         match next.await {
             Ok(next) => {
@@ -86,14 +85,14 @@ impl Reclaimer {
                 }
                 self.place = next.map(|next| (space, next));
             }
-            // Another server has taken it up.
+            // Another server has taken the container up.
             Err(ReadError::SpaceGone) => self.place = None,
             Err(ReadError::Fault(fault)) => return Err(fault),
         }
         Ok(true)
     }
 
-    /// Keeps the containers that wait.
+    /// Renews the claims on the containers in `waiting`.
     async fn renew<E: Engine, B: ByteStore>(&mut self, blobs: &Blobs<E, B>) -> Result<(), Fault> {
         if self.renewed.elapsed() < RENEW_EVERY {
             return Ok(());
@@ -112,10 +111,10 @@ impl Reclaimer {
     }
 }
 
-/// Containers whose bytes are being removed at the same time.
+/// Containers whose payloads are being removed at the same time.
 const WAITING_MAX: usize = 100;
-/// Payloads that wait for their removal before the next rows are read; the stores hold twice as many.
+/// Discarded payloads above which no more rows are read; the stores hold twice as many.
 const DISCARDED_MAX: u64 = 1 << 19;
-/// How long the removal may take after the time of grace, if there is one.
+/// How long the removal may take after the grace period, if there is one.
 const REMOVAL_TIME: Duration = Duration::from_secs(30);
 const RENEW_EVERY: Duration = Duration::from_secs(20);

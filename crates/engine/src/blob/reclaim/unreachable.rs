@@ -1,13 +1,13 @@
-//! What changes leave behind: rows that nothing refers to, and payloads that no row points to.
+//! The rows of one blob that nothing refers to, and the payloads that no row points to.
 //!
-//! A commit changes the blob's row and what must be seen with it; everything that it makes unreachable is removed
-//! afterwards, here. If that does not happen, the sweeps find it: [`Blobs::reclaim_container`] for rows, and
-//! [`ByteStore::reclaim`] with [`crate::blob::RowOwners`] for payloads.
+//! A commit writes the blob's row and the rows that must change with it; what it makes unreachable is removed
+//! afterwards. If the process stops first, later passes find it: [`Blobs::reclaim_container`] finds rows, and
+//! [`ByteStore::reclaim`] with [`crate::blob::RowOwners`] finds payloads.
 
 use crate::blob::Blobs;
 use crate::blob::access::BlobRef;
 use crate::blob::bytes::{ByteStore, Extent};
-use crate::blob::change::{Attempts, Change, Committed, Decision};
+use crate::blob::change::{Attempts, Change, Committed};
 use crate::blob::codec::damaged;
 use crate::blob::keys::{self, RowName};
 use crate::blob::layout::{Layout, decode_chunk, decode_uncommitted};
@@ -17,93 +17,14 @@ use crate::blob::work_slice::WorkSlice;
 use crate::contract::{Engine, Flow, RowRef};
 use crate::error::{EngineError, Fault};
 use larimar_model::Timestamp;
-use larimar_model::blob::SnapshotTime;
 use std::collections::{HashMap, HashSet};
 
-/// What a change left behind.
-#[derive(Debug, Default)]
-pub(crate) struct Leftover {
-    /// Payloads that the old row pointed to.
-    pub(crate) extents: Vec<Extent>,
-    /// Whether other rows may have become unreachable.
-    pub(crate) has_rows: bool,
-    /// Which snapshots may point to the same payloads.
-    pub(crate) shared: Shared,
-}
-
-/// Which snapshots may point to the payloads of a change's leftover.
-#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
-pub(crate) enum Shared {
-    /// None.
-    #[default]
-    Nowhere,
-    /// This one and later ones.
-    Since(SnapshotTime),
-    /// Any, and the blob itself.
-    Anywhere,
-}
-
-impl Leftover {
-    /// Payloads that no other row points to.
-    pub(crate) fn unshared(extents: Vec<Extent>) -> Self {
-        Self { extents, ..Self::default() }
-    }
-}
-
 impl<E: Engine, B: ByteStore> Blobs<E, B> {
-    /// Removes what a change left behind. The change stands whatever happens here: what is not removed now is found by
-    /// the sweeps.
-    pub(crate) async fn reclaim_leftover(&self, at: BlobRef<'_>, leftover: Leftover, now: Timestamp) {
-        let _ = match leftover.shared {
-            Shared::Nowhere if !leftover.has_rows => {
-                self.discard(leftover.extents);
-                Ok(())
-            }
-            Shared::Since(since) if !leftover.has_rows => self.discard_unshared(at, leftover.extents, since, now).await,
-            _ => self.reclaim_unreachable(at, leftover.extents, now).await.map(drop),
-        };
-    }
-
-    /// Discards payloads of content that a commit has replaced, but for those that a snapshot of that content has. No
-    /// commit makes another row point to them from then on, so what no such snapshot has is dead; the first snapshot
-    /// usually has them all, and others are not read.
-    async fn discard_unshared(
-        &self,
-        at: BlobRef<'_>,
-        extents: Vec<Extent>,
-        since: SnapshotTime,
-        now: Timestamp,
-    ) -> Result<(), EngineError> {
-        let mut unshared: HashSet<Extent> = extents.iter().copied().collect();
-        let mut has_rows = false;
-        self.visit_rows(at, (&keys::snapshot(since), keys::SNAPSHOTS.1), |row| {
-            let layout = BlobRow::decode(row.body)?.layout;
-            has_rows |= layout.has_rows();
-            for extent in layout.extents() {
-                unshared.remove(&extent);
-            }
-            Ok(if unshared.is_empty() { Flow::StopHere } else { Flow::Continue })
-        })
-        .await?;
-        if has_rows && !unshared.is_empty() {
-            // Some of its payloads are named in other rows.
-            return self.reclaim_unreachable(at, extents, now).await.map(drop);
-        }
-        self.discard(unshared.into_iter().collect());
-        Ok(())
-    }
-
-    pub(crate) fn discard(&self, extents: Vec<Extent>) {
-        if !extents.is_empty() {
-            self.bytes.discard(extents);
-        }
-    }
-
-    /// Removes the rows of a blob that nothing refers to, and the payloads among `candidates` and of those rows that no
-    /// row points to. Returns how many rows were removed.
+    /// Removes the unreachable rows of a blob, and those payloads of these rows and among `candidates` that no other
+    /// row points to. Returns the number of removed rows.
     ///
-    /// Candidates are payloads that a row has pointed to, so no write that is under way can bring them back. Each
-    /// attempt judges all of them anew, and discards only what the commit that ends it proves dead.
+    /// Candidates are payloads that a row has pointed to, so no write that is under way can commit them again. Each
+    /// attempt checks all of them again, and discards only what its commit proves unreachable.
     pub(crate) async fn reclaim_unreachable(
         &self,
         at: BlobRef<'_>,
@@ -129,18 +50,19 @@ impl<E: Engine, B: ByteStore> Blobs<E, B> {
                 return Ok(removed);
             }
             if gone > 0 {
-                // No row leads to the payloads of the rows that are gone already.
+                // The removed rows no longer lead to their payloads.
                 candidates.extend(garbage);
             }
         }
     }
 
-    /// What is dead if the blob's row does not change while this reads: all changes that make something live change it.
+    /// What is garbage, provided that the blob's row does not change while this reads: every change that makes
+    /// something reachable writes that row.
     async fn find_garbage(&self, at: BlobRef<'_>, candidates: &HashSet<Extent>) -> Result<Garbage, EngineError> {
         let (version, row) = self.load(at, keys::BLOB).await?.unzip();
         let reachable = self.reachable(at, row).await?;
         let (dead, extents) = self.dead_rows(at, &reachable).await?;
-        // A set that grows would be filled anew in one go.
+        // Growing the set would rehash it without yielding.
         let (mut garbage, mut slice) = (HashSet::with_capacity(candidates.len() + extents.len()), WorkSlice::default());
         for extent in candidates.iter().copied().chain(extents) {
             garbage.insert(extent);
@@ -150,7 +72,7 @@ impl<E: Engine, B: ByteStore> Blobs<E, B> {
         Ok(Garbage { version, dead, garbage })
     }
 
-    /// What the blob's row and its snapshots refer to.
+    /// What the rows of the blob and its snapshots refer to.
     async fn reachable(&self, at: BlobRef<'_>, blob: Option<BlobRow>) -> Result<Reachable, EngineError> {
         let mut reachable = Reachable::default();
         if let Some(row) = &blob {
@@ -168,7 +90,7 @@ impl<E: Engine, B: ByteStore> Blobs<E, B> {
         Ok(reachable)
     }
 
-    /// The rows that nothing refers to, and their payloads.
+    /// The unreachable rows, and their payloads.
     async fn dead_rows(
         &self,
         at: BlobRef<'_>,
@@ -196,7 +118,7 @@ impl<E: Engine, B: ByteStore> Blobs<E, B> {
         Ok((dead, extents))
     }
 
-    /// Takes from the candidates what rows point to that are not dead.
+    /// Removes from the candidates the payloads that reachable rows point to.
     async fn retain_unreachable(
         &self,
         at: BlobRef<'_>,
@@ -231,8 +153,9 @@ impl<E: Engine, B: ByteStore> Blobs<E, B> {
         Ok(())
     }
 
-    /// Removes rows in bounded batches while the blob's row is the one that was seen. Returns how many are gone, and
-    /// whether the blob's row still was that one at the end, which is checked also if there are no rows.
+    /// Removes rows in bounded batches while the blob's row has the version that was read. Returns how many were
+    /// removed, and whether the blob's row still had that version at the end; that is checked even if there are no
+    /// rows.
     async fn remove_rows(
         &self,
         at: BlobRef<'_>,
@@ -256,49 +179,10 @@ impl<E: Engine, B: ByteStore> Blobs<E, B> {
     }
 }
 
-impl<E: Engine, B: ByteStore> Blobs<E, B> {
-    /// Gives up payloads of a blob that no row points to; returns them. From then on a write that holds one of them is
-    /// refused: the commit that adds them to the blob's row proves that no row points to them, and whoever commits
-    /// something after it finds them there.
-    pub(crate) async fn release(
-        &self,
-        at: BlobRef<'_>,
-        extents: &[Extent],
-        now: Timestamp,
-    ) -> Result<HashSet<Extent>, EngineError> {
-        let now = self.now(now).await?;
-        self.change_unlocked(at, now, |stored| async move {
-            let mut row = stored.row.unwrap_or_else(|| BlobRow::uncommitted(now));
-            let mut unowned: HashSet<Extent> = extents.iter().copied().collect();
-            self.retain_unowned(at, &mut unowned).await?;
-            let mut unowned: Vec<Extent> = unowned.into_iter().collect();
-            row.released = row.released.kept(now);
-            unowned.truncate(row.released.add(&unowned, now));
-            if unowned.is_empty() {
-                return Ok(Decision::Keep(HashSet::new()));
-            }
-            Ok(Decision::Commit(Change::put(row), unowned.into_iter().collect()))
-        })
-        .await
-    }
-
-    /// Takes away what rows point to. Rows that nothing refers to are not looked at as such: they go before their
-    /// payloads do.
-    async fn retain_unowned(&self, at: BlobRef<'_>, unowned: &mut HashSet<Extent>) -> Result<(), EngineError> {
-        self.visit_rows(at, (keys::BLOB, "\u{FFFF}"), |row| {
-            for extent in payloads_of(row)? {
-                unowned.remove(&extent);
-            }
-            Ok(if unowned.is_empty() { Flow::StopHere } else { Flow::Continue })
-        })
-        .await
-    }
-}
-
-/// What one look at a blob's rows found dead.
+/// The garbage that one pass over a blob's rows found.
 #[derive(Debug)]
 struct Garbage {
-    /// The version of the blob's row that it rests on; `None` if there was no row.
+    /// The version of the blob's row that it is valid for; `None` if there was no row.
     version: Option<Timestamp>,
     /// Rows that nothing refers to.
     dead: Vec<String>,
@@ -309,13 +193,13 @@ struct Garbage {
 /// What the rows of a blob and its snapshots refer to.
 #[derive(Debug, Default)]
 struct Reachable {
-    /// Payloads that they point to themselves.
+    /// Payloads that these rows point to directly.
     extents: HashSet<Extent>,
     /// Sets of chunks, with how many are referred to.
     sets: HashMap<u64, usize>,
-    /// Maps of pages, with the epochs from which they are looked at.
+    /// Maps of pages, with the epochs of the versions that read them.
     maps: HashMap<u64, Vec<u32>>,
-    /// The blocks that are not committed.
+    /// The generation of the uncommitted blocks.
     generation: Option<u64>,
 }
 
@@ -331,7 +215,7 @@ impl Reachable {
         }
     }
 
-    /// Whether a row other than one of pages is referred to.
+    /// Whether a row is referred to. Rows of pages are judged by [`Reachable::sees`].
     fn refers_to(&self, name: RowName<'_>) -> bool {
         match name {
             RowName::Blob | RowName::Snapshot(_) | RowName::Pages { .. } => true,
@@ -340,7 +224,7 @@ impl Reachable {
         }
     }
 
-    /// Whether pages are seen by a version of the blob: one from their epoch on, and before the next row's.
+    /// Whether a version of the blob reads these pages: one from their epoch on, before the next row's epoch.
     fn sees(&self, pages: &PageEpoch) -> bool {
         let Some(epochs) = self.maps.get(&pages.map) else { return false };
         let first = epochs.partition_point(|epoch| *epoch < pages.epoch);
@@ -360,7 +244,7 @@ struct PageEpoch {
 }
 
 impl PageEpoch {
-    /// Adds the rows to the dead ones, and their payloads to `extents`, if no version sees them.
+    /// Adds the rows to `dead` and their payloads to `extents`, if no version reads them.
     fn list_if_unseen(
         self,
         reachable: &Reachable,
@@ -370,7 +254,7 @@ impl PageEpoch {
         if reachable.sees(&self) {
             return Ok(());
         }
-        // The base row goes last: if removing is interrupted, there never is a delta without it.
+        // The base row is removed last: an interrupted removal never leaves a delta without its base row.
         for (name, body) in self.rows.into_iter().rev() {
             let parsed = RowName::parse(&name).ok_or_else(|| damaged("the name of a blob's row"))?;
             extents.extend(extents_of(parsed, &body)?);
@@ -380,12 +264,12 @@ impl PageEpoch {
     }
 }
 
-/// Holds the rows of pages of each epoch back until the next epoch is known.
+/// Collects the rows of pages of one epoch until the next epoch is known.
 #[derive(Debug, Default)]
 struct PageRows(Option<PageEpoch>);
 
 impl PageRows {
-    /// Takes the next row; returns the epoch before it, if that has ended.
+    /// Adds the next row; returns the epoch before it, if that is complete.
     fn turn(&mut self, name: RowName<'_>, row: RowRef<'_>) -> Option<PageEpoch> {
         let RowName::Pages { map, region, epoch, .. } = name else { return self.end() };
         let held = (row.row.to_owned(), row.body.to_vec());
@@ -435,5 +319,5 @@ fn extents_of(name: RowName<'_>, body: &[u8]) -> Result<Vec<Extent>, Fault> {
 
 /// Rows that are removed in one commit.
 const REMOVE_ROWS: usize = 512;
-/// Payloads that are discarded in one go.
+/// Payloads that are discarded before the task yields.
 const DISCARD_EXTENTS: usize = 4096;
