@@ -91,8 +91,8 @@ pub async fn a_sealed_blob_takes_no_more<E: Engine, B: ByteStore>(site: &Site<E,
     site.blobs.set_metadata(at, &larimar_model::Metadata::new(), &none, site.now()).await.expect("metadata may change");
     let (snapshot, _) = site.blobs.snapshot_blob(at, None, &none, site.now()).await.expect("a snapshot");
     for version in [None, Some(snapshot)] {
-        let told = site.blobs.properties(at, version, &none, site.now()).await.expect("properties");
-        assert!(told.is_sealed && told.length == 4);
+        let properties = site.blobs.properties(at, version, &none, site.now()).await.expect("properties");
+        assert!(properties.is_sealed && properties.length == 4);
     }
     put().await.expect("it is replaced");
     append().await.expect("the new blob is open");

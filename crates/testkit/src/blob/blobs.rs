@@ -1,6 +1,6 @@
 //! Whole blobs: put, read, changed, overwritten, on conditions.
 
-use super::site::{Site, blob, filled, refused};
+use super::site::{Site, blob, filled, plain_copy, refused};
 use larimar_engine::Engine;
 use larimar_engine::blob::bytes::ByteStore;
 use larimar_engine::blob::{Access, BlobReject, CopyRequest, CopySource, NewBlob};
@@ -66,7 +66,7 @@ pub async fn ranges_are_read_and_cut_at_the_end<E: Engine, B: ByteStore>(site: &
 }
 
 /// What is not there is not found by any operation that needs it.
-pub async fn a_missing_blob_is_told<E: Engine, B: ByteStore>(site: &Site<E, B>) {
+pub async fn a_missing_blob_is_not_found<E: Engine, B: ByteStore>(site: &Site<E, B>) {
     let name = blob("b");
     let (at, none) = (site.at(&name), Access::default());
     assert_eq!(site.read(&name).await, refused(BlobReject::BlobNotFound));
@@ -137,15 +137,7 @@ pub async fn conditions_on_tags_guard_reads_and_writes<E: Engine, B: ByteStore>(
     }
     // A snapshot keeps the tags that the blob had.
     let copy = blob("copy");
-    let request = CopyRequest {
-        id: larimar_model::Guid([8; 16]),
-        source_url: "http://127.0.0.1/c/b".to_owned(),
-        metadata: None,
-        tags: Some(Tags::new()),
-        tier: None,
-        seal: None,
-        rehydrate: None,
-    };
+    let request = CopyRequest { tags: Some(Tags::new()), ..plain_copy() };
     let source = CopySource { at, snapshot: None, conditions: Conditions::NONE, if_tags: Some(&if_tags) };
     let (to, none) = (site.at(&copy), Access::default());
     let copied = site.blobs.copy_blob(&source, to, &request, &none, site.now()).await;

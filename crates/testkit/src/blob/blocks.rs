@@ -10,7 +10,7 @@ fn latest(numbers: impl IntoIterator<Item = u32>) -> Vec<BlockListEntry> {
     numbers.into_iter().map(|number| BlockListEntry::Latest(id(number))).collect()
 }
 
-fn told(blocks: &[(u32, u64)]) -> Vec<(String, u64)> {
+fn listed(blocks: &[(u32, u64)]) -> Vec<(String, u64)> {
     blocks.iter().map(|(number, length)| (id(*number).to_string(), *length)).collect()
 }
 
@@ -29,7 +29,7 @@ pub async fn a_list_makes_a_blob_in_its_order<E: Engine, B: ByteStore>(site: &Si
     let content = [2, 3, 1, 3].map(|n| filled(n, 100 * usize::from(n))).concat();
     assert_eq!(site.read(&name).await, Ok(content));
     let list = list_of(site, &name).await;
-    assert_eq!(list.committed, told(&[(2, 200), (3, 300), (1, 100), (3, 300)]));
+    assert_eq!(list.committed, listed(&[(2, 200), (3, 300), (1, 100), (3, 300)]));
     assert_eq!(list.uncommitted, []);
     assert_eq!(list.properties.map(|properties| (properties.etag(), properties.length)), Some((put.etag(), 900)));
     site.commit(&name, &[]).await.expect("an empty list");
@@ -44,21 +44,21 @@ pub async fn blocks_are_out_of_sight_until_they_are_committed<E: Engine, B: Byte
     let deleted = site.blobs.delete_blob(site.at(&name), None, &Access::default(), site.now()).await;
     assert_eq!(deleted, refused(BlobReject::BlobNotFound));
     let list = list_of(site, &name).await;
-    assert_eq!((list.properties, list.committed, list.uncommitted), (None, vec![], told(&[(1, 3)])));
+    assert_eq!((list.properties, list.committed, list.uncommitted), (None, vec![], listed(&[(1, 3)])));
     let put = site.commit(&name, &latest([1])).await.expect("it is committed");
     site.put_block(&name, &id(1), b"other").await.expect("a block");
     site.put_block(&name, &id(2), b"two").await.expect("a block");
     assert_eq!(site.read(&name).await, Ok(b"one".to_vec()));
     let list = list_of(site, &name).await;
     assert_eq!(list.properties.map(|properties| properties.etag()), Some(put.etag()));
-    assert_eq!((list.committed, list.uncommitted), (told(&[(1, 3)]), told(&[(1, 5), (2, 3)])));
+    assert_eq!((list.committed, list.uncommitted), (listed(&[(1, 3)]), listed(&[(1, 5), (2, 3)])));
     // A whole blob drops them.
     site.put(&name, b"whole").await;
     assert_eq!(list_of(site, &name).await.uncommitted, []);
     assert_eq!(site.commit(&name, &latest([2])).await, refused(BlobReject::InvalidBlockList));
 }
 
-/// Committed and uncommitted blocks of the same id are told apart; the latest is the uncommitted one.
+/// Committed and uncommitted blocks of the same id are distinguished; the latest is the uncommitted one.
 pub async fn entries_choose_between_committed_and_uncommitted<E: Engine, B: ByteStore>(site: &Site<E, B>) {
     use BlockListEntry::{Committed, Latest, Uncommitted};
     let name = blob("b");
@@ -80,7 +80,7 @@ pub async fn an_unknown_block_refuses_the_list<E: Engine, B: ByteStore>(site: &S
     assert_eq!(site.commit(&name, &latest([1, 2])).await, refused(BlobReject::InvalidBlockList));
     let committed = site.commit(&name, &[BlockListEntry::Committed(id(1))]).await;
     assert_eq!(committed, refused(BlobReject::InvalidBlockList));
-    assert_eq!(list_of(site, &name).await.uncommitted, told(&[(1, 3)]));
+    assert_eq!(list_of(site, &name).await.uncommitted, listed(&[(1, 3)]));
     assert_eq!(site.read(&name).await, refused(BlobReject::BlobNotFound));
 }
 
@@ -92,7 +92,7 @@ pub async fn a_commit_drops_what_it_does_not_name<E: Engine, B: ByteStore>(site:
     }
     site.commit(&name, &latest([7])).await.expect("it is committed");
     let list = list_of(site, &name).await;
-    assert_eq!((list.committed, list.uncommitted), (told(&[(7, 5)]), vec![]));
+    assert_eq!((list.committed, list.uncommitted), (listed(&[(7, 5)]), vec![]));
     assert_eq!(site.commit(&name, &latest([8])).await, refused(BlobReject::InvalidBlockList));
     assert_eq!(site.rows().await, [("b".to_owned(), String::new())]);
     site.expect_payloads(1, "only the committed block is kept").await;

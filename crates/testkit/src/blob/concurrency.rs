@@ -1,19 +1,19 @@
-//! Many callers at once, of two servers: nothing is lost, nothing is mixed, and one of many wins.
+//! Many concurrent callers of two servers: no write is lost, no content is mixed, and of conditional writes one wins.
 
 use super::appends::{append, put_append};
 use super::leases::OWN;
 use super::pages::{put_page_blob, write};
-use super::site::{Site, blob, filled, id};
+use super::site::{Site, blob, filled, id, plain_copy};
 use futures_util::future::join_all;
 use larimar_engine::blob::bytes::ByteStore;
-use larimar_engine::blob::{Access, BlobReject, CopyRequest, CopySource};
+use larimar_engine::blob::{Access, BlobReject, CopyRequest};
 use larimar_engine::{Engine, EngineError, Reject};
 use larimar_model::Guid;
 use larimar_model::blob::{
     BlockListEntry, ByteRange, Conditions, ETagCondition, LeaseAction, LeaseDuration, LeaseId, LeaseState, Tags,
 };
 
-/// Blocks that are put in parallel are all there for the list, also the very first ones.
+/// A list finds all blocks that were put in parallel, even the first ones.
 pub async fn parallel_blocks_make_one_blob<E: Engine, B: ByteStore>(site: &Site<E, B>) {
     let name = blob("b");
     let servers = [site, &site.second()];
@@ -48,7 +48,7 @@ pub async fn concurrent_overwrites_leave_one_whole_content<E: Engine, B: ByteSto
             site.put_block(name, &id(u32::from(n)), &filled(n, 40)).await?;
             let list = vec![BlockListEntry::Latest(id(u32::from(n))); 150];
             let committed = site.commit(name, &list).await;
-            // Another commit may have come between and dropped the block.
+            // Another commit may have removed the block.
             committed.map(|_| ()).or_else(|error| if is_refused(&error) { Ok(()) } else { Err(error) })
         }
     };
@@ -64,7 +64,7 @@ pub async fn concurrent_overwrites_leave_one_whole_content<E: Engine, B: ByteSto
     assert_eq!(site.rows().await.len(), 1);
 }
 
-/// Of many who want a lease one gets it.
+/// Of many concurrent acquires one gets the lease.
 pub async fn one_of_many_lease_acquires_wins<E: Engine, B: ByteStore>(site: &Site<E, B>) {
     let name = blob("b");
     site.put(&name, b"x").await;
@@ -83,7 +83,7 @@ pub async fn one_of_many_lease_acquires_wins<E: Engine, B: ByteStore>(site: &Sit
     site.put_if(&name, b"y", &owner).await.expect("the winner writes");
 }
 
-/// Every append that was acknowledged is there once, whole, at the offset that was told.
+/// Every acknowledged append is in the blob once, complete, at the returned offset.
 pub async fn concurrent_appends_lose_nothing<E: Engine, B: ByteStore>(site: &Site<E, B>) {
     let name = blob("log");
     put_append(site, &name).await;
@@ -101,7 +101,7 @@ pub async fn concurrent_appends_lose_nothing<E: Engine, B: ByteStore>(site: &Sit
     }
 }
 
-/// Of many who create a blob that must not be there one does.
+/// Of many conditional creations one succeeds.
 pub async fn one_of_many_conditional_creations_wins<E: Engine, B: ByteStore>(site: &Site<E, B>) {
     let name = blob("b");
     let conditions = Conditions { if_none_match: Some(ETagCondition::Any), ..Conditions::NONE };
@@ -117,8 +117,8 @@ pub async fn one_of_many_conditional_creations_wins<E: Engine, B: ByteStore>(sit
     site.expect_payloads(1, "the winner's").await;
 }
 
-/// A reader beside writers sees one content or another, never parts of two. Bytes that a slow reader still needs may be
-/// gone, because these stores have no time of grace; then it is told.
+/// A reader during writes sees one content or another, never parts of two. Bytes that a slow reader still needs may be
+/// removed, because these stores have no grace period; then the read fails.
 pub async fn readers_beside_writers_see_whole_blobs<E: Engine, B: ByteStore>(site: &Site<E, B>) {
     let name = blob("b");
     site.put(&name, &filled(0, 3_000)).await;
@@ -157,7 +157,7 @@ pub async fn readers_beside_writers_see_whole_blobs<E: Engine, B: ByteStore>(sit
     assert!(seen > 0);
 }
 
-/// A page blob that is replaced by copies is read as one of them, never with holes where its rows are gone.
+/// A page blob that is replaced by copies is read as one of them, never with holes.
 pub async fn readers_of_pages_see_whole_copies<E: Engine, B: ByteStore>(site: &Site<E, B>) {
     let (name, sources) = (blob("disk"), [blob("one"), blob("two")]);
     let border = 16 << 20;
@@ -167,21 +167,8 @@ pub async fn readers_of_pages_see_whole_copies<E: Engine, B: ByteStore>(site: &S
     }
     let second = site.second();
     let copy = async |n: u8| {
-        let from = CopySource {
-            at: site.at(&sources[usize::from(n) % 2]),
-            snapshot: None,
-            conditions: Conditions::NONE,
-            if_tags: None,
-        };
-        let request = CopyRequest {
-            id: Guid([n; 16]),
-            source_url: String::new(),
-            metadata: None,
-            tags: Some(Tags::new()),
-            tier: None,
-            seal: None,
-            rehydrate: None,
-        };
+        let from = site.source(&sources[usize::from(n) % 2], None);
+        let request = CopyRequest { id: Guid([n; 16]), tags: Some(Tags::new()), ..plain_copy() };
         let copied = site.blobs.copy_blob(&from, site.at(&name), &request, &Access::default(), site.now()).await;
         copied.expect("it is copied");
     };
@@ -210,7 +197,7 @@ pub async fn readers_of_pages_see_whole_copies<E: Engine, B: ByteStore>(site: &S
     assert!(seen > 0);
 }
 
-/// Snapshots, commits, deletions and cleaning by two servers leave exactly what is pointed to.
+/// Snapshots, commits, deletions and reclaiming by two servers leave exactly the payloads that rows point to.
 pub async fn snapshots_and_commits_keep_what_they_point_to<E: Engine, B: ByteStore>(site: &Site<E, B>) {
     let (name, none) = (blob("b"), Access::default());
     let servers = [site, &site.second()];
@@ -237,7 +224,7 @@ pub async fn snapshots_and_commits_keep_what_they_point_to<E: Engine, B: ByteSto
     for done in join_all((0..32).map(act)).await {
         done.expect("it is done");
     }
-    // Whatever is left can be read, and nothing else is there.
+    // Every remaining blob can be read, and no other payload exists.
     let query = larimar_engine::blob::ListQuery {
         items_max: 100,
         include: larimar_model::blob::ListInclude { snapshots: true, ..Default::default() },
@@ -250,9 +237,9 @@ pub async fn snapshots_and_commits_keep_what_they_point_to<E: Engine, B: ByteSto
     }
     let include = Some(larimar_model::blob::DeleteSnapshots::Include);
     site.blobs.delete_blob(site.at(&name), include, &none, site.now()).await.expect("it is deleted");
-    site.blobs.reclaim_container(site.container, site.now()).await.expect("a sweep");
+    site.blobs.reclaim_container(site.container, site.now()).await.expect("it is reclaimed");
     assert_eq!(site.rows().await, []);
-    site.blobs.bytes().reclaim(&site.blobs.owners(site.now())).await.expect("a sweep");
+    site.blobs.bytes().reclaim(&site.blobs.owners(site.now())).await.expect("it is reclaimed");
     site.expect_payloads(0, "nothing is left").await;
 }
 

@@ -2,7 +2,7 @@
 
 use super::blobs::new_blob;
 use super::pages::{put_page_blob, write};
-use super::site::{Site, blob, filled, id, refused};
+use super::site::{Site, blob, filled, id, plain_copy, refused};
 use larimar_engine::Engine;
 use larimar_engine::blob::bytes::ByteStore;
 use larimar_engine::blob::{Access, BlobReject, CopyRequest, CopySource, NewBlob, SourceCondition};
@@ -10,19 +10,8 @@ use larimar_model::blob::{BlobName, BlockListEntry, BlockListKind, ByteRange, Co
 use larimar_model::{Guid, Metadata};
 
 fn request() -> CopyRequest {
-    CopyRequest {
-        id: Guid([5; 16]),
-        source_url: "http://127.0.0.1/account/container/source".to_owned(),
-        metadata: None,
-        tags: Some(Tags::new()),
-        tier: None,
-        seal: None,
-        rehydrate: None,
-    }
-}
-
-fn source<'a, E: Engine, B: ByteStore>(site: &Site<E, B>, name: &'a BlobName) -> CopySource<'a> {
-    CopySource { at: site.at(name), snapshot: None, conditions: Conditions::NONE, if_tags: None }
+    let source_url = "http://127.0.0.1/account/container/source".to_owned();
+    CopyRequest { id: Guid([5; 16]), source_url, tags: Some(Tags::new()), ..plain_copy() }
 }
 
 /// A copy has the source's bytes, blocks, content headers and metadata, unless other metadata is given.
@@ -35,10 +24,13 @@ pub async fn a_copy_has_bytes_blocks_and_properties<E: Engine, B: ByteStore>(sit
     let put = site.blobs.put_block_list(site.at(&from), &list, &new_blob(), &none, site.now()).await;
     put.expect("it is committed");
     let tagged = CopyRequest { tags: None, ..request() };
-    site.blobs.copy_blob(&source(site, &from), site.at(&to), &tagged, &none, site.now()).await.expect("it is copied");
+    site.blobs
+        .copy_blob(&site.source(&from, None), site.at(&to), &tagged, &none, site.now())
+        .await
+        .expect("it is copied");
     let properties = site.blobs.properties(site.at(&to), None, &none, site.now()).await.expect("it is there");
     assert_eq!(properties.tags, new_blob().tags);
-    let copied = site.blobs.copy_blob(&source(site, &from), site.at(&to), &request(), &none, site.now()).await;
+    let copied = site.blobs.copy_blob(&site.source(&from, None), site.at(&to), &request(), &none, site.now()).await;
     let (written, info) = copied.expect("it is copied");
     assert_eq!((info.id, info.length), (Guid([5; 16]), 4_000_000));
     assert!(site.read(&to).await == site.read(&from).await);
@@ -62,7 +54,10 @@ pub async fn a_copy_has_bytes_blocks_and_properties<E: Engine, B: ByteStore>(sit
     metadata.insert("other", "metadata").expect("metadata");
     let other = CopyRequest { metadata: Some(metadata.clone()), ..request() };
     let again = blob("again");
-    site.blobs.copy_blob(&source(site, &to), site.at(&again), &other, &none, site.now()).await.expect("it is copied");
+    site.blobs
+        .copy_blob(&site.source(&to, None), site.at(&again), &other, &none, site.now())
+        .await
+        .expect("it is copied");
     let properties = site.blobs.properties(site.at(&again), None, &none, site.now()).await.expect("it is there");
     assert_eq!(properties.metadata, metadata);
 }
@@ -75,23 +70,23 @@ pub async fn a_copy_of_pages_keeps_the_holes<E: Engine, B: ByteStore>(site: &Sit
     write(site, &from, 33 << 20, &filled(2, 512)).await.expect("pages");
     let taken = site.blobs.snapshot_blob(site.at(&from), None, &none, site.now()).await.expect("a snapshot").0;
     write(site, &from, 0, &filled(3, 512)).await.expect("pages");
-    let snapshot = CopySource { snapshot: Some(taken), ..source(site, &from) };
+    let snapshot = CopySource { snapshot: Some(taken), ..site.source(&from, None) };
     site.blobs.copy_blob(&snapshot, site.at(&to), &request(), &none, site.now()).await.expect("it is copied");
     assert!(site.read(&to).await == site.read_of(&from, Some(taken), None).await);
     let list = site.blobs.page_ranges(site.at(&to), (None, None), None, &none, site.now()).await.expect("pages");
     assert_eq!(list.written, [512..1536, (33 << 20)..(33 << 20) + 512]);
 }
 
-/// Conditions on the source and on the destination are told apart, as is what is missing.
+/// Conditions on the source and on the destination have different errors, as have missing blobs.
 pub async fn a_copy_checks_both_sides<E: Engine, B: ByteStore>(site: &Site<E, B>) {
     let (from, to, none) = (blob("from"), blob("to"), Access::default());
-    let missing = site.blobs.copy_blob(&source(site, &from), site.at(&to), &request(), &none, site.now()).await;
+    let missing = site.blobs.copy_blob(&site.source(&from, None), site.at(&to), &request(), &none, site.now()).await;
     assert_eq!(missing, refused(BlobReject::SourceNotFound));
     site.put(&from, b"from").await;
     site.put(&to, b"to").await;
     let foreign = Conditions { if_match: Some(ETagCondition::Foreign), ..Conditions::NONE };
     let absent = Conditions { if_none_match: Some(ETagCondition::Any), ..Conditions::NONE };
-    let of_source = CopySource { conditions: foreign, ..source(site, &from) };
+    let of_source = CopySource { conditions: foreign, ..site.source(&from, None) };
     let copy = async |source: &CopySource<'_>, conditions| {
         let access = Access { conditions, ..Access::default() };
         site.blobs.copy_blob(source, site.at(&to), &request(), &access, site.now()).await.map(|_| ())
@@ -100,11 +95,11 @@ pub async fn a_copy_checks_both_sides<E: Engine, B: ByteStore>(site: &Site<E, B>
         copy(&of_source, Conditions::NONE).await,
         refused(BlobReject::SourceConditionNotMet(SourceCondition::IfMatch))
     );
-    assert_eq!(copy(&source(site, &from), foreign).await, refused(BlobReject::ConditionNotMet));
-    assert_eq!(copy(&source(site, &from), absent).await, refused(BlobReject::BlobExists));
+    assert_eq!(copy(&site.source(&from, None), foreign).await, refused(BlobReject::ConditionNotMet));
+    assert_eq!(copy(&site.source(&from, None), absent).await, refused(BlobReject::BlobExists));
     let new = NewBlob::default();
     site.blobs.put_append_blob(site.at(&to), &new, &none, site.now()).await.expect("it is put");
-    assert_eq!(copy(&source(site, &from), Conditions::NONE).await, refused(BlobReject::InvalidBlobType));
+    assert_eq!(copy(&site.source(&from, None), Conditions::NONE).await, refused(BlobReject::InvalidBlobType));
     site.expect_payloads(1, "what was refused is removed").await;
 }
 
@@ -117,17 +112,17 @@ pub async fn bytes_are_copied_into_blocks<E: Engine, B: ByteStore>(site: &Site<E
     let mut seen = Vec::new();
     let inspect = |bytes: &larimar_engine::blob::bytes::Bytes| seen.extend_from_slice(bytes);
     let copied =
-        site.blobs.copy_bytes(&source(site, &from), (range, 2_000_000), site.at(&to), inspect, site.now()).await;
+        site.blobs.copy_bytes(&site.source(&from, None), (range, 2_000_000), site.at(&to), inspect, site.now()).await;
     let (extent, _) = copied.expect("bytes are copied");
     assert!(seen == bytes[100..2_000_100]);
     site.blobs.put_block(site.at(&to), &id(1), extent.expect("bytes"), None, site.now()).await.expect("a block");
     site.commit(&to, &[BlockListEntry::Latest(id(1))]).await.expect("it is committed");
     assert!(site.read(&to).await == Ok(bytes[100..2_000_100].to_vec()));
     let after = Some(ByteRange { start: 2_500_000, last: None });
-    let outside = site.blobs.copy_bytes(&source(site, &from), (after, 9), site.at(&to), |_| {}, site.now()).await;
+    let outside = site.blobs.copy_bytes(&site.source(&from, None), (after, 9), site.at(&to), |_| {}, site.now()).await;
     assert_eq!(outside, refused(BlobReject::InvalidRange { length: 2_500_000 }));
     let part = (range, 1_999_999);
-    let large = site.blobs.copy_bytes(&source(site, &from), part, site.at(&to), |_| {}, site.now()).await;
+    let large = site.blobs.copy_bytes(&site.source(&from, None), part, site.at(&to), |_| {}, site.now()).await;
     assert_eq!(large, refused(BlobReject::SourceTooLarge { bytes_max: 1_999_999 }));
 }
 
@@ -139,7 +134,7 @@ pub async fn a_blob_is_copied_onto_itself<E: Engine, B: ByteStore>(site: &Site<E
     let mut metadata = Metadata::new();
     metadata.insert("new", "metadata").expect("metadata");
     let request = CopyRequest { metadata: Some(metadata.clone()), ..request() };
-    let copied = site.blobs.copy_blob(&source(site, &name), site.at(&name), &request, &none, site.now()).await;
+    let copied = site.blobs.copy_blob(&site.source(&name, None), site.at(&name), &request, &none, site.now()).await;
     assert!(copied.expect("it is copied").0.etag() > put.etag());
     let properties = site.blobs.properties(site.at(&name), None, &none, site.now()).await.expect("it is there");
     assert_eq!(properties.metadata, metadata);

@@ -1,121 +1,19 @@
-//! Every version of a blob has its own bytes, wherever the engine stops and whether or not clean-up runs afterwards: random
-//! operations against arrays in memory.
+//! Every version of a blob keeps its bytes, wherever the engine stops and whether or not garbage is reclaimed
+//! afterwards: random operations compared with arrays in memory.
 
 use super::appends::{append, put_append};
 use super::pages::{bounds, clear, put_page_blob, resize, write};
-use super::site::{Site, blob, filled, id, refused};
+use super::site::{Site, blob, filled, id, plain_copy, refused};
+use super::versions::{Common, Versions, act, listed, read_versions, settle};
 use crate::Dice;
 use larimar_engine::blob::bytes::ByteStore;
-use larimar_engine::blob::{Access, BlobReject, CopyRequest, CopySource, ListItem, ListQuery};
+use larimar_engine::blob::{Access, BlobReject};
 use larimar_engine::{Engine, EngineError};
-use larimar_model::Guid;
-use larimar_model::blob::{
-    BlobName, BlockListEntry, ByteRange, Conditions, DeleteSnapshots, ListInclude, SnapshotTime,
-};
+use larimar_model::blob::{BlobName, BlockListEntry, ByteRange, SnapshotTime};
 use std::collections::BTreeMap;
 
 /// The pages of a version: what was written to each, if anything.
 type Pages = Vec<Option<u8>>;
-
-/// A blob with its snapshots.
-#[derive(Clone, Debug, Default, PartialEq, Eq)]
-struct Versions<T> {
-    current: Option<T>,
-    snapshots: BTreeMap<SnapshotTime, T>,
-}
-
-/// Operations on a blob of any type.
-#[derive(Clone, Copy, Debug)]
-enum Common {
-    Snapshot,
-    DeleteSnapshot(SnapshotTime),
-    DeleteSnapshots,
-    Delete,
-}
-
-impl<T: Clone + PartialEq> Versions<T> {
-    fn after(&self, step: Common) -> Self {
-        let mut next = self.clone();
-        match step {
-            Common::Snapshot => {}
-            Common::DeleteSnapshot(time) => drop(next.snapshots.remove(&time)),
-            Common::DeleteSnapshots => next.snapshots.clear(),
-            Common::Delete => next = Self { current: None, snapshots: BTreeMap::new() },
-        }
-        next
-    }
-
-    fn with(&self, current: T) -> Self {
-        Self { current: Some(current), ..self.clone() }
-    }
-
-    /// Whether this is what was there before, with one more snapshot of the blob.
-    fn has_one_more_than(&self, before: &Self) -> bool {
-        let mut fewer = self.clone();
-        let new: Vec<_> = fewer.snapshots.keys().filter(|time| !before.snapshots.contains_key(time)).copied().collect();
-        let [time] = new[..] else { return false };
-        fewer.snapshots.remove(&time) == before.current && fewer == *before
-    }
-
-    fn some_snapshot(&self, dice: &mut Dice) -> Option<SnapshotTime> {
-        let count = self.snapshots.len() as u64;
-        (count > 0).then(|| *self.snapshots.keys().nth(dice.below(count) as usize).expect("below the count"))
-    }
-}
-
-async fn act<E: Engine, B: ByteStore>(site: &Site<E, B>, name: &BlobName, step: Common) -> Result<(), EngineError> {
-    let (at, none) = (site.at(name), Access::default());
-    match step {
-        Common::Snapshot => site.blobs.snapshot_blob(at, None, &none, site.now()).await.map(drop),
-        Common::DeleteSnapshot(time) => site.blobs.delete_snapshot(at, time, &none, site.now()).await,
-        Common::DeleteSnapshots => site.blobs.delete_blob(at, Some(DeleteSnapshots::Only), &none, site.now()).await,
-        Common::Delete => site.blobs.delete_blob(at, Some(DeleteSnapshots::Include), &none, site.now()).await,
-    }
-}
-
-/// What a blob and its snapshots hold, each read whole.
-async fn read_versions<E: Engine, B: ByteStore>(site: &Site<E, B>, name: &BlobName) -> Versions<Vec<u8>> {
-    let (times, is_there) = listed(site, name).await;
-    let mut found = Versions::default();
-    for time in times {
-        let content = site.read_of(name, Some(time), None).await.expect("a snapshot is read whole");
-        found.snapshots.insert(time, content);
-    }
-    if is_there {
-        found.current = Some(site.read(name).await.expect("the blob is read whole"));
-    }
-    found
-}
-
-/// The times of the snapshots that are listed, and whether the blob is.
-async fn listed<E: Engine, B: ByteStore>(site: &Site<E, B>, name: &BlobName) -> (Vec<SnapshotTime>, bool) {
-    let include = ListInclude { snapshots: true, ..ListInclude::default() };
-    let page = site.list(&ListQuery { include, ..super::lists::everything() }).await;
-    let blobs = page.items.iter().filter_map(|item| match item {
-        ListItem::Blob(blob) if blob.name == name.as_str() => Some(blob.snapshot),
-        ListItem::Blob(_) | ListItem::Prefix(_) => None,
-    });
-    let blobs: Vec<Option<SnapshotTime>> = blobs.collect();
-    (blobs.iter().filter_map(|snapshot| *snapshot).collect(), blobs.contains(&None))
-}
-
-/// Compares what is there with what should be. After an error either of two states may be there; the one that is goes on.
-fn settle<T: Clone + PartialEq + std::fmt::Debug>(
-    model: &mut Versions<T>,
-    (next, is_snapshot): (Versions<T>, bool),
-    done: &Result<(), EngineError>,
-    found: Versions<T>,
-    what: &str,
-) {
-    // The time of a snapshot is known only from what is there.
-    let is_next = if is_snapshot { found.has_one_more_than(&next) } else { found == next };
-    let is_right = if done.is_ok() { is_next } else { is_next || found == *model };
-    assert!(is_right, "{what}: {done:?}\nfound {found:?}\nbefore {model:?}\nexpected {next:?}");
-    if let Err(error) = done {
-        assert!(matches!(error, EngineError::Fault(_)), "{what}: {error:?}");
-    }
-    *model = found;
-}
 
 /// Where the pages of the model begin: some in each of two regions. The first region has many other pages as well, so
 /// that its row is long and writes are stored beside it.
@@ -141,17 +39,8 @@ async fn copy<E: Engine, B: ByteStore>(
     (source, snapshot): (&BlobName, Option<SnapshotTime>),
     name: &BlobName,
 ) -> Result<(), EngineError> {
-    let source = CopySource { at: site.at(source), snapshot, conditions: Conditions::NONE, if_tags: None };
-    let request = CopyRequest {
-        id: Guid([1; 16]),
-        source_url: String::new(),
-        metadata: None,
-        tags: None,
-        tier: None,
-        seal: None,
-        rehydrate: None,
-    };
-    site.blobs.copy_blob(&source, site.at(name), &request, &Access::default(), site.now()).await.map(drop)
+    let source = site.source(source, snapshot);
+    site.blobs.copy_blob(&source, site.at(name), &plain_copy(), &Access::default(), site.now()).await.map(drop)
 }
 
 #[derive(Clone, Copy, Debug)]
@@ -222,7 +111,7 @@ async fn run_page_step<E: Engine, B: ByteStore>(
     }
 }
 
-/// The pages of a version, read and told.
+/// The pages of a version, as Get Blob and Get Page Ranges return them.
 async fn pages_of<E: Engine, B: ByteStore>(
     site: &Site<E, B>,
     name: &BlobName,
@@ -230,13 +119,13 @@ async fn pages_of<E: Engine, B: ByteStore>(
 ) -> Pages {
     let range = Some(ByteRange { start: BASE, last: None });
     let bytes = site.read_of(name, snapshot, range).await.expect("a version is read whole");
-    let told = site.blobs.page_ranges(site.at(name), (snapshot, None), range, &Access::default(), site.now()).await;
-    let told = bounds(told.expect("the pages").written);
+    let ranges = site.blobs.page_ranges(site.at(name), (snapshot, None), range, &Access::default(), site.now()).await;
+    let ranges = bounds(ranges.expect("the pages").written);
     let pages = bytes.chunks(512).enumerate().map(|(number, page)| {
         assert!(page.iter().all(|byte| *byte == page[0]), "a page is of one write");
         let place = BASE + number as u64 * 512;
-        let is_written = told.iter().any(|(start, end)| (*start..*end).contains(&place));
-        assert_eq!(page[0] != 0, is_written, "a page without bytes is not told, and a written one is");
+        let is_written = ranges.iter().any(|(start, end)| (*start..*end).contains(&place));
+        assert_eq!(page[0] != 0, is_written, "a page without bytes is not listed, and a written one is");
         is_written.then_some(page[0])
     });
     let pages = pages.collect();
@@ -268,8 +157,8 @@ fn perhaps_stop<E: Engine, B: ByteStore>(site: &Site<E, B>, dice: &mut Dice) {
     }
 }
 
-/// Sometimes runs the sweep, which may be stopped as well.
-async fn perhaps_sweep<E: Engine, B: ByteStore>(site: &Site<E, B>, dice: &mut Dice) {
+/// Sometimes reclaims, which may be stopped as well.
+async fn perhaps_reclaim<E: Engine, B: ByteStore>(site: &Site<E, B>, dice: &mut Dice) {
     if dice.below(16) > 0 {
         return;
     }
@@ -297,7 +186,7 @@ pub async fn cleared_pages_do_not_show_a_snapshot_whose_clean_up_did_not_run<E: 
     clear(site, &name, 0, 4096).await.expect("cleared");
     let is_clear = async || site.read(&name).await.map(|bytes| bytes == [0; 4096]);
     assert_eq!(is_clear().await, Ok(true));
-    site.blobs.reclaim_container(site.container, site.now()).await.expect("a sweep");
+    site.blobs.reclaim_container(site.container, site.now()).await.expect("it is reclaimed");
     assert_eq!(is_clear().await, Ok(true), "after the clean-up");
 }
 
@@ -305,7 +194,7 @@ pub async fn cleared_pages_do_not_show_a_snapshot_whose_clean_up_did_not_run<E: 
 pub async fn versions_keep_their_pages_wherever_the_engine_stops<E: Engine, B: ByteStore>(site: &Site<E, B>) {
     let name = blob("disk");
     put_template(site, &blob("template")).await;
-    // A database takes its time.
+    // A database is slower.
     let steps = if E::IS_SHARED { 150 } else { 1200 };
     let mut writes_beside_a_row = 0;
     for seed in 0..3_u64 {
@@ -317,7 +206,7 @@ pub async fn versions_keep_their_pages_wherever_the_engine_stops<E: Engine, B: B
             perhaps_stop(site, &mut dice);
             let done = run_page_step(site, &name, step).await;
             site.go_on();
-            perhaps_sweep(site, &mut dice).await;
+            perhaps_reclaim(site, &mut dice).await;
             let found = found_pages(site, &name).await;
             let is_snapshot = matches!(step, PageStep::Common(Common::Snapshot));
             settle(&mut model, (next, is_snapshot), &done, found, &format!("seed {seed}, step {number}, {step:?}"));
@@ -359,19 +248,19 @@ pub async fn versions_keep_their_appends_wherever_the_engine_stops<E: Engine, B:
             None => append(site, &name, &added, Default::default()).await.map(drop),
         };
         site.go_on();
-        perhaps_sweep(site, &mut dice).await;
+        perhaps_reclaim(site, &mut dice).await;
         let found = read_versions(site, &name).await;
         let is_snapshot = matches!(step, Some(Common::Snapshot));
         settle(&mut model, (next, is_snapshot), &done, found, &format!("step {number}, {step:?}"));
     }
 }
 
-/// Block blobs, whose lists take blocks over from one to the next, short and long.
+/// Block blobs whose lists, short and long, reuse blocks of the list before.
 pub async fn versions_keep_their_blocks_wherever_the_engine_stops<E: Engine, B: ByteStore>(site: &Site<E, B>) {
     let name = blob("list");
     let mut dice = Dice::new(5);
     let mut model = Versions::<Vec<u8>>::default();
-    // The blocks of the present list, which the next may take over.
+    // The blocks of the current list, which the next may reuse.
     let mut blocks: BTreeMap<u32, Vec<u8>> = BTreeMap::new();
     for number in 0..if E::IS_SHARED { 100 } else { 600_u32 } {
         let step = match (dice.below(10), model.some_snapshot(&mut dice)) {
@@ -402,7 +291,7 @@ pub async fn versions_keep_their_blocks_wherever_the_engine_stops<E: Engine, B: 
             None => site.put_if(&name, &content, &Access::default()).await.map(drop),
         };
         site.go_on();
-        perhaps_sweep(site, &mut dice).await;
+        perhaps_reclaim(site, &mut dice).await;
         let found = read_versions(site, &name).await;
         if found.current != model.current {
             blocks = kept;

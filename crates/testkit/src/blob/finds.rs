@@ -1,13 +1,10 @@
-//! Find Blobs by Tags: what is found, in pages, at which cost, and what the index has to do with it.
+//! Find Blobs by Tags: results, pages, costs, and the state of the index.
 
-use super::site::{ACCOUNT, Site, blob, id};
+use super::site::{ACCOUNT, Site, blob, id, plain_copy};
 use larimar_engine::blob::bytes::ByteStore;
-use larimar_engine::blob::{
-    Access, BlobReject, CopyRequest, CopySource, FindFrom, FindIn, FindPage, NewBlob, NewContainer,
-};
+use larimar_engine::blob::{Access, BlobReject, CopyRequest, FindFrom, FindIn, FindPage, NewBlob, NewContainer};
 use larimar_engine::{Act, Engine, EngineError, Expect, Fault, Op, Reject, Rows as _, SpaceId};
-use larimar_model::Guid;
-use larimar_model::blob::{BlobName, BlockListEntry, Conditions, TagQuery, Tags};
+use larimar_model::blob::{BlobName, BlockListEntry, TagQuery, Tags};
 use std::collections::BTreeSet;
 
 fn tags(pairs: &[(&str, &str)]) -> Tags {
@@ -78,15 +75,15 @@ impl<E: Engine, B: ByteStore> Site<E, B> {
         created.expect("a container").id
     }
 
-    /// Writes a row of the index as nothing but the index does.
+    /// Writes a row of the index directly.
     async fn write_index(&self, row: &str, act: Act<'_>) {
         let op = Op { row, expect: Expect::Any, act };
         self.blobs.engine().apply(self.container, "", &[op], self.now()).await.expect("it is written");
     }
 }
 
-/// Blobs are found by equality and by ranges of values, if all comparisons hold; of their tags those are told that the
-/// expression names. Snapshots and blocks that are not committed are not found.
+/// Blobs are found by equality and by ranges of values, if all comparisons hold; the result has the tags that the
+/// expression names. Snapshots and uncommitted blobs are not found.
 pub async fn blobs_are_found_by_their_tags<E: Engine, B: ByteStore>(site: &Site<E, B>) {
     site.put_tagged("b", &[("a", "1"), ("c", "x")]).await;
     site.put_tagged("a", &[("a", "10"), ("c", "x")]).await;
@@ -148,16 +145,8 @@ pub async fn what_is_found_follows_every_change<E: Engine, B: ByteStore>(site: &
         site.blobs.put_block_list(site.at(&name), &list, &tagged, &none, site.now()).await.expect("it is committed");
         assert_eq!(found().await, expected);
     }
-    let copy = CopyRequest {
-        id: Guid([5; 16]),
-        source_url: "http://127.0.0.1/account/container/b".to_owned(),
-        metadata: None,
-        tags: Some(tags(&[("t", "new")])),
-        tier: None,
-        seal: None,
-        rehydrate: None,
-    };
-    let source = CopySource { at: site.at(&name), snapshot: None, conditions: Conditions::NONE, if_tags: None };
+    let copy = CopyRequest { tags: Some(tags(&[("t", "new")])), ..plain_copy() };
+    let source = site.source(&name, None);
     site.blobs.copy_blob(&source, site.at(&name), &copy, &none, site.now()).await.expect("it is copied");
     assert_eq!(found().await, new());
     site.put(&name, b"without tags").await;
@@ -168,8 +157,8 @@ pub async fn what_is_found_follows_every_change<E: Engine, B: ByteStore>(site: &
     assert_eq!(site.index_rows().await.len(), 1);
 }
 
-/// Pages of any length together find every blob once, in order; a page reads the entries and the blobs that it tells, and
-/// not those beside them.
+/// Pages of any length together find every blob once, in order; a page reads only the entries and the blobs that it
+/// returns.
 pub async fn pages_find_everything_once_and_read_little<E: Engine, B: ByteStore>(site: &Site<E, B>) {
     for n in 0..60 {
         let kind = if n % 3 == 0 { "wanted" } else { "other" };
@@ -199,9 +188,9 @@ pub async fn pages_find_everything_once_and_read_little<E: Engine, B: ByteStore>
     }
 }
 
-/// However many entries lead to nothing, a page ends and says where to go on.
+/// However many entries are stale, a page ends with a continuation.
 pub async fn a_search_without_a_result_is_bounded<E: Engine, B: ByteStore>(site: &Site<E, B>) {
-    // Entries without blobs, as an older release leaves them.
+    // Stale entries, as an older release leaves them.
     site.put_tagged("b", &[("k", "v")]).await;
     let entry = site.index_rows().await.pop().expect("an entry");
     let stem = entry.strip_suffix('b').expect("it ends with the name").to_owned();
@@ -244,7 +233,7 @@ pub async fn an_account_is_searched_container_by_container<E: Engine, B: ByteSto
         assert_eq!(site.find_all(account, within, max).await, expected[4..], "{max} a page");
     }
     assert_eq!(site.find_all(account, "@container = 'missing' AND k = 'v'", 9).await, Vec::<String>::new());
-    // A marker of another place, or one that nobody made, finds what comes after it.
+    // A marker of another query, or an invented one, finds what comes after it.
     let from = |container: &str, entry: &str| FindFrom { container: container.to_owned(), entry: entry.to_owned() };
     for (marker, left) in [(from("b", "x"), 4), (from("zzz", "\u{10FFFF}"), 0), (from("zzz", "\0"), 2)] {
         let page = site.find_page(account, "k = 'v'", Some(&marker), 100).await;
@@ -252,7 +241,7 @@ pub async fn an_account_is_searched_container_by_container<E: Engine, B: ByteSto
     }
 }
 
-/// A deleted container has nothing to find, and one of the same name afterwards only what is its own.
+/// Nothing is found in a deleted container, and in a new one of the same name only its own blobs.
 pub async fn a_deleted_container_has_nothing_to_find<E: Engine, B: ByteStore>(site: &Site<E, B>) {
     site.put_tagged("b", &[("k", "v")]).await;
     let name = "container".parse().expect("a name");
@@ -268,8 +257,8 @@ pub async fn a_deleted_container_has_nothing_to_find<E: Engine, B: ByteStore>(si
     assert_eq!(site.find_all(account, "k = 'v'", 10).await, ["container/c"]);
 }
 
-/// Blobs of a store of an earlier release have no entries: the index is built before anything is told, once. What older
-/// servers write without entries afterwards is found after a sweep.
+/// Blobs of an earlier release have no entries: the index is built once, before the first result. Blobs that older
+/// servers write afterwards are found after the next pass.
 pub async fn blobs_without_entries_are_found_once_the_index_is_built<E: Engine, B: ByteStore>(site: &Site<E, B>) {
     let forget = async |with_progress: bool| {
         for row in site.index_rows().await {
@@ -297,12 +286,12 @@ pub async fn blobs_without_entries_are_found_once_the_index_is_built<E: Engine, 
     // An older server writes a blob.
     forget(false).await;
     assert_eq!(site.find("k = 'even'").await, Vec::<String>::new());
-    site.blobs.reclaim_container(site.container, site.now()).await.expect("a sweep");
+    site.blobs.reclaim_container(site.container, site.now()).await.expect("it is reclaimed");
     assert_eq!(site.find("k = 'even'").await.len(), 125);
     assert_eq!(site.index_rows().await, rows);
 }
 
-/// An entry whose blob has other tags by now, or is gone, is not seen, and a sweep removes it.
+/// An entry whose blob has other tags by now, or is deleted, has no effect, and the next pass removes it.
 pub async fn entries_that_were_left_behind_are_not_seen_and_removed<E: Engine, B: ByteStore>(site: &Site<E, B>) {
     site.put_tagged("b", &[("k", "1")]).await;
     site.put_tagged("gone", &[("k", "1")]).await;
@@ -317,7 +306,7 @@ pub async fn entries_that_were_left_behind_are_not_seen_and_removed<E: Engine, B
     assert_eq!(site.index_rows().await.len(), rows.len() + 2);
     assert_eq!(site.find("k = '1'").await, Vec::<String>::new());
     assert_eq!(site.find("k >= '1'").await, ["b"]);
-    site.blobs.reclaim_container(site.container, site.now()).await.expect("a sweep");
+    site.blobs.reclaim_container(site.container, site.now()).await.expect("it is reclaimed");
     assert_eq!(site.index_rows().await, rows);
 }
 
@@ -363,8 +352,8 @@ pub async fn the_index_agrees_with_the_blobs_wherever_the_engine_stops<E: Engine
                 _ => site.blobs.delete_blob(at, None, &Access::default(), site.now()).await,
             };
             site.go_on();
-            let told = site.blobs.properties(at, None, &Access::default(), site.now()).await;
-            let has = told.map_or_else(|_| Tags::new(), |told| told.tags);
+            let properties = site.blobs.properties(at, None, &Access::default(), site.now()).await;
+            let has = properties.map_or_else(|_| Tags::new(), |properties| properties.tags);
             for value in ["old", "new"] {
                 let is_found = !site.find(&format!("k = '{value}'")).await.is_empty();
                 assert_eq!(is_found, has.get("k") == Some(value), "{calls} calls, change {change}");

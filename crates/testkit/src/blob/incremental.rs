@@ -3,14 +3,11 @@
 use super::appends::append;
 use super::leases::OWN;
 use super::pages::{bounds, clear, put_page_blob, resize, write};
-use super::servers::interruption;
-use super::site::{Site, blob, filled, id, refused};
+use super::site::{Site, blob, filled, id, plain_copy, refused};
 use crate::Dice;
-use futures_util::future::join_all;
 use larimar_engine::blob::bytes::ByteStore;
 use larimar_engine::blob::{
-    Access, BlobReject, CopyRequest, CopySource, IncrementalCopyRequest, LeaseReject, ListItem, ListQuery, NewBlob,
-    Written,
+    Access, BlobReject, IncrementalCopyRequest, LeaseReject, ListItem, ListQuery, NewBlob, Written,
 };
 use larimar_engine::{Engine, EngineError};
 use larimar_model::blob::{
@@ -18,14 +15,6 @@ use larimar_model::blob::{
     LeaseDuration, ListInclude, PageRange, SequenceConditions, SnapshotTime, Tags,
 };
 use larimar_model::{Guid, Metadata};
-
-fn source<'a, E: Engine, B: ByteStore>(
-    site: &Site<E, B>,
-    name: &'a BlobName,
-    snapshot: Option<SnapshotTime>,
-) -> CopySource<'a> {
-    CopySource { at: site.at(name), snapshot, conditions: Conditions::NONE, if_tags: None }
-}
 
 fn request(name: &BlobName) -> IncrementalCopyRequest {
     IncrementalCopyRequest {
@@ -35,19 +24,19 @@ fn request(name: &BlobName) -> IncrementalCopyRequest {
     }
 }
 
-async fn copy<E: Engine, B: ByteStore>(
+pub(super) async fn copy<E: Engine, B: ByteStore>(
     site: &Site<E, B>,
     (from, snapshot): (&BlobName, SnapshotTime),
     to: &BlobName,
 ) -> Result<(Written, CopyInfo), EngineError> {
     let access = Access::default();
-    let source = source(site, from, Some(snapshot));
+    let source = site.source(from, Some(snapshot));
     // Tests run one copy within another; their states are large and must not all be on one stack.
     Box::pin(site.blobs.copy_incremental(&source, site.at(to), &request(from), &access, site.now())).await
 }
 
 /// Copies a snapshot; returns that of the destination.
-async fn copied<E: Engine, B: ByteStore>(
+pub(super) async fn copied<E: Engine, B: ByteStore>(
     site: &Site<E, B>,
     from: (&BlobName, SnapshotTime),
     to: &BlobName,
@@ -56,7 +45,7 @@ async fn copied<E: Engine, B: ByteStore>(
     info.incremental.expect("it is incremental").snapshot
 }
 
-async fn snapshot<E: Engine, B: ByteStore>(site: &Site<E, B>, name: &BlobName) -> SnapshotTime {
+pub(super) async fn snapshot<E: Engine, B: ByteStore>(site: &Site<E, B>, name: &BlobName) -> SnapshotTime {
     let taken = site.blobs.snapshot_blob(site.at(name), None, &Access::default(), site.now()).await;
     taken.expect("a snapshot").0
 }
@@ -73,7 +62,7 @@ async fn ranges<E: Engine, B: ByteStore>(
 }
 
 /// The times of a blob's snapshots, as listed.
-async fn snapshots<E: Engine, B: ByteStore>(site: &Site<E, B>, name: &BlobName) -> Vec<SnapshotTime> {
+pub(super) async fn snapshots<E: Engine, B: ByteStore>(site: &Site<E, B>, name: &BlobName) -> Vec<SnapshotTime> {
     let include = ListInclude { snapshots: true, ..ListInclude::default() };
     let page = site.list(&ListQuery { include, ..super::lists::everything() }).await;
     let times = page.items.iter().filter_map(|item| match item {
@@ -83,7 +72,7 @@ async fn snapshots<E: Engine, B: ByteStore>(site: &Site<E, B>, name: &BlobName) 
     times.collect()
 }
 
-/// The first copy makes the destination, later ones add a snapshot each; properties tell of the last one.
+/// The first copy creates the destination, later ones add a snapshot each; its properties show the last one.
 pub async fn each_incremental_copy_is_a_snapshot_of_the_destination<E: Engine, B: ByteStore>(site: &Site<E, B>) {
     let (from, to, none) = (blob("from"), blob("to"), Access::default());
     let mut metadata = Metadata::new();
@@ -194,7 +183,7 @@ pub async fn incremental_copies_read_as_their_sources_wherever_the_engine_stops<
             site.blobs.delete_snapshot(site.at(&to), gone, &none, site.now()).await.expect("it is deleted");
         }
         if dice.below(8) == 0 {
-            site.blobs.reclaim_container(site.container, site.now()).await.expect("a sweep");
+            site.blobs.reclaim_container(site.container, site.now()).await.expect("it is reclaimed");
         }
         for (time, content) in &expected {
             assert!(tail(site, &to, *time).await == *content, "copy {number}: a snapshot has other bytes");
@@ -232,7 +221,8 @@ async fn tail<E: Engine, B: ByteStore>(site: &Site<E, B>, name: &BlobName, time:
     site.read_of(name, Some(time), range).await.expect("a snapshot is read whole")
 }
 
-/// The destination is neither read nor changed; its snapshots are as any other, and it can be leased and deleted.
+/// The destination cannot be read or changed otherwise; its snapshots are ordinary ones, and it can be leased and
+/// deleted.
 pub async fn the_destination_of_incremental_copies_is_for_copies_only<E: Engine, B: ByteStore>(site: &Site<E, B>) {
     let (from, to, other, none) = (blob("from"), blob("to"), blob("other"), Access::default());
     put_page_blob(site, &from, 1024).await;
@@ -258,24 +248,15 @@ pub async fn the_destination_of_incremental_copies_is_for_copies_only<E: Engine,
     assert_eq!(append(site, &to, b"x", Default::default()).await, refused(barred));
     let tier = ("P10".parse().expect("a tier"), None);
     assert_eq!(blobs.set_tier(at, None, tier, &none, site.now()).await, refused(barred));
-    let ordinary = CopyRequest {
-        id: Guid([1; 16]),
-        source_url: String::new(),
-        metadata: None,
-        tags: None,
-        tier: None,
-        seal: None,
-        rehydrate: None,
-    };
-    let of_blob = source(site, &to, None);
-    assert_eq!(blobs.copy_blob(&of_blob, site.at(&other), &ordinary, &none, site.now()).await, refused(barred));
-    let of_source = source(site, &from, None);
-    assert_eq!(blobs.copy_blob(&of_source, at, &ordinary, &none, site.now()).await, refused(barred));
+    let of_blob = site.source(&to, None);
+    assert_eq!(blobs.copy_blob(&of_blob, site.at(&other), &plain_copy(), &none, site.now()).await, refused(barred));
+    let of_source = site.source(&from, None);
+    assert_eq!(blobs.copy_blob(&of_source, at, &plain_copy(), &none, site.now()).await, refused(barred));
     let part = blobs.copy_bytes(&of_blob, (None, 4096), site.at(&other), |_| {}, site.now()).await;
     assert_eq!(part, refused(barred));
     // A copy of its snapshot is an ordinary blob.
-    let of_snapshot = source(site, &to, Some(made));
-    blobs.copy_blob(&of_snapshot, site.at(&other), &ordinary, &none, site.now()).await.expect("it is copied");
+    let of_snapshot = site.source(&to, Some(made));
+    blobs.copy_blob(&of_snapshot, site.at(&other), &plain_copy(), &none, site.now()).await.expect("it is copied");
     assert_eq!(site.read(&other).await, site.read_of(&from, None, None).await);
     write(site, &other, 0, &filled(2, 512)).await.expect("it is written to");
     let acquire = LeaseAction::Acquire { duration: LeaseDuration::Infinite, proposed: Some(OWN) };
@@ -283,7 +264,7 @@ pub async fn the_destination_of_incremental_copies_is_for_copies_only<E: Engine,
     let time = snapshot(site, &from).await;
     assert_eq!(copy(site, (&from, time), &to).await, refused(LeaseReject::IdMissing));
     let owner = Access { lease: Some(OWN), ..Access::default() };
-    let with_lease = source(site, &from, Some(time));
+    let with_lease = site.source(&from, Some(time));
     blobs.copy_incremental(&with_lease, at, &request(&from), &owner, site.now()).await.expect("with the lease");
     assert_eq!(blobs.delete_blob(at, None, &owner, site.now()).await, refused(BlobReject::SnapshotsPresent));
     blobs.delete_snapshot(at, made, &none, site.now()).await.expect("a snapshot is deleted");
@@ -301,7 +282,7 @@ pub async fn incremental_copies_are_checked<E: Engine, B: ByteStore>(site: &Site
         put_page_blob(site, name, 1024).await;
         write(site, name, 0, &filled(1, 512)).await.expect("pages");
     }
-    let base = source(site, &from, None);
+    let base = site.source(&from, None);
     let of_base = site.blobs.copy_incremental(&base, site.at(&to), &request(&from), &none, site.now()).await;
     assert_eq!(of_base, refused(BlobReject::IncrementalCopySourceMustBeSnapshot));
     let block = blob("block");
@@ -324,19 +305,19 @@ pub async fn incremental_copies_are_checked<E: Engine, B: ByteStore>(site: &Site
         (None, Some(ETagCondition::Is(written.etag())), BlobReject::ConditionNotMet),
     ] {
         let access = Access { conditions: Conditions { if_match, if_none_match, ..Conditions::NONE }, ..none.clone() };
-        let later = source(site, &from, Some(third));
+        let later = site.source(&from, Some(third));
         let done = site.blobs.copy_incremental(&later, site.at(&to), &request(&from), &access, site.now()).await;
         assert_eq!(done, refused(reject));
     }
     site.blobs.delete_snapshot(site.at(&from), second, &none, site.now()).await.expect("it is deleted");
     assert_eq!(copy(site, (&from, third), &to).await, refused(BlobReject::PreviousSnapshotNotFound));
     assert_eq!(snapshots(site, &to).await.len(), 1, "nothing was copied");
-    // Blocks that were never committed give way, as for other copies.
+    // Uncommitted blocks are replaced, as for other copies.
     let blocks = blob("blocks");
     site.put_block(&blocks, &id(1), b"block").await.expect("a block");
     copied(site, (&from, third), &blocks).await;
     assert!(site.rows().await.iter().all(|(_, row)| !row.starts_with('u')), "the block is removed");
-    // A blob that was put anew has nothing to compare with.
+    // A source that was replaced has no earlier snapshot to compare with.
     let next = blob("next");
     copied(site, (&from, third), &next).await;
     put_page_blob(site, &from, 1024).await;
@@ -344,108 +325,4 @@ pub async fn incremental_copies_are_checked<E: Engine, B: ByteStore>(site: &Site
     assert_eq!(copy(site, (&from, anew), &next).await, refused(BlobReject::SourceOverwritten));
     // The source's, its twin's, the block blob's, and those of three copies.
     site.expect_payloads(6, "what was refused is removed").await;
-}
-
-/// Copies at once by several servers: each that is acknowledged is whole, and they are in the order of the source's.
-pub async fn incremental_copies_at_once_are_made_one_after_the_other<E: Engine, B: ByteStore>(site: &Site<E, B>) {
-    let (from, to) = (blob("from"), blob("to"));
-    put_page_blob(site, &from, 8 * 512).await;
-    let mut times = Vec::new();
-    for number in 0..8 {
-        write(site, &from, number * 512, &filled(number as u8 + 1, 512)).await.expect("pages");
-        times.push(snapshot(site, &from).await);
-    }
-    let servers = [site, &site.second()];
-    let copies = times.iter().enumerate().map(|(number, time)| copy(servers[number % 2], (&from, *time), &to));
-    let done = join_all(copies).await;
-    let mut made = Vec::new();
-    for (result, time) in done.into_iter().zip(&times) {
-        match result {
-            Ok((_, info)) => made.push((info.incremental.expect("it is incremental").snapshot, *time)),
-            Err(error) => assert_eq!(Err(error), refused::<()>(BlobReject::IncrementalCopyOfEarlierSnapshot)),
-        }
-    }
-    assert!(made.iter().any(|(_, time)| Some(time) == times.last()), "the latest is copied");
-    made.sort_unstable();
-    assert!(made.is_sorted_by_key(|(_, time)| *time), "{made:?}");
-    assert_eq!(snapshots(site, &to).await, made.iter().map(|(made, _)| *made).collect::<Vec<_>>());
-    for (made, time) in made {
-        assert_eq!(site.read_of(&to, Some(made), None).await, site.read_of(&from, Some(time), None).await);
-    }
-}
-
-/// What another server does between two calls of a copy.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-enum Other {
-    /// It copies an earlier snapshot, which the copy has not seen when it began.
-    Copies(SnapshotTime),
-    /// It deletes the destination.
-    DeletesDestination,
-    /// It deletes the destination's snapshots and cleans up.
-    DeletesSnapshots,
-    /// It deletes the source's snapshot that was copied last.
-    DeletesSource(SnapshotTime),
-}
-
-/// Whatever another server does between two calls of the engine, a copy is whole, and so are those before it.
-pub async fn an_incremental_copy_beside_other_changes_is_whole<E: Engine, B: ByteStore>(site: &Site<E, B>) {
-    // More than the calls of a copy.
-    for moment in 0..16 {
-        for number in 0..4 {
-            let (from, to) = (blob(&format!("from-{moment}-{number}")), blob(&format!("to-{moment}-{number}")));
-            put_page_blob(site, &from, 8 * 512).await;
-            write(site, &from, 0, &filled(1, 4 * 512)).await.expect("pages");
-            let first = snapshot(site, &from).await;
-            write(site, &from, 512, &filled(2, 512)).await.expect("pages");
-            let second = snapshot(site, &from).await;
-            write(site, &from, 1024, &filled(3, 512)).await.expect("pages");
-            clear(site, &from, 0, 512).await.expect("cleared");
-            let third = snapshot(site, &from).await;
-            copied(site, (&from, first), &to).await;
-            let others = [Other::Copies(second), Other::DeletesDestination, Other::DeletesSnapshots];
-            let other = others.get(number).copied().unwrap_or(Other::DeletesSource(first));
-            let done = Box::pin(copy_beside(site, (&from, third), &to, (moment, other))).await;
-            match (&done, other) {
-                (Ok(_), _) => {}
-                (Err(_), Other::DeletesSource(_)) => {
-                    assert_eq!(done, refused(BlobReject::PreviousSnapshotNotFound), "moment {moment}");
-                }
-                (Err(error), _) => panic!("moment {moment}, {other:?}: {error}"),
-            }
-            for made in snapshots(site, &to).await {
-                let properties = site.blobs.properties(site.at(&to), Some(made), &Access::default(), site.now()).await;
-                let info = properties.expect("it is there").copy.and_then(|copy| copy.incremental);
-                let of = info.expect("it is incremental").source_snapshot;
-                if other != Other::DeletesSource(of) {
-                    let expected = site.read_of(&from, Some(of), None).await;
-                    assert_eq!(site.read_of(&to, Some(made), None).await, expected, "moment {moment}, {other:?}");
-                }
-            }
-        }
-    }
-}
-
-/// Copies a snapshot while another server does something before one of the engine's calls.
-async fn copy_beside<E: Engine, B: ByteStore>(
-    site: &Site<E, B>,
-    from: (&BlobName, SnapshotTime),
-    to: &BlobName,
-    (moment, other): (u64, Other),
-) -> Result<(Written, CopyInfo), EngineError> {
-    let source = from.0.clone();
-    let others = vec![interruption(site, to, moment, move |site, to| async move {
-        let (none, now) = (Access::default(), site.now());
-        match other {
-            Other::Copies(time) => copy(&site, (&source, time), &to).await.map(drop),
-            Other::DeletesDestination => {
-                site.blobs.delete_blob(site.at(&to), Some(DeleteSnapshots::Include), &none, now).await
-            }
-            Other::DeletesSnapshots => {
-                site.blobs.delete_blob(site.at(&to), Some(DeleteSnapshots::Only), &none, now).await?;
-                site.blobs.reclaim_container(site.container, site.now()).await.map(drop)
-            }
-            Other::DeletesSource(time) => site.blobs.delete_snapshot(site.at(&source), time, &none, now).await,
-        }
-    })];
-    Box::pin(site.interrupted(others, copy(site, from, to))).await
 }

@@ -1,4 +1,4 @@
-//! Leases of blobs. The table of states is tested where it is written; here is what it means for operations.
+//! Leases of blobs: their effect on operations. The table of states has unit tests of its own.
 
 use super::appends::put_append;
 use super::site::{Site, blob, id, refused};
@@ -64,7 +64,7 @@ pub async fn a_leased_blob_is_written_only_with_the_lease<E: Engine, B: ByteStor
     assert_eq!(absent, refused(LeaseReject::NotPresent));
 }
 
-/// After its time a lease stands in nobody's way, and is renewed only while nobody has written.
+/// An expired lease does not block writes, and can be renewed only until the next write.
 pub async fn a_lease_ends_with_its_time<E: Engine, B: ByteStore>(site: &Site<E, B>) {
     let name = blob("b");
     site.put(&name, b"one").await;

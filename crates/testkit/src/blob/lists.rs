@@ -50,21 +50,21 @@ pub async fn blobs_are_listed_in_order_page_by_page<E: Engine, B: ByteStore>(sit
     assert!(lengths.into_iter().all(|(length, name)| length == name));
 }
 
-/// Names with the delimiter after the prefix are told once, among the others in their place.
+/// Names with the delimiter after the prefix are grouped into one prefix, in the order of names.
 pub async fn a_delimiter_joins_names<E: Engine, B: ByteStore>(site: &Site<E, B>) {
     for name in ["a", "a/1", "a/2/x", "a/3", "a0", "b/1", "b//2", "c--1", "c--2", "d/"] {
         site.put(&blob(name), b"").await;
     }
     let list = async |prefix: &str, delimiter: &str| {
-        let mut told = Vec::new();
+        let mut listed = Vec::new();
         for items_max in [1, 2, 3, 100] {
             let (prefix, delimiter) = (prefix.to_owned(), delimiter.to_owned());
             let query = ListQuery { prefix, delimiter, items_max, ..ListQuery::default() };
-            told.push(walk(site, &query).await.0.join(" "));
+            listed.push(walk(site, &query).await.0.join(" "));
         }
-        told.dedup();
-        assert_eq!(told.len(), 1, "the size of pages makes no difference: {told:?}");
-        told.remove(0)
+        listed.dedup();
+        assert_eq!(listed.len(), 1, "the size of pages makes no difference: {listed:?}");
+        listed.remove(0)
     };
     assert_eq!(list("", "/").await, "a a/ a0 b/ c--1 c--2 d/");
     assert_eq!(list("a/", "/").await, "a/1 a/2/ a/3");
@@ -74,7 +74,7 @@ pub async fn a_delimiter_joins_names<E: Engine, B: ByteStore>(site: &Site<E, B>)
     assert_eq!(list("x", "/").await, "");
 }
 
-/// Snapshots count as items, oldest first, and are told once over any pages.
+/// Snapshots count as items, oldest first, and are listed once over any pages.
 pub async fn snapshots_are_listed_before_their_blob<E: Engine, B: ByteStore>(site: &Site<E, B>) {
     for name in ["a", "b", "c"] {
         site.put(&blob(name), name.as_bytes()).await;
@@ -98,7 +98,7 @@ pub async fn snapshots_are_listed_before_their_blob<E: Engine, B: ByteStore>(sit
     assert_eq!(walk(site, &everything()).await.0, ["a", "b", "c"]);
 }
 
-/// Blobs of uncommitted blocks only are told when they are asked for, and then as such.
+/// Blobs with only uncommitted blocks are listed on request, and marked as such.
 pub async fn uncommitted_blobs_are_listed_on_demand<E: Engine, B: ByteStore>(site: &Site<E, B>) {
     site.put(&blob("a"), b"a").await;
     site.put_block(&blob("b"), &id(1), b"block").await.expect("a block");
@@ -111,14 +111,14 @@ pub async fn uncommitted_blobs_are_listed_on_demand<E: Engine, B: ByteStore>(sit
     let include = ListInclude { uncommitted: true, ..ListInclude::default() };
     let page = site.list(&ListQuery { include, ..everything() }).await;
     assert_eq!(names(&page), ["a", "b", "d", "p/c"]);
-    let told = page.items.iter().map(|item| match item {
+    let listed = page.items.iter().map(|item| match item {
         ListItem::Blob(found) => (found.properties.is_uncommitted, found.properties.length),
         ListItem::Prefix(_) => panic!("no prefixes"),
     });
-    assert_eq!(told.collect::<Vec<_>>(), [(false, 1), (true, 0), (false, 1), (true, 0)]);
+    assert_eq!(listed.collect::<Vec<_>>(), [(false, 1), (true, 0), (false, 1), (true, 0)]);
 }
 
-/// A page visits about as many rows as it tells, however many blobs, blocks and names under a prefix there are.
+/// A page visits about as many rows as it lists, however many blobs, blocks and names under a prefix there are.
 pub async fn a_page_costs_the_page<E: Engine, B: ByteStore>(site: &Site<E, B>) {
     for n in 0..300 {
         site.put(&blob(&format!("many/{n:03}")), b"").await;
@@ -126,7 +126,7 @@ pub async fn a_page_costs_the_page<E: Engine, B: ByteStore>(site: &Site<E, B>) {
     let busy = blob("a-busy");
     let extent = site.payload(&busy, b"block").await;
     for n in 0..1_000 {
-        // Rows are what counts here: all share a payload.
+        // Only rows matter here: all blobs share a payload.
         site.blobs.put_block(site.at(&busy), &id(n), extent, None, site.now()).await.expect("a block");
     }
     for name in ["b", "c", "z"] {
@@ -137,20 +137,20 @@ pub async fn a_page_costs_the_page<E: Engine, B: ByteStore>(site: &Site<E, B>) {
         let page = site.list(&query).await;
         (names(&page), site.visited() - before)
     };
-    let (told, visited) = cost(ListQuery { items_max: 2, ..ListQuery::default() }).await;
-    assert_eq!(told, ["b", "c"]);
+    let (listed, visited) = cost(ListQuery { items_max: 2, ..ListQuery::default() }).await;
+    assert_eq!(listed, ["b", "c"]);
     assert!(visited <= 12, "{visited} rows for two blobs behind a thousand blocks");
     let by_slash = ListQuery { delimiter: "/".to_owned(), items_max: 100, ..ListQuery::default() };
-    let (told, visited) = cost(by_slash).await;
-    assert_eq!(told, ["b", "c", "many/", "z"]);
+    let (listed, visited) = cost(by_slash).await;
+    assert_eq!(listed, ["b", "c", "many/", "z"]);
     assert!(visited <= 20, "{visited} rows for a prefix of three hundred names");
     let inside = ListQuery { prefix: "many/1".to_owned(), items_max: 10, ..ListQuery::default() };
-    let (told, visited) = cost(inside).await;
-    assert_eq!(told.len(), 10);
+    let (listed, visited) = cost(inside).await;
+    assert_eq!(listed.len(), 10);
     assert!(visited <= 12, "{visited} rows for ten of three hundred");
 }
 
-/// Random containers and queries: the pages together tell what a plain reckoning does.
+/// Random containers and queries: the pages together equal a simple model.
 pub async fn any_walk_of_pages_tells_everything_once<E: Engine, B: ByteStore>(site: &Site<E, B>) {
     let mut dice = Dice::new(11);
     let parts = ["a", "b", "/", "//", "a/", "-", "\u{1F600}", "\u{FFFF}", "ab"];

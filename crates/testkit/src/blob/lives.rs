@@ -41,7 +41,7 @@ pub async fn a_block_that_is_put_again_leaves_nothing<E: Engine, B: ByteStore>(s
     assert_eq!(site.read(&name).await, Ok(filled(4, 100)));
 }
 
-/// What is refused is discarded with its bytes.
+/// A refused write leaves no bytes.
 pub async fn refused_writes_leave_nothing<E: Engine, B: ByteStore>(site: &Site<E, B>) {
     let name = blob("b");
     let conditions = Conditions { if_match: Some(ETagCondition::Foreign), ..Conditions::NONE };
@@ -54,7 +54,7 @@ pub async fn refused_writes_leave_nothing<E: Engine, B: ByteStore>(site: &Site<E
     assert_eq!(site.rows().await, []);
 }
 
-/// A block that several lists and snapshots share lives until the last of them goes.
+/// A block that several lists and snapshots share is kept until the last of them is deleted.
 pub async fn commits_and_snapshots_keep_what_they_share<E: Engine, B: ByteStore>(site: &Site<E, B>) {
     let (name, none) = (blob("b"), Access::default());
     let at = site.at(&name);
@@ -75,7 +75,7 @@ pub async fn commits_and_snapshots_keep_what_they_share<E: Engine, B: ByteStore>
     assert_eq!(site.read(&name).await, Ok([&filled(2, 50)[..], b"nine"].concat()));
 }
 
-/// The bytes of a deleted container are found by the sweep; those that rows point to are not touched.
+/// Reclaiming removes the bytes of a deleted container, and none that rows point to.
 pub async fn a_sweep_removes_what_a_container_left<E: Engine, B: ByteStore>(site: &Site<E, B>) {
     let (name, kept) = (blob("b"), blob("kept"));
     let other = "other".parse().expect("a name");
@@ -95,7 +95,7 @@ pub async fn a_sweep_removes_what_a_container_left<E: Engine, B: ByteStore>(site
     assert_eq!(site.blobs.owners(site.now()).release(owner, &[orphan]).await, Ok(vec![true]));
     let container = "container".parse().expect("a name");
     site.blobs.delete_container(ACCOUNT, &container, &Access::default(), site.now()).await.expect("it is deleted");
-    site.blobs.bytes().reclaim(&site.blobs.owners(site.now())).await.expect("a sweep");
+    site.blobs.bytes().reclaim(&site.blobs.owners(site.now())).await.expect("it is reclaimed");
     site.expect_payloads(1, "the other container's").await;
     let owner = Owner { space: other_id, blob: "kept" };
     assert_eq!(site.blobs.owners(site.now()).release(owner, &[extent, orphan]).await, Ok(vec![false, true]));
@@ -103,8 +103,8 @@ pub async fn a_sweep_removes_what_a_container_left<E: Engine, B: ByteStore>(site
     assert_eq!(site.blobs.owners(site.now()).release(elsewhere, &[extent]).await, Ok(vec![true]));
 }
 
-/// The bytes of a deleted container are removed without a sweep, of blobs of every type, their snapshots and blocks that
-/// are not committed; the work may be cut off at any point and begun again.
+/// The `Reclaimer` removes the bytes of a deleted container: blobs of every type, their snapshots and uncommitted
+/// blocks. It may stop at any point and start again.
 pub async fn the_bytes_of_a_deleted_container_are_reclaimed<E: Engine, B: ByteStore>(site: &Site<E, B>) {
     let none = Access::default();
     let (long, disk, log, begun) = (blob("long"), blob("disk"), blob("log"), blob("begun"));
@@ -137,8 +137,8 @@ pub async fn the_bytes_of_a_deleted_container_are_reclaimed<E: Engine, B: ByteSt
     assert_eq!(other.blobs.engine().claim_dropped(SpaceId::SYSTEM).await, Ok(None));
 }
 
-/// A write whose bytes a sweep of another server took for a leftover is refused, whichever way it commits them and
-/// whatever became of the blob meanwhile; nothing of the sweep is seen, and the same write succeeds when it is repeated.
+/// A write whose bytes another server reclaimed is refused, whichever operation commits them and whatever happened to
+/// the blob meanwhile; readers notice nothing, and the same write succeeds when it is repeated.
 pub async fn a_write_that_a_sweep_overtakes_is_refused<E: Engine, B: ByteStore>(site: &Site<E, B>) {
     let (new, none, other) = (NewBlob::default(), Access::default(), site.second());
     for state in ["absent", "there", "deleted", "replaced"] {
@@ -154,7 +154,7 @@ pub async fn a_write_that_a_sweep_overtakes_is_refused<E: Engine, B: ByteStore>(
                 create().await;
             }
             let extent = site.payload(&name, &filled(1, 512)).await;
-            other.blobs.bytes().reclaim(&other.blobs.owners(site.now())).await.expect("a sweep");
+            other.blobs.bytes().reclaim(&other.blobs.owners(site.now())).await.expect("it is reclaimed");
             match state {
                 "deleted" => site.blobs.delete_blob(at, None, &none, site.now()).await.expect("it is deleted"),
                 "replaced" => create().await,
@@ -200,22 +200,22 @@ async fn commit_payload<E: Engine, B: ByteStore>(
     }
 }
 
-/// A sweep takes nothing from an operation that is under way in its own process, however long that takes.
+/// Reclaiming takes nothing from an operation of the same process, however long that takes.
 pub async fn a_write_under_way_is_not_swept<E: Engine, B: ByteStore>(site: &Site<E, B>) {
     let name = blob("b");
     let hold = site.blobs.hold(site.at(&name));
     let extent = site.payload(&name, b"slow").await;
     let left = site.payload(&blob("other"), b"left").await;
-    let reclaimed = site.blobs.bytes().reclaim(&site.blobs.owners(site.now())).await.expect("a sweep");
+    let reclaimed = site.blobs.bytes().reclaim(&site.blobs.owners(site.now())).await.expect("it is reclaimed");
     assert_eq!((reclaimed.seen, reclaimed.removed, reclaimed.removed_bytes), (2, 1, left.length));
     commit_payload(site, &name, "whole", extent).await.expect("it is put");
     drop(hold);
-    site.blobs.bytes().reclaim(&site.blobs.owners(site.now())).await.expect("a sweep");
+    site.blobs.bytes().reclaim(&site.blobs.owners(site.now())).await.expect("it is reclaimed");
     assert_eq!(site.read(&name).await, Ok(b"slow".to_vec()));
 }
 
-/// A sweep that gives payloads up while another server commits them, at any moment of that: either the commit is refused
-/// or the bytes are there.
+/// A server releases payloads while another one commits them, at any moment of that: either the commit is refused or
+/// the bytes are there.
 pub async fn a_sweep_beside_a_commit_takes_nothing_committed<E: Engine, B: ByteStore>(site: &Site<E, B>) {
     for after in 0..12 {
         for kind in ["whole", "block"] {
@@ -233,7 +233,7 @@ pub async fn a_sweep_beside_a_commit_takes_nothing_committed<E: Engine, B: ByteS
             };
             let owners = site.blobs.owners(now);
             let sweep = site.blobs.bytes().reclaim(&owners);
-            site.interrupted(vec![(after, Box::pin(commit))], sweep).await.expect("a sweep");
+            site.interrupted(vec![(after, Box::pin(commit))], sweep).await.expect("it is reclaimed");
             let committed = done.lock().expect("nobody panics").take();
             match committed {
                 Some(Ok(())) => {
@@ -247,29 +247,30 @@ pub async fn a_sweep_beside_a_commit_takes_nothing_committed<E: Engine, B: ByteS
     }
 }
 
-/// The row that refuses late writes is removed a day later, when none can be under way any more.
+/// The row that refuses late writes is removed a day later, when no such write can be under way.
 pub async fn what_a_sweep_remembers_is_forgotten_after_a_day<E: Engine, B: ByteStore>(site: &Site<E, B>) {
     let name = blob("b");
     site.payload(&name, b"left").await;
-    site.blobs.bytes().reclaim(&site.blobs.owners(site.now())).await.expect("a sweep");
-    site.blobs.reclaim_container(site.container, site.now()).await.expect("a sweep");
+    site.blobs.bytes().reclaim(&site.blobs.owners(site.now())).await.expect("it is reclaimed");
+    site.blobs.reclaim_container(site.container, site.now()).await.expect("it is reclaimed");
     assert_eq!(site.rows().await.len(), 1);
     site.advance(Duration::from_secs(90_000)).await;
-    site.blobs.reclaim_container(site.container, site.now()).await.expect("a sweep");
+    site.blobs.reclaim_container(site.container, site.now()).await.expect("it is reclaimed");
     assert_eq!(site.rows().await, []);
 }
 
-/// Blocks are forgotten a week after the last of them, blobs and younger blocks are not.
+/// Uncommitted blocks are removed a week after the last of them; blobs and younger blocks stay.
 pub async fn blocks_that_nobody_commits_are_removed_after_a_week<E: Engine, B: ByteStore>(site: &Site<E, B>) {
     let (lost, begun, whole) = (blob("lost"), blob("begun"), blob("whole"));
     site.put_block(&lost, &id(1), b"block").await.expect("a block");
     site.put(&whole, b"whole").await;
     site.put_block(&whole, &id(1), b"block").await.expect("a block");
-    // The engine's clock may be another than the site's: the sweep is told a time that is far ahead of both.
-    let young = site.blobs.reclaim_container(site.container, larimar_model::Timestamp::EDM_MIN).await.expect("a sweep");
+    // The engine's clock may differ from the site's: the pass is given a time far ahead of both.
+    let young =
+        site.blobs.reclaim_container(site.container, larimar_model::Timestamp::EDM_MIN).await.expect("it is reclaimed");
     assert_eq!((young.expired, young.rows), (0, 0));
     site.advance(Duration::from_secs(8 * 86_400 * 365)).await;
-    let reclaimed = site.blobs.reclaim_container(site.container, site.now()).await.expect("a sweep");
+    let reclaimed = site.blobs.reclaim_container(site.container, site.now()).await.expect("it is reclaimed");
     assert_eq!((reclaimed.expired, reclaimed.rows), (2, 2));
     site.put_block(&begun, &id(1), b"block").await.expect("a block");
     assert_eq!(site.commit(&lost, &[BlockListEntry::Latest(id(1))]).await, refused(BlobReject::InvalidBlockList));

@@ -1,11 +1,12 @@
 //! The promises of [`larimar_engine::blob::Blobs`], one function each, and the macro that tests an engine with a store
 //! of bytes on all.
 //!
-//! A promise takes a [`Site`]: an empty container on a fresh engine and a fresh store without a time of grace. The files
-//! follow the service: [`containers`], [`blobs`], [`blocks`], [`appends`], [`pages`], [`scattered`] (page blobs of many runs),
-//! [`snapshots`], [`tiers`], [`copies`], [`incremental`], [`leases`], [`lists`], [`finds`] (by tags);
-//! [`lives`] has what is removed and what is not, [`crashes`] what is there after a stop at any call,
-//! [`reads`] what a read shows beside a change, [`concurrency`] many callers at once, [`servers`] several servers that change the same blobs.
+//! A promise takes a [`Site`]: an empty container on a fresh engine and a fresh store without a grace period. The files
+//! follow the service: [`containers`], [`blobs`], [`blocks`], [`appends`], [`pages`], [`scattered`] (page blobs of many
+//! runs), [`snapshots`], [`tiers`], [`copies`], [`incremental`], [`leases`], [`lists`], [`finds`] (by tags); [`lives`]
+//! covers what is reclaimed and what is not, [`crashes`] a stop at any engine call, [`reads`] reads during changes,
+//! [`concurrency`] and [`incremental_concurrency`] many concurrent callers, [`servers`] several servers that change the
+//! same blobs.
 
 pub mod appends;
 pub mod blobs;
@@ -13,9 +14,11 @@ pub mod blocks;
 pub mod concurrency;
 pub mod containers;
 pub mod copies;
+mod counting;
 pub mod crashes;
 pub mod finds;
 pub mod incremental;
+pub mod incremental_concurrency;
 pub mod leases;
 pub mod lists;
 pub mod lives;
@@ -26,6 +29,7 @@ pub mod servers;
 mod site;
 pub mod snapshots;
 pub mod tiers;
+mod versions;
 
 pub use site::{Kept, Site};
 
@@ -55,7 +59,7 @@ macro_rules! blob_conformance {
             blobs {
                 a_blob_is_read_as_it_was_put,
                 ranges_are_read_and_cut_at_the_end,
-                a_missing_blob_is_told,
+                a_missing_blob_is_not_found,
                 an_overwrite_replaces_everything,
                 conditions_guard_reads_and_writes,
                 conditions_on_tags_guard_reads_and_writes,
@@ -117,7 +121,7 @@ macro_rules! blob_conformance {
                 snapshots_of_pages_and_appends_stay,
                 a_blob_with_snapshots_is_deleted_only_with_them,
                 one_snapshot_is_deleted_alone,
-                snapshots_at_one_time_are_told_apart,
+                snapshots_at_one_time_are_distinct,
                 an_overwrite_does_not_read_all_snapshots,
             }
         );
@@ -140,6 +144,11 @@ macro_rules! blob_conformance {
                 incremental_copies_read_as_their_sources_wherever_the_engine_stops,
                 the_destination_of_incremental_copies_is_for_copies_only,
                 incremental_copies_are_checked,
+            }
+        );
+        $crate::blob_promises!(
+            $make,
+            incremental_concurrency {
                 incremental_copies_at_once_are_made_one_after_the_other,
                 an_incremental_copy_beside_other_changes_is_whole,
             }
@@ -268,7 +277,7 @@ macro_rules! blob_promises {
 
 #[cfg(test)]
 mod tests {
-    /// A promise that no engine is held to is no promise.
+    /// Every promise is tested on every engine.
     #[test]
     fn every_promise_is_in_the_macro() {
         let list = include_str!("mod.rs");
@@ -282,6 +291,7 @@ mod tests {
             include_str!("crashes.rs"),
             include_str!("finds.rs"),
             include_str!("incremental.rs"),
+            include_str!("incremental_concurrency.rs"),
             include_str!("leases.rs"),
             include_str!("lists.rs"),
             include_str!("lives.rs"),

@@ -7,7 +7,7 @@ use larimar_engine::blob::{Access, BlobReject, NewBlob, PageBlobChange, PagesWri
 use larimar_engine::{Engine, EngineError};
 use larimar_model::blob::{BlobName, ByteRange, PageRange, SequenceConditions, SequenceNumberAction};
 
-/// Makes a page blob of so many bytes.
+/// Makes a page blob of a length.
 pub(super) async fn put_page_blob<E: Engine, B: ByteStore>(site: &Site<E, B>, name: &BlobName, length: u64) {
     let (new, none) = (NewBlob::default(), Access::default());
     site.blobs.put_page_blob(site.at(name), (length, 0), &new, &none, site.now()).await.expect("it is put");
@@ -55,7 +55,7 @@ pub(super) async fn resize<E: Engine, B: ByteStore>(
     site.blobs.change_page_blob(site.at(name), &change, &Access::default(), site.now()).await
 }
 
-/// Pages read as they were last written, others as zeros; the ranges that were written are told.
+/// Pages read as they were last written, others as zeros; the written ranges are listed.
 pub async fn pages_are_written_and_cleared_in_place<E: Engine, B: ByteStore>(site: &Site<E, B>) {
     let name = blob("disk");
     put_page_blob(site, &name, 4096).await;
@@ -179,7 +179,7 @@ pub async fn random_writes_read_as_an_array_does<E: Engine, B: ByteStore>(site: 
     assert_eq!(site.rows().await, []);
 }
 
-/// What was written and cleared since a snapshot is told, and nothing else.
+/// Exactly the ranges that were written and cleared since a snapshot are listed.
 pub async fn changes_since_a_snapshot_are_told<E: Engine, B: ByteStore>(site: &Site<E, B>) {
     let (name, none) = (blob("disk"), Access::default());
     let at = site.at(&name);

@@ -1,18 +1,18 @@
-//! Reads beside changes: whatever another server does between two calls of the engine, what is read is of one version.
+//! Reads during changes: whatever another server does between two calls of the engine, a read returns one version.
 
 use super::pages::{bounds, put_page_blob, write};
 use super::servers::interruption;
-use super::site::{Site, blob, drain, filled, id, names, refused};
+use super::site::{Site, blob, drain, filled, id, names, plain_copy, refused};
 use larimar_engine::Engine;
 use larimar_engine::blob::bytes::ByteStore;
-use larimar_engine::blob::{Access, BlobReject, CopyRequest, CopySource, ListQuery};
-use larimar_model::blob::{BlockListEntry, BlockListKind, Conditions, DeleteSnapshots, ListInclude};
-use larimar_model::{Guid, Metadata};
+use larimar_engine::blob::{Access, BlobReject, ListQuery};
+use larimar_model::Metadata;
+use larimar_model::blob::{BlockListEntry, BlockListKind, DeleteSnapshots, ListInclude};
 
-/// Calls of the engine before another server comes between: more than any of these reads takes.
+/// Moments at which another server makes its change: more than the engine calls of any of these reads.
 const MOMENTS: u64 = 8;
 
-/// Pages that are written in place do not come with an etag of before.
+/// A read never returns new pages with an old etag.
 pub async fn an_etag_comes_with_the_pages_of_its_version<E: Engine, B: ByteStore>(site: &Site<E, B>) {
     let none = Access::default();
     for moment in 0..MOMENTS {
@@ -25,7 +25,7 @@ pub async fn an_etag_comes_with_the_pages_of_its_version<E: Engine, B: ByteStore
         let open = site.interrupted(others, site.blobs.open(site.at(&name), None, None, &none, site.now())).await;
         let open = open.expect("it is there");
         let is_first = open.properties.etag() == first;
-        // The first bytes may be gone by now, but never are there others in their place.
+        // The first bytes may be removed by now, but never replaced by others.
         match drain(open).await {
             Ok(bytes) => assert_eq!(bytes == filled(1, 1024), is_first, "moment {moment}"),
             Err(error) => assert!(is_first, "moment {moment}: {error:?}"),
@@ -33,7 +33,7 @@ pub async fn an_etag_comes_with_the_pages_of_its_version<E: Engine, B: ByteStore
     }
 }
 
-/// Get Page Ranges tells the pages of the etag that it tells.
+/// Get Page Ranges returns the pages of the version whose etag it returns.
 pub async fn a_list_of_pages_is_of_one_version<E: Engine, B: ByteStore>(site: &Site<E, B>) {
     let none = Access::default();
     for moment in 0..MOMENTS {
@@ -50,7 +50,7 @@ pub async fn a_list_of_pages_is_of_one_version<E: Engine, B: ByteStore>(site: &S
     }
 }
 
-/// What has changed since a snapshot is told from that snapshot, or not at all.
+/// Changes since a snapshot are computed from that snapshot, or refused.
 pub async fn changes_since_a_snapshot_that_is_deleted_meanwhile_are_refused<E: Engine, B: ByteStore>(
     site: &Site<E, B>,
 ) {
@@ -63,7 +63,7 @@ pub async fn changes_since_a_snapshot_that_is_deleted_meanwhile_are_refused<E: E
         let (since, _) = site.blobs.snapshot_blob(at, None, &none, site.now()).await.expect("a snapshot");
         write(site, &name, 0, &filled(2, 512)).await.expect("pages");
         let (later, _) = site.blobs.snapshot_blob(at, None, &none, site.now()).await.expect("a snapshot");
-        // All pages are in rows of the later snapshot, so that cleaning removes the earlier one's.
+        // All pages are in rows of the later snapshot, so that the earlier one's are reclaimed.
         let others = vec![interruption(site, &name, moment, move |site, name| async move {
             site.blobs.delete_snapshot(site.at(&name), since, &Access::default(), site.now()).await
         })];
@@ -82,7 +82,7 @@ pub async fn a_copy_of_pages_is_of_one_version<E: Engine, B: ByteStore>(site: &S
     for moment in 0..MOMENTS {
         let (name, copy) = (blob(&format!("disk-{moment}")), blob(&format!("copy-{moment}")));
         put_page_blob(site, &name, 1024).await;
-        // Beside a snapshot, bytes that were overwritten stay until a sweep.
+        // With a snapshot, overwritten bytes stay until the next pass.
         site.blobs.snapshot_blob(site.at(&name), None, &none, site.now()).await.expect("a snapshot");
         write(site, &name, 0, &filled(1, 1024)).await.expect("pages");
         let others = vec![interruption(site, &name, moment, |site, name| async move {
@@ -91,16 +91,8 @@ pub async fn a_copy_of_pages_is_of_one_version<E: Engine, B: ByteStore>(site: &S
             site.blobs.set_metadata(site.at(&name), &metadata, &Access::default(), site.now()).await?;
             write(&site, &name, 0, &filled(2, 1024)).await.map(drop)
         })];
-        let source = CopySource { at: site.at(&name), snapshot: None, conditions: Conditions::NONE, if_tags: None };
-        let request = CopyRequest {
-            id: Guid([1; 16]),
-            source_url: String::new(),
-            metadata: None,
-            tags: None,
-            tier: None,
-            seal: None,
-            rehydrate: None,
-        };
+        let source = site.source(&name, None);
+        let request = plain_copy();
         let copied = site.blobs.copy_blob(&source, site.at(&copy), &request, &none, site.now());
         site.interrupted(others, copied).await.expect("it is copied");
         let properties = site.blobs.properties(site.at(&copy), None, &none, site.now()).await.expect("it is there");
@@ -128,7 +120,8 @@ pub async fn a_list_of_blocks_is_of_one_version<E: Engine, B: ByteStore>(site: &
     }
 }
 
-/// A listing with snapshots tells each version of a blob once, and of those that went or came meanwhile all or none.
+/// A listing with snapshots has each version of a blob once; of a blob that changes meanwhile it has the state before
+/// or after.
 pub async fn a_listing_beside_changes_has_each_version_once<E: Engine, B: ByteStore>(site: &Site<E, B>) {
     let none = Access::default();
     let query = ListQuery {

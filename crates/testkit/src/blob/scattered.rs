@@ -1,4 +1,4 @@
-//! Page blobs of many scattered pages: their rows are long, so that writes are stored beside them.
+//! Page blobs of many scattered pages: their base rows are long, so that writes are stored as deltas.
 
 use super::pages::{bounds, clear, put_page_blob, resize, write};
 use super::site::{Site, blob, filled};
@@ -14,7 +14,7 @@ async fn snapshot<E: Engine, B: ByteStore>(site: &Site<E, B>, name: &BlobName) -
     taken.expect("a snapshot").0
 }
 
-/// Writes every other page, so many of them.
+/// Writes every other page, `count` times.
 async fn scatter<E: Engine, B: ByteStore>(site: &Site<E, B>, name: &BlobName, pages: std::ops::Range<u64>) {
     for page in pages {
         write(site, name, page * 1024, &filled(page as u8, 512)).await.expect("a page");
@@ -136,8 +136,8 @@ async fn check_version<E: Engine, B: ByteStore>(
     let written = bounds(list.expect("the pages").written);
     for (page, content) in array.iter().enumerate() {
         let place = BASE + page as u64 * 512;
-        let is_told = written.iter().any(|(start, end)| (*start..*end).contains(&place));
-        assert_eq!(is_told, content.is_some(), "{what}: page {page} of {time:?}");
+        let is_listed = written.iter().any(|(start, end)| (*start..*end).contains(&place));
+        assert_eq!(is_listed, content.is_some(), "{what}: page {page} of {time:?}");
     }
 }
 
@@ -157,7 +157,7 @@ async fn check_difference<E: Engine, B: ByteStore>(
         let before = earlier.get(page).copied().flatten();
         let place = BASE + page as u64 * 512;
         let is_in = |ranges: &[(u64, u64)]| ranges.iter().any(|(start, end)| (*start..*end).contains(&place));
-        // Pages whose bytes were moved are told as written too.
+        // Pages whose bytes were moved count as written too.
         assert!(is_in(&written) || now.is_none() || before == *now, "{what}: page {page} was written since {since:?}");
         assert!(!is_in(&written) || now.is_some(), "{what}: page {page} has no bytes");
         assert_eq!(is_in(&cleared), before.is_some() && now.is_none(), "{what}: page {page} since {since:?}");

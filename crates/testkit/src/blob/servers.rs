@@ -1,10 +1,11 @@
-//! Several servers that change the same blobs: nothing that one of them acknowledged loses its bytes to the cleaning of
-//! another. The stores have no time of grace here, so what is discarded by mistake is gone at once.
+//! Several servers change the same blobs: no server reclaims bytes of a write that another has acknowledged. The stores
+//! have no grace period here, so what is discarded by mistake is lost at once.
 
 use super::appends::append;
 use super::concurrency::is_refused;
+use super::counting::Interruption;
 use super::pages::write;
-use super::site::{Interruption, Site, blob, filled, id};
+use super::site::{Site, blob, filled, id};
 use crate::Dice;
 use futures_util::future::join_all;
 use larimar_engine::blob::bytes::ByteStore;
@@ -21,7 +22,7 @@ pub async fn three_servers_keep_every_snapshot_they_acknowledge<E: Engine, B: By
     let kinds = [(blob("block"), BlobType::Block), (blob("page"), BlobType::Page), (blob("log"), BlobType::Append)];
     for (name, kind) in &kinds {
         let mut seen = 0;
-        // How often they meet depends on the machine, so it goes on until they have met often enough.
+        // How often they conflict depends on the machine, so the test runs until there were enough conflicts.
         for round in 0..ROUNDS_MAX {
             let work = servers.iter().enumerate().flat_map(|(number, server)| {
                 (0..3).map(move |worker| work(server, name, *kind, 100 * round + 10 * number as u64 + worker))
@@ -30,7 +31,7 @@ pub async fn three_servers_keep_every_snapshot_they_acknowledge<E: Engine, B: By
             seen += taken.len();
             expect_snapshots(site, name, taken).await;
             expect_whole(site, name).await;
-            site.blobs.reclaim_container(site.container, site.now()).await.expect("a sweep");
+            site.blobs.reclaim_container(site.container, site.now()).await.expect("it is reclaimed");
             expect_whole(site, name).await;
             if seen > 10 {
                 break;
@@ -91,7 +92,7 @@ async fn work<E: Engine, B: ByteStore>(
         };
         match done {
             Ok(()) | Err(EngineError::Reject(_)) => {}
-            // So many changes of one blob leave no room for some of them.
+            // With so many concurrent changes of one blob, some run out of attempts.
             Err(EngineError::Fault(larimar_engine::Fault::Unavailable(text))) if text.contains("too many") => {}
             Err(fault) => panic!("{name:?} is damaged: {fault}"),
         }
@@ -158,8 +159,8 @@ async fn expect_whole<E: Engine, B: ByteStore>(site: &Site<E, B>, name: &BlobNam
     }
 }
 
-/// A server puts a block and commits it while another one cleans up after an overwrite, at any two moments of that: the
-/// block that lay uncommitted at one moment and is committed at the next is not taken for a leftover.
+/// A server puts a block and commits it while another one reclaims after an overwrite, at any two moments of that: a
+/// block that is uncommitted at one moment and committed at the next is not taken for garbage.
 pub async fn a_block_that_is_committed_beside_a_cleaning_stays<E: Engine, B: ByteStore>(site: &Site<E, B>) {
     for (first, second) in moments() {
         let name = blob(&format!("b-{first}-{second}"));
@@ -202,8 +203,8 @@ pub async fn a_block_that_is_put_again_beside_a_commit_stays<E: Engine, B: ByteS
     }
 }
 
-/// A server takes a snapshot of a page blob and writes pages while another one cleans up after a snapshot, at any two
-/// moments of that: all pages of the blob and of the new snapshot are there.
+/// A server takes a snapshot of a page blob and writes pages while another one reclaims after a snapshot, at any two
+/// moments of that: all pages of the blob and of the new snapshot are complete.
 pub async fn pages_written_beside_a_cleaning_stay<E: Engine, B: ByteStore>(site: &Site<E, B>) {
     let none = Access::default();
     for (first, second) in moments() {
@@ -231,7 +232,7 @@ pub async fn pages_written_beside_a_cleaning_stay<E: Engine, B: ByteStore>(site:
     }
 }
 
-/// Pairs of moments in an operation: so many calls of the engine before the first, and between the two.
+/// Pairs of moments in an operation: the number of engine calls before the first, and between the two.
 fn moments() -> impl Iterator<Item = (u64, u64)> {
     (0..10).flat_map(|first| (0..10).map(move |second| (first, second)))
 }

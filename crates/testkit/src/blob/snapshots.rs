@@ -35,7 +35,7 @@ pub async fn a_snapshot_keeps_what_was_there<E: Engine, B: ByteStore>(site: &Sit
     site.expect_payloads(2, "the snapshots share one").await;
 }
 
-/// Long lists, appends and pages stay as they were, though the blob goes on in the same rows.
+/// Long lists, appends and pages of a snapshot stay as they were, though the blob shares the rows.
 pub async fn snapshots_of_pages_and_appends_stay<E: Engine, B: ByteStore>(site: &Site<E, B>) {
     let none = Access::default();
     let (log, disk, list) = (blob("log"), blob("disk"), blob("list"));
@@ -74,7 +74,7 @@ pub async fn snapshots_of_pages_and_appends_stay<E: Engine, B: ByteStore>(site: 
     assert_eq!(site.rows().await, []);
 }
 
-/// A blob with snapshots is deleted only if the caller says what becomes of them.
+/// A blob with snapshots is deleted only if the request states whether to delete them.
 pub async fn a_blob_with_snapshots_is_deleted_only_with_them<E: Engine, B: ByteStore>(site: &Site<E, B>) {
     let (name, none) = (blob("b"), Access::default());
     let at = site.at(&name);
@@ -117,7 +117,7 @@ pub async fn one_snapshot_is_deleted_alone<E: Engine, B: ByteStore>(site: &Site<
 }
 
 /// Snapshots that are taken at the same time have different names.
-pub async fn snapshots_at_one_time_are_told_apart<E: Engine, B: ByteStore>(site: &Site<E, B>) {
+pub async fn snapshots_at_one_time_are_distinct<E: Engine, B: ByteStore>(site: &Site<E, B>) {
     let (name, none) = (blob("b"), Access::default());
     site.put(&name, b"one").await;
     let now = site.now();
@@ -129,7 +129,7 @@ pub async fn snapshots_at_one_time_are_told_apart<E: Engine, B: ByteStore>(site:
     assert_eq!(taken.len(), 5);
 }
 
-/// What a blob with many snapshots leaves behind when it is overwritten is found from few of them.
+/// Overwriting a blob with many snapshots reads only a few of them to find garbage.
 pub async fn an_overwrite_does_not_read_all_snapshots<E: Engine, B: ByteStore>(site: &Site<E, B>) {
     let (name, none) = (blob("b"), Access::default());
     let at = site.at(&name);

@@ -1,4 +1,4 @@
-//! The archive: its blobs are not read or changed, and come back by the store's clock.
+//! The archive tier: archived blobs cannot be read or changed until their rehydration ends by the engine's clock.
 
 use super::site::{Site, blob, refused};
 use larimar_engine::Engine;
@@ -8,8 +8,8 @@ use larimar_model::Metadata;
 use larimar_model::blob::{AccessTier, RehydratePriority};
 use std::time::Duration;
 
-/// An archived blob and its snapshots keep what is told of them, and are read again when their rehydration has ended; one
-/// under way goes on until then, whatever else is asked for.
+/// An archived blob and its snapshots keep their properties, and can be read again after their rehydration; a
+/// rehydration under way cannot be changed.
 pub async fn archived_blobs_come_back<E: Engine, B: ByteStore>(site: &Site<E, B>) {
     let name = blob("b");
     let (at, none) = (site.at(&name), Access::default());
@@ -23,12 +23,12 @@ pub async fn archived_blobs_come_back<E: Engine, B: ByteStore>(site: &Site<E, B>
         assert_eq!(open().await, refused(BlobReject::Archived));
         assert_eq!(set(&slow, AccessTier::HOT).await, Ok(TierSet::Pending));
         site.advance(Duration::from_secs(60)).await;
-        // Another server judges it alike, however long its own take.
+        // Another server gives the same answer, even if its own rehydrations take longer.
         assert_eq!(open().await, refused(BlobReject::Archived));
         assert_eq!(set(site, AccessTier::ARCHIVE).await, refused(BlobReject::BeingRehydrated));
-        let told = site.blobs.properties(at, version, &none, site.now()).await.expect("properties");
-        assert_eq!(told.tier.map(|(tier, _)| tier), Some(AccessTier::ARCHIVE));
-        let rehydration = told.rehydration.expect("it is under way");
+        let properties = site.blobs.properties(at, version, &none, site.now()).await.expect("properties");
+        assert_eq!(properties.tier.map(|(tier, _)| tier), Some(AccessTier::ARCHIVE));
+        let rehydration = properties.rehydration.expect("it is under way");
         assert_eq!((rehydration.to, rehydration.priority), (AccessTier::HOT, RehydratePriority::Standard));
     }
     let (metadata, new) = (Metadata::new(), NewBlob::default());
@@ -36,8 +36,8 @@ pub async fn archived_blobs_come_back<E: Engine, B: ByteStore>(site: &Site<E, B>
     assert_eq!(site.blobs.put_append_blob(at, &new, &none, site.now()).await, refused(BlobReject::Archived));
     site.advance(Duration::from_secs(3600)).await;
     for version in [None, Some(snapshot)] {
-        let told = site.blobs.properties(at, version, &none, site.now()).await.expect("properties");
-        assert_eq!((told.tier.map(|(tier, _)| tier), told.rehydration), (Some(AccessTier::HOT), None));
+        let properties = site.blobs.properties(at, version, &none, site.now()).await.expect("properties");
+        assert_eq!((properties.tier.map(|(tier, _)| tier), properties.rehydration), (Some(AccessTier::HOT), None));
         assert_eq!(site.read_of(&name, version, None).await.as_deref(), Ok(&b"content"[..]));
     }
 }
