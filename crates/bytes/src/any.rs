@@ -16,7 +16,7 @@ pub enum AnyBytes {
     Files(FileBytes),
     /// Objects in a store that servers share.
     Objects(ObjectBytes),
-    /// Nothing that outlives the process.
+    /// Payloads in memory, lost when the process ends.
     Memory(MemoryBytes),
 }
 

@@ -1,8 +1,8 @@
-//! Payloads in files of one machine: small ones share packs, large ones have a file of their own.
+//! Payloads in files of one machine: small ones share packs, each large one has its own file.
 //!
-//! `appender.rs` writes packs, one sync for everybody who waits; `writer.rs` takes bytes and streams large payloads;
-//! `remover.rs` removes what was discarded; `reclaim.rs` finds what nothing points to. One process owns the folder:
-//! the engine's lock on the data folder sees to that.
+//! `appender.rs` writes packs, with one sync for all payloads that wait; `writer.rs` receives bytes and streams large
+//! payloads; `remover.rs` removes discarded payloads; `reclaim.rs` finds payloads that nothing points to. One process
+//! owns the directory, guaranteed by the engine's lock on the data directory.
 
 mod appender;
 mod cached;
@@ -35,26 +35,25 @@ use std::sync::atomic::{AtomicU64, Ordering};
 use std::thread::JoinHandle;
 use std::time::Duration;
 
-/// Where payloads are kept, and how safely.
+/// Where payloads are stored, and how durably.
 #[derive(Clone, Debug)]
 pub struct FileSettings {
-    /// The folder; made if it is missing.
+    /// The directory; created if it is missing.
     pub folder: PathBuf,
     /// What an acknowledged payload survives.
     pub durability: Durability,
-    /// How long payloads that nothing points to are kept for those who are reading them.
+    /// How long discarded payloads are kept for reads that are under way.
     pub grace: Duration,
-    /// Whether the disk has room for payloads.
+    /// Whether the disk has space for payloads.
     pub admission: Admission,
 }
 
-/// Asks before payloads are written, and every so many bytes, whether the disk has room for more; the default admits
-/// all.
+/// Checks whether the disk has space, before a payload is written and again after some bytes. The default admits all.
 #[derive(Clone, Default)]
 pub struct Admission(Option<Arc<dyn Fn() -> Result<(), Fault> + Send + Sync>>);
 
 impl Admission {
-    /// Asks this function, which does not wait.
+    /// Calls this function, which must not block.
     pub fn new(ask: Arc<dyn Fn() -> Result<(), Fault> + Send + Sync>) -> Self {
         Self(Some(ask))
     }
@@ -73,21 +72,21 @@ impl std::fmt::Debug for Admission {
 /// What an acknowledged payload survives.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub enum Durability {
-    /// The loss of power: it is synced.
+    /// A power failure: it is synced.
     #[default]
     Sync,
-    /// The end of the process: the operating system has it.
+    /// The end of the process: the operating system has the bytes.
     System,
 }
 
-/// A store of payloads in a folder.
+/// A store of payloads in a directory.
 #[derive(Debug)]
 pub struct FileBytes {
     shared: Arc<Shared>,
     threads: Vec<JoinHandle<()>>,
 }
 
-/// What writers, readers and the threads behind them share.
+/// State shared by writers, readers and the background threads.
 #[derive(Debug)]
 struct Shared {
     folder: Folder,
@@ -97,7 +96,7 @@ struct Shared {
     packs: Packs,
     appender: Appender,
     remover: Remover,
-    /// Files of their own that are being written.
+    /// Files of large payloads that are being written.
     writing: Mutex<HashSet<FileName>>,
     figures: Figures,
 }
@@ -111,7 +110,7 @@ struct Figures {
 }
 
 impl FileBytes {
-    /// Opens the folder and starts the threads that append and collect.
+    /// Opens the directory and starts the threads that append and remove.
     pub fn open(settings: &FileSettings) -> Result<Self, Fault> {
         let folder = Folder::open(&settings.folder, settings.durability)?;
         let shared = Arc::new(Shared {
@@ -184,7 +183,7 @@ impl Drop for FileBytes {
         self.shared.appender.stop();
         self.shared.remover.stop();
         for thread in self.threads.drain(..) {
-            // A thread that ended in a defect has said so.
+            // A thread that panicked has already logged it.
             let _ = thread.join();
         }
     }
@@ -201,8 +200,8 @@ impl Shared {
         }
     }
 
-    /// Reads a little of an open file, if the operating system has it in memory: that takes less time than handing the
-    /// work to another thread. `None` means to try again there, also after an error.
+    /// Reads a little of an open file if it is in the page cache, which is faster than a switch to another thread.
+    /// `None` means to read there instead, even after an error.
     fn read_cached(&self, file: &FileName, span: &Span) -> Option<Bytes> {
         let stored = span.stored();
         if stored.end - stored.start > CACHED_BYTES_MAX {
@@ -225,14 +224,14 @@ impl Shared {
     }
 }
 
-/// Runs what may wait for the disk away from the runtime's own threads.
+/// Runs work that may block on the disk outside of the runtime's threads.
 async fn blocking<T: Send + 'static>(run: impl FnOnce() -> T + Send + 'static) -> Result<T, Fault> {
     let done = tokio::task::spawn_blocking(run).await;
     done.map_err(|error| Fault::Unavailable(format!("work on blob files did not end: {error}")))
 }
 
-/// Two frames: what a runtime's thread reads by itself.
+/// Two frames: the most that a runtime thread reads itself.
 const CACHED_BYTES_MAX: u64 = 132 << 10;
 
-/// A file, shared by those who read it.
+/// An open file, shared by readers.
 type Handle = Arc<File>;

@@ -2,7 +2,7 @@
 //! [`ObjectBytes`] as objects in a store that many servers share.
 //!
 //! Both kinds of store write the same record (`record.rs`, drawn in docs/format.md): a header that names the owner,
-//! then frames with their checksums. What a payload means is in the rows that point to it, in `larimar-engine`.
+//! then frames with their checksums. The meaning of a payload is in the rows that point to it, in `larimar-engine`.
 
 mod any;
 mod files;
@@ -14,5 +14,5 @@ pub use any::{AnyBytes, AnyWriter};
 pub use files::{Admission, Durability, FileBytes, FileSettings, FileWriter};
 pub use objects::{ObjectBytes, ObjectSettings, ObjectWriter};
 
-/// Discarded payloads that wait for their removal; what is beyond is left to the next sweep.
+/// Most discarded payloads that wait for removal; others are left to the next `reclaim`.
 const DISCARDED_MAX: u64 = 1 << 20;

@@ -1,9 +1,10 @@
-//! Payloads as objects, one each, in a store that any number of servers share: S3 and what speaks like it, Azure,
-//! Google Cloud, or a folder on a shared file system.
+//! Payloads as objects, one each, in a store that any number of servers share: S3 and compatible stores, Azure, Google
+//! Cloud, or a directory on a shared file system.
 //!
 //! `location.rs` opens the store that a URL names; `writer.rs` puts small payloads at once and large ones in parts;
-//! `remover.rs` removes what was discarded; `reclaim.rs` finds what nothing points to; `temporary_files.rs` removes what uploads
-//! into a folder have left. Objects have the same record as files. Nothing is kept here that another server would miss.
+//! `remover.rs` removes discarded payloads; `reclaim.rs` finds payloads that nothing points to; `temporary_files.rs`
+//! removes leftovers of uploads into a directory. Objects have the same record as files. Servers keep no state here
+//! that others need.
 
 mod location;
 mod reclaim;
@@ -28,16 +29,16 @@ use std::sync::atomic::{AtomicU64, Ordering};
 use std::time::Duration;
 use tokio::task::JoinHandle;
 
-/// Where objects are kept.
+/// Where objects are stored.
 #[derive(Clone, Debug)]
 pub struct ObjectSettings {
     /// The store: `s3://bucket/prefix`, `az://container/prefix`, `gs://bucket/prefix`, `file:///shared/folder`. Options
-    /// may follow, as in `?region=eu-central-1`. What is below belongs to one engine: a sweep removes what its rows do
-    /// not point to, also if another engine's do.
+    /// may follow, as in `?region=eu-central-1`. The prefix belongs to one engine: its servers remove every payload
+    /// that its rows do not point to, even if another engine's rows do.
     pub url: String,
-    /// More options, as they stand in the environment: `AWS_ACCESS_KEY_ID` and the like. Those of the URL come first.
+    /// More options, as in the environment: `AWS_ACCESS_KEY_ID` and the like. Options of the URL take precedence.
     pub options: Vec<(String, String)>,
-    /// How long payloads that nothing points to are kept for those who are reading them.
+    /// How long discarded payloads are kept for reads that are under way.
     pub grace: Duration,
 }
 
@@ -53,7 +54,7 @@ struct Shared {
     location: Location,
     grace: Duration,
     remover: Remover,
-    /// Objects that writers of this process are not done with.
+    /// Objects that this process is writing.
     writing: Mutex<HashSet<FileName>>,
     figures: Figures,
 }
@@ -67,7 +68,7 @@ struct Figures {
 }
 
 impl ObjectBytes {
-    /// Opens the store that the settings name. Has to run in a runtime: objects are removed by a task of it.
+    /// Opens the store that the settings name. Must be called in a runtime, which runs the task that removes objects.
     pub fn open(settings: &ObjectSettings) -> Result<Self, Fault> {
         let shared = Arc::new(Shared {
             location: Location::open(&settings.url, &settings.options)?,

@@ -1,4 +1,4 @@
-//! A payload as it is stored: a header that names its owner, then frames of 64 KiB, each followed by its checksum.
+//! The stored form of a payload: a header that names its owner, then frames of 64 KiB, each followed by its checksum.
 //!
 //! Checksums begin with where the record is (file, position, number of the frame), so that bytes which are whole but in
 //! the wrong position are found out as well.
@@ -34,19 +34,19 @@ impl RecordPosition {
     }
 }
 
-/// A name that was never used.
+/// A new random name.
 pub(crate) fn random_name() -> FileName {
     let mut name = [0; 16];
     getrandom::fill(&mut name).expect("the system has randomness");
     name
 }
 
-/// The spelling of a name: hexadecimal digits.
+/// A name in hexadecimal digits.
 pub(crate) fn file_name(file: &FileName) -> String {
     Extent { file: *file, offset: 0, length: 0 }.file_name()
 }
 
-/// The name of a file, told by its spelling; `None` for what is not ours.
+/// Parses a name; `None` for files that are not ours.
 pub(crate) fn parse_name(name: &str) -> Option<FileName> {
     if name.len() != 32 || !name.bytes().all(|byte| byte.is_ascii_hexdigit() && !byte.is_ascii_uppercase()) {
         return None;

@@ -1,7 +1,7 @@
-//! Packs are written by one thread: it takes everything that waits, writes it at once, syncs once, answers all.
+//! One thread writes packs: it takes all waiting payloads, writes them at once, syncs once, and answers all.
 //!
-//! While a sync runs, the next group gathers. A pack is appended to by the process that began it only, so that a torn
-//! end needs no repair: whatever was not synced was not acknowledged, and no row points to it.
+//! While a sync runs, the next group collects. Only the process that created a pack appends to it, so a torn end needs
+//! no repair: what was not synced was not acknowledged, and no row points to it.
 
 use super::Shared;
 use super::folder::{new_name, unavailable};
@@ -16,7 +16,7 @@ use std::os::unix::fs::FileExt;
 use std::sync::Arc;
 use tokio::sync::oneshot;
 
-/// Lines about writes that failed, as all do on a full disk.
+/// Limits the log lines about failed writes, as on a full disk.
 static FAILURES: LogLimit = LogLimit::new();
 
 /// A small payload, on its way to a pack.
@@ -26,7 +26,7 @@ pub(super) struct Small {
     pub(super) pieces: Vec<Bytes>,
 }
 
-/// What waits for the thread.
+/// The payloads that wait for the thread.
 #[derive(Debug, Default)]
 pub(super) struct Appender {
     queue: Mutex<Queue>,
@@ -60,13 +60,13 @@ impl Appender {
         outcome.await.unwrap_or_else(|_| Err(closed()))
     }
 
-    /// Ends the thread once everything that waits is done.
+    /// Stops the thread after all waiting payloads are written.
     pub(super) fn stop(&self) {
         self.queue.lock().stopped = true;
         self.wake.notify_one();
     }
 
-    /// Everything that waits; nothing at the end.
+    /// All waiting payloads; empty after the stop.
     fn take(&self) -> Vec<Queued> {
         let mut queue = self.queue.lock();
         while queue.waiting.is_empty() && !queue.stopped {
@@ -103,7 +103,7 @@ pub(super) fn run(shared: &Arc<Shared>) {
     }
 }
 
-/// Refuses payloads if the thread ends in a defect, so that nobody waits for ever.
+/// Refuses payloads if the thread panics, so that no writer waits forever.
 struct Guard<'a>(&'a Shared);
 
 impl Drop for Guard<'_> {
@@ -121,7 +121,7 @@ struct Pack {
 }
 
 impl Pack {
-    /// Marks where the pack ends; without the mark it is taken for one that a crash has cut.
+    /// Marks the end of the pack; a pack without the mark counts as cut by a crash.
     fn close(self, shared: &Shared) {
         if let Err(error) = self.file.write_all_at(&end_mark(self.name, self.end), self.end) {
             tracing::warn!(%error, "the end of a pack could not be marked");
@@ -141,7 +141,7 @@ fn append(shared: &Shared, pack: &mut Option<Pack>, buffer: &mut Vec<u8>, group:
         Ok(extents) => {
             for (queued, extent) in group.into_iter().zip(extents) {
                 shared.count_written(&extent);
-                // Whoever went away left a payload that nothing points to.
+                // A cancelled writer leaves a payload that nothing points to.
                 if queued.reply.send(Ok(extent)).is_err() {
                     shared.remover.discard(vec![extent], shared.grace);
                 }
@@ -154,7 +154,7 @@ fn append(shared: &Shared, pack: &mut Option<Pack>, buffer: &mut Vec<u8>, group:
             if let Some(left_out) = FAILURES.admit() {
                 tracing::warn!(%fault, payloads = group.len(), left_out, "small blobs could not be written");
             }
-            // Whether what was synced before is still to be trusted is not known after a failure: others go elsewhere.
+            // After a failure it is unknown whether earlier syncs can be trusted: later payloads go to another pack.
             if let Some(pack) = pack.take() {
                 pack.close(shared);
             }
@@ -171,7 +171,7 @@ fn open<'a>(shared: &Shared, pack: &'a mut Option<Pack>) -> Result<&'a mut Pack,
         Some(pack) => pack,
         None => {
             let name = new_name(true);
-            // Before the file is there, so that a sweep does not take it for one that a crash has left.
+            // Before the file exists, so that `reclaim` does not take it for the leftover of a crash.
             shared.packs.begin(name);
             create(shared, name).inspect_err(|_| shared.seal(&name))?
         }
@@ -207,7 +207,7 @@ fn write(shared: &Shared, pack: &mut Pack, buffer: &mut Vec<u8>, group: &[Queued
     Ok(extents)
 }
 
-/// Gives the space of a failed group back. Nothing of it was acknowledged, so it does not matter if this fails too.
+/// Frees the space of a failed group. Nothing of it was acknowledged, so a failure here does no harm.
 fn cut(pack: &Pack) {
     let cut: Result<(), Error> = pack.file.set_len(pack.end);
     if let Err(error) = cut {
@@ -226,7 +226,7 @@ fn closed() -> Fault {
     Fault::Unavailable("the store of blob bytes is closed".to_owned())
 }
 
-/// What is written and synced at once.
+/// Most bytes of a group.
 const GROUP_BYTES_MAX: usize = 8 << 20;
-/// When a new pack is begun.
+/// The size at which a new pack is started.
 const PACK_BYTES_MAX: u64 = 64 << 20;

@@ -1,7 +1,7 @@
-//! The folder of the files: where each one is, and what its errors mean.
+//! The directory of the files: their paths, and the conversion of errors.
 //!
-//! `packs/<name>` holds packs, `files/<first byte>/<name>` payloads of their own; names are 32 hexadecimal digits. The
-//! last bit of a name tells which of the two it is, so that an extent needs no more than the name.
+//! `packs/<name>` holds packs, `files/<first byte>/<name>` single payloads; names are 32 hexadecimal digits. The last
+//! bit of a name is set for packs, so that an extent needs only the name.
 
 use super::Durability;
 use crate::record::{FileName, file_name, random_name};
@@ -16,12 +16,12 @@ use std::time::SystemTime;
 pub(super) struct Folder {
     root: PathBuf,
     durability: Durability,
-    /// Held for as long as the folder is used.
+    /// Held for as long as the directory is open.
     lock: Lock,
 }
 
 impl Folder {
-    /// Opens the folder, and makes what is missing of it.
+    /// Opens the directory, and creates missing parts of it.
     pub(super) fn open(root: &Path, durability: Durability) -> Result<Self, Fault> {
         let lock = Lock::take(root).map_err(|error| unavailable(root, &error))?;
         let folder = Self { root: root.to_owned(), durability, lock };
@@ -60,7 +60,7 @@ impl Folder {
         if is_pack(file) { self.packs().join(name) } else { self.root.join(FILES).join(&name[..2]).join(name) }
     }
 
-    /// Makes a new file, to read and write.
+    /// Creates a new file, for reading and writing.
     pub(super) fn create(&self, file: &FileName) -> Result<File, Fault> {
         let options = OpenOptions::new().read(true).write(true).create_new(true).open(self.path(file));
         options.map_err(|error| self.fault(file, &error))
@@ -80,7 +80,7 @@ impl Folder {
         if self.durability == Durability::Sync { File::open(folder)?.sync_all() } else { Ok(()) }
     }
 
-    /// The time by the file system's own clock, which also dates the files: that of a write to the lock file.
+    /// The time of the file system's own clock, which also dates the files: the time of a write to the lock file.
     pub(super) fn now(&self) -> Result<SystemTime, Error> {
         self.lock.0.write_all_at(b"\n", 0)?;
         self.lock.0.metadata()?.modified()
@@ -95,7 +95,7 @@ impl Folder {
         }
     }
 
-    /// What an error of the operating system means for a file that should be there and whole.
+    /// Converts an I/O error for a file that should be complete.
     pub(super) fn fault(&self, file: &FileName, error: &Error) -> Fault {
         match error.kind() {
             ErrorKind::NotFound => self.damaged(file, "it is missing"),
@@ -109,7 +109,7 @@ impl Folder {
     }
 }
 
-/// Keeps other processes out: two sweeps of one folder would each remove what the other is writing.
+/// Keeps other processes out: each of two processes would remove files that the other is writing.
 #[derive(Debug)]
 struct Lock(File);
 
@@ -123,7 +123,7 @@ impl Lock {
 }
 
 impl Drop for Lock {
-    /// Closing the file would leave the lock to a process that is being forked off, until that runs its program.
+    /// Unlocks explicitly: a forked process that has not yet run its program would keep the lock of a closed file.
     fn drop(&mut self) {
         let _ = self.0.unlock();
     }

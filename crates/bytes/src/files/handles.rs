@@ -1,4 +1,4 @@
-//! Open files, kept for the next reader; as many as are used, up to a bound.
+//! A bounded cache of open files.
 
 use super::Handle;
 use super::folder::Folder;
@@ -44,7 +44,7 @@ impl Handles {
         self.open.lock().find(file)
     }
 
-    /// Closes a file that was removed, as soon as nobody reads it.
+    /// Closes a removed file as soon as no reader uses it.
     pub(super) fn forget(&self, file: &FileName) {
         self.open.lock().files.remove(file);
     }

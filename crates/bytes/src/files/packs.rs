@@ -1,8 +1,8 @@
-//! What packs hold: walking their records, and counting those that nobody wants any more.
+//! The records of packs: walking them, and counting the dead ones.
 //!
-//! A record is marked dead by one byte of its header. The mark is not synced: after a loss of power the next sweep
-//! asks about the record again. The blocks of dead payloads are given back at once where the file system can; a pack is
-//! removed when all of its records are dead.
+//! A record is marked dead by one byte of its header. The mark is not synced: after a power failure the next `reclaim`
+//! asks about the record again. The disk blocks of dead payloads are freed at once if the file system supports it; a
+//! pack is removed when all of its records are dead.
 
 use super::Shared;
 use super::folder::Folder;
@@ -18,7 +18,7 @@ use std::fs::{File, OpenOptions};
 use std::io::Error;
 use std::os::unix::fs::FileExt;
 
-/// The packs that are being written or have dead records, and the counts of both.
+/// The packs that are being written or have dead records, with their counts.
 #[derive(Debug, Default)]
 pub(super) struct Packs {
     known: Mutex<HashMap<FileName, Counts>>,
@@ -30,50 +30,50 @@ pub(super) struct Counts {
     dead: u64,
     /// It is appended to.
     open: bool,
-    /// Something in its middle could not be read, so that it may hold more than was counted.
+    /// A part of it could not be read, so it may have more records than were counted.
     damaged: bool,
 }
 
 impl Packs {
-    /// A pack is begun.
+    /// Records that a pack is started.
     pub(super) fn begin(&self, pack: FileName) {
         self.known.lock().insert(pack, Counts { open: true, ..Counts::default() });
     }
 
-    /// Records were appended.
+    /// Counts appended records.
     pub(super) fn count(&self, pack: &FileName, extents: &[Extent]) {
         if let Some(counts) = self.known.lock().get_mut(pack) {
             counts.records += extents.len() as u64;
         }
     }
 
-    /// A pack is not appended to any more; `true` if nothing in it is wanted.
+    /// Records that a pack is complete; returns `true` if all of its records are dead.
     pub(super) fn seal(&self, pack: &FileName) -> bool {
         let mut known = self.known.lock();
         let Some(counts) = known.get_mut(pack) else { return false };
         counts.open = false;
-        counts.is_unwanted()
+        counts.is_dead()
     }
 
     pub(super) fn is_open(&self, pack: &FileName) -> bool {
         self.known.lock().get(pack).is_some_and(|counts| counts.open)
     }
 
-    /// What a walk found in a pack that is not appended to; `true` if nothing in it is wanted.
+    /// Records the counts of a complete pack; returns `true` if all of its records are dead.
     pub(super) fn learn(&self, pack: FileName, found: Counts) -> bool {
-        self.known.lock().entry(pack).or_insert(found).is_unwanted()
+        self.known.lock().entry(pack).or_insert(found).is_dead()
     }
 
     fn knows(&self, pack: &FileName) -> bool {
         self.known.lock().contains_key(pack)
     }
 
-    /// One more record is dead; `true` if nothing in the pack is wanted.
+    /// Counts a dead record; returns `true` if all records of the pack are dead.
     fn count_dead(&self, pack: &FileName) -> bool {
         let mut known = self.known.lock();
         let Some(counts) = known.get_mut(pack) else { return false };
         counts.dead += 1;
-        counts.is_unwanted()
+        counts.is_dead()
     }
 
     fn forget(&self, pack: &FileName) {
@@ -82,20 +82,20 @@ impl Packs {
 }
 
 impl Counts {
-    fn is_unwanted(&self) -> bool {
+    fn is_dead(&self) -> bool {
         !self.open && !self.damaged && self.dead >= self.records
     }
 }
 
 impl Shared {
-    /// Ends a pack, and removes it if nothing in it is wanted.
+    /// Completes a pack, and removes it if all of its records are dead.
     pub(super) fn seal(&self, pack: &FileName) {
         if self.packs.seal(pack) {
             self.remove_pack(pack);
         }
     }
 
-    /// Marks a record dead; removes its pack if it was the last. `false` if it was dead before or is no record.
+    /// Marks a record dead, and removes its pack if it was the last. `false` if it was dead before or does not exist.
     pub(super) fn bury(&self, extent: &Extent) -> Result<bool, Fault> {
         let pack = &extent.file;
         let path = self.folder.path(pack);
@@ -115,22 +115,22 @@ impl Shared {
         Ok(marked)
     }
 
-    /// Removes a pack in which nothing is wanted.
+    /// Removes a pack whose records are all dead.
     pub(super) fn remove_pack(&self, pack: &FileName) {
         match self.folder.remove(pack) {
             Ok(_) => self.packs.forget(pack),
-            Err(fault) => tracing::warn!(%fault, "a pack that nobody wants could not be removed"),
+            Err(fault) => tracing::warn!(%fault, "a pack without live records could not be removed"),
         }
         self.handles.forget(pack);
     }
 }
 
-/// Marks a record dead; `false` if it was, or if there is no such record.
+/// Marks a record dead; `false` if it was dead, or if there is no such record.
 fn mark_dead(file: &File, extent: &Extent) -> Result<bool, Error> {
     let Some(tail_at) = extent.offset.checked_sub(TAIL_BYTES as u64) else { return Ok(false) };
     let mut tail = [0; TAIL_BYTES];
     file.read_exact_at(&mut tail, tail_at)?;
-    let Some(start) = extent.offset.checked_sub(Header::bytes_told_by(tail)) else { return Ok(false) };
+    let Some(start) = extent.offset.checked_sub(Header::length_before(tail)) else { return Ok(false) };
     let header = read_header(file, extent.file, start)?;
     let Some(header) = header.filter(|header| header.length == Some(extent.length)) else { return Ok(false) };
     if header.state == State::Dead {
@@ -141,7 +141,7 @@ fn mark_dead(file: &File, extent: &Extent) -> Result<bool, Error> {
     Ok(true)
 }
 
-/// Gives the blocks of a dead payload back to the file system; its header stays, so that the pack can be walked.
+/// Frees the disk blocks of a dead payload; its header stays, so that the pack can be walked.
 #[cfg(target_os = "linux")]
 fn punch(file: &File, extent: &Extent) {
     use rustix::fs::{FallocateFlags, fallocate};
@@ -150,16 +150,16 @@ fn punch(file: &File, extent: &Extent) {
     if start < end
         && let Err(error) = fallocate(file, FallocateFlags::PUNCH_HOLE | FallocateFlags::KEEP_SIZE, start, end - start)
     {
-        // Not every file system can: the space comes back with the whole pack.
+        // Not every file system supports it: the space is freed with the whole pack.
         tracing::debug!(%error, "a pack could not be punched");
     }
 }
 
-/// The space comes back with the whole pack.
+/// The space is freed with the whole pack.
 #[cfg(not(target_os = "linux"))]
 fn punch(_: &File, _: &Extent) {}
 
-/// Reads the header that begins at a place; `None` if there is none.
+/// Reads the header at an offset; `None` if there is none.
 pub(super) fn read_header(file: &File, name: FileName, at: u64) -> Result<Option<Header>, Error> {
     let mut bytes = vec![0; HEADER_BYTES_FIRST];
     loop {
@@ -186,20 +186,20 @@ fn read_up_to(file: &File, buffer: &mut [u8], at: u64) -> Result<usize, Error> {
     Ok(filled)
 }
 
-/// Goes over the records of a pack, a bounded number at a time.
+/// Walks the records of a pack.
 #[derive(Debug)]
 pub(super) struct Walk {
     name: FileName,
     file: File,
     at: u64,
     size: u64,
-    /// The pack was closed, and ends where it should.
+    /// The pack has its end mark.
     closed: bool,
     counts: Counts,
 }
 
 impl Walk {
-    /// A walk over what a pack holds now.
+    /// A walk over the current records of a pack.
     pub(super) fn new(name: FileName, file: File) -> Result<Self, Error> {
         let mut size = file.metadata()?.len();
         let mut end = [0; END_BYTES];
@@ -217,7 +217,7 @@ impl Walk {
             let header = read_header(&self.file, self.name, self.at)?;
             let Some((length, header)) = header.and_then(|header| Some((header.length?, header))) else {
                 let next = self.next_header()?;
-                // At the end of a pack that was not closed this is a group that was never acknowledged.
+                // At the end of a pack without an end mark this is a group that was never acknowledged.
                 if self.closed || next.is_some() {
                     tracing::warn!(pack = %self.extent(0, 0).file_name(), at = self.at, "a pack is damaged");
                     self.counts.damaged = true;
@@ -240,7 +240,7 @@ impl Walk {
         self.name
     }
 
-    /// What was counted, once all records were seen.
+    /// The counts, valid after the last record.
     pub(super) fn counts(&self) -> Counts {
         self.counts
     }
@@ -249,7 +249,7 @@ impl Walk {
         Extent { file: self.name, offset, length }
     }
 
-    /// Where the next header after this place begins.
+    /// The offset of the next header.
     fn next_header(&self) -> Result<Option<u64>, Error> {
         let mut buffer = vec![0; SEARCH_BYTES];
         let mut from = self.at + 1;

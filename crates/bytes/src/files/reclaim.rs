@@ -1,4 +1,4 @@
-//! Finds payloads that nothing points to, by asking the owners that the headers name.
+//! Finds payloads that nothing points to, by asking the owners named in their headers.
 //!
 //! Files are walked in pages, so that the memory needed does not depend on their number.
 
@@ -29,11 +29,11 @@ pub(super) async fn reclaim(shared: &Arc<Shared>, owners: &impl Owners) -> Resul
         let Page { candidates, seen, last, .. } =
             page.map_err(|error| super::folder::unavailable(&walker.place, &error))?;
         reclaimed.seen += seen;
-        let unwanted = release_unowned(owners, candidates).await?;
-        reclaimed.removed += unwanted.len() as u64;
-        reclaimed.removed_bytes += unwanted.iter().map(|extent| extent.length).sum::<u64>();
-        if !unwanted.is_empty() {
-            shared.remover.discard(unwanted, shared.grace);
+        let garbage = release_unowned(owners, candidates).await?;
+        reclaimed.removed += garbage.len() as u64;
+        reclaimed.removed_bytes += garbage.iter().map(|extent| extent.length).sum::<u64>();
+        if !garbage.is_empty() {
+            shared.remover.discard(garbage, shared.grace);
         }
         if last {
             return Ok(reclaimed);
@@ -41,15 +41,15 @@ pub(super) async fn reclaim(shared: &Arc<Shared>, owners: &impl Owners) -> Resul
     }
 }
 
-/// Goes over all files of the folder.
+/// Walks all files of the directory.
 struct Walker {
     shared: Arc<Shared>,
     folders: Box<dyn Iterator<Item = PathBuf> + Send>,
     folder: Option<ReadDir>,
     pack: Option<Walk>,
-    /// When it began, by the clock of the file system.
+    /// When the walk started, by the clock of the file system.
     now: Option<SystemTime>,
-    /// Where it is, for messages.
+    /// The current directory, for error messages.
     place: PathBuf,
 }
 
@@ -59,7 +59,7 @@ struct Page {
     candidates: Vec<Candidate>,
     /// Payloads found.
     seen: u64,
-    /// Records and files looked at.
+    /// Records and files that were read.
     steps: u64,
     last: bool,
 }
@@ -71,7 +71,7 @@ impl Walker {
         Self { shared, folders, folder: None, pack: None, now: None, place: packs }
     }
 
-    /// The next payloads that are old enough to ask about; a bounded number.
+    /// The next page of payloads that are old enough to ask about.
     fn page(&mut self) -> Result<Page, Error> {
         let mut page = Page::default();
         if self.now.is_none() {
@@ -102,7 +102,7 @@ impl Walker {
         Ok(page)
     }
 
-    /// The next record of the pack that is walked; `false` if none is.
+    /// Reads the next record of the current pack; `false` if there is no current pack.
     fn walk_pack(&mut self, page: &mut Page) -> Result<bool, Error> {
         let Some(walk) = &mut self.pack else { return Ok(false) };
         match walk.next()? {
@@ -159,8 +159,8 @@ impl Walker {
         Ok(())
     }
 
-    /// A file without a header. A crash leaves files that are empty or begin with zeros; anything else is damage, and
-    /// may be wanted.
+    /// A file without a header. A crash leaves files that are empty or begin with zeros; anything else is damaged and
+    /// may be in use.
     fn visit_headless(&self, name: FileName, file: &File) -> Result<(), Error> {
         let mut first = [0; MAGIC.len()];
         let found = file.read_at(&mut first, 0)?;
@@ -172,10 +172,10 @@ impl Walker {
         Ok(())
     }
 
-    /// Whether a time is long enough ago by the clock that told it: the file system's for files, this machine's for the
-    /// headers in packs, which this process writes.
+    /// Whether a time is past the grace period. `now` must be from the clock that set the time: the file system's for
+    /// files, this machine's for the headers in packs.
     fn is_old(&self, now: SystemTime, since: SystemTime) -> bool {
-        // A time to come is one of a clock that was put back: it is old when the clock has caught up.
+        // A time in the future comes from a clock that was set back: it is old when the clock has caught up.
         now.duration_since(since).is_ok_and(|age| age >= self.shared.grace)
     }
 }

@@ -1,4 +1,4 @@
-//! Removes what was discarded, after its time of grace, on a thread of its own.
+//! Removes discarded payloads after the grace period, on its own thread.
 
 use super::Shared;
 use super::folder::is_pack;
@@ -11,7 +11,7 @@ use std::sync::Arc;
 use std::sync::atomic::{AtomicU64, Ordering};
 use std::time::{Duration, Instant};
 
-/// What waits to be removed, in the order of its time.
+/// Payloads that wait for removal, in the order of time.
 #[derive(Debug, Default)]
 pub(super) struct Remover {
     queue: Mutex<Queue>,
@@ -23,7 +23,7 @@ pub(super) struct Remover {
 #[derive(Debug, Default)]
 struct Queue {
     discarded: VecDeque<(Instant, Vec<Extent>)>,
-    /// Files that writers left unfinished: nobody can be reading them.
+    /// Files that writers left unfinished; no reader can have them.
     unfinished: Vec<FileName>,
     stopped: bool,
 }
@@ -39,7 +39,7 @@ impl Remover {
     /// Removes payloads after `grace`.
     pub(super) fn discard(&self, extents: Vec<Extent>, grace: Duration) {
         if self.waiting() >= crate::DISCARDED_MAX {
-            // The next sweep finds them.
+            // The next `reclaim` finds them.
             return;
         }
         self.waiting.fetch_add(extents.len() as u64, Ordering::Relaxed);
@@ -58,7 +58,7 @@ impl Remover {
         self.waiting.load(Ordering::Relaxed)
     }
 
-    /// Ends the thread. What still has its time of grace is left to the next sweep.
+    /// Stops the thread. Payloads within their grace period are left to the next `reclaim`.
     pub(super) fn stop(&self) {
         self.queue.lock().stopped = true;
         self.wake.notify_one();
@@ -98,7 +98,7 @@ pub(super) fn run(shared: &Arc<Shared>) {
                         Ok(removed) => {
                             shared.figures.payloads_removed.fetch_add(u64::from(removed), Ordering::Relaxed);
                         }
-                        // It is found again by the next sweep.
+                        // The next `reclaim` finds it again.
                         Err(fault) => tracing::warn!(%fault, "blob bytes could not be removed"),
                     }
                     shared.remover.waiting.fetch_sub(1, Ordering::Relaxed);

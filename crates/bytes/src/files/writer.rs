@@ -1,4 +1,4 @@
-//! Takes the bytes of one payload: small ones wait for their end and go to a pack, large ones stream to a file.
+//! Writes one payload: a small one is buffered and goes to a pack, a large one streams to a file.
 
 use super::appender::Small;
 use super::folder::new_name;
@@ -13,7 +13,7 @@ use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
 use tokio::task::JoinHandle;
 
-/// Takes the bytes of one payload for [`super::FileBytes`].
+/// Writes one payload for [`super::FileBytes`].
 #[derive(Debug)]
 pub struct FileWriter {
     shared: Arc<Shared>,
@@ -34,7 +34,7 @@ enum Writing {
 }
 
 impl FileWriter {
-    /// How much memory a writer takes at most.
+    /// The most memory that a writer takes.
     pub(super) fn bytes_max(expected: Option<u64>) -> u64 {
         expected.filter(|expected| *expected <= SMALL_BYTES_MAX).unwrap_or(2 * BUFFER_BYTES as u64)
     }
@@ -91,7 +91,7 @@ impl ByteWriter for FileWriter {
     }
 }
 
-/// Adds a piece; small ones are joined, so that a payload in many tiny pieces does not cost many times its size.
+/// Adds a piece. Small pieces are joined, so that a payload in many tiny pieces does not take many times its size.
 fn push(pieces: &mut Vec<Bytes>, piece: Bytes) {
     match pieces.last_mut() {
         Some(last) if last.len() + piece.len() <= PIECE_BYTES_MIN => {
@@ -105,7 +105,7 @@ fn lost() -> Fault {
     Fault::Unavailable("the blob's bytes could not be written".to_owned())
 }
 
-/// A payload on its way to a file of its own: one buffer is filled while the one before it is written.
+/// A large payload that streams to its file: one buffer is filled while the previous one is written.
 #[derive(Debug)]
 struct Stream {
     file: Arc<Unfinished>,
@@ -120,7 +120,7 @@ struct Stream {
 /// A buffer to use again, and the file.
 type Written = Result<(Vec<u8>, File), Fault>;
 
-/// A file that is removed unless it is finished, once nothing is written to it any more.
+/// A file that is removed unless it is finished, after its last write.
 #[derive(Debug)]
 struct Unfinished {
     shared: Arc<Shared>,
@@ -131,7 +131,7 @@ struct Unfinished {
 impl Stream {
     fn new(shared: &Arc<Shared>, header: &Header) -> Self {
         let name = new_name(false);
-        // Before the file is there, so that a sweep never takes it for one that a crash has left.
+        // Before the file exists, so that `reclaim` never takes it for the leftover of a crash.
         shared.writing.lock().insert(name);
         let position = RecordPosition { file: name, offset: header.bytes() };
         let mut buffer = Vec::new();
@@ -189,7 +189,7 @@ impl Stream {
         let Self { encoder, file, handle, .. } = self;
         let handle = handle.ok_or_else(lost)?;
         let extent = encoder.extent();
-        // Whoever goes away before the answer drops the file, which removes it.
+        // A caller that is cancelled before the answer drops the file, which removes it.
         let file = blocking(move || file.finish(&handle, extent).map(|()| file)).await??;
         file.keep.store(true, Ordering::Release);
         file.shared.count_written(&extent);

@@ -1,6 +1,6 @@
-//! The store that a URL names, the keys in it, and what its errors mean.
+//! The store that a URL names, the keys in it, and the conversion of its errors.
 //!
-//! Keys are `<prefix>/<first byte>/<name>`, in hexadecimal digits, so that they spread over what a store splits by.
+//! Keys are `<prefix>/<first byte>/<name>`, in hexadecimal digits, so that they spread over a store's partitions.
 
 use crate::record::{FileName, file_name};
 use larimar_engine::Fault;
@@ -16,17 +16,17 @@ use std::sync::Arc;
 use std::time::{Duration, SystemTime};
 use url::Url;
 
-/// An opened store, and where in it our objects are.
+/// An opened store, and the prefix of our objects.
 #[derive(Debug)]
 pub(super) struct Location {
     pub(super) store: Arc<dyn ObjectStore>,
     pub(super) prefix: Path,
-    /// The folder, if the store is one: it has to be synced by us.
+    /// The directory, if the store is one: we have to sync it.
     pub(super) folder: Option<PathBuf>,
 }
 
 impl Location {
-    /// Opens the store of a URL; its query and `options` hold what else has to be known.
+    /// Opens the store of a URL; options are in its query and in `options`.
     pub(super) fn open(text: &str, options: &[(String, String)]) -> Result<Self, Fault> {
         let wrong = |why: String| Fault::Unavailable(format!("blob store {}: {why}", without_query(text)));
         let mut url = Url::parse(text).map_err(|error| wrong(error.to_string()))?;
@@ -68,31 +68,32 @@ impl Location {
         self.prefix.clone().join(&name[..2]).join(name)
     }
 
-    /// Makes an object durable that the store says it has. Only a folder needs it: other stores have promised it.
+    /// Makes an uploaded object durable. Only a directory needs it: other stores acknowledge durable objects.
     pub(super) async fn sync(&self, path: &Path) -> Result<(), Fault> {
         let Some(folder) = self.folder.clone() else { return Ok(()) };
         let file = folder.join(path.as_ref());
         let synced = tokio::task::spawn_blocking(move || {
             File::open(&file)?.sync_all()?;
-            // The object's folder may be as new as the object.
+            // The object's directory may be new, too.
             file.ancestors().skip(1).take(2).try_for_each(|folder| File::open(folder)?.sync_all())
         });
         let synced = synced.await.unwrap_or_else(|error| Err(std::io::Error::other(error)));
         synced.map_err(|error| Fault::Unavailable(format!("blob object {path}: {error}")))
     }
 
-    /// The time by the store's own clock, which also dates the objects: that of a mark which is written for it.
+    /// The time of the store's own clock, which also dates the objects: the time of a marker object that is written for
+    /// it.
     pub(super) async fn now(&self) -> Result<SystemTime, Fault> {
         let mark = self.prefix.clone().join(CLOCK);
-        let told = async {
+        let marked = async {
             self.store.put(&mark, PutPayload::from_static(b"larimar")).await?;
             self.store.head(&mark).await
         };
-        let told = told.await.map_err(|error| write_fault(&mark, &error))?;
-        Ok(told.last_modified.into())
+        let marked = marked.await.map_err(|error| write_fault(&mark, &error))?;
+        Ok(marked.last_modified.into())
     }
 
-    /// What an error means for an object that should be there.
+    /// Converts an error for an object that should exist.
     pub(super) fn read_fault(&self, path: &Path, error: &Error) -> Fault {
         match error {
             Error::NotFound { .. } => self.damaged(path, "it is missing"),
@@ -115,15 +116,15 @@ fn open_folder(path: PathBuf) -> Result<Arc<dyn ObjectStore>, Error> {
     Ok(Arc::new(LocalFileSystem::new_with_prefix(path)?))
 }
 
-/// What the query of the URL and the environment say.
+/// The options of the URL's query and of the environment.
 struct Options<'a> {
     query: Vec<(String, String)>,
     options: &'a [(String, String)],
 }
 
 impl Options<'_> {
-    /// Hands the options to a builder. What the environment holds for others is passed over; what the URL asks for
-    /// has to be known.
+    /// Passes the options to a builder. Unknown options of the environment are ignored; unknown options of the URL are
+    /// refused.
     fn apply<B, K: std::str::FromStr<Err = Error>>(
         &self,
         prefix: &str,
@@ -145,15 +146,15 @@ impl Options<'_> {
     }
 }
 
-/// The object that is written to learn the store's time. No payload has such a name.
+/// The marker object for the store's time. No payload has such a name.
 pub(super) const CLOCK: &str = "clock";
 
-/// A request that a client waits for is tried again for a while, but not for minutes.
+/// Retries for some seconds, because a client waits for the request.
 fn retries() -> RetryConfig {
     RetryConfig { max_retries: 4, retry_timeout: Duration::from_secs(20), ..RetryConfig::default() }
 }
 
-/// A URL without its options, which may hold secrets.
+/// A URL without its options, which may contain secrets.
 fn without_query(text: &str) -> &str {
     text.split_once('?').map_or(text, |(url, _)| url)
 }

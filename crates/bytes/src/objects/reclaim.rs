@@ -1,4 +1,4 @@
-//! Finds objects that nothing points to, by asking the owners that their headers name.
+//! Finds objects that nothing points to, by asking the owners named in their headers.
 
 use super::writer::PART_BYTES;
 use super::{Shared, temporary_files};
@@ -31,17 +31,17 @@ pub(super) async fn reclaim(shared: &Shared, owners: &impl Owners) -> Result<Rec
             .try_buffer_unordered(HEADERS_AT_ONCE)
             .try_collect()
             .await?;
-        let unwanted = release_unowned(owners, candidates.into_iter().flatten().collect()).await?;
-        reclaimed.removed += unwanted.len() as u64;
-        reclaimed.removed_bytes += unwanted.iter().map(|extent| extent.length).sum::<u64>();
-        if !unwanted.is_empty() {
-            shared.remover.discard(unwanted, shared.grace);
+        let garbage = release_unowned(owners, candidates.into_iter().flatten().collect()).await?;
+        reclaimed.removed += garbage.len() as u64;
+        reclaimed.removed_bytes += garbage.iter().map(|extent| extent.length).sum::<u64>();
+        if !garbage.is_empty() {
+            shared.remover.discard(garbage, shared.grace);
         }
     }
     Ok(reclaimed)
 }
 
-/// What an object's header tells; nothing where it cannot be read any more or makes no sense.
+/// The payload that an object's header describes; `None` if the object is gone or its header is damaged.
 async fn candidate(shared: &Shared, meta: ObjectMeta) -> Result<Option<Candidate>, Fault> {
     let Some(file) = meta.location.filename().and_then(parse_name) else { return Ok(None) };
     let mut want = HEADER_BYTES_FIRST;
@@ -69,8 +69,8 @@ async fn candidate(shared: &Shared, meta: ObjectMeta) -> Result<Option<Candidate
     }))
 }
 
-/// Whether an object is so old at a time of the store's clock that its row should be there. S3 dates an object that was
-/// uploaded in parts by the beginning of its upload, so these have a day more.
+/// Whether an object is past the grace period by the store's clock. S3 dates an object that was uploaded in parts by
+/// the start of its upload, so these have a day more.
 fn is_old(meta: &ObjectMeta, now: SystemTime, grace: Duration) -> bool {
     if grace.is_zero() {
         return true;
@@ -93,7 +93,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn ages_are_told_by_the_stores_clock_alone() {
+    fn ages_are_measured_by_the_stores_clock_alone() {
         // A store whose clock stands decades behind this machine's.
         let store_now = SystemTime::UNIX_EPOCH + Duration::from_secs(1_000_000_000);
         let object = |age: u64, size: u64| ObjectMeta {

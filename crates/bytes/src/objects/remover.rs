@@ -1,4 +1,4 @@
-//! Removes what was discarded, after its time of grace, in a task of its own.
+//! Removes discarded payloads after the grace period, in its own task.
 
 use super::Shared;
 use futures_util::{StreamExt, stream};
@@ -12,7 +12,7 @@ use std::time::Duration;
 use tokio::sync::Notify;
 use tokio::time::Instant;
 
-/// What waits to be removed, in the order of its time.
+/// Payloads that wait for removal, in the order of time.
 #[derive(Debug, Default)]
 pub(super) struct Remover {
     discarded: Mutex<VecDeque<(Instant, Vec<Extent>)>>,
@@ -24,7 +24,7 @@ impl Remover {
     /// Removes payloads after `grace`.
     pub(super) fn discard(&self, extents: Vec<Extent>, grace: Duration) {
         if self.waiting() >= crate::DISCARDED_MAX {
-            // The next sweep finds them.
+            // The next `reclaim` finds them.
             return;
         }
         self.waiting.fetch_add(extents.len() as u64, Ordering::Relaxed);
@@ -37,7 +37,7 @@ impl Remover {
         self.waiting.load(Ordering::Relaxed)
     }
 
-    /// The next payloads whose time has come.
+    /// The next payloads whose grace period is over.
     async fn take(&self) -> Vec<Extent> {
         loop {
             let due = {
@@ -62,7 +62,7 @@ pub(super) async fn run(shared: Arc<Shared>) {
     loop {
         let extents = shared.remover.take().await;
         let count = extents.len() as u64;
-        // A store may take offence at being asked twice in one request.
+        // Some stores reject a request that names an object twice.
         let paths: BTreeSet<_> = extents.iter().map(|extent| shared.location.path(&extent.file)).collect();
         let mut removed = shared.location.store.delete_stream(stream::iter(paths).map(Ok).boxed());
         while let Some(removed) = removed.next().await {
@@ -71,7 +71,7 @@ pub(super) async fn run(shared: Arc<Shared>) {
                     shared.figures.payloads_removed.fetch_add(1, Ordering::Relaxed);
                 }
                 Err(Error::NotFound { .. }) => {}
-                // It is found again by the next sweep.
+                // The next `reclaim` finds it again.
                 Err(error) => tracing::warn!(%error, "a blob object could not be removed"),
             }
         }

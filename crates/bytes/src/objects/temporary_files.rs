@@ -1,5 +1,5 @@
-//! Removes the temporary files of uploads into a folder that were cut off: `<name>#<number>`, which no list of objects
-//! shows.
+//! Removes the temporary files of interrupted uploads into a directory: `<name>#<number>`, which listings of objects
+//! omit.
 
 use super::Shared;
 use super::location::CLOCK;
@@ -11,7 +11,7 @@ use std::io::{Error, ErrorKind};
 use std::path::{Path, PathBuf};
 use std::time::{Duration, SystemTime};
 
-/// Removes the temporary files that nobody has written to for the time of grace. An upload of another process that paused
+/// Removes the temporary files that were not written to for the grace period. An upload of another process that paused
 /// for longer fails at its end, and is repeated.
 pub(super) async fn reclaim(shared: &Shared, now: SystemTime) -> Result<(), Fault> {
     let Some(folder) = shared.location.folder.clone() else { return Ok(()) };

@@ -1,4 +1,4 @@
-//! Takes the bytes of one payload: what fits into a part is put at once, more is uploaded in parts as it arrives.
+//! Writes one payload: up to one part is put at once, more is uploaded in parts as it arrives.
 
 use super::Shared;
 use super::location::write_fault;
@@ -12,7 +12,7 @@ use std::sync::Arc;
 use std::sync::atomic::Ordering;
 use tokio::task::JoinHandle;
 
-/// Takes the bytes of one payload for [`super::ObjectBytes`].
+/// Writes one payload for [`super::ObjectBytes`].
 #[derive(Debug)]
 pub struct ObjectWriter {
     shared: Arc<Shared>,
@@ -36,7 +36,7 @@ impl ObjectWriter {
         Ok(Self { shared: Arc::clone(shared), path, encoder: FrameEncoder::new(position), buffer, parts })
     }
 
-    /// Begins to upload a part, once the one before it is there: a writer holds two of them at most.
+    /// Starts to upload a part, after the part before it is done: a writer holds at most two parts.
     async fn upload(&mut self, part: Vec<u8>) -> Result<(), Error> {
         self.parts.settle().await?;
         let upload = match &mut self.parts.upload {
@@ -74,7 +74,7 @@ impl ByteWriter for ObjectWriter {
             let (now, later) = bytes.split_at(bytes.len().min(room));
             self.encoder.push(now, &mut self.buffer);
             if self.buffer.len() >= PART_BYTES {
-                // Some stores want all parts but the last to be of one size.
+                // Some stores require parts of equal size, except the last.
                 let rest = self.buffer.split_off(PART_BYTES);
                 let part = std::mem::replace(&mut self.buffer, rest);
                 let uploaded = self.upload(part).await;
@@ -95,12 +95,12 @@ impl ByteWriter for ObjectWriter {
     }
 }
 
-/// The upload in parts, given up unless it is completed.
+/// The upload in parts; aborted unless it is completed.
 #[derive(Debug)]
 struct Parts {
     upload: Option<Box<dyn MultipartUpload>>,
     under_way: Option<JoinHandle<Result<(), Error>>>,
-    /// Kept until the upload is given up, also if that takes a while.
+    /// Kept until the upload is aborted, which may take a while.
     writing: Arc<Writing>,
 }
 
@@ -155,5 +155,5 @@ impl Drop for Parts {
     }
 }
 
-/// What is uploaded at once: the least that every store takes as a part.
+/// The size of a part: the smallest that every store accepts.
 pub(super) const PART_BYTES: usize = 5 << 20;

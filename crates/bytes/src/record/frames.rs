@@ -238,7 +238,7 @@ mod tests {
     }
 
     #[test]
-    fn a_size_that_no_payload_has_is_told() {
+    fn a_size_that_no_payload_has_is_refused() {
         for rest in 1..=CRC_BYTES {
             assert_eq!(payload_bytes(STORED_FRAME_BYTES + rest), None);
         }

@@ -1,11 +1,11 @@
-//! The header of a record: whose payload it is, since when, and whether it is still wanted.
+//! The header of a record: the payload's owner, its time, and its state.
 
 use super::RecordPosition;
 use larimar_engine::SpaceId;
 use larimar_engine::blob::bytes::Owner;
 use std::time::{Duration, SystemTime, UNIX_EPOCH};
 
-/// What a record's header tells.
+/// A record's header.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(crate) struct Header {
     /// When the header was written.
@@ -14,18 +14,18 @@ pub(crate) struct Header {
     pub(crate) space: SpaceId,
     /// The blob.
     pub(crate) blob: String,
-    /// How many bytes the payload has; unknown where it ends with the file.
+    /// The payload's length; `None` if the payload ends with the file.
     pub(crate) length: Option<u64>,
-    /// Whether it is still wanted.
+    /// The state of the payload.
     pub(crate) state: State,
 }
 
-/// Whether a record is wanted. The one byte of a record that changes; no checksum covers it.
+/// The state of a record. The only byte of a record that changes; no checksum covers it.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum State {
-    /// A writer is not done with it, or never was.
+    /// The writer has not finished it.
     Unfinished,
-    /// The payload is whole.
+    /// The payload is complete.
     Whole,
     /// Nothing points to it any more.
     Dead,
@@ -44,7 +44,7 @@ impl State {
         match byte {
             UNFINISHED => Self::Unfinished,
             DEAD => Self::Dead,
-            // Nothing is removed because of a byte that makes no sense.
+            // An unknown state never leads to a removal.
             _ => Self::Whole,
         }
     }
@@ -80,8 +80,8 @@ impl Header {
         out.push(self.state.byte());
     }
 
-    /// Reads the header at the front of some bytes, which begin at `at` in the file. `Need` tells how many bytes it
-    /// takes, if these are too few.
+    /// Decodes the header at the front of some bytes, which begin at `at` in the file. `Need` has the number of bytes
+    /// to read, if these are too few.
     pub(crate) fn decode(bytes: &[u8], file: super::FileName, at: u64) -> Result<Self, Undecoded> {
         let fixed: &[u8; FIXED_BYTES] = bytes.first_chunk().ok_or(Undecoded::Need(FIXED_BYTES))?;
         let total = usize::from(u16::from_le_bytes([fixed[5], fixed[6]]));
@@ -106,13 +106,13 @@ impl Header {
         })
     }
 
-    /// The header's length, told by the bytes right before a payload.
-    pub(crate) fn bytes_told_by(end: [u8; TAIL_BYTES]) -> u64 {
+    /// The header's length, from the bytes right before a payload.
+    pub(crate) fn length_before(end: [u8; TAIL_BYTES]) -> u64 {
         u64::from(u16::from_le_bytes([end[0], end[1]]))
     }
 }
 
-/// What ends a pack that was closed.
+/// The end mark of a complete pack.
 pub(crate) fn end_mark(file: super::FileName, at: u64) -> [u8; END_BYTES] {
     let crc = crc32c::crc32c_append(RecordPosition { file, offset: at }.seed(HEADER_PART), &END_MAGIC);
     let mut mark = [0; END_BYTES];
@@ -121,10 +121,10 @@ pub(crate) fn end_mark(file: super::FileName, at: u64) -> [u8; END_BYTES] {
     mark
 }
 
-/// Why some bytes gave no header.
+/// Why bytes could not be decoded as a header.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum Undecoded {
-    /// It takes this many bytes.
+    /// The header has this many bytes.
     Need(usize),
     /// There is none, or it is damaged.
     NoHeader,
@@ -169,7 +169,7 @@ mod tests {
             let (header, mut bytes) = encoded(blob, length);
             assert_eq!(bytes.len() as u64, header.bytes());
             let end = bytes.last_chunk().expect("it has an end");
-            assert_eq!(Header::bytes_told_by(*end), header.bytes());
+            assert_eq!(Header::length_before(*end), header.bytes());
             bytes.extend_from_slice(b"payload");
             assert_eq!(Header::decode(&bytes, [3; 16], 100), Ok(header));
         }
