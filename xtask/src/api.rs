@@ -1,6 +1,6 @@
 //! The public interface of the crates that users depend on: listed in `docs/api/`, and free of our inner crates.
 //!
-//! Each also builds without its features, which users may turn off. rustdoc tells the items as JSON and `public-api`
+//! Each also builds without its features, which users may turn off. rustdoc describes the items as JSON and `public-api`
 //! lists them. A listing that changed shows in review what users will see, and is refused until it is blessed. A type of
 //! an inner crate in a signature would tie that crate's versions to the public ones, so it is refused in any case.
 
@@ -12,6 +12,7 @@ use anyhow::{Context, Result, ensure};
 use serde_json::Value;
 
 use crate::gate;
+use crate::say;
 use crate::shell::{self, Repo};
 use crate::tally::Tally;
 
@@ -94,7 +95,7 @@ fn names_inner(line: &str) -> bool {
     line.split(|c: char| !is_part(c)).any(|path| path.split("::").next().is_some_and(|first| INNER.contains(&first)))
 }
 
-/// What is exported of inner crates under a name of the library's own, which its listing does not tell.
+/// What is exported of inner crates under a name of the library's own, which its listing does not show.
 fn inner_exports(described: &Value) -> Vec<String> {
     let items = described.get("index").and_then(Value::as_object);
     let exports = items.into_iter().flat_map(|items| items.values());
@@ -105,10 +106,10 @@ fn inner_exports(described: &Value) -> Vec<String> {
 fn compare(committed: &str, listing: &str) -> Result<()> {
     let (before, now): (Vec<&str>, Vec<&str>) = (committed.lines().collect(), listing.lines().collect());
     for line in before.iter().filter(|line| !now.contains(line)) {
-        println!("-{line}");
+        say!("-{line}");
     }
     for line in now.iter().filter(|line| !before.contains(line)) {
-        println!("+{line}");
+        say!("+{line}");
     }
     ensure!(committed == listing, "its listing in {FOLDER} is stale; {BLESS_HINT}");
     Ok(())

@@ -1,8 +1,8 @@
 //! Azurite, the other emulator, for the suite that the client passes against it too: `crates/client/tests/azurite.rs`.
 //!
-//! It is installed from npm below `target/` on first use and started with tables, queues and blobs in memory. The
-//! suite's tests are ignored elsewhere; here they run with [`VARIABLE`] telling them where to connect. Where Azurite
-//! cannot be had they stay skipped, which is said aloud, and never count as passed.
+//! It is installed from npm below `target/` on first use and started with tables, queues and blobs in memory. A plain
+//! `cargo test` ignores the suite; here it runs, with [`VARIABLE`] set to the connection string. Where Azurite cannot be
+//! installed the suite counts as skipped, with a line that says why.
 
 use std::path::{Path, PathBuf};
 use std::process::{Child, Stdio};
@@ -12,46 +12,65 @@ use std::{fs, thread};
 
 use anyhow::{Context, Result, bail, ensure};
 
+use crate::build::Built;
 use crate::examples;
-use crate::gate;
+use crate::output;
+use crate::runner::{self, Round};
 use crate::sdk::{Service, WorkFolder};
 use crate::shell::{self, Repo};
 use crate::tally::Tally;
 
-/// Tells the tests how to connect.
+/// The connection string for the tests.
 const VARIABLE: &str = "LARIMAR_TEST_AZURITE";
 
 /// The release, which the benchmark compares with too.
 const VERSION: &str = include_str!("../../tests/azurite.version").trim_ascii();
 
-const SUITE: [&str; 5] = ["--test", "suite", "--", "--ignored", "azurite::"];
+const PACKAGE: &str = "larimar-client";
+const SUITE: [&str; 1] = ["azurite::"];
+const TESTS_AT_ONCE: usize = 2;
 const INSTALL_TIME_MAX: Duration = Duration::from_secs(10 * 60);
 const START_TIME_MAX: Duration = Duration::from_secs(60);
 const ACCOUNT: &str = "devstoreaccount1";
 const KEY: &str = "Eby8vdM02xNOcqFlqUwJPLlmEtlCDXJ1OUzFT50uSRZ6IFsuFq2UVErCz4I6tq/K1SZFPTOtr/KBHBeksoGMGw==";
 
-/// Runs the client's suite and the examples of the patterns over Azurite, built of these packages and features.
-/// `before` has counted the suite's tests as skipped if it ran without it; those that run now no longer are.
-pub(crate) fn client_suite(repo: &Repo, build: &[&str], before: &mut Tally) {
-    println!("\n==> client over Azurite {VERSION}");
+/// `cargo xtask azurite`.
+pub(crate) fn command(repo: &Repo) -> Result<Tally> {
+    let features = "larimar-client/queue,larimar-client/blob";
+    let mut build = repo.cargo(&["test", "--no-run", "--package", PACKAGE, "--package", "larimar-patterns"]);
+    let built = Built::of(build.args(["--features", features]))?;
+    let (mut tally, suite) = client_suite(repo, &built);
+    tally += suite;
+    Ok(tally)
+}
+
+/// Runs the examples of the patterns and the client's suite over Azurite. The suite is counted apart: a run of all tests
+/// has counted its tests as skipped.
+pub(crate) fn client_suite(repo: &Repo, built: &Built) -> (Tally, Tally) {
+    let mut tally = Tally::default();
+    let mut suite = Tally::default();
     let script = match install(repo) {
         Ok(script) => script,
-        Err(error) => return before.skip("client over Azurite", &format!("{error:#}")),
+        Err(error) => {
+            tally.skip("client over Azurite", &format!("{error:#}"));
+            return (tally, suite);
+        }
     };
     match Azurite::start(&script) {
         Ok(azurite) => {
-            let variable = (VARIABLE, azurite.connection_string.as_str());
-            let ran = gate::rust_tests(repo, &[build, &SUITE].concat(), &[variable]).on("Azurite");
-            before.ran_after_all(ran);
-            let build = [&gate::TESTS_BUILD, build].concat();
-            *before += examples::run_patterns_over(&azurite.connection_string, repo, &build).on("Azurite");
+            let connection_string = azurite.connection_string.as_str();
+            let round =
+                Round::ignored(&built.tests, PACKAGE, &SUITE).with([(VARIABLE, connection_string)]).on("Azurite");
+            suite = runner::run(repo, &format!("client over Azurite {VERSION}"), &[round], TESTS_AT_ONCE);
+            tally += examples::run_patterns_over(connection_string, repo, built).on("Azurite");
         }
-        Err(error) => before.fail(format!("client over Azurite: {error:#}")),
+        Err(error) => tally.fail(format!("client over Azurite: {error:#}")),
     }
+    (tally, suite)
 }
 
 /// Installs the release unless it is there, and returns the script that starts it.
-fn install(repo: &Repo) -> Result<PathBuf> {
+pub(crate) fn install(repo: &Repo) -> Result<PathBuf> {
     for program in ["node", "npm"] {
         ensure!(shell::on_path(program), "no '{program}' on this machine");
     }
@@ -77,13 +96,13 @@ fn is_installed(folder: &Path) -> bool {
 struct Azurite {
     child: Child,
     connection_string: String,
-    /// Read for as long as it runs: a pipe that nobody reads would stop it.
+    /// Read for as long as it runs: Azurite would block on a full pipe.
     _lines: Receiver<String>,
     _work: WorkFolder,
 }
 
 impl Azurite {
-    /// Starts the script with all services on free ports, and waits until it has told of each where it listens.
+    /// Starts the script with all services on free ports, and waits until it has printed the address of each.
     fn start(script: &Path) -> Result<Self> {
         let work = WorkFolder::create("azurite")?;
         let mut command = std::process::Command::new("node");
@@ -91,7 +110,7 @@ impl Azurite {
         for port in ["--tablePort", "--queuePort", "--blobPort"] {
             command.args([port, "0"]);
         }
-        command.current_dir(&work.0).stdin(Stdio::null()).stdout(Stdio::piped());
+        command.current_dir(&work.0).stdin(Stdio::null()).stdout(Stdio::piped()).stderr(output::stdio());
         let mut child = shell::spawn(&mut command)?;
         let lines = shell::lines_of(child.stdout.take().context("standard output is piped")?);
         match connection_string(&lines, Instant::now() + START_TIME_MAX) {
@@ -110,10 +129,10 @@ impl Drop for Azurite {
     }
 }
 
-/// Reads what a starting Azurite says until it has told of every service where it listens.
+/// Reads the output of a starting Azurite until it has printed the address of every service.
 fn connection_string(lines: &Receiver<String>, deadline: Instant) -> Result<String> {
     let mut endpoints = Service::ALL.map(|service| (service.name(), None));
-    let mut said = String::new();
+    let mut printed = String::new();
     while let Ok(line) = lines.recv_timeout(deadline.saturating_duration_since(Instant::now())) {
         for (service, endpoint) in &mut endpoints {
             let announcement = format!("Azurite {service} service is successfully listening at ");
@@ -125,12 +144,12 @@ fn connection_string(lines: &Receiver<String>, deadline: Instant) -> Result<Stri
             let account = format!("DefaultEndpointsProtocol=http;AccountName={ACCOUNT};AccountKey={KEY};");
             return Ok(format!("{account}{table}{queue}{blob}"));
         }
-        said.push_str(&line);
-        said.push('\n');
+        printed.push_str(&line);
+        printed.push('\n');
     }
-    // Its last words on standard error are on the terminal; give them the time to get there.
+    // Its errors go to the terminal on their own; give them time to arrive there first.
     thread::sleep(Duration::from_millis(100));
-    bail!("it did not tell where it listens; it said:\n{said}")
+    bail!("it did not print where it listens; it printed:\n{printed}")
 }
 
 #[cfg(test)]
@@ -139,7 +158,7 @@ mod tests {
 
     use super::*;
 
-    fn told(lines: &[&str]) -> Result<String> {
+    fn parse(lines: &[&str]) -> Result<String> {
         let (sender, receiver) = mpsc::channel();
         for line in lines {
             sender.send((*line).to_owned()).expect("it is read");
@@ -150,7 +169,7 @@ mod tests {
 
     #[test]
     fn the_announcements_of_all_services_make_a_connection_string() {
-        let text = told(&[
+        let text = parse(&[
             "Azurite Blob service is starting at http://127.0.0.1:0",
             "Azurite Blob service is successfully listening at http://127.0.0.1:1",
             "Azurite Queue service is successfully listening at http://127.0.0.1:2",
@@ -165,7 +184,7 @@ mod tests {
 
     #[test]
     fn an_azurite_that_ends_early_is_an_error_with_what_it_said() {
-        let error = told(&["Azurite Blob service is successfully listening at http://127.0.0.1:1", "Exit due to …"]);
+        let error = parse(&["Azurite Blob service is successfully listening at http://127.0.0.1:1", "Exit due to …"]);
         assert!(error.expect_err("two services are missing").to_string().contains("Exit due to"));
     }
 

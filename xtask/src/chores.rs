@@ -1,4 +1,4 @@
-//! What people start by hand: crash rounds, fuzzing, the benchmark, stores of today's formats.
+//! Commands that are run by hand: crash rounds, fuzzing, the benchmark, stores of today's formats.
 
 use std::time::Duration;
 
@@ -7,7 +7,7 @@ use anyhow::{Context, Result, ensure};
 use crate::gate;
 use crate::shell::{self, Repo};
 
-/// Long runs are ended by their own arguments; this only catches what hangs.
+/// Arguments bound the long runs; this limit only catches hangs.
 const LONG_RUN_TIME_MAX: Duration = Duration::from_secs(24 * 60 * 60);
 
 /// Kills and restarts the server this many times and looks for every acknowledged write.

@@ -10,6 +10,7 @@ use std::fs;
 use anyhow::{Context, Result, ensure};
 use serde::Deserialize;
 
+use crate::say;
 use crate::sdk::{Column, Sdk, Service};
 use crate::shell::Repo;
 
@@ -60,7 +61,7 @@ impl Matrix {
     }
 
     /// Takes the columns that this matrix lacks from another.
-    fn fill_from(&mut self, other: Self) {
+    pub(crate) fn fill_from(&mut self, other: Self) {
         for (place, column) in other.0 {
             self.0.entry(place).or_insert(column);
         }
@@ -84,7 +85,7 @@ pub(crate) fn refresh(repo: &Repo, mut results: Matrix, bless: bool) -> Result<(
     compare(&committed, &rendered)
 }
 
-/// The committed page is what its own inputs render to: nobody edited it, or its inputs, alone.
+/// Checks that the committed page is what its inputs render to, so neither was edited alone.
 pub(crate) fn check_rendering(repo: &Repo) -> Result<()> {
     refresh(repo, Matrix::default(), false)
 }
@@ -98,7 +99,7 @@ fn compare(committed: &str, rendered: &str) -> Result<()> {
     let lines = committed.lines().zip(rendered.lines()).enumerate();
     let first = lines.into_iter().find(|(_, (before, now))| before != now);
     if let Some((index, (before, now))) = first {
-        println!("{PAGE}:{}\n-{before}\n+{now}", index + 1);
+        say!("{PAGE}:{}\n-{before}\n+{now}", index + 1);
     }
     ensure!(committed == rendered, "is stale; {BLESS_HINT}");
     Ok(())

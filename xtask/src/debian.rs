@@ -18,7 +18,7 @@ pub(crate) fn may_install() -> Result<()> {
 /// Installs packages, without what they only recommend.
 pub(crate) fn install(repo: &Repo, packages: &[&str]) -> Result<()> {
     may_install()?;
-    // Configuration that is there stays as it is; dpkg must not ask.
+    // Existing configuration stays as it is; dpkg must not prompt.
     let install = ["install", "-y", "--no-install-recommends", "-o", "Dpkg::Options::=--force-confold"];
     for arguments in [["update"].as_slice(), &[install.as_slice(), packages].concat()] {
         let mut apt = repo.command("apt-get", ".");

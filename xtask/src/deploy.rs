@@ -1,10 +1,12 @@
 //! The check of the files in `deploy/`: their schemas, the settings they name, and what must agree between them.
 //!
 //! The work is done in Python by `deploy/check`, whose packages bring the schemas of Compose and Kubernetes along; they
-//! are installed into the checkout as the Python SDK's are. Where they cannot be had, the check is skipped, loudly. The
+//! are installed into the checkout as the Python SDK's are. Where they cannot be installed, the check counts as skipped. The
 //! machine's own `kubectl` and `haproxy` read the files too, if they are there; neither talks to anything.
 
 use std::path::Path;
+
+use anyhow::Result;
 
 use crate::gate::{step, succeeds};
 use crate::sdk::install::{self, Packages};
@@ -26,7 +28,7 @@ pub(crate) fn check(repo: &Repo, server: Option<&Path>) -> Tally {
         tally.skip(NAME, "no 'python3' on this machine");
         return tally;
     }
-    if let Err(error) = install::python(repo, FOLDER, Packages::WithDependencies) {
+    if let Err(error) = install(repo) {
         tally.skip(NAME, &format!("cannot install what the check needs: {error:#}"));
         return tally;
     }
@@ -45,6 +47,11 @@ pub(crate) fn check(repo: &Repo, server: Option<&Path>) -> Tally {
     }
     step(&mut tally, NAME, || succeeds(&mut command));
     tally
+}
+
+/// Installs the packages of the check.
+pub(crate) fn install(repo: &Repo) -> Result<()> {
+    install::python(repo, FOLDER, Packages::WithDependencies)
 }
 
 #[cfg(test)]

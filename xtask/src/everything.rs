@@ -1,42 +1,53 @@
-//! `cargo xtask test`: the gate, public interfaces, all workspace tests (doc-tests too), the examples, the client over
-//! Azurite, every SDK suite, programs, and the freshness of `docs/compat.md`.
+//! `cargo xtask test`: one build, then all tests, SDK suites and programs side by side.
 //!
-//! What a client sees is tested on both engines, with one PostgreSQL cluster for the whole run.
+//! The default run shows every promise once and is bounded to 15 minutes on two cores, build included. The rest (`--rest`)
+//! shows some of them again or for longer: documentation and public interfaces, SDK suites on PostgreSQL, many rounds of
+//! crashes, programs that take minutes, recordings of the real service. `--full` is both.
+//! `docs/decisions/0033-the-test-run.md` has the reasons and the figures.
 
 use std::path::{Path, PathBuf};
+use std::thread::{self, ScopedJoinHandle};
+use std::time::Instant;
 
+use anyhow::{Result, ensure};
 use clap::{Args, ValueEnum};
 
 use crate::api;
 use crate::azurite;
-use crate::compat;
+use crate::build::{self, Built};
+use crate::compat::{self, Matrix};
 use crate::deploy;
 use crate::examples;
 use crate::features;
 use crate::gate;
+use crate::output;
 use crate::packages;
 use crate::postgres::Postgres;
 use crate::programs::{self, Program};
 use crate::replay;
+use crate::runner::{self, Round};
 use crate::sdk::{self, Sdk, Target};
 use crate::shell::Repo;
 use crate::tally::Tally;
 
 #[derive(Args)]
 pub(crate) struct TestOptions {
-    /// Rewrite docs/compat.md, docs/api and the table of programs in README.md from this run's results
+    /// Rewrite docs/compat.md and the table of programs in README.md from this run's results, and docs/api in the rest
     #[arg(long)]
     bless: bool,
-    /// Leave the SDK suites, the programs and Azurite out
+    /// Leave out the SDK suites, the programs and Azurite
     #[arg(long)]
     no_sdk: bool,
     /// Only the tests of model, engine and the two engines that store
     #[arg(long, conflicts_with_all = ["bless", "no_sdk"])]
     engine_only: bool,
-    /// Also what takes minutes, or needs what is not in the repository
+    /// The default run and then the rest
     #[arg(long, conflicts_with_all = ["no_sdk", "engine_only"])]
     full: bool,
-    /// Folder or archive of recordings of the real service, to replay them
+    /// Only what the default run leaves out
+    #[arg(long, conflicts_with_all = ["no_sdk", "engine_only", "full"])]
+    rest: bool,
+    /// Folder or archive of recordings of the real service, which the rest replays
     #[arg(long, conflicts_with_all = ["no_sdk", "engine_only"])]
     recordings: Option<PathBuf>,
 }
@@ -46,19 +57,35 @@ const ENGINE_PACKAGES: [&str; 6] =
 const POSTGRES_PACKAGE: [&str; 4] =
     ["--package", "larimar-engine-postgres", "--features", "larimar-engine-postgres/test-postgres"];
 
-/// The suites over HTTP that hold for every engine; those about processes, files and disks are the embedded engine's.
-const HTTP_SUITES: [&str; 8] =
-    ["--test", "suite", "--", "http_conformance::", "queue_http::", "blob_http::", "traps::", "bad_input::"];
+/// The package with the suites over HTTP.
+const SERVER_PACKAGE: &str = "larimar";
+/// The suites over HTTP whose answers depend on the engine: they run on both.
+const ENGINE_SUITES: [&str; 4] = ["http_conformance::", "queue_http::", "blob_http::", "traps::"];
+/// A suite of requests that are mostly refused before they reach the engine.
+const REFUSAL_SUITES: [&str; 1] = ["bad_input::"];
 const ON_POSTGRES: (&str, &str) = ("LARIMAR_TEST_ENGINE", "postgres");
 
-/// Runs everything that was asked for, to the end, whatever fails on the way.
+/// Runs the compiler on its own target folder, which costs a second build of the client's dependencies.
+const COMPILE_ERRORS: (&str, [&str; 1]) = ("larimar-client-derive", ["mistakes_are_told"]);
+
+/// Tests that repeat themselves, and how often they do in the rest.
+const LONG_SUITES: [(&str, &[&str]); 2] = [
+    (SERVER_PACKAGE, &["crash::", "history::", "postgres::histories", "postgres::fleet"]),
+    ("larimar-patterns", &["mover_crash::", "index_entities::", "inter_partition_index::", "large_entity::"]),
+];
+const LONG_ROUNDS: [(&str, &str); 3] =
+    [("LARIMAR_CRASH_ROUNDS", "40"), ("LARIMAR_ROUNDS", "10"), ("LARIMAR_SEEDS", "48")];
+
+/// SDK suites that run one after the other, beside the others; the slowest begin.
+const SDK_LANES: [&[Sdk]; 2] = [&[Sdk::Python, Sdk::JavascriptLegacy], &[Sdk::Javascript, Sdk::Go, Sdk::Java]];
+
+/// Runs what the options select, to the end, even if something fails.
 pub(crate) fn test(repo: &Repo, options: &TestOptions) -> Tally {
     let mut tally = Tally::default();
     let postgres = Postgres::prepare(repo, &mut tally);
     let postgres = postgres.as_ref();
     if options.engine_only {
-        let on_postgres = if postgres.is_some() { POSTGRES_PACKAGE.as_slice() } else { &[] };
-        tally += gate::rust_tests(repo, &[&ENGINE_PACKAGES, on_postgres].concat(), &variables(postgres));
+        tally += engine_tests(repo, postgres);
         return tally;
     }
     let mut features = String::new();
@@ -66,60 +93,230 @@ pub(crate) fn test(repo: &Repo, options: &TestOptions) -> Tally {
         features = features::of_all(repo, postgres.is_some())?;
         Ok(())
     });
-    tally += gate::static_checks(repo, &features);
-    tally += api::check(repo, options.bless);
-    tally += packages::check(repo);
-    let workspace = ["--workspace", "--features", &features];
-    let build = [&gate::TESTS_BUILD, workspace.as_slice()].concat();
-    let mut server = None;
+    let run = Run { repo, options, postgres, features };
+    // Downloads wait for the network while the compiler works.
+    let built = thread::scope(|scope| {
+        let downloads = output::beside(scope, || (run.downloads(), ()));
+        if !options.rest {
+            tally += gate::quick_checks(repo);
+        }
+        let built = run.build(&mut tally);
+        tally += joined(downloads).0;
+        built
+    });
+    let Some(built) = built else {
+        tally.fail("without a build nothing is tested");
+        return tally;
+    };
+    if !options.rest {
+        tally += run.default(&built);
+    }
+    if options.rest || options.full {
+        tally += run.rest(&built);
+    }
+    tally
+}
+
+fn engine_tests(repo: &Repo, postgres: Option<&Postgres>) -> Tally {
+    let mut tally = Tally::default();
+    let on_postgres = if postgres.is_some() { POSTGRES_PACKAGE.as_slice() } else { &[] };
+    let mut built = Built::default();
     gate::step(&mut tally, "build", || {
-        server = Some(gate::build_server(repo, &build)?);
+        let mut build = repo.cargo(&["test", "--no-run"]);
+        built = Built::of(build.args(ENGINE_PACKAGES).args(on_postgres))?;
         Ok(())
     });
-    tally += rust_tests(repo, &workspace, postgres);
-    tally += examples::run(repo, &build);
-    tally += deploy::check(repo, server.as_deref());
-    if options.no_sdk {
-        tally.skip("SDK suites, programs and Azurite", "--no-sdk");
-        return tally;
+    let round = Round::all(&built.tests).with(postgres.map(Postgres::variable));
+    tally += runner::run(repo, "Rust tests", &[round], runner::tests_at_once());
+    tally
+}
+
+struct Run<'a> {
+    repo: &'a Repo,
+    options: &'a TestOptions,
+    postgres: Option<&'a Postgres>,
+    features: String,
+}
+
+impl Run<'_> {
+    /// Cargo's arguments that select everything.
+    fn selection(&self) -> [&str; 3] {
+        ["--workspace", "--features", &self.features]
     }
-    azurite::client_suite(repo, &workspace, &mut tally);
-    if let Some(server) = server {
-        tally += programs::run(repo, &Program::chosen(options.full), &server, options.bless);
-        if options.full || options.recordings.is_some() {
-            tally += replay::run(repo, options.recordings.as_deref(), &server, postgres);
+
+    /// Builds everything with lints.
+    fn build(&self, tally: &mut Tally) -> Option<Built> {
+        let mut built = None;
+        gate::step(tally, "build", || {
+            built = Some(Built::everything(self.repo, &self.selection())?);
+            Ok(())
+        });
+        let warnings = built.as_ref()?.warnings;
+        if build::clippy_driver().is_none() {
+            tally.skip("lints", "Clippy is not installed");
+        } else if !self.options.rest {
+            gate::step(tally, "lints", || {
+                ensure!(warnings == 0, "{warnings} warnings");
+                Ok(())
+            });
         }
-        tally += sdk_suites(repo, &server, postgres, options.bless);
-    } else {
-        tally.fail("SDK suites and programs: there is no server to run them against");
+        built
     }
-    tally
+
+    /// Brings the packages of suites and programs here. What cannot be installed is reported by the step that needs it.
+    fn downloads(&self) -> Tally {
+        let (started, mut tally) = (Instant::now(), Tally::default());
+        if self.options.no_sdk {
+            return tally;
+        }
+        for sdk in Sdk::value_variants() {
+            let _ = sdk::prepare(self.repo, *sdk);
+        }
+        let _ = azurite::install(self.repo);
+        let _ = deploy::install(self.repo);
+        for program in self.programs() {
+            let _ = program.interpreter(self.repo);
+        }
+        tally.took("downloads, beside the build", started.elapsed());
+        tally
+    }
+
+    fn programs(&self) -> Vec<Program> {
+        let in_default = |program: &&Program| program.takes_seconds();
+        let all = Program::value_variants().iter();
+        match (self.options.full, self.options.rest) {
+            (true, _) => all.copied().collect(),
+            (false, true) => all.filter(|program| !in_default(program)).copied().collect(),
+            (false, false) => all.filter(in_default).copied().collect(),
+        }
+    }
+
+    fn rust_variables(&self) -> Vec<(&str, &str)> {
+        self.postgres.iter().map(|postgres| postgres.variable()).collect()
+    }
+
+    fn default(&self, built: &Built) -> Tally {
+        let mut rounds =
+            vec![Round::all(&built.tests).without(COMPILE_ERRORS.0, &COMPILE_ERRORS.1).with(self.rust_variables())];
+        if self.postgres.is_some() {
+            let suites = Round::chosen(&built.tests, SERVER_PACKAGE, &ENGINE_SUITES).on("PostgreSQL");
+            rounds.push(suites.with(self.rust_variables()).with([ON_POSTGRES]));
+        }
+        let server = built.server();
+        thread::scope(|scope| {
+            let mut suites = Vec::new();
+            if let (false, Ok(server)) = (self.options.no_sdk, &server) {
+                suites.extend(SDK_LANES.map(|sdks| self.sdk_lane(scope, sdks, server, None)));
+            }
+            let others = output::beside(scope, || self.others(built));
+            let mut tally = runner::run(self.repo, "Rust tests", &rounds, runner::tests_at_once());
+            let (others, over_azurite) = joined(others);
+            tally += others;
+            tally.ran_after_all(over_azurite);
+            tally += self.sdk_results(suites, None);
+            if self.options.no_sdk {
+                tally.skip("SDK suites, programs and Azurite", "--no-sdk");
+            }
+            tally
+        })
+    }
+
+    /// What runs beside the Rust tests, one after the other. Apart: the suite over Azurite.
+    fn others(&self, built: &Built) -> (Tally, Tally) {
+        let server = built.server().ok();
+        let mut tally = gate::doc_tests(self.repo, &self.selection());
+        tally += examples::run(self.repo, built);
+        tally += deploy::check(self.repo, server);
+        if self.options.no_sdk {
+            return (tally, Tally::default());
+        }
+        let (examples, over_azurite) = azurite::client_suite(self.repo, built);
+        tally += examples;
+        match server {
+            Some(server) => tally += programs::run(self.repo, &self.programs(), server, self.options.bless),
+            None => tally.fail("SDK suites and programs: there is no server to run them against"),
+        }
+        (tally, over_azurite)
+    }
+
+    /// What the default run leaves out.
+    fn rest(&self, built: &Built) -> Tally {
+        let mut tally = gate::doc(self.repo, &self.features);
+        tally += api::check(self.repo, self.options.bless);
+        tally += packages::check(self.repo);
+        let Ok(server) = built.server() else {
+            tally.fail("SDK suites and programs: there is no server to run them against");
+            return tally;
+        };
+        let mut rounds = vec![Round::chosen(&built.tests, COMPILE_ERRORS.0, &COMPILE_ERRORS.1)];
+        for (package, names) in LONG_SUITES {
+            let round = Round::chosen(&built.tests, package, names).on("many rounds");
+            rounds.push(round.with(self.rust_variables()).with(LONG_ROUNDS));
+        }
+        if self.postgres.is_some() {
+            let suites = Round::chosen(&built.tests, SERVER_PACKAGE, &REFUSAL_SUITES).on("PostgreSQL");
+            rounds.push(suites.with(self.rust_variables()).with([ON_POSTGRES]));
+        }
+        thread::scope(|scope| {
+            let suites = match self.postgres {
+                Some(postgres) => SDK_LANES.map(|sdks| self.sdk_lane(scope, sdks, server, Some(postgres))).into(),
+                None => Vec::new(),
+            };
+            let others = output::beside(scope, || {
+                let programs: Vec<_> = self.programs().into_iter().filter(|each| !each.takes_seconds()).collect();
+                let mut tally = programs::run(self.repo, &programs, server, self.options.bless);
+                tally += replay::run(self.repo, self.options.recordings.as_deref(), server, self.postgres);
+                (tally, ())
+            });
+            tally += runner::run(self.repo, "Rust tests of the rest", &rounds, runner::tests_at_once());
+            tally += joined(others).0;
+            tally += self.sdk_results(suites, self.postgres);
+        });
+        tally
+    }
+
+    fn sdk_lane<'scope>(
+        &'scope self,
+        scope: &'scope thread::Scope<'scope, '_>,
+        sdks: &'scope [Sdk],
+        server: &'scope Path,
+        postgres: Option<&'scope Postgres>,
+    ) -> Lane<'scope, Matrix> {
+        output::beside(scope, move || sdk::run_suites(self.repo, sdks, &Target::Binary(server, postgres)))
+    }
+
+    /// Compares what the suites showed with the page, which is made from runs on the embedded engine.
+    fn sdk_results(&self, suites: Vec<Lane<'_, Matrix>>, postgres: Option<&Postgres>) -> Tally {
+        let mut tally = Tally::default();
+        if suites.is_empty() {
+            return tally;
+        }
+        let mut results = Matrix::default();
+        for suite in suites {
+            let (suite, columns) = joined(suite);
+            tally += suite;
+            results.fill_from(columns);
+        }
+        match postgres {
+            Some(_) => sdk::same_results(self.repo, results, &mut tally),
+            None => gate::step(&mut tally, compat::PAGE, || compat::refresh(self.repo, results, self.options.bless)),
+        }
+        tally
+    }
 }
 
-/// All tests of the workspace, and the suites over HTTP once more on PostgreSQL.
-fn rust_tests(repo: &Repo, workspace: &[&str], postgres: Option<&Postgres>) -> Tally {
-    let mut variables = variables(postgres);
-    let mut tally = gate::rust_tests(repo, workspace, &variables);
-    if postgres.is_some() {
-        variables.push(ON_POSTGRES);
-        tally += gate::rust_tests(repo, &[workspace, &HTTP_SUITES].concat(), &variables).on("PostgreSQL");
-    }
-    tally
-}
+type Lane<'scope, T> = ScopedJoinHandle<'scope, Result<(Tally, T)>>;
 
-fn variables(postgres: Option<&Postgres>) -> Vec<(&str, &str)> {
-    postgres.iter().map(|postgres| postgres.variable()).collect()
-}
-
-/// Every SDK on the embedded engine, which the page is made from, and then on PostgreSQL, which must not differ.
-fn sdk_suites(repo: &Repo, server: &Path, postgres: Option<&Postgres>, bless: bool) -> Tally {
-    let sdks = Sdk::value_variants();
-    let (mut tally, results) = sdk::run_suites(repo, sdks, &Target::Binary(server, None));
-    gate::step(&mut tally, compat::PAGE, || compat::refresh(repo, results, bless));
-    if postgres.is_some() {
-        let (on_postgres, results) = sdk::run_suites(repo, sdks, &Target::Binary(server, postgres));
-        tally += on_postgres;
-        sdk::same_results(repo, results, &mut tally);
+/// Waits for work that ran beside this thread; a panic in it is a failure.
+fn joined<T: Default>(lane: Lane<'_, T>) -> (Tally, T) {
+    let failed = |why: String| {
+        let mut tally = Tally::default();
+        tally.fail(why);
+        (tally, T::default())
+    };
+    match lane.join() {
+        Ok(Ok(result)) => result,
+        Ok(Err(error)) => failed(format!("{error:#}")),
+        Err(_) => failed("a step panicked; its message is above".to_owned()),
     }
-    tally
 }

@@ -1,9 +1,8 @@
 //! Repository chores: `cargo xtask <command>`.
 //!
-//! `check` is the gate before a commit, `test` is everything, `sdk` runs one official SDK's suite against the built
-//! server, `programs` runs programs that others wrote against it, `replay` recordings of the real
-//! service, `examples` ours for users, `azurite` the client against the other emulator, `api` lists what users see; `crash`, `fuzz` and `bench` are the long runs. Each command is a
-//! module; they share `shell` (processes) and `tally` (what passed, failed and was skipped).
+//! Each command is a module, named like it; `everything` is `test`, `gate` is `check`, `chores` are the long runs. They
+//! share `build` (what Cargo built), `runner` (tests side by side), `shell` (processes), `output` (what is printed) and
+//! `tally` (what passed, failed and was skipped).
 
 use std::path::PathBuf;
 use std::process::ExitCode;
@@ -14,6 +13,7 @@ use clap::{Parser, Subcommand};
 mod advisories;
 mod api;
 mod azurite;
+mod build;
 mod chores;
 mod compat;
 mod debian;
@@ -22,10 +22,12 @@ mod everything;
 mod examples;
 mod features;
 mod gate;
+mod output;
 mod packages;
 mod postgres;
 mod programs;
 mod replay;
+mod runner;
 mod sdk;
 mod shell;
 mod tally;
@@ -50,8 +52,8 @@ enum Command {
         #[arg(long)]
         tighten: bool,
     },
-    /// Everything: the gate, all workspace tests, examples, the client over Azurite, every SDK suite, on both engines;
-    /// programs; freshness of docs/compat.md
+    /// All tests: of the workspace, on both engines, of the examples, the SDKs and other programs; lints and house rules;
+    /// freshness of docs/compat.md. Takes up to 15 minutes; `--full` takes up to 40
     Test(everything::TestOptions),
     /// One SDK's suite against the built server, or against one that runs already
     Sdk(sdk::SdkOptions),
@@ -112,14 +114,8 @@ fn run(command: Command) -> Result<bool> {
             tally += packages::check(&repo);
             Ok(tally.finish())
         }
-        Command::Examples => Ok(examples::command(&repo).finish()),
-        Command::Azurite => {
-            let mut tally = tally::Tally::default();
-            let features = "larimar-client/queue,larimar-client/blob";
-            let build = ["--package", "larimar-client", "--package", "larimar-patterns", "--features", features];
-            azurite::client_suite(&repo, &build, &mut tally);
-            Ok(tally.finish())
-        }
+        Command::Examples => Ok(examples::command(&repo)?.finish()),
+        Command::Azurite => Ok(azurite::command(&repo)?.finish()),
         Command::Stores => chores::stores(&repo),
         Command::Crash { rounds } => chores::crash(&repo, rounds),
         Command::Fuzz { target, seconds } => chores::fuzz(&repo, &target, seconds),

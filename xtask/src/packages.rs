@@ -1,4 +1,4 @@
-//! The crates that may be published: each says what a registry shows of it, and all can be packaged together.
+//! The crates that may be published: each has the fields that a registry shows, and all can be packaged together.
 //!
 //! They are those whose manifest has `publish = true`. One depends on the other by version and path, so Cargo packages
 //! them in order as if the earlier ones were published already.
@@ -13,7 +13,7 @@ use crate::gate;
 use crate::shell::Repo;
 use crate::tally::Tally;
 
-/// Checks what every publishable crate says of itself, and packages all of them without building them once more.
+/// Checks the fields of every publishable crate, and packages all of them without building them again.
 pub(crate) fn check(repo: &Repo) -> Tally {
     let mut tally = Tally::default();
     gate::step(&mut tally, "packages to publish", || {
@@ -25,7 +25,7 @@ pub(crate) fn check(repo: &Repo) -> Tally {
     tally
 }
 
-/// The names of the publishable crates, all of which say what they should.
+/// The names of the publishable crates, all of which have the required fields.
 fn publishable(folder: &Path) -> Result<Vec<String>> {
     let mut names = Vec::new();
     let mut missing = Vec::new();
@@ -46,7 +46,7 @@ fn publishable(folder: &Path) -> Result<Vec<String>> {
     Ok(names)
 }
 
-/// What a manifest should say and does not; a readme has to be there too.
+/// The required fields that a manifest lacks; the readme must exist.
 fn unsaid(package: &Table, folder: &Path) -> Vec<&'static str> {
     const FIELDS: [&str; 6] = ["description", "documentation", "keywords", "categories", "license", "rust-version"];
     let mut fields: Vec<_> = FIELDS.into_iter().filter(|field| !package.contains_key(*field)).collect();

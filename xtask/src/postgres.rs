@@ -1,6 +1,6 @@
 //! PostgreSQL for a run: found or installed, one cluster for everything.
 //!
-//! Where there is none and none may be installed, its suites are skipped, loudly, and never count as passed.
+//! Where there is none and none may be installed, its suites count as skipped.
 
 use std::env;
 use std::fs;
@@ -14,10 +14,10 @@ use crate::gate;
 use crate::shell::Repo;
 use crate::tally::Tally;
 
-/// Tells Debian's packages to start no cluster of their own; nobody would use it.
+/// Keeps Debian's packages from starting a cluster of their own, which the run would not use.
 const DEBIAN_CLUSTERS: &str = "/etc/postgresql-common/createcluster.conf";
 
-/// The cluster that every suite of a run shares; it goes with the value.
+/// The cluster that every suite of a run shares; dropped, it is removed.
 pub(crate) struct Postgres {
     cluster: Cluster,
 }
@@ -28,14 +28,14 @@ pub(crate) fn is_here() -> bool {
 }
 
 impl Postgres {
-    /// Starts a cluster of this machine's PostgreSQL, or says why there is none.
+    /// Starts a cluster of this machine's PostgreSQL, or returns why there is none.
     pub(crate) fn start() -> Result<Self> {
         let binaries = Binaries::find().context("there is no PostgreSQL 15 or newer on this machine")?;
-        let cluster = Cluster::try_start(&binaries, &Options::default()).map_err(|said| anyhow!("{said}"))?;
+        let cluster = Cluster::try_start(&binaries, &Options::default()).map_err(|output| anyhow!("{output}"))?;
         Ok(Self { cluster })
     }
 
-    /// [`Self::start`] for a run of everything: installs PostgreSQL where that is ours to do, and counts what came of it.
+    /// [`Self::start`] for a run of everything: installs PostgreSQL if it may, and counts the outcome.
     pub(crate) fn prepare(repo: &Repo, tally: &mut Tally) -> Option<Self> {
         if !is_here()
             && let Err(error) = install(repo)
@@ -56,7 +56,7 @@ impl Postgres {
         self.cluster.fresh_url()
     }
 
-    /// Tells the tests where the cluster is.
+    /// The variable by which tests find the cluster.
     pub(crate) fn variable(&self) -> (&'static str, &str) {
         (SHARED_VARIABLE, self.cluster.url())
     }
@@ -72,6 +72,6 @@ fn install(repo: &Repo) -> Result<()> {
         fs::write(clusters, "create_main_cluster = false\n").with_context(|| format!("write {DEBIAN_CLUSTERS}"))?;
     }
     debian::install(repo, &["postgresql", "postgresql-client"])?;
-    ensure!(is_here(), "the system's packages hold none that is new enough");
+    ensure!(is_here(), "the system's packages are too old");
     Ok(())
 }

@@ -1,8 +1,8 @@
 //! Programs that others wrote, run against the built server: each is a script in `tests/programs/<name>`.
 //!
 //! A script prints `result: NAME VERSION: WHAT` when all was as it should be; the table in the README is made from these
-//! lines. A program that this machine does not have and that cannot be installed is skipped, loudly, and never counts as
-//! passed; a script that finds out later ends with [`SKIPPED`] and says why in its last line.
+//! lines. A program that is not on this machine and cannot be installed counts as skipped, with the reason; a script that
+//! finds out later exits with [`SKIPPED`] and prints the reason as its last line.
 
 use std::path::{Path, PathBuf};
 use std::time::{Duration, Instant};
@@ -13,6 +13,7 @@ use clap::{Args, ValueEnum};
 use crate::debian;
 use crate::gate;
 use crate::postgres;
+use crate::say;
 use crate::sdk::install::{self, Packages};
 use crate::sdk::{Server, ServerOptions, WorkFolder};
 use crate::shell::{self, Repo};
@@ -71,23 +72,20 @@ pub(crate) struct ProgramOptions {
 
 /// What became of a program that ran.
 enum Outcome {
-    /// With what its script says of it.
+    /// With the line that its script printed.
     Passed(table::Row),
     Skipped(String),
 }
 
 impl Program {
-    /// Those of the default run, or with `full` all.
-    pub(crate) fn chosen(full: bool) -> Vec<Self> {
-        Self::value_variants().iter().copied().filter(|program| full || program.takes_seconds()).collect()
+    /// Whether it takes seconds, its installation included, and so is part of the default run. The Azure CLI is large to
+    /// install; most of the others are compiled first.
+    pub(crate) fn takes_seconds(self) -> bool {
+        use Program::{Az, Gocloud, JavaLegacy, Pgbackrest, RustLegacy, Thanos};
+        !matches!(self, Az | Pgbackrest | Gocloud | Thanos | JavaLegacy | RustLegacy)
     }
 
-    /// Whether it takes seconds, its installation included; most of the others are compiled first.
-    fn takes_seconds(self) -> bool {
-        !matches!(self, Self::Pgbackrest | Self::Gocloud | Self::Thanos | Self::JavaLegacy | Self::RustLegacy)
-    }
-
-    /// Whether the repository says which version runs; the system's packages are as old as the system.
+    /// Whether the repository pins the version; packages of the system have the version of the system.
     fn is_pinned(self) -> bool {
         !matches!(self, Self::Rclone | Self::Restic | Self::Pgbackrest)
     }
@@ -107,7 +105,7 @@ impl Program {
     }
 
     /// The interpreter to run the script with, or why there is none.
-    fn interpreter(self, repo: &Repo) -> Result<PathBuf> {
+    pub(crate) fn interpreter(self, repo: &Repo) -> Result<PathBuf> {
         self.prepare(repo)?;
         let own = match self {
             Self::Az => self.folder(),
@@ -153,7 +151,7 @@ impl Program {
 
 /// `cargo xtask programs …`.
 pub(crate) fn command(repo: &Repo, options: &ProgramOptions) -> Result<Tally> {
-    let binary = gate::build_server(repo, &["build", "--package", "larimar"])?;
+    let binary = gate::build_server(repo)?;
     let programs = if options.programs.is_empty() { Program::value_variants() } else { &options.programs };
     Ok(run(repo, programs, &binary, options.bless))
 }
@@ -164,7 +162,7 @@ pub(crate) fn run(repo: &Repo, programs: &[Program], binary: &Path, bless: bool)
     let mut rows = Vec::new();
     for program in programs {
         let name = program.name();
-        println!("\n==> {name}");
+        say!("\n==> {name}");
         let started = Instant::now();
         let ran = program.interpreter(repo).map(|interpreter| run_script(repo, *program, &interpreter, binary));
         let word = match ran {
@@ -180,7 +178,8 @@ pub(crate) fn run(repo: &Repo, programs: &[Program], binary: &Path, bless: bool)
                 "FAILED"
             }
         };
-        println!("<== {name}: {word} in {} s", started.elapsed().as_secs());
+        say!("<== {name}: {word} in {} s", started.elapsed().as_secs());
+        tally.took(name, started.elapsed());
     }
     gate::step(&mut tally, "programs in README.md", || table::refresh(repo, &rows, bless));
     tally
@@ -202,13 +201,13 @@ fn run_script(repo: &Repo, program: Program, interpreter: &Path, binary: &Path) 
     }
     let mut outcome = None;
     Server::run(binary, &work.0, &options, |endpoints| {
-        endpoints.tell(&mut command);
+        endpoints.set_variables(&mut command);
         if let Some(tls) = &tls {
-            tls.tell(&mut command);
+            tls.set_variables(&mut command);
         }
         let (mut result, mut last) = (None, String::new());
         let status = shell::run_lines(&mut command, PROGRAM_TIME_MAX, |line| {
-            println!("{line}");
+            say!("{line}");
             result = line.strip_prefix(RESULT).and_then(table::Row::parse).or(result.take());
             line.clone_into(&mut last);
         })?;
@@ -219,7 +218,7 @@ fn run_script(repo: &Repo, program: Program, interpreter: &Path, binary: &Path) 
         };
         Ok(outcome.is_some())
     })?;
-    outcome.context("did not work as it should")
+    outcome.context("the script failed; its output is above")
 }
 
 #[cfg(test)]
@@ -239,8 +238,8 @@ mod tests {
 
     #[test]
     fn the_default_run_leaves_out_what_is_compiled() {
-        assert!(!Program::chosen(false).contains(&Program::Gocloud));
-        assert_eq!(Program::chosen(true), Program::value_variants());
+        assert!(!Program::Gocloud.takes_seconds());
+        assert!(Program::Rclone.takes_seconds());
     }
 
     /// Whether a script that prints and ends like this counts as passed (`Some(true)`), skipped or failed.

@@ -1,7 +1,7 @@
 //! Recordings of the real service, replayed against the built server: `tests/replay`.
 //!
 //! Every answer is compared with the recorded one; differences outside `tests/replay/accepted.txt` fail. The recordings
-//! are not part of the repository: without them the step is skipped, loudly.
+//! are not part of the repository: without them the step counts as skipped.
 
 use std::fs;
 use std::path::Path;
@@ -12,6 +12,7 @@ use serde::Deserialize;
 
 use crate::gate;
 use crate::postgres::Postgres;
+use crate::say;
 use crate::shell::{self, Repo};
 use crate::tally::Tally;
 
@@ -37,7 +38,7 @@ struct Suite {
 /// `cargo xtask replay …`.
 pub(crate) fn command(repo: &Repo, recordings: &Path) -> Result<Tally> {
     ensure!(recordings.exists(), "there is no {}", recordings.display());
-    let binary = gate::build_server(repo, &["build", "--package", "larimar"])?;
+    let binary = gate::build_server(repo)?;
     let mut tally = Tally::default();
     let postgres = Postgres::prepare(repo, &mut tally);
     tally += run(repo, Some(recordings), &binary, postgres.as_ref());
@@ -63,14 +64,15 @@ pub(crate) fn run(repo: &Repo, recordings: Option<&Path>, binary: &Path, postgre
 }
 
 fn replay(repo: &Repo, recordings: &Path, binary: &Path, engine: &str, database: Option<&str>) -> Tally {
-    println!("\n==> replay, {engine} engine");
+    say!("\n==> replay, {engine} engine");
     let started = Instant::now();
     let mut tally = Tally::default();
     match replayed(repo, recordings, binary, engine, database) {
         Ok(report) => report.count(&mut tally),
         Err(error) => tally.fail(format!("replay: {error:#}")),
     }
-    println!("<== replay, {engine} engine: {tally} in {} s", started.elapsed().as_secs());
+    say!("<== replay, {engine} engine: {tally} in {} s", started.elapsed().as_secs());
+    tally.took(format!("replay, {engine} engine"), started.elapsed());
     tally
 }
 

@@ -16,10 +16,15 @@ use std::time::{Duration, Instant};
 
 use anyhow::{Context, Result, bail, ensure};
 
+use crate::output;
+use crate::say;
+
 /// How long any one child may take before it counts as hung.
 pub(crate) const STEP_TIME_MAX: Duration = Duration::from_secs(40 * 60);
 
 const POLL: Duration = Duration::from_millis(50);
+/// The first pause of a wait for a child; each further one is twice as long, up to [`POLL`].
+const FIRST_POLL: Duration = Duration::from_millis(1);
 /// After a child has ended, how long its output may still be held open by something it started.
 const OUTPUT_GRACE: Duration = Duration::from_secs(5);
 
@@ -63,17 +68,17 @@ impl Repo {
     }
 }
 
-/// Runs a command, its output going straight to the terminal.
+/// Runs a command and prints its output.
 pub(crate) fn run(command: &mut Command, limit: Duration) -> Result<ExitStatus> {
     announce(command);
-    let mut child = spawn(command)?;
+    let mut child = spawn(command.stdout(output::stdio()).stderr(output::stdio()))?;
     wait(&mut child, limit)
 }
 
 /// Runs a command and hands each line of its standard output to `on_line`.
 pub(crate) fn run_lines(command: &mut Command, limit: Duration, mut on_line: impl FnMut(&str)) -> Result<ExitStatus> {
     announce(command);
-    let mut child = spawn(command.stdout(Stdio::piped()))?;
+    let mut child = spawn(command.stdout(Stdio::piped()).stderr(output::stdio()))?;
     let lines = lines_of(child.stdout.take().context("standard output is piped")?);
     let deadline = Instant::now() + limit;
     let mut ended_at = None;
@@ -99,7 +104,7 @@ pub(crate) fn run_lines(command: &mut Command, limit: Duration, mut on_line: imp
 
 /// Standard output of a short command that must succeed.
 pub(crate) fn output_of(command: &mut Command) -> Result<Vec<u8>> {
-    let output = command.stderr(Stdio::inherit()).output().with_context(|| format!("start {}", describe(command)))?;
+    let output = command.stderr(output::stdio()).output().with_context(|| format!("start {}", describe(command)))?;
     ensure!(output.status.success(), "{} ended with {}", describe(command), output.status);
     Ok(output.stdout)
 }
@@ -111,6 +116,7 @@ pub(crate) fn spawn(command: &mut Command) -> Result<Child> {
 /// Waits for a child; past the limit it is killed with its descendants and that is an error.
 pub(crate) fn wait(child: &mut Child, limit: Duration) -> Result<ExitStatus> {
     let deadline = Instant::now() + limit;
+    let mut pause = FIRST_POLL;
     loop {
         if let Some(status) = child.try_wait()? {
             return Ok(status);
@@ -119,7 +125,8 @@ pub(crate) fn wait(child: &mut Child, limit: Duration) -> Result<ExitStatus> {
             kill_tree(child);
             bail!("stopped: it ran past its time limit");
         }
-        thread::sleep(POLL);
+        thread::sleep(pause);
+        pause = POLL.min(pause * 2);
     }
 }
 
@@ -186,7 +193,7 @@ fn descendants_of(pid: u32) -> Vec<u32> {
     found
 }
 
-/// Every process with its parent, where `/proc` tells; elsewhere only the child itself is stopped.
+/// Every process with its parent. Without `/proc` the list is empty, and only the child itself is stopped.
 fn processes() -> Vec<(u32, u32)> {
     let Ok(entries) = fs::read_dir("/proc") else { return Vec::new() };
     entries
@@ -198,13 +205,25 @@ fn processes() -> Vec<(u32, u32)> {
         .collect()
 }
 
-/// The parent in a `stat` line, `pid (name) state parent …`; the name may hold anything.
+/// The parent in a `stat` line, `pid (name) state parent …`; the name may contain any character.
 fn parent_in(stat: &str) -> Option<u32> {
     stat.rsplit_once(')')?.1.split_whitespace().nth(1)?.parse().ok()
 }
 
+/// The processor time of all children that have ended, and of theirs; none where there is no `/proc`.
+pub(crate) fn processor_time() -> Option<Duration> {
+    children_time_in(&fs::read_to_string("/proc/self/stat").ok()?)
+}
+
+/// The fields `cutime` and `cstime` of a `stat` line, in hundredths of a second: the 14th and 15th after the name.
+fn children_time_in(stat: &str) -> Option<Duration> {
+    let mut fields = stat.rsplit_once(')')?.1.split_whitespace().skip(13);
+    let mut next = || fields.next()?.parse::<u64>().ok();
+    Some(Duration::from_millis((next()? + next()?) * 10))
+}
+
 fn announce(command: &Command) {
-    println!("$ {}", describe(command));
+    say!("$ {}", describe(command));
 }
 
 /// The command as one would type it, programs by name.
@@ -263,6 +282,8 @@ mod tests {
     fn the_parent_of_a_process_is_read_past_any_name() {
         assert_eq!(parent_in("12 (a) b (c) S 7 12 12 0"), Some(7));
         assert_eq!(parent_in("nonsense"), None);
+        let stat = "12 (a) b (c) S 7 12 12 0 -1 4194560 100 200 0 0 11 12 150 25 20 0 1 0";
+        assert_eq!(children_time_in(stat), Some(Duration::from_millis(1750)));
     }
 
     #[test]

@@ -1,7 +1,11 @@
-//! Counts of what passed, failed and was skipped, and the plain last line that reports them.
+//! Counts of what passed, failed and was skipped, how long each step took, and the last line that reports the counts.
 
 use std::fmt;
 use std::ops::AddAssign;
+use std::time::Duration;
+
+use crate::say;
+use crate::shell;
 
 /// Outcomes counted so far, with a line for each failure.
 #[derive(Debug, Default, Clone, PartialEq, Eq)]
@@ -10,6 +14,8 @@ pub(crate) struct Tally {
     failed: u64,
     skipped: u64,
     failures: Vec<String>,
+    /// The steps in the order in which they ended.
+    steps: Vec<(String, Duration)>,
 }
 
 impl Tally {
@@ -22,43 +28,77 @@ impl Tally {
         self.failures.push(what.into());
     }
 
-    /// Skips are never silent: the line is printed where it happens.
+    /// Counts a skip and prints the reason.
     pub(crate) fn skip(&mut self, what: &str, why: &str) {
-        println!("SKIPPED: {what}: {why}");
-        self.skip_quietly();
+        say!("SKIPPED: {what}: {why}");
+        self.skipped += 1;
     }
 
-    /// Counts a skip that a test runner has already reported.
-    pub(crate) fn skip_quietly(&mut self) {
-        self.skipped += 1;
+    /// Counts tests that are marked as ignored.
+    pub(crate) fn skip_quietly(&mut self, tests: usize) {
+        self.skipped += tests as u64;
+    }
+
+    /// Counts tests as run that were counted as skipped before: another test ran them in a process of its own.
+    pub(crate) fn unskip(&mut self, tests: u64) {
+        self.skipped = self.skipped.saturating_sub(tests);
     }
 
     /// Adds tests that an earlier run had to ignore, and counted as skipped.
     pub(crate) fn ran_after_all(&mut self, tests: Self) {
-        self.skipped = self.skipped.saturating_sub(tests.passed + tests.failed);
+        self.unskip(tests.passed + tests.failed);
         *self += tests;
     }
 
-    /// Says of every failure where it was.
+    /// Records how long a step took.
+    pub(crate) fn took(&mut self, step: impl Into<String>, time: Duration) {
+        self.steps.push((step.into(), time));
+    }
+
+    /// Adds the place to every failure and step.
     #[must_use]
     pub(crate) fn on(mut self, place: &str) -> Self {
+        for (step, _) in &mut self.steps {
+            *step = format!("{step} on {place}");
+        }
+        self.map_failures(|failure| format!("on {place}: {failure}"))
+    }
+
+    #[must_use]
+    pub(crate) fn map_failures(mut self, change: impl Fn(&str) -> String) -> Self {
         for failure in &mut self.failures {
-            *failure = format!("on {place}: {failure}");
+            *failure = change(failure);
         }
         self
+    }
+
+    pub(crate) fn passed(&self) -> u64 {
+        self.passed
     }
 
     pub(crate) fn failed(&self) -> u64 {
         self.failed
     }
 
-    /// Prints the failures and, alone on the last line, the counts; true if nothing failed.
+    #[cfg(test)]
+    pub(crate) fn failures(&self) -> &[String] {
+        &self.failures
+    }
+
+    /// Prints the durations, the failures and, alone on the last line, the counts; true if nothing failed.
     pub(crate) fn finish(&self) -> bool {
-        println!();
-        for failure in &self.failures {
-            println!("FAILED: {failure}");
+        say!("\nSteps of a second or more:");
+        for (step, time) in self.steps.iter().filter(|(_, time)| time.as_secs() > 0) {
+            say!("{:7.0} s  {step}", time.as_secs_f64());
         }
-        println!("{self}");
+        if let Some(time) = shell::processor_time() {
+            say!("{:7.0} s  of processor time in all steps", time.as_secs_f64());
+        }
+        say!();
+        for failure in &self.failures {
+            say!("FAILED: {failure}");
+        }
+        say!("{self}");
         self.failed == 0
     }
 }
@@ -110,6 +150,7 @@ impl AddAssign for Tally {
         self.failed += other.failed;
         self.skipped += other.skipped;
         self.failures.extend(other.failures);
+        self.steps.extend(other.steps);
     }
 }
 

@@ -10,6 +10,7 @@ use anyhow::{Context, Result};
 use serde::Deserialize;
 
 use crate::compat;
+use crate::say;
 use crate::shell::Repo;
 
 mod files;
@@ -66,14 +67,14 @@ pub(crate) fn run(repo: &Repo, tighten: bool) -> Result<bool> {
     ratchet.hold(&measured, &mut problems);
     sizes::blobs(&files, &rules.size, &mut problems);
     files::openings(&files, &mut problems);
+    files::test_modules(&files, &mut problems);
     texts::forbidden(&files, &rules.texts, &mut problems);
     manifests::directions(&files, &rules.directions, &mut problems);
     licences::check(repo, &mut problems)?;
     if let Err(error) = compat::check_rendering(repo) {
         problems.add(compat::PAGE, format!("{error:#}"));
     }
-    print!("{problems}");
-    println!("tidy: {} files, {} problems", files.len(), problems.len());
+    say!("{problems}tidy: {} files, {} problems", files.len(), problems.len());
     Ok(problems.len() == 0)
 }
 

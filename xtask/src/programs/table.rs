@@ -17,7 +17,7 @@ const END: &str = "<!-- end of programs -->\n";
 const HEAD: &str = "| program | what is run | name | in the run |\n|---|---|---|---|\n";
 const BLESS_HINT: &str = "is stale: run `cargo xtask programs --bless` and commit it";
 
-/// What a script said of its program.
+/// The line in which a script reports its program.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub(super) struct Row {
     /// Name and version.
@@ -39,7 +39,7 @@ impl Row {
     }
 }
 
-/// Compares the table with what came of this run, or rewrites it.
+/// Compares the table with the results of this run, or rewrites it.
 pub(super) fn refresh(repo: &Repo, rows: &[(Program, Row)], bless: bool) -> Result<()> {
     let path = repo.path(PAGE);
     let page = fs::read_to_string(&path).with_context(|| format!("read {PAGE}"))?;
@@ -90,7 +90,7 @@ mod tests {
     fn programs_that_did_not_run_keep_their_rows() {
         let first =
             updated("", &[(Program::Az, row("az 2.1: commands")), (Program::Restic, row("restic 0.14.0: files"))]);
-        let lines = "| az 2.1 | commands | `az` | always |\n| restic 0.14.0 | files | `restic` | always |\n";
+        let lines = "| az 2.1 | commands | `az` | with `--full` |\n| restic 0.14.0 | files | `restic` | always |\n";
         assert_eq!(first, format!("{HEAD}{lines}"));
         assert_eq!(updated(&first, &[]), first);
         let celery = updated(&first, &[(Program::Celery, row("celery 5: tasks"))]);

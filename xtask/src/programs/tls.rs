@@ -46,7 +46,7 @@ impl Tls {
     }
 
     /// Gives a script what the server's banner does not say.
-    pub(super) fn tell(&self, command: &mut Command) {
+    pub(super) fn set_variables(&self, command: &mut Command) {
         command.env("LARIMAR_KEY", KEY).env("LARIMAR_CA_FILE", &self.certificate);
     }
 }

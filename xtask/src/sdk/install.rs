@@ -23,11 +23,11 @@ pub(super) fn install(repo: &Repo, sdk: Sdk) -> Result<()> {
     }
 }
 
-/// Whether pip brings the packages along that the listed ones ask for.
+/// Whether pip also installs the dependencies of the listed packages.
 #[derive(Clone, Copy, PartialEq, Eq)]
 pub(crate) enum Packages {
     WithDependencies,
-    /// The list is all that is wanted.
+    /// Only the listed packages.
     Listed,
 }
 
@@ -51,7 +51,7 @@ fn javascript(repo: &Repo, folder: &str) -> Result<()> {
     })
 }
 
-/// Does the work unless the stamp says it was done for this very list.
+/// Does the work unless the stamp shows that it was done for the same list.
 fn unless_stamped(list: &Path, stamp: &Path, work: impl FnOnce() -> Result<()>) -> Result<()> {
     let wanted = fs::read(list).with_context(|| format!("read {}", list.display()))?;
     if fs::read(stamp).is_ok_and(|installed| installed == wanted) {

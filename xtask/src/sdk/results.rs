@@ -56,7 +56,8 @@ impl Report {
     fn parse(text: &str, sdk: Sdk, scenarios: &[Scenario]) -> Result<Self> {
         let mut columns: BTreeMap<Service, Column> = BTreeMap::new();
         for line in text.lines().filter(|line| !line.trim().is_empty()) {
-            let line: Line = serde_json::from_str(line).with_context(|| format!("a result nobody can read: {line}"))?;
+            let line: Line =
+                serde_json::from_str(line).with_context(|| format!("a result that cannot be parsed: {line}"))?;
             ensure!(line.sdk == sdk.name(), "a result of {} in the results of {sdk}", line.sdk);
             let scenario = scenarios.iter().find(|scenario| scenario.id == line.scenario);
             let service = scenario.with_context(|| format!("{} is not in scenarios.toml", line.scenario))?.service;
@@ -149,8 +150,8 @@ mod tests {
         let mut tally = Tally::default();
         report.count(&scenarios, &mut tally);
         assert_eq!(tally.to_string(), "1 passed, 0 failed, 0 skipped");
-        let stranger = results.replace("paging", "message-peek");
-        assert!(Report::parse(&stranger, Sdk::JavascriptLegacy, &scenarios).is_err());
+        let foreign = results.replace("paging", "message-peek");
+        assert!(Report::parse(&foreign, Sdk::JavascriptLegacy, &scenarios).is_err());
     }
 
     #[test]

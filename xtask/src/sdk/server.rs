@@ -11,6 +11,7 @@ use std::time::Duration;
 use anyhow::{Context, Result, anyhow, ensure};
 
 use super::service::Endpoints;
+use crate::say;
 use crate::shell;
 
 const START_TIME_MAX: Duration = Duration::from_secs(60);
@@ -47,13 +48,13 @@ impl Server {
         let log = server.log_tail();
         let stopped = server.stop();
         if stopped.is_err() || !matches!(worked, Ok(true)) {
-            println!("The server's log ended with:\n{log}");
+            say!("The server's log ended with:\n{log}");
         }
         worked?;
         stopped
     }
 
-    /// Starts the binary, on a database if a URL names one, and waits until its banner tells how to connect.
+    /// Starts the binary, on a database if a URL names one, and waits for the connection string in its banner.
     fn start(binary: &Path, work: &Path, options: &ServerOptions<'_>) -> Result<Self> {
         let log = work.join("server.log");
         let errors = File::create(&log).context("create the server's log")?;
@@ -82,7 +83,7 @@ impl Server {
             None => {
                 shell::kill_tree(&mut child);
                 let tail = tail_of(&log);
-                Err(anyhow!("the server told no connection string within {START_TIME_MAX:?}; its log:\n{tail}"))
+                Err(anyhow!("the server printed no connection string within {START_TIME_MAX:?}; its log:\n{tail}"))
             }
         }
     }
@@ -104,7 +105,7 @@ impl Server {
         }
         shell::terminate(&child)?;
         let status = shell::wait(&mut child, STOP_TIME_MAX).context("stop the server")?;
-        ensure!(status.success(), "the server ended with {status} when asked to stop");
+        ensure!(status.success(), "the server ended with {status} after SIGTERM");
         Ok(())
     }
 }
@@ -162,8 +163,8 @@ mod tests {
         let work = stand_in("clean", &script);
         let options = ServerOptions { database: Some("postgres://h/d"), ..ServerOptions::default() };
         let server = Server::start(Path::new("sh"), &work, &options).expect("starts");
-        let told = "DefaultEndpointsProtocol=http;AccountName=a;AccountKey=k;TableEndpoint=http://127.0.0.1:7/a;";
-        assert_eq!(server.endpoints(), &told.parse().expect("a connection string"));
+        let expected = "DefaultEndpointsProtocol=http;AccountName=a;AccountKey=k;TableEndpoint=http://127.0.0.1:7/a;";
+        assert_eq!(server.endpoints(), &expected.parse().expect("a connection string"));
         assert!(server.log_tail().contains("--host 127.0.0.1"), "{}", server.log_tail());
         assert!(server.log_tail().contains("--table-port 0 --queue-port 0"), "{}", server.log_tail());
         assert!(server.log_tail().contains("--engine postgres://h/d"), "{}", server.log_tail());
@@ -176,7 +177,7 @@ mod tests {
         let work = stand_in("silent", "echo no luck >&2; exit 1");
         let error = Server::start(Path::new("sh"), &work, &ServerOptions::default())
             .map(|_| ())
-            .expect_err("never tells how to connect");
+            .expect_err("prints no connection string");
         assert!(error.to_string().contains("no luck"), "{error}");
 
         let work = stand_in("silent", &format!("trap 'exit 3' TERM; {BANNER}; while :; do sleep 0.1; done"));

@@ -39,8 +39,8 @@ pub(crate) struct Endpoints {
 }
 
 impl Endpoints {
-    /// Tells a child where to go; a service that the server does not run has no variable.
-    pub(crate) fn tell<'a>(&self, command: &'a mut Command) -> &'a mut Command {
+    /// Sets the variables by which a child finds the server; a service that the server does not run has no variable.
+    pub(crate) fn set_variables<'a>(&self, command: &'a mut Command) -> &'a mut Command {
         for service in Service::ALL {
             let variable = format!("LARIMAR_{}_ENDPOINT", service.name().to_uppercase());
             match self.of.get(&service) {
@@ -82,19 +82,19 @@ mod tests {
                        TableEndpoint=http://127.0.0.1:3/a;";
 
     #[test]
-    fn a_connection_string_tells_endpoints_account_and_key() {
+    fn a_connection_string_has_endpoints_account_and_key() {
         let endpoints: Endpoints = ALL.parse().expect("parses");
         let mut command = Command::new("true");
-        endpoints.tell(&mut command);
-        let told = |name: &str| {
+        endpoints.set_variables(&mut command);
+        let value = |name: &str| {
             let (_, value) = command.get_envs().find(|(key, _)| *key == name).expect("is named");
             value.and_then(|value| value.to_str())
         };
-        assert_eq!(told("LARIMAR_BLOB_ENDPOINT"), Some("http://127.0.0.1:1/a"));
-        assert_eq!(told("LARIMAR_QUEUE_ENDPOINT"), Some("http://127.0.0.1:2/a"));
-        assert_eq!(told("LARIMAR_TABLE_ENDPOINT"), Some("http://127.0.0.1:3/a"));
-        assert_eq!(told("LARIMAR_CONNECTION_STRING"), Some(ALL));
-        assert_eq!((told("LARIMAR_ACCOUNT"), told("LARIMAR_KEY")), (Some("a"), Some("a2V5//==")));
+        assert_eq!(value("LARIMAR_BLOB_ENDPOINT"), Some("http://127.0.0.1:1/a"));
+        assert_eq!(value("LARIMAR_QUEUE_ENDPOINT"), Some("http://127.0.0.1:2/a"));
+        assert_eq!(value("LARIMAR_TABLE_ENDPOINT"), Some("http://127.0.0.1:3/a"));
+        assert_eq!(value("LARIMAR_CONNECTION_STRING"), Some(ALL));
+        assert_eq!((value("LARIMAR_ACCOUNT"), value("LARIMAR_KEY")), (Some("a"), Some("a2V5//==")));
     }
 
     #[test]

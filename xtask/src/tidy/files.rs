@@ -68,6 +68,24 @@ pub(super) fn openings(files: &[File], problems: &mut Problems) {
     }
 }
 
+/// A crate has one program of integration tests, `tests/main.rs`; a file that it does not name as a module would never
+/// be compiled.
+pub(super) fn test_modules(files: &[File], problems: &mut Problems) {
+    for main in files.iter().filter(|file| file.path.ends_with("/tests/main.rs")) {
+        let folder = main.path.strip_suffix("main.rs").expect("it was filtered by this ending");
+        let text = main.text().unwrap_or_default();
+        for file in files {
+            let Some(inside) = file.path.strip_prefix(folder).and_then(|path| path.strip_suffix(".rs")) else {
+                continue;
+            };
+            let module = inside.strip_suffix("/mod").unwrap_or(inside);
+            if module != "main" && !module.contains('/') && !text.contains(&format!("mod {module};\n")) {
+                problems.add(&file.path, format!("is not a module of {}", main.path));
+            }
+        }
+    }
+}
+
 /// What its language puts above a file's first comment: a script's interpreter, a Java class's package and imports.
 fn goes_before(path: &str, line: &str) -> bool {
     line.starts_with("#!") || (path.ends_with(".java") && (line.starts_with("package ") || line.starts_with("import ")))
@@ -119,6 +137,22 @@ mod tests {
         for (path, text) in bad {
             assert_eq!(complaints(path, text), 1, "{path}: {text}");
         }
+    }
+
+    #[test]
+    fn every_file_of_integration_tests_is_a_module_of_their_program() {
+        let main = File::new("crates/a/tests/main.rs", "//! Tests.\n\nmod keys;\npub mod pages;\n");
+        let others = ["keys.rs", "pages/mod.rs", "pages/part.rs", "data.txt", "lost.rs", "forgotten/mod.rs"];
+        let others = others.map(|name| File::new(&format!("crates/a/tests/{name}"), "//! Some."));
+        let elsewhere = File::new("crates/b/tests/lost.rs", "//! Another crate.");
+        let files: Vec<_> = [main, elsewhere].into_iter().chain(others).collect();
+        let mut problems = Problems::default();
+        test_modules(&files, &mut problems);
+        let expected = ["lost.rs", "forgotten/mod.rs"];
+        assert_eq!(
+            problems.0,
+            expected.map(|name| format!("crates/a/tests/{name}: is not a module of crates/a/tests/main.rs"))
+        );
     }
 
     #[test]

@@ -19,7 +19,7 @@ struct Allowed {
     allow: BTreeSet<String>,
 }
 
-/// What `cargo metadata` tells of the packages in the lock file.
+/// What `cargo metadata` lists of the packages in the lock file.
 #[derive(Deserialize)]
 struct Metadata {
     packages: Vec<Package>,
@@ -33,7 +33,7 @@ struct Package {
     source: Option<String>,
 }
 
-/// Asks Cargo for this machine's dependencies and holds each to the policy.
+/// Lists this machine's dependencies and compares the licence of each with the policy.
 pub(super) fn check(repo: &Repo, problems: &mut Problems) -> Result<()> {
     let policy = std::fs::read_to_string(repo.path("deny.toml")).context("read deny.toml")?;
     let policy: Policy = toml::from_str(&policy).context("parse deny.toml")?;

@@ -71,7 +71,7 @@ impl Ratchet {
     }
 }
 
-/// Refuses generated blobs: binary files past a few KiB and texts nobody reads.
+/// Refuses generated blobs: binary files past a few KiB and very large texts.
 pub(super) fn blobs(files: &[File], limits: &Limits, problems: &mut Problems) {
     for file in files {
         let (kind, bytes_max) = match file.text() {

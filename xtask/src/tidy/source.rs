@@ -1,6 +1,6 @@
 //! Rust text without its comments and string contents, and what is counted in it: code lines and functions.
 //!
-//! This is no parser. It knows enough of the lexical grammar to find the end of a function, which is all the
+//! This is not a parser. It knows enough of the lexical grammar to find the end of a function, which is all the
 //! size rules of `sizes.rs` need.
 
 /// A function and its length in code lines, from its signature to its closing brace.

@@ -10,9 +10,9 @@ mod tables;
 
 use larimar_testkit::{Dice, Launch};
 
-/// How many rounds to play.
+/// How many rounds to play; `cargo xtask test --full` plays more.
 fn rounds() -> usize {
-    std::env::var("LARIMAR_CRASH_ROUNDS").ok().map_or(20, |text| text.parse().expect("a number of rounds"))
+    std::env::var("LARIMAR_CRASH_ROUNDS").ok().map_or(8, |text| text.parse().expect("a number of rounds"))
 }
 
 /// Plays rounds on one data folder. A round takes how to start the server and returns how to go on, and how many
