@@ -13,6 +13,7 @@ use larimar_server::{
     TableService,
 };
 use std::net::{Ipv4Addr, SocketAddr};
+use std::pin::Pin;
 use std::sync::Arc;
 use std::time::Duration;
 use tokio::net::TcpListener;
@@ -133,7 +134,13 @@ impl Larimar {
         }
     }
 
-    pub(crate) async fn start(builder: Builder) -> Result<Self, StartError> {
+    /// Boxed, so that the server is compiled once, with this crate: an `async fn` is compiled again in every program that
+    /// awaits it.
+    pub(crate) fn start(builder: Builder) -> Pin<Box<dyn Future<Output = Result<Self, StartError>> + Send>> {
+        Box::pin(Self::start_services(builder))
+    }
+
+    async fn start_services(builder: Builder) -> Result<Self, StartError> {
         let settings =
             Settings { accounts: vec![builder.served_account()?], strict: builder.strict, ..Settings::default() };
         let sockets = [bind().await?, bind().await?, bind().await?];
