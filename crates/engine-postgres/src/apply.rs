@@ -1,7 +1,7 @@
 //! Conditional writes: how each is sent, and what is returned when a condition does not hold.
 //!
-//! The database reports only that a condition failed. The rows are then read to find out which one; if all conditions hold
-//! by now, the rows changed in between and the write is repeated.
+//! The database reports only that a condition failed. The rows are then read to find out which one; if all conditions
+//! hold by now, the rows changed in between and the write is repeated.
 
 use crate::core::{jittered, token};
 use crate::engine::Parts;

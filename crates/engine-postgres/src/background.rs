@@ -38,8 +38,8 @@ impl Lease {
     }
 }
 
-/// Watches the database, updates the statistics, and removes dropped spaces and expired messages when this server has the
-/// lease; runs until aborted.
+/// Watches the database, updates the statistics, and removes dropped spaces and expired messages when this server has
+/// the lease; runs until aborted.
 pub(crate) async fn run(core: Arc<Core>, pool: Arc<Pool>) {
     let lease = Lease::new("purge");
     loop {

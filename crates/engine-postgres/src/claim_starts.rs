@@ -1,8 +1,9 @@
 //! Where a claim begins to look for messages, so that it need not pass over the index entries of deleted ones.
 //!
-//! The index keeps the entries of claimed and deleted messages until the database has vacuumed it, which it cannot while
-//! any session holds an old snapshot. A claim begins at the first message that the last claim found. A slow commit may
-//! add a message before that point; it is found by a claim that looks at all messages, one every few seconds.
+//! The index keeps the entries of claimed and deleted messages until the database has vacuumed it, which it cannot
+//! while any session holds an old snapshot. A claim begins at the first message that the last claim found. A slow
+//! commit may add a message before that point; it is found by a claim that looks at all messages, one every few
+//! seconds.
 
 use larimar_engine::SpaceId;
 use parking_lot::Mutex;

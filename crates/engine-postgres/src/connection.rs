@@ -135,9 +135,9 @@ impl Connection {
         &self.client
     }
 
-    /// Waits for an answer as long as the database may take. The database ends statements itself at their time limit; if
-    /// not even that error arrives, the connection is dead. No cancel request is ever sent: a commit that waits for a
-    /// standby would then be reported as a success.
+    /// Waits for an answer as long as the database may take. The database ends statements itself at their time limit;
+    /// if not even that error arrives, the connection is dead. No cancel request is ever sent: a commit that waits for
+    /// a standby would then be reported as a success.
     pub(crate) async fn within<T>(&self, answer: impl Future<Output = Result<T, Error>>) -> Result<T, Failure> {
         match tokio::time::timeout(self.timeout + ANSWER_GRACE, answer).await {
             Ok(Ok(value)) => {
@@ -174,7 +174,8 @@ impl Connection {
 #[derive(Debug)]
 pub(crate) struct ConnectError {
     pub(crate) reason: String,
-    /// Whether another attempt would fail too: a wrong password, an unknown database, a certificate that is not trusted.
+    /// Whether another attempt would fail too: a wrong password, an unknown database, a certificate that is not
+    /// trusted.
     pub(crate) is_final: bool,
     /// Whether there was no answer at all.
     pub(crate) is_silent: bool,

@@ -1,10 +1,10 @@
-//! The connections of this process: opened when they are needed, kept while they are used, and passed on when no more can
-//! be opened.
+//! The connections of this process: opened when they are needed, kept while they are used, and passed on when no more
+//! can be opened.
 //!
 //! When the database has no slot left, or the password has changed, the open connections still work. A task that needs
-//! one then takes an idle one or waits for the next that is free, so that few connections serve all kinds of requests in
-//! turn. Opening more is tried again after a pause. A connection that is idle for long is closed, and while the database
-//! has hardly a slot left, every server closes some of its connections, so that other servers find one.
+//! one then takes an idle one or waits for the next that is free, so that few connections serve all kinds of requests
+//! in turn. Opening more is tried again after a pause. A connection that is idle for long is closed, and while the
+//! database has hardly a slot left, every server closes some of its connections, so that other servers find one.
 
 use crate::connection::Connection;
 use crate::core::{Core, jittered};
@@ -67,8 +67,8 @@ impl Connections {
         }
     }
 
-    /// Adapts to the number of slots that the database has left: with hardly any, this server uses fewer connections; with
-    /// more, it takes them back one by one.
+    /// Adapts to the number of slots that the database has left: with hardly any, this server uses fewer connections;
+    /// with more, it takes them back one by one.
     pub(crate) fn adapt(&self, slots_free: i64) {
         let (open, most) = (self.open.load(Ordering::Acquire), self.open_max.load(Ordering::Acquire));
         let most = if slots_free < SLOTS_FREE_MIN {
@@ -171,7 +171,8 @@ impl Drop for WaitGuard<'_> {
 }
 
 impl Core {
-    /// A connection: a new one or, if the caller prefers that, an idle one; if none can be opened, the next that is free.
+    /// A connection: a new one or, if the caller prefers that, an idle one; if none can be opened, the next that is
+    /// free.
     /// `missed` is called each time that there is none yet.
     ///
     /// # Errors

@@ -2,8 +2,8 @@
 //! say about itself. Each database has a module with its [`Differences`].
 //!
 //! All other statements are the same for all (`statements.rs`), and so are the classes of errors (`failure.rs`). Only
-//! PostgreSQL is tested by the project's own suite. CockroachDB and YugabyteDB are experimental: what is known of them is
-//! in their modules, and what else they need is added when it can be tested.
+//! PostgreSQL is tested by the project's own suite. CockroachDB and YugabyteDB are experimental: what is known of them
+//! is in their modules, and what else they need is added when it can be tested.
 
 mod cockroach;
 mod postgres;

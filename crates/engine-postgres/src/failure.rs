@@ -24,8 +24,8 @@ pub(crate) enum Failure {
 }
 
 impl Failure {
-    /// What the error of a statement means. An error in an answer means that nothing took effect, unless the session ended
-    /// with it: a commit that was waiting for a standby is then done, although it was not acknowledged.
+    /// What the error of a statement means. An error in an answer means that nothing took effect, unless the session
+    /// ended with it: a commit that was waiting for a standby is then done, although it was not acknowledged.
     pub(crate) fn of(error: &Error) -> Self {
         let Some(answer) = error.as_db_error() else { return Self::Broken(chain(error)) };
         let text = format!("{} ({})", answer.message(), answer.code().code());

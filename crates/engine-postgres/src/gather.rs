@@ -1,9 +1,9 @@
 //! Gathers concurrent requests and sends them to the database in groups.
 //!
-//! While a group is under way, further requests wait. A worker takes those that can share a statement, sends them as one
-//! group and returns the answers. A row looked up or written within a group costs the database a fraction of a statement
-//! of its own, and all writes of a group share one commit (`docs/decisions/0005-postgres-engine.md`). What a group
-//! looks like in SQL is said by each [`RequestKind`]; everything else about gathering is here:
+//! While a group is under way, further requests wait. A worker takes those that can share a statement, sends them as
+//! one group and returns the answers. A row looked up or written within a group costs the database a fraction of a
+//! statement of its own, and all writes of a group share one commit (`docs/decisions/0005-postgres-engine.md`). What a
+//! group looks like in SQL is said by each [`RequestKind`]; everything else about gathering is here:
 //!
 //! - **Bounds.** [`Limits`] bounds the requests and bytes that wait and those of a group. A request that waits longer than
 //!   the database may take over a statement is refused. Nothing of a refused request was sent.

@@ -1,7 +1,8 @@
 //! Whether the database answers. When it has not for long, requests are refused at once instead of piling up.
 //!
-//! A connection that cannot be opened says little: there may be no slot left, or the password has changed, while the open
-//! connections work. So a recent answer shows that the database is well, and failed connections count only without one.
+//! A connection that cannot be opened says little: there may be no slot left, or the password has changed, while the
+//! open connections work. So a recent answer shows that the database is well, and failed connections count only without
+//! one.
 
 use larimar_engine::Fault;
 use parking_lot::Mutex;

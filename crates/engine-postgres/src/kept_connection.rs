@@ -1,4 +1,5 @@
-//! The connection of a worker: opened when there is work, opened again after it broke, and passed on when others need it.
+//! The connection of a worker: opened when there is work, opened again after it broke, and passed on when others need
+//! it.
 
 use crate::connection::Connection;
 use crate::connections::IDLE_MAX;
@@ -51,8 +52,8 @@ impl KeptConnection {
         self.pooled.as_deref()
     }
 
-    /// Waits until woken, for `wait_max` at most if given. Meanwhile a connection that others need is passed on, and one
-    /// that is idle for long is closed.
+    /// Waits until woken, for `wait_max` at most if given. Meanwhile a connection that others need is passed on, and
+    /// one that is idle for long is closed.
     pub(crate) async fn rest(&mut self, wake: &Notify, wait_max: Option<Duration>) {
         if self.keep == Keep::WhileBusy {
             self.pass_on();

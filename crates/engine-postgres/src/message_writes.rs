@@ -1,7 +1,7 @@
 //! Messages put and deleted: those of concurrent requests share a statement, and so a commit.
 //!
-//! A group has puts only, or deletes of one queue only. When the answer to a put is lost, the message is looked up by its
-//! id.
+//! A group has puts only, or deletes of one queue only. When the answer to a put is lost, the message is looked up by
+//! its id.
 
 use crate::connection::Connection;
 use crate::failure::Failure;

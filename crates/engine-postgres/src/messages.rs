@@ -109,8 +109,8 @@ impl Parts {
         })
     }
 
-    /// If the answer is lost, the claimed messages stay hidden for their time, so no consumer gets them twice, and other
-    /// messages are claimed.
+    /// If the answer is lost, the claimed messages stay hidden for their time, so no consumer gets them twice, and
+    /// other messages are claimed.
     async fn claim(&self, queue: SpaceId, max: usize, hidden_for: Duration) -> Result<Vec<Message>, WriteError> {
         let number = key::number(queue).ok_or(WriteError::SpaceGone)?;
         let claim = ClaimMessages {

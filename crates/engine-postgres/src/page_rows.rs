@@ -1,7 +1,7 @@
 //! The rows of one statement, visited as they arrive.
 //!
-//! The database sends further rows while others are visited, so neither waits for the other. A visitor may stop and later
-//! continue with the rows that are left.
+//! The database sends further rows while others are visited, so neither waits for the other. A visitor may stop and
+//! later continue with the rows that are left.
 
 use crate::connection::Connection;
 use crate::failure::Failure;

@@ -1,8 +1,8 @@
 //! The statement that a page reads: a range becomes index ranges that every database reads well, keys become lookups.
 //!
-//! Every statement is bounded in rows and in bytes. The database adds up the sizes of bodies, without reading bodies that
-//! it stores outside of their rows, so that rows beyond the bound are not sent. The first row beyond it is sent without
-//! its body: its key says where to continue.
+//! Every statement is bounded in rows and in bytes. The database adds up the sizes of bodies, without reading bodies
+//! that it stores outside of their rows, so that rows beyond the bound are not sent. The first row beyond it is sent
+//! without its body: its key says where to continue.
 
 use crate::key;
 use crate::statements::Query;
@@ -54,8 +54,8 @@ impl Selection<'_> {
     }
 }
 
-/// Which rows a statement returns. A range is the rest of the first partition, the partitions between, and the first rows
-/// of the last partition, as far as it has them.
+/// Which rows a statement returns. A range is the rest of the first partition, the partitions between, and the first
+/// rows of the last partition, as far as it has them.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(crate) enum PageKeys {
     Tail { pk: Vec<u8>, rk: Vec<u8> },

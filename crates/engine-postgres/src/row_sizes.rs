@@ -1,7 +1,7 @@
 //! The average size of rows recently read from each table, so that a statement asks for about as many as it may return.
 //!
-//! The statement itself bounds the bytes (`page_statement.rs`); this only keeps the database from reading many rows that
-//! it does not send.
+//! The statement itself bounds the bytes (`page_statement.rs`); this only keeps the database from reading many rows
+//! that it does not send.
 
 use larimar_engine::SpaceId;
 use std::sync::atomic::{AtomicU64, Ordering};

@@ -128,8 +128,8 @@ impl Settings {
         }
     }
 
-    /// Parses the URL. Its `sslmode` and `sslrootcert` have the meaning that PostgreSQL's own clients give them. The driver
-    /// supports fewer values, so they are removed before it parses the URL.
+    /// Parses the URL. Its `sslmode` and `sslrootcert` have the meaning that PostgreSQL's own clients give them. The
+    /// driver supports fewer values, so they are removed before it parses the URL.
     pub(crate) fn target(&self) -> Result<Target, OpenError> {
         let (base, query) = self.url.split_once('?').unwrap_or((&self.url, ""));
         let mut mode = None;

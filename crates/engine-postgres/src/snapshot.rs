@@ -1,7 +1,7 @@
 //! Snapshots: a single statement is one, and so is a read-only transaction of several statements.
 //!
-//! A page that needs one statement is that statement, without a transaction. Any other page begins a transaction together
-//! with its first statement, which costs no round trip, and keeps its connection until the page is done. Such
+//! A page that needs one statement is that statement, without a transaction. Any other page begins a transaction
+//! together with its first statement, which costs no round trip, and keeps its connection until the page is done. Such
 //! transactions lock nothing. Their number is bounded, so that other work finds connections, and so is their time.
 //! However a page ends, its connection goes back to the pool only after the transaction has ended (`pool.rs`).
 

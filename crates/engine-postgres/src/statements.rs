@@ -1,8 +1,8 @@
 //! Every statement but those that create tables, each as a type: its fields are the parameters in the order of their
 //! numbers, and it knows how a row of its answer is decoded.
 //!
-//! The statements use the common part of the dialects: no comparison of row values, no `int`, no two writes of one table
-//! in a statement. `DELETE … USING` needs CockroachDB 23.1 or newer.
+//! The statements use the common part of the dialects: no comparison of row values, no `int`, no two writes of one
+//! table in a statement. `DELETE … USING` needs CockroachDB 23.1 or newer.
 //!
 //! A statement looks its rows up in an index, however many rows the planner believes that a table has. Rows that are
 //! named by a set are joined by `matching!`; `plans.rs` tests every statement, and
@@ -74,9 +74,9 @@ macro_rules! ticks {
     };
 }
 
-/// Joins a row of entities with the row of a set that has its key. With `pk = o.pk`, which means the same, the planner may
-/// turn the join round: read all entities in the order of the index and look each up in the set, if it believes that
-/// there are few. An array of one is looked up in the index and provides no such order.
+/// Joins a row of entities with the row of a set that has its key. With `pk = o.pk`, which means the same, the planner
+/// may turn the join round: read all entities in the order of the index and look each up in the set, if it believes
+/// that there are few. An array of one is looked up in the index and provides no such order.
 macro_rules! matching {
     () => {
         "e.pk = ANY (ARRAY[o.pk]) AND e.rk = o.rk"
@@ -90,8 +90,9 @@ macro_rules! matching_message {
     };
 }
 
-/// The rows of a partition that a transaction names: pk, then arrays, of which the first is that of the rks. The partition
-/// comes from the set too: with a constant, the planner may read all of the partition and compare it with the set.
+/// The rows of a partition that a transaction names: pk, then arrays, of which the first is that of the rks. The
+/// partition comes from the set too: with a constant, the planner may read all of the partition and compare it with the
+/// set.
 macro_rules! rows_of_partition {
     ($arrays:literal, $columns:literal) => {
         concat!("WITH o AS MATERIALIZED (SELECT $1::bytea AS pk, k.* FROM unnest(", $arrays, ") AS k(", $columns, "))")

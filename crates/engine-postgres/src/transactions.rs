@@ -1,8 +1,8 @@
 //! Writes of several rows of a partition, all or none.
 //!
-//! A transaction has one statement for each kind of operation (`plan.rs`). Each statement ends in a guard that fails, and
-//! with it the transaction, when a condition did not hold. `BEGIN`, the statements and `COMMIT` are sent together, so a
-//! transaction takes one round trip and holds no lock over the network.
+//! A transaction has one statement for each kind of operation (`plan.rs`). Each statement ends in a guard that fails,
+//! and with it the transaction, when a condition did not hold. `BEGIN`, the statements and `COMMIT` are sent together,
+//! so a transaction takes one round trip and holds no lock over the network.
 
 mod plan;
 
@@ -55,8 +55,8 @@ pub(crate) enum Act {
     Check,
 }
 
-/// Rows of another partition that are written with a transaction, whatever is there. They are written after its own rows
-/// are locked, so transactions that have some of them in common, which are on the same rows, queue up before.
+/// Rows of another partition that are written with a transaction, whatever is there. They are written after its own
+/// rows are locked, so transactions that have some of them in common, which are on the same rows, queue up before.
 #[derive(Debug, Default)]
 pub(crate) struct SideRows {
     pk: Vec<u8>,

@@ -1,5 +1,5 @@
-//! Blobs keep every promise on the engine over PostgreSQL, on a schema of its own for each; and servers whose clocks differ
-//! agree about time.
+//! Blobs keep every promise on the engine over PostgreSQL, on a schema of its own for each; and servers whose clocks
+//! differ agree about time.
 
 use larimar_engine::blob::bytes::MemoryBytes;
 use larimar_engine::blob::{
@@ -79,8 +79,8 @@ const OTHER: LeaseId = LeaseId(Guid([2; 16]));
 const ACQUIRE: LeaseAction = LeaseAction::Acquire { duration: LeaseDuration::Seconds(60), proposed: None };
 const ACQUIRE_OWN: LeaseAction = LeaseAction::Acquire { duration: LeaseDuration::Seconds(60), proposed: Some(OWN) };
 
-/// Three servers over one database, one with the right time, one five minutes ahead, one five minutes behind; a container
-/// and a blob.
+/// Three servers over one database, one with the right time, one five minutes ahead, one five minutes behind; a
+/// container and a blob.
 async fn three() -> (Vec<Server>, SpaceId, TurnedClock<'static>) {
     let (url, clock) = Cluster::shared().fresh_url_with_clock();
     let bytes = Arc::new(MemoryBytes::new(Duration::ZERO));

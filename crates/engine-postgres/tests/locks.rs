@@ -1,5 +1,5 @@
-//! Rows that another session has locked: writes of other rows are not delayed, and writes of the locked rows succeed once
-//! they are unlocked.
+//! Rows that another session has locked: writes of other rows are not delayed, and writes of the locked rows succeed
+//! once they are unlocked.
 
 use crate::support::{NOW, create, write};
 use larimar_engine::queue::{MessageHandle, Messages as _, NewMessage};

@@ -1,5 +1,5 @@
-//! Queues over PostgreSQL, besides the conformance suite: several servers, lost connections, older tables, and removal in
-//! the background.
+//! Queues over PostgreSQL, besides the conformance suite: several servers, lost connections, older tables, and removal
+//! in the background.
 
 use crate::support::{NOW, create, open, read, through, upstream, write};
 use larimar_engine::queue::{Change, MessageError, MessageHandle, Messages, NewMessage, Placed};

@@ -19,8 +19,8 @@ pub struct Binaries {
 }
 
 impl Binaries {
-    /// Looks for PostgreSQL 15 or newer: in the directory that `LARIMAR_POSTGRES_BIN` names and, without it, in Debian's
-    /// directories (the newest version first), where `pg_config` points, and on the search path.
+    /// Looks for PostgreSQL 15 or newer: in the directory that `LARIMAR_POSTGRES_BIN` names and, without it, in
+    /// Debian's directories (the newest version first), where `pg_config` points, and on the search path.
     #[must_use]
     pub fn find() -> Option<Self> {
         let named = env::var_os(BINARIES_VARIABLE).filter(|folder| !folder.is_empty());

@@ -9,8 +9,8 @@ use std::process::{Command, Stdio};
 use std::sync::OnceLock;
 use std::sync::atomic::{AtomicBool, Ordering};
 
-/// A running cluster. It dereferences to a [`Database`]. It is removed with its directory when dropped, and also when the
-/// process is killed.
+/// A running cluster. It dereferences to a [`Database`]. It is removed with its directory when dropped, and also when
+/// the process is killed.
 #[derive(Debug)]
 pub struct Cluster {
     database: Database,

@@ -1,5 +1,5 @@
-//! A PostgreSQL cluster in a temporary directory, for tests and benchmarks. It starts in about a second and is removed with
-//! its owner.
+//! A PostgreSQL cluster in a temporary directory, for tests and benchmarks. It starts in about a second and is removed
+//! with its owner.
 //!
 //! Tests use it as `larimar_testkit::postgres`; `xtask` uses it directly, which is why it is a crate of its own and
 //! depends on nothing. Every program comes from the machine's PostgreSQL ([`Binaries`]), run as an unprivileged user

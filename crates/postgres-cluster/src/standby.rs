@@ -26,8 +26,8 @@ impl Cluster {
         standby
     }
 
-    /// A copy of this cluster that replicates it. It is made before the primary waits for a standby, so that the promoted
-    /// copy does not wait for one either.
+    /// A copy of this cluster that replicates it. It is made before the primary waits for a standby, so that the
+    /// promoted copy does not wait for one either.
     fn copy(&self) -> Result<Self, String> {
         let mut home = Home::create(&self.home.binaries)?;
         let mut copy = home.command("pg_basebackup");

@@ -11,7 +11,8 @@ pub struct TurnedClock<'a> {
 }
 
 impl Database {
-    /// The URL of a new, empty schema, and the clock that its sessions see by `clock_timestamp()` without a schema name.
+    /// The URL of a new, empty schema, and the clock that its sessions see by `clock_timestamp()` without a schema
+    /// name.
     ///
     /// # Panics
     /// If the database does not answer.

@@ -9,8 +9,8 @@ use std::time::{Duration, Instant};
 /// Waits for the end of its input, which is the end of the owner, then stops the cluster and removes its directory.
 ///
 /// It runs in the background of a shell that ends at once, in a process group of its own, so that neither Ctrl-C nor a
-/// kill of the owner with all its children ends it. Where there is `/proc`, the process is stopped only if it works in the
-/// cluster's directory: the id in an old file may belong to another process by now. If the owner is killed while it
+/// kill of the owner with all its children ends it. Where there is `/proc`, the process is stopped only if it works in
+/// the cluster's directory: the id in an old file may belong to another process by now. If the owner is killed while it
 /// creates or starts the cluster, programs are still at work in the directory, hence the rounds.
 const SCRIPT: &str = r#"
 exec 3<&0

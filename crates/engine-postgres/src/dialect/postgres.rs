@@ -13,8 +13,9 @@ pub(super) const DIFFERENCES: Differences = Differences {
     has_store_size: true,
 };
 
-/// Bodies are stored with their rows up to the size of a page, and outside beyond it, neither compressed: a page of rows
-/// is then one index range. The rest of each page is left for new versions of its rows, which need no new index entries.
+/// Bodies are stored with their rows up to the size of a page, and outside beyond it, neither compressed: a page of
+/// rows is then one index range. The rest of each page is left for new versions of its rows, which need no new index
+/// entries.
 const ENTITIES: &str = concat!(entities!("(pk, rk)"), " WITH (fillfactor = 85, toast_tuple_target = 8160)");
 const ENTITY_BODIES: &str = "ALTER TABLE larimar_entity ALTER COLUMN body SET STORAGE EXTERNAL";
 /// Every message is rewritten when it is claimed, and soon deleted. Pages have room for that, and dead rows are removed

@@ -5,8 +5,8 @@
 use crate::reads::FoundRow;
 
 statements! {
-    /// Rows by their keys: the number of the key, whether its space exists, version, body. Many keys are in few spaces, which
-    /// are looked up once.
+    /// Rows by their keys: the number of the key, whether its space exists, version, body. Many keys are in few spaces,
+    /// which are looked up once.
     GetRows<'a> {
         numbers: Vec<i64>,
         spaces: Vec<i64>,
@@ -82,8 +82,8 @@ statements! {
         AND EXISTS (SELECT 1 FROM s WHERE s.id = o.space) RETURNING e.tok, e.ver",
     );
 
-    /// Single deletes of a row of an expected version, or of any if that is -1. Returns the tokens, and the versions that
-    /// were deleted.
+    /// Single deletes of a row of an expected version, or of any if that is -1. Returns the tokens, and the versions
+    /// that were deleted.
     DeleteRows<'a> {
         spaces: Vec<i64>,
         pks: Vec<&'a [u8]>,
@@ -101,8 +101,8 @@ statements! {
         AND EXISTS (SELECT 1 FROM s WHERE s.id = o.space) RETURNING o.tok, e.ver",
     );
 
-    /// Finds out which of some writes took effect, by their tokens, and makes sure of it: this is a write itself, so it is
-    /// not done before everything before it is durable wherever it has to be. Returns token, rk and version.
+    /// Finds out which of some writes took effect, by their tokens, and makes sure of it: this is a write itself, so it
+    /// is not done before everything before it is durable wherever it has to be. Returns token, rk and version.
     ConfirmRows<'a> { pks: Vec<&'a [u8]>, rks: Vec<&'a [u8]>, tokens: Vec<i64> } -> (i64, Vec<u8>, i64) = concat!(
         "UPDATE larimar_entity e SET tok = o.tok FROM unnest($1::bytea[], $2::bytea[], $3::int8[]) AS o(pk, rk, tok) \
         WHERE ",

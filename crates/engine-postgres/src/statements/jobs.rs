@@ -34,7 +34,8 @@ statements! {
     );
 
     /// Rows of a dropped container.
-    DroppedRows<'a> { count: i64, pk: &'a [u8], rk: &'a [u8], end_pk: &'a [u8] } -> PageRow = arms!("pk = $2 AND rk >= $3", "pk > $2 AND pk < $4");
+    DroppedRows<'a> { count: i64, pk: &'a [u8], rk: &'a [u8], end_pk: &'a [u8] } -> PageRow =
+        arms!("pk = $2 AND rk >= $3", "pk > $2 AND pk < $4");
 
     /// Dropped spaces but those containers, and how many ticks ago they were dropped.
     DroppedSpaces {} -> (i64, i64) = concat!(
@@ -52,16 +53,20 @@ statements! {
     ForgetDroppedSpace { space: i64 } -> () = "DELETE FROM larimar_purge WHERE id = $1";
 
     /// The last row of the next slice to delete: pk and rk.
-    LastOfSlice<'a> { first_pk: &'a [u8], end_pk: &'a [u8], skipped: i64 } -> (Vec<u8>, Vec<u8>) = "SELECT pk, rk FROM larimar_entity WHERE pk >= $1 AND pk < $2 ORDER BY pk, rk LIMIT 1 OFFSET $3::int8";
+    LastOfSlice<'a> { first_pk: &'a [u8], end_pk: &'a [u8], skipped: i64 } -> (Vec<u8>, Vec<u8>) =
+        "SELECT pk, rk FROM larimar_entity WHERE pk >= $1 AND pk < $2 ORDER BY pk, rk LIMIT 1 OFFSET $3::int8";
 
     /// Deletes the rows of whole partitions.
-    DeletePartitions<'a> { first_pk: &'a [u8], end_pk: &'a [u8] } -> () = "DELETE FROM larimar_entity WHERE pk >= $1 AND pk < $2";
+    DeletePartitions<'a> { first_pk: &'a [u8], end_pk: &'a [u8] } -> () =
+        "DELETE FROM larimar_entity WHERE pk >= $1 AND pk < $2";
 
     /// Deletes the first rows of a partition.
-    DeletePartitionUpTo<'a> { pk: &'a [u8], last_rk: &'a [u8] } -> () = "DELETE FROM larimar_entity WHERE pk = $1 AND rk <= $2";
+    DeletePartitionUpTo<'a> { pk: &'a [u8], last_rk: &'a [u8] } -> () =
+        "DELETE FROM larimar_entity WHERE pk = $1 AND rk <= $2";
 
     /// Returns a row if messages have expired.
-    HasExpiredMessages {} -> () = concat!("SELECT 1::int8 FROM larimar_message WHERE exp <= ", ticks!(), " ORDER BY exp LIMIT 1");
+    HasExpiredMessages {} -> () =
+        concat!("SELECT 1::int8 FROM larimar_message WHERE exp <= ", ticks!(), " ORDER BY exp LIMIT 1");
 
     /// Deletes expired messages, at most `count`. Returns how many there were.
     DeleteExpiredMessages { count: i64 } -> (i64,) = concat!(

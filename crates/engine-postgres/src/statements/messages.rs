@@ -8,8 +8,8 @@ use larimar_model::{Guid, Timestamp};
 use tokio_postgres::Row;
 
 statements! {
-    /// Times are in ticks; a message that does not expire lives for -1. Returns id, and when it was put, becomes visible and
-    /// expires.
+    /// Times are in ticks; a message that does not expire lives for -1. Returns id, and when it was put, becomes
+    /// visible and expires.
     PutMessages<'a> {
         queues: Vec<i64>,
         ids: Vec<&'a [u8]>,
@@ -30,8 +30,8 @@ statements! {
         WHERE EXISTS (SELECT 1 FROM s WHERE s.id = o.q) RETURNING id, ins, vis, exp",
     );
 
-    /// Finds out which of some messages exist, and makes sure of it as `ConfirmRows` does. Returns what [`PutMessages`] does
-    /// and the receipt.
+    /// Finds out which of some messages exist, and makes sure of it as `ConfirmRows` does. Returns what [`PutMessages`]
+    /// does and the receipt.
     ConfirmMessages<'a> { queues: Vec<i64>, ids: Vec<&'a [u8]> } -> (Vec<u8>, i64, i64, i64, i64) = concat!(
         "WITH o AS MATERIALIZED (SELECT k.q, k.id, f.vis FROM unnest($1::int8[], $2::bytea[]) AS k(q, id) \
         CROSS JOIN LATERAL (SELECT vis FROM larimar_message WHERE q = k.q AND id >= k.id AND id <= k.id \
@@ -41,8 +41,8 @@ statements! {
         " RETURNING m.id, m.ins, m.vis, m.exp, m.pop",
     );
 
-    /// Claims messages that are visible, looking at those that became so at `from` or later. Messages that another session
-    /// has locked are skipped. There is always a row.
+    /// Claims messages that are visible, looking at those that became so at `from` or later. Messages that another
+    /// session has locked are skipped. There is always a row.
     ClaimMessages { queue: i64, count: i64, hidden_for: i64, receipt: i64, from: i64 } -> ClaimedRow = concat!(
         "WITH o AS MATERIALIZED (SELECT q, id, vis FROM larimar_message WHERE q = $1 AND vis >= $5 AND vis <= ",
         ticks!(),
@@ -72,8 +72,8 @@ statements! {
         FROM (SELECT 1::int8 AS x) AS one LEFT JOIN u ON true",
     );
 
-    /// Returns when the message is visible. One that another session has locked is left as it is, so that no connection waits
-    /// for it; the same below.
+    /// Returns when the message is visible. One that another session has locked is left as it is, so that no connection
+    /// waits for it; the same below.
     UpdateMessage<'a> {
         queue: i64,
         id: &'a [u8],
@@ -109,8 +109,8 @@ statements! {
         " RETURNING m.id",
     );
 
-    /// Why a receipt was not accepted: whether the queue exists, whether the receipt is the message's, how many ticks the
-    /// message has left; the latter two null if there is no message.
+    /// Why a receipt was not accepted: whether the queue exists, whether the receipt is the message's, how many ticks
+    /// the message has left; the latter two null if there is no message.
     ExplainMessage<'a> {
         queue: i64,
         id: &'a [u8],
@@ -129,7 +129,8 @@ statements! {
         (SELECT count(*) FROM larimar_message WHERE q = $1)";
 
     /// The id of the last message, if there is one.
-    LastMessage { queue: i64 } -> (Vec<u8>,) = "SELECT id FROM larimar_message WHERE q = $1 ORDER BY q DESC, id DESC LIMIT 1";
+    LastMessage { queue: i64 } -> (Vec<u8>,) =
+        "SELECT id FROM larimar_message WHERE q = $1 ORDER BY q DESC, id DESC LIMIT 1";
 
     /// Deletes the first messages of a queue, at most `count`. Returns how many there were.
     ClearMessages<'a> { queue: i64, last_id: &'a [u8], count: i64 } -> (i64,) = concat!(

@@ -7,13 +7,16 @@ use tokio_postgres::Row;
 
 statements! {
     /// The rest of a partition.
-    Tail<'a> { rows_max: i64, bytes_max: i64, pk: &'a [u8], rk: &'a [u8] } -> PageRow = bounded!(arm!("pk = $3 AND rk >= $4"));
+    Tail<'a> { rows_max: i64, bytes_max: i64, pk: &'a [u8], rk: &'a [u8] } -> PageRow =
+        bounded!(arm!("pk = $3 AND rk >= $4"));
 
     /// Part of a partition.
-    Slice<'a> { rows_max: i64, bytes_max: i64, pk: &'a [u8], rk: &'a [u8], end_rk: &'a [u8] } -> PageRow = bounded!(arm!("pk = $3 AND rk >= $4 AND rk < $5"));
+    Slice<'a> { rows_max: i64, bytes_max: i64, pk: &'a [u8], rk: &'a [u8], end_rk: &'a [u8] } -> PageRow =
+        bounded!(arm!("pk = $3 AND rk >= $4 AND rk < $5"));
 
     /// The rest of a partition, and the partitions after it.
-    TailAndMore<'a> { rows_max: i64, bytes_max: i64, pk: &'a [u8], rk: &'a [u8], end_pk: &'a [u8] } -> PageRow = bounded!(arms!("pk = $3 AND rk >= $4", "pk > $3 AND pk < $5"));
+    TailAndMore<'a> { rows_max: i64, bytes_max: i64, pk: &'a [u8], rk: &'a [u8], end_pk: &'a [u8] } -> PageRow =
+        bounded!(arms!("pk = $3 AND rk >= $4", "pk > $3 AND pk < $5"));
 
     /// The rest of a partition, the partitions after it, and the first rows of the last.
     TailAndMoreAndHead<'a> {

@@ -5,7 +5,8 @@ statements! {
     HasSpace { space: i64 } -> () = "SELECT 1::int8 FROM larimar_space WHERE id = $1";
 
     /// Returns id, meta and token.
-    FindSpace<'a> { account: &'a [u8], kind: i64, name: &'a [u8] } -> (i64, Vec<u8>, i64) = "SELECT id, meta, tok FROM larimar_space WHERE account = $1 AND kind = $2 AND name = $3";
+    FindSpace<'a> { account: &'a [u8], kind: i64, name: &'a [u8] } -> (i64, Vec<u8>, i64) =
+        "SELECT id, meta, tok FROM larimar_space WHERE account = $1 AND kind = $2 AND name = $3";
 
     /// Returns name, id and meta.
     ListSpaces<'a> { account: &'a [u8], kind: i64, first: &'a [u8], count: i64 } -> (Vec<u8>, i64, Vec<u8>) = "\
@@ -28,8 +29,8 @@ statements! {
         expected: &'a [u8],
     } -> () = "UPDATE larimar_space SET meta = $4, tok = $5 WHERE account = $1 AND kind = $2 AND name = $3 AND meta = $6";
 
-    /// Drops a space, if its meta bytes are the expected ones or none are expected, and returns its id. Its rows are removed
-    /// in the background.
+    /// Drops a space, if its meta bytes are the expected ones or none are expected, and returns its id. Its rows are
+    /// removed in the background.
     DropSpace<'a> { account: &'a [u8], kind: i64, name: &'a [u8], expected: Option<&'a [u8]> } -> (i64,) = concat!(
         "WITH gone AS (DELETE FROM larimar_space WHERE account = $1 AND kind = $2 AND name = $3 \
         AND ($4::bytea IS NULL OR meta = $4) RETURNING id), \

@@ -19,5 +19,6 @@ statements! {
         - (SELECT count(*) FROM pg_stat_activity WHERE backend_type = 'client backend')";
 
     /// The bytes that the rows take.
-    StoreSize {} -> (i64,) = "SELECT (pg_total_relation_size('larimar_entity') + pg_total_relation_size('larimar_message'))::int8";
+    StoreSize {} -> (i64,) =
+        "SELECT (pg_total_relation_size('larimar_entity') + pg_total_relation_size('larimar_message'))::int8";
 }

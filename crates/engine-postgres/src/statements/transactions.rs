@@ -11,8 +11,8 @@ statements! {
         " FOR UPDATE OF e) AS held",
     );
 
-    /// Inserts rows. A row that exists ends the transaction, so there is no need for the costlier `ON CONFLICT`. Returns the
-    /// version, which all rows share.
+    /// Inserts rows. A row that exists ends the transaction, so there is no need for the costlier `ON CONFLICT`.
+    /// Returns the version, which all rows share.
     InsertAll<'a> {
         pk: &'a [u8],
         token: i64,
@@ -85,7 +85,8 @@ statements! {
     );
 
     /// Ends a transaction whose space does not exist.
-    GuardSpace { space: i64 } -> () = "SELECT 1 / (CASE WHEN EXISTS (SELECT 1 FROM larimar_space s WHERE s.id = $1) THEN 1 ELSE 0 END)";
+    GuardSpace { space: i64 } -> () =
+        "SELECT 1 / (CASE WHEN EXISTS (SELECT 1 FROM larimar_space s WHERE s.id = $1) THEN 1 ELSE 0 END)";
 
     /// Ends a transaction unless all rows exist with the expected versions, or with any where that is -1.
     GuardPresent<'a> { pk: &'a [u8], rks: Vec<&'a [u8]>, expected: Vec<i64>, count: i64 } -> () = concat!(
