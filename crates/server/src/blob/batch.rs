@@ -1,4 +1,4 @@
-//! Blob batch: many deletes or tiers in one request, each with its own signature and its own answer.
+//! Blob Batch: many deletes or changes of tier in one request, each with its own signature and its own response.
 
 use super::{BlobCall, BlobService};
 use crate::address::Address;
@@ -35,13 +35,13 @@ impl<E: Engine, B: ByteStore> BlobCall<'_, E, B> {
         let parts = match parse(content_type, &body) {
             Ok(parts) => parts,
             Err(error) => {
-                // A batch that cannot be read is answered as one, with a single part that fails; nothing of it is done.
+                // The response to a batch that cannot be parsed has a single part with the error; nothing is executed.
                 self.add_part(&mut answer, None, Err(error), &storage.ids.next().to_string());
                 let content_type = answer.content_type();
                 return Ok(Reply { body: answer.finish(), ..Reply::empty(202) }.with("content-type", content_type));
             }
         };
-        // Before anything is changed: an error may repeat some of its part.
+        // Taken before anything is changed. The response to a part may repeat some of the part.
         let held = self.call.hold_answer(body.len() + parts.len() * PART_BYTES_MAX)?;
         for part in &parts {
             let request_id = storage.ids.next().to_string();
@@ -52,7 +52,7 @@ impl<E: Engine, B: ByteStore> BlobCall<'_, E, B> {
         Ok(Reply { body: answer.finish(), held, ..Reply::empty(202) }.with("content-type", content_type))
     }
 
-    /// Adds the answer to one part, which has the version of the whole (recorded).
+    /// Adds the response to one part, which has the version of the batch (recorded).
     fn add_part(
         &self,
         answer: &mut BatchAnswer,
@@ -73,7 +73,7 @@ impl<E: Engine, B: ByteStore> BlobCall<'_, E, B> {
         answer.part(content_id, (reply.status, reply.reason.as_deref()), headers, &reply.body);
     }
 
-    /// Runs one part: it is signed as a request of its own.
+    /// Runs one part: it is authenticated and authorised like a request.
     async fn part(
         &self,
         part: &SubRequest<'_>,
@@ -113,7 +113,7 @@ impl<E: Engine, B: ByteStore> BlobCall<'_, E, B> {
                 Ok(request) => BlobCall { call: &call, blobs: self.blobs, request }.run_part().await,
                 Err(error) => Err(error),
             };
-            // As for a request of its own: what is remembered of the container or its policies may be a moment old.
+            // As for a request: the cached container or stored policy may be outdated.
             caller = match &done {
                 Err(_) if call.caller.is_doubtful() => authenticate(Policies::Now).await?,
                 Err(error) if lookups.is_outdated(error.code) => {
@@ -156,5 +156,5 @@ fn invalid() -> ErrorReply {
     ErrorReply::new(ErrorCode::InvalidInput)
 }
 
-/// More than the answer to a part has besides what it repeats of its request.
+/// The maximum size of the response to a part, without what it repeats of the part.
 const PART_BYTES_MAX: usize = 4 << 10;

@@ -1,8 +1,8 @@
-//! Blocks: put, commit, list; and appends.
+//! Blocks of block blobs (put, commit, list) and of append blobs (append, seal).
 
 use super::BlobCall;
 use super::put::overwrite_error;
-use super::source::Relay;
+use super::source::SourceErrors;
 use super::upload::Received;
 use crate::body::RequestBody;
 use crate::error;
@@ -25,12 +25,12 @@ impl<E: Engine, B: ByteStore> BlobCall<'_, E, B> {
         put: &PutBlock,
         body: &mut RequestBody,
     ) -> Result<Reply, ErrorReply> {
-        let received = self.bytes_for(at, (put.source.as_ref(), Relay::Message), &put.checks, body).await?;
-        let told = self.told_sum(put.checks.md5.or(put.source.as_ref().and_then(|source| source.md5)).is_some());
+        let received = self.bytes_for(at, (put.source.as_ref(), SourceErrors::Message), &put.checks, body).await?;
+        let told = self.reply_checksum(put.checks.md5.or(put.source.as_ref().and_then(|source| source.md5)).is_some());
         let extent = self.filled(at, received.extent).await?;
         let stored = self.blobs.put_block(at, &put.id, extent, put.lease, self.now()).await;
         stored.map_err(|error| error::engine_error(&error))?;
-        Ok(Reply::empty(201).with_sums(&received.sums, told).with("x-ms-request-server-encrypted", "true"))
+        Ok(Reply::empty(201).with_checksums(&received.sums, told).with("x-ms-request-server-encrypted", "true"))
     }
 
     pub(super) async fn put_block_list(
@@ -44,9 +44,12 @@ impl<E: Engine, B: ByteStore> BlobCall<'_, E, B> {
         let (access, creates_only) = self.creating_access(&put.access)?;
         let written = self.blobs.put_block_list(at, &list, &put.blob, &access, self.now()).await;
         let written = written.map_err(|error| overwrite_error(error::engine_error(&error), creates_only))?;
-        // Of the list itself, and never its MD5, whatever the list was checked against (recorded).
-        let told = self.told_sum(false);
-        Ok(Reply::empty(201).with_written(written).with_sums(&sums, told).with("x-ms-request-server-encrypted", "true"))
+        // The CRC-64 of the list itself, also if the client sent an MD5 (recorded).
+        let told = self.reply_checksum(false);
+        Ok(Reply::empty(201)
+            .with_written(written)
+            .with_checksums(&sums, told)
+            .with("x-ms-request-server-encrypted", "true"))
     }
 
     pub(super) async fn get_block_list(
@@ -81,15 +84,16 @@ impl<E: Engine, B: ByteStore> BlobCall<'_, E, B> {
         append: &AppendBlock,
         body: &mut RequestBody,
     ) -> Result<Reply, ErrorReply> {
-        let source = (append.source.as_ref(), Relay::Status);
+        let source = (append.source.as_ref(), SourceErrors::Status);
         let received = self.bytes_for(at, source, &append.checks, body).await?;
-        let told = self.told_sum(append.checks.md5.or(append.source.as_ref().and_then(|source| source.md5)).is_some());
+        let told =
+            self.reply_checksum(append.checks.md5.or(append.source.as_ref().and_then(|source| source.md5)).is_some());
         let extent = received.extent.ok_or_else(|| ErrorReply::new(ErrorCode::InvalidHeaderValue))?;
         let done = self.blobs.append_block(at, extent, append.append, &append.access, self.now()).await;
         let done = done.map_err(|error| error::engine_error(&error))?;
         Ok(Reply::empty(201)
             .with_written(done.written)
-            .with_sums(&received.sums, told)
+            .with_checksums(&received.sums, told)
             .with("x-ms-blob-append-offset", done.offset)
             .with("x-ms-blob-committed-block-count", done.blocks)
             .with("x-ms-request-server-encrypted", "true"))
@@ -106,21 +110,21 @@ impl<E: Engine, B: ByteStore> BlobCall<'_, E, B> {
         Ok(Reply::empty(200).with_written(written).with("x-ms-blob-sealed", "true"))
     }
 
-    /// Bytes for a blob, from the body or from another blob.
+    /// Stores the bytes for a block or a page, from the body or from another blob.
     pub(super) async fn bytes_for(
         &self,
         at: BlobRef<'_>,
-        (source, relay): (Option<&Source>, Relay),
+        (source, errors): (Option<&Source>, SourceErrors),
         checks: &BodyChecks,
         body: &mut RequestBody,
     ) -> Result<Received, ErrorReply> {
         match source {
-            Some(source) => self.receive_from(at, source, relay).await,
+            Some(source) => self.receive_from(at, source, errors).await,
             None => self.receive(at, body, checks, false).await,
         }
     }
 
-    /// Bytes in the store, of which there may be none.
+    /// The stored bytes of a block. An empty block has a payload too.
     async fn filled(&self, at: BlobRef<'_>, extent: Option<Extent>) -> Result<Extent, ErrorReply> {
         let failed = |fault| error::fault(&fault);
         match extent {

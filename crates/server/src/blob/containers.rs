@@ -1,4 +1,4 @@
-//! Containers: create, read, change, lease, delete, and the account's own facts.
+//! Operations on containers, and Get Account Information.
 
 use super::BlobCall;
 use crate::acl;
@@ -95,7 +95,7 @@ impl<E: Engine, B: ByteStore> BlobCall<'_, E, B> {
         action: LeaseAction,
         conditions: &Conditions,
     ) -> Result<Reply, ErrorReply> {
-        let (account, fresh) = (self.call.account(), self.fresh_lease()?);
+        let (account, fresh) = (self.call.account(), self.new_lease_id()?);
         let leased = self.blobs.lease_container(account, name, (action, fresh), conditions, self.now()).await;
         let (written, leased) = leased.map_err(|error| error::engine_error(&error))?;
         Ok(Reply::empty(lease_status(action)).with_written(written).with_leased(leased))
@@ -112,15 +112,15 @@ impl<E: Engine, B: ByteStore> BlobCall<'_, E, B> {
             .with("x-ms-is-hns-enabled", "false"))
     }
 
-    /// An id for a lease for which the client proposes none: nobody may guess it.
-    pub(super) fn fresh_lease(&self) -> Result<LeaseId, ErrorReply> {
+    /// A random lease id, for clients that propose none. It must not be guessable.
+    pub(super) fn new_lease_id(&self) -> Result<LeaseId, ErrorReply> {
         let mut bytes = [0; 16];
         getrandom::fill(&mut bytes).map_err(|_| ErrorReply::new(ErrorCode::InternalError))?;
         Ok(LeaseId(larimar_model::Guid(bytes)))
     }
 }
 
-/// The status of a lease operation that was done.
+/// The status of a successful lease operation.
 pub(super) const fn lease_status(action: LeaseAction) -> u16 {
     match action {
         LeaseAction::Acquire { .. } => 201,

@@ -1,4 +1,4 @@
-//! Listings: containers of the account, blobs of a container, blobs by their tags.
+//! List Containers, List Blobs, Find Blobs by Tags.
 
 use super::BlobCall;
 use super::answer::container_properties;
@@ -61,7 +61,7 @@ impl<E: Engine, B: ByteStore> BlobCall<'_, E, B> {
         Ok(Reply { held, ..Reply::xml(200, xml.await?) })
     }
 
-    /// Finds blobs by their tags, in one container or in all.
+    /// Finds blobs by their tags in one container or in the account.
     pub(super) async fn find_blobs(
         &self,
         container: Option<&ContainerName>,
@@ -104,11 +104,11 @@ fn entry(item: &ListItem) -> ListEntry<'_> {
     }
 }
 
-/// Where a listing begins.
+/// The position at which a listing starts.
 fn from(options: &ListBlobs) -> Option<ListFrom> {
     let start = || options.start.clone().map(|name| ListFrom { name, snapshot: None });
     options.from.clone().map(|ListMarker { name, snapshot }| ListFrom { name, snapshot }).or_else(start)
 }
 
-/// About how many bytes an item of a listing takes.
+/// The approximate size of an item of a listing in memory.
 const ITEM_BYTES: u64 = 512;

@@ -1,7 +1,7 @@
-//! Page blobs: write and clear pages, tell them, change length and sequence number; and Set Blob Properties of all types.
+//! Page blobs: write, clear and list pages. Set Blob Properties, which also changes their length and sequence number.
 
 use super::BlobCall;
-use super::source::{Relay, target_error};
+use super::source::{SourceErrors, target_error};
 use super::upload::Received;
 use crate::body::RequestBody;
 use crate::error;
@@ -31,7 +31,7 @@ impl<E: Engine, B: ByteStore> BlobCall<'_, E, B> {
             }
             PageWrite::Update(checks) => (self.receive(at, body, checks, false).await?, checks.md5.is_some()),
             PageWrite::UpdateFrom(source) => {
-                (self.receive_from(at, source, Relay::Status).await?, source.md5.is_some())
+                (self.receive_from(at, source, SourceErrors::Status).await?, source.md5.is_some())
             }
         };
         let Received { extent, sums, hold: _hold } = received;
@@ -42,8 +42,8 @@ impl<E: Engine, B: ByteStore> BlobCall<'_, E, B> {
             true => target_error(error::engine_error(&error), access.conditions.if_match.is_some()),
             false => error::engine_error(&error),
         })?;
-        let told = self.told_sum(is_checked_by_md5);
-        Ok(written(201, put).with_sums(&sums, told).with("x-ms-request-server-encrypted", "true"))
+        let told = self.reply_checksum(is_checked_by_md5);
+        Ok(written(201, put).with_checksums(&sums, told).with("x-ms-request-server-encrypted", "true"))
     }
 
     pub(super) async fn get_page_ranges(&self, at: BlobRef<'_>, get: &GetPageRanges) -> Result<Reply, ErrorReply> {
@@ -85,7 +85,7 @@ fn written(status: u16, pages: PagesWritten) -> Reply {
     Reply::empty(status).with_written(pages.written).with("x-ms-blob-sequence-number", pages.sequence_number)
 }
 
-/// The ranges from an offset on, at most so many of both kinds together, in order, and where the rest begins.
+/// One page of the listing: at most `count_max` ranges of both kinds in ascending order, and the start of the next page.
 fn page_of(
     written: &[Range<u64>],
     cleared: &[Range<u64>],
@@ -109,7 +109,7 @@ const fn start(pages: &ListedPages) -> u64 {
     }
 }
 
-/// The whole pages that a range of bytes touches: a page is written or not as a whole.
+/// A range of bytes extended to whole pages.
 const fn whole_pages(range: ByteRange) -> ByteRange {
     let last = match range.last {
         Some(last) => Some(last | (limits::PAGE_BYTES - 1)),

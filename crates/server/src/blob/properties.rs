@@ -1,4 +1,4 @@
-//! Changes of a blob that leave its bytes alone, and its end: metadata, headers, lease, tags, tier, snapshot, delete.
+//! Operations on a blob that do not write bytes: metadata, lease, tags, tier, snapshot, delete.
 
 use super::BlobCall;
 use super::containers::lease_status;
@@ -61,7 +61,7 @@ impl<E: Engine, B: ByteStore> BlobCall<'_, E, B> {
         action: LeaseAction,
         access: &Access,
     ) -> Result<Reply, ErrorReply> {
-        let fresh = self.fresh_lease()?;
+        let fresh = self.new_lease_id()?;
         let leased = self.blobs.lease_blob(at, (action, fresh), access, self.now()).await;
         let (written, leased) = leased.map_err(|error| error::engine_error(&error))?;
         Ok(Reply::empty(lease_status(action)).with_written(written).with_leased(leased))
@@ -70,7 +70,7 @@ impl<E: Engine, B: ByteStore> BlobCall<'_, E, B> {
     pub(super) async fn abort_copy(&self, at: BlobRef<'_>) -> Result<Reply, ErrorReply> {
         let there = self.blobs.properties(at, None, &Access::default(), self.now()).await;
         there.map_err(|error| error::engine_error(&error))?;
-        // Copies are done when they are answered, so none is ever pending.
+        // A copy ends before its response is sent, so none is ever pending.
         Err(error::engine_error(&EngineError::Reject(Reject::Blob(BlobReject::NoPendingCopy))))
     }
 

@@ -50,7 +50,7 @@ impl<E: Engine, B: ByteStore> BlobCall<'_, E, B> {
         new.content.md5 = new.content.md5.or(received.sums.md5.map(Vec::from));
         let written = self.blobs.put_block_blob(at, received.extent, &new, &access, self.now()).await;
         let written = written.map_err(|error| overwrite_error(error::engine_error(&error), creates_only))?;
-        Ok(put_reply(written).with_sums(&received.sums, self.told_sums()))
+        Ok(put_reply(written).with_checksums(&received.sums, self.both_checksums()))
     }
 
     /// The conditions of a write that may replace a blob, and whether the caller's signature allows only to create one:

@@ -1,8 +1,8 @@
 //! Reads of blobs: their bytes, properties and metadata.
 
 use super::BlobCall;
-use super::answer::ToldSums;
-use super::upload::Summing;
+use super::answer::ReplyChecksums;
+use super::upload::ChecksumBuilder;
 use crate::auth::Caller;
 use crate::error;
 use crate::http::storage_error_reply;
@@ -15,7 +15,7 @@ use larimar_engine::blob::bytes::ByteStore;
 use larimar_engine::blob::{BlobProperties, BlobRef, BlobReject, Content, OpenBlob};
 use larimar_engine::{Engine, EngineError, Reject};
 use larimar_model::limits;
-use larimar_wire::blob::{BlobRead, GetBlob, RangeSum, tier_headers};
+use larimar_wire::blob::{BlobRead, GetBlob, RangeChecksum, tier_headers};
 use larimar_wire::error_body::ErrorReply;
 use larimar_wire::error_code::ErrorCode;
 use larimar_wire::sas::Grant;
@@ -29,7 +29,7 @@ impl<E: Engine, B: ByteStore> BlobCall<'_, E, B> {
         let opened = self.blobs.open(at, get.read.snapshot, get.range, &get.read.access, self.now()).await;
         let opened = match opened {
             Err(EngineError::Reject(Reject::Blob(BlobReject::InvalidRange { length }))) => {
-                return Ok(self.outside(length));
+                return Ok(self.range_not_satisfiable(length));
             }
             other => other.map_err(|error| error::engine_error(&error))?,
         };
@@ -40,23 +40,23 @@ impl<E: Engine, B: ByteStore> BlobCall<'_, E, B> {
             Some(_) => ranged(reply, &properties, &range),
             None => reply.with_md5("content-md5", properties.content.md5.as_deref()),
         };
-        if let Some(sum) = get.range_sum {
-            // Only the blob tells how long a range without an end is.
+        if let Some(sum) = get.range_checksum {
+            // The length of an open range is known only now.
             if bytes > limits::RANGE_SUM_BYTES_MAX {
                 return Err(ErrorReply::of_header(ErrorCode::InvalidHeaderValue, sum.header(), "true"));
             }
             let held = self.call.hold(bytes).await?;
-            return summed(Reply { held, ..reply }, content, bytes, sum).await;
+            return range_with_checksum(Reply { held, ..reply }, content, bytes, sum).await;
         }
-        // The first piece has its room before the answer begins: it can still be refused.
+        // Memory for the first piece is taken before the response starts, while the request can still be refused.
         let share = self.call.share;
         let first = Some(share.take_piece(bytes, None).await?);
         let pieces = pieces(Sending { content, left: bytes, share: share.clone(), first, last: None });
         Ok(Reply { stream: Some(Streamed { pieces: Box::pin(pieces), bytes }), ..reply })
     }
 
-    /// The answer to a range that begins after the end.
-    fn outside(&self, length: u64) -> Reply {
+    /// The response to a range that starts after the end of the blob.
+    fn range_not_satisfiable(&self, length: u64) -> Reply {
         let error = ErrorReply::new(ErrorCode::InvalidRange);
         storage_error_reply(&error, self.call.request_id, self.now())
             .with("x-ms-error-code", error.code.as_str())
@@ -93,7 +93,7 @@ impl<E: Engine, B: ByteStore> BlobCall<'_, E, B> {
     }
 }
 
-/// The head of an answer with some of the bytes.
+/// The head of a partial response.
 fn ranged(reply: Reply, properties: &BlobProperties, range: &Range<u64>) -> Reply {
     let told = format!("bytes {}-{}/{}", range.start, range.end.saturating_sub(1), properties.length);
     Reply { status: 206, ..reply }
@@ -101,14 +101,14 @@ fn ranged(reply: Reply, properties: &BlobProperties, range: &Range<u64>) -> Repl
         .with_md5("x-ms-blob-content-md5", properties.content.md5.as_deref())
 }
 
-/// An answer with few bytes and their sum, both taken from one reading: the blob may change meanwhile.
-async fn summed<B: ByteStore>(
+/// A response with a short range and its checksum. Both come from one read, as the blob may change meanwhile.
+async fn range_with_checksum<B: ByteStore>(
     reply: Reply,
     mut content: Content<B>,
     bytes: u64,
-    sum: RangeSum,
+    sum: RangeChecksum,
 ) -> Result<Reply, ErrorReply> {
-    let (mut sums, mut body) = (Summing::new(sum == RangeSum::Md5), Vec::with_capacity(bytes as usize));
+    let (mut sums, mut body) = (ChecksumBuilder::new(sum == RangeChecksum::Md5), Vec::with_capacity(bytes as usize));
     let mut turns = Turns::default();
     while let Some(piece) = content.next().await.map_err(|fault| error::fault(&fault))? {
         sums.add(&piece);
@@ -116,29 +116,29 @@ async fn summed<B: ByteStore>(
         turns.after(piece.len()).await;
     }
     let told = match sum {
-        RangeSum::Md5 => ToldSums::Md5,
-        RangeSum::Crc64 => ToldSums::Crc64,
+        RangeChecksum::Md5 => ReplyChecksums::Md5,
+        RangeChecksum::Crc64 => ReplyChecksums::Crc64,
     };
-    Ok(Reply { body, ..reply.with_sums(&sums.finish(), told) })
+    Ok(Reply { body, ..reply.with_checksums(&sums.finish(), told) })
 }
 
-/// A blob on its way to a client.
+/// A blob that is being sent to a client.
 struct Sending<B> {
     content: Content<B>,
-    /// Bytes that are still to be read.
+    /// The number of bytes not yet read.
     left: u64,
     share: Share,
-    /// The room for the first piece.
+    /// Memory for the first piece.
     first: Option<Held>,
-    /// Ready when the client has taken the last piece.
+    /// Ready when the last piece has been sent.
     last: Option<oneshot::Receiver<()>>,
 }
 
 impl<B: ByteStore> Sending<B> {
-    /// Reads the next piece, once the client has taken the one before it: a slow client holds one piece at most.
+    /// Reads the next piece after the previous one was sent, so that a slow client holds one piece at most.
     async fn next(&mut self) -> Result<Option<Bytes>, String> {
         if let Some(last) = self.last.take() {
-            // It is never sent to, only dropped.
+            // The sender is only ever dropped.
             let _ = last.await;
         }
         let mut held = match self.first.take() {
@@ -160,7 +160,7 @@ impl<B: ByteStore> Sending<B> {
     }
 }
 
-/// The bytes of a blob as a body. One that cannot be read to its end ends the connection.
+/// The bytes of a blob as a stream. A read error closes the connection.
 fn pieces<B: ByteStore>(sending: Sending<B>) -> impl stream::Stream<Item = io::Result<Bytes>> + Send {
     stream::unfold(Some(sending), async |sending| {
         let mut sending = sending?;
@@ -175,5 +175,5 @@ fn pieces<B: ByteStore>(sending: Sending<B>) -> impl stream::Stream<Item = io::R
     })
 }
 
-/// How long an answer that has begun may wait for room. It holds nothing meanwhile.
+/// How long a response that has started waits for memory. It holds none meanwhile.
 const PIECE_WAIT: Duration = Duration::from_secs(60);

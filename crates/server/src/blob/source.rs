@@ -1,8 +1,8 @@
-//! Other blobs as sources of bytes: Copy Blob, and every operation "from URL". Sources are blobs of this server.
+//! Copies: Copy Blob, Incremental Copy Blob, and every operation "from URL". Sources are blobs of this server.
 
 use super::BlobCall;
 use super::put::overwrite_error;
-use super::upload::{Received, Summing, Sums};
+use super::upload::{ChecksumBuilder, Checksums, Received};
 use crate::address::Address;
 use crate::auth::{self, Caller, Policies};
 use crate::call::Call;
@@ -24,10 +24,10 @@ use larimar_wire::error_body::ErrorReply;
 use larimar_wire::error_code::ErrorCode;
 use larimar_wire::storage_head::StorageHead;
 
-/// How an operation answers for a source that it cannot have (all recorded).
+/// How an operation reports an error of its source (all recorded).
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(super) enum Relay {
-    /// Copy Blob: with the source's own code where the blob is missing or a condition fails.
+pub(super) enum SourceErrors {
+    /// Copy Blob: with the source's own code if the blob is missing or a condition fails.
     Code,
     /// Copy Blob From URL, Put Blob From URL, Put Block From URL: with the source's status and message.
     Message,
@@ -35,7 +35,7 @@ pub(super) enum Relay {
     Status,
 }
 
-/// A blob of this server whose bytes the caller may take.
+/// A source that the caller may read.
 struct Found {
     container: Container,
     name: BlobName,
@@ -56,16 +56,16 @@ impl Found {
     }
 }
 
-/// Adds up the bytes of a copy and compares them with the MD5 that the client expects.
-struct CopySums {
-    summing: Option<Summing>,
+/// Computes the checksums of a copy and compares the MD5 with the one in the request.
+struct CopyChecksums {
+    summing: Option<ChecksumBuilder>,
     expected: Option<[u8; 16]>,
-    /// The sums, if the bytes were seen and are what they should be.
-    sums: Option<Sums>,
+    /// The checksums, if the bytes were read and match.
+    sums: Option<Checksums>,
     error: Option<ErrorReply>,
 }
 
-impl CopyInspector for CopySums {
+impl CopyInspector for CopyChecksums {
     fn piece(&mut self, bytes: &Bytes) {
         if let Some(summing) = &mut self.summing {
             summing.add(bytes);
@@ -90,8 +90,8 @@ impl CopyInspector for CopySums {
 
 impl<E: Engine, B: ByteStore> BlobCall<'_, E, B> {
     pub(super) async fn copy_blob(&self, at: BlobRef<'_>, copy: &CopyBlob) -> Result<Reply, ErrorReply> {
-        let relay = if copy.is_sync { Relay::Message } else { Relay::Code };
-        let source = self.source(&copy.source, copy.tags.is_none() || copy.source.if_tags.is_some(), relay).await?;
+        let errors = if copy.is_sync { SourceErrors::Message } else { SourceErrors::Code };
+        let source = self.source(&copy.source, copy.tags.is_none() || copy.source.if_tags.is_some(), errors).await?;
         let from = source.copy_source(&copy.source);
         let request = CopyRequest {
             id: self.call.storage.ids.next(),
@@ -104,14 +104,15 @@ impl<E: Engine, B: ByteStore> BlobCall<'_, E, B> {
         };
         let (access, creates_only) = self.creating_access(&copy.access)?;
         let _held = self.call.hold(self.copy_bytes()).await?;
-        // Only the synchronous copy answers with a checksum, and knows one to check (recorded).
+        // Only the synchronous copy checks the MD5 of its source and returns checksums (recorded).
         let expected = copy.source.md5.filter(|_| copy.is_sync);
-        let with_md5 = expected.is_some() || !self.knows_crc64();
-        let summing = copy.is_sync.then(|| Summing::new(with_md5));
-        let mut sums = CopySums { summing, expected, sums: None, error: None };
+        let with_md5 = expected.is_some() || !self.has_crc64();
+        let summing = copy.is_sync.then(|| ChecksumBuilder::new(with_md5));
+        let mut sums = CopyChecksums { summing, expected, sums: None, error: None };
         let done = self.blobs.copy_blob_inspected(&from, at, &request, &access, &mut sums, self.now()).await;
-        let done = done.map_err(|error| sums.error.take().unwrap_or_else(|| source_error(&error, relay)));
-        let is_target = if copy.is_sync { copy.access.conditions.if_match.is_some() } else { is_any(&copy.access) };
+        let done = done.map_err(|error| sums.error.take().unwrap_or_else(|| source_error(&error, errors)));
+        let is_target =
+            if copy.is_sync { copy.access.conditions.if_match.is_some() } else { has_conditions(&copy.access) };
         let (written, info) = done.map_err(|error| match copy.tier {
             Some(tier) if error.code == ErrorCode::InvalidBlobTier => wrong_tier(tier),
             _ => overwrite_error(target_error(error, is_target), creates_only),
@@ -121,8 +122,8 @@ impl<E: Engine, B: ByteStore> BlobCall<'_, E, B> {
             .with("x-ms-copy-id", info.id.to_string())
             .with("x-ms-copy-status", self.copy_status(at, copy).await);
         Ok(match sums.sums {
-            Some(sums) if expected.is_some() => reply.with_sums(&sums, self.told_sums()),
-            Some(sums) => reply.with_sums(&sums, self.told_sum(false)),
+            Some(sums) if expected.is_some() => reply.with_checksums(&sums, self.both_checksums()),
+            Some(sums) => reply.with_checksums(&sums, self.reply_checksum(false)),
             None => reply,
         })
     }
@@ -132,7 +133,7 @@ impl<E: Engine, B: ByteStore> BlobCall<'_, E, B> {
         at: BlobRef<'_>,
         copy: &IncrementalCopyBlob,
     ) -> Result<Reply, ErrorReply> {
-        let source = self.source(&copy.source, copy.source.if_tags.is_some(), Relay::Code).await?;
+        let source = self.source(&copy.source, copy.source.if_tags.is_some(), SourceErrors::Code).await?;
         let from = source.copy_source(&copy.source);
         let request = IncrementalCopyRequest {
             id: self.call.storage.ids.next(),
@@ -143,21 +144,22 @@ impl<E: Engine, B: ByteStore> BlobCall<'_, E, B> {
         let _held = self.call.hold(self.copy_bytes()).await?;
         let done = self.blobs.copy_incremental(&from, at, &request, &access, self.now()).await;
         let (written, info) = done.map_err(|error| {
-            let error = target_error(source_error(&error, Relay::Code), copy.access.conditions.if_match.is_some());
+            let error =
+                target_error(source_error(&error, SourceErrors::Code), copy.access.conditions.if_match.is_some());
             match error.code {
-                // Here the message names the blob, elsewhere the resource (recorded).
+                // Other operations have a message about the resource instead of the blob (recorded).
                 ErrorCode::LeaseIdMissing => ErrorReply::with_message(error.code, LEASED),
                 _ => overwrite_error(error, creates_only),
             }
         })?;
-        // The service always says so (recorded); clients then ask for the properties, which tell that it is done.
+        // The service always answers `pending` (recorded); clients then poll the properties, which say `success`.
         Ok(Reply::empty(202)
             .with_written(written)
             .with("x-ms-copy-id", info.id.to_string())
             .with("x-ms-copy-status", CopyInfo::PENDING))
     }
 
-    /// The status of a copy that was just made: pending if its source is being rehydrated.
+    /// The status of a copy: pending if its source is being rehydrated.
     async fn copy_status(&self, at: BlobRef<'_>, copy: &CopyBlob) -> &'static str {
         if copy.tier.is_none() || copy.is_sync {
             return CopyInfo::STATUS;
@@ -177,14 +179,14 @@ impl<E: Engine, B: ByteStore> BlobCall<'_, E, B> {
         mut new: NewBlob,
         (access, creates_only): (Access, bool),
     ) -> Result<Reply, ErrorReply> {
-        let (received, there) = self.take(at, source, (true, copy_tags), Relay::Message).await?;
+        let (received, there) = self.take(at, source, (true, copy_tags), SourceErrors::Message).await?;
         if copy_headers {
             new.content = new.content.or(there.content);
         }
         if copy_tags {
             new.tags = there.tags;
         }
-        // As for Copy Blob: the metadata of the source, unless the request has its own (recorded).
+        // As with Copy Blob, the metadata of the source unless the request has metadata (recorded).
         if new.metadata.is_empty() {
             new.metadata = there.metadata;
         }
@@ -195,23 +197,23 @@ impl<E: Engine, B: ByteStore> BlobCall<'_, E, B> {
             .map_err(|error| overwrite_error(target_error(error::engine_error(&error), is_if_match), creates_only))?;
         Ok(Reply::empty(201)
             .with_written(written)
-            .with_sums(&received.sums, self.told_sum(source.md5.is_some()))
+            .with_checksums(&received.sums, self.reply_checksum(source.md5.is_some()))
             .with("x-ms-request-server-encrypted", "true"))
     }
 
-    /// What a copy holds in memory: what it reads at once, and the buffers of the store.
+    /// The memory that a copy needs: its read buffer and the buffers of the store.
     fn copy_bytes(&self) -> u64 {
         READ_BYTES_MAX + self.blobs.bytes().writer_bytes(None)
     }
 
-    /// Bytes of another blob for this one.
+    /// Copies bytes of another blob into the store.
     pub(super) async fn receive_from(
         &self,
         at: BlobRef<'_>,
         source: &Source,
-        relay: Relay,
+        errors: SourceErrors,
     ) -> Result<Received, ErrorReply> {
-        Ok(self.take(at, source, (source.md5.is_some(), false), relay).await?.0)
+        Ok(self.take(at, source, (source.md5.is_some(), false), errors).await?.0)
     }
 
     async fn take(
@@ -219,48 +221,48 @@ impl<E: Engine, B: ByteStore> BlobCall<'_, E, B> {
         at: BlobRef<'_>,
         source: &Source,
         (with_md5, with_tags): (bool, bool),
-        relay: Relay,
+        errors: SourceErrors,
     ) -> Result<(Received, BlobProperties), ErrorReply> {
-        let found = self.source(source, with_tags || source.if_tags.is_some(), relay).await?;
+        let found = self.source(source, with_tags || source.if_tags.is_some(), errors).await?;
         let from = found.copy_source(source);
         let _held = self.call.hold(self.copy_bytes()).await?;
         let hold = self.blobs.hold(at);
-        let mut sums = Summing::new(with_md5 || !self.knows_crc64());
+        let mut sums = ChecksumBuilder::new(with_md5 || !self.has_crc64());
         let part = (source.range, source.bytes_max);
         let taken = self.blobs.copy_bytes(&from, part, at, |piece| sums.add(piece), self.now()).await;
-        let (extent, properties) = taken.map_err(|error| source_error(&error, relay))?;
+        let (extent, properties) = taken.map_err(|error| source_error(&error, errors))?;
         let sums = sums.finish();
         if let Err(error) = sums.check_against(source.md5, source.crc64) {
             self.blobs.bytes().discard(extent.into_iter().collect());
-            return Err(if relay == Relay::Status { error.without_details() } else { error });
+            return Err(if errors == SourceErrors::Status { error.without_details() } else { error });
         }
         Ok((Received { extent, sums, hold }, properties))
     }
 
-    /// Finds a source and makes sure that the caller may read it: by a token in its URL, because it is public, or for Copy
-    /// Blob by owning the account that both blobs are of. Its tags are never public.
-    async fn source(&self, source: &Source, with_tags: bool, relay: Relay) -> Result<Found, ErrorReply> {
+    /// Finds a source that the caller may read: by a signature in its URL, by public access, or for Copy Blob by the key of
+    /// the account if both blobs belong to it. Tags are never public.
+    async fn source(&self, source: &Source, with_tags: bool, errors: SourceErrors) -> Result<Found, ErrorReply> {
         let url = &source.url;
         let request = hyper::Request::get(format!("{}?{}", url.path(), url.query())).body(());
-        let (mut parts, ()) = request.map_err(|_| elsewhere())?.into_parts();
-        let host = url.authority().parse().map_err(|_| elsewhere())?;
+        let (mut parts, ()) = request.map_err(|_| not_on_this_server())?.into_parts();
+        let host = url.authority().parse().map_err(|_| not_on_this_server())?;
         parts.headers.insert(hyper::header::HOST, host);
         let head = Head::new(&parts, self.call.head.peer, self.now());
         let storage = self.call.storage;
         let is_known = |label: &str| storage.is_known_host(label);
         let address =
             Address::parse(url.authority(), head.path, self.call.service, &storage.settings.host_suffixes, is_known);
-        let served = storage.served(&address).ok_or_else(elsewhere)?;
+        let served = storage.served(&address).ok_or_else(not_on_this_server)?;
         let account = &served.account;
         let address = Address { account: &account.name, ..address };
         if !self.is_served(&address, url.authority()) {
-            return Err(elsewhere());
+            return Err(not_on_this_server());
         }
         let authenticate = async |policies| {
             let caller = auth::authenticate(storage, self.call.service, account, &head, address.path, policies).await;
-            match caller.map_err(|error| relayed(error, relay))? {
+            match caller.map_err(|error| source_refusal(error, errors))? {
                 Caller::Anonymous
-                    if relay == Relay::Code
+                    if errors == SourceErrors::Code
                         && matches!(self.call.caller, Caller::Owner)
                         && address.account == self.call.account() =>
                 {
@@ -271,8 +273,8 @@ impl<E: Engine, B: ByteStore> BlobCall<'_, E, B> {
         };
         let mut caller = authenticate(Policies::Recent).await?;
         let parsed = StorageHead::new("GET", address.path, head.query, head.texts())?;
-        let BlobAddress::Blob(container, name) = BlobAddress::of(&parsed)? else { return Err(elsewhere()) };
-        let snapshot = parsed.parameter("snapshot").map(str::parse).transpose().map_err(|_| elsewhere())?;
+        let BlobAddress::Blob(container, name) = BlobAddress::of(&parsed)? else { return Err(not_on_this_server()) };
+        let snapshot = parsed.parameter("snapshot").map(str::parse).transpose().map_err(|_| not_on_this_server())?;
         let read = |operation| BlobRequest::Blob(container.clone(), name.clone(), operation);
         let access = Access::default();
         let get_tags = with_tags.then(|| read(BlobOperation::GetTags { snapshot, access: access.clone() }));
@@ -291,18 +293,18 @@ impl<E: Engine, B: ByteStore> BlobCall<'_, E, B> {
             caller = authenticate(Policies::Now).await?;
         };
         let path = format!("{}/{}/{}", address.account, container.as_str(), name.as_str());
-        Ok(Found { container: found.map_err(|error| relayed(error, relay))?, name, snapshot, path })
+        Ok(Found { container: found.map_err(|error| source_refusal(error, errors))?, name, snapshot, path })
     }
 
     /// Whether this server serves the host of a source's URL.
     fn is_served(&self, address: &Address<'_>, authority: &str) -> bool {
         let host = self.call.head.host;
         match address.prefix {
-            Some(_) => host.is_some_and(|host| is_same(host, authority)),
-            // The Azure CLI spells blobs of the caller's own account as those of the public cloud, whatever its endpoint.
+            Some(_) => host.is_some_and(|host| is_same_host(host, authority)),
+            // The Azure CLI sends URLs of the public cloud for blobs of the caller's own account, whatever its endpoint.
             None => {
                 address.account == self.call.account()
-                    || is_below(authority, host, &self.call.storage.settings.host_suffixes)
+                    || is_host_of_server(authority, host, &self.call.storage.settings.host_suffixes)
             }
         }
     }
@@ -310,43 +312,46 @@ impl<E: Engine, B: ByteStore> BlobCall<'_, E, B> {
 
 const LEASED: &str = "There is currently a lease on the blob and no lease ID was specified in the request.";
 
-/// The answer for a source that is not on this server: nothing is fetched from elsewhere.
-fn elsewhere() -> ErrorReply {
+/// The error for a source that is not on this server: nothing is fetched from elsewhere.
+fn not_on_this_server() -> ErrorReply {
     ErrorReply::new(ErrorCode::CannotVerifyCopySource).with_status(404)
 }
 
-/// The source's own refusal, as the operation tells it. Faults of this server stay what they are: clients try again.
-fn relayed(error: ErrorReply, relay: Relay) -> ErrorReply {
+/// An error of the source as the operation reports it. Faults of this server are reported unchanged, so that clients
+/// retry.
+fn source_refusal(error: ErrorReply, errors: SourceErrors) -> ErrorReply {
     let ErrorReply { code, status, message, .. } = &error;
-    match relay {
+    match errors {
         _ if *status >= 500 => error,
-        Relay::Code if matches!(code, ErrorCode::BlobNotFound | ErrorCode::ContainerNotFound) => error,
-        Relay::Code | Relay::Message => {
+        SourceErrors::Code if matches!(code, ErrorCode::BlobNotFound | ErrorCode::ContainerNotFound) => error,
+        SourceErrors::Code | SourceErrors::Message => {
             ErrorReply::with_message(ErrorCode::CannotVerifyCopySource, message.clone()).with_status(*status)
         }
-        Relay::Status => ErrorReply::new(ErrorCode::CannotVerifyCopySource).with_status(*status),
+        SourceErrors::Status => ErrorReply::new(ErrorCode::CannotVerifyCopySource).with_status(*status),
     }
 }
 
-/// An error of the engine while a source is read.
-fn source_error(error: &EngineError, relay: Relay) -> ErrorReply {
+/// An error of the engine during a copy.
+fn source_error(error: &EngineError, errors: SourceErrors) -> ErrorReply {
     let EngineError::Reject(Reject::Blob(reject)) = error else { return error::engine_error(error) };
-    match (reject, relay) {
-        (BlobReject::SourceNotFound, _) => relayed(ErrorReply::new(ErrorCode::BlobNotFound), relay),
-        (BlobReject::SourceConditionNotMet(_), Relay::Code)
-        | (BlobReject::SourceConditionNotMet(SourceCondition::IfMatch), Relay::Message) => {
+    match (reject, errors) {
+        (BlobReject::SourceNotFound, _) => source_refusal(ErrorReply::new(ErrorCode::BlobNotFound), errors),
+        (BlobReject::SourceConditionNotMet(_), SourceErrors::Code)
+        | (BlobReject::SourceConditionNotMet(SourceCondition::IfMatch), SourceErrors::Message) => {
             ErrorReply::new(ErrorCode::SourceConditionNotMet)
         }
         (BlobReject::SourceConditionNotMet(SourceCondition::NotModified), _) => {
             ErrorReply::new(ErrorCode::CannotVerifyCopySource).with_status(304)
         }
-        (BlobReject::SourceConditionNotMet(_), _) => relayed(ErrorReply::new(ErrorCode::ConditionNotMet), relay),
+        (BlobReject::SourceConditionNotMet(_), _) => {
+            source_refusal(ErrorReply::new(ErrorCode::ConditionNotMet), errors)
+        }
         _ => error::engine_error(error),
     }
 }
 
-/// The error of a write from a URL whose condition on the target failed (recorded): with a code of its own for
-/// every condition of Copy Blob, and for `If-Match` of the others but Append Block From URL.
+/// The error if a condition on the destination of a copy fails (recorded). Copy Blob has a code of its own for every
+/// condition, the others for `If-Match`, except Append Block From URL.
 pub(super) fn target_error(error: ErrorReply, is_target: bool) -> ErrorReply {
     match error.code {
         ErrorCode::ConditionNotMet if is_target && error.status == 412 => {
@@ -356,14 +361,14 @@ pub(super) fn target_error(error: ErrorReply, is_target: bool) -> ErrorReply {
     }
 }
 
-/// Whether a request has conditions on the target.
-fn is_any(access: &Access) -> bool {
+/// Whether a request has conditional headers on the destination.
+fn has_conditions(access: &Access) -> bool {
     access.conditions != Conditions::NONE
 }
 
-/// Whether a host that names an account is one of this server: below a suffix that it serves, or below the same domain as
-/// the host that the client came to. An account of the same name elsewhere is another account.
-fn is_below(theirs: &str, ours: Option<&str>, suffixes: &[String]) -> bool {
+/// Whether a host that names an account belongs to this server: it is below a suffix that the server serves, or below the
+/// domain of the request's own host. An account of the same name elsewhere is another account.
+fn is_host_of_server(theirs: &str, ours: Option<&str>, suffixes: &[String]) -> bool {
     let domain = |host: &str| {
         let name = host.rsplit_once(':').map_or(host, |(name, _)| name);
         name.split_once('.').map(|(_, domain)| domain.to_ascii_lowercase())
@@ -373,8 +378,8 @@ fn is_below(theirs: &str, ours: Option<&str>, suffixes: &[String]) -> bool {
         || suffixes.iter().any(|suffix| suffix.eq_ignore_ascii_case(&theirs))
 }
 
-/// Whether two hosts are the same to a client on one machine, whatever the port: services differ in theirs.
-fn is_same(ours: &str, theirs: &str) -> bool {
+/// Whether two hosts are the same, ignoring ports, as each service has its own. All loopback names are the same.
+fn is_same_host(ours: &str, theirs: &str) -> bool {
     let name = |host: &str| host.rsplit_once(':').map_or(host, |(name, _)| name).to_ascii_lowercase();
     let (ours, theirs) = (name(ours), name(theirs));
     let is_loopback = |name: &str| matches!(name, "localhost" | "127.0.0.1" | "[::1]");
@@ -394,7 +399,7 @@ mod tests {
             ("127.0.0.1:10000", "example.com:10000", false),
             ("127.0.0.1:10000", "169.254.169.254", false),
         ] {
-            assert_eq!(is_same(ours, theirs), expected, "{theirs} from {ours}");
+            assert_eq!(is_same_host(ours, theirs), expected, "{theirs} from {ours}");
         }
         let suffixes = ["blob.example.com".to_owned()];
         for (ours, theirs, expected) in [
@@ -404,7 +409,7 @@ mod tests {
             (Some("acct.blob.localhost"), "acct.blob.core.windows.net", false),
             (None, "acct.blob.core.windows.net", false),
         ] {
-            assert_eq!(is_below(theirs, ours, &suffixes), expected, "{theirs} from {ours:?}");
+            assert_eq!(is_host_of_server(theirs, ours, &suffixes), expected, "{theirs} from {ours:?}");
         }
     }
 }

@@ -1,4 +1,4 @@
-//! Takes the body of a request into the store of bytes while it arrives, and checks it on the way.
+//! Streams the body of a request into the byte store, and checks its length and checksums.
 
 use super::BlobCall;
 use crate::body::RequestBody;
@@ -14,30 +14,30 @@ use larimar_wire::error_body::ErrorReply;
 use larimar_wire::error_code::ErrorCode;
 use md5::{Digest as _, Md5};
 
-/// Bytes that arrived and are in the store.
+/// Bytes that were written to the byte store.
 #[derive(Debug)]
 pub(super) struct Received {
-    /// Where they are; nowhere if there are none.
+    /// Where they are; `None` if there are none.
     pub(super) extent: Option<Extent>,
-    pub(super) sums: Sums,
-    /// Keeps them from being swept until the operation that they are for has ended.
+    pub(super) sums: Checksums,
+    /// Keeps them from being reclaimed until the operation has ended.
     pub(super) hold: Hold,
 }
 
-/// The checksums of bytes that passed.
+/// The checksums of a body.
 #[derive(Clone, Copy, Debug)]
-pub(super) struct Sums {
+pub(super) struct Checksums {
     pub(super) md5: Option<[u8; 16]>,
     pub(super) crc64: u64,
 }
 
-/// Adds up bytes as they pass.
-pub(super) struct Summing {
+/// Computes checksums piece by piece.
+pub(super) struct ChecksumBuilder {
     md5: Option<Md5>,
     crc64: crc64fast_nvme::Digest,
 }
 
-impl Summing {
+impl ChecksumBuilder {
     pub(super) fn new(with_md5: bool) -> Self {
         Self { md5: with_md5.then(Md5::new), crc64: crc64fast_nvme::Digest::new() }
     }
@@ -49,18 +49,18 @@ impl Summing {
         self.crc64.write(bytes);
     }
 
-    pub(super) fn finish(self) -> Sums {
-        Sums { md5: self.md5.map(|md5| md5.finalize().into()), crc64: self.crc64.sum64() }
+    pub(super) fn finish(self) -> Checksums {
+        Checksums { md5: self.md5.map(|md5| md5.finalize().into()), crc64: self.crc64.sum64() }
     }
 }
 
-impl Sums {
-    /// Checks the sums against those that the request told.
+impl Checksums {
+    /// Compares with the checksums in the request.
     pub(super) fn check(&self, checks: &BodyChecks) -> Result<(), ErrorReply> {
         self.check_against(checks.md5, checks.crc64)
     }
 
-    /// Checks the sums against these, where there are any. The error tells both sides (recorded).
+    /// Compares with these checksums, as far as they are given. The error contains both values (recorded).
     pub(super) fn check_against(&self, md5: Option<[u8; 16]>, crc64: Option<[u8; 8]>) -> Result<(), ErrorReply> {
         if let Some(md5) = md5.filter(|md5| self.md5 != Some(*md5)) {
             return Err(ErrorReply::new(ErrorCode::Md5Mismatch)
@@ -75,14 +75,14 @@ impl Sums {
         Ok(())
     }
 
-    /// The header with the CRC-64: base64 of eight bytes, the lowest first (recorded).
+    /// The value of the CRC-64 header: base64 of the eight bytes in little-endian order (recorded).
     pub(super) fn crc64_text(&self) -> String {
         STANDARD.encode(self.crc64.to_le_bytes())
     }
 }
 
 impl<E: Engine, B: ByteStore> BlobCall<'_, E, B> {
-    /// Takes the body into the store for a blob. Nothing of it is visible, and nothing stays if it is not what it says.
+    /// Streams the body into the byte store for a blob. Nothing is visible yet, and nothing is kept if a check fails.
     pub(super) async fn receive(
         &self,
         at: BlobRef<'_>,
@@ -91,7 +91,7 @@ impl<E: Engine, B: ByteStore> BlobCall<'_, E, B> {
         with_md5: bool,
     ) -> Result<Received, ErrorReply> {
         let hold = self.blobs.hold(at);
-        let mut sums = Summing::new(with_md5 || checks.md5.is_some() || !self.knows_crc64());
+        let mut sums = ChecksumBuilder::new(with_md5 || checks.md5.is_some() || !self.has_crc64());
         if checks.length == 0 {
             let sums = sums.finish();
             sums.check(checks)?;
@@ -114,17 +114,17 @@ impl<E: Engine, B: ByteStore> BlobCall<'_, E, B> {
         Ok(Received { extent: Some(extent), sums, hold })
     }
 
-    /// The body that the pipeline has read, checked.
+    /// The body that the pipeline has read, after its checksums were compared.
     pub(super) async fn checked_body(
         &self,
         checks: &BodyChecks,
         body: &RequestBody,
-    ) -> Result<(bytes::Bytes, Sums), ErrorReply> {
+    ) -> Result<(bytes::Bytes, Checksums), ErrorReply> {
         let bytes = body.whole();
-        let summed = bytes.clone();
+        let range_with_checksum = bytes.clone();
         let sums = turns::run(bytes.len(), move || {
-            let mut sums = Summing::new(true);
-            sums.add(&summed);
+            let mut sums = ChecksumBuilder::new(true);
+            sums.add(&range_with_checksum);
             Ok(sums.finish())
         });
         let sums = sums.await?;
@@ -133,5 +133,5 @@ impl<E: Engine, B: ByteStore> BlobCall<'_, E, B> {
     }
 }
 
-/// What of a body is on its way to the store besides the store's own buffers: what a connection reads at once.
+/// Memory for a body besides the store's buffers: what a connection reads at once.
 const PIECE_BYTES: u64 = 128 << 10;

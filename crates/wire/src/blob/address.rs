@@ -1,4 +1,4 @@
-//! What the path of a request to the Blob service addresses: the service, a container or a blob.
+//! The path of a request to the Blob service: the service, a container or a blob.
 
 use crate::error_body::ErrorReply;
 use crate::error_code::ErrorCode;
@@ -19,8 +19,8 @@ pub enum BlobAddress {
 }
 
 impl BlobAddress {
-    /// Reads the path of a request. A name alone is a container if the query says so, and else a blob in the
-    /// root container.
+    /// Parses the path of a request. A single name is a container if `restype` says so, otherwise a blob in the root
+    /// container.
     ///
     /// # Errors
     /// Names that containers and blobs cannot have.
@@ -29,7 +29,7 @@ impl BlobAddress {
         Self::parse(head.path, is_container)
     }
 
-    /// Reads a raw path below the account; `is_container` tells what a name alone is.
+    /// Parses a raw path below the account; `is_container`: a single name is a container.
     ///
     /// # Errors
     /// Names that containers and blobs cannot have.
@@ -41,7 +41,7 @@ impl BlobAddress {
         let (container, blob) = path.split_once('/').unwrap_or((path, ""));
         match (container, blob) {
             (name, "") if is_container => Ok(Self::Container(container_name(name)?)),
-            // A container is only meant where the query says so: its deletion is not a matter of a slash.
+            // Only `restype` addresses a container: a trailing slash must not decide what is deleted.
             (_, "") if path.ends_with('/') => Err(ErrorReply::new(ErrorCode::InvalidUri)),
             (name, "") => Self::blob(ContainerName::root(), name),
             (container, blob) => Self::blob(container_name(container)?, blob),
@@ -50,14 +50,14 @@ impl BlobAddress {
 
     fn blob(container: ContainerName, raw: &str) -> Result<Self, ErrorReply> {
         let name = blob_name(raw)?;
-        // Blobs of the root container have no folders: the first would be the name of a container.
+        // Names in the root container have no slash: the part before it would be the name of a container.
         match container == ContainerName::root() && name.as_str().contains('/') {
             true => Err(ErrorReply::new(ErrorCode::InvalidUri)),
             false => Ok(Self::Blob(container, name)),
         }
     }
 
-    /// What a token in the request is for; `snapshot` is the parameter of that name.
+    /// The resource that a signature in the request is for; `snapshot` is the parameter of that name.
     #[must_use]
     pub fn resource<'a>(&'a self, snapshot: Option<&'a str>) -> Resource<'a> {
         match self {
@@ -77,7 +77,7 @@ fn container_name(raw: &str) -> Result<ContainerName, ErrorReply> {
 }
 
 fn blob_name(raw: &str) -> Result<BlobName, ErrorReply> {
-    // The service takes both slashes for one (its own clients' tests).
+    // The service treats a backslash as a slash (tests of Microsoft's clients).
     decode(raw)?.replace('\\', "/").parse().map_err(|error| match error {
         BlobNameError::Length => {
             let message = "The specified resource name length is not within the permissible limits.";

@@ -1,4 +1,4 @@
-//! Blob Batch: several deletions or changes of tier in one body, each with its own headers and its own answer.
+//! Blob Batch: several deletions or changes of tier in one body, each with its own headers and its own response.
 
 use crate::error_body::ErrorReply;
 use crate::error_code::ErrorCode;
@@ -14,12 +14,12 @@ pub const BATCH_REQUESTS_MAX: usize = 256;
 /// Headers of one request of a batch, far more than clients send.
 const HEADERS_MAX: usize = 64;
 
-/// One request inside a batch, as it would have come by itself.
+/// One request inside a batch.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct SubRequest<'a> {
     /// The method.
     pub method: &'a str,
-    /// Where its URL goes, if it is absolute. Proxies change it.
+    /// Host and port of its URL, if that is absolute. Proxies change it.
     pub authority: Option<&'a str>,
     /// The path of its URL.
     pub path: &'a str,
@@ -27,11 +27,11 @@ pub struct SubRequest<'a> {
     pub query: &'a str,
     /// Its headers.
     pub headers: Vec<(&'a str, &'a str)>,
-    /// `Content-ID` of its part, which is echoed.
+    /// `Content-ID` of its part, which the response repeats.
     pub content_id: Option<&'a str>,
 }
 
-/// Reads a batch.
+/// Parses a batch.
 ///
 /// # Errors
 /// `InvalidInput` for a body that is not a batch of this boundary, lacks its closing delimiter, or holds something other
@@ -83,7 +83,7 @@ fn malformed() -> ErrorReply {
     ErrorReply::new(ErrorCode::InvalidInput)
 }
 
-/// The answer to a batch as it grows.
+/// The response to a batch, built part by part.
 #[derive(Clone, Debug)]
 pub struct BatchAnswer {
     out: Vec<u8>,
@@ -91,19 +91,19 @@ pub struct BatchAnswer {
 }
 
 impl BatchAnswer {
-    /// An answer; `id` makes its boundary.
+    /// An empty response; `id` is part of its boundary.
     #[must_use]
     pub fn new(id: &str) -> Self {
         Self { out: Vec::with_capacity(1024), boundary: format!("batchresponse_{id}") }
     }
 
-    /// The `Content-Type` of the whole answer.
+    /// The `Content-Type` of the response.
     #[must_use]
     pub fn content_type(&self) -> String {
         format!("multipart/mixed; boundary={}", self.boundary)
     }
 
-    /// Adds the answer to one request.
+    /// Adds the response to one request.
     pub fn part<'a>(
         &mut self,
         content_id: Option<&str>,
@@ -125,14 +125,14 @@ impl BatchAnswer {
             self.line(format_args!("Content-Length: {}", body.len()));
         }
         self.line("");
-        // The service has one empty line before the next boundary; clients take a second one for a body.
+        // The service sends one empty line before the next boundary; clients read a second one as a body.
         if !body.is_empty() {
             self.out.extend_from_slice(body);
             self.line("");
         }
     }
 
-    /// The bytes of the whole answer.
+    /// The body of the response.
     #[must_use]
     pub fn finish(mut self) -> Vec<u8> {
         self.line(format_args!("--{}--", self.boundary.clone()));

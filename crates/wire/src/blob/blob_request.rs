@@ -5,7 +5,7 @@ use super::headers::{
 };
 use super::operation::{
     AppendBlock, BlobOperation, BlobRead, CopyBlob, GetBlob, GetPageRanges, IncrementalCopyBlob, PageWrite, PutBlob,
-    PutBlobContent, PutBlock, PutBlockList, PutPage, RangeSum, SetHeaders, Source,
+    PutBlobContent, PutBlock, PutBlockList, PutPage, RangeChecksum, SetHeaders, Source,
 };
 use super::request::{count_max, not_implemented, unknown_component, unsupported_verb};
 use crate::blob::block_list::BLOCK_LIST_BODY_BYTES_MAX;
@@ -138,7 +138,7 @@ fn write(head: &StorageHead<'_>, comp: Option<&str>) -> Result<BlobOperation, Er
 
 fn blob_read(head: &StorageHead<'_>) -> Result<BlobRead, ErrorReply> {
     let access = access(head)?;
-    // A read of what is not there is not asked for.
+    // `If-None-Match: *` would read a blob only if there is none.
     if access.conditions.if_none_match == Some(ETagCondition::Any) {
         return Err(ErrorReply::new(ErrorCode::UnsatisfiableCondition));
     }
@@ -147,9 +147,9 @@ fn blob_read(head: &StorageHead<'_>) -> Result<BlobRead, ErrorReply> {
 
 fn get(head: &StorageHead<'_>) -> Result<BlobOperation, ErrorReply> {
     let range = headers::range(head);
-    let range_sum = range_sum(head)?;
-    if let Some(sum) = range_sum {
-        // Only of a range, and of a short one.
+    let range_checksum = range_checksum(head)?;
+    if let Some(sum) = range_checksum {
+        // A checksum needs a range, and a short one.
         let length = range.map(|range| range.last.map(|last| last.saturating_sub(range.start).saturating_add(1)));
         match length {
             None => return Err(ErrorReply::of_header(ErrorCode::InvalidHeaderValue, sum.header(), "true")),
@@ -159,16 +159,18 @@ fn get(head: &StorageHead<'_>) -> Result<BlobOperation, ErrorReply> {
             Some(_) => {}
         }
     }
-    Ok(BlobOperation::Get(GetBlob { read: blob_read(head)?, range, range_sum }))
+    Ok(BlobOperation::Get(GetBlob { read: blob_read(head)?, range, range_checksum }))
 }
 
-/// The checksum of a range that is asked for; there is only one in an answer (service: get blob).
-fn range_sum(head: &StorageHead<'_>) -> Result<Option<RangeSum>, ErrorReply> {
-    let is_asked = |sum: RangeSum| headers::flag(head, sum.header());
-    match (is_asked(RangeSum::Md5)?, is_asked(RangeSum::Crc64)?) {
-        (true, true) => Err(ErrorReply::of_header(ErrorCode::InvalidHeaderValue, RangeSum::Crc64.header(), "true")),
-        (true, false) => Ok(Some(RangeSum::Md5)),
-        (false, true) => Ok(Some(RangeSum::Crc64)),
+/// The checksum of the range to return; a request can ask for one only (service: get blob).
+fn range_checksum(head: &StorageHead<'_>) -> Result<Option<RangeChecksum>, ErrorReply> {
+    let is_asked = |sum: RangeChecksum| headers::flag(head, sum.header());
+    match (is_asked(RangeChecksum::Md5)?, is_asked(RangeChecksum::Crc64)?) {
+        (true, true) => {
+            Err(ErrorReply::of_header(ErrorCode::InvalidHeaderValue, RangeChecksum::Crc64.header(), "true"))
+        }
+        (true, false) => Ok(Some(RangeChecksum::Md5)),
+        (false, true) => Ok(Some(RangeChecksum::Crc64)),
         (false, false) => Ok(None),
     }
 }
@@ -182,7 +184,7 @@ fn delete(head: &StorageHead<'_>) -> Result<BlobOperation, ErrorReply> {
     if head.parameter("deletetype").is_some() {
         return Err(not_implemented());
     }
-    // Only the times of the tier (service: delete blob, 2026-04-06).
+    // Only conditions on times are supported (service: delete blob, 2026-04-06).
     let tier = headers::conditions(head, "x-ms-access-tier-")?;
     Ok(BlobOperation::Delete { snapshot, snapshots, access: Access { tier, ..access(head)? } })
 }
@@ -200,7 +202,7 @@ fn put(head: &StorageHead<'_>) -> Result<BlobOperation, ErrorReply> {
             empty_body(head)?;
             let copy_headers = !head.has_header("x-ms-copy-source-blob-properties")
                 || headers::flag(head, "x-ms-copy-source-blob-properties")?;
-            // All of it: this operation knows no ranges.
+            // Put Blob From URL has no range: it copies all.
             let source = Source { range: None, ..source };
             let copy_tags = headers::copies_tags(head)?;
             (BlobType::Block, PutBlobContent::BlockFrom { source, copy_headers, copy_tags })
@@ -223,11 +225,11 @@ fn put(head: &StorageHead<'_>) -> Result<BlobOperation, ErrorReply> {
             (kind, PutBlobContent::Page { length, sequence_number })
         }
     };
-    // The plain headers are those of a body.
+    // `Content-Type` and others describe a body, which Put Blob From URL has not.
     let headers = match content {
         PutBlobContent::BlockFrom { .. } => headers::content_headers(head)?,
         PutBlobContent::Block(_) => {
-            // There are bytes, so this is an MD5 of some.
+            // The service checks this MD5 against the body, so here it must be an MD5.
             headers::md5(head, "x-ms-blob-content-md5")?;
             headers::put_content_headers(head)?
         }
@@ -303,7 +305,7 @@ fn set_headers(head: &StorageHead<'_>) -> Result<BlobOperation, ErrorReply> {
             return Err(ErrorReply::of_header(ErrorCode::InvalidHeaderValue, "x-ms-sequence-number-action", word));
         }
     };
-    // What is not named is cleared, but not by a request that only changes the length or the sequence number.
+    // Headers that the request does not set are cleared, unless it only changes the length or the sequence number.
     let names_headers = CONTENT_HEADERS.iter().any(|name| head.has_header(name));
     let keeps_headers = !names_headers && (length.is_some() || sequence_number.is_some());
     Ok(BlobOperation::SetHeaders(Box::new(SetHeaders {
@@ -315,7 +317,7 @@ fn set_headers(head: &StorageHead<'_>) -> Result<BlobOperation, ErrorReply> {
 }
 
 fn put_block(head: &StorageHead<'_>) -> Result<BlobOperation, ErrorReply> {
-    // A plus that was not escaped has been read as a space, and base64 has no spaces.
+    // An unescaped plus was decoded to a space, which base64 does not have.
     let id = head.required_parameter("blockid")?.replace(' ', "+");
     let id = BlockId::parse(&id).map_err(|error| match error {
         BlockIdError::Base64 => parameter_error("blockid", &id, "Not a valid base64 string."),
@@ -381,7 +383,7 @@ fn put_page(head: &StorageHead<'_>) -> Result<BlobOperation, ErrorReply> {
         return Err(ErrorReply::new(ErrorCode::InvalidPageRange));
     }
     let is_from_url = matches!(write, PageWrite::UpdateFrom(_));
-    // A number below zero has a code of its own, but not from a URL (recorded).
+    // Negative numbers have an error code of their own, but not for Put Page From URL (recorded).
     let number = |name: &str| match head.header(name) {
         Some(text) if !is_from_url && text.parse::<i64>().is_ok_and(|number| number < 0) => {
             Err(ErrorReply::new(ErrorCode::InvalidInput))

@@ -1,4 +1,4 @@
-//! Lists of blocks: the body of Put Block List, and the answer of Get Block List.
+//! Lists of blocks: the body of Put Block List, and the response of Get Block List.
 
 use crate::error_body::ErrorReply;
 use crate::error_code::ErrorCode;
@@ -6,22 +6,22 @@ use crate::xml::{self, Element, XmlError};
 use larimar_model::blob::{BlockId, BlockListEntry, BlockListKind};
 use larimar_model::limits;
 
-/// Bytes of a body with a list of blocks: the longest list of the longest ids, with room for how it is written.
+/// The maximum size of a block list: the maximum number of blocks with the longest ids, and some white space.
 pub const BLOCK_LIST_BODY_BYTES_MAX: u64 = 160 * limits::BLOCKS_COMMITTED_MAX as u64;
 
-/// A block as an answer tells it.
+/// A block in a response.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct ListedBlock<'a> {
     /// The block's id.
     pub id: &'a BlockId,
-    /// Its bytes.
+    /// Its size in bytes.
     pub size: u64,
 }
 
-/// Reads the body of Put Block List.
+/// Parses the body of Put Block List.
 ///
 /// # Errors
-/// A body that is no list, a list that is too long, and ids that no block can have.
+/// Invalid XML, too many blocks, invalid block ids.
 pub fn parse_block_list(body: &[u8]) -> Result<Vec<BlockListEntry>, ErrorReply> {
     let root = Element::parse_up_to(body, limits::BLOCKS_COMMITTED_MAX + 1).map_err(|error| match error {
         XmlError::TooComplex => ErrorReply::new(ErrorCode::BlockListTooLong),
@@ -33,7 +33,7 @@ pub fn parse_block_list(body: &[u8]) -> Result<Vec<BlockListEntry>, ErrorReply> 
     root.children.iter().map(entry).collect()
 }
 
-/// Appends the answer of Get Block List.
+/// Appends the body of the response of Get Block List.
 pub fn write_block_list<'a>(
     out: &mut Vec<u8>,
     kind: BlockListKind,

@@ -61,7 +61,7 @@ fn list_blobs(head: &StorageHead<'_>) -> Result<ContainerOperation, ErrorReply> 
             "uncommittedblobs" => include.uncommitted = true,
             "copy" => include.copy = true,
             "tags" => include.tags = true,
-            // Nothing of these is kept, so there is nothing of them to tell.
+            // These features are not implemented, so there is nothing to include.
             "deleted" | "versions" | "deletedwithversions" | "immutabilitypolicy" | "legalhold" | "permissions" => {}
             _ => return Err(parameter_error("include", word, "expected parts of a blob that can be listed")),
         }

@@ -1,4 +1,4 @@
-//! Find Blobs by Tags: the request, its markers and the answer.
+//! Find Blobs by Tags: parameters, markers and the response.
 
 use super::list_xml::write_name;
 use super::operation::FindBlobs;
@@ -10,12 +10,12 @@ use crate::storage_head::{StorageHead, parameter_error};
 use crate::{marker, xml};
 use larimar_model::blob::{TagQuery, Tags};
 
-/// Where a search goes on: a container and a place in it.
+/// The position at which a search continues: a container and a position in it.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct FindMarker {
     /// The container's name.
     pub container: String,
-    /// The place, which the server knows to read.
+    /// The position; its format is the engine's.
     pub entry: String,
 }
 
@@ -26,21 +26,21 @@ pub struct FoundBlob<'a> {
     pub name: &'a str,
     /// Its container's name.
     pub container: &'a str,
-    /// Those of its tags that the expression names.
+    /// Those of its tags that occur in the expression.
     pub tags: &'a Tags,
 }
 
 impl FindMarker {
-    /// The marker as clients get it.
+    /// The text for clients.
     #[must_use]
     pub fn encode(&self) -> String {
         marker::encode(&format!("{}\n{}", self.container, self.entry))
     }
 
-    /// Reads a marker.
+    /// Parses a marker.
     ///
     /// # Errors
-    /// A text that is no marker of ours: 400.
+    /// A text that is not a marker of this server: 400.
     pub fn decode(text: &str) -> Result<Self, ErrorReply> {
         let decoded = marker::decode(text)?;
         let parts = decoded.split_once('\n').ok_or_else(|| ErrorReply::new(ErrorCode::OutOfRangeInput))?;
@@ -48,7 +48,7 @@ impl FindMarker {
     }
 }
 
-/// Reads the query of Find Blobs by Tags, which the account and containers have in common.
+/// Parses the parameters of Find Blobs by Tags, the same for the account and for a container.
 pub(super) fn find_blobs(head: &StorageHead<'_>) -> Result<FindBlobs, ErrorReply> {
     if !head.is_since(FIRST_VERSION) {
         return Err(unknown_component(head.parameter("comp")));
@@ -64,7 +64,7 @@ pub(super) fn find_blobs(head: &StorageHead<'_>) -> Result<FindBlobs, ErrorReply
     })
 }
 
-/// Appends the answer of Find Blobs by Tags; `next` is where the next page begins, if there is one.
+/// Appends the body of the response; `next` is the start of the next page.
 pub fn write_found_blobs<'a>(
     out: &mut Vec<u8>,
     endpoint: &str,

@@ -14,7 +14,8 @@ use larimar_model::blob::{
 };
 use std::fmt;
 
-/// Headers of features that this server does not have. To pass over them would do less than was asked for.
+/// Headers of features that are not implemented. A request with one is refused: without the feature it would do something
+/// else than the client expects.
 const UNSUPPORTED: [&str; 8] = [
     "x-ms-encryption-key",
     "x-ms-encryption-scope",
@@ -26,7 +27,7 @@ const UNSUPPORTED: [&str; 8] = [
     "x-ms-legal-hold",
 ];
 
-/// Refuses what belongs to features that this server does not have.
+/// Refuses requests with a header of a feature that is not implemented.
 pub(super) fn refuse_unsupported(head: &StorageHead<'_>) -> Result<(), ErrorReply> {
     let asked = |name: &&&str| head.header(name).is_some_and(|value| !value.eq_ignore_ascii_case("false"));
     match UNSUPPORTED.iter().find(asked) {
@@ -35,7 +36,7 @@ pub(super) fn refuse_unsupported(head: &StorageHead<'_>) -> Result<(), ErrorRepl
     }
 }
 
-/// The absolute URL of another blob. It may hold a signature, which is not printed.
+/// The absolute URL of another blob. `Debug` leaves out its signature.
 #[derive(Clone, PartialEq, Eq)]
 pub struct CopySource {
     url: String,
@@ -45,7 +46,7 @@ pub struct CopySource {
 }
 
 impl CopySource {
-    /// Reads an absolute URL of HTTP. What follows a hash is dropped.
+    /// Parses an absolute HTTP URL. The fragment is dropped.
     #[must_use]
     pub fn parse(text: &str) -> Option<Self> {
         let url = text.split('#').next()?;
@@ -100,12 +101,12 @@ pub(super) fn access(head: &StorageHead<'_>) -> Result<Access, ErrorReply> {
     Ok(Access { conditions: conditions(head, "")?, ..lease_and_if_tags(head)? })
 }
 
-/// What operations demand that have no conditions on etags and times: the lease and the condition on tags.
+/// The conditions of operations that support only the lease and the condition on tags.
 pub(super) fn lease_and_if_tags(head: &StorageHead<'_>) -> Result<Access, ErrorReply> {
     Ok(Access { lease: lease(head)?, if_tags: if_tags(head, IF_TAGS)?, ..Access::default() })
 }
 
-/// Refuses a condition on tags where there are none: to pass over it would do what was not asked for.
+/// Refuses a condition on tags where it is not supported, as the operation would run without it.
 pub(super) fn refuse_if_tags(head: &StorageHead<'_>) -> Result<(), ErrorReply> {
     match [IF_TAGS, SOURCE_IF_TAGS].into_iter().find(|name| head.header(name).is_some()) {
         Some(name) => Err(ErrorReply::new(ErrorCode::UnsupportedHeader).with_detail("HeaderName", name)),
@@ -113,7 +114,7 @@ pub(super) fn refuse_if_tags(head: &StorageHead<'_>) -> Result<(), ErrorReply> {
     }
 }
 
-/// The condition on tags that a header has.
+/// Parses a header with a condition on tags.
 pub(super) fn if_tags(head: &StorageHead<'_>, name: &str) -> Result<Option<TagCondition>, ErrorReply> {
     head.parsed_header(name, |text| TagCondition::parse(text).ok())
 }
@@ -121,7 +122,7 @@ pub(super) fn if_tags(head: &StorageHead<'_>, name: &str) -> Result<Option<TagCo
 pub(super) const IF_TAGS: &str = "x-ms-if-tags";
 const SOURCE_IF_TAGS: &str = "x-ms-source-if-tags";
 
-/// Containers know only conditions on times.
+/// The conditions of operations on containers, which support only conditions on times.
 pub(super) fn container_access(head: &StorageHead<'_>) -> Result<Access, ErrorReply> {
     let access = access(head)?;
     if access.conditions.if_match.is_some() || access.conditions.if_none_match.is_some() {
@@ -135,7 +136,7 @@ pub(super) fn tags_access(head: &StorageHead<'_>) -> Result<Access, ErrorReply> 
     Ok(Access { conditions: conditions(head, "x-ms-blob-")?, ..lease_and_if_tags(head)? })
 }
 
-/// The conditional headers, or with `x-ms-source-` before their names those on the source of a copy.
+/// The conditional headers. Those on the source of a copy have the prefix `x-ms-source-`.
 pub(super) fn conditions(head: &StorageHead<'_>, prefix: &str) -> Result<Conditions, ErrorReply> {
     let name = |name: &str| format!("{prefix}{name}");
     Ok(Conditions {
@@ -184,7 +185,7 @@ fn seconds<T>(head: &StorageHead<'_>, name: &str, read: impl Fn(i64) -> Option<T
     head.parsed_header(name, |text| read(text.parse().ok()?))
 }
 
-/// The names of the headers that say what readers are told.
+/// The headers that set the content headers of a blob.
 pub(super) const CONTENT_HEADERS: [&str; 6] = [
     "x-ms-blob-content-type",
     "x-ms-blob-content-encoding",
@@ -194,7 +195,7 @@ pub(super) const CONTENT_HEADERS: [&str; 6] = [
     "x-ms-blob-cache-control",
 ];
 
-/// What readers are told.
+/// The content headers of a blob.
 pub(super) fn content_headers(head: &StorageHead<'_>) -> Result<ContentHeaders, ErrorReply> {
     let text = |name: &str| head.header(name).map(str::to_owned);
     Ok(ContentHeaders {
@@ -207,13 +208,14 @@ pub(super) fn content_headers(head: &StorageHead<'_>) -> Result<ContentHeaders, 
     })
 }
 
-/// What readers are told after Set Blob Properties: what the request does not name is cleared, the type too.
+/// The content headers of Set Blob Properties: those that the request does not set are cleared, also the type.
 pub(super) fn replaced_headers(head: &StorageHead<'_>) -> Result<ContentHeaders, ErrorReply> {
     let given = content_headers(head)?;
     Ok(ContentHeaders { content_type: given.content_type.or(Some(String::new())), ..given })
 }
 
-/// What readers of a blob are told that is put with its bytes: the plain headers count where there are no others.
+/// The content headers of a blob that is put with its bytes: `x-ms-blob-content-type` takes precedence over
+/// `Content-Type`, and so on.
 pub(super) fn put_content_headers(head: &StorageHead<'_>) -> Result<ContentHeaders, ErrorReply> {
     let text = |name: &str| head.header(name).map(str::to_owned);
     let given = content_headers(head)?;
@@ -226,7 +228,7 @@ pub(super) fn put_content_headers(head: &StorageHead<'_>) -> Result<ContentHeade
     })
 }
 
-/// What a body is checked against; its length has to be told, and is at most `bytes_max`.
+/// The length and the checksums of a body. `Content-Length` is required and at most `bytes_max`.
 pub(super) fn body_checks(head: &StorageHead<'_>, bytes_max: u64) -> Result<BodyChecks, ErrorReply> {
     let length = head.content_length()?;
     if length > bytes_max {
@@ -241,13 +243,13 @@ pub(super) fn body_checks(head: &StorageHead<'_>, bytes_max: u64) -> Result<Body
     Ok(BodyChecks { length, md5, crc64 })
 }
 
-/// A body that has to hold something.
+/// As [`body_checks`], for a body that must not be empty.
 pub(super) fn filled_body(head: &StorageHead<'_>, bytes_max: u64) -> Result<BodyChecks, ErrorReply> {
     let checks = body_checks(head, bytes_max)?;
     if checks.length == 0 { Err(wrong_length("0")) } else { Ok(checks) }
 }
 
-/// Refuses a body where there should be none.
+/// Refuses a body that is not empty.
 pub(super) fn empty_body(head: &StorageHead<'_>) -> Result<BodyChecks, ErrorReply> {
     match head.number_header("content-length")? {
         None | Some(0) => Ok(BodyChecks::default()),
@@ -259,7 +261,7 @@ pub(super) fn wrong_length(length: &str) -> ErrorReply {
     ErrorReply::of_header(ErrorCode::InvalidHeaderValue, "Content-Length", length)
 }
 
-/// An MD5 as headers write it.
+/// The base64 form of an MD5.
 #[must_use]
 pub fn format_md5(md5: &[u8]) -> String {
     STANDARD.encode(md5)
@@ -271,7 +273,7 @@ pub(super) fn md5(head: &StorageHead<'_>, name: &str) -> Result<Option<[u8; 16]>
     md5.map(Some).ok_or_else(|| ErrorReply::of_header(ErrorCode::InvalidMd5, name, text))
 }
 
-/// The MD5 that readers are told. The service stores what it is given, of any length (Microsoft's own tests).
+/// `x-ms-blob-content-md5`. The service stores any bytes of any length (Microsoft's own tests).
 fn stored_md5(head: &StorageHead<'_>) -> Result<Option<Vec<u8>>, ErrorReply> {
     let Some(text) = head.header(STORED_MD5) else { return Ok(None) };
     let md5 = STANDARD.decode(text).ok().filter(|md5| md5.len() <= STORED_MD5_BYTES_MAX);
@@ -279,7 +281,7 @@ fn stored_md5(head: &StorageHead<'_>) -> Result<Option<Vec<u8>>, ErrorReply> {
 }
 
 const STORED_MD5: &str = "x-ms-blob-content-md5";
-/// Bytes that are stored in the place of an MD5: the blob's row holds them.
+/// The maximum length of a stored MD5: it is part of the blob's row.
 const STORED_MD5_BYTES_MAX: usize = 1024;
 
 fn crc64(head: &StorageHead<'_>, name: &str) -> Result<Option<[u8; 8]>, ErrorReply> {
@@ -294,13 +296,13 @@ pub(super) fn tier(head: &StorageHead<'_>, kind: BlobType) -> Result<Option<Acce
     }
 }
 
-/// The refusal of a write that gives a blob the tier of another type.
+/// The error for a tier that the blob's type does not have.
 #[must_use]
 pub fn wrong_tier(tier: AccessTier) -> ErrorReply {
     ErrorReply::of_header(ErrorCode::InvalidHeaderValue, "x-ms-access-tier", tier.as_str())
 }
 
-/// Tags in the form of a query string.
+/// `x-ms-tags`: tags in the form of a query string.
 pub(super) fn tags(head: &StorageHead<'_>) -> Result<Option<Tags>, ErrorReply> {
     let Some(text) = head.header("x-ms-tags") else { return Ok(None) };
     let invalid = |_| ErrorReply::of_header(ErrorCode::InvalidHeaderValue, "x-ms-tags", text);
@@ -323,19 +325,19 @@ pub(super) fn insert_tag(tags: &mut Tags, key: &str, value: &str) -> Result<(), 
     })
 }
 
-/// The snapshot that a parameter of the query names.
+/// A parameter of the query that names a snapshot.
 pub(super) fn snapshot(head: &StorageHead<'_>, name: &str) -> Result<Option<SnapshotTime>, ErrorReply> {
     let Some(text) = head.parameter(name) else { return Ok(None) };
     let invalid = |_| ErrorReply::of_parameter(ErrorCode::InvalidQueryParameterValue, name, text);
     text.parse().map(Some).map_err(invalid)
 }
 
-/// The bytes that `x-ms-range` or else `Range` names; what cannot be read is passed over.
+/// `x-ms-range`, or `Range` without it. A value that cannot be parsed is ignored.
 pub(super) fn range(head: &StorageHead<'_>) -> Option<ByteRange> {
     ByteRange::parse(head.header("x-ms-range").or_else(|| head.header("range"))?)
 }
 
-/// The blob that the bytes come from, if not from the body, and how many they are at most.
+/// `x-ms-copy-source` with its conditions and checksums; at most `bytes_max` bytes are copied.
 pub(super) fn source(head: &StorageHead<'_>, bytes_max: u64) -> Result<Option<Source>, ErrorReply> {
     let Some(url) = head.parsed_header("x-ms-copy-source", CopySource::parse)? else { return Ok(None) };
     let (md5, crc64) = (md5(head, "x-ms-source-content-md5")?, crc64(head, "x-ms-source-content-crc64")?);
@@ -353,7 +355,7 @@ pub(super) fn source(head: &StorageHead<'_>, bytes_max: u64) -> Result<Option<So
     }))
 }
 
-/// Whether a copy takes the tags of its source. It has no others then (service: copy blob from URL).
+/// Whether a copy gets the tags of its source. The request cannot set tags then (service: copy blob from URL).
 pub(super) fn copies_tags(head: &StorageHead<'_>) -> Result<bool, ErrorReply> {
     match head.header(COPY_TAGS) {
         None => Ok(false),
@@ -365,7 +367,7 @@ pub(super) fn copies_tags(head: &StorageHead<'_>) -> Result<bool, ErrorReply> {
 
 const COPY_TAGS: &str = "x-ms-copy-source-tag-option";
 
-/// Whether a header says true; what it says else must be false.
+/// A header that is `true` or `false`; `false` without it.
 pub(super) fn flag(head: &StorageHead<'_>, name: &str) -> Result<bool, ErrorReply> {
     let read = |text: &str| match text {
         _ if text.eq_ignore_ascii_case("true") => Some(true),

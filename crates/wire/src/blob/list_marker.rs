@@ -1,31 +1,31 @@
-//! Markers of List Blobs: a blob's name and, in the midst of its snapshots, one of them.
+//! Markers of List Blobs: a blob's name and, if a page ends between its snapshots, one of them.
 
 use crate::error_body::ErrorReply;
 use crate::error_code::ErrorCode;
 use crate::marker;
 use larimar_model::blob::SnapshotTime;
 
-/// Where a listing of blobs goes on.
+/// The position at which a listing of blobs continues.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct ListMarker {
-    /// The first name that may be told.
+    /// The first name of the page.
     pub name: String,
-    /// Of the blob of exactly this name, the first snapshot to tell; without, all.
+    /// The first snapshot to list of the blob with this name; `None` lists all.
     pub snapshot: Option<SnapshotTime>,
 }
 
 impl ListMarker {
-    /// The marker as clients get it.
+    /// The text for clients.
     #[must_use]
     pub fn encode(&self) -> String {
         let snapshot = self.snapshot.map(|snapshot| snapshot.to_string()).unwrap_or_default();
         marker::encode(&format!("{snapshot}\n{}", self.name))
     }
 
-    /// Reads a marker.
+    /// Parses a marker.
     ///
     /// # Errors
-    /// What is no marker of ours: 400.
+    /// A text that is not a marker of this server: 400.
     pub fn decode(text: &str) -> Result<Self, ErrorReply> {
         let invalid = || ErrorReply::new(ErrorCode::OutOfRangeInput);
         let decoded = marker::decode(text)?;

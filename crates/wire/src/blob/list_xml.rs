@@ -1,4 +1,4 @@
-//! The answers of List Containers and List Blobs.
+//! The responses of List Containers and List Blobs.
 
 use super::list_marker::ListMarker;
 use super::operation::{ListBlobs, ListContainers};
@@ -9,16 +9,16 @@ use crate::uri;
 use crate::xml;
 use larimar_model::blob::{AccessTier, BlobProperties, LeaseView, SnapshotTime};
 
-/// A container as a listing tells it.
+/// A container in a listing.
 #[derive(Clone, Copy, Debug)]
 pub struct ListedContainer<'a> {
     /// Its name.
     pub name: &'a str,
-    /// Its properties; metadata is told if the request asks for it.
+    /// Its properties; metadata is included if the request asks for it.
     pub properties: ContainerProperties<'a>,
 }
 
-/// One line of a listing of blobs.
+/// One entry of a listing of blobs.
 #[derive(Clone, Copy, Debug)]
 pub enum ListEntry<'a> {
     /// A blob or a snapshot.
@@ -30,22 +30,22 @@ pub enum ListEntry<'a> {
         /// Its lease.
         lease: LeaseView,
     },
-    /// What several names begin with, up to the delimiter and with it.
+    /// A group of names: their common prefix up to and including the delimiter.
     Prefix(&'a str),
 }
 
-/// A blob or a snapshot as a listing tells it.
+/// A blob or a snapshot in a listing.
 #[derive(Clone, Copy, Debug)]
 pub struct ListedBlob<'a> {
     /// Its name.
     pub name: &'a str,
     /// The snapshot's time.
     pub snapshot: Option<SnapshotTime>,
-    /// Its properties; metadata, tags and copy are listed if the request asks for them.
+    /// Its properties; metadata, tags and copy are included if the request asks for them.
     pub properties: &'a BlobProperties,
 }
 
-/// Appends the answer of List Containers; `next` is where the next page begins, if there is one.
+/// Appends the body of the response of List Containers; `next` is the start of the next page.
 pub fn write_container_list<'a>(
     out: &mut Vec<u8>,
     endpoint: &str,
@@ -73,7 +73,7 @@ pub fn write_container_list<'a>(
     });
 }
 
-/// Appends the answer of List Blobs; `next` is where the next page begins, if there is one.
+/// Appends the body of the response of List Blobs; `next` is the start of the next page.
 pub fn write_blob_list<'a>(
     out: &mut Vec<u8>,
     endpoint: &str,
@@ -115,7 +115,7 @@ fn write_entry(out: &mut Vec<u8>, request: &ListBlobs, entry: &ListEntry<'_>) {
         }),
         ListEntry::Uncommitted { name, lease } => xml::write_element(out, "Blob", |out| {
             write_name(out, "Name", name);
-            // It has neither times nor an etag (recorded).
+            // The service sends neither times nor an etag (recorded).
             xml::write_element(out, "Properties", |out| {
                 xml::write_text(out, "Content-Length", "0");
                 xml::write_text(out, "BlobType", "BlockBlob");
@@ -131,7 +131,7 @@ fn write_entry(out: &mut Vec<u8>, request: &ListBlobs, entry: &ListEntry<'_>) {
     }
 }
 
-/// Appends a name; if XML cannot say it, escaped and said to be so.
+/// Appends a name. A name with characters that XML does not allow is percent-encoded and marked as `Encoded`.
 pub(super) fn write_name(out: &mut Vec<u8>, element: &str, name: &str) {
     if name.chars().all(xml::is_xml_char) {
         xml::write_text(out, element, name);

@@ -1,9 +1,9 @@
-//! The Blob service's own wire format.
+//! The wire format of the Blob service.
 //!
-//! A request's path is a [`BlobAddress`] (`address.rs`), the request a [`BlobRequest`] (`request.rs`, with
-//! `container_request.rs` and `blob_request.rs`), its headers are read by `headers.rs`. Bodies are read by
-//! `block_list.rs`, `tags_xml.rs` and `batch.rs`; answers are written by those, by `list_xml.rs`, `page_list.rs`
-//! and `properties.rs`.
+//! The path of a request is parsed into a [`BlobAddress`] (`address.rs`), the request into a [`BlobRequest`]
+//! (`request.rs`, `container_request.rs`, `blob_request.rs`, `headers.rs`). What the server must know about each operation
+//! is in `facts.rs`. `block_list.rs`, `tags_xml.rs` and `batch.rs` parse bodies and write responses; `list_xml.rs`,
+//! `page_list.rs` and `properties.rs` write responses.
 
 mod address;
 pub mod batch;
@@ -30,7 +30,7 @@ pub use list_xml::{ListEntry, ListedBlob, ListedContainer, write_blob_list, writ
 pub use operation::{
     AppendBlock, BlobOperation, BlobRead, BodyChecks, ContainerOperation, CopyBlob, FindBlobs, GetBlob, GetPageRanges,
     IncrementalCopyBlob, ListBlobs, ListContainers, PageWrite, PutBlob, PutBlobContent, PutBlock, PutBlockList,
-    PutPage, RangeSum, ServiceOperation, SetHeaders, Source,
+    PutPage, RangeChecksum, ServiceOperation, SetHeaders, Source,
 };
 pub use page_list::{ListedPages, write_page_list};
 pub use properties::{ContainerProperties, blob_headers, tier_headers};

@@ -1,4 +1,4 @@
-//! What requests to the Blob service ask for, with everything that their headers say.
+//! The operations of the Blob service, with everything that comes in the head of a request.
 
 use super::find::FindMarker;
 use super::headers::CopySource;
@@ -57,7 +57,7 @@ pub enum BlobOperation {
         snapshots: Option<DeleteSnapshots>,
         access: Access,
     },
-    /// Without metadata the snapshot keeps the blob's.
+    /// Without metadata the snapshot gets the blob's.
     Snapshot {
         metadata: Option<Metadata>,
         access: Access,
@@ -94,7 +94,7 @@ pub enum BlobOperation {
         access: Access,
     },
     AppendBlock(Box<AppendBlock>),
-    /// Append Blob Seal; `position` is how long the blob must be.
+    /// Append Blob Seal; `position` is the length that the blob must have.
     Seal {
         position: Option<u64>,
         access: Access,
@@ -103,77 +103,77 @@ pub enum BlobOperation {
     GetPageRanges(GetPageRanges),
 }
 
-/// Which blob is read, and under what conditions.
+/// A read of a blob or a snapshot, with its conditions.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct BlobRead {
-    /// The snapshot, if not the blob itself.
+    /// The snapshot; `None` reads the blob itself.
     pub snapshot: Option<SnapshotTime>,
     /// The conditions.
     pub access: Access,
 }
 
-/// What the bytes of a body are checked against.
+/// The length and the checksums that a body must have.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct BodyChecks {
-    /// Bytes of the body, as `Content-Length` says.
+    /// `Content-Length`.
     pub length: u64,
     /// `Content-MD5`.
     pub md5: Option<[u8; 16]>,
-    /// `x-ms-content-crc64`: a CRC-64 in eight bytes as they were sent.
+    /// `x-ms-content-crc64`: the eight bytes of the CRC-64 in the order in which they were sent.
     pub crc64: Option<[u8; 8]>,
 }
 
-/// What List Containers is asked for.
+/// The parameters of List Containers.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct ListContainers {
     /// Only containers whose names begin with this.
     pub prefix: Option<String>,
-    /// The marker as it was sent, for the answer.
+    /// The marker as it was sent; the response repeats it.
     pub marker: Option<String>,
-    /// Where the listing goes on, which the marker stands for.
+    /// The position that the marker encodes.
     pub from: Option<String>,
-    /// How many at most, if the request says so.
+    /// `maxresults`.
     pub count_max: Option<usize>,
-    /// Whether metadata is told.
+    /// Whether metadata is included.
     pub metadata: bool,
-    /// Whether `$logs` and its like are told.
+    /// Whether system containers are listed.
     pub system: bool,
 }
 
-/// What List Blobs is asked for.
+/// The parameters of List Blobs.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct ListBlobs {
     /// Only blobs whose names begin with this.
     pub prefix: Option<String>,
-    /// Names are told up to this text after the prefix, each such beginning once.
+    /// Groups names up to the delimiter into one `BlobPrefix`.
     pub delimiter: Option<String>,
-    /// The marker as it was sent, for the answer.
+    /// The marker as it was sent; the response repeats it.
     pub marker: Option<String>,
-    /// Where the listing goes on, which the marker stands for.
+    /// The position that the marker encodes.
     pub from: Option<ListMarker>,
-    /// The name that the listing begins with (`startFrom`), if there is no marker.
+    /// `startFrom`: the name to start with; a marker takes precedence.
     pub start: Option<String>,
-    /// How many at most, if the request says so.
+    /// `maxresults`.
     pub count_max: Option<usize>,
-    /// What is told besides names and properties.
+    /// What is included besides names and properties.
     pub include: ListInclude,
 }
 
-/// What Find Blobs by Tags is asked for.
+/// The parameters of Find Blobs by Tags.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct FindBlobs {
-    /// The expression as it was sent, for the answer.
+    /// The expression as it was sent; the response repeats it.
     pub expression: String,
-    /// What the expression means.
+    /// The parsed expression.
     pub query: TagQuery,
-    /// Where the search goes on, which the marker stands for.
+    /// The position that the marker encodes.
     pub from: Option<FindMarker>,
-    /// How many at most, if the request says so.
+    /// `maxresults`.
     pub count_max: Option<usize>,
 }
 
 impl FindBlobs {
-    /// How many blobs a page holds at most.
+    /// The maximum number of blobs in a page.
     #[must_use]
     pub fn page(&self) -> usize {
         self.count_max.unwrap_or(limits::LIST_ITEMS_MAX)
@@ -181,7 +181,7 @@ impl FindBlobs {
 }
 
 impl ListContainers {
-    /// How many containers a page holds at most.
+    /// The maximum number of containers in a page.
     #[must_use]
     pub fn page(&self) -> usize {
         self.count_max.unwrap_or(limits::LIST_ITEMS_MAX)
@@ -189,7 +189,7 @@ impl ListContainers {
 }
 
 impl ListBlobs {
-    /// How many blobs and prefixes a page holds at most.
+    /// The maximum number of blobs and prefixes in a page.
     #[must_use]
     pub fn page(&self) -> usize {
         self.count_max.unwrap_or(limits::LIST_ITEMS_MAX)
@@ -199,7 +199,7 @@ impl ListBlobs {
 /// Put Blob and Put Blob From URL.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct PutBlob {
-    /// The type of the blob, and where its bytes come from.
+    /// The type of the blob, and the source of its bytes.
     pub content: PutBlobContent,
     /// What the blob gets besides its bytes.
     pub blob: NewBlob,
@@ -207,45 +207,45 @@ pub struct PutBlob {
     pub access: Access,
 }
 
-/// What a blob is made of.
+/// The type and the content of a new blob.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum PutBlobContent {
-    /// A block blob of the bytes in the body.
+    /// A block blob with the bytes of the body.
     Block(BodyChecks),
-    /// A block blob of the bytes of another blob.
+    /// A block blob with the bytes of another blob.
     BlockFrom {
         /// The other blob.
         source: Source,
-        /// Whether headers that the request does not name come from there.
+        /// Whether content headers that the request does not set are copied.
         copy_headers: bool,
-        /// Whether the tags come from there.
+        /// Whether the tags are copied.
         copy_tags: bool,
     },
     /// An append blob without content.
     Append,
     /// A page blob of zeros.
     Page {
-        /// Its bytes.
+        /// The length in bytes.
         length: u64,
-        /// Its sequence number.
+        /// The sequence number.
         sequence_number: u64,
     },
 }
 
-/// Another blob whose bytes are taken.
+/// The source of a copy: another blob, with the conditions on it.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Source {
-    /// Where it is.
+    /// The URL.
     pub url: CopySource,
-    /// Which of its bytes, if not all.
+    /// The range to copy; `None` copies all.
     pub range: Option<ByteRange>,
-    /// How many bytes may be taken at most.
+    /// The maximum number of bytes to copy.
     pub bytes_max: u64,
     /// `x-ms-source-content-md5`.
     pub md5: Option<[u8; 16]>,
-    /// `x-ms-source-content-crc64`: a CRC-64 in eight bytes as they were sent.
+    /// `x-ms-source-content-crc64`: the eight bytes of the CRC-64 in the order in which they were sent.
     pub crc64: Option<[u8; 8]>,
-    /// Conditions on it.
+    /// The conditional headers on the source.
     pub conditions: Conditions,
     /// `x-ms-source-if-tags`.
     pub if_tags: Option<TagCondition>,
@@ -254,25 +254,25 @@ pub struct Source {
 /// Get Blob.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct GetBlob {
-    /// Which blob, under what conditions.
+    /// The blob or snapshot, and the conditions.
     pub read: BlobRead,
-    /// Which bytes, if not all.
+    /// The range to read; `None` reads all.
     pub range: Option<ByteRange>,
-    /// The checksum of the range that the answer carries, if one is asked for.
-    pub range_sum: Option<RangeSum>,
+    /// The checksum of the range to return.
+    pub range_checksum: Option<RangeChecksum>,
 }
 
-/// The checksum of a range that Get Blob is asked for.
+/// A checksum of a range, returned by Get Blob.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum RangeSum {
+pub enum RangeChecksum {
     /// `x-ms-range-get-content-md5`.
     Md5,
     /// `x-ms-range-get-content-crc64`.
     Crc64,
 }
 
-impl RangeSum {
-    /// The header that asks for it.
+impl RangeChecksum {
+    /// The request header.
     #[must_use]
     pub const fn header(self) -> &'static str {
         match self {
@@ -285,11 +285,11 @@ impl RangeSum {
 /// Set Blob Properties.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct SetHeaders {
-    /// What readers are told from now on; without, as before.
+    /// The new content headers; `None` keeps them.
     pub headers: Option<ContentHeaders>,
-    /// The bytes that a page blob has from now on.
+    /// The new length of a page blob.
     pub length: Option<u64>,
-    /// What happens to a page blob's sequence number.
+    /// The change of a page blob's sequence number.
     pub sequence_number: Option<SequenceNumberAction>,
     /// The conditions.
     pub access: Access,
@@ -302,19 +302,19 @@ pub struct CopyBlob {
     pub source: Source,
     /// `x-ms-source-lease-id`.
     pub source_lease: Option<LeaseId>,
-    /// Whether the answer waits for the copy to end.
+    /// `x-ms-requires-sync`: the response comes after the copy has ended.
     pub is_sync: bool,
-    /// The metadata; without, that of the source.
+    /// The metadata; `None` copies that of the source.
     pub metadata: Option<Metadata>,
-    /// The tags; without, those of the source.
+    /// The tags; `None` copies those of the source.
     pub tags: Option<Tags>,
-    /// The tier, if one is asked for.
+    /// The tier.
     pub tier: Option<AccessTier>,
-    /// Whether an append blob is sealed; without, as the source is.
+    /// Whether an append blob is sealed; `None` copies the state of the source.
     pub seal: Option<bool>,
-    /// How urgent it is to bring the source from the archive, if it is there.
+    /// The priority of rehydrating a source in the archive tier.
     pub priority: Option<RehydratePriority>,
-    /// The conditions on what is there.
+    /// The conditions on the destination.
     pub access: Access,
 }
 
@@ -323,7 +323,7 @@ pub struct CopyBlob {
 pub struct IncrementalCopyBlob {
     /// The snapshot to copy.
     pub source: Source,
-    /// The conditions on what is there.
+    /// The conditions on the destination.
     pub access: Access,
 }
 
@@ -332,9 +332,9 @@ pub struct IncrementalCopyBlob {
 pub struct PutBlock {
     /// The block's id.
     pub id: BlockId,
-    /// What the body is checked against.
+    /// The length and the checksums of the body.
     pub checks: BodyChecks,
-    /// The blob that the bytes come from, if not from the body.
+    /// The source of the bytes; `None` takes them from the body.
     pub source: Option<Source>,
     /// `x-ms-lease-id`.
     pub lease: Option<LeaseId>,
@@ -343,7 +343,7 @@ pub struct PutBlock {
 /// Put Block List.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct PutBlockList {
-    /// What the body is checked against.
+    /// The length and the checksums of the body.
     pub checks: BodyChecks,
     /// What the blob gets besides its bytes.
     pub blob: NewBlob,
@@ -354,9 +354,9 @@ pub struct PutBlockList {
 /// Append Block and Append Block From URL.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct AppendBlock {
-    /// What the body is checked against.
+    /// The length and the checksums of the body.
     pub checks: BodyChecks,
-    /// The blob that the bytes come from, if not from the body.
+    /// The source of the bytes; `None` takes them from the body.
     pub source: Option<Source>,
     /// Conditions on the blob's length.
     pub append: AppendConditions,
@@ -369,7 +369,7 @@ pub struct AppendBlock {
 pub struct PutPage {
     /// The pages.
     pub range: PageRange,
-    /// What happens to them.
+    /// The change.
     pub write: PageWrite,
     /// Conditions on the sequence number.
     pub sequence: SequenceConditions,
@@ -377,28 +377,28 @@ pub struct PutPage {
     pub access: Access,
 }
 
-/// What happens to pages.
+/// A change of pages.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum PageWrite {
-    /// They become zeros.
+    /// Clears them: they read as zeros.
     Clear,
-    /// They become the bytes of the body.
+    /// Writes the bytes of the body.
     Update(BodyChecks),
-    /// They become bytes of another blob.
+    /// Writes bytes of another blob.
     UpdateFrom(Source),
 }
 
 /// Get Page Ranges.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct GetPageRanges {
-    /// Which blob, under what conditions.
+    /// The blob or snapshot, and the conditions.
     pub read: BlobRead,
-    /// The snapshot since which changes are told.
+    /// `prevsnapshot`: lists only what changed since this snapshot.
     pub previous: Option<SnapshotTime>,
-    /// Only ranges within these bytes.
+    /// Lists only ranges within these bytes.
     pub range: Option<ByteRange>,
-    /// Where the listing goes on, which the marker stands for.
+    /// The position that the marker encodes.
     pub from: Option<String>,
-    /// How many ranges at most, if the request says so.
+    /// `maxresults`.
     pub count_max: Option<usize>,
 }

@@ -1,10 +1,10 @@
-//! The answer of Get Page Ranges.
+//! The response of Get Page Ranges.
 
 use crate::marker;
 use crate::xml;
 use larimar_model::blob::PageRange;
 
-/// Pages as a listing tells them.
+/// Pages in a listing.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum ListedPages {
     /// Pages with content.
@@ -13,8 +13,8 @@ pub enum ListedPages {
     Cleared(PageRange),
 }
 
-/// Appends the answer: pages of both kinds in their order (recorded). `next` is for requests that ask for pages of the
-/// listing: where the next one begins, or that this is the last.
+/// Appends the body of the response: ranges of both kinds in ascending order (recorded). `next` is for requests that page
+/// through the listing: `Some(None)` on the last page.
 pub fn write_page_list(out: &mut Vec<u8>, pages: &[ListedPages], next: Option<Option<&str>>) {
     xml::write_start(out);
     xml::write_element(out, "PageList", |out| {

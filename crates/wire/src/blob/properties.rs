@@ -164,7 +164,7 @@ fn archive_status(to: AccessTier) -> String {
     format!("rehydrate-pending-to-{}", to.as_str().to_ascii_lowercase())
 }
 
-/// What is told of a container.
+/// The properties of a container.
 #[derive(Clone, Copy, Debug)]
 pub struct ContainerProperties<'a> {
     /// When it was changed.
@@ -173,14 +173,14 @@ pub struct ContainerProperties<'a> {
     pub etag: BlobETag,
     /// Its lease.
     pub lease: LeaseView,
-    /// What anonymous callers may do.
+    /// What callers without credentials may do.
     pub access: PublicAccess,
     /// Its metadata.
     pub metadata: &'a Metadata,
 }
 
 impl ContainerProperties<'_> {
-    /// Hands over the headers of Get Container Properties.
+    /// Passes the headers of Get Container Properties to `add`.
     pub fn headers(&self, mut add: impl FnMut(&str, &str)) {
         add("Last-Modified", &http_date(self.modified));
         add("ETag", &self.etag.to_string());
@@ -195,7 +195,7 @@ impl ContainerProperties<'_> {
         metadata_headers(self.metadata, &mut add);
     }
 
-    /// Appends the element of a listing.
+    /// Appends the `Properties` element of a listing.
     pub(super) fn write(&self, out: &mut Vec<u8>) {
         xml::write_element(out, "Properties", |out| {
             xml::write_text(out, "Last-Modified", &http_date(self.modified));
@@ -250,7 +250,7 @@ fn write_copy(out: &mut Vec<u8>, copy: &CopyInfo, is_pending: bool) {
     }
 }
 
-/// The scope that everything is encrypted in if nobody says otherwise.
+/// The default encryption scope.
 const ENCRYPTION_SCOPE: &str = "$account-encryption-key";
 
 #[cfg(test)]

@@ -1,4 +1,4 @@
-//! A request's method, path, query and headers become a typed operation. Its body is read later.
+//! Parses method, path, query and headers of a request into a typed operation. The body is read later.
 
 use super::address::BlobAddress;
 use super::find::find_blobs;
@@ -11,7 +11,7 @@ use crate::storage_head::{StorageHead, parameter_error};
 use larimar_model::blob::{BlobName, ContainerName};
 use larimar_model::limits;
 
-/// A request to the Blob service: an operation on what it addresses.
+/// A request to the Blob service: what it addresses, and the operation.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum BlobRequest {
     /// To the service.
@@ -25,10 +25,10 @@ pub enum BlobRequest {
 }
 
 impl BlobRequest {
-    /// Reads a request.
+    /// Parses a request.
     ///
     /// # Errors
-    /// What the protocol answers to a request that makes no sense, or that asks for a feature that is not there.
+    /// The protocol's error for an invalid request, or for a feature that is not implemented.
     pub fn parse(head: &StorageHead<'_>) -> Result<Self, ErrorReply> {
         head.number_parameter("timeout", 0..=i64::MAX)?;
         if head.parameter("versionid").is_some() {
@@ -59,7 +59,7 @@ fn service(head: &StorageHead<'_>) -> Result<ServiceOperation, ErrorReply> {
         (Some("service"), Some("properties"), "PUT") => Ok(ServiceOperation::SetProperties),
         (Some("service"), Some("stats"), "GET") => Ok(ServiceOperation::GetStats),
         (None, Some("list"), "GET") => list_containers(head),
-        // The JavaScript client takes an account that is named by the path for a container.
+        // The JavaScript client sends `restype=container` if the path names the account.
         (None | Some("container"), Some("batch"), "POST") => Ok(ServiceOperation::Batch),
         (None, Some("blobs"), "GET") => Ok(ServiceOperation::FindBlobs(find_blobs(head)?)),
         (Some("service"), Some("userdelegationkey"), "POST") => Err(not_implemented()),
@@ -75,7 +75,7 @@ fn list_containers(head: &StorageHead<'_>) -> Result<ServiceOperation, ErrorRepl
         match word.to_ascii_lowercase().as_str() {
             "metadata" => metadata = true,
             "system" => system = true,
-            // Deleted containers are not kept, so there are none to tell.
+            // Deleted containers are not kept, so there are none to list.
             "deleted" => {}
             _ => return Err(parameter_error("include", word, "expected metadata, deleted or system")),
         }
@@ -90,12 +90,12 @@ fn list_containers(head: &StorageHead<'_>) -> Result<ServiceOperation, ErrorRepl
     }))
 }
 
-/// The words of a list with commas between them.
+/// The words of a parameter that is a comma-separated list.
 pub(super) fn words<'h>(head: &'h StorageHead<'_>, name: &str) -> impl Iterator<Item = &'h str> {
     head.parameter(name).unwrap_or("").split(',').map(str::trim).filter(|word| !word.is_empty())
 }
 
-/// `maxresults`: the service answers with what it has at most to whoever asks for more.
+/// `maxresults`, capped at the service's maximum.
 pub(super) fn count_max(head: &StorageHead<'_>) -> Result<Option<usize>, ErrorReply> {
     let count = head.number_parameter("maxresults", 1..=i64::from(i32::MAX))?;
     Ok(count.and_then(|count| usize::try_from(count).ok()).map(|count| count.min(limits::LIST_ITEMS_MAX)))

@@ -1,4 +1,4 @@
-//! Tags as XML: the body of Set Blob Tags and the answer of Get Blob Tags.
+//! Tags as XML: the body of Set Blob Tags and the response of Get Blob Tags.
 
 use super::headers::insert_tag;
 use crate::error_body::ErrorReply;
@@ -6,13 +6,13 @@ use crate::error_code::ErrorCode;
 use crate::xml::{self, Element, XmlError};
 use larimar_model::blob::Tags;
 
-/// Bytes of a body with tags.
+/// The maximum size of a body with tags.
 pub const TAGS_BODY_BYTES_MAX: u64 = 64 * 1024;
 
-/// Reads the body of Set Blob Tags.
+/// Parses the body of Set Blob Tags.
 ///
 /// # Errors
-/// A body that holds no tags, and tags that a blob cannot have.
+/// Invalid XML, and invalid tags.
 pub fn parse_tags(body: &[u8]) -> Result<Tags, ErrorReply> {
     let invalid = |_: XmlError| ErrorReply::new(ErrorCode::InvalidXmlDocument);
     let root = Element::parse(body).map_err(invalid)?;
@@ -35,7 +35,7 @@ pub fn parse_tags(body: &[u8]) -> Result<Tags, ErrorReply> {
     Ok(tags)
 }
 
-/// Appends the answer of Get Blob Tags.
+/// Appends the body of the response of Get Blob Tags.
 pub fn write_tags(out: &mut Vec<u8>, tags: &Tags) {
     xml::write_start(out);
     write_tags_element(out, tags);

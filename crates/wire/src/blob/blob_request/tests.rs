@@ -113,8 +113,8 @@ fn x2_reads() {
     let read = BlobRead { snapshot: SNAPSHOT.parse().ok(), access: Access::default() };
     let range = Some(ByteRange { start: 5, last: Some(9) });
     let query = format!("snapshot={SNAPSHOT}");
-    let get = |read, range, range_sum| BlobOperation::Get(GetBlob { read, range, range_sum });
-    let (md5, crc64) = (Some(RangeSum::Md5), Some(RangeSum::Crc64));
+    let get = |read, range, range_checksum| BlobOperation::Get(GetBlob { read, range, range_checksum });
+    let (md5, crc64) = (Some(RangeChecksum::Md5), Some(RangeChecksum::Crc64));
     for (method, query, headers, operation) in [
         ("GET", "", vec![], get(BlobRead::default(), None, None)),
         ("GET", &*query, vec![("Range", "bytes=0-"), ("x-ms-range", "bytes=5-9")], get(read.clone(), range, None)),
