@@ -52,10 +52,10 @@ impl Reply {
     }
 
     /// With checksums of the bytes that were written.
-    pub(super) fn with_checksums(self, sums: &Checksums, told: ReplyChecksums) -> Self {
+    pub(super) fn with_checksums(self, sums: &Checksums, checksums: ReplyChecksums) -> Self {
         let with_md5 = |reply: Self| reply.with_md5("content-md5", sums.md5.as_ref().map(<[u8; 16]>::as_slice));
         let with_crc64 = |reply: Self| reply.with("x-ms-content-crc64", sums.crc64_text());
-        match told {
+        match checksums {
             ReplyChecksums::Both => with_crc64(with_md5(self)),
             ReplyChecksums::Md5 => with_md5(self),
             ReplyChecksums::Crc64 => with_crc64(self),
@@ -86,9 +86,9 @@ impl Reply {
     }
 
     /// With the headers that `write` passes to its argument.
-    pub(super) fn with_headers(self, tell: impl FnOnce(&mut dyn FnMut(&str, &str))) -> Self {
+    pub(super) fn with_headers(self, write: impl FnOnce(&mut dyn FnMut(&str, &str))) -> Self {
         let mut reply = Some(self);
-        tell(&mut |name, value| reply = reply.take().map(|reply| reply.with(name, value)));
+        write(&mut |name, value| reply = reply.take().map(|reply| reply.with(name, value)));
         reply.expect("each header gives the answer back")
     }
 }

@@ -5,6 +5,7 @@ use crate::address::Address;
 use crate::auth::{self, Policies};
 use crate::body::RequestBody;
 use crate::call::{Call, Lookups};
+use crate::error::Result;
 use crate::head::Head;
 use crate::http::{Protocol, RequestTrace, authorize};
 use crate::reply::Reply;
@@ -12,23 +13,19 @@ use hyper::header::{HeaderName, HeaderValue};
 use larimar_engine::Engine;
 use larimar_engine::blob::BlobRef;
 use larimar_engine::blob::bytes::ByteStore;
+use larimar_model::Service;
 use larimar_model::blob::ContainerName;
 use larimar_wire::blob::batch::{BatchAnswer, SubRequest, parse};
 use larimar_wire::blob::{BlobOperation, BlobRequest};
-use larimar_wire::error_body::ErrorReply;
 use larimar_wire::error_code::ErrorCode;
 use larimar_wire::storage_head::StorageHead;
 
 impl<E: Engine, B: ByteStore> BlobCall<'_, E, B> {
-    pub(super) async fn batch(
-        &self,
-        container: Option<&ContainerName>,
-        body: &RequestBody,
-    ) -> Result<Reply, ErrorReply> {
+    pub(super) async fn batch(&self, container: Option<&ContainerName>, body: &RequestBody) -> Result<Reply> {
         let body = body.whole();
         let content_type = self.call.head.content_type.unwrap_or("");
         if !content_type.to_ascii_lowercase().starts_with("multipart/mixed") {
-            return Err(ErrorReply::new(ErrorCode::InvalidInput));
+            return Err(ErrorCode::InvalidInput.into());
         }
         let storage = self.call.storage;
         let mut answer = BatchAnswer::new(&storage.ids.next().to_string());
@@ -36,7 +33,7 @@ impl<E: Engine, B: ByteStore> BlobCall<'_, E, B> {
             Ok(parts) => parts,
             Err(error) => {
                 // The response to a batch that cannot be parsed has a single part with the error; nothing is executed.
-                self.add_part(&mut answer, None, Err(error), &storage.ids.next().to_string());
+                self.add_part(&mut answer, None, Err(error.into()), &storage.ids.next().to_string());
                 let content_type = answer.content_type();
                 return Ok(Reply { body: answer.finish(), ..Reply::empty(202) }.with("content-type", content_type));
             }
@@ -53,15 +50,10 @@ impl<E: Engine, B: ByteStore> BlobCall<'_, E, B> {
     }
 
     /// Adds the response to one part, which has the version of the batch (recorded).
-    fn add_part(
-        &self,
-        answer: &mut BatchAnswer,
-        content_id: Option<&str>,
-        done: Result<Reply, ErrorReply>,
-        request_id: &str,
-    ) {
+    fn add_part(&self, answer: &mut BatchAnswer, content_id: Option<&str>, done: Result<Reply>, request_id: &str) {
         let (head, now) = (self.call.head, self.now());
         let reply = done.unwrap_or_else(|error| {
+            let error = error.into_reply(Service::Blob);
             let reply = BlobService::<E, B>::error_reply(&error, head, &RequestTrace::default(), request_id, now);
             reply.with("x-ms-error-code", error.code.as_str())
         });
@@ -74,13 +66,8 @@ impl<E: Engine, B: ByteStore> BlobCall<'_, E, B> {
     }
 
     /// Runs one part: it is authenticated and authorised like a request.
-    async fn part(
-        &self,
-        part: &SubRequest<'_>,
-        container: Option<&ContainerName>,
-        request_id: &str,
-    ) -> Result<Reply, ErrorReply> {
-        let parts = request_parts(part).ok_or_else(invalid)?;
+    async fn part(&self, part: &SubRequest<'_>, container: Option<&ContainerName>, request_id: &str) -> Result<Reply> {
+        let parts = request_parts(part).ok_or(ErrorCode::InvalidInput)?;
         let head = Head::new(&parts, self.call.head.peer, self.now());
         let storage = self.call.storage;
         let host = self.call.head.host.unwrap_or("");
@@ -91,32 +78,32 @@ impl<E: Engine, B: ByteStore> BlobCall<'_, E, B> {
         let served = storage.served(&address);
         let account =
             served.as_deref().map(|served| &served.account).filter(|account| account.name == self.call.account());
-        let account = account.ok_or_else(|| ErrorReply::new(ErrorCode::ResourceNotFound))?;
+        let account = account.ok_or(ErrorCode::ResourceNotFound)?;
         let address = Address { account: &account.name, ..address };
         if address.is_secondary {
-            return Err(ErrorReply::new(ErrorCode::InsufficientAccountPermissions));
+            return Err(ErrorCode::InsufficientAccountPermissions.into());
         }
         let authenticate =
             |policies| auth::authenticate(storage, self.call.service, account, &head, address.path, policies);
         let mut caller = authenticate(Policies::Recent).await?;
         let parsed = StorageHead::new(head.method, address.path, head.query, head.texts())?;
         let request = BlobRequest::parse(&parsed)?;
-        let BlobRequest::Blob(of, _, operation) = &request else { return Err(invalid()) };
+        let BlobRequest::Blob(of, _, operation) = &request else { return Err(ErrorCode::InvalidInput.into()) };
         let is_batched = matches!(operation, BlobOperation::Delete { .. } | BlobOperation::SetTier { .. });
         if !is_batched || container.is_some_and(|container| container != of) {
-            return Err(invalid());
+            return Err(ErrorCode::InvalidInput.into());
         }
         let lookups = &Lookups::default();
         loop {
             let call = Call { head: &head, address: &address, caller, lookups, request_id, ..*self.call };
             let done = match authorize(&call.caller, &request) {
                 Ok(request) => BlobCall { call: &call, blobs: self.blobs, request }.run_part().await,
-                Err(error) => Err(error),
+                Err(error) => Err(error.into()),
             };
             // As for a request: the cached container or stored policy may be outdated.
             caller = match &done {
                 Err(_) if call.caller.is_doubtful() => authenticate(Policies::Now).await?,
-                Err(error) if lookups.is_outdated(error.code) => {
+                Err(error) if lookups.is_outdated(error.code(Service::Blob)) => {
                     lookups.repeat();
                     call.caller
                 }
@@ -126,8 +113,10 @@ impl<E: Engine, B: ByteStore> BlobCall<'_, E, B> {
     }
 
     /// Runs the operation of a part.
-    async fn run_part(&self) -> Result<Reply, ErrorReply> {
-        let BlobRequest::Blob(container, name, operation) = self.request.operation() else { return Err(invalid()) };
+    async fn run_part(&self) -> Result<Reply> {
+        let BlobRequest::Blob(container, name, operation) = self.request.operation() else {
+            return Err(ErrorCode::InvalidInput.into());
+        };
         let at = BlobRef { container: self.find(container).await?.id, name };
         match operation {
             BlobOperation::Delete { snapshot, snapshots, access } => {
@@ -136,7 +125,7 @@ impl<E: Engine, B: ByteStore> BlobCall<'_, E, B> {
             BlobOperation::SetTier { tier, priority, snapshot, access } => {
                 self.set_tier(at, (*tier, *priority), *snapshot, access).await
             }
-            _ => Err(invalid()),
+            _ => Err(ErrorCode::InvalidInput.into()),
         }
     }
 }
@@ -150,10 +139,6 @@ fn request_parts(part: &SubRequest<'_>) -> Option<hyper::http::request::Parts> {
         parts.headers.append(HeaderName::from_bytes(name.as_bytes()).ok()?, HeaderValue::from_str(value).ok()?);
     }
     Some(parts)
-}
-
-fn invalid() -> ErrorReply {
-    ErrorReply::new(ErrorCode::InvalidInput)
 }
 
 /// The maximum size of the response to a part, without what it repeats of the part.

@@ -5,7 +5,7 @@ use super::put::overwrite_error;
 use super::source::SourceErrors;
 use super::upload::Received;
 use crate::body::RequestBody;
-use crate::error;
+use crate::error::Result;
 use crate::reply::Reply;
 use crate::turns;
 use larimar_engine::Engine;
@@ -15,22 +15,16 @@ use larimar_model::blob::{BlockId, BlockListKind, SnapshotTime};
 use larimar_wire::blob::{
     AppendBlock, BodyChecks, ListedBlock, PutBlock, PutBlockList, Source, parse_block_list, write_block_list,
 };
-use larimar_wire::error_body::ErrorReply;
 use larimar_wire::error_code::ErrorCode;
 
 impl<E: Engine, B: ByteStore> BlobCall<'_, E, B> {
-    pub(super) async fn put_block(
-        &self,
-        at: BlobRef<'_>,
-        put: &PutBlock,
-        body: &mut RequestBody,
-    ) -> Result<Reply, ErrorReply> {
+    pub(super) async fn put_block(&self, at: BlobRef<'_>, put: &PutBlock, body: &mut RequestBody) -> Result<Reply> {
         let received = self.bytes_for(at, (put.source.as_ref(), SourceErrors::Message), &put.checks, body).await?;
-        let told = self.reply_checksum(put.checks.md5.or(put.source.as_ref().and_then(|source| source.md5)).is_some());
+        let checksums =
+            self.reply_checksum(put.checks.md5.or(put.source.as_ref().and_then(|source| source.md5)).is_some());
         let extent = self.filled(at, received.extent).await?;
-        let stored = self.blobs.put_block(at, &put.id, extent, put.lease, self.now()).await;
-        stored.map_err(|error| error::engine_error(&error))?;
-        Ok(Reply::empty(201).with_checksums(&received.sums, told).with("x-ms-request-server-encrypted", "true"))
+        self.blobs.put_block(at, &put.id, extent, put.lease, self.now()).await?;
+        Ok(Reply::empty(201).with_checksums(&received.sums, checksums).with("x-ms-request-server-encrypted", "true"))
     }
 
     pub(super) async fn put_block_list(
@@ -38,17 +32,17 @@ impl<E: Engine, B: ByteStore> BlobCall<'_, E, B> {
         at: BlobRef<'_>,
         put: &PutBlockList,
         body: &mut RequestBody,
-    ) -> Result<Reply, ErrorReply> {
+    ) -> Result<Reply> {
         let (bytes, sums) = self.checked_body(&put.checks, body).await?;
         let list = turns::run(bytes.len(), move || parse_block_list(&bytes)).await?;
         let (access, creates_only) = self.creating_access(&put.access)?;
         let written = self.blobs.put_block_list(at, &list, &put.blob, &access, self.now()).await;
-        let written = written.map_err(|error| overwrite_error(error::engine_error(&error), creates_only))?;
+        let written = written.map_err(|error| overwrite_error(error, creates_only))?;
         // The CRC-64 of the list itself, also if the client sent an MD5 (recorded).
-        let told = self.reply_checksum(false);
+        let checksums = self.reply_checksum(false);
         Ok(Reply::empty(201)
             .with_written(written)
-            .with_checksums(&sums, told)
+            .with_checksums(&sums, checksums)
             .with("x-ms-request-server-encrypted", "true"))
     }
 
@@ -58,9 +52,8 @@ impl<E: Engine, B: ByteStore> BlobCall<'_, E, B> {
         kind: BlockListKind,
         snapshot: Option<SnapshotTime>,
         access: &Access,
-    ) -> Result<Reply, ErrorReply> {
-        let list = self.blobs.block_list(at, snapshot, kind, access, self.now()).await;
-        let list = list.map_err(|error| error::engine_error(&error))?;
+    ) -> Result<Reply> {
+        let list = self.blobs.block_list(at, snapshot, kind, access, self.now()).await?;
         let bytes = 64 * (list.committed.len() + list.uncommitted.len());
         let (committed, uncommitted) = (list.committed, list.uncommitted);
         let xml = turns::run(bytes, move || {
@@ -83,30 +76,23 @@ impl<E: Engine, B: ByteStore> BlobCall<'_, E, B> {
         at: BlobRef<'_>,
         append: &AppendBlock,
         body: &mut RequestBody,
-    ) -> Result<Reply, ErrorReply> {
+    ) -> Result<Reply> {
         let source = (append.source.as_ref(), SourceErrors::Status);
         let received = self.bytes_for(at, source, &append.checks, body).await?;
-        let told =
+        let checksums =
             self.reply_checksum(append.checks.md5.or(append.source.as_ref().and_then(|source| source.md5)).is_some());
-        let extent = received.extent.ok_or_else(|| ErrorReply::new(ErrorCode::InvalidHeaderValue))?;
-        let done = self.blobs.append_block(at, extent, append.append, &append.access, self.now()).await;
-        let done = done.map_err(|error| error::engine_error(&error))?;
+        let extent = received.extent.ok_or(ErrorCode::InvalidHeaderValue)?;
+        let done = self.blobs.append_block(at, extent, append.append, &append.access, self.now()).await?;
         Ok(Reply::empty(201)
             .with_written(done.written)
-            .with_checksums(&received.sums, told)
+            .with_checksums(&received.sums, checksums)
             .with("x-ms-blob-append-offset", done.offset)
             .with("x-ms-blob-committed-block-count", done.blocks)
             .with("x-ms-request-server-encrypted", "true"))
     }
 
-    pub(super) async fn seal_blob(
-        &self,
-        at: BlobRef<'_>,
-        position: Option<u64>,
-        access: &Access,
-    ) -> Result<Reply, ErrorReply> {
-        let sealed = self.blobs.seal_blob(at, position, access, self.now()).await;
-        let written = sealed.map_err(|error| error::engine_error(&error))?;
+    pub(super) async fn seal_blob(&self, at: BlobRef<'_>, position: Option<u64>, access: &Access) -> Result<Reply> {
+        let written = self.blobs.seal_blob(at, position, access, self.now()).await?;
         Ok(Reply::empty(200).with_written(written).with("x-ms-blob-sealed", "true"))
     }
 
@@ -117,7 +103,7 @@ impl<E: Engine, B: ByteStore> BlobCall<'_, E, B> {
         (source, errors): (Option<&Source>, SourceErrors),
         checks: &BodyChecks,
         body: &mut RequestBody,
-    ) -> Result<Received, ErrorReply> {
+    ) -> Result<Received> {
         match source {
             Some(source) => self.receive_from(at, source, errors).await,
             None => self.receive(at, body, checks, false).await,
@@ -125,11 +111,10 @@ impl<E: Engine, B: ByteStore> BlobCall<'_, E, B> {
     }
 
     /// The stored bytes of a block. An empty block has a payload too.
-    async fn filled(&self, at: BlobRef<'_>, extent: Option<Extent>) -> Result<Extent, ErrorReply> {
-        let failed = |fault| error::fault(&fault);
+    async fn filled(&self, at: BlobRef<'_>, extent: Option<Extent>) -> Result<Extent> {
         match extent {
             Some(extent) => Ok(extent),
-            None => self.blobs.begin(at, Some(0)).await.map_err(failed)?.finish().await.map_err(failed),
+            None => Ok(self.blobs.begin(at, Some(0)).await?.finish().await?),
         }
     }
 }

@@ -3,7 +3,7 @@
 use super::BlobCall;
 use crate::acl;
 use crate::auth::Caller;
-use crate::error;
+use crate::error::Result;
 use crate::reply::Reply;
 use larimar_engine::blob::bytes::ByteStore;
 use larimar_engine::blob::{Access, BlobReject, NewContainer, Written};
@@ -11,7 +11,6 @@ use larimar_engine::{Engine, EngineError, Reject};
 use larimar_model::Metadata;
 use larimar_model::blob::{Conditions, ContainerName, LeaseAction, LeaseId, PublicAccess};
 use larimar_wire::acl::CONTAINER_PERMISSIONS;
-use larimar_wire::error_body::ErrorReply;
 use larimar_wire::error_code::ErrorCode;
 
 impl<E: Engine, B: ByteStore> BlobCall<'_, E, B> {
@@ -20,11 +19,10 @@ impl<E: Engine, B: ByteStore> BlobCall<'_, E, B> {
         name: &ContainerName,
         metadata: &Metadata,
         public_access: PublicAccess,
-    ) -> Result<Reply, ErrorReply> {
+    ) -> Result<Reply> {
         self.call.check_free(name.as_str())?;
         let new = NewContainer { metadata: metadata.clone(), public_access };
-        let created = self.blobs.create_container(self.call.account(), name, &new, self.now()).await;
-        let created = created.map_err(|error| error::engine_error(&error))?;
+        let created = self.blobs.create_container(self.call.account(), name, &new, self.now()).await?;
         Ok(Reply::empty(201).with_written(Written { last_modified: created.last_modified }))
     }
 
@@ -33,7 +31,7 @@ impl<E: Engine, B: ByteStore> BlobCall<'_, E, B> {
         name: &ContainerName,
         lease: Option<LeaseId>,
         with_all: bool,
-    ) -> Result<Reply, ErrorReply> {
+    ) -> Result<Reply> {
         let container = self.read_settings(name, lease).await?;
         let reply = Reply::empty(200).with_metadata(&container.metadata);
         Ok(match with_all {
@@ -47,19 +45,14 @@ impl<E: Engine, B: ByteStore> BlobCall<'_, E, B> {
         name: &ContainerName,
         metadata: &Metadata,
         access: &Access,
-    ) -> Result<Reply, ErrorReply> {
+    ) -> Result<Reply> {
         let account = self.call.account();
         let written = self.blobs.set_container_metadata(account, name, metadata, access, self.now()).await;
-        Ok(Reply::empty(200).with_written(written.map_err(|error| error::engine_error(&error))?))
+        Ok(Reply::empty(200).with_written(written?))
     }
 
-    pub(super) async fn get_container_acl(
-        &self,
-        name: &ContainerName,
-        lease: Option<LeaseId>,
-    ) -> Result<Reply, ErrorReply> {
-        let found = self.blobs.read_container(self.call.account(), name, lease, self.now()).await;
-        let container = found.map_err(|error| error::engine_error(&error))?;
+    pub(super) async fn get_container_acl(&self, name: &ContainerName, lease: Option<LeaseId>) -> Result<Reply> {
+        let container = self.blobs.read_container(self.call.account(), name, lease, self.now()).await?;
         Ok(acl::reply(&container.acl, CONTAINER_PERMISSIONS)?
             .with_written(Written { last_modified: container.last_modified })
             .with_some("x-ms-blob-public-access", container.public_access.as_str()))
@@ -71,20 +64,20 @@ impl<E: Engine, B: ByteStore> BlobCall<'_, E, B> {
         public_access: PublicAccess,
         access: &Access,
         body: &[u8],
-    ) -> Result<Reply, ErrorReply> {
+    ) -> Result<Reply> {
         let list = if body.is_empty() { String::new() } else { acl::to_stored(body, CONTAINER_PERMISSIONS)? };
         let account = self.call.account();
         let set = self.blobs.set_container_acl(account, name, (public_access, &list), access, self.now()).await;
-        Ok(Reply::empty(200).with_written(set.map_err(|error| error::engine_error(&error))?))
+        Ok(Reply::empty(200).with_written(set?))
     }
 
-    pub(super) async fn delete_container(&self, name: &ContainerName, access: &Access) -> Result<Reply, ErrorReply> {
+    pub(super) async fn delete_container(&self, name: &ContainerName, access: &Access) -> Result<Reply> {
         let deleted = self.blobs.delete_container(self.call.account(), name, access, self.now()).await;
         match deleted {
             Ok(()) => self.call.note_deleted(name.as_str()),
             Err(EngineError::Reject(Reject::Blob(BlobReject::ContainerNotFound)))
                 if self.call.is_being_deleted(name.as_str()) => {}
-            Err(error) => return Err(error::engine_error(&error)),
+            Err(error) => return Err(error.into()),
         }
         Ok(Reply::empty(202))
     }
@@ -94,17 +87,17 @@ impl<E: Engine, B: ByteStore> BlobCall<'_, E, B> {
         name: &ContainerName,
         action: LeaseAction,
         conditions: &Conditions,
-    ) -> Result<Reply, ErrorReply> {
+    ) -> Result<Reply> {
         let (account, fresh) = (self.call.account(), self.new_lease_id()?);
-        let leased = self.blobs.lease_container(account, name, (action, fresh), conditions, self.now()).await;
-        let (written, leased) = leased.map_err(|error| error::engine_error(&error))?;
+        let (written, leased) =
+            self.blobs.lease_container(account, name, (action, fresh), conditions, self.now()).await?;
         Ok(Reply::empty(lease_status(action)).with_written(written).with_leased(leased))
     }
 
     /// Get Account Information.
-    pub(super) fn account_info(&self) -> Result<Reply, ErrorReply> {
+    pub(super) fn account_info(&self) -> Result<Reply> {
         if matches!(self.call.caller, Caller::Anonymous) {
-            return Err(ErrorReply::new(ErrorCode::ResourceNotFound));
+            return Err(ErrorCode::ResourceNotFound.into());
         }
         Ok(Reply::empty(200)
             .with("x-ms-sku-name", "Standard_LRS")
@@ -113,9 +106,9 @@ impl<E: Engine, B: ByteStore> BlobCall<'_, E, B> {
     }
 
     /// A random lease id, for clients that propose none. It must not be guessable.
-    pub(super) fn new_lease_id(&self) -> Result<LeaseId, ErrorReply> {
+    pub(super) fn new_lease_id(&self) -> Result<LeaseId> {
         let mut bytes = [0; 16];
-        getrandom::fill(&mut bytes).map_err(|_| ErrorReply::new(ErrorCode::InternalError))?;
+        getrandom::fill(&mut bytes).map_err(|_| ErrorCode::InternalError)?;
         Ok(LeaseId(larimar_model::Guid(bytes)))
     }
 }

@@ -2,7 +2,7 @@
 
 use super::BlobCall;
 use super::answer::container_properties;
-use crate::error;
+use crate::error::Result;
 use crate::reply::Reply;
 use crate::turns;
 use larimar_engine::Engine;
@@ -14,16 +14,14 @@ use larimar_wire::blob::{
     FindBlobs, FindMarker, FoundBlob, ListBlobs, ListContainers, ListEntry, ListMarker, ListedBlob, ListedContainer,
     write_blob_list, write_container_list, write_found_blobs,
 };
-use larimar_wire::error_body::ErrorReply;
 
 impl<E: Engine, B: ByteStore> BlobCall<'_, E, B> {
-    pub(super) async fn list_containers(&self, options: &ListContainers) -> Result<Reply, ErrorReply> {
+    pub(super) async fn list_containers(&self, options: &ListContainers) -> Result<Reply> {
         let prefix = options.prefix.as_deref().unwrap_or("");
         let from = options.from.as_deref().unwrap_or("");
         let (account, max) = (self.call.account(), options.page());
         let held = self.call.hold(max as u64 * ITEM_BYTES).await?;
-        let page = self.blobs.list_containers(account, (prefix, from), max, options.system, self.now()).await;
-        let page = page.map_err(|error| error::engine_error(&error))?;
+        let page = self.blobs.list_containers(account, (prefix, from), max, options.system, self.now()).await?;
         let (endpoint, options) = (self.endpoint(), options.clone());
         let xml = turns::run(limits::LIST_ITEM_BYTES * page.containers.len(), move || {
             let containers = page.containers.iter();
@@ -38,7 +36,7 @@ impl<E: Engine, B: ByteStore> BlobCall<'_, E, B> {
         Ok(Reply { held, ..Reply::xml(200, xml.await?) })
     }
 
-    pub(super) async fn list_blobs(&self, name: &ContainerName, options: &ListBlobs) -> Result<Reply, ErrorReply> {
+    pub(super) async fn list_blobs(&self, name: &ContainerName, options: &ListBlobs) -> Result<Reply> {
         let container = self.find(name).await?;
         let query = ListQuery {
             prefix: options.prefix.clone().unwrap_or_default(),
@@ -48,8 +46,7 @@ impl<E: Engine, B: ByteStore> BlobCall<'_, E, B> {
             include: options.include,
         };
         let held = self.call.hold(query.items_max as u64 * ITEM_BYTES).await?;
-        let page = self.blobs.list_blobs(container.id, &query, self.now()).await;
-        let page = page.map_err(|error| error::engine_error(&error))?;
+        let page = self.blobs.list_blobs(container.id, &query, self.now()).await?;
         let next = page.next.map(|ListFrom { name, snapshot }| ListMarker { name, snapshot });
         let (endpoint, name, options) = (self.endpoint(), name.clone(), options.clone());
         let xml = turns::run(limits::LIST_ITEM_BYTES * page.items.len(), move || {
@@ -62,19 +59,14 @@ impl<E: Engine, B: ByteStore> BlobCall<'_, E, B> {
     }
 
     /// Finds blobs by their tags in one container or in the account.
-    pub(super) async fn find_blobs(
-        &self,
-        container: Option<&ContainerName>,
-        options: &FindBlobs,
-    ) -> Result<Reply, ErrorReply> {
+    pub(super) async fn find_blobs(&self, container: Option<&ContainerName>, options: &FindBlobs) -> Result<Reply> {
         let within = match container {
             Some(name) => FindIn::Container { name: name.as_str(), id: self.find(name).await?.id },
             None => FindIn::Account(self.call.account()),
         };
         let from = options.from.clone().map(|FindMarker { container, entry }| FindFrom { container, entry });
         let held = self.call.hold(options.page() as u64 * ITEM_BYTES).await?;
-        let page = self.blobs.find_blobs(within, &options.query, from.as_ref(), options.page(), self.now()).await;
-        let page = page.map_err(|error| error::engine_error(&error))?;
+        let page = self.blobs.find_blobs(within, &options.query, from.as_ref(), options.page(), self.now()).await?;
         let next = page.next.map(|FindFrom { container, entry }| FindMarker { container, entry });
         let (endpoint, expression) = (self.endpoint(), options.expression.clone());
         let xml = turns::run(limits::LIST_ITEM_BYTES * page.blobs.len(), move || {

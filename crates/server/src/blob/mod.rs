@@ -16,7 +16,7 @@ mod upload;
 use crate::address::Address;
 use crate::body::RequestBody;
 use crate::call::Call;
-use crate::error;
+use crate::error::{Failure, Result};
 use crate::handler::{Handler, Peer};
 use crate::head::Head;
 use crate::http::{self, Authorized, Protocol, RequestTrace};
@@ -78,7 +78,7 @@ impl<E: Engine, B: ByteStore> Protocol for BlobService<E, B> {
         &self.storage
     }
 
-    fn parse(head: &Head<'_>, address: &Address<'_>) -> Result<BlobRequest, ErrorReply> {
+    fn parse(head: &Head<'_>, address: &Address<'_>) -> std::result::Result<BlobRequest, ErrorReply> {
         BlobRequest::parse(&StorageHead::new(head.method, address.path, head.query, head.texts())?)
     }
 
@@ -87,13 +87,13 @@ impl<E: Engine, B: ByteStore> Protocol for BlobService<E, B> {
         call: &Call<'_, E>,
         request: Authorized<'_, BlobRequest>,
         body: &mut RequestBody,
-    ) -> error::Result<Reply> {
+    ) -> Result<Reply> {
         let blob_call = BlobCall { call, blobs: &self.blobs, request };
         match blob_call.run(body).await {
-            Err(error) if call.lookups.is_outdated(error.code) && !body.is_repeatable() => {
-                Err(blob_call.container_gone(error).await.into())
+            Err(error) if call.lookups.is_outdated(error.code(Service::Blob)) && !body.is_repeatable() => {
+                Err(blob_call.container_gone(error).await)
             }
-            done => Ok(done?),
+            done => done,
         }
     }
 
@@ -113,7 +113,7 @@ impl<E: Engine, B: ByteStore> Protocol for BlobService<E, B> {
 
 impl<E: Engine, B: ByteStore> BlobCall<'_, E, B> {
     /// Runs the operation of the request.
-    async fn run(&self, body: &mut RequestBody) -> Result<Reply, ErrorReply> {
+    async fn run(&self, body: &mut RequestBody) -> Result<Reply> {
         match self.request.operation() {
             BlobRequest::Service(operation) => Box::pin(self.run_on_service(operation, body)).await,
             BlobRequest::Container(name, operation) => Box::pin(self.run_on_container(name, operation, body)).await,
@@ -129,17 +129,12 @@ impl<E: Engine, B: ByteStore> BlobCall<'_, E, B> {
         }
     }
 
-    async fn run_on_service(&self, operation: &ServiceOperation, body: &RequestBody) -> Result<Reply, ErrorReply> {
+    async fn run_on_service(&self, operation: &ServiceOperation, body: &RequestBody) -> Result<Reply> {
         match operation {
             ServiceOperation::ListContainers(options) => self.list_containers(options).await,
             ServiceOperation::FindBlobs(options) => self.find_blobs(None, options).await,
-            ServiceOperation::GetProperties => {
-                service_properties::get(self.call).await.map_err(|error| error.into_reply(Service::Blob))
-            }
-            ServiceOperation::SetProperties => {
-                let set = service_properties::set(self.call, &body.whole()).await;
-                set.map_err(|error| error.into_reply(Service::Blob))
-            }
+            ServiceOperation::GetProperties => service_properties::get(self.call).await,
+            ServiceOperation::SetProperties => service_properties::set(self.call, &body.whole()).await,
             ServiceOperation::GetStats => Ok(service_properties::stats(self.call)),
             ServiceOperation::Batch => self.batch(None, body).await,
         }
@@ -150,7 +145,7 @@ impl<E: Engine, B: ByteStore> BlobCall<'_, E, B> {
         name: &ContainerName,
         operation: &ContainerOperation,
         body: &RequestBody,
-    ) -> Result<Reply, ErrorReply> {
+    ) -> Result<Reply> {
         match operation {
             ContainerOperation::Create { metadata, public_access } => {
                 self.create_container(name, metadata, *public_access).await
@@ -178,7 +173,7 @@ impl<E: Engine, B: ByteStore> BlobCall<'_, E, B> {
         at: BlobRef<'a>,
         operation: &'a BlobOperation,
         body: &'a mut RequestBody,
-    ) -> BoxFuture<'a, Result<Reply, ErrorReply>> {
+    ) -> BoxFuture<'a, Result<Reply>> {
         match operation {
             BlobOperation::Put(put) => Box::pin(self.put_blob(at, put, body)),
             BlobOperation::Get(get) => Box::pin(self.get_blob(at, get)),
@@ -213,10 +208,10 @@ impl<E: Engine, B: ByteStore> BlobCall<'_, E, B> {
 
     /// The error of a request whose container was deleted while its body was streamed. If there is a new container of
     /// that name, the client is to send the request again.
-    async fn container_gone(&self, error: ErrorReply) -> ErrorReply {
+    async fn container_gone(&self, error: Failure) -> Failure {
         let BlobRequest::Blob(container, ..) = self.request.operation() else { return error };
         match self.blobs.read_container(self.call.account(), container, None, self.now()).await {
-            Ok(_) => ErrorReply::new(ErrorCode::ServerBusy),
+            Ok(_) => ErrorCode::ServerBusy.into(),
             Err(_) => error,
         }
     }

@@ -4,7 +4,7 @@ use super::BlobCall;
 use super::source::{SourceErrors, target_error};
 use super::upload::Received;
 use crate::body::RequestBody;
-use crate::error;
+use crate::error::Result;
 use crate::reply::Reply;
 use larimar_engine::Engine;
 use larimar_engine::blob::bytes::ByteStore;
@@ -12,22 +12,16 @@ use larimar_engine::blob::{BlobRef, PageBlobChange, PagesWritten, Written};
 use larimar_model::blob::{ByteRange, PageRange};
 use larimar_model::limits;
 use larimar_wire::blob::{GetPageRanges, ListedPages, PageWrite, PutPage, SetHeaders, write_page_list};
-use larimar_wire::error_body::ErrorReply;
 use larimar_wire::error_code::ErrorCode;
 use std::ops::Range;
 
 impl<E: Engine, B: ByteStore> BlobCall<'_, E, B> {
-    pub(super) async fn put_page(
-        &self,
-        at: BlobRef<'_>,
-        put: &PutPage,
-        body: &mut RequestBody,
-    ) -> Result<Reply, ErrorReply> {
+    pub(super) async fn put_page(&self, at: BlobRef<'_>, put: &PutPage, body: &mut RequestBody) -> Result<Reply> {
         let access = &put.access;
         let (received, is_checked_by_md5) = match &put.write {
             PageWrite::Clear => {
                 let cleared = self.blobs.clear_pages(at, put.range, put.sequence, access, self.now()).await;
-                return Ok(written(201, cleared.map_err(|error| error::engine_error(&error))?));
+                return Ok(written(201, cleared?));
             }
             PageWrite::Update(checks) => (self.receive(at, body, checks, false).await?, checks.md5.is_some()),
             PageWrite::UpdateFrom(source) => {
@@ -35,27 +29,23 @@ impl<E: Engine, B: ByteStore> BlobCall<'_, E, B> {
             }
         };
         let Received { extent, sums, hold: _hold } = received;
-        let extent = extent.ok_or_else(|| ErrorReply::new(ErrorCode::InvalidPageRange))?;
+        let extent = extent.ok_or(ErrorCode::InvalidPageRange)?;
         let is_from_url = matches!(put.write, PageWrite::UpdateFrom(_));
         let put = self.blobs.put_pages(at, (put.range, extent), put.sequence, access, self.now()).await;
-        let put = put.map_err(|error| match is_from_url {
-            true => target_error(error::engine_error(&error), access.conditions.if_match.is_some()),
-            false => error::engine_error(&error),
-        })?;
-        let told = self.reply_checksum(is_checked_by_md5);
-        Ok(written(201, put).with_checksums(&sums, told).with("x-ms-request-server-encrypted", "true"))
+        let put = put.map_err(|error| target_error(error, is_from_url && access.conditions.if_match.is_some()))?;
+        let checksums = self.reply_checksum(is_checked_by_md5);
+        Ok(written(201, put).with_checksums(&sums, checksums).with("x-ms-request-server-encrypted", "true"))
     }
 
-    pub(super) async fn get_page_ranges(&self, at: BlobRef<'_>, get: &GetPageRanges) -> Result<Reply, ErrorReply> {
+    pub(super) async fn get_page_ranges(&self, at: BlobRef<'_>, get: &GetPageRanges) -> Result<Reply> {
         let versions = (get.read.snapshot, get.previous);
         let access = &get.read.access;
         let range = get.range.map(whole_pages);
-        let list = self.blobs.page_ranges(at, versions, range, access, self.now()).await;
-        let list = list.map_err(|error| error::engine_error(&error))?;
+        let list = self.blobs.page_ranges(at, versions, range, access, self.now()).await?;
         let from = match get.from.as_deref().map(str::parse::<u64>) {
             None => 0,
             Some(Ok(from)) => from,
-            Some(Err(_)) => return Err(ErrorReply::new(ErrorCode::InvalidMarker)),
+            Some(Err(_)) => return Err(ErrorCode::InvalidMarker.into()),
         };
         let (pages, next) = page_of(&list.written, &list.cleared, from, get.count_max);
         let mut xml = Vec::with_capacity(128 + 64 * pages.len());
@@ -67,17 +57,17 @@ impl<E: Engine, B: ByteStore> BlobCall<'_, E, B> {
             .with("x-ms-blob-content-length", list.properties.length))
     }
 
-    pub(super) async fn set_headers(&self, at: BlobRef<'_>, set: &SetHeaders) -> Result<Reply, ErrorReply> {
+    pub(super) async fn set_headers(&self, at: BlobRef<'_>, set: &SetHeaders) -> Result<Reply> {
         let access = &set.access;
         if set.length.is_none() && set.sequence_number.is_none() {
             let content = set.headers.clone().unwrap_or_default();
             let changed = self.blobs.set_content(at, &content, access, self.now()).await;
-            return Ok(Reply::empty(200).with_written(changed.map_err(|error| error::engine_error(&error))?));
+            return Ok(Reply::empty(200).with_written(changed?));
         }
         let change =
             PageBlobChange { content: set.headers.clone(), length: set.length, sequence_number: set.sequence_number };
         let changed = self.blobs.change_page_blob(at, &change, access, self.now()).await;
-        Ok(written(200, changed.map_err(|error| error::engine_error(&error))?))
+        Ok(written(200, changed?))
     }
 }
 

@@ -3,16 +3,15 @@
 use super::BlobCall;
 use super::containers::lease_status;
 use crate::body::RequestBody;
-use crate::error;
+use crate::error::Result;
 use crate::reply::Reply;
 use larimar_engine::Engine;
 use larimar_engine::blob::bytes::ByteStore;
-use larimar_engine::blob::{Access, BlobRef, BlobReject, TierSet};
-use larimar_engine::{EngineError, Reject};
+use larimar_engine::blob::{Access, BlobRef, TierSet};
 use larimar_model::Metadata;
 use larimar_model::blob::{AccessTier, DeleteSnapshots, LeaseAction, RehydratePriority, SnapshotTime, Tags};
 use larimar_wire::blob::{BodyChecks, parse_tags, write_tags};
-use larimar_wire::error_body::ErrorReply;
+use larimar_wire::error_code::ErrorCode;
 
 impl<E: Engine, B: ByteStore> BlobCall<'_, E, B> {
     pub(super) async fn set_blob_metadata(
@@ -20,9 +19,8 @@ impl<E: Engine, B: ByteStore> BlobCall<'_, E, B> {
         at: BlobRef<'_>,
         metadata: &Metadata,
         access: &Access,
-    ) -> Result<Reply, ErrorReply> {
-        let set = self.blobs.set_metadata(at, metadata, access, self.now()).await;
-        let written = set.map_err(|error| error::engine_error(&error))?;
+    ) -> Result<Reply> {
+        let written = self.blobs.set_metadata(at, metadata, access, self.now()).await?;
         Ok(Reply::empty(200).with_written(written).with("x-ms-request-server-encrypted", "true"))
     }
 
@@ -32,12 +30,12 @@ impl<E: Engine, B: ByteStore> BlobCall<'_, E, B> {
         snapshot: Option<SnapshotTime>,
         snapshots: Option<DeleteSnapshots>,
         access: &Access,
-    ) -> Result<Reply, ErrorReply> {
+    ) -> Result<Reply> {
         let deleted = match snapshot {
             Some(snapshot) => self.blobs.delete_snapshot(at, snapshot, access, self.now()).await,
             None => self.blobs.delete_blob(at, snapshots, access, self.now()).await,
         };
-        deleted.map_err(|error| error::engine_error(&error))?;
+        deleted?;
         Ok(Reply::empty(202).with("x-ms-delete-type-permanent", "true"))
     }
 
@@ -46,32 +44,24 @@ impl<E: Engine, B: ByteStore> BlobCall<'_, E, B> {
         at: BlobRef<'_>,
         metadata: Option<&Metadata>,
         access: &Access,
-    ) -> Result<Reply, ErrorReply> {
-        let taken = self.blobs.snapshot_blob(at, metadata, access, self.now()).await;
-        let (snapshot, written) = taken.map_err(|error| error::engine_error(&error))?;
+    ) -> Result<Reply> {
+        let (snapshot, written) = self.blobs.snapshot_blob(at, metadata, access, self.now()).await?;
         Ok(Reply::empty(201)
             .with_written(written)
             .with("x-ms-snapshot", snapshot.to_string())
             .with("x-ms-request-server-encrypted", "false"))
     }
 
-    pub(super) async fn lease_blob(
-        &self,
-        at: BlobRef<'_>,
-        action: LeaseAction,
-        access: &Access,
-    ) -> Result<Reply, ErrorReply> {
+    pub(super) async fn lease_blob(&self, at: BlobRef<'_>, action: LeaseAction, access: &Access) -> Result<Reply> {
         let fresh = self.new_lease_id()?;
-        let leased = self.blobs.lease_blob(at, (action, fresh), access, self.now()).await;
-        let (written, leased) = leased.map_err(|error| error::engine_error(&error))?;
+        let (written, leased) = self.blobs.lease_blob(at, (action, fresh), access, self.now()).await?;
         Ok(Reply::empty(lease_status(action)).with_written(written).with_leased(leased))
     }
 
-    pub(super) async fn abort_copy(&self, at: BlobRef<'_>) -> Result<Reply, ErrorReply> {
-        let there = self.blobs.properties(at, None, &Access::default(), self.now()).await;
-        there.map_err(|error| error::engine_error(&error))?;
+    pub(super) async fn abort_copy(&self, at: BlobRef<'_>) -> Result<Reply> {
+        self.blobs.properties(at, None, &Access::default(), self.now()).await?;
         // A copy ends before its response is sent, so none is ever pending.
-        Err(error::engine_error(&EngineError::Reject(Reject::Blob(BlobReject::NoPendingCopy))))
+        Err(ErrorCode::NoPendingCopyOperation.into())
     }
 
     pub(super) async fn set_tier(
@@ -80,9 +70,9 @@ impl<E: Engine, B: ByteStore> BlobCall<'_, E, B> {
         tier: (AccessTier, Option<RehydratePriority>),
         snapshot: Option<SnapshotTime>,
         access: &Access,
-    ) -> Result<Reply, ErrorReply> {
+    ) -> Result<Reply> {
         let set = self.blobs.set_tier(at, snapshot, tier, access, self.now()).await;
-        Ok(Reply::empty(match set.map_err(|error| error::engine_error(&error))? {
+        Ok(Reply::empty(match set? {
             TierSet::Done => 200,
             TierSet::Pending => 202,
         }))
@@ -93,9 +83,8 @@ impl<E: Engine, B: ByteStore> BlobCall<'_, E, B> {
         at: BlobRef<'_>,
         snapshot: Option<SnapshotTime>,
         access: &Access,
-    ) -> Result<Reply, ErrorReply> {
-        let found = self.blobs.properties(at, snapshot, access, self.now()).await;
-        let properties = found.map_err(|error| error::engine_error(&error))?;
+    ) -> Result<Reply> {
+        let properties = self.blobs.properties(at, snapshot, access, self.now()).await?;
         let mut xml = Vec::with_capacity(512);
         write_tags(&mut xml, &properties.tags);
         Ok(Reply::xml(200, xml))
@@ -107,16 +96,15 @@ impl<E: Engine, B: ByteStore> BlobCall<'_, E, B> {
         access: &Access,
         checks: &BodyChecks,
         body: &RequestBody,
-    ) -> Result<Reply, ErrorReply> {
+    ) -> Result<Reply> {
         let tags = self.read_tags(checks, body).await?;
-        let set = self.blobs.set_tags(at, &tags, access, self.now()).await;
-        set.map_err(|error| error::engine_error(&error))?;
+        self.blobs.set_tags(at, &tags, access, self.now()).await?;
         Ok(Reply::empty(204))
     }
 
     /// The tags in the body of Set Blob Tags.
-    pub(super) async fn read_tags(&self, checks: &BodyChecks, body: &RequestBody) -> Result<Tags, ErrorReply> {
+    pub(super) async fn read_tags(&self, checks: &BodyChecks, body: &RequestBody) -> Result<Tags> {
         let (bytes, _) = self.checked_body(checks, body).await?;
-        parse_tags(&bytes)
+        Ok(parse_tags(&bytes)?)
     }
 }

@@ -4,7 +4,7 @@ use super::BlobCall;
 use super::answer::ReplyChecksums;
 use super::upload::ChecksumBuilder;
 use crate::auth::Caller;
-use crate::error;
+use crate::error::Result;
 use crate::http::storage_error_reply;
 use crate::in_flight::{Held, Share, UNCOUNTED_BYTES, counted_piece};
 use crate::reply::{Reply, Streamed};
@@ -25,13 +25,13 @@ use std::time::Duration;
 use tokio::sync::oneshot;
 
 impl<E: Engine, B: ByteStore> BlobCall<'_, E, B> {
-    pub(super) async fn get_blob(&self, at: BlobRef<'_>, get: &GetBlob) -> Result<Reply, ErrorReply> {
+    pub(super) async fn get_blob(&self, at: BlobRef<'_>, get: &GetBlob) -> Result<Reply> {
         let opened = self.blobs.open(at, get.read.snapshot, get.range, &get.read.access, self.now()).await;
         let opened = match opened {
             Err(EngineError::Reject(Reject::Blob(BlobReject::InvalidRange { length }))) => {
                 return Ok(self.range_not_satisfiable(length));
             }
-            other => other.map_err(|error| error::engine_error(&error))?,
+            other => other?,
         };
         let OpenBlob { properties, range, content } = opened;
         let reply = Reply::empty(200).with_blob(&properties, get.read.snapshot.is_some(), self.grant());
@@ -43,7 +43,7 @@ impl<E: Engine, B: ByteStore> BlobCall<'_, E, B> {
         if let Some(sum) = get.range_checksum {
             // The length of an open range is known only now.
             if bytes > limits::RANGE_SUM_BYTES_MAX {
-                return Err(ErrorReply::of_header(ErrorCode::InvalidHeaderValue, sum.header(), "true"));
+                return Err(ErrorReply::of_header(ErrorCode::InvalidHeaderValue, sum.header(), "true").into());
             }
             let held = self.call.hold(bytes).await?;
             return range_with_checksum(Reply { held, ..reply }, content, bytes, sum).await;
@@ -63,7 +63,7 @@ impl<E: Engine, B: ByteStore> BlobCall<'_, E, B> {
             .with("content-range", format!("bytes */{length}"))
     }
 
-    pub(super) async fn blob_properties(&self, at: BlobRef<'_>, read: &BlobRead) -> Result<Reply, ErrorReply> {
+    pub(super) async fn blob_properties(&self, at: BlobRef<'_>, read: &BlobRead) -> Result<Reply> {
         let properties = self.properties_of(at, read).await?;
         let is_snapshot = read.snapshot.is_some();
         Ok(Reply::empty(200)
@@ -73,15 +73,15 @@ impl<E: Engine, B: ByteStore> BlobCall<'_, E, B> {
             .with_headers(|add| tier_headers(&properties, add)))
     }
 
-    pub(super) async fn blob_metadata(&self, at: BlobRef<'_>, read: &BlobRead) -> Result<Reply, ErrorReply> {
+    pub(super) async fn blob_metadata(&self, at: BlobRef<'_>, read: &BlobRead) -> Result<Reply> {
         let properties = self.properties_of(at, read).await?;
         let written = larimar_engine::blob::Written { last_modified: properties.last_modified };
         Ok(Reply::empty(200).with_written(written).with_metadata(&properties.metadata))
     }
 
-    async fn properties_of(&self, at: BlobRef<'_>, read: &BlobRead) -> Result<BlobProperties, ErrorReply> {
+    async fn properties_of(&self, at: BlobRef<'_>, read: &BlobRead) -> Result<BlobProperties> {
         let found = self.blobs.properties(at, read.snapshot, &read.access, self.now()).await;
-        found.map_err(|error| error::engine_error(&error))
+        Ok(found?)
     }
 
     /// The caller's signature, if the request has one.
@@ -95,9 +95,9 @@ impl<E: Engine, B: ByteStore> BlobCall<'_, E, B> {
 
 /// The head of a partial response.
 fn ranged(reply: Reply, properties: &BlobProperties, range: &Range<u64>) -> Reply {
-    let told = format!("bytes {}-{}/{}", range.start, range.end.saturating_sub(1), properties.length);
+    let content_range = format!("bytes {}-{}/{}", range.start, range.end.saturating_sub(1), properties.length);
     Reply { status: 206, ..reply }
-        .with("content-range", told)
+        .with("content-range", content_range)
         .with_md5("x-ms-blob-content-md5", properties.content.md5.as_deref())
 }
 
@@ -107,19 +107,19 @@ async fn range_with_checksum<B: ByteStore>(
     mut content: Content<B>,
     bytes: u64,
     sum: RangeChecksum,
-) -> Result<Reply, ErrorReply> {
+) -> Result<Reply> {
     let (mut sums, mut body) = (ChecksumBuilder::new(sum == RangeChecksum::Md5), Vec::with_capacity(bytes as usize));
     let mut turns = Turns::default();
-    while let Some(piece) = content.next().await.map_err(|fault| error::fault(&fault))? {
+    while let Some(piece) = content.next().await? {
         sums.add(&piece);
         body.extend_from_slice(&piece);
         turns.after(piece.len()).await;
     }
-    let told = match sum {
+    let checksums = match sum {
         RangeChecksum::Md5 => ReplyChecksums::Md5,
         RangeChecksum::Crc64 => ReplyChecksums::Crc64,
     };
-    Ok(Reply { body, ..reply.with_checksums(&sums.finish(), told) })
+    Ok(Reply { body, ..reply.with_checksums(&sums.finish(), checksums) })
 }
 
 /// A blob that is being sent to a client.
@@ -136,7 +136,7 @@ struct Sending<B> {
 
 impl<B: ByteStore> Sending<B> {
     /// Reads the next piece after the previous one was sent, so that a slow client holds one piece at most.
-    async fn next(&mut self) -> Result<Option<Bytes>, String> {
+    async fn next(&mut self) -> std::result::Result<Option<Bytes>, String> {
         if let Some(last) = self.last.take() {
             // The sender is only ever dropped.
             let _ = last.await;
@@ -168,7 +168,7 @@ fn pieces<B: ByteStore>(sending: Sending<B>) -> impl stream::Stream<Item = io::R
             Ok(Some(piece)) => Some((Ok(piece), Some(sending))),
             Ok(None) => None,
             Err(reason) => {
-                tracing::error!(reason, "a blob could not be sent to its end");
+                tracing::error!(reason, "reading a blob failed while it was being sent");
                 Some((Err(io::Error::other(reason)), None))
             }
         }

@@ -6,7 +6,7 @@ use super::upload::{ChecksumBuilder, Checksums, Received};
 use crate::address::Address;
 use crate::auth::{self, Caller, Policies};
 use crate::call::Call;
-use crate::error;
+use crate::error::{Failure, Result};
 use crate::head::Head;
 use crate::http::authorize;
 use crate::reply::Reply;
@@ -16,6 +16,7 @@ use larimar_engine::blob::{
     IncrementalCopyRequest, NewBlob, SourceCondition,
 };
 use larimar_engine::{Engine, EngineError, Reject};
+use larimar_model::Service;
 use larimar_model::blob::{BlobName, Conditions, CopyInfo, SnapshotTime};
 use larimar_wire::blob::{
     BlobAddress, BlobOperation, BlobRead, BlobRequest, CopyBlob, IncrementalCopyBlob, Source, wrong_tier,
@@ -89,7 +90,7 @@ impl CopyInspector for CopyChecksums {
 }
 
 impl<E: Engine, B: ByteStore> BlobCall<'_, E, B> {
-    pub(super) async fn copy_blob(&self, at: BlobRef<'_>, copy: &CopyBlob) -> Result<Reply, ErrorReply> {
+    pub(super) async fn copy_blob(&self, at: BlobRef<'_>, copy: &CopyBlob) -> Result<Reply> {
         let errors = if copy.is_sync { SourceErrors::Message } else { SourceErrors::Code };
         let source = self.source(&copy.source, copy.tags.is_none() || copy.source.if_tags.is_some(), errors).await?;
         let from = source.copy_source(&copy.source);
@@ -110,11 +111,14 @@ impl<E: Engine, B: ByteStore> BlobCall<'_, E, B> {
         let summing = copy.is_sync.then(|| ChecksumBuilder::new(with_md5));
         let mut sums = CopyChecksums { summing, expected, sums: None, error: None };
         let done = self.blobs.copy_blob_inspected(&from, at, &request, &access, &mut sums, self.now()).await;
-        let done = done.map_err(|error| sums.error.take().unwrap_or_else(|| source_error(&error, errors)));
+        let done = done.map_err(|error| match sums.error.take() {
+            Some(refused) => refused.into(),
+            None => source_error(error, errors),
+        });
         let is_target =
             if copy.is_sync { copy.access.conditions.if_match.is_some() } else { has_conditions(&copy.access) };
         let (written, info) = done.map_err(|error| match copy.tier {
-            Some(tier) if error.code == ErrorCode::InvalidBlobTier => wrong_tier(tier),
+            Some(tier) if error.code(Service::Blob) == ErrorCode::InvalidBlobTier => wrong_tier(tier).into(),
             _ => overwrite_error(target_error(error, is_target), creates_only),
         })?;
         let reply = Reply::empty(202)
@@ -128,11 +132,7 @@ impl<E: Engine, B: ByteStore> BlobCall<'_, E, B> {
         })
     }
 
-    pub(super) async fn copy_incremental(
-        &self,
-        at: BlobRef<'_>,
-        copy: &IncrementalCopyBlob,
-    ) -> Result<Reply, ErrorReply> {
+    pub(super) async fn copy_incremental(&self, at: BlobRef<'_>, copy: &IncrementalCopyBlob) -> Result<Reply> {
         let source = self.source(&copy.source, copy.source.if_tags.is_some(), SourceErrors::Code).await?;
         let from = source.copy_source(&copy.source);
         let request = IncrementalCopyRequest {
@@ -145,10 +145,10 @@ impl<E: Engine, B: ByteStore> BlobCall<'_, E, B> {
         let done = self.blobs.copy_incremental(&from, at, &request, &access, self.now()).await;
         let (written, info) = done.map_err(|error| {
             let error =
-                target_error(source_error(&error, SourceErrors::Code), copy.access.conditions.if_match.is_some());
-            match error.code {
+                target_error(source_error(error, SourceErrors::Code), copy.access.conditions.if_match.is_some());
+            match error.code(Service::Blob) {
                 // Other operations have a message about the resource instead of the blob (recorded).
-                ErrorCode::LeaseIdMissing => ErrorReply::with_message(error.code, LEASED),
+                code @ ErrorCode::LeaseIdMissing => ErrorReply::with_message(code, LEASED).into(),
                 _ => overwrite_error(error, creates_only),
             }
         })?;
@@ -178,7 +178,7 @@ impl<E: Engine, B: ByteStore> BlobCall<'_, E, B> {
         (copy_headers, copy_tags): (bool, bool),
         mut new: NewBlob,
         (access, creates_only): (Access, bool),
-    ) -> Result<Reply, ErrorReply> {
+    ) -> Result<Reply> {
         let (received, there) = self.take(at, source, (true, copy_tags), SourceErrors::Message).await?;
         if copy_headers {
             new.content = new.content.or(there.content);
@@ -193,8 +193,7 @@ impl<E: Engine, B: ByteStore> BlobCall<'_, E, B> {
         new.content.md5 = new.content.md5.or(received.sums.md5.map(Vec::from));
         let is_if_match = access.conditions.if_match.is_some();
         let written = self.blobs.put_block_blob(at, received.extent, &new, &access, self.now()).await;
-        let written = written
-            .map_err(|error| overwrite_error(target_error(error::engine_error(&error), is_if_match), creates_only))?;
+        let written = written.map_err(|error| overwrite_error(target_error(error, is_if_match), creates_only))?;
         Ok(Reply::empty(201)
             .with_written(written)
             .with_checksums(&received.sums, self.reply_checksum(source.md5.is_some()))
@@ -212,7 +211,7 @@ impl<E: Engine, B: ByteStore> BlobCall<'_, E, B> {
         at: BlobRef<'_>,
         source: &Source,
         errors: SourceErrors,
-    ) -> Result<Received, ErrorReply> {
+    ) -> Result<Received> {
         Ok(self.take(at, source, (source.md5.is_some(), false), errors).await?.0)
     }
 
@@ -222,7 +221,7 @@ impl<E: Engine, B: ByteStore> BlobCall<'_, E, B> {
         source: &Source,
         (with_md5, with_tags): (bool, bool),
         errors: SourceErrors,
-    ) -> Result<(Received, BlobProperties), ErrorReply> {
+    ) -> Result<(Received, BlobProperties)> {
         let found = self.source(source, with_tags || source.if_tags.is_some(), errors).await?;
         let from = found.copy_source(source);
         let _held = self.call.hold(self.copy_bytes()).await?;
@@ -230,18 +229,18 @@ impl<E: Engine, B: ByteStore> BlobCall<'_, E, B> {
         let mut sums = ChecksumBuilder::new(with_md5 || !self.has_crc64());
         let part = (source.range, source.bytes_max);
         let taken = self.blobs.copy_bytes(&from, part, at, |piece| sums.add(piece), self.now()).await;
-        let (extent, properties) = taken.map_err(|error| source_error(&error, errors))?;
+        let (extent, properties) = taken.map_err(|error| source_error(error, errors))?;
         let sums = sums.finish();
         if let Err(error) = sums.check_against(source.md5, source.crc64) {
             self.blobs.bytes().discard(extent.into_iter().collect());
-            return Err(if errors == SourceErrors::Status { error.without_details() } else { error });
+            return Err(if errors == SourceErrors::Status { error.without_details() } else { error }.into());
         }
         Ok((Received { extent, sums, hold }, properties))
     }
 
     /// Finds a source that the caller may read: by a signature in its URL, by public access, or for Copy Blob by the key of
     /// the account if both blobs belong to it. Tags are never public.
-    async fn source(&self, source: &Source, with_tags: bool, errors: SourceErrors) -> Result<Found, ErrorReply> {
+    async fn source(&self, source: &Source, with_tags: bool, errors: SourceErrors) -> Result<Found> {
         let url = &source.url;
         let request = hyper::Request::get(format!("{}?{}", url.path(), url.query())).body(());
         let (mut parts, ()) = request.map_err(|_| not_on_this_server())?.into_parts();
@@ -256,24 +255,21 @@ impl<E: Engine, B: ByteStore> BlobCall<'_, E, B> {
         let account = &served.account;
         let address = Address { account: &account.name, ..address };
         if !self.is_served(&address, url.authority()) {
-            return Err(not_on_this_server());
+            return Err(not_on_this_server().into());
         }
+        let is_own = errors == SourceErrors::Code && address.account == self.call.account();
         let authenticate = async |policies| {
             let caller = auth::authenticate(storage, self.call.service, account, &head, address.path, policies).await;
             match caller.map_err(|error| source_refusal(error, errors))? {
-                Caller::Anonymous
-                    if errors == SourceErrors::Code
-                        && matches!(self.call.caller, Caller::Owner)
-                        && address.account == self.call.account() =>
-                {
-                    Ok::<_, ErrorReply>(Caller::Owner)
-                }
-                caller => Ok(caller),
+                Caller::Anonymous if is_own && matches!(self.call.caller, Caller::Owner) => Ok(Caller::Owner),
+                caller => Ok::<_, Failure>(caller),
             }
         };
         let mut caller = authenticate(Policies::Recent).await?;
         let parsed = StorageHead::new("GET", address.path, head.query, head.texts())?;
-        let BlobAddress::Blob(container, name) = BlobAddress::of(&parsed)? else { return Err(not_on_this_server()) };
+        let BlobAddress::Blob(container, name) = BlobAddress::of(&parsed)? else {
+            return Err(not_on_this_server().into());
+        };
         let snapshot = parsed.parameter("snapshot").map(str::parse).transpose().map_err(|_| not_on_this_server())?;
         let read = |operation| BlobRequest::Blob(container.clone(), name.clone(), operation);
         let access = Access::default();
@@ -293,7 +289,12 @@ impl<E: Engine, B: ByteStore> BlobCall<'_, E, B> {
             caller = authenticate(Policies::Now).await?;
         };
         let path = format!("{}/{}/{}", address.account, container.as_str(), name.as_str());
-        Ok(Found { container: found.map_err(|error| source_refusal(error, errors))?, name, snapshot, path })
+        Ok(Found {
+            container: found.map_err(|error| source_refusal(error.into_reply(Service::Blob), errors))?,
+            name,
+            snapshot,
+            path,
+        })
     }
 
     /// Whether this server serves the host of a source's URL.
@@ -332,32 +333,32 @@ fn source_refusal(error: ErrorReply, errors: SourceErrors) -> ErrorReply {
 }
 
 /// An error of the engine during a copy.
-fn source_error(error: &EngineError, errors: SourceErrors) -> ErrorReply {
-    let EngineError::Reject(Reject::Blob(reject)) = error else { return error::engine_error(error) };
+fn source_error(error: EngineError, errors: SourceErrors) -> Failure {
+    let EngineError::Reject(Reject::Blob(reject)) = &error else { return error.into() };
     match (reject, errors) {
-        (BlobReject::SourceNotFound, _) => source_refusal(ErrorReply::new(ErrorCode::BlobNotFound), errors),
+        (BlobReject::SourceNotFound, _) => source_refusal(ErrorReply::new(ErrorCode::BlobNotFound), errors).into(),
         (BlobReject::SourceConditionNotMet(_), SourceErrors::Code)
         | (BlobReject::SourceConditionNotMet(SourceCondition::IfMatch), SourceErrors::Message) => {
-            ErrorReply::new(ErrorCode::SourceConditionNotMet)
+            ErrorCode::SourceConditionNotMet.into()
         }
         (BlobReject::SourceConditionNotMet(SourceCondition::NotModified), _) => {
-            ErrorReply::new(ErrorCode::CannotVerifyCopySource).with_status(304)
+            ErrorReply::new(ErrorCode::CannotVerifyCopySource).with_status(304).into()
         }
         (BlobReject::SourceConditionNotMet(_), _) => {
-            source_refusal(ErrorReply::new(ErrorCode::ConditionNotMet), errors)
+            source_refusal(ErrorReply::new(ErrorCode::ConditionNotMet), errors).into()
         }
-        _ => error::engine_error(error),
+        _ => error.into(),
     }
 }
 
 /// The error if a condition on the destination of a copy fails (recorded). Copy Blob has a code of its own for every
 /// condition, the others for `If-Match`, except Append Block From URL.
-pub(super) fn target_error(error: ErrorReply, is_target: bool) -> ErrorReply {
-    match error.code {
-        ErrorCode::ConditionNotMet if is_target && error.status == 412 => {
-            ErrorReply::new(ErrorCode::TargetConditionNotMet)
+pub(super) fn target_error(error: impl Into<Failure>, is_target: bool) -> Failure {
+    match error.into() {
+        Failure::Reply(reply) if is_target && reply.code == ErrorCode::ConditionNotMet && reply.status == 412 => {
+            ErrorCode::TargetConditionNotMet.into()
         }
-        _ => error,
+        error => error,
     }
 }
 

@@ -2,7 +2,7 @@
 
 use super::BlobCall;
 use crate::body::RequestBody;
-use crate::error;
+use crate::error::Result;
 use crate::turns;
 use base64::Engine as _;
 use base64::engine::general_purpose::STANDARD;
@@ -56,12 +56,16 @@ impl ChecksumBuilder {
 
 impl Checksums {
     /// Compares with the checksums in the request.
-    pub(super) fn check(&self, checks: &BodyChecks) -> Result<(), ErrorReply> {
+    pub(super) fn check(&self, checks: &BodyChecks) -> std::result::Result<(), ErrorReply> {
         self.check_against(checks.md5, checks.crc64)
     }
 
     /// Compares with these checksums, as far as they are given. The error contains both values (recorded).
-    pub(super) fn check_against(&self, md5: Option<[u8; 16]>, crc64: Option<[u8; 8]>) -> Result<(), ErrorReply> {
+    pub(super) fn check_against(
+        &self,
+        md5: Option<[u8; 16]>,
+        crc64: Option<[u8; 8]>,
+    ) -> std::result::Result<(), ErrorReply> {
         if let Some(md5) = md5.filter(|md5| self.md5 != Some(*md5)) {
             return Err(ErrorReply::new(ErrorCode::Md5Mismatch)
                 .with_detail("UserSpecifiedMd5", &STANDARD.encode(md5))
@@ -89,7 +93,7 @@ impl<E: Engine, B: ByteStore> BlobCall<'_, E, B> {
         body: &mut RequestBody,
         checks: &BodyChecks,
         with_md5: bool,
-    ) -> Result<Received, ErrorReply> {
+    ) -> Result<Received> {
         let hold = self.blobs.hold(at);
         let mut sums = ChecksumBuilder::new(with_md5 || checks.md5.is_some() || !self.has_crc64());
         if checks.length == 0 {
@@ -97,19 +101,18 @@ impl<E: Engine, B: ByteStore> BlobCall<'_, E, B> {
             sums.check(checks)?;
             return Ok(Received { extent: None, sums, hold });
         }
-        let failed = |fault| error::fault(&fault);
         let buffered = self.blobs.bytes().writer_bytes(Some(checks.length)) + checks.length.min(PIECE_BYTES);
-        let mut writer = self.blobs.begin(at, Some(checks.length)).await.map_err(failed)?;
+        let mut writer = self.blobs.begin(at, Some(checks.length)).await?;
         while let Some(piece) = body.upload_piece(checks.length, buffered).await? {
             sums.add(&piece);
-            writer.write(piece).await.map_err(failed)?;
+            writer.write(piece).await?;
         }
         let sums = sums.finish();
         if body.received_bytes() != checks.length {
-            return Err(ErrorReply::new(ErrorCode::InvalidInput));
+            return Err(ErrorCode::InvalidInput.into());
         }
         sums.check(checks)?;
-        let extent = writer.finish().await.map_err(failed)?;
+        let extent = writer.finish().await?;
         body.release();
         Ok(Received { extent: Some(extent), sums, hold })
     }
@@ -119,7 +122,7 @@ impl<E: Engine, B: ByteStore> BlobCall<'_, E, B> {
         &self,
         checks: &BodyChecks,
         body: &RequestBody,
-    ) -> Result<(bytes::Bytes, Checksums), ErrorReply> {
+    ) -> Result<(bytes::Bytes, Checksums)> {
         let bytes = body.whole();
         let range_with_checksum = bytes.clone();
         let sums = turns::run(bytes.len(), move || {
