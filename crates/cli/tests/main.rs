@@ -10,6 +10,7 @@ mod first_use;
 mod history;
 mod http_conformance;
 mod migrate;
+mod operations;
 #[cfg(feature = "test-postgres")]
 mod postgres;
 mod process;
