@@ -16,7 +16,8 @@ pub(crate) fn save(kind: Kind, launch: &Launch, folder: &Path) {
     // Journals are mostly holes; names in order, and no owners or times of one machine.
     run(Command::new("tar")
         .args(["--create", "--gzip", "--sparse", "--sort=name", "--owner=0", "--group=0", "--numeric-owner"])
-        .args(["--mtime=2000-01-01", "--directory"])
+        // The reserve is empty space, and made again at the next start.
+        .args(["--exclude=./reserve", "--mtime=2000-01-01", "--directory"])
         .arg(files_of(kind, launch))
         .arg("--file")
         .arg(folder.join(FILES))

@@ -24,10 +24,12 @@ pub(crate) fn make(launch: &Launch) -> String {
     first_tables(&server.client());
     let mut facts = first_queues(&server.queues());
     first_blobs(&server.blobs());
+    first_tagged(&server.blobs());
     let server = stop(server).start();
     second_tables(&server.client());
     facts.push_str(&second_queues(&server.queues()));
     second_blobs(&server.blobs());
+    second_tagged(&server.blobs());
     wait_until_expired(&server.blobs(), "/docs/leased-for-a-while");
     let seen = seen::of(&server) + &facts;
     server.kill();
@@ -200,6 +202,41 @@ fn second_blobs(client: &Client) {
     stage(client, "/docs/blocks", "EEEE", "waiting");
     put(&container(client, "dropped"));
     put(&block_blob(client, "/dropped/b", "made again"));
+}
+
+/// Blobs with tags, one of the archive, a sealed one and an incremental copy.
+fn first_tagged(client: &Client) {
+    put(&container(client, seen::TAGGED));
+    for (name, tags) in [("a", "kind=draft&rank=1"), ("b", "kind=draft&rank=2"), ("c", "kind=final&rank=1")] {
+        put(&block_blob(client, &format!("/{}/{name}", seen::TAGGED), name).header("x-ms-tags", tags));
+    }
+    put(&block_blob(client, &format!("/{}/archived", seen::TAGGED), "cold").header("x-ms-access-tier", "Archive"));
+    let sealed = format!("/{}/sealed.log", seen::TAGGED);
+    put(&client.request("PUT", &sealed).header("x-ms-blob-type", "AppendBlob").body(""));
+    put(&client.request("PUT", &format!("{sealed}?comp=appendblock")).body("all there is"));
+    put(&client.request("PUT", &format!("{sealed}?comp=seal")).body(""));
+    let disk = client.request("PUT", &format!("/{}/disk", seen::TAGGED)).header("x-ms-blob-type", "PageBlob");
+    put(&disk.header("x-ms-blob-content-length", "4096").body(""));
+    back_up(client, 0, b'1');
+}
+
+fn second_tagged(client: &Client) {
+    let tags = "<?xml version=\"1.0\" encoding=\"utf-8\"?><Tags><TagSet><Tag><Key>kind</Key><Value>final</Value></Tag></TagSet></Tags>";
+    put(&client.request("PUT", &format!("/{}/b?comp=tags", seen::TAGGED)).xml(tags));
+    put(&block_blob(client, &format!("/{}/d", seen::TAGGED), "d").header("x-ms-tags", "kind=draft&rank=3"));
+    delete(client, &format!("/{}/c", seen::TAGGED));
+    back_up(client, 1024, b'2');
+}
+
+/// Writes a page of the disk and copies a snapshot of it incrementally.
+fn back_up(client: &Client, start: u64, byte: u8) {
+    let disk = format!("/{}/disk", seen::TAGGED);
+    let page = client.request("PUT", &format!("{disk}?comp=page")).header("x-ms-page-write", "update");
+    put(&page.header("x-ms-range", format!("bytes={start}-{}", start + 511)).body([byte; 512]));
+    let snapshot = put(&client.request("PUT", &format!("{disk}?comp=snapshot")).body(""));
+    let snapshot = snapshot.header("x-ms-snapshot").expect("a snapshot");
+    let copy = client.request("PUT", &format!("/{}/backup?comp=incrementalcopy", seen::TAGGED));
+    put(&copy.header("x-ms-copy-source", format!("{}{disk}?snapshot={snapshot}", client.base())).body(""));
 }
 
 /// Service properties with every value set, and nothing that makes the server write by itself.

@@ -35,12 +35,13 @@ impl Kind {
         }
     }
 
-    /// The folder of today's format: the engine, the release, and the number of its format in `docs/format.md`.
+    /// The folder of today's format: the engine, the release, the number of its format in `docs/format.md`, and a number
+    /// that grows when rows of new kinds are added without a change of format (1: the index of tags, incremental copies).
     fn folder_today(self) -> String {
         let format = match self {
-            Self::Embedded => 1,
+            Self::Embedded => "1.1",
             #[cfg(feature = "test-postgres")]
-            Self::Postgres => 2,
+            Self::Postgres => "2.1",
         };
         format!("{}-{}-format-{format}", self.word(), env!("CARGO_PKG_VERSION"))
     }

@@ -10,11 +10,14 @@ use std::fmt::Write as _;
 /// Queues whose messages become visible with time; [`super::write`] looks at them.
 pub(crate) const HIDDEN: &str = "hidden";
 
+/// A container whose blobs are also found by their tags. Stores of format 1.0 and 2.0 do not have it.
+pub(crate) const TAGGED: &str = "tagged";
+
 /// The service properties that `fill` sets.
 const SETTINGS: [&str; 4] = ["Logging", "HourMetrics", "MinuteMetrics", "Cors"];
 
 /// The headers that tell what is stored of a container or a blob, besides metadata.
-const HEADERS: [&str; 25] = [
+const HEADERS: [&str; 28] = [
     "Content-Length",
     "Content-Type",
     "Content-Encoding",
@@ -40,6 +43,9 @@ const HEADERS: [&str; 25] = [
     "x-ms-copy-status",
     "x-ms-copy-progress",
     "x-ms-copy-completion-time",
+    "x-ms-copy-destination-snapshot",
+    "x-ms-incremental-copy",
+    "x-ms-blob-sealed",
 ];
 
 /// Texts up to this length are written down, of longer content length and checksum.
@@ -122,6 +128,13 @@ fn containers(client: &Client, lines: &mut String) {
             let name = inside("Name").expect("a name");
             one_blob(client, &format!("/{container}/{}", path(&name)), inside("Snapshot").as_deref(), lines);
         }
+        if container == TAGGED {
+            for expression in ["\"kind\"='draft'", "\"kind\"='final'", "\"kind\">='a' AND \"rank\">='2'"] {
+                let found =
+                    get(client, &format!("/{container}?restype=container&comp=blobs&where={}", encode(expression)));
+                line(lines, format!("found {container} {expression} {}", found.elements("Name").join(" ")));
+            }
+        }
     }
 }
 
@@ -129,9 +142,17 @@ fn one_blob(client: &Client, path: &str, snapshot: Option<&str>, lines: &mut Str
     let version = snapshot.map(|time| format!("snapshot={}", encode(time))).unwrap_or_default();
     let shown = format!("{path} {}", snapshot.unwrap_or("now"));
     let part = |comp: &str| get(client, &format!("{path}?{comp}&{version}"));
-    let found = client.get(&format!("{path}?{version}")).send();
+    let mut found = client.get(&format!("{path}?{version}")).send();
     if found.status == 404 {
         line(lines, format!("blob {shown} uncommitted"));
+    } else if found.status == 409 {
+        // Blobs of the archive and destinations of incremental copies have properties, but are not read.
+        let code = found.header("x-ms-error-code").unwrap_or_default().to_owned();
+        found = client.request("HEAD", &format!("{path}?{version}")).send();
+        found.is_status(200);
+        line(lines, format!("blob {shown} {} metadata {}", headers(&found), metadata(&found)));
+        line(lines, format!("content {shown} {code}"));
+        return;
     } else {
         found.is_status(200);
         line(lines, format!("blob {shown} {} metadata {}", headers(&found), metadata(&found)));
