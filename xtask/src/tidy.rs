@@ -14,6 +14,7 @@ use crate::say;
 use crate::shell::Repo;
 
 mod files;
+mod guide;
 mod licences;
 mod manifests;
 mod sizes;
@@ -68,6 +69,7 @@ pub(crate) fn run(repo: &Repo, tighten: bool) -> Result<bool> {
     sizes::blobs(&files, &rules.size, &mut problems);
     files::openings(&files, &mut problems);
     files::test_modules(&files, &mut problems);
+    guide::numbers(&files, &mut problems);
     texts::forbidden(&files, &rules.texts, &mut problems);
     manifests::directions(&files, &rules.directions, &mut problems);
     licences::check(repo, &mut problems)?;
