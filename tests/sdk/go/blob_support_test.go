@@ -60,6 +60,12 @@ var blobTests = tests{
 	"blob-tags":    blobTags,
 	"batch-delete": batchDelete,
 
+	"blob-find-by-tags":   blobFindByTags,
+	"blob-tag-conditions": blobTagConditions,
+	"append-seal":         appendSeal,
+	"incremental-copy":    incrementalCopy,
+	"archive-rehydrate":   archiveRehydrate,
+
 	"blob-sas":           blobSAS,
 	"container-sas":      containerSAS,
 	"blob-stored-policy": blobStoredPolicy,

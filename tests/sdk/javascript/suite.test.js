@@ -24,6 +24,7 @@ import "./blob/copies.js";
 import "./blob/lists.js";
 import "./blob/leases.js";
 import "./blob/tags.js";
+import "./blob/features.js";
 import "./blob/access.js";
 import "./blob/account-access.js";
 import "./blob/service.js";
