@@ -1,4 +1,4 @@
-//! What a starting server tells on standard output: where it listens, where its data is, how to connect.
+//! What a starting server prints to standard output: where it listens, where its data is, how to connect.
 
 use crate::settings::account::Account;
 use crate::settings::engine::EngineChoice;
@@ -44,7 +44,7 @@ pub(crate) fn banner(settings: &Settings, addresses: &Addresses, keys_from: &Sou
         }
     }
     lines.push(match &settings.engine {
-        EngineChoice::Local => ("data folder", data(settings)),
+        EngineChoice::Local => ("data directory", data(settings)),
         EngineChoice::Postgres(url) => ("database", format!("{url} ({})", settings.dialect)),
     });
     for account in &settings.accounts {
@@ -95,7 +95,7 @@ fn endpoints(
 
 fn connection_string(settings: &Settings, scheme: &str, account: &Account, addresses: &Addresses) -> String {
     let name = &account.name;
-    // Everybody knows that one.
+    // This key is public.
     let key = if account.is_development() { account.key.clone() } else { format!("(key of {name})") };
     let mut text = format!("DefaultEndpointsProtocol={scheme};AccountName={name};AccountKey={key};");
     for (_, word, address) in addresses.services() {
@@ -162,7 +162,7 @@ mod tests {
   blob endpoint      http://127.0.0.1:10000/devstoreaccount1
   queue endpoint     http://127.0.0.1:10001/devstoreaccount1
   table endpoint     http://127.0.0.1:10002/devstoreaccount1
-  data folder        larimar-data (sync: an acknowledged write survives a loss of power)
+  data directory     larimar-data (sync: an acknowledged write survives a loss of power)
   connection string  DefaultEndpointsProtocol=http;AccountName=devstoreaccount1;AccountKey={};BlobEndpoint=http://127.0.0.1:10000/devstoreaccount1;QueueEndpoint=http://127.0.0.1:10001/devstoreaccount1;TableEndpoint=http://127.0.0.1:10002/devstoreaccount1;
   or                 UseDevelopmentStorage=true
   admin endpoint     http://127.0.0.1:10003 (/health /ready /metrics)
@@ -194,7 +194,7 @@ mod tests {
             "AccountName=alpha;AccountKey=(key of alpha);TableEndpoint=https://[::1]:4711/alpha;\n",
             "AccountName=beta;AccountKey=(key of beta);TableEndpoint=https://[::1]:4711/beta;\n",
             "  account keys       not shown; they come from environment LARIMAR_ACCOUNTS\n",
-            "  data folder        none (memory",
+            "  data directory     none (memory",
         ] {
             assert!(text.contains(expected), "{expected} in\n{text}");
         }
@@ -231,7 +231,7 @@ mod tests {
         let settings = Settings { engine: EngineChoice::Postgres(url), ..Settings::default() };
         let text = banner(&settings, &tables_at("127.0.0.1:10002"), &Source::Default);
         let expected = "  database           postgres://larimar:***@one:5432,two/tables (postgres)\n";
-        assert!(text.contains(expected) && !text.contains("data folder"), "{text}");
+        assert!(text.contains(expected) && !text.contains("data directory"), "{text}");
     }
 
     #[test]

@@ -27,7 +27,7 @@ pub(crate) enum Command {
     Completions(Shell),
     /// Print the manual page.
     Man,
-    /// Mend a data folder that does not open.
+    /// Repair a data directory that does not open.
     Repair {
         /// Whether what cannot be saved may be given up.
         force: bool,
@@ -281,15 +281,15 @@ const GROUPS: [Group; 6] =
     [Group::Services, Group::Accounts, Group::Data, Group::Database, Group::Diagnostics, Group::Limits];
 const AFTER_HELP: &str = "\
 Every flag is also an environment variable and a key of the configuration file: --table-port is LARIMAR_TABLE_PORT and \
-table_port. Flags beat the environment, the environment beats the file. SIGHUP reads accounts, log level and \
-certificates again.
+table_port. Flags override the environment, the environment overrides the file. SIGHUP reloads accounts, log level \
+and certificates.
 
 Accounts come from LARIMAR_ACCOUNTS or AZURITE_ACCOUNTS (name:key[:key2];…) or from the file ([[accounts]] with name, \
-key, key2); without any there is devstoreaccount1 with its well-known key. The password of a database comes from \
+key, key2); the default is devstoreaccount1 with its well-known key. The password of a database comes from \
 LARIMAR_DATABASE_PASSWORD or from the file.";
 const AFTER_MIGRATE_HELP: &str = "\
-Entities keep their etags and timestamps. Stop the servers of the source first, and let nobody use the tables in the \
-destination until the end. A run that was interrupted goes on when the same command is given again. A table that the \
+Entities keep their etags and timestamps. Stop the servers of the source first, and do not use the tables in the \
+destination until the end. An interrupted run continues when the same command is given again. A table that the \
 destination already has is refused before anything is written.";
 
 #[cfg(test)]

@@ -22,7 +22,7 @@ pub(crate) fn prepare(resolved: &Resolved) -> anyhow::Result<()> {
 }
 
 fn check(resolved: &Resolved, directory: &Path) -> Result<(), SettingsError> {
-    // Whatever else is wrong with it, the engine says.
+    // The engine reports anything else that is wrong with it.
     let Ok(entries) = std::fs::read_dir(directory) else { return Ok(()) };
     let names: Vec<_> = entries.flatten().map(|entry| entry.file_name().to_string_lossy().into_owned()).collect();
     // What shows that a store is, or was, here; whether it is whole is for the engine to say.
@@ -52,7 +52,7 @@ fn close(directory: &Path) -> std::io::Result<()> {
         close_inside(directory, usize::MAX)?;
         let mode = directory.metadata()?.permissions().mode() & !OTHERS;
         match std::fs::set_permissions(directory, std::fs::Permissions::from_mode(mode)) {
-            // A volume that is mounted for a group belongs to somebody else.
+            // A volume that is mounted for a group belongs to another user.
             Err(error) if error.kind() == std::io::ErrorKind::PermissionDenied => {
                 tracing::warn!(directory = %directory.display(), "others may read the data directory, which is not ours to change");
             }

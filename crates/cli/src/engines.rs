@@ -25,7 +25,7 @@ pub(crate) fn open_local(settings: &Settings) -> anyhow::Result<LocalEngine> {
         .with_context(|| format!("cannot open {}, as the setting data_dir says", settings.data_dir.display()))
 }
 
-/// The store of blobs' bytes, if blobs are served. Files in the data folder are admitted by the engine there.
+/// The store of blobs' bytes, if blobs are served. The engine there admits writes of files in the data directory.
 pub(crate) fn open_bytes(settings: &Settings, admission: Admission) -> anyhow::Result<Option<AnyBytes>> {
     if !settings.serves_blobs() {
         if settings.blob {

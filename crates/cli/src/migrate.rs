@@ -1,6 +1,6 @@
 //! `larimar migrate`: copies everything from one engine into another and proves that both hold the same.
 //!
-//! The copy itself is `larimar_engine::migration`; here the engines are opened, progress is shown and the end is told.
+//! The copy itself is `larimar_engine::migration`; here the engines are opened, and progress and outcome are shown.
 
 mod progress;
 mod report;
@@ -42,22 +42,22 @@ pub(crate) struct End {
 /// Where a store is.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(crate) enum Place {
-    /// The data folder of an embedded engine.
+    /// The data directory of an embedded engine.
     Local(PathBuf),
     /// A database.
     Postgres(DatabaseUrl),
 }
 
-/// Somebody asked the migration to end; it can be taken up again.
+/// A signal interrupted the migration; it can be resumed.
 #[derive(Debug, thiserror::Error)]
-#[error("interrupted; the same command goes on where it was")]
+#[error("interrupted; the same command continues where it stopped")]
 pub(crate) struct Interrupted;
 
 /// Copies or compares, and prints what was found.
 pub(crate) fn run(resolved: &Resolved, migration: &Migration, runtime: Runtime) -> anyhow::Result<()> {
     let mut settings = resolved.settings.clone();
     if resolved.source("log_level") == Source::Default {
-        // The progress tells what an operator wants to know.
+        // The progress shows what an operator wants to know.
         "warn".clone_into(&mut settings.log_level);
     }
     logging::start(&settings)?;

@@ -1,4 +1,4 @@
-//! `larimar repair`: shows what is wrong with a data folder and mends what can be mended without losing intact data.
+//! `larimar repair`: shows what is wrong with a data directory and repairs what can be repaired without losing intact data.
 
 use std::path::Path;
 
@@ -8,7 +8,7 @@ use anyhow::{Context, bail, ensure};
 use larimar_engine::{Clock, SystemClock};
 use larimar_engine_local::repair::{self, Action};
 
-/// Repairs the data folder of the settings and tells what was found and done.
+/// Repairs the configured data directory and prints what was found and done.
 pub(crate) fn run(resolved: &Resolved, force: bool) -> anyhow::Result<()> {
     let folder = folder(resolved)?;
     let done = repair::repair(folder, force).with_context(|| format!("cannot repair {}", folder.display()))?;
@@ -19,7 +19,7 @@ pub(crate) fn run(resolved: &Resolved, force: bool) -> anyhow::Result<()> {
     }
 }
 
-/// Lets the versions of the data folder continue at the present time.
+/// Lets the versions of the data directory continue at the present time.
 pub(crate) fn reset_clock(resolved: &Resolved) -> anyhow::Result<()> {
     let folder = folder(resolved)?;
     let reset = repair::reset_clock(folder, SystemClock.now());

@@ -51,7 +51,7 @@ pub(crate) fn run(line: &CommandLine, resolved: &Resolved, runtime: Runtime) -> 
                 let engine = Arc::new(engines::open_local(settings)?);
                 let bytes = engines::open_bytes(settings, Admission::new(engine.admission()))?;
                 if matches!(bytes, Some(AnyBytes::Files(_))) {
-                    engine.record_blobs().context("the data folder's inventory cannot be written")?;
+                    engine.record_blobs().context("the inventory of the data directory cannot be written")?;
                 }
                 let parts = Parts { line, resolved, settings, level, certificate, sockets };
                 let outcome = serve(parts, Arc::clone(&engine), bytes, signals).await;
@@ -144,7 +144,7 @@ impl Sockets {
     }
 }
 
-/// Refuses to serve the key that everybody knows where other machines can reach it.
+/// Refuses to serve the public key where other machines can reach it.
 pub(crate) fn check_keys(resolved: &Resolved, addresses: &Addresses) -> Result<(), SettingsError> {
     let settings = &resolved.settings;
     if addresses.are_loopback() {
@@ -335,19 +335,19 @@ struct Running {
 impl Running {
     fn start<H: Handler>(listener: Listener<H>, socket: TcpListener) -> Self {
         Self::spawn(|stopped| async move {
-            // How it stopped is told by the listener itself.
+            // The listener itself logs how it stopped.
             let _ = listener.serve(socket, stopped).await;
         })
     }
 
     fn spawn<F: Future<Output = ()> + Send + 'static>(work: impl FnOnce(Stop) -> F) -> Self {
         let (stop, stopped) = oneshot::channel::<()>();
-        // An error means that nobody is left to send; that is a stop too.
+        // An error means that the sender is gone; that is a stop too.
         let task = tokio::spawn(work(Box::pin(async { drop(stopped.await) })));
         Self { stop, task }
     }
 
-    /// Tells the task to end; it has when the handle says so.
+    /// Asks the task to end; the handle completes when it has.
     fn ending(self) -> JoinHandle<()> {
         drop(self.stop);
         self.task
@@ -378,7 +378,7 @@ fn admin_listener_settings(settings: &Settings) -> ListenerSettings {
 fn announce(resolved: &Resolved, settings: &Settings, addresses: &Addresses) {
     let text = banner(settings, addresses, &resolved.source("accounts"));
     let mut out = std::io::stdout().lock();
-    // A closed standard output is no reason not to serve.
+    // The server also serves with a closed standard output.
     if let Err(error) = out.write_all(text.as_bytes()).and_then(|()| out.flush()) {
         tracing::warn!(%error, "the banner could not be written");
     }

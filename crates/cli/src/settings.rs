@@ -2,7 +2,7 @@
 //!
 //! A setting `table_port` is the key `table_port` of the TOML file, the environment variable
 //! `LARIMAR_TABLE_PORT` and the flag `--table-port`. [`resolve`] is a plain function of the three sources; flags
-//! beat the environment and the environment beats the file. The list itself is in `list.rs`.
+//! override the environment and the environment overrides the file. The list itself is in `list.rs`.
 
 pub(crate) mod account;
 pub(crate) mod engine;
@@ -337,7 +337,7 @@ impl Resolved {
     fn check(&self) -> Result<(), SettingsError> {
         let settings = &self.settings;
         self.check_ports()?;
-        // The largest body, what it is parsed into and its answer count, and somebody else should find room beside it.
+        // The largest body, what it is parsed into and its answer count, and another request should find room beside it.
         let least = IN_FLIGHT_BODIES * settings.body_bytes_max;
         if settings.in_flight_bytes() < least {
             let found = value::show_bytes(settings.in_flight_bytes());

@@ -122,7 +122,7 @@ impl Signals {
 
     #[cfg(not(unix))]
     async fn demand(&mut self) -> Demand {
-        // Without signals there is no way to ask for an end, and the process serves until it is killed.
+        // Without signals nothing can ask for shutdown, and the process serves until it is killed.
         if tokio::signal::ctrl_c().await.is_err() {
             std::future::pending::<()>().await;
         }

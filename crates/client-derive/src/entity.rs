@@ -10,7 +10,7 @@ use std::collections::HashMap;
 use syn::spanned::Spanned as _;
 use syn::{DeriveInput, Error, Expr, Ident, LitStr, Path, Type};
 
-/// The property that tells the types of entities apart.
+/// The property that distinguishes the types of entities.
 const ENTITY_TYPE: &str = "EntityType";
 
 pub(crate) fn derive_entity(input: &DeriveInput) -> syn::Result<TokenStream> {
@@ -188,7 +188,7 @@ fn encrypted(client: &Path, fields: &[Field]) -> TokenStream {
     quote!(const ENCRYPTED: &'static [#client::EncryptedProperty] = &[#(#properties),*];)
 }
 
-/// How the constant that tells the type is written, read, given as a constant, and listed.
+/// How the constant that names the type is written, read, given as a constant, and listed.
 fn entity_type(client: &Path, name: Option<&LitStr>) -> (TokenStream, TokenStream, TokenStream, TokenStream) {
     let Some(name) = name else { return Default::default() };
     (
@@ -324,8 +324,8 @@ impl Code<'_> {
         }
     }
 
-    /// An expression that sets a field's property. Types are spelled out here and below, so that the compiler tells of
-    /// one that does not fit where the program names it, and tells it once.
+    /// An expression that sets a field's property. Types are spelled out here and below, so that the compiler reports
+    /// one that does not fit where the program names it, and reports it once.
     fn put(&self, property: &Property, field: &Field, target: &TokenStream) -> TokenStream {
         let (client, ident, type_) = (self.client, &field.ident, &field.type_);
         let name = self.name(&property.name);

@@ -1,4 +1,4 @@
-//! `#[derive(EntityEnum)]`: entities of several types in one table, told apart by a property or by their keys.
+//! `#[derive(EntityEnum)]`: entities of several types in one table, distinguished by a property or by their keys.
 
 use crate::attributes::{Container, Seen, each, word};
 use crate::name;
@@ -10,7 +10,7 @@ use syn::ext::IdentExt as _;
 use syn::spanned::Spanned as _;
 use syn::{Data, DeriveInput, Error, Fields, Ident, LitStr, Path, Type};
 
-/// A variant, and how its entities are told from the others.
+/// A variant, and how its entities are distinguished from the others.
 struct Variant {
     ident: Ident,
     type_: Type,
@@ -18,7 +18,7 @@ struct Variant {
 }
 
 impl Variant {
-    /// What its row keys start with, if it is told by them.
+    /// What its row keys start with, if they distinguish it.
     fn prefix(&self) -> Option<String> {
         match &self.by {
             By::RowKeyPrefix(prefix) => Some(prefix.value()),
@@ -49,17 +49,17 @@ pub(crate) fn derive(input: &DeriveInput) -> syn::Result<TokenStream> {
     let constants = variants.iter().map(|variant| constant(client, variant));
     let writes = variants.iter().map(|variant| write(client, &tag, variant, &variants));
     // The variant for the rest is asked last, wherever it stands; longer prefixes before those that they start with.
-    let (others, mut told): (Vec<_>, Vec<_>) = variants.iter().partition(|variant| matches!(variant.by, By::Other));
-    told.sort_by_key(|variant| variant.prefix().map(|prefix| Reverse(prefix.len())));
+    let (others, mut tagged): (Vec<_>, Vec<_>) = variants.iter().partition(|variant| matches!(variant.by, By::Other));
+    tagged.sort_by_key(|variant| variant.prefix().map(|prefix| Reverse(prefix.len())));
     let types = variants.iter().filter(|variant| matches!(variant.by, By::Type(_)));
     let types = types.map(|variant| constant_name(&variant.ident));
-    let reads = told.clone().into_iter().map(|variant| read_variant(client, &tag, variant));
+    let reads = tagged.clone().into_iter().map(|variant| read_variant(client, &tag, variant));
     let rest = match others.first() {
         Some(Variant { ident, type_, .. }) => quote_spanned! {type_.span()=>
             <#type_ as #client::Entity>::from_dynamic(entity).map(Self::#ident)
         },
         None => {
-            let expected = told.into_iter().map(expected);
+            let expected = tagged.into_iter().map(expected);
             quote!(::std::result::Result::Err(#client::__private::unknown_entity(&entity, #tag, &[#(#expected),*])))
         }
     };
@@ -113,7 +113,7 @@ fn read(input: &DeriveInput) -> syn::Result<Vec<Variant>> {
         variants.push(variant);
     }
     if variants.is_empty() {
-        return Err(Error::new(input.ident.span(), "an enum without variants is no entity"));
+        return Err(Error::new(input.ident.span(), "an enum without variants is not an entity"));
     }
     Ok(variants)
 }
@@ -202,7 +202,7 @@ fn read_variant(client: &Path, tag: &str, variant: &Variant) -> TokenStream {
     }
 }
 
-/// What a reader is told when an entity is of none of the types.
+/// The error for an entity of none of the types.
 fn expected(variant: &Variant) -> TokenStream {
     match &variant.by {
         By::Type(_) => {

@@ -10,7 +10,7 @@ const WORDS: [&str; 20] = [
     "NaN", "INF", "in",
 ];
 
-/// Refuses what is no name of a property, and the names that are taken.
+/// Refuses what is not a name of a property, and the names that are taken.
 pub(crate) fn check(name: &str, span: Span) -> syn::Result<()> {
     if SYSTEM.contains(&name) {
         let attribute = if name == "Timestamp" { "timestamp" } else { "partition_key)] or #[entity(row_key" };

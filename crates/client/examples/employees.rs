@@ -50,7 +50,7 @@ async fn work_with(table: &Table) -> Result<(), Error> {
     let found: Option<Employee> = table.get("Sales", "000123").await?;
     println!("000123 is {}", found.map_or_else(|| "gone".to_owned(), |employee| employee.last_name));
 
-    // Read, changed and written, again if somebody else was faster.
+    // Reads, changes and writes; repeats if another writer was faster.
     let older = table.update_with_retry("Sales", "000123", |employee: &mut Employee| employee.age += 1).await?;
     println!("and now {}", older.map_or(0, |(employee, _etag)| employee.age));
 

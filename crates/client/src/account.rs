@@ -184,10 +184,10 @@ pub enum AccountError {
     /// The proxy's address is none.
     #[error("expected the address of a proxy such as http://user:password@proxy:3128")]
     Proxy,
-    /// There is no certificate where one should be.
+    /// A certificate is missing.
     #[error("root certificates: {0}")]
     Certificates(String),
-    /// The user agent is no header's value.
+    /// The user agent is not a header's value.
     #[error("expected printable ASCII as user agent")]
     UserAgent,
 }
@@ -255,19 +255,19 @@ impl AccountBuilder {
         self
     }
 
-    /// How long a call may take with all its retries: two minutes unless told.
+    /// How long a call may take with all its retries (default: two minutes).
     pub const fn timeout(mut self, timeout: Duration) -> Self {
         self.timeouts.call = timeout;
         self
     }
 
-    /// How long one attempt may take: half a minute unless told.
+    /// How long one attempt may take (default: half a minute).
     pub const fn attempt_timeout(mut self, timeout: Duration) -> Self {
         self.timeouts.attempt = timeout;
         self
     }
 
-    /// How long it may take to open a connection: ten seconds unless told.
+    /// How long it may take to open a connection (default: ten seconds).
     pub const fn connect_timeout(mut self, timeout: Duration) -> Self {
         self.connect.connect_timeout = timeout;
         self
@@ -286,7 +286,7 @@ impl AccountBuilder {
         self
     }
 
-    /// Sends no request through a proxy, whatever the environment says.
+    /// Sends no request through a proxy, even if the environment names one.
     pub fn no_proxy(mut self) -> Self {
         self.connect.proxy = ProxyChoice::Direct;
         self

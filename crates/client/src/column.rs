@@ -37,7 +37,7 @@ use std::marker::PhantomData;
 /// AGE.gt("thirty");
 /// ```
 ///
-/// `Column<Value>` compares with whatever becomes a [`crate::Value`].
+/// `Column<Value>` compares with anything that converts into a [`crate::Value`].
 pub struct Column<T> {
     name: Cow<'static, str>,
     type_: PhantomData<fn(T)>,

@@ -124,7 +124,7 @@
 //!
 //! # Types of properties
 //!
-//! Whatever implements [`Property`](trait@crate::Property):
+//! Any type that implements [`Property`](trait@crate::Property):
 //!
 //! | type | stored as |
 //! | --- | --- |
@@ -283,13 +283,13 @@
 //!
 //! Each field that a filter can speak of has a function that gives its [`Column`](crate::Column): all but those that
 //! are skipped, flattened, encrypted or JSON. The function of a key gives `PartitionKey` or `RowKey`, which are text
-//! whatever the field is. It has the field's name, so `no_column` on the field, or `no_columns` on the struct, makes
+//! regardless of the field. It has the field's name, so `no_column` on the field, or `no_columns` on the struct, makes
 //! room for a method of your own.
 //!
 //! # Several types in one table
 //!
 //! Entities of several types live in one partition so that one transaction or one query covers them. An enum over
-//! them tells them apart by the property `EntityType`, or by how their `RowKey` starts:
+//! them distinguishes them by the property `EntityType`, or by the start of their `RowKey`:
 //!
 //! ```
 //! use larimar_client::{DynamicEntity, Entity, EntityEnum};

@@ -9,7 +9,7 @@ use std::borrow::Cow;
 /// `#[derive(Entity)]` implements it for structs and `#[derive(EntityEnum)]` for enums of such structs; see
 /// [`crate::entities`].
 #[diagnostic::on_unimplemented(
-    message = "`{Self}` is no entity",
+    message = "`{Self}` is not an entity",
     note = "structs derive `larimar_client::Entity`, enums of entities derive `larimar_client::EntityEnum`"
 )]
 pub trait Entity: Sized {
@@ -44,14 +44,14 @@ pub trait Entity: Sized {
     /// A value that the service does not store.
     fn to_dynamic(&self) -> Result<Cow<'_, DynamicEntity>, EntityError>;
 
-    /// The value that an entity of the service stands for.
+    /// Makes a value from an entity of the service.
     ///
     /// # Errors
     /// An entity that lacks a property or has one of another type.
     fn from_dynamic(entity: DynamicEntity) -> Result<Self, EntityError>;
 
     /// The properties that this type reads, the keys and `Timestamp` among them if it reads those, for queries that
-    /// project into it. `None` is for types that read whatever there is.
+    /// project into it. `None` is for types that read all properties.
     #[must_use]
     fn columns() -> Option<Vec<Cow<'static, str>>> {
         None
@@ -79,7 +79,7 @@ impl<T: Entity> Entity for Box<T> {
     }
 }
 
-/// Tells which properties a type does not know. A type that reads whatever there is knows all.
+/// Returns the properties that a type does not know. A type that reads all properties knows all.
 pub(crate) fn is_unknown_to<E: Entity>() -> impl Fn(&str) -> bool {
     let known = E::columns();
     move |name| known.as_ref().is_some_and(|known| known.iter().all(|column| column != name))
@@ -109,7 +109,7 @@ impl EncryptedProperty {
     }
 }
 
-/// Why a value is no entity, or an entity no value.
+/// Why a value cannot be converted to an entity, or an entity to a value.
 #[derive(Debug, thiserror::Error)]
 #[error("property '{property}': {reason}")]
 pub struct EntityError {

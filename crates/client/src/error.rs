@@ -1,4 +1,4 @@
-//! What can go wrong with a call, told apart by who can act on it.
+//! The errors of a call, grouped by who can act on them.
 
 use crate::encryption_error::EncryptionError;
 use crate::entity::EntityError;
@@ -23,7 +23,7 @@ pub enum Error {
     /// No answer came in time. The service may have carried out a write all the same.
     #[error("no answer within {0:?}")]
     Timeout(Duration),
-    /// A value is no entity, or an entity no value of the type asked for.
+    /// A value cannot be converted to an entity, or an entity to the requested type.
     #[error(transparent)]
     Entity(#[from] EntityError),
     /// The request was not sent because the service would refuse it.
@@ -137,8 +137,8 @@ impl Error {
 
     /// Whether it is the entity that is not there, and not its table.
     ///
-    /// [`Error::is_not_found`] holds for both. Here a missing table is no missing entity: what reads or deletes an entity
-    /// that others may have deleted goes on after this error, and stops at a table that was never created or is misspelt.
+    /// [`Error::is_not_found`] holds for both. Here a missing table is not a missing entity: what reads or deletes an entity
+    /// that others may have deleted continues after this error, and stops at a table that was never created or is misspelt.
     /// [`Table::get`](crate::Table::get) makes the same distinction.
     ///
     /// ```
@@ -170,11 +170,11 @@ impl Error {
     }
 
     /// Whether it is unknown if a write took place: the request may have reached the service and no answer came back, or
-    /// none that tells.
+    /// none that shows it.
     ///
     /// A refusal is ambiguous if the answer to an earlier attempt was lost and what is stored since is not what that
     /// attempt would have left: others may have changed it before it was looked at. So a conflict or a change
-    /// ([`Error::is_conflict`], [`Error::is_changed`]) that is not ambiguous tells that the write did not take place.
+    /// ([`Error::is_conflict`], [`Error::is_changed`]) that is not ambiguous means that the write was not applied.
     #[must_use]
     pub fn is_ambiguous(&self) -> bool {
         match self {

@@ -30,7 +30,7 @@ impl fmt::Display for ETag {
 /// The condition of a write on an existing entity.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum IfMatch {
-    /// The entity exists, in whatever version: the last writer wins.
+    /// The entity exists, in any version: the last writer wins.
     Any,
     /// The entity is unchanged since it had this ETag.
     ETag(ETag),

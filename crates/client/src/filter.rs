@@ -30,7 +30,7 @@ pub struct Filter {
     form: Form,
 }
 
-/// The outermost operation of a filter, which tells where it needs parentheses.
+/// The outermost operation of a filter, which determines where it needs parentheses.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 enum Form {
     /// A comparison, or the opposite of something.
@@ -219,7 +219,7 @@ fn write_literal(text: &mut String, literal: &Value) {
         Value::Int64(value) => write!(text, "{value}L"),
         Value::Double(value) if value.is_nan() => write!(text, "NaN"),
         Value::Double(value) if value.is_infinite() => write!(text, "{}INF", if *value < 0.0 { "-" } else { "" }),
-        // This form always has a fraction or an exponent, which tells a Double from an Int32.
+        // This form always has a fraction or an exponent, which distinguishes a Double from an Int32.
         Value::Double(value) => write!(text, "{value:?}"),
         Value::Boolean(value) => write!(text, "{value}"),
         Value::DateTime(value) => write!(text, "datetime'{value}'"),

@@ -10,7 +10,7 @@ use std::str::FromStr;
 #[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub struct Guid([u8; 16]);
 
-/// A text that is no Guid.
+/// A text that is not a Guid.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, thiserror::Error)]
 #[error("expected a Guid such as c9da6455-213d-42c9-9a79-3e9149a57833")]
 pub struct GuidError;

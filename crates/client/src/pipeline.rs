@@ -62,11 +62,11 @@ pub(crate) struct Call {
     timeout: Option<Duration>,
     /// Whether something changes although the method is one of reads.
     changes: bool,
-    /// Finds the refusal in an answer whose status tells of success.
+    /// Finds the refusal in an answer with a successful status.
     refusal: Option<fn(&Reply) -> Option<ServiceError>>,
 }
 
-/// An answer that tells of success.
+/// A successful answer.
 #[derive(Debug)]
 pub(crate) struct Reply {
     pub(crate) status: u16,
@@ -140,7 +140,7 @@ impl Call {
         self
     }
 
-    /// Says that a write depends on the call, whatever its method: it never goes to a secondary.
+    /// Marks the call as a write regardless of its method: it never goes to a secondary.
     pub(crate) const fn changing(mut self) -> Self {
         self.changes = true;
         self
@@ -207,7 +207,7 @@ struct Attempts<'a> {
     has_renewed_token: bool,
     /// Why the primary gave no answer, while the secondary is asked.
     at_primary: Option<Error>,
-    /// Not the current one, which is the caller's where nobody watches this one.
+    /// Not the current span, which is the caller's if this one is disabled.
     span: tracing::Span,
 }
 
@@ -239,7 +239,7 @@ impl Attempts<'_> {
 
     /// The end of a call that failed with this error.
     fn failed(self, error: Error, at_secondary: bool) -> Failed {
-        // That the secondary does not answer, or has not heard of something, tells nothing: what the primary said counts.
+        // A secondary that does not answer, or does not have something yet, proves nothing: the answer of the primary counts.
         let error = self.at_primary.filter(|_| at_secondary).unwrap_or(error);
         let error = if self.ambiguous { error.after_lost_answer() } else { error };
         Failed { error, after_ambiguous: self.ambiguous }
@@ -265,7 +265,7 @@ impl Attempts<'_> {
         self.until.saturating_duration_since(Instant::now())
     }
 
-    /// Tells a success from a refusal, which comes with how long the service asks to wait.
+    /// Distinguishes a success from a refusal, which has the time that the service asks to wait.
     fn judge(&self, answer: http::Response<Bytes>) -> Result<Reply, (Error, Option<Duration>)> {
         let (head, body) = answer.into_parts();
         let status = head.status.as_u16();

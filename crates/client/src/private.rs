@@ -1,4 +1,4 @@
-//! What derived code calls. It is no part of the public interface and may change at any time.
+//! What derived code calls. It is not part of the public interface and may change at any time.
 
 use crate::column::is_same;
 use crate::entity::{EncryptedProperty, Entity, EntityError};
@@ -125,7 +125,7 @@ pub fn literal<T: Property>(value: &T) -> Value {
     value.expect("a derived enum has a text for every variant")
 }
 
-/// The error for a text that is no variant's.
+/// The error for a text that is not a variant's.
 #[must_use]
 pub fn unknown_text(expected: &str, found: &str) -> PropertyError {
     let found: String = found.chars().take(64).collect();
@@ -138,13 +138,13 @@ pub fn check_type(entity: &mut DynamicEntity, expected: &str) -> Result<(), Enti
     if found == expected { Ok(()) } else { Err(unknown_text(&format!("'{expected}'"), &found).of("EntityType")) }
 }
 
-/// Whether the property that tells the type has this value.
+/// Whether the property that names the type has this value.
 #[must_use]
 pub fn has_type(entity: &DynamicEntity, tag: &str, expected: &str) -> bool {
     matches!(entity.value(tag), Some(Value::String(found)) if found == expected)
 }
 
-/// Takes out the property that tells the type, unless the type reads it.
+/// Removes the property that names the type, unless the type reads it.
 #[must_use]
 pub fn without_type<T: Entity>(mut entity: DynamicEntity, tag: &str) -> DynamicEntity {
     if T::ENTITY_TYPE.is_none() && T::columns().is_none() {
@@ -153,7 +153,7 @@ pub fn without_type<T: Entity>(mut entity: DynamicEntity, tag: &str) -> DynamicE
     entity
 }
 
-/// Sets the property that tells the type. What the entity says itself of its type must be the same: one of the two would
+/// Sets the property that names the type. If the entity has that property itself, it must be the same: one of the two would
 /// be lost.
 pub fn with_type<'a>(
     entity: Cow<'a, DynamicEntity>,
@@ -185,7 +185,7 @@ pub fn with_row_key_prefix<'a>(
     Err(PropertyError::Invalid(reason).of("RowKey"))
 }
 
-/// Refuses variants that could not be told apart.
+/// Refuses variants that could not be distinguished.
 ///
 /// # Panics
 /// When the program is built, if two types are the same.

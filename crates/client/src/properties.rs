@@ -17,7 +17,7 @@ use std::hash::BuildHasher;
     note = "structs derive `larimar_client::Properties`; maps are from `String` to `larimar_client::Value`"
 )]
 pub trait Properties: Sized {
-    /// Whether this takes whatever properties are left, and is therefore read last.
+    /// Whether this takes all remaining properties, and is therefore read last.
     const TAKES_REST: bool = false;
 
     /// Sets the properties in an entity, their names after a prefix.
@@ -32,7 +32,7 @@ pub trait Properties: Sized {
     /// An entity that lacks a property or has one of another type.
     fn read_from(entity: &mut DynamicEntity, prefix: &str) -> Result<Self, EntityError>;
 
-    /// The properties that this type reads; `None` is for types that read whatever there is.
+    /// The properties that this type reads; `None` is for types that read all properties.
     #[must_use]
     fn columns(prefix: &str) -> Option<Vec<Cow<'static, str>>>;
 }
@@ -94,7 +94,7 @@ fn write(entity: &mut DynamicEntity, prefix: &str, name: &str, value: &Value) ->
 /// The properties whose names start with the prefix, which is taken off them.
 ///
 /// # Errors
-/// One that was decrypted: once it is in a map, nothing tells that it is to be encrypted again.
+/// A decrypted property: once it is in a map, nothing shows that it must be encrypted again.
 fn take_rest(
     entity: &mut DynamicEntity,
     prefix: &str,

@@ -14,7 +14,7 @@ pub(crate) fn bytes<const N: usize>() -> [u8; N] {
     bytes
 }
 
-/// Sixteen random bytes for an id that is no secret. The operating system is asked for many at once: a call for each
+/// Sixteen random bytes for an id that is not a secret. The operating system is asked for many at once: a call for each
 /// request would take as long as its signature.
 pub(crate) fn id() -> [u8; 16] {
     thread_local!(static POOL: RefCell<Vec<[u8; 16]>> = const { RefCell::new(Vec::new()) });

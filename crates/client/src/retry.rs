@@ -9,7 +9,7 @@ use std::time::{Duration, SystemTime};
 /// and 504. Where the service says how long to wait (`Retry-After`), that is how long the client waits at least.
 ///
 /// Writes are retried too, and the outcome stays true: if the answer to an insert was lost and the retry finds the
-/// entity there, the client reads it and reports a conflict only if it is not what was to be inserted. Where nobody can
+/// entity there, the client reads it and reports a conflict only if it is not what was to be inserted. Where the client cannot
 /// tell whether a write took place, the error says so ([`Error::is_ambiguous`](crate::Error::is_ambiguous)).
 ///
 /// ```
@@ -97,7 +97,7 @@ impl Default for RetryPolicy {
     }
 }
 
-/// Whether a status tells of a failure that may pass.
+/// Whether a status means a transient failure.
 pub(crate) const fn is_transient(status: u16) -> bool {
     matches!(status, 408 | 429 | 500 | 502 | 503 | 504)
 }

@@ -1,4 +1,4 @@
-//! Shared access signatures: tokens that hand some of an account's rights, for some time, to whoever holds them.
+//! Shared access signatures: tokens that give their holder some of an account's rights for some time.
 //!
 //! A builder for each kind of token says what it allows and [signs](TableSas::sign) it with an account's key;
 //! nothing is sent. What no service would honour is refused there: a token without an end, one that ends before it
@@ -41,7 +41,7 @@ use std::borrow::Cow;
 use std::fmt;
 use std::net::IpAddr;
 
-/// A signed token: the query string to append to an address. Whoever has it has the rights it names, so that it is
+/// A signed token: the query string to append to an address. Its holder has the rights it names, so it is
 /// not shown by `Debug`.
 #[derive(Clone, PartialEq, Eq)]
 pub struct SasToken(String);

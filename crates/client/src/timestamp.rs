@@ -18,7 +18,7 @@ use std::time::{Duration, SystemTime, UNIX_EPOCH};
 #[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub struct Timestamp(Inner);
 
-/// A text that is no time, or a time that the service does not store.
+/// A text that is not a time, or a time that the service does not store.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
 #[error("expected a time from 1601-01-01 to 9999-12-31 such as 2008-07-10T00:00:00Z, found '{0}'")]
 pub struct TimestampError(String);

@@ -214,7 +214,7 @@ fn what_does_not_fit_is_an_error_that_names_the_property() {
     }
     let mut entity = dynamic(&don());
     entity.row_key = "x".to_owned();
-    let error = Employee::from_dynamic(entity).expect_err("a key that is no number");
+    let error = Employee::from_dynamic(entity).expect_err("a key that is not a number");
     assert_eq!(error.to_string(), "property 'RowKey': invalid digit found in string");
 }
 

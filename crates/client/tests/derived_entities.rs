@@ -185,7 +185,7 @@ async fn c6_d4_one_query_reads_entities_of_several_types() {
     let employees = table.query::<Employee>().filter(Employee::type_filter()).all().await.expect("read");
     assert_eq!(employees.iter().map(bare).collect::<Vec<_>>(), [employee(1)]);
     // The type itself refuses the others.
-    let error = table.query::<Employee>().all().await.expect_err("a department is no employee");
+    let error = table.query::<Employee>().all().await.expect_err("a department is not an employee");
     assert!(error.to_string().contains("EntityType"), "{error}");
 }
 

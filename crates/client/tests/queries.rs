@@ -148,7 +148,7 @@ async fn c6_a_resolver_makes_the_values_and_may_refuse() {
 
     let refused = table.query::<DynamicEntity>().filter(keys::row_key().eq("r0")).resolve(|e| e.get::<String>("Row"));
     let mut stream = refused.stream();
-    let error = stream.next().await.expect("an error").expect_err("a number is no text");
+    let error = stream.next().await.expect("an error").expect_err("a number is not a text");
     assert!(matches!(error, larimar_client::Error::Entity(_)), "{error}");
     assert!(stream.next().await.is_none(), "the stream ends after an error");
 }

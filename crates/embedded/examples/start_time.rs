@@ -1,4 +1,4 @@
-//! Tells how long a server takes to start, and to start and stop: `cargo run --release --example start_time`.
+//! Prints how long a server takes to start, and to start and stop: `cargo run --release --example start_time`.
 
 use larimar_embedded::{Larimar, StartError};
 use std::time::{Duration, Instant};

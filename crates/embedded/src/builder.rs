@@ -1,4 +1,4 @@
-//! What a server can be told before it starts.
+//! The settings of a server before it starts.
 
 use crate::{Larimar, StartError};
 use larimar_server::{Account, AccountKey, DEVELOPMENT_ACCOUNT, DEVELOPMENT_KEY};

@@ -1,7 +1,7 @@
 //! Azure Table, Queue and Blob Storage inside a test.
 //!
 //! [`Larimar::ephemeral`] starts a server on free loopback ports within milliseconds. It keeps everything in memory,
-//! runs in the Tokio runtime of the caller and ends with the value that stands for it. Every server is apart from every
+//! runs in the Tokio runtime of the caller and stops when its value is dropped. Every server is separate from every
 //! other, so tests run side by side and need no cleaning up.
 //!
 //! ```

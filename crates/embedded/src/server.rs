@@ -128,7 +128,7 @@ impl Larimar {
         drop(stop);
         while let Some(ended) = tasks.join_next().await {
             if let Err(error) = ended {
-                // Nobody aborts them while they are waited for.
+                // They are not aborted while they are waited for.
                 std::panic::resume_unwind(error.into_panic());
             }
         }
@@ -195,7 +195,7 @@ impl Start {
         let listener = Listener::new(Arc::new(service), Arc::clone(&self.metrics), settings);
         let stopped = ended(self.stopped.clone());
         self.tasks.spawn(async move {
-            // Requests that were cut are told by the listener itself.
+            // The listener itself logs requests that were cut off.
             let _ = listener.serve(socket, stopped).await;
         });
     }
@@ -216,7 +216,7 @@ async fn reclaim(blobs: Arc<Blobs<MemoryEngine, MemoryBytes>>, stopped: impl Fut
     }
 }
 
-/// Ready when nobody is left to send.
+/// Ready when all senders are gone.
 async fn ended(mut stopped: watch::Receiver<()>) {
     while stopped.changed().await.is_ok() {}
 }

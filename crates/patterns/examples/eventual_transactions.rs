@@ -19,10 +19,10 @@ struct Employee {
     first_name: String,
 }
 
-/// Tells what a worker does.
-struct Told;
+/// Prints what a worker does.
+struct Printer;
 
-impl Observer for Told {
+impl Observer for Printer {
     fn observe(&self, event: &Event<'_>) {
         match event {
             Event::Received { deliveries, .. } => println!("  received, delivery {deliveries}"),
@@ -60,7 +60,7 @@ async fn main() -> Outcome {
 
     println!("The message comes back when its time is over, and another worker begins anew.");
     let worker = Worker::new(mover.queue().clone(), mover.clone());
-    let worker = worker.visibility(Duration::from_secs(30)).concurrency(4).observer(Arc::new(Told));
+    let worker = worker.visibility(Duration::from_secs(30)).concurrency(4).observer(Arc::new(Printer));
     while worker.stats().done == 0 {
         tokio::time::sleep(Duration::from_millis(100)).await;
         worker.drain().await?;

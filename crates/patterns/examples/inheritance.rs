@@ -46,7 +46,7 @@ pub(crate) struct Contractor {
     pub(crate) company: String,
 }
 
-/// One of them, told by the property `EntityType`.
+/// One of them, chosen by the property `EntityType`.
 #[derive(Clone, Debug, PartialEq, EntityEnum)]
 pub(crate) enum Staff {
     Employee(Employee),

@@ -54,7 +54,7 @@ async fn main() -> Outcome {
     let all: Vec<Employee> = by_email.find_prefix("email_Sales", "").await?;
     println!("  all by address: {:?}", all.iter().map(|employee| employee.email.as_str()).collect::<Vec<_>>());
 
-    println!("Somebody writes past the index, and a repair finds it.");
+    println!("An entity is written without the index, and a repair finds it.");
     table.insert(&employee("000125", "Ann", "annh@contoso.com")).await?;
     let repaired = employees.repair().await?;
     println!(

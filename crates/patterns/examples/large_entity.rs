@@ -33,7 +33,7 @@ async fn main() -> Outcome {
     employees.worker().drain().await?;
     println!("  {} blob after the worker ran", blobs(&container).await?);
 
-    println!("A blob that nobody refers to is found by a sweep.");
+    println!("A blob without a reference is found by a sweep.");
     container.blob("Employees/Sales/000999/orphan").upload(vec![3; 1000], Default::default()).await?;
     let swept = employees.sweep(Duration::ZERO).await?;
     println!("  {} looked at, {} removed", swept.places, swept.corrected);

@@ -18,7 +18,7 @@
 //! # Ok::<(), larimar_patterns::key_text::KeyError>(())
 //! ```
 //!
-//! **Guarantees.** Keys sort as the tuples of their parts do, and different tuples have different keys, whatever text
+//! **Guarantees.** Keys sort as the tuples of their parts do, and different tuples have different keys, whichever text
 //! is in them. (Texts sort as the service sorts them, by UTF-16 code units.) [`family`] reads an entity and its records
 //! with one request for each page of 1,000; a page is a snapshot, several pages are not.
 
@@ -54,7 +54,7 @@ impl<P: KeyParts> CompoundKey<P> {
         &self.0
     }
 
-    /// The filter for the row with this key and all rows whose key goes on with further parts.
+    /// The filter for the row with this key and all rows whose key continues with further parts.
     #[must_use]
     pub fn with_descendants(&self) -> Filter {
         let key = self.to_string();
@@ -62,14 +62,14 @@ impl<P: KeyParts> CompoundKey<P> {
         keys::row_key().between(key, end)
     }
 
-    /// The filter for the rows whose key goes on with further parts.
+    /// The filter for the rows whose key continues with further parts.
     #[must_use]
     pub fn descendants(&self) -> Filter {
         keys::row_key().starts_with(format!("{self}{}", P::END))
     }
 
-    /// The filter for the rows whose key starts with these parts and goes on with one from `first` to `last`, both
-    /// included; rows whose key goes on further are included too.
+    /// The filter for the rows whose key starts with these parts and continues with one from `first` to `last`, both
+    /// included; rows whose key continues further are included too.
     ///
     /// ```
     /// use larimar_patterns::compound_key::{CompoundKey, Digits};

@@ -63,7 +63,7 @@
 //!
 //! **Guarantees.** [`Denormalised::update`] and [`Denormalised::assign`] change both entities in one transaction under
 //! the condition of both versions. A reader sees the old pair or the new one, and writers that meet cannot leave a copy
-//! that differs. This holds while the embedded properties are changed only through this type, and an update is told of
+//! that differs. This holds while the embedded properties are changed only through this type, and an update is given
 //! all entities that embed the one it changes.
 //!
 //! **Cost.** Reading the department with its manager is one request. A change reads the entities side by side, one
@@ -81,7 +81,7 @@ pub trait Embeds<S>: Entity {
     /// Whether it carries those of this one.
     fn embeds(&self, source: &S) -> bool;
 
-    /// Takes over the properties of this one, and what tells that they are its.
+    /// Takes over the properties of this one, and what identifies it.
     fn embed(&mut self, source: &S);
 }
 
@@ -166,7 +166,7 @@ where
             );
             let (Some(source), Some(mut holder)) = read.await? else { return Err(Error::NotFound) };
             holder.entity.embed(&source.entity);
-            // The entity is written as it was: whoever changes it meanwhile has to see this holder.
+            // The entity is written unchanged: a concurrent writer then sees this holder.
             match self.write(&source, std::slice::from_ref(&holder)).await {
                 Err(Error::Changed) => contention.wait("an entity").await?,
                 other => return other.map(|()| holder.entity),
@@ -181,7 +181,7 @@ where
             transaction.replace(holder, &holder.etag).map_err(larimar_client::Error::from)?;
         }
         match transaction.submit().await {
-            // One that is gone changed too: the next read tells.
+            // A deleted entity changed too: the next read shows it.
             Err(error) if error.is_changed() || error.is_entity_not_found() => Err(Error::Changed),
             other => Ok(other.map(drop)?),
         }

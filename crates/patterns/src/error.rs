@@ -10,7 +10,7 @@ pub enum Error {
     /// A request failed.
     #[error(transparent)]
     Client(#[from] larimar_client::Error),
-    /// A text is no key.
+    /// A text is not a key.
     #[error(transparent)]
     Key(#[from] crate::key_text::KeyError),
     /// What was asked for is not possible.
@@ -25,7 +25,7 @@ pub enum Error {
     /// A transaction would break a rule.
     #[error(transparent)]
     Transaction(#[from] larimar_client::TransactionError),
-    /// A value is no entity, or an entity no value.
+    /// A value is not an entity, or an entity no value.
     #[error(transparent)]
     Entity(#[from] larimar_client::EntityError),
     /// An intent does not fit into a message of the queue.
@@ -37,7 +37,7 @@ pub enum Error {
         bytes_max: usize,
     },
     /// An intent cannot be written as JSON.
-    #[error("the intent is no JSON: {0}")]
+    #[error("the intent is not JSON: {0}")]
     Intent(#[source] serde_json::Error),
     /// An entity with these keys is there already.
     #[error("an entity with these keys is there already")]

@@ -77,7 +77,7 @@ impl InterPartitionIndex {
     }
 
     /// Keeps copies in the partitions that `partition` says, under the row key `don@contoso.com!Sales!000123`: those of
-    /// several partitions may then be in one. Unless told, the copies of the primaries in `Sales` are in `email_Sales`, if
+    /// several partitions may then be in one. By default the copies of the primaries in `Sales` are in `email_Sales`, if
     /// the index is called `email`.
     ///
     /// # Panics
@@ -136,7 +136,7 @@ impl InterPartitionIndex {
         row.push(END);
         let partition = match partition {
             Some(partition) => {
-                // Primaries of several partitions may meet here, and row keys are told apart in one of them only.
+                // Primaries of several partitions may meet here, and row keys are unique within one partition only.
                 key_text::escape_into(&mut row, &primary.partition_key);
                 row.push(END);
                 partition(primary)
@@ -237,7 +237,7 @@ impl fmt::Debug for InterPartitionIndex {
     }
 }
 
-/// A copy with the keys of its primary. Its ETag is no ETag of the primary.
+/// A copy with the keys of its primary. Its ETag is not an ETag of the primary.
 fn original(copy: DynamicEntity) -> Result<DynamicEntity> {
     let mut entity = plain(copy);
     entity.partition_key = entity.take(OF_PARTITION)?;
@@ -249,7 +249,7 @@ fn original(copy: DynamicEntity) -> Result<DynamicEntity> {
 
 /// The keys of a copy.
 fn parts(place: &str) -> Result<(&str, &str)> {
-    place.split_once(BETWEEN).ok_or_else(|| Error::Invalid(format!("'{place}' is no place of an index")))
+    place.split_once(BETWEEN).ok_or_else(|| Error::Invalid(format!("'{place}' is not a place of an index")))
 }
 
 /// Ends the value; escaped text has none.

@@ -17,7 +17,7 @@
 /// The longest key that the service takes, in UTF-16 code units: 1 KiB.
 pub const KEY_UTF16_MAX: usize = 512;
 
-/// Why a text is no key, or no key of the kind asked for.
+/// Why a text is not a key, or no key of the kind asked for.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
 #[non_exhaustive]
 pub enum KeyError {
@@ -134,7 +134,7 @@ pub fn unescape(key: &str) -> Result<String, KeyError> {
     Ok(text)
 }
 
-/// Writes any text as a segment of a blob's name. Segments of dots mean something to whatever stands between a client and
+/// Writes any text as a segment of a blob's name. Segments of dots have a meaning for proxies between a client and
 /// a service, and the service would rather have none that ends in one: `.` is written by its code.
 pub(crate) fn segment(text: &str) -> String {
     escape(text).replace("..", ".2e")

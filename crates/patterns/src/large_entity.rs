@@ -5,15 +5,15 @@
 //!  blob   Employees/Sales/000123/7f9c2ba4-...           the photo, of up to 256 MiB
 //! ```
 //!
-//! Every value that is written gets a blob of its own, with a name that nobody has: first an intent, then the blob, then
+//! Every value that is written gets a blob of its own, with a unique name: first an intent, then the blob, then
 //! the entity, and at last the blob of before is removed, which is the worker's to do
 //! ([`EventualTable`]).
 //!
 //! # What is guaranteed
-//! - An entity and its values change together: whoever reads sees all of them of before, or all of after.
-//! - Nobody reads an address without a blob. A reader whose blob was replaced while it came for it reads the entity again.
-//! - Whoever dies on the way leaves at worst a blob that nobody refers to. The worker removes it, and again an hour
-//!   later, should it have come late. [`LargeEntities::sweep`] finds those that no intent tells of.
+//! - An entity and its values change together: a reader sees all of them from before, or all from after.
+//! - No reader finds an address without a blob. A reader whose blob was replaced while it came for it reads the entity again.
+//! - A process that crashes leaves at worst a blob without a reference. The worker removes it, and again an hour
+//!   later, should it have come late. [`LargeEntities::sweep`] finds those without an intent.
 //!
 //! # Cost in requests
 //! A write: 4 and one for each value (more for values above 8 MiB). A read: 1 and one for each value. The worker: 4 and
@@ -337,5 +337,5 @@ impl Derived for LargeValues {
 }
 
 const BLOB_NAME_MAX: usize = 1024;
-/// What the client downloads of a blob unless told.
+/// The client's default limit of a download.
 const VALUE_BYTES_MAX: usize = 256 << 20;

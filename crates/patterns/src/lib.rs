@@ -1,18 +1,18 @@
 //! The design patterns for Azure Table Storage as small types.
 //!
-//! A table has one index: PartitionKey, then RowKey. Whatever else a program wants to find, keep together or keep in
-//! step, it does by the choice of its keys, by transactions within a partition, and by work that is finished in the
-//! end across partitions. The patterns of the table design guide say how; the modules of this crate do it. Each module
-//! states what it guarantees and what it costs in requests.
+//! A table has one index: PartitionKey, then RowKey. Everything else (other lookups, grouping, consistency of copies) needs
+//! well-chosen keys, transactions within a partition, and work across partitions that completes eventually. The modules of
+//! this crate implement the patterns of the table design guide. Each module states what it guarantees and what it costs in
+//! requests.
 //!
 //! # Within a partition
 //!
-//! These finish with the call: one transaction keeps everything in step.
+//! These complete with the call: one transaction keeps everything consistent.
 //!
 //! | module | number | what it does |
 //! | --- | --- | --- |
 //! | [`secondary_index`] | T1 | finds entities by several values, by copies under other row keys |
-//! | [`denormalised`] | T5 | keeps what is wanted of an entity in another one |
+//! | [`denormalised`] | T5 | stores properties of an entity in another one |
 //! | [`compound_key`] | T6 | keys of several parts; an entity read with its records |
 //! | [`log_tail`] | T7 | newest first |
 //! | [`period_tables`] | T8 | a table for each period, dropped whole |
@@ -25,17 +25,17 @@
 //!
 //! # Across partitions, tables and services
 //!
-//! These finish in the end: an intent lies in a queue before anything is done, and workers see it done, whoever dies.
+//! These complete eventually: every change is queued before it is made; if a process crashes, another worker finishes it.
 //!
 //! | module | number | what it does |
 //! | --- | --- | --- |
 //! | [`inter_partition_index`] | T2 | finds entities over partitions, by copies elsewhere |
-//! | [`eventual`], [`mover`] | T3 | work that is finished in the end; entities that move with it |
+//! | [`eventual`], [`mover`] | T3 | work that completes eventually; moving entities |
 //! | [`index_entities`] | T4 | lists of the entities that share a value |
 //! | [`large_entity`] | T11 | values in blobs, with their address in the entity |
 //! | [`blob_log`] | T13 | logs in blobs, read by time |
 //!
-//! The pages in `docs/patterns/` of the repository tell when to take which one.
+//! The pages in `docs/patterns/` of the repository explain when to use which.
 
 pub mod blob_log;
 pub mod compound_key;

@@ -1,6 +1,6 @@
 //! T7, log tail: keys that put the newest entity first, so that the latest ones are the cheapest to read.
 //!
-//! Entities come in the order of their keys and in no other. A row key that counts down as time goes on makes "the ten
+//! Entities come in the order of their keys and in no other. A row key that decreases over time makes "the ten
 //! latest expense claims" the first ten rows of the partition: one request that reads ten rows, however many there are.
 //!
 //! ```text
@@ -26,7 +26,7 @@ use std::str::FromStr;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicU64, Ordering::Relaxed};
 
-/// The row key of an entity in a log tail: a time, and what tells apart entities of the same time.
+/// The row key of an entity in a log tail: a time, and a suffix that distinguishes entities of the same time.
 ///
 /// Keys compare as their texts do: the newest is the least.
 ///
@@ -143,7 +143,7 @@ impl Default for LogTailKeys {
 
 /// A table whose partitions hold their newest entities first.
 ///
-/// The row keys of entities are made here: whatever an entity says of its own is replaced.
+/// The row keys of entities are made here: the entity's own row key is replaced.
 #[derive(Clone, Debug)]
 pub struct LogTail {
     table: Table,

@@ -1,4 +1,4 @@
-//! Moving an entity to another partition, table or key, in the end and exactly once (T3).
+//! Moves an entity to another partition, table or key, eventually and exactly once (T3).
 //!
 //! No transaction reaches from the source to the target, so the move is an intent with idempotent steps
 //! ([`eventual`](crate::eventual)). Employee 000123 goes from the current ones to the archive:
@@ -9,25 +9,25 @@
 //! ```
 //!
 //! # What is guaranteed
-//! - When [`Mover::submit`] returns `Ok`, the entity will be moved, whoever dies. When it fails, the entity was
+//! - When [`Mover::submit`] returns `Ok`, the entity will be moved, even if processes crash. When it fails, the entity was
 //!   changed meanwhile ([`Error::Changed`]) and is not moved, or the answer was lost and it may be
 //!   moved or not.
-//! - In the end the entity is at exactly one of the two places: at the target, with all its properties, those included
+//! - Eventually the entity is at exactly one of the two places: at the target, with all its properties, including those
 //!   that were changed by a conditional write at the source while it was on its way. Until then it may be seen at both.
-//! - Intents that are delivered twice, or late, do not undo what came after: the entity carries the version of its last
+//! - Intents that are delivered twice, or late, do not undo later changes: the entity has the version of its last
 //!   move (`_version`). Moved to the archive and back, it stays back.
 //! - Nothing is overwritten at the target. If another entity came there after `submit` looked, by another move or
 //!   otherwise, the intent goes to the poison queue with [`Error::Exists`] and the entity stays where it is, frozen; make
 //!   room and [`redrive`](WorkQueue::redrive) it.
 //!
-//! # What it asks for
-//! Writers of an entity that may be moved use ETag conditions, as one always should, and leave its `_moving`, `_version`
-//! and `_copied` alone: they merge, or replace the [`DynamicEntity`] that they read. One who replaces it by a type that does
-//! not know these calls the move off, unless it was copied already; then the change is moved too. One who overwrites it
-//! by force when it has just left brings it to life again at the source. Nobody changes it at the target before the move is
-//! done (`_copied` is gone then).
+//! # Requirements
+//! Writers of an entity that may be moved use ETag conditions and do not change its `_moving`, `_version` and `_copied`:
+//! they merge, or replace the [`DynamicEntity`] that they read. Replacing it by a type that does not know these properties
+//! cancels the move, unless the entity was copied already; then the change is moved too. Overwriting it unconditionally just
+//! after it was moved creates it again at the source. It must not be changed at the target before the move is done (then
+//! `_copied` is gone).
 //!
-//! Where an entity left, a tombstone (`_deleted`) stays for an hour. [`Mover::get`] does not show it; queries filter it
+//! At the source a tombstone (`_deleted`) stays for an hour. [`Mover::get`] does not show it; queries filter it
 //! out by [`is_gone`].
 //!
 //! # Cost in requests
@@ -66,7 +66,7 @@ pub struct Mover {
     tombstones_for: Duration,
 }
 
-/// What a [`Mover`] writes down before it moves anything.
+/// What a [`Mover`] queues before it moves anything.
 #[derive(Clone, Debug, Serialize, Deserialize)]
 pub struct MoveIntent(Intent);
 
@@ -104,29 +104,29 @@ impl Mover {
         }
     }
 
-    /// How long a worker leaves an intent alone whose submitter has not been heard of: 30 seconds unless told.
+    /// How long a worker waits for the submitter before it takes over an intent (default: 30 seconds).
     #[must_use]
     pub const fn grace(mut self, grace: Duration) -> Self {
         self.grace = grace;
         self
     }
 
-    /// How long tombstones are kept: an hour unless told, a week at most. It has to be longer than a request can be under
-    /// way, than a submitter or a worker can stand still between two of its requests (a machine that sleeps and wakes up
-    /// goes on where it was), and than the clocks of the machines differ.
+    /// How long tombstones are kept (default: an hour; maximum: a week). It must be longer than a request can take,
+    /// than a submitter or a worker can pause between two requests (a machine that sleeps and wakes up continues where it
+    /// stopped), and than the clocks of the machines differ.
     #[must_use]
     pub const fn tombstones_for(mut self, time: Duration) -> Self {
         self.tombstones_for = time;
         self
     }
 
-    /// The queue, to make a [`Worker`](crate::eventual::Worker) of and to look after.
+    /// The queue, for a [`Worker`](crate::eventual::Worker) and for monitoring.
     #[must_use]
     pub const fn queue(&self) -> &WorkQueue<MoveIntent> {
         &self.queue
     }
 
-    /// Creates the queues unless they are there.
+    /// Creates the queues if they are missing.
     ///
     /// # Errors
     /// A name that the service refuses.
@@ -134,10 +134,10 @@ impl Mover {
         self.queue.create_if_missing().await
     }
 
-    /// The entity at a place, unless it left.
+    /// The entity at a place, unless it was moved away.
     ///
     /// # Errors
-    /// A table that is not there, or an entity that is no `E`.
+    /// A table that does not exist, or an entity that is not an `E`.
     pub async fn get<E: Entity>(&self, place: &Place) -> Result<Option<E>> {
         let found = self.slot(place).await?;
         Ok(found.filter(|slot| !slot.is_dead).map(|slot| E::from_dynamic(slot.entity)).transpose()?)
@@ -173,7 +173,7 @@ impl Mover {
         Ok(submitted)
     }
 
-    /// Decides that the entity is moved: from here on it will be. Says whether it is decided so.
+    /// Decides that the entity is moved: from here on it will be. Returns whether that was decided.
     async fn freeze(&self, from: &Place, version: i64, etag: &ETag) -> Result<bool> {
         let mark = DynamicEntity::new(&from.partition, &from.row).with(MOVING, version);
         if !is_overtaken(self.table(from).merge(&mark, etag).await)? {
@@ -184,11 +184,11 @@ impl Mover {
         Ok(moving(&source)? == Some(version) || source.is_dead && source.version >= version)
     }
 
-    /// Brings the source to the target, once more if it changed since.
+    /// Copies the source to the target, again if it changed since.
     ///
     /// The target is looked at before the source. A source that is still there afterwards was there at the first look,
-    /// so whatever was at the target then is nothing that came of a finished move; and it is written only if it is still
-    /// that.
+    /// so what was at the target then did not come from a finished move; and the target is written only if it is
+    /// unchanged.
     async fn copy(&self, from: &Place, to: &Place, version: i64) -> Result<Copied> {
         let table = self.table(to);
         for _ in 0..TRIES_MAX {
@@ -198,7 +198,7 @@ impl Mover {
             let arriving = target.as_ref().and_then(|target| arriving(target, from, version));
             let source = match source {
                 None => return Ok(Copied { target: target.filter(|_| arriving.is_some()), source: None }),
-                // Where there is a copy the move was decided, though somebody may have unfrozen the source since.
+                // Where there is a copy the move was decided, though another writer may have unfrozen the source since.
                 Some(source) if arriving.is_some() || moving(&source)? == Some(version) => source,
                 Some(_) => return Ok(Copied { target: None, source: None }),
             };
@@ -228,7 +228,7 @@ impl Mover {
         Err(Error::Contended)
     }
 
-    /// Makes a tombstone of the source when its copy is up to date, and tells the copy that it has arrived.
+    /// Makes a tombstone of the source when its copy is up to date, and marks the copy as arrived.
     async fn bury(&self, from: &Place, to: &Place, version: i64) -> Result<()> {
         for _ in 0..TRIES_MAX {
             let Copied { target: Some(target), source } = self.copy(from, to, version).await? else { return Ok(()) };
@@ -267,7 +267,7 @@ impl Mover {
                 _ => true,
             };
             if has_landed {
-                // Whoever was faster has forgotten it or brought something else: both are fine.
+                // Another worker was faster and has removed or replaced it: both are fine.
                 return is_overtaken(self.table(from).delete(&from.partition, &from.row, &source.etag).await).map(drop);
             }
         }

@@ -20,7 +20,7 @@ pub enum Period {
 }
 
 impl Period {
-    /// The name of the period that a time lies in: digits that sort as time goes.
+    /// The name of the period that contains a time: digits that sort as time goes.
     ///
     /// ```
     /// use larimar_patterns::Period;
@@ -37,13 +37,13 @@ impl Period {
         name
     }
 
-    /// When the period begins that a time lies in.
+    /// The start of the period that contains a time.
     #[must_use]
     pub fn start(self, time: Timestamp) -> Timestamp {
         self.parse(&self.name(time)).unwrap_or(Timestamp::MIN)
     }
 
-    /// When the period after the one begins that a time lies in. The last one there is ends with the year 9999.
+    /// The start of the period after the one that contains a time. The last period ends with the year 9999.
     #[must_use]
     pub fn end(self, time: Timestamp) -> Timestamp {
         let start = self.start(time);

@@ -1,7 +1,7 @@
 //! T8, high-volume delete: a table for each hour, day, month or year, dropped whole when it has served its time.
 //!
 //! To delete a million entities one by one takes a million operations, and those compete with the writes that go on. A
-//! table is deleted with one request, whatever is in it.
+//! table is deleted with one request, regardless of its size.
 //!
 //! ```text
 //! Logins20260213 ─ dropped: older than what is kept
@@ -44,7 +44,7 @@ impl PeriodTables {
     ///
     /// # Errors
     /// A prefix that does not begin with a letter, has other signs than letters and digits, ends with a digit (so that
-    /// nobody can tell where the period begins), or is too long.
+    /// it is not clear where the period begins), or is too long.
     pub fn new(account: Account, prefix: impl Into<String>, period: Period) -> Result<Self> {
         let prefix = prefix.into();
         let is_plain = prefix.bytes().all(|byte| byte.is_ascii_alphanumeric());
@@ -173,7 +173,7 @@ impl PeriodTables {
     /// names of those that were deleted come back.
     ///
     /// # Errors
-    /// A request that failed. What was deleted stays deleted, and the next call goes on.
+    /// A request that failed. What was deleted stays deleted, and the next call continues.
     pub async fn drop_before(&self, time: Timestamp) -> Result<Vec<String>> {
         let mut dropped = Vec::new();
         for (start, table) in self.list(Timestamp::MIN..time).await? {
@@ -192,7 +192,7 @@ impl PeriodTables {
             return Ok(Vec::new());
         }
         let first = self.name(span.start);
-        // The end itself is no part of the span, but the ticks before it are.
+        // The end itself is not part of the span, but the ticks before it are.
         let last = self.name(Timestamp::from_ticks(span.end.ticks() - 1));
         let filter = TABLE_NAME.ge(first) & TABLE_NAME.le(last);
         let listed: Vec<_> = self.account.tables().list(Some(filter)).try_collect().await?;

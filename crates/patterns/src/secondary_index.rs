@@ -87,7 +87,7 @@ impl<E: Entity + Send + Sync + 'static> IndexedTable<E> {
     /// Adds an index.
     ///
     /// # Errors
-    /// A name that another index has, or one that is no prefix; more indexes than one transaction can change, which
+    /// A name that another index has, or one that is not a prefix; more indexes than one transaction can change, which
     /// are 49.
     pub fn index(mut self, index: Index<E>) -> Result<Self> {
         index::check_prefix(index.name())?;

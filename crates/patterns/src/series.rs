@@ -1,7 +1,7 @@
 //! T9, data series: one entity holds all values of a day, and writing one of them is one request.
 //!
 //! A value each hour in an entity of its own makes 24 rows to read for a day; in the properties of one entity it is a
-//! single row, and a month is one page. Merge writes the property of one hour and leaves the others alone, so nobody
+//! single row, and a month is one page. Merge writes the property of one hour and leaves the others alone, so no writer
 //! has to read before writing.
 //!
 //! ```text
@@ -185,7 +185,7 @@ impl<T: Property + Send + Sync + 'static> Series<T> {
         Ok(row.map(|row| self.values(start, &row)).transpose()?)
     }
 
-    /// The rows of a span of time, from the one of its start up to the one that its end lies in or bounds, as a query to
+    /// The rows of a span of time, from the one of its start up to the one that contains or ends at its end, as a query to
     /// stream: one request for each 1,000 of them. Rows where nothing was recorded are left out.
     pub fn range(&self, partition_key: &str, span: Range<Timestamp>) -> Query<SeriesRow<T>> {
         let row = self.resolution.row();

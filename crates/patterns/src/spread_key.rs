@@ -2,7 +2,7 @@
 //!
 //! A partition is served in one place, and the original service takes up to 2,000 entities a second there. Keys that
 //! grow with time (a date, a sequence) send all writes of the moment to the last partition: the append-only
-//! anti-pattern. A number put before the key spreads them over buckets; whoever reads asks all buckets, side by side.
+//! anti-pattern. A number put before the key spreads them over buckets; readers query all buckets, in parallel.
 //!
 //! ```text
 //! PartitionKey       RowKey
@@ -15,7 +15,7 @@
 //!
 //! **Guarantees.** The bucket of an id is the same in every program and in every version of this crate (see
 //! [`hash`]). A write and a read by id cost one request. [`SpreadKey::read`] returns what is in all buckets ordered by
-//! row key, with at least one request for each bucket; it is no snapshot.
+//! row key, with at least one request for each bucket; it is not a snapshot.
 //!
 //! **More buckets.** Raise the number when the buckets are hot: writers first take the new number, and readers find the
 //! old entities, for the buckets of the smaller number are among those of the greater. An entity that was written under
@@ -93,7 +93,7 @@ impl SpreadKey {
         partition(bucket(id, self.buckets), key)
     }
 
-    /// The partition key for whoever writes next: the buckets take turns. It spreads evenly, also over few entities, but
+    /// The partition key for the next write: the buckets take turns. It spreads evenly, also over few entities, but
     /// to find one of them takes a look into all buckets.
     #[must_use]
     pub fn by_turns(&self, key: &str) -> String {

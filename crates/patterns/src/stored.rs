@@ -113,7 +113,7 @@ impl<E: Entity> Entity for Versioned<E> {
     }
 }
 
-/// Refuses to keep properties of a stored entity in other places than theirs if they are still encrypted: nobody could
+/// Refuses to keep properties of a stored entity in other places than theirs if they are still encrypted: no reader could
 /// decrypt them there.
 pub(crate) fn check_opened(stored: &DynamicEntity) -> Result<()> {
     match stored.is_sealed() {

@@ -104,7 +104,7 @@ impl WideTable {
         self.write::<E>(entity.to_dynamic()?.into_owned(), None).await
     }
 
-    /// The entity of these keys, if it is there: one request for each page.
+    /// The entity with these keys, if it exists: one request for each page.
     ///
     /// # Errors
     /// [`Error::Contended`] if writers change it each time that it is read, an entity that is no `E`, or a request that
@@ -126,7 +126,7 @@ impl WideTable {
         self.write::<E>(entity.to_dynamic()?.into_owned(), Some(version)).await
     }
 
-    /// Inserts an entity, or replaces the one that is there: two requests.
+    /// Inserts an entity, or replaces the existing one: two requests.
     ///
     /// # Errors
     /// [`Error::Contended`] if other writers are always faster, an entity that is too large, or a request that failed.
@@ -210,7 +210,7 @@ impl WideTable {
         }
     }
 
-    /// The version that is stored, which the first part tells.
+    /// The stored version, from the first part.
     async fn version(&self, partition_key: &str, row_key: &str) -> Result<Option<WideVersion>> {
         let first = self.table.get_projection::<Head>(partition_key, &part::row_key(row_key, 0)?).await?;
         Ok(first.map(|Head(version)| version))

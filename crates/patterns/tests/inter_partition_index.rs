@@ -364,7 +364,7 @@ async fn t2_a_copy_overwrites_nothing_that_is_not_its_own() {
     let found = table.get::<DynamicEntity>("email_Sales", "don!000123").await.expect("a read").expect("it is there");
     assert_eq!(found.get::<i32>("Turn").expect("a turn"), 7);
     let copies: Vec<DynamicEntity> = by_email.find("email_Sales", "don").await.expect("a look");
-    assert_eq!(copies, [], "what is no copy is not found");
+    assert_eq!(copies, [], "what is not a copy is not found");
 }
 
 /// A machine whose clock is ahead wrote an entity; those whose clocks are right delete it and write it anew.

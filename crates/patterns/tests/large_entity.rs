@@ -206,7 +206,7 @@ async fn t11_a_value_that_goes_while_it_is_read_is_read_anew() {
     };
     let (found, ()) = tokio::join!(reader.get::<DynamicEntity>("Sales", "1"), replace);
     let found = found.expect("a read").expect("it is there");
-    assert!(found.values["Photo"] == value(2), "the one that is there now");
+    assert!(found.values["Photo"] == value(2), "the existing one now");
 }
 
 /// Keys that would mean something else in the path of a blob.

@@ -17,7 +17,7 @@ enum Meaning {
     Switch(&'static [&'static str]),
     /// Nothing has to be said for it.
     Always(&'static str),
-    /// There is no such thing; what to do instead.
+    /// Larimar has no such flag; what to do instead.
     Refused(&'static str),
 }
 

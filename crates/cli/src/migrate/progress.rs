@@ -33,7 +33,7 @@ impl Display {
         }
         self.shown = Some(now);
         let text = line(&progress, (progress.rows - rows) as f64 / (now - since).as_secs_f64().max(0.001));
-        // Progress that nobody can read is no reason to stop.
+        // Progress that cannot be printed does not stop the migration.
         let _ = match self.is_terminal {
             true => write!(std::io::stderr(), "\r\x1b[K{text:.width$}", width = columns().saturating_sub(1)),
             false => writeln!(std::io::stderr(), "{text}"),

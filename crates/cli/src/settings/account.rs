@@ -14,7 +14,7 @@ pub(crate) struct Account {
 }
 
 impl Account {
-    /// The account of the development storage, whose key everybody knows.
+    /// The account of the development storage, whose key is public.
     pub(crate) fn development() -> Self {
         Self { name: DEVELOPMENT_ACCOUNT.to_owned(), key: DEVELOPMENT_KEY.to_owned(), key2: None }
     }

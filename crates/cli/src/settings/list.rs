@@ -130,8 +130,8 @@ pub(crate) static SETTINGS: &[Setting] = &[
     Setting {
         name: "blob_store",
         group: Group::Data,
-        help: "Where the bytes of blobs are kept: a URL such as s3://BUCKET/FOLDER or file:///SHARED/FOLDER; unless given, in \
-               the data folder, and with PostgreSQL blobs are not served",
+        help: "Where the bytes of blobs are stored: a URL such as s3://BUCKET/FOLDER or file:///SHARED/FOLDER; default: the \
+               data directory; blobs over PostgreSQL are served only with this setting",
         expected: "a URL without a password, such as s3://BUCKET/FOLDER or file:///FOLDER",
         kind: Kind::Private,
         read: |settings, text| put(&mut settings.blob_store, StoreUrl::parse(text).map(Some)),
@@ -140,7 +140,7 @@ pub(crate) static SETTINGS: &[Setting] = &[
     Setting {
         name: "blob_grace",
         group: Group::Data,
-        help: "How long bytes that no blob points to any more are kept for those who are still reading them",
+        help: "How long the bytes of deleted blobs are kept for readers that still use them",
         expected: "a span of time up to 24h, such as 10m",
         kind: Kind::Value,
         read: |settings, text| put(&mut settings.blob_grace, value::span(text).filter(|span| *span <= 24 * HOUR)),
@@ -158,7 +158,7 @@ pub(crate) static SETTINGS: &[Setting] = &[
     Setting {
         name: "admin_host",
         group: Group::Services,
-        help: "Address that the admin pages listen on; they ask for no credentials",
+        help: "Address that the admin pages listen on; they need no credentials",
         expected: HOST,
         kind: Kind::Value,
         read: |settings, text| put(&mut settings.admin_host, value::host(text)),
@@ -176,7 +176,7 @@ pub(crate) static SETTINGS: &[Setting] = &[
     Setting {
         name: "engine",
         group: Group::Data,
-        help: "What keeps the data: local (this machine's disk) or postgres://USER@HOST[,HOST]/DATABASE, which any \
+        help: "What stores the data: local (this machine's disk) or postgres://USER@HOST[,HOST]/DATABASE, which any \
                number of servers share; a password in the URL is better given by database_password_file or \
                LARIMAR_DATABASE_PASSWORD",
         expected: "local or postgres://USER@HOST[:PORT][,HOST…]/DATABASE[?sslmode=…&…], a password percent-encoded",
@@ -187,8 +187,8 @@ pub(crate) static SETTINGS: &[Setting] = &[
     Setting {
         name: "data_dir",
         group: Group::Data,
-        help: "Folder of the data; made if it is not there; not used with PostgreSQL",
-        expected: "the path of a folder",
+        help: "Data directory; created if it is missing; not used with PostgreSQL",
+        expected: "the path of a directory",
         kind: Kind::Path,
         read: |settings, text| put(&mut settings.data_dir, path(text)),
         show: |settings| Some(settings.data_dir.display().to_string().into()),
@@ -206,7 +206,7 @@ pub(crate) static SETTINGS: &[Setting] = &[
     Setting {
         name: "memory",
         group: Group::Data,
-        help: "Memory for the store's caches; as suits the machine unless given; not used with PostgreSQL",
+        help: "Memory for the store's caches; default: chosen for the machine; not used with PostgreSQL",
         expected: "a number of bytes from 16MiB on, such as 512MiB or 2GiB",
         kind: Kind::Value,
         read: |settings, text| put(&mut settings.memory, size(text, 16 << 20, u64::MAX).map(Some)),
@@ -215,7 +215,7 @@ pub(crate) static SETTINGS: &[Setting] = &[
     Setting {
         name: "reserve",
         group: Group::Data,
-        help: "Disk space set aside in the data folder, at most an eighth of the disk, so that clients can delete and \
+        help: "Disk space set aside in the data directory, at most an eighth of the disk, so that clients can delete and \
                drop when another program fills the disk; with 0 writes go on until the disk is full, and deletes then \
                fail too; not used with PostgreSQL",
         expected: "a number of bytes, such as 64MiB or 0",
@@ -235,7 +235,7 @@ pub(crate) static SETTINGS: &[Setting] = &[
     Setting {
         name: "database_password",
         group: Group::Database,
-        help: "Password of the database; wins over the file's and the URL's",
+        help: "Password of the database; overrides the file's and the URL's",
         expected: "a password",
         kind: Kind::Secret,
         read: |settings, text| put(&mut settings.database_password, password(text).map(Some)),
@@ -244,7 +244,7 @@ pub(crate) static SETTINGS: &[Setting] = &[
     Setting {
         name: "database_password_file",
         group: Group::Database,
-        help: "File with the password of the database, which wins over the URL's; read again for each new connection, so that it \
+        help: "File with the password of the database, which overrides the URL's; read again for each new connection, so that it \
                can be changed while servers run; a newline at its end does not count",
         expected: "the path of a file",
         kind: Kind::Path,
@@ -263,7 +263,7 @@ pub(crate) static SETTINGS: &[Setting] = &[
     Setting {
         name: "database_timeout",
         group: Group::Database,
-        help: "How long the database may take over one statement",
+        help: "How long the database may take for one statement",
         expected: "a span of time from 1s to 5m",
         kind: Kind::Value,
         read: |settings, text| {
@@ -357,7 +357,7 @@ pub(crate) static SETTINGS: &[Setting] = &[
     Setting {
         name: "header_timeout",
         group: Group::Limits,
-        help: "How long a client may take over the head of a request or a TLS handshake",
+        help: "How long a client may take for the head of a request or a TLS handshake",
         expected: TIMEOUT,
         kind: Kind::Value,
         read: |settings, text| put(&mut settings.header_timeout, timeout(text)),
@@ -375,7 +375,7 @@ pub(crate) static SETTINGS: &[Setting] = &[
     Setting {
         name: "answer_timeout",
         group: Group::Limits,
-        help: "How long a client may take nothing of an answer, and how long in all below client_rate_min",
+        help: "How long a client may read nothing of an answer, and how long in total it may stay below client_rate_min",
         expected: TIMEOUT,
         kind: Kind::Value,
         read: |settings, text| put(&mut settings.answer_timeout, timeout(text)),
@@ -384,7 +384,7 @@ pub(crate) static SETTINGS: &[Setting] = &[
     Setting {
         name: "client_rate_min",
         group: Group::Limits,
-        help: "Bytes per second of a body or an answer that a client has to send or take on average, once \
+        help: "Bytes per second of a body or an answer that a client must send or read on average, once \
                body_timeout or answer_timeout is over",
         expected: "a number of bytes from 1 to 64MiB, such as 1KiB",
         kind: Kind::Value,
@@ -394,7 +394,7 @@ pub(crate) static SETTINGS: &[Setting] = &[
     Setting {
         name: "shutdown_grace",
         group: Group::Limits,
-        help: "How long requests may go on after the signal to stop",
+        help: "How long requests may continue after the signal to stop",
         expected: "a span of time up to 1h, such as 30s or 5m",
         kind: Kind::Value,
         read: |settings, text| put(&mut settings.shutdown_grace, value::span(text).filter(|span| *span <= HOUR)),
@@ -412,7 +412,7 @@ pub(crate) static SETTINGS: &[Setting] = &[
     Setting {
         name: "body_timeout",
         group: Group::Limits,
-        help: "How long a client may send nothing of a body, and how long in all below client_rate_min",
+        help: "How long a client may send nothing of a body, and how long in total it may stay below client_rate_min",
         expected: TIMEOUT,
         kind: Kind::Value,
         read: |settings, text| put(&mut settings.body_timeout, timeout(text)),
@@ -451,7 +451,7 @@ pub(crate) static SETTINGS: &[Setting] = &[
     Setting {
         name: "rehydration_time",
         group: Group::Data,
-        help: "How long it takes until a blob of the archive that was given another tier can be read",
+        help: "How long the rehydration of an archived blob takes",
         expected: "a span of time from 0s to 24h, such as 5s",
         kind: Kind::Value,
         read: |settings, text| put(&mut settings.rehydration_time, value::span(text).filter(|span| *span <= 24 * HOUR)),
@@ -470,7 +470,7 @@ pub(crate) static SETTINGS: &[Setting] = &[
     Setting {
         name: "in_flight_wait",
         group: Group::Limits,
-        help: "How long a request may wait for its part of in_flight_bytes_max before it gets 503",
+        help: "How long a request may wait for memory of in_flight_bytes_max before it gets 503",
         expected: "a span of time from 100ms to 5m",
         kind: Kind::Value,
         read: |settings, text| {
@@ -503,7 +503,7 @@ pub(crate) static SETTINGS: &[Setting] = &[
     Setting {
         name: "log_format",
         group: Group::Diagnostics,
-        help: "How log lines look: human or json",
+        help: "Format of log lines: human or json",
         expected: "human or json",
         kind: Kind::Value,
         read: |settings, text| put(&mut settings.log_format, LogFormat::from_text(text)),

@@ -64,7 +64,7 @@ fn is_of_others(name: &str, value: &str) -> bool {
 /// How many letters have to be put in, taken out, changed or swapped with their neighbour.
 fn distance(one: &str, other: &str) -> usize {
     let (one, other) = (one.as_bytes(), other.as_bytes());
-    // Names are short; what is far longer than any of them is no misspelling.
+    // Names are short; what is far longer than any of them is not a misspelling.
     if other.len() > NAME_BYTES_MAX {
         return usize::MAX;
     }

@@ -307,7 +307,7 @@ fn malformed_headers() {
     }
     // Without its condition this would write.
     let conditional = client.put("/tab(PartitionKey='p',RowKey='r')", "{}").header("If-Match", "\u{fc}").send();
-    victim.is_refusal(&conditional, "a condition that is no text");
+    victim.is_refusal(&conditional, "a condition that is not a text");
     let long = get().header("x-ms-client-request-id", "x".repeat(1025)).send();
     assert!(long.status < 500, "{long}");
     for body_type in ["", "text/plain", "application/json;odata", "application/xml", "multipart/mixed"] {

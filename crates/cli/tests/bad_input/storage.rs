@@ -46,7 +46,7 @@ impl Victim {
     }
 }
 
-/// The answer is the service's, and not that it failed. What is no HTTP never comes to the service.
+/// The service answers, and the answer is a refusal. Bytes that are not HTTP never reach the service.
 #[track_caller]
 fn is_sane(reply: &Response, what: &str) {
     assert!(reply.status < 500 || reply.status == 501, "{what}: {reply}");

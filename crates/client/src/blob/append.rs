@@ -1,4 +1,4 @@
-//! Appends: each takes place once, whatever happens to its answer.
+//! Appends: each is applied once, even if its answer is lost.
 
 use super::{Blob, upload};
 use crate::pipeline::Failed;
@@ -51,7 +51,7 @@ impl Blob {
     /// offset, the client asks for it first, and asks again as often as other writers are quicker, 32 times at most.
     ///
     /// # Errors
-    /// A blob that is not there, or is no append blob; a blob that is not as the options want it
+    /// A blob that is not there, or is not an append blob; a blob that is not as the options want it
     /// ([`Error::is_changed`], with the [code](Error::code) `AppendPositionConditionNotMet` or
     /// `MaxBlobSizeConditionNotMet`); no bytes at all, or too many.
     pub async fn append(&self, bytes: impl Into<Bytes>, options: AppendOptions) -> Result<u64> {
@@ -85,7 +85,7 @@ impl Blob {
                 let range = offset..offset.saturating_add(bytes.len() as u64);
                 match self.part_after_write(range).await {
                     Ok(stored) if stored.bytes == bytes => Ok(offset),
-                    // Others have appended there, or nobody has: the range is not there then.
+                    // Another client has appended there, or none has: then the range does not exist.
                     Ok(_) => Err(error),
                     Err(refused) if refused.status() == Some(416) => Err(error),
                     Err(other) => Err(other.after_lost_answer()),

@@ -16,9 +16,9 @@ pub enum BlobCondition {
     /// None.
     #[default]
     Always,
-    /// There is no such blob yet.
+    /// The blob does not exist yet.
     Missing,
-    /// There is such a blob, in whatever version.
+    /// The blob exists, in any version.
     Exists,
     /// The blob is unchanged since it had this ETag.
     ETag(ETag),

@@ -93,7 +93,7 @@ impl Container {
     pub async fn delete_container(&self) -> Result<()> {
         match self.send(self.call("DeleteContainer", Method::DELETE)).await {
             Err(failed) if failed.after_ambiguous && failed.error.is_not_found() => Ok(()),
-            // The service takes its time, and answers this to whoever asks again.
+            // Deleting takes time; meanwhile the service answers this to a second delete.
             Err(failed) if failed.after_ambiguous && failed.error.code() == Some("ContainerBeingDeleted") => Ok(()),
             other => Ok(other.map(drop)?),
         }
@@ -128,7 +128,7 @@ impl Container {
 
     pub(super) async fn send(&self, call: Call) -> Result<Reply, Failed> {
         if let Err(error) = self.name.parse::<ContainerName>() {
-            let error = Error::Invalid(format!("'{}' is no name of a container: {error}", self.name));
+            let error = Error::Invalid(format!("'{}' is not a name of a container: {error}", self.name));
             return Err(Failed { error, after_ambiguous: false });
         }
         self.pipeline.send(call.timeout(self.timeout)).await

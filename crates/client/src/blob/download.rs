@@ -29,7 +29,7 @@ pub struct Download {
 }
 
 impl Blob {
-    /// The whole blob; nothing if there is no such blob.
+    /// The whole blob; `None` if it does not exist.
     ///
     /// A large blob is read in several requests, all of them of one version.
     ///
@@ -40,7 +40,7 @@ impl Blob {
         self.download_within(WHOLE).await
     }
 
-    /// The bytes of a range, as far as the blob has them; nothing if there is no such blob.
+    /// The bytes of a range, as far as the blob has them; `None` if it does not exist.
     ///
     /// # Errors
     /// Those of [`Blob::download`]; an empty range, or one that begins beyond the last byte (status 416, code

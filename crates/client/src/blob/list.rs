@@ -63,7 +63,7 @@ impl ListOptions {
         self
     }
 
-    /// Does not go beyond the first of these after the prefix: what the names begin with up to there is listed once.
+    /// Groups names that share the text up to this delimiter after the prefix; each group is listed once.
     pub fn delimiter(mut self, delimiter: impl Into<String>) -> Self {
         self.delimiter = Some(delimiter.into());
         self
@@ -75,7 +75,7 @@ impl ListOptions {
         self
     }
 
-    /// At most this many blobs and prefixes in a page, from 1 to 5,000; 5,000 unless told.
+    /// At most this many blobs and prefixes in a page, from 1 to 5,000 (default: 5,000).
     pub const fn page_size(mut self, page_size: usize) -> Self {
         self.page_size = Some(page_size);
         self

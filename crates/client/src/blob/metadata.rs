@@ -15,7 +15,7 @@ pub(super) fn checked(pairs: &BTreeMap<String, String>) -> Result<BTreeMap<Strin
     for (name, value) in pairs {
         known.insert(name, value).map_err(|error| Error::Invalid(format!("metadata '{name}': {error}")))?;
         if value.trim() != value {
-            // White space around the value of a header is no part of it.
+            // White space around the value of a header is not part of it.
             return Err(Error::Invalid(format!("metadata '{name}': expected no white space around the value")));
         }
         lowered.insert(name.to_ascii_lowercase(), value.clone());

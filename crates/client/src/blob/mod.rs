@@ -85,13 +85,13 @@ impl Blob {
         Self { container: self.container.with_timeout(timeout), ..self.clone() }
     }
 
-    /// The same blob, with another limit of how many bytes a download brings into memory: 256 MiB unless told.
+    /// The same blob, with another limit of how many bytes a download brings into memory (default: 256 MiB).
     #[must_use]
     pub fn with_download_max(&self, bytes: u64) -> Self {
         Self { download_bytes_max: bytes, ..self.clone() }
     }
 
-    /// What the service knows of the blob besides its content; nothing if there is no such blob.
+    /// The properties of the blob; `None` if it does not exist.
     ///
     /// # Errors
     /// A container that is not there.
@@ -190,5 +190,5 @@ fn check_name(name: &str) -> Result<()> {
     Ok(())
 }
 
-/// What a download brings into memory unless told.
+/// Default limit of bytes that a download brings into memory.
 const DOWNLOAD_BYTES_MAX: u64 = 256 << 20;

@@ -1,4 +1,4 @@
-//! What the service tells of a blob in the headers of its answers.
+//! The properties of a blob, from the headers of an answer.
 
 use super::metadata;
 use crate::{ETag, Error, Result, Timestamp};

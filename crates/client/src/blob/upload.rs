@@ -47,7 +47,7 @@ impl Default for UploadOptions {
 }
 
 impl UploadOptions {
-    /// The type of the content: `application/octet-stream` unless told.
+    /// The type of the content (default: `application/octet-stream`).
     pub fn content_type(mut self, content_type: impl Into<String>) -> Self {
         self.content_type = Some(content_type.into());
         self
@@ -65,14 +65,14 @@ impl UploadOptions {
         self
     }
 
-    /// The largest content of one request, 8 MiB unless told. Larger blobs are sent in blocks of this size, which has to
+    /// The largest content of one request (default: 8 MiB). Larger blobs are sent in blocks of this size, which has to
     /// make at most 50,000.
     pub const fn block_size(mut self, bytes: usize) -> Self {
         self.block_size = bytes;
         self
     }
 
-    /// How many blocks are under way at once: 4 unless told.
+    /// How many blocks are under way at once (default: 4).
     pub const fn concurrency(mut self, blocks: usize) -> Self {
         self.concurrency = blocks;
         self
@@ -151,7 +151,7 @@ impl Blob {
     }
 
     /// Sends what makes the blob. If the answer to an earlier attempt was lost and a later one is refused, what is
-    /// stored tells whether the blob was written.
+    /// stored shows whether the blob was written.
     async fn write(&self, call: Call, condition: &BlobCondition, wanted: &Wanted) -> Result<ETag> {
         match self.send(condition.put_on(call)?).await {
             Ok(reply) => properties::etag(&reply.headers),

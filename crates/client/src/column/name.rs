@@ -1,6 +1,6 @@
 //! Which texts are names of properties that a filter may speak of.
 
-/// A text that is no name of a property in a filter.
+/// A text that is not a name of a property in a filter.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
 #[error("expected a property name of at most 255 letters, digits and underscores, no digit first, found '{0}'")]
 pub struct ColumnError(String);

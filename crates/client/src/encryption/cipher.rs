@@ -35,7 +35,7 @@ impl<'a> Cipher<'a> {
         text.map_err(|error| error.into_bytes().zeroize()).ok()
     }
 
-    /// A proof that whoever has the content key says this of the entity.
+    /// A proof that this text about the entity comes from a holder of the content key.
     pub(super) fn sign(&self, statement: &Framed) -> Vec<u8> {
         self.seal(&[], &self.statement(statement))
     }

@@ -6,7 +6,7 @@ use sha2::Sha256;
 use std::fmt;
 use zeroize::Zeroizing;
 
-/// The secret of the companion hashes (HMAC-SHA-256): whoever lacks it cannot try values.
+/// The secret of the companion hashes (HMAC-SHA-256): without it, values cannot be tried.
 ///
 /// Unlike content keys it is the same for all entities, and it cannot be rotated without writing them again. It must
 /// be another key than those that wrap content keys.

@@ -7,7 +7,7 @@ use zeroize::Zeroizing;
 /// A key that wraps content keys. It may live in a key vault: only the wrapped and the unwrapped key come and go.
 ///
 /// The wrap must be authenticated by a secret (AES key wrap and the like). With a public key, as of RSA, everyone can
-/// wrap content keys, so that whoever can write to the table can also put in entities that decrypt: then only
+/// wrap content keys, so that anyone who can write to the table can also insert entities that decrypt: then only
 /// changes of existing ciphertexts are detected.
 ///
 /// [`LocalKey`](super::LocalKey) is one that lives in this process.

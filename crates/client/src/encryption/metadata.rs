@@ -76,7 +76,7 @@ impl Metadata {
         frame.add(&self.wrapped.bytes);
         for property in &self.properties {
             frame.add(property.name.as_bytes());
-            // An empty name is no property's name, and stands for none.
+            // An empty name is not a property's name; it means none.
             frame.add(property.hashed_as.as_deref().unwrap_or_default().as_bytes());
         }
         frame

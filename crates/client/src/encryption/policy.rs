@@ -49,7 +49,7 @@ impl Encryption {
     }
 
     /// Reads also properties that are to be encrypted but are not, as before encryption was introduced. While this
-    /// is set, whoever can write to the table can put plain text in the place of encrypted text.
+    /// is set, anyone who can write to the table can replace encrypted text by plain text.
     #[must_use]
     pub const fn accept_plain(mut self) -> Self {
         self.accepts_plain = true;
@@ -172,7 +172,7 @@ impl Encryption {
         }
         entity.remove(METADATA);
         for companion in metadata.properties.iter().filter_map(|property| property.hashed_as.as_deref()) {
-            // Whoever asked for it by name gets it.
+            // A caller that asked for it by name gets it.
             if selected.is_none_or(|columns| !columns.contains(&companion)) {
                 entity.remove(companion);
             }

@@ -7,9 +7,9 @@ use std::time::Duration;
 
 /// A message that is the caller's to delete or to update, until it is visible to others again.
 ///
-/// The receipt is what makes it so, and it goes stale when somebody else receives the message. A call with a stale
+/// The receipt proves it, and becomes invalid when another consumer receives the message. A call with a stale
 /// receipt fails with the [code](Error::code) `PopReceiptMismatch` or `MessageNotFound`; a message that is gone, with
-/// the latter. Either way the message is no longer the caller's, and there is nothing left to do about it.
+/// the latter. Either way the message no longer belongs to the caller, and there is nothing left to do.
 #[derive(Clone, Debug, PartialEq, Eq)]
 #[non_exhaustive]
 pub struct Message {
@@ -22,7 +22,7 @@ pub struct Message {
     /// Whether the text is given as it came because it is not in base64, on a queue where it should be
     /// ([`Queue::with_base64`](crate::Queue::with_base64)).
     pub is_raw: bool,
-    /// How often the message was received, this time included: a message that comes again and again is one that nobody
+    /// How often the message was received, this time included: a message that is delivered again and again is one that no consumer
     /// can work on.
     pub dequeue_count: u32,
     /// When it was put.
@@ -82,13 +82,13 @@ impl PutOptions {
         self
     }
 
-    /// Lets the message go after this time if nobody deleted it: a second at least, and seven days unless told.
+    /// Lets the message expire after this time, a second at least (default: seven days).
     pub const fn lives_for(mut self, time: Duration) -> Self {
         self.lives_for = Lifetime::Span(time);
         self
     }
 
-    /// Lets the message stay until somebody deletes it.
+    /// Lets the message stay until it is deleted.
     pub const fn lives_forever(mut self) -> Self {
         self.lives_for = Lifetime::Forever;
         self
@@ -133,7 +133,7 @@ pub(super) fn time(text: &str) -> Result<Timestamp> {
     }
 }
 
-/// A message as an answer tells it.
+/// A message as it is in an answer.
 pub(super) struct Answered(Element);
 
 impl Answered {

@@ -19,7 +19,7 @@ use std::time::Duration;
 
 /// A queue. It is cheap to clone.
 ///
-/// A message that was received is hidden from others for a while. Whoever received it deletes it when its work is done;
+/// A received message is hidden from others for a while. Its receiver deletes it when the work is done;
 /// if that does not happen in time, the message is delivered again. So every message is delivered at least once, and
 /// now and then more often: work on messages has to be idempotent.
 ///
@@ -247,7 +247,7 @@ impl Queue {
 
     async fn send(&self, call: Call) -> Result<Reply, Failed> {
         if let Err(error) = self.name.parse::<QueueName>() {
-            let error = Error::Invalid(format!("'{}' is no name of a queue: {error}", self.name));
+            let error = Error::Invalid(format!("'{}' is not a name of a queue: {error}", self.name));
             return Err(Failed { error, after_ambiguous: false });
         }
         self.pipeline.send(call.timeout(self.timeout)).await

@@ -145,7 +145,7 @@ letters! {
 }
 
 letters! {
-    /// What a token allows on an account. Which operation needs which permission is told by the service's reference;
+    /// What a token allows on an account. The service's reference lists which operation needs which permission;
     /// what means nothing for a kind of resource is passed over.
     AccountPermissions:
     /// Read service properties, entities, blobs and metadata; peek at messages.

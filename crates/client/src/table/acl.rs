@@ -29,7 +29,7 @@ pub struct StoredPolicy {
 }
 
 impl StoredPolicy {
-    /// A policy of this name, which says nothing yet.
+    /// An empty policy of this name.
     #[must_use]
     pub fn new(id: impl Into<String>) -> Self {
         Self { id: id.into(), start: None, expiry: None, permissions: None }

@@ -11,7 +11,7 @@ use http::{HeaderName, Method};
 use tokio::time::Instant;
 
 impl Table {
-    /// The entity of these keys, if it is there (a point query).
+    /// The entity with these keys, if it exists (a point query).
     ///
     /// # Errors
     /// A table that is not there, or an entity that is no `E`.
@@ -19,7 +19,7 @@ impl Table {
         self.read(partition_key, row_key, None).await
     }
 
-    /// The entity of these keys, if it is there, with only the properties that `E` reads ([`Entity::columns`]) sent by
+    /// The entity with these keys, if it exists, with only the properties that `E` reads ([`Entity::columns`]) sent by
     /// the service.
     ///
     /// # Errors
@@ -87,7 +87,7 @@ impl Table {
         self.write_entity(WriteKind::Merge(condition.into()), entity).await
     }
 
-    /// Inserts an entity, or replaces the one that is there.
+    /// Inserts an entity, or replaces the existing one.
     ///
     /// # Errors
     /// What the service refuses.
@@ -95,7 +95,7 @@ impl Table {
         self.write_entity(WriteKind::InsertOrReplace, entity).await
     }
 
-    /// Inserts an entity, or changes the properties of the one that is there.
+    /// Inserts an entity, or changes the properties of the existing one.
     ///
     /// # Errors
     /// What the service refuses.
@@ -122,7 +122,7 @@ impl Table {
         Ok(self.write_once(&write).await?)
     }
 
-    /// Sends a write. If the answer to an earlier attempt was lost and a later one is refused, what is stored tells
+    /// Sends a write. If the answer to an earlier attempt was lost and a later one is refused, what is stored shows
     /// whether the write took place.
     pub(super) async fn write_once(&self, write: &Write) -> Result<Option<ETag>, Failed> {
         let not_sent = |error| Failed { error, after_ambiguous: false };

@@ -141,7 +141,7 @@ fn without_suffix<'a>(name: &Cow<'a, str>, suffix: &str) -> Option<Cow<'a, str>>
     }
 }
 
-/// The value that JSON alone tells.
+/// The value that follows from the JSON alone.
 fn untyped(scalar: Scalar<'_>) -> Option<Value> {
     Some(match scalar {
         Scalar::Text(text) => Value::String(text.into_owned()),
@@ -171,7 +171,7 @@ fn typed(scalar: Scalar<'_>, edm: &str) -> Option<Value> {
     })
 }
 
-/// Makes a value that JSON alone told one of a type that was named elsewhere.
+/// Converts a value that was read from the JSON alone to a type that is named elsewhere.
 fn retype(value: &mut Value, edm: &str) -> Option<()> {
     let scalar = match value {
         Value::String(text) => Scalar::Text(Cow::Borrowed(text)),
@@ -249,7 +249,7 @@ mod tests {
             prop_assert_eq!(entity.take_properties(), properties.clone());
             let page = read_page(format!(r#"{{"a":[{{}}],"value":[{json},{json}],"b":1}}"#).as_bytes()).expect("a page");
             prop_assert!(page.into_iter().map(|mut entity| entity.take_properties()).eq([properties.clone(), properties]));
-            // What is cut off anywhere is no entity.
+            // A truncated text is not an entity.
             prop_assert!(json.char_indices().all(|(end, _)| read_entity(&json.as_bytes()[..end]).is_err()));
         }
 

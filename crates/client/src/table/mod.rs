@@ -74,7 +74,7 @@ impl Table {
     /// Creates the table.
     ///
     /// # Errors
-    /// A table that is there already ([`Error::is_conflict`](crate::Error::is_conflict)), or a name that the service refuses.
+    /// A table that exists already ([`Error::is_conflict`](crate::Error::is_conflict)), or a name that the service refuses.
     pub async fn create(&self) -> Result<()> {
         match self.tables().create(&self.name, self.timeout).await {
             // An attempt whose answer was lost may have made it.

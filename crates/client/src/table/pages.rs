@@ -46,7 +46,7 @@ pub struct Page<T> {
     pub continuation: Option<Continuation>,
 }
 
-/// Where a query goes on: a token that can be kept and used later, be it by another process.
+/// Where a query continues: a token that can be stored and used later, also by another process.
 ///
 /// It belongs to the query it came from: the same table, filter and projection. It is opaque, and it is text to serde,
 /// [`Display`](fmt::Display) and [`FromStr`], of letters, digits, `-`, `_` and `.`, so that it can stand in an address.
@@ -81,7 +81,7 @@ pub struct Continuation {
     row: Option<String>,
 }
 
-/// A text that is no continuation.
+/// A text that is not a continuation.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, thiserror::Error)]
 #[error("expected a continuation as a query gave it")]
 pub struct ContinuationError;
@@ -135,7 +135,7 @@ impl Continuation {
         let header = |name: &str| match reply.headers.get(name).map(|value| value.to_str()) {
             None => Ok(None),
             Some(Ok(text)) => Ok(Some(text.to_owned()).filter(|text| !text.is_empty())),
-            Some(Err(_)) => Err(Error::Answer(format!("'{name}' is no text"))),
+            Some(Err(_)) => Err(Error::Answer(format!("'{name}' is not a text"))),
         };
         let row = header("x-ms-continuation-nextrowkey")?;
         Ok(header("x-ms-continuation-nextpartitionkey")?.map(|partition| Self { partition, row }))

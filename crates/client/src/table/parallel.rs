@@ -52,7 +52,7 @@ pub struct ParallelQuery<T> {
 }
 
 impl Table {
-    /// A query of each of these partitions, several at a time. A partition that is named twice is asked for once.
+    /// Queries each partition, several at a time. A partition that is named twice is queried once.
     pub fn query_partitions<E: Entity + Send + 'static>(
         &self,
         partition_keys: impl IntoIterator<Item = impl Into<String>>,
@@ -93,7 +93,7 @@ impl Table {
 }
 
 impl<T: Send + 'static> ParallelQuery<T> {
-    /// How many queries are under way at most, at least 1 (8 unless told).
+    /// How many queries are under way at most, at least 1 (default: 8).
     pub fn concurrency(mut self, concurrency: usize) -> Self {
         self.concurrency = concurrency.max(1);
         self

@@ -87,7 +87,7 @@ impl<T: Send + 'static> Query<T> {
         self
     }
 
-    /// The most entities of one page, from 1 to 1000; other numbers count as the nearest of these.
+    /// The most entities of one page, from 1 to 1000; other numbers are clamped.
     ///
     /// It is a matter of how many requests there are. [`Query::limit`] says how many entities are wanted.
     pub fn page_size(mut self, page_size: usize) -> Self {
@@ -217,7 +217,7 @@ impl<T: Send + 'static> Query<T> {
         pages::pages(self)
     }
 
-    /// One page: one request. [`Page::continuation`] tells how to get the next.
+    /// One page: one request. [`Page::continuation`] is for the next.
     ///
     /// # Errors
     /// A table that is not there, a filter that the service does not take, or an entity that is no `T`.

@@ -72,7 +72,7 @@ impl TableService {
             name: String,
         }
         let mut call = Call::new("QueryTables", Method::GET, "/Tables");
-        // Everything is told by a property that entities have and tables have not.
+        // The filter for everything names a property that entities have and tables do not.
         if let Some(filter) = filter.filter(|filter| !filter.is_everything()) {
             call = call.parameter("$filter", filter.as_str());
         }

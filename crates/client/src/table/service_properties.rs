@@ -56,7 +56,7 @@ pub struct Metrics {
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 #[non_exhaustive]
 pub struct CorsRule {
-    /// Origins that are allowed; `*` stands for all.
+    /// Origins that are allowed; `*` means all.
     pub allowed_origins: Vec<String>,
     /// HTTP methods that are allowed.
     pub allowed_methods: Vec<String>,
@@ -110,7 +110,7 @@ impl TableService {
     /// Sets the settings of the service, all of them.
     ///
     /// # Errors
-    /// Settings that the service refuses, before they are sent where that can be told.
+    /// Settings that the service refuses; where the client can detect that, before they are sent.
     pub async fn set_properties(&self, properties: &ServiceProperties) -> Result<()> {
         let properties = properties.clone().into_wire();
         let mut body = Vec::new();

@@ -12,7 +12,7 @@ use std::time::Duration;
 
 /// A change of one entity, made on its latest version.
 ///
-/// The entity is read, changed by a function, and replaced if nobody changed it meanwhile. If somebody did, all of it is
+/// The entity is read, changed by a function, and replaced if it did not change meanwhile. If it did, all of it is
 /// done again after a short wait, up to [`Update::attempts_max`] times. So the function may be called several times,
 /// and should do nothing but change the entity.
 ///
@@ -61,7 +61,7 @@ pub struct Update<E> {
 }
 
 impl Table {
-    /// Changes an entity, again if somebody else changed it meanwhile; see [`Update`]. Returns it as it was written, with
+    /// Changes an entity, and repeats if another writer changed it meanwhile; see [`Update`]. Returns it as it was written, with
     /// its new ETag, or `None` if it is not there.
     ///
     /// # Errors
@@ -88,7 +88,7 @@ impl Table {
 }
 
 impl<E: Entity> Update<E> {
-    /// How often the entity is read and written at most, at least once (10 times unless told).
+    /// How often the entity is read and written at most, at least once (default: 10 times).
     pub fn attempts_max(mut self, attempts_max: u32) -> Self {
         self.attempts_max = attempts_max.max(1);
         self
@@ -130,7 +130,7 @@ impl<E: Entity> Update<E> {
             match self.table.write_once(&write).await {
                 Ok(Some(etag)) => return Ok(Some((entity, etag))),
                 Ok(None) => return Err(Error::Answer("a write was answered without an ETag".to_owned()).into()),
-                // If an answer was lost, the change may have been made before somebody else's: it is not made twice.
+                // If an answer was lost, the change may have been made before another writer's: it is not made twice.
                 Err(Failed { error, after_ambiguous: false }) if error.is_changed() && attempts < self.attempts_max => {
                 }
                 Err(Failed { error, .. }) if error.is_entity_not_found() => {

@@ -80,7 +80,7 @@ fn headers(head: &[u8], read: &[httparse::Header<'_>], earlier: &mut HeaderMap) 
     Ok(headers)
 }
 
-/// A part of shared bytes, told by the same part of what they were copied from.
+/// A part of shared bytes, found by the same part of the bytes they were copied from.
 trait SliceRefOf {
     fn slice_ref_of(&self, original: &[u8], part: &[u8]) -> Bytes;
 }

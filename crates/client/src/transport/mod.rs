@@ -26,7 +26,7 @@ pub type BoxError = Box<dyn std::error::Error + Send + Sync>;
 /// Requests come with an absolute address and all headers, `Host` and the signature among them. A transport neither
 /// retries nor follows redirects. Dropping the future abandons the request.
 pub trait Transport: fmt::Debug + Send + Sync + 'static {
-    /// Sends a request and returns the whole answer, whatever its status.
+    /// Sends a request and returns the whole answer, regardless of its status.
     fn send(&self, request: http::Request<Bytes>) -> BoxFuture<'_, Result<http::Response<Bytes>, TransportError>>;
 }
 

@@ -101,7 +101,7 @@ impl Wire {
         let uri = request.uri();
         out.extend_from_slice(request.method().as_str().as_bytes());
         out.push(b' ');
-        // A proxy is told the whole address.
+        // A proxy gets the absolute address.
         if let (Some(_), Some(scheme), Some(authority)) = (&self.through_proxy, uri.scheme_str(), uri.authority()) {
             for part in [scheme, "://", authority.as_str()] {
                 out.extend_from_slice(part.as_bytes());

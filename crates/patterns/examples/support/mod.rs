@@ -34,7 +34,7 @@ impl Stage {
         Ok(Self { account, server, suffix, tables: Mutex::default() })
     }
 
-    /// A name that nobody else has.
+    /// A unique name.
     pub fn name(&self, name: &str) -> String {
         format!("{name}{}", self.suffix)
     }
@@ -47,7 +47,7 @@ impl Stage {
         Ok(table)
     }
 
-    /// Does something and tells what it cost.
+    /// Runs something and prints what it cost.
     pub async fn cost<T>(&self, what: &str, call: impl Future<Output = T>) -> T {
         let before = self.requests();
         let answer = call.await;

@@ -3,7 +3,7 @@
 use larimar_client::Timestamp;
 use std::time::Duration;
 
-/// The beginning of a folder's span, with all that its name tells.
+/// The start of a folder's span, with all that its name contains.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
 pub(super) struct Folder {
     year: u16,
@@ -16,7 +16,7 @@ pub(super) struct Folder {
 impl Folder {
     /// The folder of a time, whose minutes are a multiple of `minutes`, a divisor of 60.
     pub(super) fn of(time: Timestamp, minutes: u8) -> Self {
-        // Always `2014-07-31T18:05:00`, whatever follows.
+        // Always `2014-07-31T18:05:00`, regardless of what follows.
         let text = time.to_string();
         let number =
             |from: usize, to: usize| text.get(from..to).and_then(|digits| digits.parse().ok()).unwrap_or(0_u16);
@@ -120,7 +120,7 @@ mod tests {
     }
 
     proptest! {
-        /// Whatever lies in the range has one of its prefixes, and only one.
+        /// Every name in the range has exactly one of its prefixes.
         #[test]
         fn t13_every_time_of_a_range_has_one_prefix(
             from in 635_000_000_000_000_000_u64..638_000_000_000_000_000,

@@ -9,7 +9,7 @@
 //!  orders/2014/07/31/1900/000001.log
 //! ```
 //!
-//! [`BlobLogWriter`] collects records and writes a blob when they are enough, or old enough, or when told.
+//! [`BlobLogWriter`] collects records and writes a blob when they are enough, or old enough, or on request.
 //! [`BlobLogReader`] lists the few prefixes that a range of time has, leaves out blobs by their metadata, and returns the
 //! records in the order of their times.
 //!
@@ -19,7 +19,7 @@
 //! - Several writers may write the same log: each blob is created only if there is none of its name.
 //! - **What was not flushed is lost with its process**: [`append`](BlobLogWriter::append) puts a record into memory.
 //!   [`flush`](BlobLogWriter::flush) returns when everything appended before is durable.
-//! - A flush that failed or was dropped half-way keeps its records; the next one goes on with them and writes none twice.
+//! - A flush that failed or was dropped half-way keeps its records; the next one continues with them and writes none twice.
 //!
 //! # Cost in requests
 //! A flush: 1 for each folder that has records, and 1 more for the first in a folder. A read: 1 for each prefix, of which

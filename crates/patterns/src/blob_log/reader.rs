@@ -23,7 +23,7 @@ impl BlobLogReader {
         Self { container: container.clone(), service: service.to_owned(), minutes: 60 }
     }
 
-    /// How many minutes a folder spans, as its writer was told.
+    /// How many minutes a folder spans, as set for its writer.
     #[must_use]
     pub fn folder_minutes(mut self, minutes: u8) -> Self {
         self.minutes = divisor(minutes);
@@ -49,7 +49,7 @@ impl BlobLogReader {
     /// All of [`records`](Self::records).
     ///
     /// # Errors
-    /// A container that is not there, or a blob that is no log.
+    /// A container that is not there, or a blob that is not a log.
     pub async fn all(&self, from: Timestamp, to: Timestamp) -> Result<Vec<LogRecord>> {
         self.records(from, to).try_collect().await
     }

@@ -55,7 +55,7 @@ impl LogRecord {
     }
 }
 
-const MALFORMED: Error = Error::Answer("a blob that is no log");
+const MALFORMED: Error = Error::Answer("a blob that is not a log");
 
 #[cfg(test)]
 mod tests {

@@ -55,7 +55,7 @@ struct State {
 /// The records of one blob.
 #[derive(Clone)]
 struct Batch {
-    /// Tells the blob from another of the same name.
+    /// Distinguishes the blob from another of the same name.
     id: String,
     lines: Vec<u8>,
     first: Timestamp,
@@ -70,7 +70,7 @@ impl BlobLogWriter {
     /// A name that is empty, or begins or ends with a slash.
     pub fn new(container: &Container, service: &str) -> Result<Self> {
         if service.is_empty() || service.starts_with('/') || service.ends_with('/') {
-            return Err(Error::Invalid(format!("'{service}' is no name of a log")));
+            return Err(Error::Invalid(format!("'{service}' is not a name of a log")));
         }
         Ok(Self {
             container: container.clone(),
@@ -84,22 +84,22 @@ impl BlobLogWriter {
         })
     }
 
-    /// How many minutes a folder spans: 60 unless told. Numbers that do not divide 60 are taken down to one that does.
-    /// Readers have to be told the same.
+    /// How many minutes a folder spans (default: 60). Numbers that do not divide 60 are taken down to one that does.
+    /// Readers need the same setting.
     #[must_use]
     pub fn folder_minutes(mut self, minutes: u8) -> Self {
         self.minutes = divisor(minutes);
         self
     }
 
-    /// After how many bytes of records they are written, a blob for each folder: 1 MiB unless told.
+    /// After how many bytes of records they are written, a blob for each folder (default: 1 MiB).
     #[must_use]
     pub fn flush_bytes(mut self, bytes: usize) -> Self {
         self.flush_bytes = bytes.max(1);
         self
     }
 
-    /// After how long records are written, however few: a minute unless told. It is looked at by every append and by
+    /// After how long records are written, however few (default: a minute). It is checked by every append and by
     /// [`run`](Self::run).
     #[must_use]
     pub const fn flush_age(mut self, age: Duration) -> Self {
@@ -107,7 +107,7 @@ impl BlobLogWriter {
         self
     }
 
-    /// How many bytes of records are kept while the service does not take them: 64 MiB unless told. Then appends fail.
+    /// How many bytes of records are kept while the service does not take them (default: 64 MiB). Then appends fail.
     #[must_use]
     pub const fn memory_bytes_max(mut self, bytes: usize) -> Self {
         self.memory_bytes_max = bytes;

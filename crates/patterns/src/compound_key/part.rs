@@ -194,7 +194,7 @@ impl KeyPart for Reverse<Timestamp> {
 
 /// Tuples of one to five parts.
 pub trait KeyParts: Sized {
-    /// The sign that ends the last part when the key goes on.
+    /// The sign that ends the last part when the key continues.
     const END: char;
 
     /// Writes the parts, each after the sign that ends the one before it.

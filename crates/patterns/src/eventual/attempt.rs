@@ -16,12 +16,12 @@ use tokio::time::Instant;
 enum Outcome {
     Done,
     Failed(WorkError),
-    /// The message is somebody else's.
+    /// Another worker has the message.
     Lost,
 }
 
 impl<W: Work> Worker<W> {
-    /// Sees a message through this delivery of it.
+    /// Handles one delivery of a message.
     pub(super) async fn handle(&self, message: Message) {
         let Envelope { head, intent } = match envelope::decode::<W::Intent>(&message.text) {
             Ok(envelope) => envelope,
@@ -31,9 +31,9 @@ impl<W: Work> Worker<W> {
             }
         };
         let (deliveries, age) = (message.dequeue_count, Timestamp::now().since(head.at));
-        self.tell(&Event::Received { id: &head.id, deliveries, age });
+        self.report(&Event::Received { id: &head.id, deliveries, age });
         if deliveries > self.attempts_max {
-            // Whoever had it before died of it, or so slowly that nobody told.
+            // Earlier workers crashed on it, or lost it before they could report a failure.
             let reason = format!("delivered {deliveries} times without coming to an end");
             return self.poison_intent(&head, &intent, &message, &reason).await;
         }
@@ -46,7 +46,7 @@ impl<W: Work> Worker<W> {
                 self.put_off(&head, message, WorkError::Retry(error)).await;
             }
             Outcome::Failed(error) => self.poison_intent(&head, &intent, &message, &error.to_string()).await,
-            Outcome::Lost => self.tell(&Event::Lost { id: &head.id }),
+            Outcome::Lost => self.report(&Event::Lost { id: &head.id }),
         }
     }
 
@@ -63,7 +63,7 @@ impl<W: Work> Worker<W> {
             if let Err(error) = performed.map_err(panicked).flatten() {
                 return Outcome::Failed(error);
             }
-            self.tell(&Event::StepDone { id: &head.id, step });
+            self.report(&Event::StepDone { id: &head.id, step });
             if self.saves_progress && step + 1 < steps {
                 let head = Head { done: step + 1, ..head.clone() };
                 // What cannot be saved is done again.
@@ -85,16 +85,16 @@ impl<W: Work> Worker<W> {
                 return outcome;
             }
             let renewal = pin!(held.update(None));
-            // A renewal under way is waited for: cut off, nobody would know the receipt that is good.
+            // A pending renewal is waited for: if it were cancelled, the valid receipt would be unknown.
             let (renewed, outcome) = match future::select(&mut steps, renewal).await {
                 Either::Left((outcome, renewal)) => (renewal.await, Some(outcome)),
                 Either::Right((renewed, _)) => (renewed, None),
             };
             match renewed {
-                Ok(()) => self.tell(&Event::Renewed { id: &head.id }),
+                Ok(()) => self.report(&Event::Renewed { id: &head.id }),
                 Err(error) if is_lost(&error) => return Outcome::Lost,
                 Err(error) => {
-                    self.tell(&Event::QueueFailed { error: &error });
+                    self.report(&Event::QueueFailed { error: &error });
                     if held.is_over().await {
                         return Outcome::Lost;
                     }
@@ -108,10 +108,10 @@ impl<W: Work> Worker<W> {
 
     async fn acknowledge(&self, head: &Head, message: &Message) {
         match self.queue.queue.delete(message).await {
-            Ok(()) => self.tell(&Event::Done { id: &head.id, age: Timestamp::now().since(head.at) }),
-            Err(error) if is_lost(&error) => self.tell(&Event::Lost { id: &head.id }),
+            Ok(()) => self.report(&Event::Done { id: &head.id, age: Timestamp::now().since(head.at) }),
+            Err(error) if is_lost(&error) => self.report(&Event::Lost { id: &head.id }),
             // It will be delivered again, and its steps find everything done.
-            Err(error) => self.tell(&Event::QueueFailed { error: &error }),
+            Err(error) => self.report(&Event::QueueFailed { error: &error }),
         }
     }
 
@@ -119,9 +119,9 @@ impl<W: Work> Worker<W> {
     async fn put_off(&self, head: &Head, mut message: Message, error: WorkError) {
         let doublings = message.dequeue_count.saturating_sub(1).min(16);
         let retry_in = self.backoff.0.saturating_mul(1 << doublings).min(self.backoff.1);
-        self.tell(&Event::Failed { id: &head.id, error: &error, retry_in });
+        self.report(&Event::Failed { id: &head.id, error: &error, retry_in });
         if let Err(error) = self.queue.queue.update(&mut message, retry_in, None).await {
-            self.tell(&Event::QueueFailed { error: &error });
+            self.report(&Event::QueueFailed { error: &error });
         }
     }
 
@@ -138,8 +138,8 @@ impl<W: Work> Worker<W> {
             self.queue.queue.delete(message).await
         };
         match moved.await {
-            Ok(()) => self.tell(&Event::Poisoned { id, reason }),
-            Err(error) => self.tell(&Event::QueueFailed { error: &error }),
+            Ok(()) => self.report(&Event::Poisoned { id, reason }),
+            Err(error) => self.report(&Event::QueueFailed { error: &error }),
         }
     }
 }

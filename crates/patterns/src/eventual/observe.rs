@@ -1,4 +1,4 @@
-//! What a worker tells of itself.
+//! The events and figures of a worker.
 
 use super::WorkError;
 use std::sync::atomic::{AtomicU64, Ordering::Relaxed};
@@ -32,7 +32,7 @@ pub enum Event<'a> {
         /// The step, counted from 0.
         step: usize,
     },
-    /// The message was kept from the others for longer.
+    /// The visibility timeout of the message was extended.
     #[non_exhaustive]
     Renewed {
         /// The intent's id.
@@ -56,7 +56,7 @@ pub enum Event<'a> {
         /// When it comes back.
         retry_in: Duration,
     },
-    /// The message is somebody else's by now, and the work on it was dropped.
+    /// Another worker has the message by now, and the work on it was dropped.
     #[non_exhaustive]
     Lost {
         /// The intent's id.
@@ -65,7 +65,7 @@ pub enum Event<'a> {
     /// The message is in the poison queue now.
     #[non_exhaustive]
     Poisoned {
-        /// The intent's id; empty if the message is no intent.
+        /// The intent's id; empty if the message is not an intent.
         id: &'a str,
         /// Why.
         reason: &'a str,
@@ -92,7 +92,7 @@ pub struct WorkerStats {
     pub poisoned: u64,
     /// Renewals of visibility.
     pub renewed: u64,
-    /// Messages that became somebody else's while they were worked on.
+    /// Messages that another worker received while they were worked on.
     pub lost: u64,
     /// Failed requests to the queue.
     pub queue_failures: u64,
@@ -165,7 +165,7 @@ pub(super) fn trace(queue: &str, event: &Event<'_>) {
         Event::Failed { id, error, retry_in } => {
             tracing::warn!(queue, intent = id, %error, ?retry_in, "an intent failed and will be tried again");
         }
-        Event::Lost { id } => tracing::warn!(queue, intent = id, "a message became somebody else's"),
+        Event::Lost { id } => tracing::warn!(queue, intent = id, "another worker has received the message"),
         Event::Poisoned { id, reason } => {
             tracing::error!(queue, intent = id, reason, "a message was put into the poison queue");
         }

@@ -43,7 +43,7 @@ impl Submitted {
     }
 }
 
-/// An intent that nobody could carry out.
+/// An intent that no worker could carry out.
 #[derive(Clone, Debug)]
 #[non_exhaustive]
 pub struct Poisoned<I> {
@@ -53,7 +53,7 @@ pub struct Poisoned<I> {
     pub submitted_on: Timestamp,
     /// Why the last attempt failed.
     pub error: String,
-    /// The intent; `None` if the message is no such intent.
+    /// The intent; `None` if the message is not such an intent.
     pub intent: Option<I>,
     /// The text of the message.
     pub text: String,
@@ -204,7 +204,7 @@ impl<I: Serialize + DeserializeOwned> WorkQueue<I> {
     }
 }
 
-/// Whether a message is no longer its receiver's: somebody else received it, or it is gone.
+/// Whether a message no longer belongs to its receiver: another consumer received it, or it was deleted.
 pub(super) fn is_lost(error: &larimar_client::Error) -> bool {
     matches!(error.code(), Some("PopReceiptMismatch" | "MessageNotFound"))
 }

@@ -19,7 +19,7 @@ pub struct Place {
 }
 
 impl Place {
-    /// The place of these keys.
+    /// The place with these keys.
     #[must_use]
     pub fn new(table: impl Into<String>, partition: impl Into<String>, row: impl Into<String>) -> Self {
         Self { table: table.into(), partition: partition.into(), row: row.into() }
@@ -121,7 +121,7 @@ fn is_same(left: &DynamicEntity, right: &DynamicEntity) -> bool {
 pub(crate) async fn forget(table: &Table, partition: &str, row: &str, version: i64) -> Result<()> {
     match Slot::read(table, partition, row).await? {
         Some(slot) if slot.is_dead && slot.version == version => {
-            // Whoever was faster has forgotten it or brought it to life: both are fine.
+            // Another worker was faster and has removed or restored it: both are fine.
             is_overtaken(table.delete(partition, row, &slot.etag).await).map(drop)
         }
         _ => Ok(()),

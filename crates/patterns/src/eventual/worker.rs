@@ -1,4 +1,4 @@
-//! Workers: they take intents from a queue and see them done.
+//! Workers take intents from a queue and carry them out.
 //!
 //! What happens to a single message is in `attempt.rs`.
 
@@ -13,9 +13,9 @@ use std::sync::Arc;
 use std::time::Duration;
 use tokio::sync::Notify;
 
-/// Takes intents from a queue and sees them done, several at a time. Any number of workers may share a queue.
+/// Takes intents from a queue and carries them out, several at a time. Any number of workers may share a queue.
 ///
-/// A worker keeps nothing that another would miss: it may be dropped or killed at any moment.
+/// A worker has no state of its own: it may be dropped or killed at any moment.
 pub struct Worker<W: Work> {
     pub(super) queue: WorkQueue<W::Intent>,
     pub(super) work: W,
@@ -47,22 +47,22 @@ impl<W: Work> Worker<W> {
         }
     }
 
-    /// For how long a message is the worker's without a renewal: 30 seconds unless told, one at least. A message whose
-    /// worker died comes back after this time.
+    /// The visibility timeout of a message without a renewal (default: 30 seconds; minimum: one). A message whose worker
+    /// crashed becomes visible again after this time.
     #[must_use]
     pub fn visibility(mut self, visibility: Duration) -> Self {
         self.visibility = visibility.clamp(Duration::from_secs(1), HIDDEN_MAX);
         self
     }
 
-    /// How many intents are worked on at a time: 16 unless told. They share the task that runs the worker.
+    /// How many intents are worked on at a time (default: 16). They share the task that runs the worker.
     #[must_use]
     pub fn concurrency(mut self, concurrency: usize) -> Self {
         self.concurrency = concurrency.max(1);
         self
     }
 
-    /// After how many deliveries a message goes to the poison queue: 10 unless told. Deliveries to workers that died
+    /// After how many deliveries a message goes to the poison queue (default: 10). Deliveries to workers that crashed
     /// count too.
     #[must_use]
     pub fn attempts_max(mut self, attempts_max: u32) -> Self {
@@ -70,7 +70,7 @@ impl<W: Work> Worker<W> {
         self
     }
 
-    /// After how long a failed intent comes back: a second unless told, doubled with every delivery, up to five
+    /// After how long a failed intent comes back (default: a second), doubled with every delivery, up to five
     /// minutes. The queue counts whole seconds.
     #[must_use]
     pub fn backoff(mut self, first: Duration, longest: Duration) -> Self {
@@ -78,7 +78,7 @@ impl<W: Work> Worker<W> {
         self
     }
 
-    /// How long the worker waits before it looks again into an empty queue: 100 ms unless told, doubled as long as it
+    /// How long the worker waits before it looks again into an empty queue (default: 100 ms), doubled as long as it
     /// stays empty, up to five seconds.
     #[must_use]
     pub fn idle(mut self, first: Duration, longest: Duration) -> Self {
@@ -87,7 +87,7 @@ impl<W: Work> Worker<W> {
     }
 
     /// Whether to write the number of finished steps into the message after each, so that the next delivery begins
-    /// there. It costs a request a step and pays where steps take long; it is off unless told.
+    /// there. It costs a request a step and pays where steps take long; it is off by default.
     ///
     /// Intents that are under way when a program is updated must then find the same steps at the same numbers.
     #[must_use]
@@ -96,7 +96,7 @@ impl<W: Work> Worker<W> {
         self
     }
 
-    /// Tells somebody of everything that happens.
+    /// Reports every event to an observer.
     #[must_use]
     pub fn observer(mut self, observer: Arc<dyn Observer>) -> Self {
         self.observers.push(observer);
@@ -115,9 +115,9 @@ impl<W: Work> Worker<W> {
         &self.work
     }
 
-    /// Works until `shutdown` is there; then it takes no more messages, finishes those it has and returns.
+    /// Works until `shutdown` completes; then it takes no more messages, finishes those it has and returns.
     ///
-    /// Failures are told to the observers and survived. Dropping the future stops at once, which is safe: the messages
+    /// Failures are reported to the observers and do not end the worker. Dropping the future stops at once, which is safe: the messages
     /// come back.
     pub async fn run(&self, shutdown: impl Future<Output = ()>) -> WorkerStats {
         let mut shutdown = pin!(shutdown);
@@ -183,7 +183,7 @@ impl<W: Work> Worker<W> {
         match self.queue.queue.receive(count.min(32), self.visibility).await {
             Ok(messages) => Ended::Fetched(messages),
             Err(error) => {
-                self.tell(&Event::QueueFailed { error: &error });
+                self.report(&Event::QueueFailed { error: &error });
                 Ended::Fetched(Vec::new())
             }
         }
@@ -201,7 +201,7 @@ impl<W: Work> Worker<W> {
         }
     }
 
-    pub(super) fn tell(&self, event: &Event<'_>) {
+    pub(super) fn report(&self, event: &Event<'_>) {
         observe::trace(self.queue.name(), event);
         self.counters.observe(event);
         for observer in &self.observers {
@@ -210,7 +210,7 @@ impl<W: Work> Worker<W> {
     }
 }
 
-/// A part of the worker's doings that came to its end.
+/// A finished part of the work.
 enum Ended {
     Fetched(Vec<Message>),
     Handled,

@@ -7,7 +7,7 @@ use std::fmt;
 
 /// Data that is derived from primaries and kept in places of its own.
 pub(crate) trait Derived: Send + Sync + fmt::Debug {
-    /// Tells it from other derived data in intents.
+    /// Its name in intents.
     fn name(&self) -> &str;
 
     fn create_if_missing(&self) -> BoxFuture<'_, Result<()>>;

@@ -1,6 +1,6 @@
-//! A table whose derived data, in other partitions, tables and blobs, is kept right in the end (T2, T4, T11).
+//! A table whose derived data, in other partitions, tables and blobs, becomes consistent eventually (T2, T4, T11).
 //!
-//! Writes go to the *primary* entity at once, with all the certainty of a single conditional write. What is derived from
+//! Writes go to the *primary* entity at once, as a single conditional write. What is derived from
 //! it follows by intents in a queue ([`eventual`](crate::eventual)): copies under other keys
 //! ([`InterPartitionIndex`](crate::inter_partition_index::InterPartitionIndex)), lists of row keys
 //! ([`KeyLists`](crate::index_entities::KeyLists)), blobs that are no longer needed
@@ -14,9 +14,9 @@
 //! # What is guaranteed
 //! - A write that returns `Ok` is durable in the primary, and a read of it by its own keys sees it at once.
 //! - What is derived follows as soon as a worker gets to it: usually in milliseconds, after the
-//!   [grace](EventualTableBuilder::grace) if the writer died at once, and whenever workers run again if none does. Then
-//!   it says the same as the primary, whoever died, however often and in whatever order intents were delivered.
-//! - Until then a derived place may be older than the primary. It is never a mixture, and never goes back.
+//!   [grace](EventualTableBuilder::grace) if the writer crashed, and when workers run again if none does. Then it
+//!   matches the primary, regardless of crashes and of how often and in which order intents were delivered.
+//! - Until then a derived place may be older than the primary. It is never a mixture, and never returns to an older state.
 //!
 //! # Why
 //! An intent does not say what to write. It says which entity changed and which places that may concern, those of before
@@ -25,10 +25,10 @@
 //! before the write it belongs to raises the primary's version, conditionally: a write that is still to come then fails,
 //! and its writer tries again; one that has come is what the worker reads.
 //!
-//! # What it asks for
-//! The primaries are written by this type only. They carry two properties more, `_version` and `_deleted`. A deleted
+//! # Requirements
+//! The primaries are written by this type only. They have two more properties, `_version` and `_deleted`. A deleted
 //! primary leaves a tombstone for an [hour](EventualTableBuilder::tombstones_for), which reads do not show.
-//! What others wrote is found by [`EventualTable::repair`].
+//! [`EventualTable::repair`] finds entities that were written otherwise.
 
 mod derived;
 mod repair;
@@ -48,7 +48,7 @@ use std::pin::pin;
 use std::sync::Arc;
 use std::time::Duration;
 
-/// A table with derived data that follows in the end. It is cheap to clone.
+/// A table with derived data that follows eventually. It is cheap to clone.
 ///
 /// ```no_run
 /// use larimar_client::{Account, DynamicEntity};
@@ -80,7 +80,7 @@ struct Inner {
     tombstones_for: Duration,
 }
 
-/// Puts an [`EventualTable`] together.
+/// Builds an [`EventualTable`].
 #[derive(Debug)]
 #[must_use]
 pub struct EventualTableBuilder {
@@ -95,15 +95,15 @@ impl EventualTableBuilder {
         self
     }
 
-    /// How long a worker leaves an intent alone whose writer has not been heard of: 30 seconds unless told.
+    /// How long a worker waits for the writer before it takes over an intent (default: 30 seconds).
     pub const fn grace(mut self, grace: Duration) -> Self {
         self.inner.grace = grace;
         self
     }
 
-    /// How long tombstones are kept: an hour unless told, a week at most. It has to be longer than a request can be under
-    /// way, than a writer or a worker can stand still between two of its requests (a machine that sleeps and wakes up goes
-    /// on where it was), and than the clocks of the machines differ.
+    /// How long tombstones are kept (default: an hour; maximum: a week). It must be longer than a request can take,
+    /// than a writer or a worker can pause between two requests (a machine that sleeps and wakes up continues where it
+    /// stopped), and than the clocks of the machines differ.
     pub const fn tombstones_for(mut self, time: Duration) -> Self {
         self.inner.tombstones_for = time;
         self
@@ -205,7 +205,7 @@ impl EventualTable {
         self.write(&entity.partition_key, &entity.row_key, next).await
     }
 
-    /// Inserts an entity, or replaces the one that is there: the last writer wins.
+    /// Inserts an entity, or replaces the existing one: the last writer wins.
     ///
     /// # Errors
     /// What the service refuses.
@@ -228,7 +228,7 @@ impl EventualTable {
         self.write(&entity.partition_key, &entity.row_key, next).await
     }
 
-    /// Changes an entity, as often as it takes until nobody else changed it meanwhile. Properties that `E` does not know
+    /// Changes an entity, and repeats until no other writer changed it meanwhile. Properties that `E` does not know
     /// ([`Entity::columns`]) are kept.
     ///
     /// # Errors

@@ -1,4 +1,4 @@
-//! Setting right what no intent tells of: entities that others wrote, and places that nobody owns.
+//! Repairs what has no intent: entities that were written otherwise, and places without an owner.
 
 use super::settle::Places;
 use super::{Derived, EventualTable, TableIntent};

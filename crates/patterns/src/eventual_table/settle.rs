@@ -89,7 +89,7 @@ impl EventualTable {
                 TableIntent { version: primary.version, touched: gone.clone(), kind: Kind::Forget, ..intent.clone() };
             self.inner.queue.submit_hidden(&forget, self.inner.tombstones_for).await?;
         }
-        // First what is to be found, then what no longer is: whoever looks in between finds too much, not too little.
+        // Additions first, then removals: a reader in between finds too much, not too little.
         let changed = self.bring(&current, &primary, primary.live()).await?;
         Ok(changed + self.bring(&gone, &primary, None).await?)
     }

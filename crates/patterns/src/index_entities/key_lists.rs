@@ -192,7 +192,7 @@ impl fmt::Debug for KeyLists {
 
 /// The partition of the primaries, and the value.
 fn parts(place: &str) -> Result<(&str, &str)> {
-    place.split_once(BETWEEN).ok_or_else(|| Error::Invalid(format!("'{place}' is no place of a list")))
+    place.split_once(BETWEEN).ok_or_else(|| Error::Invalid(format!("'{place}' is not a place of a list")))
 }
 
 /// Between the parts of a place; keys have none, so the first ends the partition.

@@ -29,7 +29,7 @@ use std::sync::Arc;
 /// An insert or a delete: 3. A change: 4 if the value changes, 2 if not. The keys of a value: 1, and 1 more for each entity.
 ///
 /// # Limits
-/// Everybody who changes a list changes the same entity, so a value that is written many times a second is the wrong one
+/// Every change of a list changes the same entity, so a value that is written many times a second is the wrong one
 /// for this. A full chunk is followed by another: the length of a list is bound only by what one likes to read.
 /// Rows of entities must not begin with the name of the lists and `!`.
 #[derive(Clone)]
@@ -58,7 +58,7 @@ impl ListedTable {
         Self { table: table.clone(), name: name.into(), value: Arc::new(value), chunk_units_max: CHUNK_UNITS_MAX }
     }
 
-    /// How many characters of row keys an entity of a list holds, 30,000 unless told, which is also the most.
+    /// How many characters of row keys an entity of a list holds (default and maximum: 30,000).
     #[must_use]
     pub fn chunk_characters(mut self, characters: usize) -> Self {
         self.chunk_units_max = characters.clamp(1, CHUNK_UNITS_MAX);
@@ -84,7 +84,7 @@ impl ListedTable {
         self.change(&entity.partition_key, &entity.row_key, next).await
     }
 
-    /// Inserts an entity, or replaces the one that is there: the last writer wins.
+    /// Inserts an entity, or replaces the existing one: the last writer wins.
     ///
     /// # Errors
     /// What the service refuses.

@@ -51,7 +51,7 @@ impl<E: Entity + Send + Sync + 'static> IndexedTable<E> {
         loop {
             let old = self.read(&key.partition, &key.row).await?.map(Versioned::from_dynamic).transpose()?;
             match self.change(&key, old.as_ref(), Some(New::of(entity))).await {
-                // Somebody else was faster, to insert, to change or to delete it.
+                // Another writer was faster to insert, change or delete it.
                 Err(Error::Duplicate { index }) if index == *self.primary => {}
                 Err(Error::Changed | Error::NotFound) => {}
                 other => return written(other?),

@@ -104,7 +104,7 @@ async fn t8_spans_read_their_tables_in_order_and_nothing_else() {
     let (all, requests) = fixture.counted(rows(whole)).await;
     assert_eq!((all, requests), (["10", "11", "13", "28"].map(|day| format!("of day {day}")).to_vec(), 5));
     let some = rows(time("2026-02-11T12:00:00Z")..time("2026-02-13T00:00:00Z")).await;
-    assert_eq!(some, ["of day 11"], "the end is no part of the span");
+    assert_eq!(some, ["of day 11"], "the end is not part of the span");
     let some = rows(time("2026-02-11T12:00:00Z")..time("2026-02-13T00:00:00.0000001Z")).await;
     assert_eq!(some, ["of day 11", "of day 13"]);
     assert!(rows(march..march).await.is_empty());

@@ -84,14 +84,14 @@ impl Table {
 }
 
 impl BulkWriter {
-    /// How many transactions are under way at most, at least 1 (8 unless told). They are of different partitions.
+    /// How many transactions are under way at most, at least 1 (default: 8). They are of different partitions.
     #[must_use]
     pub fn concurrency(mut self, concurrency: usize) -> Self {
         self.concurrency = concurrency.max(1);
         self
     }
 
-    /// How many operations of a stream are held at most, to be grouped or under way, at least 1 (10 000 unless told). Where
+    /// How many operations of a stream are held at most, to be grouped or under way, at least 1 (default: 10 000). Where
     /// the operations on a partition are far apart, holding more makes fewer requests.
     #[must_use]
     pub fn held_max(mut self, held_max: usize) -> Self {
@@ -153,7 +153,7 @@ impl BulkOperation {
     /// Inserts an entity, which must be new.
     ///
     /// # Errors
-    /// A value that is no entity.
+    /// A value that is not an entity.
     pub fn insert<E: Entity>(entity: &E) -> Result<Self> {
         Write::new(WriteKind::Insert, entity).map(Self)
     }
@@ -161,7 +161,7 @@ impl BulkOperation {
     /// Replaces an entity, all its properties.
     ///
     /// # Errors
-    /// A value that is no entity.
+    /// A value that is not an entity.
     pub fn replace<E: Entity>(entity: &E, condition: impl Into<IfMatch>) -> Result<Self> {
         Write::new(WriteKind::Replace(condition.into()), entity).map(Self)
     }
@@ -169,23 +169,23 @@ impl BulkOperation {
     /// Changes properties of an entity and leaves those alone that are not named.
     ///
     /// # Errors
-    /// A value that is no entity.
+    /// A value that is not an entity.
     pub fn merge<E: Entity>(entity: &E, condition: impl Into<IfMatch>) -> Result<Self> {
         Write::new(WriteKind::Merge(condition.into()), entity).map(Self)
     }
 
-    /// Inserts an entity, or replaces the one that is there.
+    /// Inserts an entity, or replaces the existing one.
     ///
     /// # Errors
-    /// A value that is no entity.
+    /// A value that is not an entity.
     pub fn insert_or_replace<E: Entity>(entity: &E) -> Result<Self> {
         Write::new(WriteKind::InsertOrReplace, entity).map(Self)
     }
 
-    /// Inserts an entity, or changes the properties of the one that is there.
+    /// Inserts an entity, or changes the properties of the existing one.
     ///
     /// # Errors
-    /// A value that is no entity.
+    /// A value that is not an entity.
     pub fn insert_or_merge<E: Entity>(entity: &E) -> Result<Self> {
         Write::new(WriteKind::InsertOrMerge, entity).map(Self)
     }

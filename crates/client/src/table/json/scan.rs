@@ -12,7 +12,7 @@ pub(super) struct Scanner<'a> {
     at: usize,
 }
 
-/// What JSON tells of a value that is neither array nor object.
+/// A JSON value that is neither array nor object.
 #[derive(Clone, Debug, PartialEq)]
 pub(super) enum Scalar<'a> {
     Null,

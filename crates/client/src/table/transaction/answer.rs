@@ -90,7 +90,7 @@ fn take_line<'a>(rest: &mut &'a [u8]) -> Option<&'a [u8]> {
     Some(line.strip_suffix(b"\r").unwrap_or(line))
 }
 
-/// The headers up to the blank line after them. What is no header is passed over.
+/// The headers up to the blank line after them. Lines that are not headers are skipped.
 fn take_headers(rest: &mut &[u8]) -> HeaderMap {
     let mut headers = HeaderMap::new();
     while let Some(line) = take_line(rest) {

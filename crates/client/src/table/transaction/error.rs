@@ -73,7 +73,7 @@ pub enum TransactionRefusal {
         /// The property's name.
         property: String,
     },
-    /// The name of a property is no identifier, is longer than 255 characters, or is one of the service's own.
+    /// The name of a property is not an identifier, is longer than 255 characters, or is one of the service's own.
     #[error("expected names of up to 255 letters, digits and underscores, no digit first, found '{property}'")]
     PropertyName {
         /// The property's name.
@@ -91,16 +91,16 @@ pub enum TransactionRefusal {
         /// `PartitionKey` or `RowKey`.
         key: &'static str,
     },
-    /// The ETag of the condition is no ETag.
+    /// The ETag of the condition is not an ETag.
     #[error("expected an ETag of printable ASCII")]
     Condition,
-    /// The value is no entity.
+    /// The value is not an entity.
     #[error(transparent)]
     Entity(#[from] EntityError),
     /// Something of the entity is to be encrypted, and cannot be.
     #[error(transparent)]
     Encryption(#[from] EncryptionError),
-    /// The value is no entity for another reason.
+    /// The value is not an entity for another reason.
     #[error("{0}")]
     Invalid(String),
 }

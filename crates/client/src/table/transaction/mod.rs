@@ -24,7 +24,7 @@ use tokio::time::Instant;
 ///
 /// What the service would refuse by itself is refused when it is added, and then leaves the transaction as it was:
 /// another partition, an entity that is in it already, more than 100 operations or 4 MiB, and an entity that breaks
-/// a rule of names or sizes. What depends on what is stored, [`Transaction::submit`] tells, with
+/// a rule of names or sizes. Conflicts with what is stored are reported by [`Transaction::submit`], with
 /// [the operation](crate::Error::operation) that failed.
 ///
 /// ```
@@ -106,7 +106,7 @@ impl Transaction {
         self.add(WriteKind::Merge(condition.into()), entity)
     }
 
-    /// Inserts an entity, or replaces the one that is there.
+    /// Inserts an entity, or replaces the existing one.
     ///
     /// # Errors
     /// What no transaction takes. It is left as it was.
@@ -114,7 +114,7 @@ impl Transaction {
         self.add(WriteKind::InsertOrReplace, entity)
     }
 
-    /// Inserts an entity, or changes the properties of the one that is there.
+    /// Inserts an entity, or changes the properties of the existing one.
     ///
     /// # Errors
     /// What no transaction takes. It is left as it was.
@@ -164,7 +164,7 @@ impl Transaction {
     /// A transaction without operations succeeds without a request.
     ///
     /// # Errors
-    /// The first operation that the service refuses, which [`Error::operation`] tells.
+    /// The first operation that the service refuses, which is [`Error::operation`].
     pub async fn submit(&self) -> Result<Vec<Option<ETag>>> {
         if self.is_empty() {
             return Ok(Vec::new());
@@ -240,7 +240,7 @@ impl Transaction {
 }
 
 impl Table {
-    /// Sends a transaction. If the answer to an earlier attempt was lost and a later one is refused, what is stored tells
+    /// Sends a transaction. If the answer to an earlier attempt was lost and a later one is refused, what is stored shows
     /// whether the transaction took place.
     async fn send_transaction(&self, writes: &[Write], body: &Body) -> Result<Vec<Option<ETag>>> {
         let call = Call::new("Transaction", Method::POST, "/$batch")
