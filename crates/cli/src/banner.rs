@@ -67,7 +67,8 @@ pub(crate) fn banner(settings: &Settings, addresses: &Addresses, keys_from: &Sou
     text
 }
 
-/// Where a service of an account is: in path style, unless services share the port, and below the suffixes of the service.
+/// Where a service of an account is: in path style, unless services share the port, and below the suffixes of the
+/// service.
 fn endpoints(
     settings: &Settings,
     scheme: &str,
@@ -109,8 +110,8 @@ fn connection_string(settings: &Settings, scheme: &str, account: &Account, addre
 fn data(settings: &Settings) -> String {
     let folder = settings.data_dir.display();
     match settings.durability {
-        Durability::Sync => format!("{folder} (sync: an acknowledged write survives a loss of power)"),
-        Durability::Async => format!("{folder} (async: a loss of power may cost the last moments)"),
+        Durability::Sync => format!("{folder} (sync: an acknowledged write survives a power loss)"),
+        Durability::Async => format!("{folder} (async: a power loss may lose the last 100 ms)"),
         Durability::Memory => "none (memory: all data ends with the process)".to_owned(),
     }
 }
@@ -162,7 +163,7 @@ mod tests {
   blob endpoint      http://127.0.0.1:10000/devstoreaccount1
   queue endpoint     http://127.0.0.1:10001/devstoreaccount1
   table endpoint     http://127.0.0.1:10002/devstoreaccount1
-  data directory     larimar-data (sync: an acknowledged write survives a loss of power)
+  data directory     larimar-data (sync: an acknowledged write survives a power loss)
   connection string  DefaultEndpointsProtocol=http;AccountName=devstoreaccount1;AccountKey={};BlobEndpoint=http://127.0.0.1:10000/devstoreaccount1;QueueEndpoint=http://127.0.0.1:10001/devstoreaccount1;TableEndpoint=http://127.0.0.1:10002/devstoreaccount1;
   or                 UseDevelopmentStorage=true
   admin endpoint     http://127.0.0.1:10003 (/health /ready /metrics)

@@ -184,7 +184,7 @@ fn repair_command() -> clap::Command {
          later ones keep them",
     );
     clap::Command::new("repair")
-        .about("Show what is damaged in the data directory and mend it, keeping a copy; the server must not run")
+        .about("Show what is damaged in the data directory and repair it, keeping a copy; the server must not run")
         .arg(force)
         .arg(reset_clock)
 }

@@ -75,7 +75,7 @@ pub(crate) fn postgres_settings(
         (Some(password), _) => Some(Password::Text(password.0.clone())),
         (None, Some(path)) => {
             let file = Password::File(path.clone());
-            // Each connection reads it anew; a file that is not there is refused now.
+            // Each connection reads it anew; a file that does not exist is refused now.
             file.read().map_err(|error| {
                 let found = format!("{}: {error}", path.display());
                 resolved.refused("database_password_file", "the path of a file that can be read", &found)

@@ -195,10 +195,10 @@ fn open_local(folder: &Path, side: &str, settings: &Settings) -> anyhow::Result<
     let here = folder.display();
     // Opening it would make it, and an empty store is not what anybody wants copied.
     if side == "from" && !folder.is_dir() {
-        bail!("--from {here}: there is no such folder");
+        bail!("--from {here}: there is no such directory");
     }
     if side == "from" && !larimar_engine_local::repair::is_data_folder(folder)? {
-        bail!("--from {here}: there is no store in this folder");
+        bail!("--from {here}: there is no store in this directory");
     }
     let engine = larimar_engine_local::Settings {
         folder: folder.to_owned(),

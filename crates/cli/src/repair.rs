@@ -1,4 +1,5 @@
-//! `larimar repair`: shows what is wrong with a data directory and repairs what can be repaired without losing intact data.
+//! `larimar repair`: shows what is wrong with a data directory and repairs what can be repaired without losing intact
+//! data.
 
 use std::path::Path;
 
@@ -29,10 +30,10 @@ pub(crate) fn reset_clock(resolved: &Resolved) -> anyhow::Result<()> {
 
 fn folder(resolved: &Resolved) -> anyhow::Result<&Path> {
     if let EngineChoice::Postgres(url) = &resolved.settings.engine {
-        let expected = "local for this command, since a database is mended by its own tools";
+        let expected = "local for this command, since a database is repaired by its own tools";
         return Err(resolved.refused("engine", expected, &url.to_string()).into());
     }
     let folder = &resolved.settings.data_dir;
-    ensure!(folder.is_dir(), "there is no folder {}, as the setting data_dir says", folder.display());
+    ensure!(folder.is_dir(), "there is no directory {}, as the setting data_dir says", folder.display());
     Ok(folder)
 }

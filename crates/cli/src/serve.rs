@@ -71,14 +71,14 @@ pub(crate) fn run(line: &CommandLine, resolved: &Resolved, runtime: Runtime) -> 
                 outcome
             }
         };
-        tracing::info!("ended");
+        tracing::info!("shut down");
         outcome
     })
 }
 
 /// A signal came before the server served.
 #[derive(Debug, thiserror::Error)]
-#[error("ended by {0} before the database could be opened")]
+#[error("stopped by {0} before the database could be opened")]
 pub(crate) struct EndedEarly(&'static str);
 
 /// What a server is made of besides its engine.

@@ -296,7 +296,7 @@ impl Resolved {
         Ok(())
     }
 
-    /// Each service has a port of its own, unless the host name says which service is meant.
+    /// Each service has a port of its own, unless the host name selects the service.
     fn check_ports(&self) -> Result<(), SettingsError> {
         let settings = &self.settings;
         let ports = [
@@ -337,7 +337,8 @@ impl Resolved {
     fn check(&self) -> Result<(), SettingsError> {
         let settings = &self.settings;
         self.check_ports()?;
-        // The largest body, what it is parsed into and its answer count, and another request should find room beside it.
+        // The largest body, what it is parsed into and its answer count, and another request should find room beside
+        // it.
         let least = IN_FLIGHT_BODIES * settings.body_bytes_max;
         if settings.in_flight_bytes() < least {
             let found = value::show_bytes(settings.in_flight_bytes());
@@ -396,7 +397,7 @@ impl fmt::Display for Source {
 }
 
 /// When services may share a port.
-const ONE_PORT: &str = ", or host_suffixes, so that the host name says which service is meant";
+const ONE_PORT: &str = ", or host_suffixes, so that the host name selects the service";
 
 /// How many of the largest bodies fit into the bytes in flight.
 const IN_FLIGHT_BODIES: u64 = 4;

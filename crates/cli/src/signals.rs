@@ -1,5 +1,5 @@
-//! The signals of a server: the first SIGTERM or SIGINT asks for a clean shutdown, a second one ends the process at once;
-//! SIGHUP reloads the settings.
+//! The signals of a server: the first SIGTERM or SIGINT asks for a clean shutdown, a second one ends the process at
+//! once; SIGHUP reloads the settings.
 
 use crate::logging;
 use std::io::IsTerminal;
@@ -63,7 +63,8 @@ impl Runtime {
 
 /// The signals of a server.
 pub(crate) struct Signals {
-    /// Whether there was a terminal at the start. If it is gone, SIGHUP means that it was closed, and asks for shutdown.
+    /// Whether there was a terminal at the start. If it is gone, SIGHUP means that it was closed, and asks for
+    /// shutdown.
     #[cfg(unix)]
     has_terminal: bool,
     #[cfg(unix)]
@@ -90,10 +91,10 @@ impl Signals {
                 Demand::Reload => reload(),
             }
         };
-        tracing::info!(signal = name, "ending: requests in flight finish first");
+        tracing::info!(signal = name, "shutting down: requests in flight finish first");
         tokio::spawn(async move {
             let name = self.end().await;
-            tracing::warn!(signal = name, "ending at once");
+            tracing::warn!(signal = name, "shutting down at once");
             logging::flush(Duration::from_millis(100));
             std::process::exit(EXIT_INTERRUPTED);
         });

@@ -82,7 +82,7 @@ fn a_request_in_flight_finishes_after_the_signal() {
     let mut answer = String::new();
     stream.read_to_string(&mut answer).expect("an answer and the end");
     assert!(answer.starts_with("HTTP/1.1 201 "), "{answer}");
-    line_of(&server, |line| line.ends_with("ended"));
+    line_of(&server, |line| line.ends_with("shut down"));
     wait_for_end(&mut server);
     let server = launch(&folder).start();
     server.client().get(&http::entity_path("late", "p", "r")).send().is_status(200);
@@ -129,6 +129,18 @@ fn a_server_goes_on_without_its_log() {
         server.client().create_table(&format!("people{number}"));
     }
     server.client().get("/Tables").send().is_status(200);
+}
+
+#[test]
+fn the_log_line_of_a_request_that_is_not_implemented_names_method_and_operation() {
+    let folder = folder();
+    let server = launch(&folder).start();
+    let blobs = server.blobs();
+    blobs.put("/box?restype=container", "").send().is_status(201);
+    blobs.put("/box/a", "x").header("x-ms-blob-type", "BlockBlob").send().is_status(201);
+    blobs.post("/box/a?comp=query", "<QueryRequest/>").send().is_status(501);
+    let line = line_of(&server, |line| line.contains("could not serve"));
+    assert!(line.contains("POST") && line.contains("query") && !line.contains("Unknown"), "{line}");
 }
 
 /// Standard error may be a pipe that is open but not read. Requests do not wait for it.
@@ -374,7 +386,7 @@ fn a_damaged_journal_is_told_and_repaired() {
     let output = run(folder.path(), &["repair", "--data-dir", "data"], &[]);
     assert_eq!(output.status.code(), Some(1), "a folder in use is left alone");
     let output = run(folder.path(), &["repair", "--data-dir", "elsewhere"], &[]);
-    assert!(String::from_utf8_lossy(&output.stderr).contains("there is no folder elsewhere"));
+    assert!(String::from_utf8_lossy(&output.stderr).contains("there is no directory elsewhere"));
 }
 
 /// Flips a bit in the last place where a store's files hold these bytes; the name of that file.

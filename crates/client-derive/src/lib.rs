@@ -46,9 +46,9 @@ pub fn derive_properties(input: TokenStream) -> TokenStream {
 
 /// Makes an enum, whose variants hold one entity each, an entity: one of several types in a table.
 ///
-/// Variants are distinguished by the property `EntityType` (`#[entity(tag = "...")]` on the enum names another one), which is
-/// the variant's name or `#[entity(type = "...")]`; or by `#[entity(row_key_prefix = "...")]`. `#[entity(other)]` takes
-/// the rest. The guide of the client, `larimar_client::entities`, has an example.
+/// Variants are distinguished by the property `EntityType` (`#[entity(tag = "...")]` on the enum names another one),
+/// which is the variant's name or `#[entity(type = "...")]`; or by `#[entity(row_key_prefix = "...")]`.
+/// `#[entity(other)]` takes the rest. The guide of the client, `larimar_client::entities`, has an example.
 #[proc_macro_derive(EntityEnum, attributes(entity))]
 pub fn derive_entity_enum(input: TokenStream) -> TokenStream {
     expand(parse_macro_input!(input), entity_enum::derive)

@@ -149,8 +149,8 @@ enum Chosen {
     Ready(Credential),
 }
 
-/// Connection strings have keys in them, and addresses of services and proxies may have signatures and passwords: none of
-/// them is shown.
+/// Connection strings have keys in them, and addresses of services and proxies may have signatures and passwords: none
+/// of them is shown.
 impl fmt::Debug for AccountBuilder {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         let Self { retry, timeouts, user_agent, .. } = self;

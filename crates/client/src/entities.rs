@@ -190,7 +190,7 @@
 //!
 //! # Absent properties
 //!
-//! The service has no null: `None` is a property that is not there. A replace therefore removes it, and a merge
+//! The service has no null: `None` is a property that does not exist. A replace therefore removes it, and a merge
 //! leaves the stored one as it is. A field that is no `Option` needs its property unless it has a default:
 //!
 //! ```

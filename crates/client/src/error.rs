@@ -117,7 +117,7 @@ impl Error {
         }
     }
 
-    /// Whether what was to be created is there already, or a condition on the version did not hold.
+    /// Whether what was to be created exists already, or a condition on the version did not hold.
     #[must_use]
     pub fn is_conflict(&self) -> bool {
         matches!(self.status(), Some(409 | 412))
@@ -129,16 +129,17 @@ impl Error {
         self.status() == Some(412)
     }
 
-    /// Whether the entity, table, queue or blob is not there.
+    /// Whether the entity, table, queue or blob does not exist.
     #[must_use]
     pub fn is_not_found(&self) -> bool {
         self.status() == Some(404)
     }
 
-    /// Whether it is the entity that is not there, and not its table.
+    /// Whether the entity does not exist, but its table does.
     ///
     /// [`Error::is_not_found`] holds for both. Here a missing table is not a missing entity: what reads or deletes an entity
-    /// that others may have deleted continues after this error, and stops at a table that was never created or is misspelt.
+    /// that others may have deleted continues after this error, and stops at a table that was never created or is
+    /// misspelt.
     /// [`Table::get`](crate::Table::get) makes the same distinction.
     ///
     /// ```
@@ -169,11 +170,11 @@ impl Error {
         matches!(self.status(), Some(429)) || (self.status() == Some(503) && self.code() != Some("ServiceUnavailable"))
     }
 
-    /// Whether it is unknown if a write took place: the request may have reached the service and no answer came back, or
-    /// none that shows it.
+    /// Whether it is unknown if a write was applied: the request may have reached the service and no answer came back,
+    /// or none that shows it.
     ///
     /// A refusal is ambiguous if the answer to an earlier attempt was lost and what is stored since is not what that
-    /// attempt would have left: others may have changed it before it was looked at. So a conflict or a change
+    /// attempt would have left: others may have changed it before it was read. So a conflict or a change
     /// ([`Error::is_conflict`], [`Error::is_changed`]) that is not ambiguous means that the write was not applied.
     #[must_use]
     pub fn is_ambiguous(&self) -> bool {
@@ -185,7 +186,7 @@ impl Error {
         }
     }
 
-    /// This error of an attempt, after another one whose answer was lost: it does not tell that nothing took place.
+    /// This error of an attempt, after another one whose answer was lost: it does not prove that nothing was applied.
     pub(crate) fn after_lost_answer(self) -> Self {
         match self {
             Self::Service(mut error) => {
@@ -216,7 +217,8 @@ impl ServiceError {
         Self { status, code, message, request_id, operation: None, after_lost_answer: false }
     }
 
-    /// Whether the request may have been carried out all the same: the service gave up on it, or a proxy on the service.
+    /// Whether the request may have been carried out all the same: the service gave up on it, or a proxy on the
+    /// service.
     fn tells_nothing(&self) -> bool {
         match self.status {
             408 | 500 | 502 | 504 => true,

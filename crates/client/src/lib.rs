@@ -51,8 +51,8 @@
 //! | know what went wrong | [`Error`] |
 //! | count, record or lose requests in tests | [`Transport`] |
 //!
-//! Handles ([`Account`], [`Table`]) are cheap to clone and shared freely between tasks. Every future may be dropped
-//! before it is done: a read then never happened, and of a write it is unknown whether it did. Calls run in a Tokio runtime
+//! Handles ([`Account`], [`Table`]) are cheap to clone and shared freely between tasks. Every future may be
+//! dropped: dropping a read is safe; a dropped write may or may not have been applied. Calls run in a Tokio runtime
 //! with input, output and time enabled, and each is a `tracing` span at level debug. Streams are those of the `futures`
 //! crates, whose `TryStreamExt` (`cargo add futures-util`) has the methods to read them. For tests, the crate
 //! `larimar-embedded` has a server that starts within the process.

@@ -239,7 +239,8 @@ impl Attempts<'_> {
 
     /// The end of a call that failed with this error.
     fn failed(self, error: Error, at_secondary: bool) -> Failed {
-        // A secondary that does not answer, or does not have something yet, proves nothing: the answer of the primary counts.
+        // A secondary that does not answer, or does not have something yet, proves nothing: the answer of the primary
+        // counts.
         let error = self.at_primary.filter(|_| at_secondary).unwrap_or(error);
         let error = if self.ambiguous { error.after_lost_answer() } else { error };
         Failed { error, after_ambiguous: self.ambiguous }

@@ -153,8 +153,8 @@ pub fn without_type<T: Entity>(mut entity: DynamicEntity, tag: &str) -> DynamicE
     entity
 }
 
-/// Sets the property that names the type. If the entity has that property itself, it must be the same: one of the two would
-/// be lost.
+/// Sets the property that names the type. If the entity has that property itself, it must be the same: one of the two
+/// would be lost.
 pub fn with_type<'a>(
     entity: Cow<'a, DynamicEntity>,
     tag: &str,
@@ -169,8 +169,8 @@ pub fn with_type<'a>(
     }
 }
 
-/// Refuses a row key by which the entity would be read as something else: one without the prefix of its variant, or with
-/// a longer one of another.
+/// Refuses a row key by which the entity would be read as something else: one without the prefix of its variant, or
+/// with a longer one of another.
 pub fn with_row_key_prefix<'a>(
     entity: Cow<'a, DynamicEntity>,
     prefix: &str,

@@ -5,12 +5,13 @@ use std::time::{Duration, SystemTime};
 
 /// When requests that failed are sent again: exponential back-off with jitter.
 ///
-/// Only failures that may pass are retried: connections that break, time-outs, and the statuses 408, 429, 500, 502, 503
+/// Only transient failures are retried: connections that break, time-outs, and the statuses 408, 429, 500, 502, 503
 /// and 504. Where the service says how long to wait (`Retry-After`), that is how long the client waits at least.
 ///
-/// Writes are retried too, and the outcome stays true: if the answer to an insert was lost and the retry finds the
-/// entity there, the client reads it and reports a conflict only if it is not what was to be inserted. Where the client cannot
-/// tell whether a write took place, the error says so ([`Error::is_ambiguous`](crate::Error::is_ambiguous)).
+/// Writes are retried too, and the outcome is reported correctly: if the answer to an insert was lost and the retry
+/// finds the entity there, the client reads it and reports a conflict only if it is not what was to be inserted. Where
+/// the client cannot determine whether a write was applied, the error says so
+/// ([`Error::is_ambiguous`](crate::Error::is_ambiguous)).
 ///
 /// ```
 /// use larimar_client::RetryPolicy;
@@ -77,8 +78,8 @@ impl RetryPolicy {
         self.reads_secondary
     }
 
-    /// How long to wait before a retry, if there is to be one. `retries` were made already; `fraction` is a random number
-    /// from 0 to 1.
+    /// How long to wait before a retry, if there is to be one. `retries` were made already; `fraction` is a random
+    /// number from 0 to 1.
     pub(crate) fn wait(&self, retries: u32, retry_after: Option<Duration>, fraction: f64) -> Option<Duration> {
         if retries >= self.retries_max || retry_after.is_some_and(|asked| asked > self.delay_max) {
             return None;

@@ -8,8 +8,8 @@ use std::sync::atomic::{AtomicU64, Ordering::SeqCst};
 
 /// How many requests each service has received since it started.
 ///
-/// A request counts when it arrives, regardless of the answer: refused ones and each attempt of a client that tries again
-/// count too. A transaction is one request.
+/// A request counts when it arrives, regardless of the answer: refused ones and each attempt of a client that tries
+/// again count too. A transaction is one request.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 #[non_exhaustive]
 pub struct Requests {

@@ -53,8 +53,8 @@ pub(crate) fn employee(department: &str, id: &str, name: &str) -> Employee {
     Employee { department, id, name }
 }
 
-/// An employee joins, and the department counts one more, in one transaction. If another employee joins at the same moment,
-/// the transaction is refused, and the caller tries again.
+/// An employee joins, and the department counts one more, in one transaction. If another employee joins at the same
+/// moment, the transaction is refused, and the caller tries again.
 pub(crate) async fn join_in_one_partition(table: &Table, new: Employee) -> Outcome {
     let read = table.get::<Department>(&new.department, "department").await?;
     let mut department = read.ok_or("no such department")?;

@@ -123,8 +123,8 @@ pub struct Family<H, R> {
 
 /// Reads the entity of a key and all records whose keys go on with further parts: one request for each page of 1,000.
 ///
-/// What is encrypted is decrypted. That something is encrypted is not demanded here, since rows of two types are read at
-/// once; where that matters, query each type by itself.
+/// What is encrypted is decrypted. That something is encrypted is not demanded here, since rows of two types are read
+/// at once; where that matters, query each type by itself.
 ///
 /// # Errors
 /// A request that failed, or entities that are no `H` and `R`.

@@ -112,7 +112,7 @@ where
     /// Changes an entity by a function, and with it those of the holders that carry its properties: one request for the
     /// entity and for each holder, and one for the transaction. If another writer was faster, all is done again.
     ///
-    /// What was written comes back; `None` if the entity is not there. A holder that is not there, or carries another
+    /// What was written comes back; `None` if the entity is not there. A holder that does not exist, or carries another
     /// entity's properties, is left alone. Properties that `S` and `H` do not know ([`Entity::columns`]) are kept.
     ///
     /// # Errors

@@ -39,7 +39,7 @@ pub enum Error {
     /// An intent cannot be written as JSON.
     #[error("the intent is not JSON: {0}")]
     Intent(#[source] serde_json::Error),
-    /// An entity with these keys is there already.
+    /// An entity with these keys exists already.
     #[error("an entity with these keys is there already")]
     Exists,
     /// There is no such entity.

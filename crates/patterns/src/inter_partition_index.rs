@@ -7,14 +7,14 @@
 //! ```
 //!
 //! The row key of a copy is the value, and after a `!` the primary's row key: entities may share a value, and an
-//! entity whose value changed does not stand in the way of another that takes it over. Where copies of several partitions
-//! are in one ([`InterPartitionIndex::in_partition`]), the primary's partition stands in between.
+//! entity whose value changed does not stand in the way of another that takes it over. Where copies of several
+//! partitions are in one ([`InterPartitionIndex::in_partition`]), the primary's partition stands in between.
 //!
 //! # What is guaranteed
 //! What [`EventualTable`](crate::eventual_table::EventualTable) guarantees: copies follow their primaries in the end,
-//! also where the value changes or the primary is deleted. A [`find`](InterPartitionIndex::find) returns copies, so it may
-//! be late: an entity just written is not found yet, or found as it was before, or under its value of before. It is no
-//! guard of uniqueness either. Read the primary before acting on what must not be old.
+//! also where the value changes or the primary is deleted. A [`find`](InterPartitionIndex::find) returns copies, so it
+//! may be late: an entity just written is not found yet, or found as it was before, or under its value of before. It is
+//! no guard of uniqueness either. Read the primary before acting on what must not be old.
 //!
 //! Copies overwrite nothing but copies of the same primary and index. Where something else is in the place of one, its
 //! intent goes to the poison queue and says so.
@@ -77,8 +77,8 @@ impl InterPartitionIndex {
     }
 
     /// Keeps copies in the partitions that `partition` says, under the row key `don@contoso.com!Sales!000123`: those of
-    /// several partitions may then be in one. By default the copies of the primaries in `Sales` are in `email_Sales`, if
-    /// the index is called `email`.
+    /// several partitions may then be in one. By default the copies of the primaries in `Sales` are in `email_Sales`,
+    /// if the index is called `email`.
     ///
     /// # Panics
     /// If the index was cloned before.
@@ -106,7 +106,7 @@ impl InterPartitionIndex {
     /// along.
     ///
     /// # Errors
-    /// A table that is not there, or an entity that is no `E`.
+    /// A table that does not exist, or an entity that is not an `E`.
     pub async fn find<E: Entity>(&self, index_partition: &str, value: &str) -> Result<Vec<E>> {
         let mut prefix = key_text::escape(value);
         prefix.push(END);
@@ -116,7 +116,7 @@ impl InterPartitionIndex {
     /// The entities whose value begins like this, in the order of values.
     ///
     /// # Errors
-    /// A table that is not there, or an entity that is no `E`.
+    /// A table that does not exist, or an entity that is not an `E`.
     pub async fn find_prefix<E: Entity>(&self, index_partition: &str, prefix: &str) -> Result<Vec<E>> {
         self.range(index_partition, &key_text::escape(prefix)).await
     }

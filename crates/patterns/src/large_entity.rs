@@ -11,7 +11,8 @@
 //!
 //! # What is guaranteed
 //! - An entity and its values change together: a reader sees all of them from before, or all from after.
-//! - No reader finds an address without a blob. A reader whose blob was replaced while it came for it reads the entity again.
+//! - No reader finds an address without a blob. A reader whose blob was replaced while it came for it reads the entity
+//!   again.
 //! - A process that crashes leaves at worst a blob without a reference. The worker removes it, and again an hour
 //!   later, should it have come late. [`LargeEntities::sweep`] finds those without an intent.
 //!
@@ -101,7 +102,7 @@ impl LargeEntities {
         Self { table: table.derive(DerivedData::new(values.clone())).build(), values }
     }
 
-    /// Creates table, queues and container unless they are there.
+    /// Creates table, queues and container if they do not exist.
     ///
     /// # Errors
     /// A name that the service refuses.
@@ -122,11 +123,12 @@ impl LargeEntities {
         self.table.worker()
     }
 
-    /// Inserts or replaces an entity. Values that are given are written, those given as `None` are removed, and those that
-    /// are not named stay as they are.
+    /// Inserts or replaces an entity. Values that are given are written, those given as `None` are removed, and those
+    /// that are not named stay as they are.
     ///
     /// # Errors
-    /// A value that is none of the properties of [`new`](Self::new), or has more than 256 MiB; what the service refuses.
+    /// A value that is none of the properties of [`new`](Self::new), or has more than 256 MiB; what the service
+    /// refuses.
     pub async fn put<N, V>(
         &self,
         entity: &impl Entity,
@@ -167,8 +169,8 @@ impl LargeEntities {
     /// An entity with its large values.
     ///
     /// # Errors
-    /// A table that is not there, or an entity that is no `E`; [`Error::Contended`] if others keep replacing its values, or
-    /// have removed a blob that the entity still refers to.
+    /// A table that does not exist, or an entity that is not an `E`; [`Error::Contended`] if others keep replacing its
+    /// values, or have removed a blob that the entity still refers to.
     pub async fn get<E: Entity>(&self, partition_key: &str, row_key: &str) -> Result<Option<Large<E>>> {
         let mut contention = Contention::of_reader();
         loop {
@@ -181,7 +183,7 @@ impl LargeEntities {
         }
     }
 
-    /// Deletes an entity with its values; says whether it was there.
+    /// Deletes an entity with its values; returns whether it was there.
     ///
     /// # Errors
     /// What the service refuses.
@@ -192,8 +194,8 @@ impl LargeEntities {
     /// Removes blobs that no entity refers to and that are older than this, an hour or more if others write at the same
     /// time; says what it found.
     ///
-    /// Workers do that for all that was written here. This is for blobs that came by other ways, or whose queue got lost.
-    /// It lists all blobs and reads the entity of each.
+    /// Workers do that for all that was written here. This is for blobs that came by other ways, or whose queue got
+    /// lost. It lists all blobs and reads the entity of each.
     ///
     /// # Errors
     /// What the service refuses.

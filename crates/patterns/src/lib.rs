@@ -1,9 +1,9 @@
 //! The design patterns for Azure Table Storage as small types.
 //!
-//! A table has one index: PartitionKey, then RowKey. Everything else (other lookups, grouping, consistency of copies) needs
-//! well-chosen keys, transactions within a partition, and work across partitions that completes eventually. The modules of
-//! this crate implement the patterns of the table design guide. Each module states what it guarantees and what it costs in
-//! requests.
+//! A table has one index: PartitionKey, then RowKey. Everything else (other lookups, grouping, consistency of copies)
+//! needs well-chosen keys, transactions within a partition, and work across partitions that completes eventually. The
+//! modules of this crate implement the patterns of the table design guide. Each module states what it guarantees and
+//! what it costs in requests.
 //!
 //! # Within a partition
 //!
@@ -25,7 +25,8 @@
 //!
 //! # Across partitions, tables and services
 //!
-//! These complete eventually: every change is queued before it is made; if a process crashes, another worker finishes it.
+//! These complete eventually: every change is queued before it is made; if a process crashes, another worker finishes
+//! it.
 //!
 //! | module | number | what it does |
 //! | --- | --- | --- |

@@ -13,8 +13,8 @@
 //!                                      └─ the program
 //! ```
 //!
-//! **Guarantees.** Later times have lesser keys. Keys of one [`LogTailKeys`] for the same tick sort newest first, and no
-//! two programs make the same key. [`LogTail::append`] is one request; [`LogTail::latest`] is one for each 1,000
+//! **Guarantees.** Later times have lesser keys. Keys of one [`LogTailKeys`] for the same tick sort newest first, and
+//! no two programs make the same key. [`LogTail::append`] is one request; [`LogTail::latest`] is one for each 1,000
 //! entities asked for and reads no others.
 
 use crate::Result;

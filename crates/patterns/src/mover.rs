@@ -9,9 +9,8 @@
 //! ```
 //!
 //! # What is guaranteed
-//! - When [`Mover::submit`] returns `Ok`, the entity will be moved, even if processes crash. When it fails, the entity was
-//!   changed meanwhile ([`Error::Changed`]) and is not moved, or the answer was lost and it may be
-//!   moved or not.
+//! - When [`Mover::submit`] returns `Ok`, the entity will be moved, even if processes crash. When it fails, the entity
+//!   was changed meanwhile ([`Error::Changed`]) and is not moved, or the answer was lost and it may be moved or not.
 //! - Eventually the entity is at exactly one of the two places: at the target, with all its properties, including those
 //!   that were changed by a conditional write at the source while it was on its way. Until then it may be seen at both.
 //! - Intents that are delivered twice, or late, do not undo later changes: the entity has the version of its last
@@ -21,11 +20,11 @@
 //!   room and [`redrive`](WorkQueue::redrive) it.
 //!
 //! # Requirements
-//! Writers of an entity that may be moved use ETag conditions and do not change its `_moving`, `_version` and `_copied`:
-//! they merge, or replace the [`DynamicEntity`] that they read. Replacing it by a type that does not know these properties
-//! cancels the move, unless the entity was copied already; then the change is moved too. Overwriting it unconditionally just
-//! after it was moved creates it again at the source. It must not be changed at the target before the move is done (then
-//! `_copied` is gone).
+//! Writers of an entity that may be moved use ETag conditions and do not change its `_moving`, `_version` and
+//! `_copied`: they merge, or replace the [`DynamicEntity`] that they read. Replacing it by a type that does not know
+//! these properties cancels the move, unless the entity was copied already; then the change is moved too. Overwriting
+//! it unconditionally just after it was moved creates it again at the source. It must not be changed at the target
+//! before the move is done (then `_copied` is gone).
 //!
 //! At the source a tombstone (`_deleted`) stays for an hour. [`Mover::get`] does not show it; queries filter it
 //! out by [`is_gone`].
@@ -112,8 +111,8 @@ impl Mover {
     }
 
     /// How long tombstones are kept (default: an hour; maximum: a week). It must be longer than a request can take,
-    /// than a submitter or a worker can pause between two requests (a machine that sleeps and wakes up continues where it
-    /// stopped), and than the clocks of the machines differ.
+    /// than a submitter or a worker can pause between two requests (a machine that sleeps and wakes up continues where
+    /// it stopped), and than the clocks of the machines differ.
     #[must_use]
     pub const fn tombstones_for(mut self, time: Duration) -> Self {
         self.tombstones_for = time;
@@ -248,7 +247,7 @@ impl Mover {
         Err(Error::Contended)
     }
 
-    /// Ends a move at the target: from here on, the copy is the entity. Says whether the copy was as given.
+    /// Ends a move at the target: from here on, the copy is the entity. Returns whether the copy was as given.
     async fn land(&self, to: &Place, target: Slot) -> Result<bool> {
         let mut entity = target.entity;
         entity.remove(COPIED);

@@ -10,8 +10,9 @@
 //! ```
 //!
 //! **Guarantees.** A write goes to the table of its time and costs one request; the first one of a period three, since
-//! it finds no table and makes it. Writers in several programs may be first at the same moment. [`PeriodTables::stream`]
-//! reads table after table in the order of time; it is one request to list them and those of a query in each.
+//! it finds no table and makes it. Writers in several programs may be first at the same moment.
+//! [`PeriodTables::stream`] reads table after table in the order of time; it is one request to list them and those of a
+//! query in each.
 //! [`PeriodTables::drop_before`] deletes no table that could hold anything of the time to keep, and no table that is not
 //! one of these. A table's name stays taken for a while after it is deleted (on the original service for at least 40
 //! seconds): keep longer than you write late.
@@ -75,7 +76,7 @@ impl PeriodTables {
         self.account.table(self.name(time))
     }
 
-    /// Makes the table for a time unless it is there, so that the first write of a period finds it: one request.
+    /// Makes the table for a time if it does not exist, so that the first write of a period finds it: one request.
     ///
     /// # Errors
     /// A request that failed.

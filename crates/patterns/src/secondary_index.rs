@@ -1,8 +1,8 @@
 //! T1, secondary index within a partition: copies of an entity under other row keys, kept equal by one transaction.
 //!
 //! A table finds entities by PartitionKey and RowKey and by nothing else. To find an employee by e-mail address as
-//! quickly as by id, store it twice, under `empid_000123` and under `email_donh@contoso.com`. Both lie in one partition, so
-//! one transaction writes both.
+//! quickly as by id, store it twice, under `empid_000123` and under `email_donh@contoso.com`. Both lie in one
+//! partition, so one transaction writes both.
 //!
 //! ```text
 //! PartitionKey  RowKey                      FirstName  LastName  …
@@ -112,7 +112,7 @@ impl<E: Entity + Send + Sync + 'static> IndexedTable<E> {
     /// The entity of a primary key: one request.
     ///
     /// # Errors
-    /// A request that failed, or an entity that is no `E`.
+    /// A request that failed, or an entity that is not an `E`.
     pub async fn get(&self, partition_key: &str, row_key: &str) -> Result<Option<E>> {
         Ok(self.read(partition_key, row_key).await?.map(E::from_dynamic).transpose()?)
     }
@@ -120,7 +120,7 @@ impl<E: Entity + Send + Sync + 'static> IndexedTable<E> {
     /// The entity of a value in a unique index: one request, or two if the index has only some properties.
     ///
     /// # Errors
-    /// An index that is not there or not unique, a request that failed, or an entity that is no `E`.
+    /// An index that does not exist or not unique, a request that failed, or an entity that is not an `E`.
     pub async fn get_by(&self, partition_key: &str, index: &str, value: &str) -> Result<Option<E>> {
         if !self.unique(index)?.is_partial() {
             return self.get_by_as(partition_key, index, value).await;
@@ -135,7 +135,7 @@ impl<E: Entity + Send + Sync + 'static> IndexedTable<E> {
     /// one request.
     ///
     /// # Errors
-    /// An index that is not there or not unique, a request that failed, or an entity that is no `P`.
+    /// An index that does not exist or not unique, a request that failed, or an entity that is not a `P`.
     pub async fn get_by_as<P: Entity>(&self, partition_key: &str, index: &str, value: &str) -> Result<Option<P>> {
         let row_key = self.unique(index)?.row_key(value, "")?;
         let copy = self.table.get::<Raw<P>>(partition_key, &row_key).await?;
@@ -145,7 +145,8 @@ impl<E: Entity + Send + Sync + 'static> IndexedTable<E> {
     /// All entities of a value in an index, by primary key: one request for each page.
     ///
     /// # Errors
-    /// An index that is not there or has only some properties, a request that failed, or an entity that is no `E`.
+    /// An index that does not exist or has only some properties, a request that failed, or an entity that is not an
+    /// `E`.
     pub async fn find(&self, partition_key: &str, index: &str, value: &str) -> Result<Vec<E>> {
         Ok(self.query(partition_key, index, IndexRange::Equal(value.to_owned()))?.all().await?)
     }
@@ -156,7 +157,7 @@ impl<E: Entity + Send + Sync + 'static> IndexedTable<E> {
     /// Take `E` as the type, or a smaller one for an index that has only some properties.
     ///
     /// # Errors
-    /// An index that is not there.
+    /// An index that does not exist.
     pub fn query<P: Entity + Send + 'static>(
         &self,
         partition_key: &str,

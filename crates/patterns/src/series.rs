@@ -185,8 +185,8 @@ impl<T: Property + Send + Sync + 'static> Series<T> {
         Ok(row.map(|row| self.values(start, &row)).transpose()?)
     }
 
-    /// The rows of a span of time, from the one of its start up to the one that contains or ends at its end, as a query to
-    /// stream: one request for each 1,000 of them. Rows where nothing was recorded are left out.
+    /// The rows of a span of time, from the one of its start up to the one that contains or ends at its end, as a query
+    /// to stream: one request for each 1,000 of them. Rows where nothing was recorded are left out.
     pub fn range(&self, partition_key: &str, span: Range<Timestamp>) -> Query<SeriesRow<T>> {
         let row = self.resolution.row();
         let first = row.name(span.start);

@@ -117,7 +117,7 @@ impl SpreadKey {
     /// that put it elsewhere and was not needed before.
     ///
     /// # Errors
-    /// A request that failed, or an entity that is no `E`.
+    /// A request that failed, or an entity that is not an `E`.
     pub async fn get<E: Entity>(&self, table: &Table, key: &str, id: &str, row_key: &str) -> Result<Option<E>> {
         let mut asked = Vec::new();
         for buckets in std::iter::once(self.buckets).chain(self.earlier.iter().rev().copied()) {

@@ -1,7 +1,8 @@
 //! Entities as patterns store them: under another row key, with further properties, with only some, or with the version
 //! that was read.
 //!
-//! They wrap the caller's type and keep what it says of encryption, so that patterns work with encrypted properties too.
+//! They wrap the caller's type and keep what it says of encryption, so that patterns work with encrypted properties
+//! too.
 
 use crate::{Error, Result};
 use larimar_client::{DynamicEntity, ETag, EncryptedProperty, Entity, EntityError, PropertyError, Value};
@@ -113,8 +114,8 @@ impl<E: Entity> Entity for Versioned<E> {
     }
 }
 
-/// Refuses to keep properties of a stored entity in other places than theirs if they are still encrypted: no reader could
-/// decrypt them there.
+/// Refuses to keep properties of a stored entity in other places than theirs if they are still encrypted: no reader
+/// could decrypt them there.
 pub(crate) fn check_opened(stored: &DynamicEntity) -> Result<()> {
     match stored.is_sealed() {
         true => Err(Error::Invalid("expected a table with the key for the entity's encrypted properties".to_owned())),

@@ -1,4 +1,5 @@
-//! T10, wide entities: one logical entity with more than 252 properties, or more than 1 MiB, over several physical ones.
+//! T10, wide entities: one logical entity with more than 252 properties, or more than 1 MiB, over several physical
+//! ones.
 //!
 //! The parts lie side by side in one partition, so one transaction writes all of them and one range query reads them.
 //!
@@ -107,7 +108,7 @@ impl WideTable {
     /// The entity with these keys, if it exists: one request for each page.
     ///
     /// # Errors
-    /// [`Error::Contended`] if writers change it each time that it is read, an entity that is no `E`, or a request that
+    /// [`Error::Contended`] if writers change it each time that it is read, an entity that is not an `E`, or a request that
     /// failed.
     pub async fn get<E: Entity + Send + 'static>(&self, partition_key: &str, row_key: &str) -> Result<Option<Wide<E>>> {
         let Some((version, stored)) = self.read::<E>(partition_key, row_key).await? else { return Ok(None) };
@@ -142,9 +143,9 @@ impl WideTable {
         }
     }
 
-    /// Changes an entity by a function: two requests, and two more each time that another writer was faster. The function
-    /// is then called again, on the entity as it is now. Properties that `E` does not know ([`Entity::columns`]) are
-    /// kept.
+    /// Changes an entity by a function: two requests, and two more each time that another writer was faster. The
+    /// function is then called again, on the entity as it is now. Properties that `E` does not know
+    /// ([`Entity::columns`]) are kept.
     ///
     /// What was written comes back, or `None` if the entity is not there.
     ///
@@ -172,7 +173,7 @@ impl WideTable {
         }
     }
 
-    /// Deletes an entity: two requests. Says whether it was there.
+    /// Deletes an entity: two requests. Returns whether it was there.
     ///
     /// # Errors
     /// [`Error::Contended`] if other writers are always faster, or a request that failed.

@@ -59,7 +59,8 @@ impl std::fmt::Debug for Account {
     }
 }
 
-/// Accounts as Azurite's variable spells them: `name:key[:key2];…`. The error names the entry and its fault, and no key.
+/// Accounts as Azurite's variable spells them: `name:key[:key2];…`. The error names the entry and its fault, and no
+/// key.
 pub(crate) fn accounts(text: &str) -> Result<Vec<Account>, String> {
     let mut accounts: Vec<Account> = Vec::new();
     for entry in text.split(';').map(str::trim).filter(|entry| !entry.is_empty()) {
@@ -117,8 +118,8 @@ fn check_name(name: &str) -> Result<(), String> {
     }
 }
 
-/// A key in strict Base64. Azurite decodes as Node does: padding may be missing, the alphabet may be the one of URLs, and
-/// bits that make no byte are dropped.
+/// A key in strict Base64. Azurite decodes as Node does: padding may be missing, the alphabet may be the one of URLs,
+/// and bits that make no byte are dropped.
 fn read_key(field: &str, text: &str) -> Result<String, String> {
     if text.is_empty() {
         return Err(format!("{field} is empty"));

@@ -1,6 +1,6 @@
 //! Containers: create, properties, metadata, access, conditions, deletion, and their list.
 
-use super::{block_blob, header, make_container, put, serve, serve_container};
+use super::{block_blob, content, header, make_container, put, serve, serve_container};
 use larimar_testkit::http::Response;
 
 #[test]
@@ -189,6 +189,27 @@ fn x2_containers_are_listed_in_order_by_prefix_and_in_pages() {
     client.get("/?comp=list&maxresults=x").send().is_error(400, "InvalidQueryParameterValue");
     client.get("/?comp=list&marker=nonsense").send().is_error(400, "OutOfRangeInput");
     client.get("/?comp=list&include=everything").send().is_error(400, "InvalidQueryParameterValue");
+}
+
+/// What the service answers is not known; a container without a name is neither created nor deleted nor listed.
+#[test]
+fn an_empty_name_of_a_container_is_refused() {
+    let server = serve_container();
+    let client = server.blobs();
+    put(&client, "/box/a", "x");
+    for (method, path) in [
+        ("PUT", "/?restype=container"),
+        ("DELETE", "/?restype=container"),
+        ("GET", "/?restype=container"),
+        ("GET", "/?restype=container&comp=list"),
+        ("PUT", "//?restype=container"),
+    ] {
+        let reply = client.request(method, path).body("").send();
+        assert!((400..500).contains(&reply.status), "{method} {path}: {reply}");
+        println!("{method} {path}: {} {:?}", reply.status, reply.header("x-ms-error-code"));
+    }
+    assert_eq!(client.get("/?comp=list").send().elements("Name"), ["box"]);
+    assert_eq!(content(&client, "/box/a"), b"x");
 }
 
 #[test]

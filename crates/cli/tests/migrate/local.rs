@@ -58,10 +58,10 @@ fn a_store_that_is_in_use_or_not_there_is_told() {
     server.client().get("/Tables").send().is_status(200);
     stop(server);
     let said = refused(text(&folder.path().join("none")), text(&to), &[]);
-    assert!(said.contains("there is no such folder"), "{said}");
+    assert!(said.contains("there is no such directory"), "{said}");
     std::fs::create_dir(&empty).expect("a folder");
     let said = refused(text(&empty), text(&to), &[]);
-    assert!(said.contains("there is no store in this folder"), "{said}");
+    assert!(said.contains("there is no store in this directory"), "{said}");
     assert_eq!(std::fs::read_dir(&empty).expect("a folder").count(), 0, "nothing is made there");
     let said = refused(text(&from), &format!("local:{}", text(&from)), &[]);
     assert!(said.contains("the same store"), "{said}");

@@ -292,7 +292,8 @@ pub(crate) fn handles(claimed: &Response, queue: &str) -> Vec<String> {
     claimed.elements("MessageId").iter().zip(&receipts).map(pair).collect()
 }
 
-/// What is needed to change a hidden message, and until when it is hidden: seconds since 1970, a little less than it is.
+/// What is needed to change a hidden message, and until when it is hidden: seconds since 1970, a little less than it
+/// is.
 fn fact(reply: &Response) -> String {
     let [path] = handles(reply, seen::HIDDEN).try_into().expect("one message");
     let until = unix_seconds() + WEEK_SECONDS - 600;

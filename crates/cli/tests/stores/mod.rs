@@ -1,8 +1,8 @@
 //! Stores of older formats, kept beside this file: a copy of each is opened by today's server, read in full, written to
 //! and opened again. A change of format that cannot read what an older release wrote fails here.
 //!
-//! A folder holds one store and `seen.txt`, what clients saw of it when it was made. `cargo xtask stores` makes those of
-//! today's formats (`fill.rs`); the folders of older ones stay as they are.
+//! A folder holds one store and `seen.txt`, what clients saw of it when it was made. `cargo xtask stores` makes those
+//! of today's formats (`fill.rs`); the folders of older ones stay as they are.
 
 mod archive;
 mod fill;
@@ -35,8 +35,9 @@ impl Kind {
         }
     }
 
-    /// The folder of today's format: the engine, the release, the number of its format in `docs/format.md`, and a number
-    /// that grows when rows of new kinds are added without a change of format (1: the index of tags, incremental copies).
+    /// The folder of today's format: the engine, the release, the number of its format in `docs/format.md`, and a
+    /// number that grows when rows of new kinds are added without a change of format (1: the index of tags, incremental
+    /// copies).
     fn folder_today(self) -> String {
         let format = match self {
             Self::Embedded => "1.1",

@@ -46,12 +46,13 @@ impl Blob {
     /// Appends bytes, at most 100 MiB, to an append blob, and returns the offset at which they are now.
     ///
     /// Every request names the offset that it appends at, so that a retry cannot append twice: if the answer to an
-    /// attempt was lost, the next one is refused, and the client looks whether its bytes are there. (Another writer that
-    /// appended the very same bytes at the very same offset is then taken for this one.) Unless the options say the
-    /// offset, the client asks for it first, and asks again as often as other writers are quicker, 32 times at most.
+    /// attempt was lost, the next one is refused, and the client looks whether its bytes are there. (Another writer
+    /// that appended the very same bytes at the very same offset is then taken for this one.) Unless the options say
+    /// the offset, the client asks for it first, and asks again as often as other writers are quicker, 32 times at
+    /// most.
     ///
     /// # Errors
-    /// A blob that is not there, or is not an append blob; a blob that is not as the options want it
+    /// A blob that does not exist, or is not an append blob; a blob that is not as the options want it
     /// ([`Error::is_changed`], with the [code](Error::code) `AppendPositionConditionNotMet` or
     /// `MaxBlobSizeConditionNotMet`); no bytes at all, or too many.
     pub async fn append(&self, bytes: impl Into<Bytes>, options: AppendOptions) -> Result<u64> {

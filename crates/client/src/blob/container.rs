@@ -72,11 +72,11 @@ impl Container {
         Blob::new(self.clone(), name.into())
     }
 
-    /// Creates the container unless it is there; says whether it made it.
+    /// Creates the container if missing; returns whether it was created.
     ///
     /// # Errors
-    /// A name that is none of a container (3 to 63 lower-case letters, digits and single dashes), or a container that is
-    /// still being deleted.
+    /// A text that is not a container name (3 to 63 lower-case letters, digits and single dashes), or a container that
+    /// is still being deleted.
     pub async fn create_if_missing(&self) -> Result<bool> {
         match self.send(self.call("CreateContainer", Method::PUT)).await {
             Ok(_) => Ok(true),
@@ -89,7 +89,7 @@ impl Container {
     /// Deletes the container with all its blobs.
     ///
     /// # Errors
-    /// A container that is not there.
+    /// A container that does not exist.
     pub async fn delete_container(&self) -> Result<()> {
         match self.send(self.call("DeleteContainer", Method::DELETE)).await {
             Err(failed) if failed.after_ambiguous && failed.error.is_not_found() => Ok(()),
@@ -99,10 +99,10 @@ impl Container {
         }
     }
 
-    /// Deletes the container if it is there; says whether it was.
+    /// Deletes the container if it exists; returns whether it did.
     ///
     /// # Errors
-    /// What else the service refuses.
+    /// Any other refusal of the service.
     pub async fn delete_container_if_exists(&self) -> Result<bool> {
         match self.delete_container().await {
             Ok(()) => Ok(true),

@@ -34,7 +34,7 @@ impl Blob {
     /// A large blob is read in several requests, all of them of one version.
     ///
     /// # Errors
-    /// A container that is not there, a blob larger than [the limit](Self::with_download_max), or one that others
+    /// A container that does not exist, a blob larger than [the limit](Self::with_download_max), or one that others
     /// change all the time ([`Error::is_changed`]).
     pub async fn download(&self) -> Result<Option<Download>> {
         self.download_within(WHOLE).await

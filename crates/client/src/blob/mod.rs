@@ -94,7 +94,7 @@ impl Blob {
     /// The properties of the blob; `None` if it does not exist.
     ///
     /// # Errors
-    /// A container that is not there.
+    /// A container that does not exist.
     pub async fn properties(&self) -> Result<Option<BlobProperties>> {
         self.read_properties(self.call("GetBlobProperties", Method::HEAD)).await
     }
@@ -115,11 +115,11 @@ impl Blob {
 
     /// Replaces the blob's metadata by these pairs.
     ///
-    /// Names are those of C# identifiers in ASCII and do not tell upper from lower case; they are sent and read in lower
-    /// case. Values are printable ASCII. All together have at most 8 KiB.
+    /// Names are those of C# identifiers in ASCII and do not tell upper from lower case; they are sent and read in
+    /// lower case. Values are printable ASCII. All together have at most 8 KiB.
     ///
     /// # Errors
-    /// A blob that is not there, a condition that does not hold ([`Error::is_changed`]), or
+    /// A blob that does not exist, a condition that does not hold ([`Error::is_changed`]), or
     /// metadata that the service would refuse.
     pub async fn set_metadata(
         &self,
@@ -145,7 +145,7 @@ impl Blob {
     /// Deletes the blob.
     ///
     /// # Errors
-    /// A blob that is not there, or a condition that does not hold ([`Error::is_changed`]).
+    /// A blob that does not exist, or a condition that does not hold ([`Error::is_changed`]).
     pub async fn delete(&self, condition: impl Into<BlobCondition>) -> Result<()> {
         let call = condition.into().put_on(self.call("DeleteBlob", Method::DELETE))?;
         match self.send(call).await {
@@ -154,10 +154,10 @@ impl Blob {
         }
     }
 
-    /// Deletes the blob if it is there; says whether it was.
+    /// Deletes the blob if it exists; returns whether it did.
     ///
     /// # Errors
-    /// A container that is not there.
+    /// A container that does not exist.
     pub async fn delete_if_exists(&self) -> Result<bool> {
         match self.delete(BlobCondition::Always).await {
             Ok(()) => Ok(true),

@@ -106,8 +106,8 @@ impl Blob {
     /// the blob is what was to be written.
     ///
     /// # Errors
-    /// A container that is not there; a condition that does not hold ([`Error::is_conflict`]): 409 if the blob was to be
-    /// missing, 412 else.
+    /// A container that does not exist; a condition that does not hold ([`Error::is_conflict`]): 409 if the blob was to
+    /// be missing, 412 else.
     pub async fn upload(&self, content: impl Into<Bytes>, options: UploadOptions) -> Result<ETag> {
         let content = content.into();
         options.check(content.len())?;
@@ -130,18 +130,18 @@ impl Blob {
     /// Makes an append blob of no content, in the place of what was there.
     ///
     /// # Errors
-    /// A container that is not there, or a condition that does not hold ([`Error::is_conflict`]).
+    /// A container that does not exist, or a condition that does not hold ([`Error::is_conflict`]).
     pub async fn create_append(&self, options: UploadOptions) -> Result<ETag> {
         let wanted = Wanted::new(BlobKind::Append, &Bytes::new(), &options)?;
         let call = self.call("PutBlob", Method::PUT).header(X_MS_BLOB_TYPE, "AppendBlob");
         self.write(wanted.put_on(call)?, &options.condition, &wanted).await
     }
 
-    /// Makes an append blob of no content unless the blob is there; says whether it made it. The condition of the
+    /// Makes an append blob of no content unless the blob is there; returns whether it made it. The condition of the
     /// options does not count.
     ///
     /// # Errors
-    /// A container that is not there.
+    /// A container that does not exist.
     pub async fn create_append_if_missing(&self, options: UploadOptions) -> Result<bool> {
         match self.create_append(options.condition(BlobCondition::Missing)).await {
             Ok(_) => Ok(true),

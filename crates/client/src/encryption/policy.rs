@@ -73,12 +73,12 @@ impl Encryption {
 
     /// Moves an entity to the current key, as [`Table::rewrap_all`](crate::Table::rewrap_all) does with all.
     ///
-    /// Returns what to merge into it, which is the metadata alone, or nothing if there is nothing to do. The entity is one
-    /// that was read as it is stored, through a table without encryption; merge under the condition that it still has its
-    /// ETag.
+    /// Returns what to merge into it, which is the metadata alone, or nothing if there is nothing to do. The entity is
+    /// one that was read as it is stored, through a table without encryption; merge under the condition that it still
+    /// has its ETag.
     ///
     /// # Errors
-    /// Metadata that is not genuine, or a key that is not there or does not work.
+    /// Metadata that is not genuine, or a key that does not exist or does not work.
     pub async fn rewrap(&self, table: &str, stored: &DynamicEntity) -> Result<Option<DynamicEntity>, EncryptionError> {
         let metadata = match stored.value(METADATA) {
             Some(value) => read_metadata(value)?,

@@ -45,7 +45,7 @@ impl Table {
     }
 }
 
-/// Moves an entity as it is stored; says whether it had to.
+/// Moves an entity as it is stored; returns whether it had to.
 async fn move_one(encryption: &Encryption, stored: &Table, mut entity: DynamicEntity) -> Result<bool> {
     let mut attempts = 1;
     loop {

@@ -22,8 +22,8 @@ pub struct Message {
     /// Whether the text is given as it came because it is not in base64, on a queue where it should be
     /// ([`Queue::with_base64`](crate::Queue::with_base64)).
     pub is_raw: bool,
-    /// How often the message was received, this time included: a message that is delivered again and again is one that no consumer
-    /// can work on.
+    /// How often the message was received, this time included: a message that is delivered again and again is one that
+    /// no consumer can work on.
     pub dequeue_count: u32,
     /// When it was put.
     pub inserted_on: Timestamp,
@@ -201,7 +201,7 @@ impl Answered {
     }
 }
 
-/// When messages expire that never do.
+/// `ExpirationTime` of a message without a TTL.
 const NEVER: &str = "Fri, 31 Dec 9999 23:59:59 GMT";
 
 #[cfg(test)]

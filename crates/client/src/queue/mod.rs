@@ -82,10 +82,10 @@ impl Queue {
         Self { timeout: Some(timeout), ..self.clone() }
     }
 
-    /// Creates the queue unless it is there; says whether it made it.
+    /// Creates the queue if missing; returns whether it was created.
     ///
     /// # Errors
-    /// A name that is none of a queue (3 to 63 lower-case letters, digits and single dashes), or a queue that is still
+    /// A text that is not a queue name (3 to 63 lower-case letters, digits and single dashes), or a queue that is still
     /// being deleted.
     pub async fn create_if_missing(&self) -> Result<bool> {
         let reply = self.send(Call::new("CreateQueue", Method::PUT, self.path(""))).await;
@@ -101,7 +101,7 @@ impl Queue {
     /// Deletes the queue with all its messages.
     ///
     /// # Errors
-    /// A queue that is not there.
+    /// A queue that does not exist.
     pub async fn delete_queue(&self) -> Result<()> {
         match self.send(Call::new("DeleteQueue", Method::DELETE, self.path(""))).await {
             Err(failed) if failed.after_ambiguous && failed.error.is_not_found() => Ok(()),
@@ -109,10 +109,10 @@ impl Queue {
         }
     }
 
-    /// Deletes the queue if it is there; says whether it was.
+    /// Deletes the queue if it exists; returns whether it did.
     ///
     /// # Errors
-    /// What else the service refuses.
+    /// Any other refusal of the service.
     pub async fn delete_queue_if_exists(&self) -> Result<bool> {
         match self.delete_queue().await {
             Ok(()) => Ok(true),
@@ -127,7 +127,7 @@ impl Queue {
     /// is delivered at least once.
     ///
     /// # Errors
-    /// A queue that is not there, a text of more than 64 KiB, or one with characters that XML does not have.
+    /// A queue that does not exist, a text of more than 64 KiB, or one with characters that XML does not have.
     pub async fn put(&self, text: impl AsRef<str>) -> Result<Message> {
         self.put_with(text, PutOptions::default()).await
     }
@@ -159,7 +159,7 @@ impl Queue {
     /// as long as was asked and then come again.
     ///
     /// # Errors
-    /// A queue that is not there, or a number or time out of bounds.
+    /// A queue that does not exist, or a number or time out of bounds.
     pub async fn receive(&self, count: usize, hidden_for: Duration) -> Result<Vec<Message>> {
         let call = Call::new("GetMessages", Method::GET, self.path("/messages"))
             .changing()
@@ -172,7 +172,7 @@ impl Queue {
     /// Looks at up to 32 visible messages from the front and leaves them as they are.
     ///
     /// # Errors
-    /// A queue that is not there, or a number out of bounds.
+    /// A queue that does not exist, or a number out of bounds.
     pub async fn peek(&self, count: usize) -> Result<Vec<PeekedMessage>> {
         let call = Call::new("PeekMessages", Method::GET, self.path("/messages"))
             .parameter("peekonly", "true")
@@ -228,7 +228,7 @@ impl Queue {
     /// Deletes all messages, hidden ones too.
     ///
     /// # Errors
-    /// A queue that is not there.
+    /// A queue that does not exist.
     pub async fn clear(&self) -> Result<()> {
         Ok(self.send(Call::new("ClearMessages", Method::DELETE, self.path("/messages"))).await.map(drop)?)
     }
@@ -236,7 +236,7 @@ impl Queue {
     /// About how many messages there are, hidden ones among them. The number is not below the true one.
     ///
     /// # Errors
-    /// A queue that is not there.
+    /// A queue that does not exist.
     pub async fn approximate_count(&self) -> Result<u64> {
         let call = Call::new("GetQueueMetadata", Method::GET, self.path("")).parameter("comp", "metadata");
         let reply = self.send(call).await?;

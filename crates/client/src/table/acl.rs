@@ -83,7 +83,7 @@ impl Table {
     /// The table's stored policies.
     ///
     /// # Errors
-    /// A table that is not there, or a credential other than the account's key.
+    /// A table that does not exist, or a credential other than the account's key.
     pub async fn policies(&self) -> Result<Vec<StoredPolicy>> {
         let call = Call::new("GetTableACL", Method::GET, table_path(self.name())).parameter("comp", "acl");
         let reply = self.send(call.header(ACCEPT, "application/xml")).await?;
@@ -94,7 +94,7 @@ impl Table {
     /// Sets the table's stored policies, up to five, in the place of all it had.
     ///
     /// # Errors
-    /// Policies that the service would refuse, a table that is not there, or a credential other than the account's
+    /// Policies that the service would refuse, a table that does not exist, or a credential other than the account's
     /// key.
     pub async fn set_policies(&self, policies: &[StoredPolicy]) -> Result<()> {
         let list: Vec<SignedIdentifier> = policies.iter().map(StoredPolicy::to_wire).collect();

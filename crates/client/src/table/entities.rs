@@ -14,7 +14,7 @@ impl Table {
     /// The entity with these keys, if it exists (a point query).
     ///
     /// # Errors
-    /// A table that is not there, or an entity that is no `E`.
+    /// A table that does not exist, or an entity that is not an `E`.
     pub async fn get<E: Entity>(&self, partition_key: &str, row_key: &str) -> Result<Option<E>> {
         self.read(partition_key, row_key, None).await
     }
@@ -23,7 +23,7 @@ impl Table {
     /// the service.
     ///
     /// # Errors
-    /// A table that is not there, or an entity that is no `E`.
+    /// A table that does not exist, or an entity that is not an `E`.
     pub async fn get_projection<E: Entity>(&self, partition_key: &str, row_key: &str) -> Result<Option<E>> {
         self.read(partition_key, row_key, E::columns().map(|columns| self.select(columns))).await
     }
@@ -39,7 +39,7 @@ impl Table {
         }
     }
 
-    /// The entity as it is stored, from the primary: a secondary may not have heard of the last write yet.
+    /// The entity as it is stored, from the primary: a secondary may not have the last write yet.
     pub(super) async fn fetch_latest(&self, partition_key: &str, row_key: &str) -> Result<Option<DynamicEntity>> {
         self.fetch(self.get_call(partition_key, row_key).changing(), partition_key, row_key).await
     }
@@ -66,7 +66,7 @@ impl Table {
     /// Inserts an entity, which must be new.
     ///
     /// # Errors
-    /// An entity with the same keys is there ([`Error::is_conflict`]).
+    /// An entity with the same keys exists ([`Error::is_conflict`]).
     pub async fn insert<E: Entity>(&self, entity: &E) -> Result<ETag> {
         self.write_entity(WriteKind::Insert, entity).await
     }
@@ -142,8 +142,8 @@ impl Table {
         }
     }
 
-    /// Looks up what became of a write that started at this time and whose answer was lost. The time limit is that of the
-    /// write, and what is not found out stays ambiguous.
+    /// Looks up what became of a write that started at this time and whose answer was lost. The time limit is that of
+    /// the write, and what is not found out stays ambiguous.
     pub(super) async fn look_up_since<T>(&self, started: Instant, found: impl Future<Output = Result<T>>) -> Result<T> {
         let limit = self.timeout.unwrap_or(self.pipeline.timeouts.call);
         match tokio::time::timeout(limit.saturating_sub(started.elapsed()), found).await {

@@ -74,7 +74,8 @@ impl Table {
     /// Creates the table.
     ///
     /// # Errors
-    /// A table that exists already ([`Error::is_conflict`](crate::Error::is_conflict)), or a name that the service refuses.
+    /// A table that exists already ([`Error::is_conflict`](crate::Error::is_conflict)), or a name that the service
+    /// refuses.
     pub async fn create(&self) -> Result<()> {
         match self.tables().create(&self.name, self.timeout).await {
             // An attempt whose answer was lost may have made it.
@@ -83,7 +84,7 @@ impl Table {
         }
     }
 
-    /// Creates the table unless it is there; says whether it made it.
+    /// Creates the table if missing; returns whether it was created.
     ///
     /// # Errors
     /// A name that the service refuses.
@@ -98,7 +99,7 @@ impl Table {
     /// Deletes the table with all its entities.
     ///
     /// # Errors
-    /// A table that is not there.
+    /// A table that does not exist.
     pub async fn delete_table(&self) -> Result<()> {
         match self.tables().delete(&self.name, self.timeout).await {
             Err(failed) if failed.after_ambiguous && failed.error.is_not_found() => Ok(()),
@@ -106,10 +107,10 @@ impl Table {
         }
     }
 
-    /// Deletes the table if it is there; says whether it was.
+    /// Deletes the table if it exists; returns whether it did.
     ///
     /// # Errors
-    /// What else the service refuses.
+    /// Any other refusal of the service.
     pub async fn delete_table_if_exists(&self) -> Result<bool> {
         match self.delete_table().await {
             Ok(()) => Ok(true),

@@ -201,10 +201,10 @@ impl<T: Send + 'static> Query<T> {
         self
     }
 
-    /// The entities, as they are asked for: a page is fetched when the one before it is used up, and dropping the stream
-    /// ends the query. The stream ends after an error.
+    /// The entities, as they are asked for: a page is fetched when the one before it is used up, and dropping the
+    /// stream ends the query. The stream ends after an error.
     ///
-    /// An entity that is no `T` fails the page it is on; [`DynamicEntity`] takes all of them.
+    /// An entity that is not a `T` fails the page it is on; [`DynamicEntity`] takes all of them.
     pub fn stream(self) -> impl Stream<Item = Result<T>> + Send + Unpin + use<T> {
         // A boxed stream needs no pinning by the caller.
         self.pages().map_ok(|page| stream::iter(page.entities.into_iter().map(Ok))).try_flatten().boxed()
@@ -220,7 +220,7 @@ impl<T: Send + 'static> Query<T> {
     /// One page: one request. [`Page::continuation`] is for the next.
     ///
     /// # Errors
-    /// A table that is not there, a filter that the service does not take, or an entity that is no `T`.
+    /// A table that does not exist, a filter that the service does not take, or an entity that is not a `T`.
     pub async fn page(self) -> Result<Page<T>> {
         match self.ask.limit {
             Some(0) => Ok(Page { entities: Vec::new(), continuation: self.ask.start }),
@@ -231,7 +231,7 @@ impl<T: Send + 'static> Query<T> {
     /// All entities of the answer, in memory. Use [`Query::stream`] for many.
     ///
     /// # Errors
-    /// A table that is not there, a filter that the service does not take, or an entity that is no `T`.
+    /// A table that does not exist, a filter that the service does not take, or an entity that is not a `T`.
     pub async fn all(self) -> Result<Vec<T>> {
         let mut all = Vec::new();
         let mut pages = self.pages();
@@ -244,7 +244,7 @@ impl<T: Send + 'static> Query<T> {
     /// The first entity of the answer, if there is one. No other is asked for.
     ///
     /// # Errors
-    /// A table that is not there, a filter that the service does not take, or an entity that is no `T`.
+    /// A table that does not exist, a filter that the service does not take, or an entity that is not a `T`.
     pub async fn first(self) -> Result<Option<T>> {
         let limit = self.ask.limit.map_or(1, |limit| limit.min(1));
         self.limit(limit).stream().try_next().await

@@ -61,11 +61,12 @@ pub struct Update<E> {
 }
 
 impl Table {
-    /// Changes an entity, and repeats if another writer changed it meanwhile; see [`Update`]. Returns it as it was written, with
-    /// its new ETag, or `None` if it is not there.
+    /// Changes an entity, and repeats if another writer changed it meanwhile; see [`Update`]. Returns it as it was
+    /// written, with its new ETag, or `None` if it is not there.
     ///
     /// # Errors
-    /// The entity was changed by others every time ([`Error::is_changed`]), is no `E`, or is refused by the service.
+    /// The entity was changed by others every time ([`Error::is_changed`]), is not an `E`, or is refused by the
+    /// service.
     pub async fn update_with_retry<E: Entity>(
         &self,
         partition_key: &str,
@@ -97,8 +98,8 @@ impl<E: Entity> Update<E> {
     /// Makes the change and returns the entity as it was written, with its new ETag, or `None` if it is not there.
     ///
     /// # Errors
-    /// The entity was changed by others every time ([`Error::is_changed`]), is no `E`, or is refused by the service. If
-    /// an answer was lost and others changed the entity since, the change may have been made
+    /// The entity was changed by others every time ([`Error::is_changed`]), is not an `E`, or is refused by the
+    /// service. If an answer was lost and others changed the entity since, the change may have been made
     /// ([`Error::is_ambiguous`]): it is not made a second time.
     pub async fn run(self, mut change: impl FnMut(&mut E)) -> Result<Option<(E, ETag)>> {
         self.try_run(|entity| {
@@ -112,8 +113,8 @@ impl<E: Entity> Update<E> {
     /// `None` if it is not there.
     ///
     /// # Errors
-    /// The error of the function; or the entity was changed by others every time ([`Error::is_changed`]), is no `E`, or is
-    /// refused by the service; see [`Update::run`].
+    /// The error of the function; or the entity was changed by others every time ([`Error::is_changed`]), is not an
+    /// `E`, or is refused by the service; see [`Update::run`].
     pub async fn try_run<X: From<Error>>(
         self,
         mut change: impl FnMut(&mut E) -> Result<(), X>,

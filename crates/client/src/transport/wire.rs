@@ -265,7 +265,7 @@ impl Wire {
         }
     }
 
-    /// Receives something and sends meanwhile what is left of the request; says whether anything came.
+    /// Receives something and sends meanwhile what is left of the request; returns whether anything came.
     async fn receive(&mut self, outgoing: &mut Outgoing<'_>) -> io::Result<bool> {
         if self.filled == self.buffer.len() {
             // Only a head is ever kept here whole, and that is limited.

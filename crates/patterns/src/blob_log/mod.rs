@@ -1,7 +1,7 @@
 //! Logs in blobs, written in batches and found by time (T13).
 //!
-//! A table is the wrong place for a log: keys by time make one hot partition, other keys make every range of time a scan.
-//! Blobs with the time in their names do neither, and cost one request for thousands of records:
+//! A table is the wrong place for a log: keys by time make one hot partition, other keys make every range of time a
+//! scan. Blobs with the time in their names do neither, and cost one request for thousands of records:
 //!
 //! ```text
 //!  orders/2014/07/31/1800/000001.log    metadata: starttime, endtime
@@ -19,12 +19,13 @@
 //! - Several writers may write the same log: each blob is created only if there is none of its name.
 //! - **What was not flushed is lost with its process**: [`append`](BlobLogWriter::append) puts a record into memory.
 //!   [`flush`](BlobLogWriter::flush) returns when everything appended before is durable.
-//! - A flush that failed or was dropped half-way keeps its records; the next one continues with them and writes none twice.
+//! - A flush that failed or was dropped half-way keeps its records; the next one continues with them and writes none
+//!   twice.
 //!
 //! # Cost in requests
-//! A flush: 1 for each folder that has records, and 1 more for the first in a folder. A read: 1 for each prefix, of which
-//! there is one for a range within a day of the calendar, one a day within a week, and then one a month; and 1 for each blob
-//! with records of the range.
+//! A flush: 1 for each folder that has records, and 1 more for the first in a folder. A read: 1 for each prefix, of
+//! which there is one for a range within a day of the calendar, one a day within a week, and then one a month; and 1
+//! for each blob with records of the range.
 
 mod folder;
 mod reader;

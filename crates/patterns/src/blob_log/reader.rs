@@ -30,7 +30,8 @@ impl BlobLogReader {
         self
     }
 
-    /// The records from one time to another, both included, in the order of their times. A folder is in memory at a time.
+    /// The records from one time to another, both included, in the order of their times. A folder is in memory at a
+    /// time.
     pub fn records(&self, from: Timestamp, to: Timestamp) -> impl Stream<Item = Result<LogRecord>> + Send + use<> {
         let prefixes = folder::prefixes(from, to, self.minutes);
         let (listed, read) = (self.clone(), self.clone());
@@ -49,7 +50,7 @@ impl BlobLogReader {
     /// All of [`records`](Self::records).
     ///
     /// # Errors
-    /// A container that is not there, or a blob that is not a log.
+    /// A container that does not exist, or a blob that is not a log.
     pub async fn all(&self, from: Timestamp, to: Timestamp) -> Result<Vec<LogRecord>> {
         self.records(from, to).try_collect().await
     }

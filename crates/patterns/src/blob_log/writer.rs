@@ -171,7 +171,7 @@ impl BlobLogWriter {
         self.state.lock().unwrap_or_else(std::sync::PoisonError::into_inner)
     }
 
-    /// Adds a record; says whether something is due.
+    /// Adds a record; returns whether something is due.
     fn add(&self, time: Timestamp, text: &str) -> Result<bool> {
         if !(Timestamp::MIN..=Timestamp::MAX).contains(&time) {
             return Err(Error::Invalid("a record has a time from 1601 to 9999".to_owned()));

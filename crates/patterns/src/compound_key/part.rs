@@ -10,7 +10,8 @@ use std::fmt;
 
 /// A value that can be part of a compound key.
 ///
-/// It is implemented for [`Digits`], the integers of up to 64 bits, `bool`, `String`, [`Timestamp`], and the reverse of a
+/// It is implemented for [`Digits`], the integers of up to 64 bits, `bool`, `String`, [`Timestamp`], and the reverse of
+/// a
 /// [`Timestamp`].
 pub trait KeyPart: Sized {
     /// The sign that ends this part when another follows: `_` if all values have the same width, or else `!`.

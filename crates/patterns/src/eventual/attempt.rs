@@ -131,7 +131,8 @@ impl<W: Work> Worker<W> {
         self.poison(&head.id, message, text, reason).await;
     }
 
-    /// Puts the message into the poison queue and then deletes it, so that a crash in between doubles and never loses it.
+    /// Puts the message into the poison queue and then deletes it, so that a crash in between doubles and never loses
+    /// it.
     async fn poison(&self, id: &str, message: &Message, text: String, reason: &str) {
         let moved = async {
             self.queue.poison.put_with(text, PutOptions::default().lives_forever()).await?;

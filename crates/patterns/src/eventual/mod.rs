@@ -56,9 +56,9 @@
 //! removed when no request can be under way any more, by a separate intent that stays hidden in the queue until then.
 //!
 //! What starts the work is *one* conditional write of one entity, made while the intent is already in the queue,
-//! hidden ([`WorkQueue::submit_hidden`]): a caller that crashes before it has changed nothing, one that crashes after it
-//! leaves the rest to the worker. A worker that finds the write missing raises the entity's version first, so that the
-//! write can no longer succeed.
+//! hidden ([`WorkQueue::submit_hidden`]): a caller that crashes before it has changed nothing, one that crashes after
+//! it leaves the rest to the worker. A worker that finds the write missing raises the entity's version first, so that
+//! the write can no longer succeed.
 
 mod attempt;
 mod envelope;

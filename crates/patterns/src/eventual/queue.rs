@@ -72,7 +72,7 @@ impl<I> WorkQueue<I> {
         self.queue.name()
     }
 
-    /// Creates both queues unless they are there.
+    /// Creates both queues if they do not exist.
     ///
     /// # Errors
     /// A name that the service refuses.
@@ -85,7 +85,7 @@ impl<I> WorkQueue<I> {
     /// How many intents wait or are being carried out, hidden ones included; it may be too high for a moment.
     ///
     /// # Errors
-    /// A queue that is not there.
+    /// A queue that does not exist.
     pub async fn backlog(&self) -> Result<u64> {
         Ok(self.queue.approximate_count().await?)
     }
@@ -93,7 +93,7 @@ impl<I> WorkQueue<I> {
     /// How many messages are in the poison queue; it may be too high for a moment.
     ///
     /// # Errors
-    /// A queue that is not there.
+    /// A queue that does not exist.
     pub async fn poison_backlog(&self) -> Result<u64> {
         Ok(self.poison.approximate_count().await?)
     }
@@ -138,8 +138,8 @@ impl<I: Serialize> WorkQueue<I> {
 
     /// Puts an intent into the queue that workers do not see for a while, seven days at most.
     ///
-    /// Do what starts the work meanwhile, then [`reveal`](Self::reveal) the intent. If you die in between, a worker
-    /// sees it when the time is over.
+    /// Do what starts the work meanwhile, then [`reveal`](Self::reveal) the intent. If the caller crashes in between, a
+    /// worker sees it when the time is over.
     ///
     /// # Errors
     /// As [`submit`](Self::submit).
@@ -157,7 +157,7 @@ impl<I: Serialize + DeserializeOwned> WorkQueue<I> {
     /// Looks at the first messages of the poison queue, at most 32.
     ///
     /// # Errors
-    /// A queue that is not there.
+    /// A queue that does not exist.
     pub async fn poisoned(&self, count: usize) -> Result<Vec<Poisoned<I>>> {
         let messages = self.poison.peek(count.clamp(1, 32)).await?;
         let read = |text: String, put: Timestamp| match envelope::decode::<I>(&text) {
@@ -176,8 +176,8 @@ impl<I: Serialize + DeserializeOwned> WorkQueue<I> {
     }
 
     /// Brings messages back from the poison queue, to be carried out from the start; says how many. Those that are no
-    /// intents stay, and [`poisoned`](Self::poisoned) shows them again after a minute. Those that come there meanwhile stay
-    /// too, so a call ends though workers fail as fast as it brings them work.
+    /// intents stay, and [`poisoned`](Self::poisoned) shows them again after a minute. Those that come there meanwhile
+    /// stay too, so a call ends though workers fail as fast as it brings them work.
     ///
     /// A message is put back before it is taken away, so a crash in between doubles it.
     ///

@@ -79,7 +79,7 @@ pub(crate) fn tombstone(partition: &str, row: &str, version: i64) -> DynamicEnti
     DynamicEntity::new(partition, row).with(VERSION, version).with(DEAD, true)
 }
 
-/// Brings a place to `entity`, which carries its version, unless it has got at least there already; says whether it
+/// Brings a place to `entity`, which carries its version, unless it has got at least there already; returns whether it
 /// wrote. An entity of the same version that differs is written again: there, the derived data was defined anew.
 pub(crate) async fn raise(table: &Table, entity: &DynamicEntity) -> Result<bool> {
     let version = entity.get::<i64>(VERSION)?;

@@ -47,8 +47,8 @@ impl<W: Work> Worker<W> {
         }
     }
 
-    /// The visibility timeout of a message without a renewal (default: 30 seconds; minimum: one). A message whose worker
-    /// crashed becomes visible again after this time.
+    /// The visibility timeout of a message without a renewal (default: 30 seconds; minimum: one). A message whose
+    /// worker crashed becomes visible again after this time.
     #[must_use]
     pub fn visibility(mut self, visibility: Duration) -> Self {
         self.visibility = visibility.clamp(Duration::from_secs(1), HIDDEN_MAX);
@@ -117,8 +117,8 @@ impl<W: Work> Worker<W> {
 
     /// Works until `shutdown` completes; then it takes no more messages, finishes those it has and returns.
     ///
-    /// Failures are reported to the observers and do not end the worker. Dropping the future stops at once, which is safe: the messages
-    /// come back.
+    /// Failures are reported to the observers and do not end the worker. Dropping the future stops at once, which is
+    /// safe: the messages come back.
     pub async fn run(&self, shutdown: impl Future<Output = ()>) -> WorkerStats {
         let mut shutdown = pin!(shutdown);
         let stop = Notify::new();

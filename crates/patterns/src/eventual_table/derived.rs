@@ -15,7 +15,7 @@ pub(crate) trait Derived: Send + Sync + fmt::Debug {
     /// The places that a primary has, as this derived data writes them down.
     fn places(&self, primary: &DynamicEntity) -> Result<BTreeSet<String>>;
 
-    /// Brings a place to what the primary says, unless it has got at least there; says whether it changed anything.
+    /// Brings a place to what the primary says, unless it has got at least there; returns whether it changed anything.
     fn bring<'a>(&'a self, touch: Touch<'a>) -> BoxFuture<'a, Result<bool>>;
 
     /// Removes what keeps late writes from bringing a place back.

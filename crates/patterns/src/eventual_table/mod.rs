@@ -16,14 +16,15 @@
 //! - What is derived follows as soon as a worker gets to it: usually in milliseconds, after the
 //!   [grace](EventualTableBuilder::grace) if the writer crashed, and when workers run again if none does. Then it
 //!   matches the primary, regardless of crashes and of how often and in which order intents were delivered.
-//! - Until then a derived place may be older than the primary. It is never a mixture, and never returns to an older state.
+//! - Until then a derived place may be older than the primary. It is never a mixture, and never returns to an older
+//!   state.
 //!
 //! # Why
-//! An intent does not say what to write. It says which entity changed and which places that may concern, those of before
-//! and those of after. The worker reads the primary, so it can only ever write what the primary says, and each place
-//! takes the highest version ([why it stays right](crate::eventual#why-it-stays-right)). A worker that gets to an intent
-//! before the write it belongs to raises the primary's version, conditionally: a write that is still to come then fails,
-//! and its writer tries again; one that has come is what the worker reads.
+//! An intent does not say what to write. It says which entity changed and which places that may concern, those of
+//! before and those of after. The worker reads the primary, so it can only ever write what the primary says, and each
+//! place takes the highest version ([why it stays right](crate::eventual#why-it-stays-right)). A worker that gets to an
+//! intent before the write it belongs to raises the primary's version, conditionally: a write that is still to come
+//! then fails, and its writer tries again; one that has come is what the worker reads.
 //!
 //! # Requirements
 //! The primaries are written by this type only. They have two more properties, `_version` and `_deleted`. A deleted
@@ -159,7 +160,7 @@ impl EventualTable {
         EventualTableBuilder { inner }
     }
 
-    /// Creates the table, the queues, and what derived data is kept in, unless they are there.
+    /// Creates the table, the queues, and what derived data is kept in, if they do not exist.
     ///
     /// # Errors
     /// A name that the service refuses.
@@ -186,7 +187,7 @@ impl EventualTable {
     /// The primary of these keys. It is never old.
     ///
     /// # Errors
-    /// A table that is not there, or an entity that is no `E`.
+    /// A table that does not exist, or an entity that is not an `E`.
     pub async fn get<E: Entity>(&self, partition_key: &str, row_key: &str) -> Result<Option<E>> {
         let slot = Slot::read(&self.inner.table, partition_key, row_key).await?;
         Ok(slot.filter(|slot| !slot.is_dead).map(|slot| E::from_dynamic(plain(slot.entity))).transpose()?)
@@ -253,7 +254,7 @@ impl EventualTable {
         self.write(partition_key, row_key, next).await
     }
 
-    /// Deletes an entity; says whether it was there.
+    /// Deletes an entity; returns whether it was there.
     ///
     /// # Errors
     /// What the service refuses.
@@ -272,8 +273,8 @@ impl EventualTable {
         written.ok_or(Error::NotFound)
     }
 
-    /// Changes a primary to what `next` makes of it. `prepare` runs between the intent and the write, and makes what the
-    /// new entity refers to; if the write does not take place, the worker cleans up after it.
+    /// Changes a primary to what `next` makes of it. `prepare` runs between the intent and the write, and makes what
+    /// the new entity refers to; if the write does not take place, the worker cleans up after it.
     pub(crate) async fn change<'p>(
         &self,
         partition_key: &str,

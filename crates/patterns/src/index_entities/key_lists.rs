@@ -24,8 +24,8 @@ use std::sync::Arc;
 /// ```
 ///
 /// # What is guaranteed
-/// What [`EventualTable`] guarantees: an entity is in the list of its value and in no other, in the end. A change of the
-/// value touches the old list and the new one; until both are done, the entity may be in both.
+/// What [`EventualTable`] guarantees: an entity is in the list of its value and in no other, in the end. A change of
+/// the value touches the old list and the new one; until both are done, the entity may be in both.
 /// [`find`](Self::find) reads the primaries too, so all that it returns has the value now; what is missing is late.
 ///
 /// # Limits
@@ -56,8 +56,8 @@ impl KeyLists {
         Self { name: name.into(), store: Store::Entities { table: table.clone(), buckets: 1 }, value: Arc::new(value) }
     }
 
-    /// Lists of this name over what `value` says of an entity, in blobs of this container. No other lists in it have the
-    /// name.
+    /// Lists of this name over what `value` says of an entity, in blobs of this container. No other lists in it have
+    /// the name.
     #[must_use]
     pub fn in_blobs(
         container: &Container,
@@ -67,8 +67,8 @@ impl KeyLists {
         Self { name: name.into(), store: Store::Blobs(container.clone()), value: Arc::new(value) }
     }
 
-    /// Spreads every list over this many entities, from 1 to 1,000, for lists that grow large or change often. It cannot
-    /// be changed later. Lists in blobs have one part.
+    /// Spreads every list over this many entities, from 1 to 1,000, for lists that grow large or change often. It
+    /// cannot be changed later. Lists in blobs have one part.
     #[must_use]
     pub fn buckets(mut self, count: u32) -> Self {
         if let Store::Entities { buckets, .. } = &mut self.store {
@@ -81,7 +81,7 @@ impl KeyLists {
     /// was brought along.
     ///
     /// # Errors
-    /// A table or container that is not there.
+    /// A table or container that does not exist.
     pub async fn keys(&self, partition: &str, value: &str) -> Result<Vec<String>> {
         let lists = self.store.read_all(self.address(partition, value)).await?;
         let mut keys = lists.iter().flat_map(List::keys).map(str::to_owned).collect::<Vec<_>>();
@@ -92,7 +92,7 @@ impl KeyLists {
     /// The primaries in a partition that are listed under this value and still have it.
     ///
     /// # Errors
-    /// A table or container that is not there, or an entity that is no `E`.
+    /// A table or container that does not exist, or an entity that is not an `E`.
     pub async fn find<E: Entity + Send>(
         &self,
         primaries: &EventualTable,
@@ -110,7 +110,7 @@ impl KeyLists {
         Address { index: &self.name, partition, value }
     }
 
-    /// Changes the part of a list that a key is in; says whether that was needed.
+    /// Changes the part of a list that a key is in; returns whether that was needed.
     async fn change(&self, touch: &Touch<'_>, change: impl Fn(&mut List) -> bool) -> Result<bool> {
         let (partition, value) = parts(touch.place)?;
         let address = self.address(partition, value);

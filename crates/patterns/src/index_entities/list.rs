@@ -38,7 +38,7 @@ impl List {
         serde_json::to_vec(self).expect("texts and numbers are JSON")
     }
 
-    /// Takes a key in or out, unless a later version spoke of it; says whether that changed anything.
+    /// Takes a key in or out, unless a later version spoke of it; returns whether that changed anything.
     pub(super) fn set(&mut self, key: &str, version: i64, is_in: bool) -> bool {
         match self.members.get_mut(key) {
             Some(member) if member.0 > version || *member == Member(version, is_in) => false,
@@ -53,7 +53,7 @@ impl List {
         }
     }
 
-    /// Removes the tombstone of this version; says whether there was one.
+    /// Removes the tombstone of this version; returns whether there was one.
     pub(super) fn forget(&mut self, key: &str, version: i64) -> bool {
         let is_there = self.members.get(key) == Some(&Member(version, false));
         if is_there {

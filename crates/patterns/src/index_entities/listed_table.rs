@@ -26,7 +26,8 @@ use std::sync::Arc;
 /// once, and in no other.
 ///
 /// # Cost in requests
-/// An insert or a delete: 3. A change: 4 if the value changes, 2 if not. The keys of a value: 1, and 1 more for each entity.
+/// An insert or a delete: 3. A change: 4 if the value changes, 2 if not. The keys of a value: 1, and 1 more for each
+/// entity.
 ///
 /// # Limits
 /// Every change of a list changes the same entity, so a value that is written many times a second is the wrong one
@@ -118,7 +119,7 @@ impl ListedTable {
     /// The row keys of the entities that have this value.
     ///
     /// # Errors
-    /// A table that is not there.
+    /// A table that does not exist.
     pub async fn keys(&self, partition_key: &str, value: &str) -> Result<Vec<String>> {
         let chunks = self.chunks(partition_key, value).await?;
         let mut keys = chunks.into_iter().flat_map(|chunk| chunk.keys).collect::<Vec<_>>();
@@ -131,7 +132,7 @@ impl ListedTable {
     /// They are read after the list: what changed its value in between is left out.
     ///
     /// # Errors
-    /// A table that is not there, or an entity that is no `E`.
+    /// A table that does not exist, or an entity that is not an `E`.
     pub async fn find<E: Entity>(&self, partition_key: &str, value: &str) -> Result<Vec<E>> {
         let keys = self.keys(partition_key, value).await?;
         let read = stream::iter(keys).map(|key| async move { self.table.get(partition_key, &key).await });

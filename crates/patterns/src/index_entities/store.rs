@@ -82,7 +82,7 @@ impl Store {
         }
     }
 
-    /// Writes that part if it is as it was read, or removes it if nothing is left in it; says whether it was.
+    /// Writes that part if it is as it was read, or removes it if nothing is left in it; returns whether it was.
     pub(super) async fn write(
         &self,
         address: Address<'_>,

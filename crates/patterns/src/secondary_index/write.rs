@@ -18,8 +18,8 @@ impl<E: Entity + Send + Sync + 'static> IndexedTable<E> {
 
     /// Replaces an entity with all its copies: two requests.
     ///
-    /// With [`IfMatch::Any`] the last writer wins. An ETag must be that of the primary copy, which [`IndexedTable::get`]
-    /// reads.
+    /// With [`IfMatch::Any`] the last writer wins. An ETag must be that of the primary copy, which
+    /// [`IndexedTable::get`] reads.
     ///
     /// # Errors
     /// [`Error::NotFound`] and [`Error::Changed`]; [`Error::Duplicate`] if a value of a unique index is taken; or a
@@ -91,7 +91,7 @@ impl<E: Entity + Send + Sync + 'static> IndexedTable<E> {
         }
     }
 
-    /// Deletes an entity with all its copies: two requests. Says whether it was there.
+    /// Deletes an entity with all its copies: two requests. Returns whether it was there.
     ///
     /// # Errors
     /// [`Error::Contended`] if other writers are always faster, or a request that failed.
@@ -118,7 +118,8 @@ impl<E: Entity + Send + Sync + 'static> IndexedTable<E> {
             };
             let operation = error.operation().and_then(|operation| operations.into_iter().nth(operation));
             return Err(match (operation, error.status()) {
-                // A copy that is gone need not be deleted. It may be so after an index was added. Each is left out once.
+                // A copy that is gone need not be deleted. It may be so after an index was added. Each is left out
+                // once.
                 (Some(Operation::Delete(row_key)), Some(404)) if missing.insert(row_key.clone()) => continue,
                 (Some(Operation::Insert(index)), Some(409)) => Error::Duplicate { index },
                 (Some(Operation::Primary), Some(412)) => Error::Changed,

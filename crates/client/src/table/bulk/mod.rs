@@ -91,8 +91,8 @@ impl BulkWriter {
         self
     }
 
-    /// How many operations of a stream are held at most, to be grouped or under way, at least 1 (default: 10 000). Where
-    /// the operations on a partition are far apart, holding more makes fewer requests.
+    /// How many operations of a stream are held at most, to be grouped or under way, at least 1 (default: 10 000).
+    /// Where the operations on a partition are far apart, holding more makes fewer requests.
     #[must_use]
     pub fn held_max(mut self, held_max: usize) -> Self {
         self.held_max = held_max.max(1);
@@ -109,12 +109,12 @@ impl BulkWriter {
         BulkReport::new(groups)
     }
 
-    /// Carries out the operations of a stream as they come, and gives what became of each group of them as soon as it is
-    /// known.
+    /// Carries out the operations of a stream as they come, and gives what became of each group of them as soon as it
+    /// is known.
     ///
-    /// The stream is read only as far as there is room for more operations ([`BulkWriter::held_max`] of them, or 64 MiB),
-    /// and only while the groups are asked for. Dropping the groups ends it; transactions under way may or may not
-    /// take place then.
+    /// The stream is read only as far as there is room for more operations ([`BulkWriter::held_max`] of them, or 64
+    /// MiB), and only while the groups are asked for. Dropping the groups ends it; transactions under way may or may
+    /// not take place then.
     ///
     /// ```
     /// # #[tokio::main(flavor = "current_thread")]

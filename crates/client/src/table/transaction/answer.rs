@@ -1,5 +1,5 @@
-//! Reads the MIME answer to a transaction, whichever service wrote it: they differ in boundaries, line ends, blank lines
-//! and the case of headers.
+//! Reads the MIME answer to a transaction, whichever service wrote it: they differ in boundaries, line ends, blank
+//! lines and the case of headers.
 
 use crate::error::ServiceError;
 use crate::pipeline::Reply;

@@ -11,7 +11,7 @@ use crate::{EntityError, Error};
 /// let table = Account::connect("UseDevelopmentStorage=true")?.table("Employees");
 /// let mut transaction = table.transaction();
 /// transaction.insert(&DynamicEntity::new("Sales", "1"))?;
-/// let refused = transaction.insert(&DynamicEntity::new("Sales", "1")).expect_err("it is there already");
+/// let refused = transaction.insert(&DynamicEntity::new("Sales", "1")).expect_err("it exists already");
 /// assert_eq!(refused.operation, 1);
 /// assert!(matches!(refused.reason, TransactionRefusal::EntityTwice { .. }));
 /// assert_eq!(refused.to_string(), "operation 1 of the transaction: expected each entity once, found row '1' again");

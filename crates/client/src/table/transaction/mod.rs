@@ -1,5 +1,5 @@
-//! Transactions: several writes in one partition that take place together or not at all. `rules.rs` holds what is refused
-//! before it is sent, `body.rs` how it is sent, `answer.rs` how the answer is read.
+//! Transactions: several writes in one partition that take place together or not at all. `rules.rs` holds what is
+//! refused before it is sent, `body.rs` how it is sent, `answer.rs` how the answer is read.
 
 mod answer;
 mod body;
@@ -49,7 +49,7 @@ use tokio::time::Instant;
 ///     .insert(&DynamicEntity::new("Sales", "email_don@example.com"))?
 ///     .submit()
 ///     .await
-///     .expect_err("the second one is there already");
+///     .expect_err("the second one exists already");
 /// assert!(again.is_conflict());
 /// assert_eq!(again.operation(), Some(1));
 /// assert!(table.get::<DynamicEntity>("Sales", "000123").await?.is_some(), "nothing was deleted");
@@ -240,8 +240,8 @@ impl Transaction {
 }
 
 impl Table {
-    /// Sends a transaction. If the answer to an earlier attempt was lost and a later one is refused, what is stored shows
-    /// whether the transaction took place.
+    /// Sends a transaction. If the answer to an earlier attempt was lost and a later one is refused, what is stored
+    /// shows whether the transaction took place.
     async fn send_transaction(&self, writes: &[Write], body: &Body) -> Result<Vec<Option<ETag>>> {
         let call = Call::new("Transaction", Method::POST, "/$batch")
             .body("multipart/mixed", body.bytes())

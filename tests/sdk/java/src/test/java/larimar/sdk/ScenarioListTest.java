@@ -21,7 +21,7 @@ class ScenarioListTest {
         TransactionsTest.class, KeysTest.class, AccessTest.class, PoliciesTest.class, ServiceTest.class,
         QueuesTest.class, MessagesTest.class, QueueAccessTest.class, QueueServiceTest.class,
         ContainersTest.class, BlobsTest.class, BlobReadsTest.class, BlocksTest.class, PagesTest.class, CopiesTest.class,
-        ListsTest.class, LeasesTest.class, TagsTest.class, BlobAccessTest.class, BlobServiceTest.class, AnalyticsTest.class);
+        ListsTest.class, LeasesTest.class, TagsTest.class, FeaturesTest.class, BlobAccessTest.class, BlobServiceTest.class, AnalyticsTest.class);
 
     @Test
     void everyScenarioHasItsTest() {
