@@ -1,7 +1,7 @@
 //! The stored form of a payload: a header that names its owner, then frames of 64 KiB, each followed by its checksum.
 //!
-//! Checksums begin with where the record is (file, position, number of the frame), so that bytes which are whole but in
-//! the wrong position are found out as well.
+//! Checksums start with the position of the record (file, offset, number of the frame), so that intact bytes in the wrong
+//! position are detected as well.
 
 mod frames;
 mod header;
