@@ -86,7 +86,7 @@ async fn every_call_is_a_span() {
 #[tokio::test]
 async fn the_spans_of_others_are_left_alone() {
     let (_server, table, _faults) = faulty_table().await;
-    let (watcher, watching) = Watcher::watch("spans");
+    let (watcher, watching) = Watcher::watch(env!("CARGO_CRATE_NAME"));
     let span = tracing::info_span!("request", status = Empty, attempts = Empty);
     table.get::<DynamicEntity>("p", "r").instrument(span.clone()).await.expect("read");
     span.record("status", 200);
