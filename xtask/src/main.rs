@@ -4,6 +4,8 @@
 //! share `build` (what Cargo built), `runner` (tests side by side), `shell` (processes), `output` (what is printed) and
 //! `tally` (what passed, failed and was skipped).
 
+#![allow(clippy::disallowed_methods, reason = "a tool takes its settings from the environment, and the time as it is")]
+
 use std::path::PathBuf;
 use std::process::ExitCode;
 

@@ -6,6 +6,8 @@
 //! starts the servers (`target`) and measures them in turns (`measure`, `workload`, `request`, `http`),
 //! `goals` compares with what the project promises, `report` and `chart` write it down.
 
+#![allow(clippy::disallowed_methods, reason = "a tool takes its settings from the environment, and the time as it is")]
+
 use std::path::PathBuf;
 
 use clap::{Parser, Subcommand};

@@ -35,6 +35,7 @@ impl RecordPosition {
 }
 
 /// A new random name.
+#[expect(clippy::disallowed_methods, reason = "this is the source of file names")]
 pub(crate) fn random_name() -> FileName {
     let mut name = [0; 16];
     getrandom::fill(&mut name).expect("the system has randomness");

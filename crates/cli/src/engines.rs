@@ -26,6 +26,7 @@ pub(crate) fn open_local(settings: &Settings) -> anyhow::Result<LocalEngine> {
 }
 
 /// The store of blobs' bytes, if blobs are served. The engine there admits writes of files in the data directory.
+#[expect(clippy::disallowed_methods, reason = "an object store's own variables are settings too")]
 pub(crate) fn open_bytes(settings: &Settings, admission: Admission) -> anyhow::Result<Option<AnyBytes>> {
     if !settings.serves_blobs() {
         if settings.blob {

@@ -82,6 +82,7 @@ fn run_short(line: &CommandLine) -> anyhow::Result<()> {
 }
 
 /// The settings as they are now in file, environment and flags.
+#[expect(clippy::disallowed_methods, reason = "the environment is a source of settings")]
 fn resolve(line: &CommandLine) -> Result<Resolved, SettingsError> {
     let environment = std::env::vars_os().collect();
     let file = line.config_file(&environment)?;

@@ -100,6 +100,7 @@ enum Store {
 }
 
 impl Store {
+    #[expect(clippy::disallowed_methods, reason = "an endpoint of a migration has settings of its own")]
     async fn open(end: &End, place: &Place, side: &str, settings: &Settings) -> anyhow::Result<Self> {
         match place {
             Place::Local(folder) => open_local(folder, side, settings).map(Self::Local),

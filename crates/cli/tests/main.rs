@@ -1,5 +1,7 @@
 //! The crate's integration tests: one program, a module per subject.
 
+#![allow(clippy::disallowed_methods, reason = "tests take their settings from the environment, and the time as it is")]
+
 mod analytics;
 mod bad_input;
 mod blob_http;

@@ -3,6 +3,8 @@
 //! `cargo run --example employees` starts a server of its own; with a connection string in `LARIMAR_CONNECTION_STRING`
 //! it uses that account instead, and deletes the table that it made.
 
+#![allow(clippy::disallowed_methods, reason = "an example may run against any account")]
+
 use futures_util::TryStreamExt as _;
 use larimar_client::{Account, Entity, Error, Guid, IfMatch, Table};
 use larimar_embedded::Larimar;

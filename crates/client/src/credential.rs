@@ -1,5 +1,6 @@
 //! How a client proves who it is: an account key, a shared access signature, or tokens from elsewhere.
 
+use crate::timestamp::system_time;
 use crate::transport::{BoxError, BoxFuture};
 use larimar_wire::signature::AccountKey;
 use parking_lot::Mutex;
@@ -121,7 +122,7 @@ impl TokenSource {
         let kept =
             self.last.lock().as_ref().filter(|(for_scope, _)| for_scope == scope).map(|(_, token)| token.clone());
         if let Some(token) = kept
-            && token.expires_on > SystemTime::now() + EXPIRY_MARGIN
+            && token.expires_on > system_time() + EXPIRY_MARGIN
         {
             return Ok(token.secret);
         }

@@ -8,13 +8,14 @@ use crate::credential::Credential;
 use crate::error::{Error, ServiceError};
 use crate::retry::{self, RetryPolicy};
 use crate::service::{Endpoint, Service};
+use crate::timestamp::system_time;
 use crate::transport::Transport;
 use crate::{Guid, random};
 use bytes::Bytes;
 use http::header::CONTENT_TYPE;
 use http::{HeaderMap, HeaderName, HeaderValue, Method};
 use std::sync::Arc;
-use std::time::{Duration, SystemTime};
+use std::time::Duration;
 use tokio::time::Instant;
 use tracing::Instrument as _;
 
@@ -275,11 +276,11 @@ impl Attempts<'_> {
         if head.status.is_success() || head.status == http::StatusCode::NOT_MODIFIED {
             let reply = Reply { status, headers: head.headers, body, after_ambiguous: self.ambiguous };
             return match self.call.refusal.and_then(|refusal| refusal(&reply)) {
-                Some(refusal) => Err((refusal.into(), retry::retry_after(&reply.headers, SystemTime::now()))),
+                Some(refusal) => Err((refusal.into(), retry::retry_after(&reply.headers, system_time()))),
                 None => Ok(reply),
             };
         }
-        let asked = retry::retry_after(&head.headers, SystemTime::now());
+        let asked = retry::retry_after(&head.headers, system_time());
         Err((ServiceError::read(status, &head.headers, &body).into(), asked))
     }
 

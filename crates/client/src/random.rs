@@ -8,6 +8,7 @@ const IDS_AT_ONCE: usize = 32;
 ///
 /// # Panics
 /// If the operating system has none, which leaves no safe way on.
+#[expect(clippy::disallowed_methods, reason = "this is the client's source of randomness")]
 pub(crate) fn bytes<const N: usize>() -> [u8; N] {
     let mut bytes = [0; N];
     getrandom::fill(&mut bytes).expect("the operating system has random numbers");

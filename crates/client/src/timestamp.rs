@@ -32,7 +32,7 @@ impl Timestamp {
     /// Now, by the clock of this machine.
     #[must_use]
     pub fn now() -> Self {
-        Self::from(SystemTime::now())
+        Self::from(system_time())
     }
 
     /// The time that lies this many ticks of 100 ns after 0001-01-01T00:00:00Z, as .NET counts them.
@@ -121,6 +121,12 @@ impl<'de> serde::Deserialize<'de> for Timestamp {
         let text = <std::borrow::Cow<'de, str>>::deserialize(deserializer)?;
         text.parse().map_err(serde::de::Error::custom)
     }
+}
+
+/// The time of this machine.
+#[expect(clippy::disallowed_methods, reason = "the one place where the client reads the clock")]
+pub(crate) fn system_time() -> SystemTime {
+    SystemTime::now()
 }
 
 #[cfg(test)]

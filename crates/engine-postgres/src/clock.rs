@@ -100,6 +100,10 @@ impl StoreClock {
         Ok(new.at(now))
     }
 
+    #[expect(
+        clippy::disallowed_methods,
+        reason = "compared with monotonic time only, to notice that the machine slept"
+    )]
     async fn ask(&self) -> Result<Measured, Fault> {
         let mut last = String::new();
         for _ in 0..ATTEMPTS_MAX {
@@ -160,6 +164,8 @@ const ATTEMPTS_MAX: u32 = 3;
 
 #[cfg(test)]
 mod tests {
+    #![expect(clippy::disallowed_methods, reason = "a measurement has the time of the machine")]
+
     use super::*;
 
     #[test]

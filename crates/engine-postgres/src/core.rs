@@ -60,6 +60,7 @@ pub(crate) fn jittered(span: Duration) -> Duration {
 }
 
 /// A random number.
+#[expect(clippy::disallowed_methods, reason = "this is the engine's source of randomness")]
 pub(crate) fn random() -> u64 {
     let mut bytes = [0; 8];
     getrandom::fill(&mut bytes).expect("the system has randomness");

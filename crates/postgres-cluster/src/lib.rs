@@ -15,6 +15,8 @@
 //!
 //! A test of failures starts its own cluster, stops it, pauses it, or promotes its standby.
 
+#![allow(clippy::disallowed_methods, reason = "tests take their settings from the environment, and the time as it is")]
+
 mod binaries;
 mod cluster;
 mod database;

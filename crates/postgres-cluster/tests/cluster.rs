@@ -1,5 +1,7 @@
 //! The fixture itself: what the tests of failures rely on.
 
+#![allow(clippy::disallowed_methods, reason = "tests take their settings from the environment, and the time as it is")]
+
 use larimar_postgres_cluster::{Binaries, Cluster, Options, Stop};
 use std::io::{BufRead as _, BufReader};
 use std::net::TcpStream;

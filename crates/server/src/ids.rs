@@ -11,9 +11,10 @@ pub(crate) struct Ids {
 }
 
 impl Ids {
+    #[expect(clippy::disallowed_methods, reason = "this is the source of request ids")]
     pub(crate) fn new() -> Self {
         let mut process = [0; 8];
-        // Without randomness the counter still tells requests of one process apart.
+        // Without randomness the counter still distinguishes the requests of one process.
         let _ = getrandom::fill(&mut process);
         Self { process, next: AtomicU64::new(0) }
     }
@@ -25,4 +26,11 @@ impl Ids {
         bytes[8..].copy_from_slice(&count.to_be_bytes());
         Guid(bytes)
     }
+}
+
+/// An identifier that cannot be guessed.
+#[expect(clippy::disallowed_methods, reason = "this is the source of secret ids")]
+pub(crate) fn unguessable() -> Result<Guid, getrandom::Error> {
+    let mut bytes = [0; 16];
+    getrandom::fill(&mut bytes).map(|()| Guid(bytes))
 }

@@ -5,16 +5,14 @@
 
 use crate::in_flight::{InFlight, InFlightFigures};
 use larimar_engine::{Clock, DiskRoom, Histogram, HistogramSnapshot, Statistics, SystemClock};
-use larimar_model::Timestamp;
 use parking_lot::Mutex;
 use std::collections::BTreeMap;
-use std::fmt::Write;
+use std::fmt::{self, Write};
 use std::sync::atomic::{AtomicU64, AtomicUsize, Ordering::Relaxed};
 use std::sync::{Arc, OnceLock};
 use std::time::Duration;
 
 /// Counters of the whole server.
-#[derive(Debug)]
 pub struct Metrics {
     shards: Box<[Shard]>,
     connections_open: AtomicU64,
@@ -22,6 +20,7 @@ pub struct Metrics {
     panics_total: AtomicU64,
     analytics_dropped_total: AtomicU64,
     in_flight: OnceLock<Arc<InFlight>>,
+    clock: Arc<dyn Clock>,
     started_unix_seconds: f64,
 }
 
@@ -51,9 +50,9 @@ struct Query {
 }
 
 impl Metrics {
-    /// Counters at zero, of a process that started at this time.
+    /// Counters at zero, of a process that starts now.
     #[must_use]
-    pub fn new(started: Timestamp) -> Self {
+    pub fn new(clock: Arc<dyn Clock>) -> Self {
         let shards = (0..shard_count()).map(|_| Shard::default()).collect();
         Self {
             shards,
@@ -62,7 +61,8 @@ impl Metrics {
             panics_total: AtomicU64::new(0),
             analytics_dropped_total: AtomicU64::new(0),
             in_flight: OnceLock::new(),
-            started_unix_seconds: started.to_unix().as_secs_f64(),
+            started_unix_seconds: clock.now().to_unix().as_secs_f64(),
+            clock,
         }
     }
 
@@ -133,7 +133,7 @@ impl Metrics {
             let help = "Bytes that must stay free there: with fewer, only deletes, drops and reads are served.";
             page.single("larimar_disk_needed_bytes", "gauge", help, needed);
         }
-        let ahead = engine.last_version.map_or(0, |last| last.ticks().saturating_sub(SystemClock.now().ticks()));
+        let ahead = engine.last_version.map_or(0, |last| last.ticks().saturating_sub(self.clock.now().ticks()));
         page.single(
             "larimar_versions_ahead_seconds",
             "gauge",
@@ -184,9 +184,15 @@ impl Metrics {
     }
 }
 
+impl fmt::Debug for Metrics {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.debug_struct("Metrics").field("connections_open", &self.connections_open()).finish_non_exhaustive()
+    }
+}
+
 impl Default for Metrics {
     fn default() -> Self {
-        Self::new(SystemClock.now())
+        Self::new(Arc::new(SystemClock))
     }
 }
 

@@ -103,6 +103,10 @@ impl Walker {
     }
 
     /// Reads the next record of the current pack; `false` if there is no current pack.
+    #[expect(
+        clippy::disallowed_methods,
+        reason = "the age of a file is compared with times of the file system, which come from this clock"
+    )]
     fn walk_pack(&mut self, page: &mut Page) -> Result<bool, Error> {
         let Some(walk) = &mut self.pack else { return Ok(false) };
         match walk.next()? {

@@ -14,6 +14,7 @@ impl MessageIds {
     ///
     /// # Panics
     /// If the system has no randomness.
+    #[expect(clippy::disallowed_methods, reason = "this is the source of message ids")]
     #[must_use]
     pub fn next(&self, now: Timestamp) -> Guid {
         let step = |last: u64| Some(now.ticks().max(last + 1));

@@ -1,6 +1,7 @@
 //! What the examples share: a server of their own, or the account that `LARIMAR_CONNECTION_STRING` names, and tables
 //! that go when the example ends.
 
+#![allow(clippy::disallowed_methods, reason = "an example may run against any account")]
 #![allow(dead_code, unreachable_pub, reason = "every example takes what it needs of it")]
 
 use larimar_client::{Account, Guid, Table};

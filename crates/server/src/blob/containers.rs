@@ -4,6 +4,7 @@ use super::BlobCall;
 use crate::acl;
 use crate::auth::Caller;
 use crate::error::Result;
+use crate::ids;
 use crate::reply::Reply;
 use larimar_engine::blob::bytes::ByteStore;
 use larimar_engine::blob::{Access, BlobReject, NewContainer, Written};
@@ -107,9 +108,7 @@ impl<E: Engine, B: ByteStore> BlobCall<'_, E, B> {
 
     /// A random lease id, for clients that propose none. It must not be guessable.
     pub(super) fn new_lease_id(&self) -> Result<LeaseId> {
-        let mut bytes = [0; 16];
-        getrandom::fill(&mut bytes).map_err(|_| ErrorCode::InternalError)?;
-        Ok(LeaseId(larimar_model::Guid(bytes)))
+        Ok(ids::unguessable().map(LeaseId).map_err(|_| ErrorCode::InternalError)?)
     }
 }
 
