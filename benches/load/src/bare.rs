@@ -1,7 +1,7 @@
 //! A bare HTTP server: hyper on tokio as a real server would use them, and a fixed answer.
 //!
 //! It bounds what any server on this stack can reach on this machine with this client, so the share of
-//! it that point gets reach tells what the Table service itself costs.
+//! it that point gets reach shows what the Table service itself costs.
 
 use std::convert::Infallible;
 use std::net::{Ipv4Addr, SocketAddr};

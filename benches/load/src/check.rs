@@ -9,7 +9,7 @@ use memchr::memmem;
 
 use crate::http::Answer;
 
-/// The status is this one; the error tells what the server said instead.
+/// Checks the status; the error shows what the server answered instead.
 pub(crate) fn expect_status(answer: &Answer<'_>, status: u16) -> anyhow::Result<()> {
     if answer.status == status {
         return Ok(());

@@ -85,7 +85,7 @@ impl Bench {
     /// Starts a server, loads its data and makes sure that both sides speak of the same entities.
     async fn prepare(settings: &Settings, preload: u64) -> anyhow::Result<Self> {
         let signer = Rc::new(Signer::development()?);
-        let server = Server::start(Target::Larimar, &settings.places, &signer, 0).await?;
+        let server = Server::start(Target::Larimar, &settings.paths, &signer, 0).await?;
         let endpoint = format!("http://127.0.0.1:{}/{ACCOUNT}", server.port);
         let account = Account::builder().table_endpoint(endpoint).shared_key(ACCOUNT, KEY).no_proxy().build()?;
         let table = account.table(TABLE);

@@ -24,7 +24,7 @@ pub(crate) fn facts(settings: &Settings) -> anyhow::Result<Vec<(&'static str, St
         .unwrap_or_default();
     let kernel = std::fs::read_to_string("/proc/sys/kernel/osrelease").unwrap_or_default();
     let syncs = match settings.engine {
-        Engine::Local => sync_latency(&settings.places.work)?,
+        Engine::Local => sync_latency(&settings.paths.work)?,
         // Where clusters are made.
         Engine::Postgres => sync_latency(&std::env::temp_dir())?,
     };
@@ -43,7 +43,7 @@ pub(crate) fn facts(settings: &Settings) -> anyhow::Result<Vec<(&'static str, St
         ("client", "on the same machine, one thread, HTTP/1.1 keep-alive, every request signed".into()),
     ];
     if settings.targets.contains(&Target::Larimar) {
-        let version = output(Command::new(&settings.places.larimar).arg("--version"));
+        let version = output(Command::new(&settings.paths.larimar).arg("--version"));
         let how = match settings.engine {
             Engine::Local => "default settings: acknowledged means synced to disk",
             Engine::Postgres => "default settings over PostgreSQL: acknowledged means committed there",

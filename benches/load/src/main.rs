@@ -126,7 +126,7 @@ async fn until_stopped<T>(run: impl Future<Output = anyhow::Result<T>>) -> anyho
     }
 }
 
-/// Returns when somebody asks this process to end.
+/// Returns when the process gets a signal to stop.
 async fn stop_signal() -> std::io::Result<()> {
     use tokio::signal::unix::{SignalKind, signal};
     let (mut interrupt, mut terminate) = (signal(SignalKind::interrupt())?, signal(SignalKind::terminate())?);

@@ -16,7 +16,7 @@ use crate::measure::{Load, load, measure};
 use crate::request::Requests;
 use crate::settings::Settings;
 use crate::sign::Signer;
-use crate::target::{Places, Server, Target};
+use crate::target::{Paths, Server, Target};
 use crate::workload::{Store, Worker, Workload};
 
 mod cluster;
@@ -82,8 +82,8 @@ impl<'a> Bench<'a> {
     async fn prepare(settings: &'a Settings, preload: u64) -> anyhow::Result<Self> {
         let cluster = Cluster::start()?;
         let signer = Rc::new(Signer::development()?);
-        let places = Places { database: Some(cluster.url().to_owned()), ..settings.places.clone() };
-        let server = Server::start(Target::Larimar, &places, &signer, 0).await?;
+        let paths = Paths { database: Some(cluster.url().to_owned()), ..settings.paths.clone() };
+        let server = Server::start(Target::Larimar, &paths, &signer, 0).await?;
         let mut requests = Requests::new(Rc::clone(&signer), server.port);
         let mut connection = Connection::open(server.port).await?;
         let answer = connection.exchange(requests.create_table()).await?;

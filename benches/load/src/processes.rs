@@ -24,7 +24,7 @@ pub(crate) fn family_time(pid: u32) -> anyhow::Result<Duration> {
     Ok(time_with_ended_children(pid)? + running)
 }
 
-/// Waits until what this time tells of is idle, for so long at most.
+/// Waits until the measured processes are idle, for at most this long.
 pub(crate) async fn settle(longest: Duration, time: impl Fn() -> anyhow::Result<Duration>) -> anyhow::Result<()> {
     let deadline = Instant::now() + longest;
     let mut quiet = 0;

@@ -27,7 +27,7 @@ const DELETABLE_MAX: Duration = Duration::from_secs(60);
 /// Runs everything that the settings ask for.
 pub(crate) async fn run(settings: &Settings) -> anyhow::Result<Results> {
     if settings.targets.contains(&Target::Azurite) {
-        azurite::install(&settings.places.azurite)?;
+        azurite::install(&settings.paths.azurite)?;
     }
     let signer = Rc::new(Signer::development()?);
     let mut bench = Bench { settings, signer, results: Results::default(), begun: Instant::now() };
@@ -96,7 +96,7 @@ impl Bench<'_> {
 
     /// Starts a server, loads its data and pauses it.
     async fn prepare(&mut self, target: Target, preload: u64) -> anyhow::Result<Contestant> {
-        let server = Server::start(target, &self.settings.places, &self.signer, 0).await?;
+        let server = Server::start(target, &self.settings.paths, &self.signer, 0).await?;
         let mut requests = Requests::new(Rc::clone(&self.signer), server.port);
         let mut connection = Connection::open(server.port).await?;
         let answer = connection.exchange(requests.create_table()).await?;
@@ -147,7 +147,7 @@ impl Bench<'_> {
                 bytes
             }
         };
-        let server = Server::start(Target::Bare, &self.settings.places, &self.signer, bytes).await?;
+        let server = Server::start(Target::Bare, &self.settings.paths, &self.signer, bytes).await?;
         server.pause()?;
         Ok(Contestant { server, store: Rc::new(Store::bare(Dataset::new(0), bytes)) })
     }
@@ -248,14 +248,14 @@ impl Bench<'_> {
             if turn > 0 {
                 server.stop().await?;
             }
-            clean.times.push(server.restart(&self.settings.places, &self.signer).await?);
+            clean.times.push(server.restart(&self.settings.paths, &self.signer).await?);
         }
         self.record_starts(clean);
         if target == Target::Larimar {
             let mut killed = Starts { target, preload, stop: Stop::Killed, times: Vec::new() };
             for _ in 0..STARTS {
                 self.write_then_kill(&mut server, &store).await?;
-                killed.times.push(server.restart(&self.settings.places, &self.signer).await?);
+                killed.times.push(server.restart(&self.settings.paths, &self.signer).await?);
             }
             self.record_starts(killed);
         }

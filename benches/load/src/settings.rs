@@ -9,7 +9,7 @@ use clap::{Args, ValueEnum as _};
 use crate::measure::Window;
 use crate::storage::goals::BACKLOGS;
 use crate::storage::task::Task;
-use crate::target::{Places, Service, Target};
+use crate::target::{Paths, Service, Target};
 use crate::workload::Workload;
 
 /// Flags of a benchmark run.
@@ -115,7 +115,7 @@ pub(crate) struct Settings {
     pub(crate) preloads: Vec<u64>,
     pub(crate) backlogs: Vec<u64>,
     pub(crate) connections: Vec<u64>,
-    pub(crate) places: Places,
+    pub(crate) paths: Paths,
     /// Where the pages of results go: of the Table service, and of the others.
     pub(crate) docs: PathBuf,
     pub(crate) storage_docs: PathBuf,
@@ -143,7 +143,7 @@ impl Settings {
         let work = flags.work_dir.unwrap_or_else(|| build.join("bench"));
         std::fs::create_dir_all(&work).context("the work folder")?;
         let work = work.canonicalize()?;
-        let places = Places {
+        let paths = Paths {
             larimar: flags.larimar.unwrap_or_else(|| build.join("release/larimar")),
             database: None,
             azurite: build.join("azurite"),
@@ -174,7 +174,7 @@ impl Settings {
             preloads: or_default(flags.preload, defaults.preloads),
             connections: or_default(flags.connections, defaults.connections),
             backlogs: or_default(flags.backlog, &BACKLOGS),
-            places,
+            paths,
             docs: docs(full),
             storage_docs: docs(storage_full),
             azurite_preload_max: Duration::from_secs(flags.azurite_preload_seconds.unwrap_or(if quick {
@@ -189,13 +189,13 @@ impl Settings {
 
     fn check(mut self) -> anyhow::Result<Self> {
         if self.targets.contains(&Target::Larimar) {
-            let larimar = &self.places.larimar;
+            let larimar = &self.paths.larimar;
             ensure!(
                 larimar.is_file(),
                 "no server at {}: build it with `cargo build --release -p larimar`",
                 larimar.display()
             );
-            self.places.larimar = larimar.canonicalize()?;
+            self.paths.larimar = larimar.canonicalize()?;
         }
         Ok(self)
     }
@@ -223,7 +223,7 @@ fn services(flags: &Flags) -> anyhow::Result<Vec<Service>> {
     Ok(services)
 }
 
-/// What a run does unless told otherwise.
+/// The defaults of a run.
 struct Defaults {
     seconds: u64,
     rounds: u64,

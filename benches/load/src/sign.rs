@@ -78,7 +78,7 @@ impl Signer {
     }
 }
 
-/// The time of requests as text, written anew once a second.
+/// The time of requests as text, formatted once a second.
 #[derive(Default)]
 pub(crate) struct Date {
     text: String,

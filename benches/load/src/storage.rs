@@ -36,7 +36,7 @@ use task::{Size, Task};
 /// Runs everything that the settings ask for of these two services.
 pub(crate) async fn run(settings: &Settings) -> anyhow::Result<Results> {
     if settings.targets.contains(&Target::Azurite) {
-        azurite::install(&settings.places.azurite)?;
+        azurite::install(&settings.paths.azurite)?;
     }
     let signer = Rc::new(Signer::development()?);
     let mut bench = Bench { settings, signer, results: Results::default(), begun: Instant::now() };
@@ -112,7 +112,7 @@ impl Bench<'_> {
     }
 
     async fn start<D: Data>(&self, target: Target, service: Service, data: D) -> anyhow::Result<Contestant<D>> {
-        let server = Server::start_service(target, service, &self.settings.places, &self.signer, 0).await?;
+        let server = Server::start_service(target, service, &self.settings.paths, &self.signer, 0).await?;
         Ok(Contestant::new(server, Rc::clone(&self.signer), data))
     }
 

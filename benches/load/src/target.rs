@@ -60,7 +60,7 @@ impl Service {
 }
 
 impl Target {
-    /// What people read.
+    /// The name in reports.
     pub(crate) fn title(self) -> &'static str {
         match self {
             Self::Larimar => "Larimar",
@@ -73,7 +73,7 @@ impl Target {
 
 /// Where programs and temporary data are.
 #[derive(Clone)]
-pub(crate) struct Places {
+pub(crate) struct Paths {
     pub(crate) larimar: PathBuf,
     /// The database that Larimar runs on; without one, its embedded engine.
     pub(crate) database: Option<String>,
@@ -86,7 +86,7 @@ pub(crate) struct Server {
     pub(crate) target: Target,
     service: Service,
     pub(crate) port: u16,
-    /// Where Larimar tells its figures; other servers do not listen there.
+    /// The port of Larimar's metrics; other servers do not listen there.
     pub(crate) admin_port: u16,
     child: Child,
     data: TempDir,
@@ -96,23 +96,23 @@ impl Server {
     /// Starts a server on an empty data folder and waits until its Table service answers.
     pub(crate) async fn start(
         target: Target,
-        places: &Places,
+        paths: &Paths,
         signer: &Rc<Signer>,
         bare_bytes: usize,
     ) -> anyhow::Result<Self> {
-        Self::start_service(target, Service::Table, places, signer, bare_bytes).await
+        Self::start_service(target, Service::Table, paths, signer, bare_bytes).await
     }
 
     /// Starts a server on an empty data folder and waits until one of its services answers, which `port` then is of.
     pub(crate) async fn start_service(
         target: Target,
         service: Service,
-        places: &Places,
+        paths: &Paths,
         signer: &Rc<Signer>,
         bare_bytes: usize,
     ) -> anyhow::Result<Self> {
-        let data = TempDir::with_prefix_in("data-", &places.work).context("a data folder")?;
-        let (child, [port, admin_port]) = spawn(target, service, places, data.path(), bare_bytes)?;
+        let data = TempDir::with_prefix_in("data-", &paths.work).context("a data folder")?;
+        let (child, [port, admin_port]) = spawn(target, service, paths, data.path(), bare_bytes)?;
         let mut server = Self { target, service, port, admin_port, child, data };
         server.wait_for(signer, Question::Names).await?;
         Ok(server)
@@ -120,9 +120,9 @@ impl Server {
 
     /// Starts again on the same data; returns the time from the start of the process to the first
     /// point get that found its entity.
-    pub(crate) async fn restart(&mut self, places: &Places, signer: &Rc<Signer>) -> anyhow::Result<Duration> {
+    pub(crate) async fn restart(&mut self, paths: &Paths, signer: &Rc<Signer>) -> anyhow::Result<Duration> {
         let start = Instant::now();
-        (self.child, [self.port, self.admin_port]) = spawn(self.target, self.service, places, self.data.path(), 0)?;
+        (self.child, [self.port, self.admin_port]) = spawn(self.target, self.service, paths, self.data.path(), 0)?;
         self.wait_for(signer, Question::Entity).await?;
         Ok(start.elapsed())
     }
@@ -262,7 +262,7 @@ const LOG: &str = "output.log";
 fn spawn(
     target: Target,
     service: Service,
-    places: &Places,
+    paths: &Paths,
     data: &Path,
     bare_bytes: usize,
 ) -> anyhow::Result<(Child, [u16; 2])> {
@@ -275,11 +275,11 @@ fn spawn(
     let store = data.join("store");
     let mut command = match target {
         Target::Larimar | Target::LarimarEmpty => {
-            let mut command = Command::new(&places.larimar);
+            let mut command = Command::new(&paths.larimar);
             command.args(["serve", "--host", "127.0.0.1"]).arg("--data-dir").arg(&store);
             command.args(["--table-port", &table.to_string(), "--queue-port", &queue.to_string()]);
             command.args(["--blob-port", &blob.to_string(), "--admin-port", &admin.to_string()]);
-            if let Some(database) = &places.database {
+            if let Some(database) = &paths.database {
                 command.args(["--engine", database]);
             }
             command
@@ -287,7 +287,7 @@ fn spawn(
         Target::Azurite => {
             let mut command = Command::new("node");
             let name = service.name();
-            command.arg(azurite::program(&places.azurite, service)).arg("--location").arg(&store);
+            command.arg(azurite::program(&paths.azurite, service)).arg("--location").arg(&store);
             command.args([&format!("--{name}Host"), "127.0.0.1", &format!("--{name}Port"), &port.to_string()]);
             command.args(["--skipApiVersionCheck", "--silent", "--disableTelemetry"]);
             command

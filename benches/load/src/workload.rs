@@ -69,7 +69,7 @@ impl Workload {
         !matches!(self, Self::PointGet | Self::Range | Self::Scan | Self::Page)
     }
 
-    /// What people read.
+    /// The name in reports.
     pub(crate) fn title(self) -> &'static str {
         match self {
             Self::PointGet => "point get",

@@ -1,4 +1,4 @@
-//! Where the time comes from. Handed in, so that tests can turn it.
+//! Where the time comes from. It is passed in, so that tests can set it.
 
 use larimar_model::Timestamp;
 use std::time::{SystemTime, UNIX_EPOCH};

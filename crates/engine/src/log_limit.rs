@@ -1,4 +1,4 @@
-//! Keeps a fault that every request meets from filling the log: a line at its start, then one a minute with a count.
+//! Keeps a fault that every request runs into from filling the log: one line at first, then one a minute with a count.
 
 use std::sync::{Mutex, PoisonError};
 use std::time::{Duration, Instant};

@@ -2,7 +2,7 @@
 //!
 //! A store has parts: the settings of each account, and each table. A part is read in slices; while one slice is
 //! stored the next is read. After each slice the part's record in the destination (`record.rs`) says how far it
-//! got, so that a run that was interrupted goes on there. In the end both stores are read again and compared by
+//! got, so that an interrupted run continues there. At the end both stores are read again and compared by
 //! count and checksum (`digest.rs`). Rows keep their versions, so clients' etags stay valid.
 
 mod digest;
@@ -43,13 +43,13 @@ pub enum Part {
 /// How to copy.
 #[derive(Clone, Copy)]
 pub struct MigrationOptions<'a> {
-    /// What the source is called, so that a run that goes on knows it again.
+    /// The name of the source: a run continues only a migration from the same source.
     pub source: &'a str,
     /// Gives the records their time.
     pub clock: &'a dyn Clock,
-    /// Whether to count the rows first, so that progress has an end to be measured by.
+    /// Whether to count the rows first, so that progress can be shown as a share of all rows.
     pub counts_first: bool,
-    /// Whether to drop what an unfinished run has copied and begin anew, from this source or another.
+    /// Whether to drop what an unfinished run has copied and start over, from this source or another.
     pub restarts: bool,
 }
 
@@ -60,11 +60,11 @@ pub struct Progress<'a> {
     pub stage: Stage,
     /// The part it is done to.
     pub part: &'a Part,
-    /// Parts that this stage has behind it.
+    /// Parts that this stage has finished.
     pub parts_done: usize,
     /// Parts that there are.
     pub parts_total: usize,
-    /// Rows that this stage has behind it, those of earlier runs included.
+    /// Rows that this stage has finished, including those of earlier runs.
     pub rows: u64,
     /// Bytes of their keys and bodies.
     pub bytes: u64,
@@ -105,10 +105,10 @@ pub struct Difference {
     pub has_source_changed: bool,
 }
 
-/// Why a copy did not come to a good end.
+/// Why a migration failed.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
 pub enum MigrationError {
-    /// The destination has a part that this migration did not bring.
+    /// The destination has a part that this migration did not create.
     #[error("{0} is already in the destination and did not come from this migration; nothing was copied")]
     Exists(Part),
     /// A part came to be in the destination after this run had begun.
@@ -146,11 +146,11 @@ pub enum MigrationError {
     Fault(#[from] Fault),
 }
 
-/// Copies every part of a store into another and compares them. Goes on where an earlier run was interrupted.
+/// Copies every part of a store into another and compares them. Continues where an earlier run was interrupted.
 ///
 /// # Errors
 /// Nothing was copied if a part of the source was in the destination before. After any other error a further run
-/// goes on; parts that differ are then copied anew.
+/// continues; parts that differ are then copied again.
 pub async fn migrate(
     from: &impl Engine,
     to: &impl Engine,

@@ -1,4 +1,4 @@
-//! Small named values of an account that the service keeps, such as its service properties.
+//! Small named values that the server stores for an account, such as its service properties.
 
 use crate::contract::{Act, Engine, Expect, Key, Op, SpaceId};
 use crate::error::{Fault, ReadError, WriteError};

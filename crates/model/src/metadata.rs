@@ -21,7 +21,7 @@ pub enum MetadataError {
     /// A name has no characters.
     #[error("expected a name of at least one character")]
     EmptyName,
-    /// A name is no C# identifier.
+    /// A name is not a C# identifier.
     #[error("expected a name of letters, digits and underscores, no digit first")]
     Name,
     /// A name was given before, perhaps in another spelling.

@@ -2,7 +2,7 @@
 
 use crate::limits;
 
-/// Why a text is no name of a container or a queue.
+/// Why a text is not a valid name of a container or queue.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, thiserror::Error)]
 pub enum ResourceNameError {
     /// Too short or too long.

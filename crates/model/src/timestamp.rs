@@ -12,7 +12,7 @@ use time::{Date, Month};
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub struct Timestamp(u64);
 
-/// Why a text is no DateTime.
+/// Why a text is not a valid DateTime.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, thiserror::Error)]
 pub enum TimestampError {
     /// The text has another form.
@@ -85,7 +85,7 @@ impl Timestamp {
     /// the time is UTC. A fraction finer than a tick is cut off. The range is that of DateTime properties.
     ///
     /// # Errors
-    /// Tells a malformed text from one out of range.
+    /// `Syntax` for a malformed text, `OutOfRange` for a time that the service does not store.
     pub fn parse(text: &str) -> Result<Self, TimestampError> {
         let point = Reader(text.as_bytes()).timestamp().ok_or(TimestampError::Syntax)?;
         if point < Self::EDM_MIN || point > Self::MAX {
@@ -122,7 +122,7 @@ impl Timestamp {
     }
 
     fn write(self, out: &mut Vec<u8>, colon: &[u8], seven: bool) {
-        // A version beyond the last date has no text; the last date keeps the form.
+        // A version after the last date is written as the last date.
         let point = if self > Self::MAX { Self::MAX } else { self };
         let second = point.second_text();
         out.extend_from_slice(&second[..13]);

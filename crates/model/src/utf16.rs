@@ -38,7 +38,7 @@ pub fn len(text: &str) -> usize {
     text.bytes().filter(|b| b & 0xC0 != 0x80).count() + text.bytes().filter(|b| *b >= 0xF0).count()
 }
 
-/// Whether `len(text) <= max`, without counting where the byte length already tells.
+/// Whether `len(text) <= max`, without counting if the byte length already decides.
 #[must_use]
 pub fn fits(text: &str, max: usize) -> bool {
     text.len() <= max || len(text) <= max

@@ -1,7 +1,6 @@
-//! The operator's pages: is the process there, does it take writes, what has it counted.
+//! The operator's pages: whether the process runs, whether it accepts writes, and its metrics.
 //!
-//! They are served on a listener of their own, on the loopback address unless told otherwise, as they ask for no
-//! credentials.
+//! They need no credentials, so they have a listener of their own, by default on the loopback address.
 
 use crate::handler::{Handler, Peer};
 use crate::metrics::Metrics;

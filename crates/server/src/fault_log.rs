@@ -1,5 +1,5 @@
-//! Logs the engine's faults without letting them fill the disk: a fault that every request meets is logged when it begins
-//! and then once a minute, with the number of requests that met it meanwhile.
+//! Logs the engine's faults without letting them fill the disk: a fault that affects every request is logged when it begins
+//! and then once a minute, with the number of requests that it affected meanwhile.
 
 use larimar_engine::{Fault, LogLimit};
 use parking_lot::Mutex;
@@ -12,7 +12,7 @@ pub(crate) fn log(fault: &Fault) {
     }
 }
 
-/// Asks for a line about something that many requests may meet: how many lines were left out before it, or nothing if
+/// Asks for a line about something that may affect many requests: how many lines were left out before it, or nothing if
 /// this one is left out too.
 pub(crate) fn admit(what: &str) -> Option<u64> {
     LIMITS.lock().admit(what)

@@ -6,7 +6,7 @@ use hyper::{Request, Response};
 use std::future::Future;
 use std::net::SocketAddr;
 
-/// Who sent a request, as the transport tells it.
+/// Where a request came from.
 #[derive(Clone, Copy, Debug)]
 pub struct Peer {
     /// The address at the other end.

@@ -2,16 +2,16 @@
 //! of blobs that are read but not sent. One for the process, so that its memory is bounded whatever its clients do.
 //!
 //! - Beyond the limit a request waits for a bounded time and is then refused as `ServerBusy`.
-//! - Whoever holds bytes never waits for more: growth succeeds at once or fails. So those who wait hold nothing, and those
-//!   who hold go on to their end.
+//! - A request that holds bytes never waits for more: growth succeeds at once or fails. So waiting requests hold nothing,
+//!   and requests that hold bytes finish.
 //! - Bodies are counted as far as they have arrived, and those that stand still give way (`arriving.rs`).
 //! - What can be of any size, a page or a piece of a blob, gets smaller in steps the less is free, and is so small that it
 //!   is not counted when half is used (`room.rs`). Many slow readers make the next answers smaller, and do not use up
 //!   everything.
 //! - The last eighth is for what is small and has to be (`pool.rs`): slow uploads leave room for an entity. Small needs
 //!   pass large ones that wait, and cannot keep them waiting.
-//! - With several accounts, one of them gets three quarters of the limit at most, and those who wait are served account
-//!   by account.
+//! - With several accounts, one of them gets three quarters of the limit at most, and waiting requests are served
+//!   account by account.
 //! - A connection has one request at a time, and a streamed answer one piece at a time. What is below
 //!   [`UNCOUNTED_BYTES`] is taken for a part of the connection, whose number is limited.
 
@@ -39,7 +39,7 @@ pub(crate) struct InFlight {
     limit_bytes: u64,
     wait_max: Duration,
     state: Mutex<State>,
-    /// A copy of the state's, for a look without the lock.
+    /// A copy of the state's number, readable without the lock.
     used_bytes: AtomicU64,
     refused_total: AtomicU64,
 }
@@ -48,11 +48,11 @@ pub(crate) struct InFlight {
 struct State {
     pool: Pool,
     peak_bytes: u64,
-    /// How many wait for little and for much.
+    /// How many requests wait: small needs, large needs.
     waiting: [usize; 2],
     accounts: Vec<Account>,
-    /// The accounts to be served first when bytes come back, with little and with much.
-    turns: [usize; 2],
+    /// The accounts to be served first when bytes are freed: small needs, large needs.
+    next_accounts: [usize; 2],
     /// Bodies that are being received, the oldest first.
     bodies: BTreeMap<u64, Body>,
     bodies_begun: u64,
@@ -98,7 +98,7 @@ impl InFlight {
             peak_bytes: 0,
             waiting: [0; 2],
             accounts: (0..accounts.max(1)).map(|_| account()).collect(),
-            turns: [0; 2],
+            next_accounts: [0; 2],
             bodies: BTreeMap::new(),
             bodies_begun: 0,
         };
@@ -149,34 +149,34 @@ impl InFlight {
         self.used_bytes.store(state.pool.used_bytes(), Relaxed);
     }
 
-    /// Serves those who wait. Small needs first; once no large one waits, they may use more.
+    /// Serves waiting requests. Small needs first; once no large one waits, they may use more.
     fn grant(&self, state: &mut State) {
         for size in [Size::Small, Size::Large, Size::Small] {
             self.grant_of(state, size);
         }
     }
 
-    /// Serves those who wait account by account, each in the order of arrival. Whose turn it is does not lose it to others
-    /// that need less, unless only the account's own part is used up.
+    /// Serves waiting requests account by account, each in the order of arrival. An account does not lose its turn to others
+    /// that need less, unless only its own share is used up.
     fn grant_of(&self, state: &mut State, size: Size) {
         let count = state.accounts.len();
         let mut idle_rounds = 0;
-        while state.waiting[size.place()] > 0 && idle_rounds < count {
-            let account = state.turns[size.place()];
-            let first = state.accounts[account].waiting[size.place()].front().map(|waiter| waiter.needed_bytes);
+        while state.waiting[size.index()] > 0 && idle_rounds < count {
+            let account = state.next_accounts[size.index()];
+            let first = state.accounts[account].waiting[size.index()].front().map(|waiter| waiter.needed_bytes);
             let first = first.filter(|bytes| state.fits_account(account, size, *bytes));
             if first.is_some_and(|bytes| !state.fits(account, size, bytes)) {
                 return;
             }
-            state.turns[size.place()] = (account + 1) % count;
+            state.next_accounts[size.index()] = (account + 1) % count;
             if first.is_none() {
                 idle_rounds += 1;
                 continue;
             }
             idle_rounds = 0;
-            let waiter = state.accounts[account].waiting[size.place()].pop_front().expect("it was just seen");
-            state.waiting[size.place()] -= 1;
-            // One that has given up meanwhile takes nothing.
+            let waiter = state.accounts[account].waiting[size.index()].pop_front().expect("it was just seen");
+            state.waiting[size.index()] -= 1;
+            // A request that has given up meanwhile takes nothing.
             self.add(state, account, size, waiter.taken_bytes);
             if waiter.granted.send(()).is_err() {
                 self.subtract(state, account, size, waiter.taken_bytes);
@@ -187,12 +187,12 @@ impl InFlight {
 
 impl State {
     fn fits(&self, account: usize, size: Size, bytes: u64) -> bool {
-        self.pool.fits(size, bytes, self.waiting[Size::Large.place()] > 0) && self.fits_account(account, size, bytes)
+        self.pool.fits(size, bytes, self.waiting[Size::Large.index()] > 0) && self.fits_account(account, size, bytes)
     }
 
     fn fits_account(&self, account: usize, size: Size, bytes: u64) -> bool {
         let account = &self.accounts[account];
-        account.pool.fits(size, bytes, !account.waiting[Size::Large.place()].is_empty())
+        account.pool.fits(size, bytes, !account.waiting[Size::Large.index()].is_empty())
     }
 }
 
@@ -229,9 +229,9 @@ impl Share {
         let (needed, taken, granted) = {
             let mut state = budget.state.lock();
             // What will never fit is counted as far as it does.
-            let most = state.accounts[self.account].pool.most(size);
+            let most = state.accounts[self.account].pool.need_bytes_max(size);
             let (needed, taken) = (needed.min(most), taken.min(most));
-            if state.waiting[size.place()] == 0 {
+            if state.waiting[size.index()] == 0 {
                 budget.dismiss_stalled(&mut state, self.account, size, needed);
                 if state.fits(self.account, size, needed) {
                     budget.add(&mut state, self.account, size, taken);
@@ -240,12 +240,12 @@ impl Share {
             }
             let (granted, receiver) = oneshot::channel();
             let waiter = Waiter { needed_bytes: needed, taken_bytes: taken, granted };
-            state.waiting[size.place()] += 1;
-            state.accounts[self.account].waiting[size.place()].push_back(waiter);
+            state.waiting[size.index()] += 1;
+            state.accounts[self.account].waiting[size.index()].push_back(waiter);
             budget.grant(&mut state);
             (needed, taken, receiver)
         };
-        let mut waiting = Waiting { share: self, size, bytes: taken, granted, is_over: false };
+        let mut waiting = PendingGrant { share: self, size, bytes: taken, granted, is_over: false };
         let end = Instant::now() + wait_max;
         while let Some(left) = end.checked_duration_since(Instant::now()).filter(|left| !left.is_zero()) {
             match tokio::time::timeout(left.min(STALLED_AFTER), &mut waiting.granted).await {
@@ -283,8 +283,8 @@ impl Share {
     }
 }
 
-/// A request in the queue. Dropped, it leaves nothing that was granted behind.
-struct Waiting<'a> {
+/// A waiting request. Dropping it returns what was granted meanwhile.
+struct PendingGrant<'a> {
     share: &'a Share,
     size: Size,
     bytes: u64,
@@ -292,7 +292,7 @@ struct Waiting<'a> {
     is_over: bool,
 }
 
-impl Drop for Waiting<'_> {
+impl Drop for PendingGrant<'_> {
     fn drop(&mut self) {
         if self.is_over {
             return;
@@ -305,12 +305,12 @@ impl Drop for Waiting<'_> {
         if is_granted {
             budget.subtract(state, *account, self.size, self.bytes);
         } else {
-            let waiting = &mut state.accounts[*account].waiting[self.size.place()];
+            let waiting = &mut state.accounts[*account].waiting[self.size.index()];
             let before = waiting.len();
             waiting.retain(|waiter| !waiter.granted.is_closed());
-            state.waiting[self.size.place()] -= before - waiting.len();
+            state.waiting[self.size.index()] -= before - waiting.len();
         }
-        // It may have stood before others that need less.
+        // It may have blocked others that need less.
         budget.grant(state);
     }
 }

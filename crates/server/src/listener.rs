@@ -1,19 +1,19 @@
 //! Accepts connections and serves a [`Handler`] on them, from the first byte to a clean end.
 //!
 //! One loop owns the list of connections; each connection is a task of its own (`connection.rs`) that hyper
-//! drives and that knows what it is waiting for (`pulse.rs`). At the cap a new connection evicts another one: first
+//! drives and that knows what it is waiting for (`activity.rs`). At the cap a new connection evicts another one: first
 //! those that have not sent a complete request, since slow heads need no credentials and must not lock clients out;
 //! then the one that has been idle longest, as clients keep pools of idle connections and closing one of those costs
 //! little; last a client that takes nothing of its answer. If all connections are at work, the new one waits, and
 //! those behind it wait in the kernel's queue.
 
+mod activity;
 mod connection;
-mod pulse;
 
 use crate::handler::{Handler, Peer};
 use crate::metrics::Metrics;
+use activity::{Activity, Eviction};
 use larimar_model::limits;
-use pulse::{Eviction, Pulse};
 use rustls::ServerConfig;
 use std::collections::HashMap;
 use std::future::Future;
@@ -86,11 +86,11 @@ impl<H: Handler> Listener<H> {
                 biased;
                 () = &mut stop => break,
                 Some(ended) = pool.tasks.join_next_with_id() => pool.ended(ended),
-                accepted = socket.accept(), if pool.newcomer.is_none() => match accepted {
-                    Ok((stream, address)) => pool.welcome(stream, address),
+                accepted = socket.accept(), if pool.waiting.is_none() => match accepted {
+                    Ok((stream, address)) => pool.admit(stream, address),
                     Err(error) => pool.accept_failed(&error).await,
                 },
-                () = time::sleep(PLACE_RETRY), if pool.newcomer.is_some() => pool.make_place(),
+                () = time::sleep(EVICTION_RETRY), if pool.waiting.is_some() => pool.evict(),
             }
         }
         // Closes the socket, so that clients are refused instead of left waiting.
@@ -105,14 +105,14 @@ struct Pool<H> {
     acceptor: Option<TlsAcceptor>,
     http: hyper::server::conn::http1::Builder,
     tasks: JoinSet<()>,
-    links: HashMap<task::Id, Link>,
-    /// A connection accepted at the cap, waiting for a place.
-    newcomer: Option<(TcpStream, SocketAddr)>,
+    connections: HashMap<task::Id, ConnectionHandle>,
+    /// A connection accepted at the cap, waiting for another one to end.
+    waiting: Option<(TcpStream, SocketAddr)>,
 }
 
-/// What the listener knows of a connection.
-struct Link {
-    pulse: Arc<Pulse>,
+/// The listener's end of a connection.
+struct ConnectionHandle {
+    activity: Arc<Activity>,
     /// Dropped to ask the connection to end after the request it is busy with, if any; a message evicts it.
     close: Option<oneshot::Sender<()>>,
 }
@@ -124,17 +124,17 @@ impl<H: Handler> Pool<H> {
             http: connection::http(&listener.settings, H::KEEPS_SPELLING),
             listener: Arc::new(listener),
             tasks: JoinSet::new(),
-            links: HashMap::new(),
-            newcomer: None,
+            connections: HashMap::new(),
+            waiting: None,
         }
     }
 
-    fn welcome(&mut self, stream: TcpStream, address: SocketAddr) {
+    fn admit(&mut self, stream: TcpStream, address: SocketAddr) {
         if self.tasks.len() < self.listener.settings.connections_max {
             self.start(stream, address);
         } else {
-            self.newcomer = Some((stream, address));
-            self.make_place();
+            self.waiting = Some((stream, address));
+            self.evict();
         }
     }
 
@@ -145,15 +145,15 @@ impl<H: Handler> Pool<H> {
             return;
         }
         limit_unsent(&stream);
-        let pulse = Arc::new(Pulse::new());
+        let activity = Arc::new(Activity::new());
         let (close, closed) = oneshot::channel();
         let connection = connection::Connection {
             listener: Arc::clone(&self.listener),
             peer: Peer { address, is_tls: self.acceptor.is_some() },
-            pulse: Arc::clone(&pulse),
+            activity: Arc::clone(&activity),
         };
         let task = self.tasks.spawn(connection.run(stream, self.acceptor.clone(), self.http.clone(), closed));
-        self.links.insert(task.id(), Link { pulse, close: Some(close) });
+        self.connections.insert(task.id(), ConnectionHandle { activity, close: Some(close) });
     }
 
     fn ended(&mut self, ended: Result<(task::Id, ()), task::JoinError>) {
@@ -164,17 +164,18 @@ impl<H: Handler> Pool<H> {
                 error.id()
             }
         };
-        self.links.remove(&id);
-        if let Some((stream, address)) = self.newcomer.take() {
+        self.connections.remove(&id);
+        if let Some((stream, address)) = self.waiting.take() {
             self.start(stream, address);
         }
     }
 
     /// Evicts the connection that is the best candidate. It ends by itself a moment later. Of slow heads some are evicted
     /// at a time: each new connection needs a look at all others, which a flood of them must not pay for.
-    fn make_place(&mut self) {
-        let open = self.links.iter().filter(|(_, link)| link.close.is_some());
-        let candidates = open.filter_map(|(id, link)| link.pulse.eviction().map(|(kind, since)| (kind, since, *id)));
+    fn evict(&mut self) {
+        let open = self.connections.iter().filter(|(_, handle)| handle.close.is_some());
+        let candidates =
+            open.filter_map(|(id, handle)| handle.activity.eviction().map(|(kind, since)| (kind, since, *id)));
         let mut candidates: Vec<_> = candidates.collect();
         let Some(&best) = candidates.iter().min_by_key(|(kind, since, _)| (*kind, *since)) else { return };
         if best.0 == Eviction::SlowHead {
@@ -185,7 +186,7 @@ impl<H: Handler> Pool<H> {
             candidates = vec![best];
         }
         for (.., id) in candidates {
-            if let Some(close) = self.links.get_mut(&id).and_then(|link| link.close.take()) {
+            if let Some(close) = self.connections.get_mut(&id).and_then(|handle| handle.close.take()) {
                 // One that has just ended by itself makes room as well.
                 let _ = close.send(());
             }
@@ -201,13 +202,13 @@ impl<H: Handler> Pool<H> {
             return;
         }
         tracing::warn!(%error, connections = self.tasks.len(), "cannot accept a connection; trying again soon");
-        self.make_place();
+        self.evict();
         time::sleep(ACCEPT_PAUSE).await;
     }
 
     async fn finish(mut self, grace: Duration) -> Stopped {
-        self.newcomer = None;
-        self.links.clear();
+        self.waiting = None;
+        self.connections.clear();
         let all_ended = async { while self.tasks.join_next().await.is_some() {} };
         if time::timeout(grace, all_ended).await.is_ok() {
             return Stopped { connections_cut: 0 };
@@ -234,7 +235,7 @@ impl Default for ListenerSettings {
 }
 
 /// Keeps the kernel from taking megabytes that a slow client has not asked for yet. It says sooner that a client takes
-/// bytes, so a slow one can be told from one that reads nothing. What is on its way to the client is not limited by it.
+/// bytes, so a slow client can be distinguished from one that reads nothing. Bytes in transit are not limited by it.
 fn limit_unsent(stream: &TcpStream) {
     #[cfg(target_os = "linux")]
     if let Err(error) = socket2::SockRef::from(stream).set_tcp_notsent_lowat(UNSENT_BYTES_MAX) {
@@ -256,7 +257,7 @@ const SLOW_HEADS_SHARE: usize = 100;
 const ACCEPT_PAUSE: Duration = Duration::from_millis(100);
 
 /// How often to look for a connection to evict while a new one waits.
-const PLACE_RETRY: Duration = Duration::from_millis(100);
+const EVICTION_RETRY: Duration = Duration::from_millis(100);
 
 #[cfg(test)]
 mod tests;

@@ -1,7 +1,7 @@
-//! What the server counts, and how it tells it: the Prometheus text format.
+//! The counters of the server, and their page in the Prometheus text format.
 //!
-//! A request adds to a shard that belongs to its thread, so threads do not meet on a lock or a cache line; the
-//! shards are summed up when somebody asks. Figures of the store come from the engine, at the same moment.
+//! A request adds to a shard that belongs to its thread, so threads do not contend for a lock or a cache line;
+//! the shards are summed up for each page. Figures of the store come from the engine at the same time.
 
 use crate::in_flight::{InFlight, InFlightFigures};
 use larimar_engine::{Clock, DiskRoom, Histogram, HistogramSnapshot, Statistics, SystemClock};
@@ -24,12 +24,12 @@ pub struct Metrics {
     started_unix_seconds: f64,
 }
 
-/// The counters of the threads that share a place. Aligned, so that neighbours share no cache line.
+/// The counters of the threads that share a shard. Aligned, so that shards do not share a cache line.
 #[derive(Debug, Default)]
 #[repr(align(128))]
 struct Shard(Mutex<Counts>);
 
-/// Few names each: a search along a short list beats hashing.
+/// Each list is short: a linear search is faster than hashing.
 #[derive(Debug, Default)]
 struct Counts {
     operations: Vec<(&'static str, Operation)>,

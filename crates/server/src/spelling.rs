@@ -75,7 +75,7 @@ pub(crate) fn extension(names: &[String]) -> Extensions {
 
 /// Lets hyper read a request of so many headers, and returns how it writes the answer.
 fn converse(request: &str, headers: usize, answer: impl Fn(Request<Incoming>) -> Response<ResponseBody>) -> Vec<u8> {
-    let mut memory = Memory { unread: request.as_bytes(), written: Vec::new() };
+    let mut memory = MemoryConnection { unread: request.as_bytes(), written: Vec::new() };
     let mut http = http1::Builder::new();
     // The request is all there is to read, and its end is not that of the connection.
     http.half_close(true);
@@ -85,7 +85,7 @@ fn converse(request: &str, headers: usize, answer: impl Fn(Request<Incoming>) ->
     {
         let mut connection = pin!(http.serve_connection(&mut memory, service));
         let mut context = Context::from_waker(Waker::noop());
-        // Memory is never waited for; hyper only yields in between.
+        // Memory never blocks; hyper only yields in between.
         for _ in 0..POLLS_MAX {
             if connection.as_mut().poll(&mut context).is_ready() {
                 break;
@@ -95,13 +95,13 @@ fn converse(request: &str, headers: usize, answer: impl Fn(Request<Incoming>) ->
     memory.written
 }
 
-/// A connection that has everything to be read, and takes everything written.
-struct Memory<'a> {
+/// A connection in memory: has the whole request to read, and keeps what is written.
+struct MemoryConnection<'a> {
     unread: &'a [u8],
     written: Vec<u8>,
 }
 
-impl Read for Memory<'_> {
+impl Read for MemoryConnection<'_> {
     fn poll_read(mut self: Pin<&mut Self>, _: &mut Context<'_>, mut buffer: ReadBufCursor<'_>) -> Poll<io::Result<()>> {
         let (now, later) = self.unread.split_at(buffer.remaining().min(self.unread.len()));
         buffer.put_slice(now);
@@ -110,7 +110,7 @@ impl Read for Memory<'_> {
     }
 }
 
-impl Write for Memory<'_> {
+impl Write for MemoryConnection<'_> {
     fn poll_write(mut self: Pin<&mut Self>, _: &mut Context<'_>, bytes: &[u8]) -> Poll<io::Result<usize>> {
         self.written.extend_from_slice(bytes);
         Poll::Ready(Ok(bytes.len()))

@@ -1,5 +1,5 @@
-//! What the original does and hurts, for testing clients against it: published targets, names that stay
-//! busy after a delete, versions that are refused.
+//! Strict mode: reproduces the service's inconvenient behaviour, for testing clients. Published targets are enforced,
+//! names stay busy after a delete, and unknown versions are refused.
 
 use larimar_engine::Clock;
 use larimar_model::{Timestamp, limits};
@@ -27,7 +27,7 @@ struct Rates {
     partitions: HashMap<u64, u32>,
 }
 
-/// How long a deleted name stays busy: at least 40 seconds in the original.
+/// How long a deleted name stays busy: at least 40 seconds in the service.
 const BUSY: Duration = Duration::from_secs(40);
 
 impl Strict {
@@ -62,7 +62,7 @@ impl Strict {
         deleted.insert((service.name(), account.to_owned(), name.to_owned()), now.after(BUSY));
     }
 
-    /// Refuses a name that was given up a moment ago.
+    /// Refuses a name that was deleted a moment ago.
     pub(crate) fn check_name(
         &self,
         service: Service,
@@ -100,7 +100,7 @@ pub(crate) fn unknown_version(version: &str) -> ErrorReply {
     }
 }
 
-/// Whether a version is one that the original has published.
+/// Whether the service has published a version.
 pub(crate) fn is_known_version(version: &str) -> bool {
     KNOWN_VERSIONS.contains(&version)
 }

@@ -1,4 +1,4 @@
-//! Turns: long work on bytes that are in memory already lets other requests run in between.
+//! Long work on bytes in memory yields to other requests in between.
 
 use larimar_wire::error_body::ErrorReply;
 use larimar_wire::error_code::ErrorCode;
@@ -6,14 +6,14 @@ use larimar_wire::error_code::ErrorCode;
 /// Bytes that are parsed or written in one go: about a millisecond, and less for most.
 pub(crate) const SLICE_BYTES: usize = 128 * 1024;
 
-/// Counts the bytes of work since other requests had their turn.
+/// Counts the bytes of work since the task last yielded.
 #[derive(Debug, Default)]
 pub(crate) struct Turns {
     bytes: usize,
 }
 
 impl Turns {
-    /// Counts work that was done, and lets others run if it was enough.
+    /// Counts work that was done, and yields after a slice of it.
     pub(crate) async fn after(&mut self, bytes: usize) {
         self.bytes += bytes;
         if self.bytes >= SLICE_BYTES {
@@ -23,7 +23,7 @@ impl Turns {
     }
 }
 
-/// Runs work on so many bytes: at once if they are few, else on a thread where nobody waits.
+/// Runs work on this many bytes: at once if they are few, otherwise on a blocking thread.
 pub(crate) async fn run<T: Send + 'static>(
     bytes: usize,
     work: impl FnOnce() -> Result<T, ErrorReply> + Send + 'static,

@@ -1,5 +1,5 @@
 //! So many point gets, one after another, by one of the two sides: for callgrind, which counts instructions and so
-//! tells changes from the noise of a machine.
+//! distinguishes changes from the noise of a machine.
 //!
 //! The server is a process of its own and not counted. The difference of two runs leaves out the start:
 //!

@@ -65,7 +65,7 @@ impl Cluster {
         self.running.url()
     }
 
-    /// A program of PostgreSQL's that knows of no other database than the one it is told.
+    /// A program of PostgreSQL's with no setting of another database in its environment.
     pub(super) fn program(&self, name: &str) -> Command {
         let mut command = Command::new(self.binaries.program(name));
         for (variable, _) in std::env::vars_os() {

@@ -23,7 +23,7 @@ pub(super) struct Turn {
     /// Only what was answered well.
     pub(super) operations: u64,
     pub(super) elapsed: Duration,
-    /// Empty for pgbench, which tells no percentiles.
+    /// Empty for pgbench, which reports no percentiles.
     pub(super) latencies: Histogram,
     pub(super) cpu: Cpu,
     pub(super) commits: Commits,
@@ -46,7 +46,7 @@ pub(super) struct Ratio {
     pub(super) all: f64,
     pub(super) lowest: f64,
     pub(super) highest: f64,
-    /// The same per second of PostgreSQL's processor time; nothing if too little was used to tell.
+    /// The same per second of PostgreSQL's processor time; `None` if too little was used for a meaningful ratio.
     pub(super) database: Option<f64>,
 }
 
@@ -72,7 +72,7 @@ pub(crate) struct Results {
 }
 
 impl Contestant {
-    /// What people read.
+    /// The name in reports.
     pub(super) fn title(self) -> &'static str {
         match self {
             Self::Http => "over HTTP",

@@ -18,7 +18,7 @@ use crate::dataset::Random;
 use crate::http::Connection;
 use crate::measure::{Outcome, Work};
 
-/// Blobs start at so many different places of the pattern.
+/// Blobs start at this many different offsets of the pattern.
 const STARTS: usize = 64 << 10;
 /// Every so many gets of a connection, all bytes are compared; of the others, the first ones and the length.
 const SAMPLE: u64 = 16;

@@ -82,7 +82,7 @@ async fn get(path: PathBuf) -> io::Result<Response<Pieces>> {
             loop {
                 let piece = read_piece(&mut file);
                 let last = !piece.as_ref().is_ok_and(|piece| !piece.is_empty());
-                // Nobody receives once the client has gone.
+                // There is no receiver once the client has disconnected.
                 if sender.blocking_send(piece).is_err() || last {
                     return;
                 }

@@ -16,7 +16,7 @@ use crate::measure::{Outcome, Work};
 const QUEUE: &str = "bench";
 /// Digits of the number that a message's text begins with.
 const DIGITS: usize = 10;
-/// The header that tells how many messages a queue has.
+/// The header with the number of messages of a queue.
 const COUNT: &str = "x-ms-approximate-messages-count";
 
 /// What is known of the messages of one server.

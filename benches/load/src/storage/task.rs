@@ -61,7 +61,7 @@ impl Task {
         }
     }
 
-    /// What people read.
+    /// The name in reports.
     pub(crate) fn title(self) -> &'static str {
         match self {
             Self::QueueTakeOne => "get + delete, 1 consumer",

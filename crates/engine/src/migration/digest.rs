@@ -20,7 +20,7 @@ pub struct Digest {
     pub checksum: Checksum,
 }
 
-/// A checksum that nobody meets by chance.
+/// A checksum of a part: SHA-256.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct Checksum(pub [u8; 32]);
 
@@ -58,7 +58,7 @@ impl Digest {
     }
 }
 
-/// Reads a part and digests it; tells now and then how far it is.
+/// Reads a part and computes its digest; reports progress from time to time.
 pub(super) async fn digest(
     engine: &impl Engine,
     part: &Part,
@@ -90,7 +90,7 @@ pub(super) fn budget() -> Budget {
     Budget { rows_max: SCAN_ROWS_MAX, deadline: Instant::now() + SCAN_TIME_MAX }
 }
 
-/// Texts are told apart by their lengths.
+/// Lengths come first, so that different texts never hash as the same bytes.
 fn put(hash: &mut Sha256, text: &[u8]) {
     hash.update((text.len() as u64).to_be_bytes());
     hash.update(text);

@@ -10,7 +10,7 @@ pub(super) async fn plan<E: Engine>(source: &Parts, log: &mut Log<'_, E>) -> Res
     let destination = parts(log.to).await?;
     let mut stale: Vec<Part> = Vec::new();
     let mut adopted: Vec<Record> = Vec::new();
-    // A server that was started on the destination has counted its own requests, which nobody will miss.
+    // A server that was started on the destination has counted its own requests, which are not needed.
     let is_unused = destination.keys().all(Part::is_metrics);
     let mut replaced: Vec<Part> = Vec::new();
     for (part, ours) in source {

@@ -197,7 +197,7 @@ impl<'a, E: Engine> Log<'a, E> {
         self.apply(&rows).await
     }
 
-    /// Notes which parts differ, so that the next run copies them anew, and says what is known of the reason.
+    /// Notes which parts differ, so that the next run copies them again, and returns what is known of the reason.
     pub(super) async fn mark(&mut self, mut differences: Vec<Difference>) -> Result<MigrationError, MigrationError> {
         for difference in &mut differences {
             let mut record = self.record(&difference.part);

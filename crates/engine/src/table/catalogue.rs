@@ -19,7 +19,7 @@ pub struct Table {
 /// Creates a table.
 ///
 /// # Errors
-/// `Reject::TableExists` if there is one of this name.
+/// `Reject::TableExists` if the name is taken.
 pub async fn create_table(engine: &impl Engine, account: &str, name: &TableName) -> Result<SpaceId, EngineError> {
     let folded = name.to_folded();
     let created = engine.create_space(space_name(account, &folded), &encode_meta(name.as_str(), "")).await?;
@@ -29,7 +29,7 @@ pub async fn create_table(engine: &impl Engine, account: &str, name: &TableName)
 /// Finds a table to work with its entities. Its list may be a moment old ([`Spaces::recent_space`](crate::Spaces::recent_space)).
 ///
 /// # Errors
-/// `Reject::TableNotFound` if there is none of this name.
+/// `Reject::TableNotFound` if no table has the name.
 pub async fn find_table(engine: &impl Engine, account: &str, name: &TableName) -> Result<Table, EngineError> {
     let folded = name.to_folded();
     table_of(engine.recent_space(space_name(account, &folded)).await?)
@@ -38,7 +38,7 @@ pub async fn find_table(engine: &impl Engine, account: &str, name: &TableName) -
 /// Reads a table's name and list as they are now.
 ///
 /// # Errors
-/// `Reject::TableNotFound` if there is none of this name.
+/// `Reject::TableNotFound` if no table has the name.
 pub async fn read_table(engine: &impl Engine, account: &str, name: &TableName) -> Result<Table, EngineError> {
     let folded = name.to_folded();
     table_of(engine.space(space_name(account, &folded)).await?)
@@ -89,7 +89,7 @@ pub async fn list_tables(
 /// Deletes a table with all its entities, however many.
 ///
 /// # Errors
-/// `Reject::TableNotFound` if there is none of this name.
+/// `Reject::TableNotFound` if no table has the name.
 pub async fn delete_table(engine: &impl Engine, account: &str, name: &TableName) -> Result<(), EngineError> {
     let folded = name.to_folded();
     let is_found = engine.drop_space(space_name(account, &folded)).await?;
@@ -99,7 +99,7 @@ pub async fn delete_table(engine: &impl Engine, account: &str, name: &TableName)
 /// Replaces a table's access control list.
 ///
 /// # Errors
-/// `Reject::TableNotFound` if there is none of this name.
+/// `Reject::TableNotFound` if no table has the name.
 pub async fn set_acl(engine: &impl Engine, account: &str, name: &TableName, acl: &str) -> Result<(), EngineError> {
     let folded = name.to_folded();
     for _ in 0..CHANGE_ATTEMPTS {
@@ -135,5 +135,5 @@ fn decode_meta(meta: &[u8]) -> Result<(&str, &str), Fault> {
 /// Names of system tables begin with a dollar sign, all others with a letter behind this.
 const AFTER_SYSTEM: &str = "%";
 const META_FORMAT: u8 = 1;
-/// Whoever loses a race this often meets somebody who never stops.
+/// Attempts before answering `ServerBusy`.
 const CHANGE_ATTEMPTS: usize = 32;

@@ -72,10 +72,10 @@ impl Plan {
             Filter::And(parts) => parts.as_slice(),
             other => std::slice::from_ref(other),
         };
-        let folded: Vec<Folded<'_>> = parts.iter().map(|part| fold(part, false, &mut work)).collect();
+        let folded: Vec<KeyCondition<'_>> = parts.iter().map(|part| fold(part, false, &mut work)).collect();
         let flags: Vec<(bool, bool)> = folded.iter().map(|part| (part.is_exact, part.tests_rows)).collect();
-        let regions = folded.into_iter().map(|part| Folded { is_exact: true, ..part }).collect();
-        let Folded { region, is_exact: is_intersection, .. } = joined(regions, Join::Intersection, &mut work);
+        let regions = folded.into_iter().map(|part| KeyCondition { is_exact: true, ..part }).collect();
+        let KeyCondition { region, is_exact: is_intersection, .. } = joined(regions, Join::Intersection, &mut work);
         let keeps_rows = region.0.iter().all(|band| band.rows.is_all() || band.partitions.as_point().is_some());
         let residual: Vec<Filter> = parts
             .iter()
@@ -129,8 +129,8 @@ impl fmt::Display for Plan {
     }
 }
 
-/// What a part of a filter says about keys.
-struct Folded<'a> {
+/// What a part of a filter requires of the keys.
+struct KeyCondition<'a> {
     /// Covers every key that the part admits.
     region: Region<'a>,
     /// Whether the region is just what the part admits.
@@ -139,8 +139,8 @@ struct Folded<'a> {
     tests_rows: bool,
 }
 
-impl Folded<'_> {
-    /// A part that says nothing about keys.
+impl KeyCondition<'_> {
+    /// A part that does not restrict the keys.
     fn unknown() -> Self {
         Self { region: Region::all(), is_exact: false, tests_rows: false }
     }
@@ -151,7 +151,7 @@ impl Folded<'_> {
 }
 
 /// Folds a filter, or its negation, into a region.
-fn fold<'a>(filter: &'a Filter, is_negated: bool, work: &mut PlanningWork) -> Folded<'a> {
+fn fold<'a>(filter: &'a Filter, is_negated: bool, work: &mut PlanningWork) -> KeyCondition<'a> {
     let mut fold_parts = |parts: &'a [Filter], join: Join| {
         let parts = parts.iter().map(|part| fold(part, is_negated, work)).collect();
         joined(parts, join, work)
@@ -161,24 +161,24 @@ fn fold<'a>(filter: &'a Filter, is_negated: bool, work: &mut PlanningWork) -> Fo
         Filter::And(parts) if is_negated => fold_parts(parts, Join::Union),
         Filter::Or(parts) if !is_negated => fold_parts(parts, Join::Union),
         Filter::And(parts) | Filter::Or(parts) => fold_parts(parts, Join::Intersection),
-        Filter::Constant(value) => Folded::constant(*value != is_negated),
+        Filter::Constant(value) => KeyCondition::constant(*value != is_negated),
         Filter::Compare(comparison) => match key_set(comparison) {
             Some(set) => {
                 let set = if is_negated { set.complement() } else { set };
                 let tests_rows = comparison.property == "RowKey";
                 let region = if tests_rows { Region::of_rows(set) } else { Region::of_partitions(set) };
-                Folded { region, is_exact: true, tests_rows }
+                KeyCondition { region, is_exact: true, tests_rows }
             }
-            None => Folded::unknown(),
+            None => KeyCondition::unknown(),
         },
         // Keys are strings, so a key by itself is never true.
-        Filter::Flag(name) if name == "PartitionKey" || name == "RowKey" => Folded::constant(is_negated),
-        Filter::Flag(_) => Folded::unknown(),
+        Filter::Flag(name) if name == "PartitionKey" || name == "RowKey" => KeyCondition::constant(is_negated),
+        Filter::Flag(_) => KeyCondition::unknown(),
     }
 }
 
-/// Combines parts: first those that say something about one of the keys only, which cannot multiply.
-fn joined<'a>(parts: Vec<Folded<'a>>, join: Join, work: &mut PlanningWork) -> Folded<'a> {
+/// Combines parts: first those that restrict one of the keys only, because their intervals do not multiply.
+fn joined<'a>(parts: Vec<KeyCondition<'a>>, join: Join, work: &mut PlanningWork) -> KeyCondition<'a> {
     let (partitions, others): (Vec<_>, Vec<_>) = parts.into_iter().partition(|part| !part.tests_rows);
     let (rows, others): (Vec<_>, Vec<_>) = others.into_iter().partition(|part| part.region.0.len() <= 1);
     let groups = [partitions, rows, others].into_iter();
@@ -187,7 +187,7 @@ fn joined<'a>(parts: Vec<Folded<'a>>, join: Join, work: &mut PlanningWork) -> Fo
 }
 
 /// Combines parts in pairs, then the results in pairs: sets stay small for longest, and no part is looked at often.
-fn joined_in_pairs<'a>(mut parts: Vec<Folded<'a>>, join: Join, work: &mut PlanningWork) -> Folded<'a> {
+fn joined_in_pairs<'a>(mut parts: Vec<KeyCondition<'a>>, join: Join, work: &mut PlanningWork) -> KeyCondition<'a> {
     while parts.len() > 1 {
         let mut pairs = parts.into_iter();
         parts = std::iter::from_fn(|| {
@@ -195,12 +195,12 @@ fn joined_in_pairs<'a>(mut parts: Vec<Folded<'a>>, join: Join, work: &mut Planni
             let Some(second) = pairs.next() else { return Some(first) };
             let (region, is_exact) = first.region.joined(second.region, join, work);
             let is_exact = is_exact && first.is_exact && second.is_exact;
-            Some(Folded { region, is_exact, tests_rows: first.tests_rows || second.tests_rows })
+            Some(KeyCondition { region, is_exact, tests_rows: first.tests_rows || second.tests_rows })
         })
         .collect();
     }
     // The parser makes no conjunction and no disjunction without parts.
-    parts.pop().unwrap_or_else(|| Folded::constant(join == Join::Intersection))
+    parts.pop().unwrap_or_else(|| KeyCondition::constant(join == Join::Intersection))
 }
 
 /// The keys that a comparison admits, if it is one of a key.

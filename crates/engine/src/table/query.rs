@@ -106,7 +106,7 @@ where
         loop {
             let rows_max = match &pager.residual {
                 Some(_) => slice,
-                // The row after the last one tells that there is another page.
+                // A row after the last one means that there is another page.
                 None => pager.limits.entities_max.saturating_sub(pager.page.rows_returned as usize).saturating_add(1),
             };
             slice = (slice * 2).min(SLICE_ROWS_MAX);

@@ -1,8 +1,8 @@
 //! Sets of keys: what a filter over PartitionKey and RowKey admits.
 //!
 //! Every interval is half-open. No text lies between `t` and `t` followed by U+0000, so each comparison has
-//! an exact interval: `> t` starts, and `<= t` ends, at that successor. Places borrow their text from the filter, so
-//! that combining sets copies none of it.
+//! an exact interval: `> t` starts, and `<= t` ends, at that successor. Bounds borrow their text from the filter, so
+//! combining sets copies none of it.
 //!
 //! A filter can ask for a product of intervals, so no set is combined without a bound: a result of more than
 //! [`PlanningWork::RANGES_MAX`] intervals is replaced by a wider one of fewer, and all comparisons of a plan are counted against
@@ -24,9 +24,9 @@ pub struct PlanningWork {
     pub intervals_max: usize,
 }
 
-/// A place in the order of texts: a text, or the place directly after it.
+/// A bound in the order of texts: a text, or its direct successor.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(super) struct Place<'a> {
+pub(super) struct TextBound<'a> {
     text: &'a str,
     is_after: bool,
 }
@@ -34,8 +34,8 @@ pub(super) struct Place<'a> {
 /// Texts from `start` up to, but without, `end`.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) struct Interval<'a> {
-    pub(super) start: Place<'a>,
-    pub(super) end: Option<Place<'a>>,
+    pub(super) start: TextBound<'a>,
+    pub(super) end: Option<TextBound<'a>>,
 }
 
 /// Disjoint intervals in order, none empty, none touching the next.
@@ -70,17 +70,17 @@ impl PlanningWork {
         self.comparisons >= Self::COMPARISONS_MAX
     }
 
-    fn compare(&mut self, a: Place<'_>, b: Place<'_>) -> Ordering {
+    fn compare(&mut self, a: TextBound<'_>, b: TextBound<'_>) -> Ordering {
         self.comparisons += 1 + (a.text.len().min(b.text.len()) / COMPARISON_BYTES) as u64;
         a.compare(b)
     }
 }
 
-impl<'a> Place<'a> {
+impl<'a> TextBound<'a> {
     const FIRST: Self = Self { text: "", is_after: false };
 
-    /// The place of a literal. No key is as long as the text that is kept of a very long one, so that every key
-    /// compares with both alike.
+    /// The bound of a literal. A very long literal is cut to a length that no key has, so every key compares with the cut
+    /// text as with the whole one.
     fn of(literal: &'a str) -> Self {
         let mut units = 0;
         let end = literal.char_indices().find_map(|(at, c)| {
@@ -94,7 +94,7 @@ impl<'a> Place<'a> {
         Self { text: self.text, is_after: true }
     }
 
-    /// The text at this place.
+    /// The text of this bound.
     pub(super) fn to_text(self) -> String {
         let mut text = String::with_capacity(self.text.len() + 1);
         text.push_str(self.text);
@@ -106,7 +106,7 @@ impl<'a> Place<'a> {
 
     fn compare(self, other: Self) -> Ordering {
         let order = utf16::compare(self.text, other.text);
-        // U+0000 is the least character, so the one that follows `text` in a place decides only here.
+        // U+0000 is the least character, so the one that follows `text` in a successor decides only here.
         match (self.is_after, other.is_after) {
             (true, false) if order.is_eq() => Ordering::Greater,
             (true, false) if other.text.strip_prefix(self.text) == Some("\0") => Ordering::Equal,
@@ -117,7 +117,7 @@ impl<'a> Place<'a> {
 }
 
 impl<'a> Interval<'a> {
-    const ALL: Self = Self { start: Place::FIRST, end: None };
+    const ALL: Self = Self { start: TextBound::FIRST, end: None };
 
     /// The only text inside, if there is just one.
     pub(super) fn as_point(&self) -> Option<&'a str> {
@@ -137,13 +137,13 @@ impl<'a> TextSet<'a> {
 
     /// The texts for which `text operator literal` holds.
     pub(super) fn compared(operator: Operator, literal: &'a str) -> Self {
-        let at = Place::of(literal);
+        let at = TextBound::of(literal);
         let after = at.next();
-        let below = |end: Place<'a>| {
-            if end == Place::FIRST {
+        let below = |end: TextBound<'a>| {
+            if end == TextBound::FIRST {
                 Self::none()
             } else {
-                Self(vec![Interval { start: Place::FIRST, end: Some(end) }])
+                Self(vec![Interval { start: TextBound::FIRST, end: Some(end) }])
             }
         };
         match operator {
@@ -162,7 +162,7 @@ impl<'a> TextSet<'a> {
 
     pub(super) fn complement(&self) -> Self {
         let mut gaps = Vec::with_capacity(self.0.len() + 1);
-        let mut start = Some(Place::FIRST);
+        let mut start = Some(TextBound::FIRST);
         for interval in &self.0 {
             if let Some(start) = start.filter(|start| *start != interval.start) {
                 gaps.push(Interval { start, end: Some(interval.start) });
@@ -298,7 +298,7 @@ fn push_band<'a>(out: &mut Vec<Band<'a>>, band: Band<'a>, work: &mut PlanningWor
     }
 }
 
-/// A part of the line between two neighbouring ends of intervals, and which interval of each list covers it.
+/// The part between two neighbouring bounds, and which interval of each list covers it.
 struct Piece<'a> {
     interval: Interval<'a>,
     here: Option<usize>,
@@ -307,11 +307,11 @@ struct Piece<'a> {
 
 /// Cuts what two ordered lists of intervals cover at every start and end.
 fn pieces<'a>(here: &[Interval<'a>], there: &[Interval<'a>], work: &mut PlanningWork) -> Vec<Piece<'a>> {
-    let (mut here, mut there) = (Walk::new(here), Walk::new(there));
+    let (mut here, mut there) = (BoundCursor::new(here), BoundCursor::new(there));
     let mut pieces = Vec::new();
-    let mut start = Place::FIRST;
+    let mut start = TextBound::FIRST;
     loop {
-        let (a, b) = (here.next_cut(), there.next_cut());
+        let (a, b) = (here.next_bound(), there.next_bound());
         let order = match (a, b) {
             (Some(a), Some(b)) => work.compare(a, b),
             (Some(_), None) => Ordering::Less,
@@ -319,44 +319,44 @@ fn pieces<'a>(here: &[Interval<'a>], there: &[Interval<'a>], work: &mut Planning
             (None, None) => Ordering::Equal,
         };
         let end = if order.is_le() { a } else { b };
-        let (a, b) = (here.inside(), there.inside());
+        let (a, b) = (here.covering(), there.covering());
         if (a.is_some() || b.is_some()) && end != Some(start) {
             pieces.push(Piece { interval: Interval { start, end }, here: a, there: b });
         }
         let Some(end) = end else { return pieces };
         start = end;
         if order.is_le() {
-            here.pass();
+            here.advance();
         }
         if order.is_ge() {
-            there.pass();
+            there.advance();
         }
     }
 }
 
-/// A way along the starts and ends of an ordered list of intervals.
-struct Walk<'s, 'a> {
+/// Walks along the starts and ends of an ordered list of intervals.
+struct BoundCursor<'s, 'a> {
     intervals: &'s [Interval<'a>],
     at: usize,
     is_inside: bool,
 }
 
-impl<'s, 'a> Walk<'s, 'a> {
+impl<'s, 'a> BoundCursor<'s, 'a> {
     const fn new(intervals: &'s [Interval<'a>]) -> Self {
         Self { intervals, at: 0, is_inside: false }
     }
 
     /// The interval that covers what comes next.
-    fn inside(&self) -> Option<usize> {
+    fn covering(&self) -> Option<usize> {
         self.is_inside.then_some(self.at)
     }
 
-    fn next_cut(&self) -> Option<Place<'a>> {
+    fn next_bound(&self) -> Option<TextBound<'a>> {
         let interval = self.intervals.get(self.at)?;
         if self.is_inside { interval.end } else { Some(interval.start) }
     }
 
-    fn pass(&mut self) {
+    fn advance(&mut self) {
         self.at += usize::from(self.is_inside);
         self.is_inside = !self.is_inside;
     }
@@ -367,14 +367,14 @@ mod tests {
     use super::*;
     use proptest::prelude::*;
 
-    fn place() -> impl Strategy<Value = (String, bool)> {
+    fn bound() -> impl Strategy<Value = (String, bool)> {
         ("[\u{0}ab\u{e000}\u{1F600}]{0,3}", any::<bool>())
     }
 
     proptest! {
         #[test]
-        fn places_are_ordered_as_the_texts_they_stand_for((a, a_after) in place(), (b, b_after) in place()) {
-            let (a, b) = (Place { text: &a, is_after: a_after }, Place { text: &b, is_after: b_after });
+        fn bounds_are_ordered_as_the_texts_they_stand_for((a, a_after) in bound(), (b, b_after) in bound()) {
+            let (a, b) = (TextBound { text: &a, is_after: a_after }, TextBound { text: &b, is_after: b_after });
             prop_assert_eq!(a.compare(b), utf16::compare(&a.to_text(), &b.to_text()));
         }
 
@@ -386,7 +386,7 @@ mod tests {
             let key: String = stem.chars().chain(key.chars()).collect();
             prop_assume!(utf16::fits(&key, limits::KEY_UTF16_MAX));
             let literal = format!("{stem}{tail}");
-            let kept = Place::of(&literal).text;
+            let kept = TextBound::of(&literal).text;
             prop_assert!(utf16::len(kept) <= limits::KEY_UTF16_MAX + 2);
             prop_assert_eq!(utf16::compare(&key, &literal), utf16::compare(&key, kept));
         }

@@ -9,7 +9,7 @@ use larimar_model::table::{Transaction, Write};
 /// Applies one write. Returns the entity's new version.
 ///
 /// # Errors
-/// Tells what the caller can act on from what the operator can.
+/// `Reject` for what the caller can change, `Fault` for what the operator can.
 pub async fn write(
     engine: &impl Engine,
     table: SpaceId,

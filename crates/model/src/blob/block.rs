@@ -7,7 +7,7 @@ use std::fmt;
 #[derive(Clone, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub struct BlockId(String);
 
-/// Why a text is no block id.
+/// Why a text is not a valid block id.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, thiserror::Error)]
 pub enum BlockIdError {
     /// The text is not base64.
@@ -70,7 +70,7 @@ impl BlockListEntry {
     }
 }
 
-/// Which blocks Get Block List tells.
+/// Which blocks Get Block List returns.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub enum BlockListKind {
     /// Those that make up the blob.

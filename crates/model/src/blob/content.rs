@@ -6,7 +6,7 @@ use crate::{Guid, Timestamp};
 /// The headers that a reader of a blob is given with its bytes.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct ContentHeaders {
-    /// `Content-Type`; readers are told [`ContentHeaders::TYPE_DEFAULT`] where there is none, and nothing where it is empty.
+    /// `Content-Type`; reads return [`ContentHeaders::TYPE_DEFAULT`] if it was never set, and no header if it is empty.
     pub content_type: Option<String>,
     /// `Content-Encoding`.
     pub encoding: Option<String>,

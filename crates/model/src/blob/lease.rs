@@ -39,7 +39,7 @@ impl fmt::Display for LeaseId {
 /// Why a part of a lease operation is refused.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, thiserror::Error)]
 pub enum LeaseError {
-    /// The text is no Guid.
+    /// The text is not a Guid.
     #[error("expected a Guid")]
     Id,
     /// The number of seconds is out of range.
@@ -72,7 +72,7 @@ impl LeaseDuration {
         }
     }
 
-    /// `infinite` or `fixed`, as `x-ms-lease-duration` tells it.
+    /// `infinite` or `fixed`, as `x-ms-lease-duration` has it.
     #[must_use]
     pub const fn as_str(self) -> &'static str {
         match self {
@@ -115,7 +115,7 @@ pub enum LeaseAction {
         /// Under this id, or one that the service makes up.
         proposed: Option<LeaseId>,
     },
-    /// Starts the lease's time anew.
+    /// Restarts the lease's time.
     Renew {
         /// The lease's id.
         id: LeaseId,
@@ -197,12 +197,12 @@ impl LeaseStatus {
     }
 }
 
-/// A lease as anybody may see it at some time.
+/// The visible state of a lease at some time.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct LeaseView {
     /// Where it stands; its status follows.
     pub state: LeaseState,
-    /// How long it was taken for, told only while it is leased.
+    /// How long it was taken for; only while it is leased.
     pub duration: Option<LeaseDuration>,
 }
 

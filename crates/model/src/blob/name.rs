@@ -61,7 +61,7 @@ impl fmt::Display for ContainerName {
 #[derive(Clone, Debug, PartialEq, Eq, Hash)]
 pub struct BlobName(String);
 
-/// Why a text is no blob name.
+/// Why a text is not a valid blob name.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, thiserror::Error)]
 pub enum BlobNameError {
     /// Empty or too long.

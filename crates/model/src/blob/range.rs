@@ -37,7 +37,7 @@ pub struct PageRange {
     end: u64,
 }
 
-/// Why a range is no range of pages.
+/// Why a range is not a valid range of pages.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, thiserror::Error)]
 #[error("expected a range that begins and ends between pages of 512 bytes")]
 pub struct PageRangeError;

@@ -165,7 +165,7 @@ impl FromStr for AccessTier {
     }
 }
 
-/// How urgent it is to bring a blob back from the archive.
+/// The priority of rehydrating a blob from the archive tier.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, PartialOrd, Ord)]
 pub enum RehydratePriority {
     /// It may take its time.
@@ -197,7 +197,7 @@ impl FromStr for RehydratePriority {
     }
 }
 
-/// What List Blobs tells besides names and properties.
+/// What List Blobs returns besides names and properties.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct ListInclude {
     /// Snapshots, each before its blob.

@@ -15,11 +15,11 @@ use std::str::FromStr;
 pub struct Receipt {
     /// When the message is visible to others.
     pub visible_at: Timestamp,
-    /// A number that tells this delivery from any other that ends at the same time.
+    /// A number that distinguishes this delivery from others that end at the same time.
     pub nonce: u64,
 }
 
-/// Why a text is no pop receipt.
+/// Why a text is not a valid pop receipt.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, thiserror::Error)]
 #[error("expected a pop receipt as the service wrote it")]
 pub struct ReceiptError;

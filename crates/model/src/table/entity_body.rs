@@ -35,7 +35,7 @@ pub enum BodyError {
     /// More than 1 MiB in all.
     #[error("expected an entity of at most 1 MiB")]
     TooLarge,
-    /// The bytes are no body: the store is damaged.
+    /// The bytes are not a body: the store is damaged.
     #[error("expected a stored entity body of a known format")]
     Damaged,
 }
@@ -64,7 +64,7 @@ impl<'a> EntityBody<'a> {
     /// Takes bytes from a store, checking all of them.
     ///
     /// # Errors
-    /// `BodyError::Damaged` if they are no body.
+    /// `BodyError::Damaged` if they are not a body.
     pub fn parse(bytes: &'a [u8]) -> Result<Self, BodyError> {
         let body = Self::from_trusted(bytes);
         let mut properties = body.properties();
@@ -253,7 +253,7 @@ impl Default for BodyBuilder {
     }
 }
 
-/// The properties of a body in stored order. Ends early at bytes that are no property.
+/// The properties of a body in stored order. Ends early at bytes that are not a property.
 #[derive(Clone, Debug)]
 pub struct Properties<'a> {
     rest: &'a [u8],

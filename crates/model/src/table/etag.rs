@@ -54,7 +54,7 @@ pub enum IfMatch {
     Foreign,
 }
 
-/// Why an `If-Match` value is refused: it is no weak etag.
+/// Why an `If-Match` value is refused: it is not a weak etag.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
 #[error("expected '*' or a weak etag, found '{0}'")]
 pub struct IfMatchError(pub String);

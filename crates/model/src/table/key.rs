@@ -4,7 +4,7 @@ use crate::{limits, utf16};
 use std::cmp::Ordering;
 use std::fmt;
 
-/// Why a text is no key.
+/// Why a text is not a valid key.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, thiserror::Error)]
 pub enum KeyError {
     /// More than 1 KiB in UTF-16.

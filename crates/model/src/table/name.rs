@@ -8,7 +8,7 @@ use std::str::FromStr;
 #[derive(Clone, Debug)]
 pub struct TableName(String);
 
-/// Why a text is no table name.
+/// Why a text is not a valid table name.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, thiserror::Error)]
 pub enum TableNameError {
     /// Too short or too long.

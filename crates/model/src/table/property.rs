@@ -8,7 +8,7 @@ pub enum PropertyError {
     /// The name has more than 255 characters.
     #[error("expected a property name of at most 255 characters")]
     NameTooLong,
-    /// The name is no identifier.
+    /// The name is not an identifier.
     #[error("expected a property name of letters, digits and underscores, no digit first")]
     NameInvalid,
     /// The string or binary value exceeds 64 KiB.

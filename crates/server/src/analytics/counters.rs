@@ -1,7 +1,7 @@
 //! Sums over the requests of a service, by minute and operation.
 //!
-//! A request adds to the shard of its thread, as in `metrics.rs`, so that threads do not meet; the writer empties the
-//! shards every now and then.
+//! A request adds to the shard of its thread, as in `metrics.rs`, so that threads do not contend; the writer empties the
+//! shards from time to time.
 
 use crate::metrics::{shard_count, thread_number};
 use larimar_model::Timestamp;
@@ -13,7 +13,7 @@ pub(super) struct Counters {
     shards: Box<[Shard]>,
 }
 
-/// The sums of the threads that share a place. Aligned, so that neighbours share no cache line.
+/// The sums of the threads that share a shard. Aligned, so that shards do not share a cache line.
 #[derive(Default)]
 #[repr(align(128))]
 struct Shard(Mutex<Vec<Bucket>>);
@@ -55,7 +55,7 @@ impl Counters {
     }
 }
 
-/// Buckets of a shard that nobody fetches, at most.
+/// Buckets of a shard at most; more are dropped until the writer fetches them.
 const BUCKETS_MAX: usize = 1024;
 
 #[cfg(test)]

@@ -1,5 +1,5 @@
-//! Requests that are to be logged, until somebody writes them down. A request never waits for that: when there is no
-//! room, the oldest entries go.
+//! Log entries that are not written yet. A request never waits for the writer: when there is no room, the oldest
+//! entries are dropped.
 
 use larimar_model::Timestamp;
 use larimar_wire::analytics::LogEntry;
@@ -17,20 +17,20 @@ pub(super) struct LogBuffer {
 
 #[derive(Default)]
 struct Entries {
-    waiting: VecDeque<Logged>,
+    waiting: VecDeque<BufferedEntry>,
     bytes: usize,
 }
 
 /// A request that ended.
-pub(super) struct Logged {
+pub(super) struct BufferedEntry {
     pub(super) ended: Timestamp,
     pub(super) entry: LogEntry,
 }
 
-/// What came of a new entry.
+/// The result of adding an entry.
 #[derive(Debug, PartialEq, Eq)]
-pub(super) struct Pushed {
-    /// Entries that had to go.
+pub(super) struct PushOutcome {
+    /// Older entries that were dropped.
     pub(super) dropped: usize,
     /// Whether the entries are worth a blob of their own now.
     pub(super) is_due: bool,
@@ -42,7 +42,7 @@ impl LogBuffer {
         Self { entries: Mutex::default(), all_bytes: Arc::clone(all_bytes) }
     }
 
-    pub(super) fn push(&self, logged: Logged) -> Pushed {
+    pub(super) fn push(&self, logged: BufferedEntry) -> PushOutcome {
         let mut entries = self.entries.lock();
         let before = entries.bytes;
         let bytes = logged.bytes();
@@ -50,20 +50,20 @@ impl LogBuffer {
         self.all_bytes.fetch_add(bytes, Relaxed);
         entries.waiting.push_back(logged);
         let dropped = self.shrink(&mut entries);
-        Pushed { dropped, is_due: before < DUE_BYTES && entries.bytes >= DUE_BYTES }
+        PushOutcome { dropped, is_due: before < DUE_BYTES && entries.bytes >= DUE_BYTES }
     }
 
     /// Takes all entries out, oldest first.
-    pub(super) fn take(&self) -> Vec<Logged> {
+    pub(super) fn take(&self) -> Vec<BufferedEntry> {
         let mut entries = self.entries.lock();
         self.all_bytes.fetch_sub(std::mem::take(&mut entries.bytes), Relaxed);
         std::mem::take(&mut entries.waiting).into()
     }
 
-    /// Puts entries back that could not be written. Returns how many had to go.
-    pub(super) fn put_back(&self, logged: Vec<Logged>) -> usize {
+    /// Puts entries back that could not be written. Returns how many entries were dropped.
+    pub(super) fn put_back(&self, logged: Vec<BufferedEntry>) -> usize {
         let mut entries = self.entries.lock();
-        let bytes = logged.iter().map(Logged::bytes).sum::<usize>();
+        let bytes = logged.iter().map(BufferedEntry::bytes).sum::<usize>();
         entries.bytes += bytes;
         self.all_bytes.fetch_add(bytes, Relaxed);
         let newer = std::mem::replace(&mut entries.waiting, logged.into());
@@ -83,7 +83,7 @@ impl LogBuffer {
     }
 }
 
-impl Logged {
+impl BufferedEntry {
     /// About how many bytes it takes in memory.
     pub(super) fn bytes(&self) -> usize {
         size_of::<Timestamp>() + self.entry.bytes()
@@ -104,7 +104,7 @@ mod tests {
     use larimar_wire::operation::Kind;
     use std::time::Duration;
 
-    fn logged(number: u64, bytes: usize) -> Logged {
+    fn logged(number: u64, bytes: usize) -> BufferedEntry {
         let entry = LogEntry {
             start: Timestamp::EDM_MIN,
             operation: "QueryEntity",
@@ -135,17 +135,17 @@ mod tests {
             client_request_id: String::new(),
             copy_source: String::new(),
         };
-        Logged { ended: Timestamp::EDM_MIN, entry }
+        BufferedEntry { ended: Timestamp::EDM_MIN, entry }
     }
 
-    fn ids(logged: &[Logged]) -> Vec<&str> {
+    fn ids(logged: &[BufferedEntry]) -> Vec<&str> {
         logged.iter().map(|logged| logged.entry.request_id.as_str()).collect()
     }
 
     #[test]
     fn the_oldest_go_when_there_is_no_room() {
         let buffer = LogBuffer::new(&Arc::default());
-        let pushed: Vec<Pushed> = (0..20).map(|number| buffer.push(logged(number, 1 << 20))).collect();
+        let pushed: Vec<PushOutcome> = (0..20).map(|number| buffer.push(logged(number, 1 << 20))).collect();
         // The entry that reaches four MiB says so, and no other.
         assert_eq!(pushed.iter().filter(|pushed| pushed.is_due).count(), 1);
         assert!(pushed[3].is_due);

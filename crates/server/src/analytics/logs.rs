@@ -1,6 +1,6 @@
 //! Blobs of `$logs`: a flush of entries becomes one blob for each hour, which is never written again.
 
-use super::log_buffer::Logged;
+use super::log_buffer::BufferedEntry;
 use larimar_engine::blob::bytes::{ByteStore, ByteWriter, Bytes};
 use larimar_engine::blob::{Access, BlobRef, BlobReject, Blobs, ListFrom, ListItem, ListQuery, NewBlob, create_logs};
 use larimar_engine::{Engine, EngineError, Fault, Reject, SpaceId};
@@ -15,7 +15,7 @@ pub(super) async fn write<E: Engine, B: ByteStore>(
     blobs: &Blobs<E, B>,
     of: &LogOf<'_>,
     hour: Timestamp,
-    entries: &[Logged],
+    entries: &[BufferedEntry],
     next: &mut Option<u32>,
     now: Timestamp,
 ) -> Result<(), EngineError> {
@@ -55,8 +55,8 @@ pub(super) async fn write<E: Engine, B: ByteStore>(
     Err(Fault::Unavailable("all names for a log are taken".to_owned()).into())
 }
 
-/// What a reader can tell of a log without reading it.
-fn metadata(of: &LogOf<'_>, entries: &[Logged]) -> Metadata {
+/// The metadata of a log blob: its times and kinds of requests.
+fn metadata(of: &LogOf<'_>, entries: &[BufferedEntry]) -> Metadata {
     let starts = || entries.iter().map(|logged| logged.entry.start);
     let has = |kind: &&Kind| entries.iter().any(|logged| logged.entry.kind == **kind);
     let types: Vec<&str> = Kind::ALL.iter().filter(has).map(|kind| kind.as_str()).collect();
@@ -93,7 +93,7 @@ async fn counter_after<E: Engine, B: ByteStore>(
 }
 
 /// Removes logs of a service before an hour, a page of them. `from` is where to begin, and then where the next page does:
-/// logs that stay, as somebody holds a lease on them, do not keep those behind them. Returns whether there may be more.
+/// leased logs, which stay, do not block the ones after them. Returns whether there may be more.
 pub(super) async fn clear<E: Engine, B: ByteStore>(
     blobs: &Blobs<E, B>,
     (account, service): (&str, Service),
@@ -115,7 +115,7 @@ pub(super) async fn clear<E: Engine, B: ByteStore>(
         let at = BlobRef { container, name: &name };
         match blobs.delete_blob(at, Some(DeleteSnapshots::Include), &Access::default(), now).await {
             Ok(()) => {}
-            // Gone already, or held by somebody's lease: the next round sees.
+            // Deleted already, or leased: the next round tries again.
             Err(EngineError::Reject(reject)) => tracing::debug!(%reject, blob = name.as_str(), "an old log stays"),
             // Perhaps this one is damaged and the others are not; perhaps the store is away.
             Err(other) => failed.push(other),

@@ -1,4 +1,4 @@
-//! Rows of the `$Metrics…` tables: sums are added to what is there, so that several servers tell one story.
+//! Rows of the `$Metrics…` tables: sums are added to what is there, so that the rows of several servers add up.
 
 use larimar_engine::table::{Table, create_table, find_table};
 use larimar_engine::{Act, Edit, Engine, EngineError, Expect, Op, Reject, WriteError};

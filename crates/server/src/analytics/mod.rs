@@ -1,8 +1,8 @@
-//! Storage analytics: every request is counted and, where its account wishes so, logged.
+//! Storage analytics: every request is counted and, if the account has enabled it, logged.
 //!
 //! A request ends in `observe.rs`, which adds it to the counters (`counters.rs`) and the log (`log_buffer.rs`) of its
-//! account and service: both are memory. `writer.rs` runs beside the requests and brings them to tables and blobs.
-//! What lines and rows look like is in `wire/src/analytics`.
+//! account and service, both in memory. `writer.rs` runs in the background and writes them to tables and blobs.
+//! The formats of lines and rows are in `wire/src/analytics`.
 
 mod counters;
 mod log_buffer;
@@ -32,9 +32,9 @@ pub(crate) struct Analytics {
     /// Three for each account, in the order of [`LOG_SERVICES`].
     meters: RwLock<Arc<Vec<Arc<Meter>>>>,
     log_bytes: Arc<AtomicUsize>,
-    /// Whether meters have been added whose wishes nobody has read.
-    has_new: AtomicBool,
-    /// Told when a log is worth writing before its time.
+    /// Whether meters have been added whose settings have not been loaded yet.
+    has_new_meters: AtomicBool,
+    /// Notified when a log is large enough to be written before its time.
     wake: Notify,
     metrics: Arc<ServerMetrics>,
 }
@@ -43,16 +43,16 @@ pub(crate) struct Analytics {
 struct Meter {
     account: String,
     service: Service,
-    /// What is on, for a look that costs nothing; the rest is in `wishes`.
+    /// What is on, readable without a lock; the rest is in `settings`.
     switches: AtomicU8,
-    wishes: Mutex<Wishes>,
+    settings: Mutex<AnalyticsSettings>,
     counters: Counters,
     log: LogBuffer,
 }
 
-/// What the account wishes to know of its service.
+/// Which requests of its service an account wants counted and logged.
 #[derive(Clone, Copy, Debug, Default)]
-struct Wishes {
+struct AnalyticsSettings {
     logging: Logging,
     hour: Metrics,
     minute: Metrics,
@@ -64,12 +64,12 @@ const LOG_DELETE: u8 = 4;
 const COUNT: u8 = 8;
 
 impl Analytics {
-    /// Meters that observe nothing until they are told what is wished for.
+    /// Meters that observe nothing until they are configured.
     pub(crate) fn new<'a>(accounts: impl Iterator<Item = &'a str>, metrics: Arc<ServerMetrics>) -> Arc<Self> {
         let analytics = Self {
             meters: RwLock::default(),
             log_bytes: Arc::default(),
-            has_new: AtomicBool::new(false),
+            has_new_meters: AtomicBool::new(false),
             wake: Notify::new(),
             metrics,
         };
@@ -82,7 +82,7 @@ impl Analytics {
         let of_account = |account| LOG_SERVICES.map(|service| Arc::new(Meter::new(account, service, &self.log_bytes)));
         let mut meters = self.meters.write();
         *meters = Arc::new(meters.iter().cloned().chain(accounts.flat_map(of_account)).collect());
-        self.has_new.store(true, Relaxed);
+        self.has_new_meters.store(true, Relaxed);
     }
 
     /// The meters of all accounts, also of those that have been removed.
@@ -116,7 +116,7 @@ impl Meter {
             account: account.to_owned(),
             service,
             switches: AtomicU8::new(0),
-            wishes: Mutex::default(),
+            settings: Mutex::default(),
             counters: Counters::new(),
             log: LogBuffer::new(log_bytes),
         }
@@ -124,7 +124,7 @@ impl Meter {
 
     fn configure(&self, properties: &ServiceProperties) {
         let ServiceProperties { logging, hour_metrics: hour, minute_metrics: minute, .. } = *properties;
-        *self.wishes.lock() = Wishes { logging, hour, minute };
+        *self.settings.lock() = AnalyticsSettings { logging, hour, minute };
         let switches = [
             (logging.read, LOG_READ),
             (logging.write, LOG_WRITE),
@@ -135,8 +135,8 @@ impl Meter {
         self.switches.store(on, Relaxed);
     }
 
-    fn wishes(&self) -> Wishes {
-        *self.wishes.lock()
+    fn settings(&self) -> AnalyticsSettings {
+        *self.settings.lock()
     }
 }
 

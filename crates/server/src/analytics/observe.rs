@@ -1,6 +1,6 @@
 //! The end of a request, as analytics see it: what is counted and what is logged of it.
 
-use super::log_buffer::Logged;
+use super::log_buffer::BufferedEntry;
 use super::{Analytics, COUNT, log_switch};
 use crate::head::Head;
 use crate::reply::ResponseBody;
@@ -37,7 +37,7 @@ pub(crate) struct Exchange<'a> {
 }
 
 /// What is left to do when the last byte of the answer is sent.
-struct Ending {
+struct ObservedRequest {
     meter: usize,
     operation: &'static str,
     sample: Sample,
@@ -66,14 +66,14 @@ impl Exchange<'_> {
         let is_logged =
             switches & log_switch(self.kind) != 0 && sample.outcome.is_logged(sample.authentication, status);
         let entry = is_logged.then(|| Box::new(self.entry(analytics, meter, &sample, response)));
-        let ending = Ending { meter, operation: self.operation, sample, entry, start: self.head.now };
+        let observed = ObservedRequest { meter, operation: self.operation, sample, entry, start: self.head.now };
         let body = response.body_mut();
         let bytes = body.bytes();
         if body.is_streamed() {
             let (analytics, started) = (Arc::clone(analytics), self.started);
-            body.on_end(move |left| ending.finish(&analytics, bytes - left, left == 0, started.elapsed()));
+            body.on_end(move |left| observed.finish(&analytics, bytes - left, left == 0, started.elapsed()));
         } else {
-            ending.finish(analytics, bytes, true, elapsed);
+            observed.finish(analytics, bytes, true, elapsed);
         }
     }
 
@@ -158,7 +158,7 @@ impl Exchange<'_> {
     }
 }
 
-impl Ending {
+impl ObservedRequest {
     /// Counts and logs a request of whose answer this much was sent.
     fn finish(mut self, analytics: &Analytics, sent_bytes: u64, is_whole: bool, end_to_end: Duration) {
         self.sample.egress += sent_bytes;
@@ -174,7 +174,7 @@ impl Ending {
         let Some(mut entry) = self.entry else { return };
         (entry.response_bytes, entry.end_to_end, entry.outcome) = (sent_bytes, end_to_end, self.sample.outcome);
         if entry.outcome.is_logged(entry.authentication, entry.status) {
-            let pushed = meter.log.push(Logged { ended, entry: *entry });
+            let pushed = meter.log.push(BufferedEntry { ended, entry: *entry });
             analytics.metrics.analytics_dropped(pushed.dropped as u64);
             if pushed.is_due {
                 analytics.wake.notify_one();

@@ -1,4 +1,4 @@
-//! What is older than its account wishes to keep is removed, a bounded piece at a time.
+//! Removes metrics that are older than their retention period, a bounded number at a time.
 
 use larimar_engine::table::find_table;
 use larimar_engine::{

@@ -1,12 +1,11 @@
-//! The task that brings what was observed to where it can be read: sums to tables, entries to blobs; and that removes
-//! what is too old.
+//! The task that writes what was observed: sums to tables, entries to blobs. It also removes what is too old.
 //!
 //! It does everything in [`AnalyticsWriter::tick`], which looks at the clock of the storage to find out what is due, so
-//! that tests can turn that clock. What cannot be written is kept, within bounds, for the next time.
+//! that tests can set that clock. What cannot be written is kept, within bounds, for the next time.
 
-use super::log_buffer::{DUE_BYTES, Logged};
+use super::log_buffer::{BufferedEntry, DUE_BYTES};
 use super::metrics_rows::{self, ByOperation};
-use super::{Meter, Wishes, logs, retention};
+use super::{AnalyticsSettings, Meter, logs, retention};
 use crate::properties;
 use crate::storage::Storage;
 use larimar_engine::blob::bytes::ByteStore;
@@ -30,7 +29,7 @@ pub struct AnalyticsWriter<E, B> {
     /// The hour of a meter's last log, and the number that its next log may have.
     counters: HashMap<usize, (Timestamp, Option<u32>)>,
     /// Sums that are not in their tables yet.
-    pending: BTreeMap<Slot, ByOperation>,
+    pending: BTreeMap<MeterPeriod, ByOperation>,
     /// The last period for which a meter has a row, idle or not.
     noted: HashMap<(usize, Period), Timestamp>,
     refreshed: Option<Timestamp>,
@@ -44,7 +43,7 @@ pub struct AnalyticsWriter<E, B> {
 
 /// One period of one meter.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
-struct Slot {
+struct MeterPeriod {
     start: Timestamp,
     period: Period,
     meter: usize,
@@ -87,11 +86,11 @@ impl<E: Engine, B: ByteStore> AnalyticsWriter<E, B> {
         }
     }
 
-    /// Reads what the accounts wish for. Another server's changes are seen by the next call.
+    /// Loads the accounts' settings. Another server's changes are seen by the next call.
     pub async fn load(&mut self) {
         let now = self.storage.clock.now();
         let mut is_complete = true;
-        self.storage.analytics.has_new.store(false, Relaxed);
+        self.storage.analytics.has_new_meters.store(false, Relaxed);
         for meter in self.storage.analytics.meters().iter() {
             // The failure has been logged; what was known stays.
             match properties::load(&*self.storage.engine, meter.service, &meter.account).await {
@@ -108,7 +107,7 @@ impl<E: Engine, B: ByteStore> AnalyticsWriter<E, B> {
         let is_stale = match self.refreshed {
             None => true,
             Some(refreshed) => E::IS_SHARED && is_due(refreshed, REFRESH, now),
-        } || self.storage.analytics.has_new.load(Relaxed);
+        } || self.storage.analytics.has_new_meters.load(Relaxed);
         if is_stale {
             self.load().await;
         }
@@ -145,10 +144,10 @@ impl<E: Engine, B: ByteStore> AnalyticsWriter<E, B> {
             if taken.is_empty() {
                 continue;
             }
-            let wishes = meter.wishes();
+            let settings = meter.settings();
             for bucket in taken {
-                for period in Period::ALL.into_iter().filter(|period| wishes.metrics(*period).enabled) {
-                    let slot = Slot { start: period.start(bucket.minute), period, meter: number };
+                for period in Period::ALL.into_iter().filter(|period| settings.metrics(*period).enabled) {
+                    let slot = MeterPeriod { start: period.start(bucket.minute), period, meter: number };
                     let sums = self.pending.entry(slot).or_default();
                     sums.entry(bucket.operation).or_default().add(&bucket.totals);
                 }
@@ -163,7 +162,7 @@ impl<E: Engine, B: ByteStore> AnalyticsWriter<E, B> {
     /// Sees to it that also periods without a request get a row: minutes when they are over, hours when they begin.
     fn note_idle(&mut self, period: Period, now: Timestamp) {
         for (number, meter) in self.storage.analytics.meters().iter().enumerate() {
-            if !meter.wishes().metrics(period).enabled {
+            if !meter.settings().metrics(period).enabled {
                 self.noted.remove(&(number, period));
                 continue;
             }
@@ -180,14 +179,14 @@ impl<E: Engine, B: ByteStore> AnalyticsWriter<E, B> {
             };
             let mut start = first.max(period.start(now.before(IDLE_MAX)));
             while start <= newest {
-                self.pending.entry(Slot { start, period, meter: number }).or_default();
+                self.pending.entry(MeterPeriod { start, period, meter: number }).or_default();
                 start = period.next(start);
             }
         }
     }
 
-    async fn write_metrics(&mut self, is_wanted: impl Fn(&Slot) -> bool) {
-        let slots: Vec<Slot> = self.pending.keys().copied().filter(is_wanted).collect();
+    async fn write_metrics(&mut self, is_wanted: impl Fn(&MeterPeriod) -> bool) {
+        let slots: Vec<MeterPeriod> = self.pending.keys().copied().filter(is_wanted).collect();
         for slot in slots {
             let meter = self.storage.analytics.meter(slot.meter);
             let sums = &self.pending[&slot];
@@ -206,10 +205,10 @@ impl<E: Engine, B: ByteStore> AnalyticsWriter<E, B> {
         }
     }
 
-    async fn write_slot(&self, meter: &Meter, slot: Slot, sums: &ByOperation) -> Result<(), EngineError> {
+    async fn write_slot(&self, meter: &Meter, slot: MeterPeriod, sums: &ByOperation) -> Result<(), EngineError> {
         let table = slot.period.table(meter.service);
         let partition = slot.period.partition(slot.start);
-        let includes_operations = meter.wishes().metrics(slot.period).include_apis;
+        let includes_operations = meter.settings().metrics(slot.period).include_apis;
         let now = self.storage.clock.now();
         let engine = &*self.storage.engine;
         metrics_rows::add(engine, &meter.account, &table, &partition, sums, includes_operations, now).await
@@ -233,10 +232,10 @@ impl<E: Engine, B: ByteStore> AnalyticsWriter<E, B> {
     }
 
     /// Writes the entries at the front that ended in the same hour, not too many for a blob. Returns how many those are.
-    async fn write_log(&mut self, number: usize, meter: &Meter, left: &[Logged]) -> Result<usize, EngineError> {
+    async fn write_log(&mut self, number: usize, meter: &Meter, left: &[BufferedEntry]) -> Result<usize, EngineError> {
         let hour = Period::Hour.start(left[0].ended);
         let mut bytes = 0;
-        let fits = |logged: &&Logged| {
+        let fits = |logged: &&BufferedEntry| {
             let is_first = bytes == 0;
             bytes += logged.bytes();
             is_first || bytes <= DUE_BYTES
@@ -251,18 +250,18 @@ impl<E: Engine, B: ByteStore> AnalyticsWriter<E, B> {
         if known.0 != hour {
             *known = (hour, None);
         }
-        let version = meter.wishes().logging.version;
+        let version = meter.settings().logging.version;
         let of = LogOf { version, account: &meter.account, service: meter.service };
         logs::write(blobs, &of, hour, &left[..count], &mut known.1, self.storage.clock.now()).await?;
         Ok(count)
     }
 
-    /// Removes what is older than its account wishes to keep. Returns whether nothing is left to remove.
+    /// Removes what is older than its retention period. Returns whether nothing is left to remove.
     async fn clear(&mut self, now: Timestamp) -> bool {
         let mut is_done = true;
         for (number, meter) in self.storage.analytics.meters().iter().enumerate() {
-            let wishes = meter.wishes();
-            if let (Some(days), Some(blobs)) = (wishes.logging.retention_days, &self.blobs) {
+            let settings = meter.settings();
+            if let (Some(days), Some(blobs)) = (settings.logging.retention_days, &self.blobs) {
                 let of = (meter.account.as_str(), meter.service);
                 let from = self.clearing.entry(number).or_default();
                 match logs::clear(blobs, of, now.before(DAY * days), from, now).await {
@@ -271,7 +270,7 @@ impl<E: Engine, B: ByteStore> AnalyticsWriter<E, B> {
                 }
             }
             for period in Period::ALL {
-                let Some(days) = wishes.metrics(period).retention_days else { continue };
+                let Some(days) = settings.metrics(period).retention_days else { continue };
                 let (table, before) = (period.table(meter.service), period.partition(now.before(DAY * days)));
                 let engine = &*self.storage.engine;
                 match retention::clear_metrics(engine, &meter.account, &table, &before, now).await {
@@ -284,7 +283,7 @@ impl<E: Engine, B: ByteStore> AnalyticsWriter<E, B> {
     }
 }
 
-impl Wishes {
+impl AnalyticsSettings {
     const fn metrics(&self, period: Period) -> Metrics {
         match period {
             Period::Hour => self.hour,

@@ -52,7 +52,7 @@ impl Share {
     pub(crate) fn take_now(&self, bytes: u64) -> Result<Held, ErrorReply> {
         let mut state = self.budget.state.lock();
         // What never fits beside the largest body is counted as far as it does.
-        let bytes = bytes.min(state.accounts[self.account].pool.most(Size::Large) / 8 * 3);
+        let bytes = bytes.min(state.accounts[self.account].pool.need_bytes_max(Size::Large) / 8 * 3);
         let size = Size::of(bytes);
         if !self.budget.make_room(&mut state, self.account, size, bytes, 0) {
             return Err(self.refused());
@@ -143,7 +143,7 @@ impl InFlight {
     fn dismiss(&self, state: &mut State, number: u64) {
         if let Some(body) = state.bodies.remove(&number) {
             self.subtract(state, body.account, body.size, body.bytes);
-            // If nobody listens, the body is being dropped.
+            // Without a receiver the body is being dropped.
             let _ = body.dismissed.send(());
         }
     }

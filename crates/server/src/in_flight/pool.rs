@@ -15,8 +15,8 @@ impl Size {
         if bytes > SMALL_BYTES { Self::Large } else { Self::Small }
     }
 
-    /// Its place in arrays of both.
-    pub(super) const fn place(self) -> usize {
+    /// Its index in arrays of both.
+    pub(super) const fn index(self) -> usize {
         self as usize
     }
 }
@@ -43,7 +43,7 @@ impl Pool {
     }
 
     /// The most that one need can get.
-    pub(super) const fn most(&self, size: Size) -> u64 {
+    pub(super) const fn need_bytes_max(&self, size: Size) -> u64 {
         match size {
             Size::Small => self.limit_bytes,
             Size::Large => self.limit_bytes / 8 * 7,
@@ -59,7 +59,7 @@ impl Pool {
                 let is_within = !large_waits || self.small_bytes + bytes <= eighth;
                 is_within && self.used_bytes + bytes <= self.limit_bytes
             }
-            Size::Large => self.used_bytes - self.small_bytes.min(eighth) + bytes <= self.most(size),
+            Size::Large => self.used_bytes - self.small_bytes.min(eighth) + bytes <= self.need_bytes_max(size),
         }
     }
 

@@ -1,7 +1,7 @@
 //! One connection: the TLS handshake if there is one, then request after request, then an end that does not
 //! take the last answer away from the client.
 
-use super::pulse::{Eviction, Phase, Pulse, Watched};
+use super::activity::{Activity, Eviction, Phase, WatchedStream};
 use super::{Listener, ListenerSettings};
 use crate::handler::{Handler, Peer};
 use crate::reply::ResponseBody;
@@ -30,7 +30,7 @@ use tokio_rustls::TlsAcceptor;
 pub(super) struct Connection<H> {
     pub(super) listener: Arc<Listener<H>>,
     pub(super) peer: Peer,
-    pub(super) pulse: Arc<Pulse>,
+    pub(super) activity: Arc<Activity>,
 }
 
 /// How hyper is set up for every connection of a listener.
@@ -39,11 +39,11 @@ pub(super) fn http(settings: &ListenerSettings, keeps_spelling: bool) -> http1::
     http.preserve_header_case(keeps_spelling);
     // A client may close its side after the request and still read the answer.
     http.half_close(true);
-    // A head that is too large is answered in the protocol's terms, unless it is so large that nobody would read it.
+    // A head that is too large is answered in the protocol's terms, unless it is far larger than the limit.
     http.max_header_size(2 * settings.header_bytes_max);
     http.max_buf_size((2 * settings.header_bytes_max).max(MIN_BUFFER_BYTES));
     http.max_headers(HEADERS_MAX);
-    // The pulse does this, at the cost of no timer per request and apart from the idle time.
+    // `Activity` does this, without a timer per request and apart from the idle time.
     http.header_read_timeout(None);
     // Answers are queued, not copied behind their heads: what was sent is freed at once, and an idle connection keeps
     // no buffer of the size of its largest answer.
@@ -83,7 +83,7 @@ impl<H: Handler> Connection<H> {
             let this = Arc::clone(&this);
             async move { Ok::<_, Infallible>(this.answer(request).await) }
         });
-        let io = TokioIo::new(Watched::new(stream, Arc::clone(&this.pulse)));
+        let io = TokioIo::new(WatchedStream::new(stream, Arc::clone(&this.activity)));
         let mut hyper = http.serve_connection(io, service);
         let mut watch = pin!(time::sleep(this.listener.settings.idle_timeout));
         let mut is_closing = false;
@@ -95,7 +95,7 @@ impl<H: Handler> Connection<H> {
                 is_closing = true;
                 // An idle connection is left to hyper, which answers what has just arrived.
                 let is_evicted =
-                    asked.is_ok() && this.pulse.eviction().is_some_and(|(eviction, _)| eviction != Eviction::Idle);
+                    asked.is_ok() && this.activity.eviction().is_some_and(|(eviction, _)| eviction != Eviction::Idle);
                 if is_evicted {
                     return Poll::Ready(End::Evicted);
                 }
@@ -114,7 +114,7 @@ impl<H: Handler> Connection<H> {
             End::Finished(Ok(())) => linger(stream).await,
             End::Finished(Err(error)) => {
                 tracing::debug!(peer = %this.peer.address, %error, "the connection ended early");
-                // Otherwise the stream is broken and there is nobody to wait for.
+                // Otherwise the stream is broken and there is nothing to wait for.
                 if error.is_parse() {
                     linger(stream).await;
                 }
@@ -130,14 +130,14 @@ impl<H: Handler> Connection<H> {
 
     /// Answers a request, whatever happens to its handler.
     async fn answer(&self, request: Request<Incoming>) -> Response<ResponseBody> {
-        self.pulse.begin(Phase::Busy);
+        self.activity.begin(Phase::Busy);
         if head_bytes(&request) > self.listener.settings.header_bytes_max {
-            self.pulse.begin(Phase::Idle);
+            self.activity.begin(Phase::Idle);
             return refusal(StatusCode::BAD_REQUEST, "InvalidHeaderValue", HEAD_TOO_LARGE);
         }
         let handler = &self.listener.handler;
         let outcome = catch_panic(async { handler.handle(request, self.peer).await }).await;
-        self.pulse.begin(Phase::Idle);
+        self.activity.begin(Phase::Idle);
         outcome.unwrap_or_else(|panic| {
             self.listener.metrics.handler_panicked();
             tracing::error!(peer = %self.peer.address, panic = panic_text(&*panic), "a request ended in a defect");
@@ -149,13 +149,13 @@ impl<H: Handler> Connection<H> {
     fn poll_overdue(&self, cx: &mut Context<'_>, mut watch: Pin<&mut Sleep>) -> Poll<Phase> {
         let settings = &self.listener.settings;
         loop {
-            let (phase, since) = self.pulse.read();
+            let (phase, since) = self.activity.read();
             let deadline = match phase {
                 Phase::Idle => Some(since + settings.idle_timeout),
                 Phase::Head => Some(since + settings.header_timeout),
                 Phase::Busy => None,
             };
-            let blocked_until = self.pulse.blocked_until(settings.answer_timeout, settings.client_rate_min);
+            let blocked_until = self.activity.blocked_until(settings.answer_timeout, settings.client_rate_min);
             let deadline = [deadline, blocked_until].into_iter().flatten().min();
             // The timer may fire early, never late: most requests then leave it alone.
             if deadline.is_some_and(|deadline| deadline < watch.deadline()) {
@@ -178,7 +178,7 @@ impl<H: Handler> Connection<H> {
 enum End {
     Finished(hyper::Result<()>),
     Overdue(Phase),
-    /// Closed at once, as another connection needs its place.
+    /// Closed at once, because a new connection needs room.
     Evicted,
 }
 
@@ -213,7 +213,7 @@ async fn linger(mut stream: impl AsyncRead + AsyncWrite + Unpin) {
     }
 }
 
-/// Tells a client that its request took too long.
+/// Answers 408 to a client whose request took too long.
 async fn refuse_slow(mut stream: impl AsyncRead + AsyncWrite + Unpin) {
     let answer = b"HTTP/1.1 408 Request Timeout\r\nconnection: close\r\ncontent-length: 0\r\n\r\n";
     if time::timeout(LINGER, stream.write_all(answer)).await.is_ok_and(|written| written.is_ok()) {

@@ -297,13 +297,13 @@ async fn at_the_cap_a_newcomer_waits_for_busy_connections() {
     let mut busy = fixture.connect().await;
     send(&mut busy, "GET /wait HTTP/1.1\r\nhost: x\r\n\r\n").await;
     within(fixture.probe.entered.notified()).await;
-    let mut newcomer = fixture.connect().await;
-    send(&mut newcomer, "GET / HTTP/1.1\r\nhost: x\r\n\r\n").await;
-    let early = time::timeout(Duration::from_millis(300), newcomer.read_u8()).await;
-    assert!(early.is_err(), "the newcomer is not served beyond the cap");
+    let mut waiting = fixture.connect().await;
+    send(&mut waiting, "GET / HTTP/1.1\r\nhost: x\r\n\r\n").await;
+    let early = time::timeout(Duration::from_millis(300), waiting.read_u8()).await;
+    assert!(early.is_err(), "a new connection is not served beyond the cap");
     fixture.probe.release.notify_one();
     assert_eq!(receive(&mut busy).await.1, "waited");
-    assert_eq!(receive(&mut newcomer).await.1, "hello");
+    assert_eq!(receive(&mut waiting).await.1, "hello");
     assert_eq!(fixture.metrics.connections_open(), 1);
 }
 

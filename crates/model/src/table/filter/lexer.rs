@@ -118,7 +118,7 @@ impl<'a> Lexer<'a> {
         }
     }
 
-    /// Digits that are no number of the type are out of range; anything else is malformed.
+    /// Digits that are not a number of the type are out of range; anything else is malformed.
     fn number_error(&self, digits: &str) -> FilterError {
         match digits.parse::<f64>() {
             Ok(_) => FilterError::Literal,

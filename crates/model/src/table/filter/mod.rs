@@ -53,7 +53,7 @@ pub enum Operator {
     Le,
 }
 
-/// Why a text is no filter.
+/// Why a text is not a valid filter.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
 pub enum FilterError {
     /// The text does not follow the grammar; the position is where reading stopped.

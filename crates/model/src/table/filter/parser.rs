@@ -22,7 +22,7 @@ pub(super) fn parse(text: &str) -> Result<Filter, FilterError> {
     operand.into_filter()
 }
 
-/// What an operand is before its context tells whether it may stand there.
+/// An operand before its context decides whether it is allowed there.
 enum Operand {
     Property(String),
     Literal(Value),

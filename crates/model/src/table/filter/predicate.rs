@@ -1,6 +1,6 @@
 //! A filter made ready for many rows: each property is found once for each row, and what a row costs is counted.
 //!
-//! Two rules of the service surprise: a comparison with a missing property is false, `ne` included; and a
+//! Two rules of the service are surprising: a comparison with a missing property is false, `ne` included; and a
 //! property whose type does not fit the literal's counts as less than it.
 
 use super::{Comparison, Filter, Operator, Row};
@@ -27,14 +27,14 @@ enum Node<'f> {
     And(Vec<Self>),
     Or(Vec<Self>),
     Not(Box<Self>),
-    Compare(Place, &'f Comparison),
-    Flag(Place),
+    Compare(PropertySource, &'f Comparison),
+    Flag(PropertySource),
     Constant(bool),
 }
 
-/// Where the value of a property is.
+/// Where the value of a property comes from.
 #[derive(Clone, Copy, Debug)]
-enum Place {
+enum PropertySource {
     PartitionKey,
     RowKey,
     Timestamp,
@@ -74,17 +74,17 @@ impl<'f> Predicate<'f> {
 }
 
 impl<'f> Names<'f> {
-    fn place(&mut self, name: &'f str) -> Place {
+    fn source(&mut self, name: &'f str) -> PropertySource {
         match name {
-            "PartitionKey" => Place::PartitionKey,
-            "RowKey" => Place::RowKey,
-            "Timestamp" => Place::Timestamp,
+            "PartitionKey" => PropertySource::PartitionKey,
+            "RowKey" => PropertySource::RowKey,
+            "Timestamp" => PropertySource::Timestamp,
             _ => {
                 let number = *self.numbers.entry(name).or_insert(self.list.len());
                 if number == self.list.len() {
                     self.list.push(name);
                 }
-                Place::Body(number)
+                PropertySource::Body(number)
             }
         }
     }
@@ -122,8 +122,8 @@ impl<'f> Node<'f> {
             Filter::And(parts) => Self::And(all(parts)),
             Filter::Or(parts) => Self::Or(all(parts)),
             Filter::Not(inner) => Self::Not(Box::new(Self::new(inner, names))),
-            Filter::Compare(comparison) => Self::Compare(names.place(&comparison.property), comparison),
-            Filter::Flag(name) => Self::Flag(names.place(name)),
+            Filter::Compare(comparison) => Self::Compare(names.source(&comparison.property), comparison),
+            Filter::Flag(name) => Self::Flag(names.source(name)),
             Filter::Constant(value) => Self::Constant(*value),
         }
     }
@@ -134,17 +134,17 @@ impl<'f> Node<'f> {
             Self::And(parts) => parts.iter().all(|part| part.admits(row, values, steps)),
             Self::Or(parts) => parts.iter().any(|part| part.admits(row, values, steps)),
             Self::Not(inner) => !inner.admits(row, values, steps),
-            Self::Compare(place, comparison) => place.value(row, values).is_some_and(|value| {
+            Self::Compare(source, comparison) => source.value(row, values).is_some_and(|value| {
                 *steps += comparison.steps(value);
                 comparison.admits(value)
             }),
-            Self::Flag(place) => place.value(row, values) == Some(ValueRef::Boolean(true)),
+            Self::Flag(source) => source.value(row, values) == Some(ValueRef::Boolean(true)),
             Self::Constant(value) => *value,
         }
     }
 }
 
-impl Place {
+impl PropertySource {
     fn value<'r>(self, row: &Row<'r>, values: &[Option<ValueRef<'r>>]) -> Option<ValueRef<'r>> {
         match self {
             Self::PartitionKey => Some(ValueRef::String(row.partition)),

@@ -1,5 +1,6 @@
 //! What a connection is waiting for, and since when: kept in one atomic number, so that a request costs no
-//! timer. The connection looks at it when its own, rarely set, timer fires; the listener when it needs a place.
+//! timer. The connection looks at it when its own, rarely set, timer fires; the listener when
+//! it needs to evict a connection.
 
 use std::io;
 use std::pin::Pin;
@@ -36,11 +37,11 @@ pub(super) enum Eviction {
 
 /// The phase of a connection and its start, and how the client takes its answers.
 #[derive(Debug)]
-pub(super) struct Pulse {
+pub(super) struct Activity {
     opened: Instant,
     /// Milliseconds since `opened`, and in the lowest two bits the phase.
     state: AtomicU64,
-    has_asked: AtomicBool,
+    has_sent_request: AtomicBool,
     /// One more than the milliseconds since `opened` at which the client stopped taking bytes; 0 while it takes them.
     blocked_at: AtomicU64,
     /// Milliseconds for which the client took none of the bytes of the current answer, up to the last byte it took.
@@ -49,12 +50,12 @@ pub(super) struct Pulse {
     written_bytes: AtomicU64,
 }
 
-impl Pulse {
+impl Activity {
     pub(super) fn new() -> Self {
         Self {
             opened: Instant::now(),
             state: AtomicU64::new(encode(0, Phase::Idle)),
-            has_asked: AtomicBool::new(false),
+            has_sent_request: AtomicBool::new(false),
             blocked_at: AtomicU64::new(0),
             blocked_millis: AtomicU64::new(0),
             written_bytes: AtomicU64::new(0),
@@ -65,7 +66,7 @@ impl Pulse {
     pub(super) fn begin(&self, phase: Phase) {
         self.state.store(encode(self.elapsed_millis(), phase), Relaxed);
         if phase == Phase::Busy {
-            self.has_asked.store(true, Relaxed);
+            self.has_sent_request.store(true, Relaxed);
             if self.blocked_at.load(Relaxed) == 0 {
                 self.blocked_millis.store(0, Relaxed);
                 self.written_bytes.store(0, Relaxed);
@@ -95,7 +96,7 @@ impl Pulse {
             return (blocked.elapsed() >= STALLED_AFTER).then_some((Eviction::Stalled, blocked));
         }
         let eviction = match phase {
-            Phase::Idle if self.has_asked.load(Relaxed) => Eviction::Idle,
+            Phase::Idle if self.has_sent_request.load(Relaxed) => Eviction::Idle,
             _ if since.elapsed() >= SLOW_HEAD_AFTER => Eviction::SlowHead,
             _ => Eviction::FreshHead,
         };
@@ -145,17 +146,17 @@ fn encode(millis: u64, phase: Phase) -> u64 {
         }
 }
 
-/// A stream that tells a pulse what passes.
+/// A stream that reports what passes to an [`Activity`].
 #[derive(Debug)]
-pub(super) struct Watched<S> {
+pub(super) struct WatchedStream<S> {
     stream: S,
-    pulse: Arc<Pulse>,
+    activity: Arc<Activity>,
     is_write_blocked: bool,
 }
 
-impl<S> Watched<S> {
-    pub(super) fn new(stream: S, pulse: Arc<Pulse>) -> Self {
-        Self { stream, pulse, is_write_blocked: false }
+impl<S> WatchedStream<S> {
+    pub(super) fn new(stream: S, activity: Arc<Activity>) -> Self {
+        Self { stream, activity, is_write_blocked: false }
     }
 
     /// The stream, and whether an answer still waits to be written to it.
@@ -164,25 +165,25 @@ impl<S> Watched<S> {
     }
 
     fn after_read(&self, result: &Poll<io::Result<()>>) {
-        if result.is_ready() && self.pulse.read().0 == Phase::Idle {
-            self.pulse.begin(Phase::Head);
+        if result.is_ready() && self.activity.read().0 == Phase::Idle {
+            self.activity.begin(Phase::Head);
         }
     }
 
     fn after_write(&mut self, result: &Poll<io::Result<usize>>) {
         self.is_write_blocked = result.is_pending();
         match result {
-            Poll::Pending => self.pulse.blocked(),
-            Poll::Ready(written) => self.pulse.took(*written.as_ref().unwrap_or(&0)),
+            Poll::Pending => self.activity.blocked(),
+            Poll::Ready(written) => self.activity.took(*written.as_ref().unwrap_or(&0)),
         }
         // A client that takes a long answer slowly is not idle.
-        if result.is_ready() && self.pulse.read().0 == Phase::Idle {
-            self.pulse.begin(Phase::Idle);
+        if result.is_ready() && self.activity.read().0 == Phase::Idle {
+            self.activity.begin(Phase::Idle);
         }
     }
 }
 
-impl<S: AsyncRead + Unpin> AsyncRead for Watched<S> {
+impl<S: AsyncRead + Unpin> AsyncRead for WatchedStream<S> {
     fn poll_read(mut self: Pin<&mut Self>, cx: &mut Context<'_>, buf: &mut ReadBuf<'_>) -> Poll<io::Result<()>> {
         let result = Pin::new(&mut self.stream).poll_read(cx, buf);
         self.after_read(&result);
@@ -190,7 +191,7 @@ impl<S: AsyncRead + Unpin> AsyncRead for Watched<S> {
     }
 }
 
-impl<S: AsyncWrite + Unpin> AsyncWrite for Watched<S> {
+impl<S: AsyncWrite + Unpin> AsyncWrite for WatchedStream<S> {
     fn poll_write(mut self: Pin<&mut Self>, cx: &mut Context<'_>, buf: &[u8]) -> Poll<io::Result<usize>> {
         let result = Pin::new(&mut self.stream).poll_write(cx, buf);
         self.after_write(&result);
@@ -201,8 +202,8 @@ impl<S: AsyncWrite + Unpin> AsyncWrite for Watched<S> {
         let result = Pin::new(&mut self.stream).poll_flush(cx);
         // An encrypted stream has a buffer of its own.
         match &result {
-            Poll::Pending => self.pulse.blocked(),
-            Poll::Ready(_) => self.pulse.took(0),
+            Poll::Pending => self.activity.blocked(),
+            Poll::Ready(_) => self.activity.took(0),
         }
         result
     }
@@ -238,19 +239,19 @@ mod tests {
 
     const SECOND: Duration = Duration::from_secs(1);
 
-    /// A pulse that has been in a phase for so long.
-    fn pulse(phase: Phase, age: Duration, has_asked: bool) -> Pulse {
+    /// An activity that has been in a phase for so long.
+    fn activity(phase: Phase, age: Duration, has_sent_request: bool) -> Activity {
         let opened = Instant::now().checked_sub(age).expect("the machine has run for some seconds");
-        let pulse = Pulse { opened, ..Pulse::new() };
-        pulse.state.store(encode(0, phase), Relaxed);
-        pulse.has_asked.store(has_asked, Relaxed);
-        pulse
+        let activity = Activity { opened, ..Activity::new() };
+        activity.state.store(encode(0, phase), Relaxed);
+        activity.has_sent_request.store(has_sent_request, Relaxed);
+        activity
     }
 
     #[test]
     fn those_who_have_not_asked_go_first_but_not_at_once() {
         let minute = 60 * SECOND;
-        for (phase, age, has_asked, expected) in [
+        for (phase, age, has_sent_request, expected) in [
             (Phase::Idle, minute, false, Some(Eviction::SlowHead)),
             (Phase::Head, minute, false, Some(Eviction::SlowHead)),
             (Phase::Head, minute, true, Some(Eviction::SlowHead)),
@@ -258,10 +259,10 @@ mod tests {
             (Phase::Idle, Duration::ZERO, true, Some(Eviction::Idle)),
             (Phase::Busy, minute, true, None),
         ] {
-            let kind = pulse(phase, age, has_asked).eviction().map(|(kind, _)| kind);
-            assert_eq!(kind, expected, "{phase:?} for {age:?}, {has_asked}");
+            let kind = activity(phase, age, has_sent_request).eviction().map(|(kind, _)| kind);
+            assert_eq!(kind, expected, "{phase:?} for {age:?}, {has_sent_request}");
         }
-        let stalled = pulse(Phase::Idle, minute, true);
+        let stalled = activity(Phase::Idle, minute, true);
         stalled.blocked_at.store(1, Relaxed);
         assert_eq!(stalled.eviction().map(|(kind, _)| kind), Some(Eviction::Stalled));
         let order = [Eviction::SlowHead, Eviction::Idle, Eviction::FreshHead, Eviction::Stalled];
@@ -279,13 +280,13 @@ mod tests {
             (100, 150, 10),
             (100, 170, 0),
         ] {
-            let pulse = Pulse::new();
-            pulse.written_bytes.store(written_kib * 1024, Relaxed);
-            pulse.blocked_millis.store(blocked_seconds * 1000, Relaxed);
-            assert_eq!(pulse.blocked_until(60 * SECOND, 1024), None, "the client takes bytes");
-            pulse.blocked_at.store(1, Relaxed);
-            let until = pulse.blocked_until(60 * SECOND, 1024).expect("it is blocked");
-            assert_eq!(until - pulse.opened, allowed * SECOND, "{written_kib} KiB, {blocked_seconds} s");
+            let activity = Activity::new();
+            activity.written_bytes.store(written_kib * 1024, Relaxed);
+            activity.blocked_millis.store(blocked_seconds * 1000, Relaxed);
+            assert_eq!(activity.blocked_until(60 * SECOND, 1024), None, "the client takes bytes");
+            activity.blocked_at.store(1, Relaxed);
+            let until = activity.blocked_until(60 * SECOND, 1024).expect("it is blocked");
+            assert_eq!(until - activity.opened, allowed * SECOND, "{written_kib} KiB, {blocked_seconds} s");
         }
     }
 }
