@@ -27,7 +27,7 @@ use parking_lot::{Condvar, Mutex, RwLock};
 use rustc_hash::FxHashSet;
 use tokio::sync::Mutex as AsyncMutex;
 
-use crate::committer::{Commit, Effect, Queue, Write, Writes};
+use crate::committer::{Commit, CommitQueue, Effect, Write, Writes};
 use crate::key;
 use crate::store::check::Finding;
 use crate::store::fjall::DeadRows;
@@ -109,7 +109,7 @@ impl Catalogue {
 
     pub(crate) async fn create(
         self: &Arc<Self>,
-        queue: &Queue,
+        queue: &CommitQueue,
         name: SpaceName<'_>,
         meta: &[u8],
     ) -> Result<Option<SpaceId>, Fault> {
@@ -135,7 +135,7 @@ impl Catalogue {
 
     pub(crate) async fn change(
         self: &Arc<Self>,
-        queue: &Queue,
+        queue: &CommitQueue,
         name: SpaceName<'_>,
         expected: &[u8],
         meta: &[u8],
@@ -161,7 +161,7 @@ impl Catalogue {
 
     pub(crate) async fn drop(
         self: &Arc<Self>,
-        queue: &Queue,
+        queue: &CommitQueue,
         name: SpaceName<'_>,
         expected: Option<&[u8]>,
     ) -> Result<Changed, Fault> {
@@ -195,7 +195,7 @@ impl Catalogue {
     }
 
     /// Lets the rows of a dropped container go, which were kept.
-    pub(crate) async fn release(&self, queue: &Queue, space: SpaceId) -> Result<(), Fault> {
+    pub(crate) async fn release(&self, queue: &CommitQueue, space: SpaceId) -> Result<(), Fault> {
         if !self.dead.is_kept(space) {
             return Ok(());
         }
@@ -317,7 +317,7 @@ pub(crate) fn last_version(version: u64) -> Write {
     (VERSION_KEY.into(), Some(version.to_be_bytes().into()))
 }
 
-async fn change(queue: &Queue, writes: Vec<Write>, effect: Effect) -> Result<(), Fault> {
+async fn change(queue: &CommitQueue, writes: Vec<Write>, effect: Effect) -> Result<(), Fault> {
     let (_, outcome) = queue.push(commit_of(writes, effect))?;
     outcome.wait().await
 }

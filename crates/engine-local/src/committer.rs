@@ -111,7 +111,7 @@ impl Outcome {
 }
 
 /// What waits for the committer.
-pub(crate) struct Queue {
+pub(crate) struct CommitQueue {
     inner: Mutex<Inner>,
     wake: Condvar,
 }
@@ -138,7 +138,7 @@ enum Gate {
     Stopping,
 }
 
-impl Queue {
+impl CommitQueue {
     pub(crate) fn new() -> Self {
         let inner = Inner {
             waiting: Vec::new(),

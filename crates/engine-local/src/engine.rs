@@ -12,15 +12,15 @@ use std::time::{Duration, Instant};
 
 use larimar_engine::queue::{MessagesInRows, RowQueues};
 use larimar_engine::{
-    Act, Beside, Budget, Changed, Clock, DiskRoom, Engine, Expect, Fault, Flow, Key, KeyRange, LogLimit, Op, Position,
-    ReadError, Reads, RowRef, Rows, Space, SpaceId, SpaceName, Spaces, Statistics, SystemClock, WriteError,
+    Act, Beside, Budget, Changed, Clock, DiskRoom, EditError, Engine, Expect, Fault, Flow, Key, KeyRange, LogLimit, Op,
+    Position, ReadError, Reads, RowRef, Rows, Space, SpaceId, SpaceName, Spaces, Statistics, SystemClock, WriteError,
 };
 use larimar_model::Timestamp;
 use parking_lot::{Mutex, RwLock};
 
 use crate::budget::MemoryBudget;
 use crate::catalogue::{Catalogue, DeadSpaces};
-use crate::committer::{self, Commit, Queue, Writes};
+use crate::committer::{self, Commit, CommitQueue, Writes};
 use crate::key;
 use crate::latch::{Latches, Stripe};
 use crate::published::Published;
@@ -131,7 +131,7 @@ impl LocalEngine {
         let (catalogue, versions) = Catalogue::load(store.as_ref(), dead)?;
         let shared = Arc::new(Shared {
             latches: Latches::new(),
-            queue: Queue::new(),
+            queue: CommitQueue::new(),
             published: Published::new(store.snapshot()),
             catalogue: Arc::new(catalogue),
             versions,
@@ -185,14 +185,15 @@ impl LocalEngine {
         self.shared.published.close(committer::closed());
     }
 
-    /// Checks the conditions and enqueues the writes, all under the latch of the partition.
-    fn decide(
+    /// Decides by the rows of a partition and enqueues the writes, all under the partition's latch. The buffer given to
+    /// `decide` holds the encoded partition.
+    fn decide<T, X>(
         &self,
         space: SpaceId,
         partition: &str,
-        (ops, beside): (&[Op<'_>], &[Beside<'_>]),
         now: Timestamp,
-    ) -> Result<Decided, WriteError> {
+        decide: impl FnOnce(&mut Plan<'_>, &mut Vec<u8>) -> Result<T, X>,
+    ) -> Result<Decided<T, X>, ReadError> {
         KEY.with_borrow_mut(|key| {
             key.clear();
             key::put_partition(key, space, partition);
@@ -200,38 +201,29 @@ impl LocalEngine {
             let mut stripe = self.shared.latches.lock(stripe_index);
             let live = self.shared.catalogue.live.read();
             if !live.contains(&space) {
-                return Err(WriteError::SpaceGone);
+                return Err(ReadError::SpaceGone);
             }
             let snapshot = self.shared.published.now()?;
-            let mut version = self.shared.versions.next(now)?;
-            let mut plan =
-                Plan { stripe: &stripe, snapshot: snapshot.as_ref(), saw_pending: false, growth: Growth::default() };
-            if self.shared.versions.is_below_rows() {
-                version = version.max(plan.version_above(key, ops)?);
-            }
-            let mut writes = Writes::None;
-            let refused = plan.decide(key, ops, version, &mut writes).err();
-            if refused.is_some() {
-                writes = Writes::None;
-            }
-            // No decision reads a row beside a partition, so these need not be found among the pending writes.
-            let pending = writes.clone();
-            if refused.is_none() {
-                plan.put_beside(space, beside, version, &mut writes);
+            let version = self.shared.versions.next(now)?;
+            let is_below_rows = self.shared.versions.is_below_rows();
+            let mut plan = Plan::new(&stripe, snapshot.as_ref(), version, is_below_rows);
+            let decision = decide(&mut plan, key);
+            let Plan { version, mut writes, mut pending, saw_pending, growth, .. } = plan;
+            if decision.is_err() {
+                (writes, pending) = (Writes::None, Writes::None);
             }
             let has_writes = !writes.as_slice().is_empty();
-            let is_small = plan.growth.is_small();
-            if !has_writes && !plan.saw_pending {
+            if !has_writes && !saw_pending {
                 // Decided by committed rows alone, and nothing to write: no need to wait for a commit.
-                return refused.map_or(Ok(Decided { outcome: None, version, refused: None }), Err);
+                return Ok(Decided { outcome: None, version, decision });
             }
             let stripe_of_writes = has_writes.then_some(stripe_index);
-            let commit = Commit { writes, stripe: stripe_of_writes, is_small, ..Commit::default() };
+            let commit = Commit { writes, stripe: stripe_of_writes, is_small: growth.is_small(), ..Commit::default() };
             let (ticket, outcome) = self.shared.queue.push(commit)?;
             for (key, value) in pending.as_slice() {
                 stripe.insert(key.clone(), value.clone(), ticket);
             }
-            Ok(Decided { outcome: Some(outcome), version, refused })
+            Ok(Decided { outcome: Some(outcome), version, decision })
         })
     }
 }
@@ -296,14 +288,25 @@ impl Rows for LocalEngine {
         beside: &[Beside<'_>],
         now: Timestamp,
     ) -> Result<Vec<Timestamp>, WriteError> {
-        let Decided { outcome, version, refused } = self.decide(space, partition, (ops, beside), now)?;
-        if let Some(outcome) = outcome {
-            outcome.wait().await?;
-        }
-        match refused {
-            Some(error) => Err(error),
-            None => Ok(vec![version; ops.len()]),
-        }
+        let decided = self.decide(space, partition, now, |plan, key| {
+            plan.apply(key, ops)?;
+            plan.put_beside(space, beside);
+            Ok::<_, WriteError>(())
+        })?;
+        let ((), version) = decided.wait().await?;
+        Ok(vec![version; ops.len()])
+    }
+
+    async fn edit<T: Send, R: Send>(
+        &self,
+        key: Key<'_>,
+        now: Timestamp,
+        edit: impl Fn(Option<&[u8]>) -> Result<(Vec<u8>, T), R> + Send + Sync,
+    ) -> Result<T, EditError<R>> {
+        let row = key.row;
+        let decided = self.decide(key.space, key.partition, now, |plan, key| plan.edit(key, row, &edit))?;
+        let (value, _) = decided.wait().await?;
+        Ok(value)
     }
 
     async fn restore(&self, space: SpaceId, rows: &[RowRef<'_>]) -> Result<(), WriteError> {
@@ -400,18 +403,34 @@ impl Engine for LocalEngine {
     }
 }
 
-/// What became of a batch: how it ends, once the writes it rests on are durable.
-struct Decided {
+/// A decision, which counts once the writes it rests on are durable.
+struct Decided<T, X> {
     outcome: Option<committer::Outcome>,
     version: Timestamp,
-    refused: Option<WriteError>,
+    decision: Result<T, X>,
 }
 
-/// The rows as a batch finds them: writes on their way first, then what is committed.
+impl<T, X: From<Fault>> Decided<T, X> {
+    /// Waits for the commit; returns the decision's value and the version of the rows it put.
+    async fn wait(self) -> Result<(T, Timestamp), X> {
+        if let Some(outcome) = self.outcome {
+            outcome.wait().await?;
+        }
+        self.decision.map(|value| (value, self.version))
+    }
+}
+
+/// The rows as a decision finds them, pending writes before committed ones, and the writes it makes.
 struct Plan<'a> {
     stripe: &'a Stripe,
     snapshot: &'a dyn Snapshot,
-    /// Whether a write on its way had a say: then the answer has to wait for it.
+    version: Timestamp,
+    /// Whether rows may have versions above those of the clock.
+    is_below_rows: bool,
+    writes: Writes,
+    /// Those of the writes that later decisions must see before they are committed.
+    pending: Writes,
+    /// Whether the decision rests on a pending write: then the answer has to wait for it.
     saw_pending: bool,
     growth: Growth,
 }
@@ -437,15 +456,25 @@ impl Growth {
     }
 }
 
-impl Plan<'_> {
-    /// Turns operations into writes. `key` holds the partition and is left that way.
-    fn decide(
-        &mut self,
-        key: &mut Vec<u8>,
-        ops: &[Op<'_>],
-        version: Timestamp,
-        writes: &mut Writes,
-    ) -> Result<(), WriteError> {
+impl<'a> Plan<'a> {
+    fn new(stripe: &'a Stripe, snapshot: &'a dyn Snapshot, version: Timestamp, is_below_rows: bool) -> Self {
+        let (writes, pending) = (Writes::None, Writes::None);
+        Self {
+            stripe,
+            snapshot,
+            version,
+            is_below_rows,
+            writes,
+            pending,
+            saw_pending: false,
+            growth: Growth::default(),
+        }
+    }
+
+    /// Turns operations into writes.
+    fn apply(&mut self, key: &mut Vec<u8>, ops: &[Op<'_>]) -> Result<(), WriteError> {
+        let puts = ops.iter().filter(|op| matches!(op.act, Act::Put(_) | Act::Edit(_)));
+        self.raise_version(key, puts.map(|op| op.row))?;
         let partition_bytes = key.len();
         for (index, op) in ops.iter().enumerate() {
             key.truncate(partition_bytes);
@@ -456,47 +485,72 @@ impl Plan<'_> {
             if !op.expect.admits(current.map(|(version, _)| version)) {
                 return Err(WriteError::Condition { op: index, found: current.map(|(version, _)| version) });
             }
-            let value = match op.act {
-                Act::Put(body) => Some(join_value(version, body)),
+            let old_bytes = current.map(|(_, body)| body.len());
+            match op.act {
+                Act::Put(body) => self.write(key, old_bytes, Some(body)),
                 Act::Edit(edit) => {
                     let body = edit(current.map(|(_, body)| body));
                     let body = body.map_err(|reason| WriteError::Refused { op: index, reason })?;
-                    Some(join_value(version, &body))
+                    self.write(key, old_bytes, Some(&body));
                 }
-                Act::Delete => None,
-                Act::Check => continue,
-            };
-            self.growth.add(key.len(), current.map(|(_, body)| body.len()), value.as_ref().map(|value| value.len()));
-            writes.push((key.as_slice().into(), value));
+                Act::Delete => self.write(key, old_bytes, None),
+                Act::Check => {}
+            }
         }
+        self.pending = self.writes.clone();
         Ok(())
     }
 
-    /// Adds the rows beside the partition.
-    fn put_beside(&mut self, space: SpaceId, beside: &[Beside<'_>], version: Timestamp, writes: &mut Writes) {
+    /// Edits one row; returns the value that the edit computed.
+    fn edit<T, R>(
+        &mut self,
+        key: &mut Vec<u8>,
+        row: &str,
+        edit: impl FnOnce(Option<&[u8]>) -> Result<(Vec<u8>, T), R>,
+    ) -> Result<T, EditError<R>> {
+        self.raise_version(key, std::iter::once(row))?;
+        key::put_row(key, row);
+        let current = self.find(key)?;
+        let current = current.as_deref().map(split_value).transpose()?.map(|(_, body)| body);
+        let (body, value) = edit(current).map_err(EditError::Refused)?;
+        self.write(key, current.map(<[u8]>::len), Some(&body));
+        self.pending = self.writes.clone();
+        Ok(value)
+    }
+
+    /// Adds a write of a row of the partition.
+    fn write(&mut self, key: &[u8], old_body: Option<usize>, new_body: Option<&[u8]>) {
+        let value = new_body.map(|body| join_value(self.version, body));
+        self.growth.add(key.len(), old_body, value.as_ref().map(|value| value.len()));
+        self.writes.push((key.into(), value));
+    }
+
+    /// Adds rows beside the partition. No decision reads them, so they need not be found among the pending writes.
+    fn put_beside(&mut self, space: SpaceId, beside: &[Beside<'_>]) {
         for row in beside {
             let mut key = Vec::with_capacity(16 + row.partition.len() + row.row.len());
             key::put_partition(&mut key, space, row.partition);
             key::put_row(&mut key, row.row);
-            let value = row.body.map(|body| join_value(version, body));
-            self.growth.add(key.len(), None, value.as_ref().map(|value| value.len()));
-            writes.push((key.as_slice().into(), value));
+            self.write(&key, None, row.body);
         }
     }
 
-    /// A version above those of all rows that operations put: rows may be ahead of a clock that was reset.
-    fn version_above(&mut self, key: &mut Vec<u8>, ops: &[Op<'_>]) -> Result<Timestamp, Fault> {
+    /// Raises the version above those of the rows to put, which may be ahead of a clock that was reset.
+    fn raise_version<'r>(&mut self, key: &mut Vec<u8>, rows: impl Iterator<Item = &'r str>) -> Result<(), Fault> {
+        if !self.is_below_rows {
+            return Ok(());
+        }
         let partition_bytes = key.len();
-        let mut above = 0;
-        for op in ops.iter().filter(|op| matches!(op.act, Act::Put(_) | Act::Edit(_))) {
+        for row in rows {
             key.truncate(partition_bytes);
-            key::put_row(key, op.row);
+            key::put_row(key, row);
             if let Some(row) = self.find(key)? {
-                above = above.max(split_value(&row)?.0.ticks().saturating_add(1));
+                let above = split_value(&row)?.0.ticks().saturating_add(1);
+                self.version = self.version.max(Timestamp::from_ticks(above));
             }
         }
         key.truncate(partition_bytes);
-        Ok(Timestamp::from_ticks(above))
+        Ok(())
     }
 
     fn find(&mut self, key: &[u8]) -> Result<Option<Bytes>, Fault> {

@@ -6,7 +6,7 @@ use larimar_engine::{Fault, Histogram, LogLimit};
 use parking_lot::RwLock;
 
 use crate::catalogue::Catalogue;
-use crate::committer::Queue;
+use crate::committer::CommitQueue;
 use crate::latch::Latches;
 use crate::published::Published;
 use crate::recovery;
@@ -17,7 +17,7 @@ use crate::version::VersionClock;
 /// The parts of an open engine.
 pub(crate) struct Shared {
     pub(crate) latches: Latches,
-    pub(crate) queue: Queue,
+    pub(crate) queue: CommitQueue,
     pub(crate) published: Published,
     pub(crate) catalogue: Arc<Catalogue>,
     pub(crate) versions: VersionClock,

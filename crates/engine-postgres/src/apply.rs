@@ -10,7 +10,7 @@ use crate::key;
 use crate::reads::{self, FoundRow};
 use crate::single_writes::{SingleWrite, WriteKind, WriteOutcome};
 use crate::transactions::{self, SideRows, Step, Transaction};
-use larimar_engine::{Act, Beside, Expect, Fault, Op, SpaceId, WriteError};
+use larimar_engine::{Act, Beside, EditError, Expect, Fault, Key, Op, SpaceId, WriteError};
 use larimar_model::Timestamp;
 use std::hash::BuildHasher;
 use std::time::{Duration, Instant};
@@ -54,30 +54,23 @@ impl Parts {
             self.pause(attempt, started).await?;
             attempt += 1;
         }
-        Err(contended())
+        Err(contended().into())
     }
 
     async fn apply_one(&self, partition: &Partition, op: &Op<'_>) -> Result<Timestamp, WriteError> {
         let rk = key::row(op.row);
-        // Edits of one row run one after the other, so that only other servers can change it between read and write.
-        let _turn = match op.act {
-            Act::Edit(_) => Some(self.turns[self.turn_of(partition, &rk)].lock().await),
-            _ => None,
-        };
+        if let Act::Edit(edit) = op.act {
+            let decide = |found: &FoundRow| {
+                explain(std::slice::from_ref(op), std::slice::from_ref(found))?;
+                let body = edit(found.body()).map_err(|reason| WriteError::Refused { op: 0, reason })?;
+                Ok::<_, WriteError>((body, ()))
+            };
+            return self.edit_row(partition, &rk, decide).await.map(|(version, ())| version);
+        }
         let started = Instant::now();
         let mut attempt = 0;
         while attempt < ATTEMPTS_MAX {
-            let edited;
-            let (expect, act) = match op.act {
-                Act::Edit(edit) => {
-                    let found = self.reads.get(partition.space, partition.pk.clone(), rk.clone()).await?;
-                    explain(std::slice::from_ref(op), std::slice::from_ref(&found))?;
-                    edited = edit(found.body()).map_err(|reason| WriteError::Refused { op: 0, reason })?;
-                    (expect_unchanged(&found), Act::Put(&edited))
-                }
-                act => (op.expect, act),
-            };
-            match self.write_one(partition, &rk, expect, act).await {
+            match self.write_one(partition, &rk, op.expect, op.act).await {
                 Ok(WriteOutcome::Done(_)) if matches!(op.act, Act::Delete) => return Ok(partition.now),
                 Ok(WriteOutcome::Done(version)) => return Ok(version),
                 Ok(WriteOutcome::Missed) => {
@@ -98,7 +91,52 @@ impl Parts {
             self.pause(attempt, started).await?;
             attempt += 1;
         }
-        Err(contended())
+        Err(contended().into())
+    }
+
+    /// Edits one row; see [`Rows::edit`](larimar_engine::Rows::edit).
+    pub(crate) async fn edit<T: Send, R: Send>(
+        &self,
+        key: Key<'_>,
+        now: Timestamp,
+        edit: impl Fn(Option<&[u8]>) -> Result<(Vec<u8>, T), R> + Send + Sync,
+    ) -> Result<T, EditError<R>> {
+        let Ok(partition) = Partition::new(key.space, key.partition, now) else { return Err(EditError::SpaceGone) };
+        let decide = |found: &FoundRow| match found.has_space {
+            true => edit(found.body()).map_err(EditError::Refused),
+            false => Err(EditError::SpaceGone),
+        };
+        self.edit_row(&partition, &key::row(key.row), decide).await.map(|(_, value)| value)
+    }
+
+    /// Reads a row, decides, and writes it if it is still the one that was read; otherwise starts again. Returns the value
+    /// of the decision that was written. Edits of one row by this server run one after the other, so that only other
+    /// servers can change it between read and write.
+    async fn edit_row<T: Send, X: From<Fault> + Send>(
+        &self,
+        partition: &Partition,
+        rk: &[u8],
+        decide: impl Fn(&FoundRow) -> Result<(Vec<u8>, T), X> + Send + Sync,
+    ) -> Result<(Timestamp, T), X> {
+        let _turn = self.turns[self.turn_of(partition, rk)].lock().await;
+        let started = Instant::now();
+        let mut attempt = 0;
+        while attempt < ATTEMPTS_MAX {
+            let found = self.reads.get(partition.space, partition.pk.clone(), rk.to_vec()).await?;
+            let (body, value) = decide(&found)?;
+            match self.write_one(partition, rk, expect_unchanged(&found), Act::Put(&body)).await {
+                Ok(WriteOutcome::Done(version)) => return Ok((version, value)),
+                Err(Failure::Locked(_)) => {
+                    self.pause(0, started).await?;
+                    continue;
+                }
+                Ok(WriteOutcome::Missed) | Err(Failure::Again(_) | Failure::Elsewhere(_)) => {}
+                Err(failure) => return Err(failure.into_fault().into()),
+            }
+            self.pause(attempt, started).await?;
+            attempt += 1;
+        }
+        Err(contended().into())
     }
 
     /// Sends one operation: most share a statement with those of other requests.
@@ -167,7 +205,7 @@ impl Parts {
     }
 
     /// Waits before another attempt, unless the time is up.
-    async fn pause(&self, attempt: u32, started: Instant) -> Result<(), WriteError> {
+    async fn pause(&self, attempt: u32, started: Instant) -> Result<(), Fault> {
         if started.elapsed() > self.core.target.timeout {
             return Err(contended());
         }
@@ -228,8 +266,8 @@ fn owned(act: Act<'_>) -> transactions::Act {
     }
 }
 
-fn contended() -> WriteError {
-    WriteError::Fault(Fault::Unavailable("too many requests write to the same rows".to_owned()))
+fn contended() -> Fault {
+    Fault::Unavailable("too many requests write to the same rows".to_owned())
 }
 
 const ATTEMPTS_MAX: u32 = 50;

@@ -22,8 +22,8 @@ use crate::statements::spaces::HasSpace;
 use crate::transactions::Transactions;
 use larimar_engine::queue::MessageIds;
 use larimar_engine::{
-    Beside, Changed, Engine, Fault, Key, Moment, Op, Position, ReadError, Reads as ReadsWanted, RowRef, Rows, Space,
-    SpaceId, SpaceName, Spaces, Statistics, WriteError,
+    Beside, Changed, EditError, Engine, Fault, Key, Moment, Op, Position, ReadError, Reads as ReadsWanted, RowRef,
+    Rows, Space, SpaceId, SpaceName, Spaces, Statistics, WriteError,
 };
 use larimar_model::Timestamp;
 use std::sync::Arc;
@@ -200,6 +200,19 @@ impl Rows for PostgresEngine {
         self.noting_gone(space, applied)
     }
 
+    async fn edit<T: Send, R: Send>(
+        &self,
+        key: Key<'_>,
+        now: Timestamp,
+        edit: impl Fn(Option<&[u8]>) -> Result<(Vec<u8>, T), R> + Send + Sync,
+    ) -> Result<T, EditError<R>> {
+        let edited = self.parts.edit(key, now, edit).await;
+        if matches!(edited, Err(EditError::SpaceGone)) {
+            self.parts.catalogue.forget(key.space);
+        }
+        edited
+    }
+
     async fn restore(&self, space: SpaceId, rows: &[RowRef<'_>]) -> Result<(), WriteError> {
         let restored = self.parts.restore(space, rows).await;
         self.noting_gone(space, restored)
@@ -258,8 +271,6 @@ impl Spaces for PostgresEngine {
 }
 
 impl Engine for PostgresEngine {
-    const IS_SHARED: bool = true;
-
     async fn now(&self, _caller: Timestamp) -> Result<Moment, Fault> {
         self.parts.clock.now().await
     }

@@ -21,10 +21,6 @@ use std::future::Future;
 
 /// A storage engine: rows, spaces, messages, and what belongs to all of them.
 pub trait Engine: Rows + Spaces + Messages {
-    /// Whether other processes may change the store. [`Spaces::recent_space`] is then up to a second old; an operation on
-    /// the number of a dropped space is refused at once.
-    const IS_SHARED: bool = false;
-
     /// The store's time at some moment of the call. Everything that two servers must judge alike, such as leases, goes by
     /// it. An engine in one process uses `caller`, the caller's clock; a shared engine uses the clock of its database, which
     /// it asks so rarely that a call usually costs no round trip.

@@ -1,4 +1,4 @@
-//! What can go wrong, told apart by who can act: the caller (`Reject`) or the operator (`Fault`).
+//! What can go wrong, distinguished by who can act: the caller (`Reject`) or the operator (`Fault`).
 
 use crate::blob::BlobReject;
 use larimar_model::{BodyError, Timestamp};
@@ -88,6 +88,20 @@ pub enum WriteError {
     Fault(#[from] Fault),
 }
 
+/// Why an engine did not edit a row. Nothing was written, except perhaps after a `Fault`.
+#[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
+pub enum EditError<R> {
+    /// The edit refused the row it was given.
+    #[error("the edit was refused")]
+    Refused(R),
+    /// The space was dropped.
+    #[error("the space does not exist")]
+    SpaceGone,
+    /// The engine failed.
+    #[error(transparent)]
+    Fault(#[from] Fault),
+}
+
 /// Any failure of an operation.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
 pub enum EngineError {
@@ -118,6 +132,15 @@ impl From<ReadError> for EngineError {
     fn from(error: ReadError) -> Self {
         match error {
             ReadError::SpaceGone => Self::Reject(Reject::TableNotFound),
+            ReadError::Fault(fault) => Self::Fault(fault),
+        }
+    }
+}
+
+impl<R> From<ReadError> for EditError<R> {
+    fn from(error: ReadError) -> Self {
+        match error {
+            ReadError::SpaceGone => Self::SpaceGone,
             ReadError::Fault(fault) => Self::Fault(fault),
         }
     }

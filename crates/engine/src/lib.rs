@@ -23,7 +23,7 @@ pub use contract::{
     Act, Beside, Budget, Changed, DiskRoom, Edit, Engine, Expect, Flow, Key, KeyRange, Messages, Moment, Op, Position,
     RowRef, Rows, Space, SpaceId, SpaceKind, SpaceName, Spaces, Statistics,
 };
-pub use error::{EngineError, Fault, ReadError, Reject, WriteError};
+pub use error::{EditError, EngineError, Fault, ReadError, Reject, WriteError};
 pub use histogram::{Histogram, HistogramSnapshot};
 pub use log_limit::LogLimit;
 pub use lookup::{decide_on_space, find_replacement};

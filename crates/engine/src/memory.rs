@@ -5,7 +5,7 @@ use crate::contract::{
     Act, Beside, Budget, Changed, Engine, Flow, Key, KeyRange, Op, Position, RowRef, Rows, Space, SpaceId, SpaceKind,
     SpaceName, Spaces, Statistics,
 };
-use crate::error::{Fault, ReadError, WriteError};
+use crate::error::{EditError, Fault, ReadError, WriteError};
 use crate::queue::{MessagesInRows, RowQueues};
 use crate::snapshot::{Reads, Snapshot};
 use larimar_model::Timestamp;
@@ -131,6 +131,24 @@ impl Rows for MemoryEngine {
             }
         }
         Ok(vec![version; ops.len()])
+    }
+
+    async fn edit<T: Send, R: Send>(
+        &self,
+        key: Key<'_>,
+        now: Timestamp,
+        edit: impl Fn(Option<&[u8]>) -> Result<(Vec<u8>, T), R> + Send + Sync,
+    ) -> Result<T, EditError<R>> {
+        let mut state = self.state.lock();
+        let state = Arc::make_mut(&mut state);
+        if !state.has_space(key.space) {
+            return Err(EditError::SpaceGone);
+        }
+        let place = (key.space, Position::new(key.partition, key.row));
+        let (body, value) = edit(state.rows.get(&place).map(|(_, body)| &**body)).map_err(EditError::Refused)?;
+        state.last_version = now.ticks().max(state.last_version + 1);
+        state.rows.insert(place, (Timestamp::from_ticks(state.last_version), body.into()));
+        Ok(value)
     }
 
     async fn restore(&self, space: SpaceId, rows: &[RowRef<'_>]) -> Result<(), WriteError> {

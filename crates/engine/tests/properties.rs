@@ -2,30 +2,10 @@
 //! reading of the filter returns, page by page.
 
 use larimar_engine::table::{Plan, PlanningWork};
-use larimar_engine::{Fault, MemoryEngine, MemorySnapshot, Position, Reads, Rows as _};
+use larimar_engine::{MemoryEngine, Position};
 use larimar_model::{EntityBody, Filter, Timestamp, filter as meaning};
-use larimar_testkit::engine::layer::{Layer, Layered};
 use larimar_testkit::queries::{filter, hostile_filter, planned, rows};
 use proptest::prelude::*;
-use std::time::Instant;
-
-/// An engine that other servers share.
-#[derive(Default)]
-struct Far(MemoryEngine);
-
-impl Layer for Far {
-    type Below = MemoryEngine;
-    type Snapshot = MemorySnapshot;
-    const IS_SHARED: bool = true;
-
-    fn below(&self) -> &MemoryEngine {
-        &self.0
-    }
-
-    async fn snapshot(&self, reads: Reads, deadline: Instant) -> Result<MemorySnapshot, Fault> {
-        self.0.snapshot(reads, deadline).await
-    }
-}
 
 proptest! {
     #![proptest_config(ProptestConfig { cases: 1000, failure_persistence: None, ..ProptestConfig::default() })]
@@ -40,10 +20,6 @@ proptest! {
             rows.iter().filter(|row| node.admits(row)).map(|row| (row.0.clone(), row.1.clone())).collect();
         let runtime = tokio::runtime::Builder::new_current_thread().build().expect("a runtime starts");
         let found = runtime.block_on(planned(&MemoryEngine::new(), &rows, &filter, entities_max, is_hurried));
-        prop_assert_eq!(&found, &expected, "{} planned as {}", text, Plan::new(Some(&filter)));
-        // Where the engine is far away, points are looked up together.
-        let far = Layered(Far::default());
-        let found = runtime.block_on(planned(&far, &rows, &filter, entities_max, is_hurried));
         prop_assert_eq!(&found, &expected, "{} planned as {}", text, Plan::new(Some(&filter)));
     }
 

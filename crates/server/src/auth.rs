@@ -154,7 +154,7 @@ pub(crate) async fn authenticate<E: Engine>(
     }
     let addressed = Addressed::read(service, path, head.query)?;
     match SasToken::parse(head.query, addressed.resource(service))? {
-        Some(token) if E::IS_SHARED && policies == Policies::Recent => {
+        Some(token) if policies == Policies::Recent => {
             match Box::pin(check_token(storage, &token, service, account, head, Policies::Recent)).await {
                 Err(_) if token.policy_id().is_some() => {
                     Box::pin(check_token(storage, &token, service, account, head, Policies::Now)).await

@@ -70,7 +70,6 @@ impl Snapshot for StaleSnapshot {
 impl Layer for Stale {
     type Below = MemoryEngine;
     type Snapshot = StaleSnapshot;
-    const IS_SHARED: bool = true;
 
     fn below(&self) -> &MemoryEngine {
         &self.inner

@@ -13,12 +13,11 @@ use super::row::BlobRow;
 use super::store::write_error;
 use super::tag_index::{TagRows, found_tags};
 use super::{Blobs, keys};
-use crate::contract::{Act, Engine, Expect, Op};
-use crate::error::{EngineError, Fault, Reject, WriteError};
+use crate::contract::{Act, Engine, Expect, Key, Op};
+use crate::error::{EditError, EngineError, Fault, WriteError};
 use futures_util::lock::{Mutex as AsyncMutex, MutexGuard};
 use larimar_model::Timestamp;
 use larimar_model::blob::Tags;
-use parking_lot::Mutex;
 use std::future::{Future, ready};
 use std::hash::{DefaultHasher, Hash, Hasher};
 
@@ -200,26 +199,18 @@ impl<E: Engine, B: ByteStore> Blobs<E, B> {
         now: Timestamp,
         decide: impl Fn(Option<BlobRow>) -> Result<Decision<T>, BlobReject> + Send + Sync,
     ) -> Result<T, EngineError> {
-        let outcome: Mutex<Option<Edited<T>>> = Mutex::new(None);
-        let edit = |current: Option<&[u8]>| {
-            let (edited, body) = edited(current, &decide)?;
-            *outcome.lock() = Some(edited);
-            // The engine is given any rejection to stop the write; the outcome has the reason.
-            body.ok_or(Reject::Blob(BlobReject::BlobNotFound))
-        };
-        let op = Op { row: keys::BLOB, expect: Expect::Any, act: Act::Edit(&edit) };
-        let applied = self.engine.apply(at.container, at.name.as_str(), &[op], now).await;
-        match (applied, outcome.into_inner()) {
-            (Ok(_), Some(Edited::Done(value, leftover))) => {
+        let key = Key { space: at.container, partition: at.name.as_str(), row: keys::BLOB };
+        match self.engine.edit(key, now, |current| edited(current, &decide)).await {
+            Ok((value, leftover)) => {
                 self.reclaim_leftover(at, leftover, now).await;
                 Ok(value)
             }
-            (Ok(_), _) => Err(Fault::Damaged("the engine applied an edit without running it".to_owned()).into()),
-            (Err(WriteError::Refused { .. }), Some(Edited::Damaged(fault))) => Err(fault.into()),
-            (Err(WriteError::Refused { .. }), Some(Edited::NeedsMore)) => {
+            Err(EditError::Refused(NotEdited::Rejected(reject))) => Err(reject.into()),
+            Err(EditError::Refused(NotEdited::Damaged(fault)) | EditError::Fault(fault)) => Err(fault.into()),
+            Err(EditError::Refused(NotEdited::NeedsMore)) => {
                 self.change(at, now, |stored| ready(decide(stored.row).map_err(EngineError::from))).await
             }
-            (Err(error), _) => Err(write_error(error)),
+            Err(EditError::SpaceGone) => Err(write_error(WriteError::SpaceGone)),
         }
     }
 
@@ -319,9 +310,10 @@ impl<E: Engine, B: ByteStore> Blobs<E, B> {
     }
 }
 
-/// What became of an edit of the blob's row.
-enum Edited<T> {
-    Done(T, Leftover),
+/// Why the blob's row was not edited.
+enum NotEdited {
+    /// The operation is refused.
+    Rejected(BlobReject),
     /// The row could not be decoded.
     Damaged(Fault),
     /// Other rows or entries of the tag index have to be written too, or none at all.
@@ -332,19 +324,17 @@ enum Edited<T> {
 fn edited<T>(
     current: Option<&[u8]>,
     decide: impl Fn(Option<BlobRow>) -> Result<Decision<T>, BlobReject>,
-) -> Result<(Edited<T>, Option<Vec<u8>>), BlobReject> {
-    let row = match current.map(BlobRow::decode).transpose() {
-        Ok(row) => row,
-        Err(fault) => return Ok((Edited::Damaged(fault), None)),
-    };
+) -> Result<(Vec<u8>, (T, Leftover)), NotEdited> {
+    let row = current.map(BlobRow::decode).transpose().map_err(NotEdited::Damaged)?;
     let tags = found_tags(row.as_ref()).cloned();
-    let Decision::Commit(change, value) = decide(row)? else { return Ok((Edited::NeedsMore, None)) };
+    let decision = decide(row).map_err(NotEdited::Rejected)?;
+    let Decision::Commit(change, value) = decision else { return Err(NotEdited::NeedsMore) };
     match change.sole_row() {
         Some(row) if tags.as_ref() == found_tags(Some(row)) => {
             let body = row.encode();
-            Ok((Edited::Done(value, change.leftover), Some(body)))
+            Ok((body, (value, change.leftover)))
         }
-        _ => Ok((Edited::NeedsMore, None)),
+        _ => Err(NotEdited::NeedsMore),
     }
 }
 

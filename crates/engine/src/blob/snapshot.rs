@@ -48,14 +48,11 @@ impl<E: Engine, B: ByteStore> Blobs<E, B> {
         .await
     }
 
-    /// The earliest time that a new snapshot may have. Servers know the shared clock only to a few milliseconds. That
-    /// clock gave the blob's row its version when the last snapshot was taken, so a time after that version keeps
-    /// snapshots in order.
+    /// The earliest time that a new snapshot may have: after the version that the blob's row got from the store's clock when
+    /// the last snapshot was taken. Servers know that clock up to a few milliseconds only, and it may be set back; snapshots
+    /// stay in order nevertheless.
     pub(crate) fn earliest_snapshot_time(&self, version: Option<Timestamp>, now: Timestamp) -> Timestamp {
-        match version {
-            Some(version) if E::IS_SHARED => now.max(Timestamp::from_ticks(version.ticks() + 1)),
-            _ => now,
-        }
+        version.map_or(now, |version| now.max(Timestamp::from_ticks(version.ticks() + 1)))
     }
 
     /// The first time from a given one on that no snapshot has. All changes of snapshots change the blob's row, so it stays free

@@ -1,7 +1,7 @@
 //! Rows: read one by one, many at once or in key order, and changed by conditional batches.
 
 use super::spaces::SpaceId;
-use crate::error::{Fault, ReadError, Reject, WriteError};
+use crate::error::{EditError, Fault, ReadError, Reject, WriteError};
 use crate::snapshot::{Reads, Snapshot};
 use larimar_model::{Timestamp, utf16};
 use std::cmp::Ordering;
@@ -72,6 +72,15 @@ pub trait Rows: Send + Sync + 'static {
         beside: &[Beside<'_>],
         now: Timestamp,
     ) -> impl Future<Output = Result<Vec<Timestamp>, WriteError>> + Send;
+
+    /// Changes one row by its present bytes, isolated and durable on `Ok`: `edit` computes the new bytes and a value.
+    /// Returns the value of the run that was committed. `edit` is pure and may run more than once.
+    fn edit<T: Send, R: Send>(
+        &self,
+        key: Key<'_>,
+        now: Timestamp,
+        edit: impl Fn(Option<&[u8]>) -> Result<(Vec<u8>, T), R> + Send + Sync,
+    ) -> impl Future<Output = Result<T, EditError<R>>> + Send;
 
     /// Stores rows exactly as they are, with their versions, replacing existing ones; durable on `Ok`. Only for copies of a
     /// store: nothing else may write to the space meanwhile.

@@ -3,7 +3,7 @@
 use super::*;
 use crate::contract::{Act, Beside, Budget, Changed, Expect, Key, Moment, Op, Rows, Spaces, Statistics};
 use crate::queue::{Change, Message, MessageError, MessageHandle, Messages, NewMessage, Placed, Updated};
-use crate::{MemoryEngine, MemorySnapshot, Reads, SystemClock};
+use crate::{EditError, MemoryEngine, MemorySnapshot, Reads, SystemClock};
 use proptest::prelude::*;
 use std::sync::atomic::{AtomicU64, Ordering};
 use std::time::{Duration, Instant};
@@ -469,6 +469,15 @@ impl Rows for Failing {
         self.write(self.inner.apply_with(space, partition, ops, beside, now)).await
     }
 
+    async fn edit<T: Send, R: Send>(
+        &self,
+        key: Key<'_>,
+        now: Timestamp,
+        edit: impl Fn(Option<&[u8]>) -> Result<(Vec<u8>, T), R> + Send + Sync,
+    ) -> Result<T, EditError<R>> {
+        self.write(self.inner.edit(key, now, edit)).await
+    }
+
     async fn restore(&self, space: SpaceId, rows: &[RowRef<'_>]) -> Result<(), WriteError> {
         self.rows.fetch_add(rows.len() as u64, Ordering::Relaxed);
         self.write(self.inner.restore(space, rows)).await
@@ -529,8 +538,6 @@ impl Spaces for Failing {
 
 #[deny(clippy::missing_trait_methods)]
 impl Engine for Failing {
-    const IS_SHARED: bool = false;
-
     async fn now(&self, caller: Timestamp) -> Result<Moment, Fault> {
         self.inner.now(caller).await
     }

@@ -106,7 +106,7 @@ impl<E: Engine, B: ByteStore> AnalyticsWriter<E, B> {
         let now = self.storage.clock.now();
         let is_stale = match self.refreshed {
             None => true,
-            Some(refreshed) => E::IS_SHARED && is_due(refreshed, REFRESH, now),
+            Some(refreshed) => is_due(refreshed, REFRESH, now),
         } || self.storage.analytics.has_new_meters.load(Relaxed);
         if is_stale {
             self.load().await;

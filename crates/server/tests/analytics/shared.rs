@@ -1,31 +1,12 @@
 //! Several servers over an engine that they share: what one is told, the others learn.
 
 use crate::analytics::fixture::{Fixture, logging_part, set_properties};
-use larimar_engine::{Fault, MemoryEngine, MemorySnapshot, Reads, Rows as _};
-use larimar_testkit::engine::layer::{Layer, Layered};
-use std::time::{Duration, Instant};
-
-/// An engine that others may change.
-#[derive(Default)]
-struct Shared(MemoryEngine);
-
-impl Layer for Shared {
-    type Below = MemoryEngine;
-    type Snapshot = MemorySnapshot;
-    const IS_SHARED: bool = true;
-
-    fn below(&self) -> &MemoryEngine {
-        &self.0
-    }
-
-    async fn snapshot(&self, reads: Reads, deadline: Instant) -> Result<MemorySnapshot, Fault> {
-        self.0.snapshot(reads, deadline).await
-    }
-}
+use larimar_engine::MemoryEngine;
+use std::time::Duration;
 
 #[test]
 fn x3_what_one_server_is_told_the_others_do_seconds_later() {
-    let fixture = Fixture::<Layered<Shared>>::over_engine();
+    let fixture = Fixture::<MemoryEngine>::over_engine();
     let (one, mut other) = (fixture.server(), fixture.server());
     set_properties(&one.client, &logging_part("1.0", [false, true, false], None));
     other.client.create_table("early");

@@ -3,8 +3,8 @@
 use crate::Dice;
 use crate::engine::layer::Layer;
 use larimar_engine::{
-    Act, Beside, Budget, Engine, Fault, Flow, Key, KeyRange, Op, Position, ReadError, Reads, RowRef, Snapshot, SpaceId,
-    WriteError,
+    Act, Beside, Budget, EditError, Engine, Fault, Flow, Key, KeyRange, Op, Position, ReadError, Reads, RowRef,
+    Snapshot, SpaceId, WriteError,
 };
 use larimar_model::Timestamp;
 use std::collections::VecDeque;
@@ -101,6 +101,15 @@ impl<E> Counting<E> {
         }
     }
 
+    /// Loses the answer to a write if the engine has stopped meanwhile; otherwise stops the engine if it was the last write.
+    fn end_write(&self) -> Result<(), Fault> {
+        if self.loses_answer() {
+            return Err(Fault::Ambiguous("the engine has stopped".to_owned()));
+        }
+        let _ = self.calls_left.compare_exchange(UNTIL_WRITE, 0, SeqCst, SeqCst);
+        Ok(())
+    }
+
     fn loses_answer(&self) -> bool {
         self.calls_left.load(SeqCst) == 0 && self.dice.lock().expect("nobody panics with the dice").below(2) == 0
     }
@@ -144,11 +153,22 @@ impl<E: Engine> Layer for Counting<E> {
         self.written.count(ops);
         self.written.rows.fetch_add(beside.len() as u64, SeqCst);
         let applied = self.engine.apply_with(space, partition, ops, beside, now).await;
-        if self.loses_answer() {
-            return Err(Fault::Ambiguous("the engine has stopped".to_owned()).into());
-        }
-        let _ = self.calls_left.compare_exchange(UNTIL_WRITE, 0, SeqCst, SeqCst);
+        self.end_write()?;
         applied
+    }
+
+    async fn edit<T: Send, R: Send>(
+        &self,
+        key: Key<'_>,
+        now: Timestamp,
+        edit: impl Fn(Option<&[u8]>) -> Result<(Vec<u8>, T), R> + Send + Sync,
+    ) -> Result<T, EditError<R>> {
+        self.yield_some().await;
+        self.take_call()?;
+        self.written.rows.fetch_add(1, SeqCst);
+        let edited = self.engine.edit(key, now, edit).await;
+        self.end_write()?;
+        edited
     }
 
     async fn scan(

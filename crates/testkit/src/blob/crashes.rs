@@ -195,7 +195,7 @@ pub async fn versions_keep_their_pages_wherever_the_engine_stops<E: Engine, B: B
     let name = blob("disk");
     put_template(site, &blob("template")).await;
     // A database is slower.
-    let steps = if E::IS_SHARED { 150 } else { 1200 };
+    let steps = site.rounds(1200, 150);
     let mut writes_beside_a_row = 0;
     for seed in 0..3_u64 {
         let mut dice = Dice::new(seed + 1);
@@ -262,7 +262,7 @@ pub async fn versions_keep_their_blocks_wherever_the_engine_stops<E: Engine, B: 
     let mut model = Versions::<Vec<u8>>::default();
     // The blocks of the current list, which the next may reuse.
     let mut blocks: BTreeMap<u32, Vec<u8>> = BTreeMap::new();
-    for number in 0..if E::IS_SHARED { 100 } else { 600_u32 } {
+    for number in 0..site.rounds(600, 100) {
         let step = match (dice.below(10), model.some_snapshot(&mut dice)) {
             (0..=2, _) if model.current.is_some() => Some(Common::Snapshot),
             (3..=4, Some(time)) => Some(Common::DeleteSnapshot(time)),

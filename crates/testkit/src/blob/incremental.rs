@@ -149,7 +149,7 @@ pub async fn incremental_copies_read_as_their_sources_wherever_the_engine_stops<
     put_page_blob(site, &from, BASE + PAGES * 512).await;
     // What each snapshot of the destination holds.
     let mut expected: Vec<(SnapshotTime, Vec<u8>)> = Vec::new();
-    for number in 0..if E::IS_SHARED { 40 } else { 300_u32 } {
+    for number in 0..site.rounds(300, 40) {
         for step in 0..dice.below(4) {
             change(site, &from, &mut dice, (number * 4 + step as u32) as u8).await;
         }

@@ -25,7 +25,7 @@ async fn scatter<E: Engine, B: ByteStore>(site: &Site<E, B>, name: &BlobName, pa
 pub async fn scattered_pages_are_written_in_small_rows<E: Engine, B: ByteStore>(site: &Site<E, B>) {
     let name = blob("disk");
     put_page_blob(site, &name, 64 << 20).await;
-    let (count, writes) = (if E::IS_SHARED { 400 } else { 1200 }, 200);
+    let (count, writes) = (u64::from(site.rounds(1200, 400)), 200);
     scatter(site, &name, 0..count).await;
     let mut visited = 0;
     let before = site.written();
@@ -57,7 +57,7 @@ pub async fn small_writes_over_a_full_region_copy_little<E: Engine, B: ByteStore
     let before = site.blobs.bytes().statistics().bytes_written;
     let mut dice = Dice::new(3);
     // Each adds two runs; above 2,048 of them some are joined.
-    let writes = if E::IS_SHARED { 300 } else { 1300 };
+    let writes = u64::from(site.rounds(1300, 300));
     for n in 0..writes {
         let (start, bytes) = (dice.below(length / 512) * 512, filled(n as u8, 512));
         write(site, &name, start, &bytes).await.expect("a page");
@@ -72,7 +72,7 @@ pub async fn small_writes_over_a_full_region_copy_little<E: Engine, B: ByteStore
 pub async fn a_page_blob_with_many_snapshots_reads_few_rows<E: Engine, B: ByteStore>(site: &Site<E, B>) {
     let name = blob("disk");
     put_page_blob(site, &name, 64 << 20).await;
-    let count = if E::IS_SHARED { 300_u64 } else { 1000 };
+    let count = u64::from(site.rounds(1000, 300));
     let mut snapshots = Vec::new();
     for n in 0..count {
         // The second region has rows of its own only for some snapshots.
@@ -178,7 +178,7 @@ pub async fn scattered_pages_of_all_versions_read_as_arrays_do<E: Engine, B: Byt
         put(page, 1, 1).await;
         array[page] = Some(1);
     }
-    let steps = if E::IS_SHARED { 300 } else { 1500 };
+    let steps = site.rounds(1500, 300);
     for number in 2..steps {
         let page = dice.below(array.len() as u64) as usize;
         let count = (1 + dice.below(3) as usize).min(array.len() - page);

@@ -36,6 +36,11 @@ pub struct Site<E, B> {
 pub trait Kept: std::fmt::Debug + Send + Sync + 'static {
     /// Turns the clock of a shared engine forward.
     fn advance(&self, _span: Duration) {}
+
+    /// The rounds of a long test: `many` on an engine in this process, `few` where each round costs round trips.
+    fn rounds(&self, many: u32, _few: u32) -> u32 {
+        many
+    }
 }
 
 impl Kept for () {}
@@ -45,6 +50,10 @@ impl Kept for tempfile::TempDir {}
 impl Kept for TurnedClock<'static> {
     fn advance(&self, span: Duration) {
         TurnedClock::advance(self, span);
+    }
+
+    fn rounds(&self, _many: u32, few: u32) -> u32 {
+        few
     }
 }
 
@@ -116,6 +125,11 @@ impl<E: Engine, B: ByteStore> Site<E, B> {
         let outcome = operation.await;
         self.engine.0.interruptions.lock().expect("nobody panics with the interruptions").clear();
         outcome
+    }
+
+    /// The rounds of a long test on this engine, as [`Kept::rounds`].
+    pub fn rounds(&self, many: u32, few: u32) -> u32 {
+        self.kept.rounds(many, few)
     }
 
     /// The time: each call is a millisecond later.

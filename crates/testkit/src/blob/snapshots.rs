@@ -133,7 +133,7 @@ pub async fn snapshots_at_one_time_are_distinct<E: Engine, B: ByteStore>(site: &
 pub async fn an_overwrite_does_not_read_all_snapshots<E: Engine, B: ByteStore>(site: &Site<E, B>) {
     let (name, none) = (blob("b"), Access::default());
     let at = site.at(&name);
-    let count = if E::IS_SHARED { 60_u32 } else { 1500 };
+    let count = site.rounds(1500, 60);
     for n in 0..count {
         // Now more and now fewer snapshots have the same content.
         if n % 3 != 1 {

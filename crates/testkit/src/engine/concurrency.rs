@@ -1,7 +1,7 @@
 //! Promises about writers and readers that meet: nothing lost, nothing half seen.
 
 use super::rows::{NOW, count, create, name, page, parallel, put, read, store, unbounded, write};
-use larimar_engine::{Act, Engine, Expect, KeyRange, Op, SpaceId, WriteError};
+use larimar_engine::{Act, Engine, Expect, Key, KeyRange, Op, SpaceId, WriteError};
 use larimar_model::Timestamp;
 use std::collections::BTreeSet;
 use std::sync::atomic::{AtomicBool, AtomicU64, AtomicUsize, Ordering::SeqCst};
@@ -27,6 +27,27 @@ pub async fn concurrent_edits_of_one_row_lose_no_update(engine: &impl Engine) {
     let distinct: BTreeSet<_> = versions.concat().into_iter().collect();
     assert_eq!(distinct.len(), WRITERS * ROUNDS, "no version was given twice");
     assert_eq!(distinct.last(), Some(&version));
+}
+
+/// Many writers count in the same row by edits; each is given the number that its own write stored, also if its edit ran
+/// more than once.
+pub async fn concurrent_edits_return_the_values_that_were_committed(engine: &impl Engine) {
+    let space = create(engine, "t").await;
+    let numbers = parallel(WRITERS, |_| async {
+        let mut numbers = Vec::new();
+        for _ in 0..ROUNDS {
+            let add = |old: Option<&[u8]>| {
+                let number = count(old) + 1;
+                Ok::<_, WriteError>((number.to_le_bytes().to_vec(), number))
+            };
+            let key = Key { space, partition: "p", row: "r" };
+            numbers.push(engine.edit(key, NOW, add).await.expect("the edit agrees"));
+        }
+        numbers
+    });
+    let mut numbers = numbers.concat();
+    numbers.sort_unstable();
+    assert!(numbers.into_iter().eq(1..=(WRITERS * ROUNDS) as u64), "each number was given once");
 }
 
 /// Many writers read, add one and write if unchanged; every success counts and no failure does.

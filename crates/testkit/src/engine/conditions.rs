@@ -1,7 +1,7 @@
 //! Promises about one batch: conditions, atomicity, edits, and that what was put comes back.
 
 use super::rows::{NOW, create, name, put, read, store, unbounded, write};
-use larimar_engine::{Act, Beside, Engine, Expect, Flow, KeyRange, Op, Reject, SpaceId, WriteError};
+use larimar_engine::{Act, Beside, EditError, Engine, Expect, Flow, Key, KeyRange, Op, Reject, SpaceId, WriteError};
 use larimar_model::Timestamp;
 
 /// A row that was put is read back byte for byte, with the version the write returned.
@@ -180,6 +180,27 @@ pub async fn a_refused_edit_names_its_reason_and_leaves_nothing(engine: &impl En
     assert_eq!(read(engine, space, "p", "r").await, Some((version, b"one".to_vec())));
     assert_eq!(read(engine, space, "p", "new").await, None);
     assert_eq!(read(engine, space, "p", "later").await, None);
+}
+
+/// An edit of one row returns the value that was computed from the bytes it replaced; one that is refused changes nothing.
+pub async fn an_edit_of_a_row_returns_its_value(engine: &impl Engine) {
+    let space = create(engine, "t").await;
+    let key = Key { space, partition: "p", row: "r" };
+    let append = |old: Option<&[u8]>| match old {
+        Some(b"full") => Err("full"),
+        old => Ok(([old.unwrap_or_default(), b"l"].concat(), old.map(<[u8]>::len))),
+    };
+    assert_eq!(engine.edit(key, NOW, append).await, Ok(None));
+    assert_eq!(engine.edit(key, NOW, append).await, Ok(Some(1)));
+    let version = store(engine, space, "p", "r", b"ful").await;
+    assert_eq!(engine.edit(key, NOW, append).await, Ok(Some(3)));
+    let (edited, body) = read(engine, space, "p", "r").await.expect("a row");
+    assert!(edited > version, "{edited} after {version}");
+    assert_eq!(body, b"full");
+    assert_eq!(engine.edit(key, NOW, append).await, Err(EditError::Refused("full")));
+    assert_eq!(read(engine, space, "p", "r").await, Some((edited, body)));
+    engine.drop_space(name("t")).await.expect("no fault");
+    assert_eq!(engine.edit(key, NOW, append).await, Err(EditError::SpaceGone));
 }
 
 /// A hundred operations of every kind are applied together.

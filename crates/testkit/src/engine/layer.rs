@@ -2,8 +2,8 @@
 
 use larimar_engine::queue::{Change, Message, MessageError, MessageHandle, Messages, NewMessage, Placed, Updated};
 use larimar_engine::{
-    Beside, Budget, Changed, Engine, Fault, Flow, Key, KeyRange, Moment, Op, Position, ReadError, Reads, RowRef, Rows,
-    Snapshot, Space, SpaceId, SpaceName, Spaces, Statistics, WriteError,
+    Beside, Budget, Changed, EditError, Engine, Fault, Flow, Key, KeyRange, Moment, Op, Position, ReadError, Reads,
+    RowRef, Rows, Snapshot, Space, SpaceId, SpaceName, Spaces, Statistics, WriteError,
 };
 use larimar_model::Timestamp;
 use std::time::{Duration, Instant};
@@ -15,8 +15,6 @@ pub trait Layer: Send + Sync + 'static {
     type Below: Engine;
     /// As [`Rows::Snapshot`]; usually that of the engine below.
     type Snapshot: Snapshot;
-    /// As [`Engine::IS_SHARED`].
-    const IS_SHARED: bool = Self::Below::IS_SHARED;
 
     /// The engine below.
     fn below(&self) -> &Self::Below;
@@ -60,6 +58,15 @@ pub trait Layer: Send + Sync + 'static {
         now: Timestamp,
     ) -> impl Future<Output = Result<Vec<Timestamp>, WriteError>> + Send {
         self.below().apply_with(space, partition, ops, beside, now)
+    }
+
+    fn edit<T: Send, R: Send>(
+        &self,
+        key: Key<'_>,
+        now: Timestamp,
+        edit: impl Fn(Option<&[u8]>) -> Result<(Vec<u8>, T), R> + Send + Sync,
+    ) -> impl Future<Output = Result<T, EditError<R>>> + Send {
+        self.below().edit(key, now, edit)
     }
 
     fn space(&self, name: SpaceName<'_>) -> impl Future<Output = Result<Option<Space>, Fault>> + Send {
@@ -202,6 +209,15 @@ impl<L: Layer> Rows for Layered<L> {
         self.0.apply_with(space, partition, ops, beside, now).await
     }
 
+    async fn edit<T: Send, R: Send>(
+        &self,
+        key: Key<'_>,
+        now: Timestamp,
+        edit: impl Fn(Option<&[u8]>) -> Result<(Vec<u8>, T), R> + Send + Sync,
+    ) -> Result<T, EditError<R>> {
+        self.0.edit(key, now, edit).await
+    }
+
     async fn restore(&self, space: SpaceId, rows: &[RowRef<'_>]) -> Result<(), WriteError> {
         self.0.below().restore(space, rows).await
     }
@@ -261,8 +277,6 @@ impl<L: Layer> Spaces for Layered<L> {
 
 #[deny(clippy::missing_trait_methods)]
 impl<L: Layer> Engine for Layered<L> {
-    const IS_SHARED: bool = L::IS_SHARED;
-
     async fn now(&self, caller: Timestamp) -> Result<Moment, Fault> {
         self.0.below().now(caller).await
     }

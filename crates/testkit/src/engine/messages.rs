@@ -1,11 +1,11 @@
 //! Promises about messages: who gets them, when, how often, and what their receipts are good for.
 //!
-//! An engine that is not shared goes by the time it is told, so its clock is turned; for a shared one time passes.
+//! An engine in one process uses the time it is given, so the tests turn the clock; for a shared one time passes.
 
 use super::rows::{NOW, parallel};
 use crate::ManualClock;
 use larimar_engine::queue::{Change, Message, MessageError, MessageHandle, NewMessage, Placed, Updated};
-use larimar_engine::{Clock as _, Engine, ReadError, SpaceId, SpaceKind, SpaceName, WriteError};
+use larimar_engine::{Clock as _, Engine, Moment, ReadError, SpaceId, SpaceKind, SpaceName, WriteError};
 use larimar_model::queue::Receipt;
 use larimar_model::{Guid, Timestamp};
 use std::collections::{BTreeMap, BTreeSet};
@@ -17,6 +17,8 @@ pub(super) struct Desk<'a, E> {
     pub(super) engine: &'a E,
     pub(super) queue: SpaceId,
     clock: ManualClock,
+    /// Whether the engine uses the time it is given; otherwise time passes by itself.
+    uses_given_time: bool,
 }
 
 pub(super) const fn name(name: &str) -> SpaceName<'_> {
@@ -26,18 +28,14 @@ pub(super) const fn name(name: &str) -> SpaceName<'_> {
 impl<'a, E: Engine> Desk<'a, E> {
     pub(super) async fn open(engine: &'a E, queue: &str) -> Self {
         let queue = engine.create_space(name(queue), b"").await.expect("no fault").expect("the name is free");
-        Self { engine, queue, clock: ManualClock::new(NOW) }
-    }
-
-    /// Whether time passes by itself.
-    const fn is_shared(&self) -> bool {
-        E::IS_SHARED
+        let uses_given_time = engine.now(NOW).await.expect("no fault") == Moment::exactly(NOW);
+        Self { engine, queue, clock: ManualClock::new(NOW), uses_given_time }
     }
 
     /// Time passes.
     async fn wait(&self, span: Duration) {
         self.clock.advance(span);
-        if E::IS_SHARED {
+        if !self.uses_given_time {
             tokio::time::sleep(span).await;
         }
     }
@@ -133,7 +131,7 @@ pub async fn a_message_is_claimed_as_it_was_put(engine: &impl Engine) {
     assert_eq!(message.receipt.visible_at, message.visible_at);
     assert!(message.visible_at >= put.inserted.after(LONG));
     assert_ne!(message.receipt, put.receipt);
-    if !desk.is_shared() {
+    if desk.uses_given_time {
         assert_eq!((put.inserted, message.visible_at), (NOW, NOW.after(LONG)));
     }
 }
@@ -160,7 +158,7 @@ pub async fn a_claimed_message_is_visible_again_exactly_when_its_time_is_over(en
     assert_eq!(desk.claim(1, LONG).await.len(), 1);
     assert_eq!(desk.claim(1, LONG).await, []);
     assert_eq!(desk.peek(1).await, []);
-    if desk.is_shared() {
+    if !desk.uses_given_time {
         desk.put("y").await;
         let first = desk.claim(1, SHORT).await.remove(0);
         let again = desk.claim_when_visible().await;
@@ -181,7 +179,7 @@ pub async fn a_delayed_message_is_visible_when_its_time_has_come(engine: &impl E
     let desk = Desk::open(engine, "queue").await;
     let put = desk.put_for("later", SHORT, None).await;
     assert_eq!(put.visible_at, put.inserted.after(SHORT));
-    if !desk.is_shared() {
+    if desk.uses_given_time {
         desk.wait(SHORT - TICK).await;
         assert_eq!(desk.claim(32, LONG).await, []);
     }
@@ -333,7 +331,7 @@ pub async fn an_expired_message_is_gone(engine: &impl Engine) {
     }
     handles.push(placed(&desk.put_for("hidden", SHORT, Some(SHORT)).await));
     desk.put_for("lasting", Duration::ZERO, Some(LONG)).await;
-    if !desk.is_shared() {
+    if desk.uses_given_time {
         desk.wait(SHORT - TICK).await;
         assert_eq!(desk.peek(32).await.len(), 11);
         desk.wait(TICK).await;
@@ -357,7 +355,7 @@ pub async fn a_message_may_live_for_ever(engine: &impl Engine) {
     assert_eq!(put.expires, Timestamp::MAX);
     let far = desk.put_for("y", Duration::ZERO, Some(Duration::from_secs(u64::MAX))).await;
     assert_eq!(far.expires, Timestamp::MAX);
-    if !desk.is_shared() {
+    if desk.uses_given_time {
         desk.wait(Duration::from_secs(100 * 365 * 86_400)).await;
     }
     let claimed = desk.claim(32, Duration::from_secs(7 * 86_400)).await;
@@ -378,7 +376,7 @@ pub async fn clear_removes_visible_and_hidden_messages(engine: &impl Engine) {
     assert_eq!(engine.clear_messages(desk.queue, desk.clock.now()).await, Ok(()));
     desk.count_becomes(0).await;
     assert_eq!(desk.delete(delivered(&claimed)).await, Err(MessageError::NotFound));
-    desk.wait(if desk.is_shared() { Duration::ZERO } else { LONG * 2 }).await;
+    desk.wait(if !desk.uses_given_time { Duration::ZERO } else { LONG * 2 }).await;
     assert_eq!(desk.claim(32, LONG).await, []);
     assert_eq!(engine.clear_messages(desk.queue, desk.clock.now()).await, Ok(()), "an empty queue is cleared too");
     desk.put("again").await;

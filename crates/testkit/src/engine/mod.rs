@@ -45,6 +45,7 @@ macro_rules! engine_conformance {
                 an_edit_sees_no_bytes_where_no_row_is,
                 an_edit_runs_under_its_condition,
                 a_refused_edit_names_its_reason_and_leaves_nothing,
+                an_edit_of_a_row_returns_its_value,
                 a_batch_of_a_hundred_rows_is_applied_whole,
                 rows_beside_a_batch_are_written_with_it_or_not_at_all,
                 bodies_of_any_size_and_bytes_come_back,
@@ -130,6 +131,7 @@ macro_rules! engine_conformance {
             $make,
             concurrency {
                 concurrent_edits_of_one_row_lose_no_update,
+                concurrent_edits_return_the_values_that_were_committed,
                 concurrent_compare_and_swap_loses_no_update,
                 one_of_many_concurrent_inserts_wins,
                 concurrent_transactions_never_interleave,
