@@ -62,7 +62,7 @@ class Cluster:
                            f"archive_command = 'pgbackrest --config={config} --stanza=main archive-push %p'\n")
 
     def start(self):
-        # Recovery fetches the log piece by piece before the cluster takes connections.
+        # Recovery fetches the log piece by piece.
         run(self.programs / "pg_ctl", "start", "--wait", "--timeout", PATIENCE, "--pgdata", self.data, "--log",
             self.folder / "postgres.log")
 
@@ -184,6 +184,11 @@ def main():
         pgbackrest("restore")
         cluster.start()
         try:
+            # A cluster takes connections as soon as it is consistent, before recovery has replayed the whole log.
+            until = time.monotonic() + PATIENCE
+            while cluster.sql("SELECT pg_is_in_recovery()") != "f":
+                assert time.monotonic() < until, "recovery does not end"
+                time.sleep(0.5)
             assert cluster.sql(digest) == wanted, "the restored rows differ"
         finally:
             cluster.stop()
