@@ -5,7 +5,7 @@
 //! its own time limit. The unit tests of a crate take milliseconds and share one process. The output of a test is shown
 //! if it fails.
 
-use std::collections::VecDeque;
+use std::collections::{BTreeMap, VecDeque};
 use std::path::Path;
 use std::process::Command;
 use std::sync::{Mutex, MutexGuard, PoisonError};
@@ -45,7 +45,7 @@ const SLOW: [&str; 14] = [
     "larimar crowd::",
 ];
 
-/// How many of the slowest tests a run lists.
+/// How many of the slowest tests and suites a run lists.
 const SLOWEST_SHOWN: usize = 12;
 
 /// A set of tests to run, with the environment they run in.
@@ -261,12 +261,28 @@ fn lock<T>(shared: &Mutex<T>) -> MutexGuard<'_, T> {
     shared.lock().unwrap_or_else(PoisonError::into_inner)
 }
 
-fn show_slowest(mut times: Vec<(Duration, String)>) {
+fn show_slowest(times: Vec<(Duration, String)>) {
+    let mut suites: BTreeMap<String, Duration> = BTreeMap::new();
+    for (time, name) in &times {
+        *suites.entry(suite(name)).or_default() += *time;
+    }
+    show("Slowest suites, the durations of their tests added up:", suites.into_iter().map(|(name, time)| (time, name)));
+    show("Slowest tests:", times);
+}
+
+fn show(title: &str, times: impl IntoIterator<Item = (Duration, String)>) {
+    let mut times: Vec<_> = times.into_iter().collect();
     times.sort_by(|a, b| b.cmp(a));
-    say!("Slowest tests:");
+    say!("{title}");
     for (time, name) in times.iter().take(SLOWEST_SHOWN) {
         say!("{:7.1} s  {name}", time.as_secs_f64());
     }
+}
+
+/// The suite of a test by its name: `larimar crash::a_test on PostgreSQL` is of `larimar crash on PostgreSQL`.
+fn suite(name: &str) -> String {
+    let (test, place) = name.split_once(" on ").map_or((name, String::new()), |(test, at)| (test, format!(" on {at}")));
+    format!("{}{place}", test.split("::").next().unwrap_or(test))
 }
 
 /// The names of a program's tests.
@@ -329,6 +345,12 @@ esac
         failures.sort_unstable();
         assert_eq!(failures, ["p bad", "p dead: ended with exit status: 134"]);
         fs::remove_dir_all(&repo.root).expect("remove");
+    }
+
+    #[test]
+    fn the_suite_of_a_test_is_its_module() {
+        assert_eq!(suite("larimar crash::rounds::a_test on PostgreSQL"), "larimar crash on PostgreSQL");
+        assert_eq!(suite("larimar-model (unit tests)"), "larimar-model (unit tests)");
     }
 
     #[test]
