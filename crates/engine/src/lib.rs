@@ -26,6 +26,6 @@ pub use contract::{
 pub use error::{EditError, EngineError, Fault, ReadError, Reject, WriteError};
 pub use histogram::{Histogram, HistogramSnapshot};
 pub use log_limit::LogLimit;
-pub use lookup::{decide_on_space, find_replacement};
+pub use lookup::decide_on_space;
 pub use memory::{MemoryEngine, MemorySnapshot};
 pub use snapshot::{Reads, Snapshot};

@@ -11,7 +11,7 @@ use super::lease::{Lease, Leased};
 use super::reject::BlobReject;
 use crate::contract::{Changed, Engine, Space, SpaceId, SpaceKind, SpaceName};
 use crate::error::{EngineError, Fault};
-use crate::lookup::{decide_on_space, find_replacement};
+use crate::lookup::decide_on_space;
 use larimar_model::blob::{Access, BlobETag, Conditions, ContainerName, LeaseAction, LeaseId, LeaseView, PublicAccess};
 use larimar_model::{Metadata, Timestamp, limits};
 use meta::Meta;
@@ -124,24 +124,6 @@ impl<E: Engine, B: ByteStore> Blobs<E, B> {
         now: Timestamp,
     ) -> Result<Container, EngineError> {
         self.admit_to_container(account, name, now, Ok::<_, EngineError>).await?
-    }
-
-    /// Finds the container to repeat an operation on after `gone` was found deleted; `None` if the refusal stands
-    /// ([`find_replacement`]).
-    ///
-    /// # Errors
-    /// Faults of the engine.
-    pub async fn find_container_replacement(
-        &self,
-        account: &str,
-        name: &ContainerName,
-        gone: SpaceId,
-        now: Timestamp,
-    ) -> Result<Option<Container>, EngineError> {
-        let space = find_replacement(&*self.engine, space_name(account, name.as_str()), gone).await?;
-        let Some(space) = space else { return Ok(None) };
-        let (id, meta) = meta_of(Some(&space))?;
-        Ok(Some(meta.into_container(id, name.as_str().to_owned(), self.now(now).await?)))
     }
 
     /// Finds a container to work with its blobs, if `admit` allows it by the container's settings. What refuses is a

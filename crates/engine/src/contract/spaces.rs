@@ -22,7 +22,7 @@ pub trait Spaces: Send + Sync + 'static {
 
     /// Looks a space up as it was at most a second ago, usually without a round trip. `None` is current: the space does
     /// not exist now. The answer may allow a request, but not refuse one ([`decide_on_space`](crate::decide_on_space)),
-    /// and an operation that finds the space gone is repeated ([`find_replacement`](crate::find_replacement)).
+    /// and an operation that finds the space gone is repeated with a new lookup.
     fn recent_space(&self, name: SpaceName<'_>) -> impl Future<Output = Result<Option<Space>, Fault>> + Send {
         self.space(name)
     }

@@ -2,7 +2,6 @@
 
 use crate::contract::{Changed, Space, SpaceId, SpaceKind, SpaceName, Spaces};
 use crate::error::{EngineError, Fault, Reject};
-use crate::lookup::find_replacement;
 use larimar_model::Metadata;
 use larimar_model::queue::QueueName;
 
@@ -65,21 +64,6 @@ pub async fn find_queue(engine: &impl Spaces, account: &str, name: &QueueName) -
 /// `Reject::QueueNotFound` if there is none of this name.
 pub async fn read_queue(engine: &impl Spaces, account: &str, name: &QueueName) -> Result<Queue, EngineError> {
     queue_of(engine.space(space_name(account, name.as_str())).await?)
-}
-
-/// Finds the queue to repeat an operation on after `gone` was found deleted; `None` if the refusal stands
-/// ([`find_replacement`]).
-///
-/// # Errors
-/// Faults of the engine.
-pub async fn find_queue_replacement(
-    engine: &impl Spaces,
-    account: &str,
-    name: &QueueName,
-    gone: SpaceId,
-) -> Result<Option<Queue>, EngineError> {
-    let found = find_replacement(engine, space_name(account, name.as_str()), gone).await?;
-    found.map(|space| queue_of(Some(space))).transpose()
 }
 
 fn queue_of(space: Option<Space>) -> Result<Queue, EngineError> {

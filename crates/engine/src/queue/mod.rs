@@ -7,8 +7,7 @@ mod rows;
 
 pub use crate::contract::{Change, Message, MessageError, MessageHandle, Messages, NewMessage, Placed, Updated};
 pub use catalogue::{
-    Creation, Queue, create_queue, delete_queue, find_queue, find_queue_replacement, list_queues, read_queue,
-    set_queue_acl, set_queue_metadata,
+    Creation, Queue, create_queue, delete_queue, find_queue, list_queues, read_queue, set_queue_acl, set_queue_metadata,
 };
 pub use ids::MessageIds;
 pub use rows::{MessagesInRows, RowQueues};

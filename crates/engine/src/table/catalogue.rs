@@ -2,7 +2,6 @@
 
 use crate::contract::{Changed, Engine, Space, SpaceId, SpaceKind, SpaceName};
 use crate::error::{EngineError, Fault, Reject};
-use crate::lookup::find_replacement;
 use larimar_model::TableName;
 
 /// A table that was found.
@@ -42,21 +41,6 @@ pub async fn find_table(engine: &impl Engine, account: &str, name: &TableName) -
 pub async fn read_table(engine: &impl Engine, account: &str, name: &TableName) -> Result<Table, EngineError> {
     let folded = name.to_folded();
     table_of(engine.space(space_name(account, &folded)).await?)
-}
-
-/// Finds the table to repeat an operation on after `gone` was found deleted; `None` if the refusal stands
-/// ([`find_replacement`]).
-///
-/// # Errors
-/// Faults of the engine.
-pub async fn find_table_replacement(
-    engine: &impl Engine,
-    account: &str,
-    name: &TableName,
-    gone: SpaceId,
-) -> Result<Option<Table>, EngineError> {
-    let found = find_replacement(engine, space_name(account, &name.to_folded()), gone).await?;
-    found.map(|space| table_of(Some(space))).transpose()
 }
 
 fn table_of(space: Option<Space>) -> Result<Table, EngineError> {
