@@ -271,7 +271,7 @@ impl DeadSpaces {
         self.spaces.read().iter().min().copied()
     }
 
-    /// Wakes whoever waits.
+    /// Wakes all waiting callers.
     pub(crate) fn wake(&self) {
         let _guard = self.arrived.0.lock();
         self.arrived.1.notify_all();

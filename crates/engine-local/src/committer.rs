@@ -40,7 +40,7 @@ pub(crate) struct Queued {
     ticket: u64,
 }
 
-/// What to do after a commit, told whether it succeeded.
+/// Called after a commit with whether it succeeded.
 pub(crate) type Effect = Box<dyn FnOnce(bool) + Send>;
 
 /// Some writes; a single one needs no allocation.
@@ -82,7 +82,7 @@ impl Queued {
         if let Some(effect) = self.commit.effect {
             effect(outcome.is_ok());
         }
-        // Nobody may be waiting any more; the write stands all the same.
+        // The caller may have gone; the write stands all the same.
         let _ = self.reply.send(outcome.clone());
     }
 
@@ -354,7 +354,7 @@ pub(crate) fn run(shared: &Arc<Shared>) {
     }
 }
 
-/// Answers whoever waits if the committer ends in a defect, so that nobody waits for ever.
+/// Answers all waiting callers if the committer panics, so that none waits for ever.
 struct Guard<'a>(&'a Shared);
 
 impl Drop for Guard<'_> {

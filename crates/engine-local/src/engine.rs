@@ -2,7 +2,7 @@
 //!
 //! A write takes its partition's latch, looks at the rows it has conditions on, enqueues what it decided
 //! and lets go of the latch; then it waits for the commit (`committer.rs`). A read takes the published
-//! snapshot (`published.rs`) and waits for nobody.
+//! snapshot (`published.rs`) and does not wait.
 
 use std::cell::RefCell;
 use std::path::PathBuf;

@@ -130,7 +130,7 @@ impl Published {
         true
     }
 
-    /// Tells readers that there is nothing to read.
+    /// Makes readers fail: there is no published snapshot.
     pub(crate) fn close(&self, fault: Fault) {
         let old = std::mem::replace(&mut *self.slot.write(), Slot::Closed(fault));
         drop(old);

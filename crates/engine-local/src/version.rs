@@ -46,7 +46,7 @@ impl VersionClock {
         self.steps.see(now);
         let now = now.min(Timestamp::CLOCK_MAX).ticks();
         let next = |last: u64| now.max(last.saturating_add(1));
-        // A version beyond the last date could not be told from its neighbours as an etag.
+        // A version beyond the last date could not be distinguished from its neighbours as an etag.
         let step = |last: u64| (next(last) <= Timestamp::MAX.ticks()).then_some(next(last));
         let stepped = self.last.fetch_update(Ordering::AcqRel, Ordering::Acquire, step);
         stepped.map(|last| Timestamp::from_ticks(next(last))).map_err(|_| {

@@ -450,7 +450,7 @@ async fn compare_parts(
     if differences.is_empty() { Ok(reports) } else { Err(MigrationError::Differs(differences)) }
 }
 
-/// Tells how far a run is.
+/// Reports the progress of a run.
 struct Meter<'a> {
     progress: &'a mut (dyn FnMut(Progress<'_>) + Send),
     stage: Stage,

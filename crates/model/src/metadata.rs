@@ -45,7 +45,7 @@ impl Metadata {
     /// Adds a pair.
     ///
     /// # Errors
-    /// Tells which rule the pair breaks; the metadata is then as it was.
+    /// The rule that the pair breaks; the metadata is then unchanged.
     pub fn insert(&mut self, name: &str, value: &str) -> Result<(), MetadataError> {
         if name.is_empty() {
             return Err(MetadataError::EmptyName);

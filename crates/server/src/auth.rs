@@ -1,4 +1,4 @@
-//! Who a request comes from: an owner of the account's key, or the holder of a shared access signature.
+//! Authentication: finds out who sent a request, by the account's key or by a shared access signature.
 //!
 //! The strings to sign and the checks are in `wire`; here they meet the accounts, the clock and the stored
 //! policies.
@@ -22,14 +22,14 @@ use larimar_wire::signature::{self, Authorization, SignatureError, StorageReques
 use larimar_wire::uri::{decode_path, query_pairs};
 use std::sync::atomic::{AtomicBool, Ordering};
 
-/// Whom a request comes from.
+/// Who sent a request.
 #[derive(Debug)]
 pub(crate) enum Caller {
-    /// Somebody with the account's key.
+    /// Signed with the account's key: may do everything.
     Owner,
-    /// Somebody with a signature that allows some things.
+    /// A shared access signature: may do what it allows.
     Guest(Guest),
-    /// Somebody who says nothing of themselves; only public blobs are theirs to read.
+    /// No credentials: only public blobs can be read.
     Anonymous,
 }
 
@@ -46,8 +46,8 @@ pub(crate) struct Guest {
 /// How stored policies are looked up.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum Policies {
-    /// As they were up to a second ago, where several servers share a store. They allow; whatever they do not allow is
-    /// asked of those that are stored now.
+    /// As they were up to a second ago, where several servers share a store. They may allow a request; before they refuse
+    /// one, the policies stored now are checked.
     Recent,
     /// As they are now.
     Now,
@@ -76,8 +76,8 @@ impl Caller {
         }
     }
 
-    /// Checks that the caller may write in the place of a blob that is there. By a policy that may have changed nobody
-    /// is refused in the middle of a body, which cannot be read again: the outer result is an error at once.
+    /// Whether the caller may overwrite a blob. A body cannot be read again, so a caller that a possibly outdated policy
+    /// refuses gets the error at once, before the body is read.
     pub(crate) fn permits_overwrite(&self) -> Result<bool, ErrorReply> {
         match self {
             Self::Guest(guest) => match guest.check(guest.grant.permits_overwrite()) {
@@ -127,8 +127,8 @@ impl Caller {
     }
 }
 
-/// What a request without credentials is told that would need some. Before 2019-12-12 the Blob and Queue services called
-/// what strangers may not see a resource that is not there (recorded).
+/// The error for a request without credentials that needs some. Before version 2019-12-12 the Blob and Queue services
+/// answered `ResourceNotFound` (recorded).
 pub(crate) fn refusal_of_strangers(error: ErrorReply, service: Service, head: &Head<'_>) -> ErrorReply {
     let is_told = service == Service::Table || head.version().is_some_and(|version| version >= "2019-12-12");
     match error.code {
@@ -332,7 +332,8 @@ fn check_header(header: &str, service: Service, account: &Account, head: &Head<'
     }
 }
 
-/// A refusal that tells, if the signature is wrong, what the server has signed: clients compare it with their own text.
+/// The error for a refused signature. If it does not match, the error has the server's string to sign, which users
+/// compare with that of their client.
 fn mismatch(error: SignatureError, text: impl FnOnce() -> String) -> ErrorReply {
     match error {
         SignatureError::Mismatch => ErrorReply::from(error).with_string_to_sign(

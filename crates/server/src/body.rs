@@ -201,7 +201,7 @@ impl RequestBody {
         Ok(piece)
     }
 
-    /// Passes over a little of a body that nobody read to its end: a client that still sends might miss an answer on a
+    /// Discards a little of a body that the handler did not read to its end: a client that still sends might miss an answer on a
     /// connection that closes. Returns whether the connection can take another request.
     pub(crate) async fn finish(&mut self) -> bool {
         self.release();

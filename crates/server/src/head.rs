@@ -67,8 +67,8 @@ impl<'a> Head<'a> {
         self.headers.iter().filter_map(move |(name, value)| Some((spell(name.as_str()), value.to_str().ok()?)))
     }
 
-    /// The first header that says something to the service and is no text. To pass over it would do what nobody asked
-    /// for: a write without its condition, a blob without its metadata.
+    /// The first meaningful header that is not text. To ignore it would do something else than the client asked for: a
+    /// write without its condition, a blob without its metadata.
     pub(crate) fn unreadable(&self) -> Option<&'a str> {
         let matters = |name: &str| MEANINGFUL.iter().any(|start| name.starts_with(start));
         let unreadable = self.headers.iter().filter(|(_, value)| value.to_str().is_err());

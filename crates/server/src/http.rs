@@ -316,7 +316,7 @@ async fn counted_answer<P: Protocol>(
         let Some(share) = trace.share.clone().filter(|_| reply.stream.is_none()) else { return Ok(reply) };
         let bytes = match counted(reply, room.lock().take(), &share, body) {
             Ok(reply) => return Ok(reply),
-            // Whoever holds bytes does not wait for more.
+            // A request that holds bytes must not wait for more.
             Err(_) if body.is_counted() => return Err(share.refused()),
             Err(bytes) => bytes,
         };
@@ -327,8 +327,8 @@ async fn counted_answer<P: Protocol>(
     }
 }
 
-/// Counts the body of an answer, with the room that was taken for it or with what its request held. An answer that tells of
-/// a change is sent in any case; a read for which there is no room is dropped, and the bytes that it needs are returned.
+/// Counts the body of a response, with the room that was taken for it or with what its request held. The response to a
+/// change is sent in any case. A read for which there is no room is dropped; the error is the number of bytes it needs.
 fn counted(mut reply: Reply, room: Option<Held>, share: &Share, body: &mut RequestBody) -> Result<Reply, u64> {
     if reply.body.len() as u64 <= UNCOUNTED_BYTES {
         reply.held = None;
@@ -391,7 +391,7 @@ fn log_unserved(head: &Head<'_>, trace: &RequestTrace, request_id: &str, status:
     }
 }
 
-/// The answer that tells an error of the Queue and Blob services.
+/// The response for an error of the Queue and Blob services.
 pub(crate) fn storage_error_reply(error: &ErrorReply, request_id: &str, now: Timestamp) -> Reply {
     let mut body = Vec::with_capacity(512);
     error.write_storage_xml(&mut body, request_id, now);

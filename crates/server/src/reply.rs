@@ -103,11 +103,11 @@ impl fmt::Debug for Streamed {
 #[derive(Debug)]
 pub struct ResponseBody {
     form: Form,
-    /// Told at the end, also where the client goes away before it.
+    /// Called at the end, also if the client disconnects before it.
     end: End,
 }
 
-/// Somebody who waits for the end of a body.
+/// A callback for the end of a body.
 #[derive(Default)]
 struct End(Option<Box<dyn FnOnce(u64) + Send>>);
 
@@ -142,7 +142,7 @@ impl ResponseBody {
         matches!(self.form, Form::Streamed(_))
     }
 
-    /// Tells `end`, once the body is sent or given up, how many bytes were left.
+    /// Calls `end` with the number of unsent bytes once the body is sent or abandoned.
     pub(crate) fn on_end(&mut self, end: impl FnOnce(u64) + Send + 'static) {
         self.end = End(Some(Box::new(end)));
     }

@@ -1,4 +1,4 @@
-//! What the Table service can be told. `cli` resolves files, environment and flags into this.
+//! The settings of the services. `cli` resolves files, environment and flags into this.
 
 use larimar_model::limits;
 use larimar_wire::signature::AccountKey;

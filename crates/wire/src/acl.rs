@@ -40,7 +40,7 @@ pub struct SignedIdentifier {
 /// Why a list is refused: 400 `InvalidXmlDocument`.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, thiserror::Error)]
 pub enum AclError {
-    /// The document is no list.
+    /// The document is not a list of signed identifiers.
     #[error("expected a document of SignedIdentifiers")]
     Xml(#[from] XmlError),
     /// More policies than a resource may have.

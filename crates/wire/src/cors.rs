@@ -50,7 +50,7 @@ impl Preflight<'_> {
     /// The headers of the answer.
     ///
     /// # Errors
-    /// A request that is no preflight, or that no rule allows.
+    /// A request that is not a preflight, or that no rule allows.
     pub fn evaluate(&self, rules: &[CorsRule]) -> Result<Vec<Header>, CorsError> {
         let (Some(origin), Some(method)) = (non_empty(self.origin), non_empty(self.method)) else {
             return Err(CorsError::HeaderMissing);

@@ -199,7 +199,7 @@ const SECRET_LINES: [&str; 4] =
     ["x-ms-copy-source-authorization", "x-ms-encryption-key", "x-ms-source-encryption-key", "sig"];
 const HIDDEN: &str = "(hidden)";
 
-/// The element that tells why credentials were refused.
+/// The element with the reason for refused credentials.
 pub(crate) const AUTHENTICATION_DETAIL: &str = "AuthenticationErrorDetail";
 
 /// Bytes of the text that the server has signed: most are below 1 KiB.

@@ -15,7 +15,7 @@ pub fn encode(text: &str) -> String {
 /// The text of a marker.
 ///
 /// # Errors
-/// What is no marker of ours: 400 `OutOfRangeInput`, as recorded.
+/// 400 `OutOfRangeInput` (recorded) for a marker that this server did not write.
 pub fn decode(marker: &str) -> Result<String, ErrorReply> {
     let text = marker.strip_prefix(START).and_then(|rest| URL_SAFE_NO_PAD.decode(rest).ok());
     text.and_then(|text| String::from_utf8(text).ok()).ok_or(ErrorReply::new(ErrorCode::OutOfRangeInput))

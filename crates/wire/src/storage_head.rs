@@ -87,7 +87,7 @@ impl<'a> StorageHead<'a> {
     /// The bytes of the body.
     ///
     /// # Errors
-    /// A length that is no number, or none at all: 411.
+    /// 400 if the length is not a number, 411 if there is none.
     pub fn content_length(&self) -> Result<u64, ErrorReply> {
         self.number_header("content-length")?.ok_or(ErrorReply::new(ErrorCode::MissingContentLengthHeader))
     }
@@ -116,7 +116,7 @@ impl<'a> StorageHead<'a> {
     /// A number of the query.
     ///
     /// # Errors
-    /// What is no number, and what is outside of the range.
+    /// A value that is not a number or is out of range.
     pub fn number_parameter(&self, name: &str, range: RangeInclusive<i64>) -> Result<Option<i64>, ErrorReply> {
         let Some(text) = self.parameter(name) else { return Ok(None) };
         let invalid = || ErrorReply::of_parameter(ErrorCode::InvalidQueryParameterValue, name, text);
@@ -143,7 +143,7 @@ impl<'a> StorageHead<'a> {
     /// A number that a header has.
     ///
     /// # Errors
-    /// What is no number.
+    /// A value that is not a number.
     pub fn number_header(&self, name: &str) -> Result<Option<u64>, ErrorReply> {
         self.parsed_header(name, |text| text.bytes().all(|byte| byte.is_ascii_digit()).then(|| text.parse().ok())?)
     }
@@ -168,7 +168,7 @@ impl<'a> StorageHead<'a> {
     /// A time of HTTP that a header has.
     ///
     /// # Errors
-    /// What is no such time.
+    /// A value that is not such a time.
     pub fn date_header(&self, name: &str) -> Result<Option<Timestamp>, ErrorReply> {
         self.parsed_header(name, |text| {
             let time = httpdate::parse_http_date(text).ok()?;

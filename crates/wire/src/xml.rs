@@ -1,7 +1,7 @@
 //! Small XML documents as trees: what the ACL and the service's properties are read from and written with.
 //!
 //! Depth and number of elements are bounded, document types and entities other than the five of XML are
-//! refused, attributes and namespaces are passed over. Sizes are bounded by whoever reads the body.
+//! refused, attributes and namespaces are passed over. The reader of the body bounds its size.
 
 use larimar_model::Metadata;
 use quick_xml::Reader;

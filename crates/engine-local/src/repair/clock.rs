@@ -34,7 +34,7 @@ pub struct ClockReset {
 /// Sets the clock of versions back to `now` if it runs ahead of it.
 pub fn reset_clock(folder: &Path, now: Timestamp) -> Result<ClockReset, StoreError> {
     let io = |source| StoreError::io(folder, source);
-    // Opening a folder without a store would make one; what is missing from one that was there is told by opening it.
+    // Opening a folder without a store would make one; opening an existing one reports what is missing.
     if !super::is_data_folder(folder).map_err(io)?
         || !(folder.join(STORE).try_exists().map_err(io)? || Inventory::is_there(folder).map_err(io)?)
     {

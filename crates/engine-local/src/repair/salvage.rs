@@ -179,7 +179,7 @@ fn folder_bytes(folder: &Path) -> std::io::Result<u64> {
     Ok(bytes)
 }
 
-/// A name that nobody gives to a folder of their own: what it holds is removed when a repair begins anew.
+/// A name that users do not choose for a directory: what it holds is removed when a repair begins anew.
 pub(super) const REPAIRED: &str = "repair.unfinished";
 const DONE: &str = "done";
 const BATCH_BYTES_MAX: usize = 1 << 20;

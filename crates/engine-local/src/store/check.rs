@@ -238,7 +238,7 @@ fn check_watermark(
 ) -> Option<Finding> {
     let Watermark { journal, commits, seqno } = Watermark::read(folder)?;
     let last = found.journals.iter().filter_map(|journal| journal.last_seqno).max().max(persisted);
-    // Damage is told by the journals themselves; here they end as if nothing had followed.
+    // Damage is reported by the journals themselves; here they end as if nothing had followed.
     let is_cut = matches!(found.state, journal::State::Intact | journal::State::Torn);
     if !is_cut || commits == 0 || last >= Some(seqno) {
         return None;

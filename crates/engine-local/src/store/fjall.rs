@@ -46,11 +46,11 @@ pub struct Options {
     pub folder: PathBuf,
     /// How much memory to use.
     pub memory: MemoryBudget,
-    /// Tells rows that compaction may drop.
+    /// Decides which rows compaction may drop.
     pub filter: Arc<dyn DeadRows>,
 }
 
-/// Tells which rows nothing will ever read again.
+/// Decides which rows nothing will ever read again.
 pub trait DeadRows: Send + Sync {
     /// Whether the row with this key is dead.
     fn is_dead(&self, key: &[u8]) -> bool;

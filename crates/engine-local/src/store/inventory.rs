@@ -8,7 +8,7 @@
 //!   does, about every 64 MiB, before a commit in the new journal is acknowledged.
 //! - `watermark`, written in place after each synced commit and not synced itself: how many commits the newest journal
 //!   holds. The operating system keeps it when the process dies; a loss of power may set it back, never forward. It is
-//!   how a journal that was cut at its end is told from one that ends there.
+//!   how a journal that was cut at its end is distinguished from a complete one.
 //!
 //! `check.rs` compares both with what is there before fjall opens anything.
 
@@ -162,7 +162,7 @@ impl Tracker {
         let (folder, store) = (folder.to_owned(), store.to_owned());
         let mut tracker = Self { folder, store, inventory: found, watermark, watermark_file, is_behind };
         match tracker.write_inventory() {
-            // A full disk is no reason not to serve reads; the next commit tries again.
+            // Reads are served on a full disk too; the next commit tries again.
             Err(error) if error.kind() != io::ErrorKind::StorageFull => return Err(error),
             _ => {}
         }

@@ -2,7 +2,7 @@
 //!
 //! The store's own recovery ends at the first entry it cannot read and cuts the rest, whatever follows;
 //! a flipped bit in a tag or a length would silently drop acknowledged writes. This reader looks first
-//! and tells four states apart ([`State`]); `fjall.rs` opens only the first two, `repair.rs` deals with
+//! and distinguishes four states ([`State`]); `fjall.rs` opens only the first two, `repair.rs` deals with
 //! the others.
 //!
 //! A journal is a row of batches, and its unused end is zeros:
@@ -236,7 +236,7 @@ fn inspect_file(path: &Path, number: u64) -> io::Result<Journal> {
     }
 }
 
-/// Tells a write that was cut short from damage, given that reading broke off at `broken_at`.
+/// Distinguishes a write that was cut short from damage, given that reading broke off at `broken_at`.
 fn classify(path: &Path, journal: &Journal, broken_at: u64, reason: Broken) -> io::Result<Tail> {
     let end_of_data = last_nonzero(path, journal.intact_bytes)?;
     if end_of_data == journal.intact_bytes {

@@ -25,7 +25,7 @@ pub trait Messages: Send + Sync + 'static {
         now: Timestamp,
     ) -> impl Future<Output = Result<Placed, WriteError>> + Send;
 
-    /// Takes visible messages, at most `max`, and hides them from others for a while. Nobody else gets them meanwhile.
+    /// Takes visible messages, at most `max`, and hides them from others for a while. No other caller gets them meanwhile.
     fn claim(
         &self,
         queue: SpaceId,

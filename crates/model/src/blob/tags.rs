@@ -33,7 +33,7 @@ impl Tags {
     /// Adds a tag.
     ///
     /// # Errors
-    /// Tells which rule the tag breaks; the tags are then as they were.
+    /// The rule that the tag breaks; the tags are then unchanged.
     pub fn insert(&mut self, key: &str, value: &str) -> Result<(), TagsError> {
         if key.is_empty() || key.len() > limits::TAG_KEY_CHARS_MAX || !key.bytes().all(is_allowed) {
             return Err(TagsError::Key);

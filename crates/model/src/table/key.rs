@@ -25,7 +25,7 @@ macro_rules! key_type {
             /// Takes a text that follows the rules of keys.
             ///
             /// # Errors
-            /// Tells a text that is too long from one with forbidden characters.
+            /// A text that is too long, or has forbidden characters.
             pub fn new(text: impl Into<String>) -> Result<Self, KeyError> {
                 let text = text.into();
                 check(&text)?;

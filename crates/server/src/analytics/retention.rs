@@ -37,7 +37,7 @@ pub(super) async fn clear_metrics(
 async fn remove(engine: &impl Engine, table: SpaceId, rows: &[Position], now: Timestamp) -> Result<(), EngineError> {
     let ops: Vec<Op<'_>> = rows.iter().map(|row| Op { row: &row.row, expect: Expect::Any, act: Act::Delete }).collect();
     match engine.apply(table, &rows[0].partition, &ops, now).await {
-        // Whatever is gone already is as it should be.
+        // What is gone already needs no deletion.
         Ok(_) | Err(WriteError::Condition { .. } | WriteError::Refused { .. } | WriteError::SpaceGone) => Ok(()),
         Err(WriteError::Fault(fault)) => Err(fault.into()),
     }

@@ -9,7 +9,7 @@ use larimar_model::table::Write;
 use larimar_model::{ETag, Timestamp};
 use larimar_wire::table::{EntityWriter, Link, MetadataLevel, Prefer, Select};
 
-/// What a client is told of a write that was done.
+/// The response to a write that succeeded.
 pub(super) struct WriteAnswer {
     pub(super) status: u16,
     pub(super) headers: Vec<(&'static str, String)>,
@@ -47,7 +47,7 @@ impl WriteAnswer {
         answer
     }
 
-    /// The most bytes that the headers and the body of the answer to a write can have, told before it is made.
+    /// An upper bound for the bytes of the response to a write, known before the write is made.
     pub(super) fn bytes_max<E: Engine>(
         call: &Call<'_, E>,
         table: &Table,

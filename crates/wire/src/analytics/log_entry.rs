@@ -1,4 +1,4 @@
-//! One request as a log tells it: a line of fields, in versions 1.0 and 2.0 of the form.
+//! One request as a line of the log: its fields, in versions 1.0 and 2.0 of the form.
 
 use super::status::{Authentication, Outcome};
 use crate::error_code::ErrorCode;

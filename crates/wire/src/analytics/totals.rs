@@ -95,7 +95,7 @@ impl Totals {
         push("TotalEgress", whole(self.egress));
         push("TotalRequests", whole(requests));
         push("TotalBillableRequests", whole(billable));
-        // Throttled requests and strangers turned away do not speak against the service.
+        // Throttled requests and refused anonymous requests do not lower the availability.
         let expected = self.sum(|outcome, authentication| {
             outcome != Outcome::ThrottlingError
                 && (outcome, authentication) != (Outcome::AuthorizationError, Authentication::Anonymous)

@@ -5,12 +5,12 @@ use crate::marker;
 use crate::xml;
 use larimar_model::Metadata;
 
-/// A queue as a listing tells it.
+/// A queue in a listing.
 #[derive(Clone, Copy, Debug)]
 pub struct ListedQueue<'a> {
     /// The queue's name.
     pub name: &'a str,
-    /// Its metadata, told if the request asks for it.
+    /// Its metadata, if the request asks for it.
     pub metadata: &'a Metadata,
 }
 

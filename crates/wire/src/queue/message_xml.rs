@@ -27,7 +27,7 @@ pub struct MessageXml<'a> {
 /// Reads the body of Put Message: the message's text.
 ///
 /// # Errors
-/// A body that is no message, and a text that is too long.
+/// A body that is not a message, or a text that is too long.
 pub fn parse_message(body: &[u8]) -> Result<String, ErrorReply> {
     let missing = || ErrorReply::new(ErrorCode::MissingRequiredXmlNode).with_detail("XmlNodeName", "MessageText");
     message_text(body)?.ok_or_else(missing)
@@ -36,7 +36,7 @@ pub fn parse_message(body: &[u8]) -> Result<String, ErrorReply> {
 /// Reads the body of Update Message: the message's new text, if it gets one.
 ///
 /// # Errors
-/// A body that is no message, and a text that is too long.
+/// A body that is not a message, or a text that is too long.
 pub fn parse_message_update(body: &[u8]) -> Result<Option<String>, ErrorReply> {
     if body.trim_ascii().is_empty() { Ok(None) } else { message_text(body) }
 }

@@ -1,6 +1,6 @@
 //! The Queue service's own wire format.
 //!
-//! A request becomes a [`QueueRequest`] (`request.rs`), the body of a message its text (`message_xml.rs`).
+//! A request becomes a [`QueueOperation`] (`request.rs`), the body of a message its text (`message_xml.rs`).
 //! Answers are written by `message_xml.rs` and `list_xml.rs`.
 
 mod list_xml;

@@ -63,11 +63,11 @@ pub struct ListQueues {
     pub prefix: Option<String>,
     /// The marker as it was sent, for the answer.
     pub marker: Option<String>,
-    /// The name that the listing goes on with, which the marker stands for.
+    /// The name that the listing resumes at, decoded from the marker.
     pub from: Option<String>,
     /// How many at most, if the request says so.
     pub count_max: Option<usize>,
-    /// Whether metadata is told.
+    /// Whether metadata is listed.
     pub metadata: bool,
 }
 

@@ -18,7 +18,7 @@ pub const DEVELOPMENT_KEY: &str =
 #[derive(Clone)]
 pub struct AccountKey(Hmac<Sha256>);
 
-/// A text that is no key.
+/// A text that is not an account key.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, thiserror::Error)]
 #[error("expected an account key in base64")]
 pub struct AccountKeyError;
@@ -27,7 +27,7 @@ impl AccountKey {
     /// Takes a key in base64.
     ///
     /// # Errors
-    /// A text that is no base64, or empty.
+    /// A text that is not base64, or empty.
     pub fn from_base64(text: &str) -> Result<Self, AccountKeyError> {
         let key = STANDARD.decode(text.trim()).map_err(|_| AccountKeyError)?;
         if key.is_empty() {

@@ -102,7 +102,7 @@ impl Prefer {
     }
 }
 
-/// Refuses a body that is no JSON by its `Content-Type`.
+/// Refuses a body whose `Content-Type` is not JSON.
 pub(super) fn check_json_body(content_type: Option<&str>) -> Result<(), ErrorReply> {
     let media = content_type.unwrap_or("").split(';').next().unwrap_or("").trim();
     if media.eq_ignore_ascii_case("application/atom+xml") || media.eq_ignore_ascii_case("application/xml") {

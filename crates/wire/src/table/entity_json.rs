@@ -1,6 +1,6 @@
 //! The JSON of an entity becomes an [`Entity`]: names, types and limits all hold from here on.
 //!
-//! A member's type is told by `Name@odata.type`, which may stand before or after it, or by its JSON form.
+//! A member's type is given by `Name@odata.type`, before or after the member, or by its JSON form.
 
 use crate::error_body::ErrorReply;
 use crate::error_code::ErrorCode;
@@ -195,7 +195,7 @@ impl<'a> Parsed<'a> {
 fn read_number(json: &str, edm_type: Option<EdmType>) -> Option<ValueRef<'static>> {
     let is_whole = !json.contains(['.', 'e', 'E']);
     match edm_type {
-        // A whole number that is no Int32 and carries no type is refused (table.md §14).
+        // A whole number outside of Int32 without a type is refused (table.md §14).
         None | Some(EdmType::Int32) if is_whole => json.parse().ok().map(ValueRef::Int32),
         Some(EdmType::Int64) if is_whole => json.parse().ok().map(ValueRef::Int64),
         None | Some(EdmType::Double) => read_double(json).filter(|value| value.is_finite()).map(ValueRef::Double),

@@ -1,6 +1,6 @@
 //! The last segment of a path: a name, and perhaps keys in parentheses.
 //!
-//! The segment is percent-decoded before it comes here, so that a quote inside a key is told from the one
+//! The segment is percent-decoded before it comes here, so that a quote inside a key is distinguished from the one
 //! that ends it by being doubled.
 
 use crate::error_body::ErrorReply;

@@ -23,7 +23,7 @@ pub struct Headers<'a> {
     pub if_none_match: Option<&'a str>,
     /// `Prefer`.
     pub prefer: Option<&'a str>,
-    /// `x-ms-version`, or what stands for it.
+    /// `x-ms-version`, or `api-version`, or the signature's `sv`.
     pub version: Option<&'a str>,
     /// `X-HTTP-Method`, and how often it was sent.
     pub method_override: Option<(&'a str, usize)>,

@@ -94,7 +94,7 @@ impl Filter {
     /// Reads a `$filter` text.
     ///
     /// # Errors
-    /// Tells syntax errors from constructs that the service does not offer.
+    /// Syntax errors, and constructs that the service does not offer.
     pub fn parse(text: &str) -> Result<Self, FilterError> {
         if text.len() > limits::FILTER_BYTES_MAX {
             return Err(FilterError::TooLong);

@@ -1,5 +1,5 @@
-//! How many bytes an entity can take as JSON, told before it is written: the room for an answer is taken before the change
-//! is made that it tells of.
+//! An upper bound for the bytes of an entity as JSON, known before it is written: the room for a response is taken before
+//! the change is made.
 
 use super::{EntityWriter, Link};
 use crate::table::MetadataLevel;
