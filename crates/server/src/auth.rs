@@ -274,7 +274,9 @@ impl Addressed {
         for pair in query_pairs(query) {
             let pair = pair.map_err(invalid)?;
             match &*pair.name {
-                "snapshot" => addressed.snapshot = Some(pair.value().map_err(invalid)?.into_owned()),
+                name if name.eq_ignore_ascii_case("snapshot") => {
+                    addressed.snapshot = Some(pair.value().map_err(invalid)?.into_owned());
+                }
                 name if name.eq_ignore_ascii_case("restype") => {
                     is_container =
                         ["container", "account"].iter().any(|kind| pair.raw_value.eq_ignore_ascii_case(kind));

@@ -358,7 +358,8 @@ fn counted(mut reply: Reply, room: Option<Held>, share: &Share, body: &mut Reque
     Ok(reply)
 }
 
-fn check_head(head: &Head<'_>, is_strict: bool) -> Result<(), ErrorReply> {
+/// Refuses headers that cannot be read or repeat, and versions that do not exist; also in the part of a batch.
+pub(crate) fn check_head(head: &Head<'_>, is_strict: bool) -> Result<(), ErrorReply> {
     if let Some(name) = head.unreadable() {
         return Err(match name.starts_with("x-ms-meta-") {
             true => ErrorReply::new(ErrorCode::InvalidMetadata),

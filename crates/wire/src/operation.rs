@@ -129,10 +129,10 @@ impl<'a> Facts<'a> {
         whole.body(BodyLimit::Configured).answers(Format::Multipart).counted_by_partition()
     }
 
-    /// A request that is refused after the table it names has been found.
+    /// A request that is refused after the table it names has been found, which only a caller with this permission learns.
     #[must_use]
-    pub const fn refused() -> Self {
-        Self::new(UNKNOWN_OPERATION, None, Endpoint::Both, None).counted_by_partition()
+    pub const fn refused(need: Need<'a>) -> Self {
+        Self::new(UNKNOWN_OPERATION, None, Endpoint::Both, Some(need)).counted_by_partition()
     }
 
     const fn new(name: &'static str, kind: Option<Kind>, endpoint: Endpoint, need: Option<Need<'a>>) -> Self {

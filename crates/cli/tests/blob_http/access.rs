@@ -91,6 +91,7 @@ fn s1_strangers_read_what_is_public() {
         }
     }
     stranger.get("/blobs/none").send().is_error(404, "BlobNotFound");
+    stranger.get("/blobs/a?comp=blocklist").send().is_status(200);
     // Plain browsers send none of the service's headers.
     let bare = stranger.get("/blobs/a").without("x-ms-version").without("x-ms-date").without("Accept").send();
     assert_eq!((bare.status, bare.text()), (200, "x"));
@@ -103,6 +104,8 @@ fn s1_strangers_read_what_is_public() {
         stranger.request("DELETE", "/all?restype=container"),
         stranger.get("/all?restype=container&comp=acl"),
         stranger.get("/all/a?comp=tags"),
+        stranger.get("/all/a?comp=blocklist&blocklisttype=uncommitted"),
+        stranger.get("/all/a?comp=blocklist&blocklisttype=all"),
         stranger.get("/?comp=list"),
         stranger.get("/?restype=service&comp=properties"),
     ] {

@@ -169,6 +169,17 @@ fn parts_have_a_version_and_the_message_as_their_reason() {
     assert_eq!(refused.element("AuthenticationErrorDetail"), Some(detail), "{refused}");
 }
 
+#[test]
+fn the_head_of_a_part_is_checked_like_that_of_a_request() {
+    let server = serve_container();
+    let client = server.blobs();
+    put(&client, "/box/a", "x");
+    let part = delete(&client, "/box/a").header("x-ms-version", "garbage");
+    let reply = send(&client, "/?comp=batch", &[part]);
+    assert_eq!(statuses(&reply), expect(&[(400, "InvalidHeaderValue")]), "{reply}");
+    client.get("/box/a").send().is_status(200);
+}
+
 /// The service's status lines have the message of the error, whatever the method and the code. A message that repeats what
 /// a client sent cannot begin another line.
 #[test]

@@ -83,6 +83,14 @@ fn s2_a_token_for_a_snapshot_is_for_that_snapshot() {
     let token = Sas::blob("box", "a", "r").with("sr", "bs").with("snapshot", &at).token();
     let found = owner.with_sas(&token).get("/box/a").send();
     assert_eq!((found.status, found.text()), (200, "old"), "{found}");
+    // Parameters have no case, and a condition on the snapshot's tags needs the right to those.
+    let capital = token.replace("snapshot=", "Snapshot=");
+    assert_eq!(owner.with_sas(&capital).get("/box/a").send().status, 200);
+    let with_tags = Sas::blob("box", "a", "rt").with("sr", "bs").with("snapshot", &at).token();
+    let other = owner.with_sas(&with_tags).get("/box/a").header("x-ms-if-tags", "k = 'v'").send();
+    other.is_error(412, "ConditionNotMet");
+    let without_tags = owner.with_sas(&token).get("/box/a").header("x-ms-if-tags", "k = 'v'").send();
+    assert_eq!(without_tags.status, 403, "{without_tags}");
     // Signed for the snapshot, it does not open the blob.
     let signature_only: String =
         token.split('&').filter(|pair| !pair.starts_with("snapshot=")).collect::<Vec<_>>().join("&");

@@ -7,6 +7,21 @@ fn with(client: &Client, sas: &Sas) -> Client {
     client.with_sas(&sas.token())
 }
 
+#[test]
+fn s2_a_signature_for_a_table_does_not_show_which_others_exist() {
+    let server = serve_table();
+    let client = server.client();
+    client.create_table("other");
+    let guest = with(&client, &Sas::table("tab", "raud"));
+    for path in ["Tables", "Tables('x')", "$batch", "()"] {
+        for table in ["other", "missing"] {
+            let separator = if path == "()" { "" } else { "/" };
+            let reply = guest.get(&format!("/{table}{separator}{path}")).send();
+            assert_eq!(reply.status, 403, "{table} {path} {reply}");
+        }
+    }
+}
+
 /// What each permission is needed for.
 fn operations(client: &Client) -> Vec<(&'static str, Response)> {
     let path = entity_path("tab", "p", "r");

@@ -55,7 +55,7 @@ pub enum TagFilterError {
     /// The text is too long.
     #[error("expected an expression of at most {} bytes", limits::TAG_FILTER_BYTES_MAX)]
     TooLong,
-    /// There are too many comparisons.
+    /// There are too many different tags, or comparisons.
     #[error("there can be at most {} unique tags in a query", limits::TAGS_MAX)]
     TooMany,
     /// Parentheses are nested too deeply.
@@ -194,6 +194,8 @@ struct Parser<'a> {
     at: usize,
     depth: usize,
     comparisons: usize,
+    /// The different keys so far.
+    keys: Vec<String>,
 }
 
 impl<'a> Parser<'a> {
@@ -201,7 +203,7 @@ impl<'a> Parser<'a> {
         if text.len() > limits::TAG_FILTER_BYTES_MAX {
             return Err(TagFilterError::TooLong);
         }
-        Ok(Self { text, at: 0, depth: 0, comparisons: 0 })
+        Ok(Self { text, at: 0, depth: 0, comparisons: 0, keys: Vec::new() })
     }
 
     fn whole(&mut self) -> Result<Node, TagFilterError> {
@@ -247,8 +249,10 @@ impl<'a> Parser<'a> {
         }
         let value = self.quoted('\'')?;
         self.comparisons += 1;
-        // The container counts for itself.
-        if self.comparisons > limits::TAGS_MAX + 1 {
+        if key != CONTAINER && !self.keys.contains(&key) {
+            self.keys.push(key.clone());
+        }
+        if self.keys.len() > limits::TAGS_MAX || self.comparisons > COMPARISONS_MAX {
             return Err(TagFilterError::TooMany);
         }
         Ok(Node::Compare(TagComparison { key, operator, value }))
@@ -338,6 +342,8 @@ const OPERATORS: [(&str, TagOperator); 6] = [
 ];
 /// Levels of parentheses.
 const DEPTH_MAX: usize = 16;
+/// Comparisons of an expression, of at most ten different tags.
+const COMPARISONS_MAX: usize = 64;
 
 #[cfg(test)]
 mod tests;

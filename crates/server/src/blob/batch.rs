@@ -7,7 +7,7 @@ use crate::body::RequestBody;
 use crate::call::{Call, Lookups};
 use crate::error::Result;
 use crate::head::Head;
-use crate::http::{Protocol, RequestTrace, authorize};
+use crate::http::{self, Protocol, RequestTrace, authorize};
 use crate::reply::Reply;
 use hyper::header::{HeaderName, HeaderValue};
 use larimar_engine::Engine;
@@ -70,6 +70,7 @@ impl<E: Engine, B: ByteStore> BlobCall<'_, E, B> {
         let parts = request_parts(part).ok_or(ErrorCode::InvalidInput)?;
         let head = Head::new(&parts, self.call.head.peer, self.now());
         let storage = self.call.storage;
+        http::check_head(&head, storage.strict.is_some())?;
         let host = self.call.head.host.unwrap_or("");
         let is_known = |label: &str| storage.is_known_host(label);
         let address = Address::parse(host, head.path, self.call.service, &storage.settings.host_suffixes, is_known);

@@ -8,7 +8,7 @@ use super::request::BlobRequest;
 use super::tags_xml::TAGS_BODY_BYTES_MAX;
 use crate::operation::{BodyLimit, Endpoint, Facts, Format, Operation, Public, SETTINGS_BODY_BYTES_MAX};
 use crate::sas::{Need, Target};
-use larimar_model::blob::{BlobName, ContainerName, LeaseAction, TagCondition};
+use larimar_model::blob::{BlobName, BlockListKind, ContainerName, LeaseAction, SnapshotTime, TagCondition};
 
 impl Operation for BlobRequest {
     fn facts(&self) -> Facts<'_> {
@@ -82,7 +82,7 @@ impl BlobOperation {
         match self.if_tags() {
             // The result of a condition on tags reveals them, and tags are never public.
             Some(_) => {
-                let tags = Need::tag_blob(container.as_str(), blob.as_str(), None);
+                let tags = Need::tag_blob(container.as_str(), blob.as_str(), self.snapshot());
                 Facts { needs: [Some(tags), facts.needs[0]], public: None, ..facts }
             }
             None => facts,
@@ -132,7 +132,11 @@ impl BlobOperation {
             },
             Self::PutBlockList(put) => create("PutBlockList", !put.blob.tags.is_empty())
                 .body(BodyLimit::Bytes(BLOCK_LIST_BODY_BYTES_MAX as usize)),
-            Self::GetBlockList { snapshot, .. } => read("GetBlockList", *snapshot).answers(Format::Xml),
+            Self::GetBlockList { snapshot, kind, .. } => {
+                let facts = read("GetBlockList", *snapshot).answers(Format::Xml);
+                // Uncommitted blocks are never public (service: set container ACL).
+                if *kind == BlockListKind::Committed { facts } else { Facts { public: None, ..facts } }
+            }
             Self::AppendBlock(append) => {
                 let append_facts = |name| Facts::write(name, Need::append_block(container, blob)).reserved_if(is_logs);
                 match append.source {
@@ -147,6 +151,33 @@ impl BlobOperation {
                 PageWrite::UpdateFrom(_) => write("PutPageFromURL"),
             },
             Self::GetPageRanges(get) => read("GetPageRegions", get.read.snapshot).answers(Format::Xml),
+        }
+    }
+
+    /// The snapshot that the operation works on.
+    fn snapshot(&self) -> Option<SnapshotTime> {
+        match self {
+            Self::Get(get) => get.read.snapshot,
+            Self::GetProperties(get) | Self::GetMetadata(get) => get.snapshot,
+            Self::GetPageRanges(get) => get.read.snapshot,
+            Self::Delete { snapshot, .. }
+            | Self::SetTier { snapshot, .. }
+            | Self::GetTags { snapshot, .. }
+            | Self::GetBlockList { snapshot, .. } => *snapshot,
+            Self::Put(_)
+            | Self::SetMetadata { .. }
+            | Self::SetHeaders(_)
+            | Self::Snapshot { .. }
+            | Self::Lease { .. }
+            | Self::Copy(_)
+            | Self::IncrementalCopy(_)
+            | Self::AbortCopy { .. }
+            | Self::SetTags { .. }
+            | Self::PutBlock(_)
+            | Self::PutBlockList(_)
+            | Self::AppendBlock(_)
+            | Self::Seal { .. }
+            | Self::PutPage(_) => None,
         }
     }
 

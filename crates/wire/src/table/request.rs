@@ -152,7 +152,7 @@ impl Operation for TableOperation {
             Self::QueryEntities(query) => query.facts(),
             Self::GetEntity(get) => get.facts(),
             Self::Write(write) => write.facts(),
-            Self::Refused(..) => Facts::refused(),
+            Self::Refused(table, _) => Facts::refused(Need::query(table.as_str())),
             Self::Batch => Facts::batch("EntityGroupTransaction"),
             Self::GetSchema => Facts::read("GetTableServiceSchema", Need::READ_SERVICE).answers(Format::Xml),
             Self::GetServiceProperties => {

@@ -79,9 +79,14 @@ fn expressions_are_bounded() {
     let deep = |levels| format!("{}\"a\" = 'b'{}", "(".repeat(levels), ")".repeat(levels));
     assert!(TagCondition::parse(&deep(DEPTH_MAX)).is_ok());
     assert_eq!(TagCondition::parse(&deep(DEPTH_MAX + 1)), Err(TagFilterError::TooDeep));
-    let many = |count| vec!["\"a\" = 'b'"; count].join(" AND ");
-    assert!(TagCondition::parse(&many(limits::TAGS_MAX + 1)).is_ok());
-    assert_eq!(TagCondition::parse(&many(limits::TAGS_MAX + 2)), Err(TagFilterError::TooMany));
+    let repeated = |count| vec!["\"a\" = 'b'"; count].join(" AND ");
+    assert!(TagCondition::parse(&repeated(COMPARISONS_MAX)).is_ok());
+    assert_eq!(TagCondition::parse(&repeated(COMPARISONS_MAX + 1)), Err(TagFilterError::TooMany));
+    // Tags are counted once each, and the container is none.
+    let different = |count| (0..count).map(|key| format!("k{key} = 'b'")).collect::<Vec<_>>().join(" AND ");
+    let most = format!("@container = 'box' AND {} AND k0 > 'a'", different(limits::TAGS_MAX));
+    assert!(TagQuery::parse(&most).is_ok());
+    assert_eq!(TagQuery::parse(&different(limits::TAGS_MAX + 1)), Err(TagFilterError::TooMany));
     let long = format!("\"a\" = '{}'", "x".repeat(limits::TAG_FILTER_BYTES_MAX));
     assert_eq!(TagCondition::parse(&long), Err(TagFilterError::TooLong));
 }
