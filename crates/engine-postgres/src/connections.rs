@@ -11,7 +11,7 @@ use crate::core::{Core, jittered};
 use larimar_engine::Fault;
 use parking_lot::Mutex;
 use std::sync::Arc;
-use std::sync::atomic::{AtomicUsize, Ordering};
+use std::sync::atomic::{AtomicBool, AtomicUsize, Ordering};
 use std::time::{Duration, Instant};
 use tokio::sync::Notify;
 
@@ -30,6 +30,8 @@ pub(crate) struct Connections {
     open: Arc<AtomicUsize>,
     /// How many may be open while the database is short of slots; 0 for no limit.
     open_max: AtomicUsize,
+    /// Whether the engine is closed, so that no connection is kept.
+    is_closed: AtomicBool,
 }
 
 /// When to try to open another connection.
@@ -86,10 +88,19 @@ impl Connections {
 
     /// Keeps an idle connection for the next task that needs one.
     pub(crate) fn put(&self, connection: Connection) {
-        if !connection.is_closed() && !self.are_too_many() {
-            self.idle.lock().push((connection, Instant::now()));
+        let mut idle = self.idle.lock();
+        if !connection.is_closed() && !self.are_too_many() && !self.is_closed.load(Ordering::Acquire) {
+            idle.push((connection, Instant::now()));
         }
+        drop(idle);
         self.changed.notify_one();
+    }
+
+    /// Closes the idle connections, and each of the others when it is put back.
+    pub(crate) fn close_all(&self) {
+        let mut idle = self.idle.lock();
+        self.is_closed.store(true, Ordering::Release);
+        idle.clear();
     }
 
     /// Whether a task waits for a connection.

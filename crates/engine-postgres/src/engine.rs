@@ -111,6 +111,7 @@ impl PostgresEngine {
         single_writes.refuse(&closed);
         transactions.refuse(&closed);
         message_writes.refuse(&closed);
+        core.connections.close_all();
     }
 
     pub(crate) fn noting_gone<T>(&self, space: SpaceId, result: Result<T, WriteError>) -> Result<T, WriteError> {

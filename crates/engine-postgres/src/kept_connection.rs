@@ -73,7 +73,8 @@ impl KeptConnection {
     /// Passes the connection on if one is needed, here or on another server.
     pub(crate) fn share(&mut self) {
         let connections = &self.pool.core().connections;
-        if connections.is_wanted() || connections.are_too_many() {
+        let is_waited_for = self.keep == Keep::WhileBusy && self.pool.is_exhausted();
+        if is_waited_for || connections.is_wanted() || connections.are_too_many() {
             self.pass_on();
         }
     }

@@ -69,6 +69,11 @@ impl Pool {
         })
     }
 
+    /// Whether all pooled connections are in use, so that callers may wait for one.
+    pub(crate) fn is_exhausted(&self) -> bool {
+        self.permits.available_permits() == 0
+    }
+
     /// What the connections share.
     pub(crate) fn core(&self) -> &Core {
         &self.core

@@ -4,10 +4,11 @@
 use crate::support::{NOW, create, open, read, through, upstream, write};
 use larimar_engine::queue::{Change, MessageError, MessageHandle, Messages, NewMessage, Placed};
 use larimar_engine::{Act, Expect, Fault, SpaceId, SpaceKind, SpaceName, Spaces as _, WriteError};
-use larimar_engine_postgres::PostgresEngine;
+use larimar_engine_postgres::{PostgresEngine, Settings};
 use larimar_testkit::postgres::Cluster;
 use larimar_testkit::proxy::{Direction, Mode, Proxy};
 use std::collections::{BTreeMap, BTreeSet};
+use std::sync::Arc;
 use std::sync::atomic::{AtomicUsize, Ordering};
 use std::time::{Duration, Instant};
 
@@ -284,4 +285,30 @@ async fn a_claim_does_not_pass_over_messages_that_are_gone_while_a_snapshot_is_h
     holder.batch_execute("ROLLBACK").await.expect("the snapshot is let go");
     put(&engine, queue, "last").await.expect("the queue is there");
     assert_eq!(engine.claim(queue, 32, LONG, NOW).await.expect("the queue is there").len(), 1);
+}
+
+/// Workers that always have messages to write pass their connections on to requests of other kinds.
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn puts_without_end_leave_connections_to_other_requests() {
+    let url = Cluster::shared().fresh_url();
+    let settings = Settings { connections_max: 8, timeout: Duration::from_secs(60), ..Settings::new(&url) };
+    let engine = Arc::new(PostgresEngine::open(&settings).await.expect("the database is there"));
+    let (queue, other) = (create_queue(&engine, "queue").await, create_queue(&engine, "other").await);
+    let done = Arc::new(AtomicUsize::new(0));
+    let mut tasks = tokio::task::JoinSet::new();
+    for _ in 0..1500 {
+        let (engine, done) = (Arc::clone(&engine), Arc::clone(&done));
+        tasks.spawn(async move {
+            while put(&engine, queue, "x").await.is_ok() {
+                done.fetch_add(1, Ordering::Relaxed);
+            }
+        });
+    }
+    while done.load(Ordering::Relaxed) < 3000 {
+        tokio::time::sleep(Duration::from_millis(10)).await;
+    }
+    for _ in 0..3 {
+        assert_eq!(engine.claim(other, 1, LONG, NOW).await.map(|messages| messages.len()), Ok(0));
+    }
+    tasks.shutdown().await;
 }
