@@ -132,11 +132,7 @@ impl BlobOperation {
             },
             Self::PutBlockList(put) => create("PutBlockList", !put.blob.tags.is_empty())
                 .body(BodyLimit::Bytes(BLOCK_LIST_BODY_BYTES_MAX as usize)),
-            Self::GetBlockList { snapshot, kind, .. } => {
-                let facts = read("GetBlockList", *snapshot).answers(Format::Xml);
-                // Uncommitted blocks are never public (service: set container ACL).
-                if *kind == BlockListKind::Committed { facts } else { Facts { public: None, ..facts } }
-            }
+            Self::GetBlockList { snapshot, kind, .. } => block_list(*kind, read("GetBlockList", *snapshot)),
             Self::AppendBlock(append) => {
                 let append_facts = |name| Facts::write(name, Need::append_block(container, blob)).reserved_if(is_logs);
                 match append.source {
@@ -227,6 +223,14 @@ const fn batch(target: Target<'_>) -> Facts<'_> {
     Facts::write("BlobBatch", Need::anything(target))
         .body(BodyLimit::Bytes(BATCH_BODY_BYTES_MAX))
         .answers(Format::Multipart)
+}
+
+/// Get Block List: uncommitted blocks are never public (service: set container ACL).
+const fn block_list(kind: BlockListKind, read: Facts<'_>) -> Facts<'_> {
+    match kind {
+        BlockListKind::Committed => read.answers(Format::Xml),
+        BlockListKind::Uncommitted | BlockListKind::All => Facts { public: None, ..read.answers(Format::Xml) },
+    }
 }
 
 const fn lease<'a>(action: LeaseAction, container: &'a str, blob: &'a str) -> Facts<'a> {
