@@ -105,6 +105,7 @@ mod random;
 mod retry;
 pub mod sas;
 mod service;
+mod service_properties;
 mod table;
 mod timestamp;
 mod transport;
@@ -136,10 +137,10 @@ pub use property::{Property, PropertyError};
 pub use queue::{Message, PeekedMessage, PutOptions, Queue, QueueItem, QueueService};
 pub use retry::RetryPolicy;
 pub use service::EndpointError;
+pub use service_properties::{CorsRule, Logging, Metrics, Replication, ServiceProperties};
 pub use table::{
-    BulkGroup, BulkOperation, BulkReport, BulkWriter, Continuation, ContinuationError, CorsRule, Logging, Metrics,
-    Page, ParallelQuery, Query, Replication, ServiceProperties, StoredPolicy, Table, TableItem, TableService,
-    Transaction, TransactionError, TransactionRefusal, Update,
+    BulkGroup, BulkOperation, BulkReport, BulkWriter, Continuation, ContinuationError, Page, ParallelQuery, Query,
+    StoredPolicy, Table, TableItem, TableService, Transaction, TransactionError, TransactionRefusal, Update,
 };
 pub use timestamp::{Timestamp, TimestampError};
 pub use transport::{BoxError, BoxFuture, HttpTransport, Transport, TransportError};

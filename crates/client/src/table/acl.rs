@@ -152,7 +152,7 @@ fn signing_key(pipeline: &Pipeline) -> Result<&SharedKey> {
 }
 
 /// The document without the byte order mark that the service puts in front of its own.
-pub(super) fn without_mark(mut document: Vec<u8>) -> Vec<u8> {
+pub(crate) fn without_mark(mut document: Vec<u8>) -> Vec<u8> {
     if document.starts_with("\u{FEFF}".as_bytes()) {
         document.drain(.."\u{FEFF}".len());
     }

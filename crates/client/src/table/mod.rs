@@ -10,18 +10,17 @@ mod pages;
 mod parallel;
 mod query;
 mod service;
-mod service_properties;
 mod transaction;
 mod update;
 mod write;
 
 pub use acl::StoredPolicy;
+pub(crate) use acl::without_mark;
 pub use bulk::{BulkGroup, BulkOperation, BulkReport, BulkWriter};
 pub use pages::{Continuation, ContinuationError, Page};
 pub use parallel::ParallelQuery;
 pub use query::Query;
 pub use service::{TableItem, TableService};
-pub use service_properties::{CorsRule, Logging, Metrics, Replication, ServiceProperties};
 pub use transaction::{Transaction, TransactionError, TransactionRefusal};
 pub use update::Update;
 

@@ -1,8 +1,7 @@
 //! The settings of the Table service (logging, metrics, CORS) and the state of its replication.
 
-use super::TableService;
-use super::acl::without_mark;
 use crate::pipeline::{Call, Pipeline};
+use crate::table::{TableService, without_mark};
 use crate::{Error, Result, Timestamp};
 use http::Method;
 use http::header::ACCEPT;
