@@ -92,6 +92,8 @@ mod filter;
 mod guid;
 pub mod keys;
 mod marks;
+#[cfg(any(feature = "queue", feature = "blob"))]
+mod metadata;
 #[cfg_attr(
     not(all(feature = "queue", feature = "blob")),
     allow(dead_code, reason = "parts of it serve queues and blobs only")

@@ -6,7 +6,6 @@ mod container;
 mod download;
 mod list;
 mod list_xml;
-mod metadata;
 mod properties;
 mod service;
 mod upload;
@@ -21,7 +20,7 @@ pub use service::{BlobService, ContainerItem};
 pub use upload::UploadOptions;
 
 use crate::pipeline::{Call, Failed, Reply};
-use crate::{ETag, Error, Result};
+use crate::{ETag, Error, Result, metadata};
 use http::Method;
 use larimar_model::blob::BlobName;
 use std::collections::BTreeMap;

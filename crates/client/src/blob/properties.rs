@@ -1,7 +1,6 @@
 //! The properties of a blob, from the headers of an answer.
 
-use super::metadata;
-use crate::{ETag, Error, Result, Timestamp};
+use crate::{ETag, Error, Result, Timestamp, metadata};
 use http::HeaderMap;
 use http::header::{CONTENT_LENGTH, CONTENT_TYPE, ETAG, LAST_MODIFIED};
 use std::collections::BTreeMap;

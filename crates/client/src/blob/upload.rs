@@ -1,8 +1,8 @@
 //! Uploads of block blobs: in one request, or in blocks if they are large.
 
-use super::{Blob, BlobCondition, BlobKind, BlobProperties, metadata, properties};
+use super::{Blob, BlobCondition, BlobKind, BlobProperties, properties};
 use crate::pipeline::{Call, Failed};
-use crate::{ETag, Error, Guid, Result};
+use crate::{ETag, Error, Guid, Result, metadata};
 use base64::Engine as _;
 use base64::engine::general_purpose::STANDARD;
 use bytes::Bytes;

@@ -9,7 +9,7 @@ use std::collections::BTreeMap;
 const PREFIX: &str = "x-ms-meta-";
 
 /// The pairs as the service keeps them, names in lower case, if it would take them.
-pub(super) fn checked(pairs: &BTreeMap<String, String>) -> Result<BTreeMap<String, String>> {
+pub(crate) fn checked(pairs: &BTreeMap<String, String>) -> Result<BTreeMap<String, String>> {
     let mut known = Metadata::new();
     let mut lowered = BTreeMap::new();
     for (name, value) in pairs {
@@ -24,7 +24,7 @@ pub(super) fn checked(pairs: &BTreeMap<String, String>) -> Result<BTreeMap<Strin
 }
 
 /// The call with these pairs, which were checked.
-pub(super) fn put_on(mut call: Call, pairs: &BTreeMap<String, String>) -> Result<Call> {
+pub(crate) fn put_on(mut call: Call, pairs: &BTreeMap<String, String>) -> Result<Call> {
     for (name, value) in pairs {
         let header = HeaderName::from_bytes([PREFIX, name].concat().as_bytes());
         let header = header.map_err(|_| Error::Invalid(format!("metadata '{name}': no name of a header")))?;
@@ -34,7 +34,7 @@ pub(super) fn put_on(mut call: Call, pairs: &BTreeMap<String, String>) -> Result
 }
 
 /// The pairs of an answer.
-pub(super) fn read(headers: &HeaderMap) -> BTreeMap<String, String> {
+pub(crate) fn read(headers: &HeaderMap) -> BTreeMap<String, String> {
     let pairs = headers.iter().filter_map(|(name, value)| {
         let name = name.as_str().strip_prefix(PREFIX)?;
         Some((name.to_owned(), String::from_utf8_lossy(value.as_bytes()).into_owned()))
