@@ -106,6 +106,24 @@ impl Account {
         BlobService::new(Arc::clone(self.pipeline(Service::Blob)))
     }
 
+    /// The address of the Table service, without anything that would open it; `None` if the account has none.
+    #[must_use]
+    pub fn table_url(&self) -> Option<String> {
+        self.tables.as_ref().map(|pipeline| pipeline.primary.url())
+    }
+
+    /// The address of the Queue service, without anything that would open it; `None` if the account has none.
+    #[must_use]
+    pub fn queue_url(&self) -> Option<String> {
+        self.queues.as_ref().map(|pipeline| pipeline.primary.url())
+    }
+
+    /// The address of the Blob service, without anything that would open it; `None` if the account has none.
+    #[must_use]
+    pub fn blob_url(&self) -> Option<String> {
+        self.blobs.as_ref().map(|pipeline| pipeline.primary.url())
+    }
+
     pub(crate) fn pipeline(&self, service: Service) -> &Arc<Pipeline> {
         let pipeline = match service {
             Service::Table => &self.tables,

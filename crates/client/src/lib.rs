@@ -108,6 +108,7 @@ mod retry;
 pub mod sas;
 mod service;
 mod service_properties;
+mod stored_policy;
 mod table;
 mod timestamp;
 mod transport;
@@ -119,7 +120,7 @@ pub use azure::AzureCredential;
 #[cfg(feature = "blob")]
 pub use blob::{
     AppendOptions, Blob, BlobCondition, BlobItem, BlobKind, BlobPage, BlobProperties, BlobService, Container,
-    ContainerItem, Download, ListOptions, UploadOptions,
+    ContainerAccess, ContainerItem, ContentHeaders, Download, ListOptions, PublicAccess, UploadOptions,
 };
 pub use column::{Column, ColumnError, IntoLiteral};
 pub use connection_string::ConnectionStringError;
@@ -140,9 +141,10 @@ pub use queue::{Message, PeekedMessage, PutOptions, Queue, QueueItem, QueueServi
 pub use retry::RetryPolicy;
 pub use service::EndpointError;
 pub use service_properties::{CorsRule, Logging, Metrics, Replication, ServiceProperties};
+pub use stored_policy::StoredPolicy;
 pub use table::{
     BulkGroup, BulkOperation, BulkReport, BulkWriter, Continuation, ContinuationError, Page, ParallelQuery, Query,
-    StoredPolicy, Table, TableItem, TableService, Transaction, TransactionError, TransactionRefusal, Update,
+    Table, TableItem, TableService, Transaction, TransactionError, TransactionRefusal, Update,
 };
 pub use timestamp::{Timestamp, TimestampError};
 pub use transport::{BoxError, BoxFuture, HttpTransport, Transport, TransportError};

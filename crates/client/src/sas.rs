@@ -29,7 +29,8 @@ mod tests;
 
 pub use account::AccountSas;
 pub use permissions::{
-    AccountPermissions, BlobPermissions, LettersError, QueuePermissions, ResourceTypes, Services, TablePermissions,
+    AccountPermissions, BlobPermissions, ContainerPermissions, LettersError, QueuePermissions, ResourceTypes, Services,
+    TablePermissions,
 };
 pub use storage::{BlobSas, QueueSas};
 pub use table::TableSas;

@@ -1,7 +1,8 @@
 //! The settings of the Table service (logging, metrics, CORS) and the state of its replication.
 
 use crate::pipeline::{Call, Pipeline};
-use crate::table::{TableService, without_mark};
+use crate::stored_policy::without_mark;
+use crate::table::TableService;
 use crate::{Error, Result, Timestamp};
 use http::Method;
 use http::header::ACCEPT;

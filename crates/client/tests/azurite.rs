@@ -5,7 +5,7 @@
 
 #[cfg(all(feature = "derive", feature = "encryption"))]
 use crate::suite::encryption;
-use crate::suite::{blob, queue, sas, service_properties, tables};
+use crate::suite::{blob, blob_parts, queue, sas, service_properties, tables};
 
 macro_rules! over_azurite {
     ($suite:ident: $($case:ident),* $(,)?) => {
@@ -23,6 +23,7 @@ macro_rules! over_azurite {
 tables::table_cases!(over_azurite);
 queue::queue_cases!(over_azurite);
 blob::blob_cases!(over_azurite);
+blob_parts::blob_part_cases!(over_azurite);
 sas::sas_cases!(over_azurite);
 service_properties::service_properties_cases!(over_azurite);
 #[cfg(all(feature = "derive", feature = "encryption"))]

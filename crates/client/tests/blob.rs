@@ -1,7 +1,8 @@
 //! Blobs over a server of their own, and what the client makes of answers that are lost.
 
-use crate::suite::{self, blob, losing, over_larimar};
+use crate::suite::{self, blob, blob_parts, losing, over_larimar};
 use bytes::Bytes;
+use futures_util::TryStreamExt as _;
 use http::{Method, Request, Response};
 use larimar_client::sas::{BlobPermissions, BlobSas};
 use larimar_client::{
@@ -15,6 +16,21 @@ use std::sync::atomic::{AtomicBool, AtomicUsize, Ordering};
 use std::time::Duration;
 
 blob::blob_cases!(over_larimar);
+blob_parts::blob_part_cases!(over_larimar);
+
+#[tokio::test]
+async fn x2_a_sealed_blob_grows_no_more() {
+    let server = Larimar::ephemeral().await.expect("a server");
+    let container = suite::connect(&server.connection_string()).container("logs");
+    container.create_if_missing().await.expect("created");
+    let blob = container.blob("log");
+    blob.create_append(UploadOptions::default()).await.expect("created");
+    blob.append("a", AppendOptions::default()).await.expect("appended");
+    blob.seal().await.expect("sealed");
+    assert!(blob.append("b", AppendOptions::default()).await.is_err());
+    let page = container.list_pages(larimar_client::ListOptions::default()).try_next().await.expect("listed");
+    assert!(page.expect("a page").blobs[0].is_sealed);
+}
 
 /// A server, an account that loses the answer to one request, and an account of somebody else.
 async fn losing(is_victim: fn(&Request<Bytes>) -> bool) -> (Larimar, Account, Account, Arc<AtomicBool>) {
@@ -145,7 +161,6 @@ async fn x2_what_has_to_exist_does() {
 
 #[tokio::test]
 async fn x2_names_that_xml_cannot_say_are_listed() {
-    use futures_util::TryStreamExt as _;
     let server = Larimar::ephemeral().await.expect("a server");
     let container = suite::connect(&server.connection_string()).container("odd");
     container.create_if_missing().await.expect("created");

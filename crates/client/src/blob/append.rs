@@ -74,6 +74,14 @@ impl Blob {
         }
     }
 
+    /// Ends the growth of an append blob, for good.
+    ///
+    /// # Errors
+    /// A blob that does not exist, or is not an append blob.
+    pub async fn seal(&self) -> Result<()> {
+        Ok(self.send(self.call("AppendBlobSeal", Method::PUT).parameter("comp", "seal")).await.map(drop)?)
+    }
+
     async fn append_at(&self, offset: u64, bytes: Bytes, options: &AppendOptions) -> Result<u64> {
         let call = self.call("AppendBlock", Method::PUT).parameter("comp", "appendblock");
         let mut call = call.header_text(APPEND_POSITION, &offset.to_string())?;

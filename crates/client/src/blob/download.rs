@@ -62,6 +62,23 @@ impl Blob {
         self.download_within(start..end).await
     }
 
+    /// The bytes of a range of one version of the blob, in one request.
+    ///
+    /// # Errors
+    /// A blob that does not exist, a version that is not the current one ([`Error::is_changed`]), or a range that is
+    /// empty or reaches beyond the last byte.
+    pub async fn download_part(&self, range: Range<u64>, version: &ETag) -> Result<Bytes> {
+        if range.is_empty() {
+            return Err(Error::Invalid("expected a range of at least one byte".to_owned()));
+        }
+        let bytes = self.part(range.clone(), BlobCondition::ETag(version.clone())).await?.bytes;
+        let expected = range.end - range.start;
+        if bytes.len() as u64 != expected {
+            return Err(Error::Answer(format!("expected {expected} bytes of a blob, found {}", bytes.len())));
+        }
+        Ok(bytes)
+    }
+
     async fn download_within(&self, range: Range<u64>) -> Result<Option<Download>> {
         let mut tries = 0;
         loop {

@@ -1,6 +1,7 @@
 //! Lists of blobs, page by page.
 
 use super::container::Container;
+use super::content::ContentHeaders;
 use super::list_xml;
 use super::properties::BlobKind;
 use crate::{ETag, Error, Result, Timestamp};
@@ -23,10 +24,18 @@ pub struct BlobItem {
     pub last_modified: Timestamp,
     /// The type of the content, such as `text/plain`.
     pub content_type: String,
+    /// The headers that the blob is served with, its type among them.
+    pub content_headers: ContentHeaders,
     /// The kind of the blob.
     pub kind: BlobKind,
+    /// The number that the writers of a page blob agree by; 0 for other kinds.
+    pub sequence_number: u64,
+    /// Whether the blob is an append blob that cannot grow any more.
+    pub is_sealed: bool,
     /// Names in lower case, with their values.
     pub metadata: BTreeMap<String, String>,
+    /// The blob's tags, if the list was asked for them ([`ListOptions::tags`]).
+    pub tags: BTreeMap<String, String>,
 }
 
 /// A page of a list of blobs.
@@ -54,6 +63,7 @@ pub struct ListOptions {
     delimiter: Option<String>,
     marker: Option<String>,
     page_size: Option<usize>,
+    tags: bool,
 }
 
 impl ListOptions {
@@ -80,6 +90,12 @@ impl ListOptions {
         self.page_size = Some(page_size);
         self
     }
+
+    /// Lists the blobs with their tags, which a service may refuse: accounts with a hierarchical namespace have none.
+    pub const fn tags(mut self, tags: bool) -> Self {
+        self.tags = tags;
+        self
+    }
 }
 
 /// All pages, from where the options say.
@@ -99,7 +115,8 @@ pub(super) fn pages(
 }
 
 async fn page(container: &Container, options: &ListOptions) -> Result<BlobPage> {
-    let mut call = container.call("ListBlobs", Method::GET).parameter("comp", "list").parameter("include", "metadata");
+    let include = if options.tags { "metadata,tags" } else { "metadata" };
+    let mut call = container.call("ListBlobs", Method::GET).parameter("comp", "list").parameter("include", include);
     let given = [("prefix", &options.prefix), ("delimiter", &options.delimiter), ("marker", &options.marker)];
     for (name, value) in given {
         if let Some(value) = value.as_deref().filter(|value| !value.is_empty()) {

@@ -1,5 +1,6 @@
 //! Reads the answer of List Blobs, whose names may be escaped where XML cannot say them.
 
+use super::content::ContentHeaders;
 use super::list::{BlobItem, BlobPage};
 use super::properties::{self, BlobKind};
 use crate::{ETag, Error, Result};
@@ -62,6 +63,8 @@ struct Fields {
     name: Option<String>,
     properties: BTreeMap<String, String>,
     metadata: BTreeMap<String, String>,
+    tag_name: String,
+    tags: BTreeMap<String, String>,
 }
 
 impl List {
@@ -93,6 +96,11 @@ impl List {
             ["Blobs", "Blob", "Metadata", name] => {
                 let name = name.to_ascii_lowercase();
                 self.blob.metadata.insert(name, std::mem::take(&mut self.text));
+            }
+            ["Blobs", "Blob", "Tags", "TagSet", "Tag", "Key"] => self.blob.tag_name = std::mem::take(&mut self.text),
+            ["Blobs", "Blob", "Tags", "TagSet", "Tag", "Value"] => {
+                let name = std::mem::take(&mut self.blob.tag_name);
+                self.blob.tags.insert(name, std::mem::take(&mut self.text));
             }
             ["Blobs", "Blob"] => self.page.blobs.push(std::mem::take(&mut self.blob).item()?),
             ["Blobs", "BlobPrefix", "Name"] => {
@@ -128,9 +136,13 @@ impl Fields {
             etag: ETag::new(if etag.starts_with('"') { etag } else { format!("\"{etag}\"") }),
             last_modified: text("Last-Modified").and_then(properties::time).ok_or_else(|| missing("Last-Modified"))?,
             content_type: text("Content-Type").unwrap_or_default().to_owned(),
+            content_headers: ContentHeaders::read_list(|name| text(name).map(str::to_owned)),
             kind,
+            sequence_number: text("x-ms-blob-sequence-number").and_then(|number| number.parse().ok()).unwrap_or(0),
+            is_sealed: text("Sealed").is_some_and(|word| word.eq_ignore_ascii_case("true")),
             name: self.name.ok_or_else(|| missing("Name"))?,
             metadata: self.metadata,
+            tags: self.tags,
         })
     }
 }
@@ -143,7 +155,9 @@ mod tests {
 
     const BLOB: &str = "<Blob><Name>a &lt;b&gt;</Name><Properties><Last-Modified>Fri, 09 Oct 2009 21:04:30 GMT\
         </Last-Modified><Etag>0x8DC</Etag><Content-Length>7</Content-Length><Content-Type>text/plain</Content-Type>\
-        <BlobType>AppendBlob</BlobType></Properties><Metadata><First>1 &amp; 2</First></Metadata></Blob>";
+        <Content-Encoding>gzip</Content-Encoding><Cache-Control /><Sealed>true</Sealed>\
+        <BlobType>AppendBlob</BlobType></Properties><Metadata><First>1 &amp; 2</First></Metadata><Tags><TagSet><Tag>\
+        <Key>project</Key><Value>a+b</Value></Tag><Tag><Key>empty</Key><Value /></Tag></TagSet></Tags></Blob>";
 
     fn page(blobs: &str, marker: &str) -> Result<BlobPage> {
         let start = "\u{FEFF}<?xml version=\"1.0\" encoding=\"utf-8\"?><EnumerationResults ContainerName=\"c\">";
@@ -162,6 +176,10 @@ mod tests {
         assert_eq!((blob.kind, blob.content_type.as_str()), (BlobKind::Append, "text/plain"));
         assert_eq!(blob.metadata, BTreeMap::from([("first".to_owned(), "1 & 2".to_owned())]));
         assert_eq!(blob.last_modified.to_string(), "2009-10-09T21:04:30Z");
+        assert_eq!(blob.content_headers.content_encoding.as_deref(), Some("gzip"));
+        assert_eq!((&blob.content_headers.cache_control, blob.is_sealed, blob.sequence_number), (&None, true, 0));
+        let tags = [("project", "a+b"), ("empty", "")].map(|(name, value)| (name.to_owned(), value.to_owned()));
+        assert_eq!(blob.tags, BTreeMap::from(tags));
     }
 
     #[test]

@@ -1,22 +1,28 @@
 //! Containers and their blobs.
 
 mod append;
+mod blocks;
 mod condition;
 mod container;
+mod content;
 mod download;
 mod list;
 mod list_xml;
+mod pages;
 mod properties;
 mod service;
+mod settings;
 mod upload;
 
 pub use append::AppendOptions;
 pub use condition::BlobCondition;
 pub use container::Container;
+pub use content::ContentHeaders;
 pub use download::Download;
 pub use list::{BlobItem, BlobPage, ListOptions};
 pub use properties::{BlobKind, BlobProperties};
 pub use service::{BlobService, ContainerItem};
+pub use settings::{ContainerAccess, PublicAccess};
 pub use upload::UploadOptions;
 
 use crate::pipeline::{Call, Failed, Reply};

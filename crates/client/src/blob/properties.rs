@@ -1,8 +1,9 @@
 //! The properties of a blob, from the headers of an answer.
 
+use super::ContentHeaders;
 use crate::{ETag, Error, Result, Timestamp, metadata};
 use http::HeaderMap;
-use http::header::{CONTENT_LENGTH, CONTENT_TYPE, ETAG, LAST_MODIFIED};
+use http::header::{CONTENT_LENGTH, ETAG, LAST_MODIFIED};
 use std::collections::BTreeMap;
 
 /// The kinds of blobs.
@@ -31,6 +32,8 @@ pub struct BlobProperties {
     pub content_type: String,
     /// The MD5 of the content in base64, if the service keeps it.
     pub content_md5: Option<String>,
+    /// The headers that the blob is served with, type and MD5 among them.
+    pub content_headers: ContentHeaders,
     /// The kind of the blob.
     pub kind: BlobKind,
     /// Names in lower case, with their values.
@@ -49,14 +52,14 @@ impl BlobProperties {
     pub(super) fn read_of_size(headers: &HeaderMap, size: u64) -> Result<Self> {
         let last_modified = text(headers, LAST_MODIFIED.as_str()).and_then(time);
         let kind = text(headers, "x-ms-blob-type").and_then(BlobKind::parse);
-        // A part of a blob comes with the MD5 of the whole under this name.
-        let md5 = text(headers, "x-ms-blob-content-md5").or_else(|| text(headers, "content-md5"));
+        let content_headers = ContentHeaders::read(headers);
         Ok(Self {
             size,
             etag: etag(headers)?,
             last_modified: last_modified.ok_or_else(|| Error::Answer("expected the time of a blob".to_owned()))?,
-            content_type: text(headers, CONTENT_TYPE.as_str()).unwrap_or_default().to_owned(),
-            content_md5: md5.map(str::to_owned),
+            content_type: content_headers.content_type.clone().unwrap_or_default(),
+            content_md5: content_headers.content_md5.clone(),
+            content_headers,
             kind: kind.ok_or_else(|| Error::Answer("expected the kind of a blob".to_owned()))?,
             metadata: metadata::read(headers),
         })

@@ -1,6 +1,6 @@
 //! Uploads of block blobs: in one request, or in blocks if they are large.
 
-use super::{Blob, BlobCondition, BlobKind, BlobProperties, properties};
+use super::{Blob, BlobCondition, BlobKind, BlobProperties, ContentHeaders, properties};
 use crate::pipeline::{Call, Failed};
 use crate::{ETag, Error, Guid, Result, metadata};
 use base64::Engine as _;
@@ -9,7 +9,7 @@ use bytes::Bytes;
 use futures_util::stream::{self, StreamExt as _, TryStreamExt as _};
 use http::{HeaderName, Method};
 use larimar_model::limits::{BLOCK_BYTES_MAX, BLOCKS_COMMITTED_MAX};
-use larimar_wire::xml;
+use larimar_wire::{uri, xml};
 use md5::{Digest as _, Md5};
 use std::collections::BTreeMap;
 
@@ -25,9 +25,10 @@ use std::collections::BTreeMap;
 #[derive(Clone, Debug, PartialEq, Eq)]
 #[must_use]
 pub struct UploadOptions {
-    content_type: Option<String>,
+    content: ContentHeaders,
     metadata: BTreeMap<String, String>,
-    condition: BlobCondition,
+    tags: BTreeMap<String, String>,
+    pub(super) condition: BlobCondition,
     block_size: usize,
     concurrency: usize,
     checks_md5: bool,
@@ -36,8 +37,9 @@ pub struct UploadOptions {
 impl Default for UploadOptions {
     fn default() -> Self {
         Self {
-            content_type: None,
+            content: ContentHeaders::default(),
             metadata: BTreeMap::new(),
+            tags: BTreeMap::new(),
             condition: BlobCondition::Always,
             block_size: 8 << 20,
             concurrency: 4,
@@ -49,7 +51,22 @@ impl Default for UploadOptions {
 impl UploadOptions {
     /// The type of the content (default: `application/octet-stream`).
     pub fn content_type(mut self, content_type: impl Into<String>) -> Self {
-        self.content_type = Some(content_type.into());
+        self.content.content_type = Some(content_type.into());
+        self
+    }
+
+    /// The headers that the blob is served with, all of them.
+    ///
+    /// The service compares the MD5 with the content when a blob is uploaded in one request, and keeps it unseen when
+    /// it is uploaded in blocks.
+    pub fn content_headers(mut self, headers: ContentHeaders) -> Self {
+        self.content = headers;
+        self
+    }
+
+    /// Gives the blob tags, at most ten.
+    pub fn tags<N: Into<String>, V: Into<String>>(mut self, pairs: impl IntoIterator<Item = (N, V)>) -> Self {
+        self.tags.extend(pairs.into_iter().map(|(name, value)| (name.into(), value.into())));
         self
     }
 
@@ -82,6 +99,26 @@ impl UploadOptions {
     pub const fn check_md5(mut self, checks: bool) -> Self {
         self.checks_md5 = checks;
         self
+    }
+
+    /// The call with everything that the options say of the blob itself.
+    pub(super) fn put_on(&self, call: Call) -> Result<Call> {
+        let call = metadata::put_on(call, &metadata::checked(&self.metadata)?)?;
+        let mut content = self.content.clone();
+        content.content_type.get_or_insert_with(|| DEFAULT_TYPE.to_owned());
+        let call = content.put_on(call)?;
+        if self.tags.is_empty() {
+            return Ok(call);
+        }
+        let mut tags = String::new();
+        for (name, value) in &self.tags {
+            let separator = if tags.is_empty() { "" } else { "&" };
+            tags.push_str(separator);
+            uri::encode(&mut tags, name, uri::is_unreserved);
+            tags.push('=');
+            uri::encode(&mut tags, value, uri::is_unreserved);
+        }
+        call.header_text(X_MS_TAGS, &tags)
     }
 
     fn check(&self, length: usize) -> Result<()> {
@@ -117,14 +154,9 @@ impl Blob {
             with_content(call, content, options.checks_md5)?
         } else {
             let ids = self.put_blocks(&content, &options).await?;
-            let mut list = Vec::with_capacity(ids.len() * 64);
-            // Blocks that a lost attempt committed are found as well as those that wait.
-            xml::write_element(&mut list, "BlockList", |list| {
-                ids.iter().for_each(|id| xml::write_text(list, "Latest", id));
-            });
-            self.call("PutBlockList", Method::PUT).parameter("comp", "blocklist").body("application/xml", list)
+            with_blocks(self.call("PutBlockList", Method::PUT), ids)
         };
-        self.write(wanted.put_on(call)?, &options.condition, &wanted).await
+        self.write(wanted.put_on(call, &options)?, &options.condition, &wanted).await
     }
 
     /// Makes an append blob of no content, in the place of what was there.
@@ -134,7 +166,7 @@ impl Blob {
     pub async fn create_append(&self, options: UploadOptions) -> Result<ETag> {
         let wanted = Wanted::new(BlobKind::Append, &Bytes::new(), &options)?;
         let call = self.call("PutBlob", Method::PUT).header(X_MS_BLOB_TYPE, "AppendBlob");
-        self.write(wanted.put_on(call)?, &options.condition, &wanted).await
+        self.write(wanted.put_on(call, &options)?, &options.condition, &wanted).await
     }
 
     /// Makes an append blob of no content unless the blob is there; returns whether it made it. The condition of the
@@ -198,6 +230,16 @@ pub(super) fn with_content(call: Call, content: Bytes, checks_md5: bool) -> Resu
     Ok(call.body("application/octet-stream", content))
 }
 
+/// A call that makes a blob of these blocks.
+pub(super) fn with_blocks<I: AsRef<str>>(call: Call, ids: impl IntoIterator<Item = I>) -> Call {
+    let mut list = Vec::new();
+    // Blocks that a lost attempt committed are found as well as those that wait.
+    xml::write_element(&mut list, "BlockList", |list| {
+        ids.into_iter().for_each(|id| xml::write_text(list, "Latest", id.as_ref()));
+    });
+    call.parameter("comp", "blocklist").body("application/xml", list)
+}
+
 fn md5_of(content: &[u8]) -> String {
     STANDARD.encode(Md5::digest(content))
 }
@@ -214,18 +256,21 @@ struct Wanted {
 
 impl Wanted {
     fn new(kind: BlobKind, content: &Bytes, options: &UploadOptions) -> Result<Self> {
-        let is_conditional = options.condition != BlobCondition::Always;
+        let is_conditional = options.condition != BlobCondition::Always && options.content.content_md5.is_none();
         Ok(Self {
             kind,
             size: content.len() as u64,
-            content_type: options.content_type.clone().unwrap_or_else(|| "application/octet-stream".to_owned()),
+            content_type: options.content.content_type.clone().unwrap_or_else(|| DEFAULT_TYPE.to_owned()),
             metadata: metadata::checked(&options.metadata)?,
-            md5: (is_conditional && kind == BlobKind::Block).then(|| md5_of(content)),
+            md5: match is_conditional && kind == BlobKind::Block {
+                true => Some(md5_of(content)),
+                false => options.content.content_md5.clone(),
+            },
         })
     }
 
-    fn put_on(&self, call: Call) -> Result<Call> {
-        let call = metadata::put_on(call, &self.metadata)?.header_text(X_MS_BLOB_CONTENT_TYPE, &self.content_type)?;
+    fn put_on(&self, call: Call, options: &UploadOptions) -> Result<Call> {
+        let call = options.put_on(call)?;
         match &self.md5 {
             Some(md5) => call.header_text(X_MS_BLOB_CONTENT_MD5, md5),
             None => Ok(call),
@@ -239,7 +284,8 @@ impl Wanted {
     }
 }
 
-const X_MS_BLOB_TYPE: HeaderName = HeaderName::from_static("x-ms-blob-type");
-const X_MS_BLOB_CONTENT_TYPE: HeaderName = HeaderName::from_static("x-ms-blob-content-type");
+const DEFAULT_TYPE: &str = "application/octet-stream";
+pub(super) const X_MS_BLOB_TYPE: HeaderName = HeaderName::from_static("x-ms-blob-type");
+const X_MS_TAGS: HeaderName = HeaderName::from_static("x-ms-tags");
 const X_MS_BLOB_CONTENT_MD5: HeaderName = HeaderName::from_static("x-ms-blob-content-md5");
 const CONTENT_MD5: HeaderName = HeaderName::from_static("content-md5");

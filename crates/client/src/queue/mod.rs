@@ -3,6 +3,7 @@
 mod encoding;
 mod message;
 mod service;
+mod settings;
 
 pub use message::{Message, PeekedMessage, PutOptions};
 pub use service::{QueueItem, QueueService};
@@ -190,7 +191,7 @@ impl Queue {
     /// A message that others received meanwhile, or that is gone: see [`Message`]. So does an update whose first answer
     /// was lost, since its new receipt was lost with it; the message then comes again in its time.
     pub async fn update(&self, message: &mut Message, hidden_for: Duration, text: Option<&str>) -> Result<()> {
-        let mut call = Call::new("UpdateMessage", Method::PUT, self.message_path(message))
+        let mut call = Call::new("UpdateMessage", Method::PUT, self.message_path(&message.id))
             .parameter("popreceipt", &message.pop_receipt)
             .parameter("visibilitytimeout", &hidden_seconds(hidden_for, 0)?.to_string());
         if let Some(text) = text {
@@ -210,6 +211,18 @@ impl Queue {
         Ok(())
     }
 
+    /// Makes a message that was received visible again at once, by its id and receipt alone: whoever kept these can
+    /// give the message back after a restart.
+    ///
+    /// # Errors
+    /// A message that others received meanwhile, or that is gone: see [`Message`].
+    pub async fn release(&self, id: &str, pop_receipt: &str) -> Result<()> {
+        let call = Call::new("UpdateMessage", Method::PUT, self.message_path(id))
+            .parameter("popreceipt", pop_receipt)
+            .parameter("visibilitytimeout", "0");
+        Ok(self.send(call).await.map(drop)?)
+    }
+
     /// Deletes a message that was received or put.
     ///
     /// If the answer is lost and the message is then not found, it counts as deleted.
@@ -217,7 +230,7 @@ impl Queue {
     /// # Errors
     /// A message that others received meanwhile, or that is gone: see [`Message`].
     pub async fn delete(&self, message: &Message) -> Result<()> {
-        let call = Call::new("DeleteMessage", Method::DELETE, self.message_path(message))
+        let call = Call::new("DeleteMessage", Method::DELETE, self.message_path(&message.id))
             .parameter("popreceipt", &message.pop_receipt);
         match self.send(call).await {
             Err(failed) if failed.after_ambiguous && failed.error.code() == Some("MessageNotFound") => Ok(()),
@@ -261,9 +274,9 @@ impl Queue {
         path
     }
 
-    fn message_path(&self, message: &Message) -> String {
+    fn message_path(&self, id: &str) -> String {
         let mut path = self.path("/messages/");
-        uri::encode(&mut path, &message.id, uri::is_unreserved);
+        uri::encode(&mut path, id, uri::is_unreserved);
         path
     }
 }

@@ -145,6 +145,41 @@ letters! {
 }
 
 letters! {
+    /// What a stored policy of a container allows; those of accounts with a hierarchical namespace are among them.
+    ContainerPermissions:
+    /// Read content, properties and metadata.
+    READ = "r" at 0,
+    /// Append blocks to append blobs.
+    ADD = "a" at 1,
+    /// Write new blobs, but none that exist.
+    CREATE = "c" at 2,
+    /// Write new and existing blobs.
+    WRITE = "w" at 3,
+    /// Delete blobs.
+    DELETE = "d" at 4,
+    /// Delete versions of blobs.
+    DELETE_VERSION = "x" at 5,
+    /// Delete snapshots and versions for good.
+    PERMANENT_DELETE = "y" at 6,
+    /// List the blobs.
+    LIST = "l" at 7,
+    /// Read and write tags.
+    TAGS = "t" at 8,
+    /// Find blobs by their tags.
+    FIND = "f" at 9,
+    /// Move blobs and directories.
+    MOVE = "m" at 10,
+    /// Read properties and access control lists of directories.
+    EXECUTE = "e" at 11,
+    /// Change owners.
+    OWNERSHIP = "o" at 12,
+    /// Change the permissions of files and directories.
+    PERMISSIONS = "p" at 13,
+    /// Set immutability policies and legal holds.
+    SET_IMMUTABILITY_POLICY = "i" at 14,
+}
+
+letters! {
     /// What a token allows on an account. The service's reference lists which operation needs which permission;
     /// what means nothing for a kind of resource is passed over.
     AccountPermissions:

@@ -14,8 +14,6 @@ mod transaction;
 mod update;
 mod write;
 
-pub use acl::StoredPolicy;
-pub(crate) use acl::without_mark;
 pub use bulk::{BulkGroup, BulkOperation, BulkReport, BulkWriter};
 pub use pages::{Continuation, ContinuationError, Page};
 pub use parallel::ParallelQuery;

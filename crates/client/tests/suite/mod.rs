@@ -3,6 +3,8 @@
 
 #[cfg(feature = "blob")]
 pub(crate) mod blob;
+#[cfg(feature = "blob")]
+pub(crate) mod blob_parts;
 #[cfg(all(feature = "derive", feature = "encryption"))]
 pub(crate) mod encryption;
 #[cfg(any(feature = "blob", feature = "queue"))]

@@ -2,7 +2,9 @@
 
 use crate::suite::unique;
 use futures_util::TryStreamExt as _;
-use larimar_client::{Account, Error, Queue};
+use larimar_client::sas::QueuePermissions;
+use larimar_client::{Account, Error, Queue, StoredPolicy};
+use std::collections::BTreeMap;
 use std::time::Duration;
 
 const MINUTE: Duration = Duration::from_secs(60);
@@ -160,6 +162,39 @@ pub(crate) async fn x1_queues_are_made_listed_and_deleted(account: &Account) {
     first.delete_queue().await.expect("deleted");
 }
 
+pub(crate) async fn x1_a_queue_keeps_metadata_and_policies(account: &Account) {
+    let queue = queue(account).await;
+    assert_eq!(queue.metadata().await.expect("read"), BTreeMap::new());
+    assert_eq!(queue.policies().await.expect("read"), []);
+    let metadata = BTreeMap::from([("Owner".to_owned(), "Don <&>".to_owned()), ("n".to_owned(), "1".to_owned())]);
+    queue.set_metadata(&metadata).await.expect("set");
+    let lowered = metadata.into_iter().map(|(name, value)| (name.to_lowercase(), value)).collect();
+    assert_eq!(queue.metadata().await.expect("read"), lowered);
+    let start = "2021-06-08T02:05:09Z".parse().expect("a time");
+    let policies = [
+        StoredPolicy::new("put only").permissions(QueuePermissions::ADD).starts(start),
+        StoredPolicy::new("all").permissions(QueuePermissions::ALL).expires(start),
+    ];
+    queue.set_policies(&policies).await.expect("set");
+    assert_eq!(queue.policies().await.expect("read"), policies);
+    let six: Vec<_> = (0..6).map(|number| StoredPolicy::new(number.to_string())).collect();
+    assert!(matches!(queue.set_policies(&six).await, Err(Error::Invalid(_))));
+    queue.delete_queue().await.expect("deleted");
+}
+
+pub(crate) async fn x1_a_receipt_alone_gives_a_message_back(account: &Account) {
+    let queue = queue(account).await;
+    queue.put("a").await.expect("put");
+    let received = queue.receive(1, MINUTE).await.expect("received").remove(0);
+    assert_eq!(queue.peek(1).await.expect("nothing is visible"), []);
+    queue.release(&received.id, &received.pop_receipt).await.expect("given back");
+    let [again] = &queue.receive(1, MINUTE).await.expect("received")[..] else { panic!("it is visible") };
+    assert_eq!((again.id.as_str(), again.dequeue_count), (received.id.as_str(), 2));
+    let error = queue.release(&received.id, &received.pop_receipt).await.expect_err("it is theirs");
+    assert!(matches!(error.code(), Some("PopReceiptMismatch" | "MessageNotFound")), "{error}");
+    queue.delete_queue().await.expect("deleted");
+}
+
 macro_rules! queue_cases {
     ($test:ident) => {
         $test! { queue:
@@ -171,6 +206,8 @@ macro_rules! queue_cases {
             x1_messages_wait_and_live_for_as_long_as_their_writer_says,
             x1_many_messages_are_received_counted_and_cleared,
             x1_queues_are_made_listed_and_deleted,
+            x1_a_queue_keeps_metadata_and_policies,
+            x1_a_receipt_alone_gives_a_message_back,
         }
     };
 }
