@@ -94,10 +94,29 @@ fn endpoints(
     Some(path_style).filter(|_| !is_shared).into_iter().chain(below).collect()
 }
 
+/// The connection string of the first account of a server with these settings, on this machine.
+pub(crate) fn local_connection_string(settings: &Settings) -> Option<String> {
+    let ip = settings.host.parse().unwrap_or(IpAddr::V4(Ipv4Addr::LOCALHOST));
+    let address = |is_served: bool, port: u16| (is_served && port > 0).then(|| SocketAddr::new(ip, port));
+    let addresses = Addresses {
+        table: address(settings.table, settings.table_port),
+        queue: address(settings.queue, settings.queue_port),
+        blob: address(settings.serves_blobs(), settings.blob_port),
+        admin: None,
+    };
+    let scheme = if settings.tls_certificate.is_some() { "https" } else { "http" };
+    let account = settings.accounts.first()?;
+    Some(with_key(settings, scheme, account, &addresses, &account.key))
+}
+
 fn connection_string(settings: &Settings, scheme: &str, account: &Account, addresses: &Addresses) -> String {
-    let name = &account.name;
     // This key is public.
-    let key = if account.is_development() { account.key.clone() } else { format!("(key of {name})") };
+    let key = if account.is_development() { account.key.clone() } else { format!("(key of {})", account.name) };
+    with_key(settings, scheme, account, addresses, &key)
+}
+
+fn with_key(settings: &Settings, scheme: &str, account: &Account, addresses: &Addresses, key: &str) -> String {
+    let name = &account.name;
     let mut text = format!("DefaultEndpointsProtocol={scheme};AccountName={name};AccountKey={key};");
     for (_, word, address) in addresses.services() {
         if let Some(endpoint) = endpoints(settings, scheme, account, addresses, word, address).first() {

@@ -1,9 +1,11 @@
-//! The command line, made from the list of settings: each has a flag, after any subcommand or none.
+//! The command line. Each setting has a flag of the commands that use the settings, before or after the command; the
+//! commands that work on data come from `larimar-tool` and have flags of their own.
 //!
-//! Azurite's flags are understood (`azurite.rs`); a flag that there is not is refused with the one that may be meant
+//! Azurite's flags are understood (`azurite.rs`); an unknown flag is refused with the one that may be meant
 //! (`hints.rs`).
 
 mod azurite;
+mod help;
 mod hints;
 
 use crate::migrate::{End, Migration, Place};
@@ -36,6 +38,8 @@ pub(crate) enum Command {
     },
     /// Copy everything into another store.
     Migrate(Box<Migration>),
+    /// Work on the data of an account, over the protocol.
+    Data(Box<ArgMatches>),
 }
 
 /// A command line that was read.
@@ -49,33 +53,49 @@ pub(crate) struct CommandLine {
 impl CommandLine {
     /// Reads the command line of the process; ends it for `--help`, `--version` and wrong usage.
     pub(crate) fn parse() -> Self {
-        let translated = azurite::translate(std::env::args_os()).unwrap_or_else(|refusal| hints::refuse(&refusal));
+        let arguments: Vec<OsString> = std::env::args_os().collect();
+        // Azurite's flags are those of a server.
+        if arguments.get(1).and_then(|first| first.to_str()).is_some_and(larimar_tool::is_command) {
+            let matches = help::grouped(clap_command()).try_get_matches_from(arguments);
+            return Self::from_matches(&matches.unwrap_or_else(|error| hints::explain_data(&error)));
+        }
+        let translated = azurite::translate(arguments).unwrap_or_else(|refusal| hints::refuse(&refusal));
         for note in translated.notes {
             eprintln!("larimar: {note}");
         }
-        let matches = clap_command().try_get_matches_from(translated.arguments);
-        Self::from_matches(&matches.unwrap_or_else(|error| hints::explain(&error)))
+        let matches = help::grouped(clap_command()).try_get_matches_from(translated.arguments);
+        let matches = matches.unwrap_or_else(|error| hints::explain(&error));
+        if let Some(refusal) = setting_of_another_command(&matches) {
+            hints::refuse(&refusal);
+        }
+        Self::from_matches(&matches)
     }
 
-    fn from_matches(matches: &ArgMatches) -> Self {
-        let (command, matches) = match matches.subcommand() {
-            Some(("config", matches)) => (Command::Config, matches),
+    fn from_matches(all: &ArgMatches) -> Self {
+        let (command, matches) = match all.subcommand() {
+            Some(("config", matches)) => (Command::Config, Some(matches)),
             Some(("completions", matches)) => {
                 let shell = matches.get_one::<Shell>(SHELL).copied().expect("the shell is required");
-                (Command::Completions(shell), matches)
+                (Command::Completions(shell), None)
             }
-            Some(("man", matches)) => (Command::Man, matches),
+            Some(("man", _)) => (Command::Man, None),
             Some(("repair", matches)) => {
                 let (force, reset_clock) = (matches.get_flag(FORCE), matches.get_flag(RESET_CLOCK));
-                (Command::Repair { force, reset_clock }, matches)
+                (Command::Repair { force, reset_clock }, Some(matches))
             }
-            Some(("migrate", matches)) => (Command::Migrate(Box::new(migration(matches))), matches),
-            Some((_, matches)) => (Command::Serve, matches),
-            None => (Command::Serve, matches),
+            Some(("migrate", matches)) => (Command::Migrate(Box::new(migration(matches))), Some(matches)),
+            Some((name, _)) if larimar_tool::is_command(name) => (Command::Data(Box::new(all.clone())), None),
+            Some((_, matches)) => (Command::Serve, Some(matches)),
+            None => (Command::Serve, None),
         };
-        let flag = |setting: &Setting| Some((setting.name, matches.get_one::<OsString>(setting.name)?.clone()));
+        // A flag after the command overrides one before it.
+        let value = |name: &str| {
+            let after = matches.and_then(|matches| matches.get_one::<OsString>(name));
+            after.or_else(|| all.get_one::<OsString>(name)).cloned()
+        };
+        let flag = |setting: &Setting| Some((setting.name, value(setting.name)?));
         let flags = SETTINGS.iter().filter(|setting| setting.kind != Kind::Secret).filter_map(flag).collect();
-        Self { command, flags, config: matches.get_one::<OsString>(CONFIG).map(PathBuf::from) }
+        Self { command, flags, config: value(CONFIG).map(PathBuf::from) }
     }
 
     /// The configuration file, read: the one of the flag, or of the variable, or the usual one if it is there.
@@ -123,46 +143,76 @@ pub(crate) fn write_man(out: &mut dyn std::io::Write) -> std::io::Result<()> {
     page.render_description_section(out)?;
     page.render_subcommands_section(out)?;
     page.render_options_section(out)?;
-    for subcommand in command.get_subcommands().filter(|subcommand| subcommand.get_arguments().next().is_some()) {
-        writeln!(out, ".SH \"FLAGS OF {}\"", subcommand.get_name().to_ascii_uppercase())?;
-        let alone = clap::Command::new("larimar").disable_help_flag(true).args(subcommand.get_arguments().cloned());
-        let mut section = Vec::new();
-        clap_mangen::Man::new(alone).render_options_section(&mut section)?;
-        let section = String::from_utf8_lossy(&section).into_owned();
-        out.write_all(section.replacen(".SH OPTIONS\n", "", 1).as_bytes())?;
+    for subcommand in command.get_subcommands() {
+        write_flags(subcommand, subcommand.get_name(), out)?;
     }
     page.render_extra_section(out)?;
     page.render_version_section(out)
 }
 
+/// Writes the flags that a command has beside the settings, and those of its own commands.
+fn write_flags(command: &clap::Command, name: &str, out: &mut dyn std::io::Write) -> std::io::Result<()> {
+    let is_setting =
+        |argument: &Arg| argument.get_id() == CONFIG || SETTINGS.iter().any(|it| argument.get_id() == it.name);
+    let own: Vec<Arg> = command.get_arguments().filter(|argument| !is_setting(argument)).cloned().collect();
+    if !own.is_empty() {
+        writeln!(out, ".SH \"FLAGS OF {}\"", name.to_ascii_uppercase())?;
+        let alone = clap::Command::new("larimar").disable_help_flag(true).args(own);
+        let mut section = Vec::new();
+        clap_mangen::Man::new(alone).render_options_section(&mut section)?;
+        let section = String::from_utf8_lossy(&section).into_owned();
+        out.write_all(section.replacen(".SH OPTIONS\n", "", 1).as_bytes())?;
+    }
+    for subcommand in command.get_subcommands() {
+        write_flags(subcommand, &format!("{name} {}", subcommand.get_name()), out)?;
+    }
+    Ok(())
+}
+
 fn clap_command() -> clap::Command {
+    let command = clap::Command::new("larimar")
+        .version(env!("CARGO_PKG_VERSION"))
+        .about("Azure Table, Queue and Blob Storage that anyone can run")
+        .after_help(AFTER_HELP)
+        .max_term_width(HELP_COLUMNS)
+        .next_line_help(true);
+    let serve = clap::Command::new("serve").about("Run the services; also without a command");
+    let config = clap::Command::new("config").about("Print the effective settings as TOML, without secrets");
+    let man = clap::Command::new("man").about("Print the manual page; read it with: larimar man | man -l -");
+    let command = with_settings(command)
+        .subcommand(with_settings(serve))
+        .subcommand(with_settings(config))
+        .subcommand(with_settings(repair_command()))
+        .subcommand(with_settings(migrate_command()))
+        .subcommand(completions_command())
+        .subcommand(man);
+    larimar_tool::add_commands(command)
+}
+
+/// The command with a flag for each setting, and for the configuration file.
+fn with_settings(command: clap::Command) -> clap::Command {
     let config = Arg::new(CONFIG)
         .long(CONFIG)
         .value_name("FILE")
         .value_parser(OsStringValueParser::new())
         .help("Configuration file in TOML [env: LARIMAR_CONFIG] [default: larimar.toml if it is there]")
         // After the flags that a command has of its own.
-        .display_order(900)
-        .global(true);
+        .display_order(900);
     let defaults = Settings::default();
     let of_group = |group: Group| SETTINGS.iter().filter(move |setting| setting.group == group);
     let settings = GROUPS.into_iter().flat_map(of_group).filter(|setting| setting.kind != Kind::Secret);
-    let flags = settings.map(|setting| flag(setting, &defaults));
-    clap::Command::new("larimar")
-        .version(env!("CARGO_PKG_VERSION"))
-        .about("Azure Table, Queue and Blob Storage that anyone can run")
-        .after_help(AFTER_HELP)
-        .args_override_self(true)
-        .max_term_width(HELP_COLUMNS)
-        .next_line_help(true)
-        .arg(config)
-        .args(flags)
-        .subcommand(clap::Command::new("serve").about("Run the services; also without a command"))
-        .subcommand(clap::Command::new("config").about("Print the effective settings as TOML, without secrets"))
-        .subcommand(repair_command())
-        .subcommand(migrate_command())
-        .subcommand(completions_command())
-        .subcommand(clap::Command::new("man").about("Print the manual page; read it with: larimar man | man -l -"))
+    command.args_override_self(true).arg(config).args(settings.map(|setting| flag(setting, &defaults)))
+}
+
+/// The refusal of a setting before a command that has no settings.
+fn setting_of_another_command(matches: &ArgMatches) -> Option<String> {
+    let (command, own) = matches.subcommand()?;
+    let settings = SETTINGS.iter().filter(|setting| setting.kind != Kind::Secret);
+    let given = settings.map(|setting| (setting.name, setting.flag())).chain([(CONFIG, CONFIG.to_owned())]);
+    let takes_settings = own.try_contains_id(CONFIG).is_ok();
+    let mut refused = given.filter(|(name, _)| matches.contains_id(name)).filter(|_| !takes_settings);
+    let (_, flag) = refused.next()?;
+    Some(format!("--{flag} is a setting of the server; 'larimar {command}' has flags of its own"))
 }
 
 fn completions_command() -> clap::Command {
@@ -238,8 +288,7 @@ fn flag(setting: &'static Setting, defaults: &Settings) -> Arg {
         .help_heading(setting.group.heading())
         .value_name(value_name(setting.name))
         .value_parser(OsStringValueParser::new())
-        .action(ArgAction::Set)
-        .global(true);
+        .action(ArgAction::Set);
     match setting.kind {
         // `--strict` alone means true; a value needs `=`, so that a following word is not taken for it.
         Kind::Switch => arg.num_args(0..=1).require_equals(true).default_missing_value("true").value_name("BOOL"),
@@ -308,6 +357,22 @@ mod tests {
     #[test]
     fn the_definition_is_sound() {
         clap_command().debug_assert();
+        help::grouped(clap_command()).debug_assert();
+    }
+
+    #[test]
+    fn commands_on_data_have_no_settings() {
+        for arguments in [&["table", "list", "--table-port", "1"][..], &["table", "--strict", "list"]] {
+            assert_eq!(read(arguments).expect_err("a bad line").exit_code(), 2, "{arguments:?}");
+        }
+        let matches = |line: &[&str]| clap_command().try_get_matches_from(line).expect("a good line");
+        let refused = setting_of_another_command(&matches(&["larimar", "--strict", "table", "list"]));
+        let expected = "--strict is a setting of the server; 'larimar table' has flags of its own";
+        assert_eq!(refused.as_deref(), Some(expected));
+        for line in [&["larimar", "--strict", "config"][..], &["larimar", "table", "list"], &["larimar", "--strict"]] {
+            assert_eq!(setting_of_another_command(&matches(line)), None, "{line:?}");
+        }
+        assert!(matches!(read(&["table", "list"]).expect("a good line").command, Command::Data(_)));
     }
 
     #[test]

@@ -1,10 +1,11 @@
 //! The binary: reads the settings, chooses the engine, starts the services, shuts them down cleanly.
 //!
 //! Exit codes: 0 after a clean shutdown, 2 for a setting or a command line that is refused, 130 after an
-//! interrupt, 1 for any other failure.
+//! interrupt, 1 for any other failure. Commands on data have others too (`larimar_tool::Error::exit_code`).
 
 mod banner;
 mod command_line;
+mod data;
 mod data_dir;
 mod engines;
 mod file_limit;
@@ -21,7 +22,7 @@ use command_line::{Command, CommandLine};
 use larimar_server::TlsError;
 use migrate::Interrupted;
 use serve::EndedEarly;
-use settings::{Resolved, SettingsError};
+use settings::{Environment, Resolved, SettingsError};
 use signals::Runtime;
 use std::io::Write;
 use std::process::ExitCode;
@@ -53,6 +54,9 @@ fn main() -> ExitCode {
 }
 
 fn run(line: &CommandLine, runtime: Runtime) -> anyhow::Result<()> {
+    if let Command::Data(matches) = &line.command {
+        data::run(matches, line, runtime);
+    }
     if !matches!(line.command, Command::Serve | Command::Migrate(_)) {
         runtime.exit_on_hangup();
         return run_short(line);
@@ -82,11 +86,16 @@ fn run_short(line: &CommandLine) -> anyhow::Result<()> {
 }
 
 /// The settings as they are now in file, environment and flags.
-#[expect(clippy::disallowed_methods, reason = "the environment is a source of settings")]
 fn resolve(line: &CommandLine) -> Result<Resolved, SettingsError> {
-    let environment = std::env::vars_os().collect();
+    let environment = environment();
     let file = line.config_file(&environment)?;
     settings::resolve(file.as_ref(), &environment, &line.flags)
+}
+
+/// The environment of the process.
+#[expect(clippy::disallowed_methods, reason = "the environment is a source of settings")]
+fn environment() -> Environment {
+    std::env::vars_os().collect()
 }
 
 /// Writes to standard output. A reader that stops early, such as `head`, is not an error.

@@ -6,11 +6,24 @@ use clap::error::{ContextKind, ContextValue, ErrorKind};
 /// Ends the process for a command line that `clap` refuses, or for `--help` and `--version`.
 pub(super) fn explain(error: &clap::Error) -> ! {
     let found = [ContextKind::InvalidArg, ContextKind::InvalidSubcommand].into_iter().find_map(|kind| error.get(kind));
+    let similar = match error.get(ContextKind::SuggestedSubcommand) {
+        Some(ContextValue::Strings(names)) => names.first().map(String::as_str),
+        _ => None,
+    };
     match (error.kind(), found) {
         (ErrorKind::UnknownArgument | ErrorKind::InvalidSubcommand, Some(ContextValue::String(word))) => {
-            refuse(&unknown(word))
+            refuse(&unknown(word, similar))
         }
         _ => error.exit(),
+    }
+}
+
+/// Ends the process for a command on data that `clap` refuses. Its words are shown, unless they hold a secret.
+pub(super) fn explain_data(error: &clap::Error) -> ! {
+    let text = error.to_string();
+    match error.use_stderr() && ["AccountKey=", "sig="].iter().any(|secret| text.contains(secret)) {
+        true => refuse("unexpected argument (not shown, since it holds a secret)"),
+        false => error.exit(),
     }
 }
 
@@ -20,8 +33,8 @@ pub(super) fn refuse(reason: &str) -> ! {
     std::process::exit(i32::from(crate::EXIT_REFUSED))
 }
 
-/// What to say of a word that is neither a flag nor a command.
-fn unknown(word: &str) -> String {
+/// What to say of a word that is neither a flag nor a command; a command may be similar.
+fn unknown(word: &str, similar: Option<&str>) -> String {
     let name = word.split('=').next().unwrap_or_default();
     match name.strip_prefix("--") {
         Some(flag) => match instead(flag) {
@@ -35,7 +48,10 @@ fn unknown(word: &str) -> String {
         None if word.contains(['/', ':', '=', '@']) => {
             "unexpected argument (not shown): values follow a flag, such as --data-dir PATH or --engine URL".to_owned()
         }
-        None => format!("there is no command {word:?}; expected serve, config, repair, migrate, completions or man"),
+        None => match similar {
+            Some(command) => format!("there is no command {word:?}; use {command}"),
+            None => format!("there is no command {word:?}; expected {}", super::help::names().join(", ")),
+        },
     }
 }
 
@@ -91,12 +107,14 @@ mod tests {
             ("--no-blob", "there is no flag --no-blob; use --blob=false"),
             ("--no-such-flag", "there is no flag --no-such-flag"),
             ("false", "unexpected \"false\": the value of a switch follows an equals sign, as in --table=false"),
-            ("start", "there is no command \"start\"; expected serve, config, repair, migrate, completions or man"),
         ] {
-            assert_eq!(unknown(word), said);
+            assert_eq!(unknown(word, None), said);
         }
+        assert_eq!(unknown("tabel", Some("table")), "there is no command \"tabel\"; use table");
+        let said = unknown("start", None);
+        assert!(said.starts_with("there is no command \"start\"; expected serve, config, repair, migrate, "), "{said}");
         for secret in ["postgres://u:sesame@h/d", "host=h password=sesame", "--engin=postgres://u:sesame@h/d"] {
-            assert!(!unknown(secret).contains("sesame"), "{}", unknown(secret));
+            assert!(!unknown(secret, None).contains("sesame"), "{}", unknown(secret, None));
         }
     }
 }

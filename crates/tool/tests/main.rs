@@ -1,0 +1,3 @@
+//! The commands on data against a server in this process.
+
+mod ranges;
