@@ -33,8 +33,8 @@ impl Addresses {
     }
 }
 
-/// The banner of a server that listens on these addresses and has its accounts' keys from here.
-pub(crate) fn banner(settings: &Settings, addresses: &Addresses, keys_from: &Source) -> String {
+/// The banner of a server that listens on these addresses and has its accounts' keys and its admin token from here.
+pub(crate) fn banner(settings: &Settings, addresses: &Addresses, keys_from: &Source, admin_token: &str) -> String {
     let scheme = if settings.tls_certificate.is_some() { "https" } else { "http" };
     let mut lines = Vec::new();
     for account in &settings.accounts {
@@ -58,7 +58,8 @@ pub(crate) fn banner(settings: &Settings, addresses: &Addresses, keys_from: &Sou
     }
     if let Some(admin) = addresses.admin {
         let host = reachable(&settings.admin_host, admin);
-        lines.push(("admin endpoint", format!("http://{host}:{} (/health /ready /metrics)", admin.port())));
+        lines.push(("admin token", admin_token.to_owned()));
+        lines.push(("admin endpoint", format!("{scheme}://{host}:{} (/health /ready /metrics)", admin.port())));
     }
     let mut text = format!("Larimar {}\n", env!("CARGO_PKG_VERSION"));
     for (name, value) in lines {
@@ -176,7 +177,7 @@ mod tests {
     fn a_server_without_configuration_tells_how_to_connect() {
         let at = |port| Some(SocketAddr::from(([127, 0, 0, 1], port)));
         let addresses = Addresses { table: at(10002), queue: at(10001), blob: at(10000), admin: at(10003) };
-        let text = banner(&Settings::default(), &addresses, &Source::Default);
+        let text = banner(&Settings::default(), &addresses, &Source::Default, "in a file");
         let expected = format!(
             "Larimar {}
   blob endpoint      http://127.0.0.1:10000/devstoreaccount1
@@ -185,6 +186,7 @@ mod tests {
   data directory     larimar-data (sync: an acknowledged write survives a power loss)
   connection string  DefaultEndpointsProtocol=http;AccountName=devstoreaccount1;AccountKey={};BlobEndpoint=http://127.0.0.1:10000/devstoreaccount1;QueueEndpoint=http://127.0.0.1:10001/devstoreaccount1;TableEndpoint=http://127.0.0.1:10002/devstoreaccount1;
   or                 UseDevelopmentStorage=true
+  admin token        in a file
   admin endpoint     http://127.0.0.1:10003 (/health /ready /metrics)
 ",
             env!("CARGO_PKG_VERSION"),
@@ -205,7 +207,7 @@ mod tests {
             durability: Durability::Memory,
             ..Settings::default()
         };
-        let text = banner(&settings, &tables_at("[::]:4711"), &Source::Environment("LARIMAR_ACCOUNTS".into()));
+        let text = banner(&settings, &tables_at("[::]:4711"), &Source::Environment("LARIMAR_ACCOUNTS".into()), "");
         for expected in [
             "  table endpoint     https://[::1]:4711/alpha\n",
             "  table endpoint     https://alpha.table.example.com:4711\n",
@@ -229,7 +231,7 @@ mod tests {
         let at = |port| Some(SocketAddr::from(([127, 0, 0, 1], port)));
         let settings = Settings { host_suffixes: suffixes.map(str::to_owned).to_vec(), ..Settings::default() };
         let apart = Addresses { table: at(3), queue: at(2), blob: at(1), admin: None };
-        let text = banner(&settings, &apart, &Source::Default);
+        let text = banner(&settings, &apart, &Source::Default, "in a file");
         for (service, port) in [("blob", 1), ("queue", 2), ("table", 3)] {
             let lines: Vec<_> =
                 text.lines().filter(|line| line.starts_with(&format!("  {service} endpoint"))).collect();
@@ -237,11 +239,11 @@ mod tests {
             assert!(lines.len() == 2 && lines[1].ends_with(&host), "{text}");
         }
         let shared = Addresses { table: at(1), queue: at(1), blob: at(1), admin: None };
-        let text = banner(&settings, &shared, &Source::Default);
+        let text = banner(&settings, &shared, &Source::Default, "in a file");
         assert!(!text.contains("127.0.0.1"), "{text}");
         assert!(text.contains(";QueueEndpoint=http://devstoreaccount1.queue.example.com:1;TableEndpoint="), "{text}");
         let settings = Settings { host_suffixes: vec!["example.com".to_owned()], ..Settings::default() };
-        let text = banner(&settings, &shared, &Source::Default);
+        let text = banner(&settings, &shared, &Source::Default, "in a file");
         assert!(text.contains("  table endpoint     http://devstoreaccount1.table.example.com:1\n"), "{text}");
     }
 
@@ -249,7 +251,7 @@ mod tests {
     fn the_database_is_named_without_its_password() {
         let url = DatabaseUrl::parse("postgres://larimar:secret@one:5432,two/tables").expect("a URL");
         let settings = Settings { engine: EngineChoice::Postgres(url), ..Settings::default() };
-        let text = banner(&settings, &tables_at("127.0.0.1:10002"), &Source::Default);
+        let text = banner(&settings, &tables_at("127.0.0.1:10002"), &Source::Default, "in a file");
         let expected = "  database           postgres://larimar:***@one:5432,two/tables (postgres)\n";
         assert!(text.contains(expected) && !text.contains("data directory"), "{text}");
     }

@@ -100,7 +100,9 @@ const OTHERS: u32 = 0o077;
 #[cfg(unix)]
 const CLOSED_LEVELS: usize = 3;
 /// What may be in a directory before there is a store.
-const OURS: [&str; 9] = [
+const OURS: [&str; 11] = [
+    "admin-token",
+    "admin-token.unfinished",
     "lock",
     "blobs",
     "reserve",

@@ -3,6 +3,7 @@
 //! Exit codes: 0 after a clean shutdown, 2 for a setting or a command line that is refused, 130 after an
 //! interrupt, 1 for any other failure. Commands on data have others too (`larimar_tool::Error::exit_code`).
 
+mod admin_token;
 mod banner;
 mod command_line;
 mod data;

@@ -3,6 +3,7 @@
 //! Requests in flight end first, then the admin pages, then the engine, so that the operator can watch until
 //! the end and nothing that was acknowledged is lost.
 
+use crate::admin_token::ServerToken;
 use crate::banner::{Addresses, banner};
 use crate::command_line::CommandLine;
 use crate::logging::LogLevel;
@@ -10,17 +11,18 @@ use crate::reload::Reloader;
 use crate::settings::value::Durability;
 use crate::settings::{Resolved, Settings, SettingsError};
 use crate::signals::{Runtime, Signals};
-use crate::{data_dir, engines, file_limit, logging, storage};
+use crate::{admin_token, data_dir, engines, file_limit, logging, storage};
 use anyhow::Context;
 use larimar_bytes::{Admission, AnyBytes};
 use larimar_engine::blob::bytes::ByteStore;
 use larimar_engine::blob::{Blobs, Reclaimer};
 use larimar_engine::{Clock, Engine, SystemClock};
 use larimar_server::{
-    AdminService, AnalyticsWriter, BlobService, Handler, Listener, ListenerSettings, Metrics, QueueService, SharedPort,
-    Storage, TableService, TlsCertificate, TlsConfig, TlsError,
+    AdminService, AdminSettings, AnalyticsWriter, BlobService, Handler, Listener, ListenerSettings, Metrics,
+    QueueService, SharedPort, Storage, TableService, TlsCertificate, TlsConfig, TlsError,
 };
 use std::io::Write;
+use std::net::SocketAddr;
 use std::pin::Pin;
 use std::sync::Arc;
 use std::time::Duration;
@@ -191,6 +193,7 @@ async fn serve<E: Engine>(
     let tls = certificate.as_ref().map(TlsCertificate::config);
     let metrics = Arc::new(Metrics::default());
     let addresses = sockets.addresses()?;
+    let token = addresses.admin.map(|admin| admin_token::prepare(resolved, admin.port())).transpose()?;
     let storage = storage::storage(settings, Arc::clone(&engine), Arc::clone(&metrics))?;
     let blobs = bytes.map(|bytes| Blobs::new(Arc::clone(&engine), Arc::new(bytes)));
     let blobs = blobs.map(|blobs| Arc::new(blobs.with_rehydration_time(settings.rehydration_time)));
@@ -208,13 +211,11 @@ async fn serve<E: Engine>(
     let start = Start { settings, metrics: &metrics, tls: &tls };
     let of_socket = |ServiceSocket { socket, words }| start.services(&storage, blobs.as_ref(), &words, socket);
     let services: Vec<_> = sockets.services.into_iter().map(of_socket).collect();
-    let admin = sockets.admin.map(|socket| {
-        let service = Arc::new(AdminService::new(engine, Arc::clone(&metrics)));
-        // Counted apart: the pages tell of the clients, not of those who read the pages.
-        let counts = Arc::new(Metrics::default());
-        Running::start(Listener::new(service, counts, admin_listener_settings(settings)), socket)
+    let admin = sockets.admin.zip(token.as_ref()).zip(addresses.admin).map(|((socket, token), bound)| {
+        let service = AdminService::new(Arc::clone(&storage), admin_settings(settings, bound, token));
+        start.admin(service, socket)
     });
-    announce(resolved, settings, &addresses);
+    announce(resolved, settings, &addresses, token.as_ref().map_or("", |token| &token.shown));
 
     signals.wait(|| reloader.reload()).await;
     // All at once, so that the time they have to end is the same for all.
@@ -262,6 +263,13 @@ impl Start<'_> {
             (None, None, Some(blob)) => self.service(blob, socket),
             (table, queue, blob) => self.service(SharedPort::new(table, queue, blob, Arc::clone(storage)), socket),
         }
+    }
+
+    fn admin<E: Engine>(&self, service: AdminService<E>, socket: TcpListener) -> Running {
+        // Counted apart: the metrics are about clients, not about scrapers of metrics.
+        let counts = Arc::new(Metrics::default());
+        let listener = Listener::new(Arc::new(service), counts, admin_listener_settings(self.settings));
+        Running::start(listener.with_tls(self.tls.clone()), socket)
     }
 
     fn service(&self, service: impl Handler, socket: TcpListener) -> Running {
@@ -375,8 +383,20 @@ fn admin_listener_settings(settings: &Settings) -> ListenerSettings {
     }
 }
 
-fn announce(resolved: &Resolved, settings: &Settings, addresses: &Addresses) {
-    let text = banner(settings, addresses, &resolved.source("accounts"));
+/// Who may send admin requests.
+fn admin_settings(settings: &Settings, bound: SocketAddr, token: &ServerToken) -> AdminSettings {
+    let names = settings.admin_names.iter().chain([&settings.admin_host]).cloned().collect();
+    AdminSettings {
+        token: token.token.clone(),
+        bound,
+        names,
+        allow_reset: settings.allows_reset(),
+        allow_well_known_key: settings.allow_well_known_key,
+    }
+}
+
+fn announce(resolved: &Resolved, settings: &Settings, addresses: &Addresses, admin_token: &str) {
+    let text = banner(settings, addresses, &resolved.source("accounts"), admin_token);
     let mut out = std::io::stdout().lock();
     // The server also serves with a closed standard output.
     if let Err(error) = out.write_all(text.as_bytes()).and_then(|()| out.flush()) {

@@ -15,7 +15,7 @@ use account::Account;
 use engine::{EngineChoice, Password};
 use larimar_engine_local::budget::machine_bytes;
 use larimar_engine_postgres::Dialect;
-pub(crate) use list::SETTINGS;
+pub(crate) use list::{ADMIN_TOKEN, SETTINGS};
 pub(crate) use spelling::similar_setting;
 use std::collections::BTreeMap;
 use std::ffi::{OsStr, OsString};
@@ -42,6 +42,10 @@ pub(crate) struct Settings {
     pub(crate) admin: bool,
     pub(crate) admin_host: String,
     pub(crate) admin_port: u16,
+    pub(crate) admin_names: Vec<String>,
+    pub(crate) admin_token: Option<Password>,
+    pub(crate) admin_token_file: Option<PathBuf>,
+    pub(crate) allow_reset: bool,
     pub(crate) engine: EngineChoice,
     pub(crate) data_dir: PathBuf,
     pub(crate) durability: Durability,
@@ -85,6 +89,16 @@ impl Settings {
         let memory = self.memory.map_or_else(|| machine_bytes() / 8, |memory| memory / 2);
         let suitable = memory.clamp(64 << 20, 512 << 20).max(IN_FLIGHT_BODIES * self.body_bytes_max);
         self.in_flight_bytes_max.unwrap_or(suitable)
+    }
+
+    /// Whether the data is in a directory of this server, and not in memory or a database.
+    pub(crate) fn has_data_dir(&self) -> bool {
+        self.engine == EngineChoice::Local && self.durability != Durability::Memory
+    }
+
+    /// Whether accounts can be emptied: where that was allowed, and where nothing outlives the process anyway.
+    pub(crate) fn allows_reset(&self) -> bool {
+        self.allow_reset || self.engine == EngineChoice::Local && self.durability == Durability::Memory
     }
 
     /// Whether blobs are served: they need a place for their bytes, which a database is not.
@@ -231,7 +245,7 @@ impl Setting {
 
     /// Whether the file may have it as a list.
     fn takes_list(&self) -> bool {
-        ["accounts", "host_suffixes"].contains(&self.name)
+        ["accounts", "admin_names", "host_suffixes"].contains(&self.name)
     }
 
     /// Its value for display, with secrets hidden.

@@ -2,6 +2,7 @@
 
 #![allow(clippy::disallowed_methods, reason = "tests take their settings from the environment, and the time as it is")]
 
+mod admin;
 mod analytics;
 mod bad_input;
 mod blob_http;

@@ -1,59 +1,136 @@
-//! The operator's pages: whether the process runs, whether it accepts writes, and its metrics.
+//! The operator's endpoint: whether the process runs, whether it accepts writes, its metrics, and what changes the store
+//! outside of the protocol.
 //!
-//! They need no credentials, so they have a listener of their own, by default on the loopback address.
+//! `/health`, `/ready` and `/metrics` need no credentials, so they have a listener of their own, by default on the
+//! loopback address. Everything else passes `admin/access.rs` first, also to learn which paths exist.
+
+mod access;
+mod reset;
+mod token;
+
+pub use token::{AdminToken, AdminTokenError};
 
 use crate::handler::{Handler, Peer};
-use crate::metrics::Metrics;
 use crate::reply::ResponseBody;
+use crate::storage::Storage;
+use access::AdminCaller;
 use bytes::Bytes;
-use hyper::body::Incoming;
-use hyper::header::{ALLOW, CACHE_CONTROL, CONTENT_TYPE, HeaderValue};
+use hyper::body::{Body as _, Incoming};
+use hyper::header::{ALLOW, CACHE_CONTROL, CONNECTION, CONTENT_TYPE, HeaderValue, WWW_AUTHENTICATE};
+use hyper::http::request::Parts;
 use hyper::{Method, Request, Response, StatusCode};
 use larimar_engine::Engine;
+use std::net::SocketAddr;
 use std::sync::Arc;
 
-/// Answers `/health`, `/ready` and `/metrics`.
-#[derive(Debug)]
-pub struct AdminService<E> {
-    engine: Arc<E>,
-    metrics: Arc<Metrics>,
+/// Who may send admin requests, and which of them are allowed.
+#[derive(Clone, Debug)]
+pub struct AdminSettings {
+    /// The token that opens every admin request; without one only accounts' keys count.
+    pub token: Option<AdminToken>,
+    /// The address that the endpoint listens on.
+    pub bound: SocketAddr,
+    /// Names that a `Host` header may have, besides `localhost` and addresses.
+    pub names: Vec<String>,
+    /// Whether accounts can be reset.
+    pub allow_reset: bool,
+    /// Whether the well-known key of the development account counts for requests from other machines.
+    pub allow_well_known_key: bool,
 }
 
-impl<E: Engine> AdminService<E> {
-    /// The pages of a server with this engine and these counters.
+impl AdminSettings {
+    /// An endpoint at this address, without a token, that allows no reset.
     #[must_use]
-    pub fn new(engine: Arc<E>, metrics: Arc<Metrics>) -> Self {
-        Self { engine, metrics }
+    pub const fn new(bound: SocketAddr) -> Self {
+        Self { token: None, bound, names: Vec::new(), allow_reset: false, allow_well_known_key: false }
+    }
+}
+
+/// Answers admin requests.
+#[derive(Debug)]
+pub struct AdminService<E> {
+    storage: Arc<Storage<E>>,
+    settings: AdminSettings,
+}
+
+/// The answer to an admin request.
+type Page = Response<ResponseBody>;
+
+impl<E: Engine> AdminService<E> {
+    /// The endpoint of a server with these accounts.
+    #[must_use]
+    pub const fn new(storage: Arc<Storage<E>>, settings: AdminSettings) -> Self {
+        Self { storage, settings }
     }
 
-    fn answer(&self, method: &Method, path: &str) -> Response<ResponseBody> {
+    async fn answer(&self, parts: &Parts, has_body: bool, peer: Peer) -> Page {
+        if let Some(page) = self.open_page(&parts.method, parts.uri.path()) {
+            return page;
+        }
+        match access::check(&self.storage, &self.settings, parts, peer) {
+            Ok(_) if has_body => text(StatusCode::BAD_REQUEST, "expected no body\n"),
+            Ok(caller) => self.answer_to(&caller, parts).await,
+            Err((status, reason)) => {
+                let mut page = text(status, reason);
+                if status == StatusCode::UNAUTHORIZED {
+                    page.headers_mut().insert(WWW_AUTHENTICATE, HeaderValue::from_static("Bearer, SharedKey"));
+                }
+                page
+            }
+        }
+    }
+
+    /// The pages that need no credentials.
+    fn open_page(&self, method: &Method, path: &str) -> Option<Page> {
+        let engine = &self.storage.engine;
         let is_read = method == Method::GET || method == Method::HEAD;
-        match path {
-            "/health" | "/ready" | "/metrics" if !is_read => not_allowed(),
-            "/health" => page(StatusCode::OK, TEXT, "ok\n"),
-            "/ready" => match self.engine.ready() {
-                Ok(()) => page(StatusCode::OK, TEXT, "ready\n"),
-                Err(fault) => page(StatusCode::SERVICE_UNAVAILABLE, TEXT, format!("{fault}\n")),
+        Some(match path {
+            "/health" | "/ready" | "/metrics" if !is_read => not_allowed("GET, HEAD"),
+            "/health" => text(StatusCode::OK, "ok\n"),
+            "/ready" => match engine.ready() {
+                Ok(()) => text(StatusCode::OK, "ready\n"),
+                Err(fault) => text(StatusCode::SERVICE_UNAVAILABLE, format!("{fault}\n")),
             },
-            "/metrics" => page(StatusCode::OK, METRICS, self.metrics.render(&self.engine.statistics())),
-            _ => page(StatusCode::NOT_FOUND, TEXT, "pages: /health /ready /metrics\n"),
+            "/metrics" => page(StatusCode::OK, METRICS, self.storage.metrics.render(&engine.statistics())),
+            _ => return None,
+        })
+    }
+
+    /// Answers a request whose sender is known.
+    async fn answer_to(&self, caller: &AdminCaller, parts: &Parts) -> Page {
+        let query = parts.uri.query().unwrap_or("");
+        match (parts.uri.path(), &parts.method) {
+            ("/reset", &Method::POST) => reset::reset(&self.storage, self.settings.allow_reset, caller, query).await,
+            ("/reset", _) => not_allowed("POST"),
+            _ => text(StatusCode::NOT_FOUND, "paths: /health /ready /metrics /reset\n"),
         }
     }
 }
 
 impl<E: Engine> Handler for AdminService<E> {
-    async fn handle(&self, request: Request<Incoming>, _peer: Peer) -> Response<ResponseBody> {
-        self.answer(request.method(), request.uri().path())
+    async fn handle(&self, request: Request<Incoming>, peer: Peer) -> Page {
+        let (parts, body) = request.into_parts();
+        let has_body = !body.is_end_stream();
+        let mut page = self.answer(&parts, has_body, peer).await;
+        if has_body {
+            // It is not read.
+            page.headers_mut().insert(CONNECTION, HeaderValue::from_static("close"));
+        }
+        page
     }
 }
 
-fn not_allowed() -> Response<ResponseBody> {
-    let mut response = page(StatusCode::METHOD_NOT_ALLOWED, TEXT, "only GET and HEAD\n");
-    response.headers_mut().insert(ALLOW, HeaderValue::from_static("GET, HEAD"));
+fn not_allowed(allowed: &'static str) -> Page {
+    let mut response = text(StatusCode::METHOD_NOT_ALLOWED, format!("expected one of: {allowed}\n"));
+    response.headers_mut().insert(ALLOW, HeaderValue::from_static(allowed));
     response
 }
 
-fn page(status: StatusCode, kind: &'static str, text: impl Into<Bytes>) -> Response<ResponseBody> {
+fn text(status: StatusCode, text: impl Into<Bytes>) -> Page {
+    page(status, TEXT, text)
+}
+
+fn page(status: StatusCode, kind: &'static str, text: impl Into<Bytes>) -> Page {
     let mut response = Response::new(ResponseBody::whole(text.into()));
     *response.status_mut() = status;
     response.headers_mut().insert(CONTENT_TYPE, HeaderValue::from_static(kind));

@@ -31,7 +31,7 @@ mod table;
 mod tls;
 mod turns;
 
-pub use admin::AdminService;
+pub use admin::{AdminService, AdminSettings, AdminToken, AdminTokenError};
 pub use analytics::AnalyticsWriter;
 pub use blob::BlobService;
 pub use handler::{Handler, Peer};

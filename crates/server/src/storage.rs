@@ -82,6 +82,11 @@ impl<E: Engine> Storage<E> {
         self.accounts.read().served.contains_key(name)
     }
 
+    /// The account of a name.
+    pub(crate) fn account(&self, name: &str) -> Option<Arc<Served>> {
+        self.accounts.read().served.get(name).cloned()
+    }
+
     /// Whether a label of a host name is an account.
     pub(crate) fn is_known_host(&self, label: &str) -> bool {
         self.accounts.read().by_host.contains_key(&label.to_ascii_lowercase())

@@ -62,6 +62,11 @@ impl Strict {
         deleted.insert((service.name(), account.to_owned(), name.to_owned()), now.after(BUSY));
     }
 
+    /// Makes the names of everything that an account has deleted free again.
+    pub(crate) fn forget_deleted(&self, account: &str) {
+        self.deleted.lock().retain(|(_, owner, _), _| owner != account);
+    }
+
     /// Refuses a name that was deleted a moment ago.
     pub(crate) fn check_name(
         &self,

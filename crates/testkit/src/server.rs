@@ -92,6 +92,12 @@ impl Launch {
         self.engine.as_deref().filter(|engine| engine.contains("://"))
     }
 
+    /// The runtime directory of the server's user.
+    #[must_use]
+    pub fn runtime_directory(&self) -> PathBuf {
+        self.data.with_extension("runtime")
+    }
+
     fn command(&self) -> Command {
         let mut command = Command::new(&self.exe);
         command.args(["serve", "--host", "127.0.0.1", "--data-dir"]).arg(&self.data);
@@ -106,6 +112,8 @@ impl Launch {
             let store = format!("file://{}", self.data.with_extension("blobs").display());
             command.args(["--blob-store", &store]);
         }
+        // Where servers without a data directory write their admin tokens.
+        command.env("XDG_RUNTIME_DIR", self.runtime_directory());
         command.args(&self.arguments).envs(self.environment.iter().map(|(name, value)| (name, value)));
         command.stdin(Stdio::null()).stdout(Stdio::piped()).stderr(Stdio::piped());
         command
@@ -206,6 +214,18 @@ impl Server {
     #[must_use]
     pub const fn admin_address(&self) -> SocketAddr {
         self.admin
+    }
+
+    /// The data folder.
+    #[must_use]
+    pub fn data(&self) -> PathBuf {
+        self.launch.data.clone()
+    }
+
+    /// The runtime directory of the server's user.
+    #[must_use]
+    pub fn runtime_directory(&self) -> PathBuf {
+        self.launch.runtime_directory()
     }
 
     /// The process's number.

@@ -5,6 +5,7 @@
 //! `output.rs` prints records, `progress.rs` shows how far a command is, `ranges.rs` reads a table in parallel, and
 //! `error.rs` has the exit codes.
 
+pub mod admin;
 mod confirm;
 pub mod endpoint;
 mod error;

@@ -5,6 +5,7 @@ use super::engine::{EngineChoice, Password};
 use super::value::{self, Durability, LogFormat, StoreUrl, Wrong};
 use super::{Group, Kind, Setting, Settings};
 use larimar_engine_postgres::Dialect;
+use larimar_server::AdminToken;
 use std::path::PathBuf;
 use std::time::Duration;
 
@@ -23,6 +24,10 @@ impl Default for Settings {
             admin: true,
             admin_host: "127.0.0.1".to_owned(),
             admin_port: 10003,
+            admin_names: Vec::new(),
+            admin_token: None,
+            admin_token_file: None,
+            allow_reset: false,
             engine: EngineChoice::Local,
             data_dir: PathBuf::from("larimar-data"),
             durability: Durability::Sync,
@@ -149,7 +154,7 @@ pub(crate) static SETTINGS: &[Setting] = &[
     Setting {
         name: "admin",
         group: Group::Services,
-        help: "Whether to serve /health, /ready and /metrics",
+        help: "Whether to serve the admin endpoint: /health, /ready, /metrics, /reset",
         expected: SWITCH,
         kind: Kind::Switch,
         read: |settings, text| put(&mut settings.admin, value::switch(text)),
@@ -158,7 +163,7 @@ pub(crate) static SETTINGS: &[Setting] = &[
     Setting {
         name: "admin_host",
         group: Group::Services,
-        help: "Address that the admin pages listen on; they need no credentials",
+        help: "Address that the admin endpoint listens on; /health, /ready and /metrics need no credentials",
         expected: HOST,
         kind: Kind::Value,
         read: |settings, text| put(&mut settings.admin_host, value::host(text)),
@@ -167,11 +172,49 @@ pub(crate) static SETTINGS: &[Setting] = &[
     Setting {
         name: "admin_port",
         group: Group::Services,
-        help: "Port of the admin pages; 0 picks a free one",
+        help: "Port of the admin endpoint; 0 picks a free one",
         expected: PORT,
         kind: Kind::Value,
         read: |settings, text| put(&mut settings.admin_port, text.parse().ok()),
         show: |settings| Some(i64::from(settings.admin_port).into()),
+    },
+    Setting {
+        name: "admin_names",
+        group: Group::Services,
+        help: "Host names that admin requests may use, besides localhost, admin_host and addresses",
+        expected: "host names separated by commas, such as larimar,admin.example.com",
+        kind: Kind::Value,
+        read: |settings, text| put(&mut settings.admin_names, value::domains(text)),
+        show: |settings| Some(settings.admin_names.clone().into()),
+    },
+    Setting {
+        name: "admin_token",
+        group: Group::Services,
+        help: "Token that admin requests need; default: the one in the file admin-token of the data directory, which \
+               the server creates",
+        expected: ADMIN_TOKEN,
+        kind: Kind::Secret,
+        read: |settings, text| put(&mut settings.admin_token, admin_token(text).map(Some)),
+        show: |settings| settings.admin_token.as_ref().map(|_| "set and not shown".into()),
+    },
+    Setting {
+        name: "admin_token_file",
+        group: Group::Services,
+        help: "File with the token that admin requests need; a newline at its end does not count",
+        expected: "the path of a file",
+        kind: Kind::Path,
+        read: |settings, text| put(&mut settings.admin_token_file, path(text).map(Some)),
+        show: |settings| settings.admin_token_file.as_ref().map(|path| path.display().to_string().into()),
+    },
+    Setting {
+        name: "allow_reset",
+        group: Group::Services,
+        help: "Allow POST /reset on the admin endpoint, which deletes everything that an account has; always allowed \
+               with --durability=memory; for tests",
+        expected: SWITCH,
+        kind: Kind::Switch,
+        read: |settings, text| put(&mut settings.allow_reset, value::switch(text)),
+        show: |settings| Some(settings.allow_reset.into()),
     },
     Setting {
         name: "engine",
@@ -303,7 +346,7 @@ pub(crate) static SETTINGS: &[Setting] = &[
     Setting {
         name: "tls_certificate",
         group: Group::Accounts,
-        help: "File with the certificate chain in PEM; the services then speak TLS",
+        help: "File with the certificate chain in PEM; the services and the admin endpoint then speak TLS",
         expected: "the path of a file",
         kind: Kind::Path,
         read: |settings, text| put(&mut settings.tls_certificate, path(text).map(Some)),
@@ -551,6 +594,10 @@ fn password(text: &str) -> Option<Password> {
     (!text.is_empty()).then(|| Password(text.to_owned()))
 }
 
+fn admin_token(text: &str) -> Option<Password> {
+    AdminToken::new(text).ok().map(|_| Password(text.to_owned()))
+}
+
 fn number(text: &str, least: usize, most: usize) -> Option<usize> {
     text.parse().ok().filter(|number| (least..=most).contains(number))
 }
@@ -570,5 +617,6 @@ fn show_count(count: usize) -> toml::Value {
 const HOUR: Duration = Duration::from_secs(3600);
 const HOST: &str = "an IP address or a host name";
 const PORT: &str = "a port number from 0 to 65535";
+pub(crate) const ADMIN_TOKEN: &str = "16 to 256 printable ASCII characters without spaces";
 const SWITCH: &str = "true or false";
 const TIMEOUT: &str = "a span of time from 100ms to 24h, such as 30s or 5m";

@@ -63,6 +63,10 @@ const VALUES: &[(&str, &str)] = &[
     ("admin", "false"),
     ("admin_host", "localhost"),
     ("admin_port", "0"),
+    ("admin_names", "larimar,admin.example.com"),
+    ("admin_token", "a-token-without-spaces"),
+    ("admin_token_file", "token.txt"),
+    ("allow_reset", "true"),
     ("engine", "postgres://larimar@db.example:5432,db2.example/larimar?sslmode=require"),
     ("data_dir", "/somewhere/else"),
     ("durability", "async"),
@@ -127,18 +131,23 @@ fn every_setting_can_come_from_every_source_and_is_shown() {
 
 #[test]
 fn what_is_shown_can_be_read_again_but_for_the_secrets() {
-    let is_secret = |name: &str| ["accounts", "database_password"].contains(&name);
+    let is_secret = |name: &str| ["accounts", "admin_token", "database_password"].contains(&name);
     for values in [VALUES, &[]] {
         let resolved = resolve_all("", &[], values).expect("good settings");
         let shown = resolved.to_string();
-        for secret in ["a2V5", "b3RoZXI=", "open sesame"] {
+        for secret in ["a2V5", "b3RoZXI=", "open sesame", "a-token-without-spaces"] {
             assert!(!shown.contains(secret), "{shown}");
         }
         let secrets: Vec<_> = values.iter().filter(|(name, _)| is_secret(name)).copied().collect();
         let again = resolve_all(&shown, &[], &secrets).expect("good settings");
         // Paths are shown so that they mean the same from anywhere.
         let mut expected = resolved.settings.clone();
-        for path in [&mut expected.database_password_file, &mut expected.tls_certificate, &mut expected.tls_key] {
+        for path in [
+            &mut expected.admin_token_file,
+            &mut expected.database_password_file,
+            &mut expected.tls_certificate,
+            &mut expected.tls_key,
+        ] {
             *path = path.take().map(|path| std::path::absolute(path).expect("a path"));
         }
         expected.data_dir = std::path::absolute(expected.data_dir).expect("a path");
@@ -252,6 +261,10 @@ const WRONG: &[(&str, &[&str])] = &[
     ("admin", &["maybe", "2"]),
     ("admin_host", &["a_b"]),
     ("admin_port", &["http"]),
+    ("admin_names", &[".example.com", "http://larimar", "larimar:10003"]),
+    ("admin_token", &["", "short", "a token with spaces", "a-token-with-ü-in-it"]),
+    ("admin_token_file", &[""]),
+    ("allow_reset", &["yes please"]),
     ("engine", &["", "Local", "mysql://u:pw@h/d", "postgres://", "postgres://u:p/w@h/d", "localhost:5432"]),
     ("data_dir", &[""]),
     ("durability", &["", "fast", "Sync"]),
