@@ -143,8 +143,8 @@ pub use service::EndpointError;
 pub use service_properties::{CorsRule, Logging, Metrics, Replication, ServiceProperties};
 pub use stored_policy::StoredPolicy;
 pub use table::{
-    BulkGroup, BulkOperation, BulkReport, BulkWriter, Continuation, ContinuationError, Page, ParallelQuery, Query,
-    Table, TableItem, TableService, Transaction, TransactionError, TransactionRefusal, Update,
+    BulkGroup, BulkOperation, BulkReport, BulkWriter, Continuation, ContinuationError, Explanation, Page,
+    ParallelQuery, Query, Table, TableItem, TableService, Transaction, TransactionError, TransactionRefusal, Update,
 };
 pub use timestamp::{Timestamp, TimestampError};
 pub use transport::{BoxError, BoxFuture, HttpTransport, Transport, TransportError};

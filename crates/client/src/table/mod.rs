@@ -5,6 +5,7 @@ mod address;
 mod bulk;
 mod encrypted;
 mod entities;
+mod explain;
 mod json;
 mod pages;
 mod parallel;
@@ -15,6 +16,7 @@ mod update;
 mod write;
 
 pub use bulk::{BulkGroup, BulkOperation, BulkReport, BulkWriter};
+pub use explain::Explanation;
 pub use pages::{Continuation, ContinuationError, Page};
 pub use parallel::ParallelQuery;
 pub use query::Query;

@@ -1,6 +1,7 @@
 //! Pages of a query: how one is fetched, and how the next is found.
 
 use super::address::table_path;
+use super::explain::Explanation;
 use super::json;
 use super::query::{Ask, PAGE_SIZE_MAX, Query, Reader};
 use crate::pipeline::{Call, Reply};
@@ -8,7 +9,7 @@ use crate::{Error, Result};
 use base64::Engine as _;
 use base64::engine::general_purpose::URL_SAFE_NO_PAD;
 use futures_util::stream::{self, BoxStream, StreamExt as _};
-use http::Method;
+use http::{HeaderName, Method};
 use std::borrow::Cow;
 use std::fmt;
 use std::str::FromStr;
@@ -44,6 +45,8 @@ pub struct Page<T> {
     pub entities: Vec<T>,
     /// Where the next page starts; none if this is the last.
     pub continuation: Option<Continuation>,
+    /// How the server answered, if [`Query::explain`] asked for that and the server says it.
+    pub explanation: Option<Explanation>,
 }
 
 /// Where a query continues: a token that can be stored and used later, also by another process.
@@ -172,8 +175,9 @@ pub(super) async fn fetch<T>(
     });
     let reply = ask.table.send(call(ask, select.as_deref(), start, entities_max)).await?;
     let continuation = Continuation::of(&reply)?;
+    let explanation = ask.explain.map(|_| Explanation::of(&reply)).transpose()?.flatten();
     let entities = json::read_page(&reply.body)?;
-    Ok(Page { entities: read(ask.table.clone(), entities, select).await?, continuation })
+    Ok(Page { entities: read(ask.table.clone(), entities, select).await?, continuation, explanation })
 }
 
 fn call(ask: &Ask, select: Option<&str>, start: Option<&Continuation>, entities_max: Option<usize>) -> Call {
@@ -195,8 +199,13 @@ fn call(ask: &Ask, select: Option<&str>, start: Option<&Continuation>, entities_
             call = call.parameter("NextRowKey", row);
         }
     }
-    call
+    match ask.explain {
+        Some(explain) => call.header(EXPLAIN, explain),
+        None => call,
+    }
 }
+
+const EXPLAIN: HeaderName = HeaderName::from_static("x-larimar-explain");
 
 #[cfg(test)]
 mod tests {

@@ -1,6 +1,7 @@
 //! Queries: what is asked for, and the ways to take the answer. `pages.rs` holds how it comes, page by page.
 
 use super::Table;
+use super::explain::Explanation;
 use super::pages::{self, Continuation, Page};
 use crate::{BoxFuture, DynamicEntity, Entity, EntityError, Filter, Result, keys};
 use futures_util::stream::{self, Stream, StreamExt as _, TryStreamExt as _};
@@ -54,6 +55,8 @@ pub(super) struct Ask {
     pub(super) page_size: Option<usize>,
     pub(super) limit: Option<usize>,
     pub(super) start: Option<Continuation>,
+    /// The value of `x-larimar-explain`.
+    pub(super) explain: Option<&'static str>,
 }
 
 /// Makes values of a page's entities, of which this `$select` was asked for.
@@ -70,6 +73,7 @@ impl Table {
             page_size: None,
             limit: None,
             start: None,
+            explain: None,
         };
         Query { ask, read: entity_reader() }
     }
@@ -201,6 +205,47 @@ impl<T: Send + 'static> Query<T> {
         self
     }
 
+    /// Asks the server to explain each page: how it found the rows, how many it read, and how long that took
+    /// ([`Page::explanation`]). Larimar does so, unless it is strict; other services ignore it.
+    ///
+    /// ```
+    /// # #[tokio::main(flavor = "current_thread")]
+    /// # async fn main() -> Result<(), Box<dyn std::error::Error>> {
+    /// # let server = larimar_embedded::Larimar::ephemeral().await?;
+    /// # let account = larimar_client::Account::connect(&server.connection_string())?;
+    /// # let table = account.table("Employees");
+    /// # table.create_if_missing().await?;
+    /// use larimar_client::{Column, DynamicEntity};
+    /// # for (row, age) in [("1", 31), ("2", 45), ("3", 29)] {
+    /// #     table.insert(&DynamicEntity::new("Sales", row).with("Age", age)).await?;
+    /// # }
+    ///
+    /// let age: Column<i32> = Column::named("Age");
+    /// let query = table.query::<DynamicEntity>().partition("Sales").filter(age.gt(30));
+    /// let explanation = query.clone().explain().page().await?.explanation.expect("Larimar explains");
+    /// assert_eq!(explanation.plan, r#"partition-scan ["Sales"/"" .. "Sales\0"/"")"#);
+    /// assert_eq!((explanation.rows_read, explanation.rows_returned), (3, 2));
+    ///
+    /// let planned = query.plan().await?.expect("Larimar explains");
+    /// assert_eq!((planned.plan, planned.rows_read), (explanation.plan, 0));
+    /// # Ok(())
+    /// # }
+    /// ```
+    pub fn explain(mut self) -> Self {
+        self.ask.explain = Some("true");
+        self
+    }
+
+    /// Has the server plan the query without running it. None if it does not explain queries: see [`Query::explain`].
+    ///
+    /// # Errors
+    /// A table that does not exist, or a filter that the service does not take.
+    pub async fn plan(mut self) -> Result<Option<Explanation>> {
+        self.ask.explain = Some("plan");
+        // A service that ignores the header runs the query: one entity is enough.
+        Ok(pages::fetch(&self.ask, &self.read, self.ask.start.as_ref(), Some(1)).await?.explanation)
+    }
+
     /// The entities, as they are asked for: a page is fetched when the one before it is used up, and dropping the
     /// stream ends the query. The stream ends after an error.
     ///
@@ -223,7 +268,7 @@ impl<T: Send + 'static> Query<T> {
     /// A table that does not exist, a filter that the service does not take, or an entity that is not a `T`.
     pub async fn page(self) -> Result<Page<T>> {
         match self.ask.limit {
-            Some(0) => Ok(Page { entities: Vec::new(), continuation: self.ask.start }),
+            Some(0) => Ok(Page { entities: Vec::new(), continuation: self.ask.start, explanation: None }),
             limit => pages::fetch(&self.ask, &self.read, self.ask.start.as_ref(), limit).await,
         }
     }

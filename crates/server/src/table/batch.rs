@@ -2,6 +2,7 @@
 
 use super::answer::WriteAnswer;
 use super::entity::read_write;
+use super::explain::Explain;
 use super::query::{get_entity, query_entities};
 use crate::call::Call;
 use crate::error;
@@ -185,8 +186,10 @@ async fn run_query<E: Engine>(call: &Call<'_, E>, part: &Part<'_>) -> Result<Rep
 async fn answer_query<E: Engine>(call: &Call<'_, E>, part: &Part<'_>) -> error::Result<Reply> {
     let TableRequest { operation, level, .. } = read_part(call, part)?;
     match &operation {
-        TableOperation::GetEntity(get) => get_entity(call, authorize(&call.caller, get)?, level).await,
-        TableOperation::QueryEntities(query) => query_entities(call, authorize(&call.caller, query)?, level).await,
+        TableOperation::GetEntity(get) => get_entity(call, authorize(&call.caller, get)?, level, Explain::No).await,
+        TableOperation::QueryEntities(query) => {
+            query_entities(call, authorize(&call.caller, query)?, level, Explain::No).await
+        }
         _ => Err(ErrorCode::InvalidInput.into()),
     }
 }

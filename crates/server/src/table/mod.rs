@@ -4,6 +4,7 @@ mod acl;
 mod answer;
 mod batch;
 mod entity;
+mod explain;
 mod query;
 mod tables;
 
@@ -18,6 +19,7 @@ use crate::properties;
 use crate::reply::{Reply, ResponseBody};
 use crate::storage::Storage;
 use bytes::Bytes;
+use explain::Explain;
 use hyper::body::Incoming;
 use hyper::header::{CACHE_CONTROL, HeaderValue, X_CONTENT_TYPE_OPTIONS};
 use hyper::{Request, Response};
@@ -136,9 +138,11 @@ async fn run<E: Engine>(call: &Call<'_, E>, request: Authorized<'_, TableRequest
     let TableRequest { operation, level, prefer } = request.operation();
     let (level, prefer) = (*level, *prefer);
     match operation {
-        TableOperation::GetEntity(get) => query::get_entity(call, request.part(get), level).await,
+        TableOperation::GetEntity(get) => query::get_entity(call, request.part(get), level, Explain::of(call)?).await,
         TableOperation::Write(write) => entity::write(call, request.part(write), level, prefer, body).await,
-        TableOperation::QueryEntities(query) => Box::pin(query::query_entities(call, request.part(query), level)).await,
+        TableOperation::QueryEntities(query) => {
+            Box::pin(query::query_entities(call, request.part(query), level, Explain::of(call)?)).await
+        }
         TableOperation::Refused(name, error) => {
             Box::pin(call.table(name)).await?;
             Err(error.clone().into())

@@ -1,5 +1,6 @@
 //! Reads of entities: by both keys, and by a filter in pages.
 
+use super::explain::{Explain, Explanation};
 use crate::call::Call;
 use crate::error::Result;
 use crate::http::Authorized;
@@ -17,7 +18,9 @@ pub(super) async fn get_entity<E: Engine>(
     call: &Call<'_, E>,
     get: Authorized<'_, GetEntity>,
     level: MetadataLevel,
+    explain: Explain,
 ) -> Result<Reply> {
+    let started = Instant::now();
     let GetEntity { table, key, select } = get.operation();
     let table = call.table(table).await?;
     // Recorded: to a token that may read the table, rows outside of its range do not exist.
@@ -25,6 +28,9 @@ pub(super) async fn get_entity<E: Engine>(
     let (partition, row) = (key.partition.as_str(), key.row.as_str());
     call.throttle(Some((table.id, partition)), 1)?;
     let writer = EntityWriter { base: call.base, account: call.account(), table: &table.name, level, select };
+    if explain == Explain::PlanOnly {
+        return Ok(Explanation::of_point(partition, row, started).add_to(empty_page(&writer), 0, 0));
+    }
     let found = call.engine().get(Key { space: table.id, partition, row }, |found| {
         found.map(|found| {
             let mut json = Vec::with_capacity(512 + 2 * found.body.len());
@@ -36,17 +42,28 @@ pub(super) async fn get_entity<E: Engine>(
     let found = found.await?;
     call.storage.metrics.query(QueryKind::Point.name(), 1, u64::from(found.is_some()));
     let (json, version) = found.ok_or(ErrorCode::ResourceNotFound)?;
-    Ok(Reply::json(200, level, json).with("etag", ETag(version).to_string()))
+    let reply = Reply::json(200, level, json).with("etag", ETag(version).to_string());
+    Ok(match explain {
+        Explain::No => reply,
+        Explain::Run | Explain::PlanOnly => Explanation::of_point(partition, row, started).add_to(reply, 1, 1),
+    })
 }
 
 pub(super) async fn query_entities<E: Engine>(
     call: &Call<'_, E>,
     query: Authorized<'_, QueryEntities>,
     level: MetadataLevel,
+    explain: Explain,
 ) -> Result<Reply> {
+    let started = Instant::now();
     let QueryEntities { table, options } = query.operation();
     let table = call.table(table).await?;
     let plan = plan(call, options);
+    let explanation = (explain != Explain::No).then(|| Explanation::of_plan(&plan, started));
+    let plan = match &options.next {
+        Some((partition, row)) => plan.resumed_at(Position::new(partition.as_str(), row.as_str())),
+        None => plan,
+    };
     call.throttle(plan.ranges.first().map(|range| (table.id, range.start.partition.as_str())), 1)?;
     let settings = &call.storage.settings;
     let limits = PageLimits {
@@ -56,6 +73,12 @@ pub(super) async fn query_entities<E: Engine>(
     };
     let select = &options.select;
     let writer = EntityWriter { base: call.base, account: call.account(), table: &table.name, level, select };
+    let explanation = match explanation {
+        Some(explanation) if explain == Explain::PlanOnly => {
+            return Ok(explanation.add_to(empty_page(&writer), 0, 0));
+        }
+        explanation => explanation,
+    };
     let mut room = Room::new(call.share);
     let mut json = Vec::with_capacity(4096);
     writer.write_page_start(&mut json);
@@ -72,18 +95,28 @@ pub(super) async fn query_entities<E: Engine>(
     writer.write_page_end(&mut json);
     call.storage.metrics.query(plan.kind.name(), page.rows_read, page.rows_returned);
     let reply = Reply { held: room.into_held(), ..Reply::json(200, level, json) };
+    let reply = match explanation {
+        Some(explanation) => explanation.add_to(reply, page.rows_read, page.rows_returned),
+        None => reply,
+    };
     Ok(with_continuation(reply, page.next.as_ref()))
 }
 
+/// The plan for the rows that the caller may see.
 fn plan<E: Engine>(call: &Call<'_, E>, options: &QueryOptions) -> Plan {
-    let mut plan = Plan::new(options.filter.as_ref());
-    if let Some(range) = call.caller.visible_range() {
-        plan = plan.limited_to(&range);
-    }
-    match &options.next {
-        Some((partition, row)) => plan.resumed_at(Position::new(partition.as_str(), row.as_str())),
+    let plan = Plan::new(options.filter.as_ref());
+    match call.caller.visible_range() {
+        Some(range) => plan.limited_to(&range),
         None => plan,
     }
+}
+
+/// A page without entities.
+fn empty_page(writer: &EntityWriter<'_>) -> Reply {
+    let mut json = Vec::with_capacity(256);
+    writer.write_page_start(&mut json);
+    writer.write_page_end(&mut json);
+    Reply::json(200, writer.level, json)
 }
 
 fn with_continuation(reply: Reply, next: Option<&Position>) -> Reply {
