@@ -554,33 +554,6 @@ pub(crate) static SETTINGS: &[Setting] = &[
     },
 ];
 
-impl Durability {
-    fn from_text(text: &str) -> Option<Self> {
-        [Self::Sync, Self::Async, Self::Memory].into_iter().find(|mode| mode.as_text() == text)
-    }
-
-    pub(crate) fn as_text(self) -> &'static str {
-        match self {
-            Self::Sync => "sync",
-            Self::Async => "async",
-            Self::Memory => "memory",
-        }
-    }
-}
-
-impl LogFormat {
-    fn from_text(text: &str) -> Option<Self> {
-        [Self::Human, Self::Json].into_iter().find(|format| format.as_text() == text)
-    }
-
-    fn as_text(self) -> &'static str {
-        match self {
-            Self::Human => "human",
-            Self::Json => "json",
-        }
-    }
-}
-
 fn put<T>(place: &mut T, value: Option<T>) -> Result<(), Wrong> {
     *place = value.ok_or(Wrong::Unexpected)?;
     Ok(())

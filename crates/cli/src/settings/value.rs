@@ -32,6 +32,33 @@ pub(crate) enum LogFormat {
     Json,
 }
 
+impl Durability {
+    pub(super) fn from_text(text: &str) -> Option<Self> {
+        [Self::Sync, Self::Async, Self::Memory].into_iter().find(|mode| mode.as_text() == text)
+    }
+
+    pub(crate) fn as_text(self) -> &'static str {
+        match self {
+            Self::Sync => "sync",
+            Self::Async => "async",
+            Self::Memory => "memory",
+        }
+    }
+}
+
+impl LogFormat {
+    pub(super) fn from_text(text: &str) -> Option<Self> {
+        [Self::Human, Self::Json].into_iter().find(|format| format.as_text() == text)
+    }
+
+    pub(super) fn as_text(self) -> &'static str {
+        match self {
+            Self::Human => "human",
+            Self::Json => "json",
+        }
+    }
+}
+
 /// A number of bytes: `1048576`, `512MiB`, `1GiB`, `2 GB`.
 pub(crate) fn bytes(text: &str) -> Option<u64> {
     let (number, unit) = number_and_unit(text)?;
