@@ -10,6 +10,8 @@
 //! partition, 00 is written 01 01 and 01 is written 01 02, so that 00 can end it. The row comes last and
 //! needs no end. First bytes below 40 are left to the engine's own records.
 
+use std::cell::RefCell;
+
 use larimar_engine::{Fault, SpaceId};
 
 /// Appends the number of a space.
@@ -157,6 +159,11 @@ fn decode_pair(pair: &[u8]) -> Option<char> {
 
 fn damaged() -> Fault {
     Fault::Damaged("a key cannot be read".to_owned())
+}
+
+thread_local! {
+    /// Where keys are encoded, so that a read or write allocates none.
+    pub(crate) static KEY_BUFFER: RefCell<Vec<u8>> = const { RefCell::new(Vec::new()) };
 }
 
 /// Keys of rows begin with this plus the length of the space's number.

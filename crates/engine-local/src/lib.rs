@@ -1,7 +1,7 @@
 //! The embedded storage engine of Larimar: one process, files on disk.
 //!
 //! [`LocalEngine`] fulfils the contract of `larimar-engine` on top of a [`store`]. A write goes through
-//! `latch.rs` and `committer.rs`, a read through `published.rs` and `snapshot.rs`; `catalogue.rs` keeps the spaces,
+//! `write.rs` and `committer.rs`, a read through `published.rs` and `snapshot.rs`; `catalogue.rs` keeps the spaces,
 //! `reclaim.rs` frees dropped ones, `recovery.rs` takes over when the disk fails.
 
 pub mod budget;
@@ -11,6 +11,7 @@ mod engine;
 mod full_disk;
 mod key;
 mod latch;
+mod open;
 mod published;
 mod reclaim;
 mod recovery;
@@ -20,6 +21,8 @@ mod shared;
 mod snapshot;
 pub mod store;
 mod version;
+mod write;
 
-pub use engine::{Durability, LocalEngine, Settings};
+pub use engine::LocalEngine;
+pub use open::{Durability, Settings};
 pub use snapshot::LocalSnapshot;

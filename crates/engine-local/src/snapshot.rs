@@ -7,8 +7,7 @@ use std::time::{Duration, Instant};
 use larimar_engine::{Budget, Fault, Flow, Key, KeyRange, Position, ReadError, RowRef, Snapshot, SpaceId};
 use larimar_model::Timestamp;
 
-use crate::engine::KEY;
-use crate::key;
+use crate::key::{self, KEY_BUFFER};
 use crate::recovery::fault;
 use crate::shared::Shared;
 use crate::store::{self, Bytes, StoreError};
@@ -159,7 +158,7 @@ pub(crate) fn read_dropped(
 
 /// The value stored at a key.
 pub(crate) fn look_up(snapshot: &dyn store::Snapshot, key: Key<'_>) -> Result<Option<Bytes>, StoreError> {
-    KEY.with_borrow_mut(|buffer| {
+    KEY_BUFFER.with_borrow_mut(|buffer| {
         buffer.clear();
         key::put_partition(buffer, key.space, key.partition);
         key::put_row(buffer, key.row);

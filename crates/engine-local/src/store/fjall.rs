@@ -14,30 +14,28 @@
 //! - a store is created under another name and renamed, so that a crash leaves none half made;
 //! - a clean close flushes the memtable and empties the journal, so that the next start reads neither.
 
+mod database;
+mod room;
+
 use std::fs::{File, OpenOptions, TryLockError};
 use std::io::Write;
 use std::ops::Bound;
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
 use std::sync::atomic::{AtomicU64, Ordering};
-use std::time::{Duration, Instant};
 
-use fjall::compaction::filter::{CompactionFilter, CompactionFilterResult, Context, Factory, ItemAccessor, Verdict};
-use fjall::config::{BloomConstructionPolicy, CompressionPolicy, FilterPolicy, FilterPolicyEntry};
-use fjall::{
-    AbstractTree, CompressionType, Database, Keyspace, KeyspaceCreateOptions, LsmError, OwnedWriteBatch, PersistMode,
-    Readable,
-};
-
+use fjall::{AbstractTree, Database, Keyspace, OwnedWriteBatch, PersistMode, Readable};
 use parking_lot::Mutex;
 
+use self::database::{create, open_database, sort};
+use self::room::{Disk, ROOM_POLL};
 use super::check::{Check, Depth, check};
 use super::inventory::{Inventory, Tracker, Watermark};
 use super::journal::{self, State};
 use super::{Batch, Bytes, Mode, Reopen, Room, Rows, Snapshot, Store, StoreError, SyncTo};
 use crate::budget::MemoryBudget;
 use crate::catalogue::FORMAT;
-use crate::reserve::{bytes_available, disk_bytes};
+use crate::reserve::bytes_available;
 
 /// How to open a store.
 #[derive(Clone)]
@@ -75,15 +73,6 @@ pub struct FjallStore {
     mode: Mode,
     disk: Disk,
     lock: File,
-}
-
-/// What is known of the disk.
-struct Disk {
-    bytes: u64,
-    /// What was free and what the store needed when that was last asked: it takes a while on a file system in a network,
-    /// or in a large store.
-    free: Mutex<(Instant, u64)>,
-    needed: Mutex<(Instant, Needed)>,
 }
 
 impl FjallStore {
@@ -124,76 +113,8 @@ impl FjallStore {
         OpenOptions::new().create(true).truncate(false).write(true).open(path.join(LOCK)).map_err(io)?;
         let (db, rows) = open_database(&path, &options, mode).map_err(|error| sort(&path, error))?;
         let tracker = Mutex::new(track(folder, &path, &check).map_err(io)?);
-        let bytes = disk_bytes(folder).map_err(io)?;
-        let disk = Disk {
-            bytes,
-            free: Mutex::new((Instant::now(), bytes_available(folder).map_err(io)?)),
-            needed: Mutex::new((Instant::now(), Needed::of(&rows, bytes))),
-        };
+        let disk = Disk::new(folder, &rows).map_err(io)?;
         Ok(Self { rows, db, options, path, failed_from: AtomicU64::new(u64::MAX), tracker, mode, disk, lock })
-    }
-
-    /// Waits until background work leaves room for one more batch.
-    fn wait_for_room(&self) -> Result<(), StoreError> {
-        let tree = &self.rows.tree;
-        if self.mode == Mode::Freeing {
-            return self.make_room();
-        }
-        while tree.sealed_memtable_count() >= SEALED_MEMTABLES_MAX || tree.l0_run_count() >= L0_RUNS_MAX {
-            self.check_running()?;
-            std::thread::sleep(ROOM_POLL);
-        }
-        Ok(())
-    }
-
-    /// Flushes what would make fjall wait for its own flushes, of which there are none now.
-    fn make_room(&self) -> Result<(), StoreError> {
-        let tree = &self.rows.tree;
-        let memtable_bytes = self.memtable_bytes_when_short();
-        if tree.sealed_memtable_count() >= SEALED_MEMTABLES_HALT || tree.active_memtable().size() > memtable_bytes {
-            self.flush()?;
-        }
-        if tree.l0_run_count() < L0_RUNS_HALT {
-            return Ok(());
-        }
-        let source = std::io::Error::new(std::io::ErrorKind::StorageFull, "too many tables wait for a compaction");
-        Err(StoreError::Full { path: self.path.to_path_buf(), source })
-    }
-
-    /// Moves the memtable to a table, in this thread.
-    fn flush(&self) -> Result<(), StoreError> {
-        // A flush that fails leaves a file, which would take what is left of the room until the store is opened again.
-        let bytes = self.rows.tree.version_memtable_size_sum();
-        let room = bytes_available(&self.path).map_err(|source| StoreError::io(&self.path, source))?;
-        if room < bytes + bytes / 8 {
-            let source = std::io::Error::new(std::io::ErrorKind::StorageFull, "no room for what is in memory");
-            return Err(StoreError::Full { path: self.path.to_path_buf(), source });
-        }
-        self.rows.tree.flush_active_memtable(0).map_err(|error| self.sort(error.into()))?;
-        self.cut_sealed().map_err(|source| StoreError::io(&self.path, source))
-    }
-
-    /// Empties the journals but the newest: without background work none is sealed while the store is open, so all of
-    /// them are older than what was just flushed.
-    fn cut_sealed(&self) -> std::io::Result<()> {
-        let mut journals = journal::journal_files(&self.path)?;
-        journals.pop();
-        journals.iter().try_for_each(|path| cut(path, 0))
-    }
-
-    /// How large the memtable becomes. On a disk with little room it is small, so that what is in memory can still be
-    /// flushed when something else takes that room.
-    fn memtable_bytes(&self) -> u64 {
-        let memtable_bytes = self.options.memory.memtable_bytes;
-        match bytes_available(&self.path) {
-            Ok(room) if room < MEMTABLES_IN_ROOM * memtable_bytes => self.memtable_bytes_when_short(),
-            _ => memtable_bytes,
-        }
-    }
-
-    fn memtable_bytes_when_short(&self) -> u64 {
-        let memtable_bytes = self.options.memory.memtable_bytes;
-        (memtable_bytes / 4).min(self.disk.bytes / MEMTABLES_IN_DISK).max(MemoryBudget::smallest().memtable_bytes)
     }
 
     fn check_running(&self) -> Result<(), StoreError> {
@@ -326,17 +247,7 @@ impl Store for FjallStore {
     }
 
     fn room(&self) -> Option<Room> {
-        let mut free = self.disk.free.lock();
-        if free.0.elapsed() > FREE_AGE_MAX {
-            *free = (Instant::now(), bytes_available(&self.path).ok()?);
-        }
-        let free = free.1;
-        let mut known = self.disk.needed.lock();
-        if known.0.elapsed() > NEEDED_AGE_MAX {
-            *known = (Instant::now(), Needed::of(&self.rows, self.disk.bytes));
-        }
-        let Needed { all, flush, is_for_whole } = known.1;
-        Some(Room { free, needed: all, flush, is_for_whole })
+        self.disk.room(&self.rows, &self.path)
     }
 
     fn probe(&self) -> Result<(), StoreError> {
@@ -425,49 +336,6 @@ impl Snapshot for FjallSnapshot {
     }
 }
 
-/// Hands the engine's verdict on dead rows to compaction.
-struct Filters(std::panic::AssertUnwindSafe<Arc<dyn DeadRows>>);
-
-impl Factory for Filters {
-    fn name(&self) -> &str {
-        "dead rows"
-    }
-
-    fn make_filter(&self, _: &Context) -> Box<dyn CompactionFilter> {
-        Box::new(Filter(Arc::clone(&self.0.0)))
-    }
-}
-
-struct Filter(Arc<dyn DeadRows>);
-
-impl CompactionFilter for Filter {
-    fn filter_item(&mut self, item: ItemAccessor<'_>, _: &Context) -> CompactionFilterResult {
-        // Nothing reads a dead row, so an older version below may as well appear again.
-        Ok(if self.0.is_dead(item.key()) { Verdict::Destroy } else { Verdict::Keep })
-    }
-}
-
-/// What must stay free.
-#[derive(Clone, Copy)]
-struct Needed {
-    /// For flushing what is in memory, for a compaction, and for the journal of some deletes.
-    all: u64,
-    flush: u64,
-    /// Whether the compaction is one of the whole store.
-    is_for_whole: bool,
-}
-
-impl Needed {
-    fn of(rows: &Keyspace, disk_bytes: u64) -> Self {
-        let memory = rows.tree.version_memtable_size_sum();
-        let tables = rows.disk_space();
-        let compaction = tables.min(COMPACTION_BYTES_MAX);
-        let flush = memory + memory / 8;
-        let all = flush + compaction + compaction / 16 + (disk_bytes / 16).min(DELETES_BYTES);
-        Self { all, flush, is_for_whole: tables <= COMPACTION_BYTES_MAX }
-    }
-}
-
 /// Empties journals whose rows are all in tables: fjall removes them only with background work.
 fn cut_flushed(check: &Check) -> std::io::Result<()> {
     let Some((_, sealed)) = check.journals.journals.split_last() else { return Ok(()) };
@@ -490,52 +358,6 @@ fn track(folder: &Path, store: &Path, check: &Check) -> std::io::Result<Tracker>
     };
     let watermark = Watermark { journal: number, commits, seqno: seqno.unwrap_or(0) };
     Tracker::start(folder, store, inventory, watermark)
-}
-
-fn open_database(path: &Path, options: &Options, mode: Mode) -> fjall::Result<(Database, Keyspace)> {
-    let filter = Arc::clone(&options.filter);
-    let db = Database::builder(path)
-        .cache_size(options.memory.cache_bytes)
-        .journal_compression(CompressionType::None)
-        .worker_threads_unchecked(if mode == Mode::Normal { workers() } else { 0 })
-        .with_compaction_filter_factories(Arc::new(move |_| {
-            let filter = std::panic::AssertUnwindSafe(Arc::clone(&filter));
-            Some(Arc::new(Filters(filter)))
-        }))
-        .open()?;
-    let rows = db.keyspace(ROWS, keyspace_options)?;
-    Ok((db, rows))
-}
-
-fn keyspace_options() -> KeyspaceCreateOptions {
-    KeyspaceCreateOptions::default()
-        // Rotation is ours; see the head of this file.
-        .max_memtable_size(u64::MAX)
-        .manual_journal_persist(true)
-        .filter_policy(FilterPolicy::all(FilterPolicyEntry::Bloom(BloomConstructionPolicy::BitsPerKey(10.0))))
-        .data_block_compression_policy(CompressionPolicy::new([
-            CompressionType::None,
-            CompressionType::None,
-            CompressionType::Lz4,
-        ]))
-}
-
-/// Threads for flushes and compaction: one of them keeps free for flushes.
-fn workers() -> usize {
-    std::thread::available_parallelism().map_or(2, usize::from).clamp(2, 4)
-}
-
-/// Makes an empty store under another name, then renames it into place.
-fn create(folder: &Path, path: &Path) -> Result<(), StoreError> {
-    let io = |source| StoreError::io(folder, source);
-    let unfinished = folder.join(UNFINISHED);
-    if unfinished.try_exists().map_err(io)? {
-        std::fs::remove_dir_all(&unfinished).map_err(io)?;
-    }
-    let options = Options { folder: folder.to_owned(), memory: MemoryBudget::smallest(), filter: Arc::new(()) };
-    drop(open_database(&unfinished, &options, Mode::Normal).map_err(|error| sort(&unfinished, error))?);
-    std::fs::rename(&unfinished, path).map_err(io)?;
-    File::open(folder).and_then(|folder| folder.sync_all()).map_err(io)
 }
 
 pub(crate) fn lock(folder: &Path) -> Result<File, StoreError> {
@@ -568,62 +390,15 @@ pub(crate) fn bytes_on_disk(path: &Path) -> u64 {
     metadata.len()
 }
 
-fn sort(path: &Path, error: fjall::Error) -> StoreError {
-    use fjall::Error;
-    let path = path.to_owned();
-    match error {
-        Error::Io(source) | Error::Storage(LsmError::Io(source)) => StoreError::io(&path, source),
-        Error::Poisoned => StoreError::Stopped { path },
-        Error::Locked => StoreError::Locked { path },
-        Error::Storage(damage) => StoreError::Damaged { path, reason: describe(&damage) },
-        other => StoreError::Damaged { path, reason: other.to_string() },
-    }
-}
-
-/// Damage in words; the library names its types.
-fn describe(damage: &LsmError) -> String {
-    match damage {
-        LsmError::ChecksumMismatch { .. } => "the checksum of a block is wrong".to_owned(),
-        LsmError::Decompress(_) => "a block cannot be decompressed".to_owned(),
-        LsmError::Unrecoverable => "its files do not belong together".to_owned(),
-        LsmError::InvalidTag(_) | LsmError::InvalidTrailer | LsmError::InvalidHeader(_) => {
-            "a file has other contents than a table has".to_owned()
-        }
-        other => other.to_string(),
-    }
-}
-
 /// The store's folder below the data folder.
 pub(crate) const STORE: &str = "store";
-const UNFINISHED: &str = "store.unfinished";
 const LOCK: &str = "lock";
-const ROWS: &str = "rows";
 const PROBE: &str = "probe";
 /// Enough for the tables that a flush writes first.
 const PROBE_BYTES: usize = 16 << 20;
-/// fjall stops writers for good at four; the engine's own flushes may add one.
-const SEALED_MEMTABLES_MAX: usize = 2;
-/// fjall slows writers at twenty and stops them at thirty.
-const L0_RUNS_MAX: usize = 20;
 /// After as many closed snapshots fjall looks which versions are still seen.
 const SNAPSHOTS_PER_GC: usize = 10_000;
 /// What must be free beside the rows that a compaction writes.
 const COMPACTION_ROOM: u64 = 2 << 20;
-/// Room that is kept for compactions: a small store is compacted whole, of a large one parts are.
-const COMPACTION_BYTES_MAX: u64 = 1 << 30;
-/// Room that is kept for deletes, at most; less on a small disk.
-const DELETES_BYTES: u64 = 16 << 20;
-/// With less room than for so many memtables, they become smaller.
-const MEMTABLES_IN_ROOM: u64 = 24;
-/// The part of a disk that a memtable then takes at most. Three of them are in memory at most.
-const MEMTABLES_IN_DISK: u64 = 32;
-/// How long it is known what is free.
-const FREE_AGE_MAX: Duration = Duration::from_millis(5);
-/// How long it is known what the store needs.
-const NEEDED_AGE_MAX: Duration = Duration::from_millis(50);
 /// Journals of a full disk that are worth opening the store again.
 const JOURNAL_WORTH_CUTTING: u64 = 8 << 20;
-const SEALED_MEMTABLES_HALT: usize = 4;
-/// From thirty on fjall makes writers wait for a compaction.
-const L0_RUNS_HALT: usize = 29;
-const ROOM_POLL: Duration = Duration::from_millis(1);

@@ -1,0 +1,200 @@
+//! Opening and closing an engine: its settings, its store, its threads.
+
+use std::path::PathBuf;
+use std::sync::Arc;
+use std::thread::JoinHandle;
+use std::time::Duration;
+
+use larimar_engine::queue::RowQueues;
+use larimar_engine::{Clock, Fault, LogLimit, SystemClock};
+use larimar_model::Timestamp;
+use parking_lot::{Mutex, RwLock};
+
+use crate::budget::MemoryBudget;
+use crate::catalogue::{Catalogue, DeadSpaces};
+use crate::committer::{self, CommitQueue};
+use crate::engine::LocalEngine;
+use crate::latch::Latches;
+use crate::published::Published;
+use crate::reclaim;
+use crate::recovery;
+use crate::reserve::Reserve;
+use crate::shared::{Figures, Shared};
+use crate::store::fjall::{DeadRows, FjallStore, Options};
+use crate::store::memory::MemoryStore;
+use crate::store::{Mode, Store, StoreError, SyncTo};
+
+/// How to open an engine.
+#[derive(Debug, Clone)]
+pub struct Settings {
+    /// The data folder; made if it is not there.
+    pub folder: PathBuf,
+    /// What an acknowledged write has survived.
+    pub durability: Durability,
+    /// Bytes of memory to use, or as much as suits the machine.
+    pub memory_bytes: Option<u64>,
+    /// Bytes of disk to set aside, so that clients can delete when the disk is full; 0 for none.
+    pub reserve_bytes: u64,
+}
+
+/// What an acknowledged write survives.
+#[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
+pub enum Durability {
+    /// A loss of power: it is synced to disk.
+    #[default]
+    Sync,
+    /// The end of the process; a loss of power may cost the last 100 ms.
+    Async,
+    /// Nothing: no file is written.
+    Memory,
+}
+
+impl LocalEngine {
+    /// Opens the engine in its data folder.
+    pub fn open(settings: &Settings) -> Result<Self, StoreError> {
+        let dead = Arc::new(DeadSpaces::default());
+        let mut reserve = Reserve::default();
+        let is_full = Reserve::finds_full_disk(&settings.folder, settings.reserve_bytes);
+        let store: Box<dyn Store> = match settings.durability {
+            Durability::Memory => Box::new(MemoryStore::default()),
+            Durability::Sync | Durability::Async => {
+                let options = Options {
+                    folder: settings.folder.clone(),
+                    memory: settings.memory_bytes.map_or_else(MemoryBudget::of_machine, MemoryBudget::divide),
+                    filter: Arc::clone(&dead) as Arc<dyn DeadRows>,
+                };
+                Box::new(open_store(options, is_full)?)
+            }
+        };
+        let sync_to = match settings.durability {
+            Durability::Sync | Durability::Memory => SyncTo::Disk,
+            Durability::Async => SyncTo::System,
+        };
+        if settings.durability != Durability::Memory {
+            let folder = &settings.folder;
+            reserve = Reserve::open(folder, settings.reserve_bytes).map_err(|source| StoreError::io(folder, source))?;
+            if is_full {
+                // If it is not so full, the store is opened again in a moment.
+                reserve.release();
+            }
+        }
+        let engine = Self::start(store, dead, sync_to, reserve)?;
+        engine.warn_of_versions_ahead();
+        Ok(engine)
+    }
+
+    /// Versions far ahead of the clock show that it was wrong once.
+    fn warn_of_versions_ahead(&self) {
+        let ahead = Timestamp::from_ticks(self.shared.versions.last()).to_unix();
+        let ahead = ahead.saturating_sub(SystemClock.now().to_unix());
+        if ahead > AHEAD_MAX {
+            tracing::warn!(
+                seconds = ahead.as_secs(),
+                "versions run ahead of the clock, so new entities get Timestamps in the future; if the clock is right \
+                 now, stop the server and run `larimar repair --reset-clock`"
+            );
+        }
+    }
+
+    /// An engine that keeps everything in memory.
+    pub fn in_memory() -> Result<Self, StoreError> {
+        Self::on_store(Box::new(MemoryStore::default()))
+    }
+
+    /// An engine on a store of the caller's; for tests that make a store fail.
+    pub fn on_store(store: Box<dyn Store>) -> Result<Self, StoreError> {
+        Self::start(store, Arc::default(), SyncTo::Disk, Reserve::default())
+    }
+
+    fn start(
+        store: Box<dyn Store>,
+        dead: Arc<DeadSpaces>,
+        sync_to: SyncTo,
+        reserve: Reserve,
+    ) -> Result<Self, StoreError> {
+        let (catalogue, versions) = Catalogue::load(store.as_ref(), dead)?;
+        let shared = Arc::new(Shared {
+            latches: Latches::new(),
+            queue: CommitQueue::new(),
+            published: Published::new(store.snapshot()),
+            catalogue: Arc::new(catalogue),
+            versions,
+            reserve,
+            faults: LogLimit::new(),
+            figures: Figures::new(),
+            sync_to,
+            store: RwLock::new(Some(store)),
+        });
+        if shared.reserve.is_released() {
+            recovery::take_freeing_only(&shared);
+        }
+        shared.watch_room();
+        let threads =
+            vec![spawn("larimar-commit", &shared, committer::run)?, spawn("larimar-reclaim", &shared, reclaim::run)?];
+        Ok(Self { shared, threads: Mutex::new(threads), queues: RowQueues::default() })
+    }
+
+    /// Finishes what is enqueued and prepares the store for a quick start. Dropping the engine afterwards
+    /// also waits for background work to end; a process that is about to exit need not do that.
+    pub fn close(&self) -> Result<(), StoreError> {
+        self.stop();
+        match &*self.shared.store.read() {
+            Some(store) => store.finish(),
+            None => Ok(()),
+        }
+    }
+
+    /// Notes that the bytes of blobs are in the data folder too: without them it does not open any more.
+    pub fn record_blobs(&self) -> Result<(), StoreError> {
+        self.shared.with_store(|store| store.record_blobs())
+    }
+
+    /// Asks whether the disk has room for bytes beside the store, such as those of blobs. It refuses them while only
+    /// writes that free space are taken.
+    pub fn admission(&self) -> Arc<dyn Fn() -> Result<(), Fault> + Send + Sync> {
+        let shared = Arc::clone(&self.shared);
+        Arc::new(move || shared.admit_bytes())
+    }
+
+    /// Ends the threads once everything enqueued is answered; readers find the engine closed.
+    fn stop(&self) {
+        self.shared.queue.stop();
+        self.shared.catalogue.dead.wake();
+        for thread in self.threads.lock().drain(..) {
+            if thread.join().is_err() {
+                tracing::error!("a thread of the engine panicked");
+            }
+        }
+        self.shared.published.withdraw(CLOSE_PATIENCE);
+        self.shared.published.close(committer::closed());
+    }
+}
+
+impl Drop for LocalEngine {
+    fn drop(&mut self) {
+        self.stop();
+    }
+}
+
+/// Opens the store; on a disk that is too full for that, out of the reserve.
+fn open_store(options: Options, is_full: bool) -> Result<FjallStore, StoreError> {
+    let mode = if is_full { Mode::Freeing } else { Mode::Normal };
+    match FjallStore::open_for(options.clone(), mode) {
+        Err(StoreError::Full { .. }) if Reserve::give_up(&options.folder) => {
+            FjallStore::open_for(options, Mode::Freeing)
+        }
+        opened => opened,
+    }
+}
+
+fn spawn(name: &str, shared: &Arc<Shared>, run: fn(&Arc<Shared>)) -> Result<JoinHandle<()>, StoreError> {
+    let shared = Arc::clone(shared);
+    std::thread::Builder::new()
+        .name(name.to_owned())
+        .spawn(move || run(&shared))
+        .map_err(|source| StoreError::Io { path: PathBuf::new(), source })
+}
+
+/// Many writes in one tick of the clock put versions a little ahead; this is more than that.
+const AHEAD_MAX: Duration = Duration::from_secs(60);
+const CLOSE_PATIENCE: Duration = Duration::from_secs(5);
