@@ -4,6 +4,23 @@
 
 use crate::reads::FoundRow;
 
+/// Inserts rows; `$if_present` is done with those that exist.
+macro_rules! inserted {
+    ($if_present:literal) => {
+        concat!(
+            "WITH s AS MATERIALIZED (SELECT id FROM larimar_space WHERE id = ANY($6::int8[])) \
+            INSERT INTO larimar_entity (pk, rk, ver, tok, body) \
+            SELECT o.pk, o.rk, ",
+            ticks!(),
+            ", o.tok, o.body FROM unnest($1::int8[], $2::bytea[], $3::bytea[], $4::int8[], $5::bytea[]) \
+            AS o(space, pk, rk, tok, body) WHERE EXISTS (SELECT 1 FROM s WHERE s.id = o.space) \
+            ON CONFLICT (pk, rk) DO ",
+            $if_present,
+            " RETURNING tok, ver",
+        )
+    };
+}
+
 statements! {
     /// Rows by their keys: the number of the key, whether its space exists, version, body. Many keys are in few spaces,
     /// which are looked up once.
@@ -29,16 +46,7 @@ statements! {
         tokens: Vec<i64>,
         bodies: Vec<&'a [u8]>,
         distinct_spaces: Vec<i64>,
-    } -> (i64, i64) = concat!(
-        "WITH s AS MATERIALIZED (SELECT id FROM larimar_space WHERE id = ANY($6::int8[])) \
-        INSERT INTO larimar_entity (pk, rk, ver, tok, body) \
-        SELECT o.pk, o.rk, ",
-        ticks!(),
-        ", o.tok, o.body \
-        FROM unnest($1::int8[], $2::bytea[], $3::bytea[], $4::int8[], $5::bytea[]) AS o(space, pk, rk, tok, body) \
-        WHERE EXISTS (SELECT 1 FROM s WHERE s.id = o.space) \
-        ON CONFLICT (pk, rk) DO NOTHING RETURNING tok, ver",
-    );
+    } -> (i64, i64) = inserted!("NOTHING");
 
     /// Single writes that insert or replace.
     UpsertRows<'a> {
@@ -48,16 +56,8 @@ statements! {
         tokens: Vec<i64>,
         bodies: Vec<&'a [u8]>,
         distinct_spaces: Vec<i64>,
-    } -> (i64, i64) = concat!(
-        "WITH s AS MATERIALIZED (SELECT id FROM larimar_space WHERE id = ANY($6::int8[])) \
-        INSERT INTO larimar_entity (pk, rk, ver, tok, body) \
-        SELECT o.pk, o.rk, ",
-        ticks!(),
-        ", o.tok, o.body \
-        FROM unnest($1::int8[], $2::bytea[], $3::bytea[], $4::int8[], $5::bytea[]) AS o(space, pk, rk, tok, body) \
-        WHERE EXISTS (SELECT 1 FROM s WHERE s.id = o.space) \
-        ON CONFLICT (pk, rk) DO UPDATE SET ver = GREATEST(EXCLUDED.ver, larimar_entity.ver + 1), \
-        tok = EXCLUDED.tok, body = EXCLUDED.body RETURNING tok, ver",
+    } -> (i64, i64) = inserted!(
+        "UPDATE SET ver = GREATEST(EXCLUDED.ver, larimar_entity.ver + 1), tok = EXCLUDED.tok, body = EXCLUDED.body"
     );
 
     /// Single writes that replace a row of an expected version, or of any if that is -1.
