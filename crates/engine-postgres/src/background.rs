@@ -92,7 +92,7 @@ async fn remove_with_lease(core: &Core, connection: &Connection, lease: &Lease) 
     if outcome.is_ok() {
         outcome = remove_dropped_spaces(core, connection, lease).await;
     }
-    if !matches!(outcome, Err(Failure::Broken(_))) {
+    if !matches!(outcome, Err(Failure::Unknown(_))) {
         lease.release(connection).await?;
     }
     outcome

@@ -6,8 +6,7 @@
 //! the cache.
 
 use crate::core::{Core, token};
-use crate::failure::Failure;
-use crate::pool::Pool;
+use crate::pool::{Pool, SendError};
 use crate::statements::spaces::{ChangeSpace, CreateSpace, DropSpace, FindSpace, ListAccounts, ListSpaces};
 use larimar_engine::{Changed, Fault, Space, SpaceId, SpaceKind, SpaceName};
 use parking_lot::Mutex;
@@ -110,16 +109,13 @@ impl Catalogue {
     pub(crate) async fn create(self: &Arc<Self>, name: SpaceName<'_>, meta: &[u8]) -> Result<Option<SpaceId>, Fault> {
         let (name, meta, token) = (Name::new(name), meta.to_vec(), token());
         self.change(name, async move |this, name| {
-            let pooled = this.pool.get().await?;
             let Name { account, kind, name: of } = &name;
-            let created = pooled.query_first(&CreateSpace { account, kind: *kind, name: of, token, meta: &meta }).await;
-            drop(pooled);
-            match created {
-                Err(Failure::Broken(reason)) => match this.look_up(&name).await {
+            match this.pool.send(&CreateSpace { account, kind: *kind, name: of, token, meta: &meta }).await {
+                Err(SendError::Unknown(reason)) => match this.look_up(&name).await {
                     Ok(Some((space, found))) if found == token => Ok(Some(space.id)),
                     _ => Err(Fault::Ambiguous(reason)),
                 },
-                created => Ok(created?.map(|(id,)| SpaceId(id.cast_unsigned()))),
+                created => Ok(created?.first().map(|(id,)| SpaceId(id.cast_unsigned()))),
             }
         })
         .await
@@ -133,19 +129,18 @@ impl Catalogue {
     ) -> Result<Changed, Fault> {
         let (name, expected, meta, token) = (Name::new(name), expected.to_vec(), meta.to_vec(), token());
         self.change(name, async move |this, name| {
-            let pooled = this.pool.get().await?;
             let Name { account, kind, name: of } = &name;
             let change = ChangeSpace { account, kind: *kind, name: of, meta: &meta, token, expected: &expected };
-            let changed = pooled.execute(&change).await;
-            drop(pooled);
-            match changed {
-                Err(Failure::Broken(reason)) => match this.look_up(&name).await {
-                    Ok(Some((_, found))) if found == token => Ok(Changed::Yes),
-                    _ => Err(Fault::Ambiguous(reason)),
-                },
-                Ok(0) => this.why_unchanged(&name).await,
-                changed => Ok(changed.map(|_| Changed::Yes)?),
-            }
+            let changed = match this.pool.send(&change).await {
+                Err(SendError::Unknown(reason)) => {
+                    return match this.look_up(&name).await {
+                        Ok(Some((_, found))) if found == token => Ok(Changed::Yes),
+                        _ => Err(Fault::Ambiguous(reason)),
+                    };
+                }
+                sent => sent?,
+            };
+            if changed.is_empty() { this.why_unchanged(&name).await } else { Ok(Changed::Yes) }
         })
         .await
     }
@@ -158,17 +153,14 @@ impl Catalogue {
     ) -> Result<Changed, Fault> {
         let expected = expected.map(<[u8]>::to_vec);
         self.change(Name::new(name), async move |this, name| {
-            let pooled = this.pool.get().await?;
             let Name { account, kind, name: of } = &name;
             let drop_space = DropSpace { account, kind: *kind, name: of, expected: expected.as_deref() };
-            let dropped = pooled.query_first(&drop_space).await;
-            drop(pooled);
-            let dropped = dropped?;
-            this.core.dropped_spaces.fetch_add(u64::from(dropped.is_some()), Ordering::Relaxed);
-            match dropped {
-                Some(_) => Ok(Changed::Yes),
-                None if expected.is_none() => Ok(Changed::Missing),
-                None => this.why_unchanged(&name).await,
+            let is_dropped = !this.pool.send(&drop_space).await?.is_empty();
+            this.core.dropped_spaces.fetch_add(u64::from(is_dropped), Ordering::Relaxed);
+            match (is_dropped, &expected) {
+                (true, _) => Ok(Changed::Yes),
+                (false, None) => Ok(Changed::Missing),
+                (false, Some(_)) => this.why_unchanged(&name).await,
             }
         })
         .await

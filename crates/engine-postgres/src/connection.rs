@@ -1,6 +1,7 @@
 //! One connection: opened, set up, and watched until it ends.
 
 use crate::connections::OpenGuard;
+use crate::dialect::Dialect;
 use crate::failure::Failure;
 use crate::health::Health;
 use crate::settings::{Target, chain};
@@ -25,6 +26,7 @@ pub(crate) struct Connection {
     prepared: Mutex<FxHashMap<&'static str, Prepared>>,
     /// Whether the database warned since the last commit.
     warned: Arc<AtomicBool>,
+    dialect: Dialect,
     timeout: Duration,
     lock_timeout: Mutex<Duration>,
     health: Arc<Health>,
@@ -48,6 +50,7 @@ impl Connection {
             driver,
             prepared: Mutex::default(),
             warned,
+            dialect: target.dialect,
             timeout: target.timeout,
             lock_timeout: Mutex::new(lock_timeout),
             health: Arc::clone(health),
@@ -82,7 +85,7 @@ impl Connection {
         }
         let prepared = match self.within(self.client.prepare(sql.text)).await {
             // Nothing was run yet.
-            Err(Failure::Broken(reason)) => return Err(Failure::Elsewhere(reason)),
+            Err(Failure::Unknown(reason)) => return Err(Failure::Elsewhere(reason)),
             other => other?,
         };
         self.prepared.lock().insert(sql.name, prepared.clone());
@@ -145,7 +148,7 @@ impl Connection {
                 Ok(value)
             }
             Ok(Err(error)) => {
-                let failure = Failure::of(&error);
+                let failure = self.failure(&error);
                 if !failure.ends_connection() {
                     self.health.answered();
                 }
@@ -155,16 +158,21 @@ impl Connection {
                 self.health.silent(NO_ANSWER);
                 // Closed here, so that no other caller gets it.
                 self.driver.abort();
-                Err(Failure::Broken(NO_ANSWER.to_owned()))
+                Err(Failure::Unknown(NO_ANSWER.to_owned()))
             }
         }
+    }
+
+    /// What the error of a statement means.
+    pub(crate) fn failure(&self, error: &Error) -> Failure {
+        Failure::of(error, self.dialect)
     }
 
     /// Fails if the database sent a warning since the last commit: a commit whose wait for a standby was cut short is
     /// reported as done, with only a warning.
     pub(crate) fn check_commit(&self) -> Result<(), Failure> {
         match self.warned.swap(false, Ordering::AcqRel) {
-            true => Err(Failure::Broken("the database sent a warning during the commit".to_owned())),
+            true => Err(Failure::Unknown("the database sent a warning during the commit".to_owned())),
             false => Ok(()),
         }
     }

@@ -129,6 +129,12 @@ impl Connections {
         self.idle.lock().len()
     }
 
+    /// How many connections are open.
+    #[cfg(all(test, feature = "test-postgres"))]
+    pub(crate) fn open_count(&self) -> usize {
+        self.open.load(Ordering::Acquire)
+    }
+
     /// The idle connection that was used last.
     fn take(&self) -> Option<Connection> {
         let mut idle = self.idle.lock();

@@ -1,15 +1,17 @@
-//! What differs between the databases: how tables are created, how a session pins its plans, and what the database can
-//! say about itself. Each database has a module with its [`Differences`].
+//! What differs between the databases: how tables are created, how a session pins its plans, which figures the database
+//! offers, and what the codes of its errors mean. Each database has a module with its [`Differences`].
 //!
-//! All other statements are the same for all (`statements.rs`), and so are the classes of errors (`failure.rs`). Only
-//! PostgreSQL is tested by the project's own suite. CockroachDB and YugabyteDB are experimental: what is known of them
-//! is in their modules, and what else they need is added when it can be tested.
+//! All other statements are the same for all (`statements.rs`). Only PostgreSQL is tested by the project's own suite.
+//! CockroachDB and YugabyteDB are experimental: what is known of them is in their modules, and what else they need is
+//! added when it can be tested.
 
 mod cockroach;
+mod error_class;
 mod postgres;
 mod yugabyte;
 
 use crate::statements::system::{FreeSlots, StoreSize};
+pub(crate) use error_class::ErrorClass;
 use std::fmt;
 use std::str::FromStr;
 
@@ -39,10 +41,12 @@ struct Differences {
     message_tables: &'static [&'static str],
     /// Run when a session begins, after its time limits are set.
     session: &'static str,
-    /// Whether the database says how many more sessions it accepts.
+    /// Whether a statement returns how many more sessions the database accepts.
     has_free_slots: bool,
-    /// Whether the database says how many bytes the rows take.
+    /// Whether a statement returns how many bytes the rows take.
     has_store_size: bool,
+    /// What the code of an error means.
+    error_class: fn(&str) -> ErrorClass,
 }
 
 impl Dialect {
@@ -77,6 +81,11 @@ impl Dialect {
     /// The statement for the bytes that the rows take, if the database has one.
     pub(crate) fn store_size(self) -> Option<StoreSize> {
         self.differences().has_store_size.then_some(StoreSize {})
+    }
+
+    /// What the code of an error means.
+    pub(crate) fn error_class(self, code: &str) -> ErrorClass {
+        (self.differences().error_class)(code)
     }
 }
 

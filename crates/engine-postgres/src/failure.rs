@@ -1,55 +1,52 @@
 //! What an error of the database means for a statement.
 
+use crate::dialect::{Dialect, ErrorClass};
 use crate::settings::chain;
 use larimar_engine::queue::MessageError;
 use larimar_engine::{Fault, ReadError, WriteError};
 use tokio_postgres::Error;
-use tokio_postgres::error::{Severity, SqlState};
+use tokio_postgres::error::Severity;
 
-/// Why a statement did not succeed.
+/// Why a statement did not succeed, as [`ErrorClass`] sorts them.
 #[derive(Clone, Debug)]
 pub(crate) enum Failure {
     /// A guard in the statement failed: a condition does not hold. Nothing took effect.
     Guard,
-    /// Nothing took effect, and trying again may help: a deadlock, a lost race.
+    /// Nothing took effect, and another attempt may succeed: a deadlock, a conflict.
     Again(String),
-    /// Nothing took effect: another session has locked a row for long.
+    /// Nothing took effect: another session has locked a row for too long.
     Locked(String),
-    /// Nothing took effect. Another connection may work: this one leads to a server that takes no writes.
+    /// Nothing took effect. Another connection may succeed: this one leads to a server that accepts no writes.
     Elsewhere(String),
-    /// The connection is broken. Whether the statement took effect is unknown.
-    Broken(String),
+    /// Whether the statement took effect is unknown: the connection broke, or the database does not know either.
+    Unknown(String),
     /// The database refused. Nothing took effect.
     Refused(String),
 }
 
 impl Failure {
-    /// What the error of a statement means. An error in an answer means that nothing took effect, unless the session
-    /// ended with it: a commit that was waiting for a standby is then done, although it was not acknowledged.
-    pub(crate) fn of(error: &Error) -> Self {
-        let Some(answer) = error.as_db_error() else { return Self::Broken(chain(error)) };
-        let text = format!("{} ({})", answer.message(), answer.code().code());
-        let code = answer.code();
-        let ends_session = !matches!(answer.parsed_severity(), Some(Severity::Error));
-        match code {
-            _ if ends_session || is_class(code, "57P") || is_class(code, "08") => Self::Broken(text),
-            &SqlState::T_R_STATEMENT_COMPLETION_UNKNOWN => Self::Broken(text),
-            // A failed guard, or an insert of a row that exists.
-            &SqlState::DIVISION_BY_ZERO | &SqlState::UNIQUE_VIOLATION => Self::Guard,
-            &SqlState::READ_ONLY_SQL_TRANSACTION => Self::Elsewhere(text),
-            &SqlState::T_R_SERIALIZATION_FAILURE | &SqlState::T_R_DEADLOCK_DETECTED | &SqlState::QUERY_CANCELED => {
-                Self::Again(text)
-            }
-            &SqlState::LOCK_NOT_AVAILABLE => Self::Locked(text),
-            // A statement that was prepared before the tables changed.
-            &SqlState::FEATURE_NOT_SUPPORTED | &SqlState::INVALID_SQL_STATEMENT_NAME => Self::Elsewhere(text),
-            _ => Self::Refused(text),
+    /// What the error of a statement means. An error that ends the session leaves the outcome unknown: a commit that was
+    /// waiting for a standby is then done, although it was not acknowledged.
+    pub(crate) fn of(error: &Error, dialect: Dialect) -> Self {
+        let Some(answer) = error.as_db_error() else { return Self::Unknown(chain(error)) };
+        let code = answer.code().code();
+        let text = format!("{} ({code})", answer.message());
+        if !matches!(answer.parsed_severity(), Some(Severity::Error)) {
+            return Self::Unknown(text);
+        }
+        match dialect.error_class(code) {
+            ErrorClass::Guard => Self::Guard,
+            ErrorClass::Again => Self::Again(text),
+            ErrorClass::Locked => Self::Locked(text),
+            ErrorClass::Elsewhere => Self::Elsewhere(text),
+            ErrorClass::Unknown => Self::Unknown(text),
+            ErrorClass::Refused => Self::Refused(text),
         }
     }
 
     /// Whether the connection has to be closed.
     pub(crate) const fn ends_connection(&self) -> bool {
-        matches!(self, Self::Broken(_) | Self::Elsewhere(_))
+        matches!(self, Self::Unknown(_) | Self::Elsewhere(_))
     }
 
     /// The fault of a read, or of a write of which nothing took effect.
@@ -59,7 +56,7 @@ impl Failure {
             Self::Again(text)
             | Self::Locked(text)
             | Self::Elsewhere(text)
-            | Self::Broken(text)
+            | Self::Unknown(text)
             | Self::Refused(text) => Fault::Unavailable(text),
         }
     }
@@ -67,13 +64,13 @@ impl Failure {
     /// The fault of a write that was sent.
     pub(crate) fn into_fault(self) -> Fault {
         match self {
-            Self::Broken(text) => Fault::Ambiguous(text),
+            Self::Unknown(text) => Fault::Ambiguous(text),
             other => other.into_unavailable(),
         }
     }
 }
 
-/// What the caller of a write gets. The outcome is unknown if the connection broke.
+/// The fault that the caller of a write gets.
 impl From<Failure> for Fault {
     fn from(failure: Failure) -> Self {
         failure.into_fault()
@@ -99,24 +96,13 @@ impl From<Failure> for ReadError {
     }
 }
 
-/// What the error of a statement means.
-impl From<Error> for Failure {
-    fn from(error: Error) -> Self {
-        Self::of(&error)
-    }
-}
-
 /// A fault found before anything was sent.
 impl From<Fault> for Failure {
     fn from(fault: Fault) -> Self {
         match fault {
             Fault::Unavailable(text) => Self::Refused(text),
             Fault::Damaged(_) => Self::Refused(fault.to_string()),
-            Fault::Ambiguous(text) => Self::Broken(text),
+            Fault::Ambiguous(text) => Self::Unknown(text),
         }
     }
-}
-
-fn is_class(code: &SqlState, class: &str) -> bool {
-    code.code().starts_with(class)
 }

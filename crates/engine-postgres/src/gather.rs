@@ -6,14 +6,17 @@
 //! group looks like in SQL is said by each [`RequestKind`]; everything else about gathering is here:
 //!
 //! - **Bounds.** [`Limits`] bounds the requests and bytes that wait and those of a group. A request that waits longer than
-//!   the database may take over a statement is refused. Nothing of a refused request was sent.
+//!   the database may take over a statement is refused, even while every worker hangs. Nothing of a refused request was
+//!   sent.
 //! - **Turns.** Requests with the same [`RequestKind::turn`] are sent one after the other, in the order they came.
 //! - **A caller that goes away** changes nothing: its request is sent all the same and the answer is discarded.
 //! - **A group that fails** is answered with the failure, or sent again, as [`RequestKind::retry`] decides.
 //! - **A connection that breaks** leaves open whether a group took effect. Its writes are looked up on a new connection
-//!   ([`RequestKind::find`]); those that are not found are answered with `Failure::Broken`.
+//!   ([`RequestKind::find`]); those that are not found are answered with `Failure::Unknown`.
 //! - **Locks.** A row that another session has locked stops the whole group. Each of its requests is then sent alone, on
 //!   at most half of the workers, and so are further requests of the same turn until one succeeds.
+//! - **A worker that panics** frees the turns of its group and continues with the next. The outcome of the group is
+//!   unknown.
 
 mod timing;
 mod waiting;
@@ -23,8 +26,10 @@ use crate::core::{Core, LOCK_TIMEOUT, jittered};
 use crate::failure::Failure;
 use crate::kept_connection::{Keep, KeptConnection};
 use crate::pool::{Pool, pause};
+use futures_util::FutureExt as _;
 use larimar_engine::Fault;
 use parking_lot::Mutex;
+use std::panic::AssertUnwindSafe;
 use std::sync::Arc;
 use std::time::{Duration, Instant};
 use tokio::sync::{Notify, oneshot};
@@ -126,12 +131,23 @@ pub(crate) struct Gather<K: RequestKind> {
     workers: usize,
 }
 
-/// Requests that are sent together.
-struct Group<K: RequestKind> {
+/// Requests that are sent together. Their turns are busy until it is ended or, if a worker panics, dropped.
+struct Group<'a, K: RequestKind> {
+    gather: &'a Gather<K>,
+    /// Empty when the group has ended.
     requests: Vec<Waiting<K>>,
     started: Instant,
     /// Whether it is one request that met a lock before.
     is_alone: bool,
+}
+
+impl<K: RequestKind> Drop for Group<'_, K> {
+    fn drop(&mut self) {
+        if !self.requests.is_empty() {
+            self.gather.state.lock().end_group(&self.requests, self.started, self.is_alone, false);
+            self.gather.wake.notify_one();
+        }
+    }
 }
 
 impl<K: RequestKind> Gather<K> {
@@ -144,8 +160,14 @@ impl<K: RequestKind> Gather<K> {
     /// Starts the workers, which run until their tasks are aborted.
     pub(crate) fn start(self: &Arc<Self>, tasks: &mut JoinSet<()>) {
         for _ in 0..self.workers {
-            tasks.spawn(Arc::clone(self).serve());
+            let this = Arc::clone(self);
+            tasks.spawn(async move {
+                while AssertUnwindSafe(this.serve()).catch_unwind().await.is_err() {
+                    tracing::error!("a worker for {} panicked; it continues with the next group", K::LIMITS.name);
+                }
+            });
         }
+        tasks.spawn(Arc::clone(self).refuse_late());
     }
 
     /// Sends a request with the next group. It is sent even if the caller stops waiting.
@@ -162,13 +184,26 @@ impl<K: RequestKind> Gather<K> {
             state.push_back(Waiting { request, turn, since: Instant::now(), failed_attempts: 0, reply });
         }
         self.wake.notify_one();
-        // Without an answer the worker was aborted, perhaps while the request was under way.
-        answer.await.unwrap_or_else(|_| Err(Failure::Broken("the engine was closed".to_owned())))
+        // Without an answer the worker was aborted or panicked, perhaps while the request was under way.
+        answer.await.unwrap_or_else(|_| Err(Failure::Unknown("the worker for the request has stopped".to_owned())))
     }
 
     /// Answers all waiting requests with a fault. Nothing of them was sent.
     pub(crate) fn refuse(&self, fault: &Fault) {
         self.refuse_where(fault, |_| true);
+    }
+
+    /// Refuses each request at its time limit, whether or not a worker is free.
+    async fn refuse_late(self: Arc<Self>) {
+        let timeout = self.core().target.timeout;
+        let too_slow = Fault::Unavailable("the database is too slow".to_owned());
+        loop {
+            self.refuse_where(&too_slow, |one| one.since.elapsed() >= timeout);
+            // A request that comes later reaches its limit later.
+            let oldest = self.state.lock().oldest();
+            let pause = oldest.map_or(timeout, |since| timeout.saturating_sub(since.elapsed()));
+            tokio::time::sleep(pause.max(LATE_MAX)).await;
+        }
     }
 
     fn refuse_where(&self, fault: &Fault, is_refused: impl Fn(&Waiting<K>) -> bool) {
@@ -182,8 +217,8 @@ impl<K: RequestKind> Gather<K> {
         self.pool.core()
     }
 
-    /// Sends groups on a connection of its own.
-    async fn serve(self: Arc<Self>) {
+    /// Sends groups on a connection of its own, without end.
+    async fn serve(&self) {
         let mut kept = KeptConnection::new(Arc::clone(&self.pool), K::KEEP);
         let mut failures = 0;
         loop {
@@ -228,33 +263,24 @@ impl<K: RequestKind> Gather<K> {
         self.refuse_where(fault, |one| is_away || one.since.elapsed() > timeout);
     }
 
-    /// Takes the next group, without requests that waited too long; none if another worker was faster.
-    fn take(&self) -> Option<Group<K>> {
-        let timeout = self.core().target.timeout;
+    /// Takes the next group; none if another worker was faster.
+    fn take(&self) -> Option<Group<'_, K>> {
+        let started = Instant::now();
         let mut state = self.state.lock();
         if !state.is_due() {
             return None;
         }
-        let (taken, is_alone) = state.take();
-        let (late, requests): (Vec<_>, Vec<_>) = taken.into_iter().partition(|one| one.since.elapsed() > timeout);
-        state.release(&late, false);
-        let started = Instant::now();
-        if !requests.is_empty() {
-            state.timing.begin(started);
-            state.alone += usize::from(is_alone);
-        }
+        let (requests, is_alone) = state.take();
+        state.begin_group(started, is_alone);
         let is_more = state.is_due();
         drop(state);
         if is_more {
             self.wake.notify_one();
         }
-        for one in late {
-            let _ = one.reply.send(Err(Failure::Refused("the database is too slow".to_owned())));
-        }
-        (!requests.is_empty()).then_some(Group { requests, started, is_alone })
+        Some(Group { gather: self, requests, started, is_alone })
     }
 
-    async fn send(&self, kept: &mut KeptConnection, group: &Group<K>) -> Outcome<K::Answer> {
+    async fn send(&self, kept: &mut KeptConnection, group: &Group<'_, K>) -> Outcome<K::Answer> {
         let requests: Vec<&K::Request> = group.requests.iter().map(|one| &one.request).collect();
         let writes: usize = requests.iter().map(|request| K::writes(request)).sum();
         let sent = match kept.connection() {
@@ -311,14 +337,13 @@ impl<K: RequestKind> Gather<K> {
     }
 
     /// Ends a group: its turns are free again before a caller can send the next request of the same turn.
-    fn end(&self, group: Group<K>, outcome: Outcome<K::Answer>) {
+    fn end(&self, mut group: Group<'_, K>, outcome: Outcome<K::Answer>) {
         let lock_wait_max = LOCK_TIMEOUT.min(self.core().target.timeout);
+        let requests = std::mem::take(&mut group.requests);
         let (replies, is_more) = {
             let mut state = self.state.lock();
-            state.timing.end(group.started, Instant::now());
-            state.alone -= usize::from(group.is_alone);
-            state.release(&group.requests, matches!(outcome, Outcome::Answered(_)));
-            let replies = state.settle(group.requests, outcome, lock_wait_max);
+            state.end_group(&requests, group.started, group.is_alone, matches!(outcome, Outcome::Answered(_)));
+            let replies = state.settle(requests, outcome, lock_wait_max);
             (replies, state.is_due())
         };
         if is_more {
@@ -331,7 +356,12 @@ impl<K: RequestKind> Gather<K> {
     }
 }
 
+/// How long after its time limit a request may be refused.
+const LATE_MAX: Duration = Duration::from_millis(10);
 /// Between attempts to connect.
 const PAUSE: Duration = Duration::from_millis(100);
 /// The callers have waited for a statement already, and clients time out after half a minute.
 const FIND_TIME_MAX: Duration = Duration::from_secs(10);
+
+#[cfg(all(test, feature = "test-postgres"))]
+mod tests;

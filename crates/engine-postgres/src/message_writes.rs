@@ -115,7 +115,7 @@ impl RequestKind for MessageWrites {
     fn retry(failure: &Failure) -> Retry {
         match failure {
             Failure::Again(_) | Failure::Locked(_) | Failure::Elsewhere(_) => Retry::Again { attempts_max: u32::MAX },
-            Failure::Broken(_) => Retry::Find,
+            Failure::Unknown(_) => Retry::Find,
             Failure::Guard | Failure::Refused(_) => Retry::No,
         }
     }

@@ -137,18 +137,32 @@ impl Parts {
     }
 
     async fn update(&self, queue: SpaceId, handle: MessageHandle, change: Change<'_>) -> Result<Updated, MessageError> {
+        let mut lost = None;
+        let updated = self.try_update(queue, handle, change, &mut lost).await;
+        // An attempt whose answer was lost may be why the receipt is not valid any more.
+        updated.map_err(|error| lost.map_or(error, |reason| Fault::Ambiguous(reason).into()))
+    }
+
+    /// Updates a message. If the answer to an attempt is lost, `lost` has the reason: the outcome of an error is then
+    /// unknown.
+    async fn try_update(
+        &self,
+        queue: SpaceId,
+        handle: MessageHandle,
+        change: Change<'_>,
+        lost: &mut Option<String>,
+    ) -> Result<Updated, MessageError> {
         let number = key::number(queue).ok_or(MessageError::SpaceGone)?;
         let (id, receipt, visible_at) = parts_of(handle);
         let (hidden_for, new_receipt) = (ticks(change.hidden_for), token());
         let update =
             UpdateMessage { queue: number, id: &id, receipt, visible_at, hidden_for, new_receipt, body: change.text };
         let started = Instant::now();
-        let mut lost = None;
         for attempt in 0.. {
             let visible_at = match self.pool.send(&update).await {
                 Ok(rows) => rows.first().map(|(visible_at,)| *visible_at),
                 Err(SendError::Unknown(reason)) => {
-                    lost = Some(reason);
+                    *lost = Some(reason);
                     self.updated(number, &id, new_receipt).await
                 }
                 Err(SendError::NotDone(fault)) => return Err(fault.into()),
@@ -156,9 +170,7 @@ impl Parts {
             if let Some(visible_at) = visible_at.map(time) {
                 return Ok(Updated { receipt: Receipt { visible_at, nonce: new_receipt.cast_unsigned() }, visible_at });
             }
-            // An earlier attempt whose answer was lost may be why the receipt is not valid any more.
-            let explained = self.explain(number, handle, Some(hidden_for)).await;
-            explained.map_err(|error| lost.clone().map_or(error, |reason| Fault::Ambiguous(reason).into()))?;
+            self.explain(number, handle, Some(hidden_for)).await?;
             self.pause_for_message(attempt, started).await?;
         }
         unreachable!("the attempts end with an error")
@@ -172,15 +184,31 @@ impl Parts {
     }
 
     async fn delete(&self, queue: SpaceId, handle: MessageHandle) -> Result<(), MessageError> {
+        let mut lost = None;
+        let deleted = self.try_delete(queue, handle, &mut lost).await;
+        deleted.map_err(|error| match (error, lost) {
+            // The message exists and has another receipt, so no attempt has deleted it.
+            (MessageError::ReceiptMismatch, _) => MessageError::ReceiptMismatch,
+            (_, Some(reason)) => Fault::Ambiguous(reason).into(),
+            (error, None) => error,
+        })
+    }
+
+    /// Deletes a message; `lost` as in [`Self::try_update`].
+    async fn try_delete(
+        &self,
+        queue: SpaceId,
+        handle: MessageHandle,
+        lost: &mut Option<String>,
+    ) -> Result<(), MessageError> {
         let number = key::number(queue).ok_or(MessageError::SpaceGone)?;
         let (id, receipt, visible_at) = parts_of(handle);
         let started = Instant::now();
-        let mut lost = None;
         for attempt in 0.. {
             let delete = MessageWrite::Delete(Delete { queue: number, id: id.clone(), receipt, visible_at });
             let outcome = match self.message_writes.request(delete).await {
-                Err(Failure::Broken(reason)) => {
-                    lost = Some(reason);
+                Err(Failure::Unknown(reason)) => {
+                    *lost = Some(reason);
                     MessageOutcome::Missed
                 }
                 other => other?,
@@ -191,11 +219,7 @@ impl Parts {
                 }
                 return Ok(());
             }
-            // An earlier attempt whose answer was lost may have deleted the message.
-            match (self.explain(number, handle, None).await, &lost) {
-                (Err(MessageError::NotFound), Some(reason)) => return Err(Fault::Ambiguous(reason.clone()).into()),
-                (explained, _) => explained?,
-            }
+            self.explain(number, handle, None).await?;
             self.pause_for_message(attempt, started).await?;
         }
         unreachable!("the attempts end with an error")

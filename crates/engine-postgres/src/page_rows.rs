@@ -111,7 +111,7 @@ impl Rows {
     async fn next(&mut self, connection: &Connection, late: Option<Instant>) -> Result<Next, Failure> {
         // Most rows have arrived already and need no timer.
         let next = match self.stream.next().now_or_never() {
-            Some(next) => next.transpose()?,
+            Some(next) => next.transpose().map_err(|error| connection.failure(&error))?,
             None => {
                 let stream = &mut self.stream;
                 let answer = connection.within(async { stream.next().await.transpose() });

@@ -94,7 +94,7 @@ impl Pool {
                 pooled.close();
             }
             match failure {
-                Failure::Broken(reason) => return Err(SendError::Unknown(reason)),
+                Failure::Unknown(reason) => return Err(SendError::Unknown(reason)),
                 Failure::Again(_) | Failure::Locked(_) | Failure::Elsewhere(_) if self.has_time(started) => {}
                 failure => return Err(SendError::NotDone(failure.into_unavailable())),
             }

@@ -30,7 +30,7 @@ enum MigrateError {
 
 impl From<Failure> for MigrateError {
     fn from(failure: Failure) -> Self {
-        let is_final = matches!(failure, Failure::Broken(_) | Failure::Elsewhere(_));
+        let is_final = matches!(failure, Failure::Unknown(_) | Failure::Elsewhere(_));
         let text = failure.into_unavailable().to_string();
         // Two sessions that create the same table at once collide in the system's own tables, with various codes.
         if is_final { Self::Final(text) } else { Self::Again(text) }

@@ -87,7 +87,7 @@ impl RequestKind for SingleWrites {
     fn retry(failure: &Failure) -> Retry {
         match failure {
             Failure::Locked(_) => Retry::Alone,
-            Failure::Broken(_) => Retry::Find,
+            Failure::Unknown(_) => Retry::Find,
             _ => Retry::No,
         }
     }

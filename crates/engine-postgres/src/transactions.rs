@@ -115,7 +115,7 @@ impl RequestKind for Transactions {
 
     fn retry(failure: &Failure) -> Retry {
         match failure {
-            Failure::Broken(_) => Retry::Find,
+            Failure::Unknown(_) => Retry::Find,
             _ => Retry::No,
         }
     }
@@ -177,7 +177,7 @@ async fn carry_out(connection: &Connection, transaction: &Transaction) -> Result
     };
     let mut versions = Versions::default();
     for (index, rows) in answers.into_iter().enumerate() {
-        let rows = rows?;
+        let rows = rows.map_err(|error| connection.failure(&error))?;
         let Some(Planned { learn, .. }) = planned.get(index) else { continue };
         for row in rows {
             learn(&mut versions, row)?;

@@ -153,3 +153,21 @@ async fn servers_that_need_more_connections_than_there_are_share_them() {
     }
     crowd(&one, both, 1, 1).await;
 }
+
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn a_closed_engine_leaves_no_session() {
+    let cluster = Cluster::start();
+    let engine = open(Settings::new(role(&cluster, ""))).await;
+    let spaces = spaces(&engine).await;
+    crowd(&engine, spaces, 0, 2).await;
+    assert!(sessions(&cluster) > 0);
+    engine.close().await;
+    let until = Instant::now() + PATIENCE;
+    // The database notices the end of a connection a little later.
+    while sessions(&cluster) > 0 {
+        assert!(Instant::now() < until, "{} sessions", sessions(&cluster));
+        tokio::time::sleep(Duration::from_millis(20)).await;
+    }
+    // A connection that is kept would be closed with the engine at the latest.
+    drop(engine);
+}

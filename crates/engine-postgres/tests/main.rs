@@ -3,6 +3,7 @@
 mod blobs;
 mod conformance;
 mod connections;
+mod error_codes;
 mod failures;
 mod locks;
 mod messages;

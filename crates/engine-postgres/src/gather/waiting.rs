@@ -18,7 +18,7 @@ pub(super) struct State<K: RequestKind> {
     /// Turns that met a lock: their requests are sent alone.
     locked: FxHashSet<u64>,
     /// Requests under way that met a lock before.
-    pub(super) alone: usize,
+    alone: usize,
     /// How many of those there may be.
     alone_max: usize,
     pub(super) timing: Timing,
@@ -79,21 +79,47 @@ impl<K: RequestKind> State<K> {
         self.waiting.push_front(one);
     }
 
-    /// Whether to send another group now.
+    /// Since when the request waits that came first.
+    pub(super) fn oldest(&self) -> Option<Instant> {
+        self.waiting.iter().map(|one| one.since).min()
+    }
+
+    /// Whether to send another group now. If so, [`Self::take`] has requests for it.
     pub(super) fn is_due(&self) -> bool {
-        let mut ready = self.waiting.iter().filter(|one| self.is_ready(one));
+        let mut ready = self.ready();
         let Some(first) = ready.next() else { return false };
         let count = 1 + ready.take(self.timing.enough()).count();
         self.timing.is_due(count, first.since, Instant::now())
     }
 
     pub(super) fn has_ready(&self) -> bool {
-        self.waiting.iter().any(|one| self.is_ready(one))
+        self.ready().next().is_some()
     }
 
-    /// Whether a request can be sent: its turn is free, and there is a worker for it if it met a lock.
-    fn is_ready(&self, one: &Waiting<K>) -> bool {
-        one.turn.is_none_or(|turn| !self.busy.contains(&turn)) && (self.alone < self.alone_max || !self.met_lock(one))
+    /// The requests that can be sent, in their order. A request waits for those of its turn that came before it.
+    fn ready(&self) -> impl Iterator<Item = &Waiting<K>> {
+        // Turns with a request that waits for something else than its turn.
+        let mut held_turns = FxHashSet::default();
+        self.waiting.iter().filter(move |one| {
+            if !self.has_turn(one) || one.turn.is_some_and(|turn| held_turns.contains(&turn)) {
+                return false;
+            }
+            let has_worker = self.has_worker(one);
+            if !has_worker {
+                held_turns.extend(one.turn);
+            }
+            has_worker
+        })
+    }
+
+    /// Whether no request of the same turn is under way.
+    fn has_turn(&self, one: &Waiting<K>) -> bool {
+        one.turn.is_none_or(|turn| !self.busy.contains(&turn))
+    }
+
+    /// Whether a worker may send the request: some are kept free of requests that met a lock.
+    fn has_worker(&self, one: &Waiting<K>) -> bool {
+        self.alone < self.alone_max || !self.met_lock(one)
     }
 
     fn met_lock(&self, one: &Waiting<K>) -> bool {
@@ -115,7 +141,7 @@ impl<K: RequestKind> State<K> {
             let met_lock = self.met_lock(&next);
             let fits = group.first().is_none_or(|first| !met_lock && K::shares_group(&first.request, &next.request));
             let is_overtaking = next.turn.is_some_and(|turn| skipped_turns.contains(&turn));
-            if fits && !is_overtaking && self.is_ready(&next) {
+            if fits && !is_overtaking && self.has_turn(&next) && self.has_worker(&next) {
                 bytes += K::bytes(&next.request);
                 is_alone = met_lock;
                 self.busy.extend(next.turn);
@@ -132,8 +158,21 @@ impl<K: RequestKind> State<K> {
         (group, is_alone)
     }
 
-    /// Frees the turns of requests. Those that succeeded are not locked.
-    pub(super) fn release(&mut self, requests: &[Waiting<K>], is_done: bool) {
+    /// Notes that a group is sent.
+    pub(super) fn begin_group(&mut self, started: Instant, is_alone: bool) {
+        self.timing.begin(started);
+        self.alone += usize::from(is_alone);
+    }
+
+    /// Notes that a group is not under way any more and frees the turns of its requests. Those that succeeded are not
+    /// locked.
+    pub(super) fn end_group(&mut self, requests: &[Waiting<K>], started: Instant, is_alone: bool, is_done: bool) {
+        self.timing.end(started, Instant::now());
+        self.alone -= usize::from(is_alone);
+        self.release(requests, is_done);
+    }
+
+    fn release(&mut self, requests: &[Waiting<K>], is_done: bool) {
         for turn in requests.iter().filter_map(|one| one.turn) {
             self.busy.remove(&turn);
             if is_done {

@@ -61,3 +61,15 @@ async fn a_connection_that_leaves_nothing_goes_back_at_once() {
     pool.get().await.expect("the same connection").close();
     assert_eq!((pool.core.connections.idle_count(), pool.permits.available_permits()), (0, 2));
 }
+
+#[tokio::test]
+async fn closing_closes_idle_connections_at_once_and_others_when_they_are_put_back() {
+    let pool = pool();
+    let (one, two) = (pool.get().await.expect("a connection"), pool.get().await.expect("another"));
+    drop(one);
+    assert_eq!((pool.core.connections.idle_count(), pool.core.connections.open_count()), (1, 2));
+    pool.core.connections.close_all();
+    assert_eq!((pool.core.connections.idle_count(), pool.core.connections.open_count()), (0, 1));
+    drop(two);
+    assert_eq!((pool.core.connections.idle_count(), pool.core.connections.open_count()), (0, 0));
+}

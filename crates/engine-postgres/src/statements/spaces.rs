@@ -19,7 +19,7 @@ statements! {
         VALUES ($1, $2, $3, nextval('larimar_space_id'), $4, $5) \
         ON CONFLICT (account, kind, name) DO NOTHING RETURNING id";
 
-    /// Replaces the meta bytes if they are the expected ones.
+    /// Replaces the meta bytes if they are the expected ones, and then returns a row.
     ChangeSpace<'a> {
         account: &'a [u8],
         kind: i64,
@@ -27,7 +27,9 @@ statements! {
         meta: &'a [u8],
         token: i64,
         expected: &'a [u8],
-    } -> () = "UPDATE larimar_space SET meta = $4, tok = $5 WHERE account = $1 AND kind = $2 AND name = $3 AND meta = $6";
+    } -> () = "\
+        UPDATE larimar_space SET meta = $4, tok = $5 \
+        WHERE account = $1 AND kind = $2 AND name = $3 AND meta = $6 RETURNING 1::int8";
 
     /// Drops a space, if its meta bytes are the expected ones or none are expected, and returns its id. Its rows are
     /// removed in the background.

@@ -13,6 +13,7 @@ struct Write {
     kind: char,
     turn: u64,
     bytes: usize,
+    met_lock: bool,
 }
 
 impl RequestKind for Writes {
@@ -42,6 +43,10 @@ impl RequestKind for Writes {
         Some(write.turn)
     }
 
+    fn met_lock(write: &Write) -> bool {
+        write.met_lock
+    }
+
     fn shares_group(first: &Write, next: &Write) -> bool {
         first.kind == next.kind
     }
@@ -66,7 +71,7 @@ fn push(state: &mut State<Writes>, requests: &[(char, u64)]) -> Vec<Answer> {
     let mut answers = Vec::new();
     for (kind, turn) in requests {
         let (reply, answer) = oneshot::channel();
-        let request = Write { kind: *kind, turn: *turn, bytes: 10 };
+        let request = Write { kind: *kind, turn: *turn, bytes: 10, met_lock: false };
         state.push_back(Waiting { request, turn: Some(*turn), since: Instant::now(), failed_attempts: 0, reply });
         answers.push(answer);
     }
@@ -160,7 +165,7 @@ fn requests_are_sent_again_in_their_order_until_their_attempts_are_used_up() {
     let again = |failure| Outcome::Failed(failure, Retry::Again { attempts_max: 2 });
     for (failure, left) in [
         (Failure::Again(String::new()), 2),
-        (Failure::Broken("says nothing about the request".to_owned()), 2),
+        (Failure::Unknown("says nothing about the request".to_owned()), 2),
         (Failure::Again(String::new()), 0),
     ] {
         let (group, _) = state.take();
@@ -170,4 +175,18 @@ fn requests_are_sent_again_in_their_order_until_their_attempts_are_used_up() {
         assert_eq!((state.waiting.len(), replies.len()), (left, 2 - left));
     }
     assert_eq!(state.bytes, 0);
+}
+
+#[test]
+fn a_group_that_is_due_is_never_empty() {
+    let mut state = state();
+    let _answers = push(&mut state, &[('a', 1), ('a', 1), ('a', 2)]);
+    state.waiting[0].request.met_lock = true;
+    state.alone = state.alone_max;
+    assert_eq!(names(&state.take().0), "a2", "1 waits for a worker, so the next of its turn waits, too");
+    // A worker would ask and take in a loop without end.
+    assert!(!state.is_due() && !state.has_ready());
+    state.alone = 0;
+    assert!(state.is_due());
+    assert_eq!(names(&state.take().0), "a1");
 }
