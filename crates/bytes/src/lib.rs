@@ -5,6 +5,7 @@
 //! then frames with their checksums. The meaning of a payload is in the rows that point to it, in `larimar-engine`.
 
 mod any;
+mod discarded;
 mod files;
 mod objects;
 mod record;
@@ -13,6 +14,3 @@ mod release;
 pub use any::{AnyBytes, AnyWriter};
 pub use files::{Admission, Durability, FileBytes, FileSettings, FileWriter};
 pub use objects::{ObjectBytes, ObjectSettings, ObjectWriter};
-
-/// Most discarded payloads that wait for removal; others are left to the next `reclaim`.
-const DISCARDED_MAX: u64 = 1 << 20;

@@ -2,13 +2,14 @@
 
 use super::Shared;
 use super::folder::is_pack;
+use crate::discarded::DiscardedCount;
 use crate::record::FileName;
 use larimar_engine::Fault;
 use larimar_engine::blob::bytes::Extent;
 use parking_lot::{Condvar, Mutex};
 use std::collections::VecDeque;
 use std::sync::Arc;
-use std::sync::atomic::{AtomicU64, Ordering};
+use std::sync::atomic::Ordering;
 use std::time::{Duration, Instant};
 
 /// Payloads that wait for removal, in the order of time.
@@ -17,7 +18,7 @@ pub(super) struct Remover {
     queue: Mutex<Queue>,
     wake: Condvar,
     /// Payloads that are not removed yet.
-    waiting: AtomicU64,
+    waiting: DiscardedCount,
 }
 
 #[derive(Debug, Default)]
@@ -38,24 +39,28 @@ enum Task {
 impl Remover {
     /// Removes payloads after `grace`.
     pub(super) fn discard(&self, extents: Vec<Extent>, grace: Duration) {
-        if self.waiting() >= crate::DISCARDED_MAX {
-            // The next `reclaim` finds them.
-            return;
+        let extents = self.waiting.add(extents);
+        if !extents.is_empty() {
+            self.queue.lock().discarded.push_back((Instant::now() + grace, extents));
+            self.wake.notify_one();
         }
-        self.waiting.fetch_add(extents.len() as u64, Ordering::Relaxed);
-        self.queue.lock().discarded.push_back((Instant::now() + grace, extents));
-        self.wake.notify_one();
     }
 
-    /// Removes a file that its writer did not finish.
-    pub(super) fn remove_unfinished(&self, file: FileName) {
-        self.queue.lock().unfinished.push(file);
+    /// Removes a file that its writer did not finish. Returns `false` if too many wait; the next `reclaim` finds it.
+    pub(super) fn remove_unfinished(&self, file: FileName) -> bool {
+        let mut queue = self.queue.lock();
+        if queue.unfinished.len() >= UNFINISHED_MAX {
+            return false;
+        }
+        queue.unfinished.push(file);
+        drop(queue);
         self.wake.notify_one();
+        true
     }
 
     /// Payloads that wait to be removed.
     pub(super) fn waiting(&self) -> u64 {
-        self.waiting.load(Ordering::Relaxed)
+        self.waiting.get()
     }
 
     /// Stops the thread. Payloads within their grace period are left to the next `reclaim`.
@@ -101,7 +106,7 @@ pub(super) fn run(shared: &Arc<Shared>) {
                         // The next `reclaim` finds it again.
                         Err(fault) => tracing::warn!(%fault, "blob bytes could not be removed"),
                     }
-                    shared.remover.waiting.fetch_sub(1, Ordering::Relaxed);
+                    shared.remover.waiting.remove(1);
                 }
             }
             Task::Unfinished(files) => {
@@ -125,4 +130,21 @@ fn remove(shared: &Shared, extent: &Extent) -> Result<bool, Fault> {
     let removed = shared.folder.remove(&extent.file)?;
     shared.handles.forget(&extent.file);
     Ok(removed)
+}
+
+/// Most unfinished files that wait: 1 MiB of memory.
+const UNFINISHED_MAX: usize = 1 << 16;
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn unfinished_files_beyond_the_bound_are_left_to_the_next_pass() {
+        // No thread removes any of them.
+        let remover = Remover::default();
+        assert!((0..UNFINISHED_MAX).all(|_| remover.remove_unfinished([1; 16])));
+        assert!(!remover.remove_unfinished([1; 16]));
+        assert_eq!(remover.queue.lock().unfinished.len(), UNFINISHED_MAX);
+    }
 }

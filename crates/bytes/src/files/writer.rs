@@ -211,10 +211,9 @@ impl Unfinished {
 
 impl Drop for Unfinished {
     fn drop(&mut self) {
-        if self.keep.load(Ordering::Acquire) {
+        // The remover takes the name off the list when it has removed the file.
+        if self.keep.load(Ordering::Acquire) || !self.shared.remover.remove_unfinished(self.name) {
             self.shared.writing.lock().remove(&self.name);
-        } else {
-            self.shared.remover.remove_unfinished(self.name);
         }
     }
 }

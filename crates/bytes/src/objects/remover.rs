@@ -1,13 +1,14 @@
 //! Removes discarded payloads after the grace period, in its own task.
 
 use super::Shared;
+use crate::discarded::DiscardedCount;
 use futures_util::{StreamExt, stream};
 use larimar_engine::blob::bytes::Extent;
 use object_store::Error;
 use parking_lot::Mutex;
 use std::collections::{BTreeSet, VecDeque};
 use std::sync::Arc;
-use std::sync::atomic::{AtomicU64, Ordering};
+use std::sync::atomic::Ordering;
 use std::time::Duration;
 use tokio::sync::Notify;
 use tokio::time::Instant;
@@ -17,24 +18,22 @@ use tokio::time::Instant;
 pub(super) struct Remover {
     discarded: Mutex<VecDeque<(Instant, Vec<Extent>)>>,
     wake: Notify,
-    waiting: AtomicU64,
+    waiting: DiscardedCount,
 }
 
 impl Remover {
     /// Removes payloads after `grace`.
     pub(super) fn discard(&self, extents: Vec<Extent>, grace: Duration) {
-        if self.waiting() >= crate::DISCARDED_MAX {
-            // The next `reclaim` finds them.
-            return;
+        let extents = self.waiting.add(extents);
+        if !extents.is_empty() {
+            self.discarded.lock().push_back((Instant::now() + grace, extents));
+            self.wake.notify_one();
         }
-        self.waiting.fetch_add(extents.len() as u64, Ordering::Relaxed);
-        self.discarded.lock().push_back((Instant::now() + grace, extents));
-        self.wake.notify_one();
     }
 
     /// Payloads that wait to be removed.
     pub(super) fn waiting(&self) -> u64 {
-        self.waiting.load(Ordering::Relaxed)
+        self.waiting.get()
     }
 
     /// The next payloads whose grace period is over.
@@ -75,6 +74,6 @@ pub(super) async fn run(shared: Arc<Shared>) {
                 Err(error) => tracing::warn!(%error, "a blob object could not be removed"),
             }
         }
-        shared.remover.waiting.fetch_sub(count, Ordering::Relaxed);
+        shared.remover.waiting.remove(count);
     }
 }
