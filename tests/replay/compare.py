@@ -6,6 +6,7 @@ import urllib.parse
 import xml.etree.ElementTree as ElementTree
 
 from recording import Message, code_in_body, is_text
+from rewrite import resource_at
 
 IGNORED_HEADERS = {
     "server", "date", "transfer-encoding", "connection", "keep-alive", "x-ms-request-id", "strict-transport-security",
@@ -87,6 +88,9 @@ class Comparison:
         self.ends = ["x-ms-continuation-nexttablename" not in message.headers for message in (exchange.answer, answer)]
         self.compare_etag_changes(exchange.answer.header("etag"), answer.header("etag"))
         self.compare_bodies(exchange.answer, answer)
+        times = exchange.answer.header("last-modified"), answer.header("last-modified")
+        if all(times):
+            self.session.modified[resource_at(exchange.url)] = times
         return self.differences
 
     def compare_etag_changes(self, expected, got):

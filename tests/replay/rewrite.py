@@ -22,6 +22,7 @@ class Session:
     def __init__(self):
         self.actual = {}       # value made by the original server -> value made by this one
         self.etags = {}        # address of a resource -> its last ETag, from the original server and from this one
+        self.modified = {}     # address of a resource -> its Last-Modified, from the original server and from this one
         self.copying = set()   # addresses of resources whose copies the original server had not finished
         self.created = set()   # (account, container or queue) that the recording has made
         self.names = set()     # names of containers, queues and tables that the recording speaks of
@@ -39,6 +40,16 @@ class Session:
             elif re.fullmatch(r"\d{4}-[0-9T:-]+\.\d{1,6}Z", recorded):
                 # The recorder leaves zeros at the end of a time away, and clients add them again.
                 self.actual[recorded[:-1].ljust(27, "0") + "Z"] = actual
+
+    def condition_time(self, recorded, resource):
+        """The time of a condition, as far from the resource's Last-Modified here as it was in the recording. A shift to
+        now is not enough: it may fall on either side of a second that the resource was changed in.
+        """
+        moment = http_date(recorded)
+        modified = [http_date(time) for time in self.modified.get(resource, ())]
+        if moment and len(modified) == 2 and all(modified):
+            return email.utils.format_datetime(modified[1] + (moment - modified[0]), usegmt=True)
+        return self.actual.get(recorded) or shifted_http_date(recorded, self.shift)
 
     def now_for(self, recorded):
         return self.actual.get(recorded, recorded)
@@ -92,12 +103,17 @@ def shifted_iso(text, shift):
     return moment.strftime(form) + (fraction or "") + (zone or "")
 
 
-def shifted_http_date(text, shift):
+def http_date(text):
+    """The time of an HTTP header, or None if it is not one."""
     try:
-        moment = email.utils.parsedate_to_datetime(text)
+        return email.utils.parsedate_to_datetime(text).astimezone(datetime.timezone.utc)
     except (TypeError, ValueError):
-        return text
-    return email.utils.format_datetime(moment.astimezone(datetime.timezone.utc) + shift, usegmt=True)
+        return None
+
+
+def shifted_http_date(text, shift):
+    moment = http_date(text)
+    return email.utils.format_datetime(moment + shift, usegmt=True) if moment else text
 
 
 # Query parameters whose values may be known from earlier answers.
@@ -198,6 +214,12 @@ def shared_key(account, service, method, path, query, headers, key):
     return "SharedKey " + account + ":" + sign("\n".join(lines) + "\n" + resource, key)
 
 
+def resource_at(url):
+    """The address of a blob, snapshot or container: the URL without what it is asked for."""
+    parts = urllib.parse.urlsplit(url)
+    return parts.netloc + urllib.parse.unquote(parts.path) + "?" + decoded_query(url).get("snapshot", "")
+
+
 def decoded_query(url):
     query = {}
     for raw in urllib.parse.urlsplit(url).query.split("&"):
@@ -226,7 +248,8 @@ class Request:
             if name in CONDITION_HEADERS:
                 value = session.now_for(value)
             elif name in CONDITION_TIMES:
-                value = session.actual.get(value) or shifted_http_date(value, session.shift)
+                source = exchange.request.header("x-ms-copy-source") if "source" in name else None
+                value = session.condition_time(value, resource_at(source or exchange.url))
             elif name in URL_HEADERS:
                 value = rewrite_url(value, session, key)
             elif name == "x-ms-date":
