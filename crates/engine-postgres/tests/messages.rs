@@ -56,6 +56,16 @@ async fn rows_become(client: &tokio_postgres::Client, expected: i64) {
     }
 }
 
+/// Waits until the sessions of an application have ended.
+async fn ends(client: &tokio_postgres::Client, application: &str) {
+    let patience = Instant::now() + Duration::from_secs(60);
+    let sql = "SELECT count(*) FROM pg_stat_activity WHERE application_name = $1";
+    while client.query_one(sql, &[&application]).await.expect("an answer").get::<_, i64>(0) > 0 {
+        assert!(Instant::now() < patience, "sessions of {application} are left");
+        tokio::time::sleep(Duration::from_millis(20)).await;
+    }
+}
+
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
 async fn tables_of_an_older_release_get_queues_and_keep_what_they_have() {
     let url = Cluster::shared().fresh_url();
@@ -244,29 +254,34 @@ async fn messages_that_expired_or_whose_queue_is_gone_are_removed_in_the_backgro
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
 async fn a_claim_does_not_pass_over_messages_that_are_gone_while_a_snapshot_is_held() {
     let url = Cluster::shared().fresh_url();
-    let engine = open(&url).await;
-    let queue = create_queue(&engine, "queue").await;
+    let (_, schema) = url.rsplit_once("%3D").expect("a schema of its own");
+    let writer = open(&format!("{url}&application_name={schema}")).await;
+    let queue = create_queue(&writer, "queue").await;
     let holder = session(&url).await;
     let hold = "BEGIN ISOLATION LEVEL REPEATABLE READ; SELECT count(*) FROM larimar_message";
     holder.batch_execute(hold).await.expect("a snapshot");
     for _ in 0..40 {
-        let puts = futures_util::future::join_all((0..100).map(|_| put(&engine, queue, "x")));
+        let puts = futures_util::future::join_all((0..100).map(|_| put(&writer, queue, "x")));
         assert!(puts.await.iter().all(Result::is_ok));
         loop {
-            let claimed = engine.claim(queue, 32, LONG, NOW).await.expect("the queue is there");
+            let claimed = writer.claim(queue, 32, LONG, NOW).await.expect("the queue is there");
             if claimed.is_empty() {
                 break;
             }
             let deletes = claimed.iter().map(|message| {
                 let handle = MessageHandle { id: message.id, receipt: message.receipt };
-                engine.delete_message(queue, handle, NOW)
+                writer.delete_message(queue, handle, NOW)
             });
             assert!(futures_util::future::join_all(deletes).await.iter().all(Result::is_ok));
         }
     }
+    // A session reports its statistics when it is idle for ten seconds, or ends. Those of the writer end first.
+    writer.close().await;
     let counter = session(&url).await;
+    ends(&counter, schema).await;
+    let engine = open(&url).await;
     let pages = async || {
-        // Sessions report their statistics with the first statement after a second.
+        // The session of the claims reports its statistics with the first statement after a second.
         tokio::time::sleep(Duration::from_millis(1200)).await;
         assert!(engine.claim(queue, 32, LONG, NOW).await.expect("the queue is there").is_empty());
         let sql = "SELECT idx_blks_hit + idx_blks_read FROM pg_statio_user_indexes \

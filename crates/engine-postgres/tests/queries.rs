@@ -13,9 +13,7 @@ const CASES: usize = 150;
 /// One engine for all cases: opening one for each would take longer than the queries.
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
 async fn a_planned_query_returns_what_a_full_scan_with_the_naive_filter_returns() {
-    // Pages without time do not wait for a connection. On a busy machine the transactions of several earlier pages may
-    // not have ended yet, so there are more connections than usual.
-    let settings = Settings { connections_max: 128, ..Settings::new(Cluster::shared().fresh_url()) };
+    let settings = Settings::new(Cluster::shared().fresh_url());
     let engine = PostgresEngine::open(&settings).await.expect("the database");
     let mut runner = TestRunner::default();
     let cases = (rows(), filter(), 1usize..50, any::<bool>());

@@ -11,6 +11,7 @@ use larimar_testkit::engine::layer::{Layer, Layered};
 use larimar_testkit::engine::{concurrency, conditions, messages, order, pages, scans, spaces, versions};
 use std::panic::{AssertUnwindSafe, catch_unwind};
 use std::sync::Arc;
+use std::sync::atomic::{AtomicU64, Ordering};
 use std::time::{Duration, Instant};
 
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -47,11 +48,13 @@ enum Defect {
 struct Broken {
     inner: Arc<MemoryEngine>,
     defect: Defect,
+    /// The number of writes so far.
+    writes: Arc<AtomicU64>,
 }
 
 impl Broken {
     fn new(defect: Defect) -> Arc<Layered<Self>> {
-        Arc::new(Layered(Self { inner: Arc::new(MemoryEngine::new()), defect }))
+        Arc::new(Layered(Self { inner: Arc::new(MemoryEngine::new()), defect, writes: Arc::default() }))
     }
 
     async fn lose_update(
@@ -74,15 +77,23 @@ impl Broken {
 struct BrokenSnapshot {
     engine: Arc<MemoryEngine>,
     whole: Option<MemorySnapshot>,
+    writes: Arc<AtomicU64>,
 }
+
+/// How long a torn snapshot waits for a write between two of its reads.
+const WRITE_WAIT_MAX: Duration = Duration::from_millis(300);
 
 impl BrokenSnapshot {
     async fn now(&self, budget: Budget) -> Result<MemorySnapshot, Fault> {
         match &self.whole {
             Some(whole) => Ok(whole.clone()),
             None => {
-                // Others write meanwhile.
-                tokio::time::sleep(Duration::from_millis(1)).await;
+                // A busy machine may not run the writer for a while. The first write that is counted from now on may
+                // have been applied before; the second was not.
+                let (before, until) = (self.writes.load(Ordering::SeqCst), Instant::now() + WRITE_WAIT_MAX);
+                while self.writes.load(Ordering::SeqCst) < before + 2 && Instant::now() < until {
+                    tokio::time::sleep(Duration::from_millis(1)).await;
+                }
                 self.engine.snapshot(Reads::One, budget.deadline).await
             }
         }
@@ -132,7 +143,7 @@ impl Layer for Broken {
             Defect::TornSnapshot => None,
             _ => Some(self.inner.snapshot(reads, deadline).await?),
         };
-        Ok(BrokenSnapshot { engine: Arc::clone(&self.inner), whole })
+        Ok(BrokenSnapshot { engine: Arc::clone(&self.inner), whole, writes: Arc::clone(&self.writes) })
     }
 
     async fn scan(
@@ -180,7 +191,7 @@ impl Layer for Broken {
         beside: &[Beside<'_>],
         now: Timestamp,
     ) -> Result<Vec<Timestamp>, WriteError> {
-        match self.defect {
+        let outcome = match self.defect {
             Defect::NotAtomic => {
                 let mut versions = Vec::new();
                 for (index, op) in ops.iter().enumerate() {
@@ -207,7 +218,9 @@ impl Layer for Broken {
                 other => other,
             },
             _ => self.inner.apply_with(space, partition, ops, beside, now).await,
-        }
+        };
+        self.writes.fetch_add(1, Ordering::SeqCst);
+        outcome
     }
 
     async fn claim(
