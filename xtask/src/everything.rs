@@ -59,19 +59,32 @@ const POSTGRES_PACKAGE: [&str; 4] =
 
 /// The package with the suites over HTTP.
 const SERVER_PACKAGE: &str = "larimar";
-/// The suites over HTTP whose answers depend on the engine: they run on both.
-const ENGINE_SUITES: [&str; 4] = ["http_conformance::", "queue_http::", "blob_http::", "traps::"];
-/// A suite of requests that are mostly refused before they reach the engine.
-const REFUSAL_SUITES: [&str; 1] = ["bad_input::"];
+/// The suites over HTTP whose answers depend on the engine: the default run has them on both engines.
+const ENGINE_SUITES: [&str; 2] = ["http_conformance::", "queue_http::"];
+/// The suites that run on PostgreSQL in the rest: the rules of blobs are the same code on every engine (the default run
+/// has the blob suite of the engine itself), and the other requests are mostly refused before they reach the engine.
+const OTHER_SUITES: [&str; 3] = ["blob_http::", "traps::", "bad_input::"];
 const ON_POSTGRES: (&str, &str) = ("LARIMAR_TEST_ENGINE", "postgres");
 
-/// Runs the compiler on its own target folder, which costs a second build of the client's dependencies.
-const COMPILE_ERRORS: (&str, [&str; 1]) = ("larimar-client-derive", ["mistakes_are_told"]);
+/// Tests that only the rest runs, by package and the start of their names.
+const REST_ONLY: [(&str, &[&str]); 2] = [
+    // Runs the compiler in a target directory of its own, which costs a second build of the client's dependencies.
+    ("larimar-client-derive", &["mistakes_"]),
+    // Random sequences of hundreds of steps, each with several round trips; other engines run them in the default run.
+    ("larimar-engine-postgres", &["blobs::crashes::", "blobs::incremental", "blobs::scattered::"]),
+];
+
+/// The modules of the blob suite whose tests repeat themselves.
+const LONG_BLOB_SUITES: &[&str] =
+    &["blobs::crashes::", "blobs::incremental::", "blobs::scattered::", "blobs::snapshots::"];
 
 /// Tests that repeat themselves, and how often they do in the rest.
-const LONG_SUITES: [(&str, &[&str]); 2] = [
+const LONG_SUITES: [(&str, &[&str]); 5] = [
     (SERVER_PACKAGE, &["crash::", "history::", "postgres::histories", "postgres::fleet"]),
     ("larimar-patterns", &["mover_crash::", "index_entities::", "inter_partition_index::", "large_entity::"]),
+    ("larimar-engine", LONG_BLOB_SUITES),
+    ("larimar-engine-local", LONG_BLOB_SUITES),
+    ("larimar-bytes", LONG_BLOB_SUITES),
 ];
 const LONG_ROUNDS: [(&str, &str); 3] =
     [("LARIMAR_CRASH_ROUNDS", "40"), ("LARIMAR_ROUNDS", "10"), ("LARIMAR_SEEDS", "48")];
@@ -196,8 +209,7 @@ impl Run<'_> {
     }
 
     fn default(&self, built: &Built) -> Tally {
-        let mut rounds =
-            vec![Round::all(&built.tests).without(COMPILE_ERRORS.0, &COMPILE_ERRORS.1).with(self.rust_variables())];
+        let mut rounds = vec![Round::all(&built.tests).without(&REST_ONLY).with(self.rust_variables())];
         if self.postgres.is_some() {
             let suites = Round::chosen(&built.tests, SERVER_PACKAGE, &ENGINE_SUITES).on("PostgreSQL");
             rounds.push(suites.with(self.rust_variables()).with([ON_POSTGRES]));
@@ -248,13 +260,16 @@ impl Run<'_> {
             tally.fail("SDK suites and programs: there is no server to run them against");
             return tally;
         };
-        let mut rounds = vec![Round::chosen(&built.tests, COMPILE_ERRORS.0, &COMPILE_ERRORS.1)];
+        let mut rounds = Vec::new();
+        for (package, names) in REST_ONLY {
+            rounds.push(Round::chosen(&built.tests, package, names).with(self.rust_variables()));
+        }
         for (package, names) in LONG_SUITES {
             let round = Round::chosen(&built.tests, package, names).on("many rounds");
             rounds.push(round.with(self.rust_variables()).with(LONG_ROUNDS));
         }
         if self.postgres.is_some() {
-            let suites = Round::chosen(&built.tests, SERVER_PACKAGE, &REFUSAL_SUITES).on("PostgreSQL");
+            let suites = Round::chosen(&built.tests, SERVER_PACKAGE, &OTHER_SUITES).on("PostgreSQL");
             rounds.push(suites.with(self.rust_variables()).with([ON_POSTGRES]));
         }
         thread::scope(|scope| {

@@ -37,9 +37,11 @@ pub trait Kept: std::fmt::Debug + Send + Sync + 'static {
     /// Turns the clock of a shared engine forward.
     fn advance(&self, _span: Duration) {}
 
-    /// The rounds of a long test: `many` on an engine in this process, `few` where each round costs round trips.
-    fn rounds(&self, many: u32, _few: u32) -> u32 {
-        many
+    /// The rounds of a long test: `few` where each round costs round trips, `many` on an engine in this process. A
+    /// default run has fewer, unless `LARIMAR_ROUNDS` is 10 or more, as in `cargo xtask test --rest`.
+    fn rounds(&self, many: u32, few: u32) -> u32 {
+        let tenths = std::env::var("LARIMAR_ROUNDS").ok().and_then(|text| text.parse().ok()).unwrap_or(ROUNDS_TENTHS);
+        few.max(many * tenths.min(10) / 10)
     }
 }
 
@@ -56,6 +58,9 @@ impl Kept for TurnedClock<'static> {
         few
     }
 }
+
+/// How many tenths of the rounds a default run has.
+const ROUNDS_TENTHS: u32 = 3;
 
 /// The account that the site's container is in.
 pub(super) const ACCOUNT: &str = "account";
@@ -121,9 +126,9 @@ impl<E: Engine, B: ByteStore> Site<E, B> {
     /// Runs an operation with interruptions, each before an engine call, counted from the interruption before it.
     /// Interruptions that are not reached are dropped.
     pub(super) async fn interrupted<T>(&self, others: Vec<Interruption>, operation: impl Future<Output = T>) -> T {
-        *self.engine.0.interruptions.lock().expect("nobody panics with the interruptions") = others.into();
+        *self.engine.0.interruptions.lock().expect("no panic while locked") = others.into();
         let outcome = operation.await;
-        self.engine.0.interruptions.lock().expect("nobody panics with the interruptions").clear();
+        self.engine.0.interruptions.lock().expect("no panic while locked").clear();
         outcome
     }
 
