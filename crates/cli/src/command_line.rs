@@ -8,7 +8,8 @@ mod azurite;
 mod help;
 mod hints;
 
-use crate::migrate::{End, Migration, Place};
+use crate::migrate::{BlobStore, End, Migration, Place};
+use crate::settings::value::StoreUrl;
 use crate::settings::{ConfigFile, Environment, Group, Kind, SETTINGS, Setting, Settings, SettingsError};
 use clap::builder::{EnumValueParser, OsStringValueParser, PathBufValueParser};
 use clap::{Arg, ArgAction, ArgMatches};
@@ -250,10 +251,11 @@ fn migrate_command() -> clap::Command {
         let dialect = |text: &str| text.parse::<Dialect>();
         Arg::new(name).long(name).value_name("DIALECT").default_value("postgres").value_parser(dialect).help(help)
     };
+    let blob_store = |name: &'static str, help: &'static str| Arg::new(name).long(name).value_name("URL").help(help);
     let switch =
         |name: &'static str, help: &'static str| Arg::new(name).long(name).action(ArgAction::SetTrue).help(help);
     clap::Command::new("migrate")
-        .about("Copy accounts' settings, tables and entities into another store, and verify the copy")
+        .about("Copy settings, tables, queues and blobs into another store, and verify the copy")
         .after_help(AFTER_MIGRATE_HELP)
         .arg(end(FROM, "The store to copy: local:PATH (a data directory), a path, or postgres://USER@HOST/DATABASE"))
         .arg(end(TO, "The store to copy into, spelled likewise"))
@@ -261,20 +263,27 @@ fn migrate_command() -> clap::Command {
         .arg(password_file(TO_PASSWORD, "File with the password of --to [or env: LARIMAR_TO_PASSWORD]"))
         .arg(dialect(FROM_DIALECT, "Which database --from is: postgres, cockroach or yugabyte"))
         .arg(dialect(TO_DIALECT, "Which database --to is"))
+        .arg(blob_store(FROM_BLOB_STORE, "Where the bytes of blobs of --from are, as in the setting blob_store"))
+        .arg(blob_store(TO_BLOB_STORE, "Where the bytes of blobs of --to go, spelled likewise"))
         .arg(switch(VERIFY_ONLY, "Compare the stores and copy nothing").conflicts_with(RESTART))
         .arg(switch(RESTART, "Drop what an unfinished migration has copied, and begin anew"))
 }
 
 fn migration(matches: &ArgMatches) -> Migration {
-    let end = |side, dialect, password| End {
+    let end = |side, dialect, password, blobs| End {
         // Not refused here: the message of `clap` would show a password.
         place: matches.get_one::<String>(side).and_then(|text| Place::parse(text)),
         dialect: matches.get_one::<Dialect>(dialect).copied().unwrap_or_default(),
         password_file: matches.get_one::<PathBuf>(password).cloned(),
+        blobs: match matches.get_one::<String>(blobs).map(|url| StoreUrl::parse(url)) {
+            None => BlobStore::Default,
+            Some(Some(url)) => BlobStore::At(url),
+            Some(None) => BlobStore::Wrong,
+        },
     };
     Migration {
-        from: end(FROM, FROM_DIALECT, FROM_PASSWORD),
-        to: end(TO, TO_DIALECT, TO_PASSWORD),
+        from: end(FROM, FROM_DIALECT, FROM_PASSWORD, FROM_BLOB_STORE),
+        to: end(TO, TO_DIALECT, TO_PASSWORD, TO_BLOB_STORE),
         verify_only: matches.get_flag(VERIFY_ONLY),
         restart: matches.get_flag(RESTART),
     }
@@ -319,6 +328,8 @@ const FROM_PASSWORD: &str = "from-password-file";
 const TO_PASSWORD: &str = "to-password-file";
 const FROM_DIALECT: &str = "from-dialect";
 const TO_DIALECT: &str = "to-dialect";
+const FROM_BLOB_STORE: &str = "from-blob-store";
+const TO_BLOB_STORE: &str = "to-blob-store";
 const VERIFY_ONLY: &str = "verify-only";
 const RESTART: &str = "restart";
 const CONFIG_FILE: &str = "larimar.toml";
@@ -337,9 +348,13 @@ Accounts come from LARIMAR_ACCOUNTS or AZURITE_ACCOUNTS (name:key[:key2];…) or
 key, key2); the default is devstoreaccount1 with its well-known key. The password of a database comes from \
 LARIMAR_DATABASE_PASSWORD or from the file.";
 const AFTER_MIGRATE_HELP: &str = "\
-Entities keep their etags and timestamps. Stop the servers of the source first, and do not use the tables in the \
-destination until the end. An interrupted run continues when the same command is given again. A table that the \
-destination already has is refused before anything is written.";
+Entities, messages and blobs keep everything: etags, timestamps, message ids, pop receipts, leases, snapshots, \
+uncommitted blocks. Stop the servers of the source first, and do not use the destination until the end. An interrupted \
+run continues when the same command is given again. A table, queue or container that the destination already has is \
+refused before anything is written.
+
+The bytes of blobs of a data directory are in its directory blobs, unless its servers have the setting blob_store. With \
+PostgreSQL they are in an object store, which has to be named.";
 
 #[cfg(test)]
 mod tests {

@@ -1,7 +1,7 @@
 //! Opens the engines: for `serve` from the settings, for `migrate` from its arguments.
 
 use crate::settings::engine::{DatabaseUrl, EngineChoice};
-use crate::settings::value::Durability;
+use crate::settings::value::{Durability, StoreUrl};
 use crate::settings::{Resolved, Settings, SettingsError};
 use anyhow::Context;
 use larimar_bytes::{Admission, AnyBytes, FileBytes, FileSettings, ObjectBytes, ObjectSettings};
@@ -26,7 +26,6 @@ pub(crate) fn open_local(settings: &Settings) -> anyhow::Result<LocalEngine> {
 }
 
 /// The store of blobs' bytes, if blobs are served. The engine there admits writes of files in the data directory.
-#[expect(clippy::disallowed_methods, reason = "an object store's own variables are settings too")]
 pub(crate) fn open_bytes(settings: &Settings, admission: Admission) -> anyhow::Result<Option<AnyBytes>> {
     if !settings.serves_blobs() {
         if settings.blob {
@@ -35,15 +34,8 @@ pub(crate) fn open_bytes(settings: &Settings, admission: Admission) -> anyhow::R
         return Ok(None);
     }
     if let Some(url) = &settings.blob_store {
-        // Credentials and addresses of stores have well-known variables.
-        let options = std::env::vars().filter(|(name, _)| STORE_VARIABLES.iter().any(|start| name.starts_with(start)));
-        let objects = ObjectSettings {
-            url: url.with_secrets().to_owned(),
-            options: options.collect(),
-            grace: settings.blob_grace,
-        };
-        let opened = ObjectBytes::open(&objects).context("cannot open the store that the setting blob_store names")?;
-        return Ok(Some(AnyBytes::Objects(opened)));
+        let opened = open_objects(url, settings).context("cannot open the store that the setting blob_store names")?;
+        return Ok(Some(opened));
     }
     let durability = match settings.durability {
         Durability::Sync => larimar_bytes::Durability::Sync,
@@ -55,6 +47,16 @@ pub(crate) fn open_bytes(settings: &Settings, admission: Admission) -> anyhow::R
     let files = FileSettings { folder, durability, grace: settings.blob_grace, admission };
     let opened = FileBytes::open(&files).with_context(|| format!("cannot open {shown}, below the setting data_dir"))?;
     Ok(Some(AnyBytes::Files(opened)))
+}
+
+/// The objects that a URL names.
+#[expect(clippy::disallowed_methods, reason = "an object store's own variables are settings too")]
+pub(crate) fn open_objects(url: &StoreUrl, settings: &Settings) -> anyhow::Result<AnyBytes> {
+    // Credentials and addresses of stores have well-known variables.
+    let options = std::env::vars().filter(|(name, _)| STORE_VARIABLES.iter().any(|start| name.starts_with(start)));
+    let objects =
+        ObjectSettings { url: url.with_secrets().to_owned(), options: options.collect(), grace: settings.blob_grace };
+    Ok(AnyBytes::Objects(ObjectBytes::open(&objects)?))
 }
 
 /// The distributed engine of the settings.

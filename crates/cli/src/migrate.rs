@@ -1,23 +1,25 @@
 //! `larimar migrate`: copies everything from one engine into another and proves that both hold the same.
 //!
-//! The copy itself is `larimar_engine::migration`; here the engines are opened, and progress and outcome are shown.
+//! The copy itself is `larimar_engine::migration`; here the stores are opened (`store.rs`), and progress and outcome are
+//! shown.
 
 mod progress;
 mod report;
+mod store;
 
-use crate::engines;
 use crate::logging;
 use crate::settings::engine::DatabaseUrl;
-use crate::settings::{Resolved, Settings, SettingsError, Source};
+use crate::settings::value::StoreUrl;
+use crate::settings::{Resolved, SettingsError, Source};
 use crate::signals::Runtime;
-use anyhow::{Context, bail, ensure};
-use larimar_engine::migration::{self, MigrationError, MigrationOptions, PartReport};
-use larimar_engine::{Engine, Fault, SpaceKind, SpaceName, SystemClock};
-use larimar_engine_local::LocalEngine;
-use larimar_engine_local::store::StoreError;
-use larimar_engine_postgres::{Dialect, Password, PostgresEngine};
+use anyhow::ensure;
+use larimar_engine::blob::bytes::ByteStore;
+use larimar_engine::migration::{self, MigrationError, MigrationOptions, PartReport, Side};
+use larimar_engine::{Engine, SystemClock};
+use larimar_engine_postgres::Dialect;
 use progress::Display;
-use std::path::{Path, PathBuf};
+use std::path::PathBuf;
+use store::Store;
 
 /// What to copy where.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -37,6 +39,18 @@ pub(crate) struct End {
     pub(crate) place: Option<Place>,
     pub(crate) dialect: Dialect,
     pub(crate) password_file: Option<PathBuf>,
+    pub(crate) blobs: BlobStore,
+}
+
+/// Where the bytes of a store's blobs are.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub(crate) enum BlobStore {
+    /// In the data directory, if the store has one.
+    Default,
+    /// In the store of this URL.
+    At(StoreUrl),
+    /// The URL could not be read.
+    Wrong,
 }
 
 /// Where a store is.
@@ -65,106 +79,49 @@ pub(crate) fn run(resolved: &Resolved, migration: &Migration, runtime: Runtime) 
         let (from, to) = (migration.from.place("from")?, migration.to.place("to")?);
         let (source, destination) = (from.name()?, to.name()?);
         ensure!(source != destination, "--from and --to name the same store: {source}");
+        migration.check_blob_stores()?;
         // A database that cannot be reached may take long to say so.
         let (from, to) = tokio::select! {
             opened = async {
-                let from = Store::open(&migration.from, from, "from", &settings).await?;
-                let to = Store::open(&migration.to, to, "to", &settings).await?;
+                let from = Store::open(&migration.from, from, "from", false, &settings).await?;
+                let to = Store::open(&migration.to, to, "to", !migration.verify_only, &settings).await?;
                 anyhow::Ok((from, to))
             } => opened?,
             _ = signals.end() => return Err(Interrupted.into()),
         };
         let outcome = tokio::select! {
-            outcome = from.migrate(&to, &source, migration) => outcome.map_err(anyhow::Error::from),
+            outcome = from.migrate(&to, &source, migration) => outcome.map_err(explained),
             _ = signals.end() => Err(Interrupted.into()),
         };
-        let left_behind = from.left_behind().await;
         from.close().await?;
         to.close().await?;
         let reports = outcome?;
         print!("{}", report::table(&reports));
         let done = if migration.verify_only { "alike" } else { "copied and verified" };
         println!("{done}: {source} and {destination}");
-        let (queues, containers) = left_behind.context("the queues and containers could not be counted")?;
-        if queues + containers > 0 {
-            eprintln!("NOT COPIED: {queues} queues and {containers} containers of blobs; only tables are copied");
-        }
         Ok(())
     })
 }
 
-/// An engine that was opened.
-enum Store {
-    Local(LocalEngine),
-    Postgres(PostgresEngine),
-}
-
-impl Store {
-    #[expect(clippy::disallowed_methods, reason = "an endpoint of a migration has settings of its own")]
-    async fn open(end: &End, place: &Place, side: &str, settings: &Settings) -> anyhow::Result<Self> {
-        match place {
-            Place::Local(folder) => open_local(folder, side, settings).map(Self::Local),
-            Place::Postgres(url) => {
-                let variable = format!("LARIMAR_{}_PASSWORD", side.to_ascii_uppercase());
-                let password = match (std::env::var(&variable), &end.password_file) {
-                    (Ok(password), _) if !password.is_empty() => Some(Password::Text(password)),
-                    (_, Some(path)) => {
-                        let file = Password::File(path.clone());
-                        let cannot = || format!("--{side}-password-file: cannot read {}", path.display());
-                        file.read().with_context(cannot)?;
-                        Some(file)
-                    }
-                    _ => None,
-                };
-                let database = larimar_engine_postgres::Settings {
-                    dialect: end.dialect,
-                    password,
-                    ..engines::database(settings, url)
-                };
-                let opened = PostgresEngine::open(&database).await;
-                opened.map(Self::Postgres).with_context(|| format!("cannot open --{side} {url}"))
-            }
-        }
-    }
-
-    /// The types of both engines are known here, so no call on them is boxed.
-    async fn migrate(&self, to: &Self, source: &str, migration: &Migration) -> Result<Vec<PartReport>, MigrationError> {
-        match (self, to) {
-            (Self::Local(from), Self::Local(to)) => migrate(from, to, source, migration).await,
-            (Self::Local(from), Self::Postgres(to)) => migrate(from, to, source, migration).await,
-            (Self::Postgres(from), Self::Local(to)) => migrate(from, to, source, migration).await,
-            (Self::Postgres(from), Self::Postgres(to)) => migrate(from, to, source, migration).await,
-        }
-    }
-
-    /// How many queues and containers there are, which stay where they are.
-    async fn left_behind(&self) -> Result<(usize, usize), Fault> {
-        match self {
-            Self::Local(engine) => left_behind(engine).await,
-            Self::Postgres(engine) => left_behind(engine).await,
-        }
-    }
-
-    async fn close(self) -> anyhow::Result<()> {
-        match self {
-            Self::Local(engine) => engine.close().context("an engine did not close cleanly; nothing is lost"),
-            Self::Postgres(engine) => {
-                engine.close().await;
-                Ok(())
-            }
-        }
-    }
+/// Adds the flag that helps.
+fn explained(error: MigrationError) -> anyhow::Error {
+    let flag = match &error {
+        MigrationError::NoBytes { side: "source", .. } => "--from-blob-store",
+        MigrationError::NoBytes { .. } => "--to-blob-store",
+        _ => return error.into(),
+    };
+    anyhow::anyhow!("{error}; name it with {flag}, as the setting blob_store of its servers does")
 }
 
 async fn migrate(
-    from: &impl Engine,
-    to: &impl Engine,
+    from: &Side<'_, impl Engine, impl ByteStore>,
+    to: &Side<'_, impl Engine, impl ByteStore>,
     source: &str,
     arguments: &Migration,
 ) -> Result<Vec<PartReport>, MigrationError> {
     let mut display = Display::new();
     if arguments.verify_only {
-        migration::compare(from, to, &mut |progress| display.show(progress)).await
+        migration::compare(from, to, &SystemClock, &mut |progress| display.show(progress)).await
     } else {
         let options = MigrationOptions {
             source,
@@ -176,42 +133,26 @@ async fn migrate(
     }
 }
 
-async fn left_behind(engine: &impl Engine) -> Result<(usize, usize), Fault> {
-    let mut counts = [0, 0];
-    for account in engine.accounts().await? {
-        for (kind, count) in [SpaceKind::Queue, SpaceKind::Container].into_iter().zip(&mut counts) {
-            let mut from = String::new();
-            loop {
-                let spaces = engine.list_spaces(SpaceName { account: &account, kind, name: &from }, 1000).await?;
-                let Some((last, _)) = spaces.last() else { break };
-                from = format!("{last}\0");
-                *count += spaces.len();
+impl Migration {
+    /// Both stores of bytes must be readable, and different: a store removes what only the other one's rows point to.
+    fn check_blob_stores(&self) -> anyhow::Result<()> {
+        for (end, name) in [(&self.from, "from-blob-store"), (&self.to, "to-blob-store")] {
+            if end.blobs == BlobStore::Wrong {
+                return Err(SettingsError::Value {
+                    name,
+                    origin: Source::Flag(name.to_owned()),
+                    expected: "a URL without a password, such as s3://BUCKET/FOLDER or file:///FOLDER".to_owned(),
+                    found: "something else (not shown)".to_owned(),
+                }
+                .into());
             }
         }
-    }
-    Ok(counts.into())
-}
-
-fn open_local(folder: &Path, side: &str, settings: &Settings) -> anyhow::Result<LocalEngine> {
-    let here = folder.display();
-    // Opening it would make it, and an empty store is not what anybody wants copied.
-    if side == "from" && !folder.is_dir() {
-        bail!("--from {here}: there is no such directory");
-    }
-    if side == "from" && !larimar_engine_local::repair::is_data_folder(folder)? {
-        bail!("--from {here}: there is no store in this directory");
-    }
-    let engine = larimar_engine_local::Settings {
-        folder: folder.to_owned(),
-        durability: larimar_engine_local::Durability::Sync,
-        memory_bytes: settings.memory,
-        reserve_bytes: 0,
-    };
-    match LocalEngine::open(&engine) {
-        Err(error @ StoreError::Locked { .. }) => Err(error).with_context(|| {
-            format!("cannot open --{side} {here} while a server runs on it; stop that server and try again")
-        }),
-        opened => opened.with_context(|| format!("cannot open --{side} {here}")),
+        if let (BlobStore::At(from), BlobStore::At(to)) = (&self.from.blobs, &self.to.blobs) {
+            let (from, to) = (from.without_secrets(), to.without_secrets());
+            let is_same = from.trim_end_matches('/') == to.trim_end_matches('/');
+            ensure!(!is_same, "--from-blob-store and --to-blob-store name the same store: {from}");
+        }
+        Ok(())
     }
 }
 

@@ -17,6 +17,7 @@ use crate::schema;
 use crate::settings::{OpenError, Settings};
 use crate::single_writes::SingleWrites;
 use crate::snapshot::{PostgresSnapshot, Snapshots};
+use crate::statements::Statement;
 use crate::statements::entities::RestoreRows;
 use crate::statements::spaces::HasSpace;
 use crate::transactions::Transactions;
@@ -308,16 +309,27 @@ impl Parts {
             versions: rows.iter().map(|(_, _, row)| row.version.ticks().cast_signed()).collect(),
             bodies: rows.iter().map(|(_, _, row)| row.body).collect(),
         };
+        self.restore_with(number, &restore, rows.len() as u64).await
+    }
+
+    /// Runs a statement that stores this many rows of a space whatever was there before, and repeats it when the answer
+    /// is lost.
+    pub(crate) async fn restore_with<S: Statement>(
+        &self,
+        space: i64,
+        restore: &S,
+        rows: u64,
+    ) -> Result<(), WriteError> {
         let mut last = Failure::Refused(String::new());
         for _ in 0..RESTORE_ATTEMPTS {
             let pooled = self.pool.get().await?;
-            let stored = match pooled.query_first(&HasSpace { space: number }).await {
+            let stored = match pooled.query_first(&HasSpace { space }).await {
                 Ok(None) => return Err(WriteError::SpaceGone),
-                Ok(Some(())) => pooled.execute(&restore).await,
+                Ok(Some(())) => pooled.execute(restore).await,
                 Err(failure) => Err(failure),
             };
             match stored {
-                Ok(count) if count == rows.len() as u64 => return Ok(()),
+                Ok(count) if count == rows => return Ok(()),
                 Ok(_) => return Err(WriteError::SpaceGone),
                 Err(failure) => last = failure,
             }

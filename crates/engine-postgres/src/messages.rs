@@ -12,10 +12,12 @@ use crate::message_writes::{Delete, MessageOutcome, MessageWrite, Put};
 use crate::pool::SendError;
 use crate::statements::messages::{
     ClaimMessages, ClearMessages, ConfirmMessages, CountMessages, ExplainMessage, LastMessage, MessageRow,
-    PeekMessages, UpdateMessage,
+    PeekMessages, ReadMessages, RestoreMessages, UpdateMessage,
 };
 use crate::statements::spaces::HasSpace;
-use larimar_engine::queue::{Change, Message, MessageError, MessageHandle, Messages, NewMessage, Placed, Updated};
+use larimar_engine::queue::{
+    Change, Message, MessageError, MessageHandle, MessagePlace, Messages, NewMessage, Placed, Updated,
+};
 use larimar_engine::{Fault, ReadError, SpaceId, WriteError};
 use larimar_model::Timestamp;
 use larimar_model::queue::Receipt;
@@ -78,6 +80,21 @@ impl Messages for PostgresEngine {
         let counted = self.parts.count(queue).await;
         self.noting_gone_reading(queue, counted)
     }
+
+    async fn read_messages(
+        &self,
+        queue: SpaceId,
+        after: Option<MessagePlace>,
+        max: usize,
+    ) -> Result<Vec<Message>, ReadError> {
+        let read = self.parts.read_messages(queue, after, max).await;
+        self.noting_gone_reading(queue, read)
+    }
+
+    async fn restore_messages(&self, queue: SpaceId, messages: &[Message], _now: Timestamp) -> Result<(), WriteError> {
+        let restored = self.parts.restore_messages(queue, messages).await;
+        self.noting_gone(queue, restored)
+    }
 }
 
 impl Parts {
@@ -134,6 +151,37 @@ impl Parts {
         let rows = self.pool.ask(&PeekMessages { queue: number, count }).await?;
         let rows = rows.into_iter().map(|row| (row.visible_at(), row));
         in_order(rows.collect())?.ok_or(ReadError::SpaceGone)
+    }
+
+    async fn read_messages(
+        &self,
+        queue: SpaceId,
+        after: Option<MessagePlace>,
+        max: usize,
+    ) -> Result<Vec<Message>, ReadError> {
+        let number = key::number(queue).ok_or(ReadError::SpaceGone)?;
+        let count = i64::try_from(max).unwrap_or(i64::MAX);
+        let (visible_at, id) = after.map_or((-1, Vec::new()), |(at, id)| (at.ticks().cast_signed(), id.0.to_vec()));
+        let rows = self.pool.ask(&ReadMessages { queue: number, visible_at, id: &id, count }).await?;
+        let rows = rows.into_iter().map(|row| (row.visible_at(), row));
+        in_order(rows.collect())?.ok_or(ReadError::SpaceGone)
+    }
+
+    async fn restore_messages(&self, queue: SpaceId, messages: &[Message]) -> Result<(), WriteError> {
+        let number = key::number(queue).ok_or(WriteError::SpaceGone)?;
+        let ticks = |time: &Timestamp| time.ticks().cast_signed();
+        let restore = RestoreMessages {
+            queue: number,
+            ids: messages.iter().map(|message| message.id.0.as_slice()).collect(),
+            visible_at: messages.iter().map(|message| ticks(&message.visible_at)).collect(),
+            expires: messages.iter().map(|message| ticks(&message.expires)).collect(),
+            dequeue_counts: messages.iter().map(|message| i64::from(message.dequeue_count)).collect(),
+            receipts: messages.iter().map(|message| message.receipt.nonce.cast_signed()).collect(),
+            inserted: messages.iter().map(|message| ticks(&message.inserted)).collect(),
+            bodies: messages.iter().map(|message| message.text.as_slice()).collect(),
+        };
+        self.counts.lock().remove(&queue);
+        self.restore_with(number, &restore, messages.len() as u64).await
     }
 
     async fn update(&self, queue: SpaceId, handle: MessageHandle, change: Change<'_>) -> Result<Updated, MessageError> {

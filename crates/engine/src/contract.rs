@@ -9,7 +9,7 @@ mod messages;
 mod rows;
 mod spaces;
 
-pub use messages::{Change, Message, MessageError, MessageHandle, Messages, NewMessage, Placed, Updated};
+pub use messages::{Change, Message, MessageError, MessageHandle, MessagePlace, Messages, NewMessage, Placed, Updated};
 pub(crate) use rows::successor;
 pub use rows::{Act, Beside, Budget, Edit, Expect, Flow, Key, KeyRange, Op, Position, RowRef, Rows};
 pub use spaces::{Changed, Space, SpaceId, SpaceKind, SpaceName, Spaces};

@@ -1,43 +1,43 @@
 //! Copies a whole store into another, whichever engines they are, and proves that both hold the same.
 //!
-//! A store has parts: the settings of each account, and each table. A part is read in slices; while one slice is
-//! stored the next is read. After each slice the part's record in the destination (`record.rs`) says how far it
-//! got, so that an interrupted run continues there. At the end both stores are read again and compared by
-//! count and checksum (`digest.rs`). Rows keep their versions, so clients' etags stay valid.
+//! A store has parts (`part.rs`): the settings of each account, and each table, queue and container. A part is read in
+//! slices (`rows.rs`, `messages.rs`, `blobs.rs` with `payloads.rs`). After each slice the part's record in the
+//! destination (`record.rs`) says how far it got, so that an interrupted run continues there. At the end both stores are
+//! read again and compared by count and checksum (`digest.rs`). Rows keep their versions, so clients' etags stay valid.
 
+mod blobs;
+mod copy;
 mod digest;
+mod messages;
+mod part;
+mod payloads;
 mod plan;
 mod record;
+mod rows;
 
 pub use digest::{Checksum, Digest};
+pub use part::Part;
 
+use crate::blob::bytes::ByteStore;
 use crate::clock::Clock;
-use crate::contract::{Engine, Flow, KeyRange, Position, RowRef, Space, SpaceId, SpaceKind, SpaceName, successor};
+use crate::contract::{Engine, SpaceKind};
 use crate::error::{Fault, ReadError, WriteError};
 use digest::digest;
-use futures_util::future::{join, join_all};
+use futures_util::future::join;
 use larimar_model::Timestamp;
+use part::{Parts, parts};
 use plan::plan;
-use record::{Log, Record, State};
-use std::collections::BTreeMap;
+use record::Log;
 use std::fmt;
-use std::sync::Arc;
+use std::time::{Duration, Instant};
 
-/// A part of a store that is copied and compared by itself.
-#[derive(Clone, Debug, PartialEq, Eq, PartialOrd, Ord)]
-pub enum Part {
-    /// What the service keeps for an account, such as its service properties.
-    Settings {
-        /// The account.
-        account: String,
-    },
-    /// A table with its access control list and its entities.
-    Table {
-        /// The account.
-        account: String,
-        /// The table's folded name.
-        name: String,
-    },
+/// One of the two stores.
+#[derive(Debug)]
+pub struct Side<'a, E, B> {
+    /// The engine.
+    pub engine: &'a E,
+    /// The store of its blobs' bytes, if it has one.
+    pub bytes: Option<&'a B>,
 }
 
 /// How to copy.
@@ -47,7 +47,7 @@ pub struct MigrationOptions<'a> {
     pub source: &'a str,
     /// Gives the records their time.
     pub clock: &'a dyn Clock,
-    /// Whether to count the rows first, so that progress can be shown as a share of all rows.
+    /// Whether to count the items first, so that progress can be shown as a share of all of them.
     pub counts_first: bool,
     /// Whether to drop what an unfinished run has copied and start over, from this source or another.
     pub restarts: bool,
@@ -64,18 +64,18 @@ pub struct Progress<'a> {
     pub parts_done: usize,
     /// Parts that there are.
     pub parts_total: usize,
-    /// Rows that this stage has finished, including those of earlier runs.
-    pub rows: u64,
-    /// Bytes of their keys and bodies.
+    /// Entities, messages, blobs and settings that this stage has finished, including those of earlier runs.
+    pub items: u64,
+    /// Their bytes.
     pub bytes: u64,
-    /// Rows that there are, if that is known.
-    pub rows_total: Option<u64>,
+    /// Items that there are, if that is known.
+    pub items_total: Option<u64>,
 }
 
 /// What a run does, in this order.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Stage {
-    /// Counts the rows of the source.
+    /// Counts the items of the source.
     Count,
     /// Copies them.
     Copy,
@@ -120,6 +120,23 @@ pub enum MigrationError {
     /// The destination holds the records of a migration from somewhere else.
     #[error("the destination holds an unfinished migration from {0}; finish that one, or restart")]
     OtherSource(String),
+    /// There are blobs, and a store has no place for their bytes.
+    #[error("{part} holds blobs, and no store of their bytes was named for the {side}; nothing was copied")]
+    NoBytes {
+        /// The first container with blobs.
+        part: Part,
+        /// `source` or `destination`.
+        side: &'static str,
+    },
+    /// The bytes of a blob could not be read.
+    #[error("cannot read the bytes of blob {blob:?}: {error}")]
+    Payload {
+        /// The blob's name.
+        blob: String,
+        /// Why not.
+        #[source]
+        error: Fault,
+    },
     /// The stores do not hold the same.
     #[error("{}", Differences(.0))]
     Differs(Vec<Difference>),
@@ -152,20 +169,21 @@ pub enum MigrationError {
 /// Nothing was copied if a part of the source was in the destination before. After any other error a further run
 /// continues; parts that differ are then copied again.
 pub async fn migrate(
-    from: &impl Engine,
-    to: &impl Engine,
+    from: &Side<'_, impl Engine, impl ByteStore>,
+    to: &Side<'_, impl Engine, impl ByteStore>,
     options: MigrationOptions<'_>,
     progress: &mut (dyn FnMut(Progress<'_>) + Send),
 ) -> Result<Vec<PartReport>, MigrationError> {
-    let source = parts(from).await?;
-    let mut log = Log::load(to, options).await?;
-    let mut meter = Meter { progress, parts_total: source.len(), stage: Stage::Count, rows_total: None };
+    let source = parts(from.engine).await?;
+    check_bytes(from, to, &source).await?;
+    let mut log = Log::load(to.engine, options).await?;
+    let mut meter = Meter { progress, parts_total: source.len(), stage: Stage::Count, items_total: None };
     if !log.is_verified {
         plan(&source, &mut log).await?;
-        copy_parts(from, &source, &mut log, &mut meter, options.counts_first).await?;
+        copy::copy_parts(from, to.bytes, &source, &mut log, &mut meter, options.counts_first).await?;
     }
     meter.stage = Stage::Verify;
-    match compare_parts(from, to, &source, &mut meter).await {
+    match compare_parts(from, to, &source, options.clock, &mut meter).await {
         Err(MigrationError::Differs(differences)) => Err(log.mark(differences).await?),
         Err(other) => Err(other),
         Ok(reports) => log.finish().await.map(|()| reports),
@@ -177,265 +195,68 @@ pub async fn migrate(
 /// # Errors
 /// `MigrationError::Differs` names the parts that are not alike.
 pub async fn compare(
-    from: &impl Engine,
-    to: &impl Engine,
+    from: &Side<'_, impl Engine, impl ByteStore>,
+    to: &Side<'_, impl Engine, impl ByteStore>,
+    clock: &dyn Clock,
     progress: &mut (dyn FnMut(Progress<'_>) + Send),
 ) -> Result<Vec<PartReport>, MigrationError> {
-    let source = parts(from).await?;
-    let mut meter = Meter { progress, parts_total: source.len(), stage: Stage::Verify, rows_total: None };
-    compare_parts(from, to, &source, &mut meter).await
+    let source = parts(from.engine).await?;
+    check_bytes(from, to, &source).await?;
+    let mut meter = Meter { progress, parts_total: source.len(), stage: Stage::Verify, items_total: None };
+    compare_parts(from, to, &source, clock, &mut meter).await
 }
 
-/// The space that holds a part.
-type Parts = BTreeMap<Part, Space>;
-
-/// Every part of a store.
-async fn parts(engine: &impl Engine) -> Result<Parts, MigrationError> {
-    let mut parts = Parts::new();
-    // The partition without a name is the engines' own, and holds our records.
-    let mut range = KeyRange { start: Position::new(successor(""), ""), end: None };
-    loop {
-        let mut accounts = Vec::new();
-        let next = engine.scan(SpaceId::SYSTEM, &range, digest::budget(), |row| {
-            if accounts.last().is_none_or(|last: &String| last != row.partition) {
-                accounts.push(row.partition.to_owned());
-            }
-            Flow::Continue
-        });
-        let next =
-            next.await.map_err(|error| MigrationError::Read { what: "the accounts' settings".to_owned(), error })?;
-        for account in accounts {
-            parts.insert(Part::Settings { account }, Space { id: SpaceId::SYSTEM, meta: Arc::new([]) });
-        }
-        let Some(next) = next else { break };
-        range.start = next;
-    }
-    for account in engine.accounts().await? {
-        let mut from = String::new();
-        loop {
-            let name = SpaceName { account: &account, kind: SpaceKind::Table, name: &from };
-            let listed = engine.list_spaces(name, SLICE_TABLES).await?;
-            let is_last = listed.len() < SLICE_TABLES;
-            for (name, space) in listed {
-                from = successor(&name);
-                parts.insert(Part::Table { account: account.clone(), name }, space);
-            }
-            if is_last {
-                break;
-            }
-        }
-    }
-    Ok(parts)
-}
-
-/// Copies what is left of every part.
-async fn copy_parts(
-    from: &impl Engine,
+/// If there are blobs, both stores need a store of bytes.
+async fn check_bytes(
+    from: &Side<'_, impl Engine, impl ByteStore>,
+    to: &Side<'_, impl Engine, impl ByteStore>,
     source: &Parts,
-    log: &mut Log<'_, impl Engine>,
-    meter: &mut Meter<'_>,
-    counts_first: bool,
 ) -> Result<(), MigrationError> {
-    if counts_first {
-        meter.rows_total = Some(count(from, source, log, meter).await?);
-    }
-    meter.stage = Stage::Copy;
-    let mut done = Digest::default();
-    for (index, (part, found)) in source.iter().enumerate() {
-        let mut record = log.record(part);
-        match record.state {
-            State::Planned => record = create(log, record, found).await?,
-            // The source's description may have changed since the run that created the table.
-            State::Copying => describe(log.to, part, found).await?,
-            State::Copied | State::Differing => {}
-        }
-        copy_part(from, log, found, &mut record, |record| meter.tell(part, index, done.and(&record.digest))).await?;
-        done = done.and(&record.digest);
-        log.remember(record);
-    }
-    meter.rows_total = Some(done.rows);
-    Ok(())
-}
-
-/// How many rows the parts have, those that earlier runs copied included.
-async fn count(
-    from: &impl Engine,
-    source: &Parts,
-    log: &Log<'_, impl Engine>,
-    meter: &mut Meter<'_>,
-) -> Result<u64, MigrationError> {
-    let mut total = Digest::default();
-    for (index, (part, found)) in source.iter().enumerate() {
-        let record = log.record(part);
-        total = total.and(&record.digest);
-        let mut next = (record.state != State::Copied).then(|| record.range().start);
-        while let Some(start) = next {
-            let range = KeyRange { start, end: part.range().end };
-            let (rows, bytes) = (&mut total.rows, &mut total.bytes);
-            let scanned = from.scan(found.id, &range, digest::budget(), |row| {
-                *rows += 1;
-                *bytes += digest::size(&row);
-                Flow::Continue
-            });
-            next = scanned.await.map_err(|error| part.cannot_read(error))?;
-            meter.tell(part, index, total);
-        }
-    }
-    Ok(total.rows)
-}
-
-/// Creates the table of a part that is planned.
-async fn create(log: &Log<'_, impl Engine>, mut record: Record, found: &Space) -> Result<Record, MigrationError> {
-    let Part::Table { account, name } = &record.part else { unreachable!("only tables are planned") };
-    let name = SpaceName { account, kind: SpaceKind::Table, name };
-    let id = log.to.create_space(name, &found.meta).await?;
-    record.space = id.ok_or_else(|| MigrationError::Raced(record.part.clone()))?;
-    record.state = State::Copying;
-    log.put(&record).await?;
-    Ok(record)
-}
-
-/// Gives a table the description that it has in the source.
-async fn describe(to: &impl Engine, part: &Part, found: &Space) -> Result<(), MigrationError> {
-    if let Part::Table { account, name } = part {
-        let name = SpaceName { account, kind: SpaceKind::Table, name };
-        if let Some(space) = to.space(name).await? {
-            // Nothing else writes to a copy, so the bytes that were found are the bytes that are there.
-            to.change_space(name, &space.meta, &found.meta).await?;
+    let side = match (from.bytes, to.bytes) {
+        (Some(_), Some(_)) => return Ok(()),
+        (None, _) => "source",
+        (Some(_), None) => "destination",
+    };
+    for (part, found) in source.iter().filter(|(part, _)| part.kind() == Some(SpaceKind::Container)) {
+        if blobs::has_blobs(from.engine, part, found.id).await? {
+            return Err(MigrationError::NoBytes { part: part.clone(), side });
         }
     }
     Ok(())
-}
-
-/// Copies what is left of a part.
-async fn copy_part(
-    from: &impl Engine,
-    log: &Log<'_, impl Engine>,
-    found: &Space,
-    record: &mut Record,
-    mut tell: impl FnMut(&Record),
-) -> Result<(), MigrationError> {
-    if record.state == State::Copied {
-        return Ok(());
-    }
-    let part = record.part.clone();
-    if record.digest.rows == 0 {
-        record.digest = Digest::new(&part, &found.meta);
-    }
-    let mut slice = read_slice(from, &part, found.id, record.range()).await?;
-    loop {
-        for row in &slice.rows {
-            record.digest.add(&row.as_ref());
-        }
-        record.next = slice.next.clone();
-        if record.next.is_none() {
-            record.state = State::Copied;
-        }
-        let store = async {
-            store_slice(log.to, &part, record.space, &slice.rows).await?;
-            log.put(record).await
-        };
-        let ahead = async {
-            match &slice.next {
-                Some(_) => read_slice(from, &part, found.id, record.range()).await.map(Some),
-                None => Ok(None),
-            }
-        };
-        let (stored, ahead) = join(store, ahead).await;
-        stored?;
-        tell(record);
-        match ahead? {
-            Some(next) => slice = next,
-            None => return Ok(()),
-        }
-    }
-}
-
-/// Rows that are read and stored together.
-struct Slice {
-    rows: Vec<OwnedRow>,
-    next: Option<Position>,
-}
-
-struct OwnedRow {
-    partition: String,
-    row: String,
-    version: Timestamp,
-    body: Vec<u8>,
-}
-
-impl OwnedRow {
-    fn as_ref(&self) -> RowRef<'_> {
-        RowRef { partition: &self.partition, row: &self.row, version: self.version, body: &self.body }
-    }
-}
-
-async fn read_slice(
-    engine: &impl Engine,
-    part: &Part,
-    space: SpaceId,
-    range: KeyRange,
-) -> Result<Slice, MigrationError> {
-    let mut rows: Vec<OwnedRow> = Vec::new();
-    let mut bytes = 0;
-    let next = engine.scan(space, &range, digest::budget(), |row| {
-        bytes += digest::size(&row);
-        // One row at least, however large.
-        if !rows.is_empty() && (bytes > SLICE_BYTES_MAX || rows.len() == SLICE_ROWS_MAX) {
-            return Flow::StopHere;
-        }
-        let (partition, name) = (row.partition.to_owned(), row.row.to_owned());
-        rows.push(OwnedRow { partition, row: name, version: row.version, body: row.body.to_vec() });
-        Flow::Continue
-    });
-    let next = next.await.map_err(|error| part.cannot_read(error))?;
-    Ok(Slice { rows, next })
-}
-
-/// Stores a slice in batches, all at the same time.
-async fn store_slice(to: &impl Engine, part: &Part, space: SpaceId, rows: &[OwnedRow]) -> Result<(), MigrationError> {
-    let rows: Vec<RowRef<'_>> = rows.iter().map(OwnedRow::as_ref).collect();
-    let stored = join_all(batches(&rows).into_iter().map(|batch| to.restore(space, batch))).await;
-    stored.into_iter().collect::<Result<(), _>>().map_err(|error| part.cannot_write(error))
-}
-
-/// Rows in batches that an engine takes in one go.
-fn batches<'a, 'b>(mut rows: &'b [RowRef<'a>]) -> Vec<&'b [RowRef<'a>]> {
-    let mut batches = Vec::new();
-    while !rows.is_empty() {
-        let mut bytes = 0;
-        let fits = |row: &&RowRef<'_>| {
-            bytes += digest::size(row);
-            bytes <= BATCH_BYTES_MAX
-        };
-        let count = rows.iter().take(BATCH_ROWS_MAX).take_while(fits).count().max(1);
-        let (batch, rest) = rows.split_at(count);
-        batches.push(batch);
-        rows = rest;
-    }
-    batches
 }
 
 /// Reads both stores and compares them part by part.
 async fn compare_parts(
-    from: &impl Engine,
-    to: &impl Engine,
+    from: &Side<'_, impl Engine, impl ByteStore>,
+    to: &Side<'_, impl Engine, impl ByteStore>,
     source: &Parts,
+    clock: &dyn Clock,
     meter: &mut Meter<'_>,
 ) -> Result<Vec<PartReport>, MigrationError> {
-    let destination = parts(to).await?;
+    let destination = parts(to.engine).await?;
     let (mut reports, mut differences) = (Vec::with_capacity(source.len()), Vec::new());
     let mut done = Digest::default();
     for (index, (part, found)) in source.iter().enumerate() {
-        let ours = digest(from, part, found, |so_far| meter.tell(part, index, done.and(so_far)));
-        let theirs = async {
-            match destination.get(part) {
-                Some(found) => digest(to, part, found, |_| ()).await.map(Some),
-                None => Ok(None),
-            }
+        let theirs = destination.get(part);
+        let began = Instant::now();
+        let mut compare = async |margin: Duration| -> Result<_, MigrationError> {
+            let living_at = latest(from.engine, to.engine, clock).await?.after(margin);
+            let ours = digest(from, part, found, living_at, |so_far| meter.tell(part, index, done.and(so_far)));
+            let theirs = async {
+                match theirs {
+                    Some(found) => digest(to, part, found, living_at, |_| ()).await.map(Some),
+                    None => Ok(None),
+                }
+            };
+            let (ours, theirs) = join(ours, theirs).await;
+            Ok((ours?, theirs?))
         };
-        let (ours, theirs) = join(ours, theirs).await;
-        let (ours, theirs) = (ours?, theirs?);
+        let mut found = compare(Duration::ZERO).await?;
+        if part.kind() == Some(SpaceKind::Queue) && found.1.is_some_and(|theirs| theirs != found.0) {
+            // Messages that expired meanwhile may have been removed from one of the stores.
+            found = compare(2 * began.elapsed() + EXPIRY_MARGIN).await?;
+        }
+        let (ours, theirs) = found;
         done = done.and(&ours);
         match theirs {
             Some(theirs) if theirs == ours => reports.push(PartReport { part: part.clone(), digest: ours }),
@@ -450,58 +271,25 @@ async fn compare_parts(
     if differences.is_empty() { Ok(reports) } else { Err(MigrationError::Differs(differences)) }
 }
 
+/// The latest of the clocks by which messages expire.
+async fn latest(from: &impl Engine, to: &impl Engine, clock: &dyn Clock) -> Result<Timestamp, Fault> {
+    let now = clock.now();
+    Ok(from.now(now).await?.latest.max(to.now(now).await?.latest))
+}
+
 /// Reports the progress of a run.
 struct Meter<'a> {
     progress: &'a mut (dyn FnMut(Progress<'_>) + Send),
     stage: Stage,
     parts_total: usize,
-    rows_total: Option<u64>,
+    items_total: Option<u64>,
 }
 
 impl Meter<'_> {
     fn tell(&mut self, part: &Part, parts_done: usize, done: Digest) {
-        let Self { stage, parts_total, rows_total, .. } = *self;
-        (self.progress)(Progress {
-            stage,
-            part,
-            parts_done,
-            parts_total,
-            rows: done.rows,
-            bytes: done.bytes,
-            rows_total,
-        });
-    }
-}
-
-impl Part {
-    /// Whether it is a table of storage analytics, which every server fills by itself and lists nowhere.
-    fn is_metrics(&self) -> bool {
-        matches!(self, Self::Table { name, .. } if name.starts_with("$metrics"))
-    }
-
-    /// The rows of the part in its space.
-    fn range(&self) -> KeyRange {
-        match self {
-            Self::Settings { account } => KeyRange::partition(account),
-            Self::Table { .. } => KeyRange::all(),
-        }
-    }
-
-    fn cannot_read(&self, error: ReadError) -> MigrationError {
-        MigrationError::Read { what: self.to_string(), error }
-    }
-
-    fn cannot_write(&self, error: WriteError) -> MigrationError {
-        MigrationError::Write { what: self.to_string(), error }
-    }
-}
-
-impl fmt::Display for Part {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        match self {
-            Self::Settings { account } => write!(f, "the settings of account {account}"),
-            Self::Table { account, name } => write!(f, "table {account}/{name}"),
-        }
+        let Self { stage, parts_total, items_total, .. } = *self;
+        let Digest { items, bytes, .. } = done;
+        (self.progress)(Progress { stage, part, parts_done, parts_total, items, bytes, items_total });
     }
 }
 
@@ -528,15 +316,7 @@ impl fmt::Display for Differences<'_> {
     }
 }
 
-const BATCH_ROWS_MAX: usize = 1000;
-const BATCH_BYTES_MAX: u64 = 4 << 20;
-/// A slice is a few batches; two slices are in memory at a time.
-const SLICE_ROWS_MAX: usize = 4 * BATCH_ROWS_MAX;
-const SLICE_BYTES_MAX: u64 = 2 * BATCH_BYTES_MAX;
-/// Tables listed in one go.
-const SLICE_TABLES: usize = 1000;
+/// Messages that expire within this time are left out when a queue is compared once more.
+const EXPIRY_MARGIN: Duration = Duration::from_secs(60);
 /// Differences that a message shows.
 const SHOWN_MAX: usize = 10;
-
-#[cfg(test)]
-mod tests;

@@ -3,6 +3,7 @@
 mod blobs;
 mod bytes;
 mod conformance;
+mod migration;
 mod model;
 mod properties;
 mod query_work;

@@ -8,7 +8,7 @@ use std::time::{Duration, Instant};
 pub(super) struct Display {
     is_terminal: bool,
     shown: Option<Instant>,
-    /// When the stage began, and the rows it began with.
+    /// When the stage began, and the items it began with.
     began: Option<(Stage, Instant, u64)>,
 }
 
@@ -26,13 +26,14 @@ impl Display {
         let now = Instant::now();
         let began = self.began.filter(|(stage, ..)| *stage == progress.stage);
         let is_new = began.is_none();
-        let (_, since, rows) = *self.began.insert(began.unwrap_or((progress.stage, now, progress.rows)));
+        let (_, since, items) = *self.began.insert(began.unwrap_or((progress.stage, now, progress.items)));
         let pause = if self.is_terminal { Duration::from_millis(100) } else { Duration::from_secs(3) };
         if !is_new && self.shown.is_some_and(|shown| now - shown < pause) {
             return;
         }
         self.shown = Some(now);
-        let text = line(&progress, (progress.rows - rows) as f64 / (now - since).as_secs_f64().max(0.001));
+        let text =
+            line(&progress, progress.items.saturating_sub(items) as f64 / (now - since).as_secs_f64().max(0.001));
         // Progress that cannot be printed does not stop the migration.
         let _ = match self.is_terminal {
             true => write!(std::io::stderr(), "\r\x1b[K{text:.width$}", width = columns().saturating_sub(1)),
@@ -61,17 +62,17 @@ fn columns() -> usize {
     80
 }
 
-fn line(progress: &Progress<'_>, rows_a_second: f64) -> String {
+fn line(progress: &Progress<'_>, items_a_second: f64) -> String {
     let stage = match progress.stage {
         Stage::Count => "counting",
         Stage::Copy => "copying",
         Stage::Verify => "verifying",
     };
-    let Progress { part, parts_done, parts_total, rows, bytes, .. } = progress;
-    let bar = progress.rows_total.map(|total| bar(*rows, total)).unwrap_or_default();
+    let Progress { part, parts_done, parts_total, items, bytes, .. } = progress;
+    let bar = progress.items_total.map(|total| bar(*items, total)).unwrap_or_default();
     let bytes = *bytes as f64 / f64::from(1 << 20);
     format!(
-        "{stage:<9}{bar} {rows} rows, {bytes:.1} MiB, {rows_a_second:.0} rows/s, {}/{parts_total}: {part}",
+        "{stage:<9}{bar} {items} items, {bytes:.1} MiB, {items_a_second:.0} items/s, {}/{parts_total}: {part}",
         parts_done + 1
     )
 }
@@ -86,25 +87,26 @@ fn bar(done: u64, total: u64) -> String {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use larimar_engine::SpaceKind;
     use larimar_engine::migration::Part;
 
     #[test]
     fn a_line_tells_stage_share_and_table() {
-        let part = Part::Table { account: "shop".into(), name: "orders".into() };
+        let part = Part::Space { kind: SpaceKind::Table, account: "shop".into(), name: "orders".into() };
         let progress = Progress {
             stage: Stage::Copy,
             part: &part,
             parts_done: 1,
             parts_total: 3,
-            rows: 250,
+            items: 250,
             bytes: 3 << 20,
-            rows_total: Some(1000),
+            items_total: Some(1000),
         };
         let expected =
-            "copying   [######..................]  25 % 250 rows, 3.0 MiB, 50 rows/s, 2/3: table shop/orders";
+            "copying   [######..................]  25 % 250 items, 3.0 MiB, 50 items/s, 2/3: table shop/orders";
         assert_eq!(line(&progress, 50.0), expected);
-        let expected = "verifying 250 rows, 3.0 MiB, 50 rows/s, 2/3: table shop/orders";
-        assert_eq!(line(&Progress { stage: Stage::Verify, rows_total: None, ..progress }, 50.0), expected);
+        let expected = "verifying 250 items, 3.0 MiB, 50 items/s, 2/3: table shop/orders";
+        assert_eq!(line(&Progress { stage: Stage::Verify, items_total: None, ..progress }, 50.0), expected);
     }
 
     #[test]

@@ -32,9 +32,9 @@ pub(crate) fn interrupt(from: &str, to: &str, signal: &str) -> Option<(Option<i3
     (!status.success() && !is_late).then_some((status.code(), rows))
 }
 
-/// The rows of a line such as `copying   4000 rows, …`.
+/// The items of a line such as `copying   4000 items, …`.
 pub(crate) fn copied_rows(line: &str) -> Option<u64> {
-    line.strip_prefix("copying")?.trim_start().split_once(" rows")?.0.parse().ok()
+    line.strip_prefix("copying")?.trim_start().split_once(" items")?.0.parse().ok()
 }
 
 #[test]

@@ -1,5 +1,6 @@
 //! `larimar migrate` as users run it: stores copied, served from the copy, interrupted, refused.
 
+mod every_kind;
 mod interrupted;
 mod local;
 #[cfg(feature = "test-postgres")]
@@ -51,7 +52,7 @@ fn refused(from: &str, to: &str, more: &[&str]) -> String {
     said
 }
 
-/// The lines of a report without the last one, which names the stores: tables, rows, bytes and checksums. The tables of
+/// The lines of a report without the last one, which names the stores: parts, items, bytes and checksums. The tables of
 /// metrics are left out, as the server writes them when it likes.
 fn report(text: &str) -> Vec<String> {
     let mut lines: Vec<String> = text.lines().filter(|line| !line.contains("/$metrics")).map(str::to_owned).collect();

@@ -128,6 +128,32 @@ statements! {
         SELECT EXISTS (SELECT 1 FROM larimar_space s WHERE s.id = $1), \
         (SELECT count(*) FROM larimar_message WHERE q = $1)";
 
+    /// Messages as they are, hidden and expired ones too, after a place in the order of delivery. There is always a row.
+    ReadMessages<'a> { queue: i64, visible_at: i64, id: &'a [u8], count: i64 } -> MessageRow = "\
+        WITH u AS MATERIALIZED (SELECT id, ins, exp, deq, pop, vis, body FROM larimar_message WHERE q = $1 \
+        AND vis >= $2 AND (vis, id) > ($2, $3) ORDER BY q, vis, id LIMIT $4::int8) \
+        SELECT EXISTS (SELECT 1 FROM larimar_space s WHERE s.id = $1), u.id, u.ins, u.exp, u.deq, u.pop, u.vis, u.body \
+        FROM (SELECT 1::int8 AS x) AS one LEFT JOIN u ON true";
+
+    /// Stores messages as they are.
+    RestoreMessages<'a> {
+        queue: i64,
+        ids: Vec<&'a [u8]>,
+        visible_at: Vec<i64>,
+        expires: Vec<i64>,
+        dequeue_counts: Vec<i64>,
+        receipts: Vec<i64>,
+        inserted: Vec<i64>,
+        bodies: Vec<&'a [u8]>,
+    } -> () = "\
+        INSERT INTO larimar_message (q, id, vis, exp, deq, pop, ins, body) \
+        SELECT $1::int8, o.id, o.vis, o.exp, o.deq, o.pop, o.ins, o.body \
+        FROM unnest($2::bytea[], $3::int8[], $4::int8[], $5::int8[], $6::int8[], $7::int8[], $8::bytea[]) \
+        AS o(id, vis, exp, deq, pop, ins, body) \
+        WHERE EXISTS (SELECT 1 FROM larimar_space s WHERE s.id = $1) \
+        ON CONFLICT (q, id) DO UPDATE SET vis = EXCLUDED.vis, exp = EXCLUDED.exp, deq = EXCLUDED.deq, \
+        pop = EXCLUDED.pop, ins = EXCLUDED.ins, body = EXCLUDED.body";
+
     /// The id of the last message, if there is one.
     LastMessage { queue: i64 } -> (Vec<u8>,) =
         "SELECT id FROM larimar_message WHERE q = $1 ORDER BY q DESC, id DESC LIMIT 1";

@@ -209,6 +209,8 @@ fn of_messages(name: &str) -> Option<(String, u64)> {
         "ExplainMessage" => (format!("7, {}, 1, 15000", id(15_000)), 2),
         // A count reads all messages.
         "CountMessages" => ("7".to_owned(), ROWS + 1),
+        "ReadMessages" => (format!("7, 100, {}, 3", id(100)), 4),
+        "RestoreMessages" => (format!("7, {ids}, {ONES}, {ONES}, {ONES}, {ONES}, {ONES}, {BYTES}"), 1),
         "LastMessage" => ("7".to_owned(), 1),
         "ClearMessages" => (format!("7, {}, 3", id(10)), 6),
         "HasExpiredMessages" => (String::new(), 1),

@@ -285,6 +285,13 @@ pub(crate) fn decode_chunk(body: &[u8]) -> Option<Vec<Block>> {
     take_blocks(&mut reader).filter(|_| reader.0.is_empty())
 }
 
+/// A chunk's row with other addresses of its payloads.
+pub(crate) fn relocate_chunk(body: &[u8], mut to: impl FnMut(&Extent) -> Extent) -> Option<Vec<u8>> {
+    let mut blocks = decode_chunk(body)?;
+    blocks.iter_mut().for_each(|block| block.piece.extent = to(&block.piece.extent));
+    Some(encode_blocks(&blocks))
+}
+
 /// The stored form of a block that is not committed: its payload.
 pub(crate) fn encode_uncommitted(extent: &Extent) -> Vec<u8> {
     let mut out = Vec::with_capacity(32);

@@ -205,6 +205,18 @@ pub(crate) fn extents_of_pages(is_base: bool, body: &[u8]) -> Option<Vec<Extent>
     Some(runs.into_iter().map(|run| run.piece.extent).collect())
 }
 
+/// A row of pages with other addresses of its payloads.
+pub(crate) fn relocate_pages(is_base: bool, body: &[u8], mut to: impl FnMut(&Extent) -> Extent) -> Option<Vec<u8>> {
+    if is_base {
+        let mut runs = decode_runs(0, body)?;
+        runs.iter_mut().for_each(|run| run.piece.extent = to(&run.piece.extent));
+        return Some(encode_runs(&runs));
+    }
+    let mut delta = Delta::decode(0, body)?;
+    delta.run.iter_mut().for_each(|run| run.piece.extent = to(&run.piece.extent));
+    Some(delta.encode())
+}
+
 /// Bytes of a page blob whose pages share a base row.
 pub(crate) const REGION_BYTES: u64 = 16 << 20;
 /// Most deltas of a base row: a read of a region reads up to this many more rows, and a base row is written once for

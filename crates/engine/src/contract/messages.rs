@@ -66,7 +66,28 @@ pub trait Messages: Send + Sync + 'static {
 
     /// About how many messages there are, hidden ones too; expired ones count until they are removed, which is soon.
     fn count_messages(&self, queue: SpaceId, now: Timestamp) -> impl Future<Output = Result<u64, ReadError>> + Send;
+
+    /// Reads stored messages as they are, hidden and expired ones too, in the order of [`MessagePlace`] from after a place
+    /// on, at most `max`. Returns none only at the end. Their receipts are the valid ones. Only for copies of a store.
+    fn read_messages(
+        &self,
+        queue: SpaceId,
+        after: Option<MessagePlace>,
+        max: usize,
+    ) -> impl Future<Output = Result<Vec<Message>, ReadError>> + Send;
+
+    /// Stores messages exactly as they are, with their receipts, replacing those of the same place; durable on `Ok`, and
+    /// all or none of them. Only for copies of a store: nothing else may write to the queue meanwhile.
+    fn restore_messages(
+        &self,
+        queue: SpaceId,
+        messages: &[Message],
+        now: Timestamp,
+    ) -> impl Future<Output = Result<(), WriteError>> + Send;
 }
+
+/// Where a message stands in its queue: when it is visible, then its id.
+pub type MessagePlace = (Timestamp, Guid);
 
 /// A message to add.
 #[derive(Clone, Copy, Debug)]

@@ -3,8 +3,10 @@
 //! The checksum is a chain: that of no rows is the SHA-256 of the part's name and description, and each row's is
 //! the SHA-256 of the one before and of the row. So it can be kept after any row and taken up again there.
 
-use super::{MigrationError, Part};
-use crate::contract::{Budget, Engine, Flow, KeyRange, RowRef, Space};
+use super::{MigrationError, Part, Side, blobs, messages};
+use crate::blob::bytes::ByteStore;
+use crate::contract::{Budget, Engine, Flow, KeyRange, Message, RowRef, Space, SpaceKind};
+use larimar_model::Timestamp;
 use sha2::{Digest as _, Sha256};
 use std::fmt;
 use std::time::{Duration, Instant};
@@ -12,9 +14,9 @@ use std::time::{Duration, Instant};
 /// What a part holds.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct Digest {
-    /// Rows.
-    pub rows: u64,
-    /// Bytes of their keys, versions and bodies.
+    /// Entities of a table, messages of a queue, blobs and snapshots of a container.
+    pub items: u64,
+    /// Their bytes: keys, versions and bodies, and the payloads of blobs.
     pub bytes: u64,
     /// Over the part's name and description and all its rows.
     pub checksum: Checksum,
@@ -30,41 +32,73 @@ impl Digest {
         let mut hash = Sha256::new();
         let (kind, account, name) = match part {
             Part::Settings { account } => (0, account.as_str(), ""),
-            Part::Table { account, name } => (1, account.as_str(), name.as_str()),
+            Part::Space { kind: SpaceKind::Table, account, name } => (1, account.as_str(), name.as_str()),
+            Part::Space { kind: SpaceKind::Queue, account, name } => (2, account.as_str(), name.as_str()),
+            Part::Space { kind: SpaceKind::Container, account, name } => (3, account.as_str(), name.as_str()),
         };
         hash.update([kind]);
         for text in [account.as_bytes(), name.as_bytes(), meta] {
             put(&mut hash, text);
         }
-        Self { rows: 0, bytes: 0, checksum: Checksum(hash.finalize().into()) }
+        Self { items: 0, bytes: 0, checksum: Checksum(hash.finalize().into()) }
     }
 
-    /// Takes the next row in.
+    /// Takes the next row in, which is an item.
     pub(super) fn add(&mut self, row: &RowRef<'_>) {
+        self.chain(row);
+        self.items += 1;
+        self.bytes += size(row);
+    }
+
+    /// Takes the next message in.
+    pub(super) fn add_message(&mut self, message: &Message) {
+        let Message { id, inserted, expires, dequeue_count, receipt, visible_at, text } = message;
+        let mut hash = Sha256::new();
+        hash.update(self.checksum.0);
+        hash.update(id.0);
+        for time in [inserted, expires, visible_at, &receipt.visible_at] {
+            hash.update(time.ticks().to_be_bytes());
+        }
+        hash.update(receipt.nonce.to_be_bytes());
+        hash.update(dequeue_count.to_be_bytes());
+        put(&mut hash, text);
+        self.items += 1;
+        self.bytes += text.len() as u64;
+        self.checksum = Checksum(hash.finalize().into());
+    }
+
+    /// Takes the next row into the checksum.
+    pub(super) fn chain(&mut self, row: &RowRef<'_>) {
         let mut hash = Sha256::new();
         hash.update(self.checksum.0);
         hash.update(row.version.ticks().to_be_bytes());
         for text in [row.partition.as_bytes(), row.row.as_bytes(), row.body] {
             put(&mut hash, text);
         }
-        self.rows += 1;
-        self.bytes += size(row);
         self.checksum = Checksum(hash.finalize().into());
     }
 
     /// The counts of both; the checksum of neither.
     pub(super) fn and(&self, other: &Self) -> Self {
-        Self { rows: self.rows + other.rows, bytes: self.bytes + other.bytes, checksum: Checksum::default() }
+        Self { items: self.items + other.items, bytes: self.bytes + other.bytes, checksum: Checksum::default() }
     }
 }
 
-/// Reads a part and computes its digest; reports progress from time to time.
+/// Reads a part and computes its digest; reports progress from time to time. Of messages only those count that live beyond
+/// a time.
 pub(super) async fn digest(
-    engine: &impl Engine,
+    side: &Side<'_, impl Engine, impl ByteStore>,
     part: &Part,
     found: &Space,
+    living_at: Timestamp,
     mut tell: impl FnMut(&Digest),
 ) -> Result<Digest, MigrationError> {
+    let engine = side.engine;
+    match part.kind() {
+        None | Some(SpaceKind::Table) => {}
+        Some(SpaceKind::Queue) => return messages::digest(engine, part, found, living_at, tell).await,
+        Some(SpaceKind::Container) => return blobs::digest(side, part, found, tell).await,
+    }
     let mut digest = Digest::new(part, &found.meta);
     let KeyRange { start, end } = part.range();
     let (mut next, mut range) = (Some(start), KeyRange { end, ..KeyRange::all() });
@@ -98,7 +132,7 @@ fn put(hash: &mut Sha256, text: &[u8]) {
 
 impl fmt::Display for Digest {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        write!(f, "{} rows with checksum {:.16}", self.rows, self.checksum.to_string())
+        write!(f, "{} items with checksum {:.16}", self.items, self.checksum.to_string())
     }
 }
 

@@ -1,9 +1,9 @@
 //! What to do with each part before anything is copied: refuse, go on, or begin (again).
 
-use super::digest::budget;
+use super::part::{Parts, parts};
 use super::record::{Log, Record, State};
-use super::{MigrationError, Part, Parts, parts};
-use crate::contract::{Engine, Flow, KeyRange, Space, SpaceKind, SpaceName};
+use super::{MigrationError, Part, blobs, messages, rows};
+use crate::contract::{Engine, KeyRange, Space, SpaceKind};
 
 /// Checks the destination, and only then prepares it: every part of the source has a record afterwards.
 pub(super) async fn plan<E: Engine>(source: &Parts, log: &mut Log<'_, E>) -> Result<(), MigrationError> {
@@ -11,7 +11,7 @@ pub(super) async fn plan<E: Engine>(source: &Parts, log: &mut Log<'_, E>) -> Res
     let mut stale: Vec<Part> = Vec::new();
     let mut adopted: Vec<Record> = Vec::new();
     // A server that was started on the destination has counted its own requests, which are not needed.
-    let is_unused = destination.keys().all(Part::is_metrics);
+    let is_unused = destination.keys().all(Part::is_analytics);
     let mut replaced: Vec<Part> = Vec::new();
     for (part, ours) in source {
         let theirs = destination.get(part);
@@ -23,8 +23,8 @@ pub(super) async fn plan<E: Engine>(source: &Parts, log: &mut Log<'_, E>) -> Res
                 (State::Planned, Some(theirs)) => adopted.push(adopt(log.to, record, ours, theirs).await?),
                 (_, Some(theirs)) if theirs.id != record.space => return Err(MigrationError::Exists(part.clone())),
                 (State::Differing, _) => stale.push(part.clone()),
-                // Someone dropped the table meanwhile.
-                (State::Copying | State::Copied, None) if matches!(part, Part::Table { .. }) => {
+                // It was dropped meanwhile.
+                (State::Copying | State::Copied, None) if matches!(part, Part::Space { .. }) => {
                     stale.push(part.clone())
                 }
                 _ => {}
@@ -52,15 +52,16 @@ pub(super) async fn plan<E: Engine>(source: &Parts, log: &mut Log<'_, E>) -> Res
     Ok(())
 }
 
-/// A table that was planned and is there was created just before a run ended, if it is still empty.
+/// A space that was planned and is there was created just before a run ended, if it is still empty.
 async fn adopt(to: &impl Engine, record: &Record, ours: &Space, theirs: &Space) -> Result<Record, MigrationError> {
-    let mut is_empty = true;
-    let range = KeyRange::all();
-    let scanned = to.scan(theirs.id, &range, budget(), |_| {
-        is_empty = false;
-        Flow::StopHere
-    });
-    scanned.await.map_err(|error| record.part.cannot_read(error))?;
+    let is_empty = match record.part.kind() {
+        Some(SpaceKind::Queue) => messages::is_empty(to, &record.part, theirs.id).await?,
+        // A server may have begun its index of tags.
+        Some(SpaceKind::Container) => !blobs::has_blobs(to, &record.part, theirs.id).await?,
+        Some(SpaceKind::Table) | None => {
+            rows::is_empty_from(to, &record.part, theirs.id, KeyRange::all().start).await?
+        }
+    };
     if !is_empty || ours.meta != theirs.meta {
         return Err(MigrationError::Exists(record.part.clone()));
     }
@@ -69,10 +70,10 @@ async fn adopt(to: &impl Engine, record: &Record, ours: &Space, theirs: &Space) 
 
 /// Removes a part from the destination.
 async fn discard<E: Engine>(log: &Log<'_, E>, part: &Part) -> Result<(), MigrationError> {
-    match part {
-        Part::Settings { account } => log.remove_settings(account).await,
-        Part::Table { account, name } => {
-            log.to.drop_space(SpaceName { account, kind: SpaceKind::Table, name }).await?;
+    match (part, part.space_name()) {
+        (Part::Settings { account }, _) => log.remove_settings(account).await,
+        (Part::Space { .. }, name) => {
+            log.to.drop_space(name.expect("a space has a name")).await?;
             Ok(())
         }
     }

@@ -1,13 +1,14 @@
 //! How far each part is: a row in the destination's own partition, written after each slice.
 //!
 //! The row `migration/source` says where the copy comes from, and `migration/settings/ACCOUNT` and
-//! `migration/table/ACCOUNT/NAME` how far a part is. All of them go when the copy is verified; `migration/verified`
+//! `migration/table/ACCOUNT/NAME` (or `queue`, `container`) how far a part is. All of them go when the copy is verified; `migration/verified`
 //! comes before the first of them goes and goes last, so that a run that ends in between is known to be done.
 
 use super::digest::{Checksum, budget};
 use super::{Difference, Digest, MigrationError, MigrationOptions, Part};
-use crate::contract::{Act, Engine, Expect, Flow, KeyRange, Op, Position, SpaceId};
+use crate::contract::{Act, Engine, Expect, Flow, KeyRange, Op, Position, SpaceId, SpaceKind};
 use crate::error::Fault;
+use larimar_model::Timestamp;
 use std::collections::BTreeMap;
 
 /// How far a part is.
@@ -25,7 +26,7 @@ pub(super) struct Record {
 
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum State {
-    /// The table is about to be created.
+    /// The space is about to be created.
     Planned,
     /// Some of it is copied.
     Copying,
@@ -41,7 +42,7 @@ impl Record {
         let state = match part {
             // The space of settings is always there.
             Part::Settings { .. } => State::Copying,
-            Part::Table { .. } => State::Planned,
+            Part::Space { .. } => State::Planned,
         };
         Self { part, state, space: SpaceId::SYSTEM, digest: Digest::default(), next: None }
     }
@@ -53,20 +54,41 @@ impl Record {
         range
     }
 
+    /// Notes where to go on, or without a position that all is copied.
+    pub(super) fn go_on_at(&mut self, next: Option<Position>) {
+        if next.is_none() {
+            self.state = State::Copied;
+        }
+        self.next = next;
+    }
+
+    pub(super) fn damaged(&self) -> MigrationError {
+        Fault::Damaged(format!("the record {} has an unknown format", self.row())).into()
+    }
+
     fn row(&self) -> String {
         match &self.part {
             Part::Settings { account } => format!("{PREFIX}settings/{account}"),
-            Part::Table { account, name } => format!("{PREFIX}table/{account}/{name}"),
+            Part::Space { kind, account, name } => {
+                let kind = match kind {
+                    SpaceKind::Table => "table",
+                    SpaceKind::Queue => "queue",
+                    SpaceKind::Container => "container",
+                };
+                format!("{PREFIX}{kind}/{account}/{name}")
+            }
         }
     }
 
     fn encode(&self) -> Vec<u8> {
-        let (account, name) = match &self.part {
-            Part::Settings { account } => (account, None),
-            Part::Table { account, name } => (account, Some(name)),
+        let (format, account, name) = match &self.part {
+            Part::Settings { account } => (FORMAT, account, None),
+            Part::Space { kind: SpaceKind::Table, account, name } => (FORMAT, account, Some(name)),
+            Part::Space { kind: SpaceKind::Queue, account, name } => (FORMAT_OF_QUEUES, account, Some(name)),
+            Part::Space { kind: SpaceKind::Container, account, name } => (FORMAT_OF_CONTAINERS, account, Some(name)),
         };
-        let mut bytes = vec![FORMAT, self.state as u8];
-        for number in [self.space.0, self.digest.rows, self.digest.bytes] {
+        let mut bytes = vec![format, self.state as u8];
+        for number in [self.space.0, self.digest.items, self.digest.bytes] {
             bytes.extend(number.to_be_bytes());
         }
         bytes.extend(self.digest.checksum.0);
@@ -81,20 +103,23 @@ impl Record {
     }
 
     fn decode(bytes: &[u8]) -> Option<Self> {
-        let (&[FORMAT, state], mut rest) = bytes.split_first_chunk()? else { return None };
+        let (&[format, state], mut rest) = bytes.split_first_chunk()?;
         let states = [State::Planned, State::Copying, State::Copied, State::Differing];
         let state = states.into_iter().find(|known| *known as u8 == state)?;
-        let [space, rows, bytes] = [number(&mut rest)?, number(&mut rest)?, number(&mut rest)?];
+        let [space, items, bytes] = [number(&mut rest)?, number(&mut rest)?, number(&mut rest)?];
         let (checksum, after) = rest.split_first_chunk()?;
         rest = after;
         let texts = [text(&mut rest)?, text(&mut rest)?, text(&mut rest)?, text(&mut rest)?];
         let [Some(account), name, partition, row] = texts else { return None };
-        let part = match name {
-            Some(name) => Part::Table { account, name },
-            None => Part::Settings { account },
+        let part = match (format, name) {
+            (FORMAT, None) => Part::Settings { account },
+            (FORMAT, Some(name)) => Part::Space { kind: SpaceKind::Table, account, name },
+            (FORMAT_OF_QUEUES, Some(name)) => Part::Space { kind: SpaceKind::Queue, account, name },
+            (FORMAT_OF_CONTAINERS, Some(name)) => Part::Space { kind: SpaceKind::Container, account, name },
+            _ => return None,
         };
         let next = partition.zip(row).map(|(partition, row)| Position { partition, row });
-        let digest = Digest { rows, bytes, checksum: Checksum(*checksum) };
+        let digest = Digest { items, bytes, checksum: Checksum(*checksum) };
         Some(Self { part, state, space: SpaceId(space), digest, next })
     }
 }
@@ -154,6 +179,11 @@ impl<'a, E: Engine> Log<'a, E> {
         Ok(log)
     }
 
+    /// The time of the migration's clock.
+    pub(super) fn now(&self) -> Timestamp {
+        self.options.clock.now()
+    }
+
     /// The record of a part that was planned.
     pub(super) fn record(&self, part: &Part) -> Record {
         self.records.get(part).cloned().unwrap_or_else(|| Record::new(part.clone()))
@@ -206,6 +236,8 @@ impl<'a, E: Engine> Log<'a, E> {
             record.state = State::Differing;
             self.put(&record).await?;
         }
+        // What an earlier run verified is not true any more.
+        self.apply(&[(VERIFIED.to_owned(), None)]).await?;
         Ok(MigrationError::Differs(differences))
     }
 
@@ -262,7 +294,10 @@ const AFTER_PREFIX: &str = "migration0";
 const SOURCE: &str = "migration/source";
 const VERIFIED: &str = "migration/verified";
 const WHAT: &str = "the records of the migration";
+/// The format of settings and tables; earlier releases know no other.
 const FORMAT: u8 = 1;
+const FORMAT_OF_QUEUES: u8 = 2;
+const FORMAT_OF_CONTAINERS: u8 = 3;
 /// Operations in one go, as many as a transaction of the service has.
 const OPS_MAX: usize = 100;
 
@@ -272,11 +307,14 @@ mod tests {
 
     #[test]
     fn a_record_is_read_as_it_was_written_and_only_whole() {
-        let table = Part::Table { account: "a".into(), name: "t".into() };
+        let part = |kind| Part::Space { kind, account: "a".into(), name: "t".into() };
+        let table = part(SpaceKind::Table);
         let next = Some(Position::new("\u{0}p/", "\u{1F600}"));
-        let digest = Digest { rows: 7, bytes: 8, checksum: Checksum([9; 32]) };
+        let digest = Digest { items: 7, bytes: 8, checksum: Checksum([9; 32]) };
         for record in [
             Record::new(table.clone()),
+            Record::new(part(SpaceKind::Queue)),
+            Record::new(part(SpaceKind::Container)),
             Record::new(Part::Settings { account: "a".into() }),
             Record { part: table, state: State::Differing, space: SpaceId(5), digest, next },
         ] {
@@ -288,10 +326,26 @@ mod tests {
         }
     }
 
+    /// A run continues what an earlier release began.
+    #[test]
+    fn records_of_settings_and_tables_are_those_of_earlier_releases() {
+        let number = |number: u64| number.to_be_bytes().to_vec();
+        let text = |text: &str| [&[1], number(text.len() as u64).as_slice(), text.as_bytes()].concat();
+        let head = [&[1, 1], number(5).as_slice(), &number(7), &number(8), &[9; 32]].concat();
+        let digest = Digest { items: 7, bytes: 8, checksum: Checksum([9; 32]) };
+        let table = Part::Space { kind: SpaceKind::Table, account: "a".into(), name: "t".into() };
+        let next = Some(Position::new("p", "r"));
+        let record = Record { part: table, state: State::Copying, space: SpaceId(5), digest, next };
+        assert_eq!(record.encode(), [head.clone(), text("a"), text("t"), text("p"), text("r")].concat());
+        let none = [&[0], number(0).as_slice()].concat();
+        let record = Record { part: Part::Settings { account: "a".into() }, next: None, ..record };
+        assert_eq!(record.encode(), [head, text("a"), none.clone(), none.clone(), none].concat());
+    }
+
     #[test]
     fn names_of_records_lie_between_the_bounds_of_their_scan() {
         let range = KeyRange { start: Position::new("", PREFIX), end: Some(Position::new("", AFTER_PREFIX)) };
-        let part = Part::Table { account: "\u{1F600}".into(), name: "\u{ffff}".into() };
+        let part = Part::Space { kind: SpaceKind::Table, account: "\u{1F600}".into(), name: "\u{ffff}".into() };
         for row in [SOURCE.to_owned(), Record::new(part).row()] {
             assert!(range.contains(&Position::new("", row)));
         }

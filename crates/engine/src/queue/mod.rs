@@ -5,7 +5,9 @@ mod catalogue;
 mod ids;
 mod rows;
 
-pub use crate::contract::{Change, Message, MessageError, MessageHandle, Messages, NewMessage, Placed, Updated};
+pub use crate::contract::{
+    Change, Message, MessageError, MessageHandle, MessagePlace, Messages, NewMessage, Placed, Updated,
+};
 pub use catalogue::{
     Creation, Queue, create_queue, delete_queue, find_queue, list_queues, read_queue, set_queue_acl, set_queue_metadata,
 };

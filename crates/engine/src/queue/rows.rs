@@ -7,14 +7,15 @@
 //! same message in the first place. Scans begin at the cursor, so neither hidden nor deleted messages cost anything.
 //! `reclaim.rs` removes expired messages.
 
+mod copy;
 mod reclaim;
 mod record;
 mod state;
 
 use super::ids::MessageIds;
 use crate::contract::{
-    Act, Budget, Change, Expect, Flow, Key, Message, MessageError, MessageHandle, Messages, NewMessage, Op, Placed,
-    RowRef, Rows, SpaceId, Spaces, Updated,
+    Act, Budget, Change, Expect, Flow, Key, Message, MessageError, MessageHandle, MessagePlace, Messages, NewMessage,
+    Op, Placed, RowRef, Rows, SpaceId, Spaces, Updated,
 };
 use crate::error::{ReadError, WriteError};
 use larimar_model::queue::Receipt;
@@ -113,6 +114,19 @@ impl<E: MessagesInRows> Messages for E {
     async fn count_messages(&self, queue: SpaceId, now: Timestamp) -> Result<u64, ReadError> {
         self.row_queues().count(self, queue, now).await
     }
+
+    async fn read_messages(
+        &self,
+        queue: SpaceId,
+        after: Option<MessagePlace>,
+        max: usize,
+    ) -> Result<Vec<Message>, ReadError> {
+        self.row_queues().read(self, queue, after, max).await
+    }
+
+    async fn restore_messages(&self, queue: SpaceId, messages: &[Message], now: Timestamp) -> Result<(), WriteError> {
+        self.row_queues().restore(self, queue, messages, now).await
+    }
 }
 
 impl RowQueues {
@@ -132,7 +146,7 @@ impl RowQueues {
         let key = DeliveryKey { visible_at, id };
         let mut steps = Steps::default();
         steps.put(content_row(id), Content::body(now, expires, new.text));
-        steps.put(key.row(), Delivery { expires, dequeue_count: 0 }.to_body());
+        steps.put(key.row(), Delivery { expires, dequeue_count: 0, nonce: None }.to_body());
         let write = state.write(vec![key], expires);
         let versions = engine.apply(queue, PARTITION, &steps.ops(), now).await;
         let versions = self.noting_gone(queue, versions)?;
@@ -186,7 +200,7 @@ impl RowQueues {
             for found in live {
                 // A message that was deleted meanwhile is left out.
                 if let Some(content) = content(engine, queue, found.key.id).await? {
-                    messages.push(message(&found, content, found.delivery.dequeue_count, found.version));
+                    messages.push(message(&found, content, found.delivery.dequeue_count, found.nonce()));
                 }
             }
             match next {
@@ -357,7 +371,7 @@ async fn deliver(
                 let delivered = items.into_iter().zip(ends).filter_map(|((found, content), end)| {
                     let found = DeliveryRow { key: DeliveryKey { visible_at, ..found.key }, ..found };
                     let count = found.delivery.dequeue_count.saturating_add(1);
-                    Some(message(&found, content?, count, versions[end - 1]))
+                    Some(message(&found, content?, count, versions[end - 1].ticks()))
                 });
                 return Ok(delivered.collect());
             }
@@ -431,7 +445,7 @@ async fn delivered(
     let row = DeliveryKey { visible_at: receipt.visible_at, id }.row();
     let key = Key { space: queue, partition: PARTITION, row: &row };
     let found = engine.get(key, |row| row.map(DeliveryRow::parse).transpose()).await??;
-    match found.filter(|found| found.version.ticks() == receipt.nonce) {
+    match found.filter(|found| found.nonce() == receipt.nonce) {
         Some(found) if found.is_expired(now) => Err(MessageError::NotFound),
         Some(found) => Ok(found),
         None => Err(stale(engine, queue, id, now).await),
@@ -467,14 +481,14 @@ async fn settle(engine: &impl Rows, queue: SpaceId, state: &QueueState, least: u
     }
 }
 
-fn message(found: &DeliveryRow, content: Content, dequeue_count: u32, version: Timestamp) -> Message {
+fn message(found: &DeliveryRow, content: Content, dequeue_count: u32, nonce: u64) -> Message {
     let visible_at = found.key.visible_at;
     Message {
         id: found.key.id,
         inserted: content.inserted,
         expires: found.delivery.expires,
         dequeue_count,
-        receipt: Receipt { visible_at, nonce: version.ticks() },
+        receipt: Receipt { visible_at, nonce },
         visible_at,
         text: content.text,
     }

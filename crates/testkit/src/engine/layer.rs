@@ -1,6 +1,8 @@
 //! An engine over another engine that changes some of its calls: for tests of the layers above, and of the suite itself.
 
-use larimar_engine::queue::{Change, Message, MessageError, MessageHandle, Messages, NewMessage, Placed, Updated};
+use larimar_engine::queue::{
+    Change, Message, MessageError, MessageHandle, MessagePlace, Messages, NewMessage, Placed, Updated,
+};
 use larimar_engine::{
     Beside, Budget, Changed, EditError, Engine, Fault, Flow, Key, KeyRange, Moment, Op, Position, ReadError, Reads,
     RowRef, Rows, Snapshot, Space, SpaceId, SpaceName, Spaces, Statistics, WriteError,
@@ -69,6 +71,31 @@ pub trait Layer: Send + Sync + 'static {
         self.below().edit(key, now, edit)
     }
 
+    fn restore(&self, space: SpaceId, rows: &[RowRef<'_>]) -> impl Future<Output = Result<(), WriteError>> + Send {
+        self.below().restore(space, rows)
+    }
+
+    fn create_space(
+        &self,
+        name: SpaceName<'_>,
+        meta: &[u8],
+    ) -> impl Future<Output = Result<Option<SpaceId>, Fault>> + Send {
+        self.below().create_space(name, meta)
+    }
+
+    fn change_space(
+        &self,
+        name: SpaceName<'_>,
+        expected: &[u8],
+        meta: &[u8],
+    ) -> impl Future<Output = Result<Changed, Fault>> + Send {
+        self.below().change_space(name, expected, meta)
+    }
+
+    fn drop_space(&self, name: SpaceName<'_>) -> impl Future<Output = Result<bool, Fault>> + Send {
+        self.below().drop_space(name)
+    }
+
     fn space(&self, name: SpaceName<'_>) -> impl Future<Output = Result<Option<Space>, Fault>> + Send {
         self.below().space(name)
     }
@@ -94,6 +121,15 @@ pub trait Layer: Send + Sync + 'static {
         now: Timestamp,
     ) -> impl Future<Output = Result<(), MessageError>> + Send {
         self.below().delete_message(queue, handle, now)
+    }
+
+    fn restore_messages(
+        &self,
+        queue: SpaceId,
+        messages: &[Message],
+        now: Timestamp,
+    ) -> impl Future<Output = Result<(), WriteError>> + Send {
+        self.below().restore_messages(queue, messages, now)
     }
 
     fn statistics(&self) -> Statistics {
@@ -149,6 +185,19 @@ impl<L: Layer> Messages for Layered<L> {
 
     async fn count_messages(&self, queue: SpaceId, now: Timestamp) -> Result<u64, ReadError> {
         self.0.below().count_messages(queue, now).await
+    }
+
+    async fn read_messages(
+        &self,
+        queue: SpaceId,
+        after: Option<MessagePlace>,
+        max: usize,
+    ) -> Result<Vec<Message>, ReadError> {
+        self.0.below().read_messages(queue, after, max).await
+    }
+
+    async fn restore_messages(&self, queue: SpaceId, messages: &[Message], now: Timestamp) -> Result<(), WriteError> {
+        self.0.restore_messages(queue, messages, now).await
     }
 }
 
@@ -219,7 +268,7 @@ impl<L: Layer> Rows for Layered<L> {
     }
 
     async fn restore(&self, space: SpaceId, rows: &[RowRef<'_>]) -> Result<(), WriteError> {
-        self.0.below().restore(space, rows).await
+        self.0.restore(space, rows).await
     }
 }
 
@@ -230,7 +279,7 @@ impl<L: Layer> Spaces for Layered<L> {
     }
 
     async fn create_space(&self, name: SpaceName<'_>, meta: &[u8]) -> Result<Option<SpaceId>, Fault> {
-        self.0.below().create_space(name, meta).await
+        self.0.create_space(name, meta).await
     }
 
     async fn space(&self, name: SpaceName<'_>) -> Result<Option<Space>, Fault> {
@@ -246,11 +295,11 @@ impl<L: Layer> Spaces for Layered<L> {
     }
 
     async fn change_space(&self, name: SpaceName<'_>, expected: &[u8], meta: &[u8]) -> Result<Changed, Fault> {
-        self.0.below().change_space(name, expected, meta).await
+        self.0.change_space(name, expected, meta).await
     }
 
     async fn drop_space(&self, name: SpaceName<'_>) -> Result<bool, Fault> {
-        self.0.below().drop_space(name).await
+        self.0.drop_space(name).await
     }
 
     async fn drop_space_if(&self, name: SpaceName<'_>, expected: &[u8]) -> Result<Changed, Fault> {

@@ -7,6 +7,7 @@
 pub mod concurrency;
 pub mod conditions;
 pub mod layer;
+pub mod message_copies;
 pub mod messages;
 pub mod model;
 pub mod order;
@@ -155,6 +156,10 @@ macro_rules! engine_conformance {
         );
         $crate::promises!(
             $make,
+            message_copies { restored_messages_are_as_they_were, restored_receipts_of_any_nonce_hold }
+        );
+        $crate::promises!(
+            $make,
             messages {
                 a_message_is_claimed_as_it_was_put,
                 texts_of_any_bytes_up_to_64_kib_come_back,
@@ -187,7 +192,7 @@ macro_rules! engine_conformance {
 #[doc(hidden)]
 #[macro_export]
 macro_rules! promises {
-    ($make:expr, $module:ident { $($name:ident,)+ }) => {
+    ($make:expr, $module:ident { $($name:ident),+ $(,)? }) => {
         mod $module {
             #[allow(unused_imports, reason = "the expression may name what the caller imported")]
             use super::*;

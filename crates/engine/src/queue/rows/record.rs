@@ -3,10 +3,13 @@
 //! ```text
 //! m id                ->  01 inserted:u64 expires:u64 text
 //! v visible_at id     ->  01 expires:u64 dequeue_count:u32
+//!                         02 expires:u64 dequeue_count:u32 nonce:u64
 //! ```
 //!
 //! Numbers in values are big-endian; numbers in keys are hexadecimal digits of fixed width, so that the order of rows is
-//! the order of delivery. The version of a `v` row is the nonce of the receipt: every delivery writes the row anew.
+//! the order of delivery. The version of a `v` row is the nonce of the receipt: every delivery writes the row anew. A
+//! message that was copied from another engine may have a nonce that cannot be a version; its row has the second form
+//! until the next delivery.
 
 use crate::contract::{Act, Expect, KeyRange, Op, Position, RowRef};
 use crate::error::Fault;
@@ -26,6 +29,14 @@ impl DeliveryKey {
     /// Before every message that is visible at a time or later.
     pub(super) const fn since(visible_at: Timestamp) -> Self {
         Self { visible_at, id: Guid([0; 16]) }
+    }
+
+    /// The key that directly follows.
+    pub(super) fn next(self) -> Self {
+        match u128::from_be_bytes(self.id.0).checked_add(1) {
+            Some(id) => Self { id: Guid(id.to_be_bytes()), ..self },
+            None => Self::since(Timestamp::from_ticks(self.visible_at.ticks() + 1)),
+        }
     }
 
     pub(super) fn row(self) -> String {
@@ -54,23 +65,33 @@ pub(super) fn deliveries(from: DeliveryKey, to: Option<DeliveryKey>) -> KeyRange
 pub(super) struct Delivery {
     pub(super) expires: Timestamp,
     pub(super) dequeue_count: u32,
+    /// The nonce of the receipt; `None` if it is the row's version.
+    pub(super) nonce: Option<u64>,
 }
 
 impl Delivery {
     pub(super) fn to_body(self) -> Vec<u8> {
-        let mut body = Vec::with_capacity(13);
-        body.push(FORMAT);
+        let mut body = Vec::with_capacity(21);
+        body.push(if self.nonce.is_some() { FORMAT_WITH_NONCE } else { FORMAT });
         body.extend_from_slice(&self.expires.ticks().to_be_bytes());
         body.extend_from_slice(&self.dequeue_count.to_be_bytes());
+        body.extend(self.nonce.iter().flat_map(|nonce| nonce.to_be_bytes()));
         body
     }
 
     fn parse(body: &[u8]) -> Option<Self> {
-        let (ticks, rest) = body.strip_prefix(&[FORMAT])?.split_first_chunk()?;
-        let count: [u8; 4] = rest.try_into().ok()?;
+        let (format, rest) = body.split_first()?;
+        let (ticks, rest) = rest.split_first_chunk()?;
+        let (count, rest) = rest.split_first_chunk()?;
+        let nonce = match (*format, rest.is_empty()) {
+            (FORMAT, true) => None,
+            (FORMAT_WITH_NONCE, _) => Some(u64::from_be_bytes(rest.try_into().ok()?)),
+            _ => return None,
+        };
         Some(Self {
             expires: Timestamp::from_ticks(u64::from_be_bytes(*ticks)),
-            dequeue_count: u32::from_be_bytes(count),
+            dequeue_count: u32::from_be_bytes(*count),
+            nonce,
         })
     }
 }
@@ -88,6 +109,11 @@ impl DeliveryRow {
         let delivery = Delivery::parse(row.body)
             .ok_or_else(|| Fault::Damaged(format!("row {:?} of a queue has an unknown format", row.row)))?;
         Ok(Self { key: DeliveryKey::parse(row.row)?, version: row.version, delivery })
+    }
+
+    /// The nonce of the receipt.
+    pub(super) fn nonce(&self) -> u64 {
+        self.delivery.nonce.unwrap_or(self.version.ticks())
     }
 
     pub(super) fn is_expired(&self, now: Timestamp) -> bool {
@@ -152,6 +178,8 @@ impl Steps {
     /// Moves a delivery to another key; the last of the operations stores it.
     pub(super) fn relocate(&mut self, from: DeliveryKey, version: Timestamp, to: DeliveryKey, delivery: Delivery) {
         let expect = Expect::Version(version);
+        // The row gets a new version, which is the nonce from now on.
+        let delivery = Delivery { nonce: None, ..delivery };
         if from == to {
             return self.0.push(Step { row: to.row(), expect, body: Some(delivery.to_body()) });
         }
@@ -176,6 +204,8 @@ impl Steps {
 
 pub(super) const PARTITION: &str = "";
 const FORMAT: u8 = 1;
+/// Of a delivery whose nonce is not the row's version.
+const FORMAT_WITH_NONCE: u8 = 2;
 
 #[cfg(test)]
 mod tests {
@@ -190,6 +220,13 @@ mod tests {
         for key in keys {
             assert_eq!(DeliveryKey::parse(&key.row()), Ok(key));
         }
+        assert!(key(9, 1) < key(9, 1).next());
+        assert_eq!(key(9, 255).next(), key(10, 0));
+        let expires = Timestamp::from_ticks(5);
+        for nonce in [None, Some(0), Some(u64::MAX)] {
+            let delivery = Delivery { expires, dequeue_count: 7, nonce };
+            assert_eq!(Delivery::parse(&delivery.to_body()), Some(delivery));
+        }
     }
 
     #[test]
@@ -198,7 +235,7 @@ mod tests {
         for row in ["", "v", "m0", "v12", &long] {
             assert!(DeliveryKey::parse(row).is_err(), "{row}");
         }
-        for body in [&b""[..], &[1; 12], &[1; 14], &[2; 13]] {
+        for body in [&b""[..], &[1; 12], &[1; 14], &[2; 13], &[2; 20], &[2; 22], &[1; 21], &[3; 13]] {
             assert_eq!(Delivery::parse(body), None);
         }
         assert!(Content::parse(&[1; 16]).is_err());

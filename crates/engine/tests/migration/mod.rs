@@ -1,11 +1,21 @@
 //! Copies between reference engines: whole, interrupted anywhere, refused, and checked.
 
-use super::*;
-use crate::contract::{Act, Beside, Budget, Changed, Expect, Key, Moment, Op, Rows, Spaces, Statistics};
-use crate::queue::{Change, Message, MessageError, MessageHandle, Messages, NewMessage, Placed, Updated};
-use crate::{EditError, MemoryEngine, MemorySnapshot, Reads, SystemClock};
+mod blobs;
+mod failing;
+mod queues;
+
+use failing::{Control as _, Failing};
+use larimar_engine::blob::bytes::MemoryBytes;
+use larimar_engine::migration::{
+    MigrationError, MigrationOptions, Part, PartReport, Progress, Side, Stage, compare, migrate,
+};
+use larimar_engine::{
+    Act, Budget, Changed, Engine, Expect, Flow, KeyRange, MemoryEngine, Op, Position, RowRef, Rows as _, SpaceId,
+    SpaceKind, SpaceName, Spaces as _, SystemClock,
+};
+use larimar_model::Timestamp;
 use proptest::prelude::*;
-use std::sync::atomic::{AtomicU64, Ordering};
+use std::sync::atomic::Ordering;
 use std::time::{Duration, Instant};
 
 fn block_on<T>(future: impl Future<Output = T>) -> T {
@@ -15,12 +25,21 @@ fn block_on<T>(future: impl Future<Output = T>) -> T {
 const OPTIONS: MigrationOptions<'_> =
     MigrationOptions { source: "here", clock: &SystemClock, counts_first: true, restarts: false };
 
+/// A store without bytes of blobs.
+const fn plain<E>(engine: &E) -> Side<'_, E, MemoryBytes> {
+    Side { engine, bytes: None }
+}
+
 async fn copied(from: &impl Engine, to: &impl Engine) -> Result<Vec<PartReport>, MigrationError> {
-    migrate(from, to, OPTIONS, &mut |_| ()).await
+    migrate(&plain(from), &plain(to), OPTIONS, &mut |_| ()).await
 }
 
 async fn compared(from: &impl Engine, to: &impl Engine) -> Result<Vec<PartReport>, MigrationError> {
-    compare(from, to, &mut |_| ()).await
+    compare(&plain(from), &plain(to), &SystemClock, &mut |_| ()).await
+}
+
+fn table(account: &str, name: &str) -> Part {
+    Part::Space { kind: SpaceKind::Table, account: account.into(), name: name.into() }
 }
 
 const fn table_name<'a>(account: &'a str, name: &'a str) -> SpaceName<'a> {
@@ -46,7 +65,7 @@ async fn put(engine: &impl Engine, space: SpaceId, partition: &str, row: &str, b
 /// Every row of a space.
 async fn rows(engine: &impl Engine, space: SpaceId) -> Vec<(Position, Timestamp, Vec<u8>)> {
     let (mut rows, range) = (Vec::new(), KeyRange::all());
-    let budget = Budget { rows_max: usize::MAX, ..digest::budget() };
+    let budget = Budget { rows_max: usize::MAX, deadline: Instant::now() + Duration::from_secs(60) };
     let scanned = engine.scan(space, &range, budget, |row| {
         rows.push((Position::new(row.partition, row.row), row.version, row.body.to_vec()));
         Flow::Continue
@@ -77,9 +96,9 @@ fn a_copy_holds_the_same_rows_in_the_same_versions_and_nothing_else() {
     block_on(async {
         let (from, to) = (store(9_000).await, MemoryEngine::new());
         let mut seen = Vec::new();
-        let mut tell = |progress: Progress<'_>| seen.push((progress.stage, progress.rows, progress.rows_total));
-        let reports = migrate(&from, &to, OPTIONS, &mut tell).await.expect("a good end");
-        let shown: Vec<_> = reports.iter().map(|report| (report.part.to_string(), report.digest.rows)).collect();
+        let mut tell = |progress: Progress<'_>| seen.push((progress.stage, progress.items, progress.items_total));
+        let reports = migrate(&plain(&from), &plain(&to), OPTIONS, &mut tell).await.expect("a good end");
+        let shown: Vec<_> = reports.iter().map(|report| (report.part.to_string(), report.digest.items)).collect();
         let expected = [
             ("the settings of account one", 1),
             ("the settings of account three", 1),
@@ -108,16 +127,11 @@ fn a_copy_holds_the_same_rows_in_the_same_versions_and_nothing_else() {
 #[test]
 fn a_run_that_another_one_overtakes_does_not_claim_that_nothing_was_copied() {
     block_on(async {
-        let (from, to) = (store(10).await, MemoryEngine::new());
-        let source = parts(&from).await.expect("no fault");
-        let mut log = Log::load(&to, OPTIONS).await.expect("no records");
-        plan(&source, &mut log).await.expect("nothing is there");
-        // Another run planned the same before, and creates the second table now.
-        fill(&to, "one", "large", 1).await;
-        let mut tell = |_: Progress<'_>| ();
-        let mut meter = Meter { progress: &mut tell, parts_total: source.len(), stage: Stage::Count, rows_total: None };
-        let raced = copy_parts(&from, &source, &mut log, &mut meter, false).await.expect_err("the table is there");
-        assert_eq!(raced, MigrationError::Raced(Part::Table { account: "one".into(), name: "large".into() }));
+        let (from, to) = (store(10).await, Failing::after(0));
+        // Another run planned the same before, and creates the second table just before this one does.
+        to.overtake("large");
+        let raced = copied(&from, &to).await.expect_err("the table is there");
+        assert_eq!(raced, MigrationError::Raced(table("one", "large")));
         assert!(to.space(table_name("one", "empty")).await.expect("no fault").is_some(), "the first was copied");
         assert!(!raced.to_string().contains("nothing was"), "{raced}");
         // The other one's table has rows, so it is not taken for one that this run created.
@@ -133,7 +147,7 @@ fn what_the_destination_has_already_is_refused_before_anything_is_written() {
         let to = MemoryEngine::new();
         fill(&to, "two", "large", 1).await;
         let error = copied(&from, &to).await.expect_err("there is a table");
-        assert_eq!(error, MigrationError::Exists(Part::Table { account: "two".into(), name: "large".into() }));
+        assert_eq!(error, MigrationError::Exists(table("two", "large")));
         assert!(error.to_string().contains("table two/large"), "{error}");
         assert_eq!(rows(&to, SpaceId::SYSTEM).await, []);
         assert_eq!(to.accounts().await, Ok(vec!["two".to_owned()]));
@@ -158,13 +172,13 @@ fn a_changed_bit_is_found_and_named() {
     block_on(async {
         let (from, to) = (store(50).await, MemoryEngine::new());
         copied(&from, &to).await.expect("a good end");
-        let table = to.space(table_name("one", "large")).await.expect("no fault").expect("a table");
-        let mut all = rows(&to, table.id).await;
+        let found = to.space(table_name("one", "large")).await.expect("no fault").expect("a table");
+        let mut all = rows(&to, found.id).await;
         let (place, version, body) = &mut all[4];
         let good = body.clone();
         let restore = async |version: Timestamp, body: &[u8]| {
             let row = RowRef { partition: &place.partition, row: &place.row, version, body };
-            to.restore(table.id, &[row]).await.expect("a write");
+            to.restore(found.id, &[row]).await.expect("a write");
         };
         let differing = async || match compared(&from, &to).await {
             Err(MigrationError::Differs(found)) => found.iter().map(|found| found.part.to_string()).collect::<Vec<_>>(),
@@ -193,21 +207,24 @@ fn a_source_that_changed_meanwhile_is_told_and_the_next_run_mends_it() {
     block_on(async {
         let from = store(50).await;
         let to = Failing::after(0);
-        let table = from.space(table_name("one", "large")).await.expect("no fault").expect("a table");
+        let found = from.space(table_name("one", "large")).await.expect("no fault").expect("a table");
         let ops = [Op { row: "000000", expect: Expect::Present, act: Act::Delete }];
         let mut is_changed = false;
         let mut change = |progress: Progress<'_>| {
             if progress.stage == Stage::Verify && !is_changed {
                 is_changed = true;
-                without_waiting(from.apply(table.id, "p0", &ops, Timestamp::from_ticks(1))).expect("a write");
+                without_waiting(from.apply(found.id, "p0", &ops, Timestamp::from_ticks(1))).expect("a write");
             }
         };
-        let error = migrate(&from, &to, OPTIONS, &mut change).await.expect_err("the source changed").to_string();
+        let error = migrate(&plain(&from), &plain(&to), OPTIONS, &mut change)
+            .await
+            .expect_err("the source changed")
+            .to_string();
         assert!(error.contains("table one/large") && error.contains("the source has changed"), "{error}");
         assert!(!error.contains("empty"), "{error}");
-        let before = to.rows.load(Ordering::Relaxed);
+        let before = to.0.rows.load(Ordering::Relaxed);
         copied(&from, &to).await.expect("a good end");
-        assert_eq!(to.rows.load(Ordering::Relaxed) - before, 49, "only what differed is copied again");
+        assert_eq!(to.0.rows.load(Ordering::Relaxed) - before, 49, "only what differed is copied again");
         assert_eq!(rows(&to, SpaceId::SYSTEM).await.len(), 2);
     });
 }
@@ -243,10 +260,24 @@ fn a_run_goes_on_where_the_last_one_was_interrupted() {
                 continue;
             }
             copied(&from, &to).await.unwrap_or_else(|error| panic!("after failure {fails_at}: {error}"));
-            let rows_written = to.rows.load(Ordering::Relaxed);
+            let rows_written = to.0.rows.load(Ordering::Relaxed);
             let (all, slice) = (large as u64 + 5, SLICE_ROWS_MAX as u64);
             assert!((all..=all + slice).contains(&rows_written), "{rows_written} after failure {fails_at}");
         }
+    });
+}
+
+/// Earlier releases copied settings and tables only, and left the same records of them.
+#[test]
+fn a_copy_that_was_begun_without_queues_goes_on_with_them() {
+    block_on(async {
+        let from = store(50).await;
+        let to = Failing::after(12);
+        copied(&from, &to).await.expect_err("interrupted");
+        let queue = SpaceName { account: "one", kind: SpaceKind::Queue, name: "queue" };
+        from.create_space(queue, b"").await.expect("no fault").expect("a new queue");
+        let reports = copied(&from, &to).await.expect("a good end");
+        assert!(reports.iter().any(|report| report.part.to_string() == "queue one/queue"));
     });
 }
 
@@ -259,9 +290,10 @@ fn an_unfinished_copy_from_elsewhere_is_refused_unless_it_restarts() {
         let other = MemoryEngine::new();
         fill(&other, "one", "large", 5).await;
         let elsewhere = MigrationOptions { source: "elsewhere", ..OPTIONS };
-        let refused = migrate(&other, &to, elsewhere, &mut |_| ()).await;
+        let refused = migrate(&plain(&other), &plain(&to), elsewhere, &mut |_| ()).await;
         assert_eq!(refused, Err(MigrationError::OtherSource("here".into())));
-        let restarted = migrate(&other, &to, MigrationOptions { restarts: true, ..elsewhere }, &mut |_| ()).await;
+        let restarted =
+            migrate(&plain(&other), &plain(&to), MigrationOptions { restarts: true, ..elsewhere }, &mut |_| ()).await;
         assert_eq!(restarted.expect("a good end").len(), 1);
         assert_eq!(to.accounts().await, Ok(vec!["one".to_owned()]), "the rest of the first copy is gone");
         assert_eq!(rows(&to, SpaceId::SYSTEM).await, []);
@@ -275,22 +307,11 @@ fn a_table_of_the_copy_that_was_dropped_comes_back_and_one_that_was_replaced_is_
         let to = Failing::after(14);
         copied(&from, &to).await.expect_err("interrupted");
         assert!(to.drop_space(table_name("one", "large")).await.expect("no fault"), "the table was begun");
-        fill(&to.inner, "one", "large", 1).await;
+        fill(&to.0.inner, "one", "large", 1).await;
         assert!(matches!(copied(&from, &to).await, Err(MigrationError::Exists(_))));
         to.drop_space(table_name("one", "large")).await.expect("no fault");
         copied(&from, &to).await.expect("a good end");
     });
-}
-
-#[test]
-fn batches_are_bounded_in_rows_and_bytes() {
-    let body = vec![0; 1 << 20];
-    let large = |row| RowRef { partition: "", row, version: Timestamp::from_ticks(1), body: &body };
-    let small = |row| RowRef { partition: "", row, version: Timestamp::from_ticks(1), body: &[] };
-    let lengths = |rows: &[RowRef<'_>]| batches(rows).iter().map(|batch| batch.len()).collect::<Vec<_>>();
-    assert_eq!(lengths(&[]), Vec::<usize>::new());
-    assert_eq!(lengths(&[large("r"); 7]), [3, 3, 1]);
-    assert_eq!(lengths(&[small("r"); 2_500]), [1000, 1000, 500]);
 }
 
 proptest! {
@@ -316,7 +337,7 @@ proptest! {
             }
             let to = Failing::after(0);
             for fails_at in failures {
-                to.writes.store(fails_at, Ordering::Relaxed);
+                to.0.writes.store(fails_at, Ordering::Relaxed);
                 match copied(&from, &to).await {
                     Ok(_) => break,
                     Err(error) => assert!(error.to_string().contains("interrupted"), "{error}"),
@@ -325,7 +346,7 @@ proptest! {
                     break;
                 }
             }
-            to.writes.store(0, Ordering::Relaxed);
+            to.0.writes.store(0, Ordering::Relaxed);
             if records(&to).await > 0 || to.accounts().await == Ok(Vec::new()) {
                 let _ = copied(&from, &to).await;
             }
@@ -336,217 +357,11 @@ proptest! {
     }
 }
 
+/// Rows of a slice, at most.
+const SLICE_ROWS_MAX: usize = 4000;
+
 /// A row of any keys; a few of them meet.
 fn row() -> impl Strategy<Value = (String, String, Vec<u8>)> {
     let key = || prop_oneof!["[ab]{0,1}", ".{0,3}"];
     (key(), key(), any::<Vec<u8>>())
-}
-
-/// An engine on which the write of a certain number fails, sometimes after it was done.
-struct Failing {
-    inner: MemoryEngine,
-    /// Writes until the failure; 0 for none.
-    writes: AtomicU64,
-    /// Rows that were restored.
-    rows: AtomicU64,
-}
-
-impl Failing {
-    fn after(writes: u64) -> Self {
-        Self { inner: MemoryEngine::new(), writes: writes.into(), rows: AtomicU64::new(0) }
-    }
-
-    async fn write<T, X: From<Fault>>(&self, write: impl Future<Output = Result<T, X>>) -> Result<T, X> {
-        let left = self.writes.load(Ordering::Relaxed);
-        self.writes.store(left.saturating_sub(1), Ordering::Relaxed);
-        if left == 1 {
-            if self.rows.load(Ordering::Relaxed).is_multiple_of(2) {
-                write.await?;
-            }
-            return Err(Fault::Unavailable("interrupted".to_owned()).into());
-        }
-        write.await
-    }
-}
-
-#[deny(clippy::missing_trait_methods)]
-impl Messages for Failing {
-    async fn put_message(&self, queue: SpaceId, new: NewMessage<'_>, now: Timestamp) -> Result<Placed, WriteError> {
-        self.inner.put_message(queue, new, now).await
-    }
-
-    async fn claim(
-        &self,
-        queue: SpaceId,
-        max: usize,
-        hidden_for: Duration,
-        now: Timestamp,
-    ) -> Result<Vec<Message>, WriteError> {
-        self.inner.claim(queue, max, hidden_for, now).await
-    }
-
-    async fn peek(&self, queue: SpaceId, max: usize, now: Timestamp) -> Result<Vec<Message>, ReadError> {
-        self.inner.peek(queue, max, now).await
-    }
-
-    async fn update_message(
-        &self,
-        queue: SpaceId,
-        handle: MessageHandle,
-        change: Change<'_>,
-        now: Timestamp,
-    ) -> Result<Updated, MessageError> {
-        self.inner.update_message(queue, handle, change, now).await
-    }
-
-    async fn delete_message(&self, queue: SpaceId, handle: MessageHandle, now: Timestamp) -> Result<(), MessageError> {
-        self.inner.delete_message(queue, handle, now).await
-    }
-
-    async fn clear_messages(&self, queue: SpaceId, now: Timestamp) -> Result<(), WriteError> {
-        self.inner.clear_messages(queue, now).await
-    }
-
-    async fn count_messages(&self, queue: SpaceId, now: Timestamp) -> Result<u64, ReadError> {
-        self.inner.count_messages(queue, now).await
-    }
-}
-
-#[deny(clippy::missing_trait_methods)]
-impl Rows for Failing {
-    type Snapshot = MemorySnapshot;
-
-    async fn snapshot(&self, reads: Reads, deadline: Instant) -> Result<MemorySnapshot, Fault> {
-        self.inner.snapshot(reads, deadline).await
-    }
-
-    async fn get<R: Send>(
-        &self,
-        key: Key<'_>,
-        visit: impl FnOnce(Option<RowRef<'_>>) -> R + Send,
-    ) -> Result<R, ReadError> {
-        self.inner.get(key, visit).await
-    }
-
-    async fn get_many(
-        &self,
-        space: SpaceId,
-        keys: &[(&str, &str)],
-        budget: Budget,
-        visit: impl FnMut(RowRef<'_>) -> Flow + Send,
-    ) -> Result<Option<usize>, ReadError> {
-        self.inner.get_many(space, keys, budget, visit).await
-    }
-
-    async fn scan(
-        &self,
-        space: SpaceId,
-        range: &KeyRange,
-        budget: Budget,
-        visit: impl FnMut(RowRef<'_>) -> Flow + Send,
-    ) -> Result<Option<Position>, ReadError> {
-        self.inner.scan(space, range, budget, visit).await
-    }
-
-    async fn apply(
-        &self,
-        space: SpaceId,
-        partition: &str,
-        ops: &[Op<'_>],
-        now: Timestamp,
-    ) -> Result<Vec<Timestamp>, WriteError> {
-        self.apply_with(space, partition, ops, &[], now).await
-    }
-
-    async fn apply_with(
-        &self,
-        space: SpaceId,
-        partition: &str,
-        ops: &[Op<'_>],
-        beside: &[Beside<'_>],
-        now: Timestamp,
-    ) -> Result<Vec<Timestamp>, WriteError> {
-        self.write(self.inner.apply_with(space, partition, ops, beside, now)).await
-    }
-
-    async fn edit<T: Send, R: Send>(
-        &self,
-        key: Key<'_>,
-        now: Timestamp,
-        edit: impl Fn(Option<&[u8]>) -> Result<(Vec<u8>, T), R> + Send + Sync,
-    ) -> Result<T, EditError<R>> {
-        self.write(self.inner.edit(key, now, edit)).await
-    }
-
-    async fn restore(&self, space: SpaceId, rows: &[RowRef<'_>]) -> Result<(), WriteError> {
-        self.rows.fetch_add(rows.len() as u64, Ordering::Relaxed);
-        self.write(self.inner.restore(space, rows)).await
-    }
-}
-
-#[deny(clippy::missing_trait_methods)]
-impl Spaces for Failing {
-    async fn accounts(&self) -> Result<Vec<String>, Fault> {
-        self.inner.accounts().await
-    }
-
-    async fn create_space(&self, name: SpaceName<'_>, meta: &[u8]) -> Result<Option<SpaceId>, Fault> {
-        self.write(self.inner.create_space(name, meta)).await
-    }
-
-    async fn space(&self, name: SpaceName<'_>) -> Result<Option<Space>, Fault> {
-        self.inner.space(name).await
-    }
-
-    async fn recent_space(&self, name: SpaceName<'_>) -> Result<Option<Space>, Fault> {
-        self.inner.recent_space(name).await
-    }
-
-    async fn list_spaces(&self, from: SpaceName<'_>, max: usize) -> Result<Vec<(String, Space)>, Fault> {
-        self.inner.list_spaces(from, max).await
-    }
-
-    async fn change_space(&self, name: SpaceName<'_>, expected: &[u8], meta: &[u8]) -> Result<Changed, Fault> {
-        self.write(self.inner.change_space(name, expected, meta)).await
-    }
-
-    async fn drop_space(&self, name: SpaceName<'_>) -> Result<bool, Fault> {
-        self.write(self.inner.drop_space(name)).await
-    }
-
-    async fn drop_space_if(&self, name: SpaceName<'_>, expected: &[u8]) -> Result<Changed, Fault> {
-        self.write(self.inner.drop_space_if(name, expected)).await
-    }
-
-    async fn claim_dropped(&self, after: SpaceId) -> Result<Option<SpaceId>, Fault> {
-        self.inner.claim_dropped(after).await
-    }
-
-    async fn read_dropped(
-        &self,
-        space: SpaceId,
-        from: &Position,
-        visit: impl FnMut(RowRef<'_>) + Send,
-    ) -> Result<Option<Position>, ReadError> {
-        self.inner.read_dropped(space, from, visit).await
-    }
-
-    async fn forget_dropped(&self, space: SpaceId) -> Result<(), Fault> {
-        self.inner.forget_dropped(space).await
-    }
-}
-
-#[deny(clippy::missing_trait_methods)]
-impl Engine for Failing {
-    async fn now(&self, caller: Timestamp) -> Result<Moment, Fault> {
-        self.inner.now(caller).await
-    }
-
-    fn statistics(&self) -> Statistics {
-        self.inner.statistics()
-    }
-
-    fn ready(&self) -> Result<(), Fault> {
-        self.inner.ready()
-    }
 }
