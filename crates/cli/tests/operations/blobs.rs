@@ -4,7 +4,7 @@ use super::{Case, Place, check_names, names};
 use larimar_model::blob::LeaseAction;
 use larimar_wire::blob::{BlobOperation, BlobRequest, ContainerOperation, PageWrite, PutBlobContent, ServiceOperation};
 use larimar_wire::operation::Operation as _;
-use larimar_wire::storage_head::StorageHead;
+use larimar_wire::request_head::RequestHead;
 
 names!(name(BlobRequest) {
     BlobRequest::AccountInfo(_) => "GetAccountInformation",
@@ -180,7 +180,7 @@ pub(super) fn parse(case: &Case) -> BlobRequest {
     let (path, query) = case.path_and_query();
     let length = case.body.len().to_string();
     let headers = case.pairs().into_iter().chain([("Content-Length", length.as_str())]);
-    let head = StorageHead::new(case.method, path, query, headers);
+    let head = RequestHead::new(case.method, path, query, headers);
     let parsed = head.and_then(|head| BlobRequest::parse(&head));
     parsed.unwrap_or_else(|error| panic!("{case:?}: {error:?}"))
 }

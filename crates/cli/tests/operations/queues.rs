@@ -3,7 +3,7 @@
 use super::{Case, check_names, names};
 use larimar_wire::operation::Operation as _;
 use larimar_wire::queue::QueueOperation;
-use larimar_wire::storage_head::StorageHead;
+use larimar_wire::request_head::RequestHead;
 
 names!(name(QueueOperation) {
     QueueOperation::ListQueues(_) => "ListQueues",
@@ -52,7 +52,7 @@ pub(super) fn cases() -> Vec<Case> {
 /// The operation that a case asks for.
 pub(super) fn parse(case: &Case) -> QueueOperation {
     let (path, query) = case.path_and_query();
-    let head = StorageHead::new(case.method, path, query, case.pairs());
+    let head = RequestHead::new(case.method, path, query, case.pairs());
     let parsed = head.and_then(|head| QueueOperation::parse(&head));
     parsed.unwrap_or_else(|error| panic!("{case:?}: {error:?}"))
 }

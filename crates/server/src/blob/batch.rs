@@ -18,7 +18,7 @@ use larimar_model::blob::ContainerName;
 use larimar_wire::blob::batch::{BatchAnswer, SubRequest, parse};
 use larimar_wire::blob::{BlobOperation, BlobRequest};
 use larimar_wire::error_code::ErrorCode;
-use larimar_wire::storage_head::StorageHead;
+use larimar_wire::request_head::RequestHead;
 
 impl<E: Engine, B: ByteStore> BlobCall<'_, E, B> {
     pub(super) async fn batch(&self, container: Option<&ContainerName>, body: &RequestBody) -> Result<Reply> {
@@ -87,7 +87,7 @@ impl<E: Engine, B: ByteStore> BlobCall<'_, E, B> {
         let authenticate =
             |policies| auth::authenticate(storage, self.call.service, account, &head, address.path, policies);
         let mut caller = authenticate(Policies::Recent).await?;
-        let parsed = StorageHead::new(head.method, address.path, head.query, head.texts())?;
+        let parsed = RequestHead::new(head.method, address.path, head.query, head.texts())?;
         let request = BlobRequest::parse(&parsed)?;
         let BlobRequest::Blob(of, _, operation) = &request else { return Err(ErrorCode::InvalidInput.into()) };
         let is_batched = matches!(operation, BlobOperation::Delete { .. } | BlobOperation::SetTier { .. });

@@ -34,8 +34,8 @@ use larimar_model::blob::ContainerName;
 use larimar_wire::blob::{BlobOperation, BlobRequest, ContainerOperation, ServiceOperation};
 use larimar_wire::error_body::ErrorReply;
 use larimar_wire::error_code::ErrorCode;
+use larimar_wire::request_head::RequestHead;
 use larimar_wire::sas::Service;
-use larimar_wire::storage_head::StorageHead;
 use std::fmt;
 use std::sync::Arc;
 
@@ -79,7 +79,7 @@ impl<E: Engine, B: ByteStore> Protocol for BlobService<E, B> {
     }
 
     fn parse(head: &Head<'_>, address: &Address<'_>) -> std::result::Result<BlobRequest, ErrorReply> {
-        BlobRequest::parse(&StorageHead::new(head.method, address.path, head.query, head.texts())?)
+        BlobRequest::parse(&RequestHead::new(head.method, address.path, head.query, head.texts())?)
     }
 
     async fn run(

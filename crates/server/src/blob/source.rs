@@ -23,7 +23,7 @@ use larimar_wire::blob::{
 };
 use larimar_wire::error_body::ErrorReply;
 use larimar_wire::error_code::ErrorCode;
-use larimar_wire::storage_head::StorageHead;
+use larimar_wire::request_head::RequestHead;
 
 /// How an operation reports an error of its source (all recorded).
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -266,7 +266,7 @@ impl<E: Engine, B: ByteStore> BlobCall<'_, E, B> {
             }
         };
         let mut caller = authenticate(Policies::Recent).await?;
-        let parsed = StorageHead::new("GET", address.path, head.query, head.texts())?;
+        let parsed = RequestHead::new("GET", address.path, head.query, head.texts())?;
         let BlobAddress::Blob(container, name) = BlobAddress::of(&parsed)? else {
             return Err(not_on_this_server().into());
         };

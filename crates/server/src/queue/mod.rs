@@ -21,8 +21,8 @@ use larimar_model::Timestamp;
 use larimar_model::queue::QueueName;
 use larimar_wire::error_body::ErrorReply;
 use larimar_wire::queue::QueueOperation;
+use larimar_wire::request_head::RequestHead;
 use larimar_wire::sas::Service;
-use larimar_wire::storage_head::StorageHead;
 use std::sync::Arc;
 
 /// Answers requests of the Queue protocol.
@@ -57,7 +57,7 @@ impl<E: Engine> Protocol for QueueService<E> {
     }
 
     fn parse(head: &Head<'_>, address: &Address<'_>) -> std::result::Result<QueueOperation, ErrorReply> {
-        QueueOperation::parse(&StorageHead::new(head.method, address.path, head.query, head.texts())?)
+        QueueOperation::parse(&RequestHead::new(head.method, address.path, head.query, head.texts())?)
     }
 
     async fn run(

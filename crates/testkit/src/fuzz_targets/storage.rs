@@ -9,9 +9,9 @@ use larimar_wire::blob::{
 };
 use larimar_wire::operation::Operation as _;
 use larimar_wire::queue::{MessageXml, QueueOperation, parse_message, parse_message_update, write_messages};
+use larimar_wire::request_head::RequestHead;
 use larimar_wire::sas::{Circumstances, SasError, SasToken, Service};
 use larimar_wire::signature::{self, AccountKey, Authorization, Scheme, StorageRequest};
-use larimar_wire::storage_head::StorageHead;
 use larimar_wire::xml::Element;
 use larimar_wire::{marker, uri};
 use std::net::{IpAddr, Ipv4Addr};
@@ -30,7 +30,7 @@ pub fn queue_request(data: &[u8]) {
     let Ok(text) = std::str::from_utf8(data) else { return };
     let (path, query, headers) = request(text);
     for method in METHODS {
-        let Ok(head) = StorageHead::new(method, path, query, headers.iter().copied()) else { return };
+        let Ok(head) = RequestHead::new(method, path, query, headers.iter().copied()) else { return };
         if let Ok(operation) = QueueOperation::parse(&head) {
             assert!(!operation.facts().name.is_empty());
         }
@@ -56,7 +56,7 @@ pub fn blob_request(data: &[u8]) {
     let Ok(text) = std::str::from_utf8(data) else { return };
     let (path, query, headers) = request(text);
     for method in METHODS {
-        let Ok(head) = StorageHead::new(method, path, query, headers.iter().copied()) else { return };
+        let Ok(head) = RequestHead::new(method, path, query, headers.iter().copied()) else { return };
         let Ok(request) = BlobRequest::parse(&head) else { continue };
         assert!(!request.facts().name.is_empty());
         assert!(BlobAddress::of(&head).is_ok());
@@ -90,7 +90,7 @@ pub fn blob_batch(data: &[u8]) {
         assert!((1..=blob::batch::BATCH_REQUESTS_MAX).contains(&requests.len()));
         for request in requests {
             let headers = request.headers.iter().copied();
-            if let Ok(head) = StorageHead::new(request.method, request.path, request.query, headers) {
+            if let Ok(head) = RequestHead::new(request.method, request.path, request.query, headers) {
                 let _ = BlobRequest::parse(&head);
             }
         }

@@ -2,8 +2,8 @@
 
 use crate::error_body::ErrorReply;
 use crate::error_code::ErrorCode;
+use crate::request_head::{RequestHead, name_error};
 use crate::sas::Resource;
-use crate::storage_head::{StorageHead, name_error};
 use crate::uri::decode_path;
 use larimar_model::blob::{BlobName, BlobNameError, ContainerName};
 
@@ -24,7 +24,7 @@ impl BlobAddress {
     ///
     /// # Errors
     /// Names that containers and blobs cannot have.
-    pub fn of(head: &StorageHead<'_>) -> Result<Self, ErrorReply> {
+    pub fn of(head: &RequestHead<'_>) -> Result<Self, ErrorReply> {
         let is_container = matches!(head.parameter("restype"), Some("container" | "account"));
         Self::parse(head.path, is_container)
     }

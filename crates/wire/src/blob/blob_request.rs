@@ -13,14 +13,14 @@ use crate::blob::tags_xml::TAGS_BODY_BYTES_MAX;
 use crate::error_body::ErrorReply;
 use crate::error_code::ErrorCode;
 use crate::marker;
-use crate::storage_head::{StorageHead, parameter_error};
+use crate::request_head::{RequestHead, parameter_error};
 use larimar_model::blob::{
     Access, AccessTier, AppendConditions, BlobType, BlockId, BlockIdError, BlockListKind, ContentHeaders,
     DeleteSnapshots, ETagCondition, NewBlob, PageRange, SequenceConditions, SequenceNumberAction,
 };
 use larimar_model::{Guid, limits};
 
-pub(super) fn operation(head: &StorageHead<'_>) -> Result<BlobOperation, ErrorReply> {
+pub(super) fn operation(head: &RequestHead<'_>) -> Result<BlobOperation, ErrorReply> {
     match (head.parameter("comp"), head.method) {
         (comp, "GET" | "HEAD") => read(head, comp),
         (comp, "PUT") => write(head, comp),
@@ -51,7 +51,7 @@ const WRITES: [&str; 14] = [
     "undelete",
 ];
 
-fn read(head: &StorageHead<'_>, comp: Option<&str>) -> Result<BlobOperation, ErrorReply> {
+fn read(head: &RequestHead<'_>, comp: Option<&str>) -> Result<BlobOperation, ErrorReply> {
     let snapshot = headers::snapshot(head, "snapshot")?;
     match comp {
         None if head.method == "HEAD" => Ok(BlobOperation::GetProperties(blob_read(head)?)),
@@ -82,7 +82,7 @@ fn read(head: &StorageHead<'_>, comp: Option<&str>) -> Result<BlobOperation, Err
     }
 }
 
-fn write(head: &StorageHead<'_>, comp: Option<&str>) -> Result<BlobOperation, ErrorReply> {
+fn write(head: &RequestHead<'_>, comp: Option<&str>) -> Result<BlobOperation, ErrorReply> {
     if let Some(snapshot) = head.parameter("snapshot")
         && comp != Some("tier")
     {
@@ -136,7 +136,7 @@ fn write(head: &StorageHead<'_>, comp: Option<&str>) -> Result<BlobOperation, Er
     }
 }
 
-fn blob_read(head: &StorageHead<'_>) -> Result<BlobRead, ErrorReply> {
+fn blob_read(head: &RequestHead<'_>) -> Result<BlobRead, ErrorReply> {
     let access = access(head)?;
     // `If-None-Match: *` would read a blob only if there is none.
     if access.conditions.if_none_match == Some(ETagCondition::Any) {
@@ -145,7 +145,7 @@ fn blob_read(head: &StorageHead<'_>) -> Result<BlobRead, ErrorReply> {
     Ok(BlobRead { snapshot: headers::snapshot(head, "snapshot")?, access })
 }
 
-fn get(head: &StorageHead<'_>) -> Result<BlobOperation, ErrorReply> {
+fn get(head: &RequestHead<'_>) -> Result<BlobOperation, ErrorReply> {
     let range = headers::range(head);
     let range_checksum = range_checksum(head)?;
     if let Some(sum) = range_checksum {
@@ -163,7 +163,7 @@ fn get(head: &StorageHead<'_>) -> Result<BlobOperation, ErrorReply> {
 }
 
 /// The checksum of the range to return; a request can ask for one only (service: get blob).
-fn range_checksum(head: &StorageHead<'_>) -> Result<Option<RangeChecksum>, ErrorReply> {
+fn range_checksum(head: &RequestHead<'_>) -> Result<Option<RangeChecksum>, ErrorReply> {
     let is_asked = |sum: RangeChecksum| headers::flag(head, sum.header());
     match (is_asked(RangeChecksum::Md5)?, is_asked(RangeChecksum::Crc64)?) {
         (true, true) => {
@@ -175,7 +175,7 @@ fn range_checksum(head: &StorageHead<'_>) -> Result<Option<RangeChecksum>, Error
     }
 }
 
-fn delete(head: &StorageHead<'_>) -> Result<BlobOperation, ErrorReply> {
+fn delete(head: &RequestHead<'_>) -> Result<BlobOperation, ErrorReply> {
     let snapshot = headers::snapshot(head, "snapshot")?;
     let snapshots: Option<DeleteSnapshots> = head.header_as("x-ms-delete-snapshots")?;
     if let (Some(snapshot), Some(_)) = (head.parameter("snapshot"), snapshots) {
@@ -189,7 +189,7 @@ fn delete(head: &StorageHead<'_>) -> Result<BlobOperation, ErrorReply> {
     Ok(BlobOperation::Delete { snapshot, snapshots, access: Access { tier, ..access(head)? } })
 }
 
-fn put(head: &StorageHead<'_>) -> Result<BlobOperation, ErrorReply> {
+fn put(head: &RequestHead<'_>) -> Result<BlobOperation, ErrorReply> {
     let kind: Option<BlobType> = head.header_as("x-ms-blob-type")?;
     let source = headers::source(head, put_bytes_max(head))?;
     let (kind, content) = match (kind, source) {
@@ -238,7 +238,7 @@ fn put(head: &StorageHead<'_>) -> Result<BlobOperation, ErrorReply> {
     Ok(BlobOperation::Put(Box::new(PutBlob { content, blob: new_blob(head, headers, kind)?, access: access(head)? })))
 }
 
-fn new_blob(head: &StorageHead<'_>, content: ContentHeaders, kind: BlobType) -> Result<NewBlob, ErrorReply> {
+fn new_blob(head: &RequestHead<'_>, content: ContentHeaders, kind: BlobType) -> Result<NewBlob, ErrorReply> {
     Ok(NewBlob {
         content,
         metadata: head.metadata()?,
@@ -247,7 +247,7 @@ fn new_blob(head: &StorageHead<'_>, content: ContentHeaders, kind: BlobType) -> 
     })
 }
 
-fn copy(head: &StorageHead<'_>) -> Result<BlobOperation, ErrorReply> {
+fn copy(head: &RequestHead<'_>) -> Result<BlobOperation, ErrorReply> {
     empty_body(head)?;
     let missing = || ErrorReply::new(ErrorCode::MissingRequiredHeader);
     let metadata = head.metadata()?;
@@ -266,7 +266,7 @@ fn copy(head: &StorageHead<'_>) -> Result<BlobOperation, ErrorReply> {
     })))
 }
 
-fn incremental_copy(head: &StorageHead<'_>) -> Result<BlobOperation, ErrorReply> {
+fn incremental_copy(head: &RequestHead<'_>) -> Result<BlobOperation, ErrorReply> {
     empty_body(head)?;
     head.required_header("x-ms-copy-source")?;
     let missing = || ErrorReply::new(ErrorCode::MissingRequiredHeader);
@@ -276,7 +276,7 @@ fn incremental_copy(head: &StorageHead<'_>) -> Result<BlobOperation, ErrorReply>
     })))
 }
 
-fn abort_copy(head: &StorageHead<'_>) -> Result<BlobOperation, ErrorReply> {
+fn abort_copy(head: &RequestHead<'_>) -> Result<BlobOperation, ErrorReply> {
     let action = head.required_header("x-ms-copy-action")?;
     if !action.eq_ignore_ascii_case("abort") {
         return Err(ErrorReply::of_header(ErrorCode::InvalidHeaderValue, "x-ms-copy-action", action));
@@ -287,7 +287,7 @@ fn abort_copy(head: &StorageHead<'_>) -> Result<BlobOperation, ErrorReply> {
     Ok(BlobOperation::AbortCopy { id, lease: headers::lease(head)? })
 }
 
-fn set_headers(head: &StorageHead<'_>) -> Result<BlobOperation, ErrorReply> {
+fn set_headers(head: &RequestHead<'_>) -> Result<BlobOperation, ErrorReply> {
     let length = page_blob_length(head)?;
     let action = head.header("x-ms-sequence-number-action");
     let number = sequence_number(head)?;
@@ -316,7 +316,7 @@ fn set_headers(head: &StorageHead<'_>) -> Result<BlobOperation, ErrorReply> {
     })))
 }
 
-fn put_block(head: &StorageHead<'_>) -> Result<BlobOperation, ErrorReply> {
+fn put_block(head: &RequestHead<'_>) -> Result<BlobOperation, ErrorReply> {
     // An unescaped plus was decoded to a space, which base64 does not have.
     let id = head.required_parameter("blockid")?.replace(' ', "+");
     let id = BlockId::parse(&id).map_err(|error| match error {
@@ -330,7 +330,7 @@ fn put_block(head: &StorageHead<'_>) -> Result<BlobOperation, ErrorReply> {
     Ok(BlobOperation::PutBlock(Box::new(PutBlock { id, checks, source, lease: headers::lease(head)? })))
 }
 
-fn put_block_list(head: &StorageHead<'_>) -> Result<BlobOperation, ErrorReply> {
+fn put_block_list(head: &RequestHead<'_>) -> Result<BlobOperation, ErrorReply> {
     Ok(BlobOperation::PutBlockList(Box::new(PutBlockList {
         checks: body_checks(head, BLOCK_LIST_BODY_BYTES_MAX)?,
         blob: new_blob(head, headers::content_headers(head)?, BlobType::Block)?,
@@ -338,7 +338,7 @@ fn put_block_list(head: &StorageHead<'_>) -> Result<BlobOperation, ErrorReply> {
     })))
 }
 
-fn append_block(head: &StorageHead<'_>) -> Result<BlobOperation, ErrorReply> {
+fn append_block(head: &RequestHead<'_>) -> Result<BlobOperation, ErrorReply> {
     let bytes_max = if head.is_since("2022-11-02") { limits::APPEND_BYTES_MAX } else { limits::APPEND_BYTES_MAX_2015 };
     let source = headers::source(head, bytes_max)?;
     let checks = if source.is_some() { empty_body(head)? } else { filled_body(head, bytes_max)? };
@@ -349,7 +349,7 @@ fn append_block(head: &StorageHead<'_>) -> Result<BlobOperation, ErrorReply> {
     Ok(BlobOperation::AppendBlock(Box::new(AppendBlock { checks, source, append, access: access(head)? })))
 }
 
-fn put_page(head: &StorageHead<'_>) -> Result<BlobOperation, ErrorReply> {
+fn put_page(head: &RequestHead<'_>) -> Result<BlobOperation, ErrorReply> {
     if head.header("x-ms-range").is_none() {
         head.required_header("range")?;
     }
@@ -398,7 +398,7 @@ fn put_page(head: &StorageHead<'_>) -> Result<BlobOperation, ErrorReply> {
     Ok(BlobOperation::PutPage(Box::new(PutPage { range, write, sequence, access: access(head)? })))
 }
 
-fn page_blob_length(head: &StorageHead<'_>) -> Result<Option<u64>, ErrorReply> {
+fn page_blob_length(head: &RequestHead<'_>) -> Result<Option<u64>, ErrorReply> {
     match head.number_header(PAGE_LENGTH)? {
         Some(length) if !length.is_multiple_of(limits::PAGE_BYTES) || length > limits::PAGE_BLOB_BYTES_MAX => {
             Err(ErrorReply::of_header(ErrorCode::InvalidHeaderValue, PAGE_LENGTH, &length.to_string()))
@@ -407,7 +407,7 @@ fn page_blob_length(head: &StorageHead<'_>) -> Result<Option<u64>, ErrorReply> {
     }
 }
 
-fn sequence_number(head: &StorageHead<'_>) -> Result<Option<u64>, ErrorReply> {
+fn sequence_number(head: &RequestHead<'_>) -> Result<Option<u64>, ErrorReply> {
     match head.number_header(SEQUENCE_NUMBER)? {
         Some(number) if number > i64::MAX.unsigned_abs() => {
             Err(ErrorReply::of_header(ErrorCode::InvalidHeaderValue, SEQUENCE_NUMBER, &number.to_string()))
@@ -416,7 +416,7 @@ fn sequence_number(head: &StorageHead<'_>) -> Result<Option<u64>, ErrorReply> {
     }
 }
 
-fn put_bytes_max(head: &StorageHead<'_>) -> u64 {
+fn put_bytes_max(head: &RequestHead<'_>) -> u64 {
     match () {
         () if head.is_since("2019-12-12") => limits::PUT_BLOB_BYTES_MAX,
         () if head.is_since("2016-05-31") => limits::PUT_BLOB_BYTES_MAX_2016,
@@ -424,7 +424,7 @@ fn put_bytes_max(head: &StorageHead<'_>) -> u64 {
     }
 }
 
-fn block_bytes_max(head: &StorageHead<'_>) -> u64 {
+fn block_bytes_max(head: &RequestHead<'_>) -> u64 {
     match () {
         () if head.is_since("2019-12-12") => limits::BLOCK_BYTES_MAX,
         () if head.is_since("2016-05-31") => limits::BLOCK_BYTES_MAX_2016,

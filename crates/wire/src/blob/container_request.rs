@@ -6,10 +6,10 @@ use super::list_marker::ListMarker;
 use super::operation::{ContainerOperation, ListBlobs};
 use super::request::{count_max, not_implemented, unknown_component, unsupported_verb, words};
 use crate::error_body::ErrorReply;
-use crate::storage_head::{StorageHead, parameter_error};
+use crate::request_head::{RequestHead, parameter_error};
 use larimar_model::blob::{ListInclude, PublicAccess};
 
-pub(super) fn operation(head: &StorageHead<'_>) -> Result<ContainerOperation, ErrorReply> {
+pub(super) fn operation(head: &RequestHead<'_>) -> Result<ContainerOperation, ErrorReply> {
     if head.parameter("restype") == Some("account") {
         return Err(match head.parameter("comp") {
             Some("properties") => unsupported_verb(),
@@ -44,11 +44,11 @@ pub(super) fn operation(head: &StorageHead<'_>) -> Result<ContainerOperation, Er
     }
 }
 
-fn public_access(head: &StorageHead<'_>) -> Result<PublicAccess, ErrorReply> {
+fn public_access(head: &RequestHead<'_>) -> Result<PublicAccess, ErrorReply> {
     head.header_as("x-ms-blob-public-access").map(Option::unwrap_or_default)
 }
 
-fn list_blobs(head: &StorageHead<'_>) -> Result<ContainerOperation, ErrorReply> {
+fn list_blobs(head: &RequestHead<'_>) -> Result<ContainerOperation, ErrorReply> {
     let delimiter = head.parameter("delimiter");
     let mut include = ListInclude::default();
     for word in words(head, "include") {

@@ -6,7 +6,7 @@ use super::request::{count_max, unknown_component};
 use super::tags_xml::write_tags_element;
 use crate::error_body::ErrorReply;
 use crate::error_code::ErrorCode;
-use crate::storage_head::{StorageHead, parameter_error};
+use crate::request_head::{RequestHead, parameter_error};
 use crate::{marker, xml};
 use larimar_model::blob::{TagQuery, Tags};
 
@@ -49,7 +49,7 @@ impl FindMarker {
 }
 
 /// Parses the parameters of Find Blobs by Tags, the same for the account and for a container.
-pub(super) fn find_blobs(head: &StorageHead<'_>) -> Result<FindBlobs, ErrorReply> {
+pub(super) fn find_blobs(head: &RequestHead<'_>) -> Result<FindBlobs, ErrorReply> {
     if !head.is_since(FIRST_VERSION) {
         return Err(unknown_component(head.parameter("comp")));
     }

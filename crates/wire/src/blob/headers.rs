@@ -4,7 +4,7 @@
 use super::operation::{BodyChecks, Source};
 use crate::error_body::ErrorReply;
 use crate::error_code::ErrorCode;
-use crate::storage_head::StorageHead;
+use crate::request_head::RequestHead;
 use crate::uri;
 use base64::Engine as _;
 use base64::engine::general_purpose::STANDARD;
@@ -28,7 +28,7 @@ const UNSUPPORTED: [&str; 8] = [
 ];
 
 /// Refuses requests with a header of a feature that is not implemented.
-pub(super) fn refuse_unsupported(head: &StorageHead<'_>) -> Result<(), ErrorReply> {
+pub(super) fn refuse_unsupported(head: &RequestHead<'_>) -> Result<(), ErrorReply> {
     let asked = |name: &&&str| head.header(name).is_some_and(|value| !value.eq_ignore_ascii_case("false"));
     match UNSUPPORTED.iter().find(asked) {
         Some(name) => Err(ErrorReply::new(ErrorCode::UnsupportedHeader).with_detail("HeaderName", name)),
@@ -97,17 +97,17 @@ impl fmt::Debug for CopySource {
 /// Bytes of a source's URL (service: copy blob).
 const SOURCE_BYTES_MAX: usize = 2048;
 
-pub(super) fn access(head: &StorageHead<'_>) -> Result<Access, ErrorReply> {
+pub(super) fn access(head: &RequestHead<'_>) -> Result<Access, ErrorReply> {
     Ok(Access { conditions: conditions(head, "")?, ..lease_and_if_tags(head)? })
 }
 
 /// The conditions of operations that support only the lease and the condition on tags.
-pub(super) fn lease_and_if_tags(head: &StorageHead<'_>) -> Result<Access, ErrorReply> {
+pub(super) fn lease_and_if_tags(head: &RequestHead<'_>) -> Result<Access, ErrorReply> {
     Ok(Access { lease: lease(head)?, if_tags: if_tags(head, IF_TAGS)?, ..Access::default() })
 }
 
 /// Refuses a condition on tags where it is not supported, as the operation would run without it.
-pub(super) fn refuse_if_tags(head: &StorageHead<'_>) -> Result<(), ErrorReply> {
+pub(super) fn refuse_if_tags(head: &RequestHead<'_>) -> Result<(), ErrorReply> {
     match [IF_TAGS, SOURCE_IF_TAGS].into_iter().find(|name| head.header(name).is_some()) {
         Some(name) => Err(ErrorReply::new(ErrorCode::UnsupportedHeader).with_detail("HeaderName", name)),
         None => Ok(()),
@@ -115,7 +115,7 @@ pub(super) fn refuse_if_tags(head: &StorageHead<'_>) -> Result<(), ErrorReply> {
 }
 
 /// Parses a header with a condition on tags.
-pub(super) fn if_tags(head: &StorageHead<'_>, name: &str) -> Result<Option<TagCondition>, ErrorReply> {
+pub(super) fn if_tags(head: &RequestHead<'_>, name: &str) -> Result<Option<TagCondition>, ErrorReply> {
     head.parsed_header(name, |text| TagCondition::parse(text).ok())
 }
 
@@ -123,7 +123,7 @@ pub(super) const IF_TAGS: &str = "x-ms-if-tags";
 const SOURCE_IF_TAGS: &str = "x-ms-source-if-tags";
 
 /// The conditions of operations on containers, which support only conditions on times.
-pub(super) fn container_access(head: &StorageHead<'_>) -> Result<Access, ErrorReply> {
+pub(super) fn container_access(head: &RequestHead<'_>) -> Result<Access, ErrorReply> {
     let access = access(head)?;
     if access.conditions.if_match.is_some() || access.conditions.if_none_match.is_some() {
         return Err(ErrorReply::new(ErrorCode::ConditionHeadersNotSupported));
@@ -132,12 +132,12 @@ pub(super) fn container_access(head: &StorageHead<'_>) -> Result<Access, ErrorRe
 }
 
 /// The conditions of Get and Set Blob Tags on the blob have names of their own (service: 2026-02-06).
-pub(super) fn tags_access(head: &StorageHead<'_>) -> Result<Access, ErrorReply> {
+pub(super) fn tags_access(head: &RequestHead<'_>) -> Result<Access, ErrorReply> {
     Ok(Access { conditions: conditions(head, "x-ms-blob-")?, ..lease_and_if_tags(head)? })
 }
 
 /// The conditional headers. Those on the source of a copy have the prefix `x-ms-source-`.
-pub(super) fn conditions(head: &StorageHead<'_>, prefix: &str) -> Result<Conditions, ErrorReply> {
+pub(super) fn conditions(head: &RequestHead<'_>, prefix: &str) -> Result<Conditions, ErrorReply> {
     let name = |name: &str| format!("{prefix}{name}");
     Ok(Conditions {
         if_match: head.header(&name("if-match")).map(ETagCondition::parse),
@@ -147,11 +147,11 @@ pub(super) fn conditions(head: &StorageHead<'_>, prefix: &str) -> Result<Conditi
     })
 }
 
-pub(super) fn lease(head: &StorageHead<'_>) -> Result<Option<LeaseId>, ErrorReply> {
+pub(super) fn lease(head: &RequestHead<'_>) -> Result<Option<LeaseId>, ErrorReply> {
     head.parsed_header("x-ms-lease-id", |text| LeaseId::parse(text).ok())
 }
 
-pub(super) fn lease_action(head: &StorageHead<'_>) -> Result<LeaseAction, ErrorReply> {
+pub(super) fn lease_action(head: &RequestHead<'_>) -> Result<LeaseAction, ErrorReply> {
     let id = || {
         head.required_header("x-ms-lease-id")?;
         lease(head)?.ok_or(ErrorReply::new(ErrorCode::MissingRequiredHeader))
@@ -181,7 +181,7 @@ pub(super) fn lease_action(head: &StorageHead<'_>) -> Result<LeaseAction, ErrorR
     }
 }
 
-fn seconds<T>(head: &StorageHead<'_>, name: &str, read: impl Fn(i64) -> Option<T>) -> Result<Option<T>, ErrorReply> {
+fn seconds<T>(head: &RequestHead<'_>, name: &str, read: impl Fn(i64) -> Option<T>) -> Result<Option<T>, ErrorReply> {
     head.parsed_header(name, |text| read(text.parse().ok()?))
 }
 
@@ -196,7 +196,7 @@ pub(super) const CONTENT_HEADERS: [&str; 6] = [
 ];
 
 /// The content headers of a blob.
-pub(super) fn content_headers(head: &StorageHead<'_>) -> Result<ContentHeaders, ErrorReply> {
+pub(super) fn content_headers(head: &RequestHead<'_>) -> Result<ContentHeaders, ErrorReply> {
     let text = |name: &str| head.header(name).map(str::to_owned);
     Ok(ContentHeaders {
         content_type: text("x-ms-blob-content-type"),
@@ -209,14 +209,14 @@ pub(super) fn content_headers(head: &StorageHead<'_>) -> Result<ContentHeaders, 
 }
 
 /// The content headers of Set Blob Properties: those that the request does not set are cleared, also the type.
-pub(super) fn replaced_headers(head: &StorageHead<'_>) -> Result<ContentHeaders, ErrorReply> {
+pub(super) fn replaced_headers(head: &RequestHead<'_>) -> Result<ContentHeaders, ErrorReply> {
     let given = content_headers(head)?;
     Ok(ContentHeaders { content_type: given.content_type.or(Some(String::new())), ..given })
 }
 
 /// The content headers of a blob that is put with its bytes: `x-ms-blob-content-type` takes precedence over
 /// `Content-Type`, and so on.
-pub(super) fn put_content_headers(head: &StorageHead<'_>) -> Result<ContentHeaders, ErrorReply> {
+pub(super) fn put_content_headers(head: &RequestHead<'_>) -> Result<ContentHeaders, ErrorReply> {
     let text = |name: &str| head.header(name).map(str::to_owned);
     let given = content_headers(head)?;
     Ok(ContentHeaders {
@@ -229,7 +229,7 @@ pub(super) fn put_content_headers(head: &StorageHead<'_>) -> Result<ContentHeade
 }
 
 /// The length and the checksums of a body. `Content-Length` is required and at most `bytes_max`.
-pub(super) fn body_checks(head: &StorageHead<'_>, bytes_max: u64) -> Result<BodyChecks, ErrorReply> {
+pub(super) fn body_checks(head: &RequestHead<'_>, bytes_max: u64) -> Result<BodyChecks, ErrorReply> {
     let length = head.content_length()?;
     if length > bytes_max {
         let max = bytes_max.to_string();
@@ -244,13 +244,13 @@ pub(super) fn body_checks(head: &StorageHead<'_>, bytes_max: u64) -> Result<Body
 }
 
 /// As [`body_checks`], for a body that must not be empty.
-pub(super) fn filled_body(head: &StorageHead<'_>, bytes_max: u64) -> Result<BodyChecks, ErrorReply> {
+pub(super) fn filled_body(head: &RequestHead<'_>, bytes_max: u64) -> Result<BodyChecks, ErrorReply> {
     let checks = body_checks(head, bytes_max)?;
     if checks.length == 0 { Err(wrong_length("0")) } else { Ok(checks) }
 }
 
 /// Refuses a body that is not empty.
-pub(super) fn empty_body(head: &StorageHead<'_>) -> Result<BodyChecks, ErrorReply> {
+pub(super) fn empty_body(head: &RequestHead<'_>) -> Result<BodyChecks, ErrorReply> {
     match head.number_header("content-length")? {
         None | Some(0) => Ok(BodyChecks::default()),
         Some(length) => Err(wrong_length(&length.to_string())),
@@ -267,14 +267,14 @@ pub fn format_md5(md5: &[u8]) -> String {
     STANDARD.encode(md5)
 }
 
-pub(super) fn md5(head: &StorageHead<'_>, name: &str) -> Result<Option<[u8; 16]>, ErrorReply> {
+pub(super) fn md5(head: &RequestHead<'_>, name: &str) -> Result<Option<[u8; 16]>, ErrorReply> {
     let Some(text) = head.header(name) else { return Ok(None) };
     let md5 = STANDARD.decode(text).ok().and_then(|md5| md5.try_into().ok());
     md5.map(Some).ok_or_else(|| ErrorReply::of_header(ErrorCode::InvalidMd5, name, text))
 }
 
 /// `x-ms-blob-content-md5`. The service stores any bytes of any length (Microsoft's own tests).
-fn stored_md5(head: &StorageHead<'_>) -> Result<Option<Vec<u8>>, ErrorReply> {
+fn stored_md5(head: &RequestHead<'_>) -> Result<Option<Vec<u8>>, ErrorReply> {
     let Some(text) = head.header(STORED_MD5) else { return Ok(None) };
     let md5 = STANDARD.decode(text).ok().filter(|md5| md5.len() <= STORED_MD5_BYTES_MAX);
     md5.map(Some).ok_or_else(|| ErrorReply::of_header(ErrorCode::InvalidMd5, STORED_MD5, text))
@@ -284,11 +284,11 @@ const STORED_MD5: &str = "x-ms-blob-content-md5";
 /// The maximum length of a stored MD5: it is part of the blob's row.
 const STORED_MD5_BYTES_MAX: usize = 1024;
 
-fn crc64(head: &StorageHead<'_>, name: &str) -> Result<Option<[u8; 8]>, ErrorReply> {
+fn crc64(head: &RequestHead<'_>, name: &str) -> Result<Option<[u8; 8]>, ErrorReply> {
     head.parsed_header(name, |text| STANDARD.decode(text).ok()?.try_into().ok())
 }
 
-pub(super) fn tier(head: &StorageHead<'_>, kind: BlobType) -> Result<Option<AccessTier>, ErrorReply> {
+pub(super) fn tier(head: &RequestHead<'_>, kind: BlobType) -> Result<Option<AccessTier>, ErrorReply> {
     let tier: Option<AccessTier> = head.header_as("x-ms-access-tier")?;
     match tier {
         Some(tier) if !tier.is_of(kind) => Err(wrong_tier(tier)),
@@ -303,7 +303,7 @@ pub fn wrong_tier(tier: AccessTier) -> ErrorReply {
 }
 
 /// `x-ms-tags`: tags in the form of a query string.
-pub(super) fn tags(head: &StorageHead<'_>) -> Result<Option<Tags>, ErrorReply> {
+pub(super) fn tags(head: &RequestHead<'_>) -> Result<Option<Tags>, ErrorReply> {
     let Some(text) = head.header("x-ms-tags") else { return Ok(None) };
     let invalid = |_| ErrorReply::of_header(ErrorCode::InvalidHeaderValue, "x-ms-tags", text);
     let mut tags = Tags::new();
@@ -326,19 +326,19 @@ pub(super) fn insert_tag(tags: &mut Tags, key: &str, value: &str) -> Result<(), 
 }
 
 /// A parameter of the query that names a snapshot.
-pub(super) fn snapshot(head: &StorageHead<'_>, name: &str) -> Result<Option<SnapshotTime>, ErrorReply> {
+pub(super) fn snapshot(head: &RequestHead<'_>, name: &str) -> Result<Option<SnapshotTime>, ErrorReply> {
     let Some(text) = head.parameter(name) else { return Ok(None) };
     let invalid = |_| ErrorReply::of_parameter(ErrorCode::InvalidQueryParameterValue, name, text);
     text.parse().map(Some).map_err(invalid)
 }
 
 /// `x-ms-range`, or `Range` without it. A value that cannot be parsed is ignored.
-pub(super) fn range(head: &StorageHead<'_>) -> Option<ByteRange> {
+pub(super) fn range(head: &RequestHead<'_>) -> Option<ByteRange> {
     ByteRange::parse(head.header("x-ms-range").or_else(|| head.header("range"))?)
 }
 
 /// `x-ms-copy-source` with its conditions and checksums; at most `bytes_max` bytes are copied.
-pub(super) fn source(head: &StorageHead<'_>, bytes_max: u64) -> Result<Option<Source>, ErrorReply> {
+pub(super) fn source(head: &RequestHead<'_>, bytes_max: u64) -> Result<Option<Source>, ErrorReply> {
     let Some(url) = head.parsed_header("x-ms-copy-source", CopySource::parse)? else { return Ok(None) };
     let (md5, crc64) = (md5(head, "x-ms-source-content-md5")?, crc64(head, "x-ms-source-content-crc64")?);
     if md5.is_some() && crc64.is_some() {
@@ -356,7 +356,7 @@ pub(super) fn source(head: &StorageHead<'_>, bytes_max: u64) -> Result<Option<So
 }
 
 /// Whether a copy gets the tags of its source. The request cannot set tags then (service: copy blob from URL).
-pub(super) fn copies_tags(head: &StorageHead<'_>) -> Result<bool, ErrorReply> {
+pub(super) fn copies_tags(head: &RequestHead<'_>) -> Result<bool, ErrorReply> {
     match head.header(COPY_TAGS) {
         None => Ok(false),
         Some(word) if word.eq_ignore_ascii_case("replace") => Ok(false),
@@ -368,7 +368,7 @@ pub(super) fn copies_tags(head: &StorageHead<'_>) -> Result<bool, ErrorReply> {
 const COPY_TAGS: &str = "x-ms-copy-source-tag-option";
 
 /// A header that is `true` or `false`; `false` without it.
-pub(super) fn flag(head: &StorageHead<'_>, name: &str) -> Result<bool, ErrorReply> {
+pub(super) fn flag(head: &RequestHead<'_>, name: &str) -> Result<bool, ErrorReply> {
     let read = |text: &str| match text {
         _ if text.eq_ignore_ascii_case("true") => Some(true),
         _ if text.eq_ignore_ascii_case("false") => Some(false),

@@ -7,7 +7,7 @@ use super::{blob_request, container_request, headers};
 use crate::error_body::ErrorReply;
 use crate::error_code::ErrorCode;
 use crate::marker;
-use crate::storage_head::{StorageHead, parameter_error};
+use crate::request_head::{RequestHead, parameter_error};
 use larimar_model::blob::{BlobName, ContainerName};
 use larimar_model::limits;
 
@@ -29,7 +29,7 @@ impl BlobRequest {
     ///
     /// # Errors
     /// The protocol's error for an invalid request, or for a feature that is not implemented.
-    pub fn parse(head: &StorageHead<'_>) -> Result<Self, ErrorReply> {
+    pub fn parse(head: &RequestHead<'_>) -> Result<Self, ErrorReply> {
         head.number_parameter("timeout", 0..=i64::MAX)?;
         if head.parameter("versionid").is_some() {
             return Err(not_implemented());
@@ -48,12 +48,12 @@ impl BlobRequest {
     }
 }
 
-fn is_account_info(head: &StorageHead<'_>) -> bool {
+fn is_account_info(head: &RequestHead<'_>) -> bool {
     let parameters = (head.parameter("restype"), head.parameter("comp"));
     parameters == (Some("account"), Some("properties")) && matches!(head.method, "GET" | "HEAD")
 }
 
-fn service(head: &StorageHead<'_>) -> Result<ServiceOperation, ErrorReply> {
+fn service(head: &RequestHead<'_>) -> Result<ServiceOperation, ErrorReply> {
     match (head.parameter("restype"), head.parameter("comp"), head.method) {
         (Some("service"), Some("properties"), "GET") => Ok(ServiceOperation::GetProperties),
         (Some("service"), Some("properties"), "PUT") => Ok(ServiceOperation::SetProperties),
@@ -69,7 +69,7 @@ fn service(head: &StorageHead<'_>) -> Result<ServiceOperation, ErrorReply> {
     }
 }
 
-fn list_containers(head: &StorageHead<'_>) -> Result<ServiceOperation, ErrorReply> {
+fn list_containers(head: &RequestHead<'_>) -> Result<ServiceOperation, ErrorReply> {
     let (mut metadata, mut system) = (false, false);
     for word in words(head, "include") {
         match word.to_ascii_lowercase().as_str() {
@@ -91,12 +91,12 @@ fn list_containers(head: &StorageHead<'_>) -> Result<ServiceOperation, ErrorRepl
 }
 
 /// The words of a parameter that is a comma-separated list.
-pub(super) fn words<'h>(head: &'h StorageHead<'_>, name: &str) -> impl Iterator<Item = &'h str> {
+pub(super) fn words<'h>(head: &'h RequestHead<'_>, name: &str) -> impl Iterator<Item = &'h str> {
     head.parameter(name).unwrap_or("").split(',').map(str::trim).filter(|word| !word.is_empty())
 }
 
 /// `maxresults`, capped at the service's maximum.
-pub(super) fn count_max(head: &StorageHead<'_>) -> Result<Option<usize>, ErrorReply> {
+pub(super) fn count_max(head: &RequestHead<'_>) -> Result<Option<usize>, ErrorReply> {
     let count = head.number_parameter("maxresults", 1..=i64::from(i32::MAX))?;
     Ok(count.and_then(|count| usize::try_from(count).ok()).map(|count| count.min(limits::LIST_ITEMS_MAX)))
 }

@@ -5,8 +5,8 @@ use crate::error_code::ErrorCode;
 use crate::marker;
 use crate::operation::{BodyLimit, Endpoint, Facts, Format, Operation};
 use crate::queue::MESSAGE_BODY_BYTES_MAX;
+use crate::request_head::{RequestHead, name_error, parameter_error};
 use crate::sas::Need;
-use crate::storage_head::{StorageHead, name_error, parameter_error};
 use crate::uri::decode_path;
 use larimar_model::queue::QueueName;
 use larimar_model::{Guid, Metadata, limits};
@@ -84,7 +84,7 @@ impl QueueOperation {
     ///
     /// # Errors
     /// What the protocol answers to a request that makes no sense.
-    pub fn parse(head: &StorageHead<'_>) -> Result<Self, ErrorReply> {
+    pub fn parse(head: &RequestHead<'_>) -> Result<Self, ErrorReply> {
         head.number_parameter("timeout", 0..=i64::MAX)?;
         let mut segments = Vec::with_capacity(3);
         for raw in head.path.split('/').filter(|raw| !raw.is_empty()).take(4) {
@@ -137,7 +137,7 @@ impl Operation for QueueOperation {
     }
 }
 
-fn service(head: &StorageHead<'_>) -> Result<QueueOperation, ErrorReply> {
+fn service(head: &RequestHead<'_>) -> Result<QueueOperation, ErrorReply> {
     match (head.parameter("restype"), head.parameter("comp"), head.method) {
         (Some("service"), Some("properties"), "GET") => Ok(QueueOperation::GetServiceProperties),
         (Some("service"), Some("properties"), "PUT") => Ok(QueueOperation::SetServiceProperties),
@@ -148,7 +148,7 @@ fn service(head: &StorageHead<'_>) -> Result<QueueOperation, ErrorReply> {
     }
 }
 
-fn list_queues(head: &StorageHead<'_>) -> Result<QueueOperation, ErrorReply> {
+fn list_queues(head: &RequestHead<'_>) -> Result<QueueOperation, ErrorReply> {
     let count_max = head.number_parameter("maxresults", 1..=limits::LIST_ITEMS_MAX as i64)?;
     let metadata = match head.parameter("include") {
         None => false,
@@ -164,7 +164,7 @@ fn list_queues(head: &StorageHead<'_>) -> Result<QueueOperation, ErrorReply> {
     }))
 }
 
-fn on_queue(head: &StorageHead<'_>, queue: QueueName) -> Result<QueueOperation, ErrorReply> {
+fn on_queue(head: &RequestHead<'_>, queue: QueueName) -> Result<QueueOperation, ErrorReply> {
     match (head.parameter("comp"), head.method) {
         (None, "PUT") => Ok(QueueOperation::CreateQueue(queue, head.metadata()?)),
         (None, "DELETE") => Ok(QueueOperation::DeleteQueue(queue)),
@@ -178,7 +178,7 @@ fn on_queue(head: &StorageHead<'_>, queue: QueueName) -> Result<QueueOperation, 
     }
 }
 
-fn on_messages(head: &StorageHead<'_>, queue: QueueName) -> Result<QueueOperation, ErrorReply> {
+fn on_messages(head: &RequestHead<'_>, queue: QueueName) -> Result<QueueOperation, ErrorReply> {
     if let Some(comp) = head.parameter("comp") {
         return Err(unknown_component(Some(comp)));
     }
@@ -203,7 +203,7 @@ fn on_messages(head: &StorageHead<'_>, queue: QueueName) -> Result<QueueOperatio
     }
 }
 
-fn put_message(head: &StorageHead<'_>, queue: QueueName) -> Result<QueueOperation, ErrorReply> {
+fn put_message(head: &RequestHead<'_>, queue: QueueName) -> Result<QueueOperation, ErrorReply> {
     let hidden_for = hidden_for(head, 0)?.unwrap_or(Duration::ZERO);
     // Since 2017-07-29 messages may live for any time, also for ever.
     let (min, max) = if head.is_since("2017-07-29") { (-1, i64::MAX) } else { (1, WEEK_SECONDS) };
@@ -225,7 +225,7 @@ fn put_message(head: &StorageHead<'_>, queue: QueueName) -> Result<QueueOperatio
     Ok(QueueOperation::PutMessage { queue, hidden_for, lives_for })
 }
 
-fn on_message(head: &StorageHead<'_>, queue: QueueName, id: &str) -> Result<QueueOperation, ErrorReply> {
+fn on_message(head: &RequestHead<'_>, queue: QueueName, id: &str) -> Result<QueueOperation, ErrorReply> {
     if !matches!(head.method, "PUT" | "DELETE") {
         return Err(unsupported_verb());
     }
@@ -239,7 +239,7 @@ fn on_message(head: &StorageHead<'_>, queue: QueueName, id: &str) -> Result<Queu
     Ok(QueueOperation::UpdateMessage { queue, id: Guid::parse(id), receipt, hidden_for })
 }
 
-fn hidden_for(head: &StorageHead<'_>, min: i64) -> Result<Option<Duration>, ErrorReply> {
+fn hidden_for(head: &RequestHead<'_>, min: i64) -> Result<Option<Duration>, ErrorReply> {
     let seconds = head.number_parameter("visibilitytimeout", min..=WEEK_SECONDS)?;
     Ok(seconds.map(|seconds| Duration::from_secs(seconds.unsigned_abs())))
 }

@@ -7,8 +7,8 @@ use proptest::prelude::*;
 
 const ID: &str = "c9da6455-213d-42c9-9a79-3e9149a57833";
 
-fn head<'a>(headers: &[(&'a str, &'a str)]) -> StorageHead<'a> {
-    StorageHead::new("PUT", "/", "", headers.iter().copied()).expect("a query")
+fn head<'a>(headers: &[(&'a str, &'a str)]) -> RequestHead<'a> {
+    RequestHead::new("PUT", "/", "", headers.iter().copied()).expect("a query")
 }
 
 fn lease_id() -> LeaseId {

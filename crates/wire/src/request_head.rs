@@ -12,7 +12,7 @@ use std::str::FromStr;
 
 /// A request without its body, its query decoded.
 #[derive(Clone, Debug)]
-pub struct StorageHead<'a> {
+pub struct RequestHead<'a> {
     /// The HTTP method.
     pub method: &'a str,
     /// The raw path below the account.
@@ -21,7 +21,7 @@ pub struct StorageHead<'a> {
     headers: Vec<(&'a str, &'a str)>,
 }
 
-impl<'a> StorageHead<'a> {
+impl<'a> RequestHead<'a> {
     /// Takes a request apart. `path` is the raw path below the account, `query` comes without its question
     /// mark, names of headers are in any case.
     ///
@@ -217,8 +217,8 @@ mod tests {
     use super::*;
     use proptest::prelude::*;
 
-    fn head<'a>(query: &'a str, headers: &[(&'a str, &'a str)]) -> StorageHead<'a> {
-        StorageHead::new("GET", "/", query, headers.iter().copied()).expect("a query")
+    fn head<'a>(query: &'a str, headers: &[(&'a str, &'a str)]) -> RequestHead<'a> {
+        RequestHead::new("GET", "/", query, headers.iter().copied()).expect("a query")
     }
 
     #[test]
@@ -257,7 +257,7 @@ mod tests {
         assert_eq!(head.required_header("f").expect_err("none").code, ErrorCode::MissingRequiredHeader);
         assert_eq!(head.required_parameter("f").expect_err("none").code, ErrorCode::MissingRequiredQueryParameter);
         assert_eq!(self::head("", &[]).content_length().expect_err("none").status, 411);
-        assert!(StorageHead::new("GET", "/", "a=%zz", []).is_err());
+        assert!(RequestHead::new("GET", "/", "a=%zz", []).is_err());
     }
 
     #[test]
