@@ -39,6 +39,15 @@ impl<'a> Address<'a> {
     }
 }
 
+/// The URL of an account, as the client spells it.
+pub(crate) fn base_url(is_tls: bool, host: &str, prefix: Option<&str>) -> String {
+    let scheme = if is_tls { "https" } else { "http" };
+    match prefix {
+        Some(prefix) => format!("{scheme}://{host}/{prefix}"),
+        None => format!("{scheme}://{host}"),
+    }
+}
+
 /// Which account a host names by itself, with `-secondary` if it has that.
 pub(crate) fn host_label<'a>(
     host: &'a str,

@@ -4,21 +4,21 @@
 //! policies.
 
 use crate::error;
-use crate::head::Head;
+use crate::handler::Peer;
 use crate::settings::Account;
 use crate::storage::Storage;
 use larimar_engine::blob::{find_container_acl, read_container_acl};
 use larimar_engine::queue::{find_queue, read_queue};
 use larimar_engine::table::{find_table, read_table};
 use larimar_engine::{Engine, EngineError, KeyRange};
-use larimar_model::EntityKey;
-use larimar_model::blob::ContainerName;
+use larimar_model::{EntityKey, Timestamp};
 use larimar_wire::acl::{self, AccessPolicy};
 use larimar_wire::analytics::Authentication;
 use larimar_wire::error_body::ErrorReply;
 use larimar_wire::error_code::ErrorCode;
+use larimar_wire::request_head::RequestHead;
 use larimar_wire::sas::{Circumstances, Grant, Need, Resource, SasError, SasToken, Service};
-use larimar_wire::signature::{self, Authorization, SignatureError, StorageRequest};
+use larimar_wire::signature::{self, Authorization, SignatureError};
 use larimar_wire::uri::{decode_path, query_pairs};
 use std::sync::atomic::{AtomicBool, Ordering};
 
@@ -129,81 +129,116 @@ impl Caller {
 
 /// The error for a request without credentials that needs some. Before version 2019-12-12 the Blob and Queue services
 /// answered `ResourceNotFound` (recorded).
-pub(crate) fn refusal_of_strangers(error: ErrorReply, service: Service, head: &Head<'_>) -> ErrorReply {
-    let is_told = service == Service::Table || head.version().is_some_and(|version| version >= "2019-12-12");
+pub(crate) fn refusal_of_strangers(error: ErrorReply, service: Service, head: &RequestHead<'_>) -> ErrorReply {
     match error.code {
-        ErrorCode::NoAuthenticationInformation if !is_told => ErrorReply::new(ErrorCode::ResourceNotFound),
+        ErrorCode::NoAuthenticationInformation if service != Service::Table && !is_since(head, "2019-12-12") => {
+            ErrorReply::new(ErrorCode::ResourceNotFound)
+        }
         _ => error,
     }
 }
 
-/// Finds out who sent a request to a service, for what `path` names below the account.
-///
-/// A signature is refused only by the policy that is stored now. If the caller is refused something later, see
-/// [`Caller::is_doubtful`].
-pub(crate) async fn authenticate<E: Engine>(
-    storage: &Storage<E>,
-    service: Service,
-    account: &Account,
-    head: &Head<'_>,
-    path: &str,
-    policies: Policies,
-) -> Result<Caller, ErrorReply> {
-    if let Some(header) = head.authorization {
-        return check_header(header, service, account, head);
-    }
-    let addressed = Addressed::read(service, path, head.query)?;
-    match SasToken::parse(head.query, addressed.resource(service))? {
-        Some(token) if policies == Policies::Recent => {
-            match Box::pin(check_token(storage, &token, service, account, head, Policies::Recent)).await {
-                Err(_) if token.policy_id().is_some() => {
-                    Box::pin(check_token(storage, &token, service, account, head, Policies::Now)).await
-                }
-                checked => checked,
-            }
-        }
-        Some(token) => Box::pin(check_token(storage, &token, service, account, head, Policies::Now)).await,
-        // Blobs may be public; whether this one is, its handler finds out.
-        None if service == Service::Blob => Ok(Caller::Anonymous),
-        None => Err(ErrorReply::new(ErrorCode::NoAuthenticationInformation)),
-    }
+/// Whether the request has this version or a later one.
+fn is_since(head: &RequestHead<'_>, version: &str) -> bool {
+    head.version().is_some_and(|own| *own >= *version)
 }
 
-async fn check_token<E: Engine>(
-    storage: &Storage<E>,
-    token: &SasToken<'_>,
-    service: Service,
-    account: &Account,
-    head: &Head<'_>,
-    policies: Policies,
-) -> Result<Caller, ErrorReply> {
-    // Versions are dates, so that they compare as texts.
-    if let Some(oldest) = storage.settings.sas_version_min.as_deref().filter(|oldest| token.version() < *oldest) {
-        let detail = format!("expected a shared access signature with sv {oldest} or later, not {}", token.version());
-        let refused = ErrorReply::new(ErrorCode::AuthenticationFailed);
-        return Err(refused.with_detail("AuthenticationErrorDetail", &detail));
+/// Finds out who sent a request, or a part of a batch.
+pub(crate) struct Authenticator<'a, E> {
+    pub(crate) storage: &'a Storage<E>,
+    pub(crate) service: Service,
+    /// The account that the request addresses.
+    pub(crate) account: &'a Account,
+    pub(crate) head: &'a RequestHead<'a>,
+    /// The path below the account, still escaped.
+    pub(crate) path: &'a str,
+    pub(crate) peer: Peer,
+    pub(crate) now: Timestamp,
+}
+
+impl<E: Engine> Authenticator<'_, E> {
+    /// The caller.
+    ///
+    /// A signature is refused only by the policy that is stored now. If the caller is refused something later, see
+    /// [`Caller::is_doubtful`].
+    pub(crate) async fn caller(&self, policies: Policies) -> Result<Caller, ErrorReply> {
+        if let Some(header) = self.head.raw_header("authorization") {
+            return self.check_header(header);
+        }
+        let invalid = |_| ErrorReply::new(ErrorCode::InvalidUri);
+        let path = match self.service {
+            // Tokens for tables name their table.
+            Service::Table => "".into(),
+            Service::Queue | Service::Blob => {
+                query_pairs(self.head.query).try_for_each(|pair| pair.map(drop)).map_err(invalid)?;
+                decode_path(self.path.trim_start_matches('/')).map_err(invalid)?
+            }
+        };
+        let (restype, snapshot) = (self.head.parameter("restype"), self.head.parameter("snapshot"));
+        let resource = Resource::of(self.service, &path, restype.as_deref(), snapshot.as_deref());
+        match SasToken::parse(self.head.query, resource)? {
+            Some(token) if policies == Policies::Recent => {
+                match Box::pin(self.check_token(&token, Policies::Recent)).await {
+                    Err(_) if token.policy_id().is_some() => Box::pin(self.check_token(&token, Policies::Now)).await,
+                    checked => checked,
+                }
+            }
+            Some(token) => Box::pin(self.check_token(&token, Policies::Now)).await,
+            // Blobs may be public; whether this one is, its handler finds out.
+            None if self.service == Service::Blob => Ok(Caller::Anonymous),
+            None => Err(ErrorReply::new(ErrorCode::NoAuthenticationInformation)),
+        }
     }
-    let policy = match token.policy_id() {
-        Some((name, id)) => stored_policy(storage, service, &account.name, (name, id), policies).await?,
-        None => None,
-    };
-    let circumstances = Circumstances {
-        account: &account.name,
-        keys: &account.keys,
-        service,
-        now: head.now,
-        peer: head.peer.address.ip(),
-        secure: head.peer.is_tls,
-    };
-    let grant = token.verify(&circumstances, policy.as_ref()).map_err(|error| match error {
-        SasError::Signature => ErrorReply::from(error).with_string_to_sign(
-            "Signature did not match. String to sign used was ",
-            &token.fields().string_to_sign(&account.name),
-        ),
-        _ => error.into(),
-    })?;
-    let policy = policy.map(|_| policies);
-    Ok(Caller::Guest(Guest { grant, policy, is_refused: AtomicBool::new(false) }))
+
+    async fn check_token(&self, token: &SasToken<'_>, policies: Policies) -> Result<Caller, ErrorReply> {
+        let Self { storage, service, account, peer, now, .. } = *self;
+        // Versions are dates, so that they compare as texts.
+        if let Some(oldest) = storage.settings.sas_version_min.as_deref().filter(|oldest| token.version() < *oldest) {
+            let detail =
+                format!("expected a shared access signature with sv {oldest} or later, not {}", token.version());
+            let refused = ErrorReply::new(ErrorCode::AuthenticationFailed);
+            return Err(refused.with_detail("AuthenticationErrorDetail", &detail));
+        }
+        let policy = match token.policy_id() {
+            Some((name, id)) => stored_policy(storage, service, &account.name, (name, id), policies).await?,
+            None => None,
+        };
+        let circumstances = Circumstances {
+            account: &account.name,
+            keys: &account.keys,
+            service,
+            now,
+            peer: peer.address.ip(),
+            secure: peer.is_tls,
+        };
+        let grant = token.verify(&circumstances, policy.as_ref()).map_err(|error| match error {
+            SasError::Signature => ErrorReply::from(error).with_string_to_sign(
+                "Signature did not match. String to sign used was ",
+                &token.fields().string_to_sign(&account.name),
+            ),
+            _ => error.into(),
+        })?;
+        let policy = policy.map(|_| policies);
+        Ok(Caller::Guest(Guest { grant, policy, is_refused: AtomicBool::new(false) }))
+    }
+
+    fn check_header(&self, header: &str) -> Result<Caller, ErrorReply> {
+        let Self { service, account, head, now, .. } = *self;
+        match Authorization::parse(header)? {
+            Authorization::Signed(signed) => {
+                signature::verify(service, &signed, &account.name, &account.keys, head, now).map_err(|error| {
+                    let text = || signature::string_to_sign(service, signed.scheme, &account.name, head);
+                    mismatch(error, || text().unwrap_or_default())
+                })?;
+                Ok(Caller::Owner)
+            }
+            // Tokens of Entra ID are not served; before 2020-12-06 the Table service had none.
+            Authorization::Bearer(_) if service != Service::Table || is_since(head, "2020-12-06") => {
+                Err(ErrorReply::new(ErrorCode::InvalidAuthenticationInfo).with_status(401))
+            }
+            Authorization::Bearer(_) => Err(ErrorReply::new(ErrorCode::AuthenticationFailed)),
+        }
+    }
 }
 
 /// The stored policy that a token names, by what it is for and its id; none if one of them is gone.
@@ -248,92 +283,6 @@ async fn stored_policy<E: Engine>(
     }
 }
 
-/// What a request names below the account, decoded.
-#[derive(Debug, Default)]
-struct Addressed {
-    /// A table, queue or container.
-    name: Option<String>,
-    blob: Option<String>,
-    snapshot: Option<String>,
-}
-
-impl Addressed {
-    fn read(service: Service, path: &str, query: &str) -> Result<Self, ErrorReply> {
-        if service == Service::Table {
-            return Ok(Self::default());
-        }
-        let invalid = |_| ErrorReply::new(ErrorCode::InvalidUri);
-        let path = decode_path(path.trim_start_matches('/')).map_err(invalid)?;
-        let (first, rest) = path.split_once('/').unwrap_or((&path, ""));
-        let mut addressed = Self {
-            name: Some(first.to_owned()).filter(|name| !name.is_empty()),
-            blob: Some(rest.to_owned()).filter(|blob| !blob.is_empty()),
-            snapshot: None,
-        };
-        let mut is_container = false;
-        for pair in query_pairs(query) {
-            let pair = pair.map_err(invalid)?;
-            match &*pair.name {
-                name if name.eq_ignore_ascii_case("snapshot") => {
-                    addressed.snapshot = Some(pair.value().map_err(invalid)?.into_owned());
-                }
-                name if name.eq_ignore_ascii_case("restype") => {
-                    is_container =
-                        ["container", "account"].iter().any(|kind| pair.raw_value.eq_ignore_ascii_case(kind));
-                }
-                _ => {}
-            }
-        }
-        // A name alone is a blob of the root container, where the query does not say that it is a container.
-        if service == Service::Blob && !is_container && addressed.name.is_some() && addressed.blob.is_none() {
-            addressed.blob = addressed.name.replace(ContainerName::ROOT.to_owned());
-        }
-        Ok(addressed)
-    }
-
-    fn resource(&self, service: Service) -> Resource<'_> {
-        let name = self.name.as_deref();
-        match service {
-            Service::Table => Resource::Table,
-            Service::Queue => Resource::Queue(name),
-            Service::Blob => {
-                Resource::Blob { container: name, blob: self.blob.as_deref(), snapshot: self.snapshot.as_deref() }
-            }
-        }
-    }
-}
-
-fn check_header(header: &str, service: Service, account: &Account, head: &Head<'_>) -> Result<Caller, ErrorReply> {
-    match Authorization::parse(header)? {
-        Authorization::Signed(signed) => {
-            match service {
-                Service::Table => {
-                    let verified = signature::verify(&signed, &account.name, &account.keys, &head.signed(), head.now);
-                    verified.map_err(|error| {
-                        mismatch(error, || signature::string_to_sign(signed.scheme, &account.name, &head.signed()))
-                    })?;
-                }
-                Service::Queue | Service::Blob => {
-                    let request = StorageRequest::new(head.method, head.path, head.query, head.texts())?;
-                    let verified = signature::verify_storage(&signed, &account.name, &account.keys, &request, head.now);
-                    verified.map_err(|error| {
-                        let text = || signature::storage_string_to_sign(signed.scheme, &account.name, &request);
-                        mismatch(error, || text().unwrap_or_default())
-                    })?;
-                }
-            }
-            Ok(Caller::Owner)
-        }
-        // Tokens of Entra ID are not served; before 2020-12-06 the Table service had none.
-        Authorization::Bearer(_)
-            if service != Service::Table || head.version().is_some_and(|version| version >= "2020-12-06") =>
-        {
-            Err(ErrorReply::new(ErrorCode::InvalidAuthenticationInfo).with_status(401))
-        }
-        Authorization::Bearer(_) => Err(ErrorReply::new(ErrorCode::AuthenticationFailed)),
-    }
-}
-
 /// The error for a refused signature. If it does not match, the error has the server's string to sign, which users
 /// compare with that of their client.
 fn mismatch(error: SignatureError, text: impl FnOnce() -> String) -> ErrorReply {
@@ -344,28 +293,5 @@ fn mismatch(error: SignatureError, text: impl FnOnce() -> String) -> ErrorReply 
             &text(),
         ),
         _ => error.into(),
-    }
-}
-
-#[cfg(test)]
-mod tests {
-    use super::*;
-
-    #[test]
-    fn x2_a_token_is_for_what_the_path_names() {
-        let blob = |container, blob| Resource::Blob { container, blob, snapshot: None };
-        for (path, query, expected) in [
-            ("/", "comp=list", blob(None, None)),
-            ("/box", "restype=container", blob(Some("box"), None)),
-            ("/box", "restype=account&comp=properties", blob(Some("box"), None)),
-            ("/box/a%20b/c", "", blob(Some("box"), Some("a b/c"))),
-            ("/page.html", "", blob(Some("$root"), Some("page.html"))),
-            ("/$root/page.html", "", blob(Some("$root"), Some("page.html"))),
-        ] {
-            let addressed = Addressed::read(Service::Blob, path, query).expect("a path");
-            assert_eq!(addressed.resource(Service::Blob), expected, "{path}?{query}");
-        }
-        let queue = Addressed::read(Service::Queue, "/jobs/messages", "").expect("a path");
-        assert_eq!(queue.resource(Service::Queue), Resource::Queue(Some("jobs")));
     }
 }

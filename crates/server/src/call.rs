@@ -2,13 +2,14 @@
 
 use crate::address::Address;
 use crate::auth::Caller;
-use crate::head::Head;
+use crate::handler::Peer;
 use crate::in_flight::{Held, Share, UNCOUNTED_BYTES};
 use crate::storage::Storage;
 use larimar_engine::{Engine, SpaceId};
 use larimar_model::Timestamp;
 use larimar_wire::error_body::ErrorReply;
 use larimar_wire::error_code::ErrorCode;
+use larimar_wire::request_head::RequestHead;
 use larimar_wire::sas::Service;
 use parking_lot::Mutex;
 use std::sync::atomic::{AtomicBool, Ordering};
@@ -17,7 +18,8 @@ use std::sync::atomic::{AtomicBool, Ordering};
 pub(crate) struct Call<'a, E> {
     pub(crate) storage: &'a Storage<E>,
     pub(crate) service: Service,
-    pub(crate) head: &'a Head<'a>,
+    pub(crate) head: &'a RequestHead<'a>,
+    pub(crate) peer: Peer,
     pub(crate) address: &'a Address<'a>,
     /// The URL of the account, as the client spells it.
     pub(crate) base: &'a str,

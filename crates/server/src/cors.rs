@@ -1,13 +1,13 @@
 //! Requests of browsers: the rules are the account's, their meaning is in `wire`.
 
 use crate::error::Result;
-use crate::head::Head;
 use crate::properties;
 use crate::reply::Reply;
 use crate::storage::Storage;
 use hyper::header::{HeaderMap, HeaderName, HeaderValue};
 use larimar_engine::Engine;
 use larimar_wire::cors::{CorsRule, Preflight, evaluate};
+use larimar_wire::request_head::RequestHead;
 use larimar_wire::sas::Service;
 use parking_lot::RwLock;
 use std::collections::HashMap;
@@ -49,9 +49,9 @@ pub(crate) async fn rules<E: Engine>(
     storage: &Storage<E>,
     service: Service,
     account: &str,
-    head: &Head<'_>,
+    head: &RequestHead<'_>,
 ) -> Result<Arc<[CorsRule]>> {
-    let is_of_browser = head.header("origin").is_some();
+    let is_of_browser = head.raw_header("origin").is_some();
     if !is_of_browser {
         if !matches!(head.method, "GET" | "HEAD") {
             return Ok(Arc::default());
@@ -73,23 +73,23 @@ pub(crate) async fn rules<E: Engine>(
 }
 
 /// Answers what a browser asks before it sends a request.
-pub(crate) fn preflight(rules: &[CorsRule], head: &Head<'_>) -> Result<Reply> {
+pub(crate) fn preflight(rules: &[CorsRule], head: &RequestHead<'_>) -> Result<Reply> {
     let asked = Preflight {
-        origin: head.header("origin"),
-        method: head.header("access-control-request-method"),
-        headers: head.header("access-control-request-headers"),
+        origin: head.raw_header("origin"),
+        method: head.raw_header("access-control-request-method"),
+        headers: head.raw_header("access-control-request-headers"),
     };
     let headers = asked.evaluate(rules)?;
     Ok(headers.into_iter().fold(Reply::empty(200), |reply, (name, value)| reply.with(name, value)))
 }
 
 /// Adds the headers that let a browser show an answer to its page.
-pub(crate) fn add_headers(headers: &mut HeaderMap, rules: &[CorsRule], head: &Head<'_>) {
+pub(crate) fn add_headers(headers: &mut HeaderMap, rules: &[CorsRule], head: &RequestHead<'_>) {
     if rules.is_empty() {
         return;
     }
     let answered: Vec<String> = headers.keys().map(|name| name.as_str().to_owned()).collect();
-    for (name, value) in evaluate(rules, head.header("origin"), head.method, answered.iter().map(String::as_str)) {
+    for (name, value) in evaluate(rules, head.raw_header("origin"), head.method, answered.iter().map(String::as_str)) {
         if let Ok(value) = HeaderValue::from_str(&value) {
             headers.insert(HeaderName::from_bytes(name.as_bytes()).expect("CORS header names are header names"), value);
         }

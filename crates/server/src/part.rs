@@ -25,7 +25,7 @@ impl<E: Engine> Call<'_, E> {
     /// change the host of the batch and not those within.
     pub(crate) fn check_authority(&self, authority: Option<&str>) -> Result<(), ErrorReply> {
         let Some(authority) = authority else { return Ok(()) };
-        if self.head.host.is_some_and(|host| host.eq_ignore_ascii_case(authority)) {
+        if self.head.host().is_some_and(|host| host.eq_ignore_ascii_case(authority)) {
             return Ok(());
         }
         let suffixes = &self.storage.settings.host_suffixes;

@@ -15,10 +15,11 @@ use crate::http::{ACCOUNT, KEY, encode};
 use larimar_engine::table::Plan;
 use larimar_model::filter::Row;
 use larimar_model::{BodyBuilder, Entity, EntityBody, Filter, Timestamp, ValueRef};
+use larimar_wire::request_head::RequestHead;
 use larimar_wire::sas::{Circumstances, Resource, SasError, SasToken, Service};
-use larimar_wire::signature::{self, AccountKey, Authorization, SignedRequest};
+use larimar_wire::signature::{self, AccountKey, Authorization};
 use larimar_wire::table::{
-    EntityWriter, Headers, MetadataLevel, Select, TableRequest, batch, decode_token, encode_token, entity_json,
+    EntityWriter, MetadataLevel, Select, TableRequest, batch, decode_token, encode_token, entity_json,
 };
 use larimar_wire::{acl, service_properties, uri};
 use std::net::{IpAddr, Ipv4Addr};
@@ -77,19 +78,14 @@ pub fn route(data: &[u8]) {
     let mut lines = text.split('\n');
     let mut line = || lines.next().unwrap_or("");
     let (path, query) = (line(), line());
-    let mut header = || Some(line()).filter(|text| !text.is_empty());
-    let headers = Headers {
-        accept: header(),
-        content_type: header(),
-        if_match: header(),
-        prefer: header(),
-        version: Some("2019-02-02"),
-        ..Headers::default()
-    };
+    let headers = ["accept", "content-type", "if-match", "prefer"].map(|name| (name, line()));
+    let mut headers: Vec<_> = headers.into_iter().filter(|(_, value)| !value.is_empty()).collect();
+    headers.push(("x-ms-version", "2019-02-02"));
     for method in METHODS {
-        let _ = TableRequest::parse(ACCOUNT, method, path, query, &headers);
-        let tunnelled = Headers { method_override: Some((method, 1)), ..headers };
-        let _ = TableRequest::parse(ACCOUNT, "POST", path, query, &tunnelled);
+        let head = RequestHead::new(method, path, query, headers.iter().copied());
+        let _ = (head.check(), TableRequest::parse(&head, ACCOUNT, path));
+        let tunnelled = headers.iter().copied().chain([("x-http-method", method)]);
+        let _ = TableRequest::parse(&RequestHead::new("POST", path, query, tunnelled), ACCOUNT, path);
     }
 }
 
@@ -103,7 +99,7 @@ pub fn batch(data: &[u8]) {
         };
         assert!(!parts.is_empty(), "a batch has operations");
         for part in parts {
-            let _ = TableRequest::parse(ACCOUNT, part.method, part.path, part.query, &part.headers);
+            let _ = (part.head.check_readable(), TableRequest::parse_part(&part.head, ACCOUNT, part.head.path));
             let _ = entity_json::parse_new(part.body.as_bytes());
         }
     }
@@ -168,17 +164,17 @@ pub fn signature(data: &[u8]) {
     let (header, path) = text.split_once('\n').unwrap_or((text, "/"));
     let key = AccountKey::from_base64(KEY).expect("the well-known key");
     let date = signature::http_date(NOW);
-    let request = SignedRequest { method: "GET", path, x_ms_date: Some(&date), ..SignedRequest::default() };
+    let head = RequestHead::new("GET", path, "", [("x-ms-date", &*date)]);
     let verify = |header: &str| match Authorization::parse(header) {
         Ok(Authorization::Signed(credentials)) => {
-            signature::verify(&credentials, ACCOUNT, std::slice::from_ref(&key), &request, NOW).is_ok()
+            signature::verify(Service::Table, &credentials, ACCOUNT, std::slice::from_ref(&key), &head, NOW).is_ok()
         }
         Ok(Authorization::Bearer(_)) | Err(_) => false,
     };
     assert!(!verify(header), "{header}");
     for scheme in [signature::Scheme::SharedKey, signature::Scheme::SharedKeyLite] {
-        let header = signature::sign(scheme, ACCOUNT, &key, &request);
-        assert!(verify(&header), "{path:?}");
+        let header = signature::sign(Service::Table, scheme, ACCOUNT, &key, &head);
+        assert!(header.is_ok_and(|header| verify(&header)), "{path:?}");
     }
 }
 

@@ -3,6 +3,8 @@
 //! Clients differ in line ends, blank lines, boundaries and what they leave out at the end, so the parser
 //! takes lines, not bytes: `\n` with or without `\r` before it, and any number of blank lines before content.
 
+use crate::request_head::RequestHead;
+use larimar_model::limits;
 use memchr::memmem;
 
 /// Whether a content type is `multipart/mixed`.
@@ -90,7 +92,7 @@ impl<'a> MimePart<'a> {
 }
 
 /// Authority, path and query of a URL; a relative one has no authority.
-pub(crate) fn split_url(url: &str) -> (Option<&str>, &str, &str) {
+fn split_url(url: &str) -> (Option<&str>, &str, &str) {
     // What follows a question mark may hold another URL.
     let (before, query) = url.split_once('?').unwrap_or((url, ""));
     match before.split_once("://") {
@@ -102,13 +104,53 @@ pub(crate) fn split_url(url: &str) -> (Option<&str>, &str, &str) {
     }
 }
 
+/// What a batch is of.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum BatchOf {
+    /// Of entities: the version of HTTP may be missing, and of headers that are sent twice the last one counts.
+    Entities,
+    /// Of blobs: as for a request by itself, neither is allowed.
+    Blobs,
+}
+
+/// The head of a request inside a batch, and what follows it. `None` if it is malformed, has too many headers, or is
+/// larger than the head of a request by itself, as it would cost more.
+pub(crate) fn parse_request(content: &str, batch: BatchOf) -> Option<(RequestHead<'_>, &str)> {
+    let content = skip_blank_lines(content);
+    let mut lines = Lines { rest: content };
+    let mut words = lines.line()?.split_ascii_whitespace();
+    let (method, url) = (words.next()?, words.next()?);
+    let is_version = words.next().map_or(batch == BatchOf::Entities, |version| version.starts_with("HTTP/"));
+    if !is_version || words.next().is_some() {
+        return None;
+    }
+    let mut headers = Vec::new();
+    while let Some(header) = lines.header() {
+        if headers.len() == HEADERS_MAX {
+            return None;
+        }
+        headers.push(header);
+    }
+    if content.len() - lines.rest.len() > limits::HEAD_BYTES_MAX {
+        return None;
+    }
+    if batch == BatchOf::Entities {
+        headers.reverse();
+    }
+    let (authority, path, query) = split_url(url);
+    Some((RequestHead::new(method, path, query, headers).with_authority(authority), lines.rest))
+}
+
+/// Headers of one request inside a batch, far more than clients send.
+const HEADERS_MAX: usize = 64;
+
 /// The lines of a part, one after the other.
-pub(crate) struct Lines<'a> {
-    pub(crate) rest: &'a str,
+struct Lines<'a> {
+    rest: &'a str,
 }
 
 impl<'a> Lines<'a> {
-    pub(crate) fn line(&mut self) -> Option<&'a str> {
+    fn line(&mut self) -> Option<&'a str> {
         if self.rest.is_empty() {
             return None;
         }
@@ -118,7 +160,7 @@ impl<'a> Lines<'a> {
     }
 
     /// The next header; `None` after the blank line that ends them.
-    pub(crate) fn header(&mut self) -> Option<(&'a str, &'a str)> {
+    fn header(&mut self) -> Option<(&'a str, &'a str)> {
         loop {
             let line = self.line()?;
             if line.is_empty() {
@@ -131,7 +173,7 @@ impl<'a> Lines<'a> {
     }
 }
 
-pub(crate) fn skip_blank_lines(text: &str) -> &str {
+fn skip_blank_lines(text: &str) -> &str {
     text.trim_start_matches(['\r', '\n'])
 }
 

@@ -21,6 +21,7 @@ pub use permissions::Permissions;
 pub use storage::{BlobSas, BlobSasScope, QueueSas, Resource, ResponseOverrides};
 pub use verify::Circumstances;
 
+use crate::request_head::is_version;
 use crate::uri;
 use std::borrow::Cow;
 
@@ -162,12 +163,7 @@ impl SasFields<'_> {
             SasKind::Table(_) | SasKind::Queue(_) | SasKind::Blob(_) => "2012-02-12",
             SasKind::Account(_) => IP_AND_PROTOCOL,
         };
-        let well_formed = self.version.len() == 10
-            && self.version.bytes().enumerate().all(|(at, byte)| match at {
-                4 | 7 => byte == b'-',
-                _ => byte.is_ascii_digit(),
-            });
-        if well_formed && *self.version >= *oldest { Ok(()) } else { Err(SasError::Malformed("sv")) }
+        if is_version(&self.version) && *self.version >= *oldest { Ok(()) } else { Err(SasError::Malformed("sv")) }
     }
 
     /// Whether the token follows the rules of this version or of a later one.

@@ -1,20 +1,20 @@
 //! Shared Key and Shared Key Lite: the signature of a request by one of the account's keys.
 //!
-//! The server parses the `Authorization` header here and has [`verify`] check the request; a client
-//! makes the header with [`sign`]. Time comes as an argument. Nothing is allocated for a request that
-//! is signed as it was sent; other spellings of its path are tried only if that fails. Requests to the
-//! Blob and Queue services sign more: `signature/storage.rs`.
+//! The server parses the `Authorization` header here and has [`verify`] check the request; a client makes the header with
+//! [`sign`]. What is signed depends on the service: `signature/table.rs`, and `signature/storage.rs` for queues and blobs.
+//! The current time is an argument.
 
 mod key;
 mod storage;
+mod table;
 
 pub use key::{AccountKey, AccountKeyError, DEVELOPMENT_ACCOUNT, DEVELOPMENT_KEY, Mac};
-pub use storage::{StorageRequest, sign_storage, storage_string_to_sign, verify_storage};
 
 use crate::error_body::{AUTHENTICATION_DETAIL, ErrorReply};
 use crate::error_code::ErrorCode;
+use crate::request_head::RequestHead;
 use crate::uri;
-use larimar_model::Timestamp;
+use larimar_model::{Service, Timestamp};
 use std::time::{Duration, UNIX_EPOCH};
 
 /// How much a request's date may differ from the server's clock, either way (service: authorize with
@@ -102,52 +102,6 @@ impl<'a> Authorization<'a> {
     }
 }
 
-/// The parts of a request that a signature covers, as they were sent.
-#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
-pub struct SignedRequest<'a> {
-    /// The real HTTP method, not the one of `X-HTTP-Method`.
-    pub method: &'a str,
-    /// The path of the request line, still escaped; in path style it begins with the account's name.
-    pub path: &'a str,
-    /// The value of the query parameter `comp`.
-    pub comp: Option<&'a str>,
-    /// `Content-MD5`.
-    pub content_md5: Option<&'a str>,
-    /// `Content-Type`.
-    pub content_type: Option<&'a str>,
-    /// `x-ms-date`, which wins over `Date`.
-    pub x_ms_date: Option<&'a str>,
-    /// `Date`.
-    pub date: Option<&'a str>,
-}
-
-impl<'a> SignedRequest<'a> {
-    fn date(&self) -> Option<&'a str> {
-        self.x_ms_date.filter(|date| !date.is_empty()).or(self.date)
-    }
-
-    /// Hands the pieces of the text to sign to `piece`, with `path` in the place of the request's own.
-    fn pieces(&self, scheme: Scheme, account: &str, path: &str, mut piece: impl FnMut(&str)) {
-        if scheme == Scheme::SharedKey {
-            for line in [self.method, self.content_md5.unwrap_or(""), self.content_type.unwrap_or("")] {
-                piece(line);
-                piece("\n");
-            }
-        }
-        for part in [self.date().unwrap_or(""), "\n/", account, path] {
-            piece(part);
-        }
-        if let Some(comp) = self.comp {
-            piece("?comp=");
-            piece(comp);
-        }
-    }
-
-    fn mac(&self, key: &AccountKey, scheme: Scheme, account: &str, path: &str) -> Mac {
-        key.mac(|mac| self.pieces(scheme, account, path, |piece| mac(piece.as_bytes())))
-    }
-}
-
 /// Why a signed request is refused.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, thiserror::Error)]
 pub enum SignatureError {
@@ -195,40 +149,51 @@ impl From<SignatureError> for ErrorReply {
 /// # Errors
 /// The first check that fails, date before signature.
 pub fn verify(
+    service: Service,
     credentials: &Credentials<'_>,
     account: &str,
     keys: &[AccountKey],
-    request: &SignedRequest<'_>,
+    head: &RequestHead<'_>,
     now: Timestamp,
 ) -> Result<(), SignatureError> {
-    check_date(request.date().ok_or(SignatureError::DateMissing)?, now)?;
-    let claimed = check_signer(credentials, account)?;
-    let mut hashed = 0;
-    let others = request.content_md5.map_or(0, str::len) + request.content_type.map_or(0, str::len);
-    let mut fits = |path: &str| {
-        hashed += (path.len() + others) * keys.len();
-        hashed <= HASHED_BYTES_MAX
-            && keys.iter().any(|key| request.mac(key, credentials.scheme, account, path).equals(&claimed))
-    };
-    if fits(request.path) || other_spellings(request.path, account).iter().any(|path| fits(path)) {
-        return Ok(());
+    match service {
+        Service::Table => table::verify(credentials, account, keys, head, now),
+        Service::Queue | Service::Blob => storage::verify(credentials, account, keys, head, now),
     }
-    Err(SignatureError::Mismatch)
 }
 
 /// The value of the `Authorization` header for this request.
-#[must_use]
-pub fn sign(scheme: Scheme, account: &str, key: &AccountKey, request: &SignedRequest<'_>) -> String {
-    let signature = request.mac(key, scheme, account, request.path).to_base64();
-    [scheme.as_str(), " ", account, ":", &signature].concat()
+///
+/// # Errors
+/// A query that cannot be decoded, or a signed header that is sent twice.
+pub fn sign(
+    service: Service,
+    scheme: Scheme,
+    account: &str,
+    key: &AccountKey,
+    head: &RequestHead<'_>,
+) -> Result<String, SignatureError> {
+    let mac = match service {
+        Service::Table => table::mac(key, scheme, account, head, head.path),
+        Service::Queue | Service::Blob => key.mac_of(&storage::string_to_sign(scheme, account, head)?),
+    };
+    Ok([scheme.as_str(), " ", account, ":", &mac.to_base64()].concat())
 }
 
 /// The text whose MAC is the signature.
-#[must_use]
-pub fn string_to_sign(scheme: Scheme, account: &str, request: &SignedRequest<'_>) -> String {
-    let mut text = String::new();
-    request.pieces(scheme, account, request.path, |piece| text.push_str(piece));
-    text
+///
+/// # Errors
+/// A query that cannot be decoded, or a signed header that is sent twice.
+pub fn string_to_sign(
+    service: Service,
+    scheme: Scheme,
+    account: &str,
+    head: &RequestHead<'_>,
+) -> Result<String, SignatureError> {
+    match service {
+        Service::Table => Ok(table::string_to_sign(scheme, account, head)),
+        Service::Queue | Service::Blob => storage::string_to_sign(scheme, account, head),
+    }
 }
 
 /// The HTTP form of a point in time, for `x-ms-date`.

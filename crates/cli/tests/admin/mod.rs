@@ -8,7 +8,9 @@ use larimar_engine::{Clock as _, SystemClock};
 use larimar_testkit::http::{self, Response};
 use larimar_testkit::{Launch, Server};
 use larimar_tool::admin::find_token;
-use larimar_wire::signature::{AccountKey, Scheme, StorageRequest, http_date, sign_storage};
+use larimar_wire::request_head::RequestHead;
+use larimar_wire::sas::Service;
+use larimar_wire::signature::{AccountKey, Scheme, http_date, sign};
 use std::net::SocketAddr;
 use tempfile::TempDir;
 
@@ -50,8 +52,8 @@ fn signature(method: &str, target: &str, account: &str, key: &str) -> [(&'static
     let date = http_date(SystemClock.now());
     let (path, query) = target.split_once('?').unwrap_or((target, ""));
     let headers = [("x-ms-date", date.as_str())];
-    let request = StorageRequest::new(method, path, query, headers.into_iter()).expect("a request");
+    let request = RequestHead::new(method, path, query, headers);
     let key = AccountKey::from_base64(key).expect("a key");
-    let header = sign_storage(Scheme::SharedKey, account, &key, &request).expect("a signature");
+    let header = sign(Service::Blob, Scheme::SharedKey, account, &key, &request).expect("a signature");
     [("x-ms-date", date), ("authorization", header)]
 }

@@ -180,8 +180,7 @@ pub(super) fn parse(case: &Case) -> BlobRequest {
     let (path, query) = case.path_and_query();
     let length = case.body.len().to_string();
     let headers = case.pairs().into_iter().chain([("Content-Length", length.as_str())]);
-    let head = RequestHead::new(case.method, path, query, headers);
-    let parsed = head.and_then(|head| BlobRequest::parse(&head));
+    let parsed = BlobRequest::parse(&RequestHead::new(case.method, path, query, headers), path);
     parsed.unwrap_or_else(|error| panic!("{case:?}: {error:?}"))
 }
 

@@ -52,8 +52,7 @@ pub(super) fn cases() -> Vec<Case> {
 /// The operation that a case asks for.
 pub(super) fn parse(case: &Case) -> QueueOperation {
     let (path, query) = case.path_and_query();
-    let head = RequestHead::new(case.method, path, query, case.pairs());
-    let parsed = head.and_then(|head| QueueOperation::parse(&head));
+    let parsed = QueueOperation::parse(&RequestHead::new(case.method, path, query, case.pairs()), path);
     parsed.unwrap_or_else(|error| panic!("{case:?}: {error:?}"))
 }
 

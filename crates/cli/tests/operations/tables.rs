@@ -3,7 +3,8 @@
 use super::{Case, Place, check_names, names};
 use larimar_testkit::http::entity;
 use larimar_wire::operation::Operation as _;
-use larimar_wire::table::{Headers, TableOperation, TableRequest, WriteEntity, WriteKind};
+use larimar_wire::request_head::RequestHead;
+use larimar_wire::table::{TableOperation, TableRequest, WriteEntity, WriteKind};
 
 names!(name(TableOperation) {
     TableOperation::QueryTables(_) => "QueryTables",
@@ -65,9 +66,8 @@ pub(super) fn cases() -> Vec<Case> {
 /// The operation that a case asks for.
 pub(super) fn parse(case: &Case) -> TableOperation {
     let (path, query) = case.path_and_query();
-    let header = |name: &str| case.pairs().into_iter().find(|(found, _)| *found == name).map(|(_, value)| value);
-    let headers = Headers { if_match: header("If-Match"), content_type: header("Content-Type"), ..Headers::default() };
-    let parsed = TableRequest::parse("devstoreaccount1", case.method, path, query, &headers);
+    let head = RequestHead::new(case.method, path, query, case.pairs());
+    let parsed = TableRequest::parse(&head, "devstoreaccount1", path);
     parsed.unwrap_or_else(|error| panic!("{case:?}: {error:?}")).operation
 }
 

@@ -6,9 +6,10 @@ use crate::error::Error;
 use crate::service::{Endpoint, Service};
 use crate::{Guid, Timestamp};
 use bytes::Bytes;
-use http::header::{ACCEPT, AUTHORIZATION, CONTENT_LENGTH, CONTENT_TYPE, HOST, USER_AGENT};
+use http::header::{ACCEPT, AUTHORIZATION, CONTENT_LENGTH, HOST, USER_AGENT};
 use http::{HeaderMap, HeaderName, HeaderValue, Request};
-use larimar_wire::signature::{self, Scheme, SignedRequest, StorageRequest};
+use larimar_wire::request_head::RequestHead;
+use larimar_wire::signature::{self, Scheme};
 use std::cell::RefCell;
 use std::time::Duration;
 
@@ -86,25 +87,9 @@ impl Pipeline {
         account: &str,
         key: &signature::AccountKey,
     ) -> Result<String, Error> {
-        let text = |name: HeaderName| headers.get(name).and_then(|value| value.to_str().ok());
-        let method = call.method.as_str();
-        if self.service == Service::Table {
-            let comp = larimar_wire::uri::query_pairs(&call.query).flatten().find(|pair| pair.name == "comp");
-            let comp = comp.map(|pair| pair.value().unwrap_or_default());
-            let signed = SignedRequest {
-                method,
-                path,
-                comp: comp.as_deref(),
-                content_md5: None,
-                content_type: text(CONTENT_TYPE),
-                x_ms_date: text(X_MS_DATE),
-                date: None,
-            };
-            return Ok(signature::sign(Scheme::SharedKey, account, key, &signed));
-        }
-        let pairs = headers.iter().filter_map(|(name, value)| Some((name.as_str(), value.to_str().ok()?)));
-        StorageRequest::new(method, path, &call.query, pairs)
-            .and_then(|signed| signature::sign_storage(Scheme::SharedKey, account, key, &signed))
+        let pairs = headers.iter().map(|(name, value)| (name.as_str(), value));
+        let head = RequestHead::new(call.method.as_str(), path, &call.query, pairs);
+        signature::sign(self.service, Scheme::SharedKey, account, key, &head)
             .map_err(|error| Error::Invalid(format!("the request cannot be signed: {error}")))
     }
 }

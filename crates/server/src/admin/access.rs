@@ -6,12 +6,14 @@
 
 use super::AdminSettings;
 use crate::handler::Peer;
+use crate::head;
 use crate::storage::Storage;
 use hyper::StatusCode;
 use hyper::header::{AUTHORIZATION, HOST, HeaderName, ORIGIN};
 use hyper::http::request::Parts;
 use larimar_engine::Engine;
-use larimar_wire::signature::{self, AccountKey, Authorization, Credentials, DEVELOPMENT_KEY, StorageRequest};
+use larimar_wire::sas::Service;
+use larimar_wire::signature::{self, AccountKey, Authorization, Credentials, DEVELOPMENT_KEY};
 use std::net::IpAddr;
 
 /// Who sent an admin request.
@@ -103,11 +105,9 @@ fn is_signed<E: Engine>(
     peer: Peer,
 ) -> bool {
     let Some(served) = storage.account(signed.account) else { return false };
-    let headers = parts.headers.iter().filter_map(|(name, value)| Some((name.as_str(), value.to_str().ok()?)));
-    let (path, query) = (parts.uri.path(), parts.uri.query().unwrap_or(""));
-    let Ok(request) = StorageRequest::new(parts.method.as_str(), path, query, headers) else { return false };
-    let now = storage.clock.now();
-    let is_by = |keys: &[AccountKey]| signature::verify_storage(signed, signed.account, keys, &request, now).is_ok();
+    let (head, now) = (head::collect(parts, None), storage.clock.now());
+    let is_by =
+        |keys: &[AccountKey]| signature::verify(Service::Blob, signed, signed.account, keys, &head, now).is_ok();
     if !is_by(&served.account.keys) {
         return false;
     }

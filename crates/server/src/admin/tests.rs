@@ -6,7 +6,9 @@ use crate::{Account, Metrics, Settings};
 use http_body_util::BodyExt;
 use larimar_engine::{Clock, Fault, MemoryEngine, MemorySnapshot, Reads, Rows as _, Statistics, SystemClock};
 use larimar_testkit::engine::layer::{Layer, Layered};
-use larimar_wire::signature::{AccountKey, DEVELOPMENT_KEY, Scheme, StorageRequest, http_date, sign_storage};
+use larimar_wire::request_head::RequestHead;
+use larimar_wire::sas::Service;
+use larimar_wire::signature::{AccountKey, DEVELOPMENT_KEY, Scheme, http_date, sign};
 use std::sync::atomic::{AtomicBool, Ordering::Relaxed};
 use std::time::{Duration, Instant};
 use tokio::io::{AsyncReadExt, AsyncWriteExt};
@@ -77,9 +79,9 @@ fn signed(method: &Method, target: &str, account: &str, key: &str) -> Parts {
     let date = http_date(SystemClock.now());
     let (path, query) = target.split_once('?').unwrap_or((target, ""));
     let headers = [("x-ms-date", date.as_str())];
-    let signed = StorageRequest::new(method.as_str(), path, query, headers.into_iter()).expect("a request");
+    let signed = RequestHead::new(method.as_str(), path, query, headers);
     let key = AccountKey::from_base64(key).expect("a key");
-    let header = sign_storage(Scheme::SharedKey, account, &key, &signed).expect("a signature");
+    let header = sign(Service::Blob, Scheme::SharedKey, account, &key, &signed).expect("a signature");
     parts.headers.insert("x-ms-date", date.parse().expect("a header"));
     parts.headers.insert("authorization", header.parse().expect("a header"));
     parts

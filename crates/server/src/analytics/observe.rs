@@ -2,15 +2,15 @@
 
 use super::log_buffer::BufferedEntry;
 use super::{Analytics, COUNT, log_switch};
-use crate::head::Head;
+use crate::http::Arrival;
 use crate::reply::ResponseBody;
-use crate::strict::is_version;
 use hyper::Response;
 use hyper::header::HeaderMap;
 use larimar_model::Timestamp;
 use larimar_wire::analytics::{Authentication, LogEntry, Outcome, Sample, mask_signatures_in, write_condition};
 use larimar_wire::error_code::ErrorCode;
 use larimar_wire::operation::Kind;
+use larimar_wire::request_head::{RequestHead, is_version};
 use larimar_wire::sas::Service;
 use larimar_wire::uri::decode_path;
 use std::sync::Arc;
@@ -19,14 +19,13 @@ use std::time::{Duration, Instant};
 
 /// A request and what is known of it when its answer is ready to be sent.
 pub(crate) struct Exchange<'a> {
-    pub(crate) head: &'a Head<'a>,
+    pub(crate) arrival: Arrival<'a>,
     pub(crate) operation: &'static str,
     pub(crate) kind: Kind,
     /// Who sent it, as far as that was proved.
     pub(crate) authentication: Authentication,
     /// The path below the account, still escaped.
     pub(crate) path: &'a str,
-    pub(crate) request_id: &'a str,
     /// What it failed with, if it did.
     pub(crate) code: Option<ErrorCode>,
     /// The bytes of its body that were read.
@@ -58,7 +57,7 @@ impl Exchange<'_> {
         let sample = Sample {
             authentication: self.authentication,
             outcome: Outcome::of(status, self.code),
-            ingress: request_head_bytes(self.head) + self.received_bytes,
+            ingress: request_head_bytes(self.arrival.head) + self.received_bytes,
             egress: head_bytes,
             end_to_end: elapsed,
             server: elapsed.saturating_sub(self.waited),
@@ -66,7 +65,7 @@ impl Exchange<'_> {
         let is_logged =
             switches & log_switch(self.kind) != 0 && sample.outcome.is_logged(sample.authentication, status);
         let entry = is_logged.then(|| Box::new(self.entry(analytics, meter, &sample, response)));
-        let observed = ObservedRequest { meter, operation: self.operation, sample, entry, start: self.head.now };
+        let observed = ObservedRequest { meter, operation: self.operation, sample, entry, start: self.arrival.now };
         let body = response.body_mut();
         let bytes = body.bytes();
         if body.is_streamed() {
@@ -84,15 +83,15 @@ impl Exchange<'_> {
         sample: &Sample,
         response: &Response<ResponseBody>,
     ) -> LogEntry {
-        let (head, meter) = (self.head, analytics.meter(meter));
-        let text = |name: &str| mask_signatures_in(head.header(name).unwrap_or_default());
+        let (head, meter) = (self.arrival.head, analytics.meter(meter));
+        let text = |name: &str| mask_signatures_in(head.raw_header(name).unwrap_or_default());
         let answered = |name: &str| {
             let value = response.headers().get(name).and_then(|value| value.to_str().ok());
             value.unwrap_or_default().to_owned()
         };
         let version = head.version().filter(|version| is_version(version));
         let entry = LogEntry {
-            start: head.now,
+            start: self.arrival.now,
             operation: self.operation,
             kind: self.kind,
             authentication: sample.authentication,
@@ -103,31 +102,31 @@ impl Exchange<'_> {
             server: sample.server,
             url: self.url(),
             object_key: self.object_key(&meter.account, meter.service),
-            request_id: self.request_id.to_owned(),
-            peer: head.peer.address,
-            version: version.unwrap_or_default().to_owned(),
+            request_id: self.arrival.request_id.to_owned(),
+            peer: self.arrival.peer.address,
+            version: version.unwrap_or_default().into_owned(),
             request_header_bytes: sample.ingress - self.received_bytes,
             request_bytes: self.received_bytes,
             response_header_bytes: sample.egress,
             response_bytes: 0,
-            content_length: head.content_length.unwrap_or_default(),
-            request_md5: head.header("content-md5").map_or_else(|| text("x-ms-blob-content-md5"), str::to_owned),
+            content_length: head.number_header("content-length").ok().flatten().unwrap_or_default(),
+            request_md5: head.raw_header("content-md5").map_or_else(|| text("x-ms-blob-content-md5"), str::to_owned),
             server_md5: answered("content-md5"),
             etag: answered("etag"),
             last_modified: answered("last-modified"),
             conditions: self.conditions(),
             user_agent: text("user-agent"),
             referrer: text("referer"),
-            client_request_id: mask_signatures_in(head.client_request_id.unwrap_or_default()),
+            client_request_id: mask_signatures_in(head.client_request_id().unwrap_or_default()),
             copy_source: text("x-ms-copy-source"),
         };
         entry.bounded()
     }
 
     fn url(&self) -> String {
-        let head = self.head;
-        let scheme = if head.peer.is_tls { "https" } else { "http" };
-        let mut url = format!("{scheme}://{}{}", head.host.unwrap_or_default(), head.path);
+        let head = self.arrival.head;
+        let scheme = if self.arrival.peer.is_tls { "https" } else { "http" };
+        let mut url = format!("{scheme}://{}{}", head.host().unwrap_or_default(), head.path);
         if !head.query.is_empty() {
             url.push('?');
             url.push_str(head.query);
@@ -150,7 +149,7 @@ impl Exchange<'_> {
     fn conditions(&self) -> String {
         let mut conditions = String::new();
         for name in ["If-Modified-Since", "If-Unmodified-Since", "If-Match", "If-None-Match"] {
-            if let Some(value) = self.head.header(name) {
+            if let Some(value) = self.arrival.head.raw_header(name) {
                 write_condition(&mut conditions, name, value);
             }
         }
@@ -183,18 +182,15 @@ impl ObservedRequest {
     }
 }
 
-fn request_head_bytes(head: &Head<'_>) -> u64 {
+fn request_head_bytes(head: &RequestHead<'_>) -> u64 {
     let line = head.method.len() + head.path.len() + head.query.len() + REQUEST_LINE_BYTES;
-    (line + header_bytes(head.headers)) as u64
+    (line + head.header_bytes()) as u64
 }
 
 fn response_head_bytes(headers: &HeaderMap) -> u64 {
-    (RESPONSE_LINE_BYTES + header_bytes(headers)) as u64
-}
-
-fn header_bytes(headers: &HeaderMap) -> usize {
     // A colon and a space between name and value, and the end of the line.
-    headers.iter().map(|(name, value)| name.as_str().len() + value.len() + 4).sum()
+    let headers: usize = headers.iter().map(|(name, value)| name.as_str().len() + value.len() + 4).sum();
+    (RESPONSE_LINE_BYTES + headers) as u64
 }
 
 /// Two spaces, the version, the end of the line, the empty line after the headers.

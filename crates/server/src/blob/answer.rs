@@ -30,7 +30,7 @@ pub(super) enum ReplyChecksums {
 impl<E, B> BlobCall<'_, E, B> {
     /// Whether the client's version has CRC-64: before 2019-02-02 there was only MD5 (recorded).
     pub(super) fn has_crc64(&self) -> bool {
-        self.call.head.version().is_none_or(|version| version >= "2019-02-02")
+        self.call.head.is_since("2019-02-02")
     }
 
     /// The checksum in the response to a write: MD5 if the client sent one, otherwise CRC-64 (recorded for Put Block,

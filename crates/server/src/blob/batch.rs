@@ -2,14 +2,12 @@
 
 use super::{BlobCall, BlobService};
 use crate::address::Address;
-use crate::auth::{self, Policies};
+use crate::auth::{Authenticator, Policies};
 use crate::body::RequestBody;
 use crate::call::{Call, Lookups};
 use crate::error::Result;
-use crate::head::Head;
-use crate::http::{self, Protocol, RequestTrace, authorize};
+use crate::http::{self, Declared, Protocol, RequestTrace, authorize};
 use crate::reply::Reply;
-use hyper::header::{HeaderName, HeaderValue};
 use larimar_engine::Engine;
 use larimar_engine::blob::BlobRef;
 use larimar_engine::blob::bytes::ByteStore;
@@ -18,12 +16,11 @@ use larimar_model::blob::ContainerName;
 use larimar_wire::blob::batch::{BatchAnswer, SubRequest, parse};
 use larimar_wire::blob::{BlobOperation, BlobRequest};
 use larimar_wire::error_code::ErrorCode;
-use larimar_wire::request_head::RequestHead;
 
 impl<E: Engine, B: ByteStore> BlobCall<'_, E, B> {
     pub(super) async fn batch(&self, container: Option<&ContainerName>, body: &RequestBody) -> Result<Reply> {
         let body = body.whole();
-        let content_type = self.call.head.content_type.unwrap_or("");
+        let content_type = self.call.head.raw_header("content-type").unwrap_or("");
         if !content_type.to_ascii_lowercase().starts_with("multipart/mixed") {
             return Err(ErrorCode::InvalidInput.into());
         }
@@ -59,7 +56,7 @@ impl<E: Engine, B: ByteStore> BlobCall<'_, E, B> {
         });
         let reply = reply
             .with("x-ms-request-id", request_id)
-            .with_some("x-ms-version", head.version_header)
+            .with_some("x-ms-version", head.raw_header("x-ms-version"))
             .with("server", "Windows-Azure-Blob/1.0");
         let headers = reply.headers.iter().filter_map(|(name, value)| Some((name.as_str(), value.to_str().ok()?)));
         answer.part(content_id, (reply.status, reply.reason.as_deref()), headers, &reply.body);
@@ -67,15 +64,17 @@ impl<E: Engine, B: ByteStore> BlobCall<'_, E, B> {
 
     /// Runs one part: it is authenticated and authorised like a request.
     async fn part(&self, part: &SubRequest<'_>, container: Option<&ContainerName>, request_id: &str) -> Result<Reply> {
-        let parts = request_parts(part).ok_or(ErrorCode::InvalidInput)?;
-        let head = Head::new(&parts, self.call.head.peer, self.now());
-        let storage = self.call.storage;
-        http::check_head(&head, storage.strict.is_some())?;
-        let host = self.call.head.host.unwrap_or("");
+        if !part.has_valid_url() {
+            return Err(ErrorCode::InvalidInput.into());
+        }
+        let head = &part.head;
+        let Call { storage, service, peer, now, .. } = *self.call;
+        http::check_head(head, storage.strict.is_some())?;
+        let host = self.call.head.host().unwrap_or("");
         let is_known = |label: &str| storage.is_known_host(label);
-        let address = Address::parse(host, head.path, self.call.service, &storage.settings.host_suffixes, is_known);
-        self.call.check_authority(part.authority)?;
-        self.call.check_authority(head.header("host"))?;
+        let address = Address::parse(host, head.path, service, &storage.settings.host_suffixes, is_known);
+        self.call.check_authority(head.authority)?;
+        self.call.check_authority(head.raw_header("host"))?;
         let served = storage.served(&address);
         let account =
             served.as_deref().map(|served| &served.account).filter(|account| account.name == self.call.account());
@@ -84,26 +83,24 @@ impl<E: Engine, B: ByteStore> BlobCall<'_, E, B> {
         if address.is_secondary {
             return Err(ErrorCode::InsufficientAccountPermissions.into());
         }
-        let authenticate =
-            |policies| auth::authenticate(storage, self.call.service, account, &head, address.path, policies);
-        let mut caller = authenticate(Policies::Recent).await?;
-        let parsed = RequestHead::new(head.method, address.path, head.query, head.texts())?;
-        let request = BlobRequest::parse(&parsed)?;
+        let authenticator = Authenticator { storage, service, account, head, path: address.path, peer, now };
+        let mut caller = authenticator.caller(Policies::Recent).await?;
+        let request = BlobRequest::parse(head, address.path)?;
         let BlobRequest::Blob(of, _, operation) = &request else { return Err(ErrorCode::InvalidInput.into()) };
         let is_batched = matches!(operation, BlobOperation::Delete { .. } | BlobOperation::SetTier { .. });
         if !is_batched || container.is_some_and(|container| container != of) {
             return Err(ErrorCode::InvalidInput.into());
         }
-        let lookups = &Lookups::default();
+        let (request, lookups) = (Declared::new(&request), &Lookups::default());
         loop {
-            let call = Call { head: &head, address: &address, caller, lookups, request_id, ..*self.call };
+            let call = Call { head, address: &address, caller, lookups, request_id, ..*self.call };
             let done = match authorize(&call.caller, &request) {
                 Ok(request) => BlobCall { call: &call, blobs: self.blobs, request }.run_part().await,
                 Err(error) => Err(error.into()),
             };
             // As for a request: the cached container or stored policy may be outdated.
             caller = match &done {
-                Err(_) if call.caller.is_doubtful() => authenticate(Policies::Now).await?,
+                Err(_) if call.caller.is_doubtful() => authenticator.caller(Policies::Now).await?,
                 Err(error) if lookups.is_outdated(error.code(Service::Blob)) => {
                     lookups.repeat();
                     call.caller
@@ -129,17 +126,6 @@ impl<E: Engine, B: ByteStore> BlobCall<'_, E, B> {
             _ => Err(ErrorCode::InvalidInput.into()),
         }
     }
-}
-
-/// The head of a part as that of a request.
-fn request_parts(part: &SubRequest<'_>) -> Option<hyper::http::request::Parts> {
-    let target = if part.query.is_empty() { part.path.to_owned() } else { format!("{}?{}", part.path, part.query) };
-    let request = hyper::Request::builder().method(part.method).uri(target).body(()).ok()?;
-    let (mut parts, ()) = request.into_parts();
-    for (name, value) in &part.headers {
-        parts.headers.append(HeaderName::from_bytes(name.as_bytes()).ok()?, HeaderValue::from_str(value).ok()?);
-    }
-    Some(parts)
 }
 
 /// The maximum size of the response to a part, without what it repeats of the part.

@@ -8,7 +8,7 @@ use larimar_engine::blob::{BlobReject, Container};
 use larimar_engine::{Engine, EngineError, Reject};
 use larimar_model::blob::{ContainerName, LeaseId, PublicAccess};
 use larimar_wire::error_code::ErrorCode;
-use larimar_wire::operation::{Operation as _, Public};
+use larimar_wire::operation::Public;
 
 impl<E: Engine, B: ByteStore> BlobCall<'_, E, B> {
     /// Finds a container of the account.

@@ -18,7 +18,6 @@ use crate::body::RequestBody;
 use crate::call::Call;
 use crate::error::{Failure, Result};
 use crate::handler::{Handler, Peer};
-use crate::head::Head;
 use crate::http::{self, Authorized, Protocol, RequestTrace};
 use crate::properties as service_properties;
 use crate::reply::{Reply, ResponseBody};
@@ -78,8 +77,8 @@ impl<E: Engine, B: ByteStore> Protocol for BlobService<E, B> {
         &self.storage
     }
 
-    fn parse(head: &Head<'_>, address: &Address<'_>) -> std::result::Result<BlobRequest, ErrorReply> {
-        BlobRequest::parse(&RequestHead::new(head.method, address.path, head.query, head.texts())?)
+    fn parse(head: &RequestHead<'_>, address: &Address<'_>) -> std::result::Result<BlobRequest, ErrorReply> {
+        BlobRequest::parse(head, address.path)
     }
 
     async fn run(
@@ -99,7 +98,7 @@ impl<E: Engine, B: ByteStore> Protocol for BlobService<E, B> {
 
     fn error_reply(
         error: &ErrorReply,
-        _head: &Head<'_>,
+        _head: &RequestHead<'_>,
         _trace: &RequestTrace,
         request_id: &str,
         now: Timestamp,

@@ -4,11 +4,10 @@ use super::BlobCall;
 use super::put::overwrite_error;
 use super::upload::{ChecksumBuilder, Checksums, Received};
 use crate::address::Address;
-use crate::auth::{self, Caller, Policies};
+use crate::auth::{Authenticator, Caller, Policies};
 use crate::call::Call;
 use crate::error::{Failure, Result};
-use crate::head::Head;
-use crate::http::authorize;
+use crate::http::{Declared, authorize};
 use crate::reply::Reply;
 use larimar_engine::blob::bytes::{ByteStore, Bytes, READ_BYTES_MAX};
 use larimar_engine::blob::{
@@ -242,15 +241,10 @@ impl<E: Engine, B: ByteStore> BlobCall<'_, E, B> {
     /// the account if both blobs belong to it. Tags are never public.
     async fn source(&self, source: &Source, with_tags: bool, errors: SourceErrors) -> Result<Found> {
         let url = &source.url;
-        let request = hyper::Request::get(format!("{}?{}", url.path(), url.query())).body(());
-        let (mut parts, ()) = request.map_err(|_| not_on_this_server())?.into_parts();
-        let host = url.authority().parse().map_err(|_| not_on_this_server())?;
-        parts.headers.insert(hyper::header::HOST, host);
-        let head = Head::new(&parts, self.call.head.peer, self.now());
-        let storage = self.call.storage;
+        let head = &RequestHead::new("GET", url.path(), url.query(), [("host", url.authority())]);
+        let Call { storage, service, peer, now, .. } = *self.call;
         let is_known = |label: &str| storage.is_known_host(label);
-        let address =
-            Address::parse(url.authority(), head.path, self.call.service, &storage.settings.host_suffixes, is_known);
+        let address = Address::parse(url.authority(), head.path, service, &storage.settings.host_suffixes, is_known);
         let served = storage.served(&address).ok_or_else(not_on_this_server)?;
         let account = &served.account;
         let address = Address { account: &account.name, ..address };
@@ -258,25 +252,28 @@ impl<E: Engine, B: ByteStore> BlobCall<'_, E, B> {
             return Err(not_on_this_server().into());
         }
         let is_own = errors == SourceErrors::Code && address.account == self.call.account();
+        let authenticator = Authenticator { storage, service, account, head, path: address.path, peer, now };
         let authenticate = async |policies| {
-            let caller = auth::authenticate(storage, self.call.service, account, &head, address.path, policies).await;
+            let caller = authenticator.caller(policies).await;
             match caller.map_err(|error| source_refusal(error, errors))? {
                 Caller::Anonymous if is_own && matches!(self.call.caller, Caller::Owner) => Ok(Caller::Owner),
                 caller => Ok::<_, Failure>(caller),
             }
         };
         let mut caller = authenticate(Policies::Recent).await?;
-        let parsed = RequestHead::new("GET", address.path, head.query, head.texts())?;
-        let BlobAddress::Blob(container, name) = BlobAddress::of(&parsed)? else {
+        head.check_query()?;
+        let BlobAddress::Blob(container, name) = BlobAddress::of(head, address.path)? else {
             return Err(not_on_this_server().into());
         };
-        let snapshot = parsed.parameter("snapshot").map(str::parse).transpose().map_err(|_| not_on_this_server())?;
+        let snapshot =
+            head.parameter("snapshot").as_deref().map(str::parse).transpose().map_err(|_| not_on_this_server())?;
         let read = |operation| BlobRequest::Blob(container.clone(), name.clone(), operation);
         let access = Access::default();
         let get_tags = with_tags.then(|| read(BlobOperation::GetTags { snapshot, access: access.clone() }));
         let get = read(BlobOperation::GetProperties(BlobRead { snapshot, access: access.clone() }));
+        let (get_tags, get) = (get_tags.as_ref().map(Declared::new), Declared::new(&get));
         let found = loop {
-            let call = Call { head: &head, address: &address, caller, ..*self.call };
+            let call = Call { head, address: &address, caller, ..*self.call };
             let found = async {
                 get_tags.as_ref().map(|get_tags| authorize(&call.caller, get_tags)).transpose()?;
                 let request = authorize(&call.caller, &get)?;
@@ -299,7 +296,7 @@ impl<E: Engine, B: ByteStore> BlobCall<'_, E, B> {
 
     /// Whether this server serves the host of a source's URL.
     fn is_served(&self, address: &Address<'_>, authority: &str) -> bool {
-        let host = self.call.head.host;
+        let host = self.call.head.host();
         match address.prefix {
             Some(_) => host.is_some_and(|host| is_same_host(host, authority)),
             // The Azure CLI sends URLs of the public cloud for blobs of the caller's own account, whatever its endpoint.

@@ -3,9 +3,27 @@
 use crate::auth::Caller;
 use larimar_wire::error_body::ErrorReply;
 use larimar_wire::error_code::ErrorCode;
-use larimar_wire::operation::Operation;
+use larimar_wire::operation::{Facts, Operation};
 use std::fmt;
 use std::ops::Deref;
+
+/// An operation with its facts, which are built once for a request.
+#[derive(Debug)]
+pub(crate) struct Declared<'r, O> {
+    operation: &'r O,
+    facts: Facts<'r>,
+}
+
+impl<'r, O: Operation> Declared<'r, O> {
+    pub(crate) fn new(operation: &'r O) -> Self {
+        Self { operation, facts: operation.facts() }
+    }
+
+    /// What the pipeline must know about the operation.
+    pub(crate) const fn facts(&self) -> &Facts<'r> {
+        &self.facts
+    }
+}
 
 /// An operation that the caller may run. Only [`authorize`] makes one, so a handler that takes it cannot run without the
 /// check.
@@ -14,11 +32,15 @@ use std::ops::Deref;
 /// the container is found.
 pub(crate) struct Authorized<'r, O> {
     operation: &'r O,
+    facts: &'r Facts<'r>,
 }
 
 /// Checks that the caller may run an operation, or a part of a batch.
-pub(crate) fn authorize<'r, O: Operation>(caller: &Caller, operation: &'r O) -> Result<Authorized<'r, O>, ErrorReply> {
-    let facts = operation.facts();
+pub(crate) fn authorize<'r, O>(
+    caller: &Caller,
+    declared: &'r Declared<'r, O>,
+) -> Result<Authorized<'r, O>, ErrorReply> {
+    let Declared { operation, facts } = declared;
     match caller {
         Caller::Owner => {}
         Caller::Guest(_) => facts.needs.iter().flatten().try_for_each(|need| caller.permits(need))?,
@@ -27,7 +49,7 @@ pub(crate) fn authorize<'r, O: Operation>(caller: &Caller, operation: &'r O) -> 
     }
     match facts.is_reserved {
         true => Err(ErrorReply::new(ErrorCode::AuthorizationFailure)),
-        false => Ok(Authorized { operation }),
+        false => Ok(Authorized { operation, facts }),
     }
 }
 
@@ -37,9 +59,14 @@ impl<'r, O> Authorized<'r, O> {
         self.operation
     }
 
+    /// The facts that the operation was authorised by.
+    pub(crate) const fn facts(self) -> &'r Facts<'r> {
+        self.facts
+    }
+
     /// A part of the operation that has the same facts, such as the write in a table operation.
     pub(crate) const fn part<P>(self, part: &'r P) -> Authorized<'r, P> {
-        Authorized { operation: part }
+        Authorized { operation: part, facts: self.facts }
     }
 }
 

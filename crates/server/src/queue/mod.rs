@@ -8,7 +8,6 @@ use crate::body::RequestBody;
 use crate::call::Call;
 use crate::error::Result;
 use crate::handler::{Handler, Peer};
-use crate::head::Head;
 use crate::http::{self, Authorized, Protocol, RequestTrace};
 use crate::properties;
 use crate::reply::{Reply, ResponseBody};
@@ -56,8 +55,8 @@ impl<E: Engine> Protocol for QueueService<E> {
         &self.storage
     }
 
-    fn parse(head: &Head<'_>, address: &Address<'_>) -> std::result::Result<QueueOperation, ErrorReply> {
-        QueueOperation::parse(&RequestHead::new(head.method, address.path, head.query, head.texts())?)
+    fn parse(head: &RequestHead<'_>, address: &Address<'_>) -> std::result::Result<QueueOperation, ErrorReply> {
+        QueueOperation::parse(head, address.path)
     }
 
     async fn run(
@@ -73,7 +72,7 @@ impl<E: Engine> Protocol for QueueService<E> {
 
     fn error_reply(
         error: &ErrorReply,
-        _head: &Head<'_>,
+        _head: &RequestHead<'_>,
         _trace: &RequestTrace,
         request_id: &str,
         now: Timestamp,

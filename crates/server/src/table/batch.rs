@@ -6,7 +6,7 @@ use super::explain::Explain;
 use super::query::{get_entity, query_entities};
 use crate::call::Call;
 use crate::error;
-use crate::http::authorize;
+use crate::http::{Declared, authorize};
 use crate::in_flight::Held;
 use crate::reply::Reply;
 use crate::turns::Turns;
@@ -21,8 +21,8 @@ use larimar_wire::table::batch::{Batch, Part, parse};
 use larimar_wire::table::batch_response::BatchResponse;
 use larimar_wire::table::{MetadataLevel, Prefer, TableOperation, TableRequest};
 
-pub(super) async fn run<E: Engine>(call: &Call<'_, E>, content_type: &str, body: &Bytes) -> error::Result<Reply> {
-    match parse(content_type, body)? {
+pub(super) async fn run<E: Engine>(call: &Call<'_, E>, body: &Bytes) -> error::Result<Reply> {
+    match parse(call.head.raw_header("content-type").unwrap_or(""), body)? {
         Batch::Query(part) => Ok(run_query(call, &part).await?),
         Batch::Changeset(_) if call.address.is_secondary => Err(ErrorCode::InsufficientAccountPermissions.into()),
         Batch::Changeset(parts) => Ok(run_changeset(call, &parts, body).await?),
@@ -86,7 +86,7 @@ async fn change<E: Engine>(
     for (((write, (level, prefer)), version), part) in writes.iter().zip(&changeset.forms).zip(versions).zip(parts) {
         let answer = WriteAnswer::new(call, &table, write, version, *level, *prefer);
         let version = if answer.status == 201 || prefer.is_some() { "3.0;" } else { "1.0;" };
-        write_success(response, &answer, *prefer, version, part.content_id);
+        write_success(response, &answer, *prefer, version, part.content_id());
         turns.after(answer.body.len()).await;
     }
     Ok(held)
@@ -102,7 +102,7 @@ async fn answer_bytes_max<E: Engine>(
     let (mut bytes, mut turns) = (BatchResponse::PART_BYTES_MAX, Turns::default());
     for ((write, (level, prefer)), part) in changeset.transaction.writes().iter().zip(&changeset.forms).zip(parts) {
         let answer = WriteAnswer::bytes_max(call, table, write, *level, *prefer);
-        bytes += BatchResponse::PART_BYTES_MAX + part.content_id.map_or(0, str::len) + answer;
+        bytes += BatchResponse::PART_BYTES_MAX + part.content_id().map_or(0, str::len) + answer;
         turns.after(part.body.len()).await;
     }
     bytes
@@ -138,7 +138,8 @@ async fn read_changeset<E: Engine>(
         let TableOperation::Write(operation) = operation else {
             return Err(fail(ErrorReply::new(ErrorCode::InvalidInput)));
         };
-        let authorized = authorize(&call.caller, &operation).map_err(fail)?;
+        let declared = Declared::new(&operation);
+        let authorized = authorize(&call.caller, &declared).map_err(fail)?;
         let json = body.slice_ref(part.body.as_bytes());
         let write = read_write(call, authorized, &json).await.map_err(fail)?;
         turns.after(part.body.len()).await;
@@ -153,8 +154,9 @@ async fn read_changeset<E: Engine>(
 }
 
 fn read_part<E: Engine>(call: &Call<'_, E>, part: &Part<'_>) -> Result<TableRequest, ErrorReply> {
-    let path = call.below(part.authority, part.path)?;
-    TableRequest::parse(call.account(), part.method, path, part.query, &part.headers)
+    let path = call.below(part.head.authority, part.head.path)?;
+    part.head.check_readable()?;
+    TableRequest::parse_part(&part.head, call.account(), path)
 }
 
 async fn run_query<E: Engine>(call: &Call<'_, E>, part: &Part<'_>) -> Result<Reply, ErrorReply> {
@@ -186,9 +188,11 @@ async fn run_query<E: Engine>(call: &Call<'_, E>, part: &Part<'_>) -> Result<Rep
 async fn answer_query<E: Engine>(call: &Call<'_, E>, part: &Part<'_>) -> error::Result<Reply> {
     let TableRequest { operation, level, .. } = read_part(call, part)?;
     match &operation {
-        TableOperation::GetEntity(get) => get_entity(call, authorize(&call.caller, get)?, level, Explain::No).await,
+        TableOperation::GetEntity(get) => {
+            get_entity(call, authorize(&call.caller, &Declared::new(get))?, level, Explain::No).await
+        }
         TableOperation::QueryEntities(query) => {
-            query_entities(call, authorize(&call.caller, query)?, level, Explain::No).await
+            query_entities(call, authorize(&call.caller, &Declared::new(query))?, level, Explain::No).await
         }
         _ => Err(ErrorCode::InvalidInput.into()),
     }
@@ -214,9 +218,10 @@ fn write_success(
 }
 
 fn write_failure(response: &mut BatchResponse, error: &ErrorReply, part: &Part<'_>, request_id: &str, now: Timestamp) {
-    let mut headers = part.content_id.map(|id| ("Content-ID", id)).into_iter().collect::<Vec<_>>();
+    let mut headers = part.content_id().map(|id| ("Content-ID", id)).into_iter().collect::<Vec<_>>();
     headers.extend(PART_HEADERS);
-    headers.extend(part.headers.prefer.filter(|_| part.method == "POST").map(|prefer| ("Preference-Applied", prefer)));
+    let prefer = part.head.raw_header("prefer").filter(|_| part.head.method == "POST");
+    headers.extend(prefer.map(|prefer| ("Preference-Applied", prefer)));
     headers.push(("DataServiceVersion", "3.0;"));
     headers.push(("Content-Type", MetadataLevel::Minimal.content_type()));
     let mut body = Vec::with_capacity(256);

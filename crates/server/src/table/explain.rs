@@ -26,7 +26,7 @@ pub(super) enum Explain {
 impl Explain {
     /// What a request asks for. A strict server ignores the header, as the service does.
     pub(super) fn of<E: Engine>(call: &Call<'_, E>) -> Result<Self, ErrorReply> {
-        match call.head.header(REQUEST_HEADER) {
+        match call.head.raw_header(REQUEST_HEADER) {
             Some(value) if call.storage.strict.is_none() => Self::parse(value)
                 .ok_or_else(|| ErrorReply::of_header(ErrorCode::InvalidHeaderValue, REQUEST_HEADER, value)),
             _ => Ok(Self::No),

@@ -13,7 +13,6 @@ use crate::body::RequestBody;
 use crate::call::Call;
 use crate::error::Result;
 use crate::handler::{Handler, Peer};
-use crate::head::Head;
 use crate::http::{self, Authorized, Protocol, RequestTrace};
 use crate::properties;
 use crate::reply::{Reply, ResponseBody};
@@ -27,6 +26,7 @@ use larimar_engine::Engine;
 use larimar_engine::table::{Table, find_table, read_table};
 use larimar_model::{TableName, Timestamp};
 use larimar_wire::error_body::ErrorReply;
+use larimar_wire::request_head::RequestHead;
 use larimar_wire::sas::Service;
 use larimar_wire::table::{MetadataLevel, Prefer, TableOperation, TableRequest, WriteEntity, WriteKind};
 use std::sync::Arc;
@@ -64,8 +64,8 @@ impl<E: Engine> Protocol for TableService<E> {
         &self.storage
     }
 
-    fn parse(head: &Head<'_>, address: &Address<'_>) -> std::result::Result<TableRequest, ErrorReply> {
-        TableRequest::parse(address.account, head.method, address.path, head.query, &head.table_headers())
+    fn parse(head: &RequestHead<'_>, address: &Address<'_>) -> std::result::Result<TableRequest, ErrorReply> {
+        TableRequest::parse(head, address.account, address.path)
     }
 
     async fn run(
@@ -79,14 +79,15 @@ impl<E: Engine> Protocol for TableService<E> {
 
     fn error_reply(
         error: &ErrorReply,
-        head: &Head<'_>,
+        head: &RequestHead<'_>,
         trace: &RequestTrace,
         request_id: &str,
         now: Timestamp,
     ) -> Reply {
         let mut body = Vec::with_capacity(512);
-        let wants_json = head.accept.is_some_and(|accept| accept.contains("json"));
-        let is_plain = head.accept.is_none_or(|accept| accept.contains("*/*"));
+        let accept = head.raw_header("accept");
+        let wants_json = accept.is_some_and(|accept| accept.contains("json"));
+        let is_plain = accept.is_none_or(|accept| accept.contains("*/*"));
         if wants_json || is_plain && !trace.is_xml {
             error.write_json(&mut body, request_id, now);
             Reply::json(error.status, MetadataLevel::Minimal, body)
@@ -148,7 +149,7 @@ async fn run<E: Engine>(call: &Call<'_, E>, request: Authorized<'_, TableRequest
             Err(error.clone().into())
         }
         TableOperation::GetSchema => Ok(tables::get_schema(call)),
-        TableOperation::Batch => Box::pin(batch::run(call, call.head.content_type.unwrap_or(""), body)).await,
+        TableOperation::Batch => Box::pin(batch::run(call, body)).await,
         TableOperation::QueryTables(options) => Box::pin(tables::query_tables(call, options, level)).await,
         TableOperation::GetTable(name) => Box::pin(tables::get_table(call, name, level)).await,
         TableOperation::CreateTable => Box::pin(tables::create_table(call, body, level, prefer)).await,

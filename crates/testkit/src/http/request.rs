@@ -2,8 +2,9 @@
 
 use super::{Client, Credential, Response, encode, socket};
 use larimar_engine::{Clock as _, SystemClock};
+use larimar_wire::request_head::RequestHead;
 use larimar_wire::sas::Service;
-use larimar_wire::signature::{self, AccountKey, Scheme, SignedRequest, StorageRequest};
+use larimar_wire::signature::{self, AccountKey, Scheme};
 
 /// A request of a [`Client`]. It begins with the headers that a current SDK sends.
 #[derive(Clone, Debug)]
@@ -112,11 +113,7 @@ impl<'c> Request<'c> {
         let (mut target, mut headers) = (self.target.clone(), self.headers.clone());
         match &self.client.credential {
             Credential::Key(scheme, key) if self.is_signed => {
-                let header = match self.client.service {
-                    Service::Table => signature::sign(*scheme, &self.client.account, key, &self.signed()),
-                    Service::Queue | Service::Blob => self.storage_signature(*scheme, key),
-                };
-                headers.push(("Authorization".to_owned(), header));
+                headers.push(("Authorization".to_owned(), self.signature(*scheme, key)));
             }
             Credential::Sas(token) if self.is_signed => {
                 let separator = if target.contains('?') { '&' } else { '?' };
@@ -167,30 +164,15 @@ impl<'c> Request<'c> {
         Ok(response)
     }
 
-    fn storage_signature(&self, scheme: Scheme, key: &AccountKey) -> String {
+    fn signature(&self, scheme: Scheme, key: &AccountKey) -> String {
         let (path, query) = self.target.split_once('?').unwrap_or((&self.target, ""));
         let headers = self.headers.iter().map(|(name, value)| (name.as_str(), value.as_str()));
-        let request = StorageRequest::new(&self.method, path, query, headers).expect("no header comes twice");
-        signature::sign_storage(scheme, &self.client.account, key, &request).expect("the query can be read")
+        let head = RequestHead::new(&self.method, path, query, headers);
+        let signed = signature::sign(self.client.service, scheme, &self.client.account, key, &head);
+        signed.expect("no header comes twice, and the query can be read")
     }
 
     fn is_safe(&self) -> bool {
         matches!(self.method.as_str(), "GET" | "HEAD" | "OPTIONS")
-    }
-
-    fn signed(&self) -> SignedRequest<'_> {
-        let header = |name: &str| {
-            self.headers.iter().find(|(found, _)| found.eq_ignore_ascii_case(name)).map(|(_, value)| value.as_str())
-        };
-        let (path, query) = self.target.split_once('?').unwrap_or((&self.target, ""));
-        SignedRequest {
-            method: &self.method,
-            path,
-            comp: query.split('&').find_map(|pair| pair.strip_prefix("comp=")),
-            content_md5: header("Content-MD5"),
-            content_type: header("Content-Type"),
-            x_ms_date: header("x-ms-date"),
-            date: header("Date"),
-        }
     }
 }

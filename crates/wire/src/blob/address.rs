@@ -19,14 +19,14 @@ pub enum BlobAddress {
 }
 
 impl BlobAddress {
-    /// Parses the path of a request. A single name is a container if `restype` says so, otherwise a blob in the root
+    /// Parses the raw path of a request below the account. A single name is a container if `restype` says so, otherwise a blob in the root
     /// container.
     ///
     /// # Errors
     /// Names that containers and blobs cannot have.
-    pub fn of(head: &RequestHead<'_>) -> Result<Self, ErrorReply> {
-        let is_container = matches!(head.parameter("restype"), Some("container" | "account"));
-        Self::parse(head.path, is_container)
+    pub fn of(head: &RequestHead<'_>, path: &str) -> Result<Self, ErrorReply> {
+        let is_container = matches!(head.parameter("restype").as_deref(), Some("container" | "account"));
+        Self::parse(path, is_container)
     }
 
     /// Parses a raw path below the account; `is_container`: a single name is a container.

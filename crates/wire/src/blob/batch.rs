@@ -2,8 +2,8 @@
 
 use crate::error_body::ErrorReply;
 use crate::error_code::ErrorCode;
-use crate::multipart::{self, Lines, MimePart, reason, skip_blank_lines, split_closed, split_url};
-use larimar_model::limits;
+use crate::multipart::{self, BatchOf, MimePart, parse_request, reason, split_closed};
+use crate::request_head::RequestHead;
 use std::fmt::Display;
 use std::io::Write as _;
 
@@ -11,22 +11,12 @@ use std::io::Write as _;
 pub const BATCH_BODY_BYTES_MAX: usize = 4 * 1024 * 1024;
 /// Requests of one batch (service: blob batch).
 pub const BATCH_REQUESTS_MAX: usize = 256;
-/// Headers of one request of a batch, far more than clients send.
-const HEADERS_MAX: usize = 64;
 
 /// One request inside a batch.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct SubRequest<'a> {
-    /// The method.
-    pub method: &'a str,
-    /// Host and port of its URL, if that is absolute. Proxies change it.
-    pub authority: Option<&'a str>,
-    /// The path of its URL.
-    pub path: &'a str,
-    /// The query of its URL.
-    pub query: &'a str,
-    /// Its headers.
-    pub headers: Vec<(&'a str, &'a str)>,
+    /// Its head. Proxies change the authority of the URL.
+    pub head: RequestHead<'a>,
     /// `Content-ID` of its part, which the response repeats.
     pub content_id: Option<&'a str>,
 }
@@ -57,25 +47,16 @@ impl<'a> SubRequest<'a> {
         if !media.eq_ignore_ascii_case("application/http") {
             return None;
         }
-        let content = skip_blank_lines(part.content);
-        let mut lines = Lines { rest: content };
-        let mut words = lines.line()?.split_ascii_whitespace();
-        let (method, url, version) = (words.next()?, words.next()?, words.next()?);
-        if !version.starts_with("HTTP/") || words.next().is_some() {
-            return None;
-        }
-        let mut headers = Vec::new();
-        while let Some(header) = lines.header() {
-            if headers.len() == HEADERS_MAX {
-                return None;
-            }
-            headers.push(header);
-        }
-        if content.len() - lines.rest.len() > limits::HEAD_BYTES_MAX {
-            return None;
-        }
-        let (authority, path, query) = split_url(url);
-        Some(Self { method, authority, path, query, headers, content_id: part.content_id })
+        let (head, _) = parse_request(part.content, BatchOf::Blobs)?;
+        Some(Self { head, content_id: part.content_id })
+    }
+
+    /// Whether its URL could be that of a request by itself, for which HTTP refuses these characters.
+    #[must_use]
+    pub fn has_valid_url(&self) -> bool {
+        let is_refused = |byte: u8| byte.is_ascii_control() || matches!(byte, b'#' | b'<' | b'>' | b'`');
+        let RequestHead { path, query, .. } = self.head;
+        path.starts_with('/') && !path.bytes().chain(query.bytes()).any(is_refused)
     }
 }
 
@@ -159,14 +140,14 @@ mod tests {
             let requests = parse(TYPE, body.as_bytes()).expect("a batch");
             let seen: Vec<_> = requests
                 .iter()
-                .map(|request| (request.method, request.path, request.query, request.content_id))
+                .map(|SubRequest { head, content_id }| (head.method, head.path, head.query, *content_id))
                 .collect();
             assert_eq!(
                 seen,
                 [("DELETE", "/container0/blob0", "", Some("0")), ("PUT", "/container1/blob1", "comp=tier", Some("1"))]
             );
-            assert_eq!(requests[0].headers.len(), 3);
-            assert_eq!(requests[1].headers, [("x-ms-access-tier", "Cool")]);
+            assert_eq!(requests[0].head.headers().count(), 3);
+            assert!(requests[1].head.headers().eq([("x-ms-access-tier", "Cool")]));
         }
     }
 
@@ -193,6 +174,13 @@ mod tests {
             assert_eq!(code, Err(ErrorCode::InvalidInput), "{content_type} {body:.200}");
         }
         assert!(parse(TYPE, b"\xff").is_err());
+        for (url, is_valid) in
+            [("/c/b?comp=tier", true), ("http://h/c/é", true), ("c/b", false), ("/c/b#x", false), ("/c?<", false)]
+        {
+            let body = of(1).replace("/c/b", url);
+            let parts = parse("multipart/mixed; boundary=b", body.as_bytes()).expect("a batch");
+            assert_eq!(parts[0].has_valid_url(), is_valid, "{url}");
+        }
         let many = of(257);
         let refused = parse("multipart/mixed; boundary=b", many.as_bytes()).map_err(|error| error.code);
         assert_eq!(refused, Err(ErrorCode::ExceedsMaxBatchRequestCount));
@@ -228,8 +216,8 @@ mod tests {
             prop_assert_eq!(requests.len(), paths.len());
             for (request, path) in requests.iter().zip(&paths) {
                 // A path that looks like a URL has its authority dropped.
-                prop_assert!(request.path == path || path.contains("://"));
-                prop_assert_eq!(&request.headers, &vec![("h", &*value)]);
+                prop_assert!(request.head.path == path || path.contains("://"));
+                prop_assert!(request.head.headers().eq([("h", &*value)]));
             }
         }
 

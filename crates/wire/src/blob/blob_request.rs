@@ -21,7 +21,7 @@ use larimar_model::blob::{
 use larimar_model::{Guid, limits};
 
 pub(super) fn operation(head: &RequestHead<'_>) -> Result<BlobOperation, ErrorReply> {
-    match (head.parameter("comp"), head.method) {
+    match (head.parameter("comp").as_deref(), head.method) {
         (comp, "GET" | "HEAD") => read(head, comp),
         (comp, "PUT") => write(head, comp),
         (None, "DELETE") => delete(head),
@@ -58,7 +58,7 @@ fn read(head: &RequestHead<'_>, comp: Option<&str>) -> Result<BlobOperation, Err
         None => get(head),
         Some("metadata") => Ok(BlobOperation::GetMetadata(blob_read(head)?)),
         Some("blocklist") => {
-            let kind = match head.parameter("blocklisttype") {
+            let kind = match head.parameter("blocklisttype").as_deref() {
                 None => BlockListKind::Committed,
                 Some(word) if word.eq_ignore_ascii_case("committed") => BlockListKind::Committed,
                 Some(word) if word.eq_ignore_ascii_case("uncommitted") => BlockListKind::Uncommitted,
@@ -73,7 +73,7 @@ fn read(head: &RequestHead<'_>, comp: Option<&str>) -> Result<BlobOperation, Err
             read: blob_read(head)?,
             previous: headers::snapshot(head, "prevsnapshot")?,
             range: headers::range(head),
-            from: head.parameter("marker").map(marker::decode).transpose()?,
+            from: head.parameter("marker").as_deref().map(marker::decode).transpose()?,
             count_max: count_max(head)?,
         })),
         Some("tags") => Ok(BlobOperation::GetTags { snapshot, access: tags_access(head)? }),
@@ -86,7 +86,7 @@ fn write(head: &RequestHead<'_>, comp: Option<&str>) -> Result<BlobOperation, Er
     if let Some(snapshot) = head.parameter("snapshot")
         && comp != Some("tier")
     {
-        return Err(parameter_error("snapshot", snapshot, "snapshots are not written to"));
+        return Err(parameter_error("snapshot", &snapshot, "snapshots are not written to"));
     }
     match comp {
         None => put(head),
@@ -179,7 +179,7 @@ fn delete(head: &RequestHead<'_>) -> Result<BlobOperation, ErrorReply> {
     let snapshot = headers::snapshot(head, "snapshot")?;
     let snapshots: Option<DeleteSnapshots> = head.header_as("x-ms-delete-snapshots")?;
     if let (Some(snapshot), Some(_)) = (head.parameter("snapshot"), snapshots) {
-        return Err(parameter_error("snapshot", snapshot, "snapshots have no snapshots"));
+        return Err(parameter_error("snapshot", &snapshot, "snapshots have no snapshots"));
     }
     if head.parameter("deletetype").is_some() {
         return Err(not_implemented());
@@ -283,7 +283,7 @@ fn abort_copy(head: &RequestHead<'_>) -> Result<BlobOperation, ErrorReply> {
     }
     headers::refuse_if_tags(head)?;
     let id = head.required_parameter("copyid")?;
-    let id = Guid::parse(id).ok_or_else(|| parameter_error("copyid", id, "expected the id of a copy"))?;
+    let id = Guid::parse(&id).ok_or_else(|| parameter_error("copyid", &id, "expected the id of a copy"))?;
     Ok(BlobOperation::AbortCopy { id, lease: headers::lease(head)? })
 }
 

@@ -8,15 +8,16 @@ use super::request::{count_max, not_implemented, unknown_component, unsupported_
 use crate::error_body::ErrorReply;
 use crate::request_head::{RequestHead, parameter_error};
 use larimar_model::blob::{ListInclude, PublicAccess};
+use std::borrow::Cow;
 
 pub(super) fn operation(head: &RequestHead<'_>) -> Result<ContainerOperation, ErrorReply> {
-    if head.parameter("restype") == Some("account") {
-        return Err(match head.parameter("comp") {
+    if head.parameter("restype").as_deref() == Some("account") {
+        return Err(match head.parameter("comp").as_deref() {
             Some("properties") => unsupported_verb(),
             comp => unknown_component(comp),
         });
     }
-    match (head.parameter("comp"), head.method) {
+    match (head.parameter("comp").as_deref(), head.method) {
         (None, "PUT") => {
             Ok(ContainerOperation::Create { metadata: head.metadata()?, public_access: public_access(head)? })
         }
@@ -51,7 +52,7 @@ fn public_access(head: &RequestHead<'_>) -> Result<PublicAccess, ErrorReply> {
 fn list_blobs(head: &RequestHead<'_>) -> Result<ContainerOperation, ErrorReply> {
     let delimiter = head.parameter("delimiter");
     let mut include = ListInclude::default();
-    for word in words(head, "include") {
+    for word in words(head.parameter("include").as_deref()) {
         match word.to_ascii_lowercase().as_str() {
             "snapshots" if delimiter.is_some() => {
                 return Err(parameter_error("include", word, "snapshots are not listed with a delimiter"));
@@ -70,11 +71,11 @@ fn list_blobs(head: &RequestHead<'_>) -> Result<ContainerOperation, ErrorReply> 
         return Err(not_implemented());
     }
     Ok(ContainerOperation::ListBlobs(ListBlobs {
-        prefix: head.parameter("prefix").map(str::to_owned),
-        delimiter: delimiter.map(str::to_owned),
-        marker: head.parameter("marker").map(str::to_owned),
-        from: head.parameter("marker").map(ListMarker::decode).transpose()?,
-        start: head.parameter("startFrom").map(str::to_owned),
+        prefix: head.parameter("prefix").map(Cow::into_owned),
+        delimiter: delimiter.map(Cow::into_owned),
+        marker: head.parameter("marker").map(Cow::into_owned),
+        from: head.parameter("marker").as_deref().map(ListMarker::decode).transpose()?,
+        start: head.parameter("startFrom").map(Cow::into_owned),
         count_max: count_max(head)?,
         include,
     }))

@@ -51,15 +51,14 @@ impl FindMarker {
 /// Parses the parameters of Find Blobs by Tags, the same for the account and for a container.
 pub(super) fn find_blobs(head: &RequestHead<'_>) -> Result<FindBlobs, ErrorReply> {
     if !head.is_since(FIRST_VERSION) {
-        return Err(unknown_component(head.parameter("comp")));
+        return Err(unknown_component(head.parameter("comp").as_deref()));
     }
     let expression = head.required_parameter("where")?;
-    let query = TagQuery::parse(expression).map_err(|error| parameter_error("where", expression, error))?;
+    let query = TagQuery::parse(&expression).map_err(|error| parameter_error("where", &expression, error))?;
     Ok(FindBlobs {
-        expression: expression.to_owned(),
+        expression: expression.into_owned(),
         query,
-        // Clients send an empty marker for the first page.
-        from: head.parameter("marker").filter(|text| !text.is_empty()).map(FindMarker::decode).transpose()?,
+        from: head.parameter("marker").as_deref().map(FindMarker::decode).transpose()?,
         count_max: count_max(head)?,
     })
 }

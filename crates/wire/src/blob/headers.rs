@@ -328,7 +328,7 @@ pub(super) fn insert_tag(tags: &mut Tags, key: &str, value: &str) -> Result<(), 
 /// A parameter of the query that names a snapshot.
 pub(super) fn snapshot(head: &RequestHead<'_>, name: &str) -> Result<Option<SnapshotTime>, ErrorReply> {
     let Some(text) = head.parameter(name) else { return Ok(None) };
-    let invalid = |_| ErrorReply::of_parameter(ErrorCode::InvalidQueryParameterValue, name, text);
+    let invalid = |_| ErrorReply::of_parameter(ErrorCode::InvalidQueryParameterValue, name, &text);
     text.parse().map(Some).map_err(invalid)
 }
 

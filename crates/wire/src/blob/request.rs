@@ -10,6 +10,7 @@ use crate::marker;
 use crate::request_head::{RequestHead, parameter_error};
 use larimar_model::blob::{BlobName, ContainerName};
 use larimar_model::limits;
+use std::borrow::Cow;
 
 /// A request to the Blob service: what it addresses, and the operation.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -25,17 +26,18 @@ pub enum BlobRequest {
 }
 
 impl BlobRequest {
-    /// Parses a request.
+    /// Parses a request; `path` is the raw path below the account.
     ///
     /// # Errors
     /// The protocol's error for an invalid request, or for a feature that is not implemented.
-    pub fn parse(head: &RequestHead<'_>) -> Result<Self, ErrorReply> {
+    pub fn parse(head: &RequestHead<'_>, path: &str) -> Result<Self, ErrorReply> {
+        head.check_query()?;
         head.number_parameter("timeout", 0..=i64::MAX)?;
         if head.parameter("versionid").is_some() {
             return Err(not_implemented());
         }
         headers::refuse_unsupported(head)?;
-        let address = BlobAddress::of(head)?;
+        let address = BlobAddress::of(head, path)?;
         if !matches!(address, BlobAddress::Blob(..)) {
             headers::refuse_if_tags(head)?;
         }
@@ -49,12 +51,12 @@ impl BlobRequest {
 }
 
 fn is_account_info(head: &RequestHead<'_>) -> bool {
-    let parameters = (head.parameter("restype"), head.parameter("comp"));
-    parameters == (Some("account"), Some("properties")) && matches!(head.method, "GET" | "HEAD")
+    let is = |name, word| head.parameter(name).is_some_and(|value| value == word);
+    is("restype", "account") && is("comp", "properties") && matches!(head.method, "GET" | "HEAD")
 }
 
 fn service(head: &RequestHead<'_>) -> Result<ServiceOperation, ErrorReply> {
-    match (head.parameter("restype"), head.parameter("comp"), head.method) {
+    match (head.parameter("restype").as_deref(), head.parameter("comp").as_deref(), head.method) {
         (Some("service"), Some("properties"), "GET") => Ok(ServiceOperation::GetProperties),
         (Some("service"), Some("properties"), "PUT") => Ok(ServiceOperation::SetProperties),
         (Some("service"), Some("stats"), "GET") => Ok(ServiceOperation::GetStats),
@@ -71,7 +73,7 @@ fn service(head: &RequestHead<'_>) -> Result<ServiceOperation, ErrorReply> {
 
 fn list_containers(head: &RequestHead<'_>) -> Result<ServiceOperation, ErrorReply> {
     let (mut metadata, mut system) = (false, false);
-    for word in words(head, "include") {
+    for word in words(head.parameter("include").as_deref()) {
         match word.to_ascii_lowercase().as_str() {
             "metadata" => metadata = true,
             "system" => system = true,
@@ -81,9 +83,9 @@ fn list_containers(head: &RequestHead<'_>) -> Result<ServiceOperation, ErrorRepl
         }
     }
     Ok(ServiceOperation::ListContainers(ListContainers {
-        prefix: head.parameter("prefix").map(str::to_owned),
-        marker: head.parameter("marker").map(str::to_owned),
-        from: head.parameter("marker").map(marker::decode).transpose()?,
+        prefix: head.parameter("prefix").map(Cow::into_owned),
+        marker: head.parameter("marker").map(Cow::into_owned),
+        from: head.parameter("marker").as_deref().map(marker::decode).transpose()?,
         count_max: count_max(head)?,
         metadata,
         system,
@@ -91,8 +93,8 @@ fn list_containers(head: &RequestHead<'_>) -> Result<ServiceOperation, ErrorRepl
 }
 
 /// The words of a parameter that is a comma-separated list.
-pub(super) fn words<'h>(head: &'h RequestHead<'_>, name: &str) -> impl Iterator<Item = &'h str> {
-    head.parameter(name).unwrap_or("").split(',').map(str::trim).filter(|word| !word.is_empty())
+pub(super) fn words(parameter: Option<&str>) -> impl Iterator<Item = &str> {
+    parameter.unwrap_or("").split(',').map(str::trim).filter(|word| !word.is_empty())
 }
 
 /// `maxresults`, capped at the service's maximum.

@@ -1,4 +1,4 @@
-//! A request's method, path, query and headers become a typed operation. Its body is read later.
+//! Parses the head of a request into a typed operation. The body is read later.
 
 use crate::error_body::ErrorReply;
 use crate::error_code::ErrorCode;
@@ -10,6 +10,7 @@ use crate::sas::Need;
 use crate::uri::decode_path;
 use larimar_model::queue::QueueName;
 use larimar_model::{Guid, Metadata, limits};
+use std::borrow::Cow;
 use std::time::Duration;
 
 /// A request to the Queue service.
@@ -80,14 +81,15 @@ impl ListQueues {
 }
 
 impl QueueOperation {
-    /// Reads a request.
+    /// Parses a request; `path` is the raw path below the account.
     ///
     /// # Errors
-    /// What the protocol answers to a request that makes no sense.
-    pub fn parse(head: &RequestHead<'_>) -> Result<Self, ErrorReply> {
+    /// The protocol's error for an invalid request.
+    pub fn parse(head: &RequestHead<'_>, path: &str) -> Result<Self, ErrorReply> {
+        head.check_query()?;
         head.number_parameter("timeout", 0..=i64::MAX)?;
         let mut segments = Vec::with_capacity(3);
-        for raw in head.path.split('/').filter(|raw| !raw.is_empty()).take(4) {
+        for raw in path.split('/').filter(|raw| !raw.is_empty()).take(4) {
             segments.push(decode_path(raw).map_err(|_| ErrorReply::new(ErrorCode::InvalidUri))?);
         }
         match segments.as_slice() {
@@ -138,7 +140,7 @@ impl Operation for QueueOperation {
 }
 
 fn service(head: &RequestHead<'_>) -> Result<QueueOperation, ErrorReply> {
-    match (head.parameter("restype"), head.parameter("comp"), head.method) {
+    match (head.parameter("restype").as_deref(), head.parameter("comp").as_deref(), head.method) {
         (Some("service"), Some("properties"), "GET") => Ok(QueueOperation::GetServiceProperties),
         (Some("service"), Some("properties"), "PUT") => Ok(QueueOperation::SetServiceProperties),
         (Some("service"), Some("stats"), "GET") => Ok(QueueOperation::GetServiceStats),
@@ -150,22 +152,22 @@ fn service(head: &RequestHead<'_>) -> Result<QueueOperation, ErrorReply> {
 
 fn list_queues(head: &RequestHead<'_>) -> Result<QueueOperation, ErrorReply> {
     let count_max = head.number_parameter("maxresults", 1..=limits::LIST_ITEMS_MAX as i64)?;
-    let metadata = match head.parameter("include") {
+    let metadata = match head.parameter("include").as_deref() {
         None => false,
         Some(include) if include.eq_ignore_ascii_case("metadata") => true,
         Some(other) => return Err(parameter_error("include", other, "expected metadata")),
     };
     Ok(QueueOperation::ListQueues(ListQueues {
-        prefix: head.parameter("prefix").map(str::to_owned),
-        marker: head.parameter("marker").map(str::to_owned),
-        from: head.parameter("marker").map(marker::decode).transpose()?,
+        prefix: head.parameter("prefix").map(Cow::into_owned),
+        marker: head.parameter("marker").map(Cow::into_owned),
+        from: head.parameter("marker").as_deref().map(marker::decode).transpose()?,
         count_max: count_max.and_then(|count| usize::try_from(count).ok()),
         metadata,
     }))
 }
 
 fn on_queue(head: &RequestHead<'_>, queue: QueueName) -> Result<QueueOperation, ErrorReply> {
-    match (head.parameter("comp"), head.method) {
+    match (head.parameter("comp").as_deref(), head.method) {
         (None, "PUT") => Ok(QueueOperation::CreateQueue(queue, head.metadata()?)),
         (None, "DELETE") => Ok(QueueOperation::DeleteQueue(queue)),
         (Some("metadata"), "GET" | "HEAD") => Ok(QueueOperation::GetMetadata(queue)),
@@ -180,14 +182,14 @@ fn on_queue(head: &RequestHead<'_>, queue: QueueName) -> Result<QueueOperation, 
 
 fn on_messages(head: &RequestHead<'_>, queue: QueueName) -> Result<QueueOperation, ErrorReply> {
     if let Some(comp) = head.parameter("comp") {
-        return Err(unknown_component(Some(comp)));
+        return Err(unknown_component(Some(&comp)));
     }
     match head.method {
         "POST" => put_message(head, queue),
         "GET" => {
             let count = head.number_parameter("numofmessages", limits::MESSAGES_OF_A_GET)?.unwrap_or(1);
             let count = usize::try_from(count).unwrap_or(1);
-            match head.parameter("peekonly") {
+            match head.parameter("peekonly").as_deref() {
                 Some(word) if word.eq_ignore_ascii_case("true") => Ok(QueueOperation::PeekMessages { queue, count }),
                 Some(word) if !word.eq_ignore_ascii_case("false") => {
                     Err(parameter_error("peekonly", word, "expected true or false"))
@@ -220,7 +222,7 @@ fn put_message(head: &RequestHead<'_>, queue: QueueName) -> Result<QueueOperatio
         && !hidden_for.is_zero()
         && lives_for.is_some_and(|lives_for| hidden_for >= lives_for)
     {
-        return Err(parameter_error("visibilitytimeout", given, "messagettl must be greater than visibilitytimeout"));
+        return Err(parameter_error("visibilitytimeout", &given, "messagettl must be greater than visibilitytimeout"));
     }
     Ok(QueueOperation::PutMessage { queue, hidden_for, lives_for })
 }

@@ -1,6 +1,8 @@
 //! The tokens for queues and blobs: their fields, and what the request must address for them.
 
 use super::{RawFields, SasError, SasKind, TableSas};
+use larimar_model::Service;
+use larimar_model::blob::ContainerName;
 use std::borrow::Cow;
 
 /// What the request that carries a token addresses.
@@ -19,6 +21,25 @@ pub enum Resource<'a> {
         /// The snapshot of that.
         snapshot: Option<&'a str>,
     },
+}
+
+impl<'a> Resource<'a> {
+    /// The resource that a request addresses: `path` is the decoded path below the account, `restype` and `snapshot` are
+    /// parameters of the query.
+    #[must_use]
+    pub fn of(service: Service, path: &'a str, restype: Option<&str>, snapshot: Option<&'a str>) -> Self {
+        let (first, rest) = path.split_once('/').unwrap_or((path, ""));
+        let (name, blob) = (Some(first).filter(|name| !name.is_empty()), Some(rest).filter(|blob| !blob.is_empty()));
+        match (service, name, blob) {
+            (Service::Table, ..) => Self::Table,
+            (Service::Queue, ..) => Self::Queue(name),
+            // A single name is a blob in the root container, unless the query says that it is a container.
+            (Service::Blob, Some(_), None) if !matches!(restype, Some("container" | "account")) => {
+                Self::Blob { container: Some(ContainerName::ROOT), blob: name, snapshot }
+            }
+            (Service::Blob, ..) => Self::Blob { container: name, blob, snapshot },
+        }
+    }
 }
 
 /// The fields of a token for one queue.

@@ -7,6 +7,7 @@
 use super::{
     AccountKey, Credentials, HASHED_BYTES_MAX, Scheme, SignatureError, check_date, check_signer, other_spellings,
 };
+use crate::request_head::RequestHead;
 use crate::uri;
 use larimar_model::Timestamp;
 use std::borrow::Cow;
@@ -34,74 +35,42 @@ const EMPTY_HEADERS: &str = "2016-05-31";
 
 const NEWEST: &str = "9999-12-31";
 
-/// The parts of a request to the Blob or Queue service that a signature covers, as they were sent.
-#[derive(Clone, Debug, PartialEq, Eq)]
-pub struct StorageRequest<'a> {
-    method: &'a str,
-    path: &'a str,
-    query: &'a str,
+/// The signed headers of a request, in the order of the text to sign.
+struct SignedHeaders<'h, 'a> {
+    head: &'h RequestHead<'a>,
+    /// The values of [`LINES`].
     lines: [Option<&'a str>; LINES.len()],
+    /// All `x-ms-*` headers, their names in lower case.
     x_ms: Vec<(Cow<'a, str>, &'a str)>,
 }
 
-impl<'a> StorageRequest<'a> {
-    /// Gathers what is signed. `path` is that of the request line, still escaped, `query` comes without its
-    /// question mark, names of `headers` are in any case.
-    ///
-    /// # Errors
-    /// A signed header that comes twice, which would leave open which one was signed.
-    pub fn new(
-        method: &'a str,
-        path: &'a str,
-        query: &'a str,
-        headers: impl IntoIterator<Item = (&'a str, &'a str)>,
-    ) -> Result<Self, SignatureError> {
-        let mut request = Self { method, path, query, lines: [None; LINES.len()], x_ms: Vec::new() };
-        for (name, value) in headers {
+impl<'h, 'a> SignedHeaders<'h, 'a> {
+    /// Collects them. A signed header that is sent twice is refused, as either could be the signed one.
+    fn of(head: &'h RequestHead<'a>) -> Result<Self, SignatureError> {
+        let mut signed = Self { head, lines: [None; LINES.len()], x_ms: Vec::new() };
+        for (name, value) in head.headers() {
             let value = value.trim();
             if let Some(at) = LINES.iter().position(|line| name.eq_ignore_ascii_case(line)) {
-                if request.lines[at].replace(value).is_some() {
+                if signed.lines[at].replace(value).is_some() {
                     return Err(SignatureError::HeaderTwice);
                 }
             } else if name.get(..5).is_some_and(|start| start.eq_ignore_ascii_case("x-ms-")) {
-                request.x_ms.push((lower_case(name), value));
+                signed.x_ms.push((lower_case(name), value));
             }
         }
-        request.x_ms.sort_unstable();
-        if request.x_ms.windows(2).any(|pair| pair[0].0 == pair[1].0) {
+        signed.x_ms.sort_unstable();
+        if signed.x_ms.windows(2).any(|pair| pair[0].0 == pair[1].0) {
             return Err(SignatureError::HeaderTwice);
         }
-        Ok(request)
-    }
-
-    fn header(&self, name: &str) -> Option<&'a str> {
-        let at = self.x_ms.binary_search_by(|(known, _)| (**known).cmp(name)).ok()?;
-        Some(self.x_ms[at].1)
-    }
-
-    fn line(&self, name: &str) -> &'a str {
-        LINES.iter().position(|line| *line == name).and_then(|at| self.lines[at]).unwrap_or("")
-    }
-
-    /// `x-ms-date`, which wins over `Date`.
-    fn date(&self) -> Option<&'a str> {
-        self.header("x-ms-date")
-            .filter(|date| !date.is_empty())
-            .or_else(|| Some(self.line("date")))
-            .filter(|date| !date.is_empty())
-    }
-
-    /// Only the parts of a batch come without a version: theirs is that of the batch, which no old client sends.
-    fn version(&self) -> &'a str {
-        self.header("x-ms-version").unwrap_or(NEWEST)
+        Ok(signed)
     }
 
     /// The text to sign with these spellings of headers, path and parameters.
     fn text(&self, scheme: Scheme, account: &str, headers: &str, path: &str, parameters: &str) -> String {
         let mut text = String::with_capacity(256 + headers.len() + path.len() + parameters.len());
-        text.push_str(self.method);
+        text.push_str(self.head.method);
         text.push('\n');
-        let has_x_ms_date = self.header("x-ms-date").is_some_and(|date| !date.is_empty());
+        let has_x_ms_date = self.head.header("x-ms-date").is_some();
         for (name, value) in LINES.iter().zip(self.lines) {
             let signed = scheme == Scheme::SharedKey || matches!(*name, "content-md5" | "content-type" | "date");
             if !signed {
@@ -109,7 +78,7 @@ impl<'a> StorageRequest<'a> {
             }
             text.push_str(match (*name, value.unwrap_or("")) {
                 ("date", _) if has_x_ms_date => "",
-                ("content-length", "0") if self.version() >= EMPTY_LENGTH => "",
+                ("content-length", "0") if version(self.head) >= EMPTY_LENGTH => "",
                 (_, value) => value,
             });
             text.push('\n');
@@ -121,11 +90,12 @@ impl<'a> StorageRequest<'a> {
     }
 
     /// The lines of all `x-ms-*` headers.
-    fn headers(&self, order: HeaderOrder) -> String {
+    fn x_ms_lines(&self, order: HeaderOrder) -> String {
+        let has_empty = version(self.head) >= EMPTY_HEADERS;
         let mut headers: Vec<(&str, Cow<'_, str>)> = self
             .x_ms
             .iter()
-            .filter(|(_, value)| !value.is_empty() || self.version() >= EMPTY_HEADERS)
+            .filter(|(_, value)| !value.is_empty() || has_empty)
             .map(|(name, value)| (&**name, Cow::Borrowed(*value)))
             .collect();
         match order {
@@ -148,36 +118,46 @@ impl<'a> StorageRequest<'a> {
         }
         text
     }
+}
 
-    /// The parameters as the scheme signs them.
-    fn parameters(&self, scheme: Scheme, plus: Plus) -> Result<String, SignatureError> {
-        let decode = |raw: &'a str| match plus {
-            Plus::Space => uri::decode_query(raw),
-            Plus::Plus => uri::decode_path(raw),
-        };
-        let mut text = String::new();
-        if scheme == Scheme::SharedKeyLite {
-            let mut pairs = uri::query_pairs(self.query).filter_map(Result::ok);
-            if let Some(pair) = pairs.find(|pair| pair.name == "comp") {
-                text.push_str("?comp=");
-                text.push_str(pair.raw_value);
-            }
-            return Ok(text);
+/// The parameters as the scheme signs them.
+fn signed_parameters(query: &str, scheme: Scheme, plus: Plus) -> Result<String, SignatureError> {
+    let decode = |raw| match plus {
+        Plus::Space => uri::decode_query(raw),
+        Plus::Plus => uri::decode_path(raw),
+    };
+    let mut text = String::new();
+    if scheme == Scheme::SharedKeyLite {
+        let mut pairs = uri::query_pairs(query).filter_map(Result::ok);
+        if let Some(pair) = pairs.find(|pair| pair.name == "comp") {
+            text.push_str("?comp=");
+            text.push_str(pair.raw_value);
         }
-        let mut parameters: BTreeMap<String, Vec<Cow<'a, str>>> = BTreeMap::new();
-        for pair in uri::query_pairs(self.query) {
-            let pair = pair.map_err(|_| SignatureError::Mismatch)?;
-            let value = decode(pair.raw_value).map_err(|_| SignatureError::Mismatch)?;
-            parameters.entry(pair.name.to_lowercase()).or_default().push(value);
-        }
-        for (name, mut values) in parameters {
-            values.sort_unstable();
-            for part in ["\n", &name, ":", &values.join(",")] {
-                text.push_str(part);
-            }
-        }
-        Ok(text)
+        return Ok(text);
     }
+    let mut parameters: BTreeMap<String, Vec<Cow<'_, str>>> = BTreeMap::new();
+    for pair in uri::query_pairs(query) {
+        let pair = pair.map_err(|_| SignatureError::Mismatch)?;
+        let value = decode(pair.raw_value).map_err(|_| SignatureError::Mismatch)?;
+        parameters.entry(pair.name.to_lowercase()).or_default().push(value);
+    }
+    for (name, mut values) in parameters {
+        values.sort_unstable();
+        for part in ["\n", &name, ":", &values.join(",")] {
+            text.push_str(part);
+        }
+    }
+    Ok(text)
+}
+
+/// `x-ms-date`, which takes precedence over `Date`.
+fn date<'a>(head: &RequestHead<'a>) -> Option<&'a str> {
+    head.header("x-ms-date").or_else(|| head.header("date"))
+}
+
+/// Only the parts of a batch come without a version: theirs is that of the batch, which no old client sends.
+fn version<'a>(head: &RequestHead<'a>) -> &'a str {
+    head.raw_header("x-ms-version").map_or(NEWEST, str::trim)
 }
 
 /// The ways that clients order and write the `x-ms-*` headers: by bytes, as the service's collation does
@@ -196,69 +176,46 @@ enum Plus {
     Plus,
 }
 
-/// Checks that one of the account's keys signed this request to the Blob or Queue service, and lately.
-///
-/// # Errors
-/// The first check that fails, date before signature.
-pub fn verify_storage(
+pub(super) fn verify(
     credentials: &Credentials<'_>,
     account: &str,
     keys: &[AccountKey],
-    request: &StorageRequest<'_>,
+    head: &RequestHead<'_>,
     now: Timestamp,
 ) -> Result<(), SignatureError> {
-    check_date(request.date().ok_or(SignatureError::DateMissing)?, now)?;
+    let signed = SignedHeaders::of(head)?;
+    check_date(date(head).ok_or(SignatureError::DateMissing)?, now)?;
     let claimed = check_signer(credentials, account)?;
     let mut hashed = 0;
     let mut fits = |headers: &str, path: &str, parameters: &str| {
-        let text = request.text(credentials.scheme, account, headers, path, parameters);
+        let text = signed.text(credentials.scheme, account, headers, path, parameters);
         hashed += text.len() * keys.len();
         hashed <= HASHED_BYTES_MAX && keys.iter().any(|key| key.mac_of(&text).equals(&claimed))
     };
-    let headers = request.headers(HeaderOrder::Bytes);
-    let parameters = request.parameters(credentials.scheme, Plus::Space)?;
-    if fits(&headers, request.path, &parameters) {
+    let parameters = |plus| signed_parameters(head.query, credentials.scheme, plus);
+    let (as_sent, spaces) = (signed.x_ms_lines(HeaderOrder::Bytes), parameters(Plus::Space)?);
+    if fits(&as_sent, head.path, &spaces) {
         return Ok(());
     }
-    let mut all_headers = vec![headers];
+    let mut all_headers = vec![as_sent];
     for order in [HeaderOrder::WithoutHyphens, HeaderOrder::Unfolded] {
-        push_new(&mut all_headers, request.headers(order));
+        push_new(&mut all_headers, signed.x_ms_lines(order));
     }
-    let mut all_parameters = vec![parameters];
-    push_new(&mut all_parameters, request.parameters(credentials.scheme, Plus::Plus)?);
-    let mut paths = other_spellings(request.path, account);
-    paths.push(request.path.to_owned());
+    let mut all_parameters = vec![spaces];
+    push_new(&mut all_parameters, parameters(Plus::Plus)?);
+    let mut paths = other_spellings(head.path, account);
+    paths.push(head.path.to_owned());
     let fits_somehow = all_headers.iter().any(|headers| {
         all_parameters.iter().any(|parameters| paths.iter().any(|path| fits(headers, path, parameters)))
     });
     if fits_somehow { Ok(()) } else { Err(SignatureError::Mismatch) }
 }
 
-/// The value of the `Authorization` header for this request to the Blob or Queue service.
-///
-/// # Errors
-/// A query that cannot be decoded.
-pub fn sign_storage(
-    scheme: Scheme,
-    account: &str,
-    key: &AccountKey,
-    request: &StorageRequest<'_>,
-) -> Result<String, SignatureError> {
-    let signature = key.mac_of(&storage_string_to_sign(scheme, account, request)?).to_base64();
-    Ok(format!("{} {account}:{signature}", scheme.as_str()))
-}
-
-/// The text whose MAC is the signature of a request to the Blob or Queue service.
-///
-/// # Errors
-/// A query that cannot be decoded.
-pub fn storage_string_to_sign(
-    scheme: Scheme,
-    account: &str,
-    request: &StorageRequest<'_>,
-) -> Result<String, SignatureError> {
-    let parameters = request.parameters(scheme, Plus::Space)?;
-    Ok(request.text(scheme, account, &request.headers(HeaderOrder::Bytes), request.path, &parameters))
+pub(super) fn string_to_sign(scheme: Scheme, account: &str, head: &RequestHead<'_>) -> Result<String, SignatureError> {
+    let signed = SignedHeaders::of(head)?;
+    let parameters = signed_parameters(head.query, scheme, Plus::Space)?;
+    let headers = signed.x_ms_lines(HeaderOrder::Bytes);
+    Ok(signed.text(scheme, account, &headers, head.path, &parameters))
 }
 
 fn lower_case(name: &str) -> Cow<'_, str> {

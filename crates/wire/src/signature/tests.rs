@@ -18,13 +18,21 @@ fn now() -> Timestamp {
     Timestamp::parse("2022-05-06T00:31:05Z").expect("a time")
 }
 
-fn request(path: &str) -> SignedRequest<'_> {
-    SignedRequest { method: "GET", path, x_ms_date: Some(DATE), ..SignedRequest::default() }
+fn request(path: &str) -> RequestHead<'_> {
+    head("GET", path, "", &[("x-ms-date", DATE)])
 }
 
-fn check(header: &str, request: &SignedRequest<'_>) -> Result<(), SignatureError> {
+fn head<'a>(method: &'a str, path: &'a str, query: &'a str, headers: &[(&'a str, &'a str)]) -> RequestHead<'a> {
+    RequestHead::new(method, path, query, headers.iter().copied())
+}
+
+fn sign(scheme: Scheme, account: &str, key: &AccountKey, head: &RequestHead<'_>) -> String {
+    super::sign(Service::Table, scheme, account, key, head).expect("requests to tables can always be signed")
+}
+
+fn check(header: &str, request: &RequestHead<'_>) -> Result<(), SignatureError> {
     let Ok(Authorization::Signed(credentials)) = Authorization::parse(header) else { panic!("{header}") };
-    verify(&credentials, ACCOUNT, &[key(), other_key()], request, now())
+    verify(Service::Table, &credentials, ACCOUNT, &[key(), other_key()], request, now())
 }
 
 /// The header a client makes that signs `signed` instead of the path it sends.
@@ -34,18 +42,10 @@ fn header_for(scheme: Scheme, signed: &str) -> String {
 
 #[test]
 fn s1_signatures_are_as_another_implementation_makes_them() {
-    let create = SignedRequest {
-        method: "POST",
-        content_type: Some("application/json;odata=nometadata"),
-        ..request("/devstoreaccount1/Tables")
-    };
-    let set_properties = SignedRequest {
-        method: "PUT",
-        comp: Some("properties"),
-        content_md5: Some("md5=="),
-        content_type: Some("application/xml"),
-        ..request("/devstoreaccount1/")
-    };
+    let json = [("x-ms-date", DATE), ("Content-Type", "application/json;odata=nometadata")];
+    let create = head("POST", "/devstoreaccount1/Tables", "", &json);
+    let xml = [("x-ms-date", DATE), ("Content-MD5", "md5=="), ("Content-Type", "application/xml")];
+    let set_properties = head("PUT", "/devstoreaccount1/", "restype=service&comp=properties", &xml);
     for (scheme, request, signature) in [
         (Scheme::SharedKey, create, "ahNTYKv4XyDxYsdmHdLU1nfE08r/ZyQqVAUSz3YYWfo="),
         (
@@ -65,12 +65,10 @@ fn s1_signatures_are_as_another_implementation_makes_them() {
 
 #[test]
 fn texts_to_sign_are_those_of_the_reference() {
-    let request = SignedRequest { comp: Some("acl"), content_type: Some("application/xml"), ..request("/acct/T") };
-    assert_eq!(
-        string_to_sign(Scheme::SharedKey, "acct", &request),
-        format!("GET\n\napplication/xml\n{DATE}\n/acct/acct/T?comp=acl")
-    );
-    assert_eq!(string_to_sign(Scheme::SharedKeyLite, "acct", &request), format!("{DATE}\n/acct/acct/T?comp=acl"));
+    let request = head("GET", "/acct/T", "comp=acl", &[("x-ms-date", DATE), ("content-type", "application/xml")]);
+    let text = |scheme| string_to_sign(Service::Table, scheme, "acct", &request);
+    assert_eq!(text(Scheme::SharedKey), Ok(format!("GET\n\napplication/xml\n{DATE}\n/acct/acct/T?comp=acl")));
+    assert_eq!(text(Scheme::SharedKeyLite), Ok(format!("{DATE}\n/acct/acct/T?comp=acl")));
 }
 
 #[test]
@@ -117,7 +115,9 @@ fn dates_may_be_fifteen_minutes_off() {
         (Some("yesterday"), None, Err(SignatureError::DateInvalid)),
         (None, Some(""), Err(SignatureError::DateInvalid)),
     ] {
-        let request = SignedRequest { x_ms_date, date, ..request("/devstoreaccount1/T()") };
+        let headers = [x_ms_date.map(|date| ("x-ms-date", date)), date.map(|date| ("date", date))];
+        let headers: Vec<_> = headers.into_iter().flatten().collect();
+        let request = head("GET", "/devstoreaccount1/T()", "", &headers);
         let header = sign(Scheme::SharedKeyLite, ACCOUNT, &key(), &request);
         assert_eq!(check(&header, &request), expected, "{x_ms_date:?} {date:?}");
     }
@@ -162,17 +162,19 @@ fn another_resource_does_not_verify() {
 
 #[test]
 fn every_signed_part_counts() {
-    let sent = SignedRequest { content_type: Some("a"), content_md5: Some("b"), comp: Some("c"), ..request("/d") };
+    let headers = |date, content_type, md5| [("x-ms-date", date), ("content-type", content_type), ("content-md5", md5)];
+    let all = headers(DATE, "a", "b");
+    let sent = head("GET", "/d", "comp=c", &all);
     let header = sign(Scheme::SharedKey, ACCOUNT, &key(), &sent);
     assert_eq!(check(&header, &sent), Ok(()));
     for changed in [
-        SignedRequest { method: "PUT", ..sent },
-        SignedRequest { path: "/e", ..sent },
-        SignedRequest { comp: None, ..sent },
-        SignedRequest { comp: Some(""), ..sent },
-        SignedRequest { content_md5: None, ..sent },
-        SignedRequest { content_type: Some("ab"), ..sent },
-        SignedRequest { x_ms_date: Some("Fri, 06 May 2022 00:31:06 GMT"), ..sent },
+        head("PUT", "/d", "comp=c", &all),
+        head("GET", "/e", "comp=c", &all),
+        head("GET", "/d", "", &all),
+        head("GET", "/d", "comp=", &all),
+        head("GET", "/d", "comp=c", &all[..2]),
+        head("GET", "/d", "comp=c", &headers(DATE, "ab", "b")),
+        head("GET", "/d", "comp=c", &headers("Fri, 06 May 2022 00:31:06 GMT", "a", "b")),
     ] {
         assert_eq!(check(&header, &changed), Err(SignatureError::Mismatch), "{changed:?}");
     }
@@ -191,7 +193,7 @@ proptest! {
     #[test]
     fn any_header_is_read_or_refused(header: String, path: String) {
         if let Ok(Authorization::Signed(credentials)) = Authorization::parse(&header) {
-            prop_assert!(verify(&credentials, ACCOUNT, &[key()], &request(&path), now()).is_err());
+            prop_assert!(verify(Service::Table, &credentials, ACCOUNT, &[key()], &request(&path), now()).is_err());
         }
     }
 
@@ -201,9 +203,10 @@ proptest! {
         content_type in proptest::option::of("[ -~]{0,30}"), lite: bool, at: proptest::sample::Index, bit in 0..8u8,
     ) {
         let scheme = if lite { Scheme::SharedKeyLite } else { Scheme::SharedKey };
-        let sent = SignedRequest {
-            method: &method, comp: comp.as_deref(), content_type: content_type.as_deref(), ..request(&path)
-        };
+        let query = comp.map(|comp| format!("comp={comp}")).unwrap_or_default();
+        let content_type = content_type.as_deref().map(|content_type| ("content-type", content_type));
+        let headers: Vec<_> = [("x-ms-date", DATE)].into_iter().chain(content_type).collect();
+        let sent = head(&method, &path, &query, &headers);
         let header = sign(scheme, ACCOUNT, &key(), &sent);
         prop_assert_eq!(check(&header, &sent), Ok(()));
 

@@ -2,10 +2,10 @@
 //!
 //! How clients differ in writing it is the matter of `multipart.rs`.
 
-use super::request::Headers;
 use crate::error_body::ErrorReply;
 use crate::error_code::ErrorCode;
-use crate::multipart::{self, Lines, MimePart, is_multipart, skip_blank_lines, split, split_closed, split_url};
+use crate::multipart::{self, BatchOf, MimePart, is_multipart, parse_request, split, split_closed};
+use crate::request_head::RequestHead;
 use larimar_model::limits;
 use larimar_model::table::TransactionError;
 
@@ -21,23 +21,13 @@ pub enum Batch<'a> {
 /// One request inside a batch.
 #[derive(Clone, Debug)]
 pub struct Part<'a> {
-    /// The method.
-    pub method: &'a str,
-    /// Where its URL goes, if it is absolute. Proxies change it.
-    pub authority: Option<&'a str>,
-    /// The path of its URL.
-    pub path: &'a str,
-    /// The query of its URL.
-    pub query: &'a str,
-    /// Its headers.
-    pub headers: Headers<'a>,
-    /// `Content-ID` among its own headers, which is echoed.
-    pub content_id: Option<&'a str>,
+    /// Its head. Proxies change the authority of the URL.
+    pub head: RequestHead<'a>,
     /// Its body.
     pub body: &'a str,
 }
 
-/// Reads a batch.
+/// Parses a batch.
 ///
 /// # Errors
 /// `InvalidInput` for a body that is not a batch, for more than one changeset or query, and for a changeset without its
@@ -51,7 +41,7 @@ pub fn parse<'a>(content_type: &str, body: &'a [u8]) -> Result<Batch<'a>, ErrorR
     let content_type = part.content_type.unwrap_or("");
     if !is_multipart(content_type) {
         let query = Part::parse(part.content).ok_or_else(malformed)?;
-        return if query.method == "GET" { Ok(Batch::Query(query)) } else { Err(malformed()) };
+        return if query.head.method == "GET" { Ok(Batch::Query(query)) } else { Err(malformed()) };
     }
     let inner = multipart::boundary(content_type).ok_or_else(malformed)?;
     // The closing delimiter of the batch may be missing, as in samples of the documentation; that of the changeset may
@@ -59,9 +49,11 @@ pub fn parse<'a>(content_type: &str, body: &'a [u8]) -> Result<Batch<'a>, ErrorR
     let operations: Vec<Part<'a>> = split_closed(part.content, inner)
         .ok_or_else(malformed)?
         .into_iter()
+        // One more than a transaction may have is refused, whatever follows.
+        .take(limits::TRANSACTION_OPERATIONS_MAX + 1)
         .map(|part| Part::parse(MimePart::parse(part).content).ok_or_else(malformed))
         .collect::<Result<_, _>>()?;
-    if operations.is_empty() || operations.iter().any(|part| part.method == "GET") {
+    if operations.is_empty() || operations.iter().any(|part| part.head.method == "GET") {
         return Err(malformed());
     }
     Ok(Batch::Changeset(operations))
@@ -86,40 +78,14 @@ fn malformed() -> ErrorReply {
 
 impl<'a> Part<'a> {
     fn parse(content: &'a str) -> Option<Self> {
-        let content = skip_blank_lines(content);
-        let mut lines = Lines { rest: content };
-        let mut words = lines.line()?.split_ascii_whitespace();
-        let (method, url) = (words.next()?, words.next()?);
-        if words.next().is_some_and(|version| !version.starts_with("HTTP/")) || words.next().is_some() {
-            return None;
-        }
-        let mut headers = Headers::default();
-        let mut content_id = None;
-        while let Some((name, value)) = lines.header() {
-            let is = |known: &str| name.eq_ignore_ascii_case(known);
-            if is("accept") {
-                // Old clients ask for Atom here and get JSON; the version is that of the whole batch.
-                headers.accept = Some(value).filter(|value| value.contains("json"));
-            } else if is("content-type") {
-                headers.content_type = Some(value);
-            } else if is("if-match") {
-                headers.if_match = Some(value);
-            } else if is("if-none-match") {
-                headers.if_none_match = Some(value);
-            } else if is("prefer") {
-                headers.prefer = Some(value);
-            } else if is("x-http-method") {
-                headers.method_override = Some((value, headers.method_override.map_or(1, |(_, count)| count + 1)));
-            } else if is("content-id") {
-                content_id = Some(value);
-            }
-        }
-        // A request inside a batch may be no larger than one by itself, or it would cost more.
-        if content.len() - lines.rest.len() > limits::HEAD_BYTES_MAX {
-            return None;
-        }
-        let (authority, path, query) = split_url(url);
-        Some(Self { method, authority, path, query, headers, content_id, body: lines.rest.trim() })
+        let (head, rest) = parse_request(content, BatchOf::Entities)?;
+        Some(Self { head, body: rest.trim() })
+    }
+
+    /// `Content-ID` among its own headers, which the response repeats.
+    #[must_use]
+    pub fn content_id(&self) -> Option<&'a str> {
+        self.head.raw_header("content-id")
     }
 }
 
@@ -133,7 +99,7 @@ mod tests {
     fn changeset(content_type: &str, body: &str) -> Vec<(String, String, String)> {
         match parse(content_type, body.as_bytes()) {
             Ok(Batch::Changeset(parts)) => {
-                parts.iter().map(|p| (p.method.to_owned(), p.path.to_owned(), p.body.to_owned())).collect()
+                parts.iter().map(|p| (p.head.method.to_owned(), p.head.path.to_owned(), p.body.to_owned())).collect()
             }
             other => panic!("expected a changeset, found {other:?}"),
         }
@@ -174,11 +140,17 @@ mod tests {
         let Ok(Batch::Changeset(parts)) = parse("multipart/mixed; boundary=batch_1", PYTHON.as_bytes()) else {
             panic!("a changeset")
         };
+        let [first, second] = &parts[..] else { panic!("two parts") };
+        let twice = PYTHON.replace("If-Match: *", "If-Match: a\r\nIF-MATCH: b");
+        let Ok(Batch::Changeset(last)) = parse("multipart/mixed; boundary=batch_1", twice.as_bytes()) else {
+            panic!("a changeset")
+        };
+        assert_eq!(last[1].head.header("if-match"), Some("b"), "the last one counts");
         assert_eq!(
-            (parts[0].headers.prefer, parts[0].content_id, parts[0].query),
+            (first.head.header("prefer"), first.content_id(), first.head.query),
             (Some("return-no-content"), None, "$format=x")
         );
-        assert_eq!((parts[1].headers.if_match, parts[1].headers.prefer), (Some("*"), None));
+        assert_eq!((second.head.header("if-match"), second.head.header("prefer")), (Some("*"), None));
     }
 
     #[test]
@@ -186,7 +158,7 @@ mod tests {
         let body = "--b\r\nContent-Type: application/http\r\n\r\nGET http://h/T(PartitionKey='a',RowKey='b') HTTP/1.1\r\nAccept: application/json\r\n\r\n--b--\r\n";
         let Ok(Batch::Query(part)) = parse("multipart/mixed; boundary=b", body.as_bytes()) else { panic!("a query") };
         assert_eq!(
-            (part.method, part.path, part.headers.accept),
+            (part.head.method, part.head.path, part.head.header("accept")),
             ("GET", "/T(PartitionKey='a',RowKey='b')", Some("application/json"))
         );
     }
@@ -203,6 +175,15 @@ mod tests {
         assert!(!is_read(&batch(limits::HEAD_BYTES_MAX, 10)));
         assert!(!is_read(&batch(10, limits::HEAD_BYTES_MAX)));
         assert!(!is_read(&batch(limits::HEAD_BYTES_MAX / 2, limits::HEAD_BYTES_MAX / 2)));
+        let many = |count: usize| batch(10, 10).replace("X: ", &format!("{}X: ", "A:b\r\n".repeat(count)));
+        assert!(is_read(&many(63)) && !is_read(&many(64)));
+    }
+
+    #[test]
+    fn no_more_parts_are_parsed_than_are_needed_to_refuse_them() {
+        let part = "--c\r\nContent-Type: application/http\r\n\r\nDELETE /T HTTP/1.1\r\n\r\n";
+        let body = format!("--b\r\nContent-Type: multipart/mixed; boundary=c\r\n\r\n{}--c--\r\n", part.repeat(500));
+        assert_eq!(changeset("multipart/mixed; boundary=b", &body).len(), limits::TRANSACTION_OPERATIONS_MAX + 1);
     }
 
     #[test]

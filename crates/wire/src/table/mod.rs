@@ -21,6 +21,6 @@ pub use content::{MetadataLevel, Prefer};
 pub use continuation::{decode_token, encode_token};
 pub use entity_writer::{EntityWriter, Link};
 pub use options::{QueryOptions, Select};
-pub use request::{GetEntity, Headers, QueryEntities, TableOperation, TableRequest, WriteEntity, WriteKind};
+pub use request::{GetEntity, QueryEntities, TableOperation, TableRequest, WriteEntity, WriteKind};
 pub use schema::write_schema;
 pub use table_json::{TableWriter, parse_table_name};

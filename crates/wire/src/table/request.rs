@@ -1,4 +1,4 @@
-//! A request's method, path, query and headers become a typed operation. Its body is read later.
+//! Parses the head of a request into a typed operation. The body is read later.
 
 use super::content::{MetadataLevel, Prefer, check_json_body};
 use super::key_predicate::{Keys, Segment, syntax_error};
@@ -6,28 +6,10 @@ use super::options::{Parsed, QueryOptions, Select};
 use crate::error_body::ErrorReply;
 use crate::error_code::ErrorCode;
 use crate::operation::{BodyLimit, Endpoint, Facts, Format, Operation, SETTINGS_BODY_BYTES_MAX};
+use crate::request_head::RequestHead;
 use crate::sas::Need;
 use crate::uri::decode_path;
 use larimar_model::{EntityKey, IfMatch, KeyError, PartitionKey, RowKey, TableName, TableNameError};
-
-/// The headers that the meaning of a table request depends on.
-#[derive(Clone, Copy, Debug, Default)]
-pub struct Headers<'a> {
-    /// `Accept`.
-    pub accept: Option<&'a str>,
-    /// `Content-Type`.
-    pub content_type: Option<&'a str>,
-    /// `If-Match`.
-    pub if_match: Option<&'a str>,
-    /// `If-None-Match`.
-    pub if_none_match: Option<&'a str>,
-    /// `Prefer`.
-    pub prefer: Option<&'a str>,
-    /// `x-ms-version`, or `api-version`, or the signature's `sv`.
-    pub version: Option<&'a str>,
-    /// `X-HTTP-Method`, and how often it was sent.
-    pub method_override: Option<(&'a str, usize)>,
-}
 
 /// A request to the Table service.
 #[derive(Clone, Debug, PartialEq)]
@@ -105,22 +87,35 @@ pub enum WriteKind {
 }
 
 impl TableRequest {
-    /// Reads a request; `path` is the raw path below the account.
+    /// Parses a request; `path` is the raw path below the account.
     ///
     /// # Errors
-    /// What the protocol answers to a request that makes no sense.
-    pub fn parse(
+    /// The protocol's error for an invalid request, or for a feature that is not implemented.
+    pub fn parse(head: &RequestHead<'_>, account: &str, path: &str) -> Result<Self, ErrorReply> {
+        Self::negotiate(head, account, path, head.raw_header("accept"), head.version().as_deref())
+    }
+
+    /// Parses a request inside a batch. Old clients ask for Atom there and get JSON, and the version is that of the
+    /// batch.
+    ///
+    /// # Errors
+    /// As for [`TableRequest::parse`].
+    pub fn parse_part(head: &RequestHead<'_>, account: &str, path: &str) -> Result<Self, ErrorReply> {
+        Self::negotiate(head, account, path, head.raw_header("accept").filter(|accept| accept.contains("json")), None)
+    }
+
+    fn negotiate(
+        head: &RequestHead<'_>,
         account: &str,
-        method: &str,
         path: &str,
-        query: &str,
-        headers: &Headers<'_>,
+        accept: Option<&str>,
+        version: Option<&str>,
     ) -> Result<Self, ErrorReply> {
-        let method = effective_method(method, headers.method_override)?;
-        let parsed = Parsed::parse(query)?;
-        let prefer = headers.prefer.and_then(Prefer::parse);
-        let level = MetadataLevel::negotiate(parsed.format.as_deref(), headers.accept, headers.version);
-        let operation = Router { account, method, parsed, headers }.operation(path)?;
+        let method = effective_method(head)?;
+        let parsed = Parsed::parse(head.query)?;
+        let prefer = head.raw_header("prefer").and_then(Prefer::parse);
+        let level = MetadataLevel::negotiate(parsed.format.as_deref(), accept, version);
+        let operation = Router { account, method, parsed, head }.operation(path)?;
         // A response without JSON cannot be in the wrong format.
         let is_json = operation.facts().format == Format::Json;
         let level = if is_json { level? } else { level.unwrap_or(MetadataLevel::Minimal) };
@@ -204,7 +199,7 @@ struct Router<'a> {
     account: &'a str,
     method: &'a str,
     parsed: Parsed,
-    headers: &'a Headers<'a>,
+    head: &'a RequestHead<'a>,
 }
 
 impl Router<'_> {
@@ -252,7 +247,7 @@ impl Router<'_> {
         let table = parse_table_name(table)?;
         let refused = match self.method {
             _ if *keys != Keys::Absent => self.wrong_keys(table.as_str()),
-            "POST" if is_multipart(self.headers.content_type) => ErrorReply::new(ErrorCode::MediaTypeNotSupported),
+            "POST" if is_multipart(self.content_type()) => ErrorReply::new(ErrorCode::MediaTypeNotSupported),
             "GET" | "HEAD" => ErrorReply::new(ErrorCode::NotImplemented),
             _ => return self.entities(table),
         };
@@ -290,7 +285,7 @@ impl Router<'_> {
         match (name, self.method) {
             (None, "GET") => Ok(TableOperation::QueryTables(self.parsed.options)),
             (None, "POST") => {
-                check_json_body(self.headers.content_type)?;
+                check_json_body(self.content_type())?;
                 Ok(TableOperation::CreateTable)
             }
             (Some(name), "GET") => Ok(TableOperation::GetTable(name)),
@@ -313,7 +308,7 @@ impl Router<'_> {
         match self.method {
             "GET" => Ok(TableOperation::QueryEntities(QueryEntities { table, options: self.parsed.options })),
             "POST" => {
-                check_json_body(self.headers.content_type)?;
+                check_json_body(self.content_type())?;
                 Ok(TableOperation::Write(WriteEntity { table, kind: WriteKind::Insert }))
             }
             _ => Err(ErrorReply::new(ErrorCode::MethodNotAllowed)),
@@ -339,11 +334,11 @@ impl Router<'_> {
         let if_match = self.if_match()?;
         let kind = match self.method {
             "PUT" => {
-                check_json_body(self.headers.content_type)?;
+                check_json_body(self.content_type())?;
                 WriteKind::Replace(key, if_match)
             }
             "MERGE" | "PATCH" => {
-                check_json_body(self.headers.content_type)?;
+                check_json_body(self.content_type())?;
                 WriteKind::Merge(key, if_match)
             }
             "DELETE" => {
@@ -355,8 +350,12 @@ impl Router<'_> {
         Ok(TableOperation::Write(WriteEntity { table, kind }))
     }
 
+    fn content_type(&self) -> Option<&str> {
+        self.head.raw_header("content-type")
+    }
+
     fn if_match(&self) -> Result<Option<IfMatch>, ErrorReply> {
-        if self.headers.if_none_match.is_some() {
+        if self.head.has_header("if-none-match") {
             return Err(ErrorReply::new(ErrorCode::InvalidInput));
         }
         let parse = |text: &str| {
@@ -365,7 +364,7 @@ impl Router<'_> {
                 ErrorReply::with_message(ErrorCode::InvalidInput, message)
             })
         };
-        self.headers.if_match.map(parse).transpose()
+        self.head.raw_header("if-match").map(parse).transpose()
     }
 
     fn wrong_keys(&self, resource: &str) -> ErrorReply {
@@ -377,14 +376,15 @@ impl Router<'_> {
     }
 }
 
-/// The method that counts: the one of the request line, or the one tunnelled through POST.
-fn effective_method<'a>(method: &'a str, tunnelled: Option<(&'a str, usize)>) -> Result<&'a str, ErrorReply> {
-    let method = match tunnelled {
-        None => method,
-        Some((_, count)) if count > 1 => return Err(ErrorReply::new(ErrorCode::XMethodIncorrectCount)),
-        Some(_) if method != "POST" => return Err(ErrorReply::new(ErrorCode::XMethodNotUsingPost)),
-        Some((inner @ ("MERGE" | "PUT" | "DELETE" | "PATCH"), _)) => inner,
-        Some(_) => return Err(ErrorReply::new(ErrorCode::XMethodIncorrectValue)),
+/// The method of the request line, or the one tunnelled through POST.
+fn effective_method<'a>(head: &RequestHead<'a>) -> Result<&'a str, ErrorReply> {
+    let mut tunnelled = head.raw_headers("x-http-method");
+    let method = match (tunnelled.next(), head.method) {
+        (None, method) => method,
+        (Some(_), _) if tunnelled.next().is_some() => return Err(ErrorReply::new(ErrorCode::XMethodIncorrectCount)),
+        (Some(inner @ ("MERGE" | "PUT" | "DELETE" | "PATCH")), "POST") => inner,
+        (Some(_), "POST") => return Err(ErrorReply::new(ErrorCode::XMethodIncorrectValue)),
+        (Some(_), _) => return Err(ErrorReply::new(ErrorCode::XMethodNotUsingPost)),
     };
     match method {
         "GET" | "HEAD" | "POST" | "PUT" | "MERGE" | "PATCH" | "DELETE" => Ok(method),

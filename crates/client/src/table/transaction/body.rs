@@ -151,9 +151,9 @@ mod tests {
             let Ok(Batch::Changeset(parts)) = batch else { panic!("expected a changeset, found {batch:?}") };
             prop_assert_eq!(parts.len(), writes.len());
             for (part, write) in parts.iter().zip(&writes) {
-                prop_assert_eq!(part.method, write.method().to_string());
-                prop_assert_eq!(part.path, format!("/devstoreaccount1{}", write.path("Employees")));
-                prop_assert_eq!(part.headers.if_match, write.if_match());
+                prop_assert_eq!(part.head.method, write.method().to_string());
+                prop_assert_eq!(part.head.path, format!("/devstoreaccount1{}", write.path("Employees")));
+                prop_assert_eq!(part.head.raw_header("if-match"), write.if_match());
                 prop_assert_eq!(part.body.as_bytes(), write.body().unwrap_or_default());
             }
         }

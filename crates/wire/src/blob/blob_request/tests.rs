@@ -10,7 +10,7 @@ use larimar_model::blob::{ByteRange, Conditions, LeaseAction, Tags};
 const SNAPSHOT: &str = "2022-05-05T01:02:03.1234567Z";
 
 fn parse_with(method: &str, query: &str, headers: &[(&str, &str)]) -> Result<BlobOperation, ErrorReply> {
-    let request = BlobRequest::parse(&RequestHead::new(method, "/abc/b", query, headers.iter().copied())?)?;
+    let request = BlobRequest::parse(&RequestHead::new(method, "/abc/b", query, headers.iter().copied()), "/abc/b")?;
     let BlobRequest::Blob(_, _, operation) = request else { panic!("{request:?}") };
     Ok(operation)
 }

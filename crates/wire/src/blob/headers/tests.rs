@@ -8,7 +8,7 @@ use proptest::prelude::*;
 const ID: &str = "c9da6455-213d-42c9-9a79-3e9149a57833";
 
 fn head<'a>(headers: &[(&'a str, &'a str)]) -> RequestHead<'a> {
-    RequestHead::new("PUT", "/", "", headers.iter().copied()).expect("a query")
+    RequestHead::new("PUT", "/", "", headers.iter().copied())
 }
 
 fn lease_id() -> LeaseId {
@@ -157,7 +157,7 @@ fn tags_come_as_a_query() {
     assert_eq!(tags(&head(&[])), Ok(None));
     for (text, code) in [
         ("=1", ErrorCode::EmptyTagName),
-        ("a=é", ErrorCode::InvalidTag),
+        ("a=%C3%A9", ErrorCode::InvalidTag),
         ("a=1&a=2", ErrorCode::DuplicateTagNames),
         ("a=%zz", ErrorCode::InvalidHeaderValue),
         ("a&b&c&d&e&f&g&h&i&j&k", ErrorCode::TagsTooLarge),

@@ -11,7 +11,7 @@ use proptest::prelude::*;
 
 fn parse_with(method: &str, target: &str, headers: &[(&str, &str)]) -> Result<BlobRequest, ErrorReply> {
     let (path, query) = target.split_once('?').unwrap_or((target, ""));
-    BlobRequest::parse(&RequestHead::new(method, path, query, headers.iter().copied())?)
+    BlobRequest::parse(&RequestHead::new(method, path, query, headers.iter().copied()), path)
 }
 
 fn parse(method: &str, target: &str) -> Result<BlobRequest, ErrorCode> {

@@ -7,8 +7,8 @@ const ID: &str = "5974b586-0df3-4e2d-ad0c-18e3892bfca2";
 
 fn parse_with(method: &str, target: &str, headers: &[(&str, &str)]) -> Result<QueueOperation, ErrorReply> {
     let (path, query) = target.split_once('?').unwrap_or((target, ""));
-    let head = RequestHead::new(method, path, query, headers.iter().copied())?;
-    QueueOperation::parse(&head)
+    let head = RequestHead::new(method, path, query, headers.iter().copied());
+    QueueOperation::parse(&head, path)
 }
 
 fn parse(method: &str, target: &str) -> Result<QueueOperation, ErrorCode> {

@@ -64,6 +64,23 @@ fn blob_token(letters: &'static str, scope: BlobSasScope<'static>) -> String {
 }
 
 #[test]
+fn x2_a_token_is_for_what_the_path_names() {
+    let blob = |container, blob| Resource::Blob { container, blob, snapshot: None };
+    for (path, restype, expected) in [
+        ("", None, blob(None, None)),
+        ("box", Some("container"), blob(Some("box"), None)),
+        ("box", Some("account"), blob(Some("box"), None)),
+        ("box/a b/c", None, blob(Some("box"), Some("a b/c"))),
+        ("page.html", None, blob(Some("$root"), Some("page.html"))),
+        ("$root/page.html", None, blob(Some("$root"), Some("page.html"))),
+    ] {
+        assert_eq!(Resource::of(Service::Blob, path, restype, None), expected, "{path}");
+    }
+    assert_eq!(Resource::of(Service::Queue, "jobs/messages", None, None), Resource::Queue(Some("jobs")));
+    assert_eq!(Resource::of(Service::Table, "T()", None, None), Resource::Table);
+}
+
+#[test]
 fn s2_known_tokens_of_every_version_verify() {
     for (query, resource) in [
         (
