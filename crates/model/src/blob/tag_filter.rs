@@ -8,7 +8,8 @@
 //! operator = "=" | ">" | ">=" | "<" | "<=" | "<>"   <> only in x-ms-if-tags
 //! value   = "'" text "'"
 //! ```
-//! Keywords are not case-sensitive; a quote inside a text is doubled. Values compare as text, byte by byte.
+//! A word has the characters of a tag's key except the space and `=`. Keywords are not case-sensitive; a quote inside a text
+//! is doubled. Values compare as text, byte by byte.
 
 use super::tags::Tags;
 use crate::limits;
@@ -278,9 +279,11 @@ impl<'a> Parser<'a> {
 
     fn word(&mut self) -> Result<String, TagFilterError> {
         let rest = self.rest();
-        let is_end = |c: char| c.is_whitespace() || matches!(c, '=' | '<' | '>' | '(' | ')' | '\'' | '"');
-        let end = rest.find(is_end).unwrap_or(rest.len());
-        if end == 0 {
+        // What a tag's key may have, except for the characters that end a word.
+        let is_key = |c: char| c.is_ascii_alphanumeric() || matches!(c, '+' | '-' | '.' | '/' | ':' | '_');
+        let column = usize::from(rest.starts_with('@'));
+        let end = rest[column..].find(|c| !is_key(c)).map_or(rest.len(), |end| column + end);
+        if end == column {
             return Err(self.unexpected());
         }
         let word = rest[..end].to_owned();

@@ -45,6 +45,8 @@ fn queries_are_comparisons_joined_by_and() {
     for text in ["\"a\" = '1' OR \"b\" = '2'", "\"a\" <> '1'", "@container > 'a' AND \"b\" = '1'"] {
         assert_eq!(TagQuery::parse(text), Err(TagFilterError::Operator), "{text}");
     }
+    let unquoted = TagQuery::parse("a+b-c.d/e:f_1='x'").expect("a query");
+    assert_eq!(unquoted.comparisons[0].key, "a+b-c.d/e:f_1");
     assert!(TagQuery::parse("@container = 'box'").is_err());
     assert!(matches!(TagQuery::parse("@blob = 'x'"), Err(TagFilterError::Column(_))));
     assert!(matches!(TagCondition::parse("@container = 'x'"), Err(TagFilterError::Column(_))));
@@ -68,6 +70,12 @@ fn what_is_not_an_expression_is_refused() {
         "= 'b'",
         "\"a\" ! 'b'",
         "\"a\" = 'b' ANDx = 'c'",
+        // A key that no tag can have.
+        "k! = 'b'",
+        "k;l = 'b'",
+        "é = 'b'",
+        "k@ = 'b'",
+        "@ = 'b'",
     ] {
         assert!(matches!(TagCondition::parse(text), Err(TagFilterError::Syntax { .. })), "{text}");
         assert!(TagQuery::parse(text).is_err(), "{text}");
