@@ -249,8 +249,11 @@ pub(super) fn filled_body(head: &RequestHead<'_>, bytes_max: u64) -> Result<Body
     if checks.length == 0 { Err(wrong_length("0")) } else { Ok(checks) }
 }
 
-/// Refuses a body that is not empty.
+/// Refuses a body that is not empty, and one in chunks, which is sent to be not empty.
 pub(super) fn empty_body(head: &RequestHead<'_>) -> Result<BodyChecks, ErrorReply> {
+    if let Some(encoding) = head.header("transfer-encoding") {
+        return Err(ErrorReply::of_header(ErrorCode::InvalidHeaderValue, "Transfer-Encoding", encoding));
+    }
     match head.number_header("content-length")? {
         None | Some(0) => Ok(BodyChecks::default()),
         Some(length) => Err(wrong_length(&length.to_string())),

@@ -394,6 +394,13 @@ fn other_writes_are_refused() {
         ("PUT", "", vec![BLOCK, EMPTY, ("x-ms-access-tier", "P10")], ErrorCode::InvalidHeaderValue),
         ("PUT", "", vec![BLOCK, EMPTY, ("x-ms-access-tier", "Warm")], ErrorCode::InvalidHeaderValue),
         ("PUT", "", vec![("x-ms-blob-type", "AppendBlob"), ("content-length", "1")], ErrorCode::InvalidHeaderValue),
+        ("PUT", "", vec![("x-ms-copy-source", "http://h/c/b"), ("content-length", "1")], ErrorCode::InvalidHeaderValue),
+        (
+            "PUT",
+            "",
+            vec![("x-ms-copy-source", "http://h/c/b"), ("Transfer-Encoding", "chunked")],
+            ErrorCode::InvalidHeaderValue,
+        ),
         ("PUT", "", vec![("x-ms-blob-type", "PageBlob"), EMPTY], ErrorCode::MissingRequiredHeader),
         (
             "PUT",
