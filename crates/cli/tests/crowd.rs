@@ -97,7 +97,7 @@ impl Crowded {
         assert_eq!(self.blobs.get(&format!("/open/{name}")).send().text(), "small");
     }
 
-    /// The lines of the process's status that tell of its memory.
+    /// The lines of the process's status about its memory.
     fn memory(&self) -> String {
         let status = std::fs::read_to_string(format!("/proc/{}/status", self.server.pid())).unwrap_or_default();
         let lines = status.lines().filter(|line| line.starts_with("VmRSS") || line.starts_with("VmHWM"));
@@ -191,7 +191,7 @@ impl Crowded {
 fn q9_slow_batches_hold_only_what_they_have_sent() {
     let crowded = Crowded::new(env!("CARGO_BIN_EXE_larimar"), &["--in-flight-bytes-max", "16MiB"]);
     crowded.tables.create_table("tab");
-    // Whoever may only read can begin a batch.
+    // A caller that may only read can begin a batch.
     let reader = crowded.tables.with_sas(&Sas::table("tab", "r").token());
     let slow = crowded.slow_batches(&reader, 200, 10);
     crowded.until("larimar_open_connections", |open| open >= 200);

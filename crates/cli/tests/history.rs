@@ -55,5 +55,5 @@ fn r2_the_history_goes_on_over_kills() {
     load.wait_for(CALLS);
     let totals = load.finish();
     report(&totals);
-    assert!(totals.unknown > 0, "a kill left nobody without an answer");
+    assert!(totals.unknown > 0, "a kill left every client with an answer");
 }

@@ -331,7 +331,7 @@ fn more_clients_than_descriptors_are_all_served() {
 #[test]
 fn a_database_that_does_not_answer_ends_the_start_and_its_password_is_not_told() {
     let folder = folder();
-    // A port that nobody listens on.
+    // A port without a listener.
     let silent = TcpListener::bind("127.0.0.1:0").expect("a free port");
     let address = silent.local_addr().expect("a bound socket");
     drop(silent);

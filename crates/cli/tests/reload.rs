@@ -199,7 +199,7 @@ fn certificates_are_reloaded() {
     assert_eq!(presented(server.table_address(), &roots).as_ref(), Some(pairs[1].cert.der()));
 }
 
-/// A database that accepts connections and says nothing keeps a server from starting, and not from ending.
+/// A database that accepts connections but does not answer delays the start of a server, but not its shutdown.
 #[test]
 fn an_interrupt_ends_a_start_and_a_migration_that_wait_for_the_database() {
     let folder = tempfile::tempdir().expect("a folder");

@@ -177,11 +177,14 @@ fn the_password_of_a_database_comes_from_a_file_the_environment_or_the_url() {
     ] {
         let server = launch.start();
         server.client().get("/Tables").send().is_status(200);
-        let told = server.output();
-        assert!(told.contains(&place) && !told.contains("sesame"), "{told}");
+        let printed = server.output();
+        assert!(printed.contains(&place) && !printed.contains("sesame"), "{printed}");
     }
     assert!(!folder.path().join("data").exists(), "a server on a database makes no data folder");
-    let told = on(&url, "database_password = 'wrong guess'").try_start().expect_err("another password");
-    assert!(told.contains("as the setting engine says") && told.contains("password authentication failed"), "{told}");
-    assert!(!told.contains("wrong guess"), "{told}");
+    let printed = on(&url, "database_password = 'wrong guess'").try_start().expect_err("another password");
+    assert!(
+        printed.contains("as the setting engine says") && printed.contains("password authentication failed"),
+        "{printed}"
+    );
+    assert!(!printed.contains("wrong guess"), "{printed}");
 }

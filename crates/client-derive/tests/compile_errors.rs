@@ -1,9 +1,9 @@
-//! What the macros refuse is told at the token at fault, with a way out.
+//! Errors of the macros point at the wrong token and say what to write instead.
 //!
 //! The expected messages are the compiler's own in part, so they follow the pinned toolchain: after a change of it,
 //! `TRYBUILD=overwrite cargo test -p larimar-client-derive` writes them anew for review.
 
 #[test]
-fn mistakes_are_told_where_they_are() {
+fn mistakes_are_reported_at_their_tokens() {
     trybuild::TestCases::new().compile_fail("tests/compile_errors/*.rs");
 }

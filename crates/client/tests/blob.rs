@@ -32,7 +32,7 @@ async fn x2_a_sealed_blob_grows_no_more() {
     assert!(page.expect("a page").blobs[0].is_sealed);
 }
 
-/// A server, an account that loses the answer to one request, and an account of somebody else.
+/// A server, an account that loses the answer to one request, and another account.
 async fn losing(is_victim: fn(&Request<Bytes>) -> bool) -> (Larimar, Account, Account, Arc<AtomicBool>) {
     let server = Larimar::ephemeral().await.expect("a server");
     let other = suite::connect(&server.connection_string());
@@ -197,7 +197,7 @@ async fn x2_what_the_service_would_refuse_is_not_sent() {
     assert_eq!(server.requests().blob, 0);
 }
 
-/// Before the second part of a blob is read, somebody replaces the blob.
+/// Before the second part of a blob is read, another client replaces the blob.
 #[derive(Debug)]
 struct Meddling {
     inner: HttpTransport,

@@ -150,9 +150,9 @@ async fn check(table: &Table, steps: &[(Key, Step)], concurrency: usize, held_ma
     let operations: Vec<_> = steps.iter().map(operation).collect();
     let mut groups: Vec<_> = writer.run(stream::iter(operations)).collect().await;
     groups.sort_by_key(|group| group.operations[0]);
-    let mut told: Vec<_> = groups.iter().flat_map(|group| group.operations.clone()).collect();
-    told.sort_unstable();
-    prop_assert_eq!(told, (0..steps.len()).collect::<Vec<_>>(), "every operation is in one group");
+    let mut grouped: Vec<_> = groups.iter().flat_map(|group| group.operations.clone()).collect();
+    grouped.sort_unstable();
+    prop_assert_eq!(grouped, (0..steps.len()).collect::<Vec<_>>(), "every operation is in one group");
     for partition in ["a", "b"] {
         let of_partition = groups.iter().filter(|group| group.partition_key == partition);
         let order: Vec<_> = of_partition.flat_map(|group| group.operations.clone()).collect();

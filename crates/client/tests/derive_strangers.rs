@@ -85,7 +85,7 @@ pub enum Variants {
     /// Not for new code.
     #[deprecated]
     Old(DynamicEntity),
-    /// Told by its key.
+    /// Recognised by its key.
     #[entity(row_key_prefix = "1")]
     Parametric(Parametric<'static, i32, Part<Word>>),
 }

@@ -1,4 +1,4 @@
-//! Derived types over a server of their own: written, read back, filtered, projected, and told apart (C1, C2, C4, C6).
+//! Derived types over a server of their own: written, read back, filtered, projected, and distinguished by type (C1, C2, C4, C6).
 #![cfg(feature = "derive")]
 
 use crate::common::table;

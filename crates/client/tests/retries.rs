@@ -29,7 +29,7 @@ async fn c10_an_insert_whose_answer_was_lost_reports_no_false_conflict() {
     faults.plan([Fault::LoseReply]);
     assert!(table.insert(&entity(2)).await.expect_err("a true conflict").is_conflict());
     assert_eq!(value(&table).await, Some(1));
-    // Doubled by the network, the second answer alone tells of a conflict, and no earlier one is known to be lost.
+    // Doubled by the network, only the second answer reports a conflict, and no earlier one is known to be lost.
     faults.plan([Fault::Double]);
     assert!(table.insert(&DynamicEntity::new("p", "doubled")).await.expect_err("as answered").is_conflict());
 }
@@ -67,7 +67,7 @@ async fn c10_what_a_lost_answer_leaves_open_is_told() {
     assert!(matches!(error, Error::Transport(_)) && error.is_ambiguous(), "{error}");
     assert_eq!(value(&table).await, Some(1), "it took place");
 
-    // Whether what was read back has the change in it that was lost from sight, nobody can tell.
+    // It is unknown whether the entity that was read back has the change whose answer was lost.
     let first: DynamicEntity = table.get("p", "r").await.expect("read").expect("found");
     let first = first.etag.expect("an ETag");
     let others = table.clone();
@@ -177,7 +177,7 @@ async fn c10_reads_go_to_the_secondary_and_writes_do_not() {
     faults.plan([Fault::Answer(500, vec![]), written()]);
     table.insert(&entity(1)).await.expect("inserted");
     assert_eq!(hosts(&faults), [false, false]);
-    // Nor does the look-up that tells whether a write took place: the secondary may not have heard of it.
+    // Nor does the look-up of whether a write took place: the secondary may not have it yet.
     let stored = r#"{"odata.etag":"W/\"2\"","PartitionKey":"p","RowKey":"r","Value":1}"#;
     let [busy, conflict] = [500, 409].map(|status| Fault::Answer(status, vec![]));
     faults.plan([busy.clone(), conflict, busy, Fault::AnswerWith(200, vec![], stored)]);

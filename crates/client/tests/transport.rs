@@ -131,22 +131,22 @@ fn settings_that_would_be_passed_over_are_refused() {
 
 // Proxies
 
-/// A proxy that wants a password; tells of each request's first line.
+/// A proxy that requires a password; it sends the first line of each request to the test.
 async fn proxy() -> (SocketAddr, mpsc::UnboundedReceiver<String>) {
     let (listener, address) = listen().await;
-    let (tell, told) = mpsc::unbounded_channel();
+    let (sender, first_lines) = mpsc::unbounded_channel();
     tokio::spawn(async move {
         while let Ok((stream, _)) = listener.accept().await {
-            tokio::spawn(hand_on(stream, tell.clone()));
+            tokio::spawn(hand_on(stream, sender.clone()));
         }
     });
-    (address, told)
+    (address, first_lines)
 }
 
-async fn hand_on(mut stream: TcpStream, tell: mpsc::UnboundedSender<String>) {
+async fn hand_on(mut stream: TcpStream, sender: mpsc::UnboundedSender<String>) {
     let head = read_head(&mut stream).await;
     let Some((line, rest)) = head.split_once("\r\n") else { return };
-    let _ = tell.send(line.to_owned());
+    let _ = sender.send(line.to_owned());
     let secret = base64::engine::general_purpose::STANDARD.encode("user:p@ss");
     let authorization = format!("proxy-authorization: Basic {secret}\r\n");
     let Some(at) = rest.to_ascii_lowercase().find(&authorization.to_ascii_lowercase()) else {
@@ -174,13 +174,13 @@ async fn hand_on(mut stream: TcpStream, tell: mpsc::UnboundedSender<String>) {
 #[tokio::test]
 async fn a_proxy_is_given_whole_addresses_and_its_password() {
     let server = Larimar::ephemeral().await.expect("a server");
-    let (proxy, mut told) = proxy().await;
+    let (proxy, mut first_lines) = proxy().await;
     let account = account_at(&server, &format!("http://{}", table_address(&server)));
     let account = account.proxy(format!("http://user:p%40ss@{proxy}")).build().expect("an account");
     uses_a_table(&account).await.expect("it works");
-    let first = told.recv().await.expect("a request came by");
+    let first = first_lines.recv().await.expect("a request came by");
     assert_eq!(first, format!("POST {}/Tables HTTP/1.1", server.table_endpoint()));
-    assert!(told.recv().await.expect("a second one").starts_with("PUT http://"));
+    assert!(first_lines.recv().await.expect("a second one").starts_with("PUT http://"));
 }
 
 #[tokio::test]
@@ -200,13 +200,13 @@ async fn a_proxy_that_refuses_is_told_of() {
 #[tokio::test]
 async fn a_proxy_hands_encrypted_connections_through() {
     let server = Larimar::ephemeral().await.expect("a server");
-    let (proxy, mut told) = proxy().await;
+    let (proxy, mut first_lines) = proxy().await;
     let (port, certificate) = tls_before(table_address(&server)).await;
     let account = account_at(&server, &format!("https://localhost:{port}")).root_certificates(certificate);
     let account = account.proxy(format!("user:p%40ss@{proxy}")).build().expect("an account");
     uses_a_table(&account).await.expect("it works");
-    assert_eq!(told.recv().await.expect("a tunnel"), format!("CONNECT localhost:{port} HTTP/1.1"));
-    assert_eq!(told.try_recv(), Err(mpsc::error::TryRecvError::Empty), "one connection is enough");
+    assert_eq!(first_lines.recv().await.expect("a tunnel"), format!("CONNECT localhost:{port} HTTP/1.1"));
+    assert_eq!(first_lines.try_recv(), Err(mpsc::error::TryRecvError::Empty), "one connection is enough");
 }
 
 // Connections
@@ -298,12 +298,12 @@ async fn an_answer_that_says_so_ends_its_connection() {
 /// Answers the first connection with a part of an answer and waits until the client closes it; then serves one more.
 async fn stalling(part: &'static str) -> (SocketAddr, oneshot::Receiver<()>, tokio::task::JoinHandle<()>) {
     let (listener, address) = listen().await;
-    let (tell, has_stalled) = oneshot::channel();
+    let (sender, has_stalled) = oneshot::channel();
     let serving = tokio::spawn(async move {
         let (mut first, _) = listener.accept().await.expect("a connection");
         read_head(&mut first).await;
         first.write_all(part.as_bytes()).await.expect("written");
-        tell.send(()).expect("the test waits");
+        sender.send(()).expect("the test waits");
         // It is reset if the client has not read all of the part.
         let read = first.read(&mut [0]).await;
         assert!(matches!(read, Ok(0) | Err(_)), "the client closes");
@@ -350,7 +350,7 @@ async fn a_request_without_an_answer_may_have_been_carried_out() {
         assert!(error.may_have_been_sent(), "{error}");
     }
     serving.await.expect("three connections");
-    let error = outcome(&transport, address).await.expect_err("nobody listens any more");
+    let error = outcome(&transport, address).await.expect_err("there is no listener any more");
     assert!(!error.may_have_been_sent(), "{error}");
     let odd = Request::get("ftp://localhost/").body(Bytes::new()).expect("a request");
     assert!(!transport.send(odd).await.expect_err("no such scheme").may_have_been_sent());

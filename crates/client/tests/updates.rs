@@ -81,7 +81,7 @@ async fn c10_a_change_whose_answer_was_lost_is_made_once() {
     let stored: DynamicEntity = table.get("p", "r").await.expect("read").expect("found");
     assert_eq!((stored.get::<i32>("Count").ok(), stored.etag), (Some(2), Some(etag)));
 
-    // If somebody wrote after that, nobody can tell whether the change was made: it is not made again.
+    // After another write it is unknown whether the change was made, so it is not made again.
     let other = table.clone();
     let meanwhile = Meanwhile::new(move || {
         let other = other.clone();

@@ -284,7 +284,7 @@ async fn an_open_snapshot_outlives_commits_and_ends_when_the_store_is_reopened()
     store.fail();
     assert!(write(&engine, table, "r", Expect::Present, Act::Put(b"3")).await.is_err());
     store.heal();
-    // The page that holds the snapshot keeps nobody from reopening the store.
+    // The page that holds the snapshot does not prevent reopening the store.
     eventually("writes resume", || engine.ready().is_ok()).await;
     let refused = snapshot.scan(table, &KeyRange::all(), budget(1), |_| Flow::Continue).await;
     assert!(matches!(refused, Err(ReadError::Fault(Fault::Unavailable(_)))), "{refused:?}");

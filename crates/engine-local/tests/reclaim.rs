@@ -1,4 +1,4 @@
-//! Rows of a dropped table leave the disk by themselves, also of a store that nobody writes to any more.
+//! Rows of a dropped table are removed from disk without further writes to the store.
 
 #![expect(clippy::unwrap_used, reason = "a test may panic")]
 
@@ -56,7 +56,7 @@ async fn the_rows_of_a_dropped_table_leave_an_idle_store() {
     let before = table_bytes(folder.path());
     assert!(before > (PARTITIONS * ROWS * 2000) as u64, "{before} bytes");
     assert!(engine.drop_space(dropped).await.unwrap());
-    // From here on nobody writes.
+    // No writes from here on.
     eventually("the table's files shrink", || table_bytes(folder.path()) < before / 20).await;
     assert_eq!(engine.statistics().dropped_spaces, 0);
     assert_eq!(keys(&engine, other).await, ["row"]);

@@ -14,7 +14,7 @@ use larimar_testkit::postgres::{Cluster, TurnedClock};
 use std::sync::Arc;
 use std::time::Duration;
 
-/// An engine whose tables nobody else uses, in a database whose clock the test turns.
+/// An engine with tables of its own, in a database whose clock the test can move.
 async fn fresh() -> (Arc<PostgresEngine>, Arc<MemoryBytes>, TurnedClock<'static>) {
     let (url, clock) = Cluster::shared().fresh_url_with_clock();
     (open(&url).await, Arc::new(MemoryBytes::new(Duration::ZERO)), clock)

@@ -3,7 +3,7 @@
 use larimar_engine_postgres::{PostgresEngine, Settings};
 use larimar_testkit::postgres::Cluster;
 
-/// An engine whose tables nobody else uses.
+/// An engine with tables of its own.
 async fn fresh() -> Box<PostgresEngine> {
     let settings = Settings::new(Cluster::shared().fresh_url());
     Box::new(PostgresEngine::open(&settings).await.expect("the database is there"))

@@ -111,11 +111,11 @@ async fn a_connection_cut_at_any_byte_of_a_transaction_leaves_it_whole_or_not_at
         let before = [old.clone(), old, None, None];
         let after = [new.clone(), None, new.clone(), new];
         match &outcome {
-            Ok(told) => {
+            Ok(returned) => {
                 assert_eq!(bodies, after);
                 // Each statement asks for the time, so the rows have different versions; each must be returned.
                 for row in [0, 2, 3] {
-                    assert_eq!(versions[row], Some(told[row]), "row {row}");
+                    assert_eq!(versions[row], Some(returned[row]), "row {row}");
                 }
             }
             Err(WriteError::Fault(Fault::Unavailable(_))) => assert_eq!(bodies, before),
@@ -155,7 +155,7 @@ async fn spaces_are_created_changed_and_dropped_once_whatever_is_cut() {
         let created = pair.while_cut(step * 13, direction, pair.cut.create_space(name(&table), b"made")).await;
         let found = pair.sound.space(name(&table)).await.expect("no fault");
         match created {
-            Ok(id) => assert_eq!(id, found.map(|space| space.id), "created as told"),
+            Ok(id) => assert_eq!(id, found.map(|space| space.id), "created with the returned id"),
             Err(Fault::Unavailable(reason)) => assert_eq!(found, None, "{reason}"),
             Err(Fault::Ambiguous(_)) => {}
             Err(other) => panic!("{other}"),

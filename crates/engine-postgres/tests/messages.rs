@@ -170,17 +170,22 @@ impl Pair {
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
 async fn a_connection_cut_at_any_byte_of_a_put_adds_the_message_once_or_not_at_all() {
     let pair = Pair::open().await;
-    let (mut told, mut open) = (BTreeSet::new(), BTreeSet::new());
+    let (mut acknowledged, mut open) = (BTreeSet::new(), BTreeSet::new());
     for step in 0..80 {
         let text = format!("{step}");
         match pair.while_cut(step, put(&pair.cut, pair.queue, &text)).await {
-            Ok(_) => drop(told.insert(text)),
+            Ok(_) => drop(acknowledged.insert(text)),
             Err(WriteError::Fault(Fault::Ambiguous(_))) => drop(open.insert(text)),
             Err(WriteError::Fault(Fault::Unavailable(_))) => {}
             Err(other) => panic!("{other}"),
         }
     }
-    assert!(pair.proxy.cuts() > 0 && !told.is_empty(), "{} cuts, {} told", pair.proxy.cuts(), told.len());
+    assert!(
+        pair.proxy.cuts() > 0 && !acknowledged.is_empty(),
+        "{} cuts, {} acknowledged",
+        pair.proxy.cuts(),
+        acknowledged.len()
+    );
     let mut found = BTreeSet::new();
     loop {
         let claimed = pair.sound.claim(pair.queue, 32, LONG, NOW).await.expect("the queue is there");
@@ -191,8 +196,8 @@ async fn a_connection_cut_at_any_byte_of_a_put_adds_the_message_once_or_not_at_a
             assert!(found.insert(String::from_utf8(message.text).expect("text")), "a message was added twice");
         }
     }
-    assert!(found.is_superset(&told), "acknowledged and lost: {:?}", told.difference(&found));
-    let possible: BTreeSet<String> = told.union(&open).cloned().collect();
+    assert!(found.is_superset(&acknowledged), "acknowledged and lost: {:?}", acknowledged.difference(&found));
+    let possible: BTreeSet<String> = acknowledged.union(&open).cloned().collect();
     assert!(possible.is_superset(&found), "refused, yet there: {:?}", found.difference(&possible));
 }
 
@@ -208,12 +213,12 @@ async fn a_connection_cut_at_any_byte_of_a_change_or_a_delete_gives_no_false_ans
         let handle = match changed {
             Ok(updated) => {
                 let stale = pair.sound.delete_message(pair.queue, handle, NOW).await;
-                assert_eq!(stale, Err(MessageError::ReceiptMismatch), "step {step}: told and not done");
+                assert_eq!(stale, Err(MessageError::ReceiptMismatch), "step {step}: acknowledged and not done");
                 MessageHandle { receipt: updated.receipt, ..handle }
             }
             Err(MessageError::Fault(Fault::Unavailable(_))) => handle,
             Err(MessageError::Fault(Fault::Ambiguous(_))) => {
-                // Whatever the outcome was, the message is deleted.
+                // In both cases the message is deleted.
                 pair.sound.clear_messages(pair.queue, NOW).await.expect("the queue is there");
                 continue;
             }
@@ -222,7 +227,7 @@ async fn a_connection_cut_at_any_byte_of_a_change_or_a_delete_gives_no_false_ans
         let deleted = pair.while_cut(step, pair.cut.delete_message(pair.queue, handle, NOW)).await;
         let again = pair.sound.delete_message(pair.queue, handle, NOW).await;
         match deleted {
-            Ok(()) => assert_eq!(again, Err(MessageError::NotFound), "step {step}: told and not done"),
+            Ok(()) => assert_eq!(again, Err(MessageError::NotFound), "step {step}: acknowledged and not done"),
             Err(MessageError::Fault(Fault::Unavailable(_))) => {
                 assert_eq!(again, Ok(()), "step {step}: refused, yet done")
             }

@@ -1,5 +1,5 @@
 //! What a call on a queue costs is counted in rows: the messages it returns, not those that are there, hidden, deleted
-//! or in other hands; and what has expired is removed, also where nobody asks.
+//! or in other hands; and what has expired is removed, also in queues without requests.
 
 use larimar_engine::queue::{MessageHandle, NewMessage, RowQueues};
 use larimar_engine::{

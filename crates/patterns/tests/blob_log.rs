@@ -42,11 +42,11 @@ async fn t13_blobs_are_named_and_described_as_the_guide_says() {
     log.flush().await.expect("flushed");
     log.flush().await.expect("nothing to do");
     let blobs = blobs(&logs).await;
-    let told = blobs
+    let listed = blobs
         .iter()
         .map(|blob| (blob.name.as_str(), blob.metadata["starttime"].as_str(), blob.metadata["endtime"].as_str()));
     assert_eq!(
-        told.collect::<Vec<_>>(),
+        listed.collect::<Vec<_>>(),
         [
             ("orders/2014/07/31/1800/000001.log", "2014-07-31T18:01:00.5Z", "2014-07-31T18:05:00Z"),
             ("orders/2014/07/31/1800/000002.log", "2014-07-31T18:59:59.9999999Z", "2014-07-31T18:59:59.9999999Z"),

@@ -122,11 +122,11 @@ async fn t3_poison_goes_aside_with_its_reason_and_comes_back_when_asked() {
     assert_eq!(queue.backlog().await.expect("a count"), 0);
     let mut poisoned = queue.poisoned(32).await.expect("a look");
     poisoned.sort_by(|a, b| a.intent.cmp(&b.intent));
-    let told = poisoned.iter().map(|p| (p.intent.as_deref(), p.error.as_str())).collect::<Vec<_>>();
-    assert_eq!(told[0].0, None);
+    let reported = poisoned.iter().map(|p| (p.intent.as_deref(), p.error.as_str())).collect::<Vec<_>>();
+    assert_eq!(reported[0].0, None);
     assert_eq!(poisoned[0].text, "not ours");
     assert_eq!(
-        told[1..],
+        reported[1..],
         [(Some("never"), "it will never do"), (Some("panics"), "the step panicked"), (Some("slow"), "not yet")]
     );
     assert_eq!(queue.redrive(100).await.expect("brought back"), 3);
@@ -256,7 +256,7 @@ async fn t3_several_workers_share_the_work_and_stop_when_told() {
     }
     assert_eq!(done, 100);
     let all = (0..100).flat_map(|number| [0, 1].map(|step| (format!("{number:03}"), step)));
-    assert_eq!(script.performed(), all.collect::<Vec<_>>(), "each once, for nobody died");
+    assert_eq!(script.performed(), all.collect::<Vec<_>>(), "each once, because no worker crashed");
 }
 
 /// What is being worked on when the stop comes is finished.
@@ -335,7 +335,7 @@ async fn t3_a_redrive_that_dies_loses_nothing() {
     }
 }
 
-/// A week is what messages have unless they are told otherwise.
+/// The default TTL of messages is a week.
 #[tokio::test]
 async fn t3_intents_never_expire() {
     let server = Larimar::ephemeral().await.expect("a server");

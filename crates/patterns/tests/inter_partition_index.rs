@@ -239,7 +239,7 @@ async fn t2_random_interleavings_end_equal() {
             employee(row, ["a", "b", "c"][random.below(3)], ["x", "y"][random.below(2)], random.below(1000) as i32);
         let kind = random.below(4);
         Box::pin(async move {
-            // What fails may have been done or not: the primary tells.
+            // A change that failed may have been made: the primary shows it.
             match kind {
                 0 => drop(table.delete("Sales", row).await),
                 1 => drop(table.insert(&entity).await),
@@ -299,7 +299,7 @@ async fn t2_repair_corrects_what_was_written_past_it() {
     compare(&account, "F", "at first").await;
     let fine = table.repair().await.expect("repaired");
     assert_eq!((fine.primaries, fine.places, fine.corrected), (3, 6, 0));
-    // A new one, a changed one, a deleted one; a copy lost, and a copy of nobody.
+    // A new one, a changed one, a deleted one; a missing copy, and a copy without an original.
     plain.insert(&employee("4", "d", "x", 1)).await.expect("an insert");
     plain.insert_or_replace(&employee("1", "changed", "y", 2)).await.expect("a change");
     plain.delete("Sales", "2", IfMatch::Any).await.expect("a delete");

@@ -30,7 +30,7 @@ fn employee(row: &str, turn: i32) -> DynamicEntity {
     DynamicEntity::new("Sales", row).with("Turn", turn)
 }
 
-/// A photo that tells which turn it is of, larger than a property may be.
+/// A photo that contains the number of its turn, larger than a property may be.
 fn photo(turn: i32) -> Vec<u8> {
     turn.to_le_bytes().repeat(20_000)
 }
@@ -227,7 +227,7 @@ async fn t11_odd_keys_have_blobs_and_a_sweep_tells_whose_they_are() {
     }
     assert_eq!(employees.sweep(Duration::ZERO).await.expect("swept").corrected, 0);
     let stray = account.container("photos-o").blob("Employees/.2e/a.2e/stray");
-    stray.upload(b"stray".to_vec(), Default::default()).await.expect("a blob of nobody");
+    stray.upload(b"stray".to_vec(), Default::default()).await.expect("a blob without an entity");
     let swept = employees.sweep(Duration::ZERO).await.expect("swept");
     assert_eq!((swept.places, swept.corrected), (82, 1));
     assert_eq!(blobs(&account, "O").await, addresses(&account, "O").await);

@@ -188,7 +188,7 @@ async fn t3_a_change_on_the_way_is_carried_along() {
     }
 }
 
-/// A transport that lets somebody else act before one of its requests.
+/// A transport that lets another client act before one of its requests.
 struct Meddled<F> {
     inner: HttpTransport,
     left: AtomicI64,

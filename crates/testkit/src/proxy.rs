@@ -69,7 +69,7 @@ pub struct Proxy {
 struct Shared {
     upstream: SocketAddr,
     orders: Mutex<Orders>,
-    /// Told when the orders change or a connection is closed.
+    /// Notified when the mode changes or a connection is closed.
     changed: Condvar,
     links: Mutex<BTreeMap<u64, Arc<Link>>>,
     connections: AtomicU64,
@@ -189,7 +189,7 @@ impl Proxy {
 impl Drop for Proxy {
     fn drop(&mut self) {
         self.shared.is_stopping.store(true, SeqCst);
-        // The accepting thread looks at the flag when somebody connects.
+        // The accepting thread checks the flag when a connection arrives.
         let _ = TcpStream::connect_timeout(&self.address, CONNECT_MAX);
         if let Some(accepting) = self.accepting.take() {
             let _ = accepting.join();

@@ -1,4 +1,4 @@
-//! The built server as a process: started on free ports, killed, stopped politely, started again.
+//! The built server as a process: started on free ports, killed, stopped with SIGTERM, started again.
 //!
 //! The process is what a user runs, so tests see what users see. It ends with the fixture. With
 //! `LARIMAR_TEST_ENGINE=postgres` in the environment every server runs on PostgreSQL, in a schema of its own, so one
@@ -119,10 +119,10 @@ impl Launch {
         command
     }
 
-    /// Starts the server and waits until it says where it listens.
+    /// Starts the server and waits until it has printed its addresses.
     ///
     /// # Panics
-    /// If it does not start, with all it said.
+    /// If it does not start, with its output.
     #[must_use]
     pub fn start(&self) -> Server {
         match self.try_start() {
@@ -131,7 +131,7 @@ impl Launch {
         }
     }
 
-    /// Starts the server, or returns all it said when it ended instead.
+    /// Starts the server, or returns its output if it ended instead.
     ///
     /// # Errors
     /// What the server wrote before it ended.
@@ -161,7 +161,7 @@ impl Launch {
             queue = queue.or_else(|| address_after(&line, "queue"));
             blob = blob.or_else(|| address_after(&line, "blob"));
             admin = admin.or_else(|| address_after(&line, "admin"));
-            // The admin pages are told of last.
+            // The address of the admin endpoint is printed last.
             if let Some(admin) = admin {
                 return Ok(Server { launch: self.clone(), child, table, queue, blob, admin, output });
             }
@@ -246,14 +246,14 @@ impl Server {
         self.child.try_wait().expect("the child is ours").is_none()
     }
 
-    /// Ends the process at once, as `kill -9` does, and says how to start it again.
+    /// Kills the process, as `kill -9` does, and returns how to start it again.
     pub fn kill(mut self) -> Launch {
         self.child.kill().expect("the child is ours");
         self.child.wait().expect("the child is ours");
         self.launch.clone()
     }
 
-    /// Asks the process to end (SIGTERM) and waits until it has.
+    /// Sends SIGTERM and waits until the process has ended.
     ///
     /// # Panics
     /// If it does not end in time.
@@ -276,7 +276,7 @@ impl Server {
     }
 }
 
-/// A running server on a folder of its own, which goes with it.
+/// A running server on a directory of its own, which is removed with it.
 #[derive(Debug)]
 pub struct TemporaryServer {
     server: Server,
@@ -312,7 +312,7 @@ impl Drop for Server {
     }
 }
 
-/// The address of the URL in the line that tells of this service.
+/// The address of the URL in the line about this service.
 fn address_after(line: &str, service: &str) -> Option<SocketAddr> {
     let folded = line.to_ascii_lowercase();
     let rest = folded.trim_start().strip_prefix(service)?.strip_prefix(" endpoint")?;

@@ -34,10 +34,10 @@ enum Defect {
     /// Visits one row more than the budget.
     IgnoresBudget,
     /// Takes writes to spaces that are gone.
-    WritesToTheDead,
+    WritesToDropped,
     /// Puts the end of a range inside.
     ClosedRanges,
-    /// Gives messages to whoever asks, and hides none.
+    /// Gives messages to every consumer, and hides none.
     SharesMessages,
     /// Hides messages a tick too long.
     HidesTooLong,
@@ -213,7 +213,7 @@ impl Layer for Broken {
             Defect::ClockVersions => {
                 self.inner.apply_with(space, partition, ops, beside, now).await.map(|all| vec![now; all.len()])
             }
-            Defect::WritesToTheDead => match self.inner.apply_with(space, partition, ops, beside, now).await {
+            Defect::WritesToDropped => match self.inner.apply_with(space, partition, ops, beside, now).await {
                 Err(WriteError::SpaceGone) => Ok(vec![now; ops.len()]),
                 other => other,
             },
@@ -327,7 +327,7 @@ fn wrong_places_to_resume_are_caught() {
 #[test]
 fn writes_to_dropped_spaces_are_caught() {
     catches!(
-        Defect::WritesToTheDead,
+        Defect::WritesToDropped,
         spaces::writes_to_a_dropped_space_are_refused,
         concurrency::no_write_succeeds_after_a_drop_is_acknowledged
     );

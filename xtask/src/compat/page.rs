@@ -39,7 +39,7 @@ pub(super) fn render(scenarios: &[Scenario], matrix: &Matrix, gaps: &str) -> Str
     page
 }
 
-/// One service's matrix, if anybody has tried it.
+/// One service's matrix, if a suite has tried it.
 fn render_service(page: &mut String, service: Service, scenarios: &[Scenario], columns: &[(Sdk, &Column)]) {
     if columns.is_empty() {
         return;
@@ -194,7 +194,7 @@ mod tests {
              ## Queue service\n\n\
              | scenario | what it shows | guide | Go `azqueue` 1.0.0 |\n"
         ));
-        assert!(!page.contains("Blob"), "nobody tried that service");
+        assert!(!page.contains("Blob"), "no suite tried that service");
         assert!(page.contains("| `paging` | Go `aztables` | no a\\|b call |\n| `peek` | Go `azqueue` | no a"));
         assert!(page.ends_with("## What Larimar does not do\n\n- No Atom.\n"));
     }

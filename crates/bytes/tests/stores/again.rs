@@ -1,4 +1,4 @@
-//! A folder that is opened again has what was acknowledged, and nobody else opens it meanwhile.
+//! A folder that is opened again has what was acknowledged, and no other process opens it meanwhile.
 
 use crate::stores::files::Temporary;
 use larimar_bytes::{Admission, Durability, FileBytes, FileSettings};

@@ -68,7 +68,7 @@ async fn a_damaged_header_costs_nothing_that_is_wanted() {
     assert_eq!((reclaimed.seen, reclaimed.removed), (2, 2), "the others are found around the damage");
     eventually("all is done", || async { store.statistics().discarded == 0 }).await;
     for kept in [extents[1], extents[2], extents[3]] {
-        assert!(read_all(&*store, &kept).await.is_ok(), "whose payload it is cannot be told, so it stays");
+        assert!(read_all(&*store, &kept).await.is_ok(), "its owner is unknown, so it stays");
     }
 }
 
@@ -83,7 +83,7 @@ async fn a_damaged_header_at_the_end_of_a_pack_costs_nothing_that_is_wanted() {
     assert_eq!(store.reclaim(&Rows::default()).await.expect("a sweep ends").removed, 1);
     eventually("all is done", || async { store.statistics().discarded == 0 }).await;
     assert_eq!(store.statistics().payloads_removed, 1);
-    assert!(read_all(&*store, &last).await.is_ok(), "whose payload the last is cannot be told, so it stays");
+    assert!(read_all(&*store, &last).await.is_ok(), "the owner of the last is unknown, so it stays");
 }
 
 #[tokio::test]

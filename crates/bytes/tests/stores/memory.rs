@@ -42,7 +42,7 @@ async fn streams_a_large_payload() {
 
 /// The most memory that the process ever had.
 fn peak_bytes() -> u64 {
-    let status = std::fs::read_to_string("/proc/self/status").expect("the system tells");
+    let status = std::fs::read_to_string("/proc/self/status").expect("Linux has it");
     let line = status.lines().find_map(|line| line.strip_prefix("VmHWM:")).expect("the peak is among it");
     line.trim().trim_end_matches(" kB").parse::<u64>().expect("a number") << 10
 }

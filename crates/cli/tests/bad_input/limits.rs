@@ -45,7 +45,7 @@ fn long_headers_are_refused_with_400() {
             put().header(name, "A".repeat(bytes)).send().is_error(400, "InvalidMd5");
         }
     }
-    // Longer than the head of a request may be, but not so long that nobody reads it.
+    // Longer than the head of a request may be, but short enough that the server reads it.
     for bytes in [66_000, 100_000] {
         let reply = put().header("Content-MD5", "A".repeat(bytes)).send();
         assert_eq!((reply.status, reply.header("x-ms-error-code")), (400, Some("InvalidHeaderValue")), "{reply}");

@@ -1,4 +1,4 @@
-//! Input that nobody should send: the protocol's error each time, never a panic, never a 500, nothing stored, and
+//! Malformed and hostile input: the protocol's error each time, never a panic, never a 500, nothing stored, and
 //! a server that still answers afterwards. This is for tables; `storage.rs` is for queues and blobs.
 
 mod addresses;

@@ -73,7 +73,7 @@ pub(super) fn figure(victim: &Victim, name: &str) -> u64 {
     value.and_then(|value| value.parse().ok()).unwrap_or_else(|| panic!("{name} in\n{metrics}"))
 }
 
-/// A blob of this many bytes that everybody may read.
+/// A blob of this many bytes that is public.
 fn public_blob(victim: &Victim, bytes: usize) -> Client {
     let blobs = victim.server.blobs();
     blobs.put("/open?restype=container", "").header("x-ms-blob-public-access", "blob").send().is_status(201);
@@ -94,7 +94,7 @@ fn a_body_that_drips_is_given_up_with_and_without_credentials() {
         (&blobs, put(), 408),
         (tables, insert().unsigned(), 401),
         (&blobs, put().unsigned(), 401),
-        // Refused for its length, which leaves a body that nobody wants.
+        // Refused for its length, which leaves a body that the server does not read.
         (tables, insert().header("Content-Length", "10000000"), 413),
     ] {
         let stream = begin(client, &request);

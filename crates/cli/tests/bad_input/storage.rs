@@ -1,4 +1,4 @@
-//! Input that nobody should send to the Queue and Blob services: requests of random words, damaged bodies, markers,
+//! Malformed input to the Queue and Blob services: requests of random words, damaged bodies, markers,
 //! tokens and batches, and bytes that are no requests. Never a 5xx other than "not implemented", never a panic, never
 //! silence, and afterwards everything works.
 
@@ -330,11 +330,11 @@ fn requests_of_random_words() {
     for round in 0..3000 {
         let (client, operations) =
             if dice.below(3) == 0 { (&guests[0], OF_QUEUES.as_slice()) } else { (&guests[1], OF_BLOBS.as_slice()) };
-        let (request, told) = random_request(&mut dice, client, operations);
+        let (request, sent) = random_request(&mut dice, client, operations);
         // Some are no HTTP at all: they get an answer or lose their connection.
         match request.try_send() {
-            Ok(reply) => is_sane(&reply, &format!("round {round}: {told}")),
-            Err(error) => assert_ne!(error.kind(), std::io::ErrorKind::WouldBlock, "round {round}: {told}"),
+            Ok(reply) => is_sane(&reply, &format!("round {round}: {sent}")),
+            Err(error) => assert_ne!(error.kind(), std::io::ErrorKind::WouldBlock, "round {round}: {sent}"),
         }
     }
     victim.check_unharmed();
@@ -372,8 +372,8 @@ fn damaged_bodies() {
         let (client, method, path, good) = *dice.pick(&targets);
         let mut body = good.as_bytes().to_vec();
         damage(&mut dice, &mut body);
-        let told = format!("round {round}: {method} {path}\n{}", String::from_utf8_lossy(&body));
-        is_sane(&client.request(method, path).xml(body).send(), &told);
+        let sent = format!("round {round}: {method} {path}\n{}", String::from_utf8_lossy(&body));
+        is_sane(&client.request(method, path).xml(body).send(), &sent);
     }
     let deep = format!("{}{}", "<a>".repeat(50_000), "</a>".repeat(50_000));
     let wide = format!("<BlockList>{}</BlockList>", "<Latest>AAAA</Latest>".repeat(200_000));
@@ -446,10 +446,10 @@ fn damaged_batches() {
     for round in 0..300 {
         let mut body = good.clone().into_bytes();
         damage(&mut dice, &mut body);
-        let told = format!("round {round}: {}", String::from_utf8_lossy(&body));
+        let sent = format!("round {round}: {}", String::from_utf8_lossy(&body));
         let reply = send(body);
-        is_sane(&reply, &told);
-        assert!(!String::from_utf8_lossy(&reply.body).contains("HTTP/1.1 5"), "{told}: {reply}");
+        is_sane(&reply, &sent);
+        assert!(!String::from_utf8_lossy(&reply.body).contains("HTTP/1.1 5"), "{sent}: {reply}");
     }
     // As recorded: a batch that cannot be read is refused inside its answer, by one part.
     for body in [b"--batch_x\r\n".repeat(100_000), vec![b'x'; 1_000_000]] {

@@ -28,10 +28,10 @@ fn x2_blocks_are_appended_one_after_the_other() {
         header(&done, "ETag").clone_into(&mut etag);
     }
     assert_eq!(content(&client, "/box/log"), b"one,two,three");
-    let told = properties(&client, "/box/log");
-    assert_eq!(told.header("x-ms-blob-type"), Some("AppendBlob"));
-    assert_eq!(told.header("x-ms-blob-committed-block-count"), Some("3"));
-    assert_eq!(told.header("Content-MD5"), None);
+    let answer = properties(&client, "/box/log");
+    assert_eq!(answer.header("x-ms-blob-type"), Some("AppendBlob"));
+    assert_eq!(answer.header("x-ms-blob-committed-block-count"), Some("3"));
+    assert_eq!(answer.header("Content-MD5"), None);
     let range = client.get("/box/log").header("Range", "bytes=3-8").send();
     assert_eq!((range.status, range.text()), (206, ",two,t"));
     append(&client, "/box/none", "x", &[]).is_error(404, "BlobNotFound");

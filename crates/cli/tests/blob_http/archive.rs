@@ -26,7 +26,7 @@ fn archive(client: &Client, path: &str) {
 }
 
 /// Tier, status and priority, as properties tell them.
-fn told(reply: &Response) -> [Option<&str>; 3] {
+fn tier_headers(reply: &Response) -> [Option<&str>; 3] {
     ["x-ms-access-tier", "x-ms-archive-status", "x-ms-rehydrate-priority"].map(|name| reply.header(name))
 }
 
@@ -86,7 +86,7 @@ fn x2_a_blob_comes_back_from_the_archive() {
         set_tier(&client, "/box/a", &headers).is_status(202);
         assert_eq!(content(&client, "/box/a"), b"x");
         let head = properties(&client, "/box/a");
-        assert_eq!(told(&head), [Some(tier), None, None], "{head}");
+        assert_eq!(tier_headers(&head), [Some(tier), None, None], "{head}");
         assert_eq!(head.header("etag").map(str::to_owned), etag);
     }
     // Into the archive with its bytes, and out of it.
@@ -102,17 +102,17 @@ fn x2_a_rehydration_under_way_is_told_and_not_stopped() {
     let client = server.blobs();
     put(&client, "/box/a", "x");
     archive(&client, "/box/a");
-    assert_eq!(told(&properties(&client, "/box/a")), [Some("Archive"), None, None]);
+    assert_eq!(tier_headers(&properties(&client, "/box/a")), [Some("Archive"), None, None]);
     let none = [("x-ms-access-tier", "Hot"), ("x-ms-rehydrate-priority", "None")];
     set_tier(&client, "/box/a", &none).is_error(400, "InvalidHeaderValue");
     set_tier(&client, "/box/a", &[("x-ms-access-tier", "Cool")]).is_status(202);
     let pending = |priority| [Some("Archive"), Some("rehydrate-pending-to-cool"), Some(priority)];
-    assert_eq!(told(&properties(&client, "/box/a")), pending("Standard"));
+    assert_eq!(tier_headers(&properties(&client, "/box/a")), pending("Standard"));
     for other in ["Hot", "Archive"] {
         set_tier(&client, "/box/a", &[("x-ms-access-tier", other)]).is_error(409, "BlobBeingRehydrated");
     }
     set_tier(&client, "/box/a", &[("x-ms-access-tier", "Cool"), ("x-ms-rehydrate-priority", "High")]).is_status(202);
-    assert_eq!(told(&properties(&client, "/box/a")), pending("High"));
+    assert_eq!(tier_headers(&properties(&client, "/box/a")), pending("High"));
     client.get("/box/a").send().is_error(409, "BlobArchived");
 }
 
@@ -136,11 +136,11 @@ fn x2_a_copy_brings_a_blob_back_from_the_archive() {
         let head = properties(&client, "/box/b");
         assert_eq!(header(&head, "x-ms-copy-status"), status);
         if status == "pending" {
-            assert_eq!(told(&head), [Some("Archive"), Some("rehydrate-pending-to-hot"), Some("High")]);
+            assert_eq!(tier_headers(&head), [Some("Archive"), Some("rehydrate-pending-to-hot"), Some("High")]);
             assert_eq!(header(&head, "x-ms-copy-progress"), "0/1");
             client.get("/box/b").send().is_error(409, "BlobArchived");
         } else {
-            assert_eq!(told(&head), [Some("Hot"), None, None]);
+            assert_eq!(tier_headers(&head), [Some("Hot"), None, None]);
             assert_eq!(content(&client, "/box/b"), b"x");
         }
         client.get("/box/a").send().is_error(409, "BlobArchived");
@@ -155,8 +155,8 @@ fn x2_snapshots_have_tiers_of_their_own() {
     let taken = client.request("PUT", "/box/a?comp=snapshot").send();
     let snapshot = format!("/box/a?snapshot={}", header(&taken, "x-ms-snapshot"));
     set_tier(&client, &snapshot, &[("x-ms-access-tier", "Cool")]).is_status(200);
-    assert_eq!(told(&properties(&client, &snapshot))[0], Some("Cool"));
-    assert_eq!(told(&properties(&client, "/box/a"))[0], Some("Hot"));
+    assert_eq!(tier_headers(&properties(&client, &snapshot))[0], Some("Cool"));
+    assert_eq!(tier_headers(&properties(&client, "/box/a"))[0], Some("Hot"));
     archive(&client, &snapshot);
     client.get(&snapshot).send().is_error(409, "BlobArchived");
     put(&client, "/box/a", "y");

@@ -40,10 +40,10 @@ fn x2_head_tells_the_length_and_sends_no_bytes() {
     let client = server.blobs();
     put(&client, "/box/a", vec![7; 100_000]);
     put(&client, "/box/empty", "");
-    let told = properties(&client, "/box/a");
-    assert_eq!(told.header("Content-Length"), Some("100000"));
-    assert_eq!(told.header("x-ms-access-tier"), Some("Hot"));
-    assert_eq!(told.header("x-ms-access-tier-inferred"), Some("true"));
+    let answer = properties(&client, "/box/a");
+    assert_eq!(answer.header("Content-Length"), Some("100000"));
+    assert_eq!(answer.header("x-ms-access-tier"), Some("Hot"));
+    assert_eq!(answer.header("x-ms-access-tier-inferred"), Some("true"));
     assert_eq!(properties(&client, "/box/empty").header("Content-Length"), Some("0"));
     // The connection serves on, so no byte of a body followed.
     assert_eq!(properties(&client, "/box/a").header("Content-Length"), Some("100000"));
@@ -90,7 +90,7 @@ fn x2_content_headers_come_back_and_the_longer_names_win() {
         .header("x-ms-meta-Mixed_Case", " kept \u{7e} ")
         .header("x-ms-meta-empty", "");
     sent.send().is_status(201);
-    for told in [properties(&client, "/box/a"), client.get("/box/a").send()] {
+    for answer in [properties(&client, "/box/a"), client.get("/box/a").send()] {
         for (name, value) in [
             ("Content-Type", "text/html; charset=utf-8"),
             ("Content-Encoding", "gzip"),
@@ -100,16 +100,16 @@ fn x2_content_headers_come_back_and_the_longer_names_win() {
             ("x-ms-meta-Mixed_Case", "kept \u{7e}"),
             ("x-ms-meta-empty", ""),
         ] {
-            assert_eq!(told.header(name), Some(value), "{name}: {told}");
+            assert_eq!(answer.header(name), Some(value), "{name}: {answer}");
         }
     }
     // A blob that is put again keeps nothing of the old.
     put(&client, "/box/a", "new");
-    let told = properties(&client, "/box/a");
+    let answer = properties(&client, "/box/a");
     for gone in ["Content-Encoding", "Cache-Control", "Content-Disposition", "x-ms-meta-empty"] {
-        assert_eq!(told.header(gone), None, "{told}");
+        assert_eq!(answer.header(gone), None, "{answer}");
     }
-    assert_eq!(told.header("Content-Type"), Some("application/octet-stream"));
+    assert_eq!(answer.header("Content-Type"), Some("application/octet-stream"));
 }
 
 #[test]
@@ -128,7 +128,7 @@ fn x2_a_body_that_is_not_what_its_checksum_says_is_refused() {
     client.get("/box/a").send().is_error(404, "BlobNotFound");
     put("Content-MD5", HELLO_MD5).is_status(201);
     put("x-ms-content-crc64", HELLO_CRC64).is_status(201);
-    // What readers are told is the client's own business.
+    // The stored headers are for readers; the server does not interpret them.
     put("x-ms-blob-content-md5", "AAAAAAAAAAAAAAAAAAAAAA==").is_status(201);
     assert_eq!(client.get("/box/a").send().header("Content-MD5"), Some("AAAAAAAAAAAAAAAAAAAAAA=="));
     let block = |name: &str, value: &str| {
@@ -182,9 +182,9 @@ fn x2_a_put_of_another_type_replaces_the_blob() {
     put(&client, "/box/a", "block");
     let append = client.request("PUT", "/box/a").header("x-ms-blob-type", "AppendBlob").body("").send();
     append.is_status(201);
-    let told = properties(&client, "/box/a");
-    assert_eq!((told.header("x-ms-blob-type"), told.header("Content-Length")), (Some("AppendBlob"), Some("0")));
-    assert_eq!(told.header("x-ms-blob-committed-block-count"), Some("0"));
+    let answer = properties(&client, "/box/a");
+    assert_eq!((answer.header("x-ms-blob-type"), answer.header("Content-Length")), (Some("AppendBlob"), Some("0")));
+    assert_eq!(answer.header("x-ms-blob-committed-block-count"), Some("0"));
     put(&client, "/box/a", "again");
     assert_eq!(properties(&client, "/box/a").header("x-ms-blob-type"), Some("BlockBlob"));
 }

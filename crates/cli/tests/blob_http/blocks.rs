@@ -1,4 +1,4 @@
-//! Block blobs in steps: blocks, the lists that commit them, and what the service tells of both.
+//! Block blobs in steps: blocks, the lists that commit them, and how both are listed.
 
 use super::{HELLO_MD5, content, header, properties, put, serve_container};
 use larimar_testkit::http::{Client, Response, encode};
@@ -32,7 +32,7 @@ fn commit(client: &Client, path: &str, list: &[&str]) -> Response {
 type Blocks = Vec<(String, String)>;
 
 /// Committed and uncommitted blocks.
-fn told(client: &Client, path: &str) -> (Blocks, Blocks) {
+fn block_lists(client: &Client, path: &str) -> (Blocks, Blocks) {
     let reply = client.get(&format!("{path}?comp=blocklist&blocklisttype=all")).send();
     reply.is_status(200);
     let (committed, uncommitted) = reply.text().split_once("<UncommittedBlocks").expect("both kinds");
@@ -57,13 +57,13 @@ fn x2_blocks_are_committed_in_the_order_of_the_list() {
     stage(&client, "/box/a", "BBBB", "two,");
     stage(&client, "/box/a", "CCCC", "three,");
     client.get("/box/a").send().is_error(404, "BlobNotFound");
-    assert_eq!(told(&client, "/box/a"), (vec![], pairs(&[("AAAA", "4"), ("BBBB", "4"), ("CCCC", "6")])));
+    assert_eq!(block_lists(&client, "/box/a"), (vec![], pairs(&[("AAAA", "4"), ("BBBB", "4"), ("CCCC", "6")])));
     let list = client.get("/box/a?comp=blocklist&blocklisttype=all").send();
     assert!(list.header("ETag").is_none() && list.header("x-ms-blob-content-length").is_none(), "{list}");
     let done = commit(&client, "/box/a", &["Latest:CCCC", "Uncommitted:AAAA", "Latest:AAAA"]);
     done.is_status(201);
     assert_eq!(content(&client, "/box/a"), b"three,one,one,");
-    assert_eq!(told(&client, "/box/a"), (pairs(&[("CCCC", "6"), ("AAAA", "4"), ("AAAA", "4")]), vec![]));
+    assert_eq!(block_lists(&client, "/box/a"), (pairs(&[("CCCC", "6"), ("AAAA", "4"), ("AAAA", "4")]), vec![]));
     let list = client.get("/box/a?comp=blocklist").send();
     assert_eq!(list.header("ETag"), done.header("ETag"));
     assert_eq!(list.header("x-ms-blob-content-length"), Some("14"));
@@ -115,13 +115,17 @@ fn x2_a_list_with_an_unknown_block_is_refused_whole() {
         commit(&client, "/box/a", list).is_error(400, "InvalidBlockList");
     }
     assert_eq!(content(&client, "/box/a"), b"a");
-    assert_eq!(told(&client, "/box/a"), (pairs(&[("AAAA", "1")]), pairs(&[("BBBB", "1")])), "nothing was dropped");
+    assert_eq!(
+        block_lists(&client, "/box/a"),
+        (pairs(&[("AAAA", "1")]), pairs(&[("BBBB", "1")])),
+        "nothing was dropped"
+    );
     commit(&client, "/box/none", &["Latest:AAAA"]).is_error(400, "InvalidBlockList");
     client.get("/box/none").send().is_error(404, "BlobNotFound");
     commit(&client, "/box/a", &["Latest:BBBB"]).is_status(201);
     // The blocks of Put Blob have no names.
     put(&client, "/box/whole", "whole");
-    assert_eq!(told(&client, "/box/whole"), (vec![], vec![]));
+    assert_eq!(block_lists(&client, "/box/whole"), (vec![], vec![]));
     commit(&client, "/box/whole", &[]).is_status(201);
     assert_eq!(content(&client, "/box/whole"), b"");
 }
@@ -175,7 +179,7 @@ fn x2_a_list_brings_all_that_is_told_of_the_blob() {
         .send();
     done.is_status(201);
     assert_ne!(done.header("Content-MD5"), Some(HELLO_MD5), "that is the sum of the list");
-    let told = properties(&client, "/box/a");
+    let answer = properties(&client, "/box/a");
     for (name, value) in [
         ("Content-Type", Some("text/plain")),
         ("Content-MD5", Some(HELLO_MD5)),
@@ -185,12 +189,12 @@ fn x2_a_list_brings_all_that_is_told_of_the_blob() {
         ("x-ms-creation-time", made.header("Last-Modified")),
         ("ETag", done.header("ETag")),
     ] {
-        assert_eq!(told.header(name), value, "{name}: {told}");
+        assert_eq!(answer.header(name), value, "{name}: {answer}");
     }
     // Without one no sum is made up: the service has never seen the bytes in one piece.
     commit(&client, "/box/a", &["Committed:AAAA"]).is_status(201);
-    let told = properties(&client, "/box/a");
-    assert_eq!((told.header("Content-MD5"), told.header("Content-Type")), (None, Some("application/octet-stream")));
+    let answer = properties(&client, "/box/a");
+    assert_eq!((answer.header("Content-MD5"), answer.header("Content-Type")), (None, Some("application/octet-stream")));
 }
 
 #[test]
@@ -231,7 +235,7 @@ fn x2_put_blob_and_delete_drop_what_was_staged() {
     let client = server.blobs();
     stage(&client, "/box/a", "AAAA", "staged");
     put(&client, "/box/a", "whole");
-    assert_eq!(told(&client, "/box/a"), (vec![], vec![]));
+    assert_eq!(block_lists(&client, "/box/a"), (vec![], vec![]));
     commit(&client, "/box/a", &["Latest:AAAA"]).is_error(400, "InvalidBlockList");
     stage(&client, "/box/a", "AAAAAAAA", "staged");
     client.request("DELETE", "/box/a").send().is_status(202);
@@ -239,7 +243,7 @@ fn x2_put_blob_and_delete_drop_what_was_staged() {
     stage(&client, "/box/b", "AAAA", "only staged");
     client.request("DELETE", "/box/b").send().is_error(404, "BlobNotFound");
     client.request("HEAD", "/box/b").send().is_error(404, "BlobNotFound");
-    assert_eq!(told(&client, "/box/b").1.len(), 1);
+    assert_eq!(block_lists(&client, "/box/b").1.len(), 1);
 }
 
 #[test]

@@ -1,4 +1,4 @@
-//! Checksums: which of them a write answers with, what a mismatch tells, and those of ranges. The rules are those of
+//! Checksums: which of them a write answers with, the error for a mismatch, and those of ranges. The rules are those of
 //! recordings of the service.
 
 use super::{HELLO_CRC64, HELLO_MD5, header, put, serve_container};
@@ -16,7 +16,7 @@ fn page() -> Vec<u8> {
 }
 
 /// The names of the checksums of an answer.
-fn told(reply: &Response) -> String {
+fn checksum_headers(reply: &Response) -> String {
     assert!(matches!(reply.status, 201 | 202), "{reply}");
     let names = [(MD5, "md5"), (CRC64, "crc64")].into_iter().filter(|(name, _)| reply.header(name).is_some());
     names.map(|(_, name)| name).collect::<Vec<_>>().join(" ")
@@ -78,8 +78,8 @@ fn a_write_answers_with_the_checksum_that_it_was_checked_against() {
         ("Append Block", "crc64", "md5", "crc64", "md5"),
         ("Put Page", "crc64", "md5", "crc64", "md5"),
     ] {
-        let with = |name: &str, value: &str| told(&write(&client, operation).header(name, value).send());
-        assert_eq!(told(&write(&client, operation).send()), plain, "{operation}");
+        let with = |name: &str, value: &str| checksum_headers(&write(&client, operation).header(name, value).send());
+        assert_eq!(checksum_headers(&write(&client, operation).send()), plain, "{operation}");
         assert_eq!(with(MD5, md5), with_md5, "{operation}");
         assert_eq!(with(CRC64, crc64), with_crc64, "{operation}");
         assert_eq!(with("x-ms-version", "2018-11-09"), before, "{operation}");
@@ -87,7 +87,7 @@ fn a_write_answers_with_the_checksum_that_it_was_checked_against() {
     for (version, expected) in [("2019-02-02", "crc64"), ("2018-11-09", "md5")] {
         write(&client, "Put Block").send().is_status(201);
         let committed = write(&client, "Put Block List").header("x-ms-version", version).send();
-        assert_eq!(told(&committed), expected, "Put Block List");
+        assert_eq!(checksum_headers(&committed), expected, "Put Block List");
     }
     for (operation, plain, with_md5, before) in [
         ("Put Blob From URL", "crc64", "md5", "md5"),
@@ -97,8 +97,9 @@ fn a_write_answers_with_the_checksum_that_it_was_checked_against() {
         ("Copy Blob From URL", "crc64", "md5 crc64", "md5"),
         ("Copy Blob", "", "", ""),
     ] {
-        let with = |name: &str, value: &str| told(&write_from(&client, operation).header(name, value).send());
-        assert_eq!(told(&write_from(&client, operation).send()), plain, "{operation}");
+        let with =
+            |name: &str, value: &str| checksum_headers(&write_from(&client, operation).header(name, value).send());
+        assert_eq!(checksum_headers(&write_from(&client, operation).send()), plain, "{operation}");
         assert_eq!(with("x-ms-source-content-md5", md5), with_md5, "{operation}");
         assert_eq!(with("x-ms-version", "2018-11-09"), before, "{operation}");
     }
@@ -115,9 +116,9 @@ fn a_mismatch_tells_both_checksums() {
     let (md5, crc64) = (header(&sums, MD5), header(&sums, CRC64));
     let md5_told = [("UserSpecifiedMd5", Some(WRONG_MD5)), ("ServerCalculatedMd5", Some(md5))];
     let crc64_told = [("UserSpecifiedCrc", Some(WRONG_CRC64)), ("ServerCalculatedCrc", Some(crc64))];
-    let check = |reply: &Response, code: &str, told: [(&str, Option<&str>); 2]| {
+    let check = |reply: &Response, code: &str, elements: [(&str, Option<&str>); 2]| {
         reply.is_error(400, code);
-        for (element, value) in told {
+        for (element, value) in elements {
             assert_eq!(reply.element(element), value, "{reply}");
         }
     };

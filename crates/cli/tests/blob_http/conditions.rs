@@ -1,4 +1,4 @@
-//! Conditional headers: what holds, and what a caller is told where it does not.
+//! Conditional headers: when they hold, and the answer when they do not.
 
 use super::{block_blob, content, header, put, serve_container};
 use larimar_testkit::http::{Client, Response};

@@ -20,8 +20,8 @@ fn x2_a_container_is_made_told_and_deleted() {
     assert!(made.header("x-ms-request-id").is_some());
     client.request("PUT", "/box?restype=container").send().is_error(409, "ContainerAlreadyExists");
     for method in ["GET", "HEAD"] {
-        let told = client.request(method, "/box?restype=container").send();
-        told.is_status(200);
+        let answer = client.request(method, "/box?restype=container").send();
+        answer.is_status(200);
         for (name, value) in [
             ("ETag", header(&made, "ETag")),
             ("Last-Modified", header(&made, "Last-Modified")),
@@ -32,9 +32,9 @@ fn x2_a_container_is_made_told_and_deleted() {
             ("x-ms-has-immutability-policy", "false"),
             ("x-ms-has-legal-hold", "false"),
         ] {
-            assert_eq!(told.header(name), Some(value), "{name}: {told}");
+            assert_eq!(answer.header(name), Some(value), "{name}: {answer}");
         }
-        assert!(told.header("x-ms-lease-duration").is_none());
+        assert!(answer.header("x-ms-lease-duration").is_none());
         let metadata = client.request(method, "/box?restype=container&comp=metadata").send();
         assert_eq!(metadata.header("x-ms-meta-Color"), Some("red"), "{metadata}");
         assert_eq!(metadata.header("ETag"), made.header("ETag"));
@@ -81,9 +81,9 @@ fn x2_metadata_of_a_container_is_replaced_whole() {
     let first = set(&[("x-ms-meta-a", "1"), ("x-ms-meta-b", "2")]);
     let second = set(&[("x-ms-meta-c", "3")]);
     assert_ne!(header(&first, "ETag"), header(&second, "ETag"));
-    let told = client.get("/box?restype=container").send();
-    assert_eq!((told.header("x-ms-meta-a"), told.header("x-ms-meta-c")), (None, Some("3")));
-    assert_eq!(told.header("ETag"), second.header("ETag"));
+    let answer = client.get("/box?restype=container").send();
+    assert_eq!((answer.header("x-ms-meta-a"), answer.header("x-ms-meta-c")), (None, Some("3")));
+    assert_eq!(answer.header("ETag"), second.header("ETag"));
     set(&[]);
     assert_eq!(client.get("/box?restype=container").send().header("x-ms-meta-c"), None);
 }
@@ -124,12 +124,12 @@ fn x2_access_of_a_container_is_set_whole_and_told() {
     let set = client.request("PUT", acl).header("x-ms-blob-public-access", "container");
     let done = set.clone().body(list(policy("readers", "rl"))).send();
     done.is_status(200);
-    let told = client.get(acl).send();
-    assert_eq!(told.header("x-ms-blob-public-access"), Some("container"));
-    assert_eq!(told.header("ETag"), done.header("ETag"));
-    assert_eq!(told.element("Id"), Some("readers"), "{told}");
-    assert_eq!(told.element("Permission"), Some("rl"));
-    assert!(told.element("Expiry").is_some_and(|time| time.starts_with("2120-01-01T00:00:00")), "{told}");
+    let answer = client.get(acl).send();
+    assert_eq!(answer.header("x-ms-blob-public-access"), Some("container"));
+    assert_eq!(answer.header("ETag"), done.header("ETag"));
+    assert_eq!(answer.element("Id"), Some("readers"), "{answer}");
+    assert_eq!(answer.element("Permission"), Some("rl"));
+    assert!(answer.element("Expiry").is_some_and(|time| time.starts_with("2120-01-01T00:00:00")), "{answer}");
     let many = |count: usize| list((0..count).map(|n| policy(&format!("p{n}"), "r")).collect());
     client.request("PUT", acl).body(many(5)).send().is_status(200);
     assert_eq!(client.get(acl).send().elements("Id").len(), 5);
@@ -173,7 +173,7 @@ fn x2_containers_are_listed_in_order_by_prefix_and_in_pages() {
         assert_eq!(all.elements(element).len(), 4, "{element}: {all}");
     }
     assert!(all.element("Etag").is_some_and(|etag| etag.starts_with("&quot;0x8D")), "{all}");
-    assert!(all.element("of").is_none(), "metadata is told only on demand: {all}");
+    assert!(all.element("of").is_none(), "metadata is listed only on demand: {all}");
     assert_eq!(list("&include=metadata").elements("of"), ["alpha-1", "alpha-2", "beta", "gamma"]);
     assert_eq!(list("&prefix=alpha").elements("Name"), ["alpha-1", "alpha-2"]);
     assert_eq!(list("&prefix=delta").elements("Name").len(), 0);
@@ -226,8 +226,8 @@ fn names_of_metadata_keep_their_case() {
     blob.send().is_status(201);
     let check = |path: &str| {
         for method in ["GET", "HEAD"] {
-            let told = client.request(method, path).send();
-            assert!(has(&told, "x-ms-meta-AzureWebJobs_Owner"), "{path}: {told}");
+            let answer = client.request(method, path).send();
+            assert!(has(&answer, "x-ms-meta-AzureWebJobs_Owner"), "{path}: {answer}");
         }
     };
     check("/box/a");
@@ -237,7 +237,7 @@ fn names_of_metadata_keep_their_case() {
     check("/box/b");
     let listed = client.get("/box?restype=container&comp=list&include=metadata").send();
     assert_eq!(listed.elements("AzureWebJobs_Owner"), ["2", "2"], "{listed}");
-    // A client that reads, changes and writes back signs the names as it was told them.
+    // A client that reads, changes and writes back signs the names as it received them.
     client.request("PUT", "/box/a?comp=metadata").header("x-ms-meta-AzureWebJobs_Owner", "3").send().is_status(200);
     assert_eq!(client.request("HEAD", "/box/a").send().header("x-ms-meta-AzureWebJobs_Owner"), Some("3"));
 }

@@ -29,8 +29,8 @@ fn x2_a_blob_is_copied_with_all_that_is_told_of_it() {
         let done = if sync { request.header("x-ms-requires-sync", "true") } else { request }.send();
         done.is_status(202);
         assert_eq!(done.header("x-ms-copy-status"), Some("success"));
-        let told = client.get("/box/copy").send();
-        assert_eq!(told.text(), "Hello World");
+        let answer = client.get("/box/copy").send();
+        assert_eq!(answer.text(), "Hello World");
         for (name, value) in [
             ("Content-Type", "text/plain"),
             ("Cache-Control", "no-cache"),
@@ -42,13 +42,17 @@ fn x2_a_blob_is_copied_with_all_that_is_told_of_it() {
             ("x-ms-copy-progress", "11/11"),
             ("ETag", header(&done, "ETag")),
         ] {
-            assert_eq!(told.header(name), Some(value), "{name}: {told}");
+            assert_eq!(answer.header(name), Some(value), "{name}: {answer}");
         }
-        assert!(told.header("x-ms-copy-completion-time").is_some());
+        assert!(answer.header("x-ms-copy-completion-time").is_some());
     }
     copy(&client, "/box/copy", &source).header("x-ms-meta-b", "2").send().is_status(202);
-    let told = properties(&client, "/box/copy");
-    assert_eq!((told.header("x-ms-meta-a"), told.header("x-ms-meta-b")), (None, Some("2")), "metadata is one's own");
+    let answer = properties(&client, "/box/copy");
+    assert_eq!(
+        (answer.header("x-ms-meta-a"), answer.header("x-ms-meta-b")),
+        (None, Some("2")),
+        "metadata is one's own"
+    );
     // A put ends the story of the copy.
     put(&client, "/box/copy", "x");
     assert_eq!(properties(&client, "/box/copy").header("x-ms-copy-id"), None);
@@ -349,17 +353,17 @@ fn x2_blobs_and_blocks_are_made_from_other_blobs() {
         copy(&client, "/box/whole", &url).header("x-ms-blob-type", "BlockBlob").header("x-ms-meta-own", "1").send();
     whole.is_status(201);
     assert_eq!((whole.header("Content-MD5"), whole.header("x-ms-content-crc64")), (None, Some(HELLO_CRC64)));
-    let told = properties(&client, "/box/whole");
-    assert_eq!(told.header("x-ms-meta-of"), None, "metadata is one's own");
-    assert_eq!(told.header("Content-MD5"), Some(HELLO_MD5));
-    assert_eq!((told.header("Content-Type"), told.header("x-ms-meta-own")), (Some("text/plain"), Some("1")));
-    assert_eq!(told.header("x-ms-copy-id"), None, "it is a put");
+    let answer = properties(&client, "/box/whole");
+    assert_eq!(answer.header("x-ms-meta-of"), None, "metadata is one's own");
+    assert_eq!(answer.header("Content-MD5"), Some(HELLO_MD5));
+    assert_eq!((answer.header("Content-Type"), answer.header("x-ms-meta-own")), (Some("text/plain"), Some("1")));
+    assert_eq!(answer.header("x-ms-copy-id"), None, "it is a put");
     // Headers of the request go before those of the source (service: put blob from URL); metadata is the source's where
     // the request has none (recorded).
     let mixed = copy(&client, "/box/mixed", &url).header("x-ms-blob-type", "BlockBlob");
     mixed.header("x-ms-blob-content-type", "text/css").send().is_status(201);
-    let told = properties(&client, "/box/mixed");
-    let named = ["Content-Type", "Cache-Control", "x-ms-meta-of"].map(|name| told.header(name));
+    let answer = properties(&client, "/box/mixed");
+    let named = ["Content-Type", "Cache-Control", "x-ms-meta-of"].map(|name| answer.header(name));
     assert_eq!(named, [Some("text/css"), Some("no-cache"), Some("source")]);
     let block = |id: &str, headers: &[(&str, &str)]| {
         let request = copy(&client, &format!("/box/blocks?comp=block&blockid={id}"), &url);
@@ -412,7 +416,7 @@ fn x2_pages_are_made_from_other_blobs() {
     assert_eq!(content(&client, "/box/disk"), expected);
 }
 
-/// The token that lets a copy read its source is not shown to those who read the copy, wherever its source is told.
+/// The token that lets a copy read its source is not shown to readers of the copy, wherever its source is shown.
 #[test]
 fn s2_a_copy_does_not_show_the_signature_of_its_source() {
     let server = serve_container();

@@ -50,7 +50,7 @@ fn x2_blobs_are_found_by_their_tags() {
     assert_eq!(found(&client, IN_ACCOUNT, "kind='big'"), ["box/a&amp;b", "box/c", "other/d"]);
     assert_eq!(found(&client, IN_ACCOUNT, "kind='big' AND @container='other'"), ["other/d"]);
     assert_eq!(found(&client, IN_BOX, "n='2'"), ["box/c"]);
-    // Only tags that the expression names are told.
+    // Only tags that the expression names are returned.
     assert_eq!(search(&client, IN_BOX, "n='2'").send().elements("Key"), ["n"]);
     client.request("DELETE", "/box/c").send().is_status(202);
     assert_eq!(found(&client, IN_ACCOUNT, "n='2'"), ["other/d"]);
@@ -128,7 +128,7 @@ fn s2_a_search_needs_the_permission_to_filter() {
     search(&with(Sas::account("sco", "rwdlact").with("ss", "b")), IN_ACCOUNT, "k='v'")
         .send()
         .is_error(403, "AuthorizationPermissionMismatch");
-    // Nobody may without credentials, whatever the container allows.
+    // It needs credentials, also for a public container.
     for within in [IN_ACCOUNT, "/open?restype=container&comp=blobs"] {
         let reply = search(&owner, within, "k='v'").unsigned().send();
         assert!((401..=404).contains(&reply.status), "{reply}");

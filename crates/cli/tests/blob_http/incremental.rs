@@ -32,7 +32,7 @@ fn copy<'c>(client: &'c Client, path: &str, source: &str) -> Request<'c> {
 }
 
 fn says(reply: &Response, message: &str) -> bool {
-    reply.element("Message").is_some_and(|told| told.starts_with(message))
+    reply.element("Message").is_some_and(|answer| answer.starts_with(message))
 }
 
 /// Recordings of the service, `StartCopyIncrementalAsync`; those of managed disks tell what snapshots show.
@@ -48,7 +48,7 @@ fn x2_snapshots_of_a_page_blob_are_copied_incrementally() {
         let done = copy(&client, "/box/backup", &source).send();
         done.is_status(202);
         assert_eq!(done.header("x-ms-copy-status"), Some("pending"), "as the service always says");
-        let told = properties(&client, "/box/backup");
+        let answer = properties(&client, "/box/backup");
         for (name, value) in [
             ("x-ms-incremental-copy", "true"),
             ("x-ms-copy-id", header(&done, "x-ms-copy-id")),
@@ -61,9 +61,9 @@ fn x2_snapshots_of_a_page_blob_are_copied_incrementally() {
             ("ETag", header(&done, "ETag")),
             ("Last-Modified", header(&done, "Last-Modified")),
         ] {
-            assert_eq!(told.header(name), Some(value), "{name}: {told}");
+            assert_eq!(answer.header(name), Some(value), "{name}: {answer}");
         }
-        let time = header(&told, "x-ms-copy-destination-snapshot").to_owned();
+        let time = header(&answer, "x-ms-copy-destination-snapshot").to_owned();
         let path = format!("/box/backup?snapshot={time}");
         let read = client.get(&path).send();
         assert_eq!(read.header("x-ms-incremental-copy"), Some("true"));
@@ -199,8 +199,8 @@ fn s2_tokens_for_incremental_copies() {
     assert!(matches!(denied.status, 401 | 403 | 404), "a private source needs a token of its own: {denied}");
     copy(&with("rdl"), "/box/backup", &signed(&private)).send().is_error(403, "AuthorizationPermissionMismatch");
     copy(&with("c"), "/box/backup", &signed(&private)).send().is_status(202);
-    let told = properties(&owner, "/box/backup");
-    assert_eq!(told.header("x-ms-copy-source"), Some(&*private), "the signature is not told");
+    let answer = properties(&owner, "/box/backup");
+    assert_eq!(answer.header("x-ms-copy-source"), Some(&*private), "the signature is not shown");
     let later = signed(&new_source(&owner, "/box/disk"));
     copy(&with("c"), "/box/backup", &later).send().is_error(403, "UnauthorizedBlobOverwrite");
     copy(&with("w"), "/box/backup", &later).send().is_status(202);

@@ -31,11 +31,11 @@ fn bring(client: &Client, path: &str, state: &str) {
         "broken" => lease(client, path, "break", &[]).is_status(202),
         _ => {}
     }
-    let told = client.request("HEAD", path).send();
+    let answer = client.request("HEAD", path).send();
     let status = if ["leased", "breaking"].contains(&state) { "locked" } else { "unlocked" };
-    assert_eq!((told.header("x-ms-lease-state"), told.header("x-ms-lease-status")), (Some(state), Some(status)));
+    assert_eq!((answer.header("x-ms-lease-state"), answer.header("x-ms-lease-status")), (Some(state), Some(status)));
     let duration = (state == "leased").then_some("infinite");
-    assert_eq!(told.header("x-ms-lease-duration"), duration, "{told}");
+    assert_eq!(answer.header("x-ms-lease-duration"), duration, "{answer}");
 }
 
 const PRESENT: (u16, &str) = (409, "LeaseAlreadyPresent");
@@ -291,8 +291,11 @@ fn x2_a_lease_outlives_writes_under_it_and_shortens_when_it_is_broken() {
     let id = header(&first, "x-ms-lease-id").to_owned();
     assert_eq!(id.len(), 36, "the service makes up an id");
     block_blob(&client, "/box/a", "new").header("x-ms-lease-id", &*id).send().is_status(201);
-    let told = client.request("HEAD", "/box/a").send();
-    assert_eq!((told.header("x-ms-lease-state"), told.header("x-ms-lease-duration")), (Some("leased"), Some("fixed")));
+    let answer = client.request("HEAD", "/box/a").send();
+    assert_eq!(
+        (answer.header("x-ms-lease-state"), answer.header("x-ms-lease-duration")),
+        (Some("leased"), Some("fixed"))
+    );
     // An id is a Guid, however it is spelled.
     lease(&client, "/box/a", "renew", &of(&id.to_uppercase())).is_status(200);
     lease(&client, "/box/a", "renew", &of(&format!("{{{id}}}"))).is_status(200);

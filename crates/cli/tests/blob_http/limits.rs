@@ -51,7 +51,7 @@ fn x2_names_of_blobs() {
         let refused = client.request("GET", path).send();
         assert!((400..=403).contains(&refused.status), "{path}: {refused}");
     }
-    // However a name is escaped, it is the same name; case tells apart.
+    // However a name is escaped, it is the same name; names differ in case.
     put(&client, "/box/Name%2dA", "upper");
     put(&client, "/box/name-a", "lower");
     assert_eq!(content(&client, "/box/%4eame-A"), b"upper");
@@ -110,7 +110,7 @@ fn x2_a_body_has_a_length_and_is_as_long() {
         assert!((400..500).contains(&reply.status), "{reply}");
     }
     client.get("/box/short").send().is_error(404, "BlobNotFound");
-    // More than was announced is not of this request.
+    // Bytes beyond Content-Length do not belong to this request.
     let mut long = block_blob(&client, "/box/long", "12345").to_bytes();
     long.extend_from_slice(b"67890\r\n\r\n");
     let _ = exchange(client.address(), &long);

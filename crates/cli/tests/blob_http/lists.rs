@@ -1,4 +1,4 @@
-//! List Blobs: flat and by hierarchy, prefixes, pages and markers, what is told besides, and names of every kind.
+//! List Blobs: flat and by hierarchy, prefixes, pages and markers, further properties, and names of every kind.
 
 use super::{block_blob, content, header, make_container, put, serve_container};
 use larimar_testkit::http::{Client, Response, Sas, encode};
@@ -25,9 +25,9 @@ fn pages(client: &Client, query: &str, size: usize) -> (Vec<String>, usize) {
     let (mut found, mut marker) = (Vec::new(), String::new());
     for count in 1..=100 {
         let page = list(client, &format!("{query}&maxresults={size}&marker={}", encode(&marker)));
-        let told = lines(&page);
-        assert!(told.len() <= size, "{page}");
-        found.extend(told);
+        let answer = lines(&page);
+        assert!(answer.len() <= size, "{page}");
+        found.extend(answer);
         marker = page.element("NextMarker").unwrap_or_default().to_owned();
         if marker.is_empty() {
             return (found, count);
@@ -176,10 +176,10 @@ fn words_of_a_query_have_no_case() {
     assert_eq!(all.elements("key"), ["v", "v"], "{all}");
     let open = all.text().split("<Name>open</Name>").nth(1).expect("the open blob");
     // What recordings tell of a blob with nothing but uncommitted blocks.
-    let told = "<Properties><Content-Length>0</Content-Length><BlobType>BlockBlob</BlobType><AccessTier>Hot</AccessTier>\
+    let answer = "<Properties><Content-Length>0</Content-Length><BlobType>BlockBlob</BlobType><AccessTier>Hot</AccessTier>\
                 <AccessTierInferred>true</AccessTierInferred><LeaseStatus>unlocked</LeaseStatus>\
                 <LeaseState>available</LeaseState><ServerEncrypted>false</ServerEncrypted></Properties>";
-    assert!(open.starts_with(told), "{open}");
+    assert!(open.starts_with(answer), "{open}");
     let containers = client.get("/?comp=LIST&include=Metadata,System").send();
     containers.is_status(200);
     client.get("/box?ResType=Container&comp=Metadata").send().is_status(200);
@@ -270,14 +270,14 @@ fn x2_names_of_every_kind_come_back_as_they_were() {
             .replace("&amp;", "&")
     };
     let reply = list(&client, "");
-    let mut told: Vec<String> = lines(&reply).iter().map(unescape).collect();
+    let mut answer: Vec<String> = lines(&reply).iter().map(unescape).collect();
     let mut expected: Vec<String> = names.iter().map(|name| (*name).to_owned()).collect();
-    told.sort();
+    answer.sort();
     expected.sort();
-    assert_eq!(told, expected);
+    assert_eq!(answer, expected);
     for name in names {
         let found = list(&client, &format!("&prefix={}", encode(name)));
-        assert!(lines(&found).iter().map(unescape).any(|told| told == name), "{name}: {found}");
+        assert!(lines(&found).iter().map(unescape).any(|answer| answer == name), "{name}: {found}");
     }
     assert_eq!(pages(&client, "", 1).0.len(), names.len());
 }

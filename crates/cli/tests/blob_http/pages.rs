@@ -58,9 +58,9 @@ fn x2_pages_are_written_cleared_and_told() {
     assert!(list.header("ETag").is_some());
     let some = client.get("/box/disk?comp=pagelist").header("Range", "bytes=0-1023").send();
     assert_eq!(some.elements("Start"), ["512"], "{some}");
-    let told = properties(&client, "/box/disk");
-    assert_eq!((told.header("x-ms-blob-type"), told.header("Content-Length")), (Some("PageBlob"), Some("4096")));
-    assert_eq!(told.header("x-ms-blob-sequence-number"), Some("0"));
+    let answer = properties(&client, "/box/disk");
+    assert_eq!((answer.header("x-ms-blob-type"), answer.header("Content-Length")), (Some("PageBlob"), Some("4096")));
+    assert_eq!(answer.header("x-ms-blob-sequence-number"), Some("0"));
     client.get("/box/none?comp=pagelist").send().is_error(404, "BlobNotFound");
 }
 
@@ -138,12 +138,12 @@ fn x2_sequence_numbers_guard_pages() {
         let request = client.request("PUT", "/box/disk?comp=properties").header("x-ms-sequence-number-action", action);
         number.map_or(request.clone(), |number| request.header("x-ms-blob-sequence-number", number)).send()
     };
-    for (action, value, told) in
+    for (action, value, answer) in
         [("max", Some("3"), "5"), ("max", Some("9"), "9"), ("update", Some("7"), "7"), ("increment", None, "8")]
     {
         let reply = number(action, value);
         reply.is_status(200);
-        assert_eq!(header(&reply, "x-ms-blob-sequence-number"), told, "{action}");
+        assert_eq!(header(&reply, "x-ms-blob-sequence-number"), answer, "{action}");
     }
     number("increment", Some("1")).is_error(400, "InvalidHeaderValue");
     number("update", None).is_error(400, "MissingRequiredHeader");
@@ -222,8 +222,8 @@ fn changes_since_a_snapshot_come_in_the_order_of_their_offsets() {
     };
     let range = |kind: &str, start: u64| format!("<{kind}><Start>{start}</Start><End>{}</End></{kind}>", start + 511);
     let all = [range("PageRange", 0), range("ClearRange", 512), range("PageRange", 2048)];
-    let told = diff("");
-    assert!(told.text().ends_with(&format!("<PageList>{}</PageList>", all.concat())), "{told}");
+    let answer = diff("");
+    assert!(answer.text().ends_with(&format!("<PageList>{}</PageList>", all.concat())), "{answer}");
     let (mut seen, mut marker) = (String::new(), String::new());
     for _ in 0..3 {
         let page = diff(&format!("&maxresults=1&marker={marker}"));

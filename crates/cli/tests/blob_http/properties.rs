@@ -12,13 +12,13 @@ fn x2_metadata_of_a_blob_is_replaced_whole() {
     first.is_status(200);
     assert_eq!(first.header("x-ms-request-server-encrypted"), Some("true"));
     for method in ["GET", "HEAD"] {
-        let told = client.request(method, "/box/a?comp=metadata").send();
-        assert_eq!((told.header("x-ms-meta-a"), told.header("x-ms-meta-b")), (Some("1"), Some("2")), "{told}");
-        assert_eq!(told.header("ETag"), first.header("ETag"));
+        let answer = client.request(method, "/box/a?comp=metadata").send();
+        assert_eq!((answer.header("x-ms-meta-a"), answer.header("x-ms-meta-b")), (Some("1"), Some("2")), "{answer}");
+        assert_eq!(answer.header("ETag"), first.header("ETag"));
     }
     client.request("PUT", "/box/a?comp=metadata").header("x-ms-meta-c", "3").send().is_status(200);
-    let told = properties(&client, "/box/a");
-    assert_eq!((told.header("x-ms-meta-a"), told.header("x-ms-meta-c")), (None, Some("3")));
+    let answer = properties(&client, "/box/a");
+    assert_eq!((answer.header("x-ms-meta-a"), answer.header("x-ms-meta-c")), (None, Some("3")));
     assert_eq!(content(&client, "/box/a"), b"x");
     client.request("PUT", "/box/none?comp=metadata").send().is_error(404, "BlobNotFound");
     client.get("/box/none?comp=metadata").send().is_error(404, "BlobNotFound");
@@ -39,7 +39,7 @@ fn x2_headers_that_are_not_named_are_cleared() {
         .header("x-ms-blob-content-md5", HELLO_MD5)
         .send();
     set.is_status(200);
-    let told = client.get("/box/a").send();
+    let answer = client.get("/box/a").send();
     for (name, value) in [
         ("Content-Type", "text/plain"),
         ("Content-Encoding", "identity"),
@@ -49,12 +49,12 @@ fn x2_headers_that_are_not_named_are_cleared() {
         ("Content-MD5", HELLO_MD5),
         ("ETag", header(&set, "ETag")),
     ] {
-        assert_eq!(told.header(name), Some(value), "{name}: {told}");
+        assert_eq!(answer.header(name), Some(value), "{name}: {answer}");
     }
     client.request("PUT", "/box/a?comp=properties").header("x-ms-blob-content-language", "fr").send().is_status(200);
-    let told = client.get("/box/a").send();
+    let answer = client.get("/box/a").send();
     for (name, value) in [
-        // Service reference: it is cleared like the others, and no longer told.
+        // Service reference: it is cleared like the others, and no longer returned.
         ("Content-Type", None),
         ("Content-Encoding", None),
         ("Content-Language", Some("fr")),
@@ -62,7 +62,7 @@ fn x2_headers_that_are_not_named_are_cleared() {
         ("Cache-Control", None),
         ("Content-MD5", None),
     ] {
-        assert_eq!(told.header(name), value, "{name}: {told}");
+        assert_eq!(answer.header(name), value, "{name}: {answer}");
     }
     let listed = client.get("/box?restype=container&comp=list").send();
     assert!(listed.text().contains("<Content-Type />"), "{listed}");
@@ -119,9 +119,9 @@ fn x2_tiers_other_than_the_archive_are_labels() {
     for name in ["Cool", "Hot", "Cold"] {
         let set = tier("/box/a", name).send();
         set.is_status(200);
-        let told = properties(&client, "/box/a");
-        assert_eq!((told.header("x-ms-access-tier"), told.header("x-ms-access-tier-inferred")), (Some(name), None));
-        assert!(told.header("x-ms-access-tier-change-time").is_some());
+        let answer = properties(&client, "/box/a");
+        assert_eq!((answer.header("x-ms-access-tier"), answer.header("x-ms-access-tier-inferred")), (Some(name), None));
+        assert!(answer.header("x-ms-access-tier-change-time").is_some());
         assert_eq!(content(&client, "/box/a"), b"x");
     }
     tier("/box/a", "Lukewarm").send().is_error(400, "InvalidHeaderValue");

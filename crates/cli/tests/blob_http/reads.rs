@@ -7,7 +7,7 @@ fn x2_a_range_is_answered_with_206_and_its_place() {
     let server = serve_container();
     let client = server.blobs();
     put(&client, "/box/a", "Hello World");
-    for (range, told, bytes) in [
+    for (range, answer, bytes) in [
         ("bytes=0-4", "bytes 0-4/11", "Hello"),
         ("bytes=6-", "bytes 6-10/11", "World"),
         ("bytes=10-10", "bytes 10-10/11", "d"),
@@ -17,7 +17,7 @@ fn x2_a_range_is_answered_with_206_and_its_place() {
         for name in ["Range", "x-ms-range"] {
             let found = client.get("/box/a").header(name, range).send();
             found.is_status(206);
-            assert_eq!((found.header("Content-Range"), found.text()), (Some(told), bytes), "{name}: {range}");
+            assert_eq!((found.header("Content-Range"), found.text()), (Some(answer), bytes), "{name}: {range}");
             assert_eq!(found.header("Content-Length"), Some(bytes.len().to_string().as_str()));
             assert_eq!(found.header("Content-MD5"), None, "of the whole blob it would be wrong: {found}");
             assert_eq!(found.header("x-ms-blob-content-md5"), Some(HELLO_MD5));

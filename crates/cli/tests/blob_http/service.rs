@@ -12,17 +12,17 @@ const CORS: &str = "<StorageServiceProperties><Cors><CorsRule><AllowedOrigins>ht
 fn x2_service_properties_are_kept_by_service() {
     let server = serve();
     let client = server.blobs();
-    let told = client.get(PROPERTIES).send();
-    told.is_status(200);
+    let answer = client.get(PROPERTIES).send();
+    answer.is_status(200);
     for element in ["Logging", "HourMetrics", "MinuteMetrics"] {
-        assert!(told.element(element).is_some(), "{element}: {told}");
+        assert!(answer.element(element).is_some(), "{element}: {answer}");
     }
     client.request("PUT", PROPERTIES).xml(CORS).send().is_status(202);
     let version = "<StorageServiceProperties><DefaultServiceVersion>2021-06-08</DefaultServiceVersion></StorageServiceProperties>";
     client.request("PUT", PROPERTIES).xml(version).send().is_status(202);
-    let told = client.get(PROPERTIES).send();
-    assert_eq!(told.element("AllowedOrigins"), Some("http://one.example"), "what is not named stays: {told}");
-    assert_eq!(told.element("DefaultServiceVersion"), Some("2021-06-08"));
+    let answer = client.get(PROPERTIES).send();
+    assert_eq!(answer.element("AllowedOrigins"), Some("http://one.example"), "what is not named stays: {answer}");
+    assert_eq!(answer.element("DefaultServiceVersion"), Some("2021-06-08"));
     let of_queues = server.queues().get(PROPERTIES).send();
     assert_eq!(of_queues.element("AllowedOrigins"), None);
     for body in ["", "x", "<Other/>", "<StorageServiceProperties>"] {
@@ -79,11 +79,11 @@ fn x2_stats_are_told_by_the_secondary_and_account_facts_by_all() {
     primary.is_error(400, "InvalidQueryParameterValue");
     for path in ["/", "/box", "/box/a"] {
         for method in ["GET", "HEAD"] {
-            let told = client.request(method, &format!("{path}?restype=account&comp=properties")).send();
-            told.is_status(200);
-            assert_eq!(told.header("x-ms-sku-name"), Some("Standard_LRS"), "{told}");
-            assert_eq!(told.header("x-ms-account-kind"), Some("StorageV2"));
-            assert_eq!(told.header("x-ms-is-hns-enabled"), Some("false"));
+            let answer = client.request(method, &format!("{path}?restype=account&comp=properties")).send();
+            answer.is_status(200);
+            assert_eq!(answer.header("x-ms-sku-name"), Some("Standard_LRS"), "{answer}");
+            assert_eq!(answer.header("x-ms-account-kind"), Some("StorageV2"));
+            assert_eq!(answer.header("x-ms-is-hns-enabled"), Some("false"));
         }
     }
 }
@@ -155,7 +155,7 @@ fn x2_settings_that_are_not_implemented_are_named() {
         let off = "<Enabled>false</Enabled>";
         let body = format!("<StorageServiceProperties><{element}>{off}</{element}></StorageServiceProperties>");
         client.request("PUT", PROPERTIES).xml(body).send().is_status(202);
-        assert!(client.get(PROPERTIES).send().element(element).is_some_and(|told| told.starts_with(off)));
+        assert!(client.get(PROPERTIES).send().element(element).is_some_and(|answer| answer.starts_with(off)));
     }
 }
 
@@ -243,10 +243,10 @@ fn rules_name_subdomains_and_every_method_and_come_back_names_first() {
     };
     rules("http://*.contoso.com", "TRACE,CONNECT,GET", "x-ms-meta-data*,x-ms-meta-b,x-ms-meta-target*,x-ms-meta-a")
         .is_status(202);
-    let told = client.get(PROPERTIES).send();
-    assert_eq!(told.element("AllowedMethods"), Some("TRACE,CONNECT,GET"));
+    let answer = client.get(PROPERTIES).send();
+    assert_eq!(answer.element("AllowedMethods"), Some("TRACE,CONNECT,GET"));
     for list in ["AllowedHeaders", "ExposedHeaders"] {
-        assert_eq!(told.element(list), Some("x-ms-meta-b,x-ms-meta-a,x-ms-meta-data*,x-ms-meta-target*"));
+        assert_eq!(answer.element(list), Some("x-ms-meta-b,x-ms-meta-a,x-ms-meta-data*,x-ms-meta-target*"));
     }
     let from = |origin: &str| client.get("/box/none").header("Origin", origin).send();
     let sub = from("http://www.contoso.com");

@@ -26,13 +26,13 @@ fn x2_a_snapshot_keeps_what_was() {
     for spelled in [first.clone(), encode(&first)] {
         let path = format!("/box/a?snapshot={spelled}");
         assert_eq!(content(&client, &path), b"first");
-        let told = properties(&client, &path);
-        assert_eq!((told.header("x-ms-meta-version"), told.header("Content-Length")), (Some("1"), Some("5")));
-        assert_eq!(told.header("ETag"), made.header("ETag"));
-        assert_eq!(told.header("x-ms-lease-state"), None);
+        let answer = properties(&client, &path);
+        assert_eq!((answer.header("x-ms-meta-version"), answer.header("Content-Length")), (Some("1"), Some("5")));
+        assert_eq!(answer.header("ETag"), made.header("ETag"));
+        assert_eq!(answer.header("x-ms-lease-state"), None);
     }
-    let told = client.get(&format!("/box/a?comp=metadata&snapshot={second}")).send();
-    assert_eq!((told.header("x-ms-meta-of"), told.header("x-ms-meta-version")), (Some("snapshot"), None));
+    let answer = client.get(&format!("/box/a?comp=metadata&snapshot={second}")).send();
+    assert_eq!((answer.header("x-ms-meta-of"), answer.header("x-ms-meta-version")), (Some("snapshot"), None));
     assert_eq!(content(&client, "/box/a"), b"second, longer");
     let range = client.get(&format!("/box/a?snapshot={first}")).header("Range", "bytes=1-2").send();
     assert_eq!((range.status, range.text()), (206, "ir"));

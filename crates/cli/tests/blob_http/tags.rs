@@ -1,4 +1,4 @@
-//! Tags: set, told, counted, and the limits of each.
+//! Tags: set, read, counted, and their limits.
 
 use super::{HELLO_MD5, block_blob, properties, put, serve_container};
 use larimar_testkit::http::{Client, Response, Sas};
@@ -12,7 +12,7 @@ fn set(client: &Client, path: &str, body: impl Into<Vec<u8>>) -> Response {
     client.request("PUT", &format!("{path}?comp=tags")).xml(body).send()
 }
 
-fn told(client: &Client, path: &str) -> String {
+fn tags_of(client: &Client, path: &str) -> String {
     let reply = client.get(&format!("{path}?comp=tags")).send();
     reply.is_status(200);
     reply.elements("Key").iter().zip(reply.elements("Value")).map(|(key, value)| format!("{key}={value};")).collect()
@@ -27,16 +27,16 @@ fn x2_tags_are_set_told_counted_and_replaced() {
     assert!(none.text().contains("<Tags><TagSet /></Tags>"), "{none}");
     assert_eq!(properties(&client, "/box/a").header("x-ms-tag-count"), None);
     set(&client, "/box/a", body(&[("z", "last"), ("a +-./:=_9", "first +-./:=_9")])).is_status(204);
-    assert_eq!(told(&client, "/box/a"), "a +-./:=_9=first +-./:=_9;z=last;");
+    assert_eq!(tags_of(&client, "/box/a"), "a +-./:=_9=first +-./:=_9;z=last;");
     assert_eq!(properties(&client, "/box/a").header("x-ms-tag-count"), Some("2"));
     assert_eq!(client.get("/box/a").send().header("x-ms-tag-count"), Some("2"));
     set(&client, "/box/a", body(&[("only", "1")])).is_status(204);
-    assert_eq!(told(&client, "/box/a"), "only=1;");
+    assert_eq!(tags_of(&client, "/box/a"), "only=1;");
     block_blob(&client, "/box/b", "x").header("x-ms-tags", "a=1&b%20c=d%2Fe").send().is_status(201);
-    assert_eq!(told(&client, "/box/b"), "a=1;b c=d/e;");
+    assert_eq!(tags_of(&client, "/box/b"), "a=1;b c=d/e;");
     // A put without tags has none.
     put(&client, "/box/b", "y");
-    assert_eq!(told(&client, "/box/b"), "");
+    assert_eq!(tags_of(&client, "/box/b"), "");
     client.get("/box/none?comp=tags").send().is_error(404, "BlobNotFound");
     set(&client, "/box/none", body(&[])).is_error(404, "BlobNotFound");
 }
@@ -68,7 +68,7 @@ fn x2_tags_past_their_limits_are_refused_and_change_nothing() {
     }
     let wrong = client.request("PUT", "/box/a?comp=tags").header("Content-MD5", HELLO_MD5);
     wrong.xml(body(&[])).send().is_error(400, "Md5Mismatch");
-    assert_eq!(told(&client, "/box/a"), format!("{key}={value};"));
+    assert_eq!(tags_of(&client, "/box/a"), format!("{key}={value};"));
     set(&client, "/box/a", body(&eleven[..10])).is_status(204);
     let header = |tags: &str| block_blob(&client, "/box/b", "x").header("x-ms-tags", tags).send();
     header("=v").is_error(400, "EmptyTagName");
@@ -87,7 +87,7 @@ fn x2_tags_of_snapshots_stay() {
     let at = taken.header("x-ms-snapshot").expect("a snapshot").to_owned();
     let reply = client.get(&format!("/box/a?comp=tags&snapshot={at}")).send();
     assert_eq!((reply.element("Key"), reply.element("Value")), (Some("a"), Some("1")), "{reply}");
-    assert_eq!(told(&client, "/box/a"), "b=2;");
+    assert_eq!(tags_of(&client, "/box/a"), "b=2;");
 }
 
 /// An operation on a blob of a type: method, query, headers and body.
@@ -228,7 +228,7 @@ fn x2_conditions_on_tags_that_make_no_sense_are_refused() {
     properties(&client, "/box/a");
 }
 
-/// The answer to a condition on tags tells of them, so it needs the right to read them.
+/// The answer to a condition on tags reveals them, so it needs the permission to read them.
 #[test]
 fn s2_conditions_on_tags_need_the_right_to_tags() {
     let server = serve_container();
@@ -282,7 +282,7 @@ fn s2_tags_are_listed_to_those_who_may_get_them() {
             assert!(matches!(listed.status, 401 | 403) && !listed.text().contains("secret"), "{listed}");
         }
     }
-    // What there is in a container that is not public is not told either.
+    // The answer does not reveal what a private container has, either.
     owner
         .anonymous()
         .get("/box?restype=container&comp=list&include=tags")

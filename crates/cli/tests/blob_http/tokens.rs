@@ -150,8 +150,8 @@ fn s2_a_token_may_change_what_readers_are_told() {
         .with("rsct", "application/x-test")
         .token();
     let guest = owner.with_sas(&token);
-    for told in [guest.get("/box/a").send(), guest.request("HEAD", "/box/a").send()] {
-        told.is_status(200);
+    for answer in [guest.get("/box/a").send(), guest.request("HEAD", "/box/a").send()] {
+        answer.is_status(200);
         for (name, value) in [
             ("Cache-Control", "max-age=5"),
             ("Content-Disposition", "attachment; filename=\"r & d.txt\""),
@@ -159,7 +159,7 @@ fn s2_a_token_may_change_what_readers_are_told() {
             ("Content-Language", "fr"),
             ("Content-Type", "application/x-test"),
         ] {
-            assert_eq!(told.header(name), Some(value), "{told}");
+            assert_eq!(answer.header(name), Some(value), "{answer}");
         }
     }
     let some = owner.with_sas(&Sas::container("box", "r").with("rsct", "text/html").token()).get("/box/a").send();

@@ -8,7 +8,7 @@ use std::process::{Command, Stdio};
 const TRANSACTIONS: usize = 200;
 
 /// Starts a migration, ends it with a signal once it has copied something, and returns how it ended and how many rows
-/// it had told of; nothing if everything was copied before the signal came.
+/// it had reported; `None` if everything was copied before the signal came.
 pub(crate) fn interrupt(from: &str, to: &str, signal: &str) -> Option<(Option<i32>, u64)> {
     let mut child = command(&["--from", from, "--to", to])
         .stdout(Stdio::null())

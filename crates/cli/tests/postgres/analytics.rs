@@ -1,4 +1,4 @@
-//! Storage analytics of servers that share a database: all of them tell one story.
+//! Storage analytics of servers that share a database: all of them return the same logs and metrics.
 
 use super::fleet::{EVENTUALLY, Fleet, SERVERS, eventually, together};
 use larimar_testkit::http::Client;
@@ -21,7 +21,7 @@ fn start() -> (Fleet, tempfile::TempDir) {
     (fleet, store)
 }
 
-/// How many tables were created, as the metrics tell it. The hour may change meanwhile.
+/// How many tables were created, according to the metrics. The hour may change meanwhile.
 fn created(client: &Client) -> u64 {
     let rows = client.get("/$MetricsHourPrimaryTransactionsTable()").send();
     if rows.status == 404 {
@@ -62,7 +62,7 @@ fn x3_what_one_server_is_told_to_log_all_log_under_names_of_their_own() {
             logs(&fleet.blobs(0)).iter().any(|log| log.contains(&format!("\"{id}\"")))
         });
     }
-    // Whatever is in one log is in no other: nobody wrote over anything, and nothing was written twice.
+    // No line is in two logs: no server overwrote a log, and nothing was written twice.
     let texts = logs(&fleet.blobs(1));
     let lines: Vec<&str> = texts.iter().flat_map(|text| text.lines()).collect();
     assert_eq!(lines.iter().collect::<BTreeSet<_>>().len(), lines.len());

@@ -103,7 +103,7 @@ impl Fleet {
     }
 
     /// Shows what the servers wrote, when a test has failed.
-    fn tell(&self) {
+    fn print(&self) {
         for (number, server) in self.servers.iter().enumerate() {
             let output = server.output();
             let lines: Vec<&str> = output.lines().filter(|line| !line.contains("warning of the database")).collect();
@@ -116,7 +116,7 @@ impl Fleet {
 impl Drop for Fleet {
     fn drop(&mut self) {
         if std::thread::panicking() {
-            self.tell();
+            self.print();
         }
     }
 }
@@ -126,14 +126,14 @@ pub(crate) fn rounds() -> u64 {
     std::env::var("LARIMAR_ROUNDS").ok().map_or(3, |text| text.parse().expect("LARIMAR_ROUNDS is a number"))
 }
 
-/// The seed of a run, told so that the run can be repeated.
+/// The seed of a run, printed so that the run can be repeated.
 pub(crate) fn seed() -> u64 {
     let seed = Dice::seed("LARIMAR_SEED");
     println!("LARIMAR_SEED={seed}");
     seed
 }
 
-/// Tells what a load did, and checks that it did something.
+/// Prints what a load did, and checks that it did something.
 pub(crate) fn report(totals: &Totals) {
     println!("{totals:?}");
     assert!(totals.done > 0 && totals.refused > 0, "clients were served and met each other: {totals:?}");

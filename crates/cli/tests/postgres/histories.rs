@@ -30,5 +30,5 @@ fn b4_killed_servers_lose_nothing_and_tear_nothing() {
     load.wait_for(CALLS / 2);
     let totals = load.finish();
     report(&totals);
-    assert!(totals.unknown > 0, "a kill left nobody without an answer");
+    assert!(totals.unknown > 0, "a kill left every client with an answer");
 }

@@ -1,4 +1,4 @@
-//! Three servers over one PostgreSQL database: their clients must not be able to tell them from one, whatever is
+//! Three servers over one PostgreSQL database: to clients they must behave as one, whatever is
 //! killed, restarted, promoted, delayed, cut or silenced meanwhile.
 //!
 //! `LARIMAR_SEED` repeats a run's choices, `LARIMAR_ROUNDS` makes the runs longer. These tests need PostgreSQL on the

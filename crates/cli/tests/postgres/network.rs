@@ -67,7 +67,7 @@ fn a_silent_network_ends_in_answers_and_what_arrives_late_does_no_harm() {
     proxies[0].set(Mode::HalfOpen(Direction::ToClient));
     proxies[1].set(Mode::HalfOpen(Direction::Both));
     // Clients choose their servers at random, so all of them soon wait for a silent one.
-    eventually("every client was told that there is no answer", EVENTUALLY, || load.unknown() >= 6);
+    eventually("a request of every client had no answer", EVENTUALLY, || load.unknown() >= 6);
     proxies.iter().for_each(|proxy| proxy.set(Mode::Pass));
     load.wait_for(CALLS);
     report(&load.finish());

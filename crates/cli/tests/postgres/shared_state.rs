@@ -1,4 +1,4 @@
-//! What one server is told and the others must know: policies, service properties, places in a query (D8, Q9, S4).
+//! State that one server receives and the others must use: policies, service properties, continuations (D8, Q9, S4).
 
 use super::fleet::{Fleet, eventually};
 use larimar_testkit::http::{Batch, Client, Sas};
@@ -19,7 +19,7 @@ fn d8_a_policy_set_on_one_server_counts_on_all() {
     let allowed = |holder: &Client| holder.get("/tab()").send().status == 200;
     for (client, holder) in fleet.clients().iter().zip(&holders) {
         client.get("/tab()").send().is_status(200);
-        assert!(!allowed(holder), "nobody made the policy yet");
+        assert!(!allowed(holder), "the policy is not set yet");
     }
     let policy = "<AccessPolicy><Expiry>2099-01-01T00:00:00Z</Expiry><Permission>r</Permission></AccessPolicy>";
     let identifiers =

@@ -48,7 +48,7 @@ fn a_read_right_after_the_table_was_made_again_finds_it_empty() {
         }
         one.delete("/Tables('again')").send().is_status(204);
         one.create_table("again");
-        // Nothing but reads: no write tells these servers that what they remember is old.
+        // Only reads: no write makes these servers notice that what they remember is outdated.
         assert_eq!(two.get("/again()").send().column("RowKey"), [""; 0]);
         three.get(&entity_path("again", "p", &three.address().to_string())).send().is_error(404, "ResourceNotFound");
         assert_eq!(three.get("/again()").send().column("RowKey"), [""; 0]);

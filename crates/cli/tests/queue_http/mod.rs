@@ -37,7 +37,7 @@ fn get(client: &Client, query: &str) -> Response {
     reply
 }
 
-/// The path of a message that an answer tells of, with its receipt.
+/// The path of a message in an answer, with its receipt.
 fn handle(reply: &Response) -> String {
     let (id, receipt) = (reply.element("MessageId"), reply.element("PopReceipt"));
     let (id, receipt) = (id.expect("an id"), receipt.expect("a receipt"));

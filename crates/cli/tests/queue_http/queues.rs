@@ -113,9 +113,9 @@ fn names_of_metadata_keep_their_case_and_compare_without() {
     let create = |name: &str| client.request("PUT", "/cased").header(name, "1").header("x-ms-meta-lower", "2").send();
     create("x-ms-meta-CamelCase").is_status(201);
     create("X-MS-META-camelcase").is_status(204);
-    let told = client.get("/cased?comp=metadata").send();
-    let names: Vec<_> = told.headers.iter().map(|(name, _)| name.as_str()).collect();
-    assert!(names.contains(&"x-ms-meta-CamelCase") && names.contains(&"x-ms-meta-lower"), "{told}");
+    let answer = client.get("/cased?comp=metadata").send();
+    let names: Vec<_> = answer.headers.iter().map(|(name, _)| name.as_str()).collect();
+    assert!(names.contains(&"x-ms-meta-CamelCase") && names.contains(&"x-ms-meta-lower"), "{answer}");
     let listed = client.get("/?comp=list&include=Metadata").send();
     assert_eq!((listed.element("CamelCase"), listed.element("lower")), (Some("1"), Some("2")), "{listed}");
     let guest = client.with_sas(&Sas::account("c", "w").with("ss", "q").token());

@@ -16,7 +16,7 @@ pub(crate) const TAGGED: &str = "tagged";
 /// The service properties that `fill` sets.
 const SETTINGS: [&str; 4] = ["Logging", "HourMetrics", "MinuteMetrics", "Cors"];
 
-/// The headers that tell what is stored of a container or a blob, besides metadata.
+/// The headers with the stored properties of a container or a blob, besides metadata.
 const HEADERS: [&str; 28] = [
     "Content-Length",
     "Content-Type",
@@ -95,10 +95,10 @@ fn stored(mut entity: Value) -> Value {
 fn queues(client: &Client, lines: &mut String) {
     service(client, "queue", lines);
     for queue in names(&get(client, "/?comp=list")) {
-        let told = get(client, &format!("/{queue}?comp=metadata"));
+        let answer = get(client, &format!("/{queue}?comp=metadata"));
         let acl = policies(client, &format!("/{queue}?comp=acl"));
-        let count = told.header("x-ms-approximate-messages-count").unwrap_or_default();
-        line(lines, format!("queue {queue} messages {count} metadata {} acl {acl}", metadata(&told)));
+        let count = answer.header("x-ms-approximate-messages-count").unwrap_or_default();
+        line(lines, format!("queue {queue} messages {count} metadata {} acl {acl}", metadata(&answer)));
         if queue == HIDDEN {
             continue;
         }
@@ -113,9 +113,9 @@ fn queues(client: &Client, lines: &mut String) {
 fn containers(client: &Client, lines: &mut String) {
     service(client, "blob", lines);
     for container in names(&get(client, "/?comp=list")) {
-        let told = get(client, &format!("/{container}?restype=container"));
+        let answer = get(client, &format!("/{container}?restype=container"));
         let acl = policies(client, &format!("/{container}?restype=container&comp=acl"));
-        let (properties, metadata) = (headers(&told), metadata(&told));
+        let (properties, metadata) = (headers(&answer), metadata(&answer));
         line(lines, format!("container {container} {properties} metadata {metadata} acl {acl}"));
         let list = format!("/{container}?restype=container&comp=list&include=snapshots,metadata,uncommittedblobs,copy");
         let list = get(client, &list);

@@ -40,7 +40,7 @@ pub(crate) async fn s5_encrypted_entities_are_kept_by_any_server(account: &Accou
     let changed: DynamicEntity = table.get("Sales", "1").await.expect("read").expect("found");
     assert_eq!(changed.get::<String>("Email").expect("text"), "hall@contoso.com");
 
-    // Whoever has other keys reads nothing of it.
+    // A client with other keys cannot read it.
     let other = Encryption::new(KeyRing::new(LocalKey::new("k1", [2; 32])));
     assert!(plain.encrypted(Arc::new(other)).get::<DynamicEntity>("Sales", "1").await.is_err());
 }

@@ -25,7 +25,7 @@ pub(crate) async fn employees(account: &Account) -> Table {
 pub(crate) const ALL: [(&str, &str); 5] =
     [("Marketing", "1"), ("Sales", "1"), ("Sales", "2"), ("Sales", "3"), ("Support", "1")];
 
-/// The account of this table as whoever has this token sees it.
+/// The account of this table, accessed with this token.
 pub(crate) fn holder(table: &Table, token: &str) -> Account {
     let url = table.url();
     let endpoint = url.strip_suffix(table.name()).expect("the table's name comes last");

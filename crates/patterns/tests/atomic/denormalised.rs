@@ -1,4 +1,4 @@
-//! T5: the department always shows its manager as the manager is, whoever writes at the same time.
+//! T5: the department always shows its manager as the manager is, whichever clients write at the same time.
 
 use crate::atomic::fixture::Fixture;
 use larimar_client::{Entity, Table};

@@ -138,7 +138,7 @@ async fn r4_each_is_read_as_what_it_is() {
     assert_eq!((all.expect("read"), requests), (staff().to_vec(), 1));
     let names: Vec<_> = staff().iter().map(|one| one.person().first_name.clone()).collect();
     assert_eq!(names, ["Don", "Jun", "Ann"]);
-    // What is none of them is told, not guessed.
+    // An entity of none of the types is an error.
     let stranger = larimar_client::DynamicEntity::new("Sales", "9").with("EntityType", "Robot");
     table.insert(&stranger.with("Since", Timestamp::now())).await.expect("inserted");
     assert!(table.query::<Staff>().partition("Sales").all().await.is_err());

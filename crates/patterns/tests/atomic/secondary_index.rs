@@ -274,7 +274,7 @@ async fn t1_no_update_is_lost_and_readers_always_find_a_copy() {
                     };
                     employees.update("Sales", "1", raise).await.expect("updated").expect("it is there");
                     let by_email = employees.get_by("Sales", "email", "fixed@x").await.expect("read");
-                    let by_email = by_email.expect("an address that nobody changes is always found");
+                    let by_email = by_email.expect("an address that does not change is always found");
                     assert_eq!(by_email.last_name, format!("Hall{}", by_email.salary % 3), "a whole copy");
                 }
             })

@@ -99,7 +99,7 @@ async fn t9_what_is_no_value_is_refused_before_anything_is_written() {
     let (refused, requests) = fixture.counted(optional.record_all("Sales", [(start, &Some(1)), (start, &None)])).await;
     assert!(matches!(refused, Err(Error::Invalid(_))));
     assert_eq!(requests, 0);
-    // Another type in the place of a value is told, not dropped.
+    // A value of another type is an error; it is not dropped.
     table.insert(&DynamicEntity::new("Sales", "20260215").with("Messages_03", "many")).await.expect("inserted");
     assert!(
         matches!(messages(&table).read("Sales", start).await, Err(Error::Entity(error)) if error.property() == "Messages_03")

@@ -60,7 +60,7 @@ impl Gate {
         let gate = self.clone();
         let awake_for = if random.chance(3) { random.below(8) } else { usize::MAX };
         tokio::spawn(AWAKE_FOR.scope(awake_for.into(), async move {
-            // Also if it panics, which whoever joins it is told.
+            // Also if it panics; the thread that joins it gets the panic.
             let _end = End(gate);
             actor.await
         }))
@@ -134,7 +134,7 @@ impl Transport for Gate {
     }
 }
 
-/// Tells the gate that an actor has come to its end.
+/// Reports the end of an actor to the gate.
 struct End(Gate);
 
 impl Drop for End {

@@ -12,7 +12,7 @@ const HOUR: Duration = Duration::from_secs(3600);
 const ALL: [bool; 3] = [true; 3];
 
 /// The operations and outcomes of a log.
-fn told(logs: &[Log]) -> Vec<(String, String)> {
+fn operations(logs: &[Log]) -> Vec<(String, String)> {
     logs.iter().flat_map(Log::lines).map(|fields| (fields[2].clone(), fields[3].clone())).collect()
 }
 
@@ -85,7 +85,7 @@ fn x3_only_what_is_switched_on_is_logged() {
     server.client.delete("/Tables('people')").send().is_status(204);
     server.after(FLUSH);
     let logs = fixture.logs().expect("a container");
-    assert_eq!(told(&logs), pairs(&[("DeleteEntity", "Success"), ("DeleteTable", "ResourceNotFound")]));
+    assert_eq!(operations(&logs), pairs(&[("DeleteEntity", "Success"), ("DeleteTable", "ResourceNotFound")]));
     assert_eq!(logs[0].metadata[2], "delete");
 }
 
@@ -101,7 +101,7 @@ fn x3_who_asked_is_told_but_no_secrets() {
     guest.get("/people()").send().is_status(200);
     guest.get("/other()").send().is_status(403);
     client.anonymous().get("/people()").send().is_status(401);
-    // Whoever cannot prove what they claim is a stranger.
+    // A request whose signature is wrong is anonymous.
     let wrong = client.get("/people()").unsigned().header("authorization", "SharedKey devstoreaccount1:AAAA");
     wrong.send().is_status(403);
     client.get("/people()").unsigned().header("authorization", "junk").send().is_status(400);
@@ -113,7 +113,7 @@ fn x3_who_asked_is_told_but_no_secrets() {
     // A stranger who was turned away is not the owner's business.
     let expected =
         [("QueryEntities", "SASSuccess"), ("QueryEntities", "SASAuthorizationError"), ("Unknown", "ClientOtherError")];
-    assert_eq!(told(&logs), pairs(&expected));
+    assert_eq!(operations(&logs), pairs(&expected));
     let lines = logs[0].lines();
     assert_eq!((lines[0][7].as_str(), lines[0][8].as_str()), ("sas", ""));
     assert!(lines[0][11].contains("&amp;sig=XXXXX"), "{lines:?}");
@@ -142,7 +142,7 @@ fn x3_each_flush_has_a_blob_of_its_own_also_of_other_servers_and_after_a_restart
     let names: Vec<&str> = logs.iter().map(|log| &log.name[log.name.len() - 10..]).collect();
     let expected: Vec<String> = (0..7).map(|number| format!("{number:06}.log")).collect();
     assert_eq!(names, expected);
-    let inserts = told(&logs).into_iter().filter(|(operation, _)| operation == "InsertEntity").count();
+    let inserts = operations(&logs).into_iter().filter(|(operation, _)| operation == "InsertEntity").count();
     assert_eq!(inserts, 7);
 }
 
@@ -156,7 +156,7 @@ fn x3_an_hour_that_ends_has_its_log_at_once() {
     fixture.clock.set(Period::Hour.next(Period::Hour.start(start)));
     server.tick();
     let logs = fixture.logs().expect("a container");
-    assert_eq!(told(&logs), pairs(&[("SetTableServiceProperties", "Success")]));
+    assert_eq!(operations(&logs), pairs(&[("SetTableServiceProperties", "Success")]));
     assert!(logs[0].name.starts_with(&log_hour_prefix(Service::Table, start)), "{logs:?}");
 }
 
@@ -210,7 +210,7 @@ fn x3_a_log_that_cannot_be_written_is_kept_until_it_can() {
     server.after(FLUSH);
     let logs = fixture.logs().expect("a container");
     let expected = [("SetTableServiceProperties", "Success"), ("CreateTable", "Success"), ("InsertEntity", "Success")];
-    assert_eq!(told(&logs), pairs(&expected));
+    assert_eq!(operations(&logs), pairs(&expected));
 }
 
 #[test]
@@ -230,7 +230,8 @@ fn x3_strangers_cannot_fill_the_logs() {
         assert!(client.anonymous().get(&junk).send().status < 500);
     }
     server.flush();
-    let logged: Vec<String> = told(&fixture.logs().expect("a container")).into_iter().map(|(name, _)| name).collect();
+    let logged: Vec<String> =
+        operations(&fixture.logs().expect("a container")).into_iter().map(|(name, _)| name).collect();
     assert_eq!(logged, ["SetTableServiceProperties"]);
 }
 

@@ -1,4 +1,4 @@
-//! Several servers over an engine that they share: what one is told, the others learn.
+//! Several servers over an engine that they share: what one of them receives, the others use.
 
 use crate::analytics::fixture::{Fixture, logging_part, set_properties};
 use larimar_engine::MemoryEngine;

@@ -64,7 +64,7 @@ impl<E> Counting<E> {
     async fn yield_some(&self) {
         self.interrupt().await;
         let yields = {
-            let mut dice = self.dice.lock().expect("nobody panics with the dice");
+            let mut dice = self.dice.lock().expect("no panic while locked");
             if dice.below(16) == 0 { 60 } else { dice.below(4) }
         };
         for _ in 0..yields {
@@ -75,7 +75,7 @@ impl<E> Counting<E> {
     /// Runs the next interruption if its call is reached. The calls of the interruption itself do not count.
     async fn interrupt(&self) {
         let (due, mut later) = {
-            let mut waiting = self.interruptions.lock().expect("nobody panics with the interruptions");
+            let mut waiting = self.interruptions.lock().expect("no panic while locked");
             match waiting.front_mut() {
                 Some((0, _)) => {}
                 Some((calls, _)) => {
@@ -89,7 +89,7 @@ impl<E> Counting<E> {
         if let Some((_, due)) = due {
             due.await;
         }
-        self.interruptions.lock().expect("nobody panics with the interruptions").append(&mut later);
+        self.interruptions.lock().expect("no panic while locked").append(&mut later);
     }
 
     /// Counts a call, and fails if none is left. The last write may be applied and only its answer lost.
@@ -111,7 +111,7 @@ impl<E> Counting<E> {
     }
 
     fn loses_answer(&self) -> bool {
-        self.calls_left.load(SeqCst) == 0 && self.dice.lock().expect("nobody panics with the dice").below(2) == 0
+        self.calls_left.load(SeqCst) == 0 && self.dice.lock().expect("no panic while locked").below(2) == 0
     }
 }
 

@@ -73,7 +73,7 @@ pub async fn a_lease_ends_with_its_time<E: Engine, B: ByteStore>(site: &Site<E, 
     assert_eq!(state(site, &name).await, LeaseState::Expired);
     let lost = site.put_if(&name, b"x", &with(OWN)).await;
     assert_eq!(lost, refused(LeaseReject::Lost));
-    act(site, &name, LeaseAction::Renew { id: OWN }).await.expect("nobody has written");
+    act(site, &name, LeaseAction::Renew { id: OWN }).await.expect("the blob was not written");
     site.advance(Duration::from_secs(16)).await;
     site.put(&name, b"two").await;
     assert_eq!(state(site, &name).await, LeaseState::Available);

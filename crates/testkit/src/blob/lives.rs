@@ -229,12 +229,12 @@ pub async fn a_sweep_beside_a_commit_takes_nothing_committed<E: Engine, B: ByteS
                 if put.is_ok() && kind == "block" {
                     put = other.commit(&of, &[BlockListEntry::Latest(id(1))]).await.map(drop);
                 }
-                *outcome.lock().expect("nobody panics") = Some(put);
+                *outcome.lock().expect("no panic while locked") = Some(put);
             };
             let owners = site.blobs.owners(now);
             let sweep = site.blobs.bytes().reclaim(&owners);
             site.interrupted(vec![(after, Box::pin(commit))], sweep).await.expect("it is reclaimed");
-            let committed = done.lock().expect("nobody panics").take();
+            let committed = done.lock().expect("no panic while locked").take();
             match committed {
                 Some(Ok(())) => {
                     let found = site.read(&name).await;

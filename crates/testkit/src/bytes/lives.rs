@@ -62,7 +62,7 @@ pub async fn a_payload_may_be_discarded_twice(store: &impl ByteStore) {
     }
 }
 
-/// Reading what is not there is told as damage: a row points to bytes that are gone.
+/// Reading a missing payload is reported as damage: a row points to bytes that are gone.
 pub async fn an_unknown_payload_is_not_read(store: &impl ByteStore) {
     for last in [0, 1] {
         let mut file = [9; 16];

@@ -180,7 +180,7 @@ pub async fn readers_never_see_versions_go_back(engine: &impl Engine) {
     });
 }
 
-/// Once a write is acknowledged to one, every read and scan that begins later sees it, whoever asks.
+/// Once a write is acknowledged, every read and scan that begins later sees it, from any caller.
 pub async fn an_acknowledged_write_is_seen_by_every_later_read(engine: &impl Engine) {
     let space = create(engine, "t").await;
     store(engine, space, "p", "r", &0u64.to_le_bytes()).await;
@@ -208,7 +208,7 @@ pub async fn an_acknowledged_write_is_seen_by_every_later_read(engine: &impl Eng
     });
 }
 
-/// Writers that race with a drop succeed before it or are told that the space is gone.
+/// Writers that race with a drop succeed before it or get the error that the space is gone.
 pub async fn no_write_succeeds_after_a_drop_is_acknowledged(engine: &impl Engine) {
     for _ in 0..5 {
         let space = create(engine, "t").await;
@@ -276,7 +276,7 @@ pub async fn writers_of_many_partitions_do_not_disturb_each_other(engine: &impl 
 
 const READERS: usize = 3;
 
-/// Tells a writer how long its readers still look, so that they always meet, however fast either is.
+/// Counts the readers that still read, so that a writer goes on as long as they do, however fast either is.
 struct Readers(AtomicUsize);
 
 struct Here<'a>(&'a AtomicUsize);

@@ -151,7 +151,7 @@ pub async fn texts_of_any_bytes_up_to_64_kib_come_back(engine: &impl Engine) {
     }
 }
 
-/// A claimed message is nobody's until the moment its time is over, and then anybody's.
+/// A claimed message is invisible until its time is over, and visible to all consumers from then on.
 pub async fn a_claimed_message_is_visible_again_exactly_when_its_time_is_over(engine: &impl Engine) {
     let desk = Desk::open(engine, "queue").await;
     desk.put("x").await;
@@ -224,7 +224,7 @@ pub async fn peek_shows_visible_messages_and_changes_nothing(engine: &impl Engin
     assert!(left.iter().all(|message| message.id != claimed[0].id));
 }
 
-/// Whoever put a message can delete or change it before anybody has claimed it.
+/// The producer of a message can delete or change it before it is claimed.
 pub async fn the_receipt_of_a_put_is_good_at_once(engine: &impl Engine) {
     let desk = Desk::open(engine, "queue").await;
     for hidden_for in [Duration::ZERO, LONG] {
@@ -240,7 +240,7 @@ pub async fn the_receipt_of_a_put_is_good_at_once(engine: &impl Engine) {
     assert_eq!(desk.claim(32, LONG).await, []);
 }
 
-/// The next delivery is somebody else's, and so is the right to delete.
+/// After the next claim, only the new receipt can delete the message.
 pub async fn a_receipt_dies_when_the_message_is_claimed_again(engine: &impl Engine) {
     let desk = Desk::open(engine, "queue").await;
     let put = desk.put("x").await;
@@ -522,7 +522,7 @@ pub async fn one_of_many_concurrent_uses_of_a_receipt_wins(engine: &impl Engine)
     desk.count_becomes(0).await;
 }
 
-/// A caller who goes away in the middle leaves a whole message or none, and nobody else's message is passed over.
+/// A caller that is dropped in the middle leaves a whole message or none, and messages of others are not skipped.
 pub async fn a_caller_who_goes_away_loses_no_message(engine: &impl Engine) {
     let desk = Desk::open(engine, "queue").await;
     let mut kept = BTreeSet::new();
@@ -548,7 +548,7 @@ pub async fn a_caller_who_goes_away_loses_no_message(engine: &impl Engine) {
             desk.delete(delivered(&message)).await.expect("the receipt holds");
         }
     }
-    // What was put without being told of is there whole.
+    // A put without an answer has stored the whole message, if any.
     while let Some(message) = desk.claim(1, LONG).await.pop() {
         desk.delete(delivered(&message)).await.expect("the receipt holds");
     }

@@ -1,6 +1,6 @@
 //! Random sequences of calls on a queue, run on an engine and on a plain map; the two must agree after each step.
 //!
-//! For engines that go by the time they are told. [`steps`] draws a sequence, [`run`] runs it.
+//! For engines that use the time that the caller passes. [`steps`] draws a sequence, [`run`] runs it.
 
 use super::messages::name;
 use super::model::Harness;

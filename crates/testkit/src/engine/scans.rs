@@ -13,7 +13,7 @@ pub async fn a_scan_of_all_visits_every_row_once(engine: &impl Engine) {
     assert_eq!(resume, None);
 }
 
-/// A visitor that stops at a row is told to resume at that very row, also at the first and at the last.
+/// A scan whose visitor stops at a row returns that row as the place to resume, also for the first and the last.
 pub async fn a_scan_that_stops_resumes_at_the_row_it_stopped_at(engine: &impl Engine) {
     let (space, places) = numbered(engine, 20).await;
     for stop in [0, 1, 9, 10, 19] {
@@ -78,7 +78,7 @@ pub async fn a_budget_that_suffices_leaves_nothing_to_resume(engine: &impl Engin
     assert_eq!((rows.len(), resume), (9, Some(places[9].clone())));
 }
 
-/// A scan that may visit no row visits one, so that whoever resumes comes to an end.
+/// A scan that may visit no row visits one, so that a caller that resumes comes to an end.
 pub async fn a_scan_without_budget_still_advances(engine: &impl Engine) {
     let (space, places) = numbered(engine, 5).await;
     assert_eq!(pages(engine, space, &KeyRange::all(), 0).await.len(), places.len());

@@ -95,7 +95,7 @@ pub async fn the_bytes_of_a_space_can_be_changed(engine: &impl Engine) {
     assert_eq!(read(engine, id, "p", "r").await, Some((version, b"x".to_vec())));
 }
 
-/// A space is dropped under a condition only as it was seen: what somebody else changed meanwhile stays.
+/// A space is dropped under a condition only as it was seen: what another caller changed meanwhile stays.
 pub async fn a_space_is_dropped_only_as_it_was_seen(engine: &impl Engine) {
     assert_eq!(engine.drop_space_if(name("t"), b"").await, Ok(Changed::Missing));
     let id = engine.create_space(name("t"), b"free").await.expect("no fault").expect("the name is free");
@@ -205,7 +205,7 @@ pub async fn an_engine_is_ready(engine: &impl Engine) {
     let _ = engine.statistics();
 }
 
-/// The rows of a dropped container are out of sight, but can be read by whoever reclaims what they lead to, until that is
+/// The rows of a dropped container are hidden, but can be read in order to reclaim what they point to, until that is
 /// done; those of a table cannot.
 pub async fn rows_of_a_dropped_container_are_kept_until_they_are_forgotten(engine: &impl Engine) {
     let container = |name| SpaceName { account: "account", kind: SpaceKind::Container, name };
@@ -232,7 +232,7 @@ pub async fn rows_of_a_dropped_container_are_kept_until_they_are_forgotten(engin
     assert_eq!(write(engine, id, "p", put("r", b"x"), NOW).await, Err(WriteError::SpaceGone));
 
     for _ in 0..2 {
-        assert_eq!(engine.claim_dropped(SpaceId::SYSTEM).await, Ok(Some(id)), "whoever has it gets it again");
+        assert_eq!(engine.claim_dropped(SpaceId::SYSTEM).await, Ok(Some(id)), "the holder gets it again");
         assert_eq!(engine.claim_dropped(id).await, Ok(None));
         let mut found = Vec::new();
         let mut from = Some(Position::new("", ""));

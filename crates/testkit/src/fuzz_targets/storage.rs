@@ -47,8 +47,8 @@ pub fn queue_message(data: &[u8]) {
     let mut out = Vec::new();
     write_messages(&mut out, [message]);
     let list = Element::parse(&out).unwrap_or_else(|error| panic!("{error}: {}", String::from_utf8_lossy(&out)));
-    let told = list.children[0].children.iter().find(|child| child.name == "MessageText").expect("a text");
-    assert_eq!(told.text, text);
+    let listed = list.children[0].children.iter().find(|child| child.name == "MessageText").expect("a text");
+    assert_eq!(listed.text, text);
 }
 
 /// A request to the Blob service with its headers: what is read addresses what its path does.
@@ -63,16 +63,16 @@ pub fn blob_request(data: &[u8]) {
     }
 }
 
-/// A list of blocks: each block that was read is told as it was.
+/// A list of blocks: each block that was read is listed as it was.
 pub fn block_list(data: &[u8]) {
     let Ok(list) = parse_block_list(data) else { return };
     let blocks = || list.iter().map(|entry| blob::ListedBlock { id: entry.id(), size: 1 });
     let mut out = Vec::new();
     write_block_list(&mut out, larimar_model::blob::BlockListKind::All, blocks(), []);
     let root = Element::parse_up_to(&out, 4 * list.len() + 4).expect("XML");
-    let told: Vec<&str> = root.children[0].children.iter().map(|block| block.children[0].text.as_str()).collect();
+    let listed: Vec<&str> = root.children[0].children.iter().map(|block| block.children[0].text.as_str()).collect();
     let read: Vec<&str> = list.iter().map(|entry| entry.id().as_str()).collect();
-    assert_eq!(told, read);
+    assert_eq!(listed, read);
 }
 
 /// Tags as XML: what is accepted is written and reads back equal.

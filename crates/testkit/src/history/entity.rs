@@ -1,7 +1,7 @@
 //! The rules of one entity: a register with versions that is inserted, replaced, merged, deleted and read.
 //!
 //! A put stores its value and forgets the merged one, a merge stores its value beside the put one, so a row always
-//! tells its last writer, and a merge that lost the row it was merged into is seen.
+//! shows its last writer, and a merge that lost the row it was merged into is noticed.
 
 use super::search::{Rules, search};
 use super::{Condition, Kind, Refusal, Span, Value, Version, Versions, Violation};
@@ -76,7 +76,7 @@ pub(super) fn check(name: &str, calls: &[Call], promise: Versions) -> Vec<Violat
         return violations;
     }
     let start = State { row: None, last: 0 };
-    // A read without an answer says nothing.
+    // A read without an answer proves nothing.
     let telling: Vec<Call> =
         calls.iter().copied().filter(|call| call.action != Action::Read || call.outcome != Outcome::Unknown).collect();
     violations.extend(search(&register, start, &telling).violation(name, calls, &telling, list));
@@ -117,7 +117,7 @@ fn may_be_deleted(calls: &[Call], after: &Call, before: &Call) -> bool {
     })
 }
 
-/// What all calls together tell about the writes.
+/// What all calls together show about the writes.
 struct Register {
     promise: Versions,
     versions: HashMap<Value, Version>,
@@ -150,8 +150,8 @@ impl Register {
                 *by = call.span.end.min(*by);
             }
             if *register.versions.entry(value).or_insert(version) != version {
-                let told = format!("{}value {value} had another version before\n", list(&[*call]));
-                violations.push(Violation::new(Kind::AppliedTwice, name, told));
+                let evidence = format!("{}value {value} had another version before\n", list(&[*call]));
+                violations.push(Violation::new(Kind::AppliedTwice, name, evidence));
             }
             let (first, by) = *values.entry(version).or_insert((value, *call));
             if first != value {
@@ -237,7 +237,7 @@ impl Rules for Register {
             None => state.row.is_none().then_some(Refusal::NotFound),
         };
         match (call.outcome, refusal) {
-            (Outcome::Refused(told), _) => (refusal == Some(told)).then(|| state.clone()),
+            (Outcome::Refused(stated), _) => (refusal == Some(stated)).then(|| state.clone()),
             (_, Some(_)) => None,
             (Outcome::Found(row), None) => {
                 let is_so = state.row == Some((row.put, row.merged)) && state.last == row.version;
@@ -288,7 +288,7 @@ impl Call {
         }
     }
 
-    /// The write that the answer tells of, and its version.
+    /// The write that the answer shows, and its version.
     fn seen(&self) -> Option<(Value, Version)> {
         match self.outcome {
             Outcome::Written(version) => self.value().map(|value| (value, version)),

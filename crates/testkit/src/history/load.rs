@@ -1,4 +1,4 @@
-//! Random clients over HTTP that note all they do and are told.
+//! Random clients over HTTP that record their calls and the answers.
 //!
 //! Each has one call under way at a time, on a server of its choice. A few entities and partitions are in use at any
 //! moment, so that clients meet; one with many calls, or with several that got no clear answer, gives way to a new

@@ -1,9 +1,9 @@
-//! What concurrent clients did and were told, and whether one store could have told them so.
+//! The calls of concurrent clients with their answers, and whether a single store could have given these answers.
 //!
 //! Clients note the beginning and the end of every call in a [`History`]. A check then looks, entity by entity and
 //! partition by partition, for an order of the calls that a single store obeys and that does not contradict real
 //! time (linearizability, after Wing and Gong, with Lowe's memory of what was tried). Every write carries a value of
-//! its own, so a read tells which write it saw. A call without a clear answer (500, 503, a broken connection) may
+//! its own, so a read shows which write it saw. A call without a clear answer (500, 503, a broken connection) may
 //! have happened at any later time, once, or never.
 //!
 //! [`entity`] holds the rules of one entity, [`partition`] those of transactions, `search` the search, and
@@ -78,7 +78,7 @@ pub enum Kind {
     LostWrite,
     /// Two writes of a row had the same version, or a later write had a lower one.
     VersionReused,
-    /// A read saw what nobody had written by then.
+    /// A read saw a value that no client had written by then.
     Phantom,
     /// Some rows of a transaction are there and others are not.
     HalfTransaction,
@@ -96,7 +96,7 @@ pub struct Violation {
     /// The entity or partition.
     pub place: String,
     /// The calls that show it.
-    pub told: String,
+    pub evidence: String,
 }
 
 /// What a store promises of the versions of a row.
@@ -171,12 +171,12 @@ impl History {
     /// Checks the history.
     ///
     /// # Panics
-    /// If anything is wrong with it, telling what.
+    /// If anything is wrong with it, with the calls that show it.
     #[track_caller]
     pub fn check(&self) {
         let violations = self.violations();
-        let told: Vec<String> = violations.iter().take(5).map(Violation::to_string).collect();
-        assert!(violations.is_empty(), "{} violations, such as\n{}", violations.len(), told.join("\n"));
+        let evidence: Vec<String> = violations.iter().take(5).map(Violation::to_string).collect();
+        assert!(violations.is_empty(), "{} violations, such as\n{}", violations.len(), evidence.join("\n"));
     }
 }
 
@@ -194,14 +194,14 @@ impl Condition {
 }
 
 impl Violation {
-    fn new(kind: Kind, place: &str, told: impl Into<String>) -> Self {
-        Self { kind, place: place.to_owned(), told: told.into() }
+    fn new(kind: Kind, place: &str, evidence: impl Into<String>) -> Self {
+        Self { kind, place: place.to_owned(), evidence: evidence.into() }
     }
 }
 
 impl fmt::Display for Violation {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        write!(f, "{:?} at {}:\n{}", self.kind, self.place, self.told)
+        write!(f, "{:?} at {}:\n{}", self.kind, self.place, self.evidence)
     }
 }
 

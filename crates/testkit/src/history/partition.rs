@@ -153,12 +153,12 @@ impl Partition {
         for call in calls {
             partition.rows = call.rows().into_iter().map(|row| row + 1).chain([partition.rows]).max().unwrap_or(0);
             for (row, value, version) in call.seen() {
-                let told = || list(std::slice::from_ref(call));
+                let evidence = || list(std::slice::from_ref(call));
                 if *partition.versions.entry((row, value)).or_insert(version) != version {
-                    violations.push(Violation::new(Kind::AppliedTwice, name, told()));
+                    violations.push(Violation::new(Kind::AppliedTwice, name, evidence()));
                 }
                 if *values.entry((row, version)).or_insert(value) != value {
-                    violations.push(Violation::new(Kind::VersionReused, name, told()));
+                    violations.push(Violation::new(Kind::VersionReused, name, evidence()));
                 }
             }
         }
@@ -267,7 +267,7 @@ impl Call {
         self.writes().iter().map(|write| write.row).chain(found).collect()
     }
 
-    /// Rows, the value in them and its version, as the answer tells.
+    /// Rows, the value in them and its version, according to the answer.
     fn seen(&self) -> Vec<(usize, Value, Version)> {
         match (&self.action, &self.outcome) {
             (Action::Transact(value, writes), Outcome::Done(versions)) => {

@@ -40,7 +40,7 @@ pub(super) enum Verdict<State> {
 }
 
 impl<State: Debug> Verdict<State> {
-    /// What is wrong, if there is no order: told by the calls that were searched, or by all if the search gave up.
+    /// The violation, if there is no order: shown by the calls that were searched, or by all if the search gave up.
     pub(super) fn violation<Call: Clone>(
         self,
         name: &str,
@@ -55,8 +55,9 @@ impl<State: Debug> Verdict<State> {
                 let pick =
                     |numbers: &[usize]| numbers.iter().map(|number| searched[*number].clone()).collect::<Vec<_>>();
                 let before = pick(&done[done.len().saturating_sub(12)..]);
-                let told = format!("{}then {state:?}, where none can follow:\n{}", list(&before), list(&pick(&stuck)));
-                Some(Violation::new(Kind::NotLinearizable, name, told))
+                let evidence =
+                    format!("{}then {state:?}, where none can follow:\n{}", list(&before), list(&pick(&stuck)));
+                Some(Violation::new(Kind::NotLinearizable, name, evidence))
             }
         }
     }

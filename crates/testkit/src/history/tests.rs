@@ -6,7 +6,7 @@ use std::collections::BTreeMap;
 use {Action::*, Condition::*};
 
 /// Calls on one entity: `(begin, end, what was asked, what was answered)`.
-type Told = (u64, u64, Action, Outcome);
+type Exchange = (u64, u64, Action, Outcome);
 
 const ABSENT: Outcome = Outcome::Refused(Refusal::NotFound);
 const EXISTS: Outcome = Outcome::Refused(Refusal::Exists);
@@ -24,13 +24,13 @@ fn merged(put: Option<u64>, merged: u64, version: Version) -> Outcome {
     Outcome::Found(Row { put, merged: Some(merged), version })
 }
 
-fn kinds(told: &[Told]) -> Vec<Kind> {
-    kinds_of(Versions::Rise, told)
+fn kinds(exchanges: &[Exchange]) -> Vec<Kind> {
+    kinds_of(Versions::Rise, exchanges)
 }
 
-fn kinds_of(versions: Versions, told: &[Told]) -> Vec<Kind> {
+fn kinds_of(versions: Versions, exchanges: &[Exchange]) -> Vec<Kind> {
     let history = History::new(versions);
-    for (client, (begin, end, action, outcome)) in told.iter().enumerate() {
+    for (client, (begin, end, action, outcome)) in exchanges.iter().enumerate() {
         let span = Span { client, begin: *begin, end: *end };
         history.entity("e", entity::Call { span, action: *action, outcome: *outcome });
     }
@@ -38,13 +38,13 @@ fn kinds_of(versions: Versions, told: &[Told]) -> Vec<Kind> {
 }
 
 #[track_caller]
-fn is_good(told: &[Told]) {
-    assert_eq!(kinds(told), []);
+fn is_good(exchanges: &[Exchange]) {
+    assert_eq!(kinds(exchanges), []);
 }
 
 #[track_caller]
-fn is_bad(told: &[Told], kind: Kind) {
-    let found = kinds(told);
+fn is_bad(exchanges: &[Exchange], kind: Kind) {
+    let found = kinds(exchanges);
     assert!(found.contains(&kind), "expected {kind:?}, found {found:?}");
 }
 
@@ -101,7 +101,7 @@ fn a_call_without_an_answer_happens_late_or_never() {
         (4, 5, Read, saw(1, 10)),
         (6, 7, Read, saw(2, 12)),
     ]);
-    // Nobody saw the row that an unanswered insert made, but somebody removed it.
+    // No read saw the row that an unanswered insert made, but a delete removed it.
     is_good(&[
         (0, 1, Put(1, Absent), Outcome::Unknown),
         (2, 3, Delete(Present), Outcome::Removed),
@@ -176,7 +176,7 @@ fn a_resurrected_delete_is_caught() {
         &[(0, 1, Put(1, Any), ok(10)), (2, 3, Delete(Present), Outcome::Removed), (4, 5, Read, saw(1, 10))],
         Kind::Resurrected,
     );
-    // Nobody acknowledged the write, but it was seen before the delete.
+    // The write was not acknowledged, but it was seen before the delete.
     is_bad(
         &[
             (0, 1, Put(1, Any), Outcome::Unknown),
@@ -270,35 +270,35 @@ fn refusals_without_a_reason_are_caught() {
 #[test]
 fn a_history_too_wide_to_check_says_so() {
     // Dozens of unanswered writes of every kind, and an answer that none of them explains.
-    let mut told = vec![(0, 1, Put(1000, Any), ok(10))];
+    let mut exchanges = vec![(0, 1, Put(1000, Any), ok(10))];
     for number in 0..40u64 {
         let action = match number % 3 {
             0 => Put(number, Any),
             1 => Merge(number, Any),
             _ => Delete(Present),
         };
-        told.push((2 + 2 * number, 3 + 2 * number, action, Outcome::Unknown));
+        exchanges.push((2 + 2 * number, 3 + 2 * number, action, Outcome::Unknown));
     }
-    told.push((200, 201, Put(2000, Version(10)), EXISTS));
-    is_bad(&told, Kind::Undecided);
+    exchanges.push((200, 201, Put(2000, Version(10)), EXISTS));
+    is_bad(&exchanges, Kind::Undecided);
 }
 
 #[test]
 fn a_long_history_is_checked_quickly() {
-    let mut told = Vec::new();
+    let mut exchanges = Vec::new();
     for number in 0..2000u64 {
         let (at, version) = (number * 10, 10 + number);
         // Each call overlaps the next few.
-        told.push((at, at + 25, Put(number, Any), ok(version)));
-        told.push((at + 2, at + 9, Read, if number == 0 { ABSENT } else { saw(number - 1, version - 1) }));
+        exchanges.push((at, at + 25, Put(number, Any), ok(version)));
+        exchanges.push((at + 2, at + 9, Read, if number == 0 { ABSENT } else { saw(number - 1, version - 1) }));
     }
-    is_good(&told);
+    is_good(&exchanges);
 }
 
 /// Calls on one partition.
-fn transactions(told: &[(u64, u64, partition::Action, partition::Outcome)]) -> Vec<Kind> {
+fn transactions(exchanges: &[(u64, u64, partition::Action, partition::Outcome)]) -> Vec<Kind> {
     let history = History::default();
-    for (client, (begin, end, action, outcome)) in told.iter().enumerate() {
+    for (client, (begin, end, action, outcome)) in exchanges.iter().enumerate() {
         let span = Span { client, begin: *begin, end: *end };
         history.partition("p", partition::Call { span, action: action.clone(), outcome: outcome.clone() });
     }
@@ -360,7 +360,7 @@ fn a_half_transaction_is_caught() {
         (3, 4, look(), holds(&[(0, 2, 11), (1, 1, 10)])),
     ];
     assert_eq!(transactions(&torn), [Kind::HalfTransaction]);
-    // Also of one that nobody acknowledged, and of one that made the rows.
+    // Also of one that was not acknowledged, and of one that made the rows.
     let made = [(0, 1, write(1, &[0, 1], Absent), partition::Outcome::Unknown), (2, 3, look(), holds(&[(1, 1, 10)]))];
     assert_eq!(transactions(&made), [Kind::HalfTransaction]);
     // A delete that removed one of its rows.

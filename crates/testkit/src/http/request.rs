@@ -139,7 +139,7 @@ impl<'c> Request<'c> {
         self.try_send().unwrap_or_else(|error| panic!("{} {}: {error}", self.method, self.target))
     }
 
-    /// Sends the request, or tells why there is no answer.
+    /// Sends the request; the error says why there is no answer.
     ///
     /// # Errors
     /// What the socket says, such as when the server was killed meanwhile.
