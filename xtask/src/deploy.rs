@@ -5,6 +5,7 @@
 //! machine's own `kubectl` and `haproxy` read the files too, if they are there; neither talks to anything.
 
 use std::path::Path;
+use std::process::Command;
 
 use anyhow::Result;
 
@@ -24,19 +25,7 @@ pub(crate) fn check(repo: &Repo, server: Option<&Path>) -> Tally {
         tally.fail(format!("{NAME}: there is no server to read their settings"));
         return tally;
     };
-    if !shell::on_path("python3") {
-        tally.skip(NAME, "no 'python3' on this machine");
-        return tally;
-    }
-    if let Err(error) = install(repo) {
-        tally.skip(NAME, &format!("cannot install what the check needs: {error:#}"));
-        return tally;
-    }
-    let python = repo.path(FOLDER).join(install::PYTHON);
-    step(&mut tally, "the check of deploy/ can fail", || {
-        succeeds(repo.command(&python, FOLDER).args(["-m", "unittest", "--quiet"]))
-    });
-    let mut command = repo.command(&python, FOLDER);
+    let Some(mut command) = python(repo, &mut tally) else { return tally };
     command.arg("check.py").arg("--larimar").arg(server);
     for tool in TOOLS {
         if shell::on_path(tool) {
@@ -47,6 +36,29 @@ pub(crate) fn check(repo: &Repo, server: Option<&Path>) -> Tally {
     }
     step(&mut tally, NAME, || succeeds(&mut command));
     tally
+}
+
+/// Checks that the check finds mistakes.
+pub(crate) fn check_of_the_check(repo: &Repo) -> Tally {
+    let mut tally = Tally::default();
+    if let Some(mut command) = python(repo, &mut tally) {
+        let tests = command.args(["-m", "unittest", "--quiet"]);
+        step(&mut tally, "the check of deploy/ can fail", || succeeds(tests));
+    }
+    tally
+}
+
+/// Python with the packages of the check; if there is none, that counts as a skip.
+fn python(repo: &Repo, tally: &mut Tally) -> Option<Command> {
+    if !shell::on_path("python3") {
+        tally.skip(NAME, "no 'python3' on this machine");
+        return None;
+    }
+    if let Err(error) = install(repo) {
+        tally.skip(NAME, &format!("cannot install what the check needs: {error:#}"));
+        return None;
+    }
+    Some(repo.command(repo.path(FOLDER).join(install::PYTHON), FOLDER))
 }
 
 /// Installs the packages of the check.

@@ -256,6 +256,7 @@ impl Run<'_> {
         let mut tally = gate::doc(self.repo, &self.features);
         tally += api::check(self.repo, self.options.bless);
         tally += packages::check(self.repo);
+        tally += deploy::check_of_the_check(self.repo);
         let Ok(server) = built.server() else {
             tally.fail("SDK suites and programs: there is no server to run them against");
             return tally;
