@@ -1,7 +1,7 @@
 //! Delete Blob: the blob, its snapshots, both, or one snapshot.
 
 use super::access::{Admit, BlobRef};
-use super::bytes::ByteStore;
+use super::bytes::{ByteStore, Extent};
 use super::change::{Change, Decision};
 use super::conditions::{Purpose, check};
 use super::layout::Layout;
@@ -13,6 +13,7 @@ use crate::contract::{Engine, Flow};
 use crate::error::EngineError;
 use larimar_model::Timestamp;
 use larimar_model::blob::{Access, DeleteSnapshots, SnapshotTime};
+use std::collections::HashSet;
 
 impl<E: Engine, B: ByteStore> Blobs<E, B> {
     /// Deletes a blob with its uncommitted blocks; `snapshots` states whether its snapshots are deleted with it, or
@@ -33,7 +34,7 @@ impl<E: Engine, B: ByteStore> Blobs<E, B> {
             if row.snapshots > 0 && snapshots.is_none() {
                 return Err(BlobReject::SnapshotsPresent.into());
             }
-            let gone = if row.snapshots > 0 { self.snapshot_rows(at).await? } else { Vec::new() };
+            let gone = if row.snapshots > 0 { self.all_snapshots(at).await? } else { GoneSnapshots::default() };
             let (blob, leftover) = match snapshots {
                 Some(DeleteSnapshots::Only) => {
                     let leftover = Leftover { extents: Vec::new(), has_rows: true, shared: Shared::Anywhere };
@@ -41,9 +42,12 @@ impl<E: Engine, B: ByteStore> Blobs<E, B> {
                 }
                 Some(DeleteSnapshots::Include) | None => (row.remains(now), Leftover::of(row)),
             };
-            let leftover = with_snapshots(&gone, leftover);
-            let deletes = gone.into_iter().map(|(name, _)| name);
-            Ok(Decision::Commit(Change::put_or_delete(blob).with_deletes(deletes).leaving(leftover), ()))
+            let leftover = Leftover {
+                has_rows: leftover.has_rows || gone.has_rows,
+                extents: gone.extents.into_iter().chain(leftover.extents).collect(),
+                ..leftover
+            };
+            Ok(Decision::Commit(Change::put_or_delete(blob).with_deletes(gone.names).leaving(leftover), ()))
         })
         .await
     }
@@ -76,23 +80,63 @@ impl<E: Engine, B: ByteStore> Blobs<E, B> {
         .await
     }
 
-    /// The names of the rows of all snapshots, and their layouts.
-    async fn snapshot_rows(&self, at: BlobRef<'_>) -> Result<Vec<(String, Layout)>, EngineError> {
-        let mut rows = Vec::new();
+    /// All snapshots of a blob, to be deleted.
+    async fn all_snapshots(&self, at: BlobRef<'_>) -> Result<GoneSnapshots, EngineError> {
+        let mut gone = GoneSnapshots::default();
         self.visit_rows(at, keys::SNAPSHOTS, |row| {
-            rows.push((row.row.to_owned(), BlobRow::decode(row.body)?.layout));
+            gone.add(row.row, &BlobRow::decode(row.body)?.layout, EXTENTS_MAX);
             Ok(Flow::Continue)
         })
         .await?;
-        Ok(rows)
+        Ok(gone)
     }
 }
 
-/// Adds what these snapshots leave behind.
-fn with_snapshots(snapshots: &[(String, Layout)], mut leftover: Leftover) -> Leftover {
-    for (_, layout) in snapshots {
-        leftover.has_rows |= layout.has_rows();
-        leftover.extents.extend(layout.extents());
+/// Snapshots that are deleted, and what they leave behind. One commit deletes them all, so their names are held; of what
+/// they point to only a bounded part.
+#[derive(Debug, Default)]
+struct GoneSnapshots {
+    names: Vec<String>,
+    /// Whether their other rows may become unreachable.
+    has_rows: bool,
+    /// Payloads that they point to. The next pass over all payloads finds those beyond the bound.
+    extents: HashSet<Extent>,
+}
+
+impl GoneSnapshots {
+    fn add(&mut self, name: &str, layout: &Layout, extents_max: usize) {
+        self.names.push(name.to_owned());
+        self.has_rows |= layout.has_rows();
+        let room = extents_max.saturating_sub(self.extents.len());
+        self.extents.extend(layout.extents().take(room));
     }
-    leftover
+}
+
+/// Most payloads of deleted snapshots that are removed with them: 4 MiB of memory.
+const EXTENTS_MAX: usize = 128 << 10;
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::blob::layout::{Block, Blocks, Piece};
+
+    /// A layout of blocks with one payload each, the first of them of this number.
+    fn layout(first: u64, count: u64) -> Layout {
+        let extent = |number: u64| Extent { file: [1; 16], offset: number, length: 1 };
+        let block = |number: u64| Block { id: number.to_string(), piece: Piece::whole(extent(number)) };
+        Layout::Blocks(Blocks { tail: (first..first + count).map(block).collect(), ..Blocks::default() })
+    }
+
+    #[test]
+    fn deleted_snapshots_hold_each_shared_payload_once_and_no_more_than_the_bound() {
+        let mut gone = GoneSnapshots::default();
+        for number in 0..100 {
+            gone.add(&format!("s{number}"), &layout(0, 50), 60);
+        }
+        assert_eq!((gone.names.len(), gone.extents.len()), (100, 50));
+        for number in 0..100 {
+            gone.add(&format!("s{number}"), &layout(number * 50, 50), 60);
+        }
+        assert_eq!((gone.names.len(), gone.extents.len()), (200, 60));
+    }
 }

@@ -55,8 +55,9 @@ impl<E: Engine, B: ByteStore> Blobs<E, B> {
         version.map_or(now, |version| now.max(Timestamp::from_ticks(version.ticks() + 1)))
     }
 
-    /// The first time from a given one on that no snapshot has. All changes of snapshots change the blob's row, so it stays free
-    /// until that is changed.
+    /// The first time from a given one on that no snapshot has. All changes of snapshots change the blob's row, so it stays
+    /// free until that is changed. Few times are taken: [`Self::earliest_snapshot_time`] is after the version that the last
+    /// snapshot gave the blob's row, and a snapshot is ahead of that version by the error of the server's clock at most.
     pub(crate) async fn free_snapshot_time(
         &self,
         at: BlobRef<'_>,

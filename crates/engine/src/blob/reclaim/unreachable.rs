@@ -31,55 +31,83 @@ impl<E: Engine, B: ByteStore> Blobs<E, B> {
         candidates: Vec<Extent>,
         now: Timestamp,
     ) -> Result<usize, EngineError> {
-        let mut candidates: HashSet<Extent> = candidates.into_iter().collect();
-        let (mut attempts, mut removed) = (Attempts::default(), 0);
+        Ok(self.reclaim_in_slices(at, candidates, now, SLICE_MAX).await?.rows)
+    }
+
+    /// Reclaims slice by slice, so that what is held does not depend on how many rows the blob has. A payload that rows of
+    /// several slices point to is discarded with the last of them.
+    async fn reclaim_in_slices(
+        &self,
+        at: BlobRef<'_>,
+        mut candidates: Vec<Extent>,
+        now: Timestamp,
+        max: SliceMax,
+    ) -> Result<Reclaimed, EngineError> {
+        let (mut attempts, mut reclaimed) = (Attempts::default(), Reclaimed::default());
         loop {
             attempts.next()?;
-            let Garbage { version, dead, garbage } = self.find_garbage(at, &candidates).await?;
-            if dead.is_empty() && garbage.is_empty() {
-                return Ok(removed);
-            }
-            let (gone, is_proven) = self.remove_rows(at, version, &dead, now).await?;
-            removed += gone;
-            if is_proven {
-                let garbage: Vec<Extent> = garbage.into_iter().collect();
-                for part in garbage.chunks(DISCARD_EXTENTS) {
-                    self.bytes.discard(part.to_vec());
-                    tokio::task::yield_now().await;
+            let mut given = candidates.split_off(candidates.len().saturating_sub(max.extents));
+            let Garbage { version, dead, garbage, has_more } = self.find_garbage(at, &given, max).await?;
+            reclaimed.held_max = reclaimed.held_max.max(dead.len() + garbage.len());
+            let is_proven = if dead.is_empty() && garbage.is_empty() {
+                true
+            } else {
+                let (gone, is_proven) = self.remove_rows(at, version, &dead, now).await?;
+                reclaimed.rows += gone;
+                if !is_proven && gone > 0 {
+                    // The removed rows no longer lead to their payloads.
+                    let given_before: HashSet<Extent> = given.iter().copied().collect();
+                    given.extend(garbage.difference(&given_before));
                 }
-                return Ok(removed);
+                is_proven
+            };
+            if !is_proven {
+                candidates.extend(given);
+                continue;
             }
-            if gone > 0 {
-                // The removed rows no longer lead to their payloads.
-                candidates.extend(garbage);
+            let garbage: Vec<Extent> = garbage.into_iter().collect();
+            for part in garbage.chunks(DISCARD_EXTENTS) {
+                self.bytes.discard(part.to_vec());
+                tokio::task::yield_now().await;
             }
+            if !has_more && candidates.is_empty() {
+                return Ok(reclaimed);
+            }
+            attempts = Attempts::default();
         }
     }
 
-    /// What is garbage, provided that the blob's row does not change while this reads: every change that makes
+    /// A slice of the garbage, provided that the blob's row does not change while this reads: every change that makes
     /// something reachable writes that row.
-    async fn find_garbage(&self, at: BlobRef<'_>, candidates: &HashSet<Extent>) -> Result<Garbage, EngineError> {
+    async fn find_garbage(&self, at: BlobRef<'_>, given: &[Extent], max: SliceMax) -> Result<Garbage, EngineError> {
         let (version, row) = self.load(at, keys::BLOB).await?.unzip();
-        let reachable = self.reachable(at, row).await?;
-        let (dead, extents) = self.dead_rows(at, &reachable).await?;
+        let reachable = self.reachable(at, row.as_ref()).await?;
+        let DeadRows { names: dead, extents, has_more } = self.dead_rows(at, &reachable, max).await?;
         // Growing the set would rehash it without yielding.
-        let (mut garbage, mut slice) = (HashSet::with_capacity(candidates.len() + extents.len()), WorkSlice::default());
-        for extent in candidates.iter().copied().chain(extents) {
+        let (mut garbage, mut slice) = (HashSet::with_capacity(given.len() + extents.len()), WorkSlice::default());
+        for extent in given.iter().copied().chain(extents) {
             garbage.insert(extent);
             slice.add(1).await;
         }
-        self.retain_unreachable(at, &reachable, &dead, &mut garbage).await?;
-        Ok(Garbage { version, dead, garbage })
+        for extent in row.iter().flat_map(|row| row.layout.extents()) {
+            garbage.remove(&extent);
+        }
+        if reachable.has_snapshots {
+            self.retain_unreachable(at, &[keys::SNAPSHOTS], &[], &mut garbage).await?;
+        }
+        self.retain_unreachable(at, &[keys::CHUNKS, keys::PAGES, keys::UNCOMMITTED], &dead, &mut garbage).await?;
+        Ok(Garbage { version, dead, garbage, has_more })
     }
 
-    /// What the rows of the blob and its snapshots refer to.
-    async fn reachable(&self, at: BlobRef<'_>, blob: Option<BlobRow>) -> Result<Reachable, EngineError> {
+    /// The other rows that the rows of the blob and its snapshots refer to.
+    async fn reachable(&self, at: BlobRef<'_>, blob: Option<&BlobRow>) -> Result<Reachable, EngineError> {
         let mut reachable = Reachable::default();
-        if let Some(row) = &blob {
+        if let Some(row) = blob {
             reachable.add(row);
             reachable.generation = (row.pending.id_length > 0).then_some(row.pending.generation);
         }
         self.visit_rows(at, keys::SNAPSHOTS, |row| {
+            reachable.has_snapshots = true;
             reachable.add(&BlobRow::decode(row.body)?);
             Ok(Flow::Continue)
         })
@@ -90,60 +118,58 @@ impl<E: Engine, B: ByteStore> Blobs<E, B> {
         Ok(reachable)
     }
 
-    /// The unreachable rows, and their payloads.
-    async fn dead_rows(
-        &self,
-        at: BlobRef<'_>,
-        reachable: &Reachable,
-    ) -> Result<(Vec<String>, Vec<Extent>), EngineError> {
-        let (mut dead, mut extents) = (Vec::new(), Vec::new());
+    /// The first unreachable rows, and their payloads.
+    async fn dead_rows(&self, at: BlobRef<'_>, reachable: &Reachable, max: SliceMax) -> Result<DeadRows, EngineError> {
+        let mut dead = DeadRows::default();
         let mut pages = PageRows::default();
         for range in [keys::CHUNKS, keys::PAGES, keys::UNCOMMITTED] {
             self.visit_rows(at, range, |row| {
                 let name = row_name(row)?;
                 if let Some(epoch) = pages.turn(name, row) {
-                    epoch.list_if_unseen(reachable, &mut dead, &mut extents)?;
+                    epoch.list_if_unseen(reachable, &mut dead)?;
                 }
                 if !matches!(name, RowName::Pages { .. }) && !reachable.refers_to(name) {
-                    dead.push(row.row.to_owned());
-                    extents.extend(extents_of(name, row.body)?);
+                    dead.extents.extend(extents_of(name, row.body)?);
+                    dead.names.push(row.row.to_owned());
                 }
-                Ok(Flow::Continue)
+                dead.has_more = dead.names.len() >= max.rows || dead.extents.len() >= max.extents;
+                Ok(if dead.has_more { Flow::StopHere } else { Flow::Continue })
             })
             .await?;
+            if dead.has_more {
+                // The next slice begins with the epoch that was being read.
+                return Ok(dead);
+            }
         }
         if let Some(epoch) = pages.end() {
-            epoch.list_if_unseen(reachable, &mut dead, &mut extents)?;
+            epoch.list_if_unseen(reachable, &mut dead)?;
         }
-        Ok((dead, extents))
+        Ok(dead)
     }
 
-    /// Removes from the candidates the payloads that reachable rows point to.
+    /// Removes from the candidates the payloads that rows in these ranges point to, except the dead ones.
     async fn retain_unreachable(
         &self,
         at: BlobRef<'_>,
-        reachable: &Reachable,
+        ranges: &[(&str, &str)],
         dead: &[String],
         candidates: &mut HashSet<Extent>,
     ) -> Result<(), EngineError> {
-        for extent in &reachable.extents {
-            candidates.remove(extent);
-        }
         let mut slice = WorkSlice::default();
         let mut is_dead: HashSet<&str> = HashSet::with_capacity(dead.len());
         for name in dead {
             is_dead.insert(name);
             slice.add(1).await;
         }
-        for range in [keys::CHUNKS, keys::PAGES, keys::UNCOMMITTED] {
+        for range in ranges {
             if candidates.is_empty() {
                 return Ok(());
             }
-            self.visit_rows(at, range, |row| {
+            self.visit_rows(at, *range, |row| {
                 if is_dead.contains(row.row) {
                     return Ok(Flow::Continue);
                 }
-                for extent in extents_of(row_name(row)?, row.body)? {
+                for extent in payloads_of(row)? {
                     candidates.remove(&extent);
                 }
                 Ok(if candidates.is_empty() { Flow::StopHere } else { Flow::Continue })
@@ -179,6 +205,21 @@ impl<E: Engine, B: ByteStore> Blobs<E, B> {
     }
 }
 
+/// Most rows and payloads that are held at a time; a few more are held if a row has many payloads.
+#[derive(Clone, Copy, Debug)]
+struct SliceMax {
+    rows: usize,
+    extents: usize,
+}
+
+/// What was reclaimed of a blob.
+#[derive(Debug, Default)]
+struct Reclaimed {
+    rows: usize,
+    /// Most rows and payloads that were held at a time.
+    held_max: usize,
+}
+
 /// The garbage that one pass over a blob's rows found.
 #[derive(Debug)]
 struct Garbage {
@@ -188,13 +229,24 @@ struct Garbage {
     dead: Vec<String>,
     /// Payloads that no other row points to.
     garbage: HashSet<Extent>,
+    /// Whether there may be more.
+    has_more: bool,
 }
 
-/// What the rows of a blob and its snapshots refer to.
+/// Rows that nothing refers to.
+#[derive(Debug, Default)]
+struct DeadRows {
+    names: Vec<String>,
+    /// The payloads that they point to.
+    extents: Vec<Extent>,
+    /// Whether there may be more such rows.
+    has_more: bool,
+}
+
+/// The other rows that the rows of a blob and its snapshots refer to: a few bytes for each snapshot.
 #[derive(Debug, Default)]
 struct Reachable {
-    /// Payloads that these rows point to directly.
-    extents: HashSet<Extent>,
+    has_snapshots: bool,
     /// Sets of chunks, with how many are referred to.
     sets: HashMap<u64, usize>,
     /// Maps of pages, with the epochs of the versions that read them.
@@ -205,7 +257,6 @@ struct Reachable {
 
 impl Reachable {
     fn add(&mut self, row: &BlobRow) {
-        self.extents.extend(row.layout.extents());
         match &row.layout {
             Layout::Blocks(blocks) => {
                 let chunks = self.sets.entry(blocks.set).or_default();
@@ -244,21 +295,16 @@ struct PageEpoch {
 }
 
 impl PageEpoch {
-    /// Adds the rows to `dead` and their payloads to `extents`, if no version reads them.
-    fn list_if_unseen(
-        self,
-        reachable: &Reachable,
-        dead: &mut Vec<String>,
-        extents: &mut Vec<Extent>,
-    ) -> Result<(), Fault> {
+    /// Adds the rows to the dead ones if no version reads them.
+    fn list_if_unseen(self, reachable: &Reachable, dead: &mut DeadRows) -> Result<(), Fault> {
         if reachable.sees(&self) {
             return Ok(());
         }
         // The base row is removed last: an interrupted removal never leaves a delta without its base row.
         for (name, body) in self.rows.into_iter().rev() {
             let parsed = RowName::parse(&name).ok_or_else(|| damaged("the name of a blob's row"))?;
-            extents.extend(extents_of(parsed, &body)?);
-            dead.push(name);
+            dead.extents.extend(extents_of(parsed, &body)?);
+            dead.names.push(name);
         }
         Ok(())
     }
@@ -317,7 +363,12 @@ fn extents_of(name: RowName<'_>, body: &[u8]) -> Result<Vec<Extent>, Fault> {
     extents.ok_or_else(|| damaged("a row of a blob"))
 }
 
+/// Some 10 MiB.
+const SLICE_MAX: SliceMax = SliceMax { rows: 32 << 10, extents: 128 << 10 };
 /// Rows that are removed in one commit.
 const REMOVE_ROWS: usize = 512;
 /// Payloads that are discarded before the task yields.
 const DISCARD_EXTENTS: usize = 4096;
+
+#[cfg(test)]
+mod tests;
