@@ -1,4 +1,4 @@
-//! Rows: read one by one, many at once or in key order, and changed by conditional batches.
+//! Rows: read one by one or in key order, and changed by conditional batches. Reads of several keys use a [`Snapshot`].
 
 use super::spaces::SpaceId;
 use crate::error::{EditError, Fault, ReadError, Reject, WriteError};
@@ -23,17 +23,6 @@ pub trait Rows: Send + Sync + 'static {
         key: Key<'_>,
         visit: impl FnOnce(Option<RowRef<'_>>) -> R + Send,
     ) -> impl Future<Output = Result<R, ReadError>> + Send;
-
-    /// Reads many rows of a space from one snapshot; see [`Snapshot::get_many`].
-    fn get_many(
-        &self,
-        space: SpaceId,
-        keys: &[(&str, &str)],
-        budget: Budget,
-        visit: impl FnMut(RowRef<'_>) -> Flow + Send,
-    ) -> impl Future<Output = Result<Option<usize>, ReadError>> + Send {
-        async move { self.snapshot(Reads::One, budget.deadline).await?.get_many(space, keys, budget, visit).await }
-    }
 
     /// Passes the rows of a range to `visit` in key order, from one snapshot, until the range, the budget, the visitor or
     /// the engine's bound on bytes ends it. Returns where to resume, or `None` at the end of the range.
@@ -132,9 +121,9 @@ pub struct RowRef<'a> {
 /// What a scan does after a row.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Flow {
-    /// Go on with the next row.
+    /// Continue with the next row.
     Continue,
-    /// Go on with the next row after yielding to other tasks: the visitor has worked for long.
+    /// Continue with the next row after yielding to other tasks: the visitor has worked for long.
     Pause,
     /// Stop, and resume at the row just visited.
     StopHere,

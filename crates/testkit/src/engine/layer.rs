@@ -31,16 +31,6 @@ pub trait Layer: Send + Sync + 'static {
         self.below().get(key, visit)
     }
 
-    fn get_many(
-        &self,
-        space: SpaceId,
-        keys: &[(&str, &str)],
-        budget: Budget,
-        visit: impl FnMut(RowRef<'_>) -> Flow + Send,
-    ) -> impl Future<Output = Result<Option<usize>, ReadError>> + Send {
-        self.below().get_many(space, keys, budget, visit)
-    }
-
     fn scan(
         &self,
         space: SpaceId,
@@ -215,16 +205,6 @@ impl<L: Layer> Rows for Layered<L> {
         visit: impl FnOnce(Option<RowRef<'_>>) -> R + Send,
     ) -> Result<R, ReadError> {
         self.0.get(key, visit).await
-    }
-
-    async fn get_many(
-        &self,
-        space: SpaceId,
-        keys: &[(&str, &str)],
-        budget: Budget,
-        visit: impl FnMut(RowRef<'_>) -> Flow + Send,
-    ) -> Result<Option<usize>, ReadError> {
-        self.0.get_many(space, keys, budget, visit).await
     }
 
     async fn scan(
