@@ -33,7 +33,7 @@ pub(crate) struct Commit {
     pub(crate) effect: Option<Effect>,
 }
 
-/// A commit in the queue, and whom to tell.
+/// A commit in the queue, and where its outcome is sent.
 pub(crate) struct Queued {
     commit: Commit,
     reply: oneshot::Sender<Result<(), Fault>>,
@@ -233,7 +233,7 @@ impl CommitQueue {
         self.wake.notify_one();
     }
 
-    /// Says whether a full disk has no room but for deletes and drops.
+    /// Sets whether the disk is full, so that only deletes and drops are accepted.
     pub(crate) fn set_deletes_only(&self, deletes_only: bool) {
         self.inner.lock().deletes_only = deletes_only;
     }

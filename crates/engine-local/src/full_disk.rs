@@ -67,7 +67,7 @@ impl FullDisk {
             // Something else took the room of the compaction. A large store keeps the background work that it has.
             Ok(false) if room.is_for_whole && !shared.reserve.is_released() => use_reserve(shared).map(drop),
             Ok(false) if !has_discarded => Ok(()),
-            // Closing the store lets go of the old files and of journals; then it is known whether there is room.
+            // Closing the store releases the old files and journals; then it is known whether there is room.
             _ if shared.reserve.is_released() => {
                 shared.queue.request_reopen();
                 Ok(())

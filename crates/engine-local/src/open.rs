@@ -27,30 +27,30 @@ use crate::store::{Mode, Store, StoreError, SyncTo};
 /// How to open an engine.
 #[derive(Debug, Clone)]
 pub struct Settings {
-    /// The data folder; made if it is not there.
+    /// The data directory; created if it does not exist.
     pub folder: PathBuf,
-    /// What an acknowledged write has survived.
+    /// What an acknowledged write survives.
     pub durability: Durability,
-    /// Bytes of memory to use, or as much as suits the machine.
+    /// Bytes of memory to use; `None` for a share of the machine's memory.
     pub memory_bytes: Option<u64>,
-    /// Bytes of disk to set aside, so that clients can delete when the disk is full; 0 for none.
+    /// Bytes of disk to reserve, so that clients can delete when the disk is full; 0 for none.
     pub reserve_bytes: u64,
 }
 
 /// What an acknowledged write survives.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
 pub enum Durability {
-    /// A loss of power: it is synced to disk.
+    /// A power failure: it is synced to disk.
     #[default]
     Sync,
-    /// The end of the process; a loss of power may cost the last 100 ms.
+    /// The end of the process; a power failure may lose the last 100 ms.
     Async,
     /// Nothing: no file is written.
     Memory,
 }
 
 impl LocalEngine {
-    /// Opens the engine in its data folder.
+    /// Opens the engine in its data directory.
     pub fn open(settings: &Settings) -> Result<Self, StoreError> {
         let dead = Arc::new(DeadSpaces::default());
         let mut reserve = Reserve::default();
@@ -74,7 +74,7 @@ impl LocalEngine {
             let folder = &settings.folder;
             reserve = Reserve::open(folder, settings.reserve_bytes).map_err(|source| StoreError::io(folder, source))?;
             if is_full {
-                // If it is not so full, the store is opened again in a moment.
+                // If there is room by now, the store is soon opened again for all writes.
                 reserve.release();
             }
         }
@@ -83,7 +83,7 @@ impl LocalEngine {
         Ok(engine)
     }
 
-    /// Versions far ahead of the clock show that it was wrong once.
+    /// Warns of versions far ahead of the clock, which show that the clock was wrong before.
     fn warn_of_versions_ahead(&self) {
         let ahead = Timestamp::from_ticks(self.shared.versions.last()).to_unix();
         let ahead = ahead.saturating_sub(SystemClock.now().to_unix());
@@ -101,7 +101,7 @@ impl LocalEngine {
         Self::on_store(Box::new(MemoryStore::default()))
     }
 
-    /// An engine on a store of the caller's; for tests that make a store fail.
+    /// An engine on the caller's store; for tests that make a store fail.
     pub fn on_store(store: Box<dyn Store>) -> Result<Self, StoreError> {
         Self::start(store, Arc::default(), SyncTo::Disk, Reserve::default())
     }
@@ -134,7 +134,7 @@ impl LocalEngine {
         Ok(Self { shared, threads: Mutex::new(threads), queues: RowQueues::default() })
     }
 
-    /// Finishes what is enqueued and prepares the store for a quick start. Dropping the engine afterwards
+    /// Commits what is enqueued and prepares the store for a quick start. Dropping the engine afterwards
     /// also waits for background work to end; a process that is about to exit need not do that.
     pub fn close(&self) -> Result<(), StoreError> {
         self.stop();
@@ -144,13 +144,13 @@ impl LocalEngine {
         }
     }
 
-    /// Notes that the bytes of blobs are in the data folder too: without them it does not open any more.
+    /// Records that the data directory also contains the bytes of blobs: without them it does not open any more.
     pub fn record_blobs(&self) -> Result<(), StoreError> {
         self.shared.with_store(|store| store.record_blobs())
     }
 
-    /// Asks whether the disk has room for bytes beside the store, such as those of blobs. It refuses them while only
-    /// writes that free space are taken.
+    /// Returns a check whether the disk has room for bytes beside the store, such as those of blobs. It refuses them
+    /// while only writes that free space are accepted.
     pub fn admission(&self) -> Arc<dyn Fn() -> Result<(), Fault> + Send + Sync> {
         let shared = Arc::clone(&self.shared);
         Arc::new(move || shared.admit_bytes())
@@ -176,7 +176,7 @@ impl Drop for LocalEngine {
     }
 }
 
-/// Opens the store; on a disk that is too full for that, out of the reserve.
+/// Opens the store; on a disk that is too full for that, frees the reserve first.
 fn open_store(options: Options, is_full: bool) -> Result<FjallStore, StoreError> {
     let mode = if is_full { Mode::Freeing } else { Mode::Normal };
     match FjallStore::open_for(options.clone(), mode) {
@@ -195,6 +195,6 @@ fn spawn(name: &str, shared: &Arc<Shared>, run: fn(&Arc<Shared>)) -> Result<Join
         .map_err(|source| StoreError::Io { path: PathBuf::new(), source })
 }
 
-/// Many writes in one tick of the clock put versions a little ahead; this is more than that.
+/// Many writes in one tick of the clock give versions a little ahead of it, but less than this.
 const AHEAD_MAX: Duration = Duration::from_secs(60);
 const CLOSE_PATIENCE: Duration = Duration::from_secs(5);

@@ -81,7 +81,7 @@ impl Published {
         snapshot.ok_or_else(|| Fault::Unavailable("the store was reopened while a page was read".to_owned()))
     }
 
-    /// Lets go of a pinned snapshot.
+    /// Releases a pinned snapshot.
     pub(crate) fn unpin(&self, number: u64) {
         // Dropped outside of the lock.
         let snapshot = self.pins.lock().remove(&number);

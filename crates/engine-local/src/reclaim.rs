@@ -100,7 +100,7 @@ fn compact(shared: &Shared, bytes: u64) -> Result<(), Fault> {
     Ok(())
 }
 
-/// Lets go of files that are not needed any more. Readers use the snapshot of the last commit, and a snapshot keeps the
+/// Releases files that are not needed any more. Readers use the snapshot of the last commit, and a snapshot keeps the
 /// files of its day. So another commit makes another snapshot, and a flush then lets the files go.
 pub(crate) fn release_files(shared: &Shared) -> Result<(), Fault> {
     let no_garbage = Writes::One([(GARBAGE_KEY.into(), None)]);
@@ -139,7 +139,7 @@ fn reclaim(shared: &Shared, space: SpaceId, garbage: &mut Garbage) -> Result<(),
     }
     commit(shared, shared.catalogue.forget(space))?;
     if is_large {
-        // Lets go of the files that only older snapshots needed.
+        // Releases the files that only older snapshots needed.
         shared.with_store(|store| store.settle()).map_err(|error| fault(&error))?;
     }
     Ok(())

@@ -1,8 +1,8 @@
-//! After a failed commit: nothing of it is acknowledged, reads go on, and the store is opened again by itself.
+//! After a failed commit: nothing of it is acknowledged, reads continue, and the engine opens the store again.
 //!
 //! A store that failed to write, such as on a full disk, takes no more writes. The whole group and everything
 //! behind it is answered with a fault, because later writes may have seen earlier ones. Then the committer
-//! waits until the store says that writing has a chance again, closes it, opens it and goes on.
+//! waits until writing may succeed again, closes the store, opens it and continues.
 
 use std::sync::Arc;
 use std::time::Duration;
@@ -43,7 +43,7 @@ pub(crate) fn recover(shared: &Arc<Shared>, error: &StoreError) -> bool {
             Ok(()) => {}
             Err(error) => {
                 shared.queue.shut(fault(&error));
-                // Without a reserve there is nothing to go on with before the disk has room.
+                // Without a reserve nothing can be done before the disk has room.
                 let is_full = matches!(error, StoreError::Full { .. });
                 if !is_full || !(shared.reserve.release() || shared.reserve.is_released()) {
                     continue;

@@ -1,4 +1,4 @@
-//! Shows what is wrong with a data folder and mends it: `larimar repair`.
+//! Shows what is wrong with a data directory and repairs it: `larimar repair`.
 //!
 //! It asks what the server asks at its start (`store/check.rs`), and reads every byte besides. What is done depends on
 //! what is lost by it, and nothing that is lost is lost without `--force`:
@@ -9,7 +9,7 @@
 //! - Missing or damaged tables, manifests and marks: when forced, a new store is built of what can be read
 //!   (`repair/salvage.rs`).
 //!
-//! Whatever is taken away is kept in a folder `damaged-<n>`. A write that was merely cut short needs no repair.
+//! Files that are replaced are kept in a directory `damaged-<n>`. A write that was only incomplete needs no repair.
 
 mod clock;
 mod rows;
@@ -61,7 +61,7 @@ pub enum Action {
         damage: Damage,
         /// How many intact commits came after it.
         commits_lost: u64,
-        /// The folder with copies of the journals as they were.
+        /// The directory with copies of the journals as they were.
         copies: PathBuf,
     },
     /// What is missing was accepted as lost; the rest is as it was.
@@ -70,13 +70,13 @@ pub enum Action {
     Salvaged(Salvage),
 }
 
-/// Looks at the journals below a data folder without changing anything.
+/// Inspects the journals below a data directory without changing anything.
 pub fn inspect(folder: &Path) -> Result<Inspection, StoreError> {
     let path = folder.join(STORE);
     journal::inspect(&path).map_err(|source| StoreError::io(&path, source))
 }
 
-/// Mends a data folder; refuses to lose anything unless forced.
+/// Repairs a data directory; loses nothing unless forced.
 pub fn repair(folder: &Path, force: bool) -> Result<Repair, StoreError> {
     let io = |source| StoreError::io(folder, source);
     if !is_data_folder(folder).map_err(io)? {
@@ -103,7 +103,7 @@ pub fn repair(folder: &Path, force: bool) -> Result<Repair, StoreError> {
     Ok(Repair { found: check.journals, findings: check.findings, action })
 }
 
-/// Whether a folder holds anything of ours, by what is in it and not by names alone. Any other folder is left as it is,
+/// Whether a directory holds anything of ours, by what is in it and not by names alone. Any other directory is left as it is,
 /// without even a lock.
 pub fn is_data_folder(folder: &Path) -> std::io::Result<bool> {
     let blobs = folder.join(BLOBS);

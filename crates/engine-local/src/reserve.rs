@@ -1,10 +1,10 @@
 //! Disk space set aside for the day when there is none: it lets clients delete.
 //!
-//! The reserve is a file of the data folder whose blocks are really allocated. Writes that need space stop before the
+//! The reserve is a file of the data directory whose blocks are really allocated. Writes that need space stop before the
 //! disk is full (`Shared::watch_room`), so it is for the case that something else fills the disk. When a write fails
-//! because of that, the file is emptied, and the store is opened without background work. An empty file also tells a
+//! because of that, the file is emptied, and the store is opened without background work. An empty file also shows a
 //! process that starts that this is the state. Once there is room for it again and for what the store needs, the reserve
-//! is made anew, and all writes are taken. What happens meanwhile is in `full_disk.rs`.
+//! is created again, and all writes are accepted. What happens meanwhile is in `full_disk.rs`.
 
 use std::fs::{File, OpenOptions};
 use std::io;
@@ -13,7 +13,7 @@ use std::path::{Path, PathBuf};
 use parking_lot::Mutex;
 use rustix::fs::{FallocateFlags, fallocate, statvfs};
 
-/// The reserve of a data folder; of none, such as one in memory, it is never there.
+/// The reserve of a data directory; of none, such as one in memory, it is never there.
 #[derive(Debug, Default)]
 pub(crate) struct Reserve {
     file: Option<Mutex<ReserveFile>>,
@@ -54,7 +54,7 @@ impl Reserve {
             Err(error) => return Err(error),
         };
         let mut file = ReserveFile { path, bytes, state };
-        // One of another size is made anew. One that was given up is made again once the store says how much it needs.
+        // One of another size is replaced. One that was freed is created again once it is known how much the store needs.
         if state != State::Released && !file.restore(0) && state == State::Absent {
             tracing::warn!(bytes, "the disk has no room for the reserve that lets clients delete when it is full");
         }

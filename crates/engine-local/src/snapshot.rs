@@ -134,7 +134,7 @@ impl Shared {
     }
 }
 
-/// Visits rows of a dropped container from a place on, a bounded number; returns where to go on.
+/// Visits rows of a dropped container from a place on, a bounded number; returns where to continue.
 pub(crate) fn read_dropped(
     snapshot: &dyn store::Snapshot,
     space: SpaceId,

@@ -1,7 +1,7 @@
 //! The ordered key-value store below the engine: a small trait, so that another store could take its place.
 //!
-//! Everything the engine asks of a store is here: read a snapshot, commit a batch whole or not at all,
-//! sync, say how large it is. Two stores implement it: [`mod@fjall`] on disk and
+//! Everything the engine needs from a store is here: read a snapshot, commit a batch whole or not at all,
+//! sync, return its size. Two stores implement it: [`mod@fjall`] on disk and
 //! [`memory`] for the durability mode of that name. One thread commits; any number
 //! read. What a store does after damage is shown by `tests/store_faults.rs`.
 
@@ -25,7 +25,7 @@ pub trait Store: Send + Sync + 'static {
     fn snapshot(&self) -> Arc<dyn Snapshot>;
 
     /// Applies a batch whole or not at all. After an error nothing of it is visible, every later commit
-    /// fails too, reads go on, and the store has to be closed and opened again.
+    /// fails too, reads continue, and the store has to be closed and opened again.
     fn commit(&self, batch: Batch, sync: SyncTo) -> Result<(), StoreError>;
 
     /// Brings every commit so far to stable storage.
@@ -45,12 +45,12 @@ pub trait Store: Send + Sync + 'static {
     /// Approximate bytes on disk.
     fn disk_bytes(&self) -> u64;
 
-    /// Notes that the data folder also holds bytes of blobs, so that it does not open without them any more.
+    /// Records that the data directory also contains bytes of blobs, so that it does not open without them any more.
     fn record_blobs(&self) -> Result<(), StoreError> {
         Ok(())
     }
 
-    /// Whether a commit has a chance again after one failed, such as when a full disk has room.
+    /// Whether a commit may succeed again after one failed, for example because a full disk has room.
     fn probe(&self) -> Result<(), StoreError>;
 
     /// How much room the disk has and the store needs; `None` if it is not on a disk.
@@ -167,7 +167,7 @@ pub enum StoreError {
     /// No space left for writing.
     #[error("the disk is full at {}", path.display())]
     Full {
-        /// The store's folder.
+        /// The store's directory.
         path: PathBuf,
         /// What the system said.
         #[source]
@@ -176,7 +176,7 @@ pub enum StoreError {
     /// Reading or writing failed.
     #[error("input or output failed at {}", path.display())]
     Io {
-        /// The store's folder.
+        /// The store's directory.
         path: PathBuf,
         /// What the system said.
         #[source]
@@ -185,13 +185,13 @@ pub enum StoreError {
     /// An earlier commit failed; the store has to be opened again before it can write.
     #[error("an earlier write failed and the store at {} has not been reopened", path.display())]
     Stopped {
-        /// The store's folder.
+        /// The store's directory.
         path: PathBuf,
     },
     /// Another process has the store open.
     #[error("another process uses {}", path.display())]
     Locked {
-        /// The store's folder.
+        /// The store's directory.
         path: PathBuf,
     },
     /// The last batch of a journal is damaged; `larimar repair` can cut it.
@@ -203,7 +203,7 @@ pub enum StoreError {
     /// Files are missing, damaged or too new. Nothing was changed.
     #[error("{}", refusal(path, findings))]
     Refused {
-        /// The data folder.
+        /// The data directory.
         path: PathBuf,
         /// What is wrong with it.
         findings: Vec<check::Finding>,
@@ -211,14 +211,14 @@ pub enum StoreError {
     /// Another file of the store is damaged or was written by something else.
     #[error("the store at {} cannot be read: {reason}; `larimar repair` shows what is damaged", path.display())]
     Damaged {
-        /// The store's folder.
+        /// The store's directory.
         path: PathBuf,
         /// What the store said.
         reason: String,
     },
 }
 
-/// Why a data folder is not opened, and what to do.
+/// Why a data directory is not opened, and what to do.
 fn refusal(folder: &Path, findings: &[check::Finding]) -> String {
     let is_newer = findings.iter().any(|finding| finding.kind == check::Kind::Newer);
     let advice = if is_newer {

@@ -55,7 +55,7 @@ impl Shared {
     }
 }
 
-/// A decision, which counts once the writes it rests on are durable.
+/// A decision, which is valid once the writes that it depends on are durable.
 pub(crate) struct Decided<T, X> {
     outcome: Option<committer::Outcome>,
     version: Timestamp,
@@ -82,12 +82,12 @@ pub(crate) struct Plan<'a> {
     writes: Writes,
     /// Those of the writes that later decisions must see before they are committed.
     pending: Writes,
-    /// Whether the decision rests on a pending write: then the answer has to wait for it.
+    /// Whether the decision depends on a pending write: then the answer has to wait for it.
     saw_pending: bool,
     growth: Growth,
 }
 
-/// How much larger a batch makes the stored data, as far as it looked at the rows before.
+/// How much larger a batch makes the stored data. The size of an old row is known if the decision read it.
 #[derive(Default)]
 struct Growth {
     bytes: i64,
@@ -101,8 +101,8 @@ impl Growth {
         self.has_deletes |= new_value.is_none();
     }
 
-    /// Whether the batch may run on a full disk: it makes the data smaller, or deletes and adds next to nothing, as the
-    /// deletion of a snapshot does, or a message that is taken from a queue.
+    /// Whether the batch may run on a full disk: it makes the data smaller, or it deletes rows and adds very little, as the
+    /// deletion of a snapshot and the claim of a message do.
     fn is_small(&self) -> bool {
         self.bytes < 0 || self.has_deletes && self.bytes <= GROWTH_MAX
     }
@@ -236,10 +236,10 @@ mod tests {
             }
             growth.is_small()
         };
-        // A row is deleted, whether it was looked at or not.
+        // A row is deleted, whether it was read or not.
         assert!(grown(&[(Some(100), None)]));
         assert!(grown(&[(None, None)]));
-        // One goes and another of its size comes.
+        // A row is deleted and another of its size is added.
         assert!(grown(&[(Some(100), None), (None, Some(108))]));
         // A row becomes smaller; one that stays as it is would take room for nothing.
         assert!(grown(&[(Some(100), Some(100))]));

@@ -1,7 +1,7 @@
 //! The spaces: found by name, created, changed and dropped.
 //!
 //! Spaces that were found are cached for less than a second, to allow requests; before a request is refused, or when a
-//! space itself is returned, it is looked up anew. Only spaces that exist are cached, so a space that another server
+//! space itself is returned, it is looked up again. Only spaces that exist are cached, so a space that another server
 //! created is found at once. If another server dropped one, the statement that uses it fails, and it is removed from
 //! the cache.
 

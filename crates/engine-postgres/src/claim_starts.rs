@@ -14,7 +14,7 @@ use std::time::{Duration, Instant};
 #[derive(Default)]
 pub(crate) struct ClaimStarts(Mutex<FxHashMap<SpaceId, Start>>);
 
-/// No visible message became visible before `from`, according to the last claim that looked at all messages.
+/// No visible message became visible before `from`, according to the last claim that scanned all messages.
 #[derive(Clone, Copy, Debug)]
 struct Start {
     from: i64,
@@ -45,7 +45,7 @@ impl ClaimStarts {
             starts.retain(|_, start| start.looked.elapsed() < LOOK_EVERY);
         }
         let start = starts.entry(queue).or_insert_with(|| Start { from, looked: Instant::now(), is_due: false });
-        // A claim that looked at all messages may also move the start back.
+        // A claim that scanned all messages may also move the start back.
         start.from = if start.is_due { from } else { start.from.max(from) };
         start.is_due = false;
     }

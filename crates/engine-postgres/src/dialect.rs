@@ -144,7 +144,7 @@ const MESSAGE_EXPIRY: &str = "CREATE INDEX IF NOT EXISTS larimar_message_expiry 
 
 /// Settings of sessions of PostgreSQL and of databases that use its planner. Every statement is a few index lookups or
 /// one index range. Without statistics the planner may choose otherwise: if a table was small when a plan was made, the
-/// plan reads all of it ever after.
+/// plan reads all of it from then on.
 const PINNED_PLANS: &str = "SET enable_seqscan = off; SET enable_bitmapscan = off; SET enable_sort = off; SET enable_hashjoin = off; \
      SET enable_mergejoin = off; SET enable_material = off; SET plan_cache_mode = force_generic_plan; \
      SET jit = off; SET max_parallel_workers_per_gather = 0; \

@@ -33,7 +33,7 @@ impl Parts {
             visit_row(row, &mut partition, &mut row_text, &mut visit)?;
         }
         let is_end = (rows.len() as i64) < ROWS_MAX;
-        // No row lies between a row key and that key followed by a zero.
+        // No row is between a row key and that key followed by a zero.
         Ok((!is_end).then(|| Position::new(partition, row_text + "\0")))
     }
 

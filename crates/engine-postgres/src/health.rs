@@ -1,6 +1,6 @@
 //! Whether the database answers. When it has not for long, requests are refused at once instead of piling up.
 //!
-//! A connection that cannot be opened says little: there may be no slot left, or the password has changed, while the
+//! A connection that cannot be opened is a weak sign: there may be no slot left, or the password has changed, while the
 //! open connections work. So a recent answer shows that the database is well, and failed connections count only without
 //! one.
 

@@ -5,7 +5,7 @@
 //! need. Concurrent requests are gathered and sent in groups (`gather.rs`): point reads (`reads.rs`), writes of one row
 //! (`single_writes.rs`), transactions (`transactions.rs`), and puts and deletes of messages (`message_writes.rs`; the
 //! other calls on messages are in `messages.rs`). A page is one statement, or several in one read-only transaction
-//! (`snapshot.rs`, `page_statement.rs`, `page_rows.rs`). `failure.rs` says what an error means and which ones leave the
+//! (`snapshot.rs`, `page_statement.rs`, `page_rows.rs`). `failure.rs` decides what an error means and which ones leave the
 //! outcome unknown. `catalogue.rs` has the spaces, `dropped_containers.rs` the rows of dropped containers,
 //! `background.rs` the work that one server at a time does for all. SQL is in `statements.rs`, what differs between
 //! databases in `dialect.rs`.

@@ -2,7 +2,7 @@
 //!
 //! Every statement is bounded in rows and in bytes. The database adds up the sizes of bodies, without reading bodies
 //! that it stores outside of their rows, so that rows beyond the bound are not sent. The first row beyond it is sent
-//! without its body: its key says where to continue.
+//! without its body: its key is where to continue.
 
 use crate::key;
 use crate::statements::Query;
@@ -75,7 +75,7 @@ impl PageKeys {
         if pk == last_pk {
             return Self::Slice { pk, rk, end_rk };
         }
-        // The text that follows another directly is that one and a zero: no partition lies between.
+        // The text that follows another directly is that one and a zero: no partition is between them.
         let is_next = last_pk.strip_prefix(pk.as_slice()) == Some(&[0, 0]);
         match (is_next, end_rk.is_empty()) {
             (true, true) => Self::Tail { pk, rk },

@@ -1,5 +1,5 @@
 //! Every statement but those that create tables, each as a type: its fields are the parameters in the order of their
-//! numbers, and it knows how a row of its answer is decoded.
+//! numbers, and it decodes the rows of its answer.
 //!
 //! The statements use the common part of the dialects: no comparison of row values, no `int`, no two writes of one
 //! table in a statement. `DELETE … USING` needs CockroachDB 23.1 or newer.

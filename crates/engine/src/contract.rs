@@ -21,7 +21,7 @@ use std::future::Future;
 
 /// A storage engine: rows, spaces, messages, and what belongs to all of them.
 pub trait Engine: Rows + Spaces + Messages {
-    /// The store's time at some moment of the call. Everything that two servers must judge alike, such as leases, goes by
+    /// The store's time at some moment of the call. Everything that two servers must agree on, such as leases, uses
     /// it. An engine in one process uses `caller`, the caller's clock; a shared engine uses the clock of its database, which
     /// it asks so rarely that a call usually costs no round trip.
     fn now(&self, caller: Timestamp) -> impl Future<Output = Result<Moment, Fault>> + Send {

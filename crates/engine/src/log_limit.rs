@@ -3,7 +3,7 @@
 use std::sync::{Mutex, PoisonError};
 use std::time::{Duration, Instant};
 
-/// Says which lines of a kind may be written.
+/// Limits how often log lines of one kind are written.
 #[derive(Debug, Default)]
 pub struct LogLimit {
     state: Mutex<State>,

@@ -11,7 +11,7 @@ use std::future::Future;
 /// What a snapshot is opened for. An engine far away needs no transaction for one read.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Reads {
-    /// One range or one set of keys. After a visitor stopped, reading may go on from there; where the engine stopped,
+    /// One range or one set of keys. After a visitor stopped, reading may continue from there; where the engine stopped,
     /// the snapshot is of no further use.
     One,
     /// Any number of ranges and keys.
@@ -24,7 +24,7 @@ pub enum Reads {
 /// When the engine cannot keep it, such as after a full disk, reads fail with [`Fault::Unavailable`](crate::Fault) and
 /// the page is to be asked for again.
 pub trait Snapshot: Send + 'static {
-    /// Hands the rows of a range to `visit` in key order until the range, the budget, the visitor or a bound of the engine
+    /// Passes the rows of a range to `visit` in key order until the range, the budget, the visitor or a bound of the engine
     /// on bytes ends it. Returns where to resume, or nothing when the range is exhausted. At least one row is visited
     /// unless an earlier read of this snapshot did so and the deadline has passed.
     fn scan(
@@ -35,8 +35,8 @@ pub trait Snapshot: Send + 'static {
         visit: impl FnMut(RowRef<'_>) -> Flow + Send,
     ) -> impl Future<Output = Result<Option<Position>, ReadError>> + Send;
 
-    /// Hands those of some rows that exist to `visit`, in the order of `keys` (partition, row), which is the order of
-    /// rows. Returns the index of the key to resume at, or nothing when all were looked up. The bounds are those of
+    /// Passes those of some rows that exist to `visit`, in the order of `keys` (partition, row), which is the order of
+    /// rows. Returns the index of the key to resume at, or `None` when all were looked up. The bounds are those of
     /// [`Snapshot::scan`].
     fn get_many(
         &mut self,

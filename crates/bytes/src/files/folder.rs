@@ -49,7 +49,7 @@ impl Folder {
         self.root.join(PACKS)
     }
 
-    /// The folders of payloads with a file of their own.
+    /// The directories of payloads with a file of their own.
     pub(super) fn file_folders(&self) -> impl Iterator<Item = PathBuf> + Send + use<> {
         let files = self.root.join(FILES);
         (0..=u8::MAX).map(move |first| files.join(format!("{first:02x}")))
@@ -71,7 +71,7 @@ impl Folder {
         if self.durability == Durability::Sync { file.sync_data() } else { Ok(()) }
     }
 
-    /// Syncs the entry of a file in its folder.
+    /// Syncs the entry of a file in its directory.
     pub(super) fn sync_entry(&self, file: &FileName) -> Result<(), Error> {
         self.path(file).parent().map_or(Ok(()), |folder| self.sync_folder(folder))
     }

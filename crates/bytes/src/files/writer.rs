@@ -198,7 +198,7 @@ impl Stream {
 }
 
 impl Unfinished {
-    /// Makes the payload durable: its bytes, then the mark that it is whole, then its entry in the folder.
+    /// Makes the payload durable: its bytes, then the mark that it is whole, then its entry in the directory.
     fn finish(&self, handle: &File, extent: Extent) -> Result<(), Fault> {
         let folder = &self.shared.folder;
         handle

@@ -1,6 +1,6 @@
 //! Takes back the clock of versions after a wrong reading of the machine's: `larimar repair --reset-clock`.
 //!
-//! Rows keep the versions they have. A row whose version lies ahead gets the next one above it when it is written, so
+//! Rows keep the versions they have. A row whose version is ahead gets the next one above it when it is written, so
 //! that its versions still only grow; all others get the time again. What is given up: a row that was deleted with a
 //! version ahead of the clock and is inserted again starts below the version it once had.
 
@@ -34,7 +34,7 @@ pub struct ClockReset {
 /// Sets the clock of versions back to `now` if it runs ahead of it.
 pub fn reset_clock(folder: &Path, now: Timestamp) -> Result<ClockReset, StoreError> {
     let io = |source| StoreError::io(folder, source);
-    // Opening a folder without a store would make one; opening an existing one reports what is missing.
+    // Opening a directory without a store would make one; opening an existing one reports what is missing.
     if !super::is_data_folder(folder).map_err(io)?
         || !(folder.join(STORE).try_exists().map_err(io)? || Inventory::is_there(folder).map_err(io)?)
     {

@@ -43,7 +43,7 @@ struct Head {
 }
 
 impl RawRows {
-    /// Reads a store's folder, whose journals were inspected.
+    /// Reads a store's directory, whose journals were inspected.
     pub(super) fn open(store: &Path, journals: &Inspection) -> std::io::Result<Self> {
         let manifest = Manifest::salvage(&store.join(ROWS_TREE));
         let mut rows = Self { sources: Vec::new(), heads: BinaryHeap::new(), blocks_lost: 0, tables_lost: 0 };
@@ -71,7 +71,7 @@ impl RawRows {
                     self.heads.push(Head { key: Reverse(key), seqno, source, value });
                     return;
                 }
-                // One block is lost; the reader goes on with the next.
+                // One block is lost; the reader continues with the next.
                 Ok(Some(Err(()))) if *errors_left > 0 => {
                     *errors_left -= 1;
                     self.blocks_lost += 1;

@@ -6,7 +6,7 @@
 //! damaged-<n>/store     the old store, moved there
 //! ```
 //!
-//! A repair that was interrupted goes on where it stopped: before `done` the new store is thrown away, after it the
+//! A repair that was interrupted continues where it stopped: before `done` the new store is removed, after it the
 //! two are exchanged.
 
 use std::path::{Path, PathBuf};
@@ -179,7 +179,7 @@ fn folder_bytes(folder: &Path) -> std::io::Result<u64> {
     Ok(bytes)
 }
 
-/// A name that users do not choose for a directory: what it holds is removed when a repair begins anew.
+/// A name that users do not choose for a directory: what it contains is removed when a repair starts again.
 pub(super) const REPAIRED: &str = "repair.unfinished";
 const DONE: &str = "done";
 const BATCH_BYTES_MAX: usize = 1 << 20;

@@ -1,4 +1,4 @@
-//! Looks at every file of a data folder before fjall opens it: what is missing, damaged or too new.
+//! Checks every file of a data directory before fjall opens it: what is missing, damaged or too new.
 //!
 //! fjall takes parts that are missing for parts that were never made, starts without them and removes what they
 //! listed. So the server asks here first and refuses by name; `larimar repair` asks the same questions and reads every
@@ -23,10 +23,10 @@ pub enum Depth {
     Everything,
 }
 
-/// One thing that is wrong with a data folder.
+/// One thing that is wrong with a data directory.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Finding {
-    /// The file or folder.
+    /// The file or directory.
     pub path: PathBuf,
     /// What kind of wrong it is.
     pub kind: Kind,
@@ -51,7 +51,7 @@ pub enum Kind {
     Newer,
 }
 
-/// What a look at a data folder found.
+/// What the check of a data directory found.
 #[derive(Debug)]
 pub(crate) struct Check {
     /// Whether nothing was ever stored here.
@@ -98,7 +98,7 @@ impl fmt::Display for Finding {
     }
 }
 
-/// Looks at a data folder.
+/// Checks a data directory.
 pub(crate) fn check(folder: &Path, depth: Depth) -> io::Result<Check> {
     let mut findings = Vec::new();
     let inventory = Inventory::read(folder).unwrap_or_else(|error| {
@@ -139,7 +139,7 @@ pub(crate) fn check(folder: &Path, depth: Depth) -> io::Result<Check> {
     Ok(Check { is_new: false, findings, journals, persisted, has_blobs })
 }
 
-/// Whether a folder is a store, however damaged: it has the mark, the trees or a journal of one.
+/// Whether a directory is a store, however damaged: it has the mark, the trees or a journal of one.
 pub(crate) fn is_store(store: &Path) -> io::Result<bool> {
     let has_mark = std::fs::read(store.join(VERSION)).is_ok_and(|mark| mark.starts_with(b"FJL"));
     if has_mark || store.join(KEYSPACES).is_dir() {
@@ -252,7 +252,7 @@ fn check_watermark(
     Some(Finding::new(&path(journal), Kind::CommitsMissing(missing), problem, &lost).acceptable())
 }
 
-/// The folders of blobs' bytes are all made with the first one.
+/// The directories of blobs' bytes are all made with the first one.
 pub(crate) fn check_blobs(blobs: &Path) -> Option<Finding> {
     let files = blobs.join("files");
     let of_files = (0..=u8::MAX).map(|first| files.join(format!("{first:02x}")));
@@ -261,7 +261,7 @@ pub(crate) fn check_blobs(blobs: &Path) -> Option<Finding> {
     Some(Finding::missing(&missing, "the bytes of the blobs in it").acceptable())
 }
 
-/// Whether a folder of blobs' bytes has any file in it.
+/// Whether a directory of blobs' bytes has any file in it.
 fn holds_files(blobs: &Path) -> io::Result<bool> {
     let is_empty = |folder: PathBuf| match manifest::file_names(&folder) {
         Ok(names) => Ok(names.is_empty()),
@@ -282,5 +282,5 @@ const KEYSPACES: &str = "keyspaces";
 /// The trees of a store: fjall's own records, and the rows. Both are made before the store gets its name.
 const TREES: [&str; 2] = ["keyspaces/0", ROWS_TREE];
 pub(crate) const ROWS_TREE: &str = "keyspaces/1";
-/// Where the bytes of blobs are, below the data folder.
+/// Where the bytes of blobs are, below the data directory.
 pub(crate) const BLOBS: &str = "blobs";

@@ -1,17 +1,17 @@
 //! The store on disk: fjall, an LSM tree with a journal, one keyspace for everything.
 //!
-//! What fjall gives: a batch is written to the journal and synced before it reaches the memtable, so
+//! What fjall provides: a batch is written to the journal and synced before it reaches the memtable, so
 //! readers never see what is not durable; a failed write or background job stops all writing ("poisons")
-//! while reads go on. What this file adds:
+//! while reads continue. What this module adds:
 //!
 //! - journals are inspected before fjall recovers them ([`super::journal`]), because its recovery cuts at
 //!   the first entry it cannot read, whatever follows;
-//! - the memtable is rotated here, by the current memory budget (fjall keeps the size of the day the
-//!   store was made), and writes wait here for flushes (fjall's own wait never ends once a flush failed);
+//! - the memtable is rotated here, by the current memory budget (fjall keeps the size that it had when the
+//!   store was created), and writes wait here for flushes (fjall's own wait never ends once a flush failed);
 //! - reopening after a failed write cuts that write from the journal, so that it cannot come back;
 //! - what the store should consist of is compared with what is there before fjall opens it ([`super::check`]), because
-//!   fjall starts anew without the parts that are missing;
-//! - a store is created under another name and renamed, so that a crash leaves none half made;
+//!   fjall would start without the parts that are missing;
+//! - a store is created under another name and renamed, so that a crash leaves no incomplete store;
 //! - a clean close flushes the memtable and empties the journal, so that the next start reads neither.
 
 mod database;
@@ -40,7 +40,7 @@ use crate::reserve::bytes_available;
 /// How to open a store.
 #[derive(Clone)]
 pub struct Options {
-    /// The data folder; the store makes its own folder inside.
+    /// The data directory; the store creates its own directory inside.
     pub folder: PathBuf,
     /// How much memory to use.
     pub memory: MemoryBudget,
@@ -76,12 +76,12 @@ pub struct FjallStore {
 }
 
 impl FjallStore {
-    /// Opens the store in a data folder, or makes one.
+    /// Opens the store in a data directory, or creates one.
     pub fn open(options: Options) -> Result<Self, StoreError> {
         Self::open_for(options, Mode::Normal)
     }
 
-    /// Opens the store in a data folder for all writes, or for those that free space.
+    /// Opens the store in a data directory for all writes, or for those that free space.
     pub fn open_for(options: Options, mode: Mode) -> Result<Self, StoreError> {
         let folder = options.folder.as_path();
         std::fs::create_dir_all(folder).map_err(|source| StoreError::io(folder, source))?;
@@ -109,7 +109,7 @@ impl FjallStore {
             create(folder, &path)?;
             check.journals = journal::inspect(&path).map_err(io)?;
         }
-        // Holds nothing, and fjall asks for it.
+        // It is empty, but fjall expects it.
         OpenOptions::new().create(true).truncate(false).write(true).open(path.join(LOCK)).map_err(io)?;
         let (db, rows) = open_database(&path, &options, mode).map_err(|error| sort(&path, error))?;
         let tracker = Mutex::new(track(folder, &path, &check).map_err(io)?);
@@ -143,8 +143,8 @@ impl FjallStore {
         }
     }
 
-    /// Lets compaction drop the versions of rows that no open snapshot sees. fjall finds out which those are after every
-    /// so many snapshots that were closed, and not otherwise.
+    /// Lets compaction drop the versions of rows that no open snapshot sees. fjall determines them only after a certain
+    /// number of snapshots was closed.
     fn forget_old_versions(&self) {
         for _ in 0..SNAPSHOTS_PER_GC {
             drop(self.db.snapshot());
@@ -262,7 +262,7 @@ impl Store for FjallStore {
     }
 
     fn stop(self: Box<Self>) -> Box<dyn Reopen> {
-        // Without background work nothing else takes away journals whose rows are in tables.
+        // Without background work nothing else removes journals whose rows are in tables.
         let is_flushed = self.mode == Mode::Freeing && self.flush().is_ok() && self.memtables_empty();
         let Self { rows, db, options, path, failed_from, lock, tracker: _, mode: _, disk: _ } = *self;
         drop((rows, db));
@@ -272,7 +272,7 @@ impl Store for FjallStore {
 
     fn finish(&self) -> Result<(), StoreError> {
         match self.settle() {
-            // What is in memory has no room to go to; the journals have it.
+            // There is no room to flush what is in memory; the journals have it.
             Err(StoreError::Full { .. }) if self.mode == Mode::Freeing => return Ok(()),
             settled => settled?,
         }
@@ -287,7 +287,7 @@ impl Store for FjallStore {
     }
 }
 
-/// A closed store, and what is not to come back when it opens.
+/// A closed store, and which batches must not reappear when it opens.
 struct Stopped {
     options: Options,
     path: Arc<Path>,
@@ -304,7 +304,7 @@ impl Reopen for Stopped {
 }
 
 impl Stopped {
-    /// Takes batches that were answered with an error, or are in tables, out of the journals.
+    /// Removes batches that were answered with an error, or are in tables, from the journals.
     fn cut_failed(&self) -> Result<(), StoreError> {
         if self.failed_from == u64::MAX {
             return Ok(());
@@ -383,20 +383,20 @@ pub(crate) fn cut(path: &Path, end: u64) -> std::io::Result<()> {
 
 pub(crate) fn bytes_on_disk(path: &Path) -> u64 {
     let Ok(metadata) = path.metadata() else { return 0 };
-    // Journals are made long and empty; what counts is what they occupy.
+    // Journals are created with their full length and empty; what counts is what they occupy.
     #[cfg(unix)]
     return std::os::unix::fs::MetadataExt::blocks(&metadata) * 512;
     #[cfg(not(unix))]
     metadata.len()
 }
 
-/// The store's folder below the data folder.
+/// The store's directory below the data directory.
 pub(crate) const STORE: &str = "store";
 const LOCK: &str = "lock";
 const PROBE: &str = "probe";
 /// Enough for the tables that a flush writes first.
 const PROBE_BYTES: usize = 16 << 20;
-/// After as many closed snapshots fjall looks which versions are still seen.
+/// After this many closed snapshots fjall checks which versions are still visible.
 const SNAPSHOTS_PER_GC: usize = 10_000;
 /// What must be free beside the rows that a compaction writes.
 const COMPACTION_ROOM: u64 = 2 << 20;

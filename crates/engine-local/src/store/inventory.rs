@@ -1,6 +1,6 @@
-//! What a store is known to consist of, kept beside it: a data folder that once held data never opens as a new one.
+//! The list of a store's files, stored beside it: a data directory that once had data never opens as a new one.
 //!
-//! Two files in the data folder, both only ever behind the truth and never ahead of it, at whatever moment a process or
+//! Two files in the data directory, neither of which is ever ahead of the store, at whatever moment a process or
 //! a machine stops:
 //!
 //! - `inventory`, replaced whole and synced: the format and the release that wrote the store, the newest journal, the
@@ -31,7 +31,7 @@ pub(crate) struct Inventory {
     pub(crate) journal: u64,
     /// Older journals, each with the number of its last commit: one that is gone was flushed to tables first.
     pub(crate) sealed: Vec<(u64, u64)>,
-    /// Whether the data folder also has the bytes of blobs.
+    /// Whether the data directory also has the bytes of blobs.
     pub(crate) has_blobs: bool,
 }
 
@@ -45,7 +45,7 @@ pub(crate) struct Watermark {
 }
 
 impl Inventory {
-    /// Reads the inventory of a data folder; `None` if there is none, an error of kind `InvalidData` if it is damaged.
+    /// Reads the inventory of a data directory; `None` if there is none, an error of kind `InvalidData` if it is damaged.
     pub(crate) fn read(folder: &Path) -> io::Result<Option<Self>> {
         match std::fs::read_to_string(folder.join(INVENTORY)) {
             Ok(text) => Self::parse(&text).ok_or_else(|| io::ErrorKind::InvalidData.into()).map(Some),
@@ -54,7 +54,7 @@ impl Inventory {
         }
     }
 
-    /// Whether a folder has an inventory, of any release, whole or damaged after its first words.
+    /// Whether a directory has an inventory, of any release, whole or damaged after its first words.
     pub(crate) fn is_there(folder: &Path) -> io::Result<bool> {
         let mut start = Vec::new();
         match File::open(folder.join(INVENTORY)) {

@@ -96,7 +96,7 @@ impl std::fmt::Display for Damage {
     }
 }
 
-/// Reads all journals in the store's folder and judges them together.
+/// Reads all journals in the store's directory and checks them together.
 pub fn inspect(folder: &Path) -> io::Result<Inspection> {
     let mut journals = Vec::new();
     for (number, path) in numbered_files(folder)? {
@@ -119,7 +119,7 @@ pub(crate) fn end_before(path: &Path, seqno_min: u64) -> io::Result<u64> {
     Ok(end)
 }
 
-/// Hands every write of the intact batches of a journal to `visit`: the number of its batch, its keyspace, its
+/// Passes every write of the intact batches of a journal to `visit`: the number of its batch, its keyspace, its
 /// key and its value, which a deletion lacks.
 pub(crate) fn read_writes(journal: &Journal, mut visit: impl FnMut(u64, u64, &[u8], Option<&[u8]>)) -> io::Result<()> {
     let mut file = BufReader::with_capacity(BUFFER_BYTES, File::open(&journal.path)?);

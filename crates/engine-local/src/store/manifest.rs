@@ -1,6 +1,6 @@
 //! Reads which table files a tree of the store consists of, without opening it.
 //!
-//! fjall keeps a tree in a folder of its own: `current` names a manifest `v<number>` and has its checksum, the manifest
+//! fjall keeps a tree in a directory of its own: `current` names a manifest `v<number>` and has its checksum, the manifest
 //! lists the table files below `tables/` with theirs. fjall itself looks at neither checksum when it opens, takes a
 //! tree without `current` for one that was never finished, and removes the tables that the manifest does not list.
 //! So this reader looks first.
@@ -140,7 +140,7 @@ impl TableFile {
     }
 }
 
-/// The names of the files and folders in a folder.
+/// The names of the files and directories in a directory.
 pub(crate) fn file_names(folder: &Path) -> io::Result<Vec<String>> {
     let mut names = Vec::new();
     for entry in std::fs::read_dir(folder)? {

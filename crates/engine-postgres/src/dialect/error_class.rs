@@ -1,4 +1,4 @@
-//! What the code of an error says about the statement that failed.
+//! What the code of an error means for the statement that failed.
 
 /// The classes of error codes. The engine decides by them whether to repeat a statement, to look its writes up, or to
 /// report the error.

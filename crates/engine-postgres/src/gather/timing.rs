@@ -53,7 +53,7 @@ impl Timing {
         if let Some(index) = self.running.iter().position(|other| *other == started) {
             self.running.swap_remove(index);
         }
-        // A stuck group says little about the next one.
+        // A stuck group is no measure for the next one.
         let took = now.saturating_duration_since(started).min(WAIT_MAX);
         self.usual = (self.usual * 7 + took) / 8;
     }

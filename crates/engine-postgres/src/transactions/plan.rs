@@ -9,7 +9,7 @@ use crate::statements::transactions::{
 use larimar_engine::Expect;
 use tokio_postgres::Row;
 
-/// A statement, and what its answer says about versions.
+/// A statement, and how versions are read from its answer.
 pub(super) struct Planned<'a> {
     pub(super) statement: Box<dyn Statement + 'a>,
     pub(super) learn: fn(&mut Versions, Row) -> Result<(), Failure>,

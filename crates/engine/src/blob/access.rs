@@ -34,19 +34,19 @@ impl Written {
 
 /// Checks an [`Access`] against the row of a blob.
 pub(crate) trait Admit {
-    /// Lets a write of a blob that may be missing go on. The row need not be committed.
+    /// Admits a write of a blob that may be missing. The row need not be committed.
     fn admit_create(&self, row: Option<&BlobRow>, now: Timestamp) -> Result<(), BlobReject>;
 
     /// As [`Admit::admit_create`], also for the destination of incremental copies.
     fn admit_replace(&self, row: Option<&BlobRow>, now: Timestamp) -> Result<(), BlobReject>;
 
-    /// Lets a change of a blob go on, which must be there; returns its row.
+    /// Admits a change of a blob, which must exist; returns its row.
     fn admit_change(&self, row: Option<BlobRow>, now: Timestamp) -> Result<BlobRow, BlobReject>;
 
     /// As [`Admit::admit_change`], also for the destination of incremental copies.
     fn admit_delete(&self, row: Option<BlobRow>, now: Timestamp) -> Result<BlobRow, BlobReject>;
 
-    /// Lets a read go on.
+    /// Admits a read.
     fn admit_read(&self, row: &BlobRow, now: Timestamp) -> Result<(), BlobReject>;
 
     /// Checks the conditions on when the tier was set; one that was not is as old as the blob.

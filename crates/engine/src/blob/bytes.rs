@@ -37,7 +37,7 @@ pub trait ByteStore: Send + Sync + 'static {
         expected.unwrap_or(u64::MAX).min(2 * READ_BYTES_MAX)
     }
 
-    /// Reads bytes of a payload from the start of `range` on, checksums verified: what lies within the range and the
+    /// Reads bytes of a payload from the start of `range` on, checksums verified: what is within the range and the
     /// payload, but not more than [`READ_BYTES_MAX`]. Returns no bytes only if the range holds none.
     fn read(&self, extent: &Extent, range: Range<u64>) -> impl Future<Output = Result<Bytes, Fault>> + Send;
 
@@ -63,7 +63,7 @@ pub trait ByteWriter: Send + 'static {
     fn finish(self) -> impl Future<Output = Result<Extent, Fault>> + Send;
 }
 
-/// Knows which payloads rows point to.
+/// Looks up which payloads rows point to.
 pub trait Owners: Send + Sync {
     /// Releases those payloads of this owner that no row points to. Returns for each, in order, whether it was released
     /// and may be removed. No row ever points to a released payload: a write that still holds one is refused. A payload

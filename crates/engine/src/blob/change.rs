@@ -192,7 +192,7 @@ impl ChangeLocks {
 
 impl<E: Engine, B: ByteStore> Blobs<E, B> {
     /// Changes a blob by its own row alone, in one call of the engine. If the decision needs other rows or entries of the
-    /// tag index, the change goes on as [`Blobs::change`]. `decide` is pure and may run more than once.
+    /// tag index, the change continues as [`Blobs::change`]. `decide` is pure and may run more than once.
     pub(crate) async fn edit<T: Send>(
         &self,
         at: BlobRef<'_>,

@@ -213,7 +213,7 @@ impl Lease {
     }
 }
 
-/// The end of a lease that was broken at once: in the past for every server, however well it knows the time.
+/// The end of a lease that was broken at once: in the past for every server, whatever the error of its clock.
 const ENDED: Timestamp = Timestamp::from_ticks(0);
 
 fn held(id: LeaseId, duration: LeaseDuration, now: Timestamp) -> (Lease, Leased) {

@@ -172,7 +172,7 @@ struct Listing<'a> {
 
 /// What a row means for the scan.
 enum Step {
-    /// Go on.
+    /// Continue.
     Next,
     /// The page is full.
     Full,

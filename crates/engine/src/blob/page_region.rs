@@ -95,7 +95,7 @@ impl Region {
 }
 
 impl Delta {
-    /// The part of a write, or without a piece of a clearing, that lies in a region. A piece begins with the range's
+    /// The part of a write, or without a piece of a clearing, that is in a region. A piece begins with the range's
     /// first byte.
     pub(crate) fn of(range: PageRange, region: u32, piece: Option<Piece>) -> Self {
         let base = u64::from(region) * REGION_BYTES;

@@ -117,7 +117,7 @@ pub enum BlobReject {
     /// The source of an incremental copy is not a page blob (409).
     #[error("expected a page blob as the source")]
     InvalidSourceBlobType,
-    /// The source of an incremental copy was put or copied anew since the last one (409).
+    /// The source of an incremental copy was replaced since the last copy (409).
     #[error("the source was replaced since the last copy")]
     SourceOverwritten,
     /// A blob's lease forbids it.

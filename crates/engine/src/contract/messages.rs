@@ -5,7 +5,7 @@
 //! became visible again. Messages come about in the order in which they became visible, those of one moment in the order
 //! of their insertion; consumers that run at once may see it disturbed.
 //!
-//! Spans of time are handed in and moments handed out: an engine that is shared goes by the clock of its database,
+//! Callers pass durations and get timestamps: an engine that is shared uses the clock of its database,
 //! every other one by `now`.
 
 use super::spaces::SpaceId;
@@ -115,7 +115,7 @@ pub struct Placed {
     pub visible_at: Timestamp,
 }
 
-/// A message that was claimed or looked at.
+/// A message that was claimed or peeked at.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Message {
     /// Its name.

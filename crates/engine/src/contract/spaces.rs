@@ -59,7 +59,7 @@ pub trait Spaces: Send + Sync + 'static {
     fn claim_dropped(&self, after: SpaceId) -> impl Future<Output = Result<Option<SpaceId>, Fault>> + Send;
 
     /// Passes a bounded number of rows of a dropped container to `visit`, in key order, starting at `from`. Returns where to
-    /// go on, or `None` at the end; [`ReadError::SpaceGone`] if the caller has not claimed the container.
+    /// continue, or `None` at the end; [`ReadError::SpaceGone`] if the caller has not claimed the container.
     fn read_dropped(
         &self,
         space: SpaceId,

@@ -57,7 +57,7 @@ impl RowQueues {
         Arc::clone(queues.entry(queue).or_default())
     }
 
-    /// Returns a result and forgets the queue if the result says that it was dropped.
+    /// Returns a result and forgets the queue if the result shows that it was dropped.
     fn noting_gone<T>(&self, queue: SpaceId, result: Result<T, WriteError>) -> Result<T, WriteError> {
         if matches!(result, Err(WriteError::SpaceGone)) {
             self.forget(queue);
@@ -504,7 +504,7 @@ fn later(now: Timestamp, span: Duration) -> Timestamp {
 /// Deliveries read by one scan.
 const PAGE_ROWS: usize = 4096;
 const PAGE_TIME: Duration = Duration::from_secs(2);
-/// Scans of one call: a claim that met only expired messages in all of them returns without a message.
+/// Scans of one call: a claim that found only expired messages in all of them returns without a message.
 const PAGES_MAX: usize = 64;
 /// Expired messages that a claim removes with each scan.
 const EXPIRED_MAX: usize = 500;

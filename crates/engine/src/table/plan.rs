@@ -86,14 +86,14 @@ impl Plan {
         (Self::of(&region, (!residual.is_empty()).then(|| Filter::all(residual))), work)
     }
 
-    /// The plan without what lies before a position: the rest of a query after a continuation.
+    /// The plan without what is before a position: the rest of a query after a continuation.
     #[must_use]
     pub fn resumed_at(mut self, position: Position) -> Self {
         self.clip(&KeyRange { start: position, end: None });
         self
     }
 
-    /// The plan without what lies outside of a range: a query under a limited signature.
+    /// The plan without what is outside of a range: a query under a limited signature.
     #[must_use]
     pub fn limited_to(mut self, range: &KeyRange) -> Self {
         self.clip(range);
@@ -186,7 +186,7 @@ fn joined<'a>(parts: Vec<KeyCondition<'a>>, join: Join, work: &mut PlanningWork)
     joined_in_pairs(groups, join, work)
 }
 
-/// Combines parts in pairs, then the results in pairs: sets stay small for longest, and no part is looked at often.
+/// Combines parts in pairs, then the results in pairs: sets stay small for as long as possible, and no part is combined often.
 fn joined_in_pairs<'a>(mut parts: Vec<KeyCondition<'a>>, join: Join, work: &mut PlanningWork) -> KeyCondition<'a> {
     while parts.len() > 1 {
         let mut pairs = parts.into_iter();

@@ -59,7 +59,7 @@ const POINTS_MAX: usize = 256;
 /// Rows read past a full page to see whether another one follows, before a continuation is given anyway.
 const LOOK_AHEAD_ROWS: u64 = 1000;
 
-/// Hands the rows of a page to `visit`, in key order. The visitor may end the page at a row, which is then
+/// Passes the rows of a page to `visit`, in key order. The visitor may end the page at a row, which is then
 /// the first one of the next page. All rows are of one snapshot.
 ///
 /// # Errors
@@ -89,7 +89,7 @@ pub async fn query<E: Engine>(
     }
 }
 
-/// Hands the rows of ranges to the page.
+/// Passes the rows of ranges to the page.
 async fn query_ranges<V>(
     mut snapshot: impl Snapshot,
     reads: Reads,
@@ -136,7 +136,7 @@ where
     Ok(pager.page)
 }
 
-/// Hands the rows of some keys to the page, in the order of the keys.
+/// Passes the rows of some keys to the page, in the order of the keys.
 async fn query_points<V>(
     mut snapshot: impl Snapshot,
     table: SpaceId,

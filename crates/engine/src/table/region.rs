@@ -1,12 +1,12 @@
 //! Sets of keys: what a filter over PartitionKey and RowKey admits.
 //!
-//! Every interval is half-open. No text lies between `t` and `t` followed by U+0000, so each comparison has
+//! Every interval is half-open. No text is between `t` and `t` followed by U+0000, so each comparison has
 //! an exact interval: `> t` starts, and `<= t` ends, at that successor. Bounds borrow their text from the filter, so
 //! combining sets copies none of it.
 //!
 //! A filter can ask for a product of intervals, so no set is combined without a bound: a result of more than
 //! [`PlanningWork::RANGES_MAX`] intervals is replaced by a wider one of fewer, and all comparisons of a plan are counted against
-//! [`PlanningWork::COMPARISONS_MAX`]. Beyond either the result covers what it should be and says that it is not exact.
+//! [`PlanningWork::COMPARISONS_MAX`]. Beyond either, the result is a superset and is marked as not exact.
 
 use larimar_model::filter::Operator;
 use larimar_model::{limits, utf16};
@@ -42,7 +42,7 @@ pub(super) struct Interval<'a> {
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(super) struct TextSet<'a>(pub(super) Vec<Interval<'a>>);
 
-/// The keys whose PartitionKey lies in an interval and whose RowKey lies in a set.
+/// The keys whose PartitionKey is in an interval and whose RowKey is in a set.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(super) struct Band<'a> {
     pub(super) partitions: Interval<'a>,

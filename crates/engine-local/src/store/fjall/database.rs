@@ -42,12 +42,12 @@ fn keyspace_options() -> KeyspaceCreateOptions {
         ]))
 }
 
-/// Threads for flushes and compaction: one of them keeps free for flushes.
+/// Threads for flushes and compaction; fjall reserves one of them for flushes.
 fn workers() -> usize {
     std::thread::available_parallelism().map_or(2, usize::from).clamp(2, 4)
 }
 
-/// Makes an empty store under another name, then renames it into place.
+/// Creates an empty store under another name, then renames it.
 pub(super) fn create(folder: &Path, path: &Path) -> Result<(), StoreError> {
     let io = |source| StoreError::io(folder, source);
     let unfinished = folder.join(UNFINISHED);
@@ -60,7 +60,7 @@ pub(super) fn create(folder: &Path, path: &Path) -> Result<(), StoreError> {
     File::open(folder).and_then(|folder| folder.sync_all()).map_err(io)
 }
 
-/// Hands the engine's verdict on dead rows to compaction.
+/// Tells compaction which rows are dead.
 struct Filters(std::panic::AssertUnwindSafe<Arc<dyn DeadRows>>);
 
 impl Factory for Filters {
@@ -77,7 +77,7 @@ struct Filter(Arc<dyn DeadRows>);
 
 impl CompactionFilter for Filter {
     fn filter_item(&mut self, item: ItemAccessor<'_>, _: &Context) -> CompactionFilterResult {
-        // Nothing reads a dead row, so an older version below may as well appear again.
+        // Nothing reads a dead row, so it does not matter if an older version of it reappears.
         Ok(if self.0.is_dead(item.key()) { Verdict::Destroy } else { Verdict::Keep })
     }
 }
@@ -95,7 +95,7 @@ pub(super) fn sort(path: &Path, error: fjall::Error) -> StoreError {
     }
 }
 
-/// Damage in words; the library names its types.
+/// Describes damage; the library's own text names its types.
 fn describe(damage: &LsmError) -> String {
     match damage {
         LsmError::ChecksumMismatch { .. } => "the checksum of a block is wrong".to_owned(),

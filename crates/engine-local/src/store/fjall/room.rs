@@ -81,7 +81,7 @@ impl FjallStore {
         Ok(())
     }
 
-    /// Flushes what would make fjall wait for its own flushes, of which there are none now.
+    /// Flushes before fjall would wait for its own flushes, which do not run in this mode.
     fn make_room(&self) -> Result<(), StoreError> {
         let tree = &self.rows.tree;
         let memtable_bytes = self.memtable_bytes_when_short();
@@ -97,7 +97,7 @@ impl FjallStore {
 
     /// Moves the memtable to a table, in this thread.
     pub(super) fn flush(&self) -> Result<(), StoreError> {
-        // A flush that fails leaves a file, which would take what is left of the room until the store is opened again.
+        // A flush that fails leaves a file, which would use the remaining space until the store is opened again.
         let bytes = self.rows.tree.version_memtable_size_sum();
         let room = bytes_available(&self.path).map_err(|source| StoreError::io(&self.path, source))?;
         if room < bytes + bytes / 8 {
@@ -132,11 +132,11 @@ impl FjallStore {
     }
 }
 
-/// fjall stops writers for good at four; the engine's own flushes may add one.
+/// fjall stops writers at four and never resumes them; the engine's own flushes may add one.
 const SEALED_MEMTABLES_MAX: usize = 2;
 /// fjall slows writers at twenty and stops them at thirty.
 const L0_RUNS_MAX: usize = 20;
-/// Room that is kept for compactions: a small store is compacted whole, of a large one parts are.
+/// Room that is kept for compactions: a small store is compacted as a whole, a large one in parts.
 const COMPACTION_BYTES_MAX: u64 = 1 << 30;
 /// Room that is kept for deletes, at most; less on a small disk.
 const DELETES_BYTES: u64 = 16 << 20;
@@ -144,9 +144,9 @@ const DELETES_BYTES: u64 = 16 << 20;
 const MEMTABLES_IN_ROOM: u64 = 24;
 /// The part of a disk that a memtable then takes at most. Three of them are in memory at most.
 const MEMTABLES_IN_DISK: u64 = 32;
-/// How long it is known what is free.
+/// How long the number of free bytes is cached.
 const FREE_AGE_MAX: Duration = Duration::from_millis(5);
-/// How long it is known what the store needs.
+/// How long the number of needed bytes is cached.
 const NEEDED_AGE_MAX: Duration = Duration::from_millis(50);
 const SEALED_MEMTABLES_HALT: usize = 4;
 /// From thirty on fjall makes writers wait for a compaction.

@@ -1,7 +1,7 @@
 //! Walks over all messages of a queue: the count, the clearing, and the removal of what has expired.
 //!
 //! Expired messages are reclaimed in slices, at most one a second, by calls on the queue. A pass over all messages begins
-//! when the earliest expiry met by the previous pass is reached. Idle queues are served by calls on other queues.
+//! when the earliest expiry that the previous pass found is reached. Idle queues are served by calls on other queues.
 
 use super::record::{DeliveryKey, DeliveryRow, PARTITION, Steps};
 use super::state::QueueState;

@@ -7,7 +7,7 @@
 //! ```
 //!
 //! Numbers in values are big-endian; numbers in keys are hexadecimal digits of fixed width, so that the order of rows is
-//! the order of delivery. The version of a `v` row is the nonce of the receipt: every delivery writes the row anew. A
+//! the order of delivery. The version of a `v` row is the nonce of the receipt: every delivery writes a new row. A
 //! message that was copied from another engine may have a nonce that cannot be a version; its row has the second form
 //! until the next delivery.
 

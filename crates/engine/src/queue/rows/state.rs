@@ -63,7 +63,7 @@ struct Expiry {
 /// A walk over all messages that removes the expired ones.
 #[derive(Clone, Copy, Debug)]
 pub(super) struct Pass {
-    /// Where to go on.
+    /// Where to continue.
     pub(super) from: DeliveryKey,
     /// The earliest expiry among the messages passed.
     pub(super) least: Timestamp,
@@ -282,7 +282,7 @@ impl Slice<'_> {
         expiry.pass.get_or_insert(Pass { from: DeliveryKey::FIRST, least: Timestamp::MAX }).from
     }
 
-    /// Ends a slice, given the earliest expiry met and where to continue; `true` if the pass is over.
+    /// Ends a slice, given the earliest expiry found and where to continue; `true` if the pass is over.
     pub(super) fn end(&self, least: Timestamp, next: Option<DeliveryKey>) -> bool {
         let expiry = &mut self.queue.inner.lock().expiry;
         let Some(pass) = &mut expiry.pass else { return true };
