@@ -1,4 +1,5 @@
-//! Azurite, the other emulator, for the suite that the client passes against it too: `crates/client/tests/azurite.rs`.
+//! Azurite, the other emulator, for the suite that the client passes against it too (`crates/client/tests/azurite.rs`)
+//! and for copies to it and back (`crates/tool/tests/copy/azurite.rs`).
 //!
 //! It is installed from npm below `target/` on first use and started with tables, queues and blobs in memory. A plain
 //! `cargo test` ignores the suite; here it runs, with [`VARIABLE`] set to the connection string. Where Azurite cannot be
@@ -28,6 +29,8 @@ const VERSION: &str = include_str!("../../tests/azurite.version").trim_ascii();
 
 const PACKAGE: &str = "larimar-client";
 const SUITE: [&str; 1] = ["azurite::"];
+const COPY_PACKAGE: &str = "larimar-tool";
+const COPY_SUITE: [&str; 1] = ["copy::azurite::"];
 const TESTS_AT_ONCE: usize = 2;
 const INSTALL_TIME_MAX: Duration = Duration::from_secs(10 * 60);
 const START_TIME_MAX: Duration = Duration::from_secs(60);
@@ -37,7 +40,16 @@ const KEY: &str = "Eby8vdM02xNOcqFlqUwJPLlmEtlCDXJ1OUzFT50uSRZ6IFsuFq2UVErCz4I6t
 /// `cargo xtask azurite`.
 pub(crate) fn command(repo: &Repo) -> Result<Tally> {
     let features = "larimar-client/queue,larimar-client/blob";
-    let mut build = repo.cargo(&["test", "--no-run", "--package", PACKAGE, "--package", "larimar-patterns"]);
+    let mut build = repo.cargo(&[
+        "test",
+        "--no-run",
+        "--package",
+        PACKAGE,
+        "--package",
+        COPY_PACKAGE,
+        "--package",
+        "larimar-patterns",
+    ]);
     let built = Built::of(build.args(["--features", features]))?;
     let (mut tally, suite) = client_suite(repo, &built);
     tally += suite;
@@ -59,9 +71,10 @@ pub(crate) fn client_suite(repo: &Repo, built: &Built) -> (Tally, Tally) {
     match Azurite::start(&script) {
         Ok(azurite) => {
             let connection_string = azurite.connection_string.as_str();
-            let round =
-                Round::ignored(&built.tests, PACKAGE, &SUITE).with([(VARIABLE, connection_string)]).on("Azurite");
-            suite = runner::run(repo, &format!("client over Azurite {VERSION}"), &[round], TESTS_AT_ONCE);
+            let rounds = [(PACKAGE, &SUITE), (COPY_PACKAGE, &COPY_SUITE)].map(|(package, names)| {
+                Round::ignored(&built.tests, package, names).with([(VARIABLE, connection_string)]).on("Azurite")
+            });
+            suite = runner::run(repo, &format!("client over Azurite {VERSION}"), &rounds, TESTS_AT_ONCE);
             tally += examples::run_patterns_over(connection_string, repo, built).on("Azurite");
         }
         Err(error) => tally.fail(format!("client over Azurite: {error:#}")),

@@ -176,7 +176,7 @@ impl EndpointArgs {
 }
 
 /// The account of the server on this machine.
-fn of_local(builder: AccountBuilder, context: &Context) -> Result<AccountBuilder> {
+pub(crate) fn of_local(builder: AccountBuilder, context: &Context) -> Result<AccountBuilder> {
     let local = context.local.clone().map_err(|reason| {
         Error::Usage(format!("the settings of the server on this machine are refused, so name an account: {reason}"))
     })?;
@@ -191,7 +191,7 @@ fn of_local(builder: AccountBuilder, context: &Context) -> Result<AccountBuilder
 }
 
 /// A secret of the command line: itself, or what the file holds that it names.
-fn secret(text: &str) -> Result<String> {
+pub(crate) fn secret(text: &str) -> Result<String> {
     let Some(path) = text.strip_prefix('@') else { return Ok(text.to_owned()) };
     let mut secret = String::new();
     let file = std::fs::File::open(path).map_err(|error| Error::io(path, error))?;
@@ -209,7 +209,7 @@ fn account_in(url: &str) -> Option<String> {
 }
 
 /// Fails if the address is of this machine and nothing listens there. The client would try for seconds.
-async fn check_running(url: &str) -> Result<()> {
+pub(crate) async fn check_running(url: &str) -> Result<()> {
     let Ok(url) = url::Url::parse(url) else { return Ok(()) };
     let (Some(host), Some(port)) = (url.host_str(), url.port_or_known_default()) else { return Ok(()) };
     let plain = host.trim_matches(['[', ']']);

@@ -7,6 +7,7 @@
 
 pub mod admin;
 mod confirm;
+mod copy;
 pub mod endpoint;
 mod error;
 pub mod output;
@@ -26,6 +27,8 @@ enum DataCommand {
     /// Show and change tables and their entities
     #[command(subcommand, arg_required_else_help = true)]
     Table(table::TableCommand),
+    /// Copy tables, queues and blobs from one account to another
+    Copy(copy::CopyCommand),
 }
 
 /// Adds the commands that work on data to the commands of a binary.
@@ -48,5 +51,6 @@ pub async fn run(matches: ArgMatches, context: Context) -> Result<()> {
     let command = DataCommand::from_arg_matches(&matches).map_err(|error| Error::Usage(error.to_string()))?;
     match command {
         DataCommand::Table(command) => command.run(&context).await,
+        DataCommand::Copy(command) => command.run(&context).await,
     }
 }

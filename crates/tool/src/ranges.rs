@@ -4,6 +4,8 @@
 //! computes a key in the middle (`midpoint.rs`), asks with `$top=1` whether anything is beyond it, and then the busy
 //! worker's range ends there. Partitions are divided first, then the rows of one partition. The busy worker keeps its
 //! query and its continuation, and discards what is beyond the new end, so ranges are disjoint at any moment.
+//!
+//! A reader that wants to continue after an interruption takes [`Parts`], and notes what is left after each.
 
 mod midpoint;
 mod span;
@@ -11,11 +13,13 @@ mod steal;
 #[cfg(test)]
 mod tests;
 
-use span::{End, Span, Start};
+pub(crate) use span::Span;
+use span::{End, Start};
 
 use crate::Result;
 use futures_util::Stream;
 use larimar_client::{DynamicEntity, Filter, Query, Table};
+use std::collections::BTreeMap;
 use std::pin::Pin;
 use std::sync::{Arc, Mutex, MutexGuard};
 use std::task::{Context, Poll};
@@ -30,6 +34,7 @@ pub struct Scan {
     select: Option<Vec<String>>,
     parallel: usize,
     page_size: Option<usize>,
+    spans: Vec<Span>,
 }
 
 impl Scan {
@@ -37,7 +42,7 @@ impl Scan {
     #[must_use]
     pub fn new(table: Table) -> Self {
         let filter = Filter::everything();
-        Self { table, filter, select: None, parallel: PARALLEL, page_size: None }
+        Self { table, filter, select: None, parallel: PARALLEL, page_size: None, spans: vec![Span::all()] }
     }
 
     /// Only entities that pass this filter too.
@@ -68,13 +73,30 @@ impl Scan {
         self
     }
 
-    /// The entities, in pages of any order; those of a page are in the order of their keys. Dropping the stream ends the scan; so does an error.
+    /// Only the keys of these spans, which are disjoint.
+    pub(crate) fn within(mut self, spans: Vec<Span>) -> Self {
+        self.spans = spans;
+        self
+    }
+
+    /// The entities, in pages of any order; those of a page are in the order of their keys. Dropping the stream ends the
+    /// scan; so does an error.
     #[must_use]
     pub fn pages(self) -> Pages {
+        Pages(self.parts())
+    }
+
+    /// The same as [`Scan::pages`], with what is left of the scan after each page.
+    pub(crate) fn parts(mut self) -> Parts {
         let (sender, receiver) = mpsc::channel(self.parallel);
         let parallel = self.parallel;
         let work = Arc::new(Work {
-            state: Mutex::new(State { waiting: Some(Span::all()), lanes: (0..parallel).map(|_| None).collect() }),
+            state: Mutex::new(State {
+                waiting: std::mem::take(&mut self.spans),
+                lanes: (0..parallel).map(|_| None).collect(),
+                unfinished: BTreeMap::new(),
+                parts: 0,
+            }),
             changed: Notify::new(),
             thief: tokio::sync::Mutex::new(()),
             scan: self,
@@ -89,7 +111,7 @@ impl Scan {
                 }
             });
         }
-        Pages { receiver: Some(receiver), _workers: workers }
+        Parts { receiver: Some(receiver), _workers: workers }
     }
 
     /// A query of this scan's entities within a filter.
@@ -107,15 +129,52 @@ impl Scan {
 
 /// The pages of a scan.
 #[derive(Debug)]
-pub struct Pages {
+pub struct Pages(Parts);
+
+impl Stream for Pages {
+    type Item = Result<Vec<DynamicEntity>>;
+
+    fn poll_next(mut self: Pin<&mut Self>, context: &mut Context<'_>) -> Poll<Option<Self::Item>> {
+        let part = Pin::new(&mut self.0).poll_next(context);
+        part.map(|part| part.map(|part| part.map(Part::into_entities)))
+    }
+}
+
+/// A page, and what it covers of the scan.
+pub(crate) struct Part {
+    pub(crate) entities: Vec<DynamicEntity>,
+    number: u64,
+    work: Arc<Work>,
+}
+
+impl Part {
+    /// Notes that the entities are dealt with, and passes on what is left of the scan besides them. No other part is
+    /// finished meanwhile.
+    pub(crate) fn finish(self, note: impl FnOnce(Vec<Span>)) {
+        let mut state = self.work.state();
+        state.unfinished.remove(&self.number);
+        let lanes = state.lanes.iter().flatten();
+        let lanes = lanes.filter_map(|lane| Some(Span { start: lane.start.clone()?, end: lane.end.clone() }));
+        note(state.waiting.iter().cloned().chain(lanes).chain(state.unfinished.values().cloned()).collect());
+    }
+
+    fn into_entities(mut self) -> Vec<DynamicEntity> {
+        self.work.state().unfinished.remove(&self.number);
+        std::mem::take(&mut self.entities)
+    }
+}
+
+/// The pages of a scan, with what is left after each.
+#[derive(Debug)]
+pub(crate) struct Parts {
     /// None after an error: what other workers bring then would be a part without an end.
-    receiver: Option<mpsc::Receiver<Result<Vec<DynamicEntity>>>>,
+    receiver: Option<mpsc::Receiver<Result<Part>>>,
     /// Ended with the stream.
     _workers: JoinSet<()>,
 }
 
-impl Stream for Pages {
-    type Item = Result<Vec<DynamicEntity>>;
+impl Stream for Parts {
+    type Item = Result<Part>;
 
     fn poll_next(mut self: Pin<&mut Self>, context: &mut Context<'_>) -> Poll<Option<Self::Item>> {
         let Some(receiver) = &mut self.receiver else { return Poll::Ready(None) };
@@ -139,9 +198,13 @@ struct Work {
 
 struct State {
     /// What no worker has begun.
-    waiting: Option<Span>,
+    waiting: Vec<Span>,
     /// By worker; none while it has no work.
     lanes: Vec<Option<Lane>>,
+    /// What was read and not finished, by number.
+    unfinished: BTreeMap<u64, Span>,
+    /// How many parts there were.
+    parts: u64,
 }
 
 /// What a worker has yet to read.
@@ -159,7 +222,7 @@ impl Work {
         self.state.lock().expect("no worker panics with the lock")
     }
 
-    async fn run(&self, lane: usize, sender: &mpsc::Sender<Result<Vec<DynamicEntity>>>) -> Result<()> {
+    async fn run(self: &Arc<Self>, lane: usize, sender: &mpsc::Sender<Result<Part>>) -> Result<()> {
         while let Some(span) = self.next(lane).await? {
             tracing::debug!(lane, ?span, "reading");
             if !self.read(lane, sender).await? {
@@ -179,7 +242,7 @@ impl Work {
             changed.as_mut().enable();
             {
                 let mut state = self.state();
-                if let Some(span) = state.waiting.take() {
+                if let Some(span) = state.waiting.pop() {
                     state.lanes[lane] = Some(Lane::new(span.clone()));
                     return Ok(Some(span));
                 }
@@ -195,7 +258,7 @@ impl Work {
     }
 
     /// Reads a lane to its end. False if nobody wants to have it.
-    async fn read(&self, lane: usize, sender: &mpsc::Sender<Result<Vec<DynamicEntity>>>) -> Result<bool> {
+    async fn read(self: &Arc<Self>, lane: usize, sender: &mpsc::Sender<Result<Part>>) -> Result<bool> {
         while let Some(segment) = self.segment(lane) {
             let query = self.scan.query(segment.filter);
             let mut continuation = None;
@@ -205,9 +268,11 @@ impl Work {
                     None => query.clone().page().await?,
                 };
                 let rest = page.continuation.is_none().then(|| segment.rest.clone());
-                let (entities, is_beyond) = self.advance(lane, page.entities, rest);
+                let (part, is_beyond) = self.advance(lane, page.entities, rest);
                 self.changed.notify_waiters();
-                if !entities.is_empty() && sender.send(Ok(entities)).await.is_err() {
+                if let Some(part) = part
+                    && sender.send(Ok(part)).await.is_err()
+                {
                     return Ok(false);
                 }
                 match page.continuation {
@@ -228,15 +293,17 @@ impl Work {
     /// Notes what was read of a lane. `rest` is where the lane goes on after the last page of a segment. Returns the
     /// entities before the lane's end, which may have moved meanwhile, and whether there were others.
     fn advance(
-        &self,
+        self: &Arc<Self>,
         lane: usize,
         mut entities: Vec<DynamicEntity>,
         rest: Option<Option<Start>>,
-    ) -> (Vec<DynamicEntity>, bool) {
+    ) -> (Option<Part>, bool) {
         let mut state = self.state();
+        let state = &mut *state;
         let lane = state.lanes[lane].as_mut().expect("the lane is this worker's");
         let beyond = entities.iter().position(|entity| lane.end.is_before(&entity.partition_key, &entity.row_key));
         entities.truncate(beyond.unwrap_or(entities.len()));
+        let before = lane.start.clone();
         match (rest, entities.last()) {
             _ if beyond.is_some() => lane.start = None,
             (Some(next), _) => lane.start = next,
@@ -245,7 +312,14 @@ impl Work {
             (None, None) => {}
         }
         lane.pages += 1;
-        (entities, beyond.is_some())
+        let part = before.zip(entities.last()).map(|(start, last)| {
+            let end = End::AfterRow(last.partition_key.clone(), last.row_key.clone());
+            let number = state.parts;
+            state.parts += 1;
+            state.unfinished.insert(number, Span { start, end });
+            number
+        });
+        (part.map(|number| Part { entities, number, work: Arc::clone(self) }), beyond.is_some())
     }
 }
 

@@ -1,3 +1,4 @@
 //! The commands on data against a server in this process.
 
+mod copy;
 mod ranges;

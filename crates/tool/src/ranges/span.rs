@@ -1,11 +1,12 @@
 //! Ranges of keys, and the queries that read them.
 
 use larimar_client::{Filter, keys};
+use serde::{Deserialize, Serialize};
 use std::cmp::Ordering;
 
 /// The keys from a start to an end.
-#[derive(Clone, Debug, PartialEq, Eq)]
-pub(super) struct Span {
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+pub(crate) struct Span {
     /// The first keys.
     pub(super) start: Start,
     /// The first keys that are not of the span.
@@ -13,7 +14,8 @@ pub(super) struct Span {
 }
 
 /// Where a span starts.
-#[derive(Clone, Debug, PartialEq, Eq)]
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "snake_case")]
 pub(super) enum Start {
     /// At this partition, or the next one if it does not exist.
     Partition(String),
@@ -26,7 +28,8 @@ pub(super) enum Start {
 }
 
 /// Where a span ends.
-#[derive(Clone, Debug, PartialEq, Eq)]
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "snake_case")]
 pub(super) enum End {
     /// With the table.
     Table,
@@ -34,11 +37,13 @@ pub(super) enum End {
     Partition(String),
     /// In this partition, before this row.
     Row(String, String),
+    /// In this partition, after this row.
+    AfterRow(String, String),
 }
 
 impl Span {
     /// All keys.
-    pub(super) const fn all() -> Self {
+    pub(crate) const fn all() -> Self {
         Self { start: Start::Partition(String::new()), end: End::Table }
     }
 
@@ -61,6 +66,7 @@ impl Span {
         let rows = partition.eq(of.as_str()).and(low);
         Some(match &self.end {
             End::Row(last, high) if last == of => Segment { filter: rows.and(row.lt(high.as_str())), rest: None },
+            End::AfterRow(last, high) if last == of => Segment { filter: rows.and(row.le(high.as_str())), rest: None },
             _ => Segment { filter: rows, rest: Some(Start::AfterPartition(of.clone())) },
         })
     }
@@ -80,10 +86,14 @@ impl Span {
         match &self.end {
             End::Table => Some(Segment { filter: low, rest: None }),
             End::Partition(high) => Some(Segment { filter: low.and(partition.lt(high.as_str())), rest: None }),
-            End::Row(last, high) => match &self.start {
+            End::Row(last, high) | End::AfterRow(last, high) => match &self.start {
                 Start::Partition(start) if start == last => {
-                    let rows = partition.eq(last.as_str()).and(keys::row_key().lt(high.as_str()));
-                    Some(Segment { filter: rows, rest: None })
+                    let row = keys::row_key();
+                    let high = match &self.end {
+                        End::AfterRow(..) => row.le(high.as_str()),
+                        _ => row.lt(high.as_str()),
+                    };
+                    Some(Segment { filter: partition.eq(last.as_str()).and(high), rest: None })
                 }
                 _ => {
                     let rest = Some(Start::Partition(last.clone()));
@@ -109,6 +119,7 @@ impl End {
             Self::Table => false,
             Self::Partition(end) => compare(partition, end).is_ge(),
             Self::Row(last, end) => compare(partition, last).then_with(|| compare(row, end)).is_ge(),
+            Self::AfterRow(last, end) => compare(partition, last).then_with(|| compare(row, end)).is_gt(),
         }
     }
 }

@@ -40,7 +40,7 @@ impl Work {
     async fn find_split(&self, (partition, row): &(String, String), end: &End) -> Result<Option<Split>> {
         let before = match end {
             End::Table => None,
-            End::Partition(end) | End::Row(end, _) => Some(end.as_str()),
+            End::Partition(end) | End::Row(end, _) | End::AfterRow(end, _) => Some(end.as_str()),
         };
         let column = keys::partition_key();
         if let Some(found) = self
@@ -53,7 +53,7 @@ impl Work {
             return Ok(Some(Split::Partition(found)));
         }
         let before = match end {
-            End::Row(of, end) if of == partition => Some(end.as_str()),
+            End::Row(of, end) | End::AfterRow(of, end) if of == partition => Some(end.as_str()),
             _ => None,
         };
         let column = keys::row_key();

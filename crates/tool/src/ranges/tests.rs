@@ -25,6 +25,7 @@ fn is_passed(filter: &Filter, partition: &str, row: &str) -> bool {
             "ge" => order.is_ge(),
             "gt" => order.is_gt(),
             "lt" => order.is_lt(),
+            "le" => order.is_le(),
             other => panic!("{other}"),
         }
     })
@@ -46,6 +47,7 @@ fn ends() -> impl Strategy<Value = End> {
         Just(End::Table),
         key.prop_map(End::Partition),
         (key, key).prop_map(|(partition, row)| End::Row(partition, row)),
+        (key, key).prop_map(|(partition, row)| End::AfterRow(partition, row)),
     ]
 }
 

@@ -1,0 +1,59 @@
+//! Copies that end at any moment and are continued: nothing twice, nothing missing.
+
+use super::{copy, drained, fill_blobs, fill_queue, fill_tables, seen, server, text};
+use std::time::Duration;
+
+/// Interrupts a copy again and again, a little later each time, until it comes to its end.
+async fn until_done(folder: &std::path::Path, from: &str, to: &str, more: &[&str]) -> u32 {
+    let mut interruptions = 0;
+    let mut time = Duration::from_millis(10);
+    loop {
+        time = time.mul_f64(1.2);
+        match tokio::time::timeout(time, copy(folder, from, to, more)).await {
+            Ok(outcome) => {
+                outcome.expect("copied and verified");
+                return interruptions;
+            }
+            Err(_) => interruptions += 1,
+        }
+    }
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn a_copy_continues_where_it_was_interrupted() {
+    let ((from, source), (to, target)) = (server().await, server().await);
+    fill_tables(&source).await;
+    fill_queue(&source, 100).await;
+    fill_blobs(&source).await;
+    let before = seen(&source).await;
+    let folder = tempfile::tempdir().expect("a folder");
+    let more = ["--messages", "receive", "--hide-for", "3", "--parallel", "2"];
+    let times = until_done(folder.path(), &from.connection_string(), &to.connection_string(), &more).await;
+    assert!(times > 5, "{times} interruptions");
+    assert_eq!(seen(&target).await, before);
+    let texts: Vec<_> = (0..100).map(text).collect();
+    assert_eq!(drained(&target).await, texts, "each message once");
+    assert_eq!(drained(&source).await, texts, "each message was given back");
+    assert_eq!(std::fs::read_dir(folder.path()).expect("listed").count(), 0, "no state is left");
+}
+
+#[tokio::test]
+async fn a_queue_that_others_write_to_is_not_cleared() {
+    let ((from, source), (to, target)) = (server().await, server().await);
+    fill_queue(&source, 20).await;
+    let folder = tempfile::tempdir().expect("a folder");
+    let (from, to) = (from.connection_string(), to.connection_string());
+    // Interrupted while messages are put.
+    let mut waited = Duration::from_millis(5);
+    while !std::fs::read_to_string(folder.path().join("state.json")).is_ok_and(|state| state.contains("putting")) {
+        let _ = tokio::time::timeout(waited, copy(folder.path(), &from, &to, &["--only", "queues"])).await;
+        waited += Duration::from_millis(1);
+        assert!(waited < Duration::from_millis(500), "the copy was never interrupted at the right moment");
+    }
+    for _ in 0..21 {
+        target.queue("work").put("of others").await.expect("put");
+    }
+    let error = copy(folder.path(), &from, &to, &["--only", "queues"]).await.expect_err("it would lose messages");
+    assert!(error.to_string().contains("others"), "{error}");
+    assert!(target.queue("work").approximate_count().await.expect("a number") >= 21);
+}
