@@ -117,7 +117,8 @@ fn make(directory: &Path, file: &Path) -> anyhow::Result<Written> {
 /// Writes a new token to a file. The file is whole or not there.
 fn write_new(file: &Path) -> anyhow::Result<(AdminToken, PathBuf)> {
     let text = AdminToken::generate().context("no token could be made")?;
-    let unfinished = file.with_added_extension("unfinished");
+    let mut unfinished = file.as_os_str().to_owned();
+    unfinished.push(".unfinished");
     let write = || {
         let _ = std::fs::remove_file(&unfinished);
         let mut options = std::fs::OpenOptions::new();
@@ -158,7 +159,7 @@ mod tests {
         keep(folder.path()).expect("a place").expect("a token");
         assert_eq!(std::fs::read_to_string(&file).expect("a file"), text);
         std::fs::write(&file, "short\n").expect("a file");
-        let error = keep(folder.path()).err().expect("no token");
+        let error = keep(folder.path()).expect_err("no token");
         assert!(error.is::<NotAToken>() && !error.to_string().contains("short"), "{error}");
     }
 
