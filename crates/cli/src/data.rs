@@ -4,6 +4,7 @@ use crate::banner;
 use crate::command_line::CommandLine;
 use crate::signals::Runtime;
 use clap::ArgMatches;
+use larimar_tool::output::escape;
 use larimar_tool::{Context, Error, LocalServer};
 use std::time::Duration;
 
@@ -12,8 +13,10 @@ pub(crate) fn run(matches: &ArgMatches, line: &CommandLine, runtime: Runtime) ->
     let context = Context { environment: crate::environment(), local: local(line) };
     let matches = matches.clone();
     let outcome = runtime.block_on(async |mut signals| {
-        // In a task of its own: a write to a pipe that nobody reads would keep signals from being handled.
-        let mut command = tokio::spawn(larimar_tool::run(matches, context));
+        // On threads of its own: a write to a pipe that nobody reads, or a read from a terminal, blocks a thread, and
+        // signals must be handled all the same.
+        let threads = tokio::runtime::Builder::new_multi_thread().enable_all().thread_name("larimar-data").build()?;
+        let mut command = threads.spawn(larimar_tool::run(matches, context));
         let outcome = tokio::select! {
             outcome = &mut command => outcome.unwrap_or_else(|panic| Err(Error::Failed(panic.to_string()))),
             _ = signals.end() => {
@@ -23,7 +26,7 @@ pub(crate) fn run(matches: &ArgMatches, line: &CommandLine, runtime: Runtime) ->
                 Err(Error::Interrupted)
             }
         };
-        // The runtime is not dropped: that would wait for blocked threads.
+        // The threads are not waited for: they may be blocked.
         exit(outcome)
     });
     exit(outcome.unwrap_or_else(|error| Err(Error::Failed(error.to_string()))))
@@ -34,7 +37,8 @@ fn exit(outcome: Result<(), Error>) -> ! {
         Ok(()) => 0,
         Err(error) => {
             if !matches!(error, Error::OutputClosed) {
-                eprintln!("larimar: {error}");
+                // Words of the service are in it, which must not send commands to a terminal.
+                eprintln!("larimar: {}", escape(&error.to_string()));
             }
             error.exit_code()
         }

@@ -6,6 +6,7 @@ mod admin;
 mod analytics;
 mod bad_input;
 mod blob_http;
+mod commands;
 mod copy;
 mod crash;
 mod crowd;

@@ -59,25 +59,24 @@ impl Service {
 
 /// The flags that name an account. It has no `Debug`, since it holds secrets.
 #[derive(Clone, Default, Args)]
-#[command(next_help_heading = "Account (default: the server on this machine)")]
 pub struct EndpointArgs {
     /// Connection string, or @FILE [env: AZURE_STORAGE_CONNECTION_STRING]
-    #[arg(long, value_name = "TEXT", conflicts_with_all = ["account", "key", "sas", "endpoint"])]
+    #[arg(long, value_name = "TEXT", help_heading = HEADING, conflicts_with_all = ["account", "key", "sas", "endpoint"])]
     connection_string: Option<String>,
     /// Name of the account [env: AZURE_STORAGE_ACCOUNT]
-    #[arg(long, value_name = "NAME")]
+    #[arg(long, value_name = "NAME", help_heading = HEADING)]
     account: Option<String>,
     /// Key of the account, or @FILE, since others can see command lines [env: AZURE_STORAGE_KEY]
-    #[arg(long, value_name = "KEY", conflicts_with = "sas")]
+    #[arg(long, value_name = "KEY", help_heading = HEADING, conflicts_with = "sas")]
     key: Option<String>,
     /// Shared access signature, or @FILE [env: AZURE_STORAGE_SAS_TOKEN]
-    #[arg(long, value_name = "TOKEN")]
+    #[arg(long, value_name = "TOKEN", help_heading = HEADING)]
     sas: Option<String>,
     /// Address of the service [default: that of the account in Azure]
-    #[arg(long, value_name = "URL")]
+    #[arg(long, value_name = "URL", help_heading = HEADING)]
     endpoint: Option<String>,
     /// Also trust the certificates in this file (PEM)
-    #[arg(long, value_name = "FILE")]
+    #[arg(long, value_name = "FILE", help_heading = HEADING)]
     ca_file: Option<PathBuf>,
 }
 
@@ -225,6 +224,8 @@ pub(crate) async fn check_running(url: &str) -> Result<()> {
     }
 }
 
+/// The group of the help.
+const HEADING: &str = "Account (default: the server on this machine)";
 /// Far more than a key or a connection string has.
 const SECRET_BYTES_MAX: u64 = 64 << 10;
 

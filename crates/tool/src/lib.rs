@@ -6,12 +6,14 @@
 //! `error.rs` has the exit codes.
 
 pub mod admin;
+mod blob;
 mod confirm;
 mod copy;
 pub mod endpoint;
 mod error;
 pub mod output;
 pub mod progress;
+mod queue;
 pub mod ranges;
 mod table;
 pub mod value;
@@ -29,12 +31,20 @@ enum DataCommand {
     Table(table::TableCommand),
     /// Copy tables, queues and blobs from one account to another
     Copy(copy::CopyCommand),
+    /// Show, put, drain and move messages
+    #[command(subcommand, arg_required_else_help = true)]
+    Queue(queue::QueueCommand),
+    /// Show, read, write and delete blobs
+    #[command(subcommand, arg_required_else_help = true)]
+    Blob(blob::BlobCommand),
 }
 
 /// Adds the commands that work on data to the commands of a binary.
 #[must_use]
 pub fn add_commands(command: clap::Command) -> clap::Command {
-    DataCommand::augment_subcommands(command)
+    let about = command.get_about().cloned();
+    // The description of the enumeration would take the place of the command's own.
+    DataCommand::augment_subcommands(command).about(about.unwrap_or_default())
 }
 
 /// Whether a command of this name works on data.
@@ -52,5 +62,7 @@ pub async fn run(matches: ArgMatches, context: Context) -> Result<()> {
     match command {
         DataCommand::Table(command) => command.run(&context).await,
         DataCommand::Copy(command) => command.run(&context).await,
+        DataCommand::Queue(command) => command.run(&context).await,
+        DataCommand::Blob(command) => command.run(&context).await,
     }
 }

@@ -6,6 +6,7 @@
 mod layout;
 mod record;
 
+pub use layout::escape;
 pub use record::{Field, Fields, Record};
 
 use crate::{Error, Result};
@@ -46,7 +47,7 @@ impl OutputArgs {
         let is_terminal = stdout.is_terminal();
         let default = if is_terminal { Format::Table } else { Format::Json };
         let columns = terminal_size::terminal_size_of(&stdout).map(|(width, _)| usize::from(width.0));
-        let width = columns.filter(|_| is_terminal);
+        let width = is_terminal.then(|| columns.unwrap_or(COLUMNS));
         Output::new(self.output.unwrap_or(default), width, is_terminal, Box::new(stdout))
     }
 }
@@ -120,6 +121,23 @@ impl Output {
         }
     }
 
+    /// The format.
+    #[must_use]
+    pub const fn format(&self) -> Format {
+        self.format
+    }
+
+    /// Prints all records so far, though the columns of later ones may not be known yet.
+    ///
+    /// # Errors
+    /// As for [`Output::write`].
+    pub fn flush_held(&mut self) -> Result<()> {
+        if self.format != Format::Json && matches!(self.head, Head::Held { .. }) {
+            self.print_head()?;
+        }
+        self.flush()
+    }
+
     /// Prints what is buffered, so that a reader sees it.
     ///
     /// # Errors
@@ -133,10 +151,7 @@ impl Output {
     /// # Errors
     /// As for [`Output::write`].
     pub fn finish(mut self) -> Result<Vec<String>> {
-        if self.format != Format::Json && matches!(self.head, Head::Held { .. }) {
-            self.print_head()?;
-        }
-        self.flush()?;
+        self.flush_held()?;
         Ok(self.hidden.into_iter().collect())
     }
 
@@ -225,6 +240,13 @@ pub fn print_line(line: &str) -> Result<()> {
     writeln!(out, "{line}").and_then(|()| out.flush()).map_err(Error::output)
 }
 
+/// A number of things, such as `1 entity` or `2 entities`.
+pub(crate) fn counted(count: u64, one: &str, many: &str) -> String {
+    format!("{count} {}", if count == 1 { one } else { many })
+}
+
+/// The width of a terminal that does not say how wide it is.
+const COLUMNS: usize = 80;
 /// How many records determine the columns.
 const HELD_ROWS_MAX: usize = 1000;
 const HELD_BYTES_MAX: usize = 4 << 20;

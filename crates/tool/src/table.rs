@@ -1,8 +1,11 @@
 //! `larimar table`: tables and their entities.
 
 mod count;
+mod entity;
 mod manage;
 mod query;
+mod remove;
+mod stat;
 
 use crate::Result;
 use crate::endpoint::{Context, EndpointArgs, Service};
@@ -20,8 +23,18 @@ pub(crate) enum TableCommand {
     Delete(manage::Delete),
     /// Print the entities that pass a filter
     Query(query::Query),
+    /// Print one entity
+    Get(entity::Get),
+    /// Store an entity
+    Put(entity::Put),
+    /// Delete one entity, or all that pass a filter
+    Remove(remove::Remove),
     /// Count entities, reading key ranges in parallel
     Count(count::Count),
+    /// Delete all entities and keep the table
+    Clear(remove::Clear),
+    /// Add up entities, bytes and partitions, and find the largest
+    Stat(stat::Stat),
 }
 
 impl TableCommand {
@@ -31,7 +44,12 @@ impl TableCommand {
             Self::Create(command) => command.run(context).await,
             Self::Delete(command) => command.run(context).await,
             Self::Query(command) => command.run(context).await,
+            Self::Get(command) => command.run(context).await,
+            Self::Put(command) => command.run(context).await,
+            Self::Remove(command) => command.run(context).await,
             Self::Count(command) => command.run(context).await,
+            Self::Clear(command) => command.run(context).await,
+            Self::Stat(command) => command.run(context).await,
         }
     }
 }

@@ -9,7 +9,8 @@ pub(super) fn width(text: &str) -> usize {
 }
 
 /// The text without characters that a terminal obeys, or that are invisible: they are shown as escapes.
-pub(super) fn escape(text: &str) -> String {
+#[must_use]
+pub fn escape(text: &str) -> String {
     let mut escaped = String::with_capacity(text.len());
     for character in text.chars() {
         match character {

@@ -3,7 +3,7 @@
 use super::TableArgs;
 use crate::Result;
 use crate::endpoint::Context;
-use crate::output::{Format, OutputArgs};
+use crate::output::{Format, OutputArgs, escape};
 use clap::Args;
 use futures_util::TryStreamExt as _;
 use larimar_client::{DynamicEntity, Filter};
@@ -51,7 +51,7 @@ impl Query {
         if !hidden.is_empty() {
             let format = self.output.format().map_or("", |format| if format == Format::Csv { "csv" } else { "" });
             let advice = if format == "csv" { "--select or `larimar export`" } else { "--select or --output json" };
-            eprintln!("not shown: {}; use {advice}", hidden.join(", "));
+            eprintln!("not shown: {}; use {advice}", escape(&hidden.join(", ")));
         }
         Ok(())
     }
