@@ -20,7 +20,7 @@ mod pool;
 mod room;
 
 pub(crate) use arriving::Arriving;
-pub(crate) use room::{Room, counted, counted_piece};
+pub(crate) use room::{ResponseRoom, counted, counted_piece};
 
 use arriving::{Body, STALLED_AFTER};
 use larimar_wire::error_body::ErrorReply;

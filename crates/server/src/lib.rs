@@ -29,7 +29,7 @@ mod storage;
 mod strict;
 mod table;
 mod tls;
-mod turns;
+mod yielding;
 
 pub use admin::{AdminService, AdminSettings, AdminToken, AdminTokenError};
 pub use analytics::AnalyticsWriter;

@@ -7,7 +7,7 @@ use super::upload::Received;
 use crate::body::RequestBody;
 use crate::error::Result;
 use crate::reply::Reply;
-use crate::turns;
+use crate::yielding;
 use larimar_engine::Engine;
 use larimar_engine::blob::bytes::{ByteStore, ByteWriter as _, Extent};
 use larimar_engine::blob::{Access, BlobRef};
@@ -34,7 +34,7 @@ impl<E: Engine, B: ByteStore> BlobCall<'_, E, B> {
         body: &mut RequestBody,
     ) -> Result<Reply> {
         let (bytes, sums) = self.checked_body(&put.checks, body).await?;
-        let list = turns::run(bytes.len(), move || parse_block_list(&bytes)).await?;
+        let list = yielding::run(bytes.len(), move || parse_block_list(&bytes)).await?;
         let (access, creates_only) = self.creating_access(&put.access)?;
         let written = self.blobs.put_block_list(at, &list, &put.blob, &access, self.now()).await;
         let written = written.map_err(|error| overwrite_error(error, creates_only))?;
@@ -56,7 +56,7 @@ impl<E: Engine, B: ByteStore> BlobCall<'_, E, B> {
         let list = self.blobs.block_list(at, snapshot, kind, access, self.now()).await?;
         let bytes = 64 * (list.committed.len() + list.uncommitted.len());
         let (committed, uncommitted) = (list.committed, list.uncommitted);
-        let xml = turns::run(bytes, move || {
+        let xml = yielding::run(bytes, move || {
             let (committed, uncommitted) = (ids(&committed), ids(&uncommitted));
             let mut xml = Vec::with_capacity(256 + bytes);
             write_block_list(&mut xml, kind, listed(&committed), listed(&uncommitted));

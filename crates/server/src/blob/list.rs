@@ -4,7 +4,7 @@ use super::BlobCall;
 use super::answer::container_properties;
 use crate::error::Result;
 use crate::reply::Reply;
-use crate::turns;
+use crate::yielding;
 use larimar_engine::Engine;
 use larimar_engine::blob::bytes::ByteStore;
 use larimar_engine::blob::{FindFrom, FindIn, ListFrom, ListItem, ListQuery};
@@ -23,7 +23,7 @@ impl<E: Engine, B: ByteStore> BlobCall<'_, E, B> {
         let held = self.call.hold(max as u64 * ITEM_BYTES).await?;
         let page = self.blobs.list_containers(account, (prefix, from), max, options.system, self.now()).await?;
         let (endpoint, options) = (self.endpoint(), options.clone());
-        let xml = turns::run(limits::LIST_ITEM_BYTES * page.containers.len(), move || {
+        let xml = yielding::run(limits::LIST_ITEM_BYTES * page.containers.len(), move || {
             let containers = page.containers.iter();
             let containers = containers.map(|container| ListedContainer {
                 name: &container.name,
@@ -49,7 +49,7 @@ impl<E: Engine, B: ByteStore> BlobCall<'_, E, B> {
         let page = self.blobs.list_blobs(container.id, &query, self.now()).await?;
         let next = page.next.map(|ListFrom { name, snapshot }| ListMarker { name, snapshot });
         let (endpoint, name, options) = (self.endpoint(), name.clone(), options.clone());
-        let xml = turns::run(limits::LIST_ITEM_BYTES * page.items.len(), move || {
+        let xml = yielding::run(limits::LIST_ITEM_BYTES * page.items.len(), move || {
             let mut xml = Vec::with_capacity(256 + 768 * page.items.len());
             let entries = page.items.iter().map(entry);
             write_blob_list(&mut xml, &endpoint, name.as_str(), &options, entries, next.as_ref());
@@ -69,7 +69,7 @@ impl<E: Engine, B: ByteStore> BlobCall<'_, E, B> {
         let page = self.blobs.find_blobs(within, &options.query, from.as_ref(), options.page(), self.now()).await?;
         let next = page.next.map(|FindFrom { container, entry }| FindMarker { container, entry });
         let (endpoint, expression) = (self.endpoint(), options.expression.clone());
-        let xml = turns::run(limits::LIST_ITEM_BYTES * page.blobs.len(), move || {
+        let xml = yielding::run(limits::LIST_ITEM_BYTES * page.blobs.len(), move || {
             let mut xml = Vec::with_capacity(256 + 384 * page.blobs.len());
             let blobs = page.blobs.iter();
             let blobs = blobs.map(|blob| FoundBlob { name: &blob.name, container: &blob.container, tags: &blob.tags });

@@ -8,7 +8,7 @@ use crate::error::Result;
 use crate::http::storage_error_reply;
 use crate::in_flight::{Held, Share, UNCOUNTED_BYTES, counted_piece};
 use crate::reply::{Reply, Streamed};
-use crate::turns::Turns;
+use crate::yielding::Yielder;
 use bytes::Bytes;
 use futures_util::stream;
 use larimar_engine::blob::bytes::ByteStore;
@@ -109,11 +109,11 @@ async fn range_with_checksum<B: ByteStore>(
     sum: RangeChecksum,
 ) -> Result<Reply> {
     let (mut sums, mut body) = (ChecksumBuilder::new(sum == RangeChecksum::Md5), Vec::with_capacity(bytes as usize));
-    let mut turns = Turns::default();
+    let mut yielder = Yielder::default();
     while let Some(piece) = content.next().await? {
         sums.add(&piece);
         body.extend_from_slice(&piece);
-        turns.after(piece.len()).await;
+        yielder.after(piece.len()).await;
     }
     let checksums = match sum {
         RangeChecksum::Md5 => ReplyChecksums::Md5,

@@ -3,7 +3,7 @@
 use super::BlobCall;
 use crate::body::RequestBody;
 use crate::error::Result;
-use crate::turns;
+use crate::yielding;
 use base64::Engine as _;
 use base64::engine::general_purpose::STANDARD;
 use larimar_engine::Engine;
@@ -125,7 +125,7 @@ impl<E: Engine, B: ByteStore> BlobCall<'_, E, B> {
     ) -> Result<(bytes::Bytes, Checksums)> {
         let bytes = body.whole();
         let range_with_checksum = bytes.clone();
-        let sums = turns::run(bytes.len(), move || {
+        let sums = yielding::run(bytes.len(), move || {
             let mut sums = ChecksumBuilder::new(true);
             sums.add(&range_with_checksum);
             Ok(sums.finish())

@@ -52,12 +52,12 @@ impl Share {
 
 /// Room for an answer that can end at any item: it grows as long as there is enough for others.
 #[derive(Debug)]
-pub(crate) struct Room {
+pub(crate) struct ResponseRoom {
     share: Share,
     held: Option<Held>,
 }
 
-impl Room {
+impl ResponseRoom {
     /// Begins an answer.
     pub(crate) fn new(share: &Share) -> Self {
         Self { share: share.clone(), held: None }

@@ -109,7 +109,7 @@ async fn answers_get_smaller_before_anybody_is_refused() {
     let mut sizes = Vec::new();
     // Pages that nobody reads.
     for _ in 0..200 {
-        let mut room = Room::new(&share);
+        let mut room = ResponseRoom::new(&share);
         let size = (0..4096).map(|kib| kib << 10).take_while(|bytes| room.allows(*bytes)).last().unwrap_or_default();
         sizes.push(size);
         rooms.push(room);

@@ -9,7 +9,7 @@ use crate::error;
 use crate::http::{Declared, authorize};
 use crate::in_flight::Held;
 use crate::reply::Reply;
-use crate::turns::Turns;
+use crate::yielding::Yielder;
 use bytes::Bytes;
 use larimar_engine::table::{Table, transact};
 use larimar_engine::{Engine, EngineError};
@@ -82,12 +82,12 @@ async fn change<E: Engine>(
     let versions = transact(call.engine(), table.id, &changeset.transaction, call.now).await;
     let versions = versions.map_err(|error| failure(&error, writes.len()))?;
     response.reserve(answer_bytes);
-    let mut turns = Turns::default();
+    let mut yielder = Yielder::default();
     for (((write, (level, prefer)), version), part) in writes.iter().zip(&changeset.forms).zip(versions).zip(parts) {
         let answer = WriteAnswer::new(call, &table, write, version, *level, *prefer);
         let version = if answer.status == 201 || prefer.is_some() { "3.0;" } else { "1.0;" };
         write_success(response, &answer, *prefer, version, part.content_id());
-        turns.after(answer.body.len()).await;
+        yielder.after(answer.body.len()).await;
     }
     Ok(held)
 }
@@ -99,11 +99,11 @@ async fn answer_bytes_max<E: Engine>(
     changeset: &Changeset,
     parts: &[Part<'_>],
 ) -> usize {
-    let (mut bytes, mut turns) = (BatchResponse::PART_BYTES_MAX, Turns::default());
+    let (mut bytes, mut yielder) = (BatchResponse::PART_BYTES_MAX, Yielder::default());
     for ((write, (level, prefer)), part) in changeset.transaction.writes().iter().zip(&changeset.forms).zip(parts) {
         let answer = WriteAnswer::bytes_max(call, table, write, *level, *prefer);
         bytes += BatchResponse::PART_BYTES_MAX + part.content_id().map_or(0, str::len) + answer;
-        turns.after(part.body.len()).await;
+        yielder.after(part.body.len()).await;
     }
     bytes
 }
@@ -131,7 +131,7 @@ async fn read_changeset<E: Engine>(
     }
     let mut transaction: Option<Transaction> = None;
     let mut forms = Vec::with_capacity(parts.len());
-    let mut turns = Turns::default();
+    let mut yielder = Yielder::default();
     for (index, part) in parts.iter().enumerate() {
         let fail = |error: ErrorReply| (index, error.at_index(index));
         let TableRequest { operation, level, prefer } = read_part(call, part).map_err(fail)?;
@@ -142,7 +142,7 @@ async fn read_changeset<E: Engine>(
         let authorized = authorize(&call.caller, &declared).map_err(fail)?;
         let json = body.slice_ref(part.body.as_bytes());
         let write = read_write(call, authorized, &json).await.map_err(fail)?;
-        turns.after(part.body.len()).await;
+        yielder.after(part.body.len()).await;
         // Only an insert is asked how it should be answered.
         forms.push((level, prefer.filter(|_| matches!(write, Write::Insert(_)))));
         match &mut transaction {

@@ -5,7 +5,7 @@ use crate::call::Call;
 use crate::error::Result;
 use crate::http::Authorized;
 use crate::reply::Reply;
-use crate::turns;
+use crate::yielding;
 use bytes::Bytes;
 use larimar_engine::Engine;
 use larimar_engine::table;
@@ -62,5 +62,5 @@ where
     P: FnOnce(&[u8]) -> std::result::Result<Entity, ErrorReply> + Send + 'static,
 {
     let json = body.clone();
-    turns::run(body.len(), move || parse(&json)).await
+    yielding::run(body.len(), move || parse(&json)).await
 }

@@ -4,7 +4,7 @@ use super::explain::{Explain, Explanation};
 use crate::call::Call;
 use crate::error::Result;
 use crate::http::Authorized;
-use crate::in_flight::Room;
+use crate::in_flight::ResponseRoom;
 use crate::reply::Reply;
 use larimar_engine::table::{self, PageLimits, Plan, QueryKind};
 use larimar_engine::{Engine, Flow, Key, Position};
@@ -79,7 +79,7 @@ pub(super) async fn query_entities<E: Engine>(
         }
         explanation => explanation,
     };
-    let mut room = Room::new(call.share);
+    let mut room = ResponseRoom::new(call.share);
     let mut json = Vec::with_capacity(4096);
     writer.write_page_start(&mut json);
     let start = json.len();

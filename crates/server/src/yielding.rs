@@ -8,11 +8,11 @@ pub(crate) const SLICE_BYTES: usize = 128 * 1024;
 
 /// Counts the bytes of work since the task last yielded.
 #[derive(Debug, Default)]
-pub(crate) struct Turns {
+pub(crate) struct Yielder {
     bytes: usize,
 }
 
-impl Turns {
+impl Yielder {
     /// Counts work that was done, and yields after a slice of it.
     pub(crate) async fn after(&mut self, bytes: usize) {
         self.bytes += bytes;
@@ -42,10 +42,10 @@ mod tests {
 
     #[tokio::test]
     async fn others_run_after_a_slice_and_during_long_work() {
-        let mut turns = Turns::default();
-        assert!(turns.after(SLICE_BYTES - 1).now_or_never().is_some());
-        assert!(turns.after(1).now_or_never().is_none(), "a slice is done");
-        assert!(turns.after(1).now_or_never().is_some(), "the next one has begun");
+        let mut yielder = Yielder::default();
+        assert!(yielder.after(SLICE_BYTES - 1).now_or_never().is_some());
+        assert!(yielder.after(1).now_or_never().is_none(), "a slice is done");
+        assert!(yielder.after(1).now_or_never().is_some(), "the next one has begun");
         assert_eq!(run(SLICE_BYTES, || Ok(7)).now_or_never(), Some(Ok(7)));
         let long = run(SLICE_BYTES + 1, || Ok(std::thread::current().id()));
         assert_ne!(long.await, Ok(std::thread::current().id()));
