@@ -1,7 +1,7 @@
 //! Blobs keep every promise on the embedded engine, and what was acknowledged is there after it is opened again.
 
 use larimar_engine::blob::bytes::{ByteWriter, Bytes, MemoryBytes};
-use larimar_engine::blob::{Access, BlobRef, Blobs, NewBlob, NewContainer};
+use larimar_engine::blob::{AccessConditions, BlobRef, Blobs, NewBlob, NewContainer};
 use larimar_engine::{Clock, SystemClock};
 use larimar_engine_local::{Durability, LocalEngine, Settings};
 use larimar_model::blob::{BlobName, BlockId, BlockListEntry, BlockListKind};
@@ -26,7 +26,7 @@ larimar_testkit::blob_conformance!(fresh());
 async fn what_was_acknowledged_is_there_after_opening_again() {
     let folder = tempfile::tempdir().expect("a folder");
     let bytes = Arc::new(MemoryBytes::new(Duration::ZERO));
-    let (container, none) = ("container".parse().expect("a name"), Access::default());
+    let (container, none) = ("container".parse().expect("a name"), AccessConditions::default());
     let (long, begun): (BlobName, BlobName) = ("long".parse().expect("a name"), "begun".parse().expect("a name"));
     let id = |n: u32| BlockId::parse(&format!("{n:04}")).expect("an id");
     {

@@ -3,7 +3,8 @@
 
 use larimar_engine::blob::bytes::MemoryBytes;
 use larimar_engine::blob::{
-    Access, BlobRef, BlobReject, Blobs, LeaseReject, Leased, ListItem, ListQuery, NewBlob, NewContainer, Written,
+    AccessConditions, BlobRef, BlobReject, Blobs, LeaseReject, Leased, ListItem, ListQuery, NewBlob, NewContainer,
+    Written,
 };
 use larimar_engine::{Clock as _, EngineError, Reject, SpaceId, SystemClock};
 use larimar_engine_postgres::{PostgresEngine, Settings};
@@ -44,7 +45,7 @@ impl Server {
     }
 
     async fn act(&self, at: BlobRef<'_>, action: LeaseAction) -> Result<Leased, EngineError> {
-        let done = self.blobs.lease_blob(at, (action, OTHER), &Access::default(), self.now()).await;
+        let done = self.blobs.lease_blob(at, (action, OTHER), &AccessConditions::default(), self.now()).await;
         done.map(|(_, leased)| leased)
     }
 
@@ -55,13 +56,14 @@ impl Server {
     }
 
     async fn put(&self, at: BlobRef<'_>) -> Result<Written, EngineError> {
-        let (new, access) = (NewBlob::default(), Access::default());
+        let (new, access) = (NewBlob::default(), AccessConditions::default());
         self.blobs.put_block_blob(at, None, &new, &access, self.now()).await
     }
 
     /// The blob's lease as its properties show it, and as its listing does.
     async fn states(&self, at: BlobRef<'_>) -> [LeaseState; 2] {
-        let found = self.blobs.properties(at, None, &Access::default(), self.now()).await.expect("it is there");
+        let found =
+            self.blobs.properties(at, None, &AccessConditions::default(), self.now()).await.expect("it is there");
         let query = ListQuery { items_max: 10, ..ListQuery::default() };
         let page = self.blobs.list_blobs(at.container, &query, self.now()).await.expect("a page");
         let Some(ListItem::Blob(listed)) = page.items.first() else { panic!("the blob is listed") };
@@ -147,7 +149,8 @@ async fn servers_whose_clocks_differ_judge_the_lease_of_a_container_alike() {
             let acquired = server.act_on_container(ACQUIRE).await;
             assert_eq!(acquired, refused(BlobReject::ContainerLease(LeaseReject::AlreadyPresent)), "held by {number}");
             let name = "container".parse().expect("a name");
-            let deleted = server.blobs.delete_container("account", &name, &Access::default(), server.now()).await;
+            let deleted =
+                server.blobs.delete_container("account", &name, &AccessConditions::default(), server.now()).await;
             assert_eq!(deleted, refused(BlobReject::ContainerLease(LeaseReject::IdMissing)));
         }
         let next = &servers[(number + 1) % 3];
@@ -173,7 +176,8 @@ async fn snapshots_and_changes_through_servers_whose_clocks_differ_are_in_order(
         let difference = written.to_unix().abs_diff(SystemClock.now().to_unix());
         assert!(difference < Duration::from_secs(120), "{difference:?} off the database's clock");
         changed = written;
-        let snapshot = server.blobs.snapshot_blob(at, None, &Access::default(), server.now()).await.expect("taken").0;
+        let snapshot =
+            server.blobs.snapshot_blob(at, None, &AccessConditions::default(), server.now()).await.expect("taken").0;
         assert!(Some(snapshot) > taken, "{snapshot:?} after {taken:?}");
         taken = Some(snapshot);
     }

@@ -6,7 +6,7 @@ use super::reject::BlobReject;
 use super::row::BlobRow;
 use crate::contract::SpaceId;
 use larimar_model::Timestamp;
-use larimar_model::blob::{Access, BlobETag, BlobName, Conditions};
+use larimar_model::blob::{AccessConditions, BlobETag, BlobName, Conditions};
 
 /// A blob's address within the store.
 #[derive(Clone, Copy, Debug)]
@@ -32,7 +32,7 @@ impl Written {
     }
 }
 
-/// Checks an [`Access`] against the row of a blob.
+/// Checks an [`AccessConditions`] against the row of a blob.
 pub(crate) trait Admit {
     /// Admits a write of a blob that may be missing. The row need not be committed.
     fn admit_create(&self, row: Option<&BlobRow>, now: Timestamp) -> Result<(), BlobReject>;
@@ -56,7 +56,7 @@ pub(crate) trait Admit {
     fn admit_tags(&self, row: &BlobRow) -> Result<(), BlobReject>;
 }
 
-impl Admit for Access {
+impl Admit for AccessConditions {
     fn admit_create(&self, row: Option<&BlobRow>, now: Timestamp) -> Result<(), BlobReject> {
         self.admit_replace(row, now)?;
         row.map_or(Ok(()), BlobRow::admit_ordinary)

@@ -9,7 +9,7 @@ use super::row::BlobRow;
 use super::{Blobs, keys};
 use crate::contract::Engine;
 use crate::error::EngineError;
-use larimar_model::blob::{Access, AppendConditions, BlobType};
+use larimar_model::blob::{AccessConditions, AppendConditions, BlobType};
 use larimar_model::{Timestamp, limits};
 
 /// The result of an append.
@@ -33,7 +33,7 @@ impl<E: Engine, B: ByteStore> Blobs<E, B> {
         at: BlobRef<'_>,
         extent: Extent,
         appends: AppendConditions,
-        access: &Access,
+        access: &AccessConditions,
         now: Timestamp,
     ) -> Result<Appended, EngineError> {
         let appended = self.try_append(at, extent, appends, access, now).await;
@@ -45,7 +45,7 @@ impl<E: Engine, B: ByteStore> Blobs<E, B> {
         at: BlobRef<'_>,
         extent: Extent,
         appends: AppendConditions,
-        access: &Access,
+        access: &AccessConditions,
         now: Timestamp,
     ) -> Result<Appended, EngineError> {
         let now = self.now(now).await?;
@@ -69,7 +69,7 @@ impl<E: Engine, B: ByteStore> Blobs<E, B> {
         &self,
         at: BlobRef<'_>,
         position: Option<u64>,
-        access: &Access,
+        access: &AccessConditions,
         now: Timestamp,
     ) -> Result<Written, EngineError> {
         let now = self.now(now).await?;

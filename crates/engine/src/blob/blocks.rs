@@ -20,7 +20,7 @@ use super::work_slice::WorkSlice;
 use crate::contract::{Engine, Expect, Flow, Key};
 use crate::error::EngineError;
 use larimar_model::blob::{
-    Access, BlobProperties, BlobType, BlockId, BlockListEntry, BlockListKind, LeaseId, NewBlob, SnapshotTime,
+    AccessConditions, BlobProperties, BlobType, BlockId, BlockListEntry, BlockListKind, LeaseId, NewBlob, SnapshotTime,
 };
 use larimar_model::{Timestamp, limits};
 use std::collections::HashMap;
@@ -133,7 +133,7 @@ impl<E: Engine, B: ByteStore> Blobs<E, B> {
         at: BlobRef<'_>,
         list: &[BlockListEntry],
         new: &NewBlob,
-        access: &Access,
+        access: &AccessConditions,
         now: Timestamp,
     ) -> Result<Written, EngineError> {
         if list.len() > limits::BLOCKS_COMMITTED_MAX {
@@ -227,7 +227,7 @@ impl<E: Engine, B: ByteStore> Blobs<E, B> {
         at: BlobRef<'_>,
         snapshot: Option<SnapshotTime>,
         kind: BlockListKind,
-        access: &Access,
+        access: &AccessConditions,
         now: Timestamp,
     ) -> Result<BlockList, EngineError> {
         let now = self.now(now).await?;

@@ -12,7 +12,9 @@ use super::reject::BlobReject;
 use crate::contract::{Changed, Engine, Space, SpaceId, SpaceKind, SpaceName};
 use crate::error::{EngineError, Fault};
 use crate::lookup::decide_on_space;
-use larimar_model::blob::{Access, BlobETag, Conditions, ContainerName, LeaseAction, LeaseId, LeaseView, PublicAccess};
+use larimar_model::blob::{
+    AccessConditions, BlobETag, Conditions, ContainerName, LeaseAction, LeaseId, LeaseView, PublicAccess,
+};
 use larimar_model::{Metadata, Timestamp, limits};
 use meta::Meta;
 
@@ -211,7 +213,7 @@ impl<E: Engine, B: ByteStore> Blobs<E, B> {
         &self,
         account: &str,
         name: &ContainerName,
-        access: &Access,
+        access: &AccessConditions,
         now: Timestamp,
     ) -> Result<(), EngineError> {
         let now = self.now(now).await?;
@@ -241,7 +243,7 @@ impl<E: Engine, B: ByteStore> Blobs<E, B> {
         account: &str,
         name: &ContainerName,
         metadata: &Metadata,
-        access: &Access,
+        access: &AccessConditions,
         now: Timestamp,
     ) -> Result<Written, EngineError> {
         let now = self.now(now).await?;
@@ -262,7 +264,7 @@ impl<E: Engine, B: ByteStore> Blobs<E, B> {
         account: &str,
         name: &ContainerName,
         (public_access, acl): (PublicAccess, &str),
-        access: &Access,
+        access: &AccessConditions,
         now: Timestamp,
     ) -> Result<Written, EngineError> {
         let now = self.now(now).await?;

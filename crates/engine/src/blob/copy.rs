@@ -16,8 +16,8 @@ use super::{Blobs, keys};
 use crate::contract::Engine;
 use crate::error::{EngineError, Reject};
 use larimar_model::blob::{
-    Access, AccessTier, BlobProperties, BlobType, ByteRange, Conditions, CopyInfo, NewBlob, RehydratePriority,
-    Rehydration, SnapshotTime, TagCondition, Tags,
+    AccessConditions, AccessTier, BlobProperties, BlobType, ByteRange, Conditions, CopyInfo, NewBlob,
+    RehydratePriority, Rehydration, SnapshotTime, TagCondition, Tags,
 };
 use larimar_model::{Guid, Metadata, Timestamp};
 use std::collections::BTreeMap;
@@ -102,7 +102,7 @@ impl<E: Engine, B: ByteStore> Blobs<E, B> {
         source: &CopySource<'_>,
         at: BlobRef<'_>,
         request: &CopyRequest,
-        access: &Access,
+        access: &AccessConditions,
         now: Timestamp,
     ) -> Result<(Written, CopyInfo), EngineError> {
         self.copy_blob_inspected(source, at, request, access, &mut (), now).await
@@ -118,7 +118,7 @@ impl<E: Engine, B: ByteStore> Blobs<E, B> {
         source: &CopySource<'_>,
         at: BlobRef<'_>,
         request: &CopyRequest,
-        access: &Access,
+        access: &AccessConditions,
         inspector: &mut impl CopyInspector,
         now: Timestamp,
     ) -> Result<(Written, CopyInfo), EngineError> {
@@ -159,7 +159,7 @@ impl<E: Engine, B: ByteStore> Blobs<E, B> {
         now: Timestamp,
     ) -> Result<(Option<Extent>, BlobProperties), EngineError> {
         self.load_source(source).await?;
-        let access = Access::default();
+        let access = AccessConditions::default();
         let mut open = self.open(source.at, source.snapshot, range, &access, now).await.map_err(of_source)?;
         check(&source.conditions, Some(open.properties.last_modified), Purpose::Source)?;
         check_tags(source.if_tags, &open.properties.tags)?;
@@ -271,7 +271,7 @@ impl<E: Engine, B: ByteStore> Blobs<E, B> {
         at: BlobRef<'_>,
         copied: Copied,
         request: &CopyRequest,
-        access: &Access,
+        access: &AccessConditions,
         (admitted, now): (Timestamp, Timestamp),
     ) -> Result<(Written, CopyInfo), EngineError> {
         let Copied { source, content, extents } = &copied;
@@ -312,7 +312,12 @@ impl<E: Engine, B: ByteStore> Blobs<E, B> {
     }
 }
 
-fn admit_copy(source: &BlobRow, there: Option<&BlobRow>, access: &Access, now: Timestamp) -> Result<(), BlobReject> {
+fn admit_copy(
+    source: &BlobRow,
+    there: Option<&BlobRow>,
+    access: &AccessConditions,
+    now: Timestamp,
+) -> Result<(), BlobReject> {
     access.admit_create(there, now)?;
     let is_other = there.is_some_and(|there| there.is_committed && there.kind != source.kind);
     if is_other { Err(BlobReject::InvalidBlobType) } else { Ok(()) }

@@ -12,7 +12,7 @@ use super::{Blobs, keys};
 use crate::contract::{Engine, Flow};
 use crate::error::EngineError;
 use larimar_model::Timestamp;
-use larimar_model::blob::{Access, DeleteSnapshots, SnapshotTime};
+use larimar_model::blob::{AccessConditions, DeleteSnapshots, SnapshotTime};
 use std::collections::HashSet;
 
 impl<E: Engine, B: ByteStore> Blobs<E, B> {
@@ -25,7 +25,7 @@ impl<E: Engine, B: ByteStore> Blobs<E, B> {
         &self,
         at: BlobRef<'_>,
         snapshots: Option<DeleteSnapshots>,
-        access: &Access,
+        access: &AccessConditions,
         now: Timestamp,
     ) -> Result<(), EngineError> {
         let now = self.now(now).await?;
@@ -60,7 +60,7 @@ impl<E: Engine, B: ByteStore> Blobs<E, B> {
         &self,
         at: BlobRef<'_>,
         snapshot: SnapshotTime,
-        access: &Access,
+        access: &AccessConditions,
         now: Timestamp,
     ) -> Result<(), EngineError> {
         let now = self.now(now).await?;

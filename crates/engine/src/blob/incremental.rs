@@ -24,7 +24,7 @@ use super::work_slice::WorkSlice;
 use super::{Blobs, keys};
 use crate::contract::Engine;
 use crate::error::EngineError;
-use larimar_model::blob::{Access, BlobType, CopyInfo, IncrementalCopy, NewBlob, SnapshotTime, Tags};
+use larimar_model::blob::{AccessConditions, BlobType, CopyInfo, IncrementalCopy, NewBlob, SnapshotTime, Tags};
 use larimar_model::{Guid, Timestamp};
 use std::collections::{BTreeMap, BTreeSet};
 
@@ -80,7 +80,7 @@ impl<E: Engine, B: ByteStore> Blobs<E, B> {
         source: &CopySource<'_>,
         at: BlobRef<'_>,
         request: &IncrementalCopyRequest,
-        access: &Access,
+        access: &AccessConditions,
         now: Timestamp,
     ) -> Result<(Written, CopyInfo), EngineError> {
         let snapshot = source.snapshot.ok_or(BlobReject::IncrementalCopySourceMustBeSnapshot)?;
@@ -191,7 +191,7 @@ impl<E: Engine, B: ByteStore> Blobs<E, B> {
         &self,
         at: BlobRef<'_>,
         prepared: &Prepared<'_>,
-        access: &Access,
+        access: &AccessConditions,
         now: Timestamp,
     ) -> Result<Option<(Written, CopyInfo)>, EngineError> {
         let now = self.now(now).await?;
@@ -277,7 +277,7 @@ fn admit(
     there: Option<&BlobRow>,
     request: &IncrementalCopyRequest,
     snapshot: SnapshotTime,
-    access: &Access,
+    access: &AccessConditions,
     now: Timestamp,
 ) -> Result<Option<Basis>, BlobReject> {
     access.admit_replace(there, now)?;

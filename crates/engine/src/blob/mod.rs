@@ -49,7 +49,7 @@ pub use find::{FindFrom, FindIn, FindPage, FoundBlob};
 pub use holds::Hold;
 pub use incremental::IncrementalCopyRequest;
 /// Types of the model that the methods of [`Blobs`] take and return.
-pub use larimar_model::blob::{Access, BlobProperties, NewBlob};
+pub use larimar_model::blob::{AccessConditions, BlobProperties, NewBlob};
 pub use lease::Leased;
 pub use list::{ListFrom, ListItem, ListPage, ListQuery, ListedBlob};
 pub use page_blob::{PageBlobChange, PageList, PagesWritten};

@@ -18,8 +18,8 @@ use super::{Blobs, keys};
 use crate::contract::Engine;
 use crate::error::{EngineError, Fault};
 use larimar_model::blob::{
-    Access, BlobProperties, BlobType, ByteRange, ContentHeaders, PageRange, SequenceConditions, SequenceNumberAction,
-    SnapshotTime,
+    AccessConditions, BlobProperties, BlobType, ByteRange, ContentHeaders, PageRange, SequenceConditions,
+    SequenceNumberAction, SnapshotTime,
 };
 use larimar_model::{Timestamp, limits};
 use std::collections::HashSet;
@@ -66,7 +66,7 @@ impl<E: Engine, B: ByteStore> Blobs<E, B> {
         at: BlobRef<'_>,
         (range, extent): (PageRange, Extent),
         sequence: SequenceConditions,
-        access: &Access,
+        access: &AccessConditions,
         now: Timestamp,
     ) -> Result<PagesWritten, EngineError> {
         let put = if extent.length == range.len() {
@@ -86,7 +86,7 @@ impl<E: Engine, B: ByteStore> Blobs<E, B> {
         at: BlobRef<'_>,
         range: PageRange,
         sequence: SequenceConditions,
-        access: &Access,
+        access: &AccessConditions,
         now: Timestamp,
     ) -> Result<PagesWritten, EngineError> {
         self.write_pages(at, range, None, sequence, access, now).await
@@ -101,7 +101,7 @@ impl<E: Engine, B: ByteStore> Blobs<E, B> {
         &self,
         at: BlobRef<'_>,
         change: &PageBlobChange,
-        access: &Access,
+        access: &AccessConditions,
         now: Timestamp,
     ) -> Result<PagesWritten, EngineError> {
         let is_aligned = |length: u64| length.is_multiple_of(limits::PAGE_BYTES);
@@ -134,7 +134,7 @@ impl<E: Engine, B: ByteStore> Blobs<E, B> {
         at: BlobRef<'_>,
         (snapshot, since): (Option<SnapshotTime>, Option<SnapshotTime>),
         range: Option<ByteRange>,
-        access: &Access,
+        access: &AccessConditions,
         now: Timestamp,
     ) -> Result<PageList, EngineError> {
         if let (Some(snapshot), Some(since)) = (snapshot, since)
@@ -189,7 +189,7 @@ impl<E: Engine, B: ByteStore> Blobs<E, B> {
         range: PageRange,
         piece: Option<Piece>,
         sequence: SequenceConditions,
-        access: &Access,
+        access: &AccessConditions,
         now: Timestamp,
     ) -> Result<PagesWritten, EngineError> {
         self.change_pages(at, access, now, |row| {
@@ -209,7 +209,7 @@ impl<E: Engine, B: ByteStore> Blobs<E, B> {
     async fn change_pages(
         &self,
         at: BlobRef<'_>,
-        access: &Access,
+        access: &AccessConditions,
         now: Timestamp,
         decide: impl Fn(&mut BlobRow) -> Result<Option<(PageRange, Option<Piece>)>, BlobReject> + Send + Sync,
     ) -> Result<PagesWritten, EngineError> {

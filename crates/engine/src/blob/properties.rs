@@ -10,7 +10,7 @@ use super::reject::BlobReject;
 use super::row::BlobRow;
 use crate::contract::Engine;
 use crate::error::EngineError;
-use larimar_model::blob::{Access, ContentHeaders, LeaseAction, LeaseId, Tags};
+use larimar_model::blob::{AccessConditions, ContentHeaders, LeaseAction, LeaseId, Tags};
 use larimar_model::{Metadata, Timestamp};
 
 impl<E: Engine, B: ByteStore> Blobs<E, B> {
@@ -22,7 +22,7 @@ impl<E: Engine, B: ByteStore> Blobs<E, B> {
         &self,
         at: BlobRef<'_>,
         metadata: &Metadata,
-        access: &Access,
+        access: &AccessConditions,
         now: Timestamp,
     ) -> Result<Written, EngineError> {
         self.set(at, access, now, |row| row.metadata = metadata.clone()).await
@@ -36,7 +36,7 @@ impl<E: Engine, B: ByteStore> Blobs<E, B> {
         &self,
         at: BlobRef<'_>,
         content: &ContentHeaders,
-        access: &Access,
+        access: &AccessConditions,
         now: Timestamp,
     ) -> Result<Written, EngineError> {
         self.set(at, access, now, |row| row.content = content.clone()).await
@@ -50,7 +50,7 @@ impl<E: Engine, B: ByteStore> Blobs<E, B> {
         &self,
         at: BlobRef<'_>,
         tags: &Tags,
-        access: &Access,
+        access: &AccessConditions,
         now: Timestamp,
     ) -> Result<(), EngineError> {
         let now = self.now(now).await?;
@@ -70,7 +70,7 @@ impl<E: Engine, B: ByteStore> Blobs<E, B> {
         &self,
         at: BlobRef<'_>,
         (action, fresh): (LeaseAction, LeaseId),
-        access: &Access,
+        access: &AccessConditions,
         now: Timestamp,
     ) -> Result<(Written, Leased), EngineError> {
         let now = self.engine.now(now).await?;
@@ -91,7 +91,7 @@ impl<E: Engine, B: ByteStore> Blobs<E, B> {
     async fn set(
         &self,
         at: BlobRef<'_>,
-        access: &Access,
+        access: &AccessConditions,
         now: Timestamp,
         set: impl Fn(&mut BlobRow) + Send + Sync,
     ) -> Result<Written, EngineError> {

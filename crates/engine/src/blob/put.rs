@@ -12,7 +12,7 @@ use super::row::{BlobRow, Pending};
 use crate::contract::Engine;
 use crate::error::EngineError;
 use larimar_model::Timestamp;
-use larimar_model::blob::{Access, BlobType, NewBlob};
+use larimar_model::blob::{AccessConditions, BlobType, NewBlob};
 
 impl<E: Engine, B: ByteStore> Blobs<E, B> {
     /// Puts a block blob of these bytes, or an empty one. Snapshots stay; uncommitted blocks are removed.
@@ -24,7 +24,7 @@ impl<E: Engine, B: ByteStore> Blobs<E, B> {
         at: BlobRef<'_>,
         extent: Option<Extent>,
         new: &NewBlob,
-        access: &Access,
+        access: &AccessConditions,
         now: Timestamp,
     ) -> Result<Written, EngineError> {
         let length = extent.map_or(0, |extent| extent.length);
@@ -45,7 +45,7 @@ impl<E: Engine, B: ByteStore> Blobs<E, B> {
         &self,
         at: BlobRef<'_>,
         new: &NewBlob,
-        access: &Access,
+        access: &AccessConditions,
         now: Timestamp,
     ) -> Result<Written, EngineError> {
         let layout = |_| Layout::Blocks(Blocks::default());
@@ -61,7 +61,7 @@ impl<E: Engine, B: ByteStore> Blobs<E, B> {
         at: BlobRef<'_>,
         (length, sequence_number): (u64, u64),
         new: &NewBlob,
-        access: &Access,
+        access: &AccessConditions,
         now: Timestamp,
     ) -> Result<Written, EngineError> {
         let layout = |changed: Timestamp| Layout::Pages(Pages { map: changed.ticks(), epoch: 0 });
@@ -76,7 +76,7 @@ impl<E: Engine, B: ByteStore> Blobs<E, B> {
         (length, sequence_number): (u64, u64),
         layout: impl Fn(Timestamp) -> Layout + Send + Sync,
         new: &NewBlob,
-        access: &Access,
+        access: &AccessConditions,
         now: Timestamp,
     ) -> Result<Written, EngineError> {
         let now = self.now(now).await?;

@@ -14,7 +14,7 @@ use super::work_slice::WorkSlice;
 use crate::contract::{Engine, Flow};
 use crate::error::{EngineError, Fault};
 use larimar_model::Timestamp;
-use larimar_model::blob::{Access, BlobProperties, ByteRange, SnapshotTime};
+use larimar_model::blob::{AccessConditions, BlobProperties, ByteRange, SnapshotTime};
 use std::collections::{BTreeMap, VecDeque};
 use std::ops::Range;
 use std::sync::Arc;
@@ -102,7 +102,7 @@ impl<E: Engine, B: ByteStore> Blobs<E, B> {
         &self,
         at: BlobRef<'_>,
         snapshot: Option<SnapshotTime>,
-        access: &Access,
+        access: &AccessConditions,
         now: Timestamp,
     ) -> Result<BlobProperties, EngineError> {
         let now = self.now(now).await?;
@@ -120,7 +120,7 @@ impl<E: Engine, B: ByteStore> Blobs<E, B> {
         at: BlobRef<'_>,
         snapshot: Option<SnapshotTime>,
         range: Option<ByteRange>,
-        access: &Access,
+        access: &AccessConditions,
         now: Timestamp,
     ) -> Result<OpenBlob<B>, EngineError> {
         let now = self.now(now).await?;

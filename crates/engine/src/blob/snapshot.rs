@@ -12,7 +12,7 @@ use super::row::{BlobRow, Pending};
 use super::{Blobs, keys};
 use crate::contract::Engine;
 use crate::error::EngineError;
-use larimar_model::blob::{Access, SnapshotTime};
+use larimar_model::blob::{AccessConditions, SnapshotTime};
 use larimar_model::{Metadata, Timestamp};
 
 impl<E: Engine, B: ByteStore> Blobs<E, B> {
@@ -24,7 +24,7 @@ impl<E: Engine, B: ByteStore> Blobs<E, B> {
         &self,
         at: BlobRef<'_>,
         metadata: Option<&Metadata>,
-        access: &Access,
+        access: &AccessConditions,
         now: Timestamp,
     ) -> Result<(SnapshotTime, Written), EngineError> {
         let now = self.now(now).await?;

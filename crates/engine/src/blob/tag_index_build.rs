@@ -289,7 +289,7 @@ const PASSED_MAX: usize = 4;
 #[cfg(test)]
 mod tests {
     use super::super::bytes::MemoryBytes;
-    use super::super::{Access, FindIn, NewBlob, NewContainer};
+    use super::super::{AccessConditions, FindIn, NewBlob, NewContainer};
     use super::*;
     use crate::{MemoryEngine, Rows as _};
     use larimar_model::blob::TagQuery;
@@ -312,7 +312,7 @@ mod tests {
             for n in 0..250 {
                 let name: BlobName = format!("b{n:03}").parse().expect("a name");
                 let at = BlobRef { container, name: &name };
-                blobs.put_append_blob(at, &new, &Access::default(), now).await.expect("it is put");
+                blobs.put_append_blob(at, &new, &AccessConditions::default(), now).await.expect("it is put");
                 rows.extend(entries(name.as_str(), Some(&new.tags)));
             }
             // Like a store of an earlier release.

@@ -13,7 +13,7 @@ use super::{Blobs, keys};
 use crate::contract::Engine;
 use crate::error::EngineError;
 use larimar_model::Timestamp;
-use larimar_model::blob::{Access, AccessTier, RehydratePriority, Rehydration, SnapshotTime};
+use larimar_model::blob::{AccessConditions, AccessTier, RehydratePriority, Rehydration, SnapshotTime};
 use std::time::Duration;
 
 /// What Set Blob Tier did.
@@ -37,7 +37,7 @@ impl<E: Engine, B: ByteStore> Blobs<E, B> {
         at: BlobRef<'_>,
         snapshot: Option<SnapshotTime>,
         (tier, priority): (AccessTier, Option<RehydratePriority>),
-        access: &Access,
+        access: &AccessConditions,
         now: Timestamp,
     ) -> Result<TierSet, EngineError> {
         let now = self.now(now).await?;

@@ -6,7 +6,8 @@ use larimar_engine::blob::bytes::{
     ByteStatistics, ByteStore, ByteWriter, Bytes, Extent, MemoryBytes, MemoryWriter, Owner, Owners, Reclaimed,
 };
 use larimar_engine::blob::{
-    Access, BlobRef, Blobs, Container, CopyRequest, CopySource, FindIn, ListItem, ListQuery, NewBlob, NewContainer,
+    AccessConditions, BlobRef, Blobs, Container, CopyRequest, CopySource, FindIn, ListItem, ListQuery, NewBlob,
+    NewContainer,
 };
 use larimar_engine::migration::{MigrationError, MigrationOptions, Side, compare, migrate};
 use larimar_engine::{Clock as _, Engine, Fault, MemoryEngine, SpaceKind, SpaceName, Spaces as _, SystemClock};
@@ -55,7 +56,8 @@ impl<E: Engine> Store<E> {
         let at = BlobRef { container: self.container().await, name: &name };
         let extent = self.payload(at, bytes).await;
         let new = NewBlob::default();
-        let put = self.blobs.put_block_blob(at, Some(extent), &new, &Access::default(), SystemClock.now()).await;
+        let put =
+            self.blobs.put_block_blob(at, Some(extent), &new, &AccessConditions::default(), SystemClock.now()).await;
         put.expect("a blob");
     }
 
@@ -70,7 +72,7 @@ impl<E: Engine> Store<E> {
             let ListItem::Blob(blob) = item else { panic!("no prefix was asked for") };
             let name: BlobName = blob.name.parse().expect("a name");
             let at = BlobRef { container, name: &name };
-            let access = Access::default();
+            let access = AccessConditions::default();
             let mut bytes = Vec::new();
             if !blob.properties.is_uncommitted {
                 let open = self.blobs.open(at, blob.snapshot, None, &access, now).await;
@@ -108,7 +110,7 @@ fn block(number: u32) -> BlockId {
 /// Block blobs short and long, with tags, snapshots, uncommitted blocks and a lease; append blobs, sealed and not; a page
 /// blob whose snapshot shares pages.
 async fn fill<E: Engine>(store: &Store<E>) {
-    let (blobs, access) = (&store.blobs, Access::default());
+    let (blobs, access) = (&store.blobs, AccessConditions::default());
     let now = || SystemClock.now();
     let made = blobs.create_container("one", &"photos".parse().expect("a name"), &NewContainer::default(), now()).await;
     let container = made.expect("a container").id;
@@ -151,7 +153,7 @@ async fn fill<E: Engine>(store: &Store<E>) {
 
 /// Append blobs of more blocks than a row holds; the second one is sealed.
 async fn fill_appends<E: Engine>(store: &Store<E>, ats: [BlobRef<'_>; 2], new: &NewBlob) {
-    let (blobs, access) = (&store.blobs, Access::default());
+    let (blobs, access) = (&store.blobs, AccessConditions::default());
     let now = || SystemClock.now();
     for at in ats {
         blobs.put_append_blob(at, new, &access, now()).await.expect("a blob");
@@ -165,7 +167,7 @@ async fn fill_appends<E: Engine>(store: &Store<E>, ats: [BlobRef<'_>; 2], new: &
 
 /// A page blob whose snapshot shares pages.
 async fn fill_pages<E: Engine>(store: &Store<E>, pages: BlobRef<'_>, new: &NewBlob) {
-    let (blobs, access) = (&store.blobs, Access::default());
+    let (blobs, access) = (&store.blobs, AccessConditions::default());
     let now = || SystemClock.now();
     // Two regions, and one write over their border; more pages after the snapshot.
     let region = 16 << 20;
@@ -196,7 +198,11 @@ async fn copy<E: Engine>(store: &Store<E>, plain: BlobRef<'_>, copied: BlobRef<'
         seal: None,
         rehydrate: None,
     };
-    store.blobs.copy_blob(&source, copied, &request, &Access::default(), SystemClock.now()).await.expect("a copy");
+    store
+        .blobs
+        .copy_blob(&source, copied, &request, &AccessConditions::default(), SystemClock.now())
+        .await
+        .expect("a copy");
 }
 
 #[test]

@@ -6,7 +6,7 @@ use super::tag_filter::TagCondition;
 
 /// The conditions of a request: conditional headers, lease id, condition on tags.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
-pub struct Access {
+pub struct AccessConditions {
     /// The conditional headers.
     pub conditions: Conditions,
     /// `x-ms-lease-id`.

@@ -12,7 +12,7 @@ mod tag_filter;
 mod tags;
 mod words;
 
-pub use access::Access;
+pub use access::AccessConditions;
 pub use block::{BlockId, BlockIdError, BlockListEntry, BlockListKind};
 pub use conditions::{AppendConditions, BlobETag, Conditions, ETagCondition, SequenceConditions};
 pub use content::{ContentHeaders, CopyInfo, IncrementalCopy};

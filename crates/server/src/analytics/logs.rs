@@ -2,7 +2,9 @@
 
 use super::log_buffer::BufferedEntry;
 use larimar_engine::blob::bytes::{ByteStore, ByteWriter, Bytes};
-use larimar_engine::blob::{Access, BlobRef, BlobReject, Blobs, ListFrom, ListItem, ListQuery, NewBlob, create_logs};
+use larimar_engine::blob::{
+    AccessConditions, BlobRef, BlobReject, Blobs, ListFrom, ListItem, ListQuery, NewBlob, create_logs,
+};
 use larimar_engine::{Engine, EngineError, Fault, Reject, SpaceId};
 use larimar_model::blob::{BlobName, Conditions, ContainerName, ContentHeaders, DeleteSnapshots, ETagCondition};
 use larimar_model::{Metadata, Timestamp};
@@ -29,7 +31,7 @@ pub(super) async fn write<E: Engine, B: ByteStore>(
         ..Default::default()
     };
     let absent = Conditions { if_none_match: Some(ETagCondition::Any), ..Default::default() };
-    let access = Access { conditions: absent, ..Access::default() };
+    let access = AccessConditions { conditions: absent, ..AccessConditions::default() };
     let first = match *next {
         Some(next) => next,
         None => counter_after(blobs, container, &log_hour_prefix(of.service, hour), now).await?,
@@ -113,7 +115,7 @@ pub(super) async fn clear<E: Engine, B: ByteStore>(
     for name in old {
         let Ok(name) = name.parse::<BlobName>() else { continue };
         let at = BlobRef { container, name: &name };
-        match blobs.delete_blob(at, Some(DeleteSnapshots::Include), &Access::default(), now).await {
+        match blobs.delete_blob(at, Some(DeleteSnapshots::Include), &AccessConditions::default(), now).await {
             Ok(()) => {}
             // Deleted already, or leased: the next round tries again.
             Err(EngineError::Reject(reject)) => tracing::debug!(%reject, blob = name.as_str(), "an old log stays"),

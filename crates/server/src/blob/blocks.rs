@@ -10,7 +10,7 @@ use crate::reply::Reply;
 use crate::yielding;
 use larimar_engine::Engine;
 use larimar_engine::blob::bytes::{ByteStore, ByteWriter as _, Extent};
-use larimar_engine::blob::{Access, BlobRef};
+use larimar_engine::blob::{AccessConditions, BlobRef};
 use larimar_model::blob::{BlockId, BlockListKind, SnapshotTime};
 use larimar_wire::blob::{
     AppendBlock, BodyChecks, ListedBlock, PutBlock, PutBlockList, Source, parse_block_list, write_block_list,
@@ -51,7 +51,7 @@ impl<E: Engine, B: ByteStore> BlobCall<'_, E, B> {
         at: BlobRef<'_>,
         kind: BlockListKind,
         snapshot: Option<SnapshotTime>,
-        access: &Access,
+        access: &AccessConditions,
     ) -> Result<Reply> {
         let list = self.blobs.block_list(at, snapshot, kind, access, self.now()).await?;
         let bytes = 64 * (list.committed.len() + list.uncommitted.len());
@@ -91,7 +91,12 @@ impl<E: Engine, B: ByteStore> BlobCall<'_, E, B> {
             .with("x-ms-request-server-encrypted", "true"))
     }
 
-    pub(super) async fn seal_blob(&self, at: BlobRef<'_>, position: Option<u64>, access: &Access) -> Result<Reply> {
+    pub(super) async fn seal_blob(
+        &self,
+        at: BlobRef<'_>,
+        position: Option<u64>,
+        access: &AccessConditions,
+    ) -> Result<Reply> {
         let written = self.blobs.seal_blob(at, position, access, self.now()).await?;
         Ok(Reply::empty(200).with_written(written).with("x-ms-blob-sealed", "true"))
     }

@@ -7,7 +7,7 @@ use crate::error::Result;
 use crate::ids;
 use crate::reply::Reply;
 use larimar_engine::blob::bytes::ByteStore;
-use larimar_engine::blob::{Access, BlobReject, NewContainer, Written};
+use larimar_engine::blob::{AccessConditions, BlobReject, NewContainer, Written};
 use larimar_engine::{Engine, EngineError, Reject};
 use larimar_model::Metadata;
 use larimar_model::blob::{Conditions, ContainerName, LeaseAction, LeaseId, PublicAccess};
@@ -45,7 +45,7 @@ impl<E: Engine, B: ByteStore> BlobCall<'_, E, B> {
         &self,
         name: &ContainerName,
         metadata: &Metadata,
-        access: &Access,
+        access: &AccessConditions,
     ) -> Result<Reply> {
         let account = self.call.account();
         let written = self.blobs.set_container_metadata(account, name, metadata, access, self.now()).await;
@@ -63,7 +63,7 @@ impl<E: Engine, B: ByteStore> BlobCall<'_, E, B> {
         &self,
         name: &ContainerName,
         public_access: PublicAccess,
-        access: &Access,
+        access: &AccessConditions,
         body: &[u8],
     ) -> Result<Reply> {
         let list = if body.is_empty() { String::new() } else { acl::to_stored(body, CONTAINER_PERMISSIONS)? };
@@ -72,7 +72,7 @@ impl<E: Engine, B: ByteStore> BlobCall<'_, E, B> {
         Ok(Reply::empty(200).with_written(set?))
     }
 
-    pub(super) async fn delete_container(&self, name: &ContainerName, access: &Access) -> Result<Reply> {
+    pub(super) async fn delete_container(&self, name: &ContainerName, access: &AccessConditions) -> Result<Reply> {
         let deleted = self.blobs.delete_container(self.call.account(), name, access, self.now()).await;
         match deleted {
             Ok(()) => self.call.note_deleted(name.as_str()),

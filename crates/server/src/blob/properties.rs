@@ -7,7 +7,7 @@ use crate::error::Result;
 use crate::reply::Reply;
 use larimar_engine::Engine;
 use larimar_engine::blob::bytes::ByteStore;
-use larimar_engine::blob::{Access, BlobRef, TierSet};
+use larimar_engine::blob::{AccessConditions, BlobRef, TierSet};
 use larimar_model::Metadata;
 use larimar_model::blob::{AccessTier, DeleteSnapshots, LeaseAction, RehydratePriority, SnapshotTime, Tags};
 use larimar_wire::blob::{BodyChecks, parse_tags, write_tags};
@@ -18,7 +18,7 @@ impl<E: Engine, B: ByteStore> BlobCall<'_, E, B> {
         &self,
         at: BlobRef<'_>,
         metadata: &Metadata,
-        access: &Access,
+        access: &AccessConditions,
     ) -> Result<Reply> {
         let written = self.blobs.set_metadata(at, metadata, access, self.now()).await?;
         Ok(Reply::empty(200).with_written(written).with("x-ms-request-server-encrypted", "true"))
@@ -29,7 +29,7 @@ impl<E: Engine, B: ByteStore> BlobCall<'_, E, B> {
         at: BlobRef<'_>,
         snapshot: Option<SnapshotTime>,
         snapshots: Option<DeleteSnapshots>,
-        access: &Access,
+        access: &AccessConditions,
     ) -> Result<Reply> {
         let deleted = match snapshot {
             Some(snapshot) => self.blobs.delete_snapshot(at, snapshot, access, self.now()).await,
@@ -43,7 +43,7 @@ impl<E: Engine, B: ByteStore> BlobCall<'_, E, B> {
         &self,
         at: BlobRef<'_>,
         metadata: Option<&Metadata>,
-        access: &Access,
+        access: &AccessConditions,
     ) -> Result<Reply> {
         let (snapshot, written) = self.blobs.snapshot_blob(at, metadata, access, self.now()).await?;
         Ok(Reply::empty(201)
@@ -52,14 +52,19 @@ impl<E: Engine, B: ByteStore> BlobCall<'_, E, B> {
             .with("x-ms-request-server-encrypted", "false"))
     }
 
-    pub(super) async fn lease_blob(&self, at: BlobRef<'_>, action: LeaseAction, access: &Access) -> Result<Reply> {
+    pub(super) async fn lease_blob(
+        &self,
+        at: BlobRef<'_>,
+        action: LeaseAction,
+        access: &AccessConditions,
+    ) -> Result<Reply> {
         let fresh = self.new_lease_id()?;
         let (written, leased) = self.blobs.lease_blob(at, (action, fresh), access, self.now()).await?;
         Ok(Reply::empty(lease_status(action)).with_written(written).with_leased(leased))
     }
 
     pub(super) async fn abort_copy(&self, at: BlobRef<'_>) -> Result<Reply> {
-        self.blobs.properties(at, None, &Access::default(), self.now()).await?;
+        self.blobs.properties(at, None, &AccessConditions::default(), self.now()).await?;
         // A copy ends before its response is sent, so none is ever pending.
         Err(ErrorCode::NoPendingCopyOperation.into())
     }
@@ -69,7 +74,7 @@ impl<E: Engine, B: ByteStore> BlobCall<'_, E, B> {
         at: BlobRef<'_>,
         tier: (AccessTier, Option<RehydratePriority>),
         snapshot: Option<SnapshotTime>,
-        access: &Access,
+        access: &AccessConditions,
     ) -> Result<Reply> {
         let set = self.blobs.set_tier(at, snapshot, tier, access, self.now()).await;
         Ok(Reply::empty(match set? {
@@ -82,7 +87,7 @@ impl<E: Engine, B: ByteStore> BlobCall<'_, E, B> {
         &self,
         at: BlobRef<'_>,
         snapshot: Option<SnapshotTime>,
-        access: &Access,
+        access: &AccessConditions,
     ) -> Result<Reply> {
         let properties = self.blobs.properties(at, snapshot, access, self.now()).await?;
         let mut xml = Vec::with_capacity(512);
@@ -93,7 +98,7 @@ impl<E: Engine, B: ByteStore> BlobCall<'_, E, B> {
     pub(super) async fn set_tags(
         &self,
         at: BlobRef<'_>,
-        access: &Access,
+        access: &AccessConditions,
         checks: &BodyChecks,
         body: &RequestBody,
     ) -> Result<Reply> {

@@ -6,7 +6,7 @@ use crate::error::{Failure, Result};
 use crate::reply::Reply;
 use larimar_engine::Engine;
 use larimar_engine::blob::bytes::ByteStore;
-use larimar_engine::blob::{Access, BlobRef, Written};
+use larimar_engine::blob::{AccessConditions, BlobRef, Written};
 use larimar_model::blob::ETagCondition;
 use larimar_wire::blob::{BodyChecks, PutBlob, PutBlobContent};
 use larimar_wire::error_code::ErrorCode;
@@ -36,7 +36,7 @@ impl<E: Engine, B: ByteStore> BlobCall<'_, E, B> {
         at: BlobRef<'_>,
         put: &PutBlob,
         (checks, body): (&BodyChecks, &mut RequestBody),
-        (access, creates_only): (Access, bool),
+        (access, creates_only): (AccessConditions, bool),
     ) -> Result<Reply> {
         let received = self.receive(at, body, checks, true).await?;
         let mut new = put.blob.clone();
@@ -49,7 +49,7 @@ impl<E: Engine, B: ByteStore> BlobCall<'_, E, B> {
 
     /// The conditions of a write that may replace a blob, and whether the caller's signature allows only to create one:
     /// it has no `w`.
-    pub(super) fn creating_access(&self, access: &Access) -> Result<(Access, bool)> {
+    pub(super) fn creating_access(&self, access: &AccessConditions) -> Result<(AccessConditions, bool)> {
         let mut access = access.clone();
         let may_overwrite = self.call.caller.permits_overwrite()?;
         if !may_overwrite {

@@ -11,7 +11,7 @@ use crate::http::{Declared, authorize};
 use crate::reply::Reply;
 use larimar_engine::blob::bytes::{ByteStore, Bytes, READ_BYTES_MAX};
 use larimar_engine::blob::{
-    Access, BlobProperties, BlobRef, BlobReject, Container, CopyInspector, CopyRequest, CopySource,
+    AccessConditions, BlobProperties, BlobRef, BlobReject, Container, CopyInspector, CopyRequest, CopySource,
     IncrementalCopyRequest, NewBlob, SourceCondition,
 };
 use larimar_engine::{Engine, EngineError, Reject};
@@ -163,7 +163,7 @@ impl<E: Engine, B: ByteStore> BlobCall<'_, E, B> {
         if copy.tier.is_none() || copy.is_sync {
             return CopyInfo::STATUS;
         }
-        match self.blobs.properties(at, None, &Access::default(), self.now()).await {
+        match self.blobs.properties(at, None, &AccessConditions::default(), self.now()).await {
             Ok(BlobProperties { rehydration: Some(_), .. }) => CopyInfo::PENDING,
             _ => CopyInfo::STATUS,
         }
@@ -176,7 +176,7 @@ impl<E: Engine, B: ByteStore> BlobCall<'_, E, B> {
         source: &Source,
         (copy_headers, copy_tags): (bool, bool),
         mut new: NewBlob,
-        (access, creates_only): (Access, bool),
+        (access, creates_only): (AccessConditions, bool),
     ) -> Result<Reply> {
         let (received, there) = self.take(at, source, (true, copy_tags), SourceErrors::Message).await?;
         if copy_headers {
@@ -268,7 +268,7 @@ impl<E: Engine, B: ByteStore> BlobCall<'_, E, B> {
         let snapshot =
             head.parameter("snapshot").as_deref().map(str::parse).transpose().map_err(|_| not_on_this_server())?;
         let read = |operation| BlobRequest::Blob(container.clone(), name.clone(), operation);
-        let access = Access::default();
+        let access = AccessConditions::default();
         let get_tags = with_tags.then(|| read(BlobOperation::GetTags { snapshot, access: access.clone() }));
         let get = read(BlobOperation::GetProperties(BlobRead { snapshot, access: access.clone() }));
         let (get_tags, get) = (get_tags.as_ref().map(Declared::new), Declared::new(&get));
@@ -360,7 +360,7 @@ pub(super) fn target_error(error: impl Into<Failure>, is_target: bool) -> Failur
 }
 
 /// Whether a request has conditional headers on the destination.
-fn has_conditions(access: &Access) -> bool {
+fn has_conditions(access: &AccessConditions) -> bool {
     access.conditions != Conditions::NONE
 }
 

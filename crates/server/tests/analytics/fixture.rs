@@ -1,7 +1,7 @@
 //! Servers over one engine, each with a writer that works when the test says so.
 
 use crate::analytics::moody::MoodyBytes;
-use larimar_engine::blob::{Access, BlobRef, Blobs, ListItem, ListQuery};
+use larimar_engine::blob::{AccessConditions, BlobRef, Blobs, ListItem, ListQuery};
 use larimar_engine::{Clock, Engine, MemoryEngine, SystemClock};
 use larimar_model::Timestamp;
 use larimar_model::blob::ContainerName;
@@ -89,7 +89,7 @@ impl<E: Engine + Default> Fixture<E> {
                 let ListItem::Blob(blob) = item else { panic!("{item:?}") };
                 let name = blob.name.parse().expect("a name");
                 let at = BlobRef { container, name: &name };
-                let mut open = blobs.open(at, None, None, &Access::default(), now).await.expect("a blob");
+                let mut open = blobs.open(at, None, None, &AccessConditions::default(), now).await.expect("a blob");
                 let mut text = String::new();
                 while let Some(bytes) = open.content.next().await.expect("bytes") {
                     text.push_str(std::str::from_utf8(&bytes).expect("text"));

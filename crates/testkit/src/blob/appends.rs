@@ -2,7 +2,7 @@
 
 use super::site::{Site, blob, filled, refused};
 use larimar_engine::blob::bytes::ByteStore;
-use larimar_engine::blob::{Access, Appended, BlobReject, NewBlob};
+use larimar_engine::blob::{AccessConditions, Appended, BlobReject, NewBlob};
 use larimar_engine::{Engine, EngineError};
 use larimar_model::blob::{AppendConditions, BlobName, ByteRange};
 
@@ -13,12 +13,13 @@ pub(super) async fn append<E: Engine, B: ByteStore>(
     conditions: AppendConditions,
 ) -> Result<Appended, EngineError> {
     let extent = site.payload(name, bytes).await;
-    site.blobs.append_block(site.at(name), extent, conditions, &Access::default(), site.now()).await
+    site.blobs.append_block(site.at(name), extent, conditions, &AccessConditions::default(), site.now()).await
 }
 
 /// Makes an empty append blob.
 pub(super) async fn put_append<E: Engine, B: ByteStore>(site: &Site<E, B>, name: &BlobName) {
-    let put = site.blobs.put_append_blob(site.at(name), &NewBlob::default(), &Access::default(), site.now()).await;
+    let put =
+        site.blobs.put_append_blob(site.at(name), &NewBlob::default(), &AccessConditions::default(), site.now()).await;
     put.expect("it is put");
 }
 
@@ -33,7 +34,7 @@ pub async fn appends_follow_each_other<E: Engine, B: ByteStore>(site: &Site<E, B
     assert_eq!((first.offset, first.blocks, second.offset, second.blocks), (0, 1, 3, 2));
     assert!(second.written.etag() > first.written.etag());
     assert_eq!(site.read(&name).await, Ok(b"onetwo!".to_vec()));
-    let properties = site.blobs.properties(site.at(&name), None, &Access::default(), site.now()).await;
+    let properties = site.blobs.properties(site.at(&name), None, &AccessConditions::default(), site.now()).await;
     assert_eq!(properties.map(|properties| (properties.length, properties.appended_blocks)), Ok((7, 2)));
 }
 
@@ -72,7 +73,7 @@ pub async fn many_appends_are_read_in_ranges<E: Engine, B: ByteStore>(site: &Sit
 
 /// A sealed append blob takes no more blocks, also its snapshots and copies; all else about it can change.
 pub async fn a_sealed_blob_takes_no_more<E: Engine, B: ByteStore>(site: &Site<E, B>) {
-    let (name, none) = (blob("b"), Access::default());
+    let (name, none) = (blob("b"), AccessConditions::default());
     let at = site.at(&name);
     let put = async || site.blobs.put_append_blob(at, &NewBlob::default(), &none, site.now()).await;
     let append = async || {

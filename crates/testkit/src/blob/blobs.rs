@@ -3,7 +3,7 @@
 use super::site::{Site, blob, filled, plain_copy, refused};
 use larimar_engine::Engine;
 use larimar_engine::blob::bytes::ByteStore;
-use larimar_engine::blob::{Access, BlobReject, CopyRequest, CopySource, NewBlob};
+use larimar_engine::blob::{AccessConditions, BlobReject, CopyRequest, CopySource, NewBlob};
 use larimar_model::Metadata;
 use larimar_model::blob::{
     AccessTier, BlobETag, BlobType, BlockListKind, ByteRange, Conditions, ContentHeaders, DeleteSnapshots,
@@ -33,10 +33,13 @@ pub async fn a_blob_is_read_as_it_was_put<E: Engine, B: ByteStore>(site: &Site<E
         let (name, bytes) = (blob(&format!("b{n}")), filled(n as u8, length));
         let extent = site.payload(&name, &bytes).await;
         let new = new_blob();
-        let put = site.blobs.put_block_blob(site.at(&name), Some(extent), &new, &Access::default(), site.now()).await;
+        let put = site
+            .blobs
+            .put_block_blob(site.at(&name), Some(extent), &new, &AccessConditions::default(), site.now())
+            .await;
         let written = put.expect("it is put");
         assert_eq!(site.read(&name).await, Ok(bytes));
-        let properties = site.blobs.properties(site.at(&name), None, &Access::default(), site.now()).await;
+        let properties = site.blobs.properties(site.at(&name), None, &AccessConditions::default(), site.now()).await;
         let properties = properties.expect("it is there");
         assert_eq!((properties.kind, properties.length), (BlobType::Block, length as u64));
         assert_eq!((properties.etag(), properties.last_modified), (written.etag(), written.last_modified));
@@ -44,7 +47,7 @@ pub async fn a_blob_is_read_as_it_was_put<E: Engine, B: ByteStore>(site: &Site<E
         assert_eq!(properties.tier.map(|(tier, _)| tier), Some(AccessTier::HOT));
     }
     let empty = blob("without bytes");
-    let (new, none) = (NewBlob::default(), Access::default());
+    let (new, none) = (NewBlob::default(), AccessConditions::default());
     site.blobs.put_block_blob(site.at(&empty), None, &new, &none, site.now()).await.expect("it is put");
     assert_eq!(site.read(&empty).await, Ok(Vec::new()));
 }
@@ -68,7 +71,7 @@ pub async fn ranges_are_read_and_cut_at_the_end<E: Engine, B: ByteStore>(site: &
 /// What is not there is not found by any operation that needs it.
 pub async fn a_missing_blob_is_not_found<E: Engine, B: ByteStore>(site: &Site<E, B>) {
     let name = blob("b");
-    let (at, none) = (site.at(&name), Access::default());
+    let (at, none) = (site.at(&name), AccessConditions::default());
     assert_eq!(site.read(&name).await, refused(BlobReject::BlobNotFound));
     let metadata = site.blobs.set_metadata(at, &Metadata::new(), &none, site.now()).await;
     assert_eq!(metadata, refused(BlobReject::BlobNotFound));
@@ -84,7 +87,7 @@ pub async fn a_missing_blob_is_not_found<E: Engine, B: ByteStore>(site: &Site<E,
 
 /// Nothing of the old blob shows through the new one, not even its type.
 pub async fn an_overwrite_replaces_everything<E: Engine, B: ByteStore>(site: &Site<E, B>) {
-    let (name, none) = (blob("b"), Access::default());
+    let (name, none) = (blob("b"), AccessConditions::default());
     let at = site.at(&name);
     let extent = site.payload(&name, b"old").await;
     let put = site.blobs.put_block_blob(at, Some(extent), &new_blob(), &none, site.now()).await;
@@ -109,14 +112,14 @@ pub async fn conditions_on_tags_guard_reads_and_writes<E: Engine, B: ByteStore>(
     let name = blob("b");
     let at = site.at(&name);
     let if_tags = TagCondition::parse("\"state\" = 'open'").expect("a condition");
-    let open = Access { if_tags: Some(if_tags.clone()), ..Access::default() };
+    let open = AccessConditions { if_tags: Some(if_tags.clone()), ..AccessConditions::default() };
     let unmet = BlobReject::TagConditionNotMet;
     site.put_if(&name, b"1", &open).await.expect("there is nothing yet");
     assert_eq!(site.put_if(&name, b"2", &open).await, refused(unmet));
     let mut tags = Tags::new();
     tags.insert("state", "open").expect("a tag");
     assert_eq!(site.blobs.set_tags(at, &tags, &open, site.now()).await, refused(unmet));
-    site.blobs.set_tags(at, &tags, &Access::default(), site.now()).await.expect("tags are set");
+    site.blobs.set_tags(at, &tags, &AccessConditions::default(), site.now()).await.expect("tags are set");
     site.blobs.properties(at, None, &open, site.now()).await.expect("the tag is there");
     let (snapshot, _) = site.blobs.snapshot_blob(at, None, &open, site.now()).await.expect("the tag is there");
     site.blobs.set_tags(at, &Tags::new(), &open, site.now()).await.expect("the tag is still there");
@@ -139,7 +142,7 @@ pub async fn conditions_on_tags_guard_reads_and_writes<E: Engine, B: ByteStore>(
     let copy = blob("copy");
     let request = CopyRequest { tags: Some(Tags::new()), ..plain_copy() };
     let source = CopySource { at, snapshot: None, conditions: Conditions::NONE, if_tags: Some(&if_tags) };
-    let (to, none) = (site.at(&copy), Access::default());
+    let (to, none) = (site.at(&copy), AccessConditions::default());
     let copied = site.blobs.copy_blob(&source, to, &request, &none, site.now()).await;
     assert_eq!(copied.map(drop), refused(unmet));
     let source = CopySource { snapshot: Some(snapshot), ..source };
@@ -151,13 +154,13 @@ pub async fn conditions_on_tags_guard_reads_and_writes<E: Engine, B: ByteStore>(
 pub async fn conditions_guard_reads_and_writes<E: Engine, B: ByteStore>(site: &Site<E, B>) {
     let name = blob("b");
     let at = site.at(&name);
-    let if_match = |etag: BlobETag| Access {
+    let if_match = |etag: BlobETag| AccessConditions {
         conditions: Conditions { if_match: Some(ETagCondition::Is(etag)), ..Conditions::NONE },
-        ..Access::default()
+        ..AccessConditions::default()
     };
-    let if_none_match = |condition| Access {
+    let if_none_match = |condition| AccessConditions {
         conditions: Conditions { if_none_match: Some(condition), ..Conditions::NONE },
-        ..Access::default()
+        ..AccessConditions::default()
     };
     let absent = if_none_match(ETagCondition::Any);
     let first = site.put_if(&name, b"1", &absent).await.expect("there was none");
@@ -179,15 +182,20 @@ pub async fn conditions_guard_reads_and_writes<E: Engine, B: ByteStore>(site: &S
 
 /// Tags and the tier are no change of the blob.
 pub async fn properties_that_are_not_content_keep_the_etag<E: Engine, B: ByteStore>(site: &Site<E, B>) {
-    let (name, none) = (blob("b"), Access::default());
+    let (name, none) = (blob("b"), AccessConditions::default());
     let at = site.at(&name);
     let written = site.put(&name, b"x").await;
     let new = new_blob();
     site.blobs.set_tags(at, &new.tags, &none, site.now()).await.expect("tags are set");
     let cool: AccessTier = "Cool".parse().expect("a tier");
-    site.blobs.set_tier(at, None, (cool, None), &Access::default(), site.now()).await.expect("the tier is set");
-    let wrong =
-        site.blobs.set_tier(at, None, ("P10".parse().expect("a tier"), None), &Access::default(), site.now()).await;
+    site.blobs
+        .set_tier(at, None, (cool, None), &AccessConditions::default(), site.now())
+        .await
+        .expect("the tier is set");
+    let wrong = site
+        .blobs
+        .set_tier(at, None, ("P10".parse().expect("a tier"), None), &AccessConditions::default(), site.now())
+        .await;
     assert_eq!(wrong, refused(BlobReject::InvalidBlobTier));
     let properties = site.blobs.properties(at, None, &none, site.now()).await.expect("it is there");
     assert_eq!((properties.etag(), properties.tags), (written.etag(), new.tags));
@@ -196,7 +204,7 @@ pub async fn properties_that_are_not_content_keep_the_etag<E: Engine, B: ByteSto
 
 /// Each change has a later etag than the one before, also if the clock does not move.
 pub async fn changes_have_increasing_etags<E: Engine, B: ByteStore>(site: &Site<E, B>) {
-    let (name, none) = (blob("b"), Access::default());
+    let (name, none) = (blob("b"), AccessConditions::default());
     let at = site.at(&name);
     let mut last = site.put(&name, b"x").await;
     let now = last.last_modified;

@@ -2,7 +2,7 @@
 
 use super::site::{Site, blob, filled, id, refused};
 use larimar_engine::blob::bytes::ByteStore;
-use larimar_engine::blob::{Access, BlobReject, BlockList, NewBlob};
+use larimar_engine::blob::{AccessConditions, BlobReject, BlockList, NewBlob};
 use larimar_engine::{Engine, RowRef, Rows as _};
 use larimar_model::blob::{BlobName, BlockId, BlockListEntry, BlockListKind, ByteRange};
 
@@ -15,7 +15,8 @@ fn listed(blocks: &[(u32, u64)]) -> Vec<(String, u64)> {
 }
 
 async fn list_of<E: Engine, B: ByteStore>(site: &Site<E, B>, name: &BlobName) -> BlockList {
-    let list = site.blobs.block_list(site.at(name), None, BlockListKind::All, &Access::default(), site.now()).await;
+    let list =
+        site.blobs.block_list(site.at(name), None, BlockListKind::All, &AccessConditions::default(), site.now()).await;
     list.expect("a list")
 }
 
@@ -41,7 +42,7 @@ pub async fn blocks_are_out_of_sight_until_they_are_committed<E: Engine, B: Byte
     let name = blob("b");
     site.put_block(&name, &id(1), b"one").await.expect("a block");
     assert_eq!(site.read(&name).await, refused(BlobReject::BlobNotFound));
-    let deleted = site.blobs.delete_blob(site.at(&name), None, &Access::default(), site.now()).await;
+    let deleted = site.blobs.delete_blob(site.at(&name), None, &AccessConditions::default(), site.now()).await;
     assert_eq!(deleted, refused(BlobReject::BlobNotFound));
     let list = list_of(site, &name).await;
     assert_eq!((list.properties, list.committed, list.uncommitted), (None, vec![], listed(&[(1, 3)])));
@@ -116,7 +117,7 @@ pub async fn ids_have_one_length<E: Engine, B: ByteStore>(site: &Site<E, B>) {
 
 /// Blocks belong to block blobs, and pages and appends to the others.
 pub async fn other_types_have_no_blocks<E: Engine, B: ByteStore>(site: &Site<E, B>) {
-    let (name, none) = (blob("b"), Access::default());
+    let (name, none) = (blob("b"), AccessConditions::default());
     let at = site.at(&name);
     site.blobs.put_append_blob(at, &NewBlob::default(), &none, site.now()).await.expect("it is put");
     assert_eq!(site.put_block(&name, &id(1), b"x").await, refused(BlobReject::InvalidBlobType));
@@ -179,7 +180,7 @@ pub async fn a_list_of_fifty_thousand_blocks_is_committed<E: Engine, B: ByteStor
         site.put_block(&name, &id(number), &[number as u8; 16]).await.expect("a block");
     }
     site.commit(&name, &latest((0..50_000).map(|n| n % 10))).await.expect("it is committed");
-    let properties = site.blobs.properties(site.at(&name), None, &Access::default(), site.now()).await;
+    let properties = site.blobs.properties(site.at(&name), None, &AccessConditions::default(), site.now()).await;
     assert_eq!(properties.map(|properties| properties.length), Ok(800_000));
     for start in [0_u64, 12_345, 799_984] {
         let read = site.read_of(&name, None, Some(ByteRange { start, last: Some(start + 15) })).await;

@@ -6,7 +6,7 @@ use super::pages::{put_page_blob, write};
 use super::site::{Site, blob, filled, id, plain_copy};
 use futures_util::future::join_all;
 use larimar_engine::blob::bytes::ByteStore;
-use larimar_engine::blob::{Access, BlobReject, CopyRequest};
+use larimar_engine::blob::{AccessConditions, BlobReject, CopyRequest};
 use larimar_engine::{Engine, EngineError, Reject};
 use larimar_model::Guid;
 use larimar_model::blob::{
@@ -43,7 +43,7 @@ pub async fn concurrent_overwrites_leave_one_whole_content<E: Engine, B: ByteSto
         let (name, site) = (&name, servers[usize::from(n) / 2 % 2]);
         async move {
             if n.is_multiple_of(6) {
-                return site.put_if(name, &content(n), &Access::default()).await.map(|_| ());
+                return site.put_if(name, &content(n), &AccessConditions::default()).await.map(|_| ());
             }
             site.put_block(name, &id(u32::from(n)), &filled(n, 40)).await?;
             let list = vec![BlockListEntry::Latest(id(u32::from(n))); 150];
@@ -73,13 +73,13 @@ pub async fn one_of_many_lease_acquires_wins<E: Engine, B: ByteStore>(site: &Sit
         let site = servers[usize::from(n) % 2];
         let action = LeaseAction::Acquire { duration: LeaseDuration::Infinite, proposed: Some(LeaseId(Guid([n; 16]))) };
         let at = site.at(&name);
-        async move { site.blobs.lease_blob(at, (action, OWN), &Access::default(), site.now()).await }
+        async move { site.blobs.lease_blob(at, (action, OWN), &AccessConditions::default(), site.now()).await }
     };
     let won: Vec<_> = join_all((1..20).map(acquire)).await.into_iter().filter_map(Result::ok).collect();
     assert_eq!(won.len(), 1);
-    let properties = site.blobs.properties(site.at(&name), None, &Access::default(), site.now()).await;
+    let properties = site.blobs.properties(site.at(&name), None, &AccessConditions::default(), site.now()).await;
     assert_eq!(properties.map(|properties| properties.lease.state), Ok(LeaseState::Leased));
-    let owner = Access { lease: won[0].1.id, ..Access::default() };
+    let owner = AccessConditions { lease: won[0].1.id, ..AccessConditions::default() };
     site.put_if(&name, b"y", &owner).await.expect("the winner writes");
 }
 
@@ -108,7 +108,7 @@ pub async fn one_of_many_conditional_creations_wins<E: Engine, B: ByteStore>(sit
     let servers = [site, &site.second()];
     let create = |n: u8| {
         let (name, site) = (&name, servers[usize::from(n) % 2]);
-        async move { (n, site.put_if(name, &[n], &Access { conditions, ..Access::default() }).await) }
+        async move { (n, site.put_if(name, &[n], &AccessConditions { conditions, ..AccessConditions::default() }).await) }
     };
     let done = join_all((0..20).map(create)).await;
     let won: Vec<u8> = done.into_iter().filter_map(|(n, put)| put.is_ok().then_some(n)).collect();
@@ -169,7 +169,8 @@ pub async fn readers_of_pages_see_whole_copies<E: Engine, B: ByteStore>(site: &S
     let copy = async |n: u8| {
         let from = site.source(&sources[usize::from(n) % 2], None);
         let request = CopyRequest { id: Guid([n; 16]), tags: Some(Tags::new()), ..plain_copy() };
-        let copied = site.blobs.copy_blob(&from, site.at(&name), &request, &Access::default(), site.now()).await;
+        let copied =
+            site.blobs.copy_blob(&from, site.at(&name), &request, &AccessConditions::default(), site.now()).await;
         copied.expect("it is copied");
     };
     copy(0).await;
@@ -199,7 +200,7 @@ pub async fn readers_of_pages_see_whole_copies<E: Engine, B: ByteStore>(site: &S
 
 /// Snapshots, commits, deletions and reclaiming by two servers leave exactly the payloads that rows point to.
 pub async fn snapshots_and_commits_keep_what_they_point_to<E: Engine, B: ByteStore>(site: &Site<E, B>) {
-    let (name, none) = (blob("b"), Access::default());
+    let (name, none) = (blob("b"), AccessConditions::default());
     let servers = [site, &site.second()];
     site.put(&name, b"first").await;
     let act = |n: u8| {

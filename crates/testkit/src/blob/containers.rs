@@ -3,7 +3,7 @@
 use super::site::{ACCOUNT, Site, blob, refused};
 use larimar_engine::Engine;
 use larimar_engine::blob::bytes::ByteStore;
-use larimar_engine::blob::{Access, BlobReject, LeaseReject, NewContainer};
+use larimar_engine::blob::{AccessConditions, BlobReject, LeaseReject, NewContainer};
 use larimar_model::blob::{
     Conditions, ContainerName, ETagCondition, LeaseAction, LeaseDuration, LeaseId, LeaseState, PublicAccess,
 };
@@ -51,11 +51,14 @@ pub async fn containers_are_listed_by_prefix_page_by_page<E: Engine, B: ByteStor
 pub async fn a_deleted_container_is_gone_with_its_blobs<E: Engine, B: ByteStore>(site: &Site<E, B>) {
     site.put(&blob("b"), b"bytes").await;
     let container = name("container");
-    site.blobs.delete_container(ACCOUNT, &container, &Access::default(), site.now()).await.expect("it is deleted");
-    let again = site.blobs.delete_container(ACCOUNT, &container, &Access::default(), site.now()).await;
+    site.blobs
+        .delete_container(ACCOUNT, &container, &AccessConditions::default(), site.now())
+        .await
+        .expect("it is deleted");
+    let again = site.blobs.delete_container(ACCOUNT, &container, &AccessConditions::default(), site.now()).await;
     assert_eq!(again, refused(BlobReject::ContainerNotFound));
     assert_eq!(site.read(&blob("b")).await, refused(BlobReject::ContainerNotFound));
-    let put = site.put_if(&blob("b"), b"more", &Access::default()).await;
+    let put = site.put_if(&blob("b"), b"more", &AccessConditions::default()).await;
     assert_eq!(put, refused(BlobReject::ContainerNotFound));
     let created = site.blobs.create_container(ACCOUNT, &container, &NewContainer::default(), site.now()).await;
     let created = created.expect("it is created again");
@@ -69,7 +72,7 @@ pub async fn metadata_and_access_change_the_etag<E: Engine, B: ByteStore>(site: 
     let before = site.blobs.find_container(ACCOUNT, &container, site.now()).await.expect("it is there");
     let mut metadata = Metadata::new();
     metadata.insert("k", "v").expect("metadata");
-    let none = Access::default();
+    let none = AccessConditions::default();
     let set = site.blobs.set_container_metadata(ACCOUNT, &container, &metadata, &none, site.now()).await;
     let after = site.blobs.find_container(ACCOUNT, &container, site.now()).await.expect("it is there");
     assert_eq!(set.map(|written| written.etag()), Ok(after.etag()));
@@ -81,7 +84,7 @@ pub async fn metadata_and_access_change_the_etag<E: Engine, B: ByteStore>(site: 
     assert_eq!(last.metadata, metadata);
     let unmodified = Conditions { if_unmodified_since: Some(before.last_modified), ..Conditions::NONE };
     site.advance(std::time::Duration::from_secs(10)).await;
-    let access = Access { conditions: unmodified, ..Access::default() };
+    let access = AccessConditions { conditions: unmodified, ..AccessConditions::default() };
     site.blobs.set_container_metadata(ACCOUNT, &container, &metadata, &none, site.now()).await.expect("it is set");
     let late = site.blobs.set_container_metadata(ACCOUNT, &container, &metadata, &access, site.now()).await;
     assert_eq!(late, refused(BlobReject::ConditionNotMet));
@@ -102,7 +105,7 @@ pub async fn a_leased_container_is_deleted_only_with_the_lease<E: Engine, B: Byt
     let read = site.blobs.read_container(ACCOUNT, &container, Some(other), site.now()).await;
     assert_eq!(read, refused(BlobReject::ContainerLease(LeaseReject::IdMismatch)));
     let delete = async |lease| {
-        let access = Access { lease, ..Access::default() };
+        let access = AccessConditions { lease, ..AccessConditions::default() };
         site.blobs.delete_container(ACCOUNT, &container, &access, site.now()).await
     };
     assert_eq!(delete(None).await, refused(BlobReject::ContainerLease(LeaseReject::IdMissing)));

@@ -5,7 +5,7 @@ use super::pages::{put_page_blob, write};
 use super::site::{Site, blob, filled, id, plain_copy, refused};
 use larimar_engine::Engine;
 use larimar_engine::blob::bytes::ByteStore;
-use larimar_engine::blob::{Access, BlobReject, CopyRequest, CopySource, NewBlob, SourceCondition};
+use larimar_engine::blob::{AccessConditions, BlobReject, CopyRequest, CopySource, NewBlob, SourceCondition};
 use larimar_model::blob::{BlobName, BlockListEntry, BlockListKind, ByteRange, Conditions, ETagCondition, Tags};
 use larimar_model::{Guid, Metadata};
 
@@ -16,7 +16,7 @@ fn request() -> CopyRequest {
 
 /// A copy has the source's bytes, blocks, content headers and metadata, unless other metadata is given.
 pub async fn a_copy_has_bytes_blocks_and_properties<E: Engine, B: ByteStore>(site: &Site<E, B>) {
-    let (from, to, none) = (blob("from"), blob("to"), Access::default());
+    let (from, to, none) = (blob("from"), blob("to"), AccessConditions::default());
     for number in 0..200 {
         site.put_block(&from, &id(number), &filled(number as u8, 20_000)).await.expect("a block");
     }
@@ -64,7 +64,7 @@ pub async fn a_copy_has_bytes_blocks_and_properties<E: Engine, B: ByteStore>(sit
 
 /// A copy of a page blob has its pages and no others, also from a snapshot.
 pub async fn a_copy_of_pages_keeps_the_holes<E: Engine, B: ByteStore>(site: &Site<E, B>) {
-    let (from, to, none) = (blob("from"), blob("to"), Access::default());
+    let (from, to, none) = (blob("from"), blob("to"), AccessConditions::default());
     put_page_blob(site, &from, 40 << 20).await;
     write(site, &from, 512, &filled(1, 1024)).await.expect("pages");
     write(site, &from, 33 << 20, &filled(2, 512)).await.expect("pages");
@@ -79,7 +79,7 @@ pub async fn a_copy_of_pages_keeps_the_holes<E: Engine, B: ByteStore>(site: &Sit
 
 /// Conditions on the source and on the destination have different errors, as have missing blobs.
 pub async fn a_copy_checks_both_sides<E: Engine, B: ByteStore>(site: &Site<E, B>) {
-    let (from, to, none) = (blob("from"), blob("to"), Access::default());
+    let (from, to, none) = (blob("from"), blob("to"), AccessConditions::default());
     let missing = site.blobs.copy_blob(&site.source(&from, None), site.at(&to), &request(), &none, site.now()).await;
     assert_eq!(missing, refused(BlobReject::SourceNotFound));
     site.put(&from, b"from").await;
@@ -88,7 +88,7 @@ pub async fn a_copy_checks_both_sides<E: Engine, B: ByteStore>(site: &Site<E, B>
     let absent = Conditions { if_none_match: Some(ETagCondition::Any), ..Conditions::NONE };
     let of_source = CopySource { conditions: foreign, ..site.source(&from, None) };
     let copy = async |source: &CopySource<'_>, conditions| {
-        let access = Access { conditions, ..Access::default() };
+        let access = AccessConditions { conditions, ..AccessConditions::default() };
         site.blobs.copy_blob(source, site.at(&to), &request(), &access, site.now()).await.map(|_| ())
     };
     assert_eq!(
@@ -128,7 +128,7 @@ pub async fn bytes_are_copied_into_blocks<E: Engine, B: ByteStore>(site: &Site<E
 
 /// A copy onto itself changes the properties and keeps the bytes.
 pub async fn a_blob_is_copied_onto_itself<E: Engine, B: ByteStore>(site: &Site<E, B>) {
-    let (name, none) = (blob("b"), Access::default());
+    let (name, none) = (blob("b"), AccessConditions::default());
     let bytes = filled(3, 100_000);
     let put = site.put(&name, &bytes).await;
     let mut metadata = Metadata::new();

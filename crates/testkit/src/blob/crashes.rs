@@ -7,7 +7,7 @@ use super::site::{Site, blob, filled, id, plain_copy, refused};
 use super::versions::{Common, Versions, act, listed, read_versions, settle};
 use crate::Dice;
 use larimar_engine::blob::bytes::ByteStore;
-use larimar_engine::blob::{Access, BlobReject};
+use larimar_engine::blob::{AccessConditions, BlobReject};
 use larimar_engine::{Engine, EngineError};
 use larimar_model::blob::{BlobName, BlockListEntry, ByteRange, SnapshotTime};
 use std::collections::BTreeMap;
@@ -40,7 +40,10 @@ async fn copy<E: Engine, B: ByteStore>(
     name: &BlobName,
 ) -> Result<(), EngineError> {
     let source = site.source(source, snapshot);
-    site.blobs.copy_blob(&source, site.at(name), &plain_copy(), &Access::default(), site.now()).await.map(drop)
+    site.blobs
+        .copy_blob(&source, site.at(name), &plain_copy(), &AccessConditions::default(), site.now())
+        .await
+        .map(drop)
 }
 
 #[derive(Clone, Copy, Debug)]
@@ -119,7 +122,8 @@ async fn pages_of<E: Engine, B: ByteStore>(
 ) -> Pages {
     let range = Some(ByteRange { start: BASE, last: None });
     let bytes = site.read_of(name, snapshot, range).await.expect("a version is read whole");
-    let ranges = site.blobs.page_ranges(site.at(name), (snapshot, None), range, &Access::default(), site.now()).await;
+    let ranges =
+        site.blobs.page_ranges(site.at(name), (snapshot, None), range, &AccessConditions::default(), site.now()).await;
     let ranges = bounds(ranges.expect("the pages").written);
     let pages = bytes.chunks(512).enumerate().map(|(number, page)| {
         assert!(page.iter().all(|byte| *byte == page[0]), "a page is of one write");
@@ -174,7 +178,7 @@ async fn perhaps_reclaim<E: Engine, B: ByteStore>(site: &Site<E, B>, dice: &mut 
 pub async fn cleared_pages_do_not_show_a_snapshot_whose_clean_up_did_not_run<E: Engine, B: ByteStore>(
     site: &Site<E, B>,
 ) {
-    let (name, none) = (blob("disk"), Access::default());
+    let (name, none) = (blob("disk"), AccessConditions::default());
     put_page_blob(site, &name, 4096).await;
     write(site, &name, 0, &filled(1, 1024)).await.expect("pages");
     let (time, _) = site.blobs.snapshot_blob(site.at(&name), None, &none, site.now()).await.expect("a snapshot");
@@ -288,7 +292,7 @@ pub async fn versions_keep_their_blocks_wherever_the_engine_stops<E: Engine, B: 
         let done = match step {
             Some(step) => act(site, &name, step).await,
             None if is_list => site.commit(&name, &list).await.map(drop),
-            None => site.put_if(&name, &content, &Access::default()).await.map(drop),
+            None => site.put_if(&name, &content, &AccessConditions::default()).await.map(drop),
         };
         site.go_on();
         perhaps_reclaim(site, &mut dice).await;

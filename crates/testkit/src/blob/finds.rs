@@ -2,7 +2,9 @@
 
 use super::site::{ACCOUNT, Site, blob, id, plain_copy};
 use larimar_engine::blob::bytes::ByteStore;
-use larimar_engine::blob::{Access, BlobReject, CopyRequest, FindFrom, FindIn, FindPage, NewBlob, NewContainer};
+use larimar_engine::blob::{
+    AccessConditions, BlobReject, CopyRequest, FindFrom, FindIn, FindPage, NewBlob, NewContainer,
+};
 use larimar_engine::{Act, Engine, EngineError, Expect, Fault, Op, Reject, Rows as _, SpaceId};
 use larimar_model::blob::{BlobName, BlockListEntry, TagQuery, Tags};
 use std::collections::BTreeSet;
@@ -25,12 +27,12 @@ impl<E: Engine, B: ByteStore> Site<E, B> {
     async fn put_tagged_in(&self, container: SpaceId, name: &str, pairs: &[(&str, &str)]) {
         let (name, new) = (blob(name), NewBlob { tags: tags(pairs), ..NewBlob::default() });
         let at = larimar_engine::blob::BlobRef { container, name: &name };
-        self.blobs.put_append_blob(at, &new, &Access::default(), self.now()).await.expect("it is put");
+        self.blobs.put_append_blob(at, &new, &AccessConditions::default(), self.now()).await.expect("it is put");
     }
 
     async fn tag(&self, name: &str, pairs: &[(&str, &str)]) -> Result<(), EngineError> {
         let name = blob(name);
-        self.blobs.set_tags(self.at(&name), &tags(pairs), &Access::default(), self.now()).await
+        self.blobs.set_tags(self.at(&name), &tags(pairs), &AccessConditions::default(), self.now()).await
     }
 
     fn here(&self) -> FindIn<'static> {
@@ -113,7 +115,7 @@ pub async fn blobs_are_found_by_their_tags<E: Engine, B: ByteStore>(site: &Site<
     let page = site.find_page(site.here(), "a = '1'", None, 10).await;
     assert_eq!(page.blobs[0].tags, tags(&[("a", "1")]));
     let name = blob("b");
-    site.blobs.snapshot_blob(site.at(&name), None, &Access::default(), site.now()).await.expect("a snapshot");
+    site.blobs.snapshot_blob(site.at(&name), None, &AccessConditions::default(), site.now()).await.expect("a snapshot");
     site.tag("b", &[("a", "3")]).await.expect("it is tagged");
     assert_eq!(site.find("a = '1'").await, Vec::<String>::new());
     assert_eq!(site.find("a = '3'").await, ["b"]);
@@ -124,7 +126,7 @@ pub async fn blobs_are_found_by_their_tags<E: Engine, B: ByteStore>(site: &Site<
 /// A put, a list of blocks, a copy and new tags change what is found; other changes do not; a deleted blob is not found. No
 /// row of the index is left behind.
 pub async fn what_is_found_follows_every_change<E: Engine, B: ByteStore>(site: &Site<E, B>) {
-    let (name, none) = (blob("b"), Access::default());
+    let (name, none) = (blob("b"), AccessConditions::default());
     let found = async || (site.find("t = 'old'").await, site.find("t = 'new'").await);
     let old = || (vec!["b".to_owned()], Vec::<String>::new());
     let new = || (Vec::<String>::new(), vec!["b".to_owned()]);
@@ -245,7 +247,7 @@ pub async fn an_account_is_searched_container_by_container<E: Engine, B: ByteSto
 pub async fn a_deleted_container_has_nothing_to_find<E: Engine, B: ByteStore>(site: &Site<E, B>) {
     site.put_tagged("b", &[("k", "v")]).await;
     let name = "container".parse().expect("a name");
-    let deleted = site.blobs.delete_container(ACCOUNT, &name, &Access::default(), site.now()).await;
+    let deleted = site.blobs.delete_container(ACCOUNT, &name, &AccessConditions::default(), site.now()).await;
     deleted.expect("it is deleted");
     let found = site.blobs.find_blobs(site.here(), &query("k = 'v'"), None, 10, site.now()).await;
     assert_eq!(found, Err(EngineError::Reject(Reject::Blob(BlobReject::ContainerNotFound))));
@@ -298,7 +300,10 @@ pub async fn entries_that_were_left_behind_are_not_seen_and_removed<E: Engine, B
     let left = site.index_rows().await;
     site.put_tagged("b", &[("k", "2")]).await;
     let name = blob("gone");
-    site.blobs.delete_blob(site.at(&name), None, &Access::default(), site.now()).await.expect("it is deleted");
+    site.blobs
+        .delete_blob(site.at(&name), None, &AccessConditions::default(), site.now())
+        .await
+        .expect("it is deleted");
     let rows = site.index_rows().await;
     for row in left.iter().filter(|row| row.starts_with('t')) {
         site.write_index(row, Act::Put(b"")).await;
@@ -347,12 +352,12 @@ pub async fn the_index_agrees_with_the_blobs_wherever_the_engine_stops<E: Engine
             let at = site.at(&name);
             let new = NewBlob { tags: tags(&[("k", "new"), ("same", "1")]), ..NewBlob::default() };
             let _ = match change {
-                0 => site.blobs.set_tags(at, &new.tags, &Access::default(), site.now()).await,
-                1 => site.blobs.put_append_blob(at, &new, &Access::default(), site.now()).await.map(drop),
-                _ => site.blobs.delete_blob(at, None, &Access::default(), site.now()).await,
+                0 => site.blobs.set_tags(at, &new.tags, &AccessConditions::default(), site.now()).await,
+                1 => site.blobs.put_append_blob(at, &new, &AccessConditions::default(), site.now()).await.map(drop),
+                _ => site.blobs.delete_blob(at, None, &AccessConditions::default(), site.now()).await,
             };
             site.go_on();
-            let properties = site.blobs.properties(at, None, &Access::default(), site.now()).await;
+            let properties = site.blobs.properties(at, None, &AccessConditions::default(), site.now()).await;
             let has = properties.map_or_else(|_| Tags::new(), |properties| properties.tags);
             for value in ["old", "new"] {
                 let is_found = !site.find(&format!("k = '{value}'")).await.is_empty();

@@ -7,7 +7,7 @@ use super::site::{Site, blob, filled, id, plain_copy, refused};
 use crate::Dice;
 use larimar_engine::blob::bytes::ByteStore;
 use larimar_engine::blob::{
-    Access, BlobReject, IncrementalCopyRequest, LeaseReject, ListItem, ListQuery, NewBlob, Written,
+    AccessConditions, BlobReject, IncrementalCopyRequest, LeaseReject, ListItem, ListQuery, NewBlob, Written,
 };
 use larimar_engine::{Engine, EngineError};
 use larimar_model::blob::{
@@ -29,7 +29,7 @@ pub(super) async fn copy<E: Engine, B: ByteStore>(
     (from, snapshot): (&BlobName, SnapshotTime),
     to: &BlobName,
 ) -> Result<(Written, CopyInfo), EngineError> {
-    let access = Access::default();
+    let access = AccessConditions::default();
     let source = site.source(from, Some(snapshot));
     // Tests run one copy within another; their states are large and must not all be on one stack.
     Box::pin(site.blobs.copy_incremental(&source, site.at(to), &request(from), &access, site.now())).await
@@ -46,7 +46,7 @@ pub(super) async fn copied<E: Engine, B: ByteStore>(
 }
 
 pub(super) async fn snapshot<E: Engine, B: ByteStore>(site: &Site<E, B>, name: &BlobName) -> SnapshotTime {
-    let taken = site.blobs.snapshot_blob(site.at(name), None, &Access::default(), site.now()).await;
+    let taken = site.blobs.snapshot_blob(site.at(name), None, &AccessConditions::default(), site.now()).await;
     taken.expect("a snapshot").0
 }
 
@@ -56,7 +56,7 @@ async fn ranges<E: Engine, B: ByteStore>(
     name: &BlobName,
     versions: (Option<SnapshotTime>, Option<SnapshotTime>),
 ) -> [Vec<(u64, u64)>; 2] {
-    let list = site.blobs.page_ranges(site.at(name), versions, None, &Access::default(), site.now()).await;
+    let list = site.blobs.page_ranges(site.at(name), versions, None, &AccessConditions::default(), site.now()).await;
     let list = list.expect("the pages");
     [bounds(list.written), bounds(list.cleared)]
 }
@@ -74,7 +74,7 @@ pub(super) async fn snapshots<E: Engine, B: ByteStore>(site: &Site<E, B>, name: 
 
 /// The first copy creates the destination, later ones add a snapshot each; its properties show the last one.
 pub async fn each_incremental_copy_is_a_snapshot_of_the_destination<E: Engine, B: ByteStore>(site: &Site<E, B>) {
-    let (from, to, none) = (blob("from"), blob("to"), Access::default());
+    let (from, to, none) = (blob("from"), blob("to"), AccessConditions::default());
     let mut metadata = Metadata::new();
     metadata.insert("of", "source").expect("metadata");
     let content = ContentHeaders { content_type: Some("disk/image".to_owned()), ..ContentHeaders::default() };
@@ -144,7 +144,7 @@ pub async fn an_incremental_copy_costs_what_differs<E: Engine, B: ByteStore>(sit
 pub async fn incremental_copies_read_as_their_sources_wherever_the_engine_stops<E: Engine, B: ByteStore>(
     site: &Site<E, B>,
 ) {
-    let (from, to, none) = (blob("from"), blob("to"), Access::default());
+    let (from, to, none) = (blob("from"), blob("to"), AccessConditions::default());
     let mut dice = Dice::new(13);
     put_page_blob(site, &from, BASE + PAGES * 512).await;
     // What each snapshot of the destination holds.
@@ -202,7 +202,7 @@ const BASE: u64 = (16 << 20) - 4 * 512;
 const PAGES: u64 = 8;
 
 async fn change<E: Engine, B: ByteStore>(site: &Site<E, B>, name: &BlobName, dice: &mut Dice, seed: u8) {
-    let properties = site.blobs.properties(site.at(name), None, &Access::default(), site.now()).await;
+    let properties = site.blobs.properties(site.at(name), None, &AccessConditions::default(), site.now()).await;
     let pages = (properties.expect("it is there").length - BASE) / 512;
     let start = dice.below(pages);
     let end = start + 1 + dice.below(pages - start);
@@ -224,7 +224,7 @@ async fn tail<E: Engine, B: ByteStore>(site: &Site<E, B>, name: &BlobName, time:
 /// The destination cannot be read or changed otherwise; its snapshots are ordinary ones, and it can be leased and
 /// deleted.
 pub async fn the_destination_of_incremental_copies_is_for_copies_only<E: Engine, B: ByteStore>(site: &Site<E, B>) {
-    let (from, to, other, none) = (blob("from"), blob("to"), blob("other"), Access::default());
+    let (from, to, other, none) = (blob("from"), blob("to"), blob("other"), AccessConditions::default());
     put_page_blob(site, &from, 1024).await;
     write(site, &from, 0, &filled(1, 512)).await.expect("pages");
     let made = copied(site, (&from, snapshot(site, &from).await), &to).await;
@@ -263,7 +263,7 @@ pub async fn the_destination_of_incremental_copies_is_for_copies_only<E: Engine,
     blobs.lease_blob(at, (acquire, OWN), &none, site.now()).await.expect("it is leased");
     let time = snapshot(site, &from).await;
     assert_eq!(copy(site, (&from, time), &to).await, refused(LeaseReject::IdMissing));
-    let owner = Access { lease: Some(OWN), ..Access::default() };
+    let owner = AccessConditions { lease: Some(OWN), ..AccessConditions::default() };
     let with_lease = site.source(&from, Some(time));
     blobs.copy_incremental(&with_lease, at, &request(&from), &owner, site.now()).await.expect("with the lease");
     assert_eq!(blobs.delete_blob(at, None, &owner, site.now()).await, refused(BlobReject::SnapshotsPresent));
@@ -275,7 +275,7 @@ pub async fn the_destination_of_incremental_copies_is_for_copies_only<E: Engine,
 
 /// What cannot be copied incrementally is refused, and leaves nothing.
 pub async fn incremental_copies_are_checked<E: Engine, B: ByteStore>(site: &Site<E, B>) {
-    let (from, to, twin, none) = (blob("from"), blob("to"), blob("twin"), Access::default());
+    let (from, to, twin, none) = (blob("from"), blob("to"), blob("twin"), AccessConditions::default());
     let missing = SnapshotTime(site.now());
     assert_eq!(copy(site, (&from, missing), &to).await, refused(BlobReject::SourceNotFound));
     for name in [&from, &twin] {
@@ -304,7 +304,8 @@ pub async fn incremental_copies_are_checked<E: Engine, B: ByteStore>(site: &Site
         (None, Some(ETagCondition::Any), BlobReject::BlobExists),
         (None, Some(ETagCondition::Is(written.etag())), BlobReject::ConditionNotMet),
     ] {
-        let access = Access { conditions: Conditions { if_match, if_none_match, ..Conditions::NONE }, ..none.clone() };
+        let access =
+            AccessConditions { conditions: Conditions { if_match, if_none_match, ..Conditions::NONE }, ..none.clone() };
         let later = site.source(&from, Some(third));
         let done = site.blobs.copy_incremental(&later, site.at(&to), &request(&from), &access, site.now()).await;
         assert_eq!(done, refused(reject));

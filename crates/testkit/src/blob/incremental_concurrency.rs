@@ -6,7 +6,7 @@ use super::servers::interruption;
 use super::site::{Site, blob, filled, refused};
 use futures_util::future::join_all;
 use larimar_engine::blob::bytes::ByteStore;
-use larimar_engine::blob::{Access, BlobReject, Written};
+use larimar_engine::blob::{AccessConditions, BlobReject, Written};
 use larimar_engine::{Engine, EngineError};
 use larimar_model::blob::{BlobName, CopyInfo, DeleteSnapshots, SnapshotTime};
 
@@ -77,7 +77,8 @@ pub async fn an_incremental_copy_beside_other_changes_is_whole<E: Engine, B: Byt
                 (Err(error), _) => panic!("moment {moment}, {other:?}: {error}"),
             }
             for made in snapshots(site, &to).await {
-                let properties = site.blobs.properties(site.at(&to), Some(made), &Access::default(), site.now()).await;
+                let properties =
+                    site.blobs.properties(site.at(&to), Some(made), &AccessConditions::default(), site.now()).await;
                 let info = properties.expect("it is there").copy.and_then(|copy| copy.incremental);
                 let of = info.expect("it is incremental").source_snapshot;
                 if other != Other::DeletesSource(of) {
@@ -98,7 +99,7 @@ async fn copy_beside<E: Engine, B: ByteStore>(
 ) -> Result<(Written, CopyInfo), EngineError> {
     let source = from.0.clone();
     let others = vec![interruption(site, to, moment, move |site, to| async move {
-        let (none, now) = (Access::default(), site.now());
+        let (none, now) = (AccessConditions::default(), site.now());
         match other {
             Other::Copies(time) => copy(&site, (&source, time), &to).await.map(drop),
             Other::DeletesDestination => {

@@ -4,7 +4,7 @@ use super::appends::put_append;
 use super::site::{Site, blob, id, refused};
 use larimar_engine::Engine;
 use larimar_engine::blob::bytes::ByteStore;
-use larimar_engine::blob::{Access, BlobReject, LeaseReject, Leased, NewBlob};
+use larimar_engine::blob::{AccessConditions, BlobReject, LeaseReject, Leased, NewBlob};
 use larimar_model::blob::{BlobName, BreakPeriod, LeaseAction, LeaseDuration, LeaseId, LeaseState, Tags};
 use larimar_model::{Guid, Metadata};
 use std::time::Duration;
@@ -17,16 +17,16 @@ async fn act<E: Engine, B: ByteStore>(
     name: &BlobName,
     action: LeaseAction,
 ) -> Result<Leased, larimar_engine::EngineError> {
-    let done = site.blobs.lease_blob(site.at(name), (action, OWN), &Access::default(), site.now()).await;
+    let done = site.blobs.lease_blob(site.at(name), (action, OWN), &AccessConditions::default(), site.now()).await;
     done.map(|(_, leased)| leased)
 }
 
-fn with(lease: LeaseId) -> Access {
-    Access { lease: Some(lease), ..Access::default() }
+fn with(lease: LeaseId) -> AccessConditions {
+    AccessConditions { lease: Some(lease), ..AccessConditions::default() }
 }
 
 async fn state<E: Engine, B: ByteStore>(site: &Site<E, B>, name: &BlobName) -> LeaseState {
-    let properties = site.blobs.properties(site.at(name), None, &Access::default(), site.now()).await;
+    let properties = site.blobs.properties(site.at(name), None, &AccessConditions::default(), site.now()).await;
     properties.expect("it is there").lease.state
 }
 
@@ -39,7 +39,9 @@ pub async fn a_leased_blob_is_written_only_with_the_lease<E: Engine, B: ByteStor
     assert_eq!(act(site, &name, ACQUIRE).await, refused(BlobReject::BlobNotFound));
     site.put(&name, b"one").await;
     assert_eq!(act(site, &name, ACQUIRE).await.map(|leased| leased.id), Ok(Some(OWN)));
-    for (access, reject) in [(Access::default(), LeaseReject::IdMissing), (with(OTHER), LeaseReject::IdMismatch)] {
+    for (access, reject) in
+        [(AccessConditions::default(), LeaseReject::IdMissing), (with(OTHER), LeaseReject::IdMismatch)]
+    {
         let now = site.now();
         assert_eq!(site.put_if(&name, b"x", &access).await, refused(reject));
         assert_eq!(site.blobs.set_metadata(at, &Metadata::new(), &access, now).await, refused(reject));
@@ -83,7 +85,7 @@ pub async fn a_lease_ends_with_its_time<E: Engine, B: ByteStore>(site: &Site<E, 
     let period = BreakPeriod::new(5).ok();
     let broken = act(site, &name, LeaseAction::Break { period }).await.expect("it breaks");
     assert_eq!((broken.seconds_left, state(site, &name).await), (Some(5), LeaseState::Breaking));
-    assert_eq!(site.put_if(&name, b"x", &Access::default()).await, refused(LeaseReject::IdMissing));
+    assert_eq!(site.put_if(&name, b"x", &AccessConditions::default()).await, refused(LeaseReject::IdMissing));
     site.advance(Duration::from_secs(6)).await;
     assert_eq!(state(site, &name).await, LeaseState::Broken);
     site.put(&name, b"three").await;
@@ -102,10 +104,11 @@ pub async fn lease_operations_keep_the_etag<E: Engine, B: ByteStore>(site: &Site
         LeaseAction::Release { id: OTHER },
         LeaseAction::Acquire { duration: LeaseDuration::Infinite, proposed: Some(OTHER) },
     ] {
-        let done = site.blobs.lease_blob(at, (action, OWN), &Access::default(), site.now()).await;
+        let done = site.blobs.lease_blob(at, (action, OWN), &AccessConditions::default(), site.now()).await;
         assert_eq!(done.map(|(written, _)| written.etag()), Ok(put.etag()), "{action:?}");
     }
-    let taken = site.blobs.snapshot_blob(at, None, &Access::default(), site.now()).await.expect("a snapshot").0;
-    let properties = site.blobs.properties(at, Some(taken), &Access::default(), site.now()).await;
+    let taken =
+        site.blobs.snapshot_blob(at, None, &AccessConditions::default(), site.now()).await.expect("a snapshot").0;
+    let properties = site.blobs.properties(at, Some(taken), &AccessConditions::default(), site.now()).await;
     assert_eq!(properties.map(|properties| properties.lease.state), Ok(LeaseState::Available));
 }

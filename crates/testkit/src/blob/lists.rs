@@ -4,7 +4,7 @@ use super::site::{Site, blob, id, names};
 use crate::Dice;
 use larimar_engine::Engine;
 use larimar_engine::blob::bytes::ByteStore;
-use larimar_engine::blob::{Access, ListItem, ListQuery};
+use larimar_engine::blob::{AccessConditions, ListItem, ListQuery};
 use larimar_model::blob::ListInclude;
 use larimar_model::utf16;
 use std::collections::BTreeSet;
@@ -81,7 +81,10 @@ pub async fn snapshots_are_listed_before_their_blob<E: Engine, B: ByteStore>(sit
         let taken = if name == "b" { 3 } else { 0 };
         for _ in 0..taken {
             let name = blob(name);
-            site.blobs.snapshot_blob(site.at(&name), None, &Access::default(), site.now()).await.expect("a snapshot");
+            site.blobs
+                .snapshot_blob(site.at(&name), None, &AccessConditions::default(), site.now())
+                .await
+                .expect("a snapshot");
         }
     }
     let include = ListInclude { snapshots: true, ..ListInclude::default() };

@@ -4,7 +4,7 @@ use super::appends::{append, put_append};
 use super::pages::{put_page_blob, write};
 use super::site::{ACCOUNT, Site, blob, filled, id, refused};
 use larimar_engine::blob::bytes::{ByteStore, Extent, Owner, Owners};
-use larimar_engine::blob::{Access, BlobReject, ListQuery, NewBlob, Reclaimer};
+use larimar_engine::blob::{AccessConditions, BlobReject, ListQuery, NewBlob, Reclaimer};
 use larimar_engine::{Engine, EngineError, SpaceId, Spaces as _};
 use larimar_model::blob::{BlobName, BlockListEntry, BlockListKind, Conditions, ETagCondition, ListInclude, PageRange};
 use std::sync::{Arc, Mutex};
@@ -23,7 +23,10 @@ pub async fn what_is_replaced_or_deleted_is_removed<E: Engine, B: ByteStore>(sit
     site.put(&name, b"").await;
     site.expect_payloads(0, "an empty blob has none").await;
     site.put(&name, b"x").await;
-    site.blobs.delete_blob(site.at(&name), None, &Access::default(), site.now()).await.expect("it is deleted");
+    site.blobs
+        .delete_blob(site.at(&name), None, &AccessConditions::default(), site.now())
+        .await
+        .expect("it is deleted");
     site.expect_payloads(0, "all").await;
     assert_eq!(site.rows().await, []);
 }
@@ -45,7 +48,7 @@ pub async fn a_block_that_is_put_again_leaves_nothing<E: Engine, B: ByteStore>(s
 pub async fn refused_writes_leave_nothing<E: Engine, B: ByteStore>(site: &Site<E, B>) {
     let name = blob("b");
     let conditions = Conditions { if_match: Some(ETagCondition::Foreign), ..Conditions::NONE };
-    let access = Access { conditions, ..Access::default() };
+    let access = AccessConditions { conditions, ..AccessConditions::default() };
     assert_eq!(site.put_if(&name, b"x", &access).await, refused(BlobReject::ConditionNotMet));
     let extent = site.payload(&name, b"x").await;
     let append = site.blobs.append_block(site.at(&name), extent, Default::default(), &access, site.now()).await;
@@ -56,7 +59,7 @@ pub async fn refused_writes_leave_nothing<E: Engine, B: ByteStore>(site: &Site<E
 
 /// A block that several lists and snapshots share is kept until the last of them is deleted.
 pub async fn commits_and_snapshots_keep_what_they_share<E: Engine, B: ByteStore>(site: &Site<E, B>) {
-    let (name, none) = (blob("b"), Access::default());
+    let (name, none) = (blob("b"), AccessConditions::default());
     let at = site.at(&name);
     for n in 0..4 {
         site.put_block(&name, &id(n), &filled(n as u8, 50)).await.expect("a block");
@@ -94,7 +97,10 @@ pub async fn a_sweep_removes_what_a_container_left<E: Engine, B: ByteStore>(site
     let owner = Owner { space: site.container, blob: "b" };
     assert_eq!(site.blobs.owners(site.now()).release(owner, &[orphan]).await, Ok(vec![true]));
     let container = "container".parse().expect("a name");
-    site.blobs.delete_container(ACCOUNT, &container, &Access::default(), site.now()).await.expect("it is deleted");
+    site.blobs
+        .delete_container(ACCOUNT, &container, &AccessConditions::default(), site.now())
+        .await
+        .expect("it is deleted");
     site.blobs.bytes().reclaim(&site.blobs.owners(site.now())).await.expect("it is reclaimed");
     site.expect_payloads(1, "the other container's").await;
     let owner = Owner { space: other_id, blob: "kept" };
@@ -106,7 +112,7 @@ pub async fn a_sweep_removes_what_a_container_left<E: Engine, B: ByteStore>(site
 /// The `Reclaimer` removes the bytes of a deleted container: blobs of every type, their snapshots and uncommitted
 /// blocks. It may stop at any point and start again.
 pub async fn the_bytes_of_a_deleted_container_are_reclaimed<E: Engine, B: ByteStore>(site: &Site<E, B>) {
-    let none = Access::default();
+    let none = AccessConditions::default();
     let (long, disk, log, begun) = (blob("long"), blob("disk"), blob("log"), blob("begun"));
     for n in 0..300 {
         site.put_block(&long, &id(n), &filled(n as u8, 20)).await.expect("a block");
@@ -140,7 +146,7 @@ pub async fn the_bytes_of_a_deleted_container_are_reclaimed<E: Engine, B: ByteSt
 /// A write whose bytes another server reclaimed is refused, whichever operation commits them and whatever happened to
 /// the blob meanwhile; readers notice nothing, and the same write succeeds when it is repeated.
 pub async fn a_write_that_a_sweep_overtakes_is_refused<E: Engine, B: ByteStore>(site: &Site<E, B>) {
-    let (new, none, other) = (NewBlob::default(), Access::default(), site.second());
+    let (new, none, other) = (NewBlob::default(), AccessConditions::default(), site.second());
     for state in ["absent", "there", "deleted", "replaced"] {
         for kind in ["whole", "block", "append", "pages"] {
             let name = blob(&format!("{state}-{kind}"));
@@ -188,7 +194,7 @@ async fn commit_payload<E: Engine, B: ByteStore>(
     kind: &str,
     extent: Extent,
 ) -> Result<(), EngineError> {
-    let (at, new, none, now) = (site.at(name), NewBlob::default(), Access::default(), site.now());
+    let (at, new, none, now) = (site.at(name), NewBlob::default(), AccessConditions::default(), site.now());
     match kind {
         "whole" => site.blobs.put_block_blob(at, Some(extent), &new, &none, now).await.map(drop),
         "block" => site.blobs.put_block(at, &id(1), extent, None, now).await,

@@ -3,13 +3,13 @@
 use super::site::{Site, blob, filled, refused};
 use crate::Dice;
 use larimar_engine::blob::bytes::ByteStore;
-use larimar_engine::blob::{Access, BlobReject, NewBlob, PageBlobChange, PagesWritten};
+use larimar_engine::blob::{AccessConditions, BlobReject, NewBlob, PageBlobChange, PagesWritten};
 use larimar_engine::{Engine, EngineError};
 use larimar_model::blob::{BlobName, ByteRange, PageRange, SequenceConditions, SequenceNumberAction};
 
 /// Makes a page blob of a length.
 pub(super) async fn put_page_blob<E: Engine, B: ByteStore>(site: &Site<E, B>, name: &BlobName, length: u64) {
-    let (new, none) = (NewBlob::default(), Access::default());
+    let (new, none) = (NewBlob::default(), AccessConditions::default());
     site.blobs.put_page_blob(site.at(name), (length, 0), &new, &none, site.now()).await.expect("it is put");
 }
 
@@ -23,7 +23,7 @@ pub(super) async fn write<E: Engine, B: ByteStore>(
     let range = PageRange::new(start, start + bytes.len() as u64).expect("pages");
     let extent = site.payload(name, bytes).await;
     let none = SequenceConditions::default();
-    site.blobs.put_pages(site.at(name), (range, extent), none, &Access::default(), site.now()).await
+    site.blobs.put_pages(site.at(name), (range, extent), none, &AccessConditions::default(), site.now()).await
 }
 
 pub(super) async fn clear<E: Engine, B: ByteStore>(
@@ -34,11 +34,12 @@ pub(super) async fn clear<E: Engine, B: ByteStore>(
 ) -> Result<PagesWritten, EngineError> {
     let range = PageRange::new(start, end).expect("pages");
     let none = SequenceConditions::default();
-    site.blobs.clear_pages(site.at(name), range, none, &Access::default(), site.now()).await
+    site.blobs.clear_pages(site.at(name), range, none, &AccessConditions::default(), site.now()).await
 }
 
 async fn ranges<E: Engine, B: ByteStore>(site: &Site<E, B>, name: &BlobName) -> Vec<(u64, u64)> {
-    let list = site.blobs.page_ranges(site.at(name), (None, None), None, &Access::default(), site.now()).await;
+    let list =
+        site.blobs.page_ranges(site.at(name), (None, None), None, &AccessConditions::default(), site.now()).await;
     bounds(list.expect("the pages").written)
 }
 
@@ -52,7 +53,7 @@ pub(super) async fn resize<E: Engine, B: ByteStore>(
     length: u64,
 ) -> Result<PagesWritten, EngineError> {
     let change = PageBlobChange { length: Some(length), ..PageBlobChange::default() };
-    site.blobs.change_page_blob(site.at(name), &change, &Access::default(), site.now()).await
+    site.blobs.change_page_blob(site.at(name), &change, &AccessConditions::default(), site.now()).await
 }
 
 /// Pages read as they were last written, others as zeros; the written ranges are listed.
@@ -112,7 +113,7 @@ pub async fn a_resized_blob_forgets_what_was_cut_off<E: Engine, B: ByteStore>(si
 
 /// Sequence numbers are set, grow, and are conditions.
 pub async fn sequence_numbers_guard_writes<E: Engine, B: ByteStore>(site: &Site<E, B>) {
-    let (name, none) = (blob("disk"), Access::default());
+    let (name, none) = (blob("disk"), AccessConditions::default());
     let at = site.at(&name);
     put_page_blob(site, &name, 1024).await;
     let change = async |action| {
@@ -167,7 +168,7 @@ pub async fn random_writes_read_as_an_array_does<E: Engine, B: ByteStore>(site: 
             array[start as usize..end as usize].copy_from_slice(&bytes);
         }
         if step == 350 {
-            let taken = site.blobs.snapshot_blob(site.at(&name), None, &Access::default(), site.now()).await;
+            let taken = site.blobs.snapshot_blob(site.at(&name), None, &AccessConditions::default(), site.now()).await;
             frozen = Some((taken.expect("a snapshot").0, array.clone()));
         }
     }
@@ -175,13 +176,16 @@ pub async fn random_writes_read_as_an_array_does<E: Engine, B: ByteStore>(site: 
     let (snapshot, array) = frozen.expect("a snapshot");
     assert!(site.read_of(&name, Some(snapshot), None).await == Ok(array), "the snapshot");
     let include = Some(larimar_model::blob::DeleteSnapshots::Include);
-    site.blobs.delete_blob(site.at(&name), include, &Access::default(), site.now()).await.expect("it is deleted");
+    site.blobs
+        .delete_blob(site.at(&name), include, &AccessConditions::default(), site.now())
+        .await
+        .expect("it is deleted");
     assert_eq!(site.rows().await, []);
 }
 
 /// Exactly the ranges that were written and cleared since a snapshot are listed.
 pub async fn changes_since_a_snapshot_are_told<E: Engine, B: ByteStore>(site: &Site<E, B>) {
-    let (name, none) = (blob("disk"), Access::default());
+    let (name, none) = (blob("disk"), AccessConditions::default());
     let at = site.at(&name);
     put_page_blob(site, &name, 64 << 20).await;
     let border = 16 << 20;

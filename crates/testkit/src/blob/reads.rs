@@ -5,7 +5,7 @@ use super::servers::interruption;
 use super::site::{Site, blob, drain, filled, id, names, plain_copy, refused};
 use larimar_engine::Engine;
 use larimar_engine::blob::bytes::ByteStore;
-use larimar_engine::blob::{Access, BlobReject, ListQuery};
+use larimar_engine::blob::{AccessConditions, BlobReject, ListQuery};
 use larimar_model::Metadata;
 use larimar_model::blob::{BlockListEntry, BlockListKind, DeleteSnapshots, ListInclude};
 
@@ -14,7 +14,7 @@ const MOMENTS: u64 = 8;
 
 /// A read never returns new pages with an old etag.
 pub async fn an_etag_comes_with_the_pages_of_its_version<E: Engine, B: ByteStore>(site: &Site<E, B>) {
-    let none = Access::default();
+    let none = AccessConditions::default();
     for moment in 0..MOMENTS {
         let name = blob(&format!("disk-{moment}"));
         put_page_blob(site, &name, 1024).await;
@@ -35,7 +35,7 @@ pub async fn an_etag_comes_with_the_pages_of_its_version<E: Engine, B: ByteStore
 
 /// Get Page Ranges returns the pages of the version whose etag it returns.
 pub async fn a_list_of_pages_is_of_one_version<E: Engine, B: ByteStore>(site: &Site<E, B>) {
-    let none = Access::default();
+    let none = AccessConditions::default();
     for moment in 0..MOMENTS {
         let name = blob(&format!("disk-{moment}"));
         put_page_blob(site, &name, 1024).await;
@@ -54,7 +54,7 @@ pub async fn a_list_of_pages_is_of_one_version<E: Engine, B: ByteStore>(site: &S
 pub async fn changes_since_a_snapshot_that_is_deleted_meanwhile_are_refused<E: Engine, B: ByteStore>(
     site: &Site<E, B>,
 ) {
-    let none = Access::default();
+    let none = AccessConditions::default();
     for (moment, is_of_snapshot) in (0..2 * MOMENTS).map(|moment| (moment / 2, moment % 2 == 0)) {
         let name = blob(&format!("disk-{moment}-{is_of_snapshot}"));
         let at = site.at(&name);
@@ -65,7 +65,7 @@ pub async fn changes_since_a_snapshot_that_is_deleted_meanwhile_are_refused<E: E
         let (later, _) = site.blobs.snapshot_blob(at, None, &none, site.now()).await.expect("a snapshot");
         // All pages are in rows of the later snapshot, so that the earlier one's are reclaimed.
         let others = vec![interruption(site, &name, moment, move |site, name| async move {
-            site.blobs.delete_snapshot(site.at(&name), since, &Access::default(), site.now()).await
+            site.blobs.delete_snapshot(site.at(&name), since, &AccessConditions::default(), site.now()).await
         })];
         let of = is_of_snapshot.then_some(later);
         let list = site.blobs.page_ranges(at, (of, Some(since)), None, &none, site.now());
@@ -78,7 +78,7 @@ pub async fn changes_since_a_snapshot_that_is_deleted_meanwhile_are_refused<E: E
 
 /// A copy has the pages of the version whose metadata it has.
 pub async fn a_copy_of_pages_is_of_one_version<E: Engine, B: ByteStore>(site: &Site<E, B>) {
-    let none = Access::default();
+    let none = AccessConditions::default();
     for moment in 0..MOMENTS {
         let (name, copy) = (blob(&format!("disk-{moment}")), blob(&format!("copy-{moment}")));
         put_page_blob(site, &name, 1024).await;
@@ -88,7 +88,7 @@ pub async fn a_copy_of_pages_is_of_one_version<E: Engine, B: ByteStore>(site: &S
         let others = vec![interruption(site, &name, moment, |site, name| async move {
             let mut metadata = Metadata::new();
             metadata.insert("version", "2").expect("metadata");
-            site.blobs.set_metadata(site.at(&name), &metadata, &Access::default(), site.now()).await?;
+            site.blobs.set_metadata(site.at(&name), &metadata, &AccessConditions::default(), site.now()).await?;
             write(&site, &name, 0, &filled(2, 1024)).await.map(drop)
         })];
         let source = site.source(&name, None);
@@ -103,7 +103,7 @@ pub async fn a_copy_of_pages_is_of_one_version<E: Engine, B: ByteStore>(site: &S
 
 /// Blocks are listed as committed or as uncommitted, all of a commit alike.
 pub async fn a_list_of_blocks_is_of_one_version<E: Engine, B: ByteStore>(site: &Site<E, B>) {
-    let none = Access::default();
+    let none = AccessConditions::default();
     for moment in 0..MOMENTS {
         let name = blob(&format!("b-{moment}"));
         for number in 0..3 {
@@ -123,7 +123,7 @@ pub async fn a_list_of_blocks_is_of_one_version<E: Engine, B: ByteStore>(site: &
 /// A listing with snapshots has each version of a blob once; of a blob that changes meanwhile it has the state before
 /// or after.
 pub async fn a_listing_beside_changes_has_each_version_once<E: Engine, B: ByteStore>(site: &Site<E, B>) {
-    let none = Access::default();
+    let none = AccessConditions::default();
     let query = ListQuery {
         items_max: 100,
         include: ListInclude { snapshots: true, ..ListInclude::default() },
@@ -137,7 +137,7 @@ pub async fn a_listing_beside_changes_has_each_version_once<E: Engine, B: ByteSt
         }
         let others = vec![interruption(site, &name, moment, |site, name| async move {
             let include = Some(DeleteSnapshots::Include);
-            site.blobs.delete_blob(site.at(&name), include, &Access::default(), site.now()).await
+            site.blobs.delete_blob(site.at(&name), include, &AccessConditions::default(), site.now()).await
         })];
         let page = site.blobs.list_blobs(site.container, &query, site.now());
         let page = site.interrupted(others, page).await.expect("a page");

@@ -4,13 +4,13 @@ use super::pages::{bounds, clear, put_page_blob, resize, write};
 use super::site::{Site, blob, filled};
 use crate::Dice;
 use larimar_engine::Engine;
-use larimar_engine::blob::Access;
+use larimar_engine::blob::AccessConditions;
 use larimar_engine::blob::bytes::ByteStore;
 use larimar_model::blob::{BlobName, ByteRange, DeleteSnapshots, SnapshotTime};
 use std::collections::BTreeMap;
 
 async fn snapshot<E: Engine, B: ByteStore>(site: &Site<E, B>, name: &BlobName) -> SnapshotTime {
-    let taken = site.blobs.snapshot_blob(site.at(name), None, &Access::default(), site.now()).await;
+    let taken = site.blobs.snapshot_blob(site.at(name), None, &AccessConditions::default(), site.now()).await;
     taken.expect("a snapshot").0
 }
 
@@ -132,7 +132,8 @@ async fn check_version<E: Engine, B: ByteStore>(
     let range = Some(ByteRange { start: BASE, last: None });
     let read = site.read_of(name, time, range).await.expect("a version");
     assert!(read == bytes_of(array), "{what}: the bytes of {time:?}");
-    let list = site.blobs.page_ranges(site.at(name), (time, None), range, &Access::default(), site.now()).await;
+    let list =
+        site.blobs.page_ranges(site.at(name), (time, None), range, &AccessConditions::default(), site.now()).await;
     let written = bounds(list.expect("the pages").written);
     for (page, content) in array.iter().enumerate() {
         let place = BASE + page as u64 * 512;
@@ -150,7 +151,10 @@ async fn check_difference<E: Engine, B: ByteStore>(
     what: &str,
 ) {
     let range = Some(ByteRange { start: BASE, last: None });
-    let list = site.blobs.page_ranges(site.at(name), (None, Some(since)), range, &Access::default(), site.now()).await;
+    let list = site
+        .blobs
+        .page_ranges(site.at(name), (None, Some(since)), range, &AccessConditions::default(), site.now())
+        .await;
     let list = list.expect("the changes");
     let (written, cleared) = (bounds(list.written), bounds(list.cleared));
     for (page, now) in later.iter().enumerate() {
@@ -186,7 +190,8 @@ pub async fn scattered_pages_of_all_versions_read_as_arrays_do<E: Engine, B: Byt
         match (dice.below(100), some) {
             (0..=1, _) => drop(snapshots.insert(snapshot(site, &name).await, array.clone())),
             (2, Some(time)) => {
-                let deleted = site.blobs.delete_snapshot(site.at(&name), time, &Access::default(), site.now()).await;
+                let deleted =
+                    site.blobs.delete_snapshot(site.at(&name), time, &AccessConditions::default(), site.now()).await;
                 deleted.expect("it is deleted");
                 snapshots.remove(&time);
             }
@@ -219,6 +224,9 @@ pub async fn scattered_pages_of_all_versions_read_as_arrays_do<E: Engine, B: Byt
         check_version(site, &name, (Some(*time), array), "at the end").await;
     }
     let include = Some(DeleteSnapshots::Include);
-    site.blobs.delete_blob(site.at(&name), include, &Access::default(), site.now()).await.expect("it is deleted");
+    site.blobs
+        .delete_blob(site.at(&name), include, &AccessConditions::default(), site.now())
+        .await
+        .expect("it is deleted");
     assert_eq!(site.rows().await, []);
 }

@@ -9,7 +9,7 @@ use super::site::{Site, blob, filled, id};
 use crate::Dice;
 use futures_util::future::join_all;
 use larimar_engine::blob::bytes::ByteStore;
-use larimar_engine::blob::{Access, BlobReject, ListItem, ListQuery, NewBlob};
+use larimar_engine::blob::{AccessConditions, BlobReject, ListItem, ListQuery, NewBlob};
 use larimar_engine::{Engine, EngineError, Reject};
 use larimar_model::blob::{
     BlobName, BlobType, BlockListEntry, DeleteSnapshots, ListInclude, PageRange, SequenceConditions, SnapshotTime,
@@ -63,7 +63,7 @@ async fn work<E: Engine, B: ByteStore>(
     kind: BlobType,
     seed: u64,
 ) -> Vec<(SnapshotTime, Vec<u8>)> {
-    let none = Access::default();
+    let none = AccessConditions::default();
     let mut dice = Dice::new(seed);
     let mut taken = Vec::new();
     for step in 0..40_u64 {
@@ -108,7 +108,7 @@ async fn change<E: Engine, B: ByteStore>(
     fill: u8,
     dice: &mut Dice,
 ) -> Result<(), EngineError> {
-    let (none, new, at) = (Access::default(), NewBlob::default(), site.at(name));
+    let (none, new, at) = (AccessConditions::default(), NewBlob::default(), site.at(name));
     let create = dice.below(5) == 0;
     match kind {
         BlobType::Block if create => site.put_if(name, &filled(fill, 600), &none).await.map(drop),
@@ -165,7 +165,7 @@ pub async fn a_block_that_is_committed_beside_a_cleaning_stays<E: Engine, B: Byt
     for (first, second) in moments() {
         let name = blob(&format!("b-{first}-{second}"));
         site.put(&name, b"first").await;
-        let none = Access::default();
+        let none = AccessConditions::default();
         site.blobs.snapshot_blob(site.at(&name), None, &none, site.now()).await.expect("a snapshot");
         let extent = site.payload(&name, b"second").await;
         let others = vec![
@@ -206,7 +206,7 @@ pub async fn a_block_that_is_put_again_beside_a_commit_stays<E: Engine, B: ByteS
 /// A server takes a snapshot of a page blob and writes pages while another one reclaims after a snapshot, at any two
 /// moments of that: all pages of the blob and of the new snapshot are complete.
 pub async fn pages_written_beside_a_cleaning_stay<E: Engine, B: ByteStore>(site: &Site<E, B>) {
-    let none = Access::default();
+    let none = AccessConditions::default();
     for (first, second) in moments() {
         let name = blob(&format!("p-{first}-{second}"));
         site.blobs
@@ -218,7 +218,7 @@ pub async fn pages_written_beside_a_cleaning_stay<E: Engine, B: ByteStore>(site:
         write(site, &name, 512, &filled(2, 1024)).await.expect("pages");
         let others = vec![
             interruption(site, &name, first, |site, name| async move {
-                site.blobs.snapshot_blob(site.at(&name), None, &Access::default(), site.now()).await.map(drop)
+                site.blobs.snapshot_blob(site.at(&name), None, &AccessConditions::default(), site.now()).await.map(drop)
             }),
             interruption(site, &name, second, |site, name| async move {
                 write(&site, &name, 1024, &filled(3, 512)).await.map(drop)

@@ -6,8 +6,8 @@ use crate::engine::layer::Layered;
 use crate::postgres::TurnedClock;
 use larimar_engine::blob::bytes::{ByteStore, ByteWriter, Bytes, Extent};
 use larimar_engine::blob::{
-    Access, BlobRef, BlobReject, Blobs, CopyRequest, CopySource, ListItem, ListPage, ListQuery, NewBlob, NewContainer,
-    OpenBlob, Written,
+    AccessConditions, BlobRef, BlobReject, Blobs, CopyRequest, CopySource, ListItem, ListPage, ListQuery, NewBlob,
+    NewContainer, OpenBlob, Written,
 };
 use larimar_engine::{Budget, Engine, EngineError, Flow, KeyRange, Reject, Rows as _, SpaceId};
 use larimar_model::blob::{BlobName, BlockId, BlockListEntry, ByteRange, Conditions, SnapshotTime};
@@ -188,11 +188,16 @@ impl<E: Engine, B: ByteStore> Site<E, B> {
 
     /// Puts a block blob without conditions.
     pub async fn put(&self, name: &BlobName, bytes: &[u8]) -> Written {
-        self.put_if(name, bytes, &Access::default()).await.expect("it is put")
+        self.put_if(name, bytes, &AccessConditions::default()).await.expect("it is put")
     }
 
     /// Puts a block blob.
-    pub async fn put_if(&self, name: &BlobName, bytes: &[u8], access: &Access) -> Result<Written, EngineError> {
+    pub async fn put_if(
+        &self,
+        name: &BlobName,
+        bytes: &[u8],
+        access: &AccessConditions,
+    ) -> Result<Written, EngineError> {
         let extent = self.payload(name, bytes).await;
         self.blobs.put_block_blob(self.at(name), Some(extent), &NewBlob::default(), access, self.now()).await
     }
@@ -205,7 +210,9 @@ impl<E: Engine, B: ByteStore> Site<E, B> {
 
     /// Commits a list of blocks.
     pub async fn commit(&self, name: &BlobName, list: &[BlockListEntry]) -> Result<Written, EngineError> {
-        self.blobs.put_block_list(self.at(name), list, &NewBlob::default(), &Access::default(), self.now()).await
+        self.blobs
+            .put_block_list(self.at(name), list, &NewBlob::default(), &AccessConditions::default(), self.now())
+            .await
     }
 
     /// Reads a whole blob.
@@ -220,7 +227,7 @@ impl<E: Engine, B: ByteStore> Site<E, B> {
         snapshot: Option<SnapshotTime>,
         range: Option<ByteRange>,
     ) -> Result<Vec<u8>, EngineError> {
-        let open = self.blobs.open(self.at(name), snapshot, range, &Access::default(), self.now()).await?;
+        let open = self.blobs.open(self.at(name), snapshot, range, &AccessConditions::default(), self.now()).await?;
         drain(open).await
     }
 

@@ -5,13 +5,13 @@ use super::pages::{put_page_blob, write};
 use super::site::{Site, blob, filled, id, refused};
 use larimar_engine::Engine;
 use larimar_engine::blob::bytes::ByteStore;
-use larimar_engine::blob::{Access, BlobReject};
+use larimar_engine::blob::{AccessConditions, BlobReject};
 use larimar_model::Metadata;
 use larimar_model::blob::{BlockListEntry, DeleteSnapshots};
 
 /// A snapshot has the bytes and properties of its time, whatever becomes of the blob.
 pub async fn a_snapshot_keeps_what_was_there<E: Engine, B: ByteStore>(site: &Site<E, B>) {
-    let (name, none) = (blob("b"), Access::default());
+    let (name, none) = (blob("b"), AccessConditions::default());
     let at = site.at(&name);
     let put = site.put(&name, b"first").await;
     let mut metadata = Metadata::new();
@@ -37,7 +37,7 @@ pub async fn a_snapshot_keeps_what_was_there<E: Engine, B: ByteStore>(site: &Sit
 
 /// Long lists, appends and pages of a snapshot stay as they were, though the blob shares the rows.
 pub async fn snapshots_of_pages_and_appends_stay<E: Engine, B: ByteStore>(site: &Site<E, B>) {
-    let none = Access::default();
+    let none = AccessConditions::default();
     let (log, disk, list) = (blob("log"), blob("disk"), blob("list"));
     put_append(site, &log).await;
     put_page_blob(site, &disk, 2048).await;
@@ -76,7 +76,7 @@ pub async fn snapshots_of_pages_and_appends_stay<E: Engine, B: ByteStore>(site: 
 
 /// A blob with snapshots is deleted only if the request states whether to delete them.
 pub async fn a_blob_with_snapshots_is_deleted_only_with_them<E: Engine, B: ByteStore>(site: &Site<E, B>) {
-    let (name, none) = (blob("b"), Access::default());
+    let (name, none) = (blob("b"), AccessConditions::default());
     let at = site.at(&name);
     site.put(&name, b"one").await;
     let (first, _) = site.blobs.snapshot_blob(at, None, &none, site.now()).await.expect("a snapshot");
@@ -100,7 +100,7 @@ pub async fn a_blob_with_snapshots_is_deleted_only_with_them<E: Engine, B: ByteS
 
 /// One snapshot goes, the others and the blob stay.
 pub async fn one_snapshot_is_deleted_alone<E: Engine, B: ByteStore>(site: &Site<E, B>) {
-    let (name, none) = (blob("b"), Access::default());
+    let (name, none) = (blob("b"), AccessConditions::default());
     let at = site.at(&name);
     site.put(&name, b"one").await;
     let (first, _) = site.blobs.snapshot_blob(at, None, &none, site.now()).await.expect("a snapshot");
@@ -118,7 +118,7 @@ pub async fn one_snapshot_is_deleted_alone<E: Engine, B: ByteStore>(site: &Site<
 
 /// Snapshots that are taken at the same time have different names.
 pub async fn snapshots_at_one_time_are_distinct<E: Engine, B: ByteStore>(site: &Site<E, B>) {
-    let (name, none) = (blob("b"), Access::default());
+    let (name, none) = (blob("b"), AccessConditions::default());
     site.put(&name, b"one").await;
     let now = site.now();
     let mut taken = Vec::new();
@@ -131,7 +131,7 @@ pub async fn snapshots_at_one_time_are_distinct<E: Engine, B: ByteStore>(site: &
 
 /// Overwriting a blob with many snapshots reads only a few of them to find garbage.
 pub async fn an_overwrite_does_not_read_all_snapshots<E: Engine, B: ByteStore>(site: &Site<E, B>) {
-    let (name, none) = (blob("b"), Access::default());
+    let (name, none) = (blob("b"), AccessConditions::default());
     let at = site.at(&name);
     let count = site.rounds(1500, 60);
     for n in 0..count {

@@ -3,7 +3,7 @@
 use super::site::{Site, blob, refused};
 use larimar_engine::Engine;
 use larimar_engine::blob::bytes::ByteStore;
-use larimar_engine::blob::{Access, BlobReject, NewBlob, TierSet};
+use larimar_engine::blob::{AccessConditions, BlobReject, NewBlob, TierSet};
 use larimar_model::Metadata;
 use larimar_model::blob::{AccessTier, RehydratePriority};
 use std::time::Duration;
@@ -12,7 +12,7 @@ use std::time::Duration;
 /// rehydration under way cannot be changed.
 pub async fn archived_blobs_come_back<E: Engine, B: ByteStore>(site: &Site<E, B>) {
     let name = blob("b");
-    let (at, none) = (site.at(&name), Access::default());
+    let (at, none) = (site.at(&name), AccessConditions::default());
     let slow = site.rehydrating(Duration::from_secs(3600));
     site.put(&name, b"content").await;
     let (snapshot, _) = slow.blobs.snapshot_blob(at, None, &none, site.now()).await.expect("a snapshot");

@@ -3,7 +3,7 @@
 use super::site::Site;
 use crate::Dice;
 use larimar_engine::blob::bytes::ByteStore;
-use larimar_engine::blob::{Access, ListItem, ListQuery};
+use larimar_engine::blob::{AccessConditions, ListItem, ListQuery};
 use larimar_engine::{Engine, EngineError};
 use larimar_model::blob::{BlobName, DeleteSnapshots, ListInclude, SnapshotTime};
 use std::collections::BTreeMap;
@@ -59,7 +59,7 @@ pub(super) async fn act<E: Engine, B: ByteStore>(
     name: &BlobName,
     step: Common,
 ) -> Result<(), EngineError> {
-    let (at, none) = (site.at(name), Access::default());
+    let (at, none) = (site.at(name), AccessConditions::default());
     match step {
         Common::Snapshot => site.blobs.snapshot_blob(at, None, &none, site.now()).await.map(drop),
         Common::DeleteSnapshot(time) => site.blobs.delete_snapshot(at, time, &none, site.now()).await,

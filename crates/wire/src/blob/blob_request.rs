@@ -15,7 +15,7 @@ use crate::error_code::ErrorCode;
 use crate::marker;
 use crate::request_head::{RequestHead, parameter_error};
 use larimar_model::blob::{
-    Access, AccessTier, AppendConditions, BlobType, BlockId, BlockIdError, BlockListKind, ContentHeaders,
+    AccessConditions, AccessTier, AppendConditions, BlobType, BlockId, BlockIdError, BlockListKind, ContentHeaders,
     DeleteSnapshots, ETagCondition, NewBlob, PageRange, SequenceConditions, SequenceNumberAction,
 };
 use larimar_model::{Guid, limits};
@@ -98,10 +98,10 @@ fn write(head: &RequestHead<'_>, comp: Option<&str>) -> Result<BlobOperation, Er
         }
         Some("lease") => {
             // The lease id belongs to the action.
-            let access = Access {
+            let access = AccessConditions {
                 conditions: headers::conditions(head, "")?,
                 if_tags: headers::if_tags(head, headers::IF_TAGS)?,
-                ..Access::default()
+                ..AccessConditions::default()
             };
             Ok(BlobOperation::Lease { action: headers::lease_action(head)?, access })
         }
@@ -186,7 +186,7 @@ fn delete(head: &RequestHead<'_>) -> Result<BlobOperation, ErrorReply> {
     }
     // Only conditions on times are supported (service: delete blob, 2026-04-06).
     let tier = headers::conditions(head, "x-ms-access-tier-")?;
-    Ok(BlobOperation::Delete { snapshot, snapshots, access: Access { tier, ..access(head)? } })
+    Ok(BlobOperation::Delete { snapshot, snapshots, access: AccessConditions { tier, ..access(head)? } })
 }
 
 fn put(head: &RequestHead<'_>) -> Result<BlobOperation, ErrorReply> {

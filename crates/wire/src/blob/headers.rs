@@ -9,8 +9,8 @@ use crate::uri;
 use base64::Engine as _;
 use base64::engine::general_purpose::STANDARD;
 use larimar_model::blob::{
-    Access, AccessTier, BlobType, BreakPeriod, ByteRange, Conditions, ContentHeaders, CopyInfo, ETagCondition,
-    LeaseAction, LeaseDuration, LeaseId, SnapshotTime, TagCondition, Tags, TagsError,
+    AccessConditions, AccessTier, BlobType, BreakPeriod, ByteRange, Conditions, ContentHeaders, CopyInfo,
+    ETagCondition, LeaseAction, LeaseDuration, LeaseId, SnapshotTime, TagCondition, Tags, TagsError,
 };
 use std::fmt;
 
@@ -97,13 +97,13 @@ impl fmt::Debug for CopySource {
 /// Bytes of a source's URL (service: copy blob).
 const SOURCE_BYTES_MAX: usize = 2048;
 
-pub(super) fn access(head: &RequestHead<'_>) -> Result<Access, ErrorReply> {
-    Ok(Access { conditions: conditions(head, "")?, ..lease_and_if_tags(head)? })
+pub(super) fn access(head: &RequestHead<'_>) -> Result<AccessConditions, ErrorReply> {
+    Ok(AccessConditions { conditions: conditions(head, "")?, ..lease_and_if_tags(head)? })
 }
 
 /// The conditions of operations that support only the lease and the condition on tags.
-pub(super) fn lease_and_if_tags(head: &RequestHead<'_>) -> Result<Access, ErrorReply> {
-    Ok(Access { lease: lease(head)?, if_tags: if_tags(head, IF_TAGS)?, ..Access::default() })
+pub(super) fn lease_and_if_tags(head: &RequestHead<'_>) -> Result<AccessConditions, ErrorReply> {
+    Ok(AccessConditions { lease: lease(head)?, if_tags: if_tags(head, IF_TAGS)?, ..AccessConditions::default() })
 }
 
 /// Refuses a condition on tags where it is not supported, as the operation would run without it.
@@ -123,7 +123,7 @@ pub(super) const IF_TAGS: &str = "x-ms-if-tags";
 const SOURCE_IF_TAGS: &str = "x-ms-source-if-tags";
 
 /// The conditions of operations on containers, which support only conditions on times.
-pub(super) fn container_access(head: &RequestHead<'_>) -> Result<Access, ErrorReply> {
+pub(super) fn container_access(head: &RequestHead<'_>) -> Result<AccessConditions, ErrorReply> {
     let access = access(head)?;
     if access.conditions.if_match.is_some() || access.conditions.if_none_match.is_some() {
         return Err(ErrorReply::new(ErrorCode::ConditionHeadersNotSupported));
@@ -132,8 +132,8 @@ pub(super) fn container_access(head: &RequestHead<'_>) -> Result<Access, ErrorRe
 }
 
 /// The conditions of Get and Set Blob Tags on the blob have names of their own (service: 2026-02-06).
-pub(super) fn tags_access(head: &RequestHead<'_>) -> Result<Access, ErrorReply> {
-    Ok(Access { conditions: conditions(head, "x-ms-blob-")?, ..lease_and_if_tags(head)? })
+pub(super) fn tags_access(head: &RequestHead<'_>) -> Result<AccessConditions, ErrorReply> {
+    Ok(AccessConditions { conditions: conditions(head, "x-ms-blob-")?, ..lease_and_if_tags(head)? })
 }
 
 /// The conditional headers. Those on the source of a copy have the prefix `x-ms-source-`.

@@ -4,7 +4,7 @@ use super::find::FindMarker;
 use super::headers::CopySource;
 use super::list_marker::ListMarker;
 use larimar_model::blob::{
-    Access, AccessTier, AppendConditions, BlockId, BlockListKind, ByteRange, Conditions, ContentHeaders,
+    AccessConditions, AccessTier, AppendConditions, BlockId, BlockListKind, ByteRange, Conditions, ContentHeaders,
     DeleteSnapshots, LeaseAction, LeaseId, ListInclude, NewBlob, PageRange, PublicAccess, RehydratePriority,
     SequenceConditions, SequenceNumberAction, SnapshotTime, TagCondition, TagQuery, Tags,
 };
@@ -29,10 +29,10 @@ pub enum ContainerOperation {
     Create { metadata: Metadata, public_access: PublicAccess },
     GetProperties { lease: Option<LeaseId> },
     GetMetadata { lease: Option<LeaseId> },
-    SetMetadata { metadata: Metadata, access: Access },
+    SetMetadata { metadata: Metadata, access: AccessConditions },
     GetAcl { lease: Option<LeaseId> },
-    SetAcl { public_access: PublicAccess, access: Access },
-    Delete { access: Access },
+    SetAcl { public_access: PublicAccess, access: AccessConditions },
+    Delete { access: AccessConditions },
     Lease { action: LeaseAction, conditions: Conditions },
     ListBlobs(ListBlobs),
     FindBlobs(FindBlobs),
@@ -49,22 +49,22 @@ pub enum BlobOperation {
     GetMetadata(BlobRead),
     SetMetadata {
         metadata: Metadata,
-        access: Access,
+        access: AccessConditions,
     },
     SetHeaders(Box<SetHeaders>),
     Delete {
         snapshot: Option<SnapshotTime>,
         snapshots: Option<DeleteSnapshots>,
-        access: Access,
+        access: AccessConditions,
     },
     /// Without metadata the snapshot gets the blob's.
     Snapshot {
         metadata: Option<Metadata>,
-        access: Access,
+        access: AccessConditions,
     },
     Lease {
         action: LeaseAction,
-        access: Access,
+        access: AccessConditions,
     },
     Copy(Box<CopyBlob>),
     IncrementalCopy(Box<IncrementalCopyBlob>),
@@ -76,14 +76,14 @@ pub enum BlobOperation {
         tier: AccessTier,
         priority: Option<RehydratePriority>,
         snapshot: Option<SnapshotTime>,
-        access: Access,
+        access: AccessConditions,
     },
     GetTags {
         snapshot: Option<SnapshotTime>,
-        access: Access,
+        access: AccessConditions,
     },
     SetTags {
-        access: Access,
+        access: AccessConditions,
         checks: BodyChecks,
     },
     PutBlock(Box<PutBlock>),
@@ -91,13 +91,13 @@ pub enum BlobOperation {
     GetBlockList {
         kind: BlockListKind,
         snapshot: Option<SnapshotTime>,
-        access: Access,
+        access: AccessConditions,
     },
     AppendBlock(Box<AppendBlock>),
     /// Append Blob Seal; `position` is the length that the blob must have.
     Seal {
         position: Option<u64>,
-        access: Access,
+        access: AccessConditions,
     },
     PutPage(Box<PutPage>),
     GetPageRanges(GetPageRanges),
@@ -109,7 +109,7 @@ pub struct BlobRead {
     /// The snapshot; `None` reads the blob itself.
     pub snapshot: Option<SnapshotTime>,
     /// The conditions.
-    pub access: Access,
+    pub access: AccessConditions,
 }
 
 /// The length and the checksums that a body must have.
@@ -204,7 +204,7 @@ pub struct PutBlob {
     /// What the blob gets besides its bytes.
     pub blob: NewBlob,
     /// The conditions.
-    pub access: Access,
+    pub access: AccessConditions,
 }
 
 /// The type and the content of a new blob.
@@ -292,7 +292,7 @@ pub struct SetHeaders {
     /// The change of a page blob's sequence number.
     pub sequence_number: Option<SequenceNumberAction>,
     /// The conditions.
-    pub access: Access,
+    pub access: AccessConditions,
 }
 
 /// Copy Blob and Copy Blob From URL.
@@ -315,7 +315,7 @@ pub struct CopyBlob {
     /// The priority of rehydrating a source in the archive tier.
     pub priority: Option<RehydratePriority>,
     /// The conditions on the destination.
-    pub access: Access,
+    pub access: AccessConditions,
 }
 
 /// Incremental Copy Blob.
@@ -324,7 +324,7 @@ pub struct IncrementalCopyBlob {
     /// The snapshot to copy.
     pub source: Source,
     /// The conditions on the destination.
-    pub access: Access,
+    pub access: AccessConditions,
 }
 
 /// Put Block and Put Block From URL.
@@ -348,7 +348,7 @@ pub struct PutBlockList {
     /// What the blob gets besides its bytes.
     pub blob: NewBlob,
     /// The conditions.
-    pub access: Access,
+    pub access: AccessConditions,
 }
 
 /// Append Block and Append Block From URL.
@@ -361,7 +361,7 @@ pub struct AppendBlock {
     /// Conditions on the blob's length.
     pub append: AppendConditions,
     /// The conditions.
-    pub access: Access,
+    pub access: AccessConditions,
 }
 
 /// Put Page and Put Page From URL.
@@ -374,7 +374,7 @@ pub struct PutPage {
     /// Conditions on the sequence number.
     pub sequence: SequenceConditions,
     /// The conditions.
-    pub access: Access,
+    pub access: AccessConditions,
 }
 
 /// A change of pages.

@@ -7,7 +7,7 @@ use crate::blob::lease::Lease;
 use crate::blob::reject::BlobReject;
 use crate::contract::SpaceId;
 use crate::error::Fault;
-use larimar_model::blob::{Access, PublicAccess};
+use larimar_model::blob::{AccessConditions, PublicAccess};
 use larimar_model::{Metadata, Timestamp};
 
 /// The settings of a container.
@@ -22,7 +22,7 @@ pub(super) struct Meta {
 
 impl Meta {
     /// The bytes of a change that a request may make. The lease need not be named: it guards only the deletion.
-    pub(super) fn admitted(self, access: &Access, now: Timestamp) -> Result<Self, BlobReject> {
+    pub(super) fn admitted(self, access: &AccessConditions, now: Timestamp) -> Result<Self, BlobReject> {
         check(&access.conditions, Some(self.changed), Purpose::Write)?;
         self.lease.admit_read(access.lease, now).map_err(BlobReject::ContainerLease)?;
         let changed = now.max(Timestamp::from_ticks(self.changed.ticks() + 1));

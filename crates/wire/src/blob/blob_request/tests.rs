@@ -38,7 +38,7 @@ fn source(bytes_max: u64) -> Source {
 }
 
 fn put_of(content: PutBlobContent) -> BlobOperation {
-    BlobOperation::Put(Box::new(PutBlob { content, blob: NewBlob::default(), access: Access::default() }))
+    BlobOperation::Put(Box::new(PutBlob { content, blob: NewBlob::default(), access: AccessConditions::default() }))
 }
 
 const BLOCK: (&str, &str) = ("x-ms-blob-type", "BlockBlob");
@@ -110,7 +110,7 @@ fn x2_puts_and_copies() {
 
 #[test]
 fn x2_reads() {
-    let read = BlobRead { snapshot: SNAPSHOT.parse().ok(), access: Access::default() };
+    let read = BlobRead { snapshot: SNAPSHOT.parse().ok(), access: AccessConditions::default() };
     let range = Some(ByteRange { start: 5, last: Some(9) });
     let query = format!("snapshot={SNAPSHOT}");
     let get = |read, range, range_checksum| BlobOperation::Get(GetBlob { read, range, range_checksum });
@@ -127,13 +127,21 @@ fn x2_reads() {
             "GET",
             "comp=blocklist&blocklisttype=All",
             vec![],
-            BlobOperation::GetBlockList { kind: BlockListKind::All, snapshot: None, access: Access::default() },
+            BlobOperation::GetBlockList {
+                kind: BlockListKind::All,
+                snapshot: None,
+                access: AccessConditions::default(),
+            },
         ),
         (
             "GET",
             "comp=blocklist",
             vec![],
-            BlobOperation::GetBlockList { kind: BlockListKind::Committed, snapshot: None, access: Access::default() },
+            BlobOperation::GetBlockList {
+                kind: BlockListKind::Committed,
+                snapshot: None,
+                access: AccessConditions::default(),
+            },
         ),
         (
             "GET",
@@ -147,7 +155,7 @@ fn x2_reads() {
                 count_max: Some(3),
             }),
         ),
-        ("GET", "comp=tags", vec![], BlobOperation::GetTags { snapshot: None, access: Access::default() }),
+        ("GET", "comp=tags", vec![], BlobOperation::GetTags { snapshot: None, access: AccessConditions::default() }),
     ] {
         assert_eq!(parse(method, query, &headers), Ok(operation), "{method} {query}");
     }
@@ -165,7 +173,7 @@ fn check_all(cases: Cases<'_>) {
 
 #[test]
 fn x2_incremental_copies() {
-    let copy = IncrementalCopyBlob { source: source(u64::MAX), access: Access::default() };
+    let copy = IncrementalCopyBlob { source: source(u64::MAX), access: AccessConditions::default() };
     let operation = BlobOperation::IncrementalCopy(Box::new(copy));
     check_all(vec![("PUT", "comp=incrementalcopy", vec![SOURCE], operation, "IncrementalCopyBlob")]);
     assert_eq!(parse("PUT", "comp=incrementalcopy", &[]), Err(ErrorCode::MissingRequiredHeader));
@@ -181,21 +189,21 @@ fn x2_writes_of_what_is_about_a_blob() {
             "PUT",
             "comp=metadata",
             vec![],
-            BlobOperation::SetMetadata { metadata: Metadata::new(), access: Access::default() },
+            BlobOperation::SetMetadata { metadata: Metadata::new(), access: AccessConditions::default() },
             "SetBlobMetadata",
         ),
         (
             "PUT",
             "comp=snapshot",
             vec![],
-            BlobOperation::Snapshot { metadata: None, access: Access::default() },
+            BlobOperation::Snapshot { metadata: None, access: AccessConditions::default() },
             "SnapshotBlob",
         ),
         (
             "PUT",
             "comp=lease",
             vec![("x-ms-lease-action", "break")],
-            BlobOperation::Lease { action: LeaseAction::Break { period: None }, access: Access::default() },
+            BlobOperation::Lease { action: LeaseAction::Break { period: None }, access: AccessConditions::default() },
             "BreakBlobLease",
         ),
         (
@@ -213,7 +221,7 @@ fn x2_writes_of_what_is_about_a_blob() {
                 tier: "Archive".parse().expect("a tier"),
                 snapshot: SNAPSHOT.parse().ok(),
                 priority: None,
-                access: Access::default(),
+                access: AccessConditions::default(),
             },
             "SetBlobTier",
         ),
@@ -221,7 +229,7 @@ fn x2_writes_of_what_is_about_a_blob() {
             "PUT",
             "comp=tags",
             vec![("content-length", "9")],
-            BlobOperation::SetTags { access: Access::default(), checks: checks(9) },
+            BlobOperation::SetTags { access: AccessConditions::default(), checks: checks(9) },
             "SetBlobTags",
         ),
     ]);
@@ -235,14 +243,22 @@ fn x2_deletes() {
             "DELETE",
             "",
             vec![("x-ms-delete-snapshots", "only")],
-            BlobOperation::Delete { snapshot: None, snapshots: Some(DeleteSnapshots::Only), access: Access::default() },
+            BlobOperation::Delete {
+                snapshot: None,
+                snapshots: Some(DeleteSnapshots::Only),
+                access: AccessConditions::default(),
+            },
             "DeleteBlob",
         ),
         (
             "DELETE",
             &snapshot,
             vec![],
-            BlobOperation::Delete { snapshot: SNAPSHOT.parse().ok(), snapshots: None, access: Access::default() },
+            BlobOperation::Delete {
+                snapshot: SNAPSHOT.parse().ok(),
+                snapshots: None,
+                access: AccessConditions::default(),
+            },
             "DeleteBlob",
         ),
     ]);
@@ -255,7 +271,12 @@ fn x2_writes_of_content() {
         BlobOperation::PutBlock(Box::new(PutBlock { id, checks: checks(length), source, lease: None }))
     };
     let append = |checks, source, append| {
-        BlobOperation::AppendBlock(Box::new(AppendBlock { checks, source, append, access: Access::default() }))
+        BlobOperation::AppendBlock(Box::new(AppendBlock {
+            checks,
+            source,
+            append,
+            access: AccessConditions::default(),
+        }))
     };
     let appended = AppendConditions { position: Some(3), size_max: Some(9) };
     check_all(vec![
@@ -296,7 +317,7 @@ fn x2_writes_of_pages() {
     let page = |write| {
         let range = PageRange::new(512, 1024).expect("pages");
         let sequence = SequenceConditions::default();
-        BlobOperation::PutPage(Box::new(PutPage { range, write, sequence, access: Access::default() }))
+        BlobOperation::PutPage(Box::new(PutPage { range, write, sequence, access: AccessConditions::default() }))
     };
     let pages = ("x-ms-range", "bytes=512-1023");
     check_all(vec![

@@ -35,7 +35,10 @@ fn conditions_are_read_also_those_on_sources() {
         if_modified_since: Some(time),
         if_unmodified_since: None,
     };
-    assert_eq!(access(&head), Ok(Access { conditions: expected, lease: Some(lease_id()), ..Access::default() }));
+    assert_eq!(
+        access(&head),
+        Ok(AccessConditions { conditions: expected, lease: Some(lease_id()), ..AccessConditions::default() })
+    );
     let source =
         Conditions { if_match: Some(ETagCondition::Foreign), if_unmodified_since: Some(time), ..Conditions::NONE };
     assert_eq!(conditions(&head, "x-ms-source-"), Ok(source));

@@ -6,7 +6,7 @@ use crate::blob::operation::ListBlobs;
 use crate::operation::{Operation as _, Public};
 use crate::sas::{Letters, Need, ResourceType, Target};
 use larimar_model::Metadata;
-use larimar_model::blob::{Access, Conditions, LeaseAction, LeaseId, ListInclude, PublicAccess};
+use larimar_model::blob::{AccessConditions, Conditions, LeaseAction, LeaseId, ListInclude, PublicAccess};
 use proptest::prelude::*;
 
 fn parse_with(method: &str, target: &str, headers: &[(&str, &str)]) -> Result<BlobRequest, ErrorReply> {
@@ -59,17 +59,22 @@ fn x2_every_operation_of_the_service_and_of_containers_has_its_request() {
         (
             "PUT",
             "/abc?restype=container&comp=metadata",
-            container(C::SetMetadata { metadata: Metadata::new(), access: Access::default() }),
+            container(C::SetMetadata { metadata: Metadata::new(), access: AccessConditions::default() }),
             "SetContainerMetadata",
         ),
         ("GET", "/abc?restype=container&comp=acl", container(C::GetAcl { lease: None }), "GetContainerACL"),
         (
             "PUT",
             "/abc?restype=container&comp=acl",
-            container(C::SetAcl { public_access: PublicAccess::None, access: Access::default() }),
+            container(C::SetAcl { public_access: PublicAccess::None, access: AccessConditions::default() }),
             "SetContainerACL",
         ),
-        ("DELETE", "/abc?restype=container", container(C::Delete { access: Access::default() }), "DeleteContainer"),
+        (
+            "DELETE",
+            "/abc?restype=container",
+            container(C::Delete { access: AccessConditions::default() }),
+            "DeleteContainer",
+        ),
         ("GET", "/abc?restype=container&comp=list", container(C::ListBlobs(ListBlobs::default())), "ListBlobs"),
         ("POST", "/abc?restype=container&comp=batch", container(C::Batch), "BlobBatch"),
     ] {
