@@ -9,7 +9,7 @@ use larimar_testkit::postgres::Cluster;
 use std::time::Duration;
 
 /// Lets the first changes of a table fail with these codes, one after the other; `end` ends the session. `change` is the
-/// event and the condition of the trigger.
+/// event of the trigger, and `condition` its `WHEN`.
 fn fail(url: &str, table: &str, change: &str, condition: &str, codes: &[&str]) {
     let schema = schema(url);
     let failures: String = (1..)

@@ -86,7 +86,7 @@ async fn a_request_is_answered_at_its_time_limit_while_every_worker_hangs() {
 async fn a_worker_that_panics_frees_the_turn_of_its_request_and_continues() {
     let (gather, _tasks) = gather(PATIENCE);
     for _ in 0..2 {
-        let answer = gather.request(Script::Panic).await;
+        let answer = tokio::time::timeout(PATIENCE, gather.request(Script::Panic)).await.expect("a worker takes it");
         assert!(matches!(answer, Err(Failure::Unknown(_))), "it may have been sent: {answer:?}");
     }
     let answer = tokio::time::timeout(PATIENCE, gather.request(Script::Answer)).await;
