@@ -50,6 +50,19 @@ async fn a_queue_that_others_write_to_is_not_cleared() {
         waited += Duration::from_millis(1);
         assert!(waited < Duration::from_millis(500), "the copy was never interrupted at the right moment");
     }
+    let state = std::fs::read_to_string(folder.path().join("state.json")).expect("a state");
+    assert!(!state.contains("AccountKey") && !state.contains("SharedKey"), "no credentials: {state}");
+    let key = from.split("AccountKey=").nth(1).and_then(|rest| rest.split(';').next()).expect("a key");
+    for entry in std::fs::read_dir(folder.path()).expect("listed").map(|entry| entry.expect("an entry")) {
+        let text = std::fs::read_to_string(entry.path()).expect("text");
+        assert!(!text.contains(key), "{:?}", entry.path());
+        #[cfg(unix)]
+        {
+            use std::os::unix::fs::PermissionsExt as _;
+            let mode = entry.metadata().expect("metadata").permissions().mode();
+            assert_eq!(mode & 0o077, 0, "only its owner reads {:?}", entry.path());
+        }
+    }
     for _ in 0..21 {
         target.queue("work").put("of others").await.expect("put");
     }
