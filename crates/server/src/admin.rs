@@ -68,7 +68,7 @@ impl<E: Engine> AdminService<E> {
             return page;
         }
         match access::check(&self.storage, &self.settings, parts, peer) {
-            Ok(_) if has_body => text(StatusCode::BAD_REQUEST, "expected no body\n"),
+            Ok(_) if has_body => text(StatusCode::BAD_REQUEST, "expected no body: parameters are in the query\n"),
             Ok(caller) => self.answer_to(&caller, parts).await,
             Err((status, reason)) => {
                 let mut page = text(status, reason);
