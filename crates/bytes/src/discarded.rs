@@ -7,12 +7,13 @@ use std::sync::atomic::{AtomicU64, Ordering};
 #[derive(Debug)]
 pub(crate) struct DiscardedCount {
     waiting: AtomicU64,
+    bytes: AtomicU64,
     waiting_max: u64,
 }
 
 impl Default for DiscardedCount {
     fn default() -> Self {
-        Self { waiting: AtomicU64::new(0), waiting_max: DISCARDED_MAX }
+        Self { waiting: AtomicU64::new(0), bytes: AtomicU64::new(0), waiting_max: DISCARDED_MAX }
     }
 }
 
@@ -22,22 +23,33 @@ impl DiscardedCount {
         let count = extents.len() as u64;
         let room = self.waiting_max.saturating_sub(self.waiting.fetch_add(count, Ordering::Relaxed));
         if room < count {
-            self.remove(count - room);
+            self.waiting.fetch_sub(count - room, Ordering::Relaxed);
             extents.truncate(room as usize);
             extents.shrink_to_fit();
         }
+        self.bytes.fetch_add(bytes_of(&extents), Ordering::Relaxed);
         extents
     }
 
     /// Notes that payloads do not wait any more.
-    pub(crate) fn remove(&self, count: u64) {
-        self.waiting.fetch_sub(count, Ordering::Relaxed);
+    pub(crate) fn remove(&self, extents: &[Extent]) {
+        self.waiting.fetch_sub(extents.len() as u64, Ordering::Relaxed);
+        self.bytes.fetch_sub(bytes_of(extents), Ordering::Relaxed);
     }
 
     /// Payloads that wait.
     pub(crate) fn get(&self) -> u64 {
         self.waiting.load(Ordering::Relaxed)
     }
+
+    /// Their bytes.
+    pub(crate) fn bytes(&self) -> u64 {
+        self.bytes.load(Ordering::Relaxed)
+    }
+}
+
+fn bytes_of(extents: &[Extent]) -> u64 {
+    extents.iter().map(|extent| extent.length).sum()
 }
 
 /// Most discarded payloads that wait for removal: 32 MiB of memory.
@@ -52,12 +64,14 @@ mod tests {
         let payloads = |count: u64| -> Vec<Extent> {
             (0..count).map(|offset| Extent { file: [1; 16], offset, length: 1 }).collect()
         };
-        let discarded = DiscardedCount { waiting: AtomicU64::new(0), waiting_max: 10 };
+        let discarded = DiscardedCount { waiting_max: 10, ..DiscardedCount::default() };
         assert_eq!(discarded.add(payloads(7)).len(), 7);
         let held = discarded.add(payloads(1000));
         assert_eq!((held.len(), held.capacity(), discarded.get()), (3, 3, 10));
         assert!(discarded.add(payloads(1)).is_empty());
-        discarded.remove(10);
+        assert_eq!(discarded.bytes(), 10);
+        discarded.remove(&payloads(10));
+        assert_eq!((discarded.get(), discarded.bytes()), (0, 0));
         assert_eq!(discarded.add(payloads(1000)).len(), 10);
         assert_eq!(size_of::<Extent>() as u64 * DISCARDED_MAX, 32 << 20);
     }

@@ -174,6 +174,7 @@ impl ByteStore for FileBytes {
             bytes_read: bytes_read.load(Ordering::Relaxed),
             payloads_removed: payloads_removed.load(Ordering::Relaxed),
             discarded: self.shared.remover.waiting(),
+            discarded_bytes: self.shared.remover.waiting_bytes(),
         }
     }
 }

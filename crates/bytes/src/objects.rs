@@ -123,6 +123,7 @@ impl ByteStore for ObjectBytes {
             bytes_read: bytes_read.load(Ordering::Relaxed),
             payloads_removed: payloads_removed.load(Ordering::Relaxed),
             discarded: self.shared.remover.waiting(),
+            discarded_bytes: self.shared.remover.waiting_bytes(),
         }
     }
 }

@@ -60,6 +60,17 @@ pub(crate) fn prepare(resolved: &Resolved, port: u16) -> anyhow::Result<ServerTo
     Ok(ServerToken { token: Some(token), shown, _runtime_file: removed })
 }
 
+/// The token of the server that the settings describe, if it is found.
+pub(crate) fn of_server(resolved: &Resolved) -> anyhow::Result<Option<String>> {
+    let Settings { admin_token, admin_token_file, data_dir, admin_port, .. } = &resolved.settings;
+    let found = match (admin_token, admin_token_file) {
+        (Some(token), _) => return Ok(Some(token.0.clone())),
+        (None, Some(file)) => admin::read_token(file),
+        (None, None) => admin::find_token(runtime_directory().as_deref(), data_dir, *admin_port),
+    };
+    found.context("the admin token cannot be read")
+}
+
 /// The token of the settings, and where it comes from.
 fn configured(resolved: &Resolved) -> anyhow::Result<Option<(AdminToken, String)>> {
     let Settings { admin_token, admin_token_file, .. } = &resolved.settings;

@@ -37,6 +37,8 @@ pub(crate) enum Command {
         /// Whether to take back the clock of versions instead.
         reset_clock: bool,
     },
+    /// Remove what nothing refers to, and give the room back.
+    Compact,
     /// Copy everything into another store.
     Migrate(Box<Migration>),
     /// Work on the data of an account, over the protocol.
@@ -84,6 +86,7 @@ impl CommandLine {
                 let (force, reset_clock) = (matches.get_flag(FORCE), matches.get_flag(RESET_CLOCK));
                 (Command::Repair { force, reset_clock }, Some(matches))
             }
+            Some(("compact", matches)) => (Command::Compact, Some(matches)),
             Some(("migrate", matches)) => (Command::Migrate(Box::new(migration(matches))), Some(matches)),
             Some((name, _)) if larimar_tool::is_command(name) => (Command::Data(Box::new(all.clone())), None),
             Some((_, matches)) => (Command::Serve, Some(matches)),
@@ -179,12 +182,16 @@ fn clap_command() -> clap::Command {
         .next_line_help(true);
     let serve = clap::Command::new("serve").about("Run the services; also without a command");
     let config = clap::Command::new("config").about("Print the effective settings as TOML, without secrets");
+    let compact = clap::Command::new("compact").about(
+        "Remove what nothing refers to and give the room back to the disk, also while a server runs on the data directory",
+    );
     let man = clap::Command::new("man").about("Print the manual page; read it with: larimar man | man -l -");
     let command = with_settings(command)
         .subcommand(with_settings(serve))
         .subcommand(with_settings(config))
         .subcommand(with_settings(repair_command()))
         .subcommand(with_settings(migrate_command()))
+        .subcommand(with_settings(compact))
         .subcommand(completions_command())
         .subcommand(man);
     larimar_tool::add_commands(command)

@@ -6,6 +6,7 @@
 mod admin_token;
 mod banner;
 mod command_line;
+mod compact;
 mod data;
 mod data_dir;
 mod engines;
@@ -58,7 +59,7 @@ fn run(line: &CommandLine, runtime: Runtime) -> anyhow::Result<()> {
     if let Command::Data(matches) = &line.command {
         data::run(matches, line, runtime);
     }
-    if !matches!(line.command, Command::Serve | Command::Migrate(_)) {
+    if !matches!(line.command, Command::Serve | Command::Migrate(_) | Command::Compact) {
         runtime.exit_on_hangup();
         return run_short(line);
     }
@@ -66,6 +67,7 @@ fn run(line: &CommandLine, runtime: Runtime) -> anyhow::Result<()> {
     let resolved = resolve(line)?;
     match &line.command {
         Command::Migrate(migration) => migrate::run(&resolved, migration, runtime),
+        Command::Compact => compact::run(&resolved, runtime),
         _ => serve::run(line, &resolved, runtime),
     }
 }

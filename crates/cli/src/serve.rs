@@ -15,10 +15,10 @@ use crate::{admin_token, data_dir, engines, file_limit, logging, storage};
 use anyhow::Context;
 use larimar_bytes::{Admission, AnyBytes};
 use larimar_engine::blob::bytes::ByteStore;
-use larimar_engine::blob::{Blobs, Reclaimer};
+use larimar_engine::blob::{Blobs, Compacted, Reclaimer};
 use larimar_engine::{Clock, Engine, SystemClock};
 use larimar_server::{
-    AdminService, AdminSettings, AnalyticsWriter, BlobService, Handler, Listener, ListenerSettings, Metrics,
+    AdminService, AdminSettings, AnalyticsWriter, BlobService, Compact, Handler, Listener, ListenerSettings, Metrics,
     QueueService, SharedPort, Storage, TableService, TlsCertificate, TlsConfig, TlsError,
 };
 use std::io::Write;
@@ -213,6 +213,7 @@ async fn serve<E: Engine>(
     let services: Vec<_> = sockets.services.into_iter().map(of_socket).collect();
     let admin = sockets.admin.zip(token.as_ref()).zip(addresses.admin).map(|((socket, token), bound)| {
         let service = AdminService::new(Arc::clone(&storage), admin_settings(settings, bound, token));
+        let service = service.with_compact(compaction(&engine, blobs.as_ref()));
         start.admin(service, socket)
     });
     announce(resolved, settings, &addresses, token.as_ref().map_or("", |token| &token.shown));
@@ -286,6 +287,20 @@ async fn start_analytics<E: Engine, B: ByteStore>(
     let mut writer = AnalyticsWriter::new(Arc::clone(storage), blobs);
     writer.load().await;
     Running::spawn(|stopped| writer.run(stopped))
+}
+
+/// What the admin endpoint does to compact the store.
+fn compaction<E: Engine, B: ByteStore>(engine: &Arc<E>, blobs: Option<&Arc<Blobs<E, B>>>) -> Box<Compact> {
+    let (engine, blobs) = (Arc::clone(engine), blobs.cloned());
+    Box::new(move || {
+        let (engine, blobs) = (Arc::clone(&engine), blobs.clone());
+        Box::pin(async move {
+            match blobs {
+                Some(blobs) => blobs.compact(SystemClock.now()).await,
+                None => Ok(Compacted { store: engine.compact().await?, ..Compacted::default() }),
+            }
+        })
+    })
 }
 
 /// Starts what removes the leftovers of blobs: once after a start, when they are old enough, and then every day.

@@ -132,7 +132,7 @@ impl Signals {
 }
 
 /// What shells report for a process that an interrupt ended.
-const EXIT_INTERRUPTED: i32 = 130;
+pub(crate) const EXIT_INTERRUPTED: i32 = 130;
 /// What shells report for a process that a hangup ended.
 #[cfg(unix)]
 const EXIT_HANGUP: i32 = 129;

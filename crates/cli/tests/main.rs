@@ -7,6 +7,7 @@ mod analytics;
 mod bad_input;
 mod blob_http;
 mod commands;
+mod compact;
 mod copy;
 mod crash;
 mod crowd;

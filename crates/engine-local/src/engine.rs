@@ -4,19 +4,21 @@
 //! published snapshot (`published.rs`) and does not wait.
 
 use std::sync::Arc;
+use std::sync::atomic::Ordering;
 use std::thread::JoinHandle;
 use std::time::Instant;
 
 use larimar_engine::queue::{MessagesInRows, RowQueues};
 use larimar_engine::{
-    Beside, Budget, Changed, DiskRoom, EditError, Engine, Fault, Flow, Key, KeyRange, Op, Position, ReadError, Reads,
-    RowRef, Rows, Space, SpaceId, SpaceName, Spaces, Statistics, WriteError,
+    Beside, Budget, Changed, Compaction, DiskRoom, EditError, Engine, Fault, Flow, Key, KeyRange, Op, Position,
+    ReadError, Reads, RowRef, Rows, Space, SpaceId, SpaceName, Spaces, Statistics, WriteError,
 };
 use larimar_model::Timestamp;
 use parking_lot::Mutex;
 
 use crate::committer::{Commit, Writes};
 use crate::key;
+use crate::reclaim;
 use crate::recovery::fault;
 use crate::shared::Shared;
 use crate::snapshot::{LocalSnapshot, look_up, read_dropped, split_value};
@@ -185,12 +187,23 @@ impl Engine for LocalEngine {
             sync_seconds: self.shared.figures.sync_seconds.snapshot(),
             store_bytes: self.shared.with_store(|store| Ok(store.disk_bytes())).unwrap_or(0),
             dropped_spaces: self.shared.catalogue.dead.all() as u64,
+            reclaimable_bytes: self.shared.garbage_bytes.load(Ordering::Relaxed),
             disk: self
                 .shared
                 .room()
                 .map(|room| DiskRoom { free: room.free, needed: self.shared.needed_for_all_writes(&room) }),
             last_version: Some(Timestamp::from_ticks(self.shared.versions.last())),
         }
+    }
+
+    async fn compact(&self) -> Result<Option<Compaction>, Fault> {
+        let shared = Arc::clone(&self.shared);
+        let (done, outcome) = tokio::sync::oneshot::channel();
+        // A thread of its own: a compaction takes as long as the store is large, and a caller that goes away leaves it.
+        let compaction = move || drop(done.send(reclaim::compact_now(&shared)));
+        let spawned = std::thread::Builder::new().name("larimar-compact".to_owned()).spawn(compaction);
+        spawned.map_err(|error| Fault::Unavailable(format!("a thread cannot be started: {error}")))?;
+        outcome.await.unwrap_or_else(|_| Err(Fault::Unavailable("the compaction ended early".to_owned()))).map(Some)
     }
 
     fn ready(&self) -> Result<(), Fault> {

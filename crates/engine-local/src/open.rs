@@ -2,6 +2,7 @@
 
 use std::path::PathBuf;
 use std::sync::Arc;
+use std::sync::atomic::AtomicU64;
 use std::thread::JoinHandle;
 use std::time::Duration;
 
@@ -123,6 +124,8 @@ impl LocalEngine {
             faults: LogLimit::new(),
             figures: Figures::new(),
             sync_to,
+            garbage_bytes: AtomicU64::new(0),
+            compacting: Mutex::new(()),
             store: RwLock::new(Some(store)),
         });
         if shared.reserve.is_released() {

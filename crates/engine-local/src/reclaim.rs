@@ -11,9 +11,10 @@
 
 use std::ops::Bound;
 use std::sync::Arc;
+use std::sync::atomic::Ordering;
 use std::time::{Duration, Instant};
 
-use larimar_engine::{Fault, SpaceId};
+use larimar_engine::{Compaction, Fault, SpaceId};
 
 use crate::catalogue::{self, GARBAGE_KEY};
 use crate::committer::{Commit, Writes};
@@ -32,7 +33,7 @@ pub(crate) fn run(shared: &Arc<Shared>) {
         shared.watch_room();
         if shared.is_full() {
             match full_disk.make_room(shared) {
-                Ok(true) => garbage.bytes = 0,
+                Ok(true) => shared.garbage_bytes.store(0, Ordering::Relaxed),
                 Ok(false) => {}
                 Err(fault) => tracing::debug!(%fault, "the full disk could not be compacted"),
             }
@@ -53,7 +54,6 @@ pub(crate) fn run(shared: &Arc<Shared>) {
 
 /// Deleted rows that are still on disk. How many bytes is recorded with the deletes, so that a restart forgets none.
 struct Garbage {
-    bytes: u64,
     /// When the last of them were deleted.
     since: Option<Instant>,
 }
@@ -63,16 +63,18 @@ impl Garbage {
     fn recorded(shared: &Shared) -> Self {
         let snapshot = shared.published.now().ok();
         let bytes = snapshot.and_then(|snapshot| catalogue::number(snapshot.as_ref(), GARBAGE_KEY).ok().flatten());
-        Self { bytes: bytes.unwrap_or(0), since: bytes.map(|_| Instant::now()) }
+        shared.garbage_bytes.store(bytes.unwrap_or(0), Ordering::Relaxed);
+        Self { since: bytes.map(|_| Instant::now()) }
     }
 
     /// Deletes rows of so many bytes.
     fn delete(&mut self, shared: &Shared, keys: Vec<Bytes>, bytes: u64) -> Result<(), Fault> {
-        let total = self.bytes + bytes;
+        let total = shared.garbage_bytes.load(Ordering::Relaxed) + bytes;
         let mut writes: Vec<_> = keys.into_iter().map(|key| (key, None)).collect();
         writes.push((GARBAGE_KEY.into(), Some(total.to_be_bytes().into())));
         commit(shared, Commit { writes: Writes::Many(writes), frees: true, ..Commit::default() })?;
-        (self.bytes, self.since) = (total, Some(Instant::now()));
+        shared.garbage_bytes.store(total, Ordering::Relaxed);
+        self.since = Some(Instant::now());
         Ok(())
     }
 
@@ -83,21 +85,38 @@ impl Garbage {
         }
         let store_bytes = shared.with_store(|store| Ok(store.disk_bytes())).map_err(|error| fault(&error))?;
         let share = if store_bytes <= SMALL_BYTES { SHARE_OF_SMALL } else { SHARE_OF_LARGE };
-        if self.bytes >= store_bytes / share {
-            compact(shared, store_bytes)?;
-            self.bytes = 0;
+        if shared.garbage_bytes.load(Ordering::Relaxed) >= store_bytes / share {
+            // One that was asked for does the same.
+            if let Some(_one) = shared.compacting.try_lock() {
+                compact(shared, store_bytes)?;
+            }
+            shared.garbage_bytes.store(0, Ordering::Relaxed);
         }
         self.since = None;
         Ok(())
     }
 }
 
-/// Rewrites the store without what was deleted, if there is room for that, and removes the old files.
-fn compact(shared: &Shared, bytes: u64) -> Result<(), Fault> {
-    if shared.with_store(|store| store.compact(bytes)).map_err(|error| fault(&error))? {
+/// Rewrites the store without what was deleted, if there is room for that, and removes the old files; whether it did.
+fn compact(shared: &Shared, bytes: u64) -> Result<bool, Fault> {
+    let is_done = shared.with_store(|store| store.compact(bytes)).map_err(|error| fault(&error))?;
+    if is_done {
         release_files(shared)?;
     }
-    Ok(())
+    Ok(is_done)
+}
+
+/// Compacts the store on request.
+pub(crate) fn compact_now(shared: &Shared) -> Result<Compaction, Fault> {
+    let running = || Fault::Unavailable("a compaction is running already".to_owned());
+    let _one = shared.compacting.try_lock().ok_or_else(running)?;
+    let disk_bytes = || shared.with_store(|store| Ok(store.disk_bytes())).map_err(|error| fault(&error));
+    let bytes_before = disk_bytes()?;
+    if !compact(shared, bytes_before)? {
+        return Err(Fault::Unavailable(format!("the disk has no room to rewrite {bytes_before} bytes")));
+    }
+    shared.garbage_bytes.store(0, Ordering::Relaxed);
+    Ok(Compaction { bytes_before, bytes_after: disk_bytes()? })
 }
 
 /// Releases files that are not needed any more. Readers use the snapshot of the last commit, and a snapshot keeps the

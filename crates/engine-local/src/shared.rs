@@ -1,9 +1,10 @@
 //! What the engine's calls and its threads share.
 
 use std::sync::Arc;
+use std::sync::atomic::AtomicU64;
 
 use larimar_engine::{Fault, Histogram, LogLimit};
-use parking_lot::RwLock;
+use parking_lot::{Mutex, RwLock};
 
 use crate::catalogue::Catalogue;
 use crate::committer::CommitQueue;
@@ -26,6 +27,10 @@ pub(crate) struct Shared {
     pub(crate) faults: LogLimit,
     pub(crate) figures: Figures,
     pub(crate) sync_to: SyncTo,
+    /// Bytes of deleted rows of dropped spaces that are still on disk.
+    pub(crate) garbage_bytes: AtomicU64,
+    /// Held while a compaction runs.
+    pub(crate) compacting: Mutex<()>,
     /// Absent while it is being reopened and after the end.
     pub(crate) store: RwLock<Option<Box<dyn Store>>>,
 }

@@ -65,3 +65,33 @@ async fn the_rows_of_a_dropped_table_leave_an_idle_store() {
     assert_eq!(keys(&engine, other).await, ["row"]);
     assert!(table_bytes(folder.path()) < before / 20);
 }
+
+#[tokio::test]
+async fn a_compaction_on_request_frees_deleted_rows_at_once_and_one_runs_at_a_time() {
+    let folder = TempDir::new().unwrap();
+    let engine = LocalEngine::open(&settings(folder.path())).unwrap();
+    let table = engine.create_space(name("table"), b"").await.unwrap().unwrap();
+    fill(&engine, table).await;
+    engine.close().unwrap();
+    drop(engine);
+    let engine = LocalEngine::open(&settings(folder.path())).unwrap();
+    let before = table_bytes(folder.path());
+    let rows: Vec<String> = (0..ROWS).map(|row| format!("r{row}")).collect();
+    for partition in 1..PARTITIONS {
+        let op = |row| Op { row, expect: Expect::Present, act: Act::Delete };
+        let ops: Vec<Op<'_>> = rows.iter().map(|row| op(row.as_str())).collect();
+        engine.apply(table, &partition.to_string(), &ops, Timestamp::from_ticks(1)).await.unwrap();
+    }
+    let kept = keys(&engine, table).await;
+    let (first, second) = tokio::join!(engine.compact(), engine.compact());
+    assert!(first.is_ok() || second.is_ok(), "{first:?} {second:?}");
+    for refused in [&first, &second].into_iter().filter_map(|outcome| outcome.as_ref().err()) {
+        assert!(refused.to_string().contains("running already"), "{refused}");
+    }
+    let after = table_bytes(folder.path());
+    assert!(after < before / 10, "{before} bytes before, {after} after: {first:?} {second:?}");
+    assert_eq!(engine.statistics().reclaimable_bytes, 0);
+    assert_eq!(keys(&engine, table).await, kept);
+    let again = engine.compact().await.unwrap().unwrap();
+    assert!(again.bytes_after <= again.bytes_before + (1 << 16), "{again:?}");
+}

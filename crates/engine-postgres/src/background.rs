@@ -72,9 +72,10 @@ async fn update_statistics(core: &Core, connection: &Connection) -> Result<bool,
         core.dropped_spaces.store(spaces.cast_unsigned(), Ordering::Relaxed);
     }
     if let Some(size) = core.target.dialect.store_size()
-        && let Some((bytes,)) = connection.query_first(&size).await?
+        && let Some((bytes, dead)) = connection.query_first(&size).await?
     {
         core.store_bytes.store(bytes.cast_unsigned(), Ordering::Relaxed);
+        core.reclaimable_bytes.store(dead.cast_unsigned(), Ordering::Relaxed);
     }
     if let Some(slots) = core.target.dialect.free_slots()
         && let Some((free,)) = connection.query_first(&slots).await?

@@ -17,6 +17,7 @@ pub(crate) struct Core {
     pub(crate) commit_seconds: Histogram,
     pub(crate) store_bytes: AtomicU64,
     pub(crate) dropped_spaces: AtomicU64,
+    pub(crate) reclaimable_bytes: AtomicU64,
 }
 
 impl Core {
@@ -29,6 +30,7 @@ impl Core {
             commit_seconds: Histogram::new(Histogram::SECONDS),
             store_bytes: AtomicU64::new(0),
             dropped_spaces: AtomicU64::new(0),
+            reclaimable_bytes: AtomicU64::new(0),
         }
     }
 

@@ -284,6 +284,7 @@ impl Engine for PostgresEngine {
             sync_seconds: core.commit_seconds.snapshot(),
             store_bytes: core.store_bytes.load(Ordering::Relaxed),
             dropped_spaces: core.dropped_spaces.load(Ordering::Relaxed),
+            reclaimable_bytes: core.reclaimable_bytes.load(Ordering::Relaxed),
             disk: None,
             // Rows take their versions from the database's clock; none is kept here.
             last_version: None,

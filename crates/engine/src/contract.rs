@@ -31,6 +31,12 @@ pub trait Engine: Rows + Spaces + Messages {
     /// Figures for the operator.
     fn statistics(&self) -> Statistics;
 
+    /// Gives the room of deleted rows back to the disk, as far as that is possible now, while other calls go on. One call
+    /// at a time; another one is refused. `None` if the engine's database does that by itself.
+    fn compact(&self) -> impl Future<Output = Result<Option<Compaction>, Fault>> + Send {
+        async { Ok(None) }
+    }
+
     /// `Ok` while the engine accepts writes.
     fn ready(&self) -> Result<(), Fault>;
 }
@@ -63,10 +69,21 @@ pub struct Statistics {
     pub store_bytes: u64,
     /// Dropped spaces whose storage is not reclaimed yet.
     pub dropped_spaces: u64,
+    /// Bytes of deleted rows that still take room on disk, about, as far as the engine knows of them.
+    pub reclaimable_bytes: u64,
     /// Room on the disk, if the engine has a disk of its own.
     pub disk: Option<DiskRoom>,
     /// The last version given to a row, if all versions of the engine come from one clock.
     pub last_version: Option<Timestamp>,
+}
+
+/// What a compaction of an engine's store changed.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Compaction {
+    /// Bytes on disk before it.
+    pub bytes_before: u64,
+    /// Bytes on disk after it.
+    pub bytes_after: u64,
 }
 
 /// Room on a disk.

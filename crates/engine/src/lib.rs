@@ -21,8 +21,8 @@ pub mod table;
 
 pub use clock::{Clock, SystemClock};
 pub use contract::{
-    Act, Beside, Budget, Changed, DiskRoom, Edit, Engine, Expect, Flow, Key, KeyRange, Messages, Moment, Op, Position,
-    RowRef, Rows, Space, SpaceId, SpaceKind, SpaceName, Spaces, Statistics,
+    Act, Beside, Budget, Changed, Compaction, DiskRoom, Edit, Engine, Expect, Flow, Key, KeyRange, Messages, Moment,
+    Op, Position, RowRef, Rows, Space, SpaceId, SpaceKind, SpaceName, Spaces, Statistics,
 };
 pub use error::{EditError, EngineError, Fault, ReadError, Reject, WriteError};
 pub use histogram::{Histogram, HistogramSnapshot};

@@ -5,9 +5,11 @@
 //! loopback address. Everything else passes `admin/access.rs` first, also to learn which paths exist.
 
 mod access;
+mod compact;
 mod reset;
 mod token;
 
+pub use compact::Compact;
 pub use token::{AdminToken, AdminTokenError};
 
 use crate::handler::{Handler, Peer};
@@ -15,6 +17,7 @@ use crate::reply::ResponseBody;
 use crate::storage::Storage;
 use access::AdminCaller;
 use bytes::Bytes;
+use compact::Compactor;
 use hyper::body::{Body as _, Incoming};
 use hyper::header::{ALLOW, CACHE_CONTROL, CONNECTION, CONTENT_TYPE, HeaderValue, WWW_AUTHENTICATE};
 use hyper::http::request::Parts;
@@ -51,6 +54,7 @@ impl AdminSettings {
 pub struct AdminService<E> {
     storage: Arc<Storage<E>>,
     settings: AdminSettings,
+    compactor: Option<Compactor>,
 }
 
 /// The answer to an admin request.
@@ -60,7 +64,13 @@ impl<E: Engine> AdminService<E> {
     /// The endpoint of a server with these accounts.
     #[must_use]
     pub const fn new(storage: Arc<Storage<E>>, settings: AdminSettings) -> Self {
-        Self { storage, settings }
+        Self { storage, settings, compactor: None }
+    }
+
+    /// With what `/compact` does.
+    #[must_use]
+    pub fn with_compact(self, compact: Box<Compact>) -> Self {
+        Self { compactor: Some(Compactor::new(compact)), ..self }
     }
 
     async fn answer(&self, parts: &Parts, has_body: bool, peer: Peer) -> Page {
@@ -101,8 +111,9 @@ impl<E: Engine> AdminService<E> {
         let query = parts.uri.query().unwrap_or("");
         match (parts.uri.path(), &parts.method) {
             ("/reset", &Method::POST) => reset::reset(&self.storage, self.settings.allow_reset, caller, query).await,
-            ("/reset", _) => not_allowed("POST"),
-            _ => text(StatusCode::NOT_FOUND, "paths: /health /ready /metrics /reset\n"),
+            ("/compact", &Method::POST) => compact::compact(self.compactor.as_ref(), caller).await,
+            ("/reset" | "/compact", _) => not_allowed("POST"),
+            _ => text(StatusCode::NOT_FOUND, "paths: /health /ready /metrics /reset /compact\n"),
         }
     }
 }

@@ -20,9 +20,13 @@ pub struct Metrics {
     panics_total: AtomicU64,
     analytics_dropped_total: AtomicU64,
     in_flight: OnceLock<Arc<InFlight>>,
+    discarded_bytes: OnceLock<DiscardedBytes>,
     clock: Arc<dyn Clock>,
     started_unix_seconds: f64,
 }
+
+/// Reads how many bytes of discarded payloads a store of bytes has.
+pub(crate) type DiscardedBytes = Box<dyn Fn() -> u64 + Send + Sync>;
 
 /// The counters of the threads that share a shard. Aligned, so that shards do not share a cache line.
 #[derive(Debug, Default)]
@@ -61,6 +65,7 @@ impl Metrics {
             panics_total: AtomicU64::new(0),
             analytics_dropped_total: AtomicU64::new(0),
             in_flight: OnceLock::new(),
+            discarded_bytes: OnceLock::new(),
             started_unix_seconds: clock.now().to_unix().as_secs_f64(),
             clock,
         }
@@ -108,6 +113,11 @@ impl Metrics {
         let _ = self.in_flight.set(Arc::clone(budget));
     }
 
+    /// Shows the bytes of discarded payloads of a store of bytes. The first one counts.
+    pub(crate) fn show_discarded_bytes(&self, bytes: DiscardedBytes) {
+        let _ = self.discarded_bytes.set(bytes);
+    }
+
     /// How many connections are open.
     #[must_use]
     pub fn connections_open(&self) -> u64 {
@@ -128,6 +138,12 @@ impl Metrics {
         page.single("larimar_store_bytes", "gauge", "Bytes that the store takes, about.", engine.store_bytes);
         let backlog = "Dropped tables whose storage is not reclaimed yet.";
         page.single("larimar_dropped_tables", "gauge", backlog, engine.dropped_spaces);
+        let help = "Bytes that wait to be reclaimed: of deleted rows, and of payloads of blobs that nothing points to.";
+        page.family("larimar_reclaimable_bytes", "gauge", help);
+        page.line("larimar_reclaimable_bytes", "of=\"rows\"", engine.reclaimable_bytes);
+        if let Some(bytes) = self.discarded_bytes.get() {
+            page.line("larimar_reclaimable_bytes", "of=\"payloads\"", bytes());
+        }
         if let Some(DiskRoom { free, needed }) = engine.disk {
             page.single("larimar_disk_free_bytes", "gauge", "Bytes that are free on the disk of the store.", free);
             let help = "Bytes that must stay free there: with fewer, only deletes, drops and reads are served.";

@@ -63,6 +63,11 @@ impl Remover {
         self.waiting.get()
     }
 
+    /// Their bytes.
+    pub(super) fn waiting_bytes(&self) -> u64 {
+        self.waiting.bytes()
+    }
+
     /// Stops the thread. Payloads within their grace period are left to the next `reclaim`.
     pub(super) fn stop(&self) {
         self.queue.lock().stopped = true;
@@ -106,7 +111,7 @@ pub(super) fn run(shared: &Arc<Shared>) {
                         // The next `reclaim` finds it again.
                         Err(fault) => tracing::warn!(%fault, "blob bytes could not be removed"),
                     }
-                    shared.remover.waiting.remove(1);
+                    shared.remover.waiting.remove(&[extent]);
                 }
             }
             Task::Unfinished(files) => {

@@ -36,6 +36,11 @@ impl Remover {
         self.waiting.get()
     }
 
+    /// Their bytes.
+    pub(super) fn waiting_bytes(&self) -> u64 {
+        self.waiting.bytes()
+    }
+
     /// The next payloads whose grace period is over.
     async fn take(&self) -> Vec<Extent> {
         loop {
@@ -60,7 +65,6 @@ impl Remover {
 pub(super) async fn run(shared: Arc<Shared>) {
     loop {
         let extents = shared.remover.take().await;
-        let count = extents.len() as u64;
         // Some stores reject a request that names an object twice.
         let paths: BTreeSet<_> = extents.iter().map(|extent| shared.location.path(&extent.file)).collect();
         let mut removed = shared.location.store.delete_stream(stream::iter(paths).map(Ok).boxed());
@@ -74,6 +78,6 @@ pub(super) async fn run(shared: Arc<Shared>) {
                 Err(error) => tracing::warn!(%error, "a blob object could not be removed"),
             }
         }
-        shared.remover.waiting.remove(count);
+        shared.remover.waiting.remove(&extents);
     }
 }

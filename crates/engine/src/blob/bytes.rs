@@ -103,6 +103,8 @@ pub struct ByteStatistics {
     pub bytes_read: u64,
     /// Payloads that are discarded but not removed yet.
     pub discarded: u64,
+    /// Their bytes.
+    pub discarded_bytes: u64,
     /// Payloads that were removed.
     pub payloads_removed: u64,
 }

@@ -54,7 +54,7 @@ pub use lease::Leased;
 pub use list::{ListFrom, ListItem, ListPage, ListQuery, ListedBlob};
 pub use page_blob::{PageBlobChange, PageList, PagesWritten};
 pub use read::{Content, OpenBlob};
-pub use reclaim::containers::{ReclaimedRows, RowOwners};
+pub use reclaim::containers::{Compacted, ReclaimedRows, RowOwners};
 pub use reclaim::dropped::Reclaimer;
 pub use reject::{BlobReject, LeaseReject, SourceCondition};
 pub use tier::TierSet;

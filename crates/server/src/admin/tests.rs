@@ -170,6 +170,7 @@ async fn wrong_credentials_are_refused_like_none() {
     let without_token = AdminService {
         settings: AdminSettings { token: None, ..service.settings.clone() },
         storage: Arc::clone(&service.storage),
+        compactor: None,
     };
     let parts = request(&Method::POST, "/reset?account=one", Some(&format!("Bearer {TOKEN}")));
     assert_eq!(send(&without_token, &parts, LOOPBACK).await.0, 401);

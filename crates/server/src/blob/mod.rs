@@ -55,7 +55,9 @@ pub(crate) struct BlobCall<'a, E, B> {
 impl<E: Engine, B: ByteStore> BlobService<E, B> {
     /// The blobs of these accounts.
     #[must_use]
-    pub const fn new(storage: Arc<Storage<E>>, blobs: Arc<Blobs<E, B>>) -> Self {
+    pub fn new(storage: Arc<Storage<E>>, blobs: Arc<Blobs<E, B>>) -> Self {
+        let shown = Arc::clone(&blobs);
+        storage.metrics.show_discarded_bytes(Box::new(move || shown.bytes().statistics().discarded_bytes));
         Self { storage, blobs }
     }
 }

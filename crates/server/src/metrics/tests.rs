@@ -59,6 +59,7 @@ fn figures_of_the_engine_are_on_the_page() {
         sync_seconds: HistogramSnapshot::default(),
         store_bytes: 123_456,
         dropped_spaces: 2,
+        reclaimable_bytes: 42,
         disk: Some(DiskRoom { free: 70, needed: 50 }),
         last_version: Some(SystemClock.now().after(Duration::from_secs(3600))),
     };
@@ -68,6 +69,7 @@ fn figures_of_the_engine_are_on_the_page() {
     assert_eq!(value(&page, "larimar_commit_writes_sum"), Some(41.0));
     assert_eq!(value(&page, "larimar_sync_seconds_count"), Some(0.0));
     assert_eq!(value(&page, "larimar_store_bytes"), Some(123_456.0));
+    assert_eq!(value(&page, "larimar_reclaimable_bytes{of=\"rows\"}"), Some(42.0));
     assert_eq!(value(&page, "larimar_dropped_tables"), Some(2.0));
     assert_eq!(value(&page, "larimar_disk_free_bytes"), Some(70.0));
     assert_eq!(value(&page, "larimar_disk_needed_bytes"), Some(50.0));

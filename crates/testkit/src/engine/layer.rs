@@ -4,8 +4,8 @@ use larimar_engine::queue::{
     Change, Message, MessageError, MessageHandle, MessagePlace, Messages, NewMessage, Placed, Updated,
 };
 use larimar_engine::{
-    Beside, Budget, Changed, EditError, Engine, Fault, Flow, Key, KeyRange, Moment, Op, Position, ReadError, Reads,
-    RowRef, Rows, Snapshot, Space, SpaceId, SpaceName, Spaces, Statistics, WriteError,
+    Beside, Budget, Changed, Compaction, EditError, Engine, Fault, Flow, Key, KeyRange, Moment, Op, Position,
+    ReadError, Reads, RowRef, Rows, Snapshot, Space, SpaceId, SpaceName, Spaces, Statistics, WriteError,
 };
 use larimar_model::Timestamp;
 use std::time::{Duration, Instant};
@@ -312,6 +312,10 @@ impl<L: Layer> Engine for Layered<L> {
 
     fn statistics(&self) -> Statistics {
         self.0.statistics()
+    }
+
+    async fn compact(&self) -> Result<Option<Compaction>, Fault> {
+        self.0.below().compact().await
     }
 
     fn ready(&self) -> Result<(), Fault> {

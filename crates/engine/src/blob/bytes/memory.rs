@@ -118,7 +118,9 @@ impl ByteStore for MemoryBytes {
     fn statistics(&self) -> ByteStatistics {
         let mut state = self.state.lock();
         state.collect(self.grace);
-        ByteStatistics { discarded: state.discarded.len() as u64, ..state.figures }
+        let bytes = |file| state.payloads.get(file).map_or(0, |payload| payload.bytes.len() as u64);
+        let discarded_bytes = state.discarded.iter().map(|(_, file)| bytes(file)).sum();
+        ByteStatistics { discarded: state.discarded.len() as u64, discarded_bytes, ..state.figures }
     }
 }
 

@@ -12,11 +12,12 @@ use crate::blob::reject::BlobReject;
 use crate::blob::row::{BlobRow, Pending};
 use crate::blob::store::read_error;
 use crate::blob::tag_index::PARTITION;
-use crate::contract::{Budget, Engine, Flow, KeyRange, Position, SpaceId, SpaceKind, SpaceName, successor};
+use crate::contract::{Budget, Compaction, Engine, Flow, KeyRange, Position, SpaceId, SpaceKind, SpaceName, successor};
 use crate::error::{EngineError, Fault, Reject};
 use larimar_model::blob::BlobName;
 use larimar_model::{Timestamp, limits};
 use std::collections::HashSet;
+use std::fmt;
 use std::time::{Duration, Instant};
 
 /// What a pass over rows removed.
@@ -26,6 +27,41 @@ pub struct ReclaimedRows {
     pub expired: u64,
     /// Unreachable rows that were removed.
     pub rows: u64,
+}
+
+/// What a compaction on request removed.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub struct Compacted {
+    /// Rows of blobs.
+    pub rows: ReclaimedRows,
+    /// Payloads of blobs.
+    pub payloads: Reclaimed,
+    /// The engine's store; `None` if its database compacts by itself.
+    pub store: Option<Compaction>,
+}
+
+/// The report for the operator.
+impl fmt::Display for Compacted {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        let Self { rows, payloads, store } = self;
+        let Reclaimed { seen, removed, removed_bytes } = payloads;
+        writeln!(
+            f,
+            "blobs: {removed} of {seen} payloads with {removed_bytes} bytes and {} rows are removed",
+            rows.rows
+        )?;
+        match store {
+            Some(Compaction { bytes_before, bytes_after }) => {
+                let freed = bytes_before.saturating_sub(*bytes_after);
+                writeln!(f, "rows: {freed} bytes are freed; the store has {bytes_after} of {bytes_before} bytes")
+            }
+            None => writeln!(
+                f,
+                "rows: the database reuses the room of deleted rows by itself (autovacuum); VACUUM FULL returns it to the \
+                 disk and locks a table meanwhile"
+            ),
+        }
+    }
 }
 
 impl<E: Engine, B: ByteStore> Blobs<E, B> {
@@ -56,6 +92,16 @@ impl<E: Engine, B: ByteStore> Blobs<E, B> {
             }
         }
         Ok((rows, self.bytes.reclaim(&self.owners(now)).await?))
+    }
+
+    /// Reclaims what nothing refers to and compacts the engine's store, on request; see [`Blobs::reclaim`] and
+    /// [`Engine::compact`](crate::Engine::compact).
+    ///
+    /// # Errors
+    /// Faults of the engine and of the store, and a compaction that is under way.
+    pub async fn compact(&self, now: Timestamp) -> Result<Compacted, Fault> {
+        let (rows, payloads) = self.reclaim(now).await?;
+        Ok(Compacted { rows, payloads, store: self.engine.compact().await? })
     }
 
     /// The rows as the owners of payloads, for [`ByteStore::reclaim`].
