@@ -11,6 +11,7 @@ mod confirm;
 mod copy;
 pub mod endpoint;
 mod error;
+pub mod format;
 pub mod output;
 pub mod progress;
 mod queue;
