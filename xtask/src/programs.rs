@@ -195,6 +195,7 @@ fn run_script(repo: &Repo, program: Program, interpreter: &Path, binary: &Path) 
     let mut options = ServerOptions::default();
     let mut command = repo.command(interpreter, &program.folder());
     command.arg(SCRIPT).env("TMPDIR", &work.0).env("LARIMAR_TARGET", repo.path("target/programs"));
+    command.env("LARIMAR_BINARY", binary);
     let tls = if program.wants_tls() { Some(tls::Tls::create(&work.0)?) } else { None };
     if let Some(tls) = &tls {
         tls.serve(&mut options);

@@ -15,6 +15,7 @@ mod faults;
 mod first_use;
 mod history;
 mod http_conformance;
+mod import_resumed;
 mod migrate;
 mod operations;
 #[cfg(feature = "test-postgres")]

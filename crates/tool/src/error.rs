@@ -39,6 +39,9 @@ pub enum Error {
     /// The program that reads the output has closed it, as `head` does. This is not a failure.
     #[error("the reader of the output closed it")]
     OutputClosed,
+    /// The command did its work, but for some rows of its input.
+    #[error("{0}")]
+    Refused(String),
     /// A signal ended the command.
     #[error("interrupted")]
     Interrupted,
@@ -71,6 +74,7 @@ impl Error {
             Self::Client(error) if error.is_not_found() => 3,
             Self::Client(error) if matches!(error.status(), Some(401 | 403)) => 4,
             Self::Client(larimar_client::Error::Credential(_)) => 4,
+            Self::Refused(_) => 5,
             Self::Interrupted => 130,
             Self::NotRunning(_) | Self::Client(_) | Self::Io { .. } | Self::Failed(_) => 1,
         }

@@ -11,7 +11,10 @@ mod confirm;
 mod copy;
 pub mod endpoint;
 mod error;
+mod export;
 pub mod format;
+mod import;
+pub mod location;
 pub mod output;
 pub mod progress;
 mod queue;
@@ -38,6 +41,10 @@ enum DataCommand {
     /// Show, read, write and delete blobs
     #[command(subcommand, arg_required_else_help = true)]
     Blob(blob::BlobCommand),
+    /// Write tables to files: CSV, JSON lines or Parquet
+    Export(export::Export),
+    /// Write the rows of files to a table
+    Import(import::Import),
 }
 
 /// Adds the commands that work on data to the commands of a binary.
@@ -65,5 +72,7 @@ pub async fn run(matches: ArgMatches, context: Context) -> Result<()> {
         DataCommand::Copy(command) => command.run(&context).await,
         DataCommand::Queue(command) => command.run(&context).await,
         DataCommand::Blob(command) => command.run(&context).await,
+        DataCommand::Export(command) => command.run(&context).await,
+        DataCommand::Import(command) => command.run(&context).await,
     }
 }

@@ -1,16 +1,20 @@
 """DuckDB's azure extension against a running server: tables written to blobs as Parquet and CSV, read back by name and by
-pattern, and compared row by row.
+pattern, and compared row by row; and a Parquet file of `larimar export`, type by type.
 
 LARIMAR_CONNECTION_STRING names the server. The extension comes with its package; DuckDB downloads nothing.
 """
 
 import os
+import sys
 import uuid
 from pathlib import Path
 
 import duckdb
 import duckdb_extension_azure
 from azure.storage.blob import BlobServiceClient
+
+sys.path.append(str(Path(__file__).parent.parent))
+import exported
 
 ROWS = 200_000
 
@@ -25,7 +29,30 @@ def connect():
     return connection
 
 
+def exported_table():
+    path = exported.export("Duckdb")
+    duck = duckdb.connect()
+    duck.execute("SET TimeZone = 'UTC'")
+    found = {name: kind for name, kind, *_ in duck.sql(f"DESCRIBE SELECT * FROM '{path}'").fetchall()}
+    assert found.pop("Timestamp").startswith("TIMESTAMP"), found
+    zoned = "TIMESTAMP WITH TIME ZONE"
+    assert found == {
+        "PartitionKey": "VARCHAR", "RowKey": "VARCHAR", "Binary": "BLOB", "Day": zoned, "Double": "DOUBLE", "Far": zoned,
+        "Far@ticks": "INTEGER", "Flag": "BOOLEAN", "Guid": "UUID", "Long": "BIGINT", "Mixed@String": "VARCHAR",
+        "Mixed@Int32": "INTEGER", "Number": "INTEGER", "Text": "VARCHAR",
+    }, found
+    assert duck.sql(f"SELECT count(*), sum(Number) FROM '{path}'").fetchone() == (
+        exported.ROWS, exported.ROWS * (exported.ROWS - 1) // 2)
+    # As text, since the values come without a package for time zones.
+    first, second = duck.sql(
+        f"""SELECT epoch_us(Day), epoch_us(Far), "Far@ticks", Guid, "Binary", Long, Text FROM '{path}' ORDER BY Number LIMIT 2"""
+    ).fetchall()
+    assert first[0] == 1709209815123456 and first[2:] == (9, exported.GUID, exported.BINARY, 2**62, "Grüße, 世界"), first
+    assert first[1] == 253402300799999999 and second[1] == -11644473600000000 and second[6] == "", (first, second)
+
+
 def main():
+    exported_table()
     container = "duckdb" + uuid.uuid4().hex[:12]
     client = BlobServiceClient.from_connection_string(os.environ["LARIMAR_CONNECTION_STRING"]).create_container(container)
     duck = connect()
@@ -59,7 +86,7 @@ def main():
     else:
         raise AssertionError("a blob that is not there was read")
     client.delete_container()
-    print(f"result: DuckDB {duckdb.__version__}: Parquet and CSV written and read with the azure extension")
+    print(f"result: DuckDB {duckdb.__version__}: Parquet and CSV written and read with the azure extension, Parquet of `larimar export`")
 
 
 if __name__ == "__main__":

@@ -1,18 +1,23 @@
 """pyarrow's AzureFileSystem against a running server: files of every size, folders, listings, copies, ranges, and a
-partitioned Parquet dataset, each read back and compared.
+partitioned Parquet dataset, each read back and compared; and a Parquet file of `larimar export`, type by type.
 
 LARIMAR_BLOB_ENDPOINT, LARIMAR_ACCOUNT and LARIMAR_KEY name the server.
 """
 
 import os
 import random
+import sys
 import uuid
+from pathlib import Path
 from urllib.parse import urlsplit
 
 import pyarrow as pa
 import pyarrow.dataset as ds
 import pyarrow.parquet as pq
 from pyarrow import fs
+
+sys.path.append(str(Path(__file__).parent.parent))
+import exported
 
 MIB = 1024 * 1024
 SIZES = {"empty": 0, "one byte": 1, "a/b/c/deep.bin": 1000, "names/Grüße & 世界 %20+.bin": 10, "large.bin": 20 * MIB + 17}
@@ -81,7 +86,34 @@ def dataset(azure, container):
     assert pq.read_table(f"{container}/one.parquet", filesystem=azure).equals(table)
 
 
+def exported_table():
+    table = pq.read_table(exported.export("Pyarrow"))
+    micros = pa.timestamp("us", tz="UTC")
+    types = {
+        "PartitionKey": pa.string(), "RowKey": pa.string(), "Timestamp": pa.timestamp("ns", tz="UTC"), "Binary": pa.binary(),
+        "Day": micros, "Double": pa.float64(), "Far": micros, "Far@ticks": pa.int32(), "Flag": pa.bool_(),
+        "Long": pa.int64(), "Mixed@String": pa.string(), "Mixed@Int32": pa.int32(), "Number": pa.int32(),
+        "Text": pa.string(),
+    }
+    found = {field.name: field.type for field in table.schema}
+    guid = found.pop("Guid")
+    assert guid in (pa.uuid(), pa.binary(16)), guid
+    assert found == types, found
+    assert table.num_rows == exported.ROWS
+    rows = table.drop_columns(["Timestamp", "Guid"]).to_pylist()
+    assert [row["Number"] for row in rows] == list(range(exported.ROWS))
+    first, second, third = rows[:3]
+    assert (first["Day"], first["Far"], first["Far@ticks"]) == (exported.DAY, exported.LAST, 9), first
+    assert (second["Far"], second["Far@ticks"], second["Text"]) == (exported.FIRST, 0, ""), second
+    assert (first["Long"], first["Binary"], first["Double"], first["Flag"]) == (2**62, exported.BINARY, 0.5, True), first
+    assert (first["Mixed@Int32"], second["Mixed@String"], second["Mixed@Int32"]) == (0, "text", None)
+    assert [name for name, value in third.items() if value is not None] == ["PartitionKey", "RowKey", "Number"], third
+    guids = table["Guid"].to_pylist()
+    assert guids[0] in (exported.GUID, exported.GUID.bytes) and guids[2] is None, guids[0]
+
+
 def main():
+    exported_table()
     azure = connect()
     container = "pyarrow" + uuid.uuid4().hex[:12]
     azure.create_dir(container)
@@ -89,7 +121,7 @@ def main():
     dataset(azure, container)
     azure.delete_dir(container)
     assert azure.get_file_info(container).type == fs.FileType.NotFound
-    print(f"result: pyarrow {pa.__version__}: files, folders and a partitioned Parquet dataset with AzureFileSystem")
+    print(f"result: pyarrow {pa.__version__}: files, folders and a partitioned Parquet dataset with AzureFileSystem, Parquet of `larimar export`")
 
 
 if __name__ == "__main__":

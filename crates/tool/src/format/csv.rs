@@ -14,7 +14,7 @@ mod read;
 pub use infer::{Inferred, infer};
 pub use read::CsvReader;
 
-use super::edm::to_text;
+use crate::value::to_text;
 use larimar_client::{DynamicEntity, Value};
 
 /// Writes the parts of rows.

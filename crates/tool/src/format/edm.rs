@@ -1,9 +1,9 @@
-//! The eight types of properties, and their values as text.
+//! The eight types of properties, and values of them from the text of other programs.
 
+use crate::value::to_text;
 use base64::Engine as _;
 use base64::engine::general_purpose::STANDARD;
 use larimar_client::{Timestamp, Value};
-use std::borrow::Cow;
 use std::fmt;
 
 /// A type of properties.
@@ -62,7 +62,7 @@ impl EdmType {
         Self::ALL.into_iter().find(|edm| edm.name()["Edm.".len()..].eq_ignore_ascii_case(short))
     }
 
-    /// Reads a value of this type from its text.
+    /// Reads a value of this type from its text, as [`to_text`] or another program writes it.
     #[must_use]
     pub fn parse(self, text: &str) -> Option<Value> {
         Some(match self {
@@ -104,31 +104,6 @@ impl EdmType {
 impl fmt::Display for EdmType {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         f.write_str(self.name())
-    }
-}
-
-/// The text of a value, from which [`EdmType::parse`] reads the same value.
-#[must_use]
-pub fn to_text(value: &Value) -> Cow<'_, str> {
-    Cow::Owned(match value {
-        Value::String(text) => return Cow::Borrowed(text),
-        Value::Int32(number) => number.to_string(),
-        Value::Int64(number) => number.to_string(),
-        Value::Double(number) => return double_text(*number),
-        Value::Boolean(truth) => return Cow::Borrowed(if *truth { "true" } else { "false" }),
-        Value::DateTime(time) => time.to_string(),
-        Value::Guid(guid) => guid.to_string(),
-        Value::Binary(bytes) => STANDARD.encode(bytes),
-    })
-}
-
-/// A number with a fraction or an exponent, so that it is not read as an integer, or the service's word for what is none.
-pub(crate) fn double_text(number: f64) -> Cow<'static, str> {
-    match number {
-        _ if number.is_nan() => Cow::Borrowed("NaN"),
-        f64::INFINITY => Cow::Borrowed("Infinity"),
-        f64::NEG_INFINITY => Cow::Borrowed("-Infinity"),
-        _ => Cow::Owned(format!("{number:?}")),
     }
 }
 

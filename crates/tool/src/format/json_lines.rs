@@ -1,5 +1,5 @@
 //! JSON lines: each line is an entity as the service has it in JSON, with `Name@odata.type` before values whose type JSON
-//! does not show (Int64, Double, DateTime, Guid, Binary).
+//! does not show (Int64, DateTime, Guid, Binary).
 //!
 //! Also read: one JSON array of entities, and `{"value":[…]}`, which is how the service and AzCopy 7.3 write many of them.
 //! A line that is wrong is refused by itself; in an array nothing after it can be read.
@@ -7,45 +7,18 @@
 mod scalar;
 
 use self::scalar::Members;
-use super::edm::{EdmType, double_text, to_text};
+use super::edm::EdmType;
 use super::reader::{Source, shortened};
 use super::{FormatError, Position, RECORD_BYTES_MAX, Record, Refused, Shape};
+use crate::value::{to_text, write_json};
 use larimar_client::{DynamicEntity, Value};
 use std::borrow::Cow;
 use std::io::{self, Read};
 
 /// Appends an entity as one line.
 pub fn write_line(out: &mut Vec<u8>, entity: &DynamicEntity) {
-    out.extend_from_slice(b"{\"PartitionKey\":");
-    write_text(out, &entity.partition_key);
-    out.extend_from_slice(b",\"RowKey\":");
-    write_text(out, &entity.row_key);
-    if let Some(time) = entity.timestamp {
-        out.extend_from_slice(b",\"Timestamp\":\"");
-        out.extend_from_slice(time.to_string().as_bytes());
-        out.push(b'"');
-    }
-    for (name, value) in entity.properties() {
-        out.push(b',');
-        if !matches!(value, Value::String(_) | Value::Int32(_) | Value::Boolean(_)) {
-            write_text(out, &format!("{name}{TYPE_SUFFIX}"));
-            out.extend_from_slice(b":\"");
-            out.extend_from_slice(value.type_name().as_bytes());
-            out.extend_from_slice(b"\",");
-        }
-        write_text(out, name);
-        out.push(b':');
-        match value {
-            Value::Int32(_) | Value::Boolean(_) => out.extend_from_slice(to_text(value).as_bytes()),
-            Value::Double(number) if number.is_finite() => out.extend_from_slice(double_text(*number).as_bytes()),
-            _ => write_text(out, &to_text(value)),
-        }
-    }
-    out.extend_from_slice(b"}\n");
-}
-
-fn write_text(out: &mut Vec<u8>, text: &str) {
-    serde_json::to_writer(out, text).expect("a text is JSON, and a vector takes all bytes");
+    write_json(entity, out);
+    out.push(b'\n');
 }
 
 /// Reads the rows of JSON lines, or of one JSON array.

@@ -38,6 +38,10 @@ impl ParquetReader {
         match *self {}
     }
 
+    pub(super) fn has_timestamp(&self) -> bool {
+        match *self {}
+    }
+
     pub(super) fn columns(&self) -> Vec<(String, Option<super::edm::EdmType>)> {
         match *self {}
     }

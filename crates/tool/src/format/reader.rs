@@ -122,6 +122,16 @@ impl Reader {
         }
     }
 
+    /// Whether the file has a column `Timestamp`, which only the service sets.
+    #[must_use]
+    pub fn has_timestamp(&self) -> bool {
+        match self {
+            Self::Csv(reader) => reader.has_timestamp(),
+            Self::JsonLines(_) => false,
+            Self::Parquet(reader) => reader.has_timestamp(),
+        }
+    }
+
     /// How many rows the file has, if it says so.
     #[must_use]
     pub fn rows(&self) -> Option<u64> {

@@ -3,6 +3,7 @@
 use crate::table::Table;
 use crate::table::transaction::{Transaction, TransactionRefusal};
 use crate::table::write::Write;
+use larimar_model::limits;
 use std::collections::{HashMap, HashSet, VecDeque};
 
 /// Operations that are sent as one transaction.
@@ -35,6 +36,13 @@ struct Lane {
     is_running: bool,
 }
 
+impl Group {
+    /// Whether it can take no more operations, so that there is nothing to wait for.
+    const fn is_full(&self) -> bool {
+        self.operations.len() == limits::TRANSACTION_OPERATIONS_MAX
+    }
+}
+
 impl Groups {
     pub(super) fn new(table: &Table) -> Self {
         Self {
@@ -59,14 +67,20 @@ impl Groups {
 
     /// Takes an operation, unless no group could have it.
     pub(super) fn push(&mut self, operation: usize, write: Write) -> Result<(), TransactionRefusal> {
-        let last = self.lanes.get_mut(&write.entity.partition_key).and_then(|lane| lane.groups.back_mut());
-        let Some(last) = last else { return self.push_group(operation, write) };
+        let Some(lane) = self.lanes.get_mut(&write.entity.partition_key) else {
+            return self.push_group(operation, write);
+        };
+        let (is_only, is_running) = (lane.groups.len() == 1, lane.is_running);
+        let Some(last) = lane.groups.back_mut() else { return self.push_group(operation, write) };
         let before = last.transaction.size();
         match last.transaction.push(write) {
             Ok(()) => {
                 last.operations.push(operation);
                 self.held += 1;
                 self.held_bytes += last.transaction.size() - before;
+                if is_only && !is_running && last.is_full() {
+                    self.full.extend(last.transaction.partition_key().map(str::to_owned));
+                }
                 Ok(())
             }
             Err(refused) => match refused.reason {
@@ -129,7 +143,7 @@ impl Groups {
         lane.is_running = false;
         match lane.groups.len() {
             0 => drop(self.lanes.remove(partition)),
-            1 => self.wait(partition.to_owned()),
+            1 if !lane.groups[0].is_full() => self.wait(partition.to_owned()),
             _ => self.full.push_back(partition.to_owned()),
         }
     }

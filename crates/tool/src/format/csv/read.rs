@@ -59,6 +59,10 @@ impl CsvReader {
         self.rows = at.rows;
     }
 
+    pub(crate) fn has_timestamp(&self) -> bool {
+        self.by_name.contains_key("Timestamp")
+    }
+
     pub(crate) fn columns(&self) -> Vec<(String, Option<EdmType>)> {
         let properties = self.columns.iter().filter(|column| column.role == Role::Property);
         properties.map(|column| (column.name.clone(), column.type_column.is_none().then_some(column.edm))).collect()

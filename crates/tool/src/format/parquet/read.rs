@@ -1,8 +1,9 @@
 //! Reads Parquet: our own files, and those of other programs whose columns are not nested.
 
 use super::{TICKS_SUFFIX, UNIX_EPOCH_TICKS};
-use crate::format::edm::{EdmType, to_text};
+use crate::format::edm::EdmType;
 use crate::format::{FormatError, Position, Record, Refused, Shape};
+use crate::value::to_text;
 use ::parquet::basic::{ConvertedType, LogicalType, TimeUnit, Type as Physical};
 use ::parquet::column::reader::{ColumnReader, ColumnReaderImpl};
 use ::parquet::data_type::DataType;
@@ -100,6 +101,10 @@ impl ParquetReader {
         let mut reader = Self { file, shape, columns, group: 0, left: 0, rows: 0 };
         reader.skip_to(from)?;
         Ok(reader)
+    }
+
+    pub(crate) fn has_timestamp(&self) -> bool {
+        self.columns.iter().any(|column| column.name == "Timestamp")
     }
 
     pub(crate) fn columns(&self) -> Vec<(String, Option<EdmType>)> {
