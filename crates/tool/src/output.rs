@@ -169,9 +169,10 @@ impl Output {
             widths = layout::fit(columns.iter().map(natural).collect(), self.width);
             self.hidden.extend(columns.drain(widths.len()..));
         }
-        if !columns.is_empty() && !(self.format == Format::Table && rows.is_empty()) {
-            let header: Vec<String> = columns.clone();
-            self.print_cells(&header, &widths, &vec![false; header.len()])?;
+        // A table without rows needs no header; a CSV file does.
+        let has_header = self.format == Format::Csv || !rows.is_empty();
+        if has_header && !columns.is_empty() {
+            self.print_cells(&columns, &widths, &vec![false; columns.len()])?;
         }
         self.head = Head::Printed { columns, widths };
         rows.into_iter().try_for_each(|row| self.print_row(row))

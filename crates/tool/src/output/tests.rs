@@ -1,3 +1,5 @@
+//! What is printed, by format.
+
 use super::*;
 use larimar_client::DynamicEntity;
 use std::sync::{Arc, Mutex};

@@ -1,3 +1,5 @@
+//! The queries of a span against a model of the service.
+
 use super::span::compare;
 use super::*;
 use proptest::prelude::*;
