@@ -1,4 +1,4 @@
-//! What is printed, by format.
+//! Tests of the output: tables, CSV, and data that contains control characters.
 
 use super::*;
 use larimar_client::DynamicEntity;

@@ -1,4 +1,4 @@
-//! The queries of a span against a model of the service.
+//! Tests of the ranges: segments together return every entity once, however they are split.
 
 use super::span::compare;
 use super::*;
