@@ -74,7 +74,7 @@ impl Span {
     /// Whether the start is at the end or beyond it.
     fn is_empty(&self) -> bool {
         match (&self.start, &self.end) {
-            (Start::AfterPartition(start), End::Row(last, _)) => compare(start, last).is_ge(),
+            (Start::AfterPartition(start), End::Row(last, _) | End::AfterRow(last, _)) => compare(start, last).is_ge(),
             (Start::Partition(start) | Start::AfterPartition(start), end) => end.is_before(start, ""),
             (Start::Row(of, start) | Start::AfterRow(of, start), end) => end.is_before(of, start),
         }
