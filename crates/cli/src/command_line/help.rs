@@ -47,6 +47,6 @@ fn groups(command: &clap::Command) -> String {
 }
 
 /// The commands of a server.
-const SERVER: [&str; 4] = ["serve", "config", "repair", "migrate"];
+const SERVER: [&str; 5] = ["serve", "config", "repair", "migrate", "compact"];
 /// The longest name of a command.
 const NAME_COLUMNS: usize = 11;
