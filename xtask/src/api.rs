@@ -28,6 +28,7 @@ const BLESS_HINT: &str = "if users should see it so, run `cargo xtask api --bles
 /// Compares every library's interface with its listing, or rewrites the listing.
 pub(crate) fn check(repo: &Repo, bless: bool) -> Tally {
     let mut tally = Tally::default();
+    gate::step(&mut tally, "larimar without features", || without_features(repo, "larimar"));
     for library in LIBRARIES {
         gate::step(&mut tally, &format!("{library} without features"), || without_features(repo, library));
         gate::step(&mut tally, &format!("public interface of {library}"), || one_library(repo, library, bless));
