@@ -45,7 +45,7 @@ fn entities_are_counted_and_deleted_over_ranges() {
         client.insert("Many", &format!("p{}", row % 5), &format!("{row:06}"), "");
     }
     assert_eq!(fixture.run("larimar table count Many"), "2500\n");
-    assert_eq!(fixture.run("larimar table count Many \"PartitionKey eq 'p1'\""), "500\n");
+    assert_eq!(fixture.run("larimar table count Many --filter \"PartitionKey eq 'p1'\""), "500\n");
     let figures = fixture.run("larimar table stat Many");
     for word in ["\"entities\":2500,", "\"partitions\":5,", "\"largest_partition_entities\":500,"] {
         assert!(figures.contains(word), "{word} in {figures}");

@@ -102,7 +102,7 @@ fn exit_codes_tell_failures_apart() {
         ("larimar table get Customers a b", 3, "has no entity 'a' 'b'"),
         ("larimar table remove Customers a b", 3, "has no entity 'a' 'b'"),
         ("larimar table create Customers", 1, "table 'Customers' exists already"),
-        ("larimar table query Customers 'Age gt'", 1, "InvalidInput"),
+        ("larimar table query Customers --filter 'Age gt'", 1, "InvalidInput"),
         ("larimar table clear Customers </dev/null", 2, "--yes"),
         ("larimar table delete Customers </dev/null", 2, "--yes"),
         ("larimar table remove Customers --filter 'Age gt 3' </dev/null", 2, "--yes"),

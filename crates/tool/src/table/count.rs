@@ -15,7 +15,7 @@ pub(crate) struct Count {
     #[command(flatten)]
     table: TableArgs,
     /// Only entities that pass this filter
-    #[arg(value_name = "FILTER")]
+    #[arg(long, value_name = "FILTER")]
     filter: Option<String>,
     #[command(flatten)]
     parallel: ParallelArgs,

@@ -13,7 +13,7 @@ pub(crate) struct Query {
     #[command(flatten)]
     table: TableArgs,
     /// Filter of the service, such as "PartitionKey eq 'Sales' and Age gt 30"
-    #[arg(value_name = "FILTER")]
+    #[arg(long, value_name = "FILTER")]
     filter: Option<String>,
     /// Only these properties, separated by commas
     #[arg(long, value_name = "NAMES", value_delimiter = ',')]

@@ -53,7 +53,7 @@ impl fmt::Display for Compacted {
         match store {
             Some(Compaction { bytes_before, bytes_after }) => {
                 let freed = bytes_before.saturating_sub(*bytes_after);
-                writeln!(f, "rows: {freed} bytes are freed; the store has {bytes_after} of {bytes_before} bytes")
+                writeln!(f, "rows: {freed} bytes are freed ({bytes_before} bytes before, {bytes_after} after)")
             }
             None => writeln!(
                 f,
