@@ -2,8 +2,11 @@
 
 use crate::migrate::interrupted::interrupt;
 use crate::migrate::{ACL, launch, migrate, migrated, refused, report, stop, text};
+#[cfg(feature = "test-postgres")]
+use larimar_testkit::Launch;
+use larimar_testkit::Server;
 use larimar_testkit::http::{Client, Response, encode};
-use larimar_testkit::{Launch, Server};
+#[cfg(feature = "test-postgres")]
 use std::path::Path;
 
 /// A claimed message, as its consumer knows it.
@@ -124,6 +127,7 @@ fn seen(server: &Server) -> Vec<String> {
 }
 
 /// A store of bytes below a directory.
+#[cfg(feature = "test-postgres")]
 fn store_of(folder: &Path, name: &str) -> String {
     let folder = folder.join(name);
     std::fs::create_dir(&folder).expect("a folder");
