@@ -68,7 +68,7 @@ impl Guest {
 
 impl Caller {
     /// Whether the caller was refused something by a policy that may have changed since it was looked up. The request is
-    /// then to be run again for the caller that [`authenticate`] finds by [`Policies::Now`].
+    /// then to be run again for the caller that [`Authenticator`] finds by [`Policies::Now`].
     pub(crate) fn is_doubtful(&self) -> bool {
         match self {
             Self::Guest(guest) => guest.policy == Some(Policies::Recent) && guest.is_refused.load(Ordering::Relaxed),

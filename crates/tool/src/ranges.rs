@@ -5,7 +5,7 @@
 //! worker's range ends there. Partitions are divided first, then the rows of one partition. The busy worker keeps its
 //! query and its continuation, and discards what is beyond the new end, so ranges are disjoint at any moment.
 //!
-//! A reader that wants to continue after an interruption takes [`Parts`], and notes what is left after each.
+//! A reader that wants to continue after an interruption takes `Parts`, and notes what is left after each.
 
 mod midpoint;
 mod span;

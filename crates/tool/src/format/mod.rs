@@ -1,4 +1,4 @@
-//! The file formats of `export` and `import`: CSV, JSON lines and Parquet. A row is a [`DynamicEntity`].
+//! The file formats of `export` and `import`: CSV, JSON lines and Parquet. A row is a `DynamicEntity`.
 //!
 //! [`Reader`] reads rows from any of them; `csv.rs`, `json_lines.rs` and `parquet.rs` each document their form.
 //! `docs/decisions/0042-export-formats.md` has the reasons.

@@ -95,7 +95,7 @@ impl<E: Engine, B: ByteStore> Blobs<E, B> {
     }
 
     /// Reclaims what nothing refers to and compacts the engine's store, on request; see [`Blobs::reclaim`] and
-    /// [`Engine::compact`](crate::Engine::compact).
+    /// [`Engine::compact`].
     ///
     /// # Errors
     /// Faults of the engine and of the store, and a compaction that is under way.
