@@ -15,6 +15,8 @@ pub mod fuzz_targets;
 pub mod history;
 pub mod http;
 mod polls;
+#[doc(hidden)]
+pub mod promise;
 pub mod proxy;
 pub mod queries;
 mod server;
@@ -26,6 +28,3 @@ pub use polls::Polls;
 pub use server::{Launch, Server, TemporaryServer};
 
 pub use serde_json;
-// The macros name it through `$crate`, so that their callers need no dependency of their own.
-#[doc(hidden)]
-pub use tokio;

@@ -259,12 +259,7 @@ macro_rules! blob_promises {
             $(
                 #[test]
                 fn $name() {
-                    let runtime = $crate::tokio::runtime::Builder::new_multi_thread()
-                        .worker_threads(2)
-                        .enable_all()
-                        .build()
-                        .expect("a runtime starts");
-                    runtime.block_on(async {
+                    $crate::promise::keep(|| async {
                         let (engine, bytes, kept) = $make;
                         let site = $crate::blob::Site::open(engine, bytes, kept).await;
                         $crate::blob::$module::$name(&site).await;

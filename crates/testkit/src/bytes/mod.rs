@@ -65,12 +65,7 @@ macro_rules! byte_promises {
             $(
                 #[test]
                 fn $name() {
-                    let runtime = $crate::tokio::runtime::Builder::new_multi_thread()
-                        .worker_threads(2)
-                        .enable_all()
-                        .build()
-                        .expect("a runtime starts");
-                    runtime.block_on(async {
+                    $crate::promise::keep(|| async {
                         let store = $make;
                         $crate::bytes::$module::$name(&*store).await;
                     });

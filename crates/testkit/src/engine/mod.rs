@@ -199,12 +199,7 @@ macro_rules! promises {
             $(
                 #[test]
                 fn $name() {
-                    let runtime = $crate::tokio::runtime::Builder::new_multi_thread()
-                        .worker_threads(2)
-                        .enable_all()
-                        .build()
-                        .expect("a runtime starts");
-                    runtime.block_on(async {
+                    $crate::promise::keep(|| async {
                         let engine = $make;
                         $crate::engine::$module::$name(&*engine).await;
                     });
