@@ -103,3 +103,6 @@ from! { chrono::DateTime<chrono::Utc> => DateTime by Timestamp::from }
 
 #[cfg(feature = "time")]
 from! { time::OffsetDateTime => DateTime by Timestamp::from }
+
+#[cfg(test)]
+pub(crate) mod samples;

@@ -189,21 +189,11 @@ fn retype(value: &mut Value, edm: &str) -> Option<()> {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::{Guid, Timestamp};
+    use crate::value::samples::any_value;
     use proptest::prelude::*;
 
-    fn any_value() -> impl Strategy<Value = Value> {
-        prop_oneof![
-            any::<String>().prop_map(Value::String),
-            any::<i32>().prop_map(Value::Int32),
-            any::<i64>().prop_map(Value::Int64),
-            any::<f64>().prop_filter("NaN equals nothing", |number| !number.is_nan()).prop_map(Value::Double),
-            any::<bool>().prop_map(Value::Boolean),
-            (Timestamp::MIN.ticks()..=Timestamp::MAX.ticks())
-                .prop_map(|ticks| Value::DateTime(Timestamp::from_ticks(ticks))),
-            any::<[u8; 16]>().prop_map(|bytes| Value::Guid(Guid::from_bytes(bytes))),
-            any::<Vec<u8>>().prop_map(Value::Binary),
-        ]
+    fn comparable_value() -> impl Strategy<Value = Value> {
+        any_value().prop_filter("NaN does not equal itself", |value| *value == value.clone())
     }
 
     proptest! {
@@ -211,7 +201,7 @@ mod tests {
         fn every_entity_survives_the_wire(
             partition in any::<String>(),
             row in any::<String>(),
-            properties in prop::collection::btree_map("[A-Za-z_][A-Za-z0-9_]{0,9}", any_value(), 0..12),
+            properties in prop::collection::btree_map("[A-Za-z_][A-Za-z0-9_]{0,9}", comparable_value(), 0..12),
         ) {
             let mut entity = DynamicEntity::new(partition, row);
             for (name, value) in properties {
@@ -230,7 +220,7 @@ mod tests {
 
         #[test]
         fn types_count_wherever_they_stand(
-            properties in prop::collection::btree_map("[a-zA-Zé\"\\\\]{1,3}", any_value(), 0..8)
+            properties in prop::collection::btree_map("[a-zA-Zé\"\\\\]{1,3}", comparable_value(), 0..8)
                 .prop_flat_map(|properties| {
                     let mut members = vec!["\"odata.metadata\":\"x\"".to_owned(), "\"gone\" : null".to_owned()];
                     for (name, value) in &properties {

@@ -1,9 +1,10 @@
 //! Property values: the eight types of the Entity Data Model that the service stores.
 
 use crate::{Guid, Timestamp};
+use std::fmt;
 
 /// The type of a property.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub enum EdmType {
     /// UTF-16 text of up to 64 KiB.
     String,
@@ -24,6 +25,10 @@ pub enum EdmType {
 }
 
 impl EdmType {
+    /// The eight types.
+    pub const ALL: [Self; 8] =
+        [Self::String, Self::Int32, Self::Int64, Self::Double, Self::Boolean, Self::DateTime, Self::Guid, Self::Binary];
+
     /// The type's name on the wire.
     #[must_use]
     pub const fn name(self) -> &'static str {
@@ -42,9 +47,13 @@ impl EdmType {
     /// The type with this name on the wire.
     #[must_use]
     pub fn from_name(name: &str) -> Option<Self> {
-        [Self::String, Self::Int32, Self::Int64, Self::Double, Self::Boolean, Self::DateTime, Self::Guid, Self::Binary]
-            .into_iter()
-            .find(|edm| edm.name() == name)
+        Self::ALL.into_iter().find(|edm| edm.name() == name)
+    }
+}
+
+impl fmt::Display for EdmType {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str(self.name())
     }
 }
 

@@ -1,109 +1,90 @@
-//! The eight types of properties, and values of them from the text of other programs.
+//! The types of properties: by name, and values of them from the text of other programs.
 
 use crate::value::to_text;
 use base64::Engine as _;
 use base64::engine::general_purpose::STANDARD;
 use larimar_client::{Timestamp, Value};
-use std::fmt;
+use larimar_model::EdmType;
 
-/// A type of properties.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
-#[expect(missing_docs, reason = "the variants are those of `Value`")]
-pub enum EdmType {
-    String,
-    Int32,
-    Int64,
-    Double,
-    Boolean,
-    DateTime,
-    Guid,
-    Binary,
-}
-
-impl EdmType {
-    pub(crate) const ALL: [Self; 8] =
-        [Self::String, Self::Int32, Self::Int64, Self::Double, Self::Boolean, Self::DateTime, Self::Guid, Self::Binary];
-
-    /// The type of a value.
-    #[must_use]
-    pub const fn of(value: &Value) -> Self {
-        match value {
-            Value::String(_) => Self::String,
-            Value::Int32(_) => Self::Int32,
-            Value::Int64(_) => Self::Int64,
-            Value::Double(_) => Self::Double,
-            Value::Boolean(_) => Self::Boolean,
-            Value::DateTime(_) => Self::DateTime,
-            Value::Guid(_) => Self::Guid,
-            Value::Binary(_) => Self::Binary,
-        }
-    }
-
-    /// The name as the service has it.
-    #[must_use]
-    pub const fn name(self) -> &'static str {
-        match self {
-            Self::String => "Edm.String",
-            Self::Int32 => "Edm.Int32",
-            Self::Int64 => "Edm.Int64",
-            Self::Double => "Edm.Double",
-            Self::Boolean => "Edm.Boolean",
-            Self::DateTime => "Edm.DateTime",
-            Self::Guid => "Edm.Guid",
-            Self::Binary => "Edm.Binary",
-        }
-    }
-
-    /// The type with this name, with or without `Edm.`.
-    #[must_use]
-    pub fn from_name(name: &str) -> Option<Self> {
-        let name = name.trim();
-        let short = name.strip_prefix("Edm.").unwrap_or(name);
-        Self::ALL.into_iter().find(|edm| edm.name()["Edm.".len()..].eq_ignore_ascii_case(short))
-    }
-
-    /// Reads a value of this type from its text, as [`to_text`] or another program writes it.
-    #[must_use]
-    pub fn parse(self, text: &str) -> Option<Value> {
-        Some(match self {
-            Self::String => Value::String(text.to_owned()),
-            Self::Int32 => Value::Int32(text.trim().parse().ok()?),
-            Self::Int64 => Value::Int64(text.trim().parse().ok()?),
-            Self::Double => Value::Double(parse_double(text.trim())?),
-            Self::Boolean => Value::Boolean(parse_boolean(text.trim())?),
-            Self::DateTime => Value::DateTime(parse_time(text.trim())?),
-            Self::Guid => Value::Guid(text.trim().parse().ok()?),
-            Self::Binary => Value::Binary(STANDARD.decode(text.trim()).ok()?),
-        })
-    }
-
-    /// A value as this type, if that loses nothing but its type: wider numbers, and texts of values.
-    #[must_use]
-    pub fn convert(self, value: Value) -> Option<Value> {
-        if Self::of(&value) == self {
-            return Some(value);
-        }
-        match (self, value) {
-            (Self::Int64, Value::Int32(number)) => Some(Value::Int64(number.into())),
-            (Self::Int32, Value::Int64(number)) => i32::try_from(number).ok().map(Value::Int32),
-            (Self::Double, Value::Int32(number)) => Some(Value::Double(number.into())),
-            (Self::Double, Value::Int64(number)) => {
-                #[expect(clippy::cast_precision_loss, reason = "compared right away")]
-                let double = number as f64;
-                #[expect(clippy::cast_possible_truncation, reason = "compared right away")]
-                let is_same = double as i128 == i128::from(number);
-                is_same.then_some(Value::Double(double))
-            }
-            (Self::String, value) => Some(Value::String(to_text(&value).into_owned())),
-            (_, Value::String(text)) => self.parse(&text),
-            _ => None,
-        }
+/// The type of a value.
+#[must_use]
+pub const fn of(value: &Value) -> EdmType {
+    match value {
+        Value::String(_) => EdmType::String,
+        Value::Int32(_) => EdmType::Int32,
+        Value::Int64(_) => EdmType::Int64,
+        Value::Double(_) => EdmType::Double,
+        Value::Boolean(_) => EdmType::Boolean,
+        Value::DateTime(_) => EdmType::DateTime,
+        Value::Guid(_) => EdmType::Guid,
+        Value::Binary(_) => EdmType::Binary,
     }
 }
 
-impl fmt::Display for EdmType {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.write_str(self.name())
+/// The name of a type without `Edm.`.
+#[must_use]
+pub fn short_name(edm: EdmType) -> &'static str {
+    &edm.name()["Edm.".len()..]
+}
+
+/// The type with this name, with or without `Edm.`, in any case.
+#[must_use]
+pub fn named(name: &str) -> Option<EdmType> {
+    let name = name.trim();
+    let short = name.strip_prefix("Edm.").unwrap_or(name);
+    EdmType::ALL.into_iter().find(|edm| short_name(*edm).eq_ignore_ascii_case(short))
+}
+
+/// Reads a value of this type from its text, as [`to_text`] or another program writes it.
+#[must_use]
+pub fn parse(edm: EdmType, text: &str) -> Option<Value> {
+    Some(match edm {
+        EdmType::String => Value::String(text.to_owned()),
+        EdmType::Int32 => Value::Int32(text.trim().parse().ok()?),
+        EdmType::Int64 => Value::Int64(text.trim().parse().ok()?),
+        EdmType::Double => Value::Double(parse_double(text.trim())?),
+        EdmType::Boolean => Value::Boolean(parse_boolean(text.trim())?),
+        EdmType::DateTime => Value::DateTime(parse_time(text.trim())?),
+        EdmType::Guid => Value::Guid(text.trim().parse().ok()?),
+        EdmType::Binary => Value::Binary(STANDARD.decode(text.trim()).ok()?),
+    })
+}
+
+/// What the text of a value of this type looks like, for error messages.
+#[must_use]
+pub const fn expected(edm: EdmType) -> &'static str {
+    match edm {
+        EdmType::String => "text",
+        EdmType::Int32 => "a 32-bit integer",
+        EdmType::Int64 => "a 64-bit integer",
+        EdmType::Double => "a number",
+        EdmType::Boolean => "true or false",
+        EdmType::DateTime => "a time such as 2026-01-31T12:00:00Z",
+        EdmType::Guid => "a GUID such as 8f0f5d5a-94f3-4d5b-9c44-9d7d7bb1b5f2",
+        EdmType::Binary => "base64",
+    }
+}
+
+/// A value as this type, if that loses nothing but its type: wider numbers, and texts of values.
+#[must_use]
+pub fn convert(edm: EdmType, value: Value) -> Option<Value> {
+    if of(&value) == edm {
+        return Some(value);
+    }
+    match (edm, value) {
+        (EdmType::Int64, Value::Int32(number)) => Some(Value::Int64(number.into())),
+        (EdmType::Int32, Value::Int64(number)) => i32::try_from(number).ok().map(Value::Int32),
+        (EdmType::Double, Value::Int32(number)) => Some(Value::Double(number.into())),
+        (EdmType::Double, Value::Int64(number)) => {
+            #[expect(clippy::cast_precision_loss, reason = "compared right away")]
+            let double = number as f64;
+            #[expect(clippy::cast_possible_truncation, reason = "compared right away")]
+            let is_same = double as i128 == i128::from(number);
+            is_same.then_some(Value::Double(double))
+        }
+        (EdmType::String, value) => Some(Value::String(to_text(&value).into_owned())),
+        (_, Value::String(text)) => parse(edm, &text),
+        _ => None,
     }
 }
 
@@ -145,16 +126,16 @@ mod tests {
     proptest! {
         #[test]
         fn every_value_is_read_from_its_text(value in any_value()) {
-            let edm = EdmType::of(&value);
-            prop_assert_eq!(EdmType::from_name(edm.name()), Some(edm));
-            let read = edm.parse(&to_text(&value));
+            let edm = of(&value);
+            prop_assert_eq!(named(edm.name()), Some(edm));
+            let read = parse(edm, &to_text(&value));
             prop_assert_eq!(read.as_ref().map(debug), Some(debug(&value)));
         }
 
         #[test]
         fn any_text_is_a_value_or_none(text: String) {
             for edm in EdmType::ALL {
-                let _ = edm.parse(&text);
+                let _ = parse(edm, &text);
             }
         }
     }
@@ -170,18 +151,18 @@ mod tests {
             (EdmType::Binary, &["a", "é"]),
         ] {
             for text in texts {
-                assert_eq!(edm.parse(text), None, "{edm} {text}");
+                assert_eq!(parse(edm, text), None, "{edm} {text}");
             }
         }
     }
 
     #[test]
     fn conversions_lose_nothing() {
-        assert_eq!(EdmType::Int64.convert(Value::Int32(7)), Some(Value::Int64(7)));
-        assert_eq!(EdmType::Double.convert(Value::Int64(i64::MAX)), None);
-        assert_eq!(EdmType::Double.convert(Value::Int64(-3)), Some(Value::Double(-3.0)));
-        assert_eq!(EdmType::Int32.convert(Value::Int64(1 << 40)), None);
-        assert_eq!(EdmType::String.convert(Value::Double(1.5)), Some(Value::String("1.5".to_owned())));
-        assert_eq!(EdmType::Int32.convert(Value::Boolean(true)), None);
+        assert_eq!(convert(EdmType::Int64, Value::Int32(7)), Some(Value::Int64(7)));
+        assert_eq!(convert(EdmType::Double, Value::Int64(i64::MAX)), None);
+        assert_eq!(convert(EdmType::Double, Value::Int64(-3)), Some(Value::Double(-3.0)));
+        assert_eq!(convert(EdmType::Int32, Value::Int64(1 << 40)), None);
+        assert_eq!(convert(EdmType::String, Value::Double(1.5)), Some(Value::String("1.5".to_owned())));
+        assert_eq!(convert(EdmType::Int32, Value::Boolean(true)), None);
     }
 }

@@ -7,7 +7,7 @@
 mod scalar;
 
 use self::scalar::Members;
-use super::edm::EdmType;
+use super::edm;
 use super::reader::{Source, shortened};
 use super::{FormatError, Position, RECORD_BYTES_MAX, Record, Refused, Shape};
 use crate::value::{to_text, write_json};
@@ -144,9 +144,9 @@ impl JsonReader {
             let value = match type_of(name) {
                 None => value.clone(),
                 Some(named) => {
-                    let edm = EdmType::from_name(named)
+                    let edm = edm::named(named)
                         .ok_or_else(|| format!("expected a type such as Edm.Int64, found '{named}'"))?;
-                    edm.convert(value.clone()).ok_or_else(|| format!("expected {edm} in '{name}'"))?
+                    edm::convert(edm, value.clone()).ok_or_else(|| format!("expected {edm} in '{name}'"))?
                 }
             };
             values.push((name, value));

@@ -42,7 +42,7 @@ impl ParquetReader {
         match *self {}
     }
 
-    pub(super) fn columns(&self) -> Vec<(String, Option<super::edm::EdmType>)> {
+    pub(super) fn columns(&self) -> Vec<(String, Option<larimar_model::EdmType>)> {
         match *self {}
     }
 }

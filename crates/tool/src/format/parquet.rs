@@ -23,11 +23,11 @@ pub use columns::{EncodedGroup, RowGroup};
 pub use read::ParquetReader;
 pub use spool::Spool;
 
-use super::edm::EdmType;
 use ::parquet::basic::{LogicalType, Repetition, TimeUnit, Type as Physical};
 use ::parquet::errors::ParquetError;
 use ::parquet::file::properties::{EnabledStatistics, WriterProperties, WriterVersion};
 use ::parquet::schema::types::{ColumnDescriptor, ColumnPath, Type};
+use larimar_model::EdmType;
 use std::sync::Arc;
 
 /// A column of a file, in the order of columns.

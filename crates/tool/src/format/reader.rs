@@ -1,13 +1,14 @@
 //! Rows from a file of any format, one at a time, with where they stand in it.
 
 use super::csv::CsvReader;
-use super::edm::EdmType;
+use super::edm;
 use super::json_lines::JsonReader;
 use super::keys::Keys;
 use super::parquet::ParquetReader;
 use super::properties::{is_system, property_name};
 use super::{Format, FormatError};
 use larimar_client::{DynamicEntity, Value};
+use larimar_model::EdmType;
 use serde::{Deserialize, Serialize};
 use std::borrow::Cow;
 use std::collections::{BTreeMap, HashMap};
@@ -170,8 +171,8 @@ impl Shape {
                 None => value,
                 Some(None) => continue,
                 Some(Some(edm)) => {
-                    let found = EdmType::of(&value);
-                    edm.convert(value).ok_or_else(|| format!("expected {edm} in '{column}', found {found}"))?
+                    let found = edm::of(&value);
+                    edm::convert(*edm, value).ok_or_else(|| format!("expected {edm} in '{column}', found {found}"))?
                 }
             };
             let name = if is_plain(column) { column.to_owned() } else { property_name(column) };

@@ -3,28 +3,10 @@
 use larimar_client::{DynamicEntity, Guid, Timestamp, Value};
 use proptest::prelude::*;
 
-/// Values of all types, their limits more often than chance would give them.
-pub(crate) fn any_value() -> impl Strategy<Value = Value> {
-    prop_oneof![
-        any::<String>().prop_map(Value::String),
-        prop_oneof![Just(""), Just(" "), Just("\"a\",\r\nb"), Just("=1+1"), Just("'x"), Just("\u{feff}"), Just("7")]
-            .prop_map(Value::from),
-        any::<i32>().prop_map(Value::Int32),
-        any::<i64>().prop_map(Value::Int64),
-        any::<f64>().prop_map(Value::Double),
-        prop_oneof![Just(f64::NAN), Just(f64::INFINITY), Just(f64::NEG_INFINITY), Just(-0.0), Just(1e300), Just(3.0)]
-            .prop_map(Value::Double),
-        any::<bool>().prop_map(Value::Boolean),
-        (Timestamp::MIN.ticks()..=Timestamp::MAX.ticks()).prop_map(time),
-        prop_oneof![Just(Timestamp::MIN), Just(Timestamp::MAX)].prop_map(Value::DateTime),
-        any::<[u8; 16]>().prop_map(|bytes| Value::Guid(Guid::from_bytes(bytes))),
-        prop::collection::vec(any::<u8>(), 0..40).prop_map(Value::Binary),
-    ]
-}
+#[path = "../../../client/src/value/samples.rs"]
+mod values;
 
-fn time(ticks: u64) -> Value {
-    Value::DateTime(Timestamp::from_ticks(ticks))
-}
+pub(crate) use values::any_value;
 
 /// Entities whose keys the service takes, with few names, so that one name has several types and is sometimes absent.
 pub(crate) fn any_entities() -> impl Strategy<Value = Vec<DynamicEntity>> {

@@ -28,7 +28,7 @@ fn show_one(input: &Input, shape: &Shape) -> Result<u64> {
         print_line(if opened.is_inferred { "Columns, types inferred where the file has none:" } else { "Columns:" })?;
     }
     for (name, edm) in columns {
-        print_line(&format!("  {name}: {}", edm.map_or("as each row says", crate::format::edm::EdmType::name)))?;
+        print_line(&format!("  {name}: {}", edm.map_or("as each row says", larimar_model::EdmType::name)))?;
     }
     if opened.reader.has_timestamp() {
         print_line("  Timestamp: not stored, since the service sets it; rename the column to keep it")?;

@@ -1,7 +1,8 @@
 //! Types of columns from a file: JSON, or the `.schema.csv` beside a CSV file of AzCopy.
 
-use crate::format::edm::EdmType;
+use crate::format::edm;
 use crate::{Error, Result};
+use larimar_model::EdmType;
 use std::collections::BTreeMap;
 use std::io::Read as _;
 use std::path::Path;
@@ -26,8 +27,8 @@ fn parse_json(text: &str) -> Result<Types, String> {
 }
 
 fn edm_type(name: &str) -> Result<EdmType, String> {
-    let expected = EdmType::ALL.map(|edm| &edm.name()["Edm.".len()..]).join(", ");
-    EdmType::from_name(name).ok_or_else(|| format!("unknown type '{name}': expected one of {expected}"))
+    let expected = EdmType::ALL.map(edm::short_name).join(", ");
+    edm::named(name).ok_or_else(|| format!("unknown type '{name}': expected one of {expected}"))
 }
 
 /// A line of names and a line of types, or lines of a name and a type each.
@@ -35,16 +36,16 @@ fn parse_csv(text: &str) -> Result<Types, String> {
     let mut reader = csv::ReaderBuilder::new().has_headers(false).flexible(true).from_reader(text.as_bytes());
     let lines: Vec<csv::StringRecord> =
         reader.records().collect::<Result<_, _>>().map_err(|error| error.to_string())?;
-    let is_type = |cell: &str| EdmType::from_name(cell).is_some();
+    let is_type = |cell: &str| edm::named(cell).is_some();
     if let [names, types] = lines.as_slice()
         && names.len() == types.len()
         && types.iter().all(is_type)
     {
-        return Ok(names.iter().map(str::to_owned).zip(types.iter().map(EdmType::from_name)).collect());
+        return Ok(names.iter().map(str::to_owned).zip(types.iter().map(edm::named)).collect());
     }
     let pairs = lines.iter().skip(usize::from(lines.first().is_some_and(|line| !line.get(1).is_some_and(is_type))));
     let types: Option<Types> = pairs
-        .map(|line| match (line.get(0), line.get(1).and_then(EdmType::from_name)) {
+        .map(|line| match (line.get(0), line.get(1).and_then(edm::named)) {
             (Some(name), Some(edm)) => Some((name.to_owned(), Some(edm))),
             _ => None,
         })

@@ -6,21 +6,8 @@ use proptest::prelude::*;
 use proptest::test_runner::{Config, TestRunner};
 use std::collections::BTreeMap;
 
-fn value() -> impl Strategy<Value = Value> {
-    prop_oneof![
-        any::<String>().prop_map(Value::String),
-        any::<i32>().prop_map(Value::Int32),
-        any::<i64>().prop_map(Value::Int64),
-        any::<f64>().prop_map(Value::Double),
-        prop::sample::select(vec![f64::NAN, f64::INFINITY, f64::NEG_INFINITY, -0.0, 0.0, f64::MIN_POSITIVE, 1e300])
-            .prop_map(Value::Double),
-        any::<bool>().prop_map(Value::Boolean),
-        (Timestamp::MIN.ticks()..=Timestamp::MAX.ticks())
-            .prop_map(|ticks| Value::DateTime(Timestamp::from_ticks(ticks))),
-        any::<[u8; 16]>().prop_map(|bytes| Value::Guid(Guid::from_bytes(bytes))),
-        prop::collection::vec(any::<u8>(), 0..200).prop_map(Value::Binary),
-    ]
-}
+#[path = "../../../client/src/value/samples.rs"]
+mod samples;
 
 /// Keys may hold anything but slashes, number signs, question marks and control characters.
 fn key() -> impl Strategy<Value = String> {
@@ -33,7 +20,7 @@ fn key() -> impl Strategy<Value = String> {
 }
 
 fn entities() -> impl Strategy<Value = Vec<DynamicEntity>> {
-    let properties = prop::collection::btree_map("[A-Za-z_][A-Za-z0-9_é]{0,8}", value(), 0..6);
+    let properties = prop::collection::btree_map("[A-Za-z_][A-Za-z0-9_é]{0,8}", samples::any_value(), 0..6);
     prop::collection::btree_map((key(), key()), properties, 0..20).prop_map(|all| {
         all.into_iter()
             .map(|((partition, row), properties): (_, BTreeMap<String, Value>)| {

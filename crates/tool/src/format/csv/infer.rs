@@ -2,9 +2,10 @@
 
 use super::read::{CELLS_MAX, Records, header, type_of};
 use crate::format::FormatError;
-use crate::format::edm::EdmType;
+use crate::format::edm;
 use crate::format::properties::is_system;
 use crate::format::reader::Source;
+use larimar_model::EdmType;
 use std::collections::HashMap;
 use std::io::Read;
 
@@ -78,9 +79,9 @@ fn narrowed(types: u8, cell: &str) -> u8 {
 
 fn is_of(edm: EdmType, cell: &str) -> bool {
     match edm {
-        EdmType::Int32 | EdmType::Int64 => is_number(cell, false) && edm.parse(cell).is_some(),
-        EdmType::Double => is_number(cell, true) && edm.parse(cell).is_some(),
-        _ => cell == cell.trim() && edm.parse(cell).is_some(),
+        EdmType::Int32 | EdmType::Int64 => is_number(cell, false) && edm::parse(edm, cell).is_some(),
+        EdmType::Double => is_number(cell, true) && edm::parse(edm, cell).is_some(),
+        _ => cell == cell.trim() && edm::parse(edm, cell).is_some(),
     }
 }
 

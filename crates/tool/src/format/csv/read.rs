@@ -1,12 +1,13 @@
 //! Reads CSV record by record. A record is bounded, so that a quote which is never closed does not fill the memory.
 
 use super::{FORMULA_STARTS, TYPE_SUFFIX};
-use crate::format::edm::EdmType;
+use crate::format::edm;
 use crate::format::properties::{is_system, property_name};
 use crate::format::reader::{Source, shortened};
 use crate::format::{FormatError, Position, RECORD_BYTES_MAX, Record, Refused, Shape};
 use csv_core::ReadRecordResult;
 use larimar_client::Value;
+use larimar_model::EdmType;
 use std::borrow::Cow;
 use std::collections::{HashMap, HashSet};
 use std::io::Read;
@@ -115,12 +116,12 @@ impl CsvReader {
             Some(name) => {
                 let unknown =
                     || format!("expected a type such as Edm.Int64 in '{}{TYPE_SUFFIX}', found '{name}'", column.name);
-                Some(EdmType::from_name(name).ok_or_else(unknown)?)
+                Some(edm::named(name).ok_or_else(unknown)?)
             }
         };
         let edm = named.unwrap_or(column.edm);
         let text = if matches!(edm, EdmType::String | EdmType::Binary) { self.plain(cell) } else { cell };
-        match edm.parse(text) {
+        match edm::parse(edm, text) {
             Some(value) => Ok(Some(value)),
             None => Err(format!(
                 "expected {edm} in '{}', found '{}'",

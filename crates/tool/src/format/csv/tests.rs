@@ -1,9 +1,9 @@
 //! Entities through CSV and back, and files that are wrong.
 
 use super::*;
-use crate::format::edm::EdmType;
 use crate::format::samples::{any_entities, comparable};
 use crate::format::{FormatError, Record, Shape};
+use larimar_model::EdmType;
 use proptest::prelude::*;
 use std::collections::BTreeSet;
 use std::io::Cursor;

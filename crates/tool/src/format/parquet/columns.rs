@@ -2,12 +2,13 @@
 
 use super::{Cells, ColumnKey, UNIX_EPOCH_TICKS, properties};
 use crate::format::FormatError;
-use crate::format::edm::EdmType;
+use crate::format::edm;
 use ::parquet::column::writer::{ColumnCloseResult, ColumnWriter, get_column_writer};
 use ::parquet::data_type::{ByteArray, FixedLenByteArray};
 use ::parquet::file::writer::{SerializedPageWriter, TrackedWrite};
 use bytes::Bytes;
 use larimar_client::{DynamicEntity, Timestamp, Value};
+use larimar_model::EdmType;
 use std::collections::HashMap;
 
 /// Rows that become one row group.
@@ -71,7 +72,7 @@ impl RowGroup {
         }
         self.bytes += entity.partition_key.len() + entity.row_key.len() + 24;
         for (at, (name, value)) in entity.properties().enumerate() {
-            let index = self.column(at, name, EdmType::of(value));
+            let index = self.column(at, name, edm::of(value));
             let column = &mut self.columns[index];
             column.present(self.rows);
             self.bytes += 8 + column.values.push(value);

@@ -1,7 +1,7 @@
 //! Reads Parquet: our own files, and those of other programs whose columns are not nested.
 
 use super::{TICKS_SUFFIX, UNIX_EPOCH_TICKS};
-use crate::format::edm::EdmType;
+use crate::format::edm;
 use crate::format::{FormatError, Position, Record, Refused, Shape};
 use crate::value::to_text;
 use ::parquet::basic::{ConvertedType, LogicalType, TimeUnit, Type as Physical};
@@ -12,6 +12,7 @@ use ::parquet::file::reader::FileReader as _;
 use ::parquet::file::serialized_reader::SerializedFileReader;
 use ::parquet::schema::types::ColumnDescriptor;
 use larimar_client::{DynamicEntity, Guid, Timestamp, Value};
+use larimar_model::EdmType;
 use std::borrow::Cow;
 use std::collections::VecDeque;
 use std::fs::File;
@@ -208,7 +209,7 @@ impl Column {
             ))
         })?;
         // Our own name of a column of one of several types.
-        let property = name.rsplit_once('@').filter(|(_, edm)| EdmType::from_name(edm).is_some()).map(|(name, _)| name);
+        let property = name.rsplit_once('@').filter(|(_, edm)| edm::named(edm).is_some()).map(|(name, _)| name);
         let name = property.map_or(name.clone(), str::to_owned);
         Ok(Self { index, name, kind, ticks: None, reader: None, cells: VecDeque::new() })
     }
