@@ -33,6 +33,8 @@ impl Write {
 pub struct Transaction {
     table: TableName,
     writes: Vec<Write>,
+    /// The indexes of the writes in the order of their rows, to find a second write of an entity.
+    by_row: Vec<usize>,
 }
 
 /// Why a write cannot be part of a transaction.
@@ -53,7 +55,7 @@ impl Transaction {
     /// A transaction in one partition, that of its first write.
     #[must_use]
     pub fn in_one_partition(table: TableName, first: Write) -> Self {
-        Self { table, writes: vec![first] }
+        Self { table, writes: vec![first], by_row: vec![0] }
     }
 
     /// Adds a write.
@@ -64,12 +66,14 @@ impl Transaction {
         if *table != self.table || write.key().partition != *self.partition() {
             return Err(TransactionError::OtherPartition);
         }
-        if self.writes.iter().any(|other| other.key().row == write.key().row) {
+        let Err(place) = self.by_row.binary_search_by(|other| self.writes[*other].key().row.cmp(&write.key().row))
+        else {
             return Err(TransactionError::DuplicateRow);
-        }
+        };
         if self.writes.len() == limits::TRANSACTION_OPERATIONS_MAX {
             return Err(TransactionError::TooManyWrites);
         }
+        self.by_row.insert(place, self.writes.len());
         self.writes.push(write);
         Ok(())
     }
@@ -114,8 +118,9 @@ mod tests {
         assert_eq!(transaction.push(&other, delete("p", "1")), Err(TransactionError::OtherPartition));
         assert_eq!(transaction.push(&table, delete("q", "1")), Err(TransactionError::OtherPartition));
         assert_eq!(transaction.push(&table, delete("p", "0")), Err(TransactionError::DuplicateRow));
-        for row in 1..100 {
+        for row in (1..100).rev() {
             assert_eq!(transaction.push(&table, delete("p", &row.to_string())), Ok(()));
+            assert_eq!(transaction.push(&table, delete("p", &row.to_string())), Err(TransactionError::DuplicateRow));
         }
         assert_eq!(transaction.push(&table, delete("p", "100")), Err(TransactionError::TooManyWrites));
         assert_eq!(transaction.writes().len(), 100);
