@@ -178,8 +178,7 @@ fn clap_command() -> clap::Command {
         .version(env!("CARGO_PKG_VERSION"))
         .about("Azure Table, Queue and Blob Storage that anyone can run")
         .after_help(AFTER_HELP)
-        .max_term_width(HELP_COLUMNS)
-        .next_line_help(true);
+        .max_term_width(HELP_COLUMNS);
     let serve = clap::Command::new("serve").about("Run the services; also without a command");
     let config = clap::Command::new("config").about("Print the effective settings as TOML, without secrets");
     let compact = clap::Command::new("compact").about(
@@ -194,7 +193,12 @@ fn clap_command() -> clap::Command {
         .subcommand(with_settings(compact))
         .subcommand(completions_command())
         .subcommand(man);
-    larimar_tool::add_commands(command)
+    with_help_below_flags(larimar_tool::add_commands(command))
+}
+
+/// Puts the help of a flag below it. In a list of commands, name and help stay on one line.
+fn with_help_below_flags(command: clap::Command) -> clap::Command {
+    command.mut_args(|argument| argument.next_line_help(true)).mut_subcommands(with_help_below_flags)
 }
 
 /// The command with a flag for each setting, and for the configuration file.
