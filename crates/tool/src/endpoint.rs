@@ -99,7 +99,7 @@ impl EndpointArgs {
             Service::Queue => account.queue("x").url(),
             Service::Blob => account.container("x").url(),
         };
-        check_running(&url).await?;
+        check_running(&url, "with --connection-string or --endpoint").await?;
         Ok(account)
     }
 
@@ -207,8 +207,9 @@ fn account_in(url: &str) -> Option<String> {
     }
 }
 
-/// Fails if the address is of this machine and nothing listens there. The client would try for seconds.
-pub(crate) async fn check_running(url: &str) -> Result<()> {
+/// Fails if the address is of this machine and nothing listens there. The client would try for seconds. `how` is part of
+/// the error: how the command takes another account.
+pub(crate) async fn check_running(url: &str, how: &'static str) -> Result<()> {
     let Ok(url) = url::Url::parse(url) else { return Ok(()) };
     let (Some(host), Some(port)) = (url.host_str(), url.port_or_known_default()) else { return Ok(()) };
     let plain = host.trim_matches(['[', ']']);
@@ -218,7 +219,7 @@ pub(crate) async fn check_running(url: &str) -> Result<()> {
     }
     match tokio::net::TcpStream::connect((plain, port)).await {
         Err(error) if error.kind() == ErrorKind::ConnectionRefused => {
-            Err(Error::NotRunning(format!("{}://{host}:{port}", url.scheme())))
+            Err(Error::NotRunning { address: format!("{}://{host}:{port}", url.scheme()), how })
         }
         _ => Ok(()),
     }

@@ -17,10 +17,13 @@ pub enum Error {
     #[error(transparent)]
     Account(#[from] AccountError),
     /// Nothing listens at the address of a server on this machine.
-    #[error(
-        "no server listens at {0}; start one with `larimar`, or name another with --connection-string or --endpoint"
-    )]
-    NotRunning(String),
+    #[error("no server listens at {address}; start one with `larimar`, or name another {how}")]
+    NotRunning {
+        /// The address.
+        address: String,
+        /// How the command takes another account: `with --endpoint`.
+        how: &'static str,
+    },
     /// What the command works on does not exist.
     #[error("{0}")]
     NotFound(String),
@@ -76,7 +79,7 @@ impl Error {
             Self::Client(larimar_client::Error::Credential(_)) => 4,
             Self::Refused(_) => 5,
             Self::Interrupted => 130,
-            Self::NotRunning(_) | Self::Client(_) | Self::Io { .. } | Self::Failed(_) => 1,
+            Self::NotRunning { .. } | Self::Client(_) | Self::Io { .. } | Self::Failed(_) => 1,
         }
     }
 }

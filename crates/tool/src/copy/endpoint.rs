@@ -57,7 +57,7 @@ impl Side {
     /// Fails if the account is of this machine and one of its services does not run.
     pub(super) async fn check_running(&self, kinds: &[Kind]) -> Result<()> {
         for address in self.addresses(kinds) {
-            check_running(&address).await?;
+            check_running(&address, "as FROM or TO").await?;
         }
         Ok(())
     }
