@@ -43,11 +43,15 @@ impl Reader {
     where
         F: Future<Output = Result<(), larimar_client::Error>>,
     {
+        if piece_bytes(item.kind, item.size) > PIECE_BYTES_MAX {
+            let max = BLOCKS_MAX * PIECE_BYTES_MAX >> 30;
+            return Err(larimar_client::Error::Invalid(format!("expected a blob of at most {max} GiB")));
+        }
         let at_once = if item.kind == BlobKind::Append { 1 } else { PIECES_AT_ONCE };
         let (item, take) = (item, &take);
         let pieces = ranges(blob, item).map_ok(|(range, written)| async move {
             let bytes = range.end - range.start;
-            let units = u32::try_from(bytes.div_ceil(UNIT_BYTES)).unwrap_or(UNITS_MAX).min(UNITS_MAX);
+            let units = u32::try_from(bytes.div_ceil(UNIT_BYTES)).expect("a piece has at most 128 units");
             let _held = self.budget.acquire_many(units).await.expect("it is never closed");
             let bytes = read_range(blob, item, range.clone()).await?;
             let mut sum = Checksum::default();
@@ -126,8 +130,10 @@ const WINDOW_BYTES: u64 = 256 << 20;
 const READ_BYTES_MAX: u64 = 8 << 20;
 const PIECES_AT_ONCE: usize = 4;
 const UNIT_BYTES: u64 = 1 << 20;
-/// Pieces in memory have 128 MiB together, or are one that is larger.
+/// Pieces in memory have 128 MiB together.
 const UNITS_MAX: u32 = 128;
+/// The largest piece: the client sends a block from memory. Blobs that would need larger blocks are refused.
+const PIECE_BYTES_MAX: u64 = UNITS_MAX as u64 * UNIT_BYTES;
 
 #[cfg(test)]
 mod tests {
@@ -141,6 +147,8 @@ mod tests {
             assert!(size.div_ceil(piece) <= BLOCKS_MAX, "{size}");
             assert!(piece <= 4_000 << 20, "{size}");
         }
+        assert_eq!(piece_bytes(BlobKind::Block, BLOCKS_MAX * PIECE_BYTES_MAX), PIECE_BYTES_MAX, "6,250 GiB");
+        assert!(piece_bytes(BlobKind::Block, BLOCKS_MAX * PIECE_BYTES_MAX + 1) > PIECE_BYTES_MAX);
         assert_eq!(piece_bytes(BlobKind::Block, 300 << 30), BLOCK_BYTES, "small pieces while they suffice");
     }
 }
