@@ -79,7 +79,7 @@ impl Import {
         let shape = self.shape()?;
         let inputs = input::find(&self.files, self.format)?;
         if self.dry_run {
-            return dry_run::show(&inputs, &shape);
+            return dry_run::show(&inputs, &shape, self.mode);
         }
         let table = self.endpoint.connect(context, Service::Table).await?.table(&self.table);
         let first =

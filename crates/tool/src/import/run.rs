@@ -13,6 +13,7 @@ use crate::{Error, Result};
 use futures_util::stream::{self, StreamExt as _};
 use larimar_client::{BulkGroup, BulkOperation, DynamicEntity, Table, Value, keys};
 use std::collections::HashMap;
+use std::panic::{AssertUnwindSafe, catch_unwind};
 use std::path::PathBuf;
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use std::time::{Duration, Instant};
@@ -125,7 +126,9 @@ impl Run {
         let reading = Arc::clone(&shared);
         std::thread::spawn(move || {
             loop {
-                let (records, error) = batch(&mut opened);
+                // A damaged file must not look like one that has ended.
+                let panicked = |_| (Vec::new(), Some("it is damaged".to_owned()));
+                let (records, error) = catch_unwind(AssertUnwindSafe(|| batch(&mut opened))).unwrap_or_else(panicked);
                 let is_last = records.is_empty() || error.is_some();
                 if let Some(error) = error {
                     *lock(&reading.failed) = Some(Error::Failed(format!("{}: {error}", reading.name)));
