@@ -16,6 +16,7 @@
 //! columns that a row group does not have are all null.
 
 mod columns;
+mod pages;
 mod read;
 mod spool;
 

@@ -1,11 +1,12 @@
 //! Reads Parquet: our own files, and those of other programs whose columns are not nested.
 
+use super::pages::{Held, Pages};
 use super::{TICKS_SUFFIX, UNIX_EPOCH_TICKS};
 use crate::format::edm;
 use crate::format::{FormatError, Position, Record, Refused, Shape};
 use crate::value::to_text;
 use ::parquet::basic::{ConvertedType, LogicalType, TimeUnit, Type as Physical};
-use ::parquet::column::reader::{ColumnReader, ColumnReaderImpl};
+use ::parquet::column::reader::{ColumnReader, ColumnReaderImpl, get_column_reader};
 use ::parquet::data_type::DataType;
 use ::parquet::errors::ParquetError;
 use ::parquet::file::reader::FileReader as _;
@@ -16,10 +17,14 @@ use larimar_model::EdmType;
 use std::borrow::Cow;
 use std::collections::VecDeque;
 use std::fs::File;
+use std::sync::Arc;
 
 /// Reads the rows of a Parquet file.
 pub struct ParquetReader {
     file: SerializedFileReader<File>,
+    /// The same, for the pages.
+    pages: Arc<File>,
+    pub(super) held: Held,
     shape: Shape,
     columns: Vec<Column>,
     group: usize,
@@ -79,6 +84,7 @@ impl ParquetReader {
     /// # Errors
     /// A file that is not Parquet, has nested columns, or lacks columns that the keys need.
     pub fn open(file: File, shape: Shape, from: u64) -> Result<Self, FormatError> {
+        let pages = Arc::new(file.try_clone()?);
         let file = SerializedFileReader::new(file)?;
         let schema = file.metadata().file_metadata().schema_descr_ptr();
         let mut columns = Vec::with_capacity(schema.num_columns());
@@ -99,7 +105,7 @@ impl ParquetReader {
                 names.join(", ")
             )));
         }
-        let mut reader = Self { file, shape, columns, group: 0, left: 0, rows: 0 };
+        let mut reader = Self { file, pages, held: Held::default(), shape, columns, group: 0, left: 0, rows: 0 };
         reader.skip_to(from)?;
         Ok(reader)
     }
@@ -159,11 +165,17 @@ impl ParquetReader {
     }
 
     fn open_group(&mut self) -> Result<(), FormatError> {
-        let group = self.file.get_row_group(self.group)?;
-        self.left = u64::try_from(group.metadata().num_rows()).unwrap_or(0);
+        let group = self.file.metadata().row_group(self.group);
+        self.left = u64::try_from(group.num_rows()).unwrap_or(0);
         for column in &mut self.columns {
-            column.reader = Some(group.get_column_reader(column.index)?);
+            // The pages of the row group before make room first.
+            column.reader = None;
             column.cells.clear();
+        }
+        for column in &mut self.columns {
+            let pages = Pages::open(&self.pages, group, column.index, &self.held)?;
+            let descriptor = group.column(column.index).column_descr_ptr();
+            column.reader = Some(get_column_reader(descriptor, Box::new(pages)));
         }
         self.group += 1;
         Ok(())
