@@ -6,12 +6,13 @@ use crate::signals::Runtime;
 use clap::ArgMatches;
 use larimar_tool::output::escape;
 use larimar_tool::{Context, Error, LocalServer};
+use std::io::IsTerminal as _;
 use std::time::Duration;
 
 /// Runs the command. A signal interrupts it.
 pub(crate) fn run(matches: &ArgMatches, line: &CommandLine, runtime: Runtime) -> ! {
-    let context = Context { environment: crate::environment(), local: local(line) };
-    let matches = matches.clone();
+    let context = Context::new(crate::environment(), local(line));
+    let (matches, aborts) = (matches.clone(), context.aborts.clone());
     let outcome = runtime.block_on(async |mut signals| {
         // On threads of its own: a write to a pipe that nobody reads, or a read from a terminal, blocks a thread, and
         // signals must be handled all the same.
@@ -23,6 +24,11 @@ pub(crate) fn run(matches: &ArgMatches, line: &CommandLine, runtime: Runtime) ->
                 command.abort();
                 // So that it removes its progress bar and the like.
                 let _ = tokio::time::timeout(ABORT_MAX, command).await;
+                // So that no parts of an object stay in a store; a second signal ends that too.
+                tokio::select! {
+                    () = aborts.finish() => {}
+                    _ = signals.end() => {}
+                }
                 Err(Error::Interrupted)
             }
         };
@@ -37,6 +43,10 @@ fn exit(outcome: Result<(), Error>) -> ! {
         Ok(()) => 0,
         Err(error) => {
             if !matches!(error, Error::OutputClosed) {
+                if std::io::stderr().is_terminal() {
+                    // A command that is interrupted in the middle of a write has not removed its progress bar.
+                    eprint!("\r\x1b[2K");
+                }
                 // Words of the service are in it, which must not send commands to a terminal.
                 eprintln!("larimar: {}", escape(&error.to_string()));
             }

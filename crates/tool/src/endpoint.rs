@@ -1,5 +1,6 @@
 //! Which account a command works on: flags, then variables, then the server on this machine.
 
+use crate::location::Aborts;
 use crate::{Error, Result};
 use clap::Args;
 use larimar_client::{Account, AccountBuilder};
@@ -18,6 +19,16 @@ pub struct Context {
     pub environment: Environment,
     /// The server that the settings in this directory describe, or why they are refused.
     pub local: Result<LocalServer, String>,
+    /// Uploads that the command left behind; the process waits for their end.
+    pub aborts: Aborts,
+}
+
+impl Context {
+    /// The context of one command.
+    #[must_use]
+    pub fn new(environment: Environment, local: Result<LocalServer, String>) -> Self {
+        Self { environment, local, aborts: Aborts::default() }
+    }
 }
 
 /// How to reach the server on this machine.
@@ -237,7 +248,7 @@ mod tests {
     fn context(variables: &[(&str, &str)]) -> Context {
         let environment = variables.iter().map(|(name, value)| (name.into(), value.into())).collect();
         let local = LocalServer { connection_string: "UseDevelopmentStorage=true".to_owned(), certificate: None };
-        Context { environment, local: Ok(local) }
+        Context::new(environment, Ok(local))
     }
 
     fn url(arguments: &EndpointArgs, variables: &[(&str, &str)]) -> Result<String> {

@@ -10,6 +10,7 @@ mod write;
 use crate::endpoint::{Context, EndpointArgs, Service};
 use crate::format::Format;
 use crate::location::Location;
+use crate::output::counted;
 use crate::progress::Progress;
 use crate::ranges::Scan;
 use crate::{Error, Result};
@@ -60,14 +61,14 @@ pub(crate) struct CsvArgs {
 
 impl Export {
     pub(crate) async fn run(self, context: &Context) -> Result<()> {
-        let to = Location::parse(self.to.as_deref().unwrap_or("-"), &context.environment)?;
+        let to = Location::parse(self.to.as_deref().unwrap_or("-"), context)?;
         let format = self.format_of(&to)?;
         let account = self.endpoint.connect(context, Service::Table).await?;
         let Some(table) = &self.table else { return self.export_all(&account, &to, format).await };
         let rows = self.export(account.table(table), &to, format).await?;
         // Standard output has the rows themselves.
         if !matches!(to, Location::Stdout) {
-            eprintln!("{table}: {rows} rows in {to}");
+            eprintln!("{table}: {} in {to}", counted(rows, "row", "rows"));
         }
         Ok(())
     }
@@ -80,7 +81,7 @@ impl Export {
         for item in tables {
             let file = to.join(&format!("{}.{}", item.name, format.extension()));
             let rows = self.export(account.table(&item.name), &file, format).await?;
-            eprintln!("{}: {rows} rows in {file}", item.name);
+            eprintln!("{}: {} in {file}", item.name, counted(rows, "row", "rows"));
         }
         Ok(())
     }

@@ -1,16 +1,17 @@
 //! Where an export goes: standard output, a file, or an object of a store. Nothing appears under the final name before all
 //! of it is there.
 
-use crate::endpoint::Environment;
-use crate::{Error, Result};
+use crate::{Context, Error, Result};
 use bytes::Bytes;
 use object_store::path::Path as ObjectPath;
-use object_store::{ObjectStore, ObjectStoreExt as _, WriteMultipart};
+use object_store::{MultipartUpload, ObjectStore, ObjectStoreExt as _, PutPayloadMut};
 use std::fs::File;
 use std::io::Write as _;
 use std::path::{Path, PathBuf};
-use std::sync::Arc;
+use std::sync::{Arc, Mutex, PoisonError};
+use std::time::Duration;
 use tempfile::NamedTempFile;
+use tokio::task::JoinSet;
 use url::Url;
 
 /// A place that can be written to.
@@ -28,7 +29,34 @@ pub enum Location {
         path: ObjectPath,
         /// The address as it was given.
         url: String,
+        /// Where its upload goes if it is interrupted.
+        aborts: Aborts,
     },
+}
+
+/// Uploads that were interrupted and are being aborted: a store keeps the parts of an upload until it is.
+#[derive(Clone, Debug, Default)]
+pub struct Aborts(Arc<Mutex<JoinSet<()>>>);
+
+impl Aborts {
+    /// Aborts an upload in a task.
+    fn start(&self, parts: Parts) {
+        // Without a runtime the process is about to end.
+        if tokio::runtime::Handle::try_current().is_ok() {
+            let abort = async move {
+                // The error that led here is the one to report.
+                let _ = parts.abort().await;
+            };
+            self.0.lock().unwrap_or_else(PoisonError::into_inner).spawn(abort);
+        }
+    }
+
+    /// Waits until all of them are aborted, but not for a store that does not answer.
+    pub async fn finish(&self) {
+        let mut tasks = std::mem::take(&mut *self.0.lock().unwrap_or_else(PoisonError::into_inner));
+        let all = async { while tasks.join_next().await.is_some() {} };
+        let _ = tokio::time::timeout(ABORT_MAX, all).await;
+    }
 }
 
 impl Location {
@@ -37,7 +65,7 @@ impl Location {
     ///
     /// # Errors
     /// An address of an unknown store, or credentials that are missing.
-    pub fn parse(text: &str, environment: &Environment) -> Result<Self> {
+    pub fn parse(text: &str, context: &Context) -> Result<Self> {
         if text == "-" {
             return Ok(Self::Stdout);
         }
@@ -48,13 +76,14 @@ impl Location {
         }
         let refused = |error: &dyn std::fmt::Display| Error::Usage(format!("{text}: {error}"));
         let url = Url::parse(text).map_err(|error| refused(&error))?;
-        let options = environment.iter().filter_map(|(name, value)| {
+        let options = context.environment.iter().filter_map(|(name, value)| {
             let name = name.to_str()?.to_ascii_lowercase();
             let is_credential = ["aws_", "azure_", "google_"].iter().any(|prefix| name.starts_with(prefix));
             is_credential.then_some((name, value.to_str()?.to_owned()))
         });
         let (store, path) = object_store::parse_url_opts(&url, options).map_err(|error| refused(&error))?;
-        Ok(Self::Object { store: Arc::from(store), path, url: text.to_owned() })
+        let aborts = context.aborts.clone();
+        Ok(Self::Object { store: Arc::from(store), path, url: text.to_owned(), aborts })
     }
 
     /// The place of one of several files under this one.
@@ -63,10 +92,11 @@ impl Location {
         match self {
             Self::Stdout => Self::Stdout,
             Self::File(directory) => Self::File(directory.join(name)),
-            Self::Object { store, path, url } => Self::Object {
+            Self::Object { store, path, url, aborts } => Self::Object {
                 store: Arc::clone(store),
                 path: path.clone().join(name),
                 url: format!("{}/{name}", url.trim_end_matches('/')),
+                aborts: aborts.clone(),
             },
         }
     }
@@ -79,9 +109,10 @@ impl Location {
         match self {
             Self::Stdout => Ok(Output::Stdout),
             Self::File(path) => Output::file(path),
-            Self::Object { store, path, url } => {
+            Self::Object { store, path, url, aborts } => {
                 let upload = store.put_multipart(path).await.map_err(|error| stored(url, &error))?;
-                Ok(Output::Object { upload: WriteMultipart::new_with_chunk_size(upload, PART_BYTES), url: url.clone() })
+                let parts = Some(Parts { upload, buffer: PutPayloadMut::new(), sending: JoinSet::new() });
+                Ok(Output::Object(Upload { parts, url: url.clone(), aborts: aborts.clone() }))
             }
         }
     }
@@ -107,12 +138,97 @@ pub enum Output {
     /// A file beside the final one.
     File(NamedTempFile, PathBuf),
     /// Parts of an object.
-    Object {
-        /// The parts that were sent.
-        upload: WriteMultipart,
-        /// The address.
-        url: String,
-    },
+    Object(Upload),
+}
+
+/// An object that is being written. Dropping it aborts the upload.
+#[derive(Debug)]
+pub struct Upload {
+    /// None when it is finished.
+    parts: Option<Parts>,
+    url: String,
+    aborts: Aborts,
+}
+
+impl Upload {
+    async fn write(&mut self, bytes: Bytes) -> Result<()> {
+        self.parts().put(bytes).await.map_err(|error| stored(&self.url, &error))
+    }
+
+    async fn finish(&mut self) -> Result<()> {
+        self.parts().finish().await.map_err(|error| stored(&self.url, &error))?;
+        self.parts = None;
+        Ok(())
+    }
+
+    async fn abort(self) {
+        let aborts = self.aborts.clone();
+        drop(self);
+        aborts.finish().await;
+    }
+
+    fn parts(&mut self) -> &mut Parts {
+        self.parts.as_mut().expect("nothing is written after the end")
+    }
+}
+
+impl Drop for Upload {
+    fn drop(&mut self) {
+        if let Some(parts) = self.parts.take() {
+            self.aborts.start(parts);
+        }
+    }
+}
+
+/// The parts of an object. `WriteMultipart` of the crate leaves them in the store if the last ones fail.
+#[derive(Debug)]
+struct Parts {
+    upload: Box<dyn MultipartUpload>,
+    /// The next part.
+    buffer: PutPayloadMut,
+    sending: JoinSet<object_store::Result<()>>,
+}
+
+impl Parts {
+    async fn put(&mut self, mut bytes: Bytes) -> object_store::Result<()> {
+        while !bytes.is_empty() {
+            let room = PART_BYTES - self.buffer.content_length();
+            self.buffer.push(bytes.split_to(room.min(bytes.len())));
+            if self.buffer.content_length() == PART_BYTES {
+                self.wait(PARTS_MAX - 1).await?;
+                self.send();
+            }
+        }
+        Ok(())
+    }
+
+    async fn finish(&mut self) -> object_store::Result<()> {
+        if !self.buffer.is_empty() {
+            self.send();
+        }
+        self.wait(0).await?;
+        self.upload.complete().await.map(drop)
+    }
+
+    fn send(&mut self) {
+        let part = std::mem::take(&mut self.buffer);
+        self.sending.spawn(self.upload.put_part(part.into()));
+    }
+
+    /// Waits until at most so many parts are under way.
+    async fn wait(&mut self, max: usize) -> object_store::Result<()> {
+        while self.sending.len() > max
+            && let Some(sent) = self.sending.join_next().await
+        {
+            sent??;
+        }
+        Ok(())
+    }
+
+    async fn abort(mut self) -> object_store::Result<()> {
+        self.sending.shutdown().await;
+        self.upload.abort().await
+    }
 }
 
 impl Output {
@@ -140,11 +256,7 @@ impl Output {
             Self::Stdout => std::io::stdout().write_all(&bytes).map_err(Error::output),
             Self::Special(file, path) => file.write_all(&bytes).map_err(|error| Error::io(path.display(), error)),
             Self::File(file, path) => file.write_all(&bytes).map_err(|error| Error::io(path.display(), error)),
-            Self::Object { upload, url } => {
-                upload.wait_for_capacity(PARTS_MAX).await.map_err(|error| stored(url, &error))?;
-                upload.put(bytes);
-                Ok(())
-            }
+            Self::Object(upload) => upload.write(bytes).await,
         }
     }
 
@@ -162,15 +274,20 @@ impl Output {
                 make_readable(file.as_file()).map_err(failed)?;
                 file.persist(&path).map(drop).map_err(|error| failed(error.error))
             }
-            Self::Object { upload, url } => upload.finish().await.map(drop).map_err(|error| stored(&url, &error)),
+            Self::Object(mut upload) => {
+                let finished = upload.finish().await;
+                if finished.is_err() {
+                    upload.abort().await;
+                }
+                finished
+            }
         }
     }
 
     /// Removes what was written; a store would otherwise keep the parts.
     pub async fn abort(self) {
-        if let Self::Object { upload, .. } = self {
-            // The error that led here is the one to report.
-            let _ = upload.abort().await;
+        if let Self::Object(upload) = self {
+            upload.abort().await;
         }
     }
 }
@@ -193,22 +310,28 @@ fn stored(url: &str, error: &object_store::Error) -> Error {
 
 const PART_BYTES: usize = 8 * 1024 * 1024;
 const PARTS_MAX: usize = 4;
+/// How long the abort of an upload may take.
+const ABORT_MAX: Duration = Duration::from_secs(10);
 
 #[cfg(test)]
 mod tests {
     use super::*;
 
+    fn context(variables: &[(&str, &str)]) -> Context {
+        let environment = variables.iter().map(|(name, value)| (name.into(), value.into())).collect();
+        Context::new(environment, Err("not in tests".to_owned()))
+    }
+
     #[test]
     fn places_are_told_by_their_start() {
-        let none = Environment::new();
+        let none = context(&[]);
         assert!(matches!(Location::parse("-", &none), Ok(Location::Stdout)));
         assert!(matches!(Location::parse("a/b.csv", &none), Ok(Location::File(_))));
         for url in ["http://x/y", "s4://x/y", "file:///x"] {
             assert!(matches!(Location::parse(url, &none), Err(Error::Usage(_))), "{url}");
         }
-        let environment = [("AWS_REGION", "eu-west-1"), ("AWS_ACCESS_KEY_ID", "a"), ("AWS_SECRET_ACCESS_KEY", "b")];
-        let environment = environment.into_iter().map(|(name, value)| (name.into(), value.into())).collect();
-        let location = Location::parse("s3://bucket/some/", &environment).expect("a location");
+        let aws = [("AWS_REGION", "eu-west-1"), ("AWS_ACCESS_KEY_ID", "a"), ("AWS_SECRET_ACCESS_KEY", "b")];
+        let location = Location::parse("s3://bucket/some/", &context(&aws)).expect("a location");
         assert_eq!(location.join("T.csv").to_string(), "s3://bucket/some/T.csv");
     }
 
@@ -235,8 +358,12 @@ mod tests {
     #[tokio::test]
     async fn an_object_has_its_name_only_when_it_is_whole() {
         let store: Arc<dyn ObjectStore> = Arc::new(object_store::memory::InMemory::new());
-        let location =
-            |name: &str| Location::Object { store: Arc::clone(&store), path: ObjectPath::from(name), url: name.into() };
+        let location = |name: &str| Location::Object {
+            store: Arc::clone(&store),
+            path: ObjectPath::from(name),
+            url: name.into(),
+            aborts: Aborts::default(),
+        };
         for (name, is_finished) in [("dropped", false), ("finished", true)] {
             let mut output = location(name).create().await.expect("an output");
             for _ in 0..3 {

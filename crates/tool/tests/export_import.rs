@@ -4,26 +4,26 @@ use clap::Command;
 use futures_util::TryStreamExt as _;
 use larimar_client::{Account, BulkOperation, DynamicEntity, Guid, Table, Timestamp, Value};
 use larimar_embedded::Larimar;
-use larimar_tool::{Context, Error, LocalServer};
+use larimar_tool::{Context, Environment, Error, LocalServer};
 use std::fs;
 use std::path::{Path, PathBuf};
 
-struct Fixture {
+pub(crate) struct Fixture {
     server: Larimar,
     folder: tempfile::TempDir,
 }
 
 impl Fixture {
-    async fn new() -> Self {
+    pub(crate) async fn new() -> Self {
         let server = Larimar::ephemeral().await.expect("a server");
         Self { server, folder: tempfile::tempdir().expect("a directory") }
     }
 
-    fn table(&self, name: &str) -> Table {
+    pub(crate) fn table(&self, name: &str) -> Table {
         Account::connect(&self.server.connection_string()).expect("an account").table(name)
     }
 
-    fn path(&self, name: &str) -> PathBuf {
+    pub(crate) fn path(&self, name: &str) -> PathBuf {
         self.folder.path().join(name)
     }
 
@@ -32,9 +32,16 @@ impl Fixture {
         self.path(name).display().to_string()
     }
 
-    async fn run(&self, arguments: &[&str]) -> Result<(), Error> {
+    pub(crate) fn context(&self, environment: Environment) -> Context {
         let local = LocalServer { connection_string: self.server.connection_string(), certificate: None };
-        let context = Context { environment: larimar_tool::Environment::new(), local: Ok(local) };
+        Context::new(environment, Ok(local))
+    }
+
+    pub(crate) async fn run(&self, arguments: &[&str]) -> Result<(), Error> {
+        self.run_in(self.context(Environment::new()), arguments).await
+    }
+
+    pub(crate) async fn run_in(&self, context: Context, arguments: &[&str]) -> Result<(), Error> {
         let line = std::iter::once("larimar").chain(arguments.iter().copied());
         let matches = larimar_tool::add_commands(Command::new("larimar")).try_get_matches_from(line);
         let matches = matches.map_err(|error| Error::Usage(error.to_string()))?;
@@ -43,7 +50,7 @@ impl Fixture {
 }
 
 /// The entities of a table in the order of their keys, as texts in which NaN equals NaN.
-async fn rows(table: &Table) -> Vec<String> {
+pub(crate) async fn rows(table: &Table) -> Vec<String> {
     let entities: Vec<DynamicEntity> = table.query().stream().try_collect().await.expect("entities");
     let text = |entity: &DynamicEntity| {
         let properties: Vec<_> = entity.properties().map(|(name, value)| format!("{name}={value:?}")).collect();

@@ -4,4 +4,5 @@
 
 mod copy;
 mod export_import;
+mod object_stores;
 mod ranges;

@@ -1,6 +1,6 @@
 //! Objects keep every promise of a store of bytes: in an S3 server and in a shared folder.
 
-use crate::stores::s3::S3;
+use crate::stores::s3::{BUCKET, S3};
 use larimar_bytes::{ObjectBytes, ObjectSettings};
 use larimar_engine::Fault;
 use larimar_engine::blob::bytes::{ByteStore, ByteWriter};
@@ -18,8 +18,8 @@ struct Temporary {
 impl Temporary {
     async fn s3() -> Self {
         let folder = tempfile::tempdir().expect("a folder");
-        let server = S3::start(folder.path()).await;
-        let store = ObjectBytes::open(&server.settings()).expect("the store opens");
+        let server = S3::start(folder.path(), Signed).await;
+        let store = ObjectBytes::open(&s3_settings(&server)).expect("the store opens");
         Self { store, folder, _server: Some(server) }
     }
 
@@ -27,6 +27,22 @@ impl Temporary {
         let folder = tempfile::tempdir().expect("a folder");
         let store = ObjectBytes::open(&folder_settings(&folder)).expect("the store opens");
         Self { store, folder, _server: None }
+    }
+}
+
+/// Every request with a signature is carried out.
+struct Signed;
+
+impl s3s::access::S3Access for Signed {}
+
+/// Settings for a store in the server, without a time of grace. Some are in the URL.
+fn s3_settings(server: &S3) -> ObjectSettings {
+    let [(_, endpoint), _, _, id, secret] = server.variables();
+    let options = [id, secret, ("UNRELATED", "x".to_owned())];
+    ObjectSettings {
+        url: format!("s3://{BUCKET}/some/prefix?endpoint={endpoint}&allow_http=true&region=here"),
+        options: options.map(|(key, value)| (key.to_owned(), value)).into(),
+        grace: Duration::ZERO,
     }
 }
 
@@ -57,8 +73,8 @@ mod in_a_folder {
 #[tokio::test]
 async fn payloads_are_there_for_every_server_that_opens_the_store() {
     let folder = tempfile::tempdir().expect("a folder");
-    let server = S3::start(&folder.path().join("s3")).await;
-    for settings in [server.settings(), folder_settings(&folder)] {
+    let server = S3::start(&folder.path().join("s3"), Signed).await;
+    for settings in [s3_settings(&server), folder_settings(&folder)] {
         let first = ObjectBytes::open(&settings).expect("the store opens");
         let second = ObjectBytes::open(&settings).expect("the store opens");
         let mut rows = Rows::default();
@@ -98,8 +114,8 @@ async fn a_damaged_object_is_found_out_and_named() {
 #[tokio::test]
 async fn a_store_out_of_reach_is_unavailable() {
     let folder = tempfile::tempdir().expect("a folder");
-    let server = S3::start(folder.path()).await;
-    let mut settings = server.settings();
+    let server = S3::start(folder.path(), Signed).await;
+    let mut settings = s3_settings(&server);
     settings.options.retain(|(key, _)| key != "AWS_SECRET_ACCESS_KEY");
     settings.options.push(("AWS_SECRET_ACCESS_KEY".to_owned(), "another".to_owned()));
     let store = ObjectBytes::open(&settings).expect("nothing is asked yet");

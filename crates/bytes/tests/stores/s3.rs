@@ -1,13 +1,13 @@
-//! An S3 server in the test's own process, over a folder: real requests with real signatures over a real socket.
+//! An S3 server in the test's own process, over a folder: real requests with real signatures over a real socket. The tests
+//! of `larimar-tool` compile this file too, by its path.
 
 use hyper_util::rt::{TokioExecutor, TokioIo};
 use hyper_util::server::conn::auto;
-use larimar_bytes::ObjectSettings;
+use s3s::access::S3Access;
 use s3s::auth::SimpleAuth;
 use s3s::service::S3ServiceBuilder;
 use std::net::SocketAddr;
 use std::path::Path;
-use std::time::Duration;
 use tokio::net::TcpListener;
 use tokio::task::JoinHandle;
 
@@ -18,12 +18,13 @@ pub(crate) struct S3 {
 }
 
 impl S3 {
-    /// Starts a server that keeps a bucket in a folder.
-    pub(crate) async fn start(folder: &Path) -> Self {
+    /// Starts a server that keeps a bucket in a folder and carries out what is granted.
+    pub(crate) async fn start(folder: &Path, access: impl S3Access) -> Self {
         std::fs::create_dir_all(folder.join(BUCKET)).expect("a folder for the bucket");
         let files = s3s_fs::FileSystem::new(folder).expect("a store for the server");
         let mut builder = S3ServiceBuilder::new(files);
         builder.set_auth(SimpleAuth::from_single(KEY, SECRET));
+        builder.set_access(access);
         let service = builder.build();
         let listener = TcpListener::bind("127.0.0.1:0").await.expect("a free port");
         let address = listener.local_addr().expect("an address");
@@ -40,14 +41,15 @@ impl S3 {
         Self { address, task }
     }
 
-    /// Settings for a store in the server, without a time of grace.
-    pub(crate) fn settings(&self) -> ObjectSettings {
-        let options = [("AWS_ACCESS_KEY_ID", KEY), ("AWS_SECRET_ACCESS_KEY", SECRET), ("UNRELATED", "x")];
-        ObjectSettings {
-            url: format!("s3://{BUCKET}/some/prefix?endpoint=http://{}&allow_http=true&region=here", self.address),
-            options: options.map(|(key, value)| (key.to_owned(), value.to_owned())).into(),
-            grace: Duration::ZERO,
-        }
+    /// The environment of a program that uses the bucket.
+    pub(crate) fn variables(&self) -> [(&'static str, String); 5] {
+        [
+            ("AWS_ENDPOINT", format!("http://{}", self.address)),
+            ("AWS_ALLOW_HTTP", "true".to_owned()),
+            ("AWS_REGION", "here".to_owned()),
+            ("AWS_ACCESS_KEY_ID", KEY.to_owned()),
+            ("AWS_SECRET_ACCESS_KEY", SECRET.to_owned()),
+        ]
     }
 }
 
@@ -57,6 +59,6 @@ impl Drop for S3 {
     }
 }
 
-const BUCKET: &str = "bucket";
+pub(crate) const BUCKET: &str = "bucket";
 const KEY: &str = "key-of-the-test";
 const SECRET: &str = "secret-of-the-test";

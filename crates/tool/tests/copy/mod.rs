@@ -28,7 +28,7 @@ async fn copy(folder: &Path, from: &str, to: &str, more: &[&str]) -> Result<(), 
     let state = folder.join("state.json").display().to_string();
     let arguments = [&["larimar", "copy", from, to, "--state", &state], more].concat();
     let matches = larimar_tool::add_commands(Command::new("larimar")).try_get_matches_from(arguments);
-    let context = Context { environment: BTreeMap::new(), local: Err("not in tests".to_owned()) };
+    let context = Context::new(BTreeMap::new(), Err("not in tests".to_owned()));
     larimar_tool::run(matches.expect("arguments"), context).await
 }
 
