@@ -181,7 +181,7 @@ fn clap_command() -> clap::Command {
         .max_term_width(HELP_COLUMNS);
     let serve = clap::Command::new("serve").about("Run the services; also without a command");
     let config = clap::Command::new("config").about("Print the effective settings as TOML, without secrets");
-    let compact = clap::Command::new("compact").about(
+    let compact = clap::Command::new("compact").about("Give the room of deleted data back to the disk").long_about(
         "Remove what nothing refers to and give the room back to the disk, also while a server runs on the data directory",
     );
     let man = clap::Command::new("man").about("Print the manual page; read it with: larimar man | man -l -");
@@ -246,7 +246,8 @@ fn repair_command() -> clap::Command {
          later ones keep them",
     );
     clap::Command::new("repair")
-        .about("Show what is damaged in the data directory and repair it, keeping a copy; the server must not run")
+        .about("Show and repair damage in a data directory; stop the server first")
+        .long_about("Show what is damaged in the data directory and repair it, keeping a copy; the server must not run")
         .arg(force)
         .arg(reset_clock)
 }
@@ -266,7 +267,8 @@ fn migrate_command() -> clap::Command {
     let switch =
         |name: &'static str, help: &'static str| Arg::new(name).long(name).action(ArgAction::SetTrue).help(help);
     clap::Command::new("migrate")
-        .about("Copy settings, tables, queues and blobs into another store, and verify the copy")
+        .about("Copy everything into another store and verify the copy")
+        .long_about("Copy settings, tables, queues and blobs into another store, and verify the copy")
         .after_help(AFTER_MIGRATE_HELP)
         .arg(end(FROM, "The store to copy: local:PATH (a data directory), a path, or postgres://USER@HOST/DATABASE"))
         .arg(end(TO, "The store to copy into, spelled likewise"))

@@ -46,10 +46,15 @@ impl OutputArgs {
         let stdout = std::io::stdout();
         let is_terminal = stdout.is_terminal();
         let default = if is_terminal { Format::Table } else { Format::Json };
-        let columns = terminal_size::terminal_size_of(&stdout).map(|(width, _)| usize::from(width.0));
-        let width = is_terminal.then(|| columns.unwrap_or(COLUMNS));
+        let width = is_terminal.then(|| terminal_columns().unwrap_or(COLUMNS));
         Output::new(self.output.unwrap_or(default), width, is_terminal, Box::new(stdout))
     }
+}
+
+/// The width of the terminal that standard output is.
+#[must_use]
+pub fn terminal_columns() -> Option<usize> {
+    terminal_size::terminal_size_of(std::io::stdout()).map(|(width, _)| usize::from(width.0))
 }
 
 /// Prints records to standard output.

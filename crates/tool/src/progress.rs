@@ -1,6 +1,7 @@
 //! A progress bar on standard error: only on a terminal, and only for work that takes longer than a second.
 
-use indicatif::{ProgressBar, ProgressDrawTarget, ProgressStyle};
+use indicatif::{HumanDuration, ProgressBar, ProgressDrawTarget, ProgressState, ProgressStyle};
+use std::fmt;
 use std::io::IsTerminal as _;
 use std::time::Duration;
 use tokio::task::JoinHandle;
@@ -16,24 +17,32 @@ impl Progress {
     /// Counts things of this name, such as `entities`. Without a total the bar has no end and no remaining time.
     #[must_use]
     pub fn new(unit: &str, total: Option<u64>) -> Self {
-        Self::with_style(total, &format!("{{human_pos}}{{total}} {unit}, {{per_sec}}{{rest}}"))
+        match total {
+            Some(_) => Self::with_template(total, &format!("{{human_len}} {unit}, {{rate}}{{rest}}")),
+            None => Self::with_template(total, &format!("{{human_pos}} {unit}, {{rate}}")),
+        }
     }
 
     /// Counts bytes.
     #[must_use]
     pub fn bytes(total: Option<u64>) -> Self {
-        Self::with_style(total, "{bytes}{total}, {bytes_per_sec}{rest}")
+        match total {
+            Some(_) => Self::with_template(total, "{total_bytes}, {bytes_per_sec}{rest}"),
+            None => Self::with_template(total, "{bytes}, {bytes_per_sec}"),
+        }
     }
 
-    fn with_style(total: Option<u64>, template: &str) -> Self {
+    /// With a total the template is what follows the percentage.
+    fn with_template(total: Option<u64>, template: &str) -> Self {
         let bar = ProgressBar::with_draw_target(total, ProgressDrawTarget::hidden());
-        let (start, of, rest) = match total {
-            Some(_) => ("{bar:20} {percent} % ", " of {human_len}", ", {eta} left"),
-            None => ("{spinner} ", "", ""),
+        let columns = terminal_size::terminal_size_of(std::io::stderr()).map_or(0, |(width, _)| width.0);
+        let start = match total {
+            Some(_) if columns < WIDE_COLUMNS => "{bar:8} {percent} % of ",
+            Some(_) => "{bar:20} {percent} % of ",
+            None => "{spinner} ",
         };
-        let of = if template.starts_with("{bytes}") && total.is_some() { " of {total_bytes}" } else { of };
-        let template = format!("{start}{}", template.replace("{total}", of).replace("{rest}", rest));
-        bar.set_style(ProgressStyle::with_template(&template).expect("the template is well-formed"));
+        let style = ProgressStyle::with_template(&format!("{start}{template}")).expect("the template is well-formed");
+        bar.set_style(style.with_key("rate", rate).with_key("rest", rest));
         let shower = std::io::stderr().is_terminal().then(|| {
             let bar = bar.clone();
             tokio::spawn(async move {
@@ -71,6 +80,20 @@ impl Drop for Progress {
     }
 }
 
+fn rate(state: &ProgressState, out: &mut dyn fmt::Write) {
+    // What cannot be written is not shown.
+    let _ = write!(out, "{:.0}/s", state.per_sec());
+}
+
+/// The remaining time, once anything is known about it.
+fn rest(state: &ProgressState, out: &mut dyn fmt::Write) {
+    if state.pos() > 0 {
+        let _ = write!(out, ", {:#} left", HumanDuration(state.eta()));
+    }
+}
+
+/// A terminal of fewer columns has a shorter bar.
+const WIDE_COLUMNS: u16 = 80;
 /// Shorter work has no bar.
 const SHOWN_AFTER: Duration = Duration::from_secs(1);
 /// How often the bar is drawn.

@@ -22,13 +22,15 @@ pub(super) fn names() -> Vec<String> {
 
 fn groups(command: &clap::Command) -> String {
     let mut text = String::new();
+    // As wide as `clap` makes the rest, which would otherwise break these lines without their indentation.
+    let columns = larimar_tool::output::terminal_columns().map_or(HELP_COLUMNS, |columns| columns.min(HELP_COLUMNS));
     let mut group = |heading: &str, is_of_group: &dyn Fn(&str) -> bool| {
         writeln!(text, "{heading}:").expect("a string takes every write");
         for command in command.get_subcommands().filter(|command| is_of_group(command.get_name())) {
             let about = command.get_about().map(ToString::to_string).unwrap_or_default();
             let mut line = format!("  {:<NAME_COLUMNS$}", command.get_name());
             for word in about.split(' ') {
-                if line.chars().count() + 1 + word.chars().count() > HELP_COLUMNS {
+                if line.chars().count() + 1 + word.chars().count() > columns {
                     writeln!(text, "{line}").expect("a string takes every write");
                     line = " ".repeat(NAME_COLUMNS + 2);
                 }

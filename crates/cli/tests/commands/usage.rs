@@ -60,6 +60,11 @@ fn a_server_that_does_not_run_is_reported_at_once() {
         assert_eq!(code, 1, "{said}");
         assert!(said.contains(&format!("no server listens at http://{free}; start one with `larimar`")), "{said}");
     }
+    let account = format!("AccountName=devstoreaccount1;AccountKey={KEY};TableEndpoint={endpoint}");
+    let other = "AccountName=devstoreaccount2;AccountKey=a2V5;TableEndpoint=http://10.255.255.1/devstoreaccount2";
+    let (code, said) = alone(&["copy", &account, other, "--only", "tables"]);
+    assert_eq!(code, 1, "{said}");
+    assert!(said.contains("or name another as FROM or TO") && !said.contains("--connection-string"), "{said}");
     assert!(started.elapsed().as_secs() < 60, "the client's retries would take longer on a busy machine");
 }
 
@@ -137,4 +142,11 @@ fn help_of_a_command_has_its_own_flags_only() {
         assert!(top.contains(word), "{word} in {top}");
     }
     assert!(help(&["help", "table"]).contains("query"));
+    for group in ["table", "queue", "blob"] {
+        let text = help(&[group, "--help"]);
+        assert!(text.contains("\n  list ") && text.contains("  List the "), "{text}");
+        let commands = text.lines().skip_while(|line| *line != "Commands:").skip(1).take_while(|line| !line.is_empty());
+        assert!(commands.clone().count() >= 5, "{text}");
+        assert!(commands.into_iter().all(|line| !line.starts_with("   ")), "a command has one line: {text}");
+    }
 }
