@@ -37,6 +37,32 @@ fn every_type_survives_put_query_and_put_again() {
 }
 
 #[test]
+fn a_dry_run_shows_what_an_import_would_do() {
+    let fixture = Fixture::start();
+    let file = fixture.folder.path().join("people.csv");
+    let long = "x".repeat(100_000);
+    std::fs::write(file, format!("id,name\n1,Ann\n2,Bob\n1,Ann again\n3,{long}\n")).expect("a file");
+    let import = "larimar import People people.csv --partition-key p --row-key '{id}'";
+    for (mode, outcome, refused) in [
+        ("insert", "1 row with the keys of an earlier row would be refused", 2),
+        ("replace", "1 row with the keys of an earlier row would replace the earlier row", 1),
+        ("merge", "1 row with the keys of an earlier row would be merged into the earlier row", 1),
+    ] {
+        let output = fixture.shell(&format!("{import} --mode {mode} --dry-run")).output().expect("a shell");
+        let text = String::from_utf8_lossy(&output.stdout);
+        assert_eq!(output.status.code(), Some(5), "{text}");
+        assert!(text.contains(outcome), "{text}");
+        assert!(text.contains("line 4: an earlier row has the keys 'p' and '1'"), "{text}");
+        assert!(text.contains("line 5: expected values of at most 64 KiB"), "{text}");
+        assert!(text.contains(&format!("4 rows in 1 partition, {refused} would be refused")), "{text}");
+        assert!(text.len() < 5_000, "long values are cut");
+        let (code, said) = fixture.refused(&format!("{import} --mode {mode} --refused {mode}.jsonl"));
+        assert!(code == 5 && said.contains(&format!("rows refused: {refused};")), "{mode}: {said}");
+        fixture.run("larimar table delete People --yes");
+    }
+}
+
+#[test]
 fn entities_are_counted_and_deleted_over_ranges() {
     let fixture = Fixture::start();
     fixture.run("larimar table create Many");

@@ -44,7 +44,7 @@ impl Reader {
         F: Future<Output = Result<(), larimar_client::Error>>,
     {
         if piece_bytes(item.kind, item.size) > PIECE_BYTES_MAX {
-            let max = BLOCKS_MAX * PIECE_BYTES_MAX >> 30;
+            let max = (BLOCKS_MAX * PIECE_BYTES_MAX) >> 30;
             return Err(larimar_client::Error::Invalid(format!("expected a blob of at most {max} GiB")));
         }
         let at_once = if item.kind == BlobKind::Append { 1 } else { PIECES_AT_ONCE };

@@ -130,8 +130,8 @@ impl JsonReader {
     }
 
     fn entity(&self) -> Result<DynamicEntity, String> {
-        let Members(members) =
-            serde_json::from_slice(&self.record).map_err(|error| format!("expected an entity in JSON: {error}"))?;
+        let Members(members) = serde_json::from_slice(&self.record)
+            .map_err(|error| format!("expected an entity in JSON: {}", bare(&error)))?;
         let type_of = |name: &str| {
             members.iter().find_map(|(member, value)| match value {
                 Some(Value::String(edm)) if property_of(member) == Some(name) => Some(edm.as_str()),
@@ -167,6 +167,12 @@ fn wrapper(start: &[u8]) -> Option<usize> {
     let closed = [&start[..=open], b"]}"].concat();
     let object: serde_json::Map<String, serde_json::Value> = serde_json::from_slice(&closed).ok()?;
     object.get("value").is_some_and(|value| value.as_array().is_some_and(Vec::is_empty)).then_some(open + 1)
+}
+
+/// The error without its place: the record's own line is shown, and a record may begin anywhere in it.
+fn bare(error: &serde_json::Error) -> String {
+    let text = error.to_string();
+    text.split(" at line ").next().unwrap_or_default().to_owned()
 }
 
 /// The property whose type this member is.

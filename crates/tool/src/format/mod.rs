@@ -82,7 +82,11 @@ pub enum FormatError {
 #[cfg(feature = "parquet")]
 impl From<::parquet::errors::ParquetError> for FormatError {
     fn from(error: ::parquet::errors::ParquetError) -> Self {
-        Self::File(format!("Parquet: {error}"))
+        use ::parquet::errors::ParquetError;
+        match error {
+            ParquetError::General(reason) | ParquetError::NYI(reason) => Self::File(format!("Parquet: {reason}")),
+            other => Self::File(format!("Parquet: {other}")),
+        }
     }
 }
 

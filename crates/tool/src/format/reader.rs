@@ -191,6 +191,21 @@ fn is_plain(name: &str) -> bool {
 }
 
 /// The start of a text that is too long to be shown or kept.
+/// The error for a column that the keys need.
+pub(super) fn missing_column<'a>(missing: &str, columns: impl IntoIterator<Item = &'a str>) -> FormatError {
+    let columns: Vec<_> = columns.into_iter().take(40).collect();
+    let hint = match columns.as_slice() {
+        [one] if one.contains(';') => ". Columns are separated by commas, and this file seems to have semicolons",
+        [one] if one.contains('\t') => ". Columns are separated by commas, and this file seems to have tabs",
+        _ => "",
+    };
+    FormatError::File(format!(
+        "expected a column '{missing}'; give the keys with --partition-key and --row-key, such as \
+         --partition-key '{{country}}' --row-key '{{id}}'. The columns are: {}{hint}",
+        columns.join(", ")
+    ))
+}
+
 pub(super) fn shortened(text: &str) -> String {
     const CHARS_MAX: usize = 4096;
     match text.char_indices().nth(CHARS_MAX) {

@@ -2,6 +2,7 @@
 
 use super::Mode;
 use super::input::Input;
+use super::run::to_operation;
 use crate::format::json_lines::write_line;
 use crate::format::{Position, Shape};
 use crate::output::{counted, print_line};
@@ -54,11 +55,11 @@ fn show_one(input: &Input, shape: &Shape, mode: Mode, keys: &mut SeenKeys) -> Re
     {
         counts.rows += 1;
         match record.entity {
-            Ok(entity) => counts.add(record.line, entity, keys)?,
-            Err(refused) => {
-                counts.problems += 1;
-                counts.show_problem(record.line, &refused.reason)?;
-            }
+            Ok(entity) => match to_operation(mode, &entity) {
+                Ok(_) => counts.add(record.line, entity, keys)?,
+                Err(error) => counts.refuse(record.line, &error.to_string())?,
+            },
+            Err(refused) => counts.refuse(record.line, &refused.reason)?,
         }
     }
     counts.finish(mode, keys)
@@ -73,7 +74,9 @@ impl Counts {
             }
             let mut line = Vec::new();
             write_line(&mut line, &entity);
-            print_line(&format!("  {}", String::from_utf8_lossy(&line).trim_end()))?;
+            let text = String::from_utf8_lossy(&line);
+            let shown = text.trim_end().char_indices().nth(CHARS_SHOWN);
+            print_line(&shown.map_or(format!("  {}", text.trim_end()), |(end, _)| format!("  {}…", &text[..end])))?;
         }
         if keys.has_seen(&entity) {
             self.repeated += 1;
@@ -86,6 +89,11 @@ impl Counts {
             self.partitions.insert(entity.partition_key);
         }
         Ok(())
+    }
+
+    fn refuse(&mut self, line: u64, reason: &str) -> Result<()> {
+        self.problems += 1;
+        self.show_problem(line, reason)
     }
 
     fn show_problem(&self, line: u64, reason: &str) -> Result<()> {
@@ -149,6 +157,8 @@ impl SeenKeys {
 
 const ROWS_SHOWN: u64 = 5;
 const PROBLEMS_SHOWN: u64 = 20;
+/// Of a row.
+const CHARS_SHOWN: usize = 500;
 const PARTITIONS_MAX: usize = 100_000;
 /// As many hashes as fit into 75 MiB.
 const KEYS_MAX: usize = 7_000_000;

@@ -8,6 +8,7 @@ use super::state::State;
 use super::tracker::Tracker;
 use crate::format::json_lines::write_line;
 use crate::format::{Position, Record, Shape};
+use crate::output::counted;
 use crate::progress::Progress;
 use crate::{Error, Result};
 use futures_util::stream::{self, StreamExt as _};
@@ -58,7 +59,7 @@ impl Run {
         let written = state.written();
         state.remove()?;
         let rate = (written - before) as f64 / started.elapsed().as_secs_f64().max(0.001);
-        eprintln!("{}: {written} rows written ({rate:.0} rows/s)", self.table.name());
+        eprintln!("{}: {} written ({rate:.0} rows/s)", self.table.name(), counted(written, "row", "rows"));
         let refused = lock(&refused);
         match refused.rows() {
             0 => Ok(()),
@@ -291,7 +292,7 @@ fn operation(mode: Mode, record: Record, shared: &Shared) -> Option<BulkOperatio
     None
 }
 
-fn to_operation(mode: Mode, entity: &DynamicEntity) -> larimar_client::Result<BulkOperation> {
+pub(super) fn to_operation(mode: Mode, entity: &DynamicEntity) -> larimar_client::Result<BulkOperation> {
     match mode {
         Mode::Insert => BulkOperation::insert(entity),
         Mode::Replace => BulkOperation::insert_or_replace(entity),

@@ -4,7 +4,7 @@ use super::TableArgs;
 use super::count::ParallelArgs;
 use crate::Result;
 use crate::endpoint::Context;
-use crate::output::{Field, Fields, Format, OutputArgs};
+use crate::output::{Field, Fields, Format, OutputArgs, counted};
 use crate::progress::Progress;
 use clap::Args;
 use futures_util::TryStreamExt as _;
@@ -135,7 +135,8 @@ impl Totals {
             lines.push(("largest entity", format!("{bytes} bytes: '{partition}' '{row}'").into()));
         }
         if let Some((part, partition)) = &self.largest_partition {
-            let text = format!("{} bytes in {} entities: '{partition}'", part.bytes, part.rows);
+            let entities = counted(part.rows, "entity", "entities");
+            let text = format!("{} bytes in {entities}: '{partition}'", part.bytes);
             lines.push(("largest partition", text.into()));
         }
         lines

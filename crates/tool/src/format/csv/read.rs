@@ -3,7 +3,7 @@
 use super::{FORMULA_STARTS, TYPE_SUFFIX};
 use crate::format::edm;
 use crate::format::properties::{is_system, property_name};
-use crate::format::reader::{Source, shortened};
+use crate::format::reader::{Source, missing_column, shortened};
 use crate::format::{FormatError, Position, RECORD_BYTES_MAX, Record, Refused, Shape};
 use csv_core::ReadRecordResult;
 use larimar_client::Value;
@@ -49,7 +49,8 @@ impl CsvReader {
         let by_name: HashMap<_, _> =
             columns.iter().enumerate().map(|(index, column)| (column.name.clone(), index)).collect();
         if let Some(missing) = shape.keys.columns().find(|name| !by_name.contains_key(*name)) {
-            return Err(missing_column(missing, &header));
+            let known = header.iter().filter(|name| !name.ends_with(TYPE_SUFFIX)).map(String::as_str);
+            return Err(missing_column(missing, known));
         }
         Ok(Self { records, columns, by_name, shape, rows: 0 })
     }
@@ -144,16 +145,6 @@ fn not_utf8() -> String {
     "expected UTF-8".to_owned()
 }
 
-fn missing_column(missing: &str, header: &[String]) -> FormatError {
-    let known: Vec<_> =
-        header.iter().filter(|name| !name.ends_with(TYPE_SUFFIX)).take(40).map(String::as_str).collect();
-    FormatError::File(format!(
-        "expected a column '{missing}'; give the keys with --partition-key and --row-key, such as \
-         --partition-key '{{country}}' --row-key '{{id}}'. The columns are: {}",
-        known.join(", ")
-    ))
-}
-
 /// The cells of the first record.
 pub(super) fn header(records: &mut Records) -> Result<Vec<String>, FormatError> {
     let Some(line) = records.next(CELLS_MAX)? else {
@@ -215,12 +206,14 @@ pub(super) struct Records {
     ends: Vec<usize>,
     bytes_len: usize,
     ends_len: usize,
+    /// The last byte of the file that was read.
+    last: u8,
 }
 
 impl Records {
     pub(super) fn new(source: Source) -> Self {
         let core = csv_core::Reader::new();
-        Self { source, core, bytes: vec![0; 4096], ends: vec![0; 64], bytes_len: 0, ends_len: 0 }
+        Self { source, core, bytes: vec![0; 4096], ends: vec![0; 64], bytes_len: 0, ends_len: 0, last: 0 }
     }
 
     /// Reads the next record; returns the line on which it starts.
@@ -234,12 +227,19 @@ impl Records {
         let refused = |reason: String| FormatError::Line { line, reason };
         loop {
             let (output, ends) = (&mut self.bytes[self.bytes_len..], &mut self.ends[self.ends_len..]);
-            let (result, read, written, ended) = self.core.read_record(self.source.fill()?, output, ends);
+            let input = self.source.fill()?;
+            let is_at_end = input.is_empty();
+            let (result, read, written, ended) = self.core.read_record(input, output, ends);
+            self.last = read.checked_sub(1).map_or(self.last, |at| input[at]);
             self.source.consume(read);
             self.bytes_len += written;
             self.ends_len += ended;
             match result {
                 ReadRecordResult::InputEmpty => {}
+                // The end of a line ends a record, but in quotes.
+                ReadRecordResult::Record if is_at_end && self.last == b'\n' => {
+                    return Err(refused("expected a closing quote before the end of the file".to_owned()));
+                }
                 ReadRecordResult::Record => return Ok(Some(line)),
                 ReadRecordResult::End => return Ok((self.ends_len > 0).then_some(line)),
                 ReadRecordResult::OutputFull if self.bytes.len() >= RECORD_BYTES_MAX => {

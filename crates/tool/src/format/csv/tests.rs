@@ -161,3 +161,24 @@ fn formulas_are_written_as_texts() {
     let csv = String::from_utf8(write(&[entity], true)).expect("UTF-8");
     assert_eq!(csv.lines().nth(1), Some("'=p,'-r,,'=1+1,Edm.String,-1,Edm.Int32,''x,Edm.String,plain,Edm.String"));
 }
+
+#[test]
+fn a_quote_that_is_not_closed_does_not_swallow_the_rest() {
+    for csv in ["k,a\n1,\"open\n2,x\n", "k,a\r\n1,\"open\r\n", "k,\"a\nb\n"] {
+        let refused = records(csv, keyed()).expect_err("refused").to_string();
+        assert!(refused.contains("expected a closing quote"), "{csv:?}: {refused}");
+    }
+    for csv in ["k,a\n1,\"two\nlines\"\n", "k,a\n1,\"x\n\"", "k,a\n1,x", "k,a\n1,x\r\n\r\n", "k,a\n"] {
+        assert!(records(csv, keyed()).is_ok(), "{csv:?}");
+    }
+}
+
+#[test]
+fn other_separators_are_named() {
+    for (csv, word) in [("k;a\n1;2\n", "semicolons"), ("k\ta\n", "tabs")] {
+        let refused = records(csv, keyed()).expect_err("refused").to_string();
+        assert!(refused.contains(word), "{refused}");
+    }
+    let refused = records("a;b,c\n", keyed()).expect_err("refused").to_string();
+    assert!(!refused.contains("semicolons"), "{refused}");
+}

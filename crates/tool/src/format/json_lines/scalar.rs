@@ -41,7 +41,7 @@ impl<'de> Deserialize<'de> for Scalar {
             type Value = Scalar;
 
             fn expecting(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-                f.write_str("a text, a number, true, false or null")
+                f.write_str("a text, a number, true, false or null, since properties hold no lists or objects")
             }
 
             fn visit_bool<E>(self, truth: bool) -> Result<Scalar, E> {

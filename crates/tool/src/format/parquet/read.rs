@@ -3,6 +3,7 @@
 use super::pages::{Held, Pages};
 use super::{TICKS_SUFFIX, UNIX_EPOCH_TICKS};
 use crate::format::edm;
+use crate::format::reader::missing_column;
 use crate::format::{FormatError, Position, Record, Refused, Shape};
 use crate::value::to_text;
 use ::parquet::basic::{ConvertedType, LogicalType, TimeUnit, Type as Physical};
@@ -99,11 +100,7 @@ impl ParquetReader {
             columns[at].ticks = columns.iter().position(|column| column.kind == Kind::Ticks && column.name == ticks);
         }
         if let Some(missing) = shape.keys.columns().find(|key| columns.iter().all(|column| column.name != *key)) {
-            let names: Vec<_> = columns.iter().take(40).map(|column| column.name.as_str()).collect();
-            return Err(FormatError::File(format!(
-                "expected a column '{missing}'; give the keys with --partition-key and --row-key. The columns are: {}",
-                names.join(", ")
-            )));
+            return Err(missing_column(missing, columns.iter().map(|column| column.name.as_str())));
         }
         let mut reader = Self { file, pages, held: Held::default(), shape, columns, group: 0, left: 0, rows: 0 };
         reader.skip_to(from)?;
