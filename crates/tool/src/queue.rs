@@ -14,7 +14,7 @@ use std::time::Duration;
 /// The commands of `larimar queue`.
 #[derive(Subcommand)]
 pub(crate) enum QueueCommand {
-    /// List the queues of the account, with the approximate number of their messages
+    /// List the queues of the account and about how many messages they have
     List(List),
     /// Print messages from the front of a queue and leave them there
     Peek(Peek),
@@ -22,7 +22,7 @@ pub(crate) enum QueueCommand {
     Put(Put),
     /// Print all messages and delete them
     Drain(drain::Drain),
-    /// Move messages to another queue, such as those of orders-poison to orders
+    /// Move messages to another queue, such as from orders-poison to orders
     Move(drain::Move),
 }
 

@@ -2,21 +2,21 @@
 
 use super::Mode;
 use super::input::Input;
-use super::run::to_operation;
 use crate::format::json_lines::write_line;
 use crate::format::{Position, Shape};
 use crate::output::{counted, print_line};
 use crate::{Error, Result};
-use larimar_client::DynamicEntity;
+use larimar_client::{Account, DynamicEntity, Table};
 use std::collections::HashSet;
 use std::hash::{BuildHasher as _, RandomState};
 
 /// Prints the types of columns, the first rows as they would be stored, and the first problems.
 pub(super) fn show(inputs: &[Input], shape: &Shape, mode: Mode) -> Result<()> {
-    let mut keys = SeenKeys::default();
+    let account = Account::builder().connection_string("UseDevelopmentStorage=true").build()?;
+    let (table, mut keys) = (account.table("DryRun"), SeenKeys::default());
     let mut refused = 0;
     for input in inputs {
-        refused += show_one(input, shape, mode, &mut keys)?;
+        refused += show_one(input, shape, mode, &table, &mut keys)?;
     }
     match refused {
         0 => Ok(()),
@@ -36,7 +36,7 @@ struct Counts {
 }
 
 /// Shows one input; returns how many of its rows would be refused.
-fn show_one(input: &Input, shape: &Shape, mode: Mode, keys: &mut SeenKeys) -> Result<u64> {
+fn show_one(input: &Input, shape: &Shape, mode: Mode, table: &Table, keys: &mut SeenKeys) -> Result<u64> {
     let mut opened = input.open(shape, Position::default())?;
     print_line(&format!("{}:", input.name()))?;
     let columns = opened.reader.columns();
@@ -55,9 +55,10 @@ fn show_one(input: &Input, shape: &Shape, mode: Mode, keys: &mut SeenKeys) -> Re
     {
         counts.rows += 1;
         match record.entity {
-            Ok(entity) => match to_operation(mode, &entity) {
+            // A transaction refuses what the service would, and this one is never sent.
+            Ok(entity) => match table.transaction().insert(&entity) {
                 Ok(_) => counts.add(record.line, entity, keys)?,
-                Err(error) => counts.refuse(record.line, &error.to_string())?,
+                Err(error) => counts.refuse(record.line, &error.reason.to_string())?,
             },
             Err(refused) => counts.refuse(record.line, &refused.reason)?,
         }

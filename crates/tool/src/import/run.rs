@@ -292,7 +292,7 @@ fn operation(mode: Mode, record: Record, shared: &Shared) -> Option<BulkOperatio
     None
 }
 
-pub(super) fn to_operation(mode: Mode, entity: &DynamicEntity) -> larimar_client::Result<BulkOperation> {
+fn to_operation(mode: Mode, entity: &DynamicEntity) -> larimar_client::Result<BulkOperation> {
     match mode {
         Mode::Insert => BulkOperation::insert(entity),
         Mode::Replace => BulkOperation::insert_or_replace(entity),
