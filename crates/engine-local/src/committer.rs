@@ -125,6 +125,8 @@ struct Inner {
     reopen: bool,
     /// Whether a full disk has no room but for deletes and drops.
     deletes_only: bool,
+    /// The number of the last commit before the disk was full.
+    full_since: u64,
 }
 
 /// Whether the queue takes commits.
@@ -147,6 +149,7 @@ impl CommitQueue {
             idle: false,
             reopen: false,
             deletes_only: false,
+            full_since: 0,
         };
         Self { inner: Mutex::new(inner), wake: Condvar::new() }
     }
@@ -191,6 +194,7 @@ impl CommitQueue {
     /// Refuses commits from now on; returns those that were waiting.
     pub(crate) fn shut(&self, fault: Fault) -> Vec<Queued> {
         let mut inner = self.inner.lock();
+        inner.note_full();
         if !matches!(inner.gate, Gate::Stopping) {
             inner.gate = Gate::Shut(fault);
         }
@@ -207,6 +211,7 @@ impl CommitQueue {
         let mut inner = self.inner.lock();
         let is_open = matches!(inner.gate, Gate::Open);
         if is_open {
+            inner.note_full();
             inner.gate = Gate::Freeing(fault);
         }
         is_open
@@ -233,9 +238,20 @@ impl CommitQueue {
         self.wake.notify_one();
     }
 
-    /// Sets whether the disk is full, so that only deletes and drops are accepted.
-    pub(crate) fn set_deletes_only(&self, deletes_only: bool) {
-        self.inner.lock().deletes_only = deletes_only;
+    /// Sets what is answered to commits that a full disk has no room for, and whether it has room for deletes and drops
+    /// only.
+    pub(crate) fn set_full(&self, fault: Fault, deletes_only: bool) {
+        let mut inner = self.inner.lock();
+        inner.deletes_only = deletes_only;
+        if let Gate::Freeing(answer) = &mut inner.gate {
+            *answer = fault;
+        }
+    }
+
+    /// Whether something may have been deleted since the disk is full; unknown after a start, so it may.
+    pub(crate) fn may_have_freed(&self) -> bool {
+        let inner = self.inner.lock();
+        inner.full_since == 0 || inner.last_ticket > inner.full_since
     }
 
     /// The number of the last commit that was enqueued.
@@ -286,6 +302,12 @@ impl CommitQueue {
 }
 
 impl Inner {
+    fn note_full(&mut self) {
+        if matches!(self.gate, Gate::Open) {
+            self.full_since = self.last_ticket;
+        }
+    }
+
     fn check(&self) -> Result<(), Fault> {
         match &self.gate {
             Gate::Open => Ok(()),

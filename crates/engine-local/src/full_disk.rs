@@ -4,9 +4,10 @@
 //! only writes that free space are taken (`committer.rs`, `Gate::Freeing`), in one of two states:
 //!
 //! - The store is open as always, and has the room that it needs. This is how a store ends that fills its disk itself.
-//! - Something else filled the disk, so that a write or a compaction failed. The reserve was given up (`reserve.rs`), and
-//!   the store is open without background work ([`Mode::Freeing`](crate::store::Mode)): flushes and compactions run
-//!   from here, one at a time, and only if they fit.
+//! - Something else filled the disk, so that a write or a compaction failed or would fail. The store is open without
+//!   background work ([`Mode::Freeing`](crate::store::Mode)): flushes and compactions run from here, one at a time, with
+//!   room from the reserve (`reserve.rs`), and only if they fit. If not even the reserve has room for them, the log and
+//!   `/ready` show how much an operator has to free.
 //!
 //! In both, tables that hold nothing but dropped rows go at once, and a compaction removes the rest: of dropped spaces
 //! without deleting their rows one by one, which would take room.
@@ -19,7 +20,7 @@ use larimar_engine::{Fault, SpaceId};
 
 use crate::key;
 use crate::reclaim::release_files;
-use crate::recovery::{admit_growth, fault};
+use crate::recovery::{admit_growth, explain_full_disk, fault};
 use crate::shared::Shared;
 use crate::store::fjall::DeadRows;
 use crate::store::{Room, StoreError};
@@ -35,46 +36,74 @@ pub(crate) struct FullDisk {
     /// The last commit at the last compaction, and when to try another one without a further commit.
     compacted: Option<u64>,
     again: Option<(Instant, Duration)>,
+    /// The room there was, with the reserve, when the last attempt found too little.
+    failed_with: Option<u64>,
+    /// When it was logged that an operator has to free space.
+    warned: Option<Instant>,
 }
 
 impl FullDisk {
     /// Takes all writes again if there is room, or makes some; whether the store was compacted.
     pub(crate) fn make_room(&mut self, shared: &Shared) -> Result<bool, Fault> {
         let Some(room) = shared.room() else { return Ok(false) };
-        shared.queue.set_deletes_only(room.is_out());
-        if shared.reserve.is_released() {
-            if shared.reserve.restore(room.with_margin()) {
+        self.explain(shared, &room);
+        shared.reserve.set_lendable(shared.queue.may_have_freed());
+        if shared.reserve.missing_bytes() == 0 && room.is_ample() {
+            // Background work that failed has stopped the store, and no commit has noticed.
+            if shared.is_store_freeing() || shared.with_store(|store| store.settle()).is_err() {
                 shared.queue.request_reopen();
-                return Ok(false);
+            } else {
+                admit_growth(shared);
             }
-        } else if room.is_ample() {
-            admit_growth(shared);
             return Ok(false);
-        } else if room.is_out() {
-            return use_reserve(shared);
         }
-        // Background work that failed stops the store, and nothing else may come that notices.
-        self.work(shared, room).or_else(|fault| use_reserve(shared).and(Err(fault)))
+        if room.is_out() && !shared.is_store_freeing() {
+            shared.queue.request_reopen();
+            return Ok(false);
+        }
+        let worked = self.work(shared, room);
+        if worked.is_err() {
+            // Background work that failed stops the store, and nothing else may come that notices.
+            shared.queue.request_reopen();
+        }
+        // What was freed is for the reserve, before anything else takes it.
+        shared.reserve.take_back(0);
+        worked
+    }
+
+    fn explain(&mut self, shared: &Shared, room: &Room) {
+        let is_new = self.warned.is_none_or(|at| at.elapsed() > WARN_EVERY);
+        if let Some(text) = explain_full_disk(shared, room)
+            && is_new
+        {
+            tracing::warn!("{text}");
+            self.warned = Some(Instant::now());
+        }
     }
 
     fn work(&mut self, shared: &Shared, room: Room) -> Result<bool, Fault> {
         let has_discarded = self.discard(shared)?;
-        if !self.is_due(shared, has_discarded) {
+        if !self.is_due(shared, has_discarded, &room) {
             return Ok(false);
         }
-        let compacted = compact(shared);
+        let compacted = compact(shared, self.failed_with.is_some());
         let released = match compacted {
             // Something else took the room of the compaction. A large store keeps the background work that it has.
-            Ok(false) if room.is_for_whole && !shared.reserve.is_released() => use_reserve(shared).map(drop),
+            Ok(false) if room.is_for_whole && !shared.is_store_freeing() => {
+                shared.queue.request_reopen();
+                Ok(())
+            }
             Ok(false) if !has_discarded => Ok(()),
             // Closing the store releases the old files and journals; then it is known whether there is room.
-            _ if shared.reserve.is_released() => {
+            _ if shared.is_store_freeing() => {
                 shared.queue.request_reopen();
                 Ok(())
             }
             _ => release_files(shared),
         };
         self.compacted = Some(shared.queue.last_ticket());
+        let has_failed = !matches!(compacted, Ok(true));
+        self.failed_with = has_failed.then(|| room.free + shared.reserve.held_bytes());
         compacted.and_then(|compacted| released.map(|()| compacted))
     }
 
@@ -85,6 +114,7 @@ impl FullDisk {
         if dead.is_empty() {
             return Ok(false);
         }
+        shared.reserve.set_lendable(true);
         let discard = shared.with_store(|store| {
             match store.settle() {
                 // What is in memory has no room to go to yet; what is in tables goes all the same.
@@ -103,9 +133,9 @@ impl FullDisk {
         Ok(true)
     }
 
-    /// Whether it is time for a compaction: after commits, once no more of them come, and again after a while, as
-    /// readers may have kept what was deleted.
-    fn is_due(&mut self, shared: &Shared, has_discarded: bool) -> bool {
+    /// Whether it is time for a compaction: after commits, once no more of them come, when there is more room than the last
+    /// attempt found, and again after a while, as readers may have kept what was deleted.
+    fn is_due(&mut self, shared: &Shared, has_discarded: bool, room: &Room) -> bool {
         let last = shared.queue.last_ticket();
         if has_discarded || self.compacted != Some(last) {
             let is_quiet = std::mem::replace(&mut self.seen, last) == last;
@@ -115,6 +145,9 @@ impl FullDisk {
             }
             self.waited = 0;
             self.again = Some((Instant::now() + AGAIN_MIN, AGAIN_MIN));
+            return true;
+        }
+        if self.failed_with.is_some_and(|then| room.free + shared.reserve.held_bytes() >= then + GREW_BYTES) {
             return true;
         }
         match self.again {
@@ -128,18 +161,20 @@ impl FullDisk {
     }
 }
 
-/// Has the store opened without background work, with the room of the reserve.
-fn use_reserve(shared: &Shared) -> Result<bool, Fault> {
-    if shared.reserve.release() {
-        shared.queue.request_reopen();
-    }
-    Ok(false)
-}
-
 /// Compacts the store if there is room for what it writes before it removes anything; whether files may be smaller.
-fn compact(shared: &Shared) -> Result<bool, Fault> {
+fn compact(shared: &Shared, is_repeated: bool) -> Result<bool, Fault> {
     let compact = |bytes| shared.with_store(|store| store.compact(bytes)).map_err(|error| fault(&error));
-    Ok(compact(u64::MAX)? || compact(live_bytes(shared)?)?)
+    if !shared.is_store_freeing() && compact(u64::MAX)? {
+        return Ok(true);
+    }
+    // The reserve lends no more than the rows need.
+    let live = live_bytes(shared)?;
+    let stored = shared.with_store(|store| Ok(store.disk_bytes())).map_err(|error| fault(&error))?;
+    if is_repeated && stored.saturating_sub(GAIN_MIN) > live.saturating_add(live / 8) {
+        // What clients deleted before the disk was full is still stored.
+        shared.reserve.set_lendable(true);
+    }
+    compact(live)
 }
 
 /// Bytes of all rows that can still be read, as they are before compression; far too many if it takes long to
@@ -161,6 +196,11 @@ fn live_bytes(shared: &Shared) -> Result<u64, Fault> {
 
 /// How often a compaction waits for deletes to end: with the pauses of the reclaiming thread, some seconds.
 const WAITS_MAX: u32 = 10;
+/// What a compaction has to give back before the reserve lends to it, unless clients have deleted something.
+const GAIN_MIN: u64 = 4 << 20;
+const WARN_EVERY: Duration = Duration::from_secs(600);
+/// So much more room is worth another attempt.
+const GREW_BYTES: u64 = 1 << 20;
 const AGAIN_MIN: Duration = Duration::from_secs(10);
 const AGAIN_MAX: Duration = Duration::from_secs(600);
 /// Rows are only counted up to here: a reserve has no room for more.

@@ -2,7 +2,7 @@
 
 use std::path::PathBuf;
 use std::sync::Arc;
-use std::sync::atomic::AtomicU64;
+use std::sync::atomic::{AtomicBool, AtomicU64};
 use std::thread::JoinHandle;
 use std::time::Duration;
 
@@ -21,7 +21,7 @@ use crate::reclaim;
 use crate::recovery;
 use crate::reserve::Reserve;
 use crate::shared::{Figures, Shared};
-use crate::store::fjall::{DeadRows, FjallStore, Options};
+use crate::store::fjall::{DeadRows, FjallStore, Options, STORE};
 use crate::store::memory::MemoryStore;
 use crate::store::{Mode, Store, StoreError, SyncTo};
 
@@ -54,32 +54,30 @@ impl LocalEngine {
     /// Opens the engine in its data directory.
     pub fn open(settings: &Settings) -> Result<Self, StoreError> {
         let dead = Arc::new(DeadSpaces::default());
-        let mut reserve = Reserve::default();
-        let is_full = Reserve::finds_full_disk(&settings.folder, settings.reserve_bytes);
+        let mut reserve = Arc::default();
+        let mut mode = Mode::Normal;
         let store: Box<dyn Store> = match settings.durability {
             Durability::Memory => Box::new(MemoryStore::default()),
             Durability::Sync | Durability::Async => {
+                let folder = &settings.folder;
+                let io = |source| StoreError::io(folder, source);
+                std::fs::create_dir_all(folder).map_err(io)?;
+                reserve = Arc::new(Reserve::find(folder, settings.reserve_bytes).map_err(io)?);
                 let options = Options {
                     folder: settings.folder.clone(),
                     memory: settings.memory_bytes.map_or_else(MemoryBudget::of_machine, MemoryBudget::divide),
                     filter: Arc::clone(&dead) as Arc<dyn DeadRows>,
                 };
-                Box::new(open_store(options, is_full)?)
+                let store;
+                (store, mode) = open_store(options, &reserve)?;
+                store
             }
         };
         let sync_to = match settings.durability {
             Durability::Sync | Durability::Memory => SyncTo::Disk,
             Durability::Async => SyncTo::System,
         };
-        if settings.durability != Durability::Memory {
-            let folder = &settings.folder;
-            reserve = Reserve::open(folder, settings.reserve_bytes).map_err(|source| StoreError::io(folder, source))?;
-            if is_full {
-                // If there is room by now, the store is soon opened again for all writes.
-                reserve.release();
-            }
-        }
-        let engine = Self::start(store, dead, sync_to, reserve)?;
+        let engine = Self::start(store, mode, dead, sync_to, reserve)?;
         engine.warn_of_versions_ahead();
         Ok(engine)
     }
@@ -104,14 +102,15 @@ impl LocalEngine {
 
     /// An engine on the caller's store; for tests that make a store fail.
     pub fn on_store(store: Box<dyn Store>) -> Result<Self, StoreError> {
-        Self::start(store, Arc::default(), SyncTo::Disk, Reserve::default())
+        Self::start(store, Mode::Normal, Arc::default(), SyncTo::Disk, Arc::default())
     }
 
     fn start(
         store: Box<dyn Store>,
+        mode: Mode,
         dead: Arc<DeadSpaces>,
         sync_to: SyncTo,
-        reserve: Reserve,
+        reserve: Arc<Reserve>,
     ) -> Result<Self, StoreError> {
         let (catalogue, versions) = Catalogue::load(store.as_ref(), dead)?;
         let shared = Arc::new(Shared {
@@ -126,9 +125,10 @@ impl LocalEngine {
             sync_to,
             garbage_bytes: AtomicU64::new(0),
             compacting: Mutex::new(()),
+            is_store_freeing: AtomicBool::new(mode == Mode::Freeing),
             store: RwLock::new(Some(store)),
         });
-        if shared.reserve.is_released() {
+        if mode == Mode::Freeing {
             recovery::take_freeing_only(&shared);
         }
         shared.watch_room();
@@ -179,14 +179,25 @@ impl Drop for LocalEngine {
     }
 }
 
-/// Opens the store; on a disk that is too full for that, frees the reserve first.
-fn open_store(options: Options, is_full: bool) -> Result<FjallStore, StoreError> {
-    let mode = if is_full { Mode::Freeing } else { Mode::Normal };
-    match FjallStore::open_for(options.clone(), mode) {
-        Err(StoreError::Full { .. }) if Reserve::give_up(&options.folder) => {
-            FjallStore::open_for(options, Mode::Freeing)
-        }
-        opened => opened,
+/// Opens the store in the mode that suits the disk; on a disk that is too full for that, frees the reserve first.
+fn open_store(options: Options, reserve: &Arc<Reserve>) -> Result<(Box<dyn Store>, Mode), StoreError> {
+    let folder = options.folder.clone();
+    let open = |mode| FjallStore::open_for(options.clone(), mode, Arc::clone(reserve));
+    let may_be_full = reserve.finds_little_room(&folder, &folder.join(STORE));
+    let (store, mode) = match open(if may_be_full { Mode::Freeing } else { Mode::Normal }) {
+        Err(StoreError::Full { .. }) if reserve.give_up() => (open(Mode::Freeing)?, Mode::Freeing),
+        opened => (opened?, if may_be_full { Mode::Freeing } else { Mode::Normal }),
+    };
+    reserve.set_up(&folder).map_err(|source| StoreError::io(&folder, source))?;
+    let needed = store.room().map_or(0, |room| room.needed);
+    if mode == Mode::Normal || !reserve.take_back(needed) {
+        return Ok((Box::new(store), mode));
+    }
+    // Now it is known how much the store needs, and there is room for that.
+    let mut stopped = Box::new(store).stop();
+    match stopped.reopen(Mode::Normal) {
+        Err(StoreError::Full { .. }) => Ok((stopped.reopen(Mode::Freeing)?, Mode::Freeing)),
+        opened => Ok((opened?, Mode::Normal)),
     }
 }
 

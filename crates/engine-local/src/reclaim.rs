@@ -41,6 +41,7 @@ pub(crate) fn run(shared: &Arc<Shared>) {
             continue;
         }
         full_disk = FullDisk::default();
+        shared.reserve.set_lendable(false);
         let outcome = match space {
             Some(space) => reclaim(shared, space, &mut garbage),
             None => garbage.compact(shared),

@@ -5,6 +5,7 @@
 //! waits until writing may succeed again, closes the store, opens it and continues.
 
 use std::sync::Arc;
+use std::sync::atomic::Ordering;
 use std::time::Duration;
 
 use larimar_engine::Fault;
@@ -35,19 +36,11 @@ pub(crate) fn recover(shared: &Arc<Shared>, error: &StoreError) -> bool {
         if !pause(shared) {
             return false;
         }
-        match shared.with_store(|store| store.probe()) {
-            // A compaction that finds no room fails although there is some.
-            Ok(()) if shared.room().is_some_and(|room| room.is_short()) => {
-                shared.reserve.release();
-            }
-            Ok(()) => {}
-            Err(error) => {
-                shared.queue.shut(fault(&error));
-                // Without a reserve nothing can be done before the disk has room.
-                let is_full = matches!(error, StoreError::Full { .. });
-                if !is_full || !(shared.reserve.release() || shared.reserve.is_released()) {
-                    continue;
-                }
+        if let Err(error) = shared.with_store(|store| store.probe()) {
+            shared.queue.shut(fault(&error));
+            // Without a reserve nothing can be done before the disk has room.
+            if !matches!(error, StoreError::Full { .. }) || !shared.reserve.is_wanted() {
+                continue;
             }
         }
         return reopen(shared);
@@ -61,14 +54,16 @@ pub(crate) fn reopen(shared: &Arc<Shared>) -> bool {
             return false;
         }
     }
-    let needed = shared.room().map_or(0, |room| room.with_margin());
+    let needed = |room: Room| if shared.is_full() { room.with_margin() } else { room.needed };
+    let needed = shared.room().map_or(0, needed);
     let Some(store) = shared.store.write().take() else { return false };
     let mut stopped = store.stop();
     loop {
         // Files that were only kept for snapshots are gone by now.
-        let is_full = shared.reserve.is_released() && !shared.reserve.restore(needed);
+        let is_full = !shared.reserve.take_back(needed);
         match stopped.reopen(if is_full { Mode::Freeing } else { Mode::Normal }) {
             Ok(store) => {
+                shared.is_store_freeing.store(is_full, Ordering::Release);
                 shared.published.publish(store.snapshot());
                 *shared.store.write() = Some(store);
                 if is_full {
@@ -78,6 +73,7 @@ pub(crate) fn reopen(shared: &Arc<Shared>) -> bool {
                 }
                 return true;
             }
+            Err(StoreError::Full { .. }) if shared.reserve.give_up() => continue,
             Err(error) => {
                 let fault = fault(&error);
                 if let Some(left_out) = shared.faults.admit() {
@@ -100,15 +96,29 @@ pub(crate) fn take_all(shared: &Shared) {
     tracing::info!(left_out, "the store is open again and takes all writes");
 }
 
-/// Takes writes that free space, out of the reserve that was given up.
+/// Takes writes that free space, with the reserve if need be.
 pub(crate) fn take_freeing_only(shared: &Shared) {
-    shared.queue.open_for_freeing(full());
+    shared.queue.open_for_freeing(full(FULL));
     warn_of_full_disk(shared, shared.room());
+}
+
+/// Answers writes with what has to happen on a full disk before they are taken again; returns that if it is more than
+/// that clients delete rows.
+pub(crate) fn explain_full_disk(shared: &Shared, room: &Room) -> Option<String> {
+    let reserve = if shared.is_store_freeing() { shared.reserve.held_bytes() } else { 0 };
+    let missing = room.missing_to_flush(reserve);
+    let explain = || {
+        let mib = missing.div_ceil(1 << 20);
+        format!("{FULL}; there is too little room to make some: free {mib} MiB of other files, or drop tables")
+    };
+    let text = (shared.is_store_freeing() && missing > 0).then(explain);
+    shared.queue.set_full(full(text.as_deref().unwrap_or(FULL)), missing > 0);
+    text
 }
 
 /// Takes writes that free space, if all were taken until now.
 pub(crate) fn refuse_growth(shared: &Shared, room: Room) {
-    if shared.queue.narrow(full()) {
+    if shared.queue.narrow(full(FULL)) {
         warn_of_full_disk(shared, Some(room));
     }
 }
@@ -121,8 +131,8 @@ pub(crate) fn admit_growth(shared: &Shared) {
     }
 }
 
-fn full() -> Fault {
-    Fault::Unavailable(FULL.to_owned())
+fn full(text: &str) -> Fault {
+    Fault::Unavailable(text.to_owned())
 }
 
 fn warn_of_full_disk(shared: &Shared, room: Option<Room>) {

@@ -1,7 +1,7 @@
 //! What the engine's calls and its threads share.
 
 use std::sync::Arc;
-use std::sync::atomic::AtomicU64;
+use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
 
 use larimar_engine::{Fault, Histogram, LogLimit};
 use parking_lot::{Mutex, RwLock};
@@ -22,7 +22,7 @@ pub(crate) struct Shared {
     pub(crate) published: Published,
     pub(crate) catalogue: Arc<Catalogue>,
     pub(crate) versions: VersionClock,
-    pub(crate) reserve: Reserve,
+    pub(crate) reserve: Arc<Reserve>,
     /// Lines about a store that cannot write.
     pub(crate) faults: LogLimit,
     pub(crate) figures: Figures,
@@ -31,6 +31,9 @@ pub(crate) struct Shared {
     pub(crate) garbage_bytes: AtomicU64,
     /// Held while a compaction runs.
     pub(crate) compacting: Mutex<()>,
+    /// Whether the store is open for deletes only, without background work
+    /// ([`Mode::Freeing`](crate::store::Mode::Freeing)).
+    pub(crate) is_store_freeing: AtomicBool,
     /// Absent while it is being reopened and after the end.
     pub(crate) store: RwLock<Option<Box<dyn Store>>>,
 }
@@ -65,7 +68,11 @@ impl Shared {
 
     /// Whether only writes that free space are taken, or the store runs without background work.
     pub(crate) fn is_full(&self) -> bool {
-        self.queue.is_freeing() || self.reserve.is_released()
+        self.queue.is_freeing() || self.is_store_freeing()
+    }
+
+    pub(crate) fn is_store_freeing(&self) -> bool {
+        self.is_store_freeing.load(Ordering::Acquire)
     }
 
     /// Stops writes that need space while there is still room for everything that the store does by itself: flushing,

@@ -101,7 +101,12 @@ impl Room {
     /// Whether not even what is in memory can be flushed: background work fails.
     #[must_use]
     pub fn is_out(&self) -> bool {
-        self.free < self.flush + ROOM_MARGIN / 4
+        self.missing_to_flush(0) > 0
+    }
+
+    /// How much is missing to flush what is in memory, with so many bytes of the reserve.
+    pub(crate) fn missing_to_flush(&self, reserve: u64) -> u64 {
+        (self.flush + ROOM_MARGIN / 4).saturating_sub(self.free + reserve)
     }
 
     /// What is needed and some more, so that the next write is not the last one again.

@@ -10,7 +10,7 @@ use std::path::{Path, PathBuf};
 use std::process::Command;
 use std::sync::atomic::{AtomicUsize, Ordering};
 
-use crate::support::{eventually, keys, name, settings};
+use crate::support::{eventually, keys, name, read, settings};
 use larimar_engine::{Act, Engine, Expect, Fault, Op, Rows as _, SpaceId, Spaces as _, WriteError};
 use larimar_engine_local::{LocalEngine, Settings};
 use larimar_model::Timestamp;
@@ -25,6 +25,26 @@ fn a_full_disk_costs_nothing_acknowledged_and_writes_resume_without_a_restart() 
 #[test]
 fn on_a_full_disk_clients_delete_and_drop_until_there_is_room_again() {
     run("disk_full::out_of_the_reserve");
+}
+
+#[test]
+fn the_reserve_outlasts_a_program_that_takes_every_byte_until_clients_delete() {
+    run("disk_full::beside_a_greedy_program");
+}
+
+#[test]
+fn a_dropped_table_makes_room_although_the_reserve_is_lost() {
+    run("disk_full::without_the_reserve");
+}
+
+#[test]
+fn dropped_rows_in_memory_need_no_room_and_the_others_are_kept() {
+    run("disk_full::with_dropped_rows_in_memory");
+}
+
+#[test]
+fn a_disk_without_room_to_make_room_says_how_much_to_free_and_resumes_then() {
+    run("disk_full::until_an_operator_frees_space");
 }
 
 /// Runs a test on a small file system.
@@ -162,12 +182,152 @@ async fn fill_up(disk: &Path, engine: &LocalEngine, table: SpaceId, next: &mut u
     fill(engine, table, next, rows).await;
     assert!(is_freeing(engine), "{:?}", engine.ready());
     assert_eq!(reserve(disk), RESERVE, "a store that fills its disk by itself leaves the reserve alone");
-    let mut ballast = std::fs::File::create(disk.join("ballast")).unwrap();
-    for bytes in [1 << 20, 4096, 1] {
-        while std::io::Write::write_all(&mut ballast, &vec![1; bytes]).is_ok() {}
-    }
-    eventually("the reserve is given up", || reserve(disk) == 0).await;
+    take_every_byte(disk);
     eventually("the store is open again", || is_freeing(engine)).await;
+    assert_eq!(reserve(disk), RESERVE, "the reserve is kept until a client deletes");
+}
+
+/// Takes what is free, and what the server frees by itself meanwhile: journals of rows that are in tables.
+fn take_every_byte(disk: &Path) {
+    let mut ballast = std::fs::File::create(disk.join("ballast")).unwrap();
+    let ends = std::time::Instant::now() + std::time::Duration::from_secs(3);
+    while std::time::Instant::now() < ends {
+        take_all(&mut ballast);
+        std::thread::sleep(std::time::Duration::from_millis(1));
+    }
+}
+
+fn take_all(ballast: &mut std::fs::File) {
+    for bytes in [1 << 20, 4096, 1] {
+        while std::io::Write::write_all(ballast, &vec![1; bytes]).is_ok() {}
+    }
+}
+
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+#[ignore = "started by a test above, on a small file system"]
+async fn beside_a_greedy_program() {
+    let disk = PathBuf::from(std::env::var_os(FOLDER).unwrap());
+    let settings = Settings { reserve_bytes: RESERVE, ..settings(&disk.join("data")) };
+    let engine = LocalEngine::open(&settings).unwrap();
+    let table = engine.create_space(name("t"), b"").await.unwrap().unwrap();
+    write_rows(&engine, table, ROWS).await;
+    take_every_byte(&disk);
+    eventually("only deletes are taken", || is_freeing(&engine)).await;
+    assert_eq!(reserve(&disk), RESERVE);
+    drop_table(&engine, "t").await;
+    eventually("writes resume", || engine.ready().is_ok() && reserve(&disk) == RESERVE).await;
+    assert!(engine.create_space(name("another"), b"").await.unwrap().is_some());
+}
+
+/// Another program took the reserve too, and what is in memory does not fit into what is free. The rows are dropped, so
+/// they need no room.
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+#[ignore = "started by a test above, on a small file system"]
+async fn without_the_reserve() {
+    let disk = PathBuf::from(std::env::var_os(FOLDER).unwrap());
+    let (settings, other) = lose_the_reserve(&disk, ROWS, 600 << 10).await;
+    let engine = LocalEngine::open(&settings).unwrap();
+    assert!(is_freeing(&engine), "the disk is full");
+    drop_table(&engine, "t").await;
+    eventually("writes resume", || engine.ready().is_ok() && reserve(&disk) == RESERVE).await;
+    write(&engine, other, "new").await.unwrap();
+    drop(engine);
+    let engine = LocalEngine::open(&settings).unwrap();
+    assert_eq!(
+        rows(&engine, other).await,
+        [("kept".to_owned(), 8), ("late".to_owned(), 9), ("new".to_owned(), 20_000)]
+    );
+}
+
+/// Nothing but memory and the journal has the dropped rows, so only the journal can give space back.
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+#[ignore = "started by a test above, on a small file system"]
+async fn with_dropped_rows_in_memory() {
+    let disk = PathBuf::from(std::env::var_os(FOLDER).unwrap());
+    let (settings, other) = lose_the_reserve(&disk, 300, 600 << 10).await;
+    let engine = LocalEngine::open(&settings).unwrap();
+    assert!(is_freeing(&engine), "the disk is full");
+    drop_table(&engine, "t").await;
+    eventually("the journal's space is in the reserve", || reserve(&disk) > 5 << 20).await;
+    assert!(is_freeing(&engine), "that is not enough");
+    assert_eq!(rows(&engine, other).await, [("kept".to_owned(), 8), ("late".to_owned(), 9)]);
+    drop(engine);
+    std::fs::remove_file(disk.join("ballast")).unwrap();
+    let engine = LocalEngine::open(&settings).unwrap();
+    eventually("writes resume", || engine.ready().is_ok() && reserve(&disk) == RESERVE).await;
+    assert_eq!(rows(&engine, other).await, [("kept".to_owned(), 8), ("late".to_owned(), 9)]);
+}
+
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+#[ignore = "started by a test above, on a small file system"]
+async fn until_an_operator_frees_space() {
+    let disk = PathBuf::from(std::env::var_os(FOLDER).unwrap());
+    let (settings, other) = lose_the_reserve(&disk, ROWS, 0).await;
+    let engine = LocalEngine::open(&settings).unwrap();
+    eventually("an operator sees what to free", || is_stuck(&engine)).await;
+    assert!(engine.drop_space(name("t")).await.is_err(), "not even a drop has room");
+    eventually("an operator sees what to free", || is_stuck(&engine)).await;
+    let text = engine.ready().unwrap_err().to_string();
+    let mib: u64 = text.split_once(": free ").unwrap().1.split_once(" MiB").unwrap().0.parse().unwrap();
+    let ballast = std::fs::File::options().write(true).open(disk.join("ballast")).unwrap();
+    ballast.set_len(ballast.metadata().unwrap().len() - (mib << 20)).unwrap();
+    drop_table(&engine, "t").await;
+    eventually("writes resume", || engine.ready().is_ok() && reserve(&disk) == RESERVE).await;
+    assert_eq!(rows(&engine, other).await, [("kept".to_owned(), 8), ("late".to_owned(), 9)]);
+}
+
+/// Leaves a store with rows in the table `t`, the last of which are only in memory and the journal, and two rows in
+/// another table, where one was replaced and one deleted; on a disk with so much room, and without the reserve.
+async fn lose_the_reserve(disk: &Path, rows: usize, free: usize) -> (Settings, SpaceId) {
+    let settings = Settings { reserve_bytes: RESERVE, ..settings(&disk.join("data")) };
+    // More is in memory than a server with less memory would leave there.
+    let writer = Settings { memory_bytes: Some(1 << 30), ..settings.clone() };
+    let engine = LocalEngine::open(&writer).unwrap();
+    let table = engine.create_space(name("t"), b"").await.unwrap().unwrap();
+    let other = engine.create_space(name("other"), b"").await.unwrap().unwrap();
+    write(&engine, other, "kept").await.unwrap();
+    write(&engine, other, "gone").await.unwrap();
+    engine.close().unwrap();
+    drop(engine);
+    let engine = LocalEngine::open(&writer).unwrap();
+    write_rows(&engine, table, rows).await;
+    for (row, act) in [("kept", Act::Put(b"replaced")), ("late", Act::Put(b"in memory")), ("gone", Act::Delete)] {
+        let op = Op { row, expect: Expect::Any, act };
+        engine.apply(other, "p", &[op], Timestamp::from_ticks(1)).await.unwrap();
+    }
+    drop(engine);
+    std::fs::File::create(disk.join("data/reserve")).unwrap();
+    let room = disk.join("room");
+    std::fs::write(&room, vec![1; free]).unwrap();
+    take_all(&mut std::fs::File::create(disk.join("ballast")).unwrap());
+    std::fs::remove_file(room).unwrap();
+    (settings, other)
+}
+
+/// Four memtables of 1/32 of the disk, and half of one.
+const ROWS: usize = 1500;
+
+async fn write_rows(engine: &LocalEngine, table: SpaceId, rows: usize) {
+    for number in 0..rows {
+        write(engine, table, &format!("r{number:06}")).await.unwrap();
+    }
+}
+
+/// Whether an operator sees what to free.
+fn is_stuck(engine: &LocalEngine) -> bool {
+    engine.ready().is_err_and(|fault| fault.to_string().contains("too little room to make some: free "))
+}
+
+/// Drops a table, trying again while the engine makes room.
+async fn drop_table(engine: &LocalEngine, table: &str) {
+    let started = std::time::Instant::now();
+    loop {
+        match engine.drop_space(name(table)).await {
+            Ok(dropped) => return assert!(dropped),
+            Err(error) => assert!(started.elapsed().as_secs() < 60, "no drop is taken: {error}"),
+        }
+        tokio::time::sleep(std::time::Duration::from_millis(100)).await;
+    }
 }
 
 /// Deletes a row, trying again while the engine makes room.
@@ -210,6 +370,16 @@ async fn write(engine: &LocalEngine, table: SpaceId, row: &str) -> Result<(), Wr
     .collect();
     let op = Op { row, expect: Expect::Absent, act: Act::Put(&body) };
     engine.apply(table, "p", &[op], Timestamp::from_ticks(1)).await.map(|_| ())
+}
+
+/// The rows of a table, with the length of their bodies.
+async fn rows(engine: &LocalEngine, table: SpaceId) -> Vec<(String, usize)> {
+    let mut rows = Vec::new();
+    for row in keys(engine, table).await {
+        let (_, body) = read(engine, table, "p", &row).await.unwrap();
+        rows.push((row, body.len()));
+    }
+    rows
 }
 
 async fn sorted(engine: &LocalEngine, table: SpaceId) -> BTreeSet<String> {

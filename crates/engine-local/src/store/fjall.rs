@@ -35,7 +35,7 @@ use super::journal::{self, State};
 use super::{Batch, Bytes, Mode, Reopen, Room, Rows, Snapshot, Store, StoreError, SyncTo};
 use crate::budget::MemoryBudget;
 use crate::catalogue::FORMAT;
-use crate::reserve::bytes_available;
+use crate::reserve::Reserve;
 
 /// How to open a store.
 #[derive(Clone)]
@@ -72,24 +72,25 @@ pub struct FjallStore {
     tracker: Mutex<Tracker>,
     mode: Mode,
     disk: Disk,
+    reserve: Arc<Reserve>,
     lock: File,
 }
 
 impl FjallStore {
     /// Opens the store in a data directory, or creates one.
     pub fn open(options: Options) -> Result<Self, StoreError> {
-        Self::open_for(options, Mode::Normal)
+        let folder = options.folder.as_path();
+        std::fs::create_dir_all(folder).map_err(|source| StoreError::io(folder, source))?;
+        Self::open_for(options, Mode::Normal, Arc::default())
     }
 
     /// Opens the store in a data directory for all writes, or for those that free space.
-    pub fn open_for(options: Options, mode: Mode) -> Result<Self, StoreError> {
-        let folder = options.folder.as_path();
-        std::fs::create_dir_all(folder).map_err(|source| StoreError::io(folder, source))?;
-        let lock = lock(folder)?;
-        Self::recover(options, lock, mode)
+    pub(crate) fn open_for(options: Options, mode: Mode, reserve: Arc<Reserve>) -> Result<Self, StoreError> {
+        let lock = lock(&options.folder)?;
+        Self::recover(options, lock, mode, reserve)
     }
 
-    fn recover(options: Options, lock: File, mode: Mode) -> Result<Self, StoreError> {
+    fn recover(options: Options, lock: File, mode: Mode, reserve: Arc<Reserve>) -> Result<Self, StoreError> {
         let folder = options.folder.as_path();
         let path: Arc<Path> = folder.join(STORE).into();
         let io = |source| StoreError::io(&path, source);
@@ -114,7 +115,7 @@ impl FjallStore {
         let (db, rows) = open_database(&path, &options, mode).map_err(|error| sort(&path, error))?;
         let tracker = Mutex::new(track(folder, &path, &check).map_err(io)?);
         let disk = Disk::new(folder, &rows).map_err(io)?;
-        Ok(Self { rows, db, options, path, failed_from: AtomicU64::new(u64::MAX), tracker, mode, disk, lock })
+        Ok(Self { rows, db, options, path, failed_from: AtomicU64::new(u64::MAX), tracker, mode, disk, reserve, lock })
     }
 
     fn check_running(&self) -> Result<(), StoreError> {
@@ -169,7 +170,9 @@ impl Store for FjallStore {
 
     fn commit(&self, batch: Batch, sync: SyncTo) -> Result<(), StoreError> {
         let seqno = self.db.seqno();
-        let result = self.wait_for_room().and_then(|()| {
+        let size = |(key, value): &(Bytes, Option<Bytes>)| key.len() + value.as_ref().map_or(0, |value| value.len());
+        let bytes = if self.mode == Mode::Freeing { batch.writes.iter().map(size).sum::<usize>() } else { 0 };
+        let result = self.wait_for_room(bytes as u64).and_then(|_room| {
             let mode = match sync {
                 SyncTo::Disk => PersistMode::SyncData,
                 SyncTo::System => PersistMode::Buffer,
@@ -218,7 +221,7 @@ impl Store for FjallStore {
         if self.mode == Mode::Freeing {
             return self.flush();
         }
-        self.wait_for_room()?;
+        drop(self.wait_for_room(0)?);
         self.forget_old_versions();
         self.rows.rotate_memtable().map_err(|error| self.sort(error))?;
         while self.rows.tree.sealed_memtable_count() > 0 {
@@ -229,14 +232,18 @@ impl Store for FjallStore {
     }
 
     fn compact(&self, bytes: u64) -> Result<bool, StoreError> {
-        self.settle()?;
-        let room = bytes_available(&self.path).map_err(|source| StoreError::io(&self.path, source))?;
+        match self.settle() {
+            // What is in memory has no room to go to yet; what is in tables may have it.
+            Err(StoreError::Full { .. }) if self.mode == Mode::Freeing => {}
+            settled => settled?,
+        }
         // Rows become no larger by it, and those in lower tables are compressed.
         let bytes = bytes.min(self.rows.disk_space());
-        if room < bytes + bytes / 16 + COMPACTION_ROOM {
-            tracing::debug!(bytes, room, "no room to compact the store");
+        let needed = bytes + bytes / 16 + (bytes / 4).clamp(COMPACTION_ROOM_MIN, COMPACTION_ROOM_MAX);
+        let Some(_room) = self.lend(needed)? else {
+            tracing::debug!(needed, "no room to compact the store");
             return Ok(self.mode == Mode::Freeing && self.journal_bytes() > JOURNAL_WORTH_CUTTING);
-        }
+        };
         self.forget_old_versions();
         self.rows.major_compact().map_err(|error| self.sort(error))?;
         Ok(true)
@@ -252,7 +259,13 @@ impl Store for FjallStore {
 
     fn probe(&self) -> Result<(), StoreError> {
         let path = self.options.folder.join(PROBE);
-        let io = |source| StoreError::io(&self.options.folder, source);
+        let io = |source: std::io::Error| match StoreError::io(&self.options.folder, source) {
+            StoreError::Full { path, source } => {
+                let text = format!("{source}; writes resume when {} MiB are free", PROBE_BYTES >> 20);
+                StoreError::Full { path, source: std::io::Error::new(std::io::ErrorKind::StorageFull, text) }
+            }
+            other => other,
+        };
         let written = File::create(&path).and_then(|mut file| {
             file.write_all(&vec![0xA5; PROBE_BYTES])?;
             file.sync_all()
@@ -263,11 +276,13 @@ impl Store for FjallStore {
 
     fn stop(self: Box<Self>) -> Box<dyn Reopen> {
         // Without background work nothing else removes journals whose rows are in tables.
-        let is_flushed = self.mode == Mode::Freeing && self.flush().is_ok() && self.memtables_empty();
-        let Self { rows, db, options, path, failed_from, lock, tracker: _, mode: _, disk: _ } = *self;
+        let is_flushed = self.mode == Mode::Freeing
+            && (self.flush().is_ok() && self.memtables_empty()
+                || self.flush_live().inspect_err(|error| tracing::debug!(%error, "no room for a flush")).is_ok());
+        let Self { rows, db, options, path, failed_from, reserve, lock, tracker: _, mode: _, disk: _ } = *self;
         drop((rows, db));
         let failed_from = if is_flushed { 0 } else { failed_from.into_inner() };
-        Box::new(Stopped { options, path, failed_from, lock })
+        Box::new(Stopped { options, path, failed_from, reserve, lock })
     }
 
     fn finish(&self) -> Result<(), StoreError> {
@@ -292,14 +307,17 @@ struct Stopped {
     options: Options,
     path: Arc<Path>,
     failed_from: u64,
+    reserve: Arc<Reserve>,
     lock: File,
 }
 
 impl Reopen for Stopped {
     fn reopen(&mut self, mode: Mode) -> Result<Box<dyn Store>, StoreError> {
         self.cut_failed()?;
+        // What the journals had is for the reserve, before anything else takes it.
+        self.reserve.take_back(0);
         let lock = self.lock.try_clone().map_err(|source| StoreError::io(&self.path, source))?;
-        Ok(Box::new(FjallStore::recover(self.options.clone(), lock, mode)?))
+        Ok(Box::new(FjallStore::recover(self.options.clone(), lock, mode, Arc::clone(&self.reserve))?))
     }
 }
 
@@ -399,6 +417,7 @@ const PROBE_BYTES: usize = 16 << 20;
 /// After this many closed snapshots fjall checks which versions are still visible.
 const SNAPSHOTS_PER_GC: usize = 10_000;
 /// What must be free beside the rows that a compaction writes.
-const COMPACTION_ROOM: u64 = 2 << 20;
+const COMPACTION_ROOM_MIN: u64 = 256 << 10;
+const COMPACTION_ROOM_MAX: u64 = 2 << 20;
 /// Journals of a full disk that are worth opening the store again.
-const JOURNAL_WORTH_CUTTING: u64 = 8 << 20;
+const JOURNAL_WORTH_CUTTING: u64 = 2 << 20;
