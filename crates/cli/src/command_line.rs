@@ -10,7 +10,7 @@ mod hints;
 
 use crate::migrate::{BlobStore, End, Migration, Place};
 use crate::settings::value::StoreUrl;
-use crate::settings::{ConfigFile, Environment, Group, Kind, SETTINGS, Setting, Settings, SettingsError};
+use crate::settings::{ConfigFile, Environment, Group, Kind, Setting, Settings, SettingsError, all_settings};
 use clap::builder::{EnumValueParser, OsStringValueParser, PathBufValueParser};
 use clap::{Arg, ArgAction, ArgMatches};
 use clap_complete::Shell;
@@ -98,7 +98,7 @@ impl CommandLine {
             after.or_else(|| all.get_one::<OsString>(name)).cloned()
         };
         let flag = |setting: &Setting| Some((setting.name, value(setting.name)?));
-        let flags = SETTINGS.iter().filter(|setting| setting.kind != Kind::Secret).filter_map(flag).collect();
+        let flags = all_settings().filter(|setting| setting.kind != Kind::Secret).filter_map(flag).collect();
         Self { command, flags, config: value(CONFIG).map(PathBuf::from) }
     }
 
@@ -157,7 +157,7 @@ pub(crate) fn write_man(out: &mut dyn std::io::Write) -> std::io::Result<()> {
 /// Writes the flags that a command has beside the settings, and those of its own commands.
 fn write_flags(command: &clap::Command, name: &str, out: &mut dyn std::io::Write) -> std::io::Result<()> {
     let is_setting =
-        |argument: &Arg| argument.get_id() == CONFIG || SETTINGS.iter().any(|it| argument.get_id() == it.name);
+        |argument: &Arg| argument.get_id() == CONFIG || all_settings().any(|it| argument.get_id() == it.name);
     let own: Vec<Arg> = command.get_arguments().filter(|argument| !is_setting(argument)).cloned().collect();
     if !own.is_empty() {
         writeln!(out, ".SH \"FLAGS OF {}\"", name.to_ascii_uppercase())?;
@@ -211,7 +211,7 @@ fn with_settings(command: clap::Command) -> clap::Command {
         // After the flags that a command has of its own.
         .display_order(900);
     let defaults = Settings::default();
-    let of_group = |group: Group| SETTINGS.iter().filter(move |setting| setting.group == group);
+    let of_group = |group: Group| all_settings().filter(move |setting| setting.group == group);
     let settings = GROUPS.into_iter().flat_map(of_group).filter(|setting| setting.kind != Kind::Secret);
     command.args_override_self(true).arg(config).args(settings.map(|setting| flag(setting, &defaults)))
 }
@@ -219,7 +219,7 @@ fn with_settings(command: clap::Command) -> clap::Command {
 /// The refusal of a setting before a command that has no settings.
 fn setting_of_another_command(matches: &ArgMatches) -> Option<String> {
     let (command, own) = matches.subcommand()?;
-    let settings = SETTINGS.iter().filter(|setting| setting.kind != Kind::Secret);
+    let settings = all_settings().filter(|setting| setting.kind != Kind::Secret);
     let given = settings.map(|setting| (setting.name, setting.flag())).chain([(CONFIG, CONFIG.to_owned())]);
     let takes_settings = own.try_contains_id(CONFIG).is_ok();
     let mut refused = given.filter(|(name, _)| matches.contains_id(name)).filter(|_| !takes_settings);

@@ -6,7 +6,7 @@ use crate::banner::Addresses;
 use crate::command_line::CommandLine;
 use crate::logging::LogLevel;
 use crate::serve::check_keys;
-use crate::settings::{Resolved, SETTINGS, Settings, SettingsError, Source};
+use crate::settings::{Resolved, Settings, SettingsError, Source, all_settings};
 use crate::storage;
 use larimar_engine::Engine;
 use larimar_server::{Storage, TlsCertificate};
@@ -76,6 +76,6 @@ impl<E: Engine> Reloader<E> {
             let setting = crate::settings::find(name).expect("names come from the list");
             setting.shown(settings) != setting.shown(&self.started.settings)
         };
-        SETTINGS.iter().map(|setting| setting.name).filter(|name| !is_reloaded(name)).filter(differs).collect()
+        all_settings().map(|setting| setting.name).filter(|name| !is_reloaded(name)).filter(differs).collect()
     }
 }

@@ -1,7 +1,10 @@
-//! The life of a server: bind, open the engine, serve, and on a signal finish in order.
+//! The life of a server: bind, open the engine, serve, and on a signal finish in order. `serve/background.rs` has the
+//! tasks beside the services.
 //!
 //! Requests in flight end first, then the admin pages, then the engine, so that the operator can watch until
 //! the end and nothing that was acknowledged is lost.
+
+mod background;
 
 use crate::admin_token::ServerToken;
 use crate::banner::{Addresses, banner};
@@ -13,22 +16,20 @@ use crate::settings::{Resolved, Settings, SettingsError};
 use crate::signals::{Runtime, Signals};
 use crate::{admin_token, data_dir, engines, file_limit, logging, storage};
 use anyhow::Context;
+use background::{Running, start_analytics, start_blob_reclaimer, start_container_reclaimer};
 use larimar_bytes::{Admission, AnyBytes};
 use larimar_engine::blob::bytes::ByteStore;
-use larimar_engine::blob::{Blobs, Compacted, Reclaimer};
+use larimar_engine::blob::{Blobs, Compacted};
 use larimar_engine::{Clock, Engine, SystemClock};
 use larimar_server::{
-    AdminService, AdminSettings, AnalyticsWriter, BlobService, Compact, Handler, Listener, ListenerSettings, Metrics,
-    QueueService, SharedPort, Storage, TableService, TlsCertificate, TlsConfig, TlsError,
+    AdminService, AdminSettings, BlobService, Compact, Handler, Listener, ListenerSettings, Metrics, QueueService,
+    SharedPort, Storage, TableService, TlsCertificate, TlsConfig, TlsError,
 };
 use std::io::Write;
 use std::net::SocketAddr;
-use std::pin::Pin;
 use std::sync::Arc;
 use std::time::Duration;
 use tokio::net::TcpListener;
-use tokio::sync::oneshot;
-use tokio::task::JoinHandle;
 
 /// Runs the services until a signal ends them.
 pub(crate) fn run(line: &CommandLine, resolved: &Resolved, runtime: Runtime) -> anyhow::Result<()> {
@@ -279,16 +280,6 @@ impl Start<'_> {
     }
 }
 
-/// Starts what writes down what the services observe.
-async fn start_analytics<E: Engine, B: ByteStore>(
-    storage: &Arc<Storage<E>>,
-    blobs: Option<Arc<Blobs<E, B>>>,
-) -> Running {
-    let mut writer = AnalyticsWriter::new(Arc::clone(storage), blobs);
-    writer.load().await;
-    Running::spawn(|stopped| writer.run(stopped))
-}
-
 /// What the admin endpoint does to compact the store.
 fn compaction<E: Engine, B: ByteStore>(engine: &Arc<E>, blobs: Option<&Arc<Blobs<E, B>>>) -> Box<Compact> {
     let (engine, blobs) = (Arc::clone(engine), blobs.cloned());
@@ -301,80 +292,6 @@ fn compaction<E: Engine, B: ByteStore>(engine: &Arc<E>, blobs: Option<&Arc<Blobs
             }
         })
     })
-}
-
-/// Starts what removes the leftovers of blobs: once after a start, when they are old enough, and then every day.
-fn start_blob_reclaimer<E: Engine, B: ByteStore>(blobs: Arc<Blobs<E, B>>, grace: Duration) -> Running {
-    Running::spawn(|mut stopped| async move {
-        let mut pause = grace;
-        loop {
-            tokio::select! {
-                () = &mut stopped => return,
-                () = tokio::time::sleep(pause) => {}
-            }
-            tokio::select! {
-                () = &mut stopped => return,
-                reclaimed = blobs.reclaim(SystemClock.now()) => match reclaimed {
-                    Ok((rows, bytes)) => tracing::info!(?rows, ?bytes, "reclaimed the leftovers of blobs"),
-                    Err(fault) => tracing::warn!(%fault, "the leftovers of blobs could not be reclaimed"),
-                },
-            }
-            pause = BLOB_RECLAIM_EVERY;
-        }
-    })
-}
-
-/// Starts what removes the bytes of deleted containers.
-fn start_container_reclaimer<E: Engine, B: ByteStore>(blobs: Arc<Blobs<E, B>>, grace: Duration) -> Running {
-    Running::spawn(|mut stopped| async move {
-        let mut reclaimer = Reclaimer::new(grace);
-        let mut pause = RECLAIM_EVERY;
-        loop {
-            tokio::select! {
-                () = &mut stopped => return,
-                () = tokio::time::sleep(pause) => {}
-            }
-            pause = match reclaimer.step(&blobs).await {
-                Ok(true) => RECLAIM_PAUSE,
-                Ok(false) => RECLAIM_EVERY,
-                Err(fault) => {
-                    tracing::warn!(%fault, "the bytes of deleted containers could not be reclaimed");
-                    RECLAIM_RETRY
-                }
-            };
-        }
-    })
-}
-
-/// Comes when it is time to stop.
-type Stop = Pin<Box<dyn Future<Output = ()> + Send>>;
-
-/// A listener, or another task, at work.
-struct Running {
-    stop: oneshot::Sender<()>,
-    task: JoinHandle<()>,
-}
-
-impl Running {
-    fn start<H: Handler>(listener: Listener<H>, socket: TcpListener) -> Self {
-        Self::spawn(|stopped| async move {
-            // The listener itself logs how it stopped.
-            let _ = listener.serve(socket, stopped).await;
-        })
-    }
-
-    fn spawn<F: Future<Output = ()> + Send + 'static>(work: impl FnOnce(Stop) -> F) -> Self {
-        let (stop, stopped) = oneshot::channel::<()>();
-        // An error means that the sender is gone; that is a stop too.
-        let task = tokio::spawn(work(Box::pin(async { drop(stopped.await) })));
-        Self { stop, task }
-    }
-
-    /// Asks the task to end; the handle completes when it has.
-    fn ending(self) -> JoinHandle<()> {
-        drop(self.stop);
-        self.task
-    }
 }
 
 fn listener_settings(settings: &Settings) -> ListenerSettings {
@@ -422,13 +339,6 @@ fn announce(resolved: &Resolved, settings: &Settings, addresses: &Addresses, adm
 const TABLE: &str = "table";
 const QUEUE: &str = "queue";
 const BLOB: &str = "blob";
-/// How often deleted containers are looked for.
-const RECLAIM_EVERY: Duration = Duration::from_secs(5);
-/// Between pieces of that work: requests come first.
-const RECLAIM_PAUSE: Duration = Duration::from_millis(20);
-/// After a fault.
-const RECLAIM_RETRY: Duration = Duration::from_secs(30);
-const BLOB_RECLAIM_EVERY: Duration = Duration::from_secs(24 * 3600);
 const ADMIN_CONNECTIONS_MAX: usize = 64;
 /// The pages are short and their readers near.
 const ADMIN_ANSWER_TIMEOUT: Duration = Duration::from_secs(10);

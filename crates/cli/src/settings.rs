@@ -2,9 +2,11 @@
 //!
 //! A setting `table_port` is the key `table_port` of the TOML file, the environment variable
 //! `LARIMAR_TABLE_PORT` and the flag `--table-port`. [`resolve`] is a plain function of the three sources; flags
-//! override the environment and the environment overrides the file. The list itself is in `list.rs`.
+//! override the environment and the environment overrides the file. The list itself is in `list/`, the defaults are in
+//! `defaults.rs`.
 
 pub(crate) mod account;
+mod defaults;
 pub(crate) mod engine;
 mod list;
 mod show;
@@ -15,7 +17,7 @@ use account::Account;
 use engine::{EngineChoice, Password};
 use larimar_engine_local::budget::machine_bytes;
 use larimar_engine_postgres::Dialect;
-pub(crate) use list::{ADMIN_TOKEN, SETTINGS};
+pub(crate) use list::{ADMIN_TOKEN, all_settings};
 pub(crate) use spelling::similar_setting;
 use std::collections::BTreeMap;
 use std::ffi::{OsStr, OsString};
@@ -229,7 +231,7 @@ pub(crate) fn resolve(
 
 /// The setting of a name.
 pub(crate) fn find(name: &str) -> Option<&'static Setting> {
-    SETTINGS.iter().find(|setting| setting.name == name)
+    all_settings().find(|setting| setting.name == name)
 }
 
 impl Setting {
@@ -290,7 +292,7 @@ impl Resolved {
     fn take_environment(&mut self, environment: &Environment) -> Result<(), SettingsError> {
         self.unknown_variables = spelling::check_variables(environment)?;
         let accounts = find("accounts").expect("the list has accounts");
-        let ours = SETTINGS.iter().map(|setting| (setting, setting.variable()));
+        let ours = all_settings().map(|setting| (setting, setting.variable()));
         for (setting, variable) in [(accounts, AZURITE_ACCOUNTS.to_owned())].into_iter().chain(ours) {
             // An empty variable is how many tools spell one that is not set. Kubernetes describes a service called
             // `larimar-table` by LARIMAR_TABLE_PORT=tcp://…, which is not a setting.
@@ -396,7 +398,7 @@ fn reason(text: &str, error: &toml::de::Error) -> String {
 }
 
 fn names() -> String {
-    SETTINGS.iter().map(|setting| setting.name).collect::<Vec<_>>().join(", ")
+    all_settings().map(|setting| setting.name).collect::<Vec<_>>().join(", ")
 }
 
 impl fmt::Display for Source {

@@ -1,6 +1,6 @@
 //! What is said about a command line that is refused: which flag may be meant, and no secret.
 
-use super::super::settings::{Kind, SETTINGS, similar_setting};
+use super::super::settings::{Kind, all_settings, similar_setting};
 use clap::error::{ContextKind, ContextValue, ErrorKind};
 
 /// Ends the process for a command line that `clap` refuses, or for `--help` and `--version`.
@@ -62,7 +62,7 @@ fn instead(flag: &str) -> Option<String> {
         return Some((*ours).to_owned());
     }
     let switch = plain.strip_prefix("no-").or_else(|| plain.strip_prefix("disable-"));
-    let is_switch = |name: &&str| SETTINGS.iter().any(|setting| setting.kind == Kind::Switch && setting.name == *name);
+    let is_switch = |name: &&str| all_settings().any(|setting| setting.kind == Kind::Switch && setting.name == *name);
     if let Some(name) = switch.filter(is_switch) {
         return Some(format!("--{name}=false"));
     }

@@ -1,11 +1,11 @@
 //! The effective settings as TOML, each with its source. Secrets are comments, which say where they come from.
 
-use super::{Kind, Resolved, SETTINGS, Setting, Settings, value};
+use super::{Kind, Resolved, Setting, Settings, all_settings, value};
 use std::fmt::{self, Display};
 
 impl Display for Resolved {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        for setting in SETTINGS {
+        for setting in all_settings() {
             // A line break in the path of the file would end the comment.
             let source = self.source(setting.name).to_string().replace(char::is_control, "?");
             if has_secret(setting, &self.settings) {

@@ -1,6 +1,6 @@
 //! Which setting a misspelt name means, and which variables of the environment are none of ours.
 
-use super::{Environment, SETTINGS, Setting, SettingsError};
+use super::{Environment, Setting, SettingsError, all_settings};
 use std::ffi::OsStr;
 
 /// What to say of a name that no setting has.
@@ -15,11 +15,11 @@ pub(super) fn hint(name: &str) -> String {
 pub(crate) fn similar_setting(name: &str) -> Option<&'static Setting> {
     let name = name.to_ascii_lowercase().replace('-', "_");
     let letters = |name: &str| name.replace('_', "");
-    let distances = SETTINGS.iter().map(|setting| (distance(&letters(setting.name), &letters(&name)), setting));
+    let distances = all_settings().map(|setting| (distance(&letters(setting.name), &letters(&name)), setting));
     let nearest = distances.min_by_key(|(distance, _)| *distance);
     let near = nearest.filter(|(distance, _)| *distance <= 1 + letters(&name).len() / 6).map(|(_, setting)| setting);
     let begins = |setting: &&Setting| setting.name.strip_prefix(&name).is_some_and(|rest| rest.starts_with('_'));
-    near.or_else(|| SETTINGS.iter().find(begins))
+    near.or_else(|| all_settings().find(begins))
 }
 
 /// Refuses variables that are misspelt settings; those that are not similar to any setting are returned.
@@ -34,7 +34,7 @@ pub(super) fn check_variables(environment: &Environment) -> Result<Vec<String>, 
     for (variable, value) in environment.iter().filter(|(_, value)| !value.is_empty()) {
         let variable = variable.to_string_lossy();
         let Some(name) = variable.strip_prefix("LARIMAR_") else { continue };
-        let is_setting = SETTINGS.iter().any(|setting| setting.variable() == variable);
+        let is_setting = all_settings().any(|setting| setting.variable() == variable);
         if is_setting || is_of_others(name, &value.to_string_lossy()) {
             continue;
         }

@@ -28,7 +28,7 @@ fn resolved(text: &str, environment: &[(&str, &str)], flags: &[(&'static str, &s
 fn without_sources_the_defaults_hold() {
     let resolved = resolve(None, &Environment::new(), &[]).expect("good defaults");
     assert_eq!(resolved.settings, Settings::default());
-    assert!(SETTINGS.iter().all(|setting| resolved.source(setting.name) == Source::Default));
+    assert!(all_settings().all(|setting| resolved.source(setting.name) == Source::Default));
 }
 
 #[test]
@@ -111,7 +111,7 @@ const VALUES_WITHOUT_ACCOUNTS: Flags = &[("table_port", "0"), ("strict", "true")
 fn every_setting_can_come_from_every_source_and_is_shown() {
     assert_eq!(VALUES.iter().map(|(name, _)| *name).collect::<Vec<_>>(), names().split(", ").collect::<Vec<_>>());
     let from_file = VALUES.iter().map(|(name, text)| format!("{name} = {text:?}\n")).collect::<String>();
-    let variables: Vec<_> = SETTINGS.iter().map(Setting::variable).collect();
+    let variables: Vec<_> = all_settings().map(Setting::variable).collect();
     let environment: Vec<_> =
         variables.iter().zip(VALUES).map(|(variable, (_, text))| (variable.as_str(), *text)).collect();
     let by_file = resolve_all(&from_file, &[], &[]).expect("good settings");
@@ -120,7 +120,7 @@ fn every_setting_can_come_from_every_source_and_is_shown() {
     assert_eq!(by_file.settings, by_environment.settings);
     assert_eq!(by_file.settings, by_flags.settings);
     let defaults = Settings::default();
-    for setting in SETTINGS {
+    for setting in all_settings() {
         let shown = setting.shown(&by_file.settings);
         assert!(shown.is_some() && shown != setting.shown(&defaults), "{} does not change", setting.name);
         assert_eq!(by_file.source(setting.name), Source::File("larimar.toml".into()));
