@@ -110,6 +110,14 @@ pub(crate) fn local_connection_string(settings: &Settings) -> Option<String> {
     Some(with_key(settings, scheme, account, &addresses, &account.key))
 }
 
+/// The address of the admin endpoint of the server that the settings describe, as this machine reaches it.
+pub(crate) fn local_admin_url(settings: &Settings) -> String {
+    let ip = settings.admin_host.parse().unwrap_or(IpAddr::V4(Ipv4Addr::LOCALHOST));
+    let host = reachable(&settings.admin_host, SocketAddr::new(ip, settings.admin_port));
+    let scheme = if settings.tls_certificate.is_some() { "https" } else { "http" };
+    format!("{scheme}://{host}:{}", settings.admin_port)
+}
+
 fn connection_string(settings: &Settings, scheme: &str, account: &Account, addresses: &Addresses) -> String {
     // This key is public.
     let key = if account.is_development() { account.key.clone() } else { format!("(key of {})", account.name) };

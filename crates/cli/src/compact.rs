@@ -5,7 +5,7 @@
 
 use crate::settings::Resolved;
 use crate::signals::{EXIT_INTERRUPTED, Runtime};
-use crate::{admin_token, engines, logging};
+use crate::{admin_token, banner, engines, logging};
 use anyhow::{Context, bail, ensure};
 use larimar_bytes::{Admission, AnyBytes};
 use larimar_engine::blob::bytes::ByteStore as _;
@@ -89,15 +89,15 @@ async fn compact_here<E: Engine>(
 /// Has the server that uses the data directory do it.
 async fn ask_server(resolved: &Resolved) -> anyhow::Result<String> {
     let settings = &resolved.settings;
-    let scheme = if settings.tls_certificate.is_some() { "https" } else { "http" };
-    let host = match settings.admin_host.as_str() {
-        "0.0.0.0" | "::" => "127.0.0.1",
-        host => host,
-    };
-    let url = format!("{scheme}://{host}:{}", settings.admin_port);
+    let url = banner::local_admin_url(settings);
     let token = admin_token::of_server(resolved)?
         .context("a server uses the data directory, and its admin token was not found")?;
-    let answer = AdminEndpoint::new(&url, token).post("/compact").await;
+    let mut endpoint = AdminEndpoint::new(&url, token);
+    if let Some(certificate) = &settings.tls_certificate {
+        let cannot_read = || format!("cannot read {}, as the setting tls_certificate says", certificate.display());
+        endpoint = endpoint.with_certificate(certificate).with_context(cannot_read)?;
+    }
+    let answer = endpoint.post("/compact").await;
     let answer = answer
         .with_context(|| format!("a server uses the data directory, and its admin endpoint {url} did not answer"))?;
     match answer.status {

@@ -316,6 +316,13 @@ impl AccountBuilder {
         self
     }
 
+    /// Trusts a server that shows the first certificate of this PEM, whatever names the certificate has and whoever signed
+    /// it: for a server whose certificate file is at hand.
+    pub fn server_certificate(mut self, pem: impl Into<Vec<u8>>) -> Self {
+        self.connect.server_certificates.push(pem.into());
+        self
+    }
+
     /// Sends requests by another transport. The settings of proxy, certificates and connections are then its own.
     pub fn transport(mut self, transport: Arc<dyn Transport>) -> Self {
         self.transport = Some(transport);

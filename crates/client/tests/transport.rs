@@ -115,9 +115,21 @@ async fn a_certificate_that_was_added_is_trusted_and_no_other() {
     assert_not_sent(uses_a_table(&wary).await);
     let by_number = account_at(&server, &format!("https://127.0.0.1:{port}")).root_certificates(certificate);
     assert_not_sent(uses_a_table(&by_number.build().expect("an account")).await);
+    let other = rcgen::generate_simple_self_signed(["127.0.0.1".to_owned()]).expect("a certificate").cert.pem();
+    let by_another = account_at(&server, &format!("https://127.0.0.1:{port}")).server_certificate(other);
+    assert_not_sent(uses_a_table(&by_another.build().expect("an account")).await);
     let plain = account_at(&server, &format!("https://{}", table_address(&server))).build().expect("an account");
     assert_not_sent(uses_a_table(&plain).await);
     assert_eq!(server.requests().table, before);
+}
+
+/// The certificate is for `localhost`, and nobody trusts whoever signed it.
+#[tokio::test]
+async fn a_server_is_known_by_its_own_certificate_under_any_name() {
+    let server = Larimar::ephemeral().await.expect("a server");
+    let (port, certificate) = tls_before(table_address(&server)).await;
+    let known = account_at(&server, &format!("https://127.0.0.1:{port}")).server_certificate(certificate);
+    uses_a_table(&known.build().expect("an account")).await.expect("it works");
 }
 
 #[test]
@@ -126,6 +138,8 @@ fn settings_that_would_be_passed_over_are_refused() {
     assert_eq!(account().proxy("socks5://proxy:1080").build().expect_err("no such proxies"), AccountError::Proxy);
     assert_eq!(account().user_agent("ünïversal").build().expect_err("not ASCII"), AccountError::UserAgent);
     let refused = account().root_certificates("no certificate").build().expect_err("nothing to trust");
+    assert!(matches!(refused, AccountError::Certificates(_)), "{refused}");
+    let refused = account().server_certificate("no certificate").build().expect_err("nothing to trust");
     assert!(matches!(refused, AccountError::Certificates(_)), "{refused}");
 }
 

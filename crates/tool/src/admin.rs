@@ -111,6 +111,14 @@ impl AdminEndpoint {
         Self { url: url.into(), token: token.into(), transport: HttpTransport::new() }
     }
 
+    /// The same for a server that shows the first certificate of this PEM file, which may be self-signed and for any name.
+    ///
+    /// # Errors
+    /// A file that cannot be read.
+    pub fn with_certificate(self, file: &Path) -> io::Result<Self> {
+        Ok(Self { transport: HttpTransport::trusting_server(std::fs::read(file)?), ..self })
+    }
+
     /// Sends a POST request to a path with its query, such as `/reset?account=NAME`. The server answers when it is done.
     ///
     /// # Errors

@@ -195,7 +195,7 @@ pub(crate) fn of_local(builder: AccountBuilder, context: &Context) -> Result<Acc
         None => Ok(builder),
         Some(path) => {
             let pem = std::fs::read(&path).map_err(|error| Error::io(path.display(), error))?;
-            Ok(builder.root_certificates(pem))
+            Ok(builder.server_certificate(pem))
         }
     }
 }

@@ -3,6 +3,7 @@
 mod credentials;
 mod explain;
 mod reset;
+mod tls;
 
 use larimar_engine::{Clock as _, SystemClock};
 use larimar_testkit::http::{self, Response};

@@ -2,7 +2,7 @@
 
 use super::{RESET, launch, reset, send, token};
 use larimar_testkit::Server;
-use larimar_testkit::http::{Client, Response, entity, entity_path};
+use larimar_testkit::http::{Client, Response, entity, entity_path, read_response};
 use std::collections::BTreeSet;
 use std::io::Write as _;
 use std::net::TcpStream;
@@ -158,6 +158,53 @@ fn work(server: &Server, worker: usize, is_over: &AtomicBool) -> BTreeSet<u16> {
         statuses.insert(expected(&blobs.get(&format!("/{name}/file")).send()));
     }
     statuses
+}
+
+/// The bytes that were received belong to the container that is gone. If there is a new one of its name, clients send them
+/// again: that is what 503 means to them.
+#[test]
+fn an_upload_across_a_reset_is_repeated_or_finds_no_container() {
+    let folder = tempfile::tempdir().expect("a directory");
+    let server = launch(&folder).argument("--allow-reset").argument("--log-level=warn").start();
+    let blobs = server.blobs();
+    let create = || blobs.request("PUT", "/box?restype=container").body("").send().is_status(201);
+    let names = || blobs.get("/box?restype=container&comp=list&include=uncommittedblobs").send().text().to_owned();
+    for target in ["/box/file", "/box/file?comp=block&blockid=MDAw"] {
+        for is_created_again in [false, true] {
+            assert_eq!(reset(&server).status, 200);
+            create();
+            let upload = || blobs.request("PUT", target).header("x-ms-blob-type", "BlockBlob").body(vec![7; 1 << 20]);
+            let bytes = upload().to_bytes();
+            let (first, rest) = bytes.split_at(bytes.len() - (1 << 19));
+            let mut stream = TcpStream::connect(blobs.address()).expect("the server accepts");
+            stream.write_all(first).expect("half of a body");
+            while metric(&server, "larimar_in_flight_bytes ") == 0 {
+                std::thread::sleep(Duration::from_millis(2));
+            }
+            assert_eq!(reset(&server).status, 200);
+            if is_created_again {
+                create();
+            }
+            stream.write_all(rest).expect("the other half");
+            let answer = read_response(&stream, true).expect("an answer");
+            if is_created_again {
+                answer.is_error(503, "ServerBusy");
+            } else {
+                answer.is_error(404, "ContainerNotFound");
+                create();
+            }
+            assert!(!names().contains("<Name>"), "nothing of it is left: {}", names());
+            upload().send().is_status(201);
+            assert!(names().contains("<Name>file</Name>"), "{}", names());
+        }
+    }
+}
+
+/// The value of a metric.
+fn metric(server: &Server, name: &str) -> u64 {
+    let page = send(server.admin_address(), "GET", "/metrics", &[]);
+    let value = page.text().lines().find_map(|line| line.strip_prefix(name)?.parse().ok());
+    value.unwrap_or_else(|| panic!("{name} is not in {}", page.text()))
 }
 
 #[test]

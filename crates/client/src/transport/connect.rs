@@ -37,6 +37,8 @@ pub(crate) struct ConnectSettings {
     pub(crate) connect_timeout: Duration,
     /// Certificates in PEM that are trusted besides those of the operating system.
     pub(crate) root_certificates: Vec<Vec<u8>>,
+    /// Certificates in PEM of servers themselves, which are trusted whatever names they have.
+    pub(crate) server_certificates: Vec<Vec<u8>>,
     /// Bytes of the largest answer that is read.
     pub(crate) answer_bytes_max: usize,
 }
@@ -47,6 +49,7 @@ impl Default for ConnectSettings {
             proxy: ProxyChoice::default(),
             connect_timeout: Duration::from_secs(10),
             root_certificates: Vec::new(),
+            server_certificates: Vec::new(),
             answer_bytes_max: ANSWER_BYTES_MAX,
         }
     }
@@ -61,7 +64,7 @@ impl ConnectSettings {
             proxy.filter(|proxy| check_proxy(proxy).is_ok()).ok_or(AccountError::Proxy)?;
         }
         #[cfg(feature = "rustls")]
-        for pem in &self.root_certificates {
+        for pem in self.root_certificates.iter().chain(&self.server_certificates) {
             super::tls::certificates(pem).map_err(|error| AccountError::Certificates(error.to_string()))?;
         }
         Ok(())
@@ -108,7 +111,7 @@ impl Connector {
             proxies,
             proxies_loopback: matches!(settings.proxy, ProxyChoice::Through(_)),
             #[cfg(feature = "rustls")]
-            tls: super::tls::Tls::new(&settings.root_certificates),
+            tls: super::tls::Tls::new(&settings.root_certificates, &settings.server_certificates),
         }
     }
 

@@ -39,6 +39,13 @@ impl HttpTransport {
         Self::with_settings(&ConnectSettings::default())
     }
 
+    /// As [`HttpTransport::new`]; also trusts a server that shows the first certificate of this PEM, as
+    /// [`AccountBuilder::server_certificate`](crate::AccountBuilder::server_certificate) does.
+    #[must_use]
+    pub fn trusting_server(pem: impl Into<Vec<u8>>) -> Self {
+        Self::with_settings(&ConnectSettings { server_certificates: vec![pem.into()], ..ConnectSettings::default() })
+    }
+
     pub(crate) fn with_settings(settings: &ConnectSettings) -> Self {
         let answer_bytes_max = settings.answer_bytes_max;
         Self { connector: Connector::new(settings), servers: Mutex::default(), answer_bytes_max }

@@ -2,22 +2,27 @@
 
 use super::BoxError;
 use super::connect::Stream;
+use rustls::client::WebPkiServerVerifier;
+use rustls::client::danger::{HandshakeSignatureValid, ServerCertVerified, ServerCertVerifier};
+use rustls::crypto::{CryptoProvider, verify_tls12_signature, verify_tls13_signature};
 use rustls::pki_types::pem::PemObject as _;
-use rustls::pki_types::{CertificateDer, ServerName};
-use rustls::{ClientConfig, RootCertStore};
+use rustls::pki_types::{CertificateDer, ServerName, UnixTime};
+use rustls::{CertificateError, ClientConfig, DigitallySignedStruct, RootCertStore, SignatureScheme};
 use std::sync::{Arc, OnceLock};
 use tokio::net::TcpStream;
 use tokio_rustls::TlsConnector;
 
 pub(super) struct Tls {
-    added: Vec<Vec<u8>>,
+    roots: Vec<Vec<u8>>,
+    servers: Vec<Vec<u8>>,
     /// Made for the first address that needs it: reading the certificates of the system takes a while.
     connector: OnceLock<Result<TlsConnector, String>>,
 }
 
 impl Tls {
-    pub(super) fn new(added: &[Vec<u8>]) -> Self {
-        Self { added: added.to_vec(), connector: OnceLock::new() }
+    /// Trusts these certificates besides those of the system, and servers that show one of the others.
+    pub(super) fn new(roots: &[Vec<u8>], servers: &[Vec<u8>]) -> Self {
+        Self { roots: roots.to_vec(), servers: servers.to_vec(), connector: OnceLock::new() }
     }
 
     pub(super) async fn connect(&self, host: &str, stream: TcpStream) -> Result<Box<dyn Stream>, BoxError> {
@@ -31,18 +36,93 @@ impl Tls {
         let mut roots = RootCertStore::empty();
         let system = rustls_native_certs::load_native_certs();
         roots.add_parsable_certificates(system.certs);
-        for pem in &self.added {
+        for pem in &self.roots {
             for certificate in certificates(pem)? {
                 roots.add(certificate)?;
             }
         }
-        if roots.is_empty() {
+        let mut servers = Vec::new();
+        for pem in &self.servers {
+            servers.extend(certificates(pem)?.into_iter().next());
+        }
+        if roots.is_empty() && servers.is_empty() {
             return Err(format!("no trusted certificates were found: {:?}", system.errors).into());
         }
         let provider = Arc::new(rustls::crypto::ring::default_provider());
-        let config = ClientConfig::builder_with_provider(provider).with_safe_default_protocol_versions()?;
-        let config = config.with_root_certificates(roots).with_no_client_auth();
-        Ok(TlsConnector::from(Arc::new(config)))
+        let config =
+            ClientConfig::builder_with_provider(Arc::clone(&provider)).with_safe_default_protocol_versions()?;
+        let config = match servers.is_empty() {
+            true => config.with_root_certificates(roots),
+            false => {
+                let verifier = KnownServers::new(servers, roots, provider)?;
+                config.dangerous().with_custom_certificate_verifier(Arc::new(verifier))
+            }
+        };
+        Ok(TlsConnector::from(Arc::new(config.with_no_client_auth())))
+    }
+}
+
+/// Trusts servers by their own certificates, and others by those who signed theirs. Either way the server proves that it has
+/// the certificate's key.
+#[derive(Debug)]
+struct KnownServers {
+    known: Vec<CertificateDer<'static>>,
+    others: Option<Arc<WebPkiServerVerifier>>,
+    provider: Arc<CryptoProvider>,
+}
+
+impl KnownServers {
+    fn new(
+        known: Vec<CertificateDer<'static>>,
+        roots: RootCertStore,
+        provider: Arc<CryptoProvider>,
+    ) -> Result<Self, BoxError> {
+        let others = match roots.is_empty() {
+            true => None,
+            false => Some(WebPkiServerVerifier::builder_with_provider(Arc::new(roots), Arc::clone(&provider)).build()?),
+        };
+        Ok(Self { known, others, provider })
+    }
+}
+
+impl ServerCertVerifier for KnownServers {
+    fn verify_server_cert(
+        &self,
+        certificate: &CertificateDer<'_>,
+        chain: &[CertificateDer<'_>],
+        name: &ServerName<'_>,
+        ocsp: &[u8],
+        now: UnixTime,
+    ) -> Result<ServerCertVerified, rustls::Error> {
+        if self.known.contains(certificate) {
+            return Ok(ServerCertVerified::assertion());
+        }
+        match &self.others {
+            Some(others) => others.verify_server_cert(certificate, chain, name, ocsp, now),
+            None => Err(CertificateError::UnknownIssuer.into()),
+        }
+    }
+
+    fn verify_tls12_signature(
+        &self,
+        message: &[u8],
+        certificate: &CertificateDer<'_>,
+        signature: &DigitallySignedStruct,
+    ) -> Result<HandshakeSignatureValid, rustls::Error> {
+        verify_tls12_signature(message, certificate, signature, &self.provider.signature_verification_algorithms)
+    }
+
+    fn verify_tls13_signature(
+        &self,
+        message: &[u8],
+        certificate: &CertificateDer<'_>,
+        signature: &DigitallySignedStruct,
+    ) -> Result<HandshakeSignatureValid, rustls::Error> {
+        verify_tls13_signature(message, certificate, signature, &self.provider.signature_verification_algorithms)
+    }
+
+    fn supported_verify_schemes(&self) -> Vec<SignatureScheme> {
+        self.provider.signature_verification_algorithms.supported_schemes()
     }
 }
 
