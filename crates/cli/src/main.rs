@@ -15,6 +15,7 @@ mod logging;
 mod migrate;
 mod reload;
 mod repair;
+mod seed;
 mod serve;
 mod settings;
 mod signals;

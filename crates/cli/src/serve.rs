@@ -11,12 +11,14 @@ use crate::banner::{Addresses, banner};
 use crate::command_line::CommandLine;
 use crate::logging::LogLevel;
 use crate::reload::Reloader;
+use crate::seed::{self, Seed, Seeder};
 use crate::settings::value::Durability;
 use crate::settings::{Resolved, Settings, SettingsError};
 use crate::signals::{Runtime, Signals};
 use crate::{admin_token, data_dir, engines, file_limit, logging, storage};
 use anyhow::Context;
-use background::{Running, start_analytics, start_blob_reclaimer, start_container_reclaimer};
+pub(crate) use background::Running;
+use background::{start_analytics, start_blob_reclaimer, start_container_reclaimer};
 use larimar_bytes::{Admission, AnyBytes};
 use larimar_engine::blob::bytes::ByteStore;
 use larimar_engine::blob::{Blobs, Compacted};
@@ -28,6 +30,7 @@ use larimar_server::{
 use std::io::Write;
 use std::net::SocketAddr;
 use std::sync::Arc;
+use std::sync::atomic::{AtomicBool, Ordering};
 use std::time::Duration;
 use tokio::net::TcpListener;
 
@@ -43,6 +46,7 @@ pub(crate) fn run(line: &CommandLine, resolved: &Resolved, runtime: Runtime) -> 
     let settings = &settings;
     let certificate = load_certificate(settings)?;
     let database = engines::postgres_settings(resolved)?;
+    let seed = Seed::find(resolved)?;
     runtime.block_on(async |mut signals| {
         let sockets = Sockets::bind(settings).await?;
         check_keys(resolved, &sockets.addresses()?)?;
@@ -56,7 +60,7 @@ pub(crate) fn run(line: &CommandLine, resolved: &Resolved, runtime: Runtime) -> 
                 if matches!(bytes, Some(AnyBytes::Files(_))) {
                     engine.record_blobs().context("the inventory of the data directory cannot be written")?;
                 }
-                let parts = Parts { line, resolved, settings, level, certificate, sockets };
+                let parts = Parts { line, resolved, settings, level, certificate, sockets, seed };
                 let outcome = serve(parts, Arc::clone(&engine), bytes, signals).await;
                 engine.close().context("the engine did not close cleanly; nothing that was acknowledged is lost")?;
                 outcome
@@ -68,7 +72,7 @@ pub(crate) fn run(line: &CommandLine, resolved: &Resolved, runtime: Runtime) -> 
                     name = signals.end() => return Err(EndedEarly(name).into()),
                 };
                 let bytes = engines::open_bytes(settings, Admission::default())?;
-                let parts = Parts { line, resolved, settings, level, certificate, sockets };
+                let parts = Parts { line, resolved, settings, level, certificate, sockets, seed };
                 let outcome = serve(parts, Arc::clone(&engine), bytes, signals).await;
                 engine.close().await;
                 outcome
@@ -81,7 +85,7 @@ pub(crate) fn run(line: &CommandLine, resolved: &Resolved, runtime: Runtime) -> 
 
 /// A signal came before the server served.
 #[derive(Debug, thiserror::Error)]
-#[error("stopped by {0} before the database could be opened")]
+#[error("stopped by {0} before the server served")]
 pub(crate) struct EndedEarly(&'static str);
 
 /// What a server is made of besides its engine.
@@ -92,6 +96,7 @@ struct Parts<'a> {
     level: LogLevel,
     certificate: Option<Arc<TlsCertificate>>,
     sockets: Sockets,
+    seed: Option<Seed>,
 }
 
 /// The sockets of a server, bound before anything is opened: a port in use costs nothing.
@@ -188,9 +193,9 @@ async fn serve<E: Engine>(
     parts: Parts<'_>,
     engine: Arc<E>,
     bytes: Option<AnyBytes>,
-    signals: Signals,
+    mut signals: Signals,
 ) -> anyhow::Result<()> {
-    let Parts { line, resolved, settings, level, certificate, sockets } = parts;
+    let Parts { line, resolved, settings, level, certificate, sockets, seed } = parts;
     let tls = certificate.as_ref().map(TlsCertificate::config);
     let metrics = Arc::new(Metrics::default());
     let addresses = sockets.addresses()?;
@@ -210,13 +215,21 @@ async fn serve<E: Engine>(
         started: resolved.clone(),
     };
     let start = Start { settings, metrics: &metrics, tls: &tls };
-    let of_socket = |ServiceSocket { socket, words }| start.services(&storage, blobs.as_ref(), &words, socket);
-    let services: Vec<_> = sockets.services.into_iter().map(of_socket).collect();
+    let seeder = seed.map(|seed| Arc::new(Seeder::new(Arc::clone(&engine), seed, settings)));
+    let is_filling = Arc::new(AtomicBool::new(true));
     let admin = sockets.admin.zip(token.as_ref()).zip(addresses.admin).map(|((socket, token), bound)| {
         let service = AdminService::new(Arc::clone(&storage), admin_settings(settings, bound, token));
-        let service = service.with_compact(compaction(&engine, blobs.as_ref()));
-        start.admin(service, socket)
+        let service = service.with_compact(compaction(&engine, blobs.as_ref())).with_filling(Arc::clone(&is_filling));
+        start.admin(with_refill(service, seeder.as_ref()), socket)
     });
+    // Connections wait in the meantime: the sockets are bound.
+    tokio::select! {
+        filled = fill(&engine, seeder.as_deref()) => filled?,
+        name = signals.end() => return Err(EndedEarly(name).into()),
+    }
+    is_filling.store(false, Ordering::Relaxed);
+    let of_socket = |ServiceSocket { socket, words }| start.services(&storage, blobs.as_ref(), &words, socket);
+    let services: Vec<_> = sockets.services.into_iter().map(of_socket).collect();
     announce(resolved, settings, &addresses, token.as_ref().map_or("", |token| &token.shown));
 
     signals.wait(|| reloader.reload()).await;
@@ -237,6 +250,27 @@ async fn serve<E: Engine>(
         admin.ending().await.context("the admin listener ended in a defect of the server")?;
     }
     Ok(())
+}
+
+/// Fills the store if a seed says so, and refuses one that is only partly filled.
+async fn fill<E: Engine>(engine: &Arc<E>, seeder: Option<&Seeder<E>>) -> anyhow::Result<()> {
+    match seeder {
+        Some(seeder) => seeder.fill_if_empty().await,
+        None => seed::check_filled(&**engine).await,
+    }
+}
+
+/// Lets a reset fill accounts again. A caller that goes away does not end the filling.
+fn with_refill<E: Engine>(service: AdminService<E>, seeder: Option<&Arc<Seeder<E>>>) -> AdminService<E> {
+    let Some(seeder) = seeder.cloned() else { return service };
+    service.with_refill(Box::new(move |accounts| {
+        let seeder = Arc::clone(&seeder);
+        let filling = tokio::spawn(async move { seeder.fill_again(&accounts).await });
+        Box::pin(async move {
+            let filled = filling.await.unwrap_or_else(|panic| Err(panic.into()));
+            filled.map_err(|error| format!("{error:#}"))
+        })
+    }))
 }
 
 /// What starting a service takes besides the service.

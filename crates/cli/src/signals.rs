@@ -49,13 +49,14 @@ impl Runtime {
         runtime.block_on(async move {
             #[cfg(unix)]
             let signals = Signals {
+                is_reload_due: false,
                 has_terminal,
                 terminate: signal(SignalKind::terminate())?,
                 interrupt: signal(SignalKind::interrupt())?,
                 hangup,
             };
             #[cfg(not(unix))]
-            let signals = Signals {};
+            let signals = Signals { is_reload_due: false };
             run(signals).await
         })
     }
@@ -63,6 +64,8 @@ impl Runtime {
 
 /// The signals of a server.
 pub(crate) struct Signals {
+    /// Whether a signal to reload came before there was anything to reload.
+    is_reload_due: bool,
     /// Whether there was a terminal at the start. If it is gone, SIGHUP means that it was closed, and asks for
     /// shutdown.
     #[cfg(unix)]
@@ -85,6 +88,9 @@ impl Signals {
     /// Waits for the first signal to end, and reloads at each that asks for it. A second signal to end, while requests
     /// finish, ends the process at once.
     pub(crate) async fn wait(mut self, mut reload: impl FnMut()) {
+        if self.is_reload_due {
+            reload();
+        }
         let name = loop {
             match self.demand().await {
                 Demand::End(name) => break name,
@@ -100,11 +106,12 @@ impl Signals {
         });
     }
 
-    /// Waits for the next signal to end; what is to be reloaded is not open yet, or no more.
+    /// Waits for the next signal to end. One to reload is kept for [`Signals::wait`].
     pub(crate) async fn end(&mut self) -> &'static str {
         loop {
-            if let Demand::End(name) = self.demand().await {
-                return name;
+            match self.demand().await {
+                Demand::End(name) => return name,
+                Demand::Reload => self.is_reload_due = true,
             }
         }
     }

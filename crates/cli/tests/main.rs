@@ -23,6 +23,7 @@ mod postgres;
 mod process;
 mod queue_http;
 mod reload;
+mod seed;
 mod settings;
 mod stores;
 mod traps;

@@ -22,6 +22,7 @@ use crate::blob::bytes::ByteStore;
 use crate::clock::Clock;
 use crate::contract::{Engine, SpaceKind};
 use crate::error::{Fault, ReadError, WriteError};
+use crate::seed::load_seed_record;
 use digest::digest;
 use futures_util::future::join;
 use larimar_model::Timestamp;
@@ -120,6 +121,12 @@ pub enum MigrationError {
     /// The destination holds the records of a migration from somewhere else.
     #[error("the destination holds an unfinished migration from {0}; finish that one, or restart")]
     OtherSource(String),
+    /// The source is not complete: it was being filled at a server's start, and that did not finish.
+    #[error(
+        "the source holds only a part of the files that a server's --seed was filling it with; start that server once more \
+         first; nothing was copied"
+    )]
+    PartlyFilled,
     /// There are blobs, and a store has no place for their bytes.
     #[error("{part} holds blobs, and no store of their bytes was named for the {side}; nothing was copied")]
     NoBytes {
@@ -174,6 +181,9 @@ pub async fn migrate(
     options: MigrationOptions<'_>,
     progress: &mut (dyn FnMut(Progress<'_>) + Send),
 ) -> Result<Vec<PartReport>, MigrationError> {
+    if load_seed_record(from.engine).await?.is_some_and(|record| !record.tables.is_empty()) {
+        return Err(MigrationError::PartlyFilled);
+    }
     let source = parts(from.engine).await?;
     check_bytes(from, to, &source).await?;
     let mut log = Log::load(to.engine, options).await?;

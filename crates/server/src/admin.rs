@@ -10,6 +10,7 @@ mod reset;
 mod token;
 
 pub use compact::Compact;
+pub use reset::Refill;
 pub use token::{AdminToken, AdminTokenError};
 
 use crate::handler::{Handler, Peer};
@@ -23,8 +24,10 @@ use hyper::header::{ALLOW, CACHE_CONTROL, CONNECTION, CONTENT_TYPE, HeaderValue,
 use hyper::http::request::Parts;
 use hyper::{Method, Request, Response, StatusCode};
 use larimar_engine::Engine;
+use std::fmt;
 use std::net::SocketAddr;
 use std::sync::Arc;
+use std::sync::atomic::{AtomicBool, Ordering};
 
 /// Who may send admin requests, and which of them are allowed.
 #[derive(Clone, Debug)]
@@ -50,11 +53,13 @@ impl AdminSettings {
 }
 
 /// Answers admin requests.
-#[derive(Debug)]
 pub struct AdminService<E> {
     storage: Arc<Storage<E>>,
     settings: AdminSettings,
     compactor: Option<Compactor>,
+    refill: Option<Box<Refill>>,
+    /// Whether the store is being filled, and no service answers yet.
+    is_filling: Arc<AtomicBool>,
 }
 
 /// The answer to an admin request.
@@ -63,8 +68,8 @@ type Page = Response<ResponseBody>;
 impl<E: Engine> AdminService<E> {
     /// The endpoint of a server with these accounts.
     #[must_use]
-    pub const fn new(storage: Arc<Storage<E>>, settings: AdminSettings) -> Self {
-        Self { storage, settings, compactor: None }
+    pub fn new(storage: Arc<Storage<E>>, settings: AdminSettings) -> Self {
+        Self { storage, settings, compactor: None, refill: None, is_filling: Arc::default() }
     }
 
     /// With what `/compact` does.
@@ -73,12 +78,25 @@ impl<E: Engine> AdminService<E> {
         Self { compactor: Some(Compactor::new(compact)), ..self }
     }
 
+    /// With what fills accounts again after `/reset` has emptied them.
+    #[must_use]
+    pub fn with_refill(self, refill: Box<Refill>) -> Self {
+        Self { refill: Some(refill), ..self }
+    }
+
+    /// While this is set the server is not ready and changes nothing: its store is being filled.
+    #[must_use]
+    pub fn with_filling(self, is_filling: Arc<AtomicBool>) -> Self {
+        Self { is_filling, ..self }
+    }
+
     async fn answer(&self, parts: &Parts, has_body: bool, peer: Peer) -> Page {
         if let Some(page) = self.open_page(&parts.method, parts.uri.path()) {
             return page;
         }
         match access::check(&self.storage, &self.settings, parts, peer) {
             Ok(_) if has_body => text(StatusCode::BAD_REQUEST, "expected no body: parameters are in the query\n"),
+            Ok(_) if self.is_filling.load(Ordering::Relaxed) => text(StatusCode::SERVICE_UNAVAILABLE, FILLING),
             Ok(caller) => self.answer_to(&caller, parts).await,
             Err((status, reason)) => {
                 let mut page = text(status, reason);
@@ -97,6 +115,7 @@ impl<E: Engine> AdminService<E> {
         Some(match path {
             "/health" | "/ready" | "/metrics" if !is_read => not_allowed("GET, HEAD"),
             "/health" => text(StatusCode::OK, "ok\n"),
+            "/ready" if self.is_filling.load(Ordering::Relaxed) => text(StatusCode::SERVICE_UNAVAILABLE, FILLING),
             "/ready" => match engine.ready() {
                 Ok(()) => text(StatusCode::OK, "ready\n"),
                 Err(fault) => text(StatusCode::SERVICE_UNAVAILABLE, format!("{fault}\n")),
@@ -110,11 +129,20 @@ impl<E: Engine> AdminService<E> {
     async fn answer_to(&self, caller: &AdminCaller, parts: &Parts) -> Page {
         let query = parts.uri.query().unwrap_or("");
         match (parts.uri.path(), &parts.method) {
-            ("/reset", &Method::POST) => reset::reset(&self.storage, self.settings.allow_reset, caller, query).await,
+            ("/reset", &Method::POST) => {
+                let refill = self.refill.as_deref();
+                reset::reset(&self.storage, self.settings.allow_reset, refill, caller, query).await
+            }
             ("/compact", &Method::POST) => compact::compact(self.compactor.as_ref(), caller).await,
             ("/reset" | "/compact", _) => not_allowed("POST"),
             _ => text(StatusCode::NOT_FOUND, "paths: /health /ready /metrics /reset /compact\n"),
         }
+    }
+}
+
+impl<E> fmt::Debug for AdminService<E> {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.debug_struct("AdminService").field("settings", &self.settings).finish_non_exhaustive()
     }
 }
 
@@ -149,6 +177,7 @@ fn page(status: StatusCode, kind: &'static str, text: impl Into<Bytes>) -> Page 
     response
 }
 
+const FILLING: &str = "the store is being filled from the files that the setting seed names\n";
 const TEXT: &str = "text/plain; charset=utf-8";
 
 /// The version names the text format, as its scrapers expect.

@@ -17,8 +17,9 @@ use crate::format::{Format, Shape};
 use crate::{Error, Result};
 use clap::{Args, ValueEnum};
 use input::Input;
+use larimar_client::Table;
 use state::State;
-use std::path::PathBuf;
+use std::path::{Path, PathBuf};
 
 /// The flags of `larimar import`.
 #[derive(Args)]
@@ -96,7 +97,8 @@ impl Import {
             eprintln!("standard input cannot be read again, so this import cannot be resumed");
             State::none()
         };
-        let run = run::Run { table, mode: self.mode, parallel: usize::from(self.parallel), shape };
+        let parallel = usize::from(self.parallel);
+        let run = run::Run { table, mode: self.mode, parallel, shape, is_all_or_nothing: false };
         run.all(&inputs, state, refused_path).await
     }
 
@@ -110,3 +112,14 @@ impl Import {
         Ok(Shape { keys, types, is_formula_safe: self.formula_safe, ..Shape::default() })
     }
 }
+
+/// Writes all rows of a file to a table, which is created, and logs how far it is. A row that cannot be written is an error.
+pub(crate) async fn import_whole(table: Table, path: &Path, format: Format) -> Result<u64> {
+    let input = Input::File { path: path.to_owned(), format };
+    let run =
+        run::Run { table, mode: Mode::Insert, parallel: PARALLEL, shape: Shape::default(), is_all_or_nothing: true };
+    run.whole(&input).await
+}
+
+/// Transactions under way at once.
+const PARALLEL: usize = 8;

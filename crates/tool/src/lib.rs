@@ -19,6 +19,7 @@ pub mod output;
 pub mod progress;
 mod queue;
 pub mod ranges;
+pub mod seed;
 mod table;
 pub mod value;
 

@@ -32,6 +32,20 @@ impl Progress {
         }
     }
 
+    /// Counts rows without a bar: a server logs how far this work is, every few seconds.
+    #[must_use]
+    pub fn logged(work: String, total: Option<u64>) -> Self {
+        let bar = ProgressBar::with_draw_target(total, ProgressDrawTarget::hidden());
+        let counted = bar.clone();
+        let shower = tokio::spawn(async move {
+            loop {
+                tokio::time::sleep(LOGGED_EVERY).await;
+                tracing::info!(rows = counted.position(), total, "{work}");
+            }
+        });
+        Self { bar, shower: Some(shower) }
+    }
+
     /// With a total the template is what follows the percentage.
     fn with_template(total: Option<u64>, template: &str) -> Self {
         let bar = ProgressBar::with_draw_target(total, ProgressDrawTarget::hidden());
@@ -96,6 +110,8 @@ fn rest(state: &ProgressState, out: &mut dyn fmt::Write) {
 const WIDE_COLUMNS: u16 = 80;
 /// Shorter work has no bar.
 const SHOWN_AFTER: Duration = Duration::from_secs(1);
+/// How often a line is logged.
+const LOGGED_EVERY: Duration = Duration::from_secs(5);
 /// How often the bar is drawn.
 const TICK: Duration = Duration::from_millis(200);
 

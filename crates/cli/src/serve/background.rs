@@ -68,13 +68,13 @@ pub(super) fn start_container_reclaimer<E: Engine, B: ByteStore>(blobs: Arc<Blob
 type Stop = Pin<Box<dyn Future<Output = ()> + Send>>;
 
 /// A listener, or another task, at work.
-pub(super) struct Running {
+pub(crate) struct Running {
     stop: oneshot::Sender<()>,
     task: JoinHandle<()>,
 }
 
 impl Running {
-    pub(super) fn start<H: Handler>(listener: Listener<H>, socket: TcpListener) -> Self {
+    pub(crate) fn start<H: Handler>(listener: Listener<H>, socket: TcpListener) -> Self {
         Self::spawn(|stopped| async move {
             // The listener itself logs how it stopped.
             let _ = listener.serve(socket, stopped).await;

@@ -32,6 +32,7 @@ impl Default for Settings {
             durability: Durability::Sync,
             memory: None,
             reserve: 64 << 20,
+            seed: None,
             dialect: Dialect::Postgres,
             database_password: None,
             database_password_file: None,

@@ -8,11 +8,17 @@ use larimar_engine::{Engine, Removed, reset_account};
 use larimar_wire::sas::Service;
 use larimar_wire::service_properties::ServiceProperties;
 use larimar_wire::uri::query_pairs;
+use std::pin::Pin;
 
-/// Removes everything that the accounts of the query have. Answers with counts when it is done.
+/// Fills these accounts, which are empty, with what the server starts with. The error says why it could not.
+pub type Refill = dyn Fn(Vec<String>) -> Pin<Box<dyn Future<Output = Result<(), String>> + Send>> + Send + Sync;
+
+/// Removes everything that the accounts of the query have, and fills them again if the server was filled at its start.
+/// Answers with counts of what was removed when it is done.
 pub(super) async fn reset<E: Engine>(
     storage: &Storage<E>,
     is_allowed: bool,
+    refill: Option<&Refill>,
     caller: &AdminCaller,
     query: &str,
 ) -> Page {
@@ -46,6 +52,14 @@ pub(super) async fn reset<E: Engine>(
         forget(storage, account);
     }
     tracing::info!(?accounts, ?sum, "reset");
+    if let Some(refill) = refill
+        && let Err(reason) = refill(accounts).await
+    {
+        tracing::warn!(reason, "accounts were reset and could not be filled again");
+        let reason =
+            format!("the accounts are empty and could not be filled again: {reason}; send the request again\n");
+        return text(StatusCode::SERVICE_UNAVAILABLE, reason);
+    }
     let Removed { tables, queues, containers } = sum;
     let json = format!("{{\"tables\":{tables},\"queues\":{queues},\"containers\":{containers}}}\n");
     page(StatusCode::OK, JSON, json)

@@ -167,13 +167,45 @@ async fn wrong_credentials_are_refused_like_none() {
     let mut parts = signed(&Method::POST, "/reset?account=one", "one", KEY);
     parts.uri = "/reset?account=one&account=one".parse().expect("a target");
     assert_eq!(send(&service, &parts, LOOPBACK).await.0, 401);
-    let without_token = AdminService {
-        settings: AdminSettings { token: None, ..service.settings.clone() },
-        storage: Arc::clone(&service.storage),
-        compactor: None,
-    };
+    let settings = AdminSettings { token: None, ..service.settings.clone() };
+    let without_token = AdminService::new(Arc::clone(&service.storage), settings);
     let parts = request(&Method::POST, "/reset?account=one", Some(&format!("Bearer {TOKEN}")));
     assert_eq!(send(&without_token, &parts, LOOPBACK).await.0, 401);
+}
+
+#[tokio::test]
+async fn while_the_store_is_filled_nothing_is_changed_and_the_server_is_not_ready() {
+    let is_filling = Arc::new(AtomicBool::new(true));
+    let service = service(Arc::default()).with_filling(Arc::clone(&is_filling));
+    let bearer = format!("Bearer {TOKEN}");
+    let reset = request(&Method::POST, "/reset?account=one", Some(&bearer));
+    let ask = async |target| send(&service, &request(&Method::GET, target, None), LOOPBACK).await;
+    assert_eq!((ask("/health").await.0, ask("/metrics").await.0), (200, 200));
+    let (status, reason, _) = ask("/ready").await;
+    assert!(status == 503 && reason.contains("being filled"), "{reason}");
+    assert_eq!(send(&service, &reset, LOOPBACK).await.0, 503);
+    assert_eq!(send(&service, &request(&Method::POST, "/reset?account=one", None), LOOPBACK).await.0, 401);
+    is_filling.store(false, Relaxed);
+    assert_eq!((ask("/ready").await.0, send(&service, &reset, LOOPBACK).await.0), (200, 200));
+}
+
+#[tokio::test]
+async fn a_reset_is_answered_after_its_accounts_are_filled_again() {
+    let filled: Arc<parking_lot::Mutex<Vec<String>>> = Arc::default();
+    let accounts = Arc::clone(&filled);
+    let service = service(Arc::default()).with_refill(Box::new(move |names| {
+        let is_broken = names.contains(&"two".to_owned());
+        accounts.lock().extend(names);
+        Box::pin(async move { if is_broken { Err("line 7".to_owned()) } else { Ok(()) } })
+    }));
+    let bearer = format!("Bearer {TOKEN}");
+    let reset = |target| request(&Method::POST, target, Some(&bearer));
+    assert_eq!(send(&service, &reset("/reset?account=one"), LOOPBACK).await.0, 200);
+    assert_eq!(*filled.lock(), ["one"]);
+    let (status, reason, _) = send(&service, &reset("/reset?account=two"), LOOPBACK).await;
+    assert!(status == 503 && reason.contains("line 7; send the request again"), "{reason}");
+    assert_eq!(send(&service, &reset("/reset?account=none"), LOOPBACK).await.0, 404);
+    assert_eq!(*filled.lock(), ["one", "two"], "only what was emptied");
 }
 
 #[tokio::test]

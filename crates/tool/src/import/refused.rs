@@ -9,6 +9,8 @@ use std::path::{Path, PathBuf};
 /// The file of refused rows. It is made with the first of them.
 pub(super) struct RefusedFile {
     path: PathBuf,
+    /// Whether a refused row is an error, and no file is made.
+    is_refusing: bool,
     file: Option<BufWriter<File>>,
     rows: u64,
 }
@@ -24,7 +26,7 @@ struct Line {
 impl RefusedFile {
     /// Starts a file, or goes on with one whose rows up to a place are kept.
     pub(super) fn open(path: PathBuf, keep: Option<(&[String], &str, u64)>) -> Result<Self> {
-        let mut refused = Self { path, file: None, rows: 0 };
+        let mut refused = Self { path, is_refusing: false, file: None, rows: 0 };
         match keep {
             Some((earlier_files, file, line)) => {
                 let is_kept = |row: &Line| earlier_files.contains(&row.file) || row.file == file && row.line <= line;
@@ -36,6 +38,11 @@ impl RefusedFile {
             },
         }
         Ok(refused)
+    }
+
+    /// No file: the first refused row is an error.
+    pub(super) fn none() -> Self {
+        Self { path: PathBuf::new(), is_refusing: true, file: None, rows: 0 }
     }
 
     /// Replaces the file by one with only some of its rows.
@@ -60,6 +67,9 @@ impl RefusedFile {
     }
 
     pub(super) fn push(&mut self, file: &str, line: u64, reason: String, row: String) -> Result<()> {
+        if self.is_refusing {
+            return Err(Error::Refused(format!("{file}: line {line}: {reason}")));
+        }
         self.write(&Line { file: file.to_owned(), line, reason, row })
     }
 

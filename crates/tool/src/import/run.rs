@@ -26,6 +26,8 @@ pub(super) struct Run {
     pub(super) mode: Mode,
     pub(super) parallel: usize,
     pub(super) shape: Shape,
+    /// Whether the first row that cannot be written ends the import. Progress is then logged, not shown.
+    pub(super) is_all_or_nothing: bool,
 }
 
 /// What the import of one input shares between reading and writing.
@@ -67,6 +69,13 @@ impl Run {
         }
     }
 
+    /// Imports all rows of one input, or fails. Returns how many there were.
+    pub(super) async fn whole(&self, input: &Input) -> Result<u64> {
+        let mut state = State::none();
+        self.one(0, input, &mut state, &Arc::new(Mutex::new(RefusedFile::none()))).await?;
+        Ok(state.written())
+    }
+
     async fn one(
         &self,
         number: usize,
@@ -78,7 +87,11 @@ impl Run {
         self.create_table().await?;
         // Before the first row is written: a run after this one knows that some may be.
         state.save()?;
-        let progress = Progress::new("rows", opened.rows.map(|rows| rows.saturating_sub(state.position().rows)));
+        let rows = opened.rows.map(|rows| rows.saturating_sub(state.position().rows));
+        let progress = match self.is_all_or_nothing {
+            true => Progress::logged(format!("filling table {}", self.table.name()), rows),
+            false => Progress::new("rows", rows),
+        };
         let shared = Arc::new(Shared {
             name: input.name(),
             tracker: Mutex::default(),
@@ -94,6 +107,9 @@ impl Run {
         while let Some(group) = groups.next().await {
             progress.add(group.operations.len() as u64);
             self.finish(group, &shared, state.is_resumed).await?;
+            if self.is_all_or_nothing && lock(&shared.failed).is_some() {
+                break;
+            }
             if saved.is_none_or(|at| at.elapsed() >= SAVE_EVERY) && save(number, &shared, before, state)? {
                 saved = Some(Instant::now());
             }
@@ -109,8 +125,8 @@ impl Run {
     /// Creates the table, if it is missing and the caller may. Whether it can be written to is seen soon enough.
     async fn create_table(&self) -> Result<()> {
         match self.table.create_if_missing().await {
-            Ok(true) => eprintln!("created table {}", self.table.name()),
-            Ok(false) => {}
+            Ok(true) if !self.is_all_or_nothing => eprintln!("created table {}", self.table.name()),
+            Ok(_) => {}
             Err(error) if error.status() == Some(403) => {}
             Err(error) => return Err(error.into()),
         }
@@ -287,7 +303,7 @@ fn operation(mode: Mode, record: Record, shared: &Shared) -> Option<BulkOperatio
         Err(refused) => (refused.reason, refused.text),
     };
     if let Err(error) = shared.refuse(record.line, reason, row) {
-        *lock(&shared.failed) = Some(error);
+        lock(&shared.failed).get_or_insert(error);
     }
     None
 }

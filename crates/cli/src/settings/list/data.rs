@@ -57,6 +57,16 @@ pub(super) static SETTINGS: &[Setting] = &[
         show: |settings| Some(value::show_bytes(settings.reserve).into()),
     },
     Setting {
+        name: "seed",
+        group: Group::Data,
+        help: "Directory with files of `larimar export --all`, from which an empty store is filled before the server serves; \
+               one that has tables is left alone",
+        expected: "the path of a directory",
+        kind: Kind::Path,
+        read: |settings, text| put(&mut settings.seed, path(text).map(Some)),
+        show: |settings| settings.seed.as_ref().map(|path| path.display().to_string().into()),
+    },
+    Setting {
         name: "dialect",
         group: Group::Database,
         help: "Which database a postgres:// engine is: postgres, cockroach or yugabyte",
