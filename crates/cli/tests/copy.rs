@@ -90,10 +90,7 @@ async fn seen(account: &Account) -> (BTreeMap<(String, String), i32>, Vec<String
 #[test]
 fn a_copy_that_is_killed_half_way_and_run_again_has_nothing_twice_and_nothing_missing() {
     let folder = tempfile::tempdir().expect("a folder");
-    let (from, to) = (
-        Launch::new(EXE, folder.path().join("from")).engine("local").start(),
-        Launch::new(EXE, folder.path().join("to")).engine("local").start(),
-    );
+    let [from, to] = ["from", "to"].map(|name| Launch::new(EXE, folder.path().join(name)).start());
     let [source, target] = [&from, &to].map(connection_string);
     let runtime = tokio::runtime::Runtime::new().expect("a runtime");
     let [from_account, to_account] = [&source, &target].map(|text| Account::connect(text).expect("an account"));
@@ -126,7 +123,6 @@ fn a_copy_that_is_killed_half_way_and_run_again_has_nothing_twice_and_nothing_mi
     assert_eq!(entities.len(), ENTITIES as usize);
     assert_eq!(texts, (0..MESSAGES).map(|number| format!("{number:04}")).collect::<Vec<_>>());
     assert_eq!(runtime.block_on(seen(&from_account)), (entities, texts, blobs), "the source has all of it still");
-    let left: Vec<_> =
-        std::fs::read_dir(folder.path()).expect("listed").map(|entry| entry.expect("an entry")).collect();
-    assert_eq!(left.len(), 2, "only the two data directories: {left:?}");
+    let mut left = std::fs::read_dir(folder.path()).expect("listed").map(|entry| entry.expect("an entry").path());
+    assert!(left.all(|path| path.is_dir()), "the copy leaves no file, only the servers have directories");
 }
