@@ -4,7 +4,7 @@
 //! stored, as if the column were not compressed, and this file decompresses them. One page of each column and the
 //! dictionaries are in memory at a time; together they have at most [`PAGES_BYTES_MAX`].
 
-use ::parquet::basic::Compression;
+use ::parquet::basic::{Compression, Encoding};
 use ::parquet::column::page::{Page, PageMetadata, PageReader};
 use ::parquet::errors::ParquetError;
 use ::parquet::file::metadata::RowGroupMetaData;
@@ -23,6 +23,8 @@ pub(super) struct Pages {
     stored: SerializedPageReader<File>,
     codec: Codec,
     column: String,
+    /// Whether values may be absent, so that pages have levels.
+    is_optional: bool,
     rows: u64,
     held: Held,
     /// Of that the part of this column: its page, and its dictionary.
@@ -65,10 +67,20 @@ impl Pages {
             }
         };
         let plain = metadata.clone().into_builder().set_compression(Compression::UNCOMPRESSED).build()?;
+        let is_optional = metadata.column_descr().max_def_level() > 0;
         let rows = u64::try_from(group.num_rows()).unwrap_or(0);
         let stored =
             SerializedPageReader::new(Arc::clone(file), &plain, usize::try_from(rows).unwrap_or(usize::MAX), None)?;
-        Ok(Self { stored, codec, column, rows, held: Arc::clone(held), page_bytes: 0, dictionary_bytes: 0 })
+        Ok(Self {
+            stored,
+            codec,
+            column,
+            is_optional,
+            rows,
+            held: Arc::clone(held),
+            page_bytes: 0,
+            dictionary_bytes: 0,
+        })
     }
 
     fn decompressed(&mut self, mut page: Page) -> Result<Page, ParquetError> {
@@ -94,6 +106,10 @@ impl Pages {
                 buf.len()
             }
         };
+        if !self.has_plausible_lengths(&page) {
+            let reason = format!("column '{}': expected as many lengths as the row group has rows", self.column);
+            return Err(ParquetError::General(reason));
+        }
         self.held.fetch_add(bytes + decoded, Ordering::Relaxed);
         *(if is_dictionary { &mut self.dictionary_bytes } else { &mut self.page_bytes }) = bytes + decoded;
         Ok(page)
@@ -112,6 +128,28 @@ impl Pages {
         // A page without values has no body.
         let is_whole = body.is_empty() || self.codec.append(body, max, &mut page).map_err(|error| damaged(&error))?;
         if is_whole { Ok(page.into()) } else { Err(self.too_large()) }
+    }
+
+    /// Values in a delta encoding begin with lists of lengths, which the crate decodes at once.
+    fn has_plausible_lengths(&self, page: &Page) -> bool {
+        let lists = match page.encoding() {
+            Encoding::DELTA_LENGTH_BYTE_ARRAY => 1,
+            Encoding::DELTA_BYTE_ARRAY => 2,
+            _ => return true,
+        };
+        let values = match page {
+            Page::DataPageV2 { buf, def_levels_byte_len, rep_levels_byte_len, .. } => {
+                buf.get(*def_levels_byte_len as usize + *rep_levels_byte_len as usize..)
+            }
+            Page::DataPage { buf, .. } if self.is_optional => buf.split_first_chunk().and_then(|(length, rest)| {
+                // Levels, after their length.
+                rest.get(u32::from_le_bytes(*length) as usize..)
+            }),
+            Page::DataPage { buf, .. } | Page::DictionaryPage { buf, .. } => Some(&buf[..]),
+        };
+        // The row group's own number may be a lie.
+        let max = self.rows.min(LENGTHS_MAX);
+        (0..lists).try_fold(values.unwrap_or_default(), |values, _| after_lengths(values, max)).is_some()
     }
 
     fn too_large(&self) -> ParquetError {
@@ -177,6 +215,42 @@ fn append_lz4(body: &[u8], max: usize, page: &mut Vec<u8>) -> std::io::Result<bo
     }
 }
 
+/// What follows a list of at most `max` integers in DELTA_BINARY_PACKED: blocks of so many, each in parts of a width of
+/// their own.
+fn after_lengths(mut data: &[u8], max: u64) -> Option<&[u8]> {
+    let (block, parts, count) = (varint(&mut data)?, varint(&mut data)?, varint(&mut data)?);
+    let first = varint(&mut data);
+    let part = block.checked_div(parts).filter(|part| *part > 0)?;
+    if count == 0 {
+        return Some(data);
+    }
+    let mut left = first.filter(|_| count <= max).map(|_| count - 1)?;
+    while left > 0 {
+        varint(&mut data)?;
+        let (widths, rest) = data.split_at_checked(usize::try_from(parts).ok()?)?;
+        data = rest;
+        for width in widths {
+            if left > 0 {
+                data = data.get(usize::try_from(part.checked_mul((*width).into())? / 8).ok()?..)?;
+                left = left.saturating_sub(part);
+            }
+        }
+    }
+    Some(data)
+}
+
+fn varint(data: &mut &[u8]) -> Option<u64> {
+    let mut number = 0;
+    for shift in (0..64).step_by(7) {
+        let byte = *data.split_off_first()?;
+        number |= u64::from(byte & 0x7f) << shift;
+        if byte < 0x80 {
+            return Some(number);
+        }
+    }
+    None
+}
+
 impl PageReader for Pages {
     fn get_next_page(&mut self) -> Result<Option<Page>, ParquetError> {
         self.stored.get_next_page()?.map(|page| self.decompressed(page)).transpose()
@@ -211,6 +285,8 @@ impl Drop for Pages {
 
 /// Pages of all columns together. Programs write pages of 1 MiB, DuckDB up to 100 MB.
 pub(super) const PAGES_BYTES_MAX: usize = 1 << 30;
+/// Lengths of a page: 64 MiB.
+const LENGTHS_MAX: u64 = 1 << 24;
 /// What an entry of a dictionary needs beside its bytes.
 const ENTRY_BYTES: usize = 40;
 
@@ -246,6 +322,31 @@ mod tests {
             let mut page = Vec::new();
             let twice = codec.append(&bytes.repeat(2), 1 << 20, &mut page);
             assert!(!matches!(twice, Ok(true)) && page.len() <= (1 << 20) + 1, "{codec:?}");
+        }
+    }
+
+    #[test]
+    fn lists_of_lengths_are_no_longer_than_the_row_group() {
+        // 128 integers a block in 4 parts; the first is 5, and others differ from the one before by 0 to 3.
+        let list = |count: u8| {
+            let mut list = vec![0x80, 0x01, 4, count, 10];
+            if count > 1 {
+                list.extend([0, 2, 0, 0, 0]);
+                list.extend([0xe4; 8]);
+            }
+            list.push(0x77);
+            list
+        };
+        for count in [1, 2, 33, 100] {
+            let list = list(count);
+            assert_eq!(after_lengths(&list, count.into()), Some(&[0x77][..]), "{count}");
+            assert_eq!(after_lengths(&list, u64::from(count) - 1), None, "{count}");
+            assert_eq!(after_lengths(&list[..4], 100), None);
+        }
+        let endless = [0x80, 0x01, 4, 0x80, 0x80, 0x80, 0x80, 0x80, 0x20, 0];
+        assert_eq!(after_lengths(&endless, 1 << 30), None, "2^40 lengths in ten bytes");
+        for damaged in [&[0, 0, 1, 0][..], &[4, 8, 2, 0, 0, 0], &[0xff; 20], &[]] {
+            assert_eq!(after_lengths(damaged, 1 << 30), None, "{damaged:?}");
         }
     }
 

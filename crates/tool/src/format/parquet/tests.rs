@@ -130,3 +130,38 @@ fn pages_are_bounded_over_all_columns() {
     let refused = reader.next().expect_err("refused").to_string();
     assert!(refused.contains("column 'B': expected pages that have at most 1024 MiB together"), "{refused}");
 }
+
+/// A file with one column of texts in this encoding, in pages of this version.
+fn encoded(encoding: ::parquet::basic::Encoding, version: WriterVersion) -> File {
+    use ::parquet::data_type::{ByteArray, ByteArrayType};
+    let schema = "message schema { required binary PartitionKey (STRING); optional binary RowKey (STRING); }";
+    let schema = Arc::new(::parquet::schema::parser::parse_message_type(schema).expect("a schema"));
+    let properties = WriterProperties::builder().set_dictionary_enabled(false).set_encoding(encoding);
+    let properties = Arc::new(properties.set_writer_version(version).build());
+    let mut file = tempfile::tempfile().expect("a file");
+    let out = file.try_clone().expect("a file");
+    let mut writer = ::parquet::file::writer::SerializedFileWriter::new(out, schema, properties).expect("a writer");
+    let mut group = writer.next_row_group().expect("a row group");
+    let keys: Vec<ByteArray> = (0..1_000).map(|row| ByteArray::from(format!("key {row:05}").as_str())).collect();
+    for levels in [None, Some(vec![1; 1_000])] {
+        let mut column = group.next_column().expect("a column").expect("a column");
+        column.typed::<ByteArrayType>().write_batch(&keys, levels.as_deref(), None).expect("written");
+        column.close().expect("closed");
+    }
+    group.close().expect("closed");
+    writer.close().expect("closed");
+    file.rewind().expect("a file");
+    file
+}
+
+#[test]
+fn delta_encodings_are_read() {
+    use ::parquet::basic::Encoding;
+    for encoding in [Encoding::PLAIN, Encoding::DELTA_LENGTH_BYTE_ARRAY, Encoding::DELTA_BYTE_ARRAY] {
+        for version in [WriterVersion::PARQUET_1_0, WriterVersion::PARQUET_2_0] {
+            let rows = entities(encoded(encoding, version));
+            let keys = rows.iter().map(|row| (row.partition_key.clone(), row.row_key.clone()));
+            assert!(keys.eq((0..1_000).map(|row| (format!("key {row:05}"), format!("key {row:05}")))), "{encoding}");
+        }
+    }
+}
