@@ -1,4 +1,5 @@
-"""A Parquet file of `larimar export`, with a value of every type, for programs that read Parquet.
+"""A Parquet file of `larimar export`, with a value of every type, for programs that read Parquet; and rows of files that
+such programs write.
 
 LARIMAR_BINARY names the binary, LARIMAR_CONNECTION_STRING the server.
 """
@@ -42,9 +43,17 @@ def entity(row):
     return common if row == 2 else common | typed
 
 
-def larimar(*arguments):
+# Rows for `larimar import`: a text that compresses well, an empty one, and a missing number.
+SMALL_ROWS = [
+    {"PartitionKey": "p", "RowKey": "1", "s": "x" * 500, "n": 1},
+    {"PartitionKey": "p", "RowKey": "2", "s": "", "n": None},
+    {"PartitionKey": "p", "RowKey": "3", "s": "é", "n": 3},
+]
+
+
+def larimar(*arguments, **options):
     command = [os.environ["LARIMAR_BINARY"], *arguments, "--connection-string", os.environ["LARIMAR_CONNECTION_STRING"]]
-    subprocess.run(command, check=True)
+    return subprocess.run(command, check=True, text=True, **options)
 
 
 def export(name):
@@ -55,3 +64,13 @@ def export(name):
     larimar("import", name, str(source))
     larimar("export", name, "--to", str(target), "--parallel", "1")
     return target
+
+
+def check_import(name, path):
+    """Imports a file with the small rows into a table and compares what is stored."""
+    larimar("import", name, str(path), "--mode", "replace")
+    lines = larimar("table", "query", name, "--select", "PartitionKey,RowKey,s,n", "--output", "json", stdout=subprocess.PIPE).stdout
+    found = [json.loads(line) for line in lines.splitlines()]
+    expected = [{key: value for key, value in row.items() if value is not None} for row in SMALL_ROWS]
+    found = [{key: row[key] for key in ("PartitionKey", "RowKey", "s", "n") if row.get(key) is not None} for row in found]
+    assert found == expected, (name, found)

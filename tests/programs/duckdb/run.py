@@ -1,11 +1,12 @@
 """DuckDB's azure extension against a running server: tables written to blobs as Parquet and CSV, read back by name and by
-pattern, and compared row by row; and a Parquet file of `larimar export`, type by type.
+pattern, and compared row by row; a Parquet file of `larimar export`, type by type; and one for `larimar import`.
 
 LARIMAR_CONNECTION_STRING names the server. The extension comes with its package; DuckDB downloads nothing.
 """
 
 import os
 import sys
+import tempfile
 import uuid
 from pathlib import Path
 
@@ -51,8 +52,19 @@ def exported_table():
     assert first[1] == 253402300799999999 and second[1] == -11644473600000000 and second[6] == "", (first, second)
 
 
+def imported_file():
+    path = Path(tempfile.mkdtemp()) / "zstd.parquet"
+    duck = duckdb.connect()
+    duck.execute("CREATE TABLE small (PartitionKey VARCHAR, RowKey VARCHAR, s VARCHAR, n INTEGER)")
+    for row in exported.SMALL_ROWS:
+        duck.execute("INSERT INTO small VALUES (?, ?, ?, ?)", list(row.values()))
+    duck.execute(f"COPY small TO '{path}' (FORMAT parquet, COMPRESSION zstd)")
+    exported.check_import("Duckdbzstd", path)
+
+
 def main():
     exported_table()
+    imported_file()
     container = "duckdb" + uuid.uuid4().hex[:12]
     client = BlobServiceClient.from_connection_string(os.environ["LARIMAR_CONNECTION_STRING"]).create_container(container)
     duck = connect()
@@ -86,7 +98,7 @@ def main():
     else:
         raise AssertionError("a blob that is not there was read")
     client.delete_container()
-    print(f"result: DuckDB {duckdb.__version__}: Parquet and CSV written and read with the azure extension, Parquet of `larimar export`")
+    print(f"result: DuckDB {duckdb.__version__}: Parquet and CSV written and read with the azure extension, Parquet of `larimar export` and for `larimar import`")
 
 
 if __name__ == "__main__":

@@ -1,12 +1,15 @@
 """pyarrow's AzureFileSystem against a running server: files of every size, folders, listings, copies, ranges, and a
-partitioned Parquet dataset, each read back and compared; and a Parquet file of `larimar export`, type by type.
+partitioned Parquet dataset, each read back and compared; a Parquet file of `larimar export`, type by type; and files for
+`larimar import` in every compression.
 
 LARIMAR_BLOB_ENDPOINT, LARIMAR_ACCOUNT and LARIMAR_KEY name the server.
 """
 
 import os
 import random
+import subprocess
 import sys
+import tempfile
 import uuid
 from pathlib import Path
 from urllib.parse import urlsplit
@@ -112,8 +115,28 @@ def exported_table():
     assert guids[0] in (exported.GUID, exported.GUID.bytes) and guids[2] is None, guids[0]
 
 
+def imported_files():
+    schema = pa.schema([("PartitionKey", pa.string()), ("RowKey", pa.string()), ("s", pa.string()), ("n", pa.int32())])
+    table = pa.Table.from_pylist(exported.SMALL_ROWS, schema)
+    folder = Path(tempfile.mkdtemp())
+    for number, codec in enumerate(["none", "snappy", "zstd", "gzip", "lz4"]):
+        path = folder / f"{codec}.parquet"
+        # Dictionaries and the pages of the second version in some files.
+        pq.write_table(table, path, compression=codec, use_dictionary=number % 2 == 0, data_page_version="12"[number % 2] + ".0")
+        exported.check_import(f"Pyarrow{codec}", path)
+    path = folder / "brotli.parquet"
+    pq.write_table(table, path, compression="brotli")
+    try:
+        exported.larimar("import", "Pyarrowbrotli", str(path), stderr=subprocess.PIPE)
+    except subprocess.CalledProcessError as refused:
+        assert "expected Snappy, zstd, gzip" in refused.stderr, refused.stderr
+    else:
+        raise AssertionError("a file that cannot be read was imported")
+
+
 def main():
     exported_table()
+    imported_files()
     azure = connect()
     container = "pyarrow" + uuid.uuid4().hex[:12]
     azure.create_dir(container)
@@ -121,7 +144,7 @@ def main():
     dataset(azure, container)
     azure.delete_dir(container)
     assert azure.get_file_info(container).type == fs.FileType.NotFound
-    print(f"result: pyarrow {pa.__version__}: files, folders and a partitioned Parquet dataset with AzureFileSystem, Parquet of `larimar export`")
+    print(f"result: pyarrow {pa.__version__}: files, folders and a partitioned Parquet dataset with AzureFileSystem, Parquet of `larimar export` and for `larimar import`")
 
 
 if __name__ == "__main__":

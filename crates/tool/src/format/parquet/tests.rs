@@ -90,29 +90,6 @@ fn what_is_not_parquet_is_refused() {
     assert!(refused.contains("expected a column 'nope'"), "{refused}");
 }
 
-fn sample(bytes: &[u8]) -> File {
-    let mut file = tempfile::tempfile().expect("a file");
-    std::io::Write::write_all(&mut file, bytes).expect("a disk");
-    file
-}
-
-#[test]
-fn files_of_other_programs_are_read_with_their_codecs() {
-    let row = |key: &str, text: String| DynamicEntity::new("p", key).with("s", text);
-    let expected = [row("1", "x".repeat(500)).with("n", 1), row("2", String::new()), row("3", "é".into()).with("n", 3)];
-    for (name, bytes) in [
-        ("zstd", &include_bytes!("samples/pyarrow-zstd.parquet")[..]),
-        ("gzip", include_bytes!("samples/pyarrow-gzip.parquet")),
-        ("lz4", include_bytes!("samples/pyarrow-lz4.parquet")),
-        ("DuckDB", include_bytes!("samples/duckdb-zstd.parquet")),
-    ] {
-        assert_eq!(comparable(&entities(sample(bytes))), comparable(&expected), "{name}");
-    }
-    let brotli = sample(include_bytes!("samples/pyarrow-brotli.parquet"));
-    let refused = records(brotli, Shape::default(), 0).expect_err("refused").to_string();
-    assert!(refused.contains("column 'PartitionKey': expected Snappy, zstd, gzip"), "{refused}");
-}
-
 #[test]
 fn pages_are_bounded_over_all_columns() {
     let rows = [DynamicEntity::new("p", "1").with("A", "x".repeat(30_000)).with("B", "y".repeat(30_000))];
