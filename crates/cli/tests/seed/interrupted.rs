@@ -1,6 +1,6 @@
 //! A filling that is killed is never taken for complete.
 
-use super::{EXE, folder, launch, lines, tables, write};
+use super::{EXE, folder, has_logged, launch, lines, tables, write};
 use larimar_testkit::http::{self, Response};
 use std::io::{ErrorKind, Read as _, Write as _};
 use std::net::{SocketAddr, TcpListener, TcpStream};
@@ -96,7 +96,7 @@ fn a_filling_that_was_killed_is_repeated_at_the_next_start() {
     let numbers = found["Orders"].iter().map(|row| row["Number"].as_u64());
     assert!(numbers.eq((0..ROWS as u64).map(Some)), "every row as it is in the file");
     let server = server.kill().start();
-    assert!(server.output().contains("the store is not empty"), "{}", server.output());
+    has_logged(&server, "the store is not empty");
 }
 
 #[test]

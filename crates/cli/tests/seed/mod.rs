@@ -12,6 +12,7 @@ use std::collections::BTreeMap;
 use std::fmt::Write as _;
 use std::path::Path;
 use std::process::Command;
+use std::time::{Duration, Instant};
 use tempfile::TempDir;
 
 const EXE: &str = env!("CARGO_BIN_EXE_larimar");
@@ -63,6 +64,16 @@ fn tables(server: &Server) -> BTreeMap<String, Vec<Value>> {
     names.iter().map(|name| (name.clone(), rows(name))).collect()
 }
 
+/// Waits until a server has logged this; its log comes by another pipe than its banner.
+#[track_caller]
+fn has_logged(server: &Server, text: &str) {
+    let until = Instant::now() + Duration::from_secs(30);
+    while !server.output().contains(text) {
+        assert!(Instant::now() < until, "{text} is not in {}", server.output());
+        std::thread::sleep(Duration::from_millis(5));
+    }
+}
+
 fn folder() -> TempDir {
     tempfile::tempdir().expect("a directory")
 }
@@ -93,7 +104,7 @@ fn what_was_exported_is_there_again_in_every_format() {
         assert_eq!(std::fs::read_dir(&files).expect("a directory").count(), 3);
         let server = launch(&folder).argument("--durability=memory").start();
         assert_eq!(tables(&server), expected, "{format}");
-        assert!(server.output().contains("filled the store"), "{}", server.output());
+        has_logged(&server, "filled the store");
         assert_eq!(std::fs::read_dir(&files).expect("a directory").count(), 3, "nothing is left beside the files");
     }
 }
@@ -111,7 +122,7 @@ fn a_store_with_tables_is_left_alone() {
     let before = tables(&server);
     let server = server.kill().start();
     assert_eq!(tables(&server), before);
-    assert_eq!(server.output().matches("the store is not empty, so it is not filled").count(), 1);
+    has_logged(&server, "the store is not empty, so it is not filled");
     // Without a table it is empty, though the account has other things.
     server.queues().request("PUT", "/jobs").send().is_status(201);
     for name in before.keys() {
