@@ -62,7 +62,7 @@ impl FullDisk {
             return Ok(false);
         }
         let worked = self.work(shared, room);
-        if worked.is_err() {
+        if worked.is_err() && !shared.is_store_freeing() {
             // Background work that failed stops the store, and nothing else may come that notices.
             shared.queue.request_reopen();
         }
@@ -82,18 +82,21 @@ impl FullDisk {
     }
 
     fn work(&mut self, shared: &Shared, room: Room) -> Result<bool, Fault> {
-        let has_discarded = self.discard(shared)?;
-        if !self.is_due(shared, has_discarded, &room) {
+        let dead = shared.catalogue.dead.list();
+        let dead: Vec<SpaceId> = dead.into_iter().filter(|space| !self.discarded.contains(space)).collect();
+        let has_dropped = !dead.is_empty();
+        if !self.is_due(shared, has_dropped, &room) {
             return Ok(false);
         }
-        let compacted = compact(shared, self.failed_with.is_some());
+        let discarded = self.discard(shared, dead);
+        let compacted = discarded.and_then(|()| compact(shared, self.failed_with.is_some()));
         let released = match compacted {
             // Something else took the room of the compaction. A large store keeps the background work that it has.
             Ok(false) if room.is_for_whole && !shared.is_store_freeing() => {
                 shared.queue.request_reopen();
                 Ok(())
             }
-            Ok(false) if !has_discarded => Ok(()),
+            Ok(false) if !has_dropped => Ok(()),
             // Closing the store releases the old files and journals; then it is known whether there is room.
             _ if shared.is_store_freeing() => {
                 shared.queue.request_reopen();
@@ -107,12 +110,10 @@ impl FullDisk {
         compacted.and_then(|compacted| released.map(|()| compacted))
     }
 
-    /// Throws away tables that hold only rows of dropped spaces; whether there are more such spaces than before.
-    fn discard(&mut self, shared: &Shared) -> Result<bool, Fault> {
-        let dead = shared.catalogue.dead.list();
-        let dead: Vec<SpaceId> = dead.into_iter().filter(|space| !self.discarded.contains(space)).collect();
+    /// Throws away tables that hold only rows of dropped spaces.
+    fn discard(&mut self, shared: &Shared, dead: Vec<SpaceId>) -> Result<(), Fault> {
         if dead.is_empty() {
-            return Ok(false);
+            return Ok(());
         }
         shared.reserve.set_lendable(true);
         let discard = shared.with_store(|store| {
@@ -130,17 +131,17 @@ impl FullDisk {
         });
         discard.map_err(|error| fault(&error))?;
         self.discarded.extend(dead);
-        Ok(true)
+        Ok(())
     }
 
     /// Whether it is time for a compaction: after commits, once no more of them come, when there is more room than the last
     /// attempt found, and again after a while, as readers may have kept what was deleted.
-    fn is_due(&mut self, shared: &Shared, has_discarded: bool, room: &Room) -> bool {
+    fn is_due(&mut self, shared: &Shared, has_dropped: bool, room: &Room) -> bool {
         let last = shared.queue.last_ticket();
-        if has_discarded || self.compacted != Some(last) {
+        if self.compacted != Some(last) {
             let is_quiet = std::mem::replace(&mut self.seen, last) == last;
             self.waited += 1;
-            if !(has_discarded || is_quiet || self.waited > WAITS_MAX) {
+            if !(has_dropped || is_quiet || self.waited > WAITS_MAX) {
                 return false;
             }
             self.waited = 0;
@@ -202,7 +203,7 @@ const WARN_EVERY: Duration = Duration::from_secs(600);
 /// So much more room is worth another attempt.
 const GREW_BYTES: u64 = 1 << 20;
 const AGAIN_MIN: Duration = Duration::from_secs(10);
-const AGAIN_MAX: Duration = Duration::from_secs(600);
+const AGAIN_MAX: Duration = Duration::from_secs(120);
 /// Rows are only counted up to here: a reserve has no room for more.
 const LIVE_BYTES_MAX: u64 = 1 << 30;
 /// What a table needs beside a row's key and value, about.

@@ -43,6 +43,11 @@ fn dropped_rows_in_memory_need_no_room_and_the_others_are_kept() {
 }
 
 #[test]
+fn a_table_that_was_dropped_before_makes_room_with_no_byte_free() {
+    run("disk_full::with_a_table_dropped_before");
+}
+
+#[test]
 fn a_disk_without_room_to_make_room_says_how_much_to_free_and_resumes_then() {
     run("disk_full::until_an_operator_frees_space");
 }
@@ -256,6 +261,23 @@ async fn with_dropped_rows_in_memory() {
     let engine = LocalEngine::open(&settings).unwrap();
     eventually("writes resume", || engine.ready().is_ok() && reserve(&disk) == RESERVE).await;
     assert_eq!(rows(&engine, other).await, [("kept".to_owned(), 8), ("late".to_owned(), 9)]);
+}
+
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+#[ignore = "started by a test above, on a small file system"]
+async fn with_a_table_dropped_before() {
+    let disk = PathBuf::from(std::env::var_os(FOLDER).unwrap());
+    let settings = Settings { reserve_bytes: RESERVE, ..settings(&disk.join("data")) };
+    let engine = LocalEngine::open(&settings).unwrap();
+    let table = engine.create_space(name("t"), b"").await.unwrap().unwrap();
+    write_rows(&engine, table, ROWS).await;
+    drop_table(&engine, "t").await;
+    engine.close().unwrap();
+    drop(engine);
+    take_all(&mut std::fs::File::create(disk.join("ballast")).unwrap());
+    let engine = LocalEngine::open(&settings).unwrap();
+    eventually("writes resume", || engine.ready().is_ok() && reserve(&disk) == RESERVE).await;
+    assert!(engine.create_space(name("t"), b"").await.unwrap().is_some());
 }
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]

@@ -214,6 +214,7 @@ impl Store for FjallStore {
     }
 
     fn discard(&self, from: &[u8], to: &[u8]) -> Result<(), StoreError> {
+        let _room = self.lend(LIST_BYTES)?;
         self.rows.tree.drop_range(from..to).map_err(|error| self.sort(error.into()))
     }
 
@@ -414,6 +415,8 @@ const LOCK: &str = "lock";
 const PROBE: &str = "probe";
 /// Enough for the tables that a flush writes first.
 const PROBE_BYTES: usize = 16 << 20;
+/// What a new list of tables takes, about.
+const LIST_BYTES: u64 = 128 << 10;
 /// After this many closed snapshots fjall checks which versions are still visible.
 const SNAPSHOTS_PER_GC: usize = 10_000;
 /// What must be free beside the rows that a compaction writes.
