@@ -12,7 +12,7 @@ use std::time::Duration;
 /// Runs the command. A signal interrupts it.
 pub(crate) fn run(matches: &ArgMatches, line: &CommandLine, runtime: Runtime) -> ! {
     let context = Context::new(crate::environment(), local(line));
-    let (matches, aborts) = (matches.clone(), context.aborts.clone());
+    let (matches, uploads) = (matches.clone(), context.uploads.clone());
     let outcome = runtime.block_on(async |mut signals| {
         // On threads of its own: a write to a pipe that nobody reads, or a read from a terminal, blocks a thread, and
         // signals must be handled all the same.
@@ -26,7 +26,7 @@ pub(crate) fn run(matches: &ArgMatches, line: &CommandLine, runtime: Runtime) ->
                 let _ = tokio::time::timeout(ABORT_MAX, command).await;
                 // So that no parts of an object stay in a store; a second signal ends that too.
                 tokio::select! {
-                    () = aborts.finish() => {}
+                    () = uploads.closed() => {}
                     _ = signals.end() => {}
                 }
                 Err(Error::Interrupted)

@@ -1,6 +1,6 @@
 //! Which account a command works on: flags, then variables, then the server on this machine.
 
-use crate::location::Aborts;
+use crate::location::Uploads;
 use crate::{Error, Result};
 use clap::Args;
 use larimar_client::{Account, AccountBuilder};
@@ -19,15 +19,15 @@ pub struct Context {
     pub environment: Environment,
     /// The server that the settings in this directory describe, or why they are refused.
     pub local: Result<LocalServer, String>,
-    /// Uploads that the command left behind; the process waits for their end.
-    pub aborts: Aborts,
+    /// Uploads of the command; the process waits for their end.
+    pub uploads: Uploads,
 }
 
 impl Context {
     /// The context of one command.
     #[must_use]
     pub fn new(environment: Environment, local: Result<LocalServer, String>) -> Self {
-        Self { environment, local, aborts: Aborts::default() }
+        Self { environment, local, uploads: Uploads::default() }
     }
 }
 

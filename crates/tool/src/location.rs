@@ -8,9 +8,11 @@ use object_store::{MultipartUpload, ObjectStore, ObjectStoreExt as _, PutPayload
 use std::fs::File;
 use std::io::Write as _;
 use std::path::{Path, PathBuf};
-use std::sync::{Arc, Mutex, PoisonError};
+use std::sync::Arc;
 use std::time::Duration;
 use tempfile::NamedTempFile;
+use tokio::runtime::Handle;
+use tokio::sync::watch;
 use tokio::task::JoinSet;
 use url::Url;
 
@@ -29,33 +31,34 @@ pub enum Location {
         path: ObjectPath,
         /// The address as it was given.
         url: String,
-        /// Where its upload goes if it is interrupted.
-        aborts: Aborts,
+        /// Where its upload is counted.
+        uploads: Uploads,
     },
 }
 
-/// Uploads that were interrupted and are being aborted: a store keeps the parts of an upload until it is.
+/// The uploads to stores that are under way or being aborted. A store keeps the parts of an upload that is not.
 #[derive(Clone, Debug, Default)]
-pub struct Aborts(Arc<Mutex<JoinSet<()>>>);
+pub struct Uploads(Arc<watch::Sender<usize>>);
 
-impl Aborts {
-    /// Aborts an upload in a task.
-    fn start(&self, parts: Parts) {
-        // Without a runtime the process is about to end.
-        if tokio::runtime::Handle::try_current().is_ok() {
-            let abort = async move {
-                // The error that led here is the one to report.
-                let _ = parts.abort().await;
-            };
-            self.0.lock().unwrap_or_else(PoisonError::into_inner).spawn(abort);
-        }
+impl Uploads {
+    fn open(&self) -> OpenUpload {
+        self.0.send_modify(|open| *open += 1);
+        OpenUpload(self.clone())
     }
 
-    /// Waits until all of them are aborted, but not for a store that does not answer.
-    pub async fn finish(&self) {
-        let mut tasks = std::mem::take(&mut *self.0.lock().unwrap_or_else(PoisonError::into_inner));
-        let all = async { while tasks.join_next().await.is_some() {} };
-        let _ = tokio::time::timeout(ABORT_MAX, all).await;
+    /// Waits until every upload is finished or aborted, but not for a store that does not answer.
+    pub async fn closed(&self) {
+        let _ = tokio::time::timeout(ABORT_MAX, self.0.subscribe().wait_for(|open| *open == 0)).await;
+    }
+}
+
+/// Counts an upload as long as it lives.
+#[derive(Debug)]
+struct OpenUpload(Uploads);
+
+impl Drop for OpenUpload {
+    fn drop(&mut self) {
+        self.0.0.send_modify(|open| *open -= 1);
     }
 }
 
@@ -82,8 +85,8 @@ impl Location {
             is_credential.then_some((name, value.to_str()?.to_owned()))
         });
         let (store, path) = object_store::parse_url_opts(&url, options).map_err(|error| refused(&error))?;
-        let aborts = context.aborts.clone();
-        Ok(Self::Object { store: Arc::from(store), path, url: text.to_owned(), aborts })
+        let uploads = context.uploads.clone();
+        Ok(Self::Object { store: Arc::from(store), path, url: text.to_owned(), uploads })
     }
 
     /// The place of one of several files under this one.
@@ -92,11 +95,11 @@ impl Location {
         match self {
             Self::Stdout => Self::Stdout,
             Self::File(directory) => Self::File(directory.join(name)),
-            Self::Object { store, path, url, aborts } => Self::Object {
+            Self::Object { store, path, url, uploads } => Self::Object {
                 store: Arc::clone(store),
                 path: path.clone().join(name),
                 url: format!("{}/{name}", url.trim_end_matches('/')),
-                aborts: aborts.clone(),
+                uploads: uploads.clone(),
             },
         }
     }
@@ -109,10 +112,12 @@ impl Location {
         match self {
             Self::Stdout => Ok(Output::Stdout),
             Self::File(path) => Output::file(path),
-            Self::Object { store, path, url, aborts } => {
+            Self::Object { store, path, url, uploads } => {
+                let counted = uploads.open();
                 let upload = store.put_multipart(path).await.map_err(|error| stored(url, &error))?;
-                let parts = Some(Parts { upload, buffer: PutPayloadMut::new(), sending: JoinSet::new() });
-                Ok(Output::Object(Upload { parts, url: url.clone(), aborts: aborts.clone() }))
+                let buffer = PutPayloadMut::new();
+                let parts = Some(Parts { upload, buffer, sending: JoinSet::new(), _counted: counted });
+                Ok(Output::Object(Upload { parts, url: url.clone(), uploads: uploads.clone() }))
             }
         }
     }
@@ -147,7 +152,7 @@ pub struct Upload {
     /// None when it is finished.
     parts: Option<Parts>,
     url: String,
-    aborts: Aborts,
+    uploads: Uploads,
 }
 
 impl Upload {
@@ -162,9 +167,9 @@ impl Upload {
     }
 
     async fn abort(self) {
-        let aborts = self.aborts.clone();
+        let uploads = self.uploads.clone();
         drop(self);
-        aborts.finish().await;
+        uploads.closed().await;
     }
 
     fn parts(&mut self) -> &mut Parts {
@@ -174,8 +179,9 @@ impl Upload {
 
 impl Drop for Upload {
     fn drop(&mut self) {
-        if let Some(parts) = self.parts.take() {
-            self.aborts.start(parts);
+        // Without a runtime the process is about to end.
+        if let (Some(parts), Ok(runtime)) = (self.parts.take(), Handle::try_current()) {
+            runtime.spawn(parts.abort());
         }
     }
 }
@@ -187,6 +193,7 @@ struct Parts {
     /// The next part.
     buffer: PutPayloadMut,
     sending: JoinSet<object_store::Result<()>>,
+    _counted: OpenUpload,
 }
 
 impl Parts {
@@ -225,9 +232,10 @@ impl Parts {
         Ok(())
     }
 
-    async fn abort(mut self) -> object_store::Result<()> {
+    async fn abort(mut self) {
         self.sending.shutdown().await;
-        self.upload.abort().await
+        // The error that led here is the one to report.
+        let _ = self.upload.abort().await;
     }
 }
 
@@ -362,7 +370,7 @@ mod tests {
             store: Arc::clone(&store),
             path: ObjectPath::from(name),
             url: name.into(),
-            aborts: Aborts::default(),
+            uploads: Uploads::default(),
         };
         for (name, is_finished) in [("dropped", false), ("finished", true)] {
             let mut output = location(name).create().await.expect("an output");
