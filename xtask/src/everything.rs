@@ -63,15 +63,18 @@ const SERVER_PACKAGE: &str = "larimar";
 const ENGINE_SUITES: [&str; 2] = ["http_conformance::", "queue_http::"];
 /// The suites that run on PostgreSQL in the rest: the rules of blobs are the same code on every engine (the default run
 /// has the blob suite of the engine itself), and the other requests are mostly refused before they reach the engine.
-const OTHER_SUITES: [&str; 6] = ["blob_http::", "traps::", "bad_input::", "commands::", "copy::", "import_resumed::"];
+const OTHER_SUITES: [&str; 8] =
+    ["blob_http::", "traps::", "bad_input::", "commands::", "copy::", "import_resumed::", "seed::a_", "seed::re"];
 const ON_POSTGRES: (&str, &str) = ("LARIMAR_TEST_ENGINE", "postgres");
 
 /// Tests that only the rest runs, by package and the start of their names.
-const REST_ONLY: [(&str, &[&str]); 2] = [
+const REST_ONLY: [(&str, &[&str]); 3] = [
     // Runs the compiler in a target directory of its own, which costs a second build of the client's dependencies.
     ("larimar-client-derive", &["mistakes_"]),
     // Random sequences of hundreds of steps, each with several round trips; other engines run them in the default run.
     ("larimar-engine-postgres", &["blobs::crashes::", "blobs::incremental", "blobs::scattered::"]),
+    // Waits for 20 seconds until a killed server is given up.
+    (SERVER_PACKAGE, &["seed::shared::another_server"]),
 ];
 
 /// The modules of the blob suite whose tests repeat themselves.

@@ -28,7 +28,7 @@ const TEST_TIME_MAX: Duration = Duration::from_secs(10 * 60);
 
 /// Tests that take ten seconds or more, by the start of their names: they go first, so that no core waits for one of
 /// them at the end. A run prints its slowest tests.
-const SLOW: [&str; 17] = [
+const SLOW: [&str; 18] = [
     "larimar-client-derive",
     "larimar faults::full_disk",
     "larimar faults::disk_full",
@@ -46,6 +46,7 @@ const SLOW: [&str; 17] = [
     "larimar postgres::",
     "larimar migrate::",
     "larimar crowd::",
+    "larimar seed::",
 ];
 
 /// How many of the slowest tests and suites a run lists.

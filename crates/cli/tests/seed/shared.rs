@@ -27,8 +27,8 @@ fn one_of_several_servers_fills_the_database_and_the_others_wait() {
     assert_eq!(filled, 1);
 }
 
+/// Waits until a killed server is given up, for 20 seconds; in the rest of the test run.
 #[test]
-#[ignore = "waits until the others give a killed server up, twenty seconds"]
 fn another_server_takes_over_from_one_that_was_killed() {
     let folder = folder();
     write(&folder, "Orders.jsonl", lines(30_000));
