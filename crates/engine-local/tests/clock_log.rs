@@ -1,8 +1,12 @@
-//! What is logged when the machine's clock jumps. A test of its own, since tests of one process share what is logged.
+//! What is logged when the machine's clock jumps.
+//!
+//! The test starts itself again in a process of its own. If another test of the process reaches a log line first, on a thread
+//! without a subscriber, `tracing` remembers for all threads that nobody wants that line.
 
 #![expect(clippy::unwrap_used, reason = "a test may panic")]
 
 use std::io::Write;
+use std::process::Command;
 use std::sync::{Arc, Mutex};
 use std::time::Duration;
 
@@ -44,8 +48,16 @@ impl Write for Log {
     }
 }
 
+#[test]
+fn a_clock_that_jumps_is_warned_of_once_and_so_is_a_start_ahead_of_it() {
+    let test = std::env::current_exe().unwrap();
+    let status = Command::new(test).args(["--ignored", "--exact", "clock_log::alone", "--nocapture"]).status().unwrap();
+    assert!(status.success());
+}
+
 #[tokio::test]
-async fn a_clock_that_jumps_is_warned_of_once_and_so_is_a_start_ahead_of_it() {
+#[ignore = "started by the test above, in a process of its own"]
+async fn alone() {
     let folder = TempDir::new().unwrap();
     let log = Log::default();
     let writer = log.clone();
