@@ -5,7 +5,7 @@ use crate::objects::{ObjectBytes, ObjectWriter};
 use bytes::Bytes;
 use larimar_engine::Fault;
 use larimar_engine::blob::bytes::{
-    ByteStatistics, ByteStore, ByteWriter, Extent, MemoryBytes, MemoryWriter, Owner, Owners, Reclaimed,
+    ByteStatistics, ByteStore, ByteWriter, Extent, MemoryBytes, MemoryWriter, Owner, Owners, PayloadHold, Reclaimed,
 };
 use std::ops::Range;
 
@@ -63,6 +63,14 @@ impl ByteStore for AnyBytes {
             Self::Files(store) => store.discard(extents),
             Self::Objects(store) => store.discard(extents),
             Self::Memory(store) => store.discard(extents),
+        }
+    }
+
+    fn hold(&self) -> PayloadHold {
+        match self {
+            Self::Files(store) => store.hold(),
+            Self::Objects(store) => store.hold(),
+            Self::Memory(store) => store.hold(),
         }
     }
 

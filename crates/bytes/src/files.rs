@@ -21,7 +21,7 @@ use bytes::Bytes;
 use folder::Folder;
 use handles::Handles;
 use larimar_engine::Fault;
-use larimar_engine::blob::bytes::{ByteStatistics, ByteStore, Extent, Owner, Owners, Reclaimed};
+use larimar_engine::blob::bytes::{ByteStatistics, ByteStore, Extent, Owner, Owners, PayloadHold, Reclaimed};
 use packs::Packs;
 use parking_lot::Mutex;
 use remover::Remover;
@@ -160,6 +160,10 @@ impl ByteStore for FileBytes {
 
     fn discard(&self, extents: Vec<Extent>) {
         self.shared.remover.discard(extents, self.shared.grace);
+    }
+
+    fn hold(&self) -> PayloadHold {
+        self.shared.remover.hold()
     }
 
     async fn reclaim(&self, owners: &impl Owners) -> Result<Reclaimed, Fault> {

@@ -17,7 +17,7 @@ pub use writer::ObjectWriter;
 use crate::record::{FileName, Span};
 use bytes::{Bytes, BytesMut};
 use larimar_engine::Fault;
-use larimar_engine::blob::bytes::{ByteStatistics, ByteStore, Extent, Owner, Owners, Reclaimed};
+use larimar_engine::blob::bytes::{ByteStatistics, ByteStore, Extent, Owner, Owners, PayloadHold, Reclaimed};
 use location::Location;
 use object_store::ObjectStoreExt;
 use parking_lot::Mutex;
@@ -109,6 +109,10 @@ impl ByteStore for ObjectBytes {
 
     fn discard(&self, extents: Vec<Extent>) {
         self.shared.remover.discard(extents, self.shared.grace);
+    }
+
+    fn hold(&self) -> PayloadHold {
+        self.shared.remover.hold()
     }
 
     async fn reclaim(&self, owners: &impl Owners) -> Result<Reclaimed, Fault> {

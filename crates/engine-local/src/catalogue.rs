@@ -2,7 +2,7 @@
 //!
 //! ```text
 //! 00                           -> format of the store: u8
-//! 01                           -> the last version given to a row: u64
+//! 01                           -> the last version given to a row: u64; the number of the last commit: u64; its time: u64
 //! 02 account 00 kind name      -> number of a space: u64, then its meta bytes
 //! 03                           -> the next number for a space: u64
 //! 04 number:u64                -> nothing: a dropped space whose rows are not all gone yet;
@@ -23,6 +23,7 @@ use std::sync::atomic::{AtomicUsize, Ordering};
 use std::time::Duration;
 
 use larimar_engine::{Changed, Fault, Space, SpaceId, SpaceKind, SpaceName};
+use larimar_model::Timestamp;
 use parking_lot::{Condvar, Mutex, RwLock};
 use rustc_hash::FxHashSet;
 use tokio::sync::Mutex as AsyncMutex;
@@ -46,8 +47,11 @@ pub(crate) struct Catalogue {
 }
 
 impl Catalogue {
-    /// Reads the records of a store, or writes the first ones; returns the clock of versions as well.
-    pub(crate) fn load(store: &dyn Store, dead: Arc<DeadSpaces>) -> Result<(Self, VersionClock), StoreError> {
+    /// Reads the records of a store, or writes the first ones; returns the clock of versions and the last commit as well.
+    pub(crate) fn load(
+        store: &dyn Store,
+        dead: Arc<DeadSpaces>,
+    ) -> Result<(Self, VersionClock, CommitPoint), StoreError> {
         let snapshot = store.snapshot();
         let release = snapshot.get(RELEASE_KEY)?;
         let format = snapshot.get(FORMAT_KEY)?;
@@ -60,7 +64,7 @@ impl Catalogue {
             batch.put(RELEASE_KEY, RELEASE);
             store.commit(batch, SyncTo::Disk)?;
         }
-        let version = number(snapshot.as_ref(), VERSION_KEY)?.unwrap_or(0);
+        let (version, commit) = last_commit(snapshot.as_ref())?;
         let rows_max = number(snapshot.as_ref(), ROWS_MAX_KEY)?.unwrap_or(0);
         let next = number(snapshot.as_ref(), NEXT_KEY)?.unwrap_or(SpaceId::SYSTEM.0 + 1);
         let mut names = BTreeMap::new();
@@ -78,7 +82,7 @@ impl Catalogue {
         }
         let next = Arc::new(AsyncMutex::new(next));
         let catalogue = Self { names: RwLock::new(names), live: RwLock::new(live), dead, next };
-        Ok((catalogue, VersionClock::after(version, rows_max)))
+        Ok((catalogue, VersionClock::after(version, rows_max), commit))
     }
 
     pub(crate) fn get(&self, name: SpaceName<'_>) -> Option<Space> {
@@ -231,17 +235,39 @@ pub(crate) struct DeadSpaces {
     count: AtomicUsize,
     /// Dropped containers whose rows are kept.
     kept: RwLock<BTreeSet<SpaceId>>,
+    held: Mutex<Held>,
     arrived: (Mutex<()>, Condvar),
 }
 
+/// Spaces that were dropped while a snapshot is held that may read them: they are dead when it is released.
+#[derive(Default)]
+struct Held {
+    snapshots: usize,
+    spaces: Vec<SpaceId>,
+}
+
 impl DeadSpaces {
+    /// Keeps the rows of spaces that are dropped from now on, until as many calls of [`Self::release`].
+    pub(crate) fn hold(&self) {
+        self.held.lock().snapshots += 1;
+    }
+
+    /// Lets the rows go that were kept for a snapshot.
+    pub(crate) fn release(&self) {
+        let mut held = self.held.lock();
+        held.snapshots -= 1;
+        let released = if held.snapshots == 0 { std::mem::take(&mut held.spaces) } else { Vec::new() };
+        drop(held);
+        released.into_iter().for_each(|space| self.insert(space));
+    }
+
     pub(crate) fn len(&self) -> usize {
         self.count.load(Ordering::Acquire)
     }
 
     /// How many there are, with those whose rows are kept.
     pub(crate) fn all(&self) -> usize {
-        self.len() + self.kept.read().len()
+        self.len() + self.kept.read().len() + self.held.lock().spaces.len()
     }
 
     /// The first container after a number whose rows are kept.
@@ -278,9 +304,15 @@ impl DeadSpaces {
     }
 
     fn insert(&self, space: SpaceId) {
+        self.kept.write().remove(&space);
+        let mut held = self.held.lock();
+        if held.snapshots > 0 {
+            held.spaces.push(space);
+            return;
+        }
+        drop(held);
         let mut spaces = self.spaces.write();
         spaces.insert(space);
-        self.kept.write().remove(&space);
         self.count.store(spaces.len(), Ordering::Release);
         drop(spaces);
         self.wake();
@@ -312,9 +344,49 @@ pub(crate) fn refuse_format(format: &[u8], release: Option<&[u8]>) -> Option<Fin
     }
 }
 
-/// The record of the last version given to a row.
-pub(crate) fn last_version(version: u64) -> Write {
-    (VERSION_KEY.into(), Some(version.to_be_bytes().into()))
+/// The record that goes with each group of commits.
+pub(crate) fn commit_record(version: u64, commit: CommitPoint) -> Write {
+    (VERSION_KEY.into(), Some(commit_value(version, commit)))
+}
+
+/// The last version given to a row, and the last commit.
+pub(crate) fn commit_value(version: u64, commit: CommitPoint) -> Bytes {
+    [version, commit.sequence, commit.time.ticks()].map(u64::to_be_bytes).concat().into()
+}
+
+/// What the record of the last commit holds. Releases before the numbers of commits wrote the version alone.
+pub(crate) fn last_commit(snapshot: &dyn Snapshot) -> Result<(u64, CommitPoint), StoreError> {
+    let Some(value) = snapshot.get(VERSION_KEY)? else { return Ok((0, CommitPoint::default())) };
+    Ok((split_number(&value)?.0, CommitPoint::of_record(&value)))
+}
+
+/// A place in the order of commits. Numbers only grow, and times never go back.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct CommitPoint {
+    /// How many commits the store has had.
+    pub sequence: u64,
+    /// The time of the last of them, by the clock of the machine.
+    pub time: Timestamp,
+}
+
+impl CommitPoint {
+    /// The point after some more commits.
+    pub(crate) fn after(self, commits: u64, now: Timestamp) -> Self {
+        Self { sequence: self.sequence + commits, time: self.time.max(now) }
+    }
+
+    /// Reads the part of the record that comes after the version.
+    pub(crate) fn of_record(value: &[u8]) -> Self {
+        let number = |place: usize| value.get(place..)?.first_chunk().map(|bytes| u64::from_be_bytes(*bytes));
+        let (sequence, time) = (number(8).unwrap_or(0), number(16).unwrap_or(0));
+        Self { sequence, time: Timestamp::from_ticks(time) }
+    }
+}
+
+impl Default for CommitPoint {
+    fn default() -> Self {
+        Self { sequence: 0, time: Timestamp::from_ticks(0) }
+    }
 }
 
 async fn change(queue: &CommitQueue, writes: Vec<Write>, effect: Effect) -> Result<(), Fault> {
@@ -333,7 +405,21 @@ fn entry(key: &[u8], space: &Space) -> Write {
     (key.into(), Some(value.into()))
 }
 
-fn name_key(name: SpaceName<'_>) -> Vec<u8> {
+/// Reads a name as [`name_key`] writes it.
+pub(crate) fn split_name(key: &[u8]) -> Option<SpaceName<'_>> {
+    let key = key.strip_prefix(NAMES)?;
+    let end = key.iter().position(|byte| *byte == 0)?;
+    let (kind, name) = key[end + 1..].split_first()?;
+    let kind = match kind {
+        b't' => SpaceKind::Table,
+        b'q' => SpaceKind::Queue,
+        b'c' => SpaceKind::Container,
+        _ => return None,
+    };
+    Some(SpaceName { account: str::from_utf8(&key[..end]).ok()?, kind, name: str::from_utf8(name).ok()? })
+}
+
+pub(crate) fn name_key(name: SpaceName<'_>) -> Vec<u8> {
     let mut key = Vec::with_capacity(NAMES.len() + name.account.len() + 2 + name.name.len());
     key.extend_from_slice(NAMES);
     key.extend_from_slice(name.account.as_bytes());
@@ -356,7 +442,7 @@ pub(crate) fn number(snapshot: &dyn Snapshot, key: &[u8]) -> Result<Option<u64>,
     Ok(Some(split_number(&value)?.0))
 }
 
-fn split_number(bytes: &[u8]) -> Result<(u64, &[u8]), StoreError> {
+pub(crate) fn split_number(bytes: &[u8]) -> Result<(u64, &[u8]), StoreError> {
     let (number, rest) = bytes.split_first_chunk().ok_or_else(|| damaged("a record is too short".to_owned()))?;
     Ok((u64::from_be_bytes(*number), rest))
 }

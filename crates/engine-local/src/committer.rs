@@ -8,11 +8,11 @@ use std::collections::VecDeque;
 use std::sync::Arc;
 use std::time::{Duration, Instant};
 
-use larimar_engine::Fault;
+use larimar_engine::{Clock, Fault, SystemClock};
 use parking_lot::{Condvar, Mutex};
 use tokio::sync::oneshot;
 
-use crate::catalogue;
+use crate::catalogue::{self, CommitPoint};
 use crate::recovery;
 use crate::shared::Shared;
 use crate::store::{Batch, Bytes, StoreError, SyncTo};
@@ -403,7 +403,10 @@ fn fill(group: &mut Vec<Queued>, taken: &mut VecDeque<Queued>) {
 
 /// Commits a group and answers it; leaves it in place after an error.
 fn commit(shared: &Shared, group: &mut Vec<Queued>) -> Result<(), StoreError> {
-    let batch = batch_of(group, shared.versions.last());
+    let mut last = shared.last_commit.lock();
+    let commits = group.iter().filter(|commit| !commit.writes().is_empty()).count() as u64;
+    let point = last.after(commits, SystemClock.now());
+    let batch = batch_of(group, shared.versions.last(), point);
     if !batch.writes.is_empty() {
         shared.figures.commit_writes.record(batch.writes.len() as f64);
         let started = Instant::now();
@@ -413,8 +416,10 @@ fn commit(shared: &Shared, group: &mut Vec<Queued>) -> Result<(), StoreError> {
             Ok(store.snapshot())
         })?;
         shared.published.publish(snapshot);
+        *last = point;
         shared.watch_room();
     }
+    drop(last);
     for commit in &*group {
         if let Some(stripe) = commit.commit.stripe {
             let mut stripe = shared.latches.lock(stripe);
@@ -430,8 +435,8 @@ fn commit(shared: &Shared, group: &mut Vec<Queued>) -> Result<(), StoreError> {
 }
 
 /// One batch of all writes: in key order, the last one to a key wins. The last version given to any row goes
-/// with it, so that a restart continues above it.
-fn batch_of(group: &[Queued], version: u64) -> Batch {
+/// with it, so that a restart continues above it, and the number of the last commit.
+fn batch_of(group: &[Queued], version: u64, point: CommitPoint) -> Batch {
     let count = group.iter().map(|commit| commit.writes().len()).sum::<usize>();
     if count == 0 {
         return Batch::default();
@@ -446,7 +451,7 @@ fn batch_of(group: &[Queued], version: u64) -> Batch {
         writes.sort_by(|(a, _), (b, _)| a.cmp(b));
         writes.dedup_by(|(later, _), (kept, _)| later == kept);
     }
-    writes.push(catalogue::last_version(version));
+    writes.push(catalogue::commit_record(version, point));
     Batch { writes }
 }
 
@@ -479,13 +484,14 @@ mod tests {
             queued(&[("c", Some("1"))]),
             queued(&[("c", Some("2"))]),
         ];
-        let Batch { mut writes } = batch_of(&group, 8);
-        assert_eq!(writes.pop(), Some(catalogue::last_version(8)));
+        let point = CommitPoint { sequence: 7, ..CommitPoint::default() };
+        let Batch { mut writes } = batch_of(&group, 8, point);
+        assert_eq!(writes.pop(), Some(catalogue::commit_record(8, point)));
         assert_eq!(writes, [("a".into(), Some("1".into())), ("b".into(), None), ("c".into(), Some("2".into()))]);
     }
 
     #[test]
     fn those_who_only_wait_write_nothing() {
-        assert!(batch_of(&[queued(&[])], 9).writes.is_empty());
+        assert!(batch_of(&[queued(&[])], 9, CommitPoint::default()).writes.is_empty());
     }
 }

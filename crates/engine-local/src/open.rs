@@ -20,6 +20,7 @@ use crate::published::Published;
 use crate::reclaim;
 use crate::recovery;
 use crate::reserve::Reserve;
+use crate::restoring;
 use crate::shared::{Figures, Shared};
 use crate::store::fjall::{DeadRows, FjallStore, Options, STORE};
 use crate::store::memory::MemoryStore;
@@ -53,6 +54,12 @@ pub enum Durability {
 impl LocalEngine {
     /// Opens the engine in its data directory.
     pub fn open(settings: &Settings) -> Result<Self, StoreError> {
+        restoring::refuse(&settings.folder)?;
+        Self::open_unchecked(settings)
+    }
+
+    /// Opens the engine in a directory that is being restored.
+    pub(crate) fn open_unchecked(settings: &Settings) -> Result<Self, StoreError> {
         let dead = Arc::new(DeadSpaces::default());
         let mut reserve = Arc::default();
         let mut mode = Mode::Normal;
@@ -112,13 +119,14 @@ impl LocalEngine {
         sync_to: SyncTo,
         reserve: Arc<Reserve>,
     ) -> Result<Self, StoreError> {
-        let (catalogue, versions) = Catalogue::load(store.as_ref(), dead)?;
+        let (catalogue, versions, last_commit) = Catalogue::load(store.as_ref(), dead)?;
         let shared = Arc::new(Shared {
             latches: Latches::new(),
             queue: CommitQueue::new(),
             published: Published::new(store.snapshot()),
             catalogue: Arc::new(catalogue),
             versions,
+            last_commit: Mutex::new(last_commit),
             reserve,
             faults: LogLimit::new(),
             figures: Figures::new(),

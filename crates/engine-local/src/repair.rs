@@ -22,6 +22,7 @@ pub use clock::{ClockReset, reset_clock};
 pub use salvage::Salvage;
 
 use crate::catalogue::{FORMAT, FORMAT_KEY, RELEASE_KEY, refuse_format};
+use crate::restoring;
 use crate::store::StoreError;
 use crate::store::check::{self, BLOBS, Check, Depth, Finding, Kind, check_blobs};
 use crate::store::fjall::{STORE, cut, lock};
@@ -79,6 +80,7 @@ pub fn inspect(folder: &Path) -> Result<Inspection, StoreError> {
 /// Repairs a data directory; loses nothing unless forced.
 pub fn repair(folder: &Path, force: bool) -> Result<Repair, StoreError> {
     let io = |source| StoreError::io(folder, source);
+    restoring::refuse(folder)?;
     if !is_data_folder(folder).map_err(io)? {
         return Err(no_store(folder));
     }

@@ -88,11 +88,28 @@ impl Shared {
         space: SpaceId,
         range: &KeyRange,
         budget: Budget,
-        mut visit: impl FnMut(RowRef<'_>) -> Flow + Send,
+        visit: impl FnMut(RowRef<'_>) -> Flow + Send,
     ) -> Result<Option<Position>, ReadError> {
         if !self.catalogue.is_live(space) {
             return Err(ReadError::SpaceGone);
         }
+        let next = self.scan_rows(snapshot, space, range, budget, visit).await?;
+        // The rows of a dropped space are reclaimed, also those that a snapshot shows.
+        if next.is_none() && !self.catalogue.is_live(space) {
+            return Err(ReadError::SpaceGone);
+        }
+        Ok(next)
+    }
+
+    /// Visits the rows of a range, whether or not the space is there.
+    pub(crate) async fn scan_rows(
+        &self,
+        snapshot: Arc<dyn store::Snapshot>,
+        space: SpaceId,
+        range: &KeyRange,
+        budget: Budget,
+        mut visit: impl FnMut(RowRef<'_>) -> Flow + Send,
+    ) -> Result<Option<Position>, ReadError> {
         if range.is_empty() {
             return Ok(None);
         }
@@ -125,10 +142,6 @@ impl Shared {
             if is_spent || flow == Flow::StopHere {
                 return Ok(Some(Position::new(partition, row)));
             }
-        }
-        // The rows of a dropped space are reclaimed, also those that a snapshot shows.
-        if !self.catalogue.is_live(space) {
-            return Err(ReadError::SpaceGone);
         }
         Ok(None)
     }

@@ -8,6 +8,7 @@ mod clock_log;
 mod conformance;
 mod disk_full;
 mod engine;
+mod held_snapshot;
 mod messages;
 mod missing_files;
 mod model;

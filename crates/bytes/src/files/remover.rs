@@ -5,7 +5,7 @@ use super::folder::is_pack;
 use crate::discarded::DiscardedCount;
 use crate::record::FileName;
 use larimar_engine::Fault;
-use larimar_engine::blob::bytes::Extent;
+use larimar_engine::blob::bytes::{Extent, PayloadHold, PayloadHolds};
 use parking_lot::{Condvar, Mutex};
 use std::collections::VecDeque;
 use std::sync::Arc;
@@ -19,14 +19,24 @@ pub(super) struct Remover {
     wake: Condvar,
     /// Payloads that are not removed yet.
     waiting: DiscardedCount,
+    holds: PayloadHolds,
 }
 
 #[derive(Debug, Default)]
 struct Queue {
-    discarded: VecDeque<(Instant, Vec<Extent>)>,
+    discarded: VecDeque<Discarded>,
     /// Files that writers left unfinished; no reader can have them.
     unfinished: Vec<FileName>,
     stopped: bool,
+}
+
+/// Payloads that were discarded together.
+#[derive(Debug)]
+struct Discarded {
+    at: Instant,
+    /// When the grace period is over.
+    due: Instant,
+    extents: Vec<Extent>,
 }
 
 /// What to remove next.
@@ -41,9 +51,15 @@ impl Remover {
     pub(super) fn discard(&self, extents: Vec<Extent>, grace: Duration) {
         let extents = self.waiting.add(extents);
         if !extents.is_empty() {
-            self.queue.lock().discarded.push_back((Instant::now() + grace, extents));
+            let at = Instant::now();
+            self.queue.lock().discarded.push_back(Discarded { at, due: at + grace, extents });
             self.wake.notify_one();
         }
+    }
+
+    /// Keeps what is discarded from now on.
+    pub(super) fn hold(&self) -> PayloadHold {
+        self.holds.hold()
     }
 
     /// Removes a file that its writer did not finish. Returns `false` if too many wait; the next `reclaim` finds it.
@@ -85,12 +101,15 @@ impl Remover {
             }
             match queue.discarded.front() {
                 None => self.wake.wait(&mut queue),
-                Some((due, _)) if *due <= Instant::now() => {
-                    let (_, extents) = queue.discarded.pop_front().expect("the front was looked at");
+                Some(first) if self.holds.keeps(first.at) => {
+                    self.wake.wait_for(&mut queue, HELD_POLL);
+                }
+                Some(first) if first.due <= Instant::now() => {
+                    let Discarded { extents, .. } = queue.discarded.pop_front().expect("the front was looked at");
                     return Task::Discarded(extents);
                 }
-                Some((due, _)) => {
-                    let due = *due;
+                Some(first) => {
+                    let due = first.due;
                     self.wake.wait_until(&mut queue, due);
                 }
             }
@@ -137,6 +156,8 @@ fn remove(shared: &Shared, extent: &Extent) -> Result<bool, Fault> {
     Ok(removed)
 }
 
+/// How soon after the end of a hold its payloads are removed.
+const HELD_POLL: Duration = Duration::from_secs(1);
 /// Most unfinished files that wait: 1 MiB of memory.
 const UNFINISHED_MAX: usize = 1 << 16;
 

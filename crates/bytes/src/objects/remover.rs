@@ -3,7 +3,7 @@
 use super::Shared;
 use crate::discarded::DiscardedCount;
 use futures_util::{StreamExt, stream};
-use larimar_engine::blob::bytes::Extent;
+use larimar_engine::blob::bytes::{Extent, PayloadHold, PayloadHolds};
 use object_store::Error;
 use parking_lot::Mutex;
 use std::collections::{BTreeSet, VecDeque};
@@ -16,9 +16,11 @@ use tokio::time::Instant;
 /// Payloads that wait for removal, in the order of time.
 #[derive(Debug, Default)]
 pub(super) struct Remover {
-    discarded: Mutex<VecDeque<(Instant, Vec<Extent>)>>,
+    /// When they were discarded, and when their grace period is over.
+    discarded: Mutex<VecDeque<(std::time::Instant, Instant, Vec<Extent>)>>,
     wake: Notify,
     waiting: DiscardedCount,
+    holds: PayloadHolds,
 }
 
 impl Remover {
@@ -26,9 +28,15 @@ impl Remover {
     pub(super) fn discard(&self, extents: Vec<Extent>, grace: Duration) {
         let extents = self.waiting.add(extents);
         if !extents.is_empty() {
-            self.discarded.lock().push_back((Instant::now() + grace, extents));
+            let entry = (std::time::Instant::now(), Instant::now() + grace, extents);
+            self.discarded.lock().push_back(entry);
             self.wake.notify_one();
         }
+    }
+
+    /// Keeps what is discarded from now on.
+    pub(super) fn hold(&self) -> PayloadHold {
+        self.holds.hold()
     }
 
     /// Payloads that wait to be removed.
@@ -47,10 +55,11 @@ impl Remover {
             let due = {
                 let mut discarded = self.discarded.lock();
                 match discarded.front() {
-                    Some((due, _)) if *due <= Instant::now() => {
-                        return discarded.pop_front().map(|(_, extents)| extents).unwrap_or_default();
+                    Some((at, ..)) if self.holds.keeps(*at) => Some(Instant::now() + HELD_POLL),
+                    Some((_, due, _)) if *due <= Instant::now() => {
+                        return discarded.pop_front().map(|(.., extents)| extents).unwrap_or_default();
                     }
-                    front => front.map(|(due, _)| *due),
+                    front => front.map(|(_, due, _)| *due),
                 }
             };
             match due {
@@ -81,3 +90,6 @@ pub(super) async fn run(shared: Arc<Shared>) {
         shared.remover.waiting.remove(&extents);
     }
 }
+
+/// How soon after the end of a hold its payloads are removed.
+const HELD_POLL: Duration = Duration::from_secs(1);

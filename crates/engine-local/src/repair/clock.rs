@@ -12,7 +12,7 @@ use std::sync::Arc;
 use larimar_model::Timestamp;
 
 use crate::budget::MemoryBudget;
-use crate::catalogue::{ROWS_MAX_KEY, VERSION_KEY, number};
+use crate::catalogue::{self, ROWS_MAX_KEY, last_commit, number};
 use crate::key;
 use crate::store::fjall::{FjallStore, Options, STORE};
 use crate::store::inventory::Inventory;
@@ -34,6 +34,7 @@ pub struct ClockReset {
 /// Sets the clock of versions back to `now` if it runs ahead of it.
 pub fn reset_clock(folder: &Path, now: Timestamp) -> Result<ClockReset, StoreError> {
     let io = |source| StoreError::io(folder, source);
+    crate::restoring::refuse(folder)?;
     // Opening a directory without a store would make one; opening an existing one reports what is missing.
     if !super::is_data_folder(folder).map_err(io)?
         || !(folder.join(STORE).try_exists().map_err(io)? || Inventory::is_there(folder).map_err(io)?)
@@ -43,7 +44,7 @@ pub fn reset_clock(folder: &Path, now: Timestamp) -> Result<ClockReset, StoreErr
     let options = Options { folder: folder.to_owned(), memory: MemoryBudget::smallest(), filter: Arc::new(()) };
     let store = FjallStore::open(options)?;
     let snapshot = store.snapshot();
-    let last = number(snapshot.as_ref(), VERSION_KEY)?.unwrap_or(0);
+    let (last, commit) = last_commit(snapshot.as_ref())?;
     let rows_max = number(snapshot.as_ref(), ROWS_MAX_KEY)?.unwrap_or(0);
     let mut reset = ClockReset { last: Timestamp::from_ticks(last), now, rows_ahead: 0, is_reset: last > now.ticks() };
     if !reset.is_reset {
@@ -55,7 +56,7 @@ pub fn reset_clock(folder: &Path, now: Timestamp) -> Result<ClockReset, StoreErr
         reset.rows_ahead += u64::from(key::split_space(&key).is_some() && version > now.ticks());
     }
     let mut batch = Batch::default();
-    batch.put(VERSION_KEY, Bytes::from(now.ticks().to_be_bytes()));
+    batch.writes.push(catalogue::commit_record(now.ticks(), commit));
     batch.put(ROWS_MAX_KEY, Bytes::from(last.max(rows_max).to_be_bytes()));
     store.commit(batch, SyncTo::Disk)?;
     drop(snapshot);

@@ -16,7 +16,7 @@ use rustc_hash::FxHashSet;
 
 use super::rows::RawRows;
 use crate::budget::MemoryBudget;
-use crate::catalogue::{FORMAT, FORMAT_KEY, NAMES, NEXT_KEY, VERSION_KEY};
+use crate::catalogue::{CommitPoint, FORMAT, FORMAT_KEY, NAMES, NEXT_KEY, VERSION_KEY, commit_record};
 use crate::key;
 use crate::store::check::Check;
 use crate::store::fjall::{FjallStore, Options, STORE};
@@ -134,6 +134,7 @@ fn build(building: &Path, rows: &mut RawRows, has_blobs: bool) -> Result<(u64, u
 #[derive(Default)]
 struct Records {
     version_max: u64,
+    last_commit: CommitPoint,
     space_max: u64,
     spaces: FxHashSet<u64>,
     orphans: u64,
@@ -146,6 +147,7 @@ impl Records {
             self.spaces.insert(number(value));
         } else if key == VERSION_KEY {
             self.version_max = self.version_max.max(number(value));
+            self.last_commit = CommitPoint::of_record(value);
         } else if key == NEXT_KEY {
             self.space_max = self.space_max.max(number(value).saturating_sub(1));
         } else if let Some((space, _)) = key::split_space(key) {
@@ -159,7 +161,7 @@ impl Records {
     /// No version and no number of a space is given twice, even if their records are lost.
     fn complete(&self, batch: &mut Batch) {
         batch.put(FORMAT_KEY, [FORMAT]);
-        batch.put(VERSION_KEY, Bytes::from(self.version_max.to_be_bytes()));
+        batch.writes.push(commit_record(self.version_max, self.last_commit));
         batch.put(NEXT_KEY, Bytes::from((self.space_max + 1).to_be_bytes()));
     }
 }

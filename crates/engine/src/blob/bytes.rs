@@ -5,10 +5,12 @@
 //! simplest store; files and objects are in the crate `larimar-bytes`. Every store passes the suite in `testkit`.
 
 mod extent;
+mod hold;
 mod memory;
 
 pub use bytes::Bytes;
 pub use extent::Extent;
+pub use hold::{PayloadHold, PayloadHolds};
 pub use memory::{MemoryBytes, MemoryWriter};
 
 use crate::contract::SpaceId;
@@ -44,6 +46,9 @@ pub trait ByteStore: Send + Sync + 'static {
     /// Removes payloads that nothing points to, in the background, after the grace period for reads that are under way.
     /// If the process stops first, the next [`ByteStore::reclaim`] finds them.
     fn discard(&self, extents: Vec<Extent>);
+
+    /// Keeps payloads that are discarded from now on until the hold is dropped.
+    fn hold(&self) -> PayloadHold;
 
     /// Removes the payloads older than the grace period that nothing points to: leftovers of crashes, of dropped
     /// containers and of writers that were cancelled. Ages are measured by the store's own clock. Asks `owners` about

@@ -31,7 +31,7 @@ mod read;
 mod reclaim;
 mod reject;
 mod released;
-pub(crate) mod relocate;
+pub mod relocate;
 mod row;
 mod snapshot;
 mod store;

@@ -12,13 +12,19 @@ use crate::contract::RowRef;
 use crate::error::Fault;
 
 /// The payloads that a row of a container points to, in order; one may occur several times.
-pub(crate) fn payloads_in(row: RowRef<'_>) -> Result<Vec<Extent>, Fault> {
+///
+/// # Errors
+/// A row that cannot be read.
+pub fn payloads_in(row: RowRef<'_>) -> Result<Vec<Extent>, Fault> {
     if row.partition.is_empty() { Ok(Vec::new()) } else { payloads_of(row) }
 }
 
 /// The bytes of a row of a container with other addresses of its payloads, which have the same lengths. `None` for a row
 /// that only lists released payloads: it has no meaning in another store.
-pub(crate) fn relocated(row: RowRef<'_>, mut to: impl FnMut(&Extent) -> Extent) -> Result<Option<Vec<u8>>, Fault> {
+///
+/// # Errors
+/// A row that cannot be read.
+pub fn relocated(row: RowRef<'_>, mut to: impl FnMut(&Extent) -> Extent) -> Result<Option<Vec<u8>>, Fault> {
     // The index of tags points to blobs by their names.
     if row.partition.is_empty() {
         return Ok(Some(row.body.to_vec()));
@@ -47,7 +53,8 @@ pub(crate) fn relocated(row: RowRef<'_>, mut to: impl FnMut(&Extent) -> Extent) 
 }
 
 /// Whether a row is a blob or a snapshot.
-pub(crate) fn is_blob(row: &RowRef<'_>) -> bool {
+#[must_use]
+pub fn is_blob(row: &RowRef<'_>) -> bool {
     let is_version = matches!(RowName::parse(row.row), Some(RowName::Blob | RowName::Snapshot(_)));
     is_version && !row.partition.is_empty()
 }

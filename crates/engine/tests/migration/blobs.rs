@@ -3,7 +3,8 @@
 use super::failing::{Control as _, Failing};
 use super::{OPTIONS, block_on, copied, records};
 use larimar_engine::blob::bytes::{
-    ByteStatistics, ByteStore, ByteWriter, Bytes, Extent, MemoryBytes, MemoryWriter, Owner, Owners, Reclaimed,
+    ByteStatistics, ByteStore, ByteWriter, Bytes, Extent, MemoryBytes, MemoryWriter, Owner, Owners, PayloadHold,
+    Reclaimed,
 };
 use larimar_engine::blob::{
     AccessConditions, BlobRef, Blobs, Container, CopyRequest, CopySource, FindIn, ListItem, ListQuery, NewBlob,
@@ -248,6 +249,10 @@ impl ByteStore for Damaged {
 
     fn discard(&self, extents: Vec<Extent>) {
         self.0.discard(extents);
+    }
+
+    fn hold(&self) -> PayloadHold {
+        self.0.hold()
     }
 
     async fn reclaim(&self, owners: &impl Owners) -> Result<Reclaimed, Fault> {

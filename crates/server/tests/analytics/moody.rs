@@ -2,7 +2,7 @@
 
 use larimar_engine::Fault;
 use larimar_engine::blob::bytes::{
-    ByteStatistics, ByteStore, Bytes, Extent, MemoryBytes, MemoryWriter, Owner, Owners, Reclaimed,
+    ByteStatistics, ByteStore, Bytes, Extent, MemoryBytes, MemoryWriter, Owner, Owners, PayloadHold, Reclaimed,
 };
 use std::ops::Range;
 use std::sync::atomic::{AtomicBool, Ordering::SeqCst};
@@ -36,6 +36,10 @@ impl ByteStore for MoodyBytes {
 
     fn discard(&self, extents: Vec<Extent>) {
         self.inner.discard(extents);
+    }
+
+    fn hold(&self) -> PayloadHold {
+        self.inner.hold()
     }
 
     async fn reclaim(&self, owners: &impl Owners) -> Result<Reclaimed, Fault> {

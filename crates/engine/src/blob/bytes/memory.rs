@@ -1,6 +1,9 @@
 //! A store of bytes in memory, for tests and for servers without durable storage.
 
-use super::{ByteStatistics, ByteStore, ByteWriter, Bytes, Extent, Owner, Owners, READ_BYTES_MAX, Reclaimed};
+use super::{
+    ByteStatistics, ByteStore, ByteWriter, Bytes, Extent, Owner, Owners, PayloadHold, PayloadHolds, READ_BYTES_MAX,
+    Reclaimed,
+};
 use crate::contract::SpaceId;
 use crate::error::Fault;
 use parking_lot::Mutex;
@@ -14,6 +17,7 @@ use std::time::{Duration, Instant};
 pub struct MemoryBytes {
     state: Arc<Mutex<State>>,
     grace: Duration,
+    holds: PayloadHolds,
 }
 
 #[derive(Debug, Default)]
@@ -36,14 +40,14 @@ impl MemoryBytes {
     /// An empty store that keeps discarded payloads for `grace`.
     #[must_use]
     pub fn new(grace: Duration) -> Self {
-        Self { state: Arc::default(), grace }
+        Self { state: Arc::default(), grace, holds: PayloadHolds::default() }
     }
 
     /// The number of payloads, for tests.
     #[must_use]
     pub fn payloads(&self) -> usize {
         let mut state = self.state.lock();
-        state.collect(self.grace);
+        state.collect(self.grace, &self.holds);
         state.payloads.len()
     }
 
@@ -67,7 +71,7 @@ impl ByteStore for MemoryBytes {
     type Writer = MemoryWriter;
 
     async fn begin(&self, owner: Owner<'_>, expected: Option<u64>) -> Result<MemoryWriter, Fault> {
-        self.state.lock().collect(self.grace);
+        self.state.lock().collect(self.grace, &self.holds);
         let capacity = expected.unwrap_or(0).min(READ_BYTES_MAX) as usize;
         let (space, blob) = (owner.space, owner.blob.to_owned());
         Ok(MemoryWriter { state: Arc::clone(&self.state), space, blob, buffer: Vec::with_capacity(capacity) })
@@ -89,7 +93,11 @@ impl ByteStore for MemoryBytes {
         let now = Instant::now();
         let mut state = self.state.lock();
         state.discarded.extend(extents.into_iter().map(|extent| (now, extent.file)));
-        state.collect(self.grace);
+        state.collect(self.grace, &self.holds);
+    }
+
+    fn hold(&self) -> PayloadHold {
+        self.holds.hold()
     }
 
     async fn reclaim(&self, owners: &impl Owners) -> Result<Reclaimed, Fault> {
@@ -117,7 +125,7 @@ impl ByteStore for MemoryBytes {
 
     fn statistics(&self) -> ByteStatistics {
         let mut state = self.state.lock();
-        state.collect(self.grace);
+        state.collect(self.grace, &self.holds);
         let bytes = |file| state.payloads.get(file).map_or(0, |payload| payload.bytes.len() as u64);
         let discarded_bytes = state.discarded.iter().map(|(_, file)| bytes(file)).sum();
         ByteStatistics { discarded: state.discarded.len() as u64, discarded_bytes, ..state.figures }
@@ -154,9 +162,10 @@ impl ByteWriter for MemoryWriter {
 
 impl State {
     /// Removes payloads whose grace period is over.
-    fn collect(&mut self, grace: Duration) {
+    fn collect(&mut self, grace: Duration, holds: &PayloadHolds) {
         while let Some((since, file)) = self.discarded.front()
             && since.elapsed() >= grace
+            && !holds.keeps(*since)
         {
             self.figures.payloads_removed += u64::from(self.payloads.remove(file).is_some());
             self.discarded.pop_front();

@@ -1,0 +1,129 @@
+//! A snapshot for work that takes long, such as a backup: every space, and every row, of one commit.
+//!
+//! Rows of spaces that are dropped meanwhile stay on disk, and so do old versions of rows, until the snapshot is dropped.
+//! So that this has a bound, a snapshot is given up if the disk becomes full while it is held; and if the store is
+//! reopened it is gone. Either way [`HeldSnapshot::scan`] fails from then on.
+
+use std::ops::Bound;
+use std::sync::Arc;
+
+use larimar_engine::{
+    Budget, Fault, Flow, KeyRange, Position, ReadError, RowRef, Space, SpaceId, SpaceKind, SpaceName,
+};
+use larimar_model::Timestamp;
+
+use crate::catalogue::{self, CommitPoint, NEXT_KEY, last_commit};
+use crate::engine::LocalEngine;
+use crate::recovery::fault;
+use crate::shared::Shared;
+
+/// The whole store after one commit. Other writes go on beside it.
+pub struct HeldSnapshot {
+    shared: Arc<Shared>,
+    pin: Option<u64>,
+    was_full: bool,
+}
+
+/// A space as a [`HeldSnapshot`] has it.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct HeldSpace {
+    /// The account.
+    pub account: String,
+    /// What it is.
+    pub kind: SpaceKind,
+    /// Its name.
+    pub name: String,
+    /// Its number and description.
+    pub space: Space,
+}
+
+impl HeldSpace {
+    /// The name of the space.
+    #[must_use]
+    pub fn name(&self) -> SpaceName<'_> {
+        SpaceName { account: &self.account, kind: self.kind, name: &self.name }
+    }
+}
+
+impl LocalEngine {
+    /// Holds the store as it is after the last commit that was acknowledged.
+    pub async fn hold_snapshot(&self) -> Result<HeldSnapshot, Fault> {
+        // Before the snapshot is taken: what was dropped earlier is not in it.
+        self.shared.catalogue.dead.hold();
+        let was_full = self.shared.is_full();
+        let mut held = HeldSnapshot { shared: Arc::clone(&self.shared), pin: None, was_full };
+        held.pin = Some(self.shared.published.pin().await?);
+        Ok(held)
+    }
+
+    /// Continues the versions and the numbers of commits of the store that this one is a copy of. The next commit makes
+    /// it durable.
+    pub fn continue_after(&self, version: Timestamp, commit: CommitPoint) {
+        self.shared.versions.raise(version);
+        let mut last = self.shared.last_commit.lock();
+        *last = CommitPoint { sequence: last.sequence.max(commit.sequence), time: last.time.max(commit.time) };
+    }
+}
+
+impl HeldSnapshot {
+    /// The last version given to a row, and the last commit.
+    pub fn point(&self) -> Result<(Timestamp, CommitPoint), Fault> {
+        let (version, commit) = last_commit(self.snapshot()?.as_ref()).map_err(|error| fault(&error))?;
+        Ok((Timestamp::from_ticks(version), commit))
+    }
+
+    /// The next spaces after one, in the order of accounts, kinds and names; the system's own space is not among them.
+    pub fn spaces(&self, after: Option<&HeldSpace>, max: usize) -> Result<Vec<HeldSpace>, Fault> {
+        let start = after.map_or_else(|| catalogue::NAMES.to_vec(), |after| catalogue::name_key(after.name()));
+        let start = if after.is_some() { Bound::Excluded(&start[..]) } else { Bound::Included(&start[..]) };
+        let mut spaces = Vec::new();
+        for row in self.snapshot()?.range(start, Bound::Excluded(NEXT_KEY)).take(max) {
+            let (key, value) = row.map_err(|error| fault(&error))?;
+            let name = catalogue::split_name(&key).ok_or_else(|| Fault::Damaged("a space has no name".to_owned()))?;
+            let (number, meta) = catalogue::split_number(&value).map_err(|error| fault(&error))?;
+            spaces.push(HeldSpace {
+                account: name.account.to_owned(),
+                kind: name.kind,
+                name: name.name.to_owned(),
+                space: Space { id: SpaceId(number), meta: meta.into() },
+            });
+        }
+        Ok(spaces)
+    }
+
+    /// Visits the rows of a range, also those of a space that was dropped meanwhile; returns where to continue.
+    pub async fn scan(
+        &self,
+        space: SpaceId,
+        range: &KeyRange,
+        budget: Budget,
+        visit: impl FnMut(RowRef<'_>) -> Flow + Send,
+    ) -> Result<Option<Position>, ReadError> {
+        let snapshot = self.snapshot()?;
+        self.shared.scan_rows(snapshot, space, range, budget, visit).await
+    }
+
+    /// Whether the store was reopened, so that another snapshot has to be taken.
+    #[must_use]
+    pub fn is_gone(&self) -> bool {
+        self.pin.is_none_or(|pin| self.shared.published.pinned(pin).is_err())
+    }
+
+    fn snapshot(&self) -> Result<Arc<dyn crate::store::Snapshot>, Fault> {
+        if !self.was_full && self.shared.is_full() {
+            let reason = "the disk of the data directory is full; a snapshot that was held is given up, as deleted data \
+                          cannot be reclaimed while it is";
+            return Err(Fault::Unavailable(reason.to_owned()));
+        }
+        self.shared.published.pinned(self.pin.unwrap_or(u64::MAX))
+    }
+}
+
+impl Drop for HeldSnapshot {
+    fn drop(&mut self) {
+        if let Some(pin) = self.pin {
+            self.shared.published.unpin(pin);
+        }
+        self.shared.catalogue.dead.release();
+    }
+}

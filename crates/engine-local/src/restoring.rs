@@ -1,0 +1,117 @@
+//! A data directory that is being restored: a file marks it until everything is there, and until then nothing else opens
+//! it.
+
+use std::fs::{DirBuilder, File, OpenOptions};
+use std::io::ErrorKind;
+use std::os::unix::fs::{DirBuilderExt, MetadataExt, OpenOptionsExt};
+use std::path::{Path, PathBuf};
+
+use rustix::fs::{FlockOperation, flock};
+
+use crate::engine::LocalEngine;
+use crate::open::Settings;
+use crate::store::StoreError;
+
+/// The file that marks an unfinished restore.
+pub const MARK: &str = "restore.unfinished";
+
+/// A directory that is being restored into, by this process alone.
+#[derive(Debug)]
+pub struct Restoring {
+    folder: PathBuf,
+    /// Locked.
+    _mark: File,
+}
+
+impl Restoring {
+    /// Marks an empty directory, created if it does not exist. What an unfinished restore left there is removed.
+    ///
+    /// # Errors
+    /// A directory that holds anything else, or that another process restores into: nothing in it was changed.
+    pub fn begin(folder: &Path) -> Result<Self, StoreError> {
+        let mark = prepare(folder).map_err(|source| StoreError::io(folder, source))?;
+        Ok(Self { folder: folder.to_owned(), _mark: mark })
+    }
+
+    /// Opens an engine in the directory.
+    ///
+    /// # Errors
+    /// As [`LocalEngine::open`].
+    pub fn open(&self, settings: &Settings) -> Result<LocalEngine, StoreError> {
+        LocalEngine::open_unchecked(&Settings { folder: self.folder.clone(), ..settings.clone() })
+    }
+
+    /// Removes the mark: the directory is a data directory from now on. The engine has to be closed.
+    ///
+    /// # Errors
+    /// What removing fails with; the directory then stays unfinished.
+    pub fn finish(self) -> Result<(), StoreError> {
+        let finish = || {
+            File::open(&self.folder)?.sync_all()?;
+            std::fs::remove_file(self.folder.join(MARK))?;
+            File::open(&self.folder)?.sync_all()
+        };
+        finish().map_err(|source| StoreError::io(&self.folder, source))
+    }
+}
+
+/// Whether a restore into this directory can begin: it is empty, missing, or holds an unfinished restore.
+///
+/// # Errors
+/// A directory that cannot be read.
+pub fn is_free(folder: &Path) -> std::io::Result<bool> {
+    if folder.join(MARK).try_exists()? {
+        return Ok(true);
+    }
+    match std::fs::read_dir(folder) {
+        Ok(mut entries) => Ok(entries.all(|entry| entry.is_ok_and(|entry| entry.file_name() == "lost+found"))),
+        Err(error) if error.kind() == ErrorKind::NotFound => Ok(true),
+        Err(error) => Err(error),
+    }
+}
+
+/// Refuses a directory with an unfinished restore.
+pub(crate) fn refuse(folder: &Path) -> Result<(), StoreError> {
+    match folder.join(MARK).try_exists() {
+        Ok(true) => {
+            let reason =
+                "a restore into this directory was not finished; run `larimar restore` again, or remove the directory";
+            Err(StoreError::io(folder, std::io::Error::other(reason)))
+        }
+        // Opening it says what is wrong.
+        _ => Ok(()),
+    }
+}
+
+fn prepare(folder: &Path) -> std::io::Result<File> {
+    if !is_free(folder)? {
+        return Err(std::io::Error::new(
+            ErrorKind::DirectoryNotEmpty,
+            "the directory is not empty; nothing was changed",
+        ));
+    }
+    DirBuilder::new().recursive(true).mode(0o700).create(folder)?;
+    // The mark comes first and goes last.
+    let path = folder.join(MARK);
+    let mark = match OpenOptions::new().write(true).create_new(true).mode(0o600).open(&path) {
+        Err(error) if error.kind() == ErrorKind::AlreadyExists => OpenOptions::new().write(true).open(&path)?,
+        created => created?,
+    };
+    let busy = || std::io::Error::new(ErrorKind::ResourceBusy, "another process restores into this directory");
+    flock(&mark, FlockOperation::NonBlockingLockExclusive).map_err(|_| busy())?;
+    // Another process may have finished, and removed the mark, since it was opened.
+    if mark.metadata()?.nlink() == 0 {
+        return Err(busy());
+    }
+    mark.sync_all()?;
+    File::open(folder)?.sync_all()?;
+    for entry in std::fs::read_dir(folder)? {
+        let entry = entry?;
+        match entry.file_name().to_str() {
+            Some(MARK | "lost+found") => {}
+            _ if entry.file_type()?.is_dir() => std::fs::remove_dir_all(entry.path())?,
+            _ => std::fs::remove_file(entry.path())?,
+        }
+    }
+    Ok(mark)
+}
