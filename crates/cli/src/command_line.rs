@@ -5,9 +5,11 @@
 //! (`hints.rs`).
 
 mod azurite;
+mod backup;
 mod help;
 mod hints;
 
+use crate::backup::{Backup, Restore};
 use crate::migrate::{BlobStore, End, Migration, Place};
 use crate::settings::value::StoreUrl;
 use crate::settings::{ConfigFile, Environment, Group, Kind, Setting, Settings, SettingsError, all_settings};
@@ -39,6 +41,10 @@ pub(crate) enum Command {
     },
     /// Remove what nothing refers to, and give the room back.
     Compact,
+    /// Take a backup, or look after backups.
+    Backup(Backup),
+    /// Build a data directory from a backup.
+    Restore(Restore),
     /// Copy everything into another store.
     Migrate(Box<Migration>),
     /// Work on the data of an account, over the protocol.
@@ -87,6 +93,11 @@ impl CommandLine {
                 (Command::Repair { force, reset_clock }, Some(matches))
             }
             Some(("compact", matches)) => (Command::Compact, Some(matches)),
+            Some(("backup", matches)) => {
+                let (backup, matches) = backup::read(matches);
+                (Command::Backup(backup), Some(matches))
+            }
+            Some(("restore", matches)) => (Command::Restore(backup::read_restore(matches)), Some(matches)),
             Some(("migrate", matches)) => (Command::Migrate(Box::new(migration(matches))), Some(matches)),
             Some((name, _)) if larimar_tool::is_command(name) => (Command::Data(Box::new(all.clone())), None),
             Some((_, matches)) => (Command::Serve, Some(matches)),
@@ -191,6 +202,8 @@ fn clap_command() -> clap::Command {
         .subcommand(with_settings(repair_command()))
         .subcommand(with_settings(migrate_command()))
         .subcommand(with_settings(compact))
+        .subcommand(backup::command())
+        .subcommand(with_settings(backup::restore_command()))
         .subcommand(completions_command())
         .subcommand(man);
     with_help_below_flags(larimar_tool::add_commands(command))

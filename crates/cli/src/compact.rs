@@ -3,16 +3,16 @@
 //! A data directory that no server uses is opened here. If a server uses it, the server does the work and goes on serving
 //! (`POST /compact` of its admin endpoint). A database is opened beside its servers.
 
+use crate::own_server::OwnServer;
 use crate::settings::Resolved;
 use crate::signals::{EXIT_INTERRUPTED, Runtime};
-use crate::{admin_token, banner, engines, logging};
+use crate::{engines, logging};
 use anyhow::{Context, bail, ensure};
 use larimar_bytes::{Admission, AnyBytes};
 use larimar_engine::blob::bytes::ByteStore as _;
 use larimar_engine::blob::{Blobs, Compacted, Reclaimer};
 use larimar_engine::{Clock as _, Engine, SystemClock};
 use larimar_engine_local::store::StoreError;
-use larimar_tool::admin::AdminEndpoint;
 use std::sync::Arc;
 use std::time::Duration;
 
@@ -88,21 +88,11 @@ async fn compact_here<E: Engine>(
 
 /// Has the server that uses the data directory do it.
 async fn ask_server(resolved: &Resolved) -> anyhow::Result<String> {
-    let settings = &resolved.settings;
-    let url = banner::local_admin_url(settings);
-    let token = admin_token::of_server(resolved)?
-        .context("a server uses the data directory, and its admin token was not found")?;
-    let mut endpoint = AdminEndpoint::new(&url, token);
-    if let Some(certificate) = &settings.tls_certificate {
-        let cannot_read = || format!("cannot read {}, as the setting tls_certificate says", certificate.display());
-        endpoint = endpoint.with_certificate(certificate).with_context(cannot_read)?;
-    }
-    let answer = endpoint.post("/compact").await;
-    let answer = answer
-        .with_context(|| format!("a server uses the data directory, and its admin endpoint {url} did not answer"))?;
+    let server = OwnServer::find(resolved).context("a server uses the data directory")?;
+    let answer = server.post("/compact").await.context("a server uses the data directory")?;
     match answer.status {
         200 => Ok(answer.text),
-        status => bail!("the server at {url} answered {status}: {}", answer.text.trim_end()),
+        status => bail!("the server at {} answered {status}: {}", server.url(), answer.text.trim_end()),
     }
 }
 

@@ -100,7 +100,7 @@ const OTHERS: u32 = 0o077;
 #[cfg(unix)]
 const CLOSED_LEVELS: usize = 3;
 /// What may be in a directory before there is a store.
-const OURS: [&str; 11] = [
+const OURS: [&str; 12] = [
     "admin-token",
     "admin-token.unfinished",
     "lock",
@@ -110,6 +110,7 @@ const OURS: [&str; 11] = [
     "watermark",
     "store.unfinished",
     "repair.unfinished",
+    "restore.unfinished",
     "lost+found",
     "larimar.toml",
 ];

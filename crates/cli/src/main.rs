@@ -4,6 +4,7 @@
 //! interrupt, 1 for any other failure. Commands on data have others too (`larimar_tool::Error::exit_code`).
 
 mod admin_token;
+mod backup;
 mod banner;
 mod command_line;
 mod compact;
@@ -13,6 +14,7 @@ mod engines;
 mod file_limit;
 mod logging;
 mod migrate;
+mod own_server;
 mod reload;
 mod repair;
 mod seed;
@@ -60,7 +62,10 @@ fn run(line: &CommandLine, runtime: Runtime) -> anyhow::Result<()> {
     if let Command::Data(matches) = &line.command {
         data::run(matches, line, runtime);
     }
-    if !matches!(line.command, Command::Serve | Command::Migrate(_) | Command::Compact) {
+    if !matches!(
+        line.command,
+        Command::Serve | Command::Migrate(_) | Command::Compact | Command::Backup(_) | Command::Restore(_)
+    ) {
         runtime.exit_on_hangup();
         return run_short(line);
     }
@@ -69,6 +74,8 @@ fn run(line: &CommandLine, runtime: Runtime) -> anyhow::Result<()> {
     match &line.command {
         Command::Migrate(migration) => migrate::run(&resolved, migration, runtime),
         Command::Compact => compact::run(&resolved, runtime),
+        Command::Backup(backup) => backup::run(&resolved, backup, runtime),
+        Command::Restore(restore) => restore.run(&resolved, runtime),
         _ => serve::run(line, &resolved, runtime),
     }
 }

@@ -7,6 +7,7 @@
 mod background;
 
 use crate::admin_token::ServerToken;
+use crate::backup::ServedBackups;
 use crate::banner::{Addresses, banner};
 use crate::command_line::CommandLine;
 use crate::logging::LogLevel;
@@ -24,8 +25,8 @@ use larimar_engine::blob::bytes::ByteStore;
 use larimar_engine::blob::{Blobs, Compacted};
 use larimar_engine::{Clock, Engine, SystemClock};
 use larimar_server::{
-    AdminService, AdminSettings, BlobService, Compact, Handler, Listener, ListenerSettings, Metrics, QueueService,
-    SharedPort, Storage, TableService, TlsCertificate, TlsConfig, TlsError,
+    AdminService, AdminSettings, Backups, BlobService, Compact, Handler, Listener, ListenerSettings, Metrics,
+    QueueService, SharedPort, Storage, TableService, TlsCertificate, TlsConfig, TlsError,
 };
 use std::io::Write;
 use std::net::SocketAddr;
@@ -60,8 +61,13 @@ pub(crate) fn run(line: &CommandLine, resolved: &Resolved, runtime: Runtime) -> 
                 if matches!(bytes, Some(AnyBytes::Files(_))) {
                     engine.record_blobs().context("the inventory of the data directory cannot be written")?;
                 }
-                let parts = Parts { line, resolved, settings, level, certificate, sockets, seed };
+                let bytes = bytes.map(Arc::new);
+                let backups = Arc::new(ServedBackups::new(Arc::clone(&engine), bytes.clone(), &settings.data_dir));
+                let served = Some(Arc::clone(&backups) as Arc<dyn Backups>);
+                let parts = Parts { line, resolved, settings, level, certificate, sockets, seed, backups: served };
                 let outcome = serve(parts, Arc::clone(&engine), bytes, signals).await;
+                backups.cancel().await;
+                drop(backups);
                 engine.close().context("the engine did not close cleanly; nothing that was acknowledged is lost")?;
                 outcome
             }
@@ -72,8 +78,8 @@ pub(crate) fn run(line: &CommandLine, resolved: &Resolved, runtime: Runtime) -> 
                     name = signals.end() => return Err(EndedEarly(name).into()),
                 };
                 let bytes = engines::open_bytes(settings, Admission::default())?;
-                let parts = Parts { line, resolved, settings, level, certificate, sockets, seed };
-                let outcome = serve(parts, Arc::clone(&engine), bytes, signals).await;
+                let parts = Parts { line, resolved, settings, level, certificate, sockets, seed, backups: None };
+                let outcome = serve(parts, Arc::clone(&engine), bytes.map(Arc::new), signals).await;
                 engine.close().await;
                 outcome
             }
@@ -97,6 +103,7 @@ struct Parts<'a> {
     certificate: Option<Arc<TlsCertificate>>,
     sockets: Sockets,
     seed: Option<Seed>,
+    backups: Option<Arc<dyn Backups>>,
 }
 
 /// The sockets of a server, bound before anything is opened: a port in use costs nothing.
@@ -192,16 +199,16 @@ async fn bind(host: &str, port: u16, names: &str) -> anyhow::Result<TcpListener>
 async fn serve<E: Engine>(
     parts: Parts<'_>,
     engine: Arc<E>,
-    bytes: Option<AnyBytes>,
+    bytes: Option<Arc<AnyBytes>>,
     mut signals: Signals,
 ) -> anyhow::Result<()> {
-    let Parts { line, resolved, settings, level, certificate, sockets, seed } = parts;
+    let Parts { line, resolved, settings, level, certificate, sockets, seed, backups } = parts;
     let tls = certificate.as_ref().map(TlsCertificate::config);
     let metrics = Arc::new(Metrics::default());
     let addresses = sockets.addresses()?;
     let token = addresses.admin.map(|admin| admin_token::prepare(resolved, admin.port())).transpose()?;
     let storage = storage::storage(settings, Arc::clone(&engine), Arc::clone(&metrics))?;
-    let blobs = bytes.map(|bytes| Blobs::new(Arc::clone(&engine), Arc::new(bytes)));
+    let blobs = bytes.map(|bytes| Blobs::new(Arc::clone(&engine), bytes));
     let blobs = blobs.map(|blobs| Arc::new(blobs.with_rehydration_time(settings.rehydration_time)));
     let analytics = start_analytics(&storage, blobs.clone()).await;
     let blob_reclaimer = blobs.clone().map(|blobs| start_blob_reclaimer(blobs, settings.blob_grace));
@@ -220,7 +227,7 @@ async fn serve<E: Engine>(
     let admin = sockets.admin.zip(token.as_ref()).zip(addresses.admin).map(|((socket, token), bound)| {
         let service = AdminService::new(Arc::clone(&storage), admin_settings(settings, bound, token));
         let service = service.with_compact(compaction(&engine, blobs.as_ref())).with_filling(Arc::clone(&is_filling));
-        start.admin(with_refill(service, seeder.as_ref()), socket)
+        start.admin(with_refill(service.with_backups(backups), seeder.as_ref()), socket)
     });
     // Connections wait in the meantime: the sockets are bound.
     tokio::select! {

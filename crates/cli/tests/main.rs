@@ -4,6 +4,7 @@
 
 mod admin;
 mod analytics;
+mod backup;
 mod bad_input;
 mod blob_http;
 mod commands;

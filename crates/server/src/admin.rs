@@ -5,10 +5,12 @@
 //! loopback address. Everything else passes `admin/access.rs` first, also to learn which paths exist.
 
 mod access;
+mod backup;
 mod compact;
 mod reset;
 mod token;
 
+pub use backup::{Backups, NotStarted};
 pub use compact::Compact;
 pub use reset::Refill;
 pub use token::{AdminToken, AdminTokenError};
@@ -60,6 +62,7 @@ pub struct AdminService<E> {
     refill: Option<Box<Refill>>,
     /// Whether the store is being filled, and no service answers yet.
     is_filling: Arc<AtomicBool>,
+    backups: Option<Arc<dyn Backups>>,
 }
 
 /// The answer to an admin request.
@@ -69,7 +72,7 @@ impl<E: Engine> AdminService<E> {
     /// The endpoint of a server with these accounts.
     #[must_use]
     pub fn new(storage: Arc<Storage<E>>, settings: AdminSettings) -> Self {
-        Self { storage, settings, compactor: None, refill: None, is_filling: Arc::default() }
+        Self { storage, settings, compactor: None, refill: None, is_filling: Arc::default(), backups: None }
     }
 
     /// With what `/compact` does.
@@ -88,6 +91,12 @@ impl<E: Engine> AdminService<E> {
     #[must_use]
     pub fn with_filling(self, is_filling: Arc<AtomicBool>) -> Self {
         Self { is_filling, ..self }
+    }
+
+    /// With what `/backup` starts, shows and cancels.
+    #[must_use]
+    pub fn with_backups(self, backups: Option<Arc<dyn Backups>>) -> Self {
+        Self { backups, ..self }
     }
 
     async fn answer(&self, parts: &Parts, has_body: bool, peer: Peer) -> Page {
@@ -120,7 +129,10 @@ impl<E: Engine> AdminService<E> {
                 Ok(()) => text(StatusCode::OK, "ready\n"),
                 Err(fault) => text(StatusCode::SERVICE_UNAVAILABLE, format!("{fault}\n")),
             },
-            "/metrics" => page(StatusCode::OK, METRICS, self.storage.metrics.render(&engine.statistics())),
+            "/metrics" => {
+                let backups = self.backups.as_ref().map(|backups| backups.metrics()).unwrap_or_default();
+                page(StatusCode::OK, METRICS, self.storage.metrics.render(&engine.statistics()) + &backups)
+            }
             _ => return None,
         })
     }
@@ -134,8 +146,9 @@ impl<E: Engine> AdminService<E> {
                 reset::reset(&self.storage, self.settings.allow_reset, refill, caller, query).await
             }
             ("/compact", &Method::POST) => compact::compact(self.compactor.as_ref(), caller).await,
+            ("/backup", method) => backup::backup(self.backups.as_deref(), caller, method, query).await,
             ("/reset" | "/compact", _) => not_allowed("POST"),
-            _ => text(StatusCode::NOT_FOUND, "paths: /health /ready /metrics /reset /compact\n"),
+            _ => text(StatusCode::NOT_FOUND, "paths: /health /ready /metrics /reset /compact /backup\n"),
         }
     }
 }

@@ -31,7 +31,7 @@ mod table;
 mod tls;
 mod yielding;
 
-pub use admin::{AdminService, AdminSettings, AdminToken, AdminTokenError, Compact, Refill};
+pub use admin::{AdminService, AdminSettings, AdminToken, AdminTokenError, Backups, Compact, NotStarted, Refill};
 pub use analytics::AnalyticsWriter;
 pub use blob::BlobService;
 pub use handler::{Handler, Peer};

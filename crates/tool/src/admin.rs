@@ -124,9 +124,31 @@ impl AdminEndpoint {
     /// # Errors
     /// No answer, or an address or token that cannot be sent.
     pub async fn post(&self, path: &str) -> Result<AdminAnswer, TransportError> {
+        self.send(http::Method::POST, path).await
+    }
+
+    /// Sends a GET request to a path.
+    ///
+    /// # Errors
+    /// As [`Self::post`].
+    pub async fn get(&self, path: &str) -> Result<AdminAnswer, TransportError> {
+        self.send(http::Method::GET, path).await
+    }
+
+    /// Sends a DELETE request to a path.
+    ///
+    /// # Errors
+    /// As [`Self::post`].
+    pub async fn delete(&self, path: &str) -> Result<AdminAnswer, TransportError> {
+        self.send(http::Method::DELETE, path).await
+    }
+
+    async fn send(&self, method: http::Method, path: &str) -> Result<AdminAnswer, TransportError> {
         let address: http::Uri = format!("{}{path}", self.url).parse().map_err(TransportError::not_sent)?;
         let host = address.authority().map_or_else(String::new, |authority| authority.as_str().to_owned());
-        let request = http::Request::post(address)
+        let request = http::Request::builder()
+            .method(method)
+            .uri(address)
             .header("host", host)
             .header("authorization", format!("Bearer {}", self.token))
             .header("content-length", "0")

@@ -49,6 +49,6 @@ fn groups(command: &clap::Command) -> String {
 }
 
 /// The commands of a server.
-const SERVER: [&str; 5] = ["serve", "config", "repair", "migrate", "compact"];
+const SERVER: [&str; 7] = ["serve", "config", "repair", "migrate", "compact", "backup", "restore"];
 /// The longest name of a command.
 const NAME_COLUMNS: usize = 11;

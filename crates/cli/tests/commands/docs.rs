@@ -61,7 +61,11 @@ fn the_examples_of_the_command_reference_are_true() {
     assert!(examples.len() >= 20, "{} examples", examples.len());
     let fixture = Fixture::start();
     for Example { line, command, expected } in examples {
-        let output = fixture.shell(&format!("({command}) 2>&1")).output().expect("a shell");
+        let mut shell = fixture.shell(&format!("({command}) 2>&1"));
+        // What finds the server's admin endpoint.
+        shell.env("LARIMAR_ADMIN_PORT", fixture.server.admin_address().port().to_string());
+        shell.env("XDG_RUNTIME_DIR", fixture.server.runtime_directory());
+        let output = shell.output().expect("a shell");
         let text = String::from_utf8_lossy(&output.stdout).into_owned();
         let found: Vec<&str> = text.lines().collect();
         let expected_text = expected.join("\n");

@@ -1,0 +1,79 @@
+//! Why a backup, its verification or a restore failed.
+
+use larimar_engine::{Fault, ReadError, WriteError};
+
+/// Why a backup, its verification or a restore failed.
+#[derive(Debug, thiserror::Error)]
+pub enum BackupError {
+    /// The place of the backup could not be read or written.
+    #[error("{what}: {reason}")]
+    Place {
+        /// The file or object.
+        what: String,
+        /// What the system or the store said.
+        reason: String,
+    },
+    /// A file of the backup is missing.
+    #[error("{0} is missing from the backup")]
+    Missing(String),
+    /// A file of the backup is not what was written.
+    #[error("{what} is damaged: {reason}")]
+    Damaged {
+        /// The file or object.
+        what: String,
+        /// What is wrong with it.
+        reason: String,
+    },
+    /// The place holds something else.
+    #[error("{0} is neither empty nor a place of Larimar's backups: give another directory")]
+    NotOurs(String),
+    /// The place holds no backup.
+    #[error("there is no backup in {0}")]
+    NoBackup(String),
+    /// The place holds backups, but not this one.
+    #[error("there is no generation {name} in the backup; there are: {}", .there.join(", "))]
+    NoGeneration {
+        /// The generation that was asked for.
+        name: String,
+        /// Those that there are.
+        there: Vec<String>,
+    },
+    /// A later release wrote the backup.
+    #[error("{what} has format {format}, which a later release of Larimar writes; use that release")]
+    Newer {
+        /// The file or object.
+        what: String,
+        /// The number of its format.
+        format: u32,
+    },
+    /// Another process writes to the place.
+    #[error("another backup is being written to {0}")]
+    Busy(String),
+    /// The store failed.
+    #[error(transparent)]
+    Engine(#[from] Fault),
+}
+
+impl BackupError {
+    pub(crate) fn damaged(what: impl Into<String>, reason: impl Into<String>) -> Self {
+        Self::Damaged { what: what.into(), reason: reason.into() }
+    }
+}
+
+impl From<ReadError> for BackupError {
+    fn from(error: ReadError) -> Self {
+        match error {
+            ReadError::Fault(fault) => Self::Engine(fault),
+            other @ ReadError::SpaceGone => Self::Engine(Fault::Unavailable(other.to_string())),
+        }
+    }
+}
+
+impl From<WriteError> for BackupError {
+    fn from(error: WriteError) -> Self {
+        match error {
+            WriteError::Fault(fault) => Self::Engine(fault),
+            other => Self::Engine(Fault::Unavailable(other.to_string())),
+        }
+    }
+}

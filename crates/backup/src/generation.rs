@@ -1,0 +1,198 @@
+//! A generation: one whole backup. Its file is written last, so an interrupted backup has none.
+//!
+//! The file is a line of JSON and a line with the SHA-256 of the first.
+
+use crate::chunk::{ChunkId, ChunkRef};
+use crate::error::BackupError;
+use crate::place::{GENERATIONS, Place};
+use larimar_engine_local::CommitPoint;
+use larimar_model::Timestamp;
+use serde::{Deserialize, Serialize};
+use sha2::{Digest as _, Sha256};
+
+/// One whole backup.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+pub struct Generation {
+    /// The version of the format.
+    format: u32,
+    /// When it was begun, by the server's clock: `2026-11-16T17:00:00.0000000Z`.
+    pub taken: String,
+    /// The release of the server.
+    pub release: String,
+    /// The number of the last commit in it.
+    pub sequence: u64,
+    /// The time of that commit, in ticks.
+    committed: u64,
+    /// The last version given to a row, in ticks.
+    version: u64,
+    /// What it holds.
+    pub totals: Totals,
+    /// The chunks of the index, in order: checksum and length.
+    index: Vec<(String, u64)>,
+}
+
+/// What a backup holds.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
+pub struct Totals {
+    /// Tables, queues and containers.
+    pub spaces: u64,
+    /// Rows: entities, messages (two rows each), blobs and their parts, settings.
+    pub rows: u64,
+    /// Bytes of rows: keys, versions and bodies.
+    pub row_bytes: u64,
+    /// Payloads of blobs.
+    pub payloads: u64,
+    /// Their bytes.
+    pub payload_bytes: u64,
+    /// Chunks that it consists of, without the index.
+    pub chunks: u64,
+    /// Bytes of chunks that the place did not have before.
+    pub sent_bytes: u64,
+}
+
+impl Totals {
+    /// The bytes of rows and payloads.
+    #[must_use]
+    pub const fn bytes(&self) -> u64 {
+        self.row_bytes.saturating_add(self.payload_bytes)
+    }
+}
+
+impl Generation {
+    pub(crate) fn new(
+        taken: Timestamp,
+        (version, commit): (Timestamp, CommitPoint),
+        totals: Totals,
+        index: &[ChunkRef],
+    ) -> Self {
+        Self {
+            format: FORMAT,
+            taken: taken.to_string(),
+            release: env!("CARGO_PKG_VERSION").to_owned(),
+            sequence: commit.sequence,
+            committed: commit.time.ticks(),
+            version: version.ticks(),
+            totals,
+            index: index.iter().map(|chunk| (chunk.id.to_string(), chunk.length)).collect(),
+        }
+    }
+
+    /// Its name: the time at which it was begun, and the number of its last commit.
+    #[must_use]
+    pub fn name(&self) -> String {
+        let time: String =
+            self.taken.chars().take_while(|char| *char != '.').filter(|char| !"-:Z".contains(*char)).collect();
+        format!("{time}Z-{}", self.sequence)
+    }
+
+    /// The last version given to a row, and the last commit.
+    pub(crate) fn point(&self) -> (Timestamp, CommitPoint) {
+        let commit = CommitPoint { sequence: self.sequence, time: Timestamp::from_ticks(self.committed) };
+        (Timestamp::from_ticks(self.version), commit)
+    }
+
+    /// The chunks of the index.
+    pub(crate) fn index(&self) -> Option<Vec<ChunkRef>> {
+        let chunk = |(id, length): &(String, u64)| Some(ChunkRef { id: id.parse::<ChunkId>().ok()?, length: *length });
+        self.index.iter().map(chunk).collect()
+    }
+
+    /// Writes the file.
+    pub(crate) async fn write(&self, place: &Place) -> Result<(), BackupError> {
+        let mut text = serde_json::to_string(self).expect("a generation has no map with other keys than text");
+        text.push('\n');
+        let sum = ChunkId(Sha256::digest(text.as_bytes()).into());
+        text.push_str(&format!("{sum}\n"));
+        place.put(&format!("{GENERATIONS}/{}", self.name()), text.into()).await
+    }
+
+    /// Reads the generation of a name.
+    ///
+    /// # Errors
+    /// A file that is missing or damaged, by name.
+    pub async fn read(place: &Place, name: &str) -> Result<Self, BackupError> {
+        let file = format!("{GENERATIONS}/{name}");
+        let what = place.show(&file);
+        let damaged = |reason: &str| BackupError::damaged(&what, reason);
+        let bytes = place.get(&file, FILE_BYTES_MAX).await?;
+        let text = str::from_utf8(&bytes).map_err(|_| damaged("it is not text"))?;
+        let (json, sum) = text.split_once('\n').ok_or_else(|| damaged("it ends early"))?;
+        let found = ChunkId(Sha256::digest(&text.as_bytes()[..=json.len()]).into());
+        if sum.strip_suffix('\n') != Some(found.to_string().as_str()) {
+            return Err(damaged("its checksum is wrong"));
+        }
+        #[derive(Deserialize)]
+        struct Format {
+            format: u32,
+        }
+        match serde_json::from_str::<Format>(json) {
+            Ok(Format { format }) if format > FORMAT => return Err(BackupError::Newer { what, format }),
+            _ => {}
+        }
+        let generation: Self = serde_json::from_str(json).map_err(|error| damaged(&error.to_string()))?;
+        if generation.name() != name {
+            return Err(damaged("it is the file of another generation"));
+        }
+        Ok(generation)
+    }
+
+    /// Reads the generation of a name, or the latest.
+    ///
+    /// # Errors
+    /// A place without backups, or without this one.
+    pub async fn find(place: &Place, name: Option<&str>) -> Result<Self, BackupError> {
+        let mut there = Self::list(place).await?;
+        match name {
+            None => Self::read(place, &there.pop().expect("there is one")).await,
+            Some(name) if there.iter().any(|other| other == name) => Self::read(place, name).await,
+            Some(name) => Err(BackupError::NoGeneration { name: name.to_owned(), there }),
+        }
+    }
+
+    /// The names of the generations of a place, the oldest first; at least one.
+    ///
+    /// # Errors
+    /// A place without backups.
+    pub async fn list(place: &Place) -> Result<Vec<String>, BackupError> {
+        let there = if place.is_ours().await? { place.generations().await? } else { Vec::new() };
+        if there.is_empty() { Err(BackupError::NoBackup(place.to_string())) } else { Ok(there) }
+    }
+}
+
+const FORMAT: u32 = 1;
+/// An index of a billion chunks has fewer bytes.
+const FILE_BYTES_MAX: u64 = 64 << 20;
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[tokio::test]
+    async fn a_generation_is_read_as_it_was_written_and_damage_is_refused() {
+        let folder = tempfile::tempdir().expect("a directory");
+        let place = Place::Directory(folder.path().join("place"));
+        let _lock = place.prepare().await.expect("a place");
+        let taken = Timestamp::parse("2026-11-16T17:01:02.5Z").expect("a time");
+        let commit = CommitPoint { sequence: 7, time: taken };
+        let totals = Totals { rows: 3, ..Totals::default() };
+        let generation = Generation::new(taken, (taken, commit), totals, &[ChunkRef::of(b"index")]);
+        assert_eq!(generation.name(), "20261116T170102Z-7");
+        generation.write(&place).await.expect("written");
+        let found = Generation::find(&place, None).await.expect("a generation");
+        assert_eq!(
+            (&found, found.point(), found.index()),
+            (&generation, (taken, commit), Some(vec![ChunkRef::of(b"index")]))
+        );
+        let missing = Generation::find(&place, Some("none")).await.expect_err("none");
+        assert!(missing.to_string().contains("20261116T170102Z-7"), "{missing}");
+        let file = folder.path().join("place/generations/20261116T170102Z-7");
+        let whole = std::fs::read(&file).expect("a file");
+        for at in 0..whole.len() {
+            let mut flipped = whole.clone();
+            flipped[at] ^= 4;
+            std::fs::write(&file, &flipped).expect("a file");
+            let error = Generation::find(&place, None).await.expect_err("a flipped bit");
+            assert!(error.to_string().contains("20261116T170102Z-7"), "{at}: {error}");
+        }
+    }
+}

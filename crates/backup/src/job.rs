@@ -1,0 +1,158 @@
+//! Backups of a running server: one at a time, in a task of its own, with its state for the operator.
+
+use crate::error::BackupError;
+use crate::generation::{Generation, Totals};
+use crate::pace::Rate;
+use crate::place::Place;
+use crate::take::back_up;
+use larimar_engine::blob::bytes::ByteStore;
+use larimar_engine::{Clock, SystemClock};
+use larimar_engine_local::LocalEngine;
+use parking_lot::Mutex;
+use serde::{Deserialize, Serialize};
+use std::sync::Arc;
+use tokio::task::JoinHandle;
+
+/// Runs backups of a store.
+#[derive(Debug)]
+pub struct BackupJob<B> {
+    bytes: Option<Arc<B>>,
+    shared: Arc<Shared>,
+    task: Mutex<Option<JoinHandle<()>>>,
+}
+
+struct Shared {
+    engine: Arc<LocalEngine>,
+    status: Mutex<JobStatus>,
+}
+
+/// What the last backup is doing, or did.
+#[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
+pub struct JobStatus {
+    /// How far it is.
+    pub state: JobState,
+    /// Where it is written to.
+    pub to: String,
+    /// Its generation, when it is done.
+    pub generation: Option<String>,
+    /// When it began.
+    pub started: Option<String>,
+    /// When it ended.
+    pub ended: Option<String>,
+    /// When the last successful one of this process ended, in seconds since 1970.
+    pub last_success: Option<u64>,
+    /// What it has read and sent so far.
+    pub totals: Totals,
+    /// Why it failed.
+    pub error: Option<String>,
+}
+
+/// How far a backup is.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "lowercase")]
+pub enum JobState {
+    /// There was none since the server started.
+    #[default]
+    None,
+    /// It runs.
+    Running,
+    /// It is whole.
+    Done,
+    /// It failed.
+    Failed,
+    /// The operator cancelled it, or the server was stopped.
+    Cancelled,
+}
+
+/// A backup that was not started: another one runs.
+#[derive(Debug, thiserror::Error)]
+#[error("a backup to {0} is running")]
+pub struct Refused(pub String);
+
+impl<B: ByteStore> BackupJob<B> {
+    /// The backups of this engine and its store of bytes.
+    #[must_use]
+    pub fn new(engine: Arc<LocalEngine>, bytes: Option<Arc<B>>) -> Self {
+        let shared = Arc::new(Shared { engine, status: Mutex::default() });
+        Self { bytes, shared, task: Mutex::default() }
+    }
+
+    /// Starts a backup, which goes on by itself.
+    ///
+    /// # Errors
+    /// Another one runs.
+    pub fn start(&self, place: Place, rate: Rate) -> Result<(), Refused> {
+        let mut task = self.task.lock();
+        let mut status = self.shared.status.lock();
+        if status.state == JobState::Running {
+            return Err(Refused(status.to.clone()));
+        }
+        *status = JobStatus {
+            state: JobState::Running,
+            to: place.to_string(),
+            started: Some(SystemClock.now().to_string()),
+            last_success: status.last_success,
+            ..JobStatus::default()
+        };
+        drop(status);
+        tracing::info!(to = %place, "a backup begins");
+        let (shared, bytes) = (Arc::clone(&self.shared), self.bytes.clone());
+        *task = Some(tokio::spawn(async move {
+            let progress = |totals: &Totals| shared.status.lock().totals = *totals;
+            let outcome = back_up(&shared.engine, bytes.as_deref(), &place, rate, &progress).await;
+            shared.end(outcome);
+        }));
+        Ok(())
+    }
+
+    /// Cancels the backup that runs; `false` if there is none. It is over when this returns.
+    pub async fn cancel(&self) -> bool {
+        let task = self.task.lock().take();
+        let Some(task) = task else { return false };
+        task.abort();
+        // An error means that it was aborted.
+        let _ = task.await;
+        let mut status = self.shared.status.lock();
+        let was_running = status.state == JobState::Running;
+        if was_running {
+            status.state = JobState::Cancelled;
+            status.ended = Some(SystemClock.now().to_string());
+            tracing::info!(to = status.to, "the backup was cancelled");
+        }
+        was_running
+    }
+
+    /// What the last backup is doing, or did.
+    #[must_use]
+    pub fn status(&self) -> JobStatus {
+        self.shared.status.lock().clone()
+    }
+}
+
+impl Shared {
+    fn end(&self, outcome: Result<Generation, BackupError>) {
+        let now = SystemClock.now();
+        let mut status = self.status.lock();
+        status.ended = Some(now.to_string());
+        match outcome {
+            Ok(generation) => {
+                tracing::info!(to = status.to, generation = generation.name(), "the backup is whole");
+                status.state = JobState::Done;
+                status.totals = generation.totals;
+                status.generation = Some(generation.name());
+                status.last_success = Some(now.to_unix().as_secs());
+            }
+            Err(error) => {
+                tracing::error!(to = status.to, %error, "the backup failed");
+                status.state = JobState::Failed;
+                status.error = Some(error.to_string());
+            }
+        }
+    }
+}
+
+impl std::fmt::Debug for Shared {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        f.debug_struct("Shared").field("status", &self.status).finish_non_exhaustive()
+    }
+}

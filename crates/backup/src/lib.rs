@@ -1,0 +1,31 @@
+//! Backups of the embedded engine: the whole store after one commit, in a directory or an object store.
+//!
+//! [`back_up`] (`take.rs`) walks a snapshot in key order. Rows, and small payloads of blobs before the rows that point to
+//! them, become one stream of records (`record.rs`), which is cut into data chunks (`cutter.rs`); a large payload is cut
+//! into pieces of its own. Chunks are named by the SHA-256 of their bytes (`chunk.rs`), so what a place ([`Place`]) has is
+//! not sent again. An index lists the chunks in order (`index.rs`), and the generation ([`Generation`]), written last,
+//! lists the chunks of the index. [`verify`] reads all of it back; [`restore`] builds a data directory from it.
+//! [`BackupJob`] runs backups in a server. The format is drawn in docs/format.md, the reasons are in decision 44.
+
+mod chunk;
+mod cutter;
+mod error;
+mod generation;
+mod index;
+mod job;
+mod pace;
+mod place;
+mod record;
+mod restore;
+mod sender;
+mod take;
+mod verify;
+
+pub use error::BackupError;
+pub use generation::{Generation, Totals};
+pub use job::{BackupJob, JobState, JobStatus, Refused};
+pub use pace::Rate;
+pub use place::Place;
+pub use restore::{restore, room_needed};
+pub use take::back_up;
+pub use verify::{Problem, verify};

@@ -1,0 +1,239 @@
+//! Takes a backup: walks a held snapshot in key order and stores what it finds.
+
+use crate::cutter::Cutter;
+use crate::error::BackupError;
+use crate::generation::{Generation, Totals};
+use crate::pace::Rate;
+use crate::place::Place;
+use crate::record::BackedSpace;
+use crate::sender::{Sender, Use};
+use larimar_engine::blob::bytes::{ByteStore, Extent};
+use larimar_engine::blob::relocate::payloads_in;
+use larimar_engine::{Budget, Clock, Fault, Flow, KeyRange, Position, RowRef, Space, SpaceId, SpaceKind, SystemClock};
+use larimar_engine_local::{HeldSnapshot, LocalEngine};
+use larimar_model::Timestamp;
+use std::collections::HashSet;
+use std::sync::Arc;
+use std::time::{Duration, Instant};
+
+/// Backs up a store as it is after one commit, while it is written to.
+///
+/// # Errors
+/// What the store or the place fails with. The place then has chunks that the next backup uses, and no generation.
+pub async fn back_up<B: ByteStore>(
+    engine: &LocalEngine,
+    bytes: Option<&B>,
+    place: &Place,
+    rate: Rate,
+    progress: &(dyn Fn(&Totals) + Send + Sync),
+) -> Result<Generation, BackupError> {
+    let _lock = place.prepare().await?;
+    let mut attempts = 0;
+    loop {
+        // Before the snapshot: a payload that was discarded earlier is not in it.
+        let _payloads = bytes.map(ByteStore::hold);
+        let snapshot = engine.hold_snapshot().await?;
+        let taken = SystemClock.now();
+        attempts += 1;
+        match walk(&snapshot, bytes, place, rate, progress).await {
+            Ok((index, totals)) => {
+                let generation = Generation::new(taken, snapshot.point()?, totals, &index);
+                drop(snapshot);
+                // The names of the chunks have to be on disk before that of the generation.
+                place.sync().await?;
+                generation.write(place).await?;
+                place.sync().await?;
+                return Ok(generation);
+            }
+            Err(BackupError::Engine(fault)) if snapshot.is_gone() && attempts < ATTEMPTS_MAX => {
+                tracing::warn!(%fault, "the backup begins again with another snapshot; what was stored is not sent again");
+                drop(snapshot);
+                tokio::time::sleep(RETRY).await;
+            }
+            Err(error) => return Err(error),
+        }
+    }
+}
+
+/// Stores everything that a snapshot has; returns the chunks of the index.
+async fn walk<B: ByteStore>(
+    snapshot: &HeldSnapshot,
+    bytes: Option<&B>,
+    place: &Place,
+    rate: Rate,
+    progress: &(dyn Fn(&Totals) + Send + Sync),
+) -> Result<(Vec<crate::chunk::ChunkRef>, Totals), BackupError> {
+    let mut walker = Walker {
+        snapshot,
+        bytes,
+        cutter: Cutter::default(),
+        sender: Sender::new(place, rate, progress),
+        known: Known::default(),
+    };
+    walker.space(None, &Space { id: SpaceId::SYSTEM, meta: Arc::new([]) }).await?;
+    let mut last = None;
+    loop {
+        let mut page = snapshot.spaces(last.as_ref(), SPACES_MAX)?;
+        for found in &page {
+            walker.space(Some(found.name()), &found.space).await?;
+            walker.sender.totals.spaces += 1;
+        }
+        last = page.pop();
+        if last.is_none() {
+            break;
+        }
+    }
+    walker.cut().await?;
+    walker.sender.finish().await
+}
+
+struct Walker<'a, B> {
+    snapshot: &'a HeldSnapshot,
+    bytes: Option<&'a B>,
+    cutter: Cutter,
+    sender: Sender<'a>,
+    known: Known,
+}
+
+/// The payloads of the blob at hand that are in the backup: rows share them.
+#[derive(Default)]
+struct Known {
+    blob: String,
+    payloads: HashSet<Extent>,
+}
+
+impl Known {
+    /// Before each row. Of a blob with very many payloads, some are stored again: that costs room only. A restore forgets
+    /// at the same rows (`restore.rs`).
+    fn begin_row(&mut self, blob: &str) {
+        if self.blob != blob || self.payloads.len() >= KNOWN_MAX {
+            blob.clone_into(&mut self.blob);
+            self.payloads.clear();
+        }
+    }
+}
+
+struct OwnedRow {
+    partition: String,
+    row: String,
+    version: Timestamp,
+    body: Vec<u8>,
+}
+
+impl<B: ByteStore> Walker<'_, B> {
+    /// Stores a space and its rows.
+    async fn space(&mut self, name: BackedSpace<'_>, space: &Space) -> Result<(), BackupError> {
+        self.sender.space(name, space.id.0);
+        if self.cutter.space(name, space.id.0, &space.meta) {
+            self.cut().await?;
+        }
+        self.known = Known::default();
+        let is_container = name.is_some_and(|name| name.kind == SpaceKind::Container);
+        // The partition without a name of the system's space has records of migrations, which name spaces by number.
+        let start = if name.is_some() { Position::new("", "") } else { Position::new("\0", "") };
+        let mut next = Some(start);
+        while let Some(start) = next {
+            let (rows, after) = self.slice(space.id, start).await?;
+            for row in &rows {
+                self.row(row, is_container).await?;
+            }
+            next = after;
+        }
+        Ok(())
+    }
+
+    /// Reads rows from a place on, about 1 MiB of them.
+    async fn slice(&self, space: SpaceId, start: Position) -> Result<(Vec<OwnedRow>, Option<Position>), BackupError> {
+        let range = KeyRange { start, end: None };
+        let budget = Budget { rows_max: SLICE_ROWS, deadline: Instant::now() + SLICE_TIME };
+        let (mut rows, mut bytes) = (Vec::new(), 0);
+        let scanned = self.snapshot.scan(space, &range, budget, |row| {
+            if bytes >= SLICE_BYTES {
+                return Flow::StopHere;
+            }
+            bytes += row.body.len() + row.partition.len() + row.row.len();
+            let RowRef { partition, row, version, body } = row;
+            rows.push(OwnedRow { partition: partition.to_owned(), row: row.to_owned(), version, body: body.to_vec() });
+            Flow::Continue
+        });
+        let next = scanned.await?;
+        Ok((rows, next))
+    }
+
+    /// Adds a row, after the payloads that it points to.
+    async fn row(&mut self, row: &OwnedRow, is_container: bool) -> Result<(), BackupError> {
+        let OwnedRow { partition, row, version, body } = row;
+        if is_container {
+            self.known.begin_row(partition);
+            for extent in payloads_in(RowRef { partition, row, version: *version, body })? {
+                if self.known.payloads.insert(extent) {
+                    self.payload(partition, extent).await?;
+                }
+            }
+        }
+        self.sender.totals.rows += 1;
+        self.sender.totals.row_bytes += (partition.len() + row.len() + size_of::<u64>() + body.len()) as u64;
+        if self.cutter.row(partition, row, *version, body) {
+            self.cut().await?;
+        }
+        Ok(())
+    }
+
+    /// Adds a payload: within the chunk if it is small, else in pieces of its own.
+    async fn payload(&mut self, blob: &str, extent: Extent) -> Result<(), BackupError> {
+        self.sender.totals.payloads += 1;
+        self.sender.totals.payload_bytes += extent.length;
+        let is_cut = if extent.length <= INLINE_BYTES_MAX {
+            let bytes = self.read(&extent, 0, extent.length).await?;
+            self.cutter.payload(blob, extent, &bytes)
+        } else {
+            let mut count = 0;
+            let mut place = 0;
+            while place < extent.length {
+                let end = (place + PIECE_BYTES).min(extent.length);
+                let piece = self.read(&extent, place, end).await?;
+                self.sender.chunk(piece, Use::Piece).await?;
+                (count, place) = (count + 1, end);
+            }
+            self.cutter.pieces(blob, extent, count)
+        };
+        if is_cut {
+            self.cut().await?;
+        }
+        Ok(())
+    }
+
+    async fn read(&self, extent: &Extent, mut place: u64, end: u64) -> Result<Vec<u8>, BackupError> {
+        let store = self.bytes.ok_or_else(|| Fault::Unavailable("this server serves no blobs".to_owned()))?;
+        let mut bytes = Vec::with_capacity((end - place) as usize);
+        while place < end {
+            let read = store.read(extent, place..end).await?;
+            if read.is_empty() {
+                return Err(Fault::Damaged("a payload ends before its length".to_owned()).into());
+            }
+            place += read.len() as u64;
+            bytes.extend_from_slice(&read);
+        }
+        Ok(bytes)
+    }
+
+    async fn cut(&mut self) -> Result<(), BackupError> {
+        match self.cutter.take() {
+            Some(chunk) => self.sender.chunk(chunk, Use::Data).await,
+            None => Ok(()),
+        }
+    }
+}
+
+/// Snapshots that a backup tries: the store may be reopened while it reads.
+const ATTEMPTS_MAX: u32 = 5;
+const RETRY: Duration = Duration::from_secs(5);
+const SPACES_MAX: usize = 100;
+const SLICE_ROWS: usize = 1000;
+const SLICE_BYTES: usize = 1 << 20;
+const SLICE_TIME: Duration = Duration::from_secs(30);
+/// Payloads up to this size are within data chunks.
+const INLINE_BYTES_MAX: u64 = 256 << 10;
+const PIECE_BYTES: u64 = 4 << 20;
+/// Payloads of a blob that are remembered.
+pub(crate) const KNOWN_MAX: usize = 1 << 16;

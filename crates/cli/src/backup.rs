@@ -1,0 +1,221 @@
+//! `larimar backup` and `larimar restore`.
+//!
+//! A backup is taken by the server (`backup/served.rs`): the command starts it, waits, and shows how far it is. `verify`
+//! and `restore` need no server: they read the place of the backups.
+
+mod restore;
+mod served;
+
+pub(crate) use restore::Restore;
+pub(crate) use served::ServedBackups;
+
+use crate::own_server::OwnServer;
+use crate::settings::{Resolved, SettingsError, Source};
+use crate::signals::{EXIT_INTERRUPTED, Runtime};
+use anyhow::{Context, bail};
+use larimar_backup::{Generation, JobState, JobStatus, Place, Rate, Totals, verify};
+use larimar_tool::admin::AdminAnswer;
+use larimar_tool::location::Location;
+use std::io::{IsTerminal, Write as _};
+use std::time::Duration;
+
+/// What to do about backups.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub(crate) enum Backup {
+    /// Take one.
+    Take { to: String, rate: Rate },
+    /// Show what the last one is doing, or did.
+    Status,
+    /// Cancel the one that runs.
+    Cancel,
+    /// Read them back.
+    Verify { from: String, generation: Option<String> },
+}
+
+/// Runs the command.
+pub(crate) fn run(resolved: &Resolved, backup: &Backup, runtime: Runtime) -> anyhow::Result<()> {
+    runtime.block_on(async |mut signals| {
+        let is_server_s = matches!(backup, Backup::Take { .. });
+        tokio::select! {
+            done = run_one(resolved, backup) => done,
+            _ = signals.end() => {
+                end_line();
+                if is_server_s {
+                    eprintln!(
+                        "larimar: interrupted; the server goes on with the backup: `larimar backup status` shows it, \
+                         `larimar backup cancel` ends it"
+                    );
+                }
+                std::process::exit(EXIT_INTERRUPTED);
+            }
+        }
+    })
+}
+
+async fn run_one(resolved: &Resolved, backup: &Backup) -> anyhow::Result<()> {
+    match backup {
+        Backup::Take { to, rate } => take(resolved, to, *rate).await,
+        Backup::Status => {
+            let status = read(&OwnServer::find(resolved)?.get("/backup").await?)?;
+            print!("{}", shown(&status));
+            Ok(())
+        }
+        Backup::Cancel => {
+            let answer = OwnServer::find(resolved)?.delete("/backup").await?;
+            if answer.status == 404 {
+                bail!("{}", answer.text.trim_end());
+            }
+            print!("{}", shown(&read(&answer)?));
+            Ok(())
+        }
+        Backup::Verify { from, generation } => verify_all(&place("FROM", from)?, generation.as_deref()).await,
+    }
+}
+
+/// Has the server take a backup, and waits for it.
+async fn take(resolved: &Resolved, to: &str, rate: Rate) -> anyhow::Result<()> {
+    let to = match place("TO", to)? {
+        // The server runs in another directory.
+        Place::Directory(path) => std::path::absolute(path)?.to_str().context("expected a path of UTF-8")?.to_owned(),
+        Place::Objects { url, .. } => url,
+    };
+    let server = OwnServer::find(resolved)?;
+    let started = read(&server.post(&format!("/backup?to={}&rate={rate}", encoded(&to))).await?)?;
+    let mut status = started.clone();
+    while status.state == JobState::Running {
+        show(&status.totals, "sent", status.totals.sent_bytes);
+        tokio::time::sleep(POLL).await;
+        status = read(&server.get("/backup").await.context("the backup was interrupted")?)?;
+        if status.started != started.started {
+            bail!("the server has begun another backup; this one has ended");
+        }
+    }
+    end_line();
+    match status.state {
+        JobState::Done => {
+            print!("{}", shown(&status));
+            Ok(())
+        }
+        JobState::Cancelled => bail!("the backup was cancelled"),
+        _ => bail!("{}", status.error.unwrap_or_else(|| "the backup failed".to_owned())),
+    }
+}
+
+/// Reads back one generation, or all of them.
+async fn verify_all(place: &Place, generation: Option<&str>) -> anyhow::Result<()> {
+    let names = match generation {
+        Some(name) => vec![Generation::find(place, Some(name)).await?.name()],
+        None => Generation::list(place).await?,
+    };
+    let mut damaged = 0;
+    for name in &names {
+        let read = std::sync::atomic::AtomicU64::new(0);
+        let progress = |bytes: u64| {
+            let so_far = read.fetch_add(bytes, std::sync::atomic::Ordering::Relaxed) + bytes;
+            show(&Totals::default(), "read", so_far);
+        };
+        let verified = verify(place, name, &progress).await;
+        end_line();
+        let problems = match verified {
+            Ok((generation, problems)) if problems.is_empty() => {
+                println!("{name}: whole; {}", counted(&generation.totals));
+                continue;
+            }
+            Ok((_, problems)) => problems,
+            Err(problem) => vec![problem],
+        };
+        damaged += 1;
+        println!("{name}: damaged");
+        problems.iter().for_each(|problem| eprintln!("larimar: {name}: {problem}"));
+    }
+    if damaged > 0 {
+        bail!("{damaged} of {} generations cannot be restored", names.len());
+    }
+    Ok(())
+}
+
+/// The place that an argument names.
+pub(crate) fn place(argument: &'static str, text: &str) -> Result<Place, SettingsError> {
+    let refused = |expected: String| SettingsError::Value {
+        name: argument,
+        origin: Source::Flag(argument.to_owned()),
+        expected,
+        found: format!("'{text}'"),
+    };
+    // No account is asked for.
+    let context = larimar_tool::Context::new(crate::environment(), Err(String::new()));
+    match Location::parse(text, &context) {
+        Ok(Location::File(path)) if !path.as_os_str().is_empty() => Ok(Place::Directory(path)),
+        Ok(Location::Object { store, path, url, .. }) => Ok(Place::Objects { store, prefix: path, url }),
+        Ok(_) => Err(refused("a directory, or an address that starts with s3://, az:// or gs://".to_owned())),
+        Err(error) => Err(refused(format!("a directory or an address of a store ({error})"))),
+    }
+}
+
+fn read(answer: &AdminAnswer) -> anyhow::Result<JobStatus> {
+    match answer.status {
+        200 | 202 => serde_json::from_str(&answer.text).context("the server's answer cannot be read"),
+        status => bail!("the server answered {status}: {}", answer.text.trim_end()),
+    }
+}
+
+/// A status as lines.
+fn shown(status: &JobStatus) -> String {
+    let JobStatus { state, to, generation, started, ended, totals, error, .. } = status;
+    let state = match state {
+        JobState::None => return "no backup since the server started\n".to_owned(),
+        JobState::Running => "running",
+        JobState::Done => "done",
+        JobState::Failed => "failed",
+        JobState::Cancelled => "cancelled",
+    };
+    let mut text = format!("{state}: backup to {to}\n");
+    for (name, value) in [("generation", generation), ("started", started), ("ended", ended), ("error", error)] {
+        if let Some(value) = value {
+            text.push_str(&format!("{name}: {value}\n"));
+        }
+    }
+    text.push_str(&format!("holds: {}\nsent: {}\n", counted(totals), bytes(totals.sent_bytes)));
+    text
+}
+
+/// What a backup holds.
+fn counted(totals: &Totals) -> String {
+    let Totals { spaces, rows, row_bytes, payloads, payload_bytes, .. } = *totals;
+    format!(
+        "{spaces} tables, queues and containers, {rows} rows ({}), {payloads} payloads of blobs ({})",
+        bytes(row_bytes),
+        bytes(payload_bytes)
+    )
+}
+
+fn bytes(count: u64) -> String {
+    if count < 1 << 20 { format!("{count} bytes") } else { format!("{:.1} MiB", count as f64 / f64::from(1 << 20)) }
+}
+
+/// Shows how far a command is, on a terminal.
+fn show(totals: &Totals, verb: &str, count: u64) {
+    let mut out = std::io::stderr();
+    if out.is_terminal() {
+        let held = if totals.bytes() > 0 { format!("{}; ", counted(totals)) } else { String::new() };
+        // Progress that cannot be printed does not stop the command.
+        let _ = write!(out, "\r\x1b[K{held}{} {verb}", bytes(count));
+    }
+}
+
+/// Removes the line of the progress.
+fn end_line() {
+    if std::io::stderr().is_terminal() {
+        eprint!("\r\x1b[K");
+    }
+}
+
+/// Text as the value of a query parameter.
+fn encoded(text: &str) -> String {
+    let is_plain = |byte: u8| byte.is_ascii_alphanumeric() || b"-._~/".contains(&byte);
+    text.bytes()
+        .map(|byte| if is_plain(byte) { char::from(byte).to_string() } else { format!("%{byte:02X}") })
+        .collect()
+}
+
+const POLL: Duration = Duration::from_millis(200);

@@ -1,0 +1,147 @@
+//! The command lines of `backup` and `restore`.
+
+use super::with_settings;
+use crate::backup::{Backup, Restore};
+use clap::builder::PathBufValueParser;
+use clap::{Arg, ArgMatches};
+use larimar_backup::Rate;
+use std::path::PathBuf;
+
+/// `larimar backup`.
+pub(super) fn command() -> clap::Command {
+    let to = Arg::new(TO).value_name("TO").required(true).value_parser(read_place).help(
+        "A directory on the server's machine, or s3://BUCKET/NAME, az://CONTAINER/NAME or gs://BUCKET/NAME; several \
+         backups may be in one place",
+    );
+    let rate = Arg::new(RATE).long(RATE).value_name("RATE").value_parser(|text: &str| text.parse::<Rate>()).help(
+        "MiB a second at most, or max for as fast as it can; at most a quarter of the time otherwise [default: 16]",
+    );
+    let status = clap::Command::new("status").about("Show what the last backup of the server is doing, or did");
+    let cancel = clap::Command::new("cancel").about("Cancel the backup that the server is taking");
+    let verify = clap::Command::new("verify")
+        .about("Read backups back, all of each, and name every file that is missing or damaged")
+        .arg(from())
+        .arg(generation("Only this backup [default: all of them]"));
+    with_settings(clap::Command::new("backup"))
+        .about("Back up the running server to a directory or an object store, without stopping it")
+        .after_help(AFTER_HELP)
+        .arg(to)
+        .arg(rate)
+        .args_conflicts_with_subcommands(true)
+        .subcommand_negates_reqs(true)
+        .subcommand(with_settings(status))
+        .subcommand(with_settings(cancel))
+        .subcommand(with_settings(verify))
+}
+
+/// `larimar restore`.
+pub(super) fn restore_command() -> clap::Command {
+    let data = Arg::new(DATA)
+        .long(DATA)
+        .value_name("DIR")
+        .required(true)
+        .value_parser(PathBufValueParser::new())
+        .help("The data directory to build: a new or an empty one");
+    clap::Command::new("restore")
+        .about("Build a data directory from a backup")
+        .arg(from())
+        .arg(data)
+        .arg(generation("The backup to restore, as `larimar backup verify` lists them [default: the latest]"))
+}
+
+/// The place of a backup. After a flag, `clap` takes the name of a command for it.
+fn read_place(text: &str) -> Result<String, String> {
+    match text {
+        "status" | "cancel" | "verify" => Err(format!(
+            "flags come after the command: 'larimar backup {text} …'; a directory of that name is ./{text}"
+        )),
+        place => Ok(place.to_owned()),
+    }
+}
+
+/// What a command line of `backup` asks for, and where its settings are.
+pub(super) fn read(matches: &ArgMatches) -> (Backup, &ArgMatches) {
+    let text = |matches: &ArgMatches, name: &str| matches.get_one::<String>(name).cloned();
+    match matches.subcommand() {
+        Some(("status", own)) => (Backup::Status, own),
+        Some(("cancel", own)) => (Backup::Cancel, own),
+        Some((_, own)) => {
+            let from = text(own, FROM).expect("it is required");
+            (Backup::Verify { from, generation: text(own, GENERATION) }, own)
+        }
+        None => {
+            let to = text(matches, TO).expect("it is required");
+            (Backup::Take { to, rate: matches.get_one::<Rate>(RATE).copied().unwrap_or_default() }, matches)
+        }
+    }
+}
+
+/// What a command line of `restore` asks for.
+pub(super) fn read_restore(matches: &ArgMatches) -> Restore {
+    Restore {
+        from: matches.get_one::<String>(FROM).cloned().expect("it is required"),
+        generation: matches.get_one::<String>(GENERATION).cloned(),
+        data: matches.get_one::<PathBuf>(DATA).cloned().expect("it is required"),
+    }
+}
+
+fn from() -> Arg {
+    Arg::new(FROM).value_name("FROM").required(true).help("The place of the backups, as `larimar backup` had it")
+}
+
+fn generation(help: &'static str) -> Arg {
+    Arg::new(GENERATION).long(GENERATION).value_name("NAME").help(help)
+}
+
+const TO: &str = "backup-to";
+const FROM: &str = "backup-from";
+const RATE: &str = "rate";
+const DATA: &str = "data";
+const GENERATION: &str = "generation";
+const AFTER_HELP: &str = "\
+The server takes the backup and goes on with it if this command ends. The command finds the server as `larimar compact` \
+does: by the settings data_dir, admin_host and admin_port.";
+
+#[cfg(test)]
+mod tests {
+    use super::super::{Command, CommandLine, clap_command};
+    use super::*;
+
+    fn read(line: &[&str]) -> Result<Command, clap::Error> {
+        let line = ["larimar"].iter().chain(line);
+        Ok(CommandLine::from_matches(&clap_command().try_get_matches_from(line)?).command)
+    }
+
+    #[test]
+    fn a_backup_is_taken_shown_cancelled_or_verified() {
+        let take = |rate| Command::Backup(Backup::Take { to: "there".to_owned(), rate });
+        let verify = |generation: Option<&str>| {
+            Command::Backup(Backup::Verify { from: "there".to_owned(), generation: generation.map(str::to_owned) })
+        };
+        for (line, expected) in [
+            (&["backup", "there"][..], take(Rate::Gentle)),
+            (&["backup", "there", "--rate", "max"], take(Rate::Max)),
+            (&["backup", "--rate=3", "there", "--data-dir", "d"], take(Rate::Bytes(3 << 20))),
+            (&["backup", "status"], Command::Backup(Backup::Status)),
+            (&["backup", "cancel", "--data-dir", "d"], Command::Backup(Backup::Cancel)),
+            (&["backup", "verify", "there"], verify(None)),
+            (&["backup", "verify", "there", "--generation", "g"], verify(Some("g"))),
+        ] {
+            assert_eq!(read(line).expect("a good line"), expected, "{line:?}");
+        }
+        let restore = Restore { from: "there".to_owned(), generation: None, data: "new".into() };
+        assert_eq!(read(&["restore", "there", "--data", "new"]).expect("a good line"), Command::Restore(restore));
+        for wrong in [
+            &["backup"][..],
+            &["backup", "there", "here"],
+            &["backup", "there", "--rate", "fast"],
+            &["backup", "--rate", "max", "status"],
+            &["backup", "--data-dir", "d", "status"],
+            &["backup", "verify"],
+            &["restore", "there"],
+            &["restore", "--data", "new"],
+        ] {
+            assert_eq!(read(wrong).expect_err("a bad line").exit_code(), 2, "{wrong:?}");
+        }
+    }
+}

@@ -1,0 +1,297 @@
+//! `larimar backup` and `larimar restore` as an operator runs them: beside requests, killed, damaged, refused.
+
+use larimar_testkit::http::Client;
+use larimar_testkit::{Launch, Server};
+use std::path::{Path, PathBuf};
+use std::process::{Child, Command, Output, Stdio};
+use std::time::{Duration, Instant};
+
+const EXE: &str = env!("CARGO_BIN_EXE_larimar");
+
+/// A running server, and places for its backups and restores.
+struct Fixture {
+    folder: tempfile::TempDir,
+    server: Server,
+}
+
+impl Fixture {
+    fn start() -> Self {
+        let folder = tempfile::tempdir().expect("a directory");
+        let launch = Launch::new(EXE, folder.path().join("data")).engine("local");
+        // The tables of metrics appear at the end, so that a test knows what the store holds.
+        let server = launch.argument("--analytics-flush").argument("1h").start();
+        Self { folder, server }
+    }
+
+    fn path(&self, name: &str) -> PathBuf {
+        self.folder.path().join(name)
+    }
+
+    /// `larimar backup` with these arguments, for this server.
+    fn backup(&self, arguments: &[&str]) -> Command {
+        let mut command = Command::new(EXE);
+        command.arg("backup").args(arguments).arg("--data-dir").arg(self.path("data"));
+        command.arg("--admin-port").arg(self.server.admin_address().port().to_string());
+        command.current_dir(self.folder.path());
+        command
+    }
+
+    fn restore(&self, arguments: &[&str]) -> Output {
+        run(Command::new(EXE).arg("restore").args(arguments).current_dir(self.folder.path()))
+    }
+
+    fn metrics(&self) -> String {
+        let admin = Client::new(self.server.admin_address()).anonymous();
+        admin.request("GET", "").target("/metrics").send().text().to_owned()
+    }
+
+    /// Waits until the server has begun to send chunks.
+    fn wait_for_chunks(&self, place: &str) {
+        let chunks = self.path(place).join("chunks");
+        wait("chunks", || chunks.read_dir().is_ok_and(|mut entries| entries.next().is_some()));
+    }
+
+    fn generations(&self, place: &str) -> usize {
+        self.path(place).join("generations").read_dir().map_or(0, Iterator::count)
+    }
+
+    /// Restores a backup, stops the server and compares: everything that was filled is in both directories, alike.
+    fn restored_alike(self) -> tempfile::TempDir {
+        let printed = succeeded(self.restore(&["place", "--data", "new"]));
+        assert!(printed.contains("into new: 3 tables, queues and containers"), "{printed}");
+        let (_, status) = self.server.stop();
+        assert_eq!(status.code(), Some(0));
+        let (from, to) = (self.folder.path().join("new"), self.folder.path().join("data"));
+        let mut command = Command::new(EXE);
+        command.args(["migrate", "--verify-only", "--from"]).arg(from).arg("--to").arg(to);
+        let compared = succeeded(run(&mut command));
+        for part in ["devstoreaccount1/orders", "devstoreaccount1/jobs", "devstoreaccount1/photos", "alike"] {
+            assert!(compared.contains(part), "{part}: {compared}");
+        }
+        self.folder
+    }
+}
+
+fn run(command: &mut Command) -> Output {
+    command.output().expect("the binary runs")
+}
+
+#[track_caller]
+fn succeeded(output: Output) -> String {
+    assert!(output.status.success(), "{}", String::from_utf8_lossy(&output.stderr));
+    String::from_utf8(output.stdout).expect("text")
+}
+
+/// What a command that fails says.
+#[track_caller]
+fn refused(output: Output) -> String {
+    assert!(!output.status.success(), "{}", String::from_utf8_lossy(&output.stdout));
+    String::from_utf8(output.stderr).expect("text")
+}
+
+#[track_caller]
+fn wait(what: &str, mut is_there: impl FnMut() -> bool) {
+    let deadline = Instant::now() + Duration::from_secs(60);
+    while !is_there() {
+        assert!(Instant::now() < deadline, "no {what} within a minute");
+        std::thread::sleep(Duration::from_millis(5));
+    }
+}
+
+fn kill(mut child: Child) {
+    child.kill().expect("a process");
+    child.wait().expect("an end");
+}
+
+/// A table, a queue with a message, and a container with a small and a large blob.
+fn fill(server: &Server) {
+    let tables = server.client();
+    tables.create_table("orders");
+    for number in 0..20 {
+        tables.insert("orders", "p", &format!("{number:03}"), r#""Text":"some text""#);
+    }
+    server.queues().request("PUT", "/jobs").send().is_status(201);
+    let message = "<QueueMessage><MessageText>first</MessageText></QueueMessage>";
+    server.queues().request("POST", "/jobs/messages").body(message).send().is_status(201);
+    server.blobs().request("PUT", "/photos?restype=container").send().is_status(201);
+    put_blob(server, "small", 1000);
+    put_blob(server, "large", 6 << 20);
+}
+
+fn put_blob(server: &Server, name: &str, bytes: usize) {
+    let blobs = server.blobs();
+    let request = blobs.request("PUT", &format!("/photos/{name}")).header("x-ms-blob-type", "BlockBlob");
+    let mut state = bytes as u32;
+    let noise = std::iter::repeat_with(|| {
+        state = state.wrapping_mul(1_664_525).wrapping_add(1_013_904_223);
+        (state >> 24) as u8
+    });
+    request.body(noise.take(bytes).collect::<Vec<u8>>()).send().is_status(201);
+}
+
+#[test]
+fn a_running_server_is_backed_up_verified_and_restored() {
+    let fixture = Fixture::start();
+    fill(&fixture.server);
+    let nothing = succeeded(run(&mut fixture.backup(&["status"])));
+    assert_eq!(nothing, "no backup since the server started\n");
+    let printed = succeeded(run(&mut fixture.backup(&["place", "--rate", "max"])));
+    assert!(printed.starts_with("done: backup to ") && printed.contains("2 payloads of blobs (6.0 MiB)"), "{printed}");
+    assert_eq!(succeeded(run(&mut fixture.backup(&["status"]))), printed);
+    let metrics = fixture.metrics();
+    for line in ["larimar_backup_running 0\n", "larimar_backup_failed 0\n", "larimar_backup_last_success_seconds 1"] {
+        assert!(metrics.contains(line), "{metrics}");
+    }
+    // A second one sends only what is new.
+    let printed = succeeded(run(&mut fixture.backup(&["place", "--rate", "max"])));
+    let sent = printed.lines().find_map(|line| line.strip_prefix("sent: ")).expect("a line");
+    assert!(sent.ends_with(" bytes"), "less than a MiB: {sent}");
+    let verified = succeeded(run(&mut fixture.backup(&["verify", "place"])));
+    assert_eq!(verified.matches(": whole; 3 tables, queues and containers").count(), fixture.generations("place"));
+    let folder = fixture.restored_alike();
+    // It is not restored into again, and is served.
+    let mut again = Command::new(EXE);
+    again.args(["restore", "place", "--data", "new"]).current_dir(folder.path());
+    let said = refused(run(&mut again));
+    assert!(said.contains("new is not empty"), "{said}");
+    let copy = Launch::new(EXE, folder.path().join("new")).engine("local").start();
+    assert_eq!(copy.blobs().get("/photos/large").send().body.len(), 6 << 20);
+    assert!(copy.queues().get("/jobs/messages?peekonly=true").send().text().contains("first"));
+    let (_, status) = copy.stop();
+    assert_eq!(status.code(), Some(0));
+}
+
+#[test]
+fn a_backup_goes_on_without_its_command_and_can_be_cancelled() {
+    let fixture = Fixture::start();
+    fill(&fixture.server);
+    let child = fixture.backup(&["place", "--rate", "1"]).stdout(Stdio::null()).spawn().expect("the binary runs");
+    fixture.wait_for_chunks("place");
+    kill(child);
+    let status = succeeded(run(&mut fixture.backup(&["status"])));
+    assert!(status.starts_with("running: backup to "), "{status}");
+    assert!(fixture.metrics().contains("larimar_backup_running 1\n"));
+    let said = refused(run(&mut fixture.backup(&["elsewhere"])));
+    assert!(said.contains("409") && said.contains("is running"), "{said}");
+    let status = succeeded(run(&mut fixture.backup(&["cancel"])));
+    assert!(status.starts_with("cancelled: "), "{status}");
+    assert!(refused(run(&mut fixture.backup(&["cancel"]))).contains("no backup is running"));
+    // It is not a backup, and the next one uses what it left.
+    assert!(refused(fixture.restore(&["place", "--data", "new"])).contains("there is no backup in place"));
+    succeeded(run(&mut fixture.backup(&["place", "--rate", "max"])));
+    fixture.restored_alike();
+}
+
+#[test]
+fn a_server_that_is_killed_leaves_no_half_backup() {
+    let mut fixture = Fixture::start();
+    fill(&fixture.server);
+    succeeded(run(&mut fixture.backup(&["place", "--rate", "max"])));
+    put_blob(&fixture.server, "another", 5 << 20);
+    let child = fixture.backup(&["place", "--rate", "1"]).stderr(Stdio::piped()).spawn().expect("the binary runs");
+    wait("backup", || fixture.metrics().contains("larimar_backup_running 1\n"));
+    std::thread::sleep(Duration::from_millis(300));
+    let launch = fixture.server.kill();
+    let said = refused(child.wait_with_output().expect("an end"));
+    assert!(said.contains("the backup was interrupted"), "{said}");
+    fixture.server = launch.start();
+    assert_eq!(fixture.generations("place"), 1);
+    succeeded(run(&mut fixture.backup(&["verify", "place"])));
+    succeeded(run(&mut fixture.backup(&["place", "--rate", "max"])));
+    assert_eq!(fixture.generations("place"), 2);
+    assert_eq!(fixture.path("place/unfinished").read_dir().expect("a directory").count(), 0);
+    fixture.restored_alike();
+}
+
+#[test]
+fn a_restore_that_is_killed_leaves_no_data_directory() {
+    let fixture = Fixture::start();
+    fill(&fixture.server);
+    for number in 0..40 {
+        put_blob(&fixture.server, &format!("more {number}").replace(' ', "-"), 300_000 + number);
+    }
+    succeeded(run(&mut fixture.backup(&["place", "--rate", "max"])));
+    let mut command = Command::new(EXE);
+    command.args(["restore", "place", "--data", "new"]).current_dir(fixture.folder.path());
+    let child = command.stdout(Stdio::null()).spawn().expect("the binary runs");
+    wait("mark", || fixture.path("new/restore.unfinished").exists());
+    kill(child);
+    if !fixture.path("new/restore.unfinished").exists() {
+        panic!("the restore was too fast for this test");
+    }
+    let said = Launch::new(EXE, fixture.path("new")).engine("local").try_start().expect_err("a refusal");
+    assert!(said.contains("a restore into this directory was not finished"), "{said}");
+    for command in [&["repair"][..], &["repair", "--reset-clock"], &["compact"]] {
+        let said = refused(run(Command::new(EXE).args(command).arg("--data-dir").arg(fixture.path("new"))));
+        assert!(said.contains("was not finished") || said.contains("no store"), "{command:?}: {said}");
+    }
+    assert!(fixture.path("new/restore.unfinished").exists(), "nothing was changed");
+    fixture.restored_alike();
+}
+
+#[test]
+fn a_damaged_backup_is_named_and_refused() {
+    let fixture = Fixture::start();
+    fill(&fixture.server);
+    succeeded(run(&mut fixture.backup(&["place", "--rate", "max"])));
+    let largest = chunks(&fixture.path("place/chunks")).into_iter().max_by_key(|(bytes, _)| *bytes).expect("a chunk").1;
+    let mut bytes = std::fs::read(&largest).expect("a chunk");
+    let place = bytes.len() / 2;
+    bytes[place] ^= 0x10;
+    std::fs::write(&largest, &bytes).expect("a chunk");
+    let name = largest.file_name().expect("a name").to_str().expect("text");
+    let said = refused(run(&mut fixture.backup(&["verify", "place"])));
+    assert!(said.contains(name) && said.contains("1 of 1 generations"), "{said}");
+    let said = refused(fixture.restore(&["place", "--data", "new"]));
+    assert!(said.contains(name) && said.contains("not restored"), "{said}");
+    std::fs::remove_file(&largest).expect("a chunk");
+    let said = refused(fixture.restore(&["place", "--data", "new"]));
+    assert!(said.contains(name) && said.contains("missing"), "{said}");
+    // The next backup brings it back.
+    succeeded(run(&mut fixture.backup(&["place", "--rate", "max"])));
+    fixture.restored_alike();
+}
+
+/// The chunks of a place, with their sizes.
+fn chunks(folder: &Path) -> Vec<(u64, PathBuf)> {
+    let entries = |folder: &Path| folder.read_dir().expect("a directory").map(|entry| entry.expect("an entry").path());
+    let files = entries(folder).flat_map(|folder| entries(&folder).collect::<Vec<_>>());
+    files.map(|file| (file.metadata().expect("a file").len(), file)).collect()
+}
+
+#[test]
+fn what_cannot_be_done_is_refused_with_the_reason() {
+    let fixture = Fixture::start();
+    fill(&fixture.server);
+    std::fs::create_dir(fixture.path("full")).expect("a directory");
+    std::fs::write(fixture.path("full/file"), "text").expect("a file");
+    for (arguments, reason) in [
+        (&["full"][..], "neither empty nor a place of Larimar's backups"),
+        (&["data/backups"], "is in the data directory"),
+        (&["-"], "expected a directory"),
+        (&["http://somewhere/else"], "s3://"),
+        (&["verify", "full"], "there is no backup in full"),
+        (&["verify", "none"], "there is no backup in none"),
+        (&["place", "--rate", "0"], "expected max, or MiB a second"),
+    ] {
+        let said = refused(run(&mut fixture.backup(arguments)));
+        assert!(said.contains(reason), "{arguments:?}: {said}");
+    }
+    assert!(!fixture.path("data/backups").exists());
+    let status = succeeded(run(&mut fixture.backup(&["status"])));
+    assert!(status.starts_with("failed: ") && status.contains("error: "), "{status}");
+    let said = refused(fixture.restore(&["none", "--data", "new"]));
+    assert!(said.contains("there is no backup in none") && !fixture.path("new").exists(), "{said}");
+    succeeded(run(&mut fixture.backup(&["place", "--rate", "max"])));
+    let said = refused(fixture.restore(&["place", "--data", "new", "--generation", "1"]));
+    assert!(said.contains("there is no generation 1") && !fixture.path("new").exists(), "{said}");
+    // Only the holder of the token can start one.
+    let admin = Client::new(fixture.server.admin_address()).anonymous();
+    for method in ["GET", "POST", "DELETE"] {
+        assert_eq!(admin.request(method, "").target("/backup?to=/tmp/other").send().status, 401, "{method}");
+    }
+    let (launch, _) = fixture.server.stop();
+    let mut command = Command::new(EXE);
+    command.args(["backup", "status", "--admin-port", "1", "--data-dir"]).arg(launch.data());
+    assert!(refused(run(&mut command)).contains("did not answer"));
+}
