@@ -53,6 +53,16 @@ fn wait_for_progress(child: &mut Child, state: &Path, before: u64) -> bool {
     true
 }
 
+/// Ends a process as Ctrl-C does; it says how to go on.
+fn interrupt(child: Child) {
+    let sent = Command::new("kill").args(["-INT", &child.id().to_string()]).status().expect("a process");
+    assert!(sent.success());
+    let output = child.wait_with_output().expect("a process");
+    let text = String::from_utf8_lossy(&output.stderr);
+    assert_eq!(output.status.code(), Some(130), "{text}");
+    assert!(text.contains("the same command continues this import; remove "), "{text}");
+}
+
 fn resumed(mode: &str) {
     let server = TemporaryServer::start(EXE, &["--durability", "memory"]);
     let folder = tempfile::tempdir().expect("a directory");
@@ -69,9 +79,13 @@ fn resumed(mode: &str) {
         if !wait_for_progress(&mut child, &state, before) {
             panic!("it ended after {kills} kills: {:?}", child.wait_with_output());
         }
+        kills += 1;
+        if kills == 1 {
+            interrupt(child);
+            continue;
+        }
         child.kill().expect("killed");
         child.wait().expect("a process");
-        kills += 1;
     }
     let done = rows_done(&state);
     assert!(done > 0 && done < ROWS as u64, "{done}");

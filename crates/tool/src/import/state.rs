@@ -14,6 +14,8 @@ pub(super) struct State {
     /// None: standard input, which cannot be read again.
     path: Option<PathBuf>,
     saved: Saved,
+    /// Whether its file is there, and the import can be resumed.
+    is_saved: bool,
     /// Whether an earlier run left it, so that rows after the place may have been written.
     pub(super) is_resumed: bool,
 }
@@ -41,7 +43,7 @@ struct Fingerprint {
 impl State {
     /// The state of an import that cannot be resumed.
     pub(super) fn none() -> Self {
-        Self { path: None, saved: Saved::default(), is_resumed: false }
+        Self { path: None, saved: Saved::default(), is_saved: false, is_resumed: false }
     }
 
     /// Reads the state that an earlier run left, or starts one.
@@ -49,7 +51,7 @@ impl State {
         let files = inputs.iter().filter_map(Input::path).map(fingerprint).collect::<Result<_>>()?;
         let fresh =
             Saved { version: VERSION, table: table.to_owned(), options: options.to_owned(), files, ..Saved::default() };
-        let mut state = Self { path: Some(path.clone()), saved: fresh, is_resumed: false };
+        let mut state = Self { path: Some(path.clone()), saved: fresh, is_saved: false, is_resumed: false };
         let text = match std::fs::read(&path) {
             Err(error) if error.kind() == ErrorKind::NotFound => return Ok(state),
             Err(error) => return Err(Error::io(path.display(), error)),
@@ -63,7 +65,7 @@ impl State {
         match known.filter(|_| is_same) {
             Some(known) => {
                 state.saved = known;
-                state.is_resumed = true;
+                (state.is_saved, state.is_resumed) = (true, true);
                 Ok(state)
             }
             None => Err(Error::Usage(format!(
@@ -93,21 +95,33 @@ impl State {
     }
 
     /// Writes the state to its file.
-    pub(super) fn save(&self) -> Result<()> {
+    pub(super) fn save(&mut self) -> Result<()> {
         let Some(path) = &self.path else { return Ok(()) };
         let failed = |error| Error::io(format!("{} (name another file with --state)", path.display()), error);
         let directory = path.parent().filter(|parent| !parent.as_os_str().is_empty()).unwrap_or(Path::new("."));
         let mut file = tempfile::NamedTempFile::new_in(directory).map_err(failed)?;
         let text = serde_json::to_vec(&self.saved).map_err(|error| failed(error.into()))?;
         file.write_all(&text).and_then(|()| file.as_file().sync_all()).map_err(failed)?;
-        file.persist(path).map(drop).map_err(|error| failed(error.error))
+        file.persist(path).map_err(|error| failed(error.error))?;
+        self.is_saved = true;
+        Ok(())
     }
 
     /// Removes the file: everything is done.
-    pub(super) fn remove(self) -> Result<()> {
-        match self.path {
-            Some(path) => std::fs::remove_file(&path).map_err(|error| Error::io(path.display(), error)),
+    pub(super) fn remove(mut self) -> Result<()> {
+        self.is_saved = false;
+        match &self.path {
+            Some(path) => std::fs::remove_file(path).map_err(|error| Error::io(path.display(), error)),
             None => Ok(()),
+        }
+    }
+}
+
+/// After an error, and when the import is interrupted.
+impl Drop for State {
+    fn drop(&mut self) {
+        if let Some(path) = self.path.as_ref().filter(|_| self.is_saved) {
+            eprintln!("the same command continues this import; remove {} to start anew", path.display());
         }
     }
 }
@@ -149,6 +163,7 @@ mod tests {
         let at = Position { offset: 4, line: 1, rows: 0 };
         state.advance(0, at, 7);
         state.save().expect("saved");
+        drop(state);
         let state = State::open(path.clone(), "t", "o", &inputs).expect("a state");
         assert_eq!((state.is_resumed, state.position(), state.written()), (true, at, 7));
         for (table, options) in [("u", "o"), ("t", "p")] {
