@@ -90,7 +90,7 @@ const LONG_SUITES: [(&str, &[&str]); 5] = [
     ("larimar-bytes", LONG_BLOB_SUITES),
 ];
 const LONG_ROUNDS: [(&str, &str); 3] =
-    [("LARIMAR_CRASH_ROUNDS", "40"), ("LARIMAR_ROUNDS", "10"), ("LARIMAR_SEEDS", "48")];
+    [("LARIMAR_CRASH_ROUNDS", "40"), ("LARIMAR_ROUNDS", "10"), ("LARIMAR_TEST_SEEDS", "48")];
 
 /// SDK suites that run one after the other, beside the others; the slowest begin.
 const SDK_LANES: [&[Sdk]; 2] = [&[Sdk::Python, Sdk::JavascriptLegacy], &[Sdk::Javascript, Sdk::Go, Sdk::Java]];

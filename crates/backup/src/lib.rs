@@ -4,7 +4,7 @@
 //! them, become one stream of records (`record.rs`), which is cut into data chunks (`cutter.rs`); a large payload is cut
 //! into pieces of its own. Chunks are named by the SHA-256 of their bytes (`chunk.rs`), so what a place ([`Place`]) has is
 //! not sent again. An index lists the chunks in order (`index.rs`), and the generation ([`Generation`]), written last,
-//! lists the chunks of the index. [`verify`] reads all of it back; [`restore`] builds a data directory from it.
+//! lists the chunks of the index. [`verify()`] reads all of it back; [`restore()`] builds a data directory from it.
 //! [`BackupJob`] runs backups in a server. The format is drawn in docs/format.md, the reasons are in decision 44.
 
 mod chunk;

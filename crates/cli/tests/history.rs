@@ -1,7 +1,7 @@
 //! Random clients of one server on the embedded engine, whose recorded history must be that of a single store:
 //! linearizable entity by entity, transactions whole, nothing acknowledged lost, also over kills.
 //!
-//! `LARIMAR_SEED` repeats a run's choices, `LARIMAR_ROUNDS` makes it longer. The same runs over several servers on
+//! `LARIMAR_TEST_SEED` repeats a run's choices, `LARIMAR_ROUNDS` makes it longer. The same runs over several servers on
 //! PostgreSQL in `postgres/`.
 
 use larimar_testkit::history::{Load, Targets, Totals, Versions};
@@ -16,8 +16,8 @@ fn rounds() -> u64 {
 }
 
 fn seed() -> u64 {
-    let seed = Dice::seed("LARIMAR_SEED");
-    println!("LARIMAR_SEED={seed}");
+    let seed = Dice::seed("LARIMAR_TEST_SEED");
+    println!("LARIMAR_TEST_SEED={seed}");
     seed
 }
 

@@ -1,7 +1,7 @@
 //! Three servers over one PostgreSQL database: to clients they must behave as one, whatever is
 //! killed, restarted, promoted, delayed, cut or silenced meanwhile.
 //!
-//! `LARIMAR_SEED` repeats a run's choices, `LARIMAR_ROUNDS` makes the runs longer. These tests need PostgreSQL on the
+//! `LARIMAR_TEST_SEED` repeats a run's choices, `LARIMAR_ROUNDS` makes the runs longer. These tests need PostgreSQL on the
 //! machine: `cargo test -p larimar --features test-postgres --test suite postgres::`.
 
 mod analytics;

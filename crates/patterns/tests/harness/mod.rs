@@ -139,7 +139,7 @@ impl Random {
     }
 }
 
-/// The seeds to try; `LARIMAR_SEEDS` sets how many, and `cargo xtask test --full` tries more.
+/// The seeds to try; `LARIMAR_TEST_SEEDS` sets how many, and `cargo xtask test --full` tries more.
 pub(crate) fn seeds() -> std::ops::Range<u64> {
-    0..std::env::var("LARIMAR_SEEDS").ok().and_then(|count| count.parse().ok()).unwrap_or(12)
+    0..std::env::var("LARIMAR_TEST_SEEDS").ok().and_then(|count| count.parse().ok()).unwrap_or(12)
 }
