@@ -159,6 +159,41 @@ async fn a_sealed_journal_is_missed_until_its_rows_are_in_tables() {
     }
 }
 
+/// The flush at the end seals a journal of more than 64 MB, and removes it, although no commit follows.
+#[tokio::test]
+async fn a_journal_that_is_sealed_after_the_last_commit_is_not_missed() {
+    let folder = TempDir::new().unwrap();
+    let settings = Settings { memory_bytes: Some(1 << 30), ..settings(folder.path()) };
+    let engine = LocalEngine::open(&settings).unwrap();
+    let table = engine.create_space(name("t"), b"").await.unwrap().unwrap();
+    let journal = |number: u32| folder.path().join(format!("store/{number}.jnl"));
+    let mut rows = 0;
+    let mut last = None;
+    // Until the second journal has as many bytes, and rows that are in memory only.
+    while last != Some(rows) {
+        put(&engine, table, &format!("r{rows:06}"), 1 << 20).await;
+        rows += 1;
+        if last.is_none() && journal(1).exists() {
+            last = Some(rows + 62);
+        }
+        assert!(rows < 400, "a new journal after 64 MB");
+    }
+    let noted = ["inventory", "watermark"].map(|name| (name, std::fs::read(folder.path().join(name)).unwrap()));
+    engine.close().unwrap();
+    drop(engine);
+    assert!(journal(2).exists() && !journal(1).exists(), "it was sealed and removed");
+    let engine = LocalEngine::open(&settings).unwrap();
+    assert_eq!(keys(&engine, table).await.len(), rows);
+    engine.close().unwrap();
+    drop(engine);
+    // A process that is killed before it notes the new journal.
+    for (name, bytes) in noted {
+        std::fs::write(folder.path().join(name), bytes).unwrap();
+    }
+    let engine = LocalEngine::open(&settings).unwrap();
+    assert_eq!(keys(&engine, table).await.len(), rows);
+}
+
 #[tokio::test]
 async fn a_journal_cut_at_its_end_tells_how_many_commits_are_missing() {
     let (folder, table) = written(false).await;

@@ -212,9 +212,14 @@ fn check_journals(
     };
     let mut findings = Vec::new();
     let sealed = inventory.map_or(&[][..], |inventory| &inventory.sealed);
+    // The newest journal that the inventory names may have been sealed since: another one is there.
+    let sealed_since = Watermark::read(folder).filter(|watermark| watermark.journal < newest);
+    let sealed_since = sealed_since.map(|watermark| (watermark.journal, watermark.seqno));
     // A sealed journal goes away once its last commit is in a table.
-    let is_flushed =
-        |number| sealed.iter().any(|(sealed, last)| *sealed == number && (*last == 0 || Some(*last) <= persisted));
+    let is_flushed = |number| {
+        let mut known = sealed.iter().chain(&sealed_since);
+        known.any(|(sealed, last)| *sealed == number && (*last == 0 || Some(*last) <= persisted))
+    };
     let expected_to = inventory.map_or(newest, |inventory| inventory.journal.max(newest));
     let expected_from = sealed.first().map_or(first, |(sealed, _)| first.min(*sealed));
     for number in expected_from..=expected_to {

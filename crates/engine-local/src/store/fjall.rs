@@ -287,7 +287,11 @@ impl Store for FjallStore {
     }
 
     fn finish(&self) -> Result<(), StoreError> {
-        match self.settle() {
+        let settled = self.settle();
+        // The last flush may have begun another journal; no commit will note it.
+        let noted = self.tracker.lock().rotated();
+        noted.map_err(|source| StoreError::io(&self.path, source))?;
+        match settled {
             // There is no room to flush what is in memory; the journals have it.
             Err(StoreError::Full { .. }) if self.mode == Mode::Freeing => return Ok(()),
             settled => settled?,
@@ -296,7 +300,11 @@ impl Store for FjallStore {
             // Everything the journals hold is in tables that are synced.
             let io = |source| StoreError::io(&self.path, source);
             for path in journal::journal_files(&self.path).map_err(io)? {
-                cut(&path, 0).map_err(io)?;
+                match cut(&path, 0) {
+                    // fjall removed it meanwhile.
+                    Err(error) if error.kind() == std::io::ErrorKind::NotFound => {}
+                    cut => cut.map_err(io)?,
+                }
             }
         }
         Ok(())

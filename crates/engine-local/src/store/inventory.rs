@@ -194,6 +194,20 @@ impl Tracker {
         self.write_inventory()
     }
 
+    /// Takes note of a new journal, if there is one, while no commit is under way. fjall removes the old one when its rows
+    /// are in tables, also if no commit follows.
+    pub(crate) fn rotated(&mut self) -> io::Result<()> {
+        let next = self.inventory.journal + 1;
+        if self.store.join(format!("{next}.jnl")).try_exists()? {
+            let seqno = self.watermark.seqno;
+            self.inventory.sealed.push((self.inventory.journal, seqno));
+            self.inventory.journal = next;
+            self.watermark = Watermark { journal: next, commits: 0, seqno };
+            self.is_behind = true;
+        }
+        self.write_inventory()
+    }
+
     /// Writes how far the journal has come, once that is synced.
     pub(crate) fn write_watermark(&self) {
         if let Err(error) = self.watermark_file.write_all_at(&self.watermark.to_bytes(), 0) {
