@@ -101,7 +101,7 @@ impl CopyCommand {
         let kinds = selection.within(&from, &to, |line| progress.note(line))?;
         let (from_addresses, to_addresses) = (from.addresses(&kinds), to.addresses(&kinds));
         if from_addresses.iter().any(|address| to_addresses.contains(address)) {
-            return Err(Error::Usage("FROM and TO are the same account".to_owned()));
+            return Err(Error::Usage(SAME_ACCOUNT.to_owned()));
         }
         from.check_running(&kinds).await?;
         to.check_running(&kinds).await?;
@@ -122,7 +122,10 @@ impl CopyCommand {
             progress.note(&format!("continuing the copy that {} describes", path.display()));
         } else {
             let items = plan::items(&selection, &kinds, &from.account, &to.account).await;
-            let planned = items.and_then(|items| self.check(&items).map(|()| items));
+            let planned = match items {
+                Ok(items) => self.check(&items, &from, &to).await.map(|()| items),
+                Err(error) => Err(error),
+            };
             let planned = planned.inspect_err(|_| drop(state.remove()))?;
             state.with(|state| planned.iter().for_each(|item| state.add(item)));
             state.save()?;
@@ -141,13 +144,18 @@ impl CopyCommand {
     }
 
     /// Refuses a plan that would lose something on either side.
-    fn check(&self, items: &[Item]) -> Result<()> {
+    async fn check(&self, items: &[Item], from: &Side, to: &Side) -> Result<()> {
         let occupied: Vec<_> = items.iter().filter(|item| item.at_destination == Found::Content).collect();
         if !occupied.is_empty() && !self.overwrite {
             return Err(Error::Usage(format!(
                 "TO already has content in {}; --overwrite deletes it before it copies",
                 listed(&occupied)
             )));
+        }
+        for item in occupied {
+            if plan::is_same_place(item, &from.account, &to.account).await? {
+                return Err(Error::Usage(SAME_ACCOUNT.to_owned()));
+            }
         }
         let long: Vec<_> = items.iter().filter(|item| item.messages > queue::PEEKED_MAX as u64).collect();
         if self.messages == Messages::Peek && !long.is_empty() {
@@ -161,6 +169,8 @@ impl CopyCommand {
         Ok(())
     }
 }
+
+const SAME_ACCOUNT: &str = "FROM and TO are the same account";
 
 /// Some names, and how many more there are.
 fn listed(items: &[&Item]) -> String {

@@ -142,6 +142,29 @@ pub(super) async fn items(selection: &Selection, kinds: &[Kind], from: &Account,
     Ok(items)
 }
 
+/// Whether a name of both accounts is one and the same place, under two addresses: the first entity, message or blob has
+/// the same version or id, which no copy keeps.
+pub(super) async fn is_same_place(item: &Item, from: &Account, to: &Account) -> Result<bool> {
+    let (one, other) = (first(from, item).await?, first(to, item).await?);
+    Ok(one.is_some() && one == other)
+}
+
+/// What tells the first entity, message or blob from every other.
+async fn first(account: &Account, Item { kind, name, .. }: &Item) -> Result<Option<String>> {
+    Ok(match kind {
+        Kind::Tables => {
+            let first = account.table(name).query::<DynamicEntity>().select(["RowKey"]).first().await?;
+            first.map(|entity| format!("{:?}", (entity.partition_key, entity.row_key, entity.etag)))
+        }
+        Kind::Queues => account.queue(name).peek(1).await?.pop().map(|message| message.id),
+        Kind::Blobs => {
+            let mut pages = account.container(name).list_pages(ListOptions::default().page_size(1));
+            let first = pages.try_next().await?.and_then(|page| page.blobs.into_iter().next());
+            first.map(|blob| format!("{:?}", (blob.name, blob.etag, blob.last_modified)))
+        }
+    })
+}
+
 async fn list(account: &Account, kind: Kind) -> Result<Vec<String>> {
     Ok(match kind {
         Kind::Tables => account.tables().list(None).map_ok(|table| table.name).try_collect().await?,

@@ -50,6 +50,10 @@ impl Input {
 }
 
 fn open_file(path: &Path, format: Format, shape: &Shape, from: Position) -> Result<Opened, FormatError> {
+    // A pipe cannot be read twice.
+    if !std::fs::metadata(path)?.is_file() {
+        return Err(FormatError::File("expected a file; give `-` to read from a pipe".to_owned()));
+    }
     let mut shape = shape.clone();
     let (mut rows, mut is_inferred) = (None, false);
     if format == Format::Csv {

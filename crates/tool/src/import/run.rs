@@ -43,6 +43,12 @@ impl Run {
     /// Imports the inputs one after the other, from the place of the state on.
     pub(super) async fn all(&self, inputs: &[Input], mut state: State, refused: PathBuf) -> Result<()> {
         let started = Instant::now();
+        if state.is_resumed && self.is_table_missing().await {
+            eprintln!("table {} is gone, so the import starts anew", self.table.name());
+            state.restart();
+            // Before the table is there again: rows that were written to the old one are missing in it.
+            state.save()?;
+        }
         let names: Vec<_> = inputs.iter().map(Input::name).collect();
         let keep =
             state.is_resumed.then(|| (&names[..state.file()], names[state.file()].as_str(), state.position().line));
@@ -120,6 +126,12 @@ impl Run {
             Some(error) => Err(error),
             None => Ok(()),
         }
+    }
+
+    /// Whether the table was deleted. A caller that may not read finds out soon enough.
+    async fn is_table_missing(&self) -> bool {
+        let first = self.table.query::<DynamicEntity>().select(["RowKey"]).first().await;
+        first.is_err_and(|error| error.code() == Some("TableNotFound"))
     }
 
     /// Creates the table, if it is missing and the caller may. Whether it can be written to is seen soon enough.

@@ -94,6 +94,12 @@ impl State {
         (self.saved.file, self.saved.position, self.saved.written) = (file, position, written);
     }
 
+    /// Forgets what was done.
+    pub(super) fn restart(&mut self) {
+        self.advance(0, Position::default(), 0);
+        self.is_resumed = false;
+    }
+
     /// Writes the state to its file.
     pub(super) fn save(&mut self) -> Result<()> {
         let Some(path) = &self.path else { return Ok(()) };

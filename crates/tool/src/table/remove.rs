@@ -34,6 +34,11 @@ pub(crate) struct Remove {
 
 impl Remove {
     pub(crate) async fn run(self, context: &Context) -> Result<()> {
+        if self.filter.as_ref().is_some_and(|filter| filter.trim().is_empty()) {
+            return Err(Error::Usage(
+                "expected a filter, found an empty text; `larimar table clear` deletes all".to_owned(),
+            ));
+        }
         let table = self.table.table(context).await?;
         if let (Some(partition), Some(row)) = (&self.partition, &self.row) {
             return match table.delete(partition, row, IfMatch::Any).await {

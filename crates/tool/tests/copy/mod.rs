@@ -226,6 +226,26 @@ async fn a_destination_with_content_is_refused_unless_it_may_be_deleted() {
 }
 
 #[tokio::test]
+async fn an_account_is_not_copied_onto_itself_under_another_address() {
+    let (from, account) = server().await;
+    account.table("Employees").create().await.expect("created");
+    account.table("Employees").insert(&DynamicEntity::new("p", "r")).await.expect("inserted");
+    account.queue("work").create_if_missing().await.expect("created");
+    account.queue("work").put("text").await.expect("put");
+    account.container("photos").create_if_missing().await.expect("created");
+    fill_blobs(&account).await;
+    let before = seen(&account).await;
+    let (from, folder) = (from.connection_string(), tempfile::tempdir().expect("a folder"));
+    let to = from.replace("127.0.0.1", "localhost");
+    assert_ne!(from, to);
+    for only in ["tables", "queues", "blobs"] {
+        let error = copy(folder.path(), &from, &to, &["--overwrite", "--only", only]).await.expect_err("refused");
+        assert!(error.to_string().contains("FROM and TO are the same account"), "{only}: {error}");
+    }
+    assert_eq!(seen(&account).await, before);
+}
+
+#[tokio::test]
 async fn a_queue_that_a_peek_does_not_show_whole_is_received_only_on_request() {
     let ((from, source), (to, target)) = (server().await, server().await);
     fill_queue(&source, 100).await;
