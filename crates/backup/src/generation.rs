@@ -77,12 +77,20 @@ impl Generation {
         }
     }
 
-    /// Its name: the time at which it was begun, and the number of its last commit.
+    /// Its name: the time at which it was begun, and the number of its last commit. Names order as times do.
     #[must_use]
     pub fn name(&self) -> String {
-        let time: String =
-            self.taken.chars().take_while(|char| *char != '.').filter(|char| !"-:Z".contains(*char)).collect();
-        format!("{time}Z-{}", self.sequence)
+        let time: String = self.taken.chars().filter(|char| !"-:Z".contains(*char)).collect();
+        let (seconds, fraction) = time.split_once('.').unwrap_or((&time, ""));
+        format!("{seconds}.{fraction:0<7}Z-{}", self.sequence)
+    }
+
+    /// Whether a file has the name of a generation. Others, such as copies that an editor leaves, are ignored.
+    pub(crate) fn is_name(name: &str) -> bool {
+        let is_number = |text: &str| !text.is_empty() && text.bytes().all(|byte| byte.is_ascii_digit());
+        name.split_once("Z-").is_some_and(|(time, sequence)| {
+            time.len() == TIME_CHARS && time.split(['T', '.']).all(is_number) && is_number(sequence)
+        })
     }
 
     /// The last version given to a row, and the last commit.
@@ -103,7 +111,12 @@ impl Generation {
         text.push('\n');
         let sum = ChunkId(Sha256::digest(text.as_bytes()).into());
         text.push_str(&format!("{sum}\n"));
-        place.put(&format!("{GENERATIONS}/{}", self.name()), text.into()).await
+        let file = format!("{GENERATIONS}/{}", self.name());
+        if place.size(&file).await?.is_some() {
+            // Of another server that uses the same place.
+            return Err(BackupError::Place { what: place.show(&file), reason: "it exists already".to_owned() });
+        }
+        place.put(&file, text.into()).await
     }
 
     /// Reads the generation of a name.
@@ -160,6 +173,8 @@ impl Generation {
 }
 
 const FORMAT: u32 = 1;
+/// `20261116T170102.5000000`
+const TIME_CHARS: usize = 23;
 /// An index of a billion chunks has fewer bytes.
 const FILE_BYTES_MAX: u64 = 64 << 20;
 
@@ -176,23 +191,27 @@ mod tests {
         let commit = CommitPoint { sequence: 7, time: taken };
         let totals = Totals { rows: 3, ..Totals::default() };
         let generation = Generation::new(taken, (taken, commit), totals, &[ChunkRef::of(b"index")]);
-        assert_eq!(generation.name(), "20261116T170102Z-7");
+        assert_eq!(generation.name(), "20261116T170102.5000000Z-7");
         generation.write(&place).await.expect("written");
+        assert!(generation.write(&place).await.is_err(), "a generation is never replaced");
+        for stray in ["20261116T170102.5000000Z-7~", "extra", ".20261116T170102.5000000Z-7.swp"] {
+            std::fs::write(folder.path().join("place/generations").join(stray), "").expect("a file");
+        }
         let found = Generation::find(&place, None).await.expect("a generation");
         assert_eq!(
             (&found, found.point(), found.index()),
             (&generation, (taken, commit), Some(vec![ChunkRef::of(b"index")]))
         );
         let missing = Generation::find(&place, Some("none")).await.expect_err("none");
-        assert!(missing.to_string().contains("20261116T170102Z-7"), "{missing}");
-        let file = folder.path().join("place/generations/20261116T170102Z-7");
+        assert!(missing.to_string().contains("20261116T170102.5000000Z-7"), "{missing}");
+        let file = folder.path().join("place/generations/20261116T170102.5000000Z-7");
         let whole = std::fs::read(&file).expect("a file");
         for at in 0..whole.len() {
             let mut flipped = whole.clone();
             flipped[at] ^= 4;
             std::fs::write(&file, &flipped).expect("a file");
             let error = Generation::find(&place, None).await.expect_err("a flipped bit");
-            assert!(error.to_string().contains("20261116T170102Z-7"), "{at}: {error}");
+            assert!(error.to_string().contains("20261116T170102.5000000Z-7"), "{at}: {error}");
         }
     }
 }

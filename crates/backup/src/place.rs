@@ -12,6 +12,7 @@
 
 use crate::chunk::blocking;
 use crate::error::BackupError;
+use crate::generation::Generation;
 use bytes::Bytes;
 use futures_util::TryStreamExt;
 use object_store::path::Path as ObjectPath;
@@ -175,6 +176,7 @@ impl Place {
                 listed.objects.iter().filter_map(|object| object.location.filename().map(str::to_owned)).collect()
             }
         };
+        names.retain(|name| Generation::is_name(name));
         names.sort();
         Ok(names)
     }

@@ -9,7 +9,9 @@ use crate::record::BackedSpace;
 use crate::sender::{Sender, Use};
 use larimar_engine::blob::bytes::{ByteStore, Extent};
 use larimar_engine::blob::relocate::payloads_in;
-use larimar_engine::{Budget, Clock, Fault, Flow, KeyRange, Position, RowRef, Space, SpaceId, SpaceKind, SystemClock};
+use larimar_engine::{
+    Budget, Clock, Fault, Flow, KeyRange, Position, RowRef, Space, SpaceId, SpaceKind, SystemClock, load_seed_record,
+};
 use larimar_engine_local::{HeldSnapshot, LocalEngine};
 use larimar_model::Timestamp;
 use std::collections::HashSet;
@@ -27,6 +29,10 @@ pub async fn back_up<B: ByteStore>(
     rate: Rate,
     progress: &(dyn Fn(&Totals) + Send + Sync),
 ) -> Result<Generation, BackupError> {
+    if load_seed_record(engine).await?.is_some_and(|record| !record.tables.is_empty()) {
+        let reason = "the store holds only a part of the files that --seed names; fill it first";
+        return Err(Fault::Unavailable(reason.to_owned()).into());
+    }
     let _lock = place.prepare().await?;
     let mut attempts = 0;
     loop {

@@ -17,6 +17,7 @@ use larimar_backup::{Generation, JobState, JobStatus, Place, Rate, Totals, verif
 use larimar_tool::admin::AdminAnswer;
 use larimar_tool::location::Location;
 use std::io::{IsTerminal, Write as _};
+use std::path::{Component, Path, PathBuf};
 use std::time::Duration;
 
 /// What to do about backups.
@@ -76,7 +77,7 @@ async fn run_one(resolved: &Resolved, backup: &Backup) -> anyhow::Result<()> {
 async fn take(resolved: &Resolved, to: &str, rate: Rate) -> anyhow::Result<()> {
     let to = match place("TO", to)? {
         // The server runs in another directory.
-        Place::Directory(path) => std::path::absolute(path)?.to_str().context("expected a path of UTF-8")?.to_owned(),
+        Place::Directory(path) => resolved_path(&path)?.to_str().context("expected a path of UTF-8")?.to_owned(),
         Place::Objects { url, .. } => url,
     };
     let server = OwnServer::find(resolved)?;
@@ -99,6 +100,20 @@ async fn take(resolved: &Resolved, to: &str, rate: Rate) -> anyhow::Result<()> {
         JobState::Cancelled => bail!("the backup was cancelled"),
         _ => bail!("{}", status.error.unwrap_or_else(|| "the backup failed".to_owned())),
     }
+}
+
+/// An absolute path without `..`, which the server refuses: a directory that does not exist has no parent.
+fn resolved_path(path: &Path) -> anyhow::Result<PathBuf> {
+    let mut resolved = PathBuf::new();
+    for component in std::path::absolute(path)?.components() {
+        if component != Component::ParentDir {
+            resolved.push(component);
+            continue;
+        }
+        resolved = resolved.canonicalize().with_context(|| format!("cannot resolve {}", path.display()))?;
+        resolved.pop();
+    }
+    Ok(resolved)
 }
 
 /// Reads back one generation, or all of them.

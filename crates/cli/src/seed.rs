@@ -18,7 +18,7 @@ use larimar_engine::{
 use larimar_server::{Account, AccountKey, AdminToken, Listener, ListenerSettings, Metrics, Storage, TableService};
 use larimar_tool::seed::{self, SeedFile};
 use std::collections::BTreeSet;
-use std::path::PathBuf;
+use std::path::{Path, PathBuf};
 use std::sync::Arc;
 use std::time::{Duration, Instant};
 use tokio::net::TcpListener;
@@ -28,6 +28,8 @@ use tokio::sync::Mutex;
 #[derive(Clone, Debug)]
 pub(crate) struct Seed {
     directory: PathBuf,
+    /// The accounts of the server.
+    accounts: Vec<String>,
     files: Vec<SeedFile>,
 }
 
@@ -36,10 +38,10 @@ impl Seed {
     pub(crate) fn find(resolved: &Resolved) -> Result<Option<Self>, SettingsError> {
         let Settings { seed, accounts, .. } = &resolved.settings;
         let Some(directory) = seed.clone() else { return Ok(None) };
-        let accounts: Vec<&str> = accounts.iter().map(|account| account.name.as_str()).collect();
-        let files = seed::find(&directory, &accounts);
-        let files = files.map_err(|error| resolved.refused_because("seed", error.to_string()))?;
-        Ok(Some(Self { directory, files }))
+        let accounts: Vec<String> = accounts.iter().map(|account| account.name.clone()).collect();
+        let files =
+            find_files(&directory, &accounts).map_err(|error| resolved.refused_because("seed", error.to_string()))?;
+        Ok(Some(Self { directory, accounts, files }))
     }
 }
 
@@ -82,7 +84,9 @@ impl<E: Engine> Seeder<E> {
     /// Fills accounts that were emptied.
     pub(crate) async fn fill_again(&self, accounts: &[String]) -> anyhow::Result<()> {
         let _one = self.one.lock().await;
-        let files: Vec<_> = self.seed.files.iter().filter(|file| accounts.contains(&file.account)).collect();
+        // They may be others than at the start.
+        let found = find_files(&self.seed.directory, &self.seed.accounts)?;
+        let files: Vec<_> = found.iter().filter(|file| accounts.contains(&file.account)).collect();
         if files.is_empty() {
             return Ok(());
         }
@@ -187,6 +191,10 @@ impl<E: Engine> Seeder<E> {
         }
         Ok(rows)
     }
+}
+
+fn find_files(directory: &Path, accounts: &[String]) -> larimar_tool::Result<Vec<SeedFile>> {
+    seed::find(directory, &accounts.iter().map(String::as_str).collect::<Vec<_>>())
 }
 
 /// The accounts of files, each once.

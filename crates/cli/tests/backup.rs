@@ -268,6 +268,8 @@ fn what_cannot_be_done_is_refused_with_the_reason() {
     for (arguments, reason) in [
         (&["full"][..], "neither empty nor a place of Larimar's backups"),
         (&["data/backups"], "is in the data directory"),
+        (&["full/../data/backups"], "is in the data directory"),
+        (&["missing/../data/backups"], "cannot resolve missing/../data/backups"),
         (&["-"], "expected a directory"),
         (&["http://somewhere/else"], "s3://"),
         (&["verify", "full"], "there is no backup in full"),
@@ -282,7 +284,13 @@ fn what_cannot_be_done_is_refused_with_the_reason() {
     assert!(status.starts_with("failed: ") && status.contains("error: "), "{status}");
     let said = refused(fixture.restore(&["none", "--data", "new"]));
     assert!(said.contains("there is no backup in none") && !fixture.path("new").exists(), "{said}");
-    succeeded(run(&mut fixture.backup(&["place", "--rate", "max"])));
+    // A directory outside of it that is named by a way through it.
+    succeeded(run(&mut fixture.backup(&["data/../place", "--rate", "max"])));
+    // What no restore has made is kept.
+    std::fs::create_dir_all(fixture.path("kept/photos")).expect("a directory");
+    std::fs::write(fixture.path("kept/restore.unfinished"), "").expect("a file");
+    let said = refused(fixture.restore(&["place", "--data", "kept"]));
+    assert!(said.contains("kept is not empty") && fixture.path("kept/photos").exists(), "{said}");
     let said = refused(fixture.restore(&["place", "--data", "new", "--generation", "1"]));
     assert!(said.contains("there is no generation 1") && !fixture.path("new").exists(), "{said}");
     // Only the holder of the token can start one.

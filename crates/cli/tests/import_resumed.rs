@@ -117,6 +117,26 @@ fn resumed(mode: &str) {
 }
 
 #[test]
+fn an_import_whose_table_was_deleted_starts_anew() {
+    let server = TemporaryServer::start(EXE, &["--durability", "memory"]);
+    let folder = tempfile::tempdir().expect("a directory");
+    let path = folder.path().join("rows.csv");
+    input(&path);
+    let file = path.display().to_string();
+    let arguments = ["import", "Rows", &file, "--mode", "replace"];
+    let mut child = command(&server, &arguments).spawn().expect("a process");
+    assert!(wait_for_progress(&mut child, &folder.path().join("rows.csv.import-state"), 0), "it ended early");
+    child.kill().expect("killed");
+    child.wait().expect("a process");
+    assert!(command(&server, &["table", "delete", "Rows", "--yes"]).output().expect("a process").status.success());
+    let output = command(&server, &arguments).output().expect("a process");
+    let text = String::from_utf8_lossy(&output.stderr);
+    assert!(output.status.success() && text.contains("table Rows is gone, so the import starts anew"), "{text}");
+    let output = command(&server, &["table", "count", "Rows"]).output().expect("a process");
+    assert_eq!(String::from_utf8_lossy(&output.stdout).trim(), ROWS.to_string());
+}
+
+#[test]
 fn an_import_that_replaces_goes_on_after_it_was_killed() {
     resumed("replace");
 }

@@ -11,6 +11,9 @@ use rustix::fs::{FlockOperation, flock};
 use crate::engine::LocalEngine;
 use crate::open::Settings;
 use crate::store::StoreError;
+use crate::store::check::BLOBS;
+use crate::store::fjall::STORE;
+use crate::store::inventory::{INVENTORY, WATERMARK};
 
 /// The file that marks an unfinished restore.
 pub const MARK: &str = "restore.unfinished";
@@ -55,19 +58,24 @@ impl Restoring {
     }
 }
 
-/// Whether a restore into this directory can begin: it is empty, missing, or holds an unfinished restore.
+/// Whether a restore into this directory can begin: it is empty, missing, or holds nothing but an unfinished restore.
 ///
 /// # Errors
 /// A directory that cannot be read.
 pub fn is_free(folder: &Path) -> std::io::Result<bool> {
-    if folder.join(MARK).try_exists()? {
-        return Ok(true);
-    }
-    match std::fs::read_dir(folder) {
-        Ok(mut entries) => Ok(entries.all(|entry| entry.is_ok_and(|entry| entry.file_name() == "lost+found"))),
-        Err(error) if error.kind() == ErrorKind::NotFound => Ok(true),
-        Err(error) => Err(error),
-    }
+    let is_marked = folder.join(MARK).try_exists()?;
+    let mut entries = match std::fs::read_dir(folder) {
+        Ok(entries) => entries,
+        Err(error) if error.kind() == ErrorKind::NotFound => return Ok(true),
+        Err(error) => return Err(error),
+    };
+    Ok(entries.all(|entry| {
+        entry.is_ok_and(|entry| match entry.file_name().to_str() {
+            Some("lost+found") => true,
+            Some(name) => is_marked && RESTORED.contains(&name.split('.').next().unwrap_or(name)),
+            None => false,
+        })
+    }))
 }
 
 /// Refuses a directory with an unfinished restore.
@@ -82,6 +90,9 @@ pub(crate) fn refuse(folder: &Path) -> Result<(), StoreError> {
         _ => Ok(()),
     }
 }
+
+/// The names of what a restore makes, up to their first dot.
+const RESTORED: [&str; 7] = [STORE, BLOBS, INVENTORY, WATERMARK, "reserve", "lock", "restore"];
 
 fn prepare(folder: &Path) -> std::io::Result<File> {
     if !is_free(folder)? {

@@ -5,7 +5,7 @@ use larimar_backup::{BackupJob, JobState, JobStatus, Place};
 use larimar_bytes::AnyBytes;
 use larimar_engine_local::LocalEngine;
 use larimar_server::{Backups, NotStarted};
-use std::path::{Path, PathBuf};
+use std::path::{Component, Path, PathBuf};
 use std::pin::Pin;
 use std::sync::Arc;
 
@@ -23,8 +23,8 @@ impl ServedBackups {
 
     /// Refuses a directory below the data directory: the server would not start any more, and both would be lost together.
     fn check(&self, to: &Path) -> Result<(), NotStarted> {
-        if !to.is_absolute() {
-            return Err(NotStarted::Refused(format!("expected an absolute path, found {}", to.display())));
+        if !to.is_absolute() || to.components().any(|component| component == Component::ParentDir) {
+            return Err(NotStarted::Refused(format!("expected an absolute path without '..', found {}", to.display())));
         }
         let Ok(data) = self.data_dir.canonicalize() else { return Ok(()) };
         let there = to.ancestors().find_map(|part| part.canonicalize().ok());

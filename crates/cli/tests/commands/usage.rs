@@ -27,6 +27,7 @@ fn wrong_command_lines_say_what_is_meant() {
         (&["table", "list", "--endpoint", "nonsense", "--sas", "sig=1"], "https://account.table.core.windows.net"),
         (&["table", "put", "Customers", "Name=x"], "PartitionKey=… is missing"),
         (&["table", "remove", "Customers", "p"], "<ROW>"),
+        (&["table", "remove", "Customers", "--yes", "--filter", " "], "expected a filter, found an empty text"),
         (&["queue", "move", "orders"], "-poison"),
         (&["blob", "get", "photos"], "expected CONTAINER/NAME"),
     ] {

@@ -36,8 +36,9 @@ fn a_reset_returns_to_the_seed() {
     assert_eq!(reply.status, 503);
     assert!(reply.text().contains("Orders.jsonl: line 1: "), "{}", reply.text());
     write(&folder, "Orders.jsonl", lines(2));
+    write(&folder, "Added.jsonl", lines(3));
     assert_eq!(reset(&server).status, 200);
-    assert_eq!(tables(&server)["Orders"].len(), 2);
+    assert_eq!((tables(&server)["Orders"].len(), tables(&server)["Added"].len()), (2, 3));
     let server = server.kill().start();
     assert_eq!(tables(&server)["Orders"].len(), 2);
 }

@@ -57,7 +57,7 @@ pub(super) async fn reset<E: Engine>(
     {
         tracing::warn!(reason, "accounts were reset and could not be filled again");
         let reason =
-            format!("the accounts are empty and could not be filled again: {reason}; send the request again\n");
+            format!("the accounts were emptied and could not be filled again: {reason}; send the request again\n");
         return text(StatusCode::SERVICE_UNAVAILABLE, reason);
     }
     let Removed { tables, queues, containers } = sum;
