@@ -154,7 +154,12 @@ impl CopyCommand {
         }
         for item in occupied {
             if plan::is_same_place(item, &from.account, &to.account).await? {
-                return Err(Error::Usage(SAME_ACCOUNT.to_owned()));
+                return Err(Error::Usage(format!(
+                    "{SAME_ACCOUNT} under two addresses, or one was migrated or restored from the other; only if you are \
+                     sure that they are two, delete {} '{}' at TO and copy it without --overwrite",
+                    item.kind.one(),
+                    item.name
+                )));
             }
         }
         let long: Vec<_> = items.iter().filter(|item| item.messages > queue::PEEKED_MAX as u64).collect();

@@ -142,8 +142,8 @@ pub(super) async fn items(selection: &Selection, kinds: &[Kind], from: &Account,
     Ok(items)
 }
 
-/// Whether a name of both accounts is one and the same place, under two addresses: the first entity, message or blob has
-/// the same version or id, which no copy keeps.
+/// Whether a name of both accounts seems to be one and the same place, under two addresses: the first entity, message or
+/// blob has the same version or id. A copy keeps neither; a migration and a restored backup keep both.
 pub(super) async fn is_same_place(item: &Item, from: &Account, to: &Account) -> Result<bool> {
     let (one, other) = (first(from, item).await?, first(to, item).await?);
     Ok(one.is_some() && one == other)
