@@ -1,14 +1,12 @@
 //! A generation: one whole backup. Its file is written last, so an interrupted backup has none.
-//!
-//! The file is a line of JSON and a line with the SHA-256 of the first.
 
 use crate::chunk::{ChunkId, ChunkRef};
 use crate::error::BackupError;
 use crate::place::{GENERATIONS, Place};
+use crate::sealed;
 use larimar_engine_local::CommitPoint;
 use larimar_model::Timestamp;
 use serde::{Deserialize, Serialize};
-use sha2::{Digest as _, Sha256};
 
 /// One whole backup.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
@@ -21,6 +19,9 @@ pub struct Generation {
     pub release: String,
     /// The number of the last commit in it.
     pub sequence: u64,
+    /// The line of the archive that was open when it was taken: the line's commits continue this backup.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub(crate) line: Option<String>,
     /// The time of that commit, in ticks.
     committed: u64,
     /// The last version given to a row, in ticks.
@@ -70,6 +71,7 @@ impl Generation {
             taken: taken.to_string(),
             release: env!("CARGO_PKG_VERSION").to_owned(),
             sequence: commit.sequence,
+            line: None,
             committed: commit.time.ticks(),
             version: version.ticks(),
             totals,
@@ -107,16 +109,12 @@ impl Generation {
 
     /// Writes the file.
     pub(crate) async fn write(&self, place: &Place) -> Result<(), BackupError> {
-        let mut text = serde_json::to_string(self).expect("a generation has no map with other keys than text");
-        text.push('\n');
-        let sum = ChunkId(Sha256::digest(text.as_bytes()).into());
-        text.push_str(&format!("{sum}\n"));
         let file = format!("{GENERATIONS}/{}", self.name());
         if place.size(&file).await?.is_some() {
             // Of another server that uses the same place.
             return Err(BackupError::Place { what: place.show(&file), reason: "it exists already".to_owned() });
         }
-        place.put(&file, text.into()).await
+        place.put(&file, sealed::seal(self)).await
     }
 
     /// Reads the generation of a name.
@@ -125,26 +123,9 @@ impl Generation {
     /// A file that is missing or damaged, by name.
     pub async fn read(place: &Place, name: &str) -> Result<Self, BackupError> {
         let file = format!("{GENERATIONS}/{name}");
-        let what = place.show(&file);
-        let damaged = |reason: &str| BackupError::damaged(&what, reason);
-        let bytes = place.get(&file, FILE_BYTES_MAX).await?;
-        let text = str::from_utf8(&bytes).map_err(|_| damaged("it is not text"))?;
-        let (json, sum) = text.split_once('\n').ok_or_else(|| damaged("it ends early"))?;
-        let found = ChunkId(Sha256::digest(&text.as_bytes()[..=json.len()]).into());
-        if sum.strip_suffix('\n') != Some(found.to_string().as_str()) {
-            return Err(damaged("its checksum is wrong"));
-        }
-        #[derive(Deserialize)]
-        struct Format {
-            format: u32,
-        }
-        match serde_json::from_str::<Format>(json) {
-            Ok(Format { format }) if format > FORMAT => return Err(BackupError::Newer { what, format }),
-            _ => {}
-        }
-        let generation: Self = serde_json::from_str(json).map_err(|error| damaged(&error.to_string()))?;
+        let generation: Self = sealed::read(place, &file, FORMAT).await?;
         if generation.name() != name {
-            return Err(damaged("it is the file of another generation"));
+            return Err(BackupError::damaged(place.show(&file), "it is the file of another generation"));
         }
         Ok(generation)
     }
@@ -175,8 +156,6 @@ impl Generation {
 const FORMAT: u32 = 1;
 /// `20261116T170102.5000000`
 const TIME_CHARS: usize = 23;
-/// An index of a billion chunks has fewer bytes.
-const FILE_BYTES_MAX: u64 = 64 << 20;
 
 #[cfg(test)]
 mod tests {

@@ -7,6 +7,7 @@
 //! lists the chunks of the index. [`verify()`] reads all of it back; [`restore()`] builds a data directory from it.
 //! [`BackupJob`] runs backups in a server. The format is drawn in docs/format.md, the reasons are in decision 44.
 
+mod archive;
 mod chunk;
 mod cutter;
 mod error;
@@ -17,6 +18,7 @@ mod pace;
 mod place;
 mod record;
 mod restore;
+mod sealed;
 mod sender;
 mod take;
 mod verify;

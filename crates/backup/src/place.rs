@@ -4,6 +4,7 @@
 //! larimar-backup         marks the place as one of ours
 //! chunks/ab/abcdef…      a chunk, named by its SHA-256
 //! generations/TIME-N     a whole backup; written last
+//! archive/LINE/…         an unbroken run of commits (`archive/line.rs`)
 //! lock, unfinished/      of a directory: held while a backup is written, and files that are not whole yet
 //! ```
 //!
@@ -15,6 +16,7 @@ use crate::error::BackupError;
 use crate::generation::Generation;
 use bytes::Bytes;
 use futures_util::TryStreamExt;
+use larimar_engine::{Clock, SystemClock};
 use object_store::path::Path as ObjectPath;
 use object_store::{ObjectStore, ObjectStoreExt as _};
 use rustix::fs::{FlockOperation, flock};
@@ -23,8 +25,8 @@ use std::fs::{DirBuilder, File, OpenOptions};
 use std::io::{ErrorKind, Read, Write};
 use std::os::unix::fs::{DirBuilderExt, OpenOptionsExt};
 use std::path::{Path, PathBuf};
-use std::sync::Arc;
 use std::sync::atomic::{AtomicU64, Ordering};
+use std::sync::{Arc, LazyLock};
 use std::time::Duration;
 
 /// A place for backups.
@@ -168,17 +170,42 @@ impl Place {
 
     /// The names of the generations, the oldest first.
     pub(crate) async fn generations(&self) -> Result<Vec<String>, BackupError> {
-        let mut names: Vec<String> = match self {
-            Self::Directory(root) => self.names_in(root.join(GENERATIONS)).await?,
-            Self::Objects { store, .. } => {
-                let listed = store.list_with_delimiter(Some(&self.object(GENERATIONS))).await;
-                let listed = listed.map_err(|error| self.failed(GENERATIONS, &error))?;
-                listed.objects.iter().filter_map(|object| object.location.filename().map(str::to_owned)).collect()
-            }
-        };
+        let mut names = self.names(GENERATIONS).await?;
         names.retain(|name| Generation::is_name(name));
         names.sort();
         Ok(names)
+    }
+
+    /// The names of the files and directories in a directory of the place; none if it does not exist.
+    pub(crate) async fn names(&self, directory: &str) -> Result<Vec<String>, BackupError> {
+        match self {
+            Self::Directory(root) => self.names_in(root.join(directory)).await,
+            Self::Objects { store, .. } => {
+                let listed = store.list_with_delimiter(Some(&self.object(directory))).await;
+                let listed = listed.map_err(|error| self.failed(directory, &error))?;
+                let objects = listed.objects.iter().map(|object| &object.location);
+                let names = objects.chain(&listed.common_prefixes).filter_map(ObjectPath::filename);
+                Ok(names.map(str::to_owned).collect())
+            }
+        }
+    }
+
+    /// Removes a file, if there is one.
+    #[allow(dead_code)]
+    pub(crate) async fn remove(&self, name: &str) -> Result<(), BackupError> {
+        match self {
+            Self::Directory(root) => {
+                let path = root.join(name);
+                match blocking(move || std::fs::remove_file(path)).await? {
+                    Err(error) if error.kind() != ErrorKind::NotFound => Err(self.failed(name, &error)),
+                    _ => Ok(()),
+                }
+            }
+            Self::Objects { store, .. } => match store.delete(&self.object(name)).await {
+                Ok(()) | Err(object_store::Error::NotFound { .. }) => Ok(()),
+                Err(error) => Err(self.failed(name, &error)),
+            },
+        }
     }
 
     /// The names in a directory; none if it does not exist.
@@ -252,7 +279,10 @@ fn lock_directory(root: &Path, shown: &str) -> Result<PlaceLock, BackupError> {
     let file = private("lock").map_err(failed)?;
     flock(&file, FlockOperation::NonBlockingLockExclusive).map_err(|_| BackupError::Busy(shown.to_owned()))?;
     for entry in std::fs::read_dir(root.join(UNFINISHED)).map_err(failed)?.flatten() {
-        std::fs::remove_file(entry.path()).map_err(failed)?;
+        // Others of this process are being written, by the archive.
+        if !entry.file_name().to_string_lossy().starts_with(process()) {
+            std::fs::remove_file(entry.path()).map_err(failed)?;
+        }
     }
     Ok(PlaceLock(Some(file)))
 }
@@ -264,7 +294,8 @@ fn make_directory(directory: &Path) -> std::io::Result<()> {
 /// Writes a file under another name, syncs it and gives it its own.
 fn put_file(root: &Path, name: &str, bytes: &[u8]) -> std::io::Result<()> {
     static LAST: AtomicU64 = AtomicU64::new(0);
-    let unfinished = root.join(UNFINISHED).join(LAST.fetch_add(1, Ordering::Relaxed).to_string());
+    let number = LAST.fetch_add(1, Ordering::Relaxed);
+    let unfinished = root.join(UNFINISHED).join(format!("{}-{number}", process()));
     let path = root.join(name);
     let put = || {
         let mut file = OpenOptions::new().write(true).create(true).truncate(true).mode(0o600).open(&unfinished)?;
@@ -282,6 +313,13 @@ fn put_file(root: &Path, name: &str, bytes: &[u8]) -> std::io::Result<()> {
         // The error that led here is the one to report; the next backup removes the file if this does not.
         let _ = std::fs::remove_file(&unfinished);
     })
+}
+
+/// What the names of this process's unfinished files begin with.
+fn process() -> &'static str {
+    static PROCESS: LazyLock<String> =
+        LazyLock::new(|| format!("{}-{}", std::process::id(), SystemClock.now().ticks()));
+    &PROCESS
 }
 
 fn read_file(path: &Path, length_max: u64) -> std::io::Result<Bytes> {

@@ -130,12 +130,12 @@ pub(crate) fn take_byte(input: &mut &[u8]) -> Option<u8> {
     Some(*first)
 }
 
-fn put_bytes(out: &mut Vec<u8>, bytes: &[u8]) {
+pub(crate) fn put_bytes(out: &mut Vec<u8>, bytes: &[u8]) {
     varint::put(out, bytes.len() as u64);
     out.extend_from_slice(bytes);
 }
 
-fn take_bytes<'a>(input: &mut &'a [u8]) -> Option<&'a [u8]> {
+pub(crate) fn take_bytes<'a>(input: &mut &'a [u8]) -> Option<&'a [u8]> {
     let length = usize::try_from(varint::take(input)?).ok()?;
     let (bytes, rest) = input.split_at_checked(length)?;
     *input = rest;

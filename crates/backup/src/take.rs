@@ -39,7 +39,8 @@ pub async fn back_up<B: ByteStore>(
         // Before the snapshot: a payload that was discarded earlier is not in it.
         let _payloads = bytes.map(ByteStore::hold);
         let snapshot = engine.hold_snapshot().await?;
-        let taken = SystemClock.now();
+        // A clock that was set back does not put a backup before commits that it has.
+        let taken = SystemClock.now().max(snapshot.point()?.1.time);
         attempts += 1;
         match walk(&snapshot, bytes, place, rate, progress).await {
             Ok((index, totals)) => {
