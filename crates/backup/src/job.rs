@@ -11,6 +11,7 @@ use larimar_engine_local::LocalEngine;
 use parking_lot::Mutex;
 use serde::{Deserialize, Serialize};
 use std::sync::Arc;
+use tokio::sync::RwLock;
 use tokio::task::JoinHandle;
 
 /// Runs backups of a store.
@@ -24,6 +25,7 @@ pub struct BackupJob<B> {
 struct Shared {
     engine: Arc<LocalEngine>,
     status: Mutex<JobStatus>,
+    removal: Arc<RwLock<()>>,
 }
 
 /// What the last backup is doing, or did.
@@ -73,7 +75,7 @@ impl<B: ByteStore> BackupJob<B> {
     /// The backups of this engine and its store of bytes.
     #[must_use]
     pub fn new(engine: Arc<LocalEngine>, bytes: Option<Arc<B>>) -> Self {
-        let shared = Arc::new(Shared { engine, status: Mutex::default() });
+        let shared = Arc::new(Shared { engine, status: Mutex::default(), removal: Arc::default() });
         Self { bytes, shared, task: Mutex::default() }
     }
 
@@ -99,7 +101,9 @@ impl<B: ByteStore> BackupJob<B> {
         let (shared, bytes) = (Arc::clone(&self.shared), self.bytes.clone());
         *task = Some(tokio::spawn(async move {
             let progress = |totals: &Totals| shared.status.lock().totals = *totals;
+            let writing = shared.removal.read().await;
             let outcome = back_up(&shared.engine, bytes.as_deref(), &place, rate, &progress).await;
+            drop(writing);
             shared.end(outcome);
         }));
         Ok(())
@@ -120,6 +124,14 @@ impl<B: ByteStore> BackupJob<B> {
             tracing::info!(to = status.to, "the backup was cancelled");
         }
         was_running
+    }
+
+    /// Keeps chunks from being removed while a file that will refer to them is not written yet. Writers (a backup, the
+    /// archive) hold it for reading from the first chunk that they may reuse until the file that refers to it is there.
+    /// The removal holds it for writing from reading the references until the last chunk is removed.
+    #[must_use]
+    pub fn removal_lock(&self) -> Arc<RwLock<()>> {
+        Arc::clone(&self.shared.removal)
     }
 
     /// What the last backup is doing, or did.
