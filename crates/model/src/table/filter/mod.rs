@@ -6,12 +6,14 @@ mod evaluate;
 mod lexer;
 mod parser;
 mod predicate;
+mod shape;
 
 use crate::{Value, limits};
 use std::fmt;
 
 pub use evaluate::Row;
 pub use predicate::Predicate;
+pub use shape::SHAPE_BYTES_MAX;
 
 /// A filter: always an expression whose value is true or false.
 #[derive(Clone, Debug, PartialEq)]
