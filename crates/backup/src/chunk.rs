@@ -25,8 +25,7 @@ impl ChunkRef {
 
     /// The chunk's file or object below the place.
     pub(crate) fn name(&self) -> String {
-        let hex = self.id.to_string();
-        format!("chunks/{}/{hex}", &hex[..2])
+        self.id.file()
     }
 
     /// Reads a chunk and checks it.
@@ -47,6 +46,14 @@ impl ChunkRef {
             return Err(BackupError::damaged(what, "its bytes do not have the checksum of its name"));
         }
         Ok(bytes)
+    }
+}
+
+impl ChunkId {
+    /// The file or object of the chunk with this name.
+    pub(crate) fn file(self) -> String {
+        let hex = self.to_string();
+        format!("chunks/{}/{hex}", &hex[..2])
     }
 }
 

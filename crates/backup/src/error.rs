@@ -27,11 +27,23 @@ pub enum BackupError {
     /// The place holds something else.
     #[error("{0} is neither empty nor a place of Larimar's backups: give another directory")]
     NotOurs(String),
+    /// The place is encrypted, and there is no key.
+    #[error("{0} is encrypted: give the key file, with --key-file or as backup_key_file of the server")]
+    NeedsKey(String),
+    /// The place is encrypted with another key.
+    #[error("{0} is encrypted with another key than that of the key file")]
+    WrongKey(String),
+    /// There is a key, and the place is not encrypted.
+    #[error(
+        "{0} is not encrypted, and a key file is given (--key-file or backup_key_file): give an encrypted or an empty place, \
+         or leave the key file out"
+    )]
+    NotEncrypted(String),
     /// The place holds no backup.
     #[error("there is no backup in {0}")]
     NoBackup(String),
     /// The place holds backups, but not this one.
-    #[error("there is no generation {name} in the backup; there are: {}", .there.join(", "))]
+    #[error("there is no generation {} in the backup; there are: {}", .name.escape_debug(), .there.join(", "))]
     NoGeneration {
         /// The generation that was asked for.
         name: String,

@@ -164,7 +164,7 @@ mod tests {
     #[tokio::test]
     async fn a_generation_is_read_as_it_was_written_and_damage_is_refused() {
         let folder = tempfile::tempdir().expect("a directory");
-        let place = Place::Directory(folder.path().join("place"));
+        let place = Place::directory(folder.path().join("place"));
         let _lock = place.prepare().await.expect("a place");
         let taken = Timestamp::parse("2026-11-16T17:01:02.5Z").expect("a time");
         let commit = CommitPoint { sequence: 7, time: taken };

@@ -47,6 +47,9 @@ pub struct JobStatus {
     pub totals: Totals,
     /// Why it failed.
     pub error: Option<String>,
+    /// Whether the server encrypts its backups.
+    #[serde(default)]
+    pub is_encrypting: bool,
 }
 
 /// How far a backup is.

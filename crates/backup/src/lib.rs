@@ -10,6 +10,7 @@
 mod archive;
 mod chunk;
 mod cutter;
+mod encryption;
 mod error;
 mod generation;
 mod index;
@@ -23,6 +24,7 @@ mod sender;
 mod take;
 mod verify;
 
+pub use encryption::{Key, KeyFileError};
 pub use error::BackupError;
 pub use generation::{Generation, Totals};
 pub use job::{BackupJob, JobState, JobStatus, Refused};

@@ -1,48 +1,44 @@
 //! Where backups are kept: a directory, or a prefix of an object store.
 //!
 //! ```text
-//! larimar-backup         marks the place as one of ours
-//! chunks/ab/abcdef…      a chunk, named by its SHA-256
+//! larimar-backup         marks the place as one of ours, and says whether it is encrypted
+//! chunks/ab/abcdef…      a chunk, named by its SHA-256; in an encrypted place, by a keyed hash of that
 //! generations/TIME-N     a whole backup; written last
 //! archive/LINE/…         an unbroken run of commits (`archive/line.rs`)
 //! lock, unfinished/      of a directory: held while a backup is written, and files that are not whole yet
 //! ```
 //!
 //! A file has its name only when all of it is on disk, so an interrupted backup leaves whole chunks, which the next one
-//! uses, and files below `unfinished/`, which the next one removes. Files are readable by their owner alone.
+//! uses, and files below `unfinished/`, which the next one removes. Files are readable by their owner alone. With a key,
+//! every file but the mark is encrypted on its way to the storage (`storage.rs`) and decrypted on its way back.
 
-use crate::chunk::blocking;
+mod directory;
+mod mark;
+mod storage;
+
+use crate::chunk::{ChunkId, blocking};
+use crate::encryption::{Key, Keys, OVERHEAD};
 use crate::error::BackupError;
 use crate::generation::Generation;
 use bytes::Bytes;
-use futures_util::TryStreamExt;
-use larimar_engine::{Clock, SystemClock};
+use mark::{MARK, Mark};
+use object_store::ObjectStore;
 use object_store::path::Path as ObjectPath;
-use object_store::{ObjectStore, ObjectStoreExt as _};
 use rustix::fs::{FlockOperation, flock};
+use std::borrow::Cow;
 use std::fmt;
-use std::fs::{DirBuilder, File, OpenOptions};
-use std::io::{ErrorKind, Read, Write};
-use std::os::unix::fs::{DirBuilderExt, OpenOptionsExt};
+use std::fs::File;
 use std::path::{Path, PathBuf};
-use std::sync::atomic::{AtomicU64, Ordering};
-use std::sync::{Arc, LazyLock};
+use std::sync::Arc;
 use std::time::Duration;
+pub(crate) use storage::Storage;
 
 /// A place for backups.
 #[derive(Clone, Debug)]
-pub enum Place {
-    /// A directory; created if it does not exist.
-    Directory(PathBuf),
-    /// Objects of a store.
-    Objects {
-        /// The bucket or container.
-        store: Arc<dyn ObjectStore>,
-        /// What the names of the objects start with.
-        prefix: ObjectPath,
-        /// The address as it was given.
-        url: String,
-    },
+pub struct Place {
+    storage: Storage,
+    /// Of a place that is encrypted.
+    keys: Option<Arc<Keys>>,
 }
 
 /// Held while a backup is written to a place.
@@ -50,58 +46,93 @@ pub enum Place {
 pub(crate) struct PlaceLock(Option<File>);
 
 impl Place {
-    /// Makes the place ready for a backup: it has to be ours or empty.
+    /// A directory; created if it does not exist.
+    #[must_use]
+    pub fn directory(path: impl Into<PathBuf>) -> Self {
+        Self { storage: Storage::Directory(path.into()), keys: None }
+    }
+
+    /// Objects of a store whose names start with a prefix; `url` is the address as it was given.
+    #[must_use]
+    pub fn objects(store: Arc<dyn ObjectStore>, prefix: ObjectPath, url: String) -> Self {
+        Self { storage: Storage::Objects { store, prefix, url }, keys: None }
+    }
+
+    /// The same place with files encrypted by this key. A place is encrypted from its first file on, or never.
+    #[must_use]
+    pub fn encrypted(self, key: &Key) -> Self {
+        Self { keys: Some(Arc::new(key.keys())), ..self }
+    }
+
+    /// The directory, if it is one.
+    #[must_use]
+    pub fn as_directory(&self) -> Option<&Path> {
+        match &self.storage {
+            Storage::Directory(path) => Some(path),
+            Storage::Objects { .. } => None,
+        }
+    }
+
+    /// Whether its files are encrypted.
+    #[must_use]
+    pub const fn is_encrypted(&self) -> bool {
+        self.keys.is_some()
+    }
+
+    /// Makes the place ready for a backup: it has to be ours or empty. Held while the backup is written.
     pub(crate) async fn prepare(&self) -> Result<PlaceLock, BackupError> {
-        let is_ours = self.is_ours().await?;
-        if !is_ours && !self.is_empty().await? {
+        self.make_ours().await?;
+        let Storage::Directory(root) = &self.storage else { return Ok(PlaceLock(None)) };
+        let (root, shown) = (root.clone(), self.to_string());
+        let file = blocking(move || directory::lock_directory(&root, &shown)).await??;
+        Ok(PlaceLock(Some(file)))
+    }
+
+    /// Marks the place as one of ours, if it is empty.
+    pub(crate) async fn make_ours(&self) -> Result<(), BackupError> {
+        if self.is_ours().await? {
+            return Ok(());
+        }
+        if !self.storage.is_empty().await? {
             return Err(BackupError::NotOurs(self.to_string()));
         }
-        match self {
-            Self::Objects { .. } => {
-                if !is_ours {
-                    self.put(MARK, Bytes::from_static(MARK_TEXT)).await?;
-                }
-                Ok(PlaceLock(None))
-            }
-            Self::Directory(root) => {
-                let (root, shown) = (root.clone(), self.to_string());
-                blocking(move || lock_directory(&root, &shown)).await?
-            }
-        }
+        let mark = self.keys.as_ref().map_or(Mark::Plain, |keys| Mark::Encrypted(keys.check()));
+        self.storage.write_mark(mark.text()).await?;
+        // Another process may have marked it first, with another key.
+        self.is_ours().await.map(drop)
     }
 
-    /// Whether backups are kept here.
+    /// Whether backups are kept here. Everything that reads or writes a place asks this first.
+    ///
+    /// # Errors
+    /// A place that needs a key, another key, or none.
     pub(crate) async fn is_ours(&self) -> Result<bool, BackupError> {
-        Ok(self.size(MARK).await?.is_some())
-    }
-
-    /// Whether nothing is here.
-    async fn is_empty(&self) -> Result<bool, BackupError> {
-        match self {
-            Self::Directory(root) => {
-                let names = self.names_in(root.clone()).await?;
-                Ok(names.iter().all(|name| name == "lost+found"))
-            }
-            Self::Objects { store, prefix, .. } => {
-                let first = store.list(Some(prefix)).try_next().await;
-                first.map(|first| first.is_none()).map_err(|error| self.failed("", &error))
-            }
+        let mark = match self.storage.get(MARK, MARK_BYTES_MAX).await {
+            Ok(text) => Mark::parse(&text),
+            Err(BackupError::Missing(_)) => return Ok(false),
+            Err(error) => return Err(error),
+        };
+        let mark = mark.ok_or_else(|| BackupError::damaged(self.show(MARK), "this release writes no such mark"))?;
+        match (&self.keys, mark) {
+            (None, Mark::Plain) => Ok(true),
+            (None, Mark::Encrypted(_)) => Err(BackupError::NeedsKey(self.to_string())),
+            (Some(_), Mark::Plain) => Err(BackupError::NotEncrypted(self.to_string())),
+            (Some(keys), Mark::Encrypted(check)) if check == keys.check() => Ok(true),
+            (Some(_), Mark::Encrypted(_)) => Err(BackupError::WrongKey(self.to_string())),
         }
     }
 
     /// Writes a file that is visible whole or not at all, and durable.
     pub(crate) async fn put(&self, name: &str, bytes: Bytes) -> Result<(), BackupError> {
-        match self {
-            Self::Directory(root) => {
-                let (root, file) = (root.clone(), name.to_owned());
-                let put = blocking(move || put_file(&root, &file, &bytes)).await?;
-                put.map_err(|error| self.failed(name, &error))
+        let stored = self.stored_name(name);
+        let bytes = match self.keys.clone() {
+            None => bytes,
+            Some(keys) => {
+                let name = stored.clone().into_owned();
+                blocking(move || keys.seal(&name, &bytes)).await?.into()
             }
-            Self::Objects { store, .. } => {
-                let put = store.put(&self.object(name), bytes.into()).await;
-                put.map(drop).map_err(|error| self.failed(name, &error))
-            }
-        }
+        };
+        self.storage.put(&stored, bytes).await
     }
 
     /// Writes a file unless one of that name and length is there, which is so for chunks that are there; whether it did.
@@ -117,55 +148,26 @@ impl Place {
         // A place that hangs must not hold a snapshot for ever.
         match tokio::time::timeout(PUT_TIME_MAX, put).await {
             Ok(put) => put,
-            Err(_) => Err(self.failed(name, &format!("not written within {PUT_TIME_MAX:?}"))),
+            Err(_) => Err(self.storage.failed(name, &format!("not written within {PUT_TIME_MAX:?}"))),
         }
     }
 
-    /// The size of a file, if there is one.
+    /// The size of a file's content, if there is one.
     pub(crate) async fn size(&self, name: &str) -> Result<Option<u64>, BackupError> {
-        match self {
-            Self::Directory(root) => {
-                let path = root.join(name);
-                match blocking(move || std::fs::metadata(path)).await? {
-                    Ok(found) => Ok(Some(found.len())),
-                    Err(error) if error.kind() == ErrorKind::NotFound => Ok(None),
-                    Err(error) => Err(self.failed(name, &error)),
-                }
-            }
-            Self::Objects { store, .. } => match store.head(&self.object(name)).await {
-                Ok(found) => Ok(Some(found.size)),
-                Err(object_store::Error::NotFound { .. }) => Ok(None),
-                Err(error) => Err(self.failed(name, &error)),
-            },
-        }
+        let size = self.storage.size(&self.stored_name(name)).await?;
+        Ok(size.map(|size| size.saturating_sub(self.overhead())))
     }
 
     /// Reads a file. Of a longer one than expected, at most one byte more is read.
     pub(crate) async fn get(&self, name: &str, length_max: u64) -> Result<Bytes, BackupError> {
-        let missing = || BackupError::Missing(self.show(name));
-        match self {
-            Self::Directory(root) => {
-                let path = root.join(name);
-                match blocking(move || read_file(&path, length_max)).await? {
-                    Ok(bytes) => Ok(bytes),
-                    Err(error) if error.kind() == ErrorKind::NotFound => Err(missing()),
-                    Err(error) => Err(self.failed(name, &error)),
-                }
-            }
-            Self::Objects { store, .. } => {
-                let path = self.object(name);
-                let found = match store.get(&path).await {
-                    Ok(found) => found,
-                    Err(object_store::Error::NotFound { .. }) => return Err(missing()),
-                    Err(error) => return Err(self.failed(name, &error)),
-                };
-                if found.meta.size > length_max {
-                    let reason = format!("it has {} bytes instead of at most {length_max}", found.meta.size);
-                    return Err(BackupError::damaged(self.show(name), reason));
-                }
-                found.bytes().await.map_err(|error| self.failed(name, &error))
-            }
-        }
+        let stored = self.stored_name(name);
+        let bytes = self.storage.get(&stored, length_max.saturating_add(self.overhead())).await?;
+        let Some(keys) = self.keys.clone() else { return Ok(bytes) };
+        let name = stored.clone().into_owned();
+        let opened = blocking(move || keys.open(&name, &bytes)).await?;
+        let changed =
+            || BackupError::damaged(self.storage.show(&stored), "it is not what was encrypted under this name");
+        Ok(opened.ok_or_else(changed)?.into())
     }
 
     /// The names of the generations, the oldest first.
@@ -178,80 +180,48 @@ impl Place {
 
     /// The names of the files and directories in a directory of the place; none if it does not exist.
     pub(crate) async fn names(&self, directory: &str) -> Result<Vec<String>, BackupError> {
-        match self {
-            Self::Directory(root) => self.names_in(root.join(directory)).await,
-            Self::Objects { store, .. } => {
-                let listed = store.list_with_delimiter(Some(&self.object(directory))).await;
-                let listed = listed.map_err(|error| self.failed(directory, &error))?;
-                let objects = listed.objects.iter().map(|object| &object.location);
-                let names = objects.chain(&listed.common_prefixes).filter_map(ObjectPath::filename);
-                Ok(names.map(str::to_owned).collect())
-            }
-        }
+        self.storage.names(directory).await
     }
 
     /// Removes a file, if there is one.
     #[allow(dead_code)]
     pub(crate) async fn remove(&self, name: &str) -> Result<(), BackupError> {
-        match self {
-            Self::Directory(root) => {
-                let path = root.join(name);
-                match blocking(move || std::fs::remove_file(path)).await? {
-                    Err(error) if error.kind() != ErrorKind::NotFound => Err(self.failed(name, &error)),
-                    _ => Ok(()),
-                }
-            }
-            Self::Objects { store, .. } => match store.delete(&self.object(name)).await {
-                Ok(()) | Err(object_store::Error::NotFound { .. }) => Ok(()),
-                Err(error) => Err(self.failed(name, &error)),
-            },
-        }
-    }
-
-    /// The names in a directory; none if it does not exist.
-    async fn names_in(&self, directory: PathBuf) -> Result<Vec<String>, BackupError> {
-        let list = move || match std::fs::read_dir(directory) {
-            Ok(entries) => entries.map(|entry| Ok(entry?.file_name().to_string_lossy().into_owned())).collect(),
-            Err(error) if error.kind() == ErrorKind::NotFound => Ok(Vec::new()),
-            Err(error) => Err(error),
-        };
-        blocking(list).await?.map_err(|error: std::io::Error| self.failed("", &error))
+        self.storage.remove(&self.stored_name(name)).await
     }
 
     /// Makes sure that every file that was put has its name on disk too.
     pub(crate) async fn sync(&self) -> Result<(), BackupError> {
-        let Self::Directory(root) = self else { return Ok(()) };
-        let root = root.clone();
-        blocking(move || sync_directories(&root)).await?.map_err(|error| self.failed("", &error))
+        self.storage.sync().await
     }
 
     /// A file of the place, for messages.
     pub(crate) fn show(&self, name: &str) -> String {
-        match self {
-            Self::Directory(root) => root.join(name).display().to_string(),
-            Self::Objects { url, .. } => format!("{}/{name}", url.trim_end_matches('/')),
+        self.storage.show(&self.stored_name(name))
+    }
+
+    /// The name by which a chunk is stored.
+    pub(crate) fn stored_chunk(&self, id: ChunkId) -> ChunkId {
+        self.keys.as_ref().map_or(id, |keys| keys.chunk(id))
+    }
+
+    /// The name by which a file is stored.
+    fn stored_name<'a>(&self, name: &'a str) -> Cow<'a, str> {
+        let id = name.strip_prefix("chunks/").and_then(|rest| rest.get(3..)?.parse().ok());
+        match id {
+            Some(id) if self.is_encrypted() => self.stored_chunk(id).file().into(),
+            _ => name.into(),
         }
     }
 
-    fn object(&self, name: &str) -> ObjectPath {
-        match self {
-            Self::Objects { prefix, .. } => name.split('/').fold(prefix.clone(), |path, part| path.join(part)),
-            Self::Directory(_) => ObjectPath::from(name),
-        }
-    }
-
-    fn failed(&self, name: &str, reason: &dyn fmt::Display) -> BackupError {
-        let what = if name.is_empty() { self.to_string() } else { self.show(name) };
-        BackupError::Place { what, reason: reason.to_string() }
+    /// What a stored file has more than its content.
+    const fn overhead(&self) -> u64 {
+        if self.is_encrypted() { OVERHEAD } else { 0 }
     }
 }
 
 impl fmt::Display for Place {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        match self {
-            Self::Directory(root) => root.display().fmt(f),
-            Self::Objects { url, .. } => f.write_str(url),
-        }
+        self.storage.fmt(f)
     }
 }
 
@@ -264,90 +234,9 @@ impl Drop for PlaceLock {
     }
 }
 
-/// Creates what is missing of the directory, locks it, and removes files that an interrupted backup left unfinished.
-fn lock_directory(root: &Path, shown: &str) -> Result<PlaceLock, BackupError> {
-    let failed = |error: std::io::Error| BackupError::Place { what: shown.to_owned(), reason: error.to_string() };
-    make_directory(root).map_err(failed)?;
-    let private =
-        |name: &str| OpenOptions::new().write(true).create(true).truncate(false).mode(0o600).open(root.join(name));
-    // The mark comes first: what follows is ours.
-    let mark = private(MARK).and_then(|mut mark| mark.write_all(MARK_TEXT).and_then(|()| mark.sync_all()));
-    mark.map_err(failed)?;
-    for directory in [root.join(CHUNKS), root.join(GENERATIONS), root.join(UNFINISHED)] {
-        make_directory(&directory).map_err(failed)?;
-    }
-    let file = private("lock").map_err(failed)?;
-    flock(&file, FlockOperation::NonBlockingLockExclusive).map_err(|_| BackupError::Busy(shown.to_owned()))?;
-    for entry in std::fs::read_dir(root.join(UNFINISHED)).map_err(failed)?.flatten() {
-        // Others of this process are being written, by the archive.
-        if !entry.file_name().to_string_lossy().starts_with(process()) {
-            std::fs::remove_file(entry.path()).map_err(failed)?;
-        }
-    }
-    Ok(PlaceLock(Some(file)))
-}
-
-fn make_directory(directory: &Path) -> std::io::Result<()> {
-    DirBuilder::new().recursive(true).mode(0o700).create(directory)
-}
-
-/// Writes a file under another name, syncs it and gives it its own.
-fn put_file(root: &Path, name: &str, bytes: &[u8]) -> std::io::Result<()> {
-    static LAST: AtomicU64 = AtomicU64::new(0);
-    let number = LAST.fetch_add(1, Ordering::Relaxed);
-    let unfinished = root.join(UNFINISHED).join(format!("{}-{number}", process()));
-    let path = root.join(name);
-    let put = || {
-        let mut file = OpenOptions::new().write(true).create(true).truncate(true).mode(0o600).open(&unfinished)?;
-        file.write_all(bytes)?;
-        file.sync_all()?;
-        match std::fs::rename(&unfinished, &path) {
-            Err(error) if error.kind() == ErrorKind::NotFound => {
-                path.parent().map_or(Ok(()), make_directory)?;
-                std::fs::rename(&unfinished, &path)
-            }
-            renamed => renamed,
-        }
-    };
-    put().inspect_err(|_| {
-        // The error that led here is the one to report; the next backup removes the file if this does not.
-        let _ = std::fs::remove_file(&unfinished);
-    })
-}
-
-/// What the names of this process's unfinished files begin with.
-fn process() -> &'static str {
-    static PROCESS: LazyLock<String> =
-        LazyLock::new(|| format!("{}-{}", std::process::id(), SystemClock.now().ticks()));
-    &PROCESS
-}
-
-fn read_file(path: &Path, length_max: u64) -> std::io::Result<Bytes> {
-    let mut bytes = Vec::with_capacity(length_max.min(8 << 20) as usize);
-    File::open(path)?.take(length_max.saturating_add(1)).read_to_end(&mut bytes)?;
-    Ok(bytes.into())
-}
-
-/// Syncs the directories, so that renames are on disk.
-fn sync_directories(root: &Path) -> std::io::Result<()> {
-    let chunks = root.join(CHUNKS);
-    for entry in std::fs::read_dir(&chunks)? {
-        File::open(entry?.path())?.sync_all()?;
-    }
-    for directory in [chunks, root.join(GENERATIONS), root.to_owned()] {
-        File::open(directory)?.sync_all()?;
-    }
-    // The place itself may be new.
-    match root.parent().filter(|parent| !parent.as_os_str().is_empty()) {
-        Some(parent) => File::open(parent)?.sync_all(),
-        None => Ok(()),
-    }
-}
-
-const MARK: &str = "larimar-backup";
-const MARK_TEXT: &[u8] = b"backups of Larimar, format 1; see docs/backup.md\n";
-const CHUNKS: &str = "chunks";
+pub(crate) const CHUNKS: &str = "chunks";
 pub(crate) const GENERATIONS: &str = "generations";
 const UNFINISHED: &str = "unfinished";
+const MARK_BYTES_MAX: u64 = 1000;
 /// A chunk has a few MiB.
 const PUT_TIME_MAX: Duration = Duration::from_secs(300);

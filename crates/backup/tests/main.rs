@@ -1,3 +1,4 @@
 //! Integration tests of the backups: one program, a module for each subject.
 
+mod encryption;
 mod round_trip;

@@ -18,14 +18,14 @@ use std::sync::Arc;
 use std::time::{Duration, Instant};
 
 /// A store whose blobs' bytes are in memory.
-struct Store {
-    engine: Arc<LocalEngine>,
-    bytes: Arc<MemoryBytes>,
+pub(crate) struct Store {
+    pub(crate) engine: Arc<LocalEngine>,
+    pub(crate) bytes: Arc<MemoryBytes>,
     blobs: Blobs<LocalEngine, MemoryBytes>,
 }
 
 impl Store {
-    fn new() -> Self {
+    pub(crate) fn new() -> Self {
         Self::on(LocalEngine::in_memory().expect("an engine"))
     }
 
@@ -48,23 +48,23 @@ impl Store {
         self.engine.create_space(name, b"").await.expect("no fault").expect("a new space")
     }
 
-    async fn put_row(&self, space: SpaceId, row: &str, body: &[u8]) {
+    pub(crate) async fn put_row(&self, space: SpaceId, row: &str, body: &[u8]) {
         let op = Op { row, expect: Expect::Any, act: Act::Put(body) };
         self.engine.apply(space, "p", &[op], SystemClock.now()).await.expect("a row");
     }
 
-    async fn delete_row(&self, space: SpaceId, row: &str) {
+    pub(crate) async fn delete_row(&self, space: SpaceId, row: &str) {
         let op = Op { row, expect: Expect::Any, act: Act::Delete };
         self.engine.apply(space, "p", &[op], SystemClock.now()).await.expect("no row");
     }
 
-    async fn create_container(&self, name: &str) -> SpaceId {
+    pub(crate) async fn create_container(&self, name: &str) -> SpaceId {
         let name = name.parse().expect("a name");
         let made = self.blobs.create_container("one", &name, &NewContainer::default(), SystemClock.now()).await;
         made.expect("a container").id
     }
 
-    async fn put_blob(&self, container: SpaceId, name: &str, bytes: Vec<u8>) {
+    pub(crate) async fn put_blob(&self, container: SpaceId, name: &str, bytes: Vec<u8>) {
         let name: BlobName = name.parse().expect("a name");
         let at = BlobRef { container, name: &name };
         let mut writer = self.blobs.begin(at, None).await.expect("a payload");
@@ -75,7 +75,7 @@ impl Store {
     }
 
     /// Everything in the store, with the contents of payloads in the place of their addresses.
-    async fn state(&self) -> Vec<String> {
+    pub(crate) async fn state(&self) -> Vec<String> {
         let mut state = self.rows(None, SpaceId::SYSTEM).await;
         for account in self.engine.accounts().await.expect("accounts") {
             for kind in [SpaceKind::Table, SpaceKind::Queue, SpaceKind::Container] {
@@ -128,11 +128,11 @@ impl Store {
         Extent { file: *hash.first_chunk().expect("16 bytes"), offset: 0, length: extent.length }
     }
 
-    async fn back_up(&self, place: &Place) -> Generation {
+    pub(crate) async fn back_up(&self, place: &Place) -> Generation {
         back_up(&self.engine, Some(&*self.bytes), place, Rate::Max, &|_| ()).await.expect("a backup")
     }
 
-    async fn restored(place: &Place, name: Option<&str>) -> Result<(Self, Totals), BackupError> {
+    pub(crate) async fn restored(place: &Place, name: Option<&str>) -> Result<(Self, Totals), BackupError> {
         let generation = Generation::find(place, name).await?;
         let store = Self::new();
         let totals = restore(place, &generation, &store.engine, Some(&*store.bytes), &|_| ()).await?;
@@ -141,7 +141,7 @@ impl Store {
 }
 
 /// Tables, a queue, and a container with blobs small and large.
-async fn fill(store: &Store) -> (SpaceId, SpaceId) {
+pub(crate) async fn fill(store: &Store) -> (SpaceId, SpaceId) {
     let bulk = store.create(SpaceKind::Table, "bulk").await;
     for hundred in 0..6 {
         let rows: Vec<_> = (0..100).map(|n| hundred * 100 + n).map(|n| (format!("{n:05}"), noise(n, 2000))).collect();
@@ -177,7 +177,7 @@ fn noise(seed: u64, length: usize) -> Vec<u8> {
 }
 
 fn place(folder: &Path) -> Place {
-    Place::Directory(folder.join("place"))
+    Place::directory(folder.join("place"))
 }
 
 #[tokio::test]
@@ -193,7 +193,7 @@ async fn everything_is_restored_and_versions_go_on() {
     assert_eq!((totals.spaces, totals.payloads), (4, 2));
     assert!(taken.sequence > 15, "{}", taken.sequence);
     assert!(copy.engine.statistics().last_version >= store.engine.statistics().last_version);
-    let again = copy.back_up(&Place::Directory(folder.path().join("other"))).await;
+    let again = copy.back_up(&Place::directory(folder.path().join("other"))).await;
     assert!(again.sequence > taken.sequence, "the numbers of commits go on");
     // The messages can be claimed.
     let queue = SpaceName { account: "one", kind: SpaceKind::Queue, name: "jobs" };
@@ -275,7 +275,7 @@ async fn what_the_place_has_is_not_sent_again() {
 #[tokio::test]
 async fn an_object_store_keeps_backups_too() {
     let objects = Arc::new(object_store::memory::InMemory::new());
-    let place = Place::Objects { store: objects, prefix: "some/where".into(), url: "s3://b/some/where".to_owned() };
+    let place = Place::objects(objects, "some/where".into(), "s3://b/some/where".to_owned());
     let store = Store::new();
     fill(&store).await;
     assert!(matches!(Store::restored(&place, None).await, Err(BackupError::NoBackup(_))));
@@ -287,7 +287,7 @@ async fn an_object_store_keeps_backups_too() {
 }
 
 /// Every file below a directory.
-fn files(folder: &Path) -> Vec<PathBuf> {
+pub(crate) fn files(folder: &Path) -> Vec<PathBuf> {
     let mut found = Vec::new();
     for entry in std::fs::read_dir(folder).expect("a directory").map(|entry| entry.expect("an entry").path()) {
         if entry.is_dir() { found.extend(files(&entry)) } else { found.push(entry) }
@@ -382,7 +382,7 @@ async fn files_are_readable_by_their_owner_alone_and_other_directories_are_refus
     let other = folder.path().join("other");
     std::fs::create_dir(&other).expect("a directory");
     std::fs::write(other.join("mine"), "text").expect("a file");
-    let wrong = Place::Directory(other.clone());
+    let wrong = Place::directory(other.clone());
     let refused = back_up(&store.engine, Some(&*store.bytes), &wrong, Rate::Max, &|_| ());
     assert!(matches!(refused.await, Err(BackupError::NotOurs(_))));
     assert_eq!(files(&other), [other.join("mine")]);

@@ -13,7 +13,7 @@ use crate::own_server::OwnServer;
 use crate::settings::{Resolved, SettingsError, Source};
 use crate::signals::{EXIT_INTERRUPTED, Runtime};
 use anyhow::{Context, bail};
-use larimar_backup::{Generation, JobState, JobStatus, Place, Rate, Totals, verify};
+use larimar_backup::{Generation, JobState, JobStatus, Key, Place, Rate, Totals, verify};
 use larimar_tool::admin::AdminAnswer;
 use larimar_tool::location::Location;
 use std::io::{IsTerminal, Write as _};
@@ -31,6 +31,8 @@ pub(crate) enum Backup {
     Cancel,
     /// Read them back.
     Verify { from: String, generation: Option<String> },
+    /// Make a key file.
+    Key { file: PathBuf },
 }
 
 /// Runs the command.
@@ -69,18 +71,29 @@ async fn run_one(resolved: &Resolved, backup: &Backup) -> anyhow::Result<()> {
             print!("{}", shown(&read(&answer)?));
             Ok(())
         }
-        Backup::Verify { from, generation } => verify_all(&place("FROM", from)?, generation.as_deref()).await,
+        Backup::Verify { from, generation } => {
+            verify_all(&readable_place(resolved, from)?, generation.as_deref()).await
+        }
+        Backup::Key { file } => make_key(file),
     }
 }
 
 /// Has the server take a backup, and waits for it.
 async fn take(resolved: &Resolved, to: &str, rate: Rate) -> anyhow::Result<()> {
-    let to = match place("TO", to)? {
+    let to = place("TO", to)?;
+    let to = match to.as_directory() {
         // The server runs in another directory.
-        Place::Directory(path) => resolved_path(&path)?.to_str().context("expected a path of UTF-8")?.to_owned(),
-        Place::Objects { url, .. } => url,
+        Some(path) => resolved_path(path)?.to_str().context("expected a path of UTF-8")?.to_owned(),
+        None => to.to_string(),
     };
     let server = OwnServer::find(resolved)?;
+    // The server encrypts: a key that only the command has would be of no use.
+    if resolved.settings.backup_key_file.is_some() && !read(&server.get("/backup").await?)?.is_encrypting {
+        bail!(
+            "backup_key_file is set for this command and not for the server, which would not encrypt: start the server \
+             with it"
+        );
+    }
     let started = read(&server.post(&format!("/backup?to={}&rate={rate}", encoded(&to))).await?)?;
     let mut status = started.clone();
     while status.state == JobState::Running {
@@ -149,6 +162,36 @@ async fn verify_all(place: &Place, generation: Option<&str>) -> anyhow::Result<(
     Ok(())
 }
 
+/// Makes a key file.
+fn make_key(file: &Path) -> anyhow::Result<()> {
+    let shown = file.display();
+    Key::create(file).with_context(|| format!("cannot make the key file {shown}"))?;
+    println!(
+        "{shown} is made. Start the server with the setting backup_key_file, and keep a copy of the file apart from the server \
+         and the backups: without it, no backup can be read."
+    );
+    Ok(())
+}
+
+/// The key of the setting backup_key_file, which encrypts backups.
+pub(crate) fn key(resolved: &Resolved) -> Result<Option<Key>, SettingsError> {
+    let Some(path) = &resolved.settings.backup_key_file else { return Ok(None) };
+    let key = Key::read(path).map_err(|error| {
+        let expected = "the path of a file with 32 bytes or 64 hexadecimal digits, made by `larimar backup key FILE`";
+        resolved.refused("backup_key_file", expected, &format!("{}: {error}", path.display()))
+    })?;
+    Ok(Some(key))
+}
+
+/// The place that backups are read from, decrypted with the key of the settings.
+pub(crate) fn readable_place(resolved: &Resolved, from: &str) -> Result<Place, SettingsError> {
+    let place = place("FROM", from)?;
+    Ok(match key(resolved)? {
+        Some(key) => place.encrypted(&key),
+        None => place,
+    })
+}
+
 /// The place that an argument names.
 pub(crate) fn place(argument: &'static str, text: &str) -> Result<Place, SettingsError> {
     let refused = |expected: String| SettingsError::Value {
@@ -160,8 +203,8 @@ pub(crate) fn place(argument: &'static str, text: &str) -> Result<Place, Setting
     // No account is asked for.
     let context = larimar_tool::Context::new(crate::environment(), Err(String::new()));
     match Location::parse(text, &context) {
-        Ok(Location::File(path)) if !path.as_os_str().is_empty() => Ok(Place::Directory(path)),
-        Ok(Location::Object { store, path, url, .. }) => Ok(Place::Objects { store, prefix: path, url }),
+        Ok(Location::File(path)) if !path.as_os_str().is_empty() => Ok(Place::directory(path)),
+        Ok(Location::Object { store, path, url, .. }) => Ok(Place::objects(store, path, url)),
         Ok(_) => Err(refused("a directory, or an address that starts with s3://, az:// or gs://".to_owned())),
         Err(error) => Err(refused(format!("a directory or an address of a store ({error})"))),
     }

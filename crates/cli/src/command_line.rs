@@ -203,7 +203,7 @@ fn clap_command() -> clap::Command {
         .subcommand(with_settings(migrate_command()))
         .subcommand(with_settings(compact))
         .subcommand(backup::command())
-        .subcommand(with_settings(backup::restore_command()))
+        .subcommand(backup::with_key_file(with_settings(backup::restore_command())))
         .subcommand(completions_command())
         .subcommand(man);
     with_help_below_flags(larimar_tool::add_commands(command))

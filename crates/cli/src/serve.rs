@@ -7,7 +7,7 @@
 mod background;
 
 use crate::admin_token::ServerToken;
-use crate::backup::ServedBackups;
+use crate::backup::{self, ServedBackups};
 use crate::banner::{Addresses, banner};
 use crate::command_line::CommandLine;
 use crate::logging::LogLevel;
@@ -48,6 +48,7 @@ pub(crate) fn run(line: &CommandLine, resolved: &Resolved, runtime: Runtime) -> 
     let certificate = load_certificate(settings)?;
     let database = engines::postgres_settings(resolved)?;
     let seed = Seed::find(resolved)?;
+    let backup_key = backup::key(resolved)?;
     runtime.block_on(async |mut signals| {
         let sockets = Sockets::bind(settings).await?;
         check_keys(resolved, &sockets.addresses()?)?;
@@ -62,7 +63,8 @@ pub(crate) fn run(line: &CommandLine, resolved: &Resolved, runtime: Runtime) -> 
                     engine.record_blobs().context("the inventory of the data directory cannot be written")?;
                 }
                 let bytes = bytes.map(Arc::new);
-                let backups = Arc::new(ServedBackups::new(Arc::clone(&engine), bytes.clone(), &settings.data_dir));
+                let backups = ServedBackups::new(Arc::clone(&engine), bytes.clone(), &settings.data_dir, backup_key);
+                let backups = Arc::new(backups);
                 let served = Some(Arc::clone(&backups) as Arc<dyn Backups>);
                 let parts = Parts { line, resolved, settings, level, certificate, sockets, seed, backups: served };
                 let outcome = serve(parts, Arc::clone(&engine), bytes, signals).await;

@@ -54,6 +54,7 @@ pub(crate) struct Settings {
     pub(crate) memory: Option<u64>,
     pub(crate) reserve: u64,
     pub(crate) seed: Option<PathBuf>,
+    pub(crate) backup_key_file: Option<PathBuf>,
     pub(crate) dialect: Dialect,
     pub(crate) database_password: Option<Password>,
     pub(crate) database_password_file: Option<PathBuf>,

@@ -16,8 +16,13 @@ struct Fixture {
 
 impl Fixture {
     fn start() -> Self {
+        Self::start_with(|launch, _| launch)
+    }
+
+    /// A server with other arguments, and the fixture's directory to put files in.
+    fn start_with(change: impl FnOnce(Launch, &Path) -> Launch) -> Self {
         let folder = tempfile::tempdir().expect("a directory");
-        let launch = Launch::new(EXE, folder.path().join("data")).engine("local");
+        let launch = change(Launch::new(EXE, folder.path().join("data")).engine("local"), folder.path());
         // The tables of metrics appear at the end, so that a test knows what the store holds.
         let server = launch.argument("--analytics-flush").argument("1h").start();
         Self { folder, server }
@@ -302,4 +307,48 @@ fn what_cannot_be_done_is_refused_with_the_reason() {
     let mut command = Command::new(EXE);
     command.args(["backup", "status", "--admin-port", "1", "--data-dir"]).arg(launch.data());
     assert!(refused(run(&mut command)).contains("did not answer"));
+}
+
+#[test]
+fn a_server_with_a_key_file_encrypts_and_the_key_shows_nowhere() {
+    let make = |folder: &Path| succeeded(run(Command::new(EXE).args(["backup", "key", "key"]).current_dir(folder)));
+    let fixture = Fixture::start_with(|launch, folder| {
+        assert!(make(folder).contains("keep a copy"));
+        launch.argument("--backup-key-file").argument(folder.join("key").to_str().expect("text"))
+    });
+    let key = std::fs::read_to_string(fixture.path("key")).expect("a key file");
+    let said = refused(run(&mut fixture.backup(&["key", "key"])));
+    assert!(said.contains("cannot make the key file key"), "{said}");
+    fill(&fixture.server);
+    let mut shown = succeeded(run(&mut fixture.backup(&["place", "--rate", "max"])));
+    shown += &succeeded(run(&mut fixture.backup(&["status"])));
+    shown += &fixture.metrics();
+    for (arguments, reason) in [
+        (&["verify", "place"][..], "place is encrypted: give the key file"),
+        (&["verify", "place", "--key-file", "none"], "No such file"),
+        (&["verify", "place", "--key-file", "data/admin-token"], "not shown"),
+        (&["verify", "plain", "--key-file", "key"], "there is no backup in plain"),
+    ] {
+        let said = refused(run(&mut fixture.backup(arguments)));
+        assert!(said.contains(reason), "{arguments:?}: {said}");
+        shown += &said;
+    }
+    shown += &succeeded(run(&mut fixture.backup(&["verify", "place", "--key-file", "key"])));
+    let mut config = Command::new(EXE);
+    shown += &succeeded(run(config.arg("config").arg("--backup-key-file").arg(fixture.path("key"))));
+    assert!(refused(fixture.restore(&["place", "--data", "new"])).contains("place is encrypted"));
+    assert!(!fixture.path("new").exists());
+    shown += &succeeded(fixture.restore(&["place", "--data", "new", "--key-file", "key"]));
+    assert!(!shown.contains(key.trim_end()), "{shown}");
+    let (launch, _) = fixture.server.stop();
+    let server = launch.argument("--backup-key-file").argument("none").try_start().expect_err("a refusal");
+    assert!(server.contains("setting backup_key_file") && server.contains("No such file"), "{server}");
+}
+
+#[test]
+fn a_key_that_only_the_command_has_leads_to_no_plain_backup() {
+    let fixture = Fixture::start();
+    succeeded(run(&mut fixture.backup(&["key", "key"])));
+    let said = refused(run(&mut fixture.backup(&["place", "--backup-key-file", "key"])));
+    assert!(said.contains("start the server with it") && !fixture.path("place").exists(), "{said}");
 }

@@ -164,7 +164,7 @@ mod tests {
     #[tokio::test]
     async fn a_line_is_found_with_its_segments_and_its_end() {
         let folder = tempfile::tempdir().expect("a directory");
-        let place = Place::Directory(folder.path().join("place"));
+        let place = Place::directory(folder.path().join("place"));
         let _lock = place.prepare().await.expect("a place");
         assert_eq!(Line::list(&place).await.expect("no lines"), Vec::<String>::new());
         let time = Timestamp::parse("2026-11-16T17:01:02.5Z").expect("a time");

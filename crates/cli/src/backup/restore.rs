@@ -1,6 +1,6 @@
 //! `larimar restore FROM --data DIR`: builds a data directory from a backup.
 
-use super::{bytes, counted, end_line, place, show};
+use super::{bytes, counted, end_line, readable_place, show};
 use crate::logging;
 use crate::settings::{Resolved, Source};
 use crate::signals::{EXIT_INTERRUPTED, Runtime};
@@ -31,7 +31,7 @@ impl Restore {
         let shown = self.data.display();
         runtime.block_on(async |mut signals| {
             tokio::select! {
-                done = self.restore() => done,
+                done = self.restore(resolved) => done,
                 _ = signals.end() => {
                     end_line();
                     eprintln!("larimar: interrupted; the same command begins again, or remove {shown}");
@@ -41,8 +41,8 @@ impl Restore {
         })
     }
 
-    async fn restore(&self) -> anyhow::Result<()> {
-        let (place, shown) = (place("FROM", &self.from)?, self.data.display());
+    async fn restore(&self, resolved: &Resolved) -> anyhow::Result<()> {
+        let (place, shown) = (readable_place(resolved, &self.from)?, self.data.display());
         let is_free = is_free(&self.data).with_context(|| format!("cannot read {shown}"))?;
         ensure!(is_free, "{shown} is not empty: give a new directory; nothing was changed");
         let generation = Generation::find(&place, self.generation.as_deref()).await?;

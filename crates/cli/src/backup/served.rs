@@ -1,7 +1,7 @@
 //! The backups of a server, as its admin endpoint starts, shows and cancels them.
 
 use super::place;
-use larimar_backup::{BackupJob, JobState, JobStatus, Place};
+use larimar_backup::{BackupJob, JobState, JobStatus, Key};
 use larimar_bytes::AnyBytes;
 use larimar_engine_local::LocalEngine;
 use larimar_server::{Backups, NotStarted};
@@ -14,11 +14,17 @@ use std::sync::Arc;
 pub(crate) struct ServedBackups {
     job: BackupJob<AnyBytes>,
     data_dir: PathBuf,
+    key: Option<Key>,
 }
 
 impl ServedBackups {
-    pub(crate) fn new(engine: Arc<LocalEngine>, bytes: Option<Arc<AnyBytes>>, data_dir: &Path) -> Self {
-        Self { job: BackupJob::new(engine, bytes), data_dir: data_dir.to_owned() }
+    pub(crate) fn new(
+        engine: Arc<LocalEngine>,
+        bytes: Option<Arc<AnyBytes>>,
+        data_dir: &Path,
+        key: Option<Key>,
+    ) -> Self {
+        Self { job: BackupJob::new(engine, bytes), data_dir: data_dir.to_owned(), key }
     }
 
     /// Refuses a directory below the data directory: the server would not start any more, and both would be lost together.
@@ -38,15 +44,20 @@ impl ServedBackups {
 impl Backups for ServedBackups {
     fn start(&self, to: &str, rate: Option<&str>) -> Result<(), NotStarted> {
         let place = place("TO", to).map_err(|error| NotStarted::Refused(error.to_string()))?;
-        if let Place::Directory(path) = &place {
+        if let Some(path) = place.as_directory() {
             self.check(path)?;
         }
+        let place = match &self.key {
+            Some(key) => place.encrypted(key),
+            None => place,
+        };
         let rate = rate.map(str::parse).transpose().map_err(NotStarted::Refused)?.unwrap_or_default();
         self.job.start(place, rate).map_err(|running| NotStarted::Running(running.to_string()))
     }
 
     fn status(&self) -> String {
-        serde_json::to_string(&self.job.status()).expect("a status has no map") + "\n"
+        let status = JobStatus { is_encrypting: self.key.is_some(), ..self.job.status() };
+        serde_json::to_string(&status).expect("a status has no map") + "\n"
     }
 
     fn cancel(&self) -> Pin<Box<dyn Future<Output = bool> + Send + '_>> {

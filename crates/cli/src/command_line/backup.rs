@@ -22,6 +22,10 @@ pub(super) fn command() -> clap::Command {
         .about("Read backups back, all of each, and name every file that is missing or damaged")
         .arg(from())
         .arg(generation("Only this backup [default: all of them]"));
+    let file = Arg::new(FILE).value_name("FILE").required(true).value_parser(PathBufValueParser::new());
+    let key = clap::Command::new("key")
+        .about("Make a key file for encrypted backups, which its owner alone can read")
+        .arg(file.help("The file to make; one that exists is kept"));
     with_settings(clap::Command::new("backup"))
         .about("Back up the running server to a directory or an object store, without stopping it")
         .after_help(AFTER_HELP)
@@ -31,7 +35,13 @@ pub(super) fn command() -> clap::Command {
         .subcommand_negates_reqs(true)
         .subcommand(with_settings(status))
         .subcommand(with_settings(cancel))
-        .subcommand(with_settings(verify))
+        .subcommand(with_key_file(with_settings(verify)))
+        .subcommand(with_settings(key))
+}
+
+/// Lets a command that reads backups take `--key-file` for the setting.
+pub(super) fn with_key_file(command: clap::Command) -> clap::Command {
+    command.mut_arg("backup_key_file", |flag| flag.visible_alias("key-file"))
 }
 
 /// `larimar restore`.
@@ -52,7 +62,7 @@ pub(super) fn restore_command() -> clap::Command {
 /// The place of a backup. After a flag, `clap` takes the name of a command for it.
 fn read_place(text: &str) -> Result<String, String> {
     match text {
-        "status" | "cancel" | "verify" => Err(format!(
+        "status" | "cancel" | "verify" | "key" => Err(format!(
             "flags come after the command: 'larimar backup {text} …'; a directory of that name is ./{text}"
         )),
         place => Ok(place.to_owned()),
@@ -65,6 +75,9 @@ pub(super) fn read(matches: &ArgMatches) -> (Backup, &ArgMatches) {
     match matches.subcommand() {
         Some(("status", own)) => (Backup::Status, own),
         Some(("cancel", own)) => (Backup::Cancel, own),
+        Some(("key", own)) => {
+            (Backup::Key { file: own.get_one::<PathBuf>(FILE).cloned().expect("it is required") }, own)
+        }
         Some((_, own)) => {
             let from = text(own, FROM).expect("it is required");
             (Backup::Verify { from, generation: text(own, GENERATION) }, own)
@@ -95,6 +108,7 @@ fn generation(help: &'static str) -> Arg {
 
 const TO: &str = "backup-to";
 const FROM: &str = "backup-from";
+const FILE: &str = "key-path";
 const RATE: &str = "rate";
 const DATA: &str = "data";
 const GENERATION: &str = "generation";
@@ -125,6 +139,8 @@ mod tests {
             (&["backup", "status"], Command::Backup(Backup::Status)),
             (&["backup", "cancel", "--data-dir", "d"], Command::Backup(Backup::Cancel)),
             (&["backup", "verify", "there"], verify(None)),
+            (&["backup", "verify", "there", "--key-file", "k"], verify(None)),
+            (&["backup", "key", "k"], Command::Backup(Backup::Key { file: "k".into() })),
             (&["backup", "verify", "there", "--generation", "g"], verify(Some("g"))),
         ] {
             assert_eq!(read(line).expect("a good line"), expected, "{line:?}");
@@ -138,6 +154,7 @@ mod tests {
             &["backup", "--rate", "max", "status"],
             &["backup", "--data-dir", "d", "status"],
             &["backup", "verify"],
+            &["backup", "key"],
             &["restore", "there"],
             &["restore", "--data", "new"],
         ] {

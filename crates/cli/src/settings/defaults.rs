@@ -33,6 +33,7 @@ impl Default for Settings {
             memory: None,
             reserve: 64 << 20,
             seed: None,
+            backup_key_file: None,
             dialect: Dialect::Postgres,
             database_password: None,
             database_password_file: None,

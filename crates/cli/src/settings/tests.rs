@@ -73,6 +73,7 @@ const VALUES: &[(&str, &str)] = &[
     ("memory", "512MiB"),
     ("reserve", "16MiB"),
     ("seed", "/exported"),
+    ("backup_key_file", "backup.key"),
     ("dialect", "cockroach"),
     ("database_password", "open sesame"),
     ("database_password_file", "password.txt"),
@@ -145,6 +146,7 @@ fn what_is_shown_can_be_read_again_but_for_the_secrets() {
         let mut expected = resolved.settings.clone();
         for path in [
             &mut expected.admin_token_file,
+            &mut expected.backup_key_file,
             &mut expected.database_password_file,
             &mut expected.tls_certificate,
             &mut expected.tls_key,
@@ -272,6 +274,7 @@ const WRONG: &[(&str, &[&str])] = &[
     ("memory", &["", "much", "512XB", "1MiB", "-1", "99999999999999999999"]),
     ("reserve", &["", "much", "512XB", "-1", "2000GiB", "99999999999999999999"]),
     ("seed", &[""]),
+    ("backup_key_file", &[""]),
     ("dialect", &["", "mysql", "Postgres"]),
     ("database_password", &[""]),
     ("database_password_file", &[""]),

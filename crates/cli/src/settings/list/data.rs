@@ -67,6 +67,16 @@ pub(super) static SETTINGS: &[Setting] = &[
         show: |settings| settings.seed.as_ref().map(|path| path.display().to_string().into()),
     },
     Setting {
+        name: "backup_key_file",
+        group: Group::Data,
+        help: "File with the key that encrypts backups, made by `larimar backup key FILE`; only its owner may read it; the \
+               server needs it to take backups, and verify and restore need it to read them",
+        expected: "the path of a file",
+        kind: Kind::Path,
+        read: |settings, text| put(&mut settings.backup_key_file, path(text).map(Some)),
+        show: |settings| settings.backup_key_file.as_ref().map(|path| path.display().to_string().into()),
+    },
+    Setting {
         name: "dialect",
         group: Group::Database,
         help: "Which database a postgres:// engine is: postgres, cockroach or yugabyte",

@@ -1,0 +1,156 @@
+//! A place that is a directory: files that are whole or not there, its lock, and the marks of renames on disk.
+//!
+//! Files are opened without waiting and have to be regular ones, so a pipe or a device in the place of one hangs nothing.
+
+use super::mark::MARK;
+use super::{CHUNKS, GENERATIONS, UNFINISHED};
+use crate::error::BackupError;
+use bytes::Bytes;
+use larimar_engine::{Clock, SystemClock};
+use rustix::fs::{FlockOperation, Mode, OFlags, flock};
+use std::fs::{DirBuilder, File, OpenOptions};
+use std::io::{Error, ErrorKind, Read, Result, Write};
+use std::os::unix::fs::{DirBuilderExt, OpenOptionsExt};
+use std::path::Path;
+use std::sync::LazyLock;
+use std::sync::atomic::{AtomicU64, Ordering};
+
+/// Marks a directory, created if it does not exist, as a place. A mark that is there stays.
+pub(super) fn write_mark(root: &Path, text: &str) -> Result<()> {
+    make_directory(root)?;
+    let unfinished = root.join(format!("{UNFINISHED_MARK}{}", process()));
+    let write = || {
+        let mut file = OpenOptions::new().write(true).create(true).truncate(true).mode(0o600).open(&unfinished)?;
+        file.write_all(text.as_bytes())?;
+        file.sync_all()?;
+        match std::fs::hard_link(&unfinished, root.join(MARK)) {
+            Ok(()) => {}
+            Err(error) if error.kind() == ErrorKind::AlreadyExists => {}
+            // A file system without links.
+            Err(_) => std::fs::rename(&unfinished, root.join(MARK))?,
+        }
+        open(root)?.sync_all()
+    };
+    let written = write();
+    match std::fs::remove_file(&unfinished) {
+        Err(error) if error.kind() != ErrorKind::NotFound => written.and(Err(error)),
+        _ => written,
+    }
+}
+
+/// Creates what is missing of a place, locks it, and removes files that an interrupted backup left unfinished.
+pub(super) fn lock_directory(root: &Path, shown: &str) -> std::result::Result<File, BackupError> {
+    let failed = |what: &Path| {
+        let what = what.display().to_string();
+        move |error: Error| BackupError::Place { what, reason: error.to_string() }
+    };
+    for directory in [root.join(CHUNKS), root.join(GENERATIONS), root.join(UNFINISHED)] {
+        make_directory(&directory).map_err(failed(&directory))?;
+    }
+    let lock = root.join("lock");
+    let file = open_with(&lock, OFlags::WRONLY | OFlags::CREATE).map_err(failed(&lock))?;
+    flock(&file, FlockOperation::NonBlockingLockExclusive).map_err(|_| BackupError::Busy(shown.to_owned()))?;
+    let unfinished = root.join(UNFINISHED);
+    for entry in std::fs::read_dir(&unfinished).map_err(failed(&unfinished))?.flatten() {
+        // Others of this process are being written, by the archive.
+        if !entry.file_name().to_string_lossy().starts_with(process()) {
+            std::fs::remove_file(entry.path()).map_err(failed(&entry.path()))?;
+        }
+    }
+    Ok(file)
+}
+
+/// The names in a directory; none if it does not exist.
+pub(super) fn names(directory: &Path) -> Result<Vec<String>> {
+    match std::fs::read_dir(directory) {
+        Ok(entries) => entries.map(|entry| Ok(entry?.file_name().to_string_lossy().into_owned())).collect(),
+        Err(error) if error.kind() == ErrorKind::NotFound => Ok(Vec::new()),
+        Err(error) => Err(error),
+    }
+}
+
+/// Whether a directory is empty but for what file systems and an interrupted marking leave.
+pub(super) fn is_empty(root: &Path) -> Result<bool> {
+    Ok(names(root)?.iter().all(|name| name == "lost+found" || name.starts_with(UNFINISHED_MARK)))
+}
+
+/// Writes a file under another name, syncs it and gives it its own.
+pub(super) fn put_file(root: &Path, name: &str, bytes: &[u8]) -> Result<()> {
+    static LAST: AtomicU64 = AtomicU64::new(0);
+    let number = LAST.fetch_add(1, Ordering::Relaxed);
+    let unfinished = root.join(UNFINISHED).join(format!("{}-{number}", process()));
+    let path = root.join(name);
+    let put = || {
+        let mut file = OpenOptions::new().write(true).create(true).truncate(true).mode(0o600).open(&unfinished)?;
+        file.write_all(bytes)?;
+        file.sync_all()?;
+        match std::fs::rename(&unfinished, &path) {
+            Err(error) if error.kind() == ErrorKind::NotFound => {
+                path.parent().map_or(Ok(()), make_directory)?;
+                std::fs::rename(&unfinished, &path)
+            }
+            renamed => renamed,
+        }
+    };
+    put().inspect_err(|_| {
+        // The error that led here is the one to report; the next backup removes the file if this does not.
+        let _ = std::fs::remove_file(&unfinished);
+    })
+}
+
+/// Reads a file. Of a longer one than expected, at most one byte more is read.
+pub(super) fn read_file(path: &Path, length_max: u64) -> Result<Bytes> {
+    let mut bytes = Vec::with_capacity(length_max.min(8 << 20) as usize);
+    let file = open(path)?;
+    if !file.metadata()?.is_file() {
+        return Err(Error::other("it is not a regular file"));
+    }
+    file.take(length_max.saturating_add(1)).read_to_end(&mut bytes)?;
+    Ok(bytes.into())
+}
+
+/// Removes a file, if there is one.
+pub(super) fn remove_file(path: &Path) -> Result<()> {
+    match std::fs::remove_file(path) {
+        Err(error) if error.kind() != ErrorKind::NotFound => Err(error),
+        _ => Ok(()),
+    }
+}
+
+/// Syncs the directories, so that renames are on disk.
+pub(super) fn sync_directories(root: &Path) -> Result<()> {
+    let chunks = root.join(CHUNKS);
+    for entry in std::fs::read_dir(&chunks)? {
+        open(&entry?.path())?.sync_all()?;
+    }
+    for directory in [chunks, root.join(GENERATIONS), root.to_owned()] {
+        open(&directory)?.sync_all()?;
+    }
+    // The place itself may be new.
+    match root.parent().filter(|parent| !parent.as_os_str().is_empty()) {
+        Some(parent) => open(parent)?.sync_all(),
+        None => Ok(()),
+    }
+}
+
+fn make_directory(directory: &Path) -> Result<()> {
+    DirBuilder::new().recursive(true).mode(0o700).create(directory)
+}
+
+fn open(path: &Path) -> Result<File> {
+    open_with(path, OFlags::RDONLY)
+}
+
+fn open_with(path: &Path, flags: OFlags) -> Result<File> {
+    let flags = flags | OFlags::NONBLOCK | OFlags::CLOEXEC;
+    Ok(rustix::fs::open(path, flags, Mode::RUSR | Mode::WUSR)?.into())
+}
+
+/// What the names of this process's unfinished files begin with.
+fn process() -> &'static str {
+    static PROCESS: LazyLock<String> =
+        LazyLock::new(|| format!("{}-{}", std::process::id(), SystemClock.now().ticks()));
+    &PROCESS
+}
+
+const UNFINISHED_MARK: &str = ".larimar-backup.";
