@@ -1,11 +1,25 @@
-//! The archive: every commit of a server, in order, from one full backup to the next and beyond.
+//! The archive: every commit, in order, beside the backups of a place.
 //!
-//! A line (`archive/line.rs`) is an unbroken run of commits. Its commits are in segments (`archive/segment.rs`), whose
-//! names say which commits they hold. A line ends where a commit could not be archived; the next one begins with a full
-//! backup. A generation names the line that was open when it was taken, so a store can be restored to any commit of that
-//! line from there on.
+//! Commits come from the engine through a mailbox (`mailbox.rs`). A thread writes them to the spool in the data directory
+//! (`spooler.rs`, `spool.rs`), and the archiver ([`Archiver`]) makes segments of them (`segment.rs`) with the payloads that
+//! they point to (`compose.rs`), in the lines of the place (`line.rs`). Nothing on this way makes a write wait: where it
+//! cannot keep up, the line ends, and another begins with a full backup (`base.rs`). The reasons are in decision 45.
 
 #![allow(dead_code)]
 
+mod archiver;
+mod base;
+mod compose;
 pub(crate) mod line;
+mod mailbox;
 pub(crate) mod segment;
+mod spool;
+mod spooler;
+mod status;
+#[cfg(test)]
+mod tests;
+mod upload;
+
+pub use archiver::{ArchiveSettings, Archiver};
+pub use mailbox::CommitMailbox;
+pub use status::ArchiveStatus;

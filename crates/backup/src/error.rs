@@ -61,6 +61,9 @@ pub enum BackupError {
     /// Another process writes to the place.
     #[error("another backup is being written to {0}")]
     Busy(String),
+    /// Another process archives to the place.
+    #[error("another server archives to {0}: give each server its own place")]
+    BusyArchive(String),
     /// The store failed.
     #[error(transparent)]
     Engine(#[from] Fault),

@@ -4,7 +4,7 @@ use crate::error::BackupError;
 use crate::generation::{Generation, Totals};
 use crate::pace::Rate;
 use crate::place::Place;
-use crate::take::back_up;
+use crate::take::back_up_in_line;
 use larimar_engine::blob::bytes::ByteStore;
 use larimar_engine::{Clock, SystemClock};
 use larimar_engine_local::LocalEngine;
@@ -26,6 +26,17 @@ struct Shared {
     engine: Arc<LocalEngine>,
     status: Mutex<JobStatus>,
     removal: Arc<RwLock<()>>,
+    line: Mutex<Option<LineMark>>,
+}
+
+/// The line of the archive that is open.
+#[derive(Clone, Debug)]
+pub(crate) struct LineMark {
+    /// The place.
+    pub(crate) to: String,
+    pub(crate) name: String,
+    /// The number of the commit before its first.
+    pub(crate) after: u64,
 }
 
 /// What the last backup is doing, or did.
@@ -78,7 +89,8 @@ impl<B: ByteStore> BackupJob<B> {
     /// The backups of this engine and its store of bytes.
     #[must_use]
     pub fn new(engine: Arc<LocalEngine>, bytes: Option<Arc<B>>) -> Self {
-        let shared = Arc::new(Shared { engine, status: Mutex::default(), removal: Arc::default() });
+        let shared =
+            Arc::new(Shared { engine, status: Mutex::default(), removal: Arc::default(), line: Mutex::default() });
         Self { bytes, shared, task: Mutex::default() }
     }
 
@@ -105,7 +117,13 @@ impl<B: ByteStore> BackupJob<B> {
         *task = Some(tokio::spawn(async move {
             let progress = |totals: &Totals| shared.status.lock().totals = *totals;
             let writing = shared.removal.read().await;
-            let outcome = back_up(&shared.engine, bytes.as_deref(), &place, rate, &progress).await;
+            let to = place.to_string();
+            let line = |sequence: u64| {
+                let open = shared.line.lock();
+                let line = open.as_ref().filter(|line| line.to == to && line.after <= sequence);
+                line.map(|line| line.name.clone())
+            };
+            let outcome = back_up_in_line(&shared.engine, bytes.as_deref(), &place, rate, &progress, &line).await;
             drop(writing);
             shared.end(outcome);
         }));
@@ -135,6 +153,11 @@ impl<B: ByteStore> BackupJob<B> {
     #[must_use]
     pub fn removal_lock(&self) -> Arc<RwLock<()>> {
         Arc::clone(&self.shared.removal)
+    }
+
+    /// Backups name this line of the archive from now on, if they are of its place and have its commits.
+    pub(crate) fn set_line(&self, line: Option<LineMark>) {
+        *self.shared.line.lock() = line;
     }
 
     /// What the last backup is doing, or did.

@@ -24,6 +24,7 @@ mod sender;
 mod take;
 mod verify;
 
+pub use archive::{ArchiveSettings, ArchiveStatus, Archiver, CommitMailbox};
 pub use encryption::{Key, KeyFileError};
 pub use error::BackupError;
 pub use generation::{Generation, Totals};

@@ -88,6 +88,15 @@ impl Place {
         Ok(PlaceLock(Some(file)))
     }
 
+    /// Makes the place ready for an archive, beside backups. A directory is locked against other archives.
+    pub(crate) async fn prepare_archive(&self) -> Result<PlaceLock, BackupError> {
+        self.make_ours().await?;
+        let Storage::Directory(root) = &self.storage else { return Ok(PlaceLock(None)) };
+        let (root, shown) = (root.clone(), self.to_string());
+        let file = blocking(move || directory::lock_archive(&root, &shown)).await??;
+        Ok(PlaceLock(Some(file)))
+    }
+
     /// Marks the place as one of ours, if it is empty.
     pub(crate) async fn make_ours(&self) -> Result<(), BackupError> {
         if self.is_ours().await? {
@@ -133,6 +142,26 @@ impl Place {
             }
         };
         self.storage.put(&stored, bytes).await
+    }
+
+    /// Writes a file like [`Self::put`]; an object store has so much time for it. A directory is waited for: its thread
+    /// cannot be stopped, and must not be followed by another one.
+    pub(crate) async fn put_within(&self, name: &str, bytes: Bytes, time_max: Duration) -> Result<(), BackupError> {
+        match self.storage {
+            Storage::Directory(_) => self.put(name, bytes).await,
+            Storage::Objects { .. } => match tokio::time::timeout(time_max, self.put(name, bytes)).await {
+                Ok(put) => put,
+                Err(_) => Err(self.storage.failed(name, &format!("not written within {time_max:?}"))),
+            },
+        }
+    }
+
+    /// Makes sure that files that were put have their names on disk, with the directories above them.
+    pub(crate) async fn sync_names(&self, names: &[String]) -> Result<(), BackupError> {
+        let Storage::Directory(root) = &self.storage else { return Ok(()) };
+        let (root, names) = (root.clone(), names.iter().map(|name| self.stored_name(name).into_owned()).collect());
+        let synced = blocking(move || directory::sync_names(&root, names)).await?;
+        synced.map_err(|error| self.storage.failed("", &error))
     }
 
     /// Writes a file unless one of that name and length is there, which is so for chunks that are there; whether it did.

@@ -19,10 +19,13 @@ pub(crate) fn seal(value: &impl Serialize) -> Bytes {
 
 /// Reads a file and checks it. One of a format above `format` is refused.
 pub(crate) async fn read<T: DeserializeOwned>(place: &Place, file: &str, format: u32) -> Result<T, BackupError> {
-    let what = place.show(file);
-    let damaged = |reason: &str| BackupError::damaged(&what, reason);
-    let bytes = place.get(file, FILE_BYTES_MAX).await?;
-    let text = str::from_utf8(&bytes).map_err(|_| damaged("it is not text"))?;
+    open(&place.get(file, FILE_BYTES_MAX).await?, &place.show(file), format)
+}
+
+/// Checks the bytes of a file; `what` is its name for messages.
+pub(crate) fn open<T: DeserializeOwned>(bytes: &[u8], what: &str, format: u32) -> Result<T, BackupError> {
+    let damaged = |reason: &str| BackupError::damaged(what, reason);
+    let text = str::from_utf8(bytes).map_err(|_| damaged("it is not text"))?;
     let (json, sum) = text.split_once('\n').ok_or_else(|| damaged("it ends early"))?;
     let found = ChunkId(Sha256::digest(&text.as_bytes()[..=json.len()]).into());
     if sum.strip_suffix('\n') != Some(found.to_string().as_str()) {
@@ -33,7 +36,9 @@ pub(crate) async fn read<T: DeserializeOwned>(place: &Place, file: &str, format:
         format: u32,
     }
     match serde_json::from_str::<Format>(json) {
-        Ok(Format { format: found }) if found > format => Err(BackupError::Newer { what, format: found }),
+        Ok(Format { format: found }) if found > format => {
+            Err(BackupError::Newer { what: what.to_owned(), format: found })
+        }
         _ => serde_json::from_str(json).map_err(|error| damaged(&error.to_string())),
     }
 }

@@ -127,7 +127,7 @@ impl<'a> Sender<'a> {
 }
 
 /// Stores a chunk; `false` if the place has it.
-async fn store(place: &Place, bytes: Bytes) -> Result<(ChunkRef, bool), BackupError> {
+pub(crate) async fn store(place: &Place, bytes: Bytes) -> Result<(ChunkRef, bool), BackupError> {
     let hashed = bytes.clone();
     let chunk = blocking(move || ChunkRef::of(&hashed)).await?;
     let is_new = place.put_new(&chunk.name(), bytes).await?;

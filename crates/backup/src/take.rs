@@ -9,9 +9,7 @@ use crate::record::BackedSpace;
 use crate::sender::{Sender, Use};
 use larimar_engine::blob::bytes::{ByteStore, Extent};
 use larimar_engine::blob::relocate::payloads_in;
-use larimar_engine::{
-    Budget, Clock, Fault, Flow, KeyRange, Position, RowRef, Space, SpaceId, SpaceKind, SystemClock, load_seed_record,
-};
+use larimar_engine::{Budget, Fault, Flow, KeyRange, Position, RowRef, Space, SpaceId, SpaceKind, load_seed_record};
 use larimar_engine_local::{HeldSnapshot, LocalEngine};
 use larimar_model::Timestamp;
 use std::collections::HashSet;
@@ -29,6 +27,18 @@ pub async fn back_up<B: ByteStore>(
     rate: Rate,
     progress: &(dyn Fn(&Totals) + Send + Sync),
 ) -> Result<Generation, BackupError> {
+    back_up_in_line(engine, bytes, place, rate, progress, &|_| None).await
+}
+
+/// Backs up a store beside its archive. `line` returns the open line of the archive, if it has the commit of this number.
+pub(crate) async fn back_up_in_line<B: ByteStore>(
+    engine: &LocalEngine,
+    bytes: Option<&B>,
+    place: &Place,
+    rate: Rate,
+    progress: &(dyn Fn(&Totals) + Send + Sync),
+    line: &(dyn Fn(u64) -> Option<String> + Send + Sync),
+) -> Result<Generation, BackupError> {
     if load_seed_record(engine).await?.is_some_and(|record| !record.tables.is_empty()) {
         let reason = "the store holds only a part of the files that --seed names; fill it first";
         return Err(Fault::Unavailable(reason.to_owned()).into());
@@ -39,12 +49,12 @@ pub async fn back_up<B: ByteStore>(
         // Before the snapshot: a payload that was discarded earlier is not in it.
         let _payloads = bytes.map(ByteStore::hold);
         let snapshot = engine.hold_snapshot().await?;
-        // A clock that was set back does not put a backup before commits that it has.
-        let taken = SystemClock.now().max(snapshot.point()?.1.time);
         attempts += 1;
         match walk(&snapshot, bytes, place, rate, progress).await {
             Ok((index, totals)) => {
-                let generation = Generation::new(taken, snapshot.point()?, totals, &index);
+                let point = snapshot.point()?;
+                let mut generation = Generation::new(snapshot.taken(), point, totals, &index);
+                generation.line = line(generation.sequence);
                 drop(snapshot);
                 // The names of the chunks have to be on disk before that of the generation.
                 place.sync().await?;
@@ -191,14 +201,14 @@ impl<B: ByteStore> Walker<'_, B> {
         self.sender.totals.payloads += 1;
         self.sender.totals.payload_bytes += extent.length;
         let is_cut = if extent.length <= INLINE_BYTES_MAX {
-            let bytes = self.read(&extent, 0, extent.length).await?;
+            let bytes = read_payload(self.bytes, &extent, 0, extent.length).await?;
             self.cutter.payload(blob, extent, &bytes)
         } else {
             let mut count = 0;
             let mut place = 0;
             while place < extent.length {
                 let end = (place + PIECE_BYTES).min(extent.length);
-                let piece = self.read(&extent, place, end).await?;
+                let piece = read_payload(self.bytes, &extent, place, end).await?;
                 self.sender.chunk(piece, Use::Piece).await?;
                 (count, place) = (count + 1, end);
             }
@@ -210,26 +220,32 @@ impl<B: ByteStore> Walker<'_, B> {
         Ok(())
     }
 
-    async fn read(&self, extent: &Extent, mut place: u64, end: u64) -> Result<Vec<u8>, BackupError> {
-        let store = self.bytes.ok_or_else(|| Fault::Unavailable("this server serves no blobs".to_owned()))?;
-        let mut bytes = Vec::with_capacity((end - place) as usize);
-        while place < end {
-            let read = store.read(extent, place..end).await?;
-            if read.is_empty() {
-                return Err(Fault::Damaged("a payload ends before its length".to_owned()).into());
-            }
-            place += read.len() as u64;
-            bytes.extend_from_slice(&read);
-        }
-        Ok(bytes)
-    }
-
     async fn cut(&mut self) -> Result<(), BackupError> {
         match self.cutter.take() {
             Some(chunk) => self.sender.chunk(chunk, Use::Data).await,
             None => Ok(()),
         }
     }
+}
+
+/// Reads a part of a payload.
+pub(crate) async fn read_payload<B: ByteStore>(
+    store: Option<&B>,
+    extent: &Extent,
+    mut place: u64,
+    end: u64,
+) -> Result<Vec<u8>, BackupError> {
+    let store = store.ok_or_else(|| Fault::Unavailable("this server serves no blobs".to_owned()))?;
+    let mut bytes = Vec::with_capacity((end - place) as usize);
+    while place < end {
+        let read = store.read(extent, place..end).await?;
+        if read.is_empty() {
+            return Err(Fault::Damaged("a payload ends before its length".to_owned()).into());
+        }
+        place += read.len() as u64;
+        bytes.extend_from_slice(&read);
+    }
+    Ok(bytes)
 }
 
 /// Snapshots that a backup tries: the store may be reopened while it reads.
@@ -240,7 +256,7 @@ const SLICE_ROWS: usize = 1000;
 const SLICE_BYTES: usize = 1 << 20;
 const SLICE_TIME: Duration = Duration::from_secs(30);
 /// Payloads up to this size are within data chunks.
-const INLINE_BYTES_MAX: u64 = 256 << 10;
-const PIECE_BYTES: u64 = 4 << 20;
+pub(crate) const INLINE_BYTES_MAX: u64 = 256 << 10;
+pub(crate) const PIECE_BYTES: u64 = 4 << 20;
 /// Payloads of a blob that are remembered.
 pub(crate) const KNOWN_MAX: usize = 1 << 16;

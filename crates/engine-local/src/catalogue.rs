@@ -457,7 +457,7 @@ pub(crate) const FORMAT_KEY: &[u8] = &[0];
 pub(crate) const VERSION_KEY: &[u8] = &[1];
 pub(crate) const NAMES: &[u8] = &[2];
 pub(crate) const NEXT_KEY: &[u8] = &[3];
-const DEAD: &[u8] = &[4];
+pub(crate) const DEAD: &[u8] = &[4];
 /// The state of a dropped container whose rows are kept.
 const KEPT: &[u8] = &[1];
 pub(crate) const RELEASE_KEY: &[u8] = &[5];

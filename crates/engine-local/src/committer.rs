@@ -13,6 +13,7 @@ use parking_lot::{Condvar, Mutex};
 use tokio::sync::oneshot;
 
 use crate::catalogue::{self, CommitPoint};
+use crate::commit_feed::CommitGroup;
 use crate::recovery;
 use crate::shared::Shared;
 use crate::store::{Batch, Bytes, StoreError, SyncTo};
@@ -65,6 +66,14 @@ impl Writes {
                 Self::Many(writes)
             }
         };
+    }
+
+    fn into_vec(self) -> Vec<Write> {
+        match self {
+            Self::None => Vec::new(),
+            Self::One(writes) => writes.into(),
+            Self::Many(writes) => writes,
+        }
     }
 
     pub(crate) fn as_slice(&self) -> &[Write] {
@@ -405,7 +414,8 @@ fn fill(group: &mut Vec<Queued>, taken: &mut VecDeque<Queued>) {
 fn commit(shared: &Shared, group: &mut Vec<Queued>) -> Result<(), StoreError> {
     let mut last = shared.last_commit.lock();
     let commits = group.iter().filter(|commit| !commit.writes().is_empty()).count() as u64;
-    let point = last.after(commits, SystemClock.now());
+    let point = last.point.after(commits, SystemClock.now());
+    let mut feed = None;
     let batch = batch_of(group, shared.versions.last(), point);
     if !batch.writes.is_empty() {
         shared.figures.commit_writes.record(batch.writes.len() as f64);
@@ -416,7 +426,7 @@ fn commit(shared: &Shared, group: &mut Vec<Queued>) -> Result<(), StoreError> {
             Ok(store.snapshot())
         })?;
         shared.published.publish(snapshot);
-        *last = point;
+        feed = last.advance(point);
         shared.watch_room();
     }
     drop(last);
@@ -427,6 +437,11 @@ fn commit(shared: &Shared, group: &mut Vec<Queued>) -> Result<(), StoreError> {
                 stripe.remove(key, commit.ticket);
             }
         }
+    }
+    // Before the answers: what a payload was in a commit for is known before the payload can be discarded.
+    if let Some((feed, published)) = feed {
+        let taken = group.iter_mut().map(|commit| std::mem::take(&mut commit.commit.writes).into_vec());
+        feed.commits(CommitGroup { point, published, commits: taken.filter(|writes| !writes.is_empty()).collect() });
     }
     for commit in group.drain(..) {
         commit.finish(&Ok(()));

@@ -8,7 +8,8 @@ use std::ops::Bound;
 use std::sync::Arc;
 
 use larimar_engine::{
-    Budget, Fault, Flow, KeyRange, Position, ReadError, RowRef, Space, SpaceId, SpaceKind, SpaceName,
+    Budget, Clock, Fault, Flow, KeyRange, Position, ReadError, RowRef, Space, SpaceId, SpaceKind, SpaceName,
+    SystemClock,
 };
 use larimar_model::Timestamp;
 
@@ -22,6 +23,7 @@ pub struct HeldSnapshot {
     shared: Arc<Shared>,
     pin: Option<u64>,
     was_full: bool,
+    taken: Timestamp,
 }
 
 /// A space as a [`HeldSnapshot`] has it.
@@ -51,8 +53,13 @@ impl LocalEngine {
         // Before the snapshot is taken: what was dropped earlier is not in it.
         self.shared.catalogue.dead.hold();
         let was_full = self.shared.is_full();
-        let mut held = HeldSnapshot { shared: Arc::clone(&self.shared), pin: None, was_full };
+        let taken = SystemClock.now();
+        let mut held = HeldSnapshot { shared: Arc::clone(&self.shared), pin: None, was_full, taken };
         held.pin = Some(self.shared.published.pin().await?);
+        // The time of the last commit in it is read after it is visible.
+        let shared = Arc::clone(&self.shared);
+        let settled = tokio::task::spawn_blocking(move || shared.last_commit.lock().until_now().1).await;
+        held.taken = settled.map_err(|error| Fault::Unavailable(format!("a thread ended early: {error}")))?;
         Ok(held)
     }
 
@@ -60,7 +67,7 @@ impl LocalEngine {
     /// it durable.
     pub fn continue_after(&self, version: Timestamp, commit: CommitPoint) {
         self.shared.versions.raise(version);
-        let mut last = self.shared.last_commit.lock();
+        let last = &mut self.shared.last_commit.lock().point;
         *last = CommitPoint { sequence: last.sequence.max(commit.sequence), time: last.time.max(commit.time) };
     }
 }
@@ -70,6 +77,12 @@ impl HeldSnapshot {
     pub fn point(&self) -> Result<(Timestamp, CommitPoint), Fault> {
         let (version, commit) = last_commit(self.snapshot()?.as_ref()).map_err(|error| fault(&error))?;
         Ok((Timestamp::from_ticks(version), commit))
+    }
+
+    /// When it was taken: not before anything in it was published.
+    #[must_use]
+    pub const fn taken(&self) -> Timestamp {
+        self.taken
     }
 
     /// The next spaces after one, in the order of accounts, kinds and names; the system's own space is not among them.

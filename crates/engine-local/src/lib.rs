@@ -6,6 +6,7 @@
 
 pub mod budget;
 mod catalogue;
+mod commit_feed;
 mod committer;
 mod engine;
 mod full_disk;
@@ -26,6 +27,7 @@ mod version;
 mod write;
 
 pub use catalogue::CommitPoint;
+pub use commit_feed::{CommitFeed, CommitGroup, ContainerRows, FedWrite};
 pub use engine::LocalEngine;
 pub use held_snapshot::{HeldSnapshot, HeldSpace};
 pub use open::{Durability, Settings};

@@ -13,6 +13,7 @@ use parking_lot::{Mutex, RwLock};
 
 use crate::budget::MemoryBudget;
 use crate::catalogue::{Catalogue, DeadSpaces};
+use crate::commit_feed::{CommitFeed, LastCommit};
 use crate::committer::{self, CommitQueue};
 use crate::engine::LocalEngine;
 use crate::latch::Latches;
@@ -58,8 +59,18 @@ impl LocalEngine {
         Self::open_unchecked(settings)
     }
 
+    /// Opens the engine in its data directory, and gives every commit to a feed.
+    pub fn open_fed(settings: &Settings, feed: Arc<dyn CommitFeed>) -> Result<Self, StoreError> {
+        restoring::refuse(&settings.folder)?;
+        Self::open_for(settings, Some(feed))
+    }
+
     /// Opens the engine in a directory that is being restored.
     pub(crate) fn open_unchecked(settings: &Settings) -> Result<Self, StoreError> {
+        Self::open_for(settings, None)
+    }
+
+    fn open_for(settings: &Settings, feed: Option<Arc<dyn CommitFeed>>) -> Result<Self, StoreError> {
         let dead = Arc::new(DeadSpaces::default());
         let mut reserve = Arc::default();
         let mut mode = Mode::Normal;
@@ -84,7 +95,7 @@ impl LocalEngine {
             Durability::Sync | Durability::Memory => SyncTo::Disk,
             Durability::Async => SyncTo::System,
         };
-        let engine = Self::start(store, mode, dead, sync_to, reserve)?;
+        let engine = Self::start(store, mode, dead, sync_to, reserve, feed)?;
         engine.warn_of_versions_ahead();
         Ok(engine)
     }
@@ -109,7 +120,7 @@ impl LocalEngine {
 
     /// An engine on the caller's store; for tests that make a store fail.
     pub fn on_store(store: Box<dyn Store>) -> Result<Self, StoreError> {
-        Self::start(store, Mode::Normal, Arc::default(), SyncTo::Disk, Arc::default())
+        Self::start(store, Mode::Normal, Arc::default(), SyncTo::Disk, Arc::default(), None)
     }
 
     fn start(
@@ -118,8 +129,10 @@ impl LocalEngine {
         dead: Arc<DeadSpaces>,
         sync_to: SyncTo,
         reserve: Arc<Reserve>,
+        feed: Option<Arc<dyn CommitFeed>>,
     ) -> Result<Self, StoreError> {
         let (catalogue, versions, last_commit) = Catalogue::load(store.as_ref(), dead)?;
+        let last_commit = LastCommit::new(last_commit, feed, store.snapshot().as_ref())?;
         let shared = Arc::new(Shared {
             latches: Latches::new(),
             queue: CommitQueue::new(),

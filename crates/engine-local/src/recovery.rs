@@ -64,7 +64,9 @@ pub(crate) fn reopen(shared: &Arc<Shared>) -> bool {
         match stopped.reopen(if is_full { Mode::Freeing } else { Mode::Normal }) {
             Ok(store) => {
                 shared.is_store_freeing.store(is_full, Ordering::Release);
-                shared.published.publish(store.snapshot());
+                let snapshot = store.snapshot();
+                shared.last_commit.lock().check(snapshot.as_ref());
+                shared.published.publish(snapshot);
                 *shared.store.write() = Some(store);
                 if is_full {
                     take_freeing_only(shared);

@@ -6,7 +6,8 @@ use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
 use larimar_engine::{Fault, Histogram, LogLimit};
 use parking_lot::{Mutex, RwLock};
 
-use crate::catalogue::{Catalogue, CommitPoint};
+use crate::catalogue::Catalogue;
+use crate::commit_feed::LastCommit;
 use crate::committer::CommitQueue;
 use crate::latch::Latches;
 use crate::published::Published;
@@ -23,7 +24,7 @@ pub(crate) struct Shared {
     pub(crate) catalogue: Arc<Catalogue>,
     pub(crate) versions: VersionClock,
     /// Locked by the committer for the length of a commit.
-    pub(crate) last_commit: Mutex<CommitPoint>,
+    pub(crate) last_commit: Mutex<LastCommit>,
     pub(crate) reserve: Arc<Reserve>,
     /// Lines about a store that cannot write.
     pub(crate) faults: LogLimit,

@@ -56,9 +56,19 @@ impl Line {
         Self { format: FORMAT, name, began, after, release: env!("CARGO_PKG_VERSION").to_owned() }
     }
 
+    /// Its first file.
+    pub(crate) fn file(&self) -> String {
+        file(&self.name, "line")
+    }
+
     /// Writes its first file.
     pub(crate) async fn write(&self, place: &Place) -> Result<(), BackupError> {
-        place.put(&file(&self.name, "line"), sealed::seal(self)).await
+        place.put(&self.file(), sealed::seal(self)).await
+    }
+
+    /// How far it is when it begins.
+    pub(crate) fn start(&self) -> Through {
+        Through::new(self.after, Timestamp::parse(&self.began).unwrap_or(Timestamp::from_ticks(0)))
     }
 
     /// Reads the line of a name.

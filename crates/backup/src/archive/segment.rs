@@ -72,26 +72,9 @@ impl SegmentWriter {
         }
     }
 
-    pub(crate) fn commit<'a>(
-        &mut self,
-        sequence: u64,
-        time: Timestamp,
-        writes: impl ExactSizeIterator<Item = (&'a [u8], Option<&'a [u8]>)>,
-    ) {
-        self.records.push(1);
-        varint::put(&mut self.records, sequence);
-        self.records.extend_from_slice(&time.ticks().to_be_bytes());
-        varint::put(&mut self.records, writes.len() as u64);
-        for (key, value) in writes {
-            put_bytes(&mut self.records, key);
-            match value {
-                None => self.records.push(0),
-                Some(value) => {
-                    self.records.push(1);
-                    put_bytes(&mut self.records, value);
-                }
-            }
-        }
+    /// Adds commits as [`put_commit`] writes them.
+    pub(crate) fn commits(&mut self, records: &[u8]) {
+        self.records.extend_from_slice(records);
     }
 
     /// The bytes of the segment.
@@ -105,6 +88,29 @@ impl SegmentWriter {
         let sum = xxh3_128(&bytes);
         bytes.extend_from_slice(&sum.to_be_bytes());
         bytes.into()
+    }
+}
+
+/// Appends the record of a commit.
+pub(crate) fn put_commit<'a>(
+    out: &mut Vec<u8>,
+    sequence: u64,
+    time: Timestamp,
+    writes: impl ExactSizeIterator<Item = (&'a [u8], Option<&'a [u8]>)>,
+) {
+    out.push(1);
+    varint::put(out, sequence);
+    out.extend_from_slice(&time.ticks().to_be_bytes());
+    varint::put(out, writes.len() as u64);
+    for (key, value) in writes {
+        put_bytes(out, key);
+        match value {
+            None => out.push(0),
+            Some(value) => {
+                out.push(1);
+                put_bytes(out, value);
+            }
+        }
     }
 }
 
@@ -197,6 +203,8 @@ fn take_time(input: &mut &[u8]) -> Option<Timestamp> {
     Some(Timestamp::from_ticks(u64::from_be_bytes(*ticks)))
 }
 
+/// No segment is longer: it ends with the group of commits that fills it.
+pub(crate) const SEGMENT_BYTES_MAX: u64 = 256 << 20;
 const MAGIC: &[u8] = b"LARSEG1\n";
 const SUM_BYTES: usize = 16;
 
@@ -213,8 +221,10 @@ mod tests {
         let mut writer = SegmentWriter::default();
         writer.payload(&extent(3), b"abc");
         writer.pieces(&extent(8), &chunks);
-        writer.commit(7, time, commit.writes.clone().into_iter());
-        writer.commit(8, time, std::iter::empty());
+        let mut commits = Vec::new();
+        put_commit(&mut commits, 7, time, commit.writes.clone().into_iter());
+        put_commit(&mut commits, 8, time, std::iter::empty());
+        writer.commits(&commits);
         let span = Span { first: 7, last: 8, through: time };
         let bytes = writer.finish(span);
         let segment = Segment::open(bytes.clone(), "s").expect("a segment");

@@ -4,10 +4,12 @@
 
 use super::mark::MARK;
 use super::{CHUNKS, GENERATIONS, UNFINISHED};
+use crate::archive::line::ARCHIVE;
 use crate::error::BackupError;
 use bytes::Bytes;
 use larimar_engine::{Clock, SystemClock};
 use rustix::fs::{FlockOperation, Mode, OFlags, flock};
+use std::collections::BTreeSet;
 use std::fs::{DirBuilder, File, OpenOptions};
 use std::io::{Error, ErrorKind, Read, Result, Write};
 use std::os::unix::fs::{DirBuilderExt, OpenOptionsExt};
@@ -40,16 +42,8 @@ pub(super) fn write_mark(root: &Path, text: &str) -> Result<()> {
 
 /// Creates what is missing of a place, locks it, and removes files that an interrupted backup left unfinished.
 pub(super) fn lock_directory(root: &Path, shown: &str) -> std::result::Result<File, BackupError> {
-    let failed = |what: &Path| {
-        let what = what.display().to_string();
-        move |error: Error| BackupError::Place { what, reason: error.to_string() }
-    };
-    for directory in [root.join(CHUNKS), root.join(GENERATIONS), root.join(UNFINISHED)] {
-        make_directory(&directory).map_err(failed(&directory))?;
-    }
-    let lock = root.join("lock");
-    let file = open_with(&lock, OFlags::WRONLY | OFlags::CREATE).map_err(failed(&lock))?;
-    flock(&file, FlockOperation::NonBlockingLockExclusive).map_err(|_| BackupError::Busy(shown.to_owned()))?;
+    make_directories(root)?;
+    let file = lock(&root.join("lock"), BackupError::Busy(shown.to_owned()))?;
     let unfinished = root.join(UNFINISHED);
     for entry in std::fs::read_dir(&unfinished).map_err(failed(&unfinished))?.flatten() {
         // Others of this process are being written, by the archive.
@@ -58,6 +52,30 @@ pub(super) fn lock_directory(root: &Path, shown: &str) -> std::result::Result<Fi
         }
     }
     Ok(file)
+}
+
+/// Creates what is missing of a place, and locks it against other archives.
+pub(super) fn lock_archive(root: &Path, shown: &str) -> std::result::Result<File, BackupError> {
+    make_directories(root)?;
+    lock(&root.join(ARCHIVE).join("lock"), BackupError::BusyArchive(shown.to_owned()))
+}
+
+fn make_directories(root: &Path) -> std::result::Result<(), BackupError> {
+    for directory in [CHUNKS, GENERATIONS, UNFINISHED, ARCHIVE].map(|name| root.join(name)) {
+        make_directory(&directory).map_err(failed(&directory))?;
+    }
+    Ok(())
+}
+
+fn lock(path: &Path, busy: BackupError) -> std::result::Result<File, BackupError> {
+    let file = open_with(path, OFlags::WRONLY | OFlags::CREATE).map_err(failed(path))?;
+    flock(&file, FlockOperation::NonBlockingLockExclusive).map_err(|_| busy)?;
+    Ok(file)
+}
+
+fn failed(what: &Path) -> impl FnOnce(Error) -> BackupError + use<> {
+    let what = what.display().to_string();
+    move |error| BackupError::Place { what, reason: error.to_string() }
 }
 
 /// The names in a directory; none if it does not exist.
@@ -131,6 +149,13 @@ pub(super) fn sync_directories(root: &Path) -> Result<()> {
         Some(parent) => open(parent)?.sync_all(),
         None => Ok(()),
     }
+}
+
+/// Syncs the directories of some files, with those above them.
+pub(super) fn sync_names(root: &Path, names: Vec<String>) -> Result<()> {
+    let parents = names.iter().flat_map(|name| Path::new(name).ancestors().skip(1));
+    let directories: BTreeSet<_> = parents.map(|directory| root.join(directory)).collect();
+    directories.iter().rev().try_for_each(|directory| open(directory)?.sync_all())
 }
 
 fn make_directory(directory: &Path) -> Result<()> {

@@ -1,51 +1,51 @@
-//! Holds: while a backup reads, payloads that its snapshot points to are not removed.
+//! Holds: while a backup or the archive may still read them, payloads are not removed.
 //!
-//! A hold is taken before the snapshot. A payload that was discarded before then is not pointed to by the snapshot, because
-//! it is discarded after the commit that stops pointing to it. So only what is discarded later has to be kept.
+//! A hold is taken before the snapshot, or before the commits, whose payloads it keeps. A payload that was discarded before
+//! then is not pointed to by them, because it is discarded after the commit that stops pointing to it. So only what is
+//! discarded later has to be kept.
 
 use parking_lot::Mutex;
+use std::collections::BTreeMap;
 use std::sync::Arc;
 use std::time::Instant;
 
 /// The holds on a store of bytes.
 #[derive(Clone, Debug, Default)]
-pub struct PayloadHolds(Arc<Mutex<State>>);
-
-#[derive(Debug, Default)]
-struct State {
-    count: usize,
-    /// When the first of them began.
-    since: Option<Instant>,
-}
+pub struct PayloadHolds(Arc<Mutex<BTreeMap<Instant, usize>>>);
 
 /// Keeps every payload that is discarded while it lives.
 #[derive(Debug)]
 #[must_use]
-pub struct PayloadHold(PayloadHolds);
+pub struct PayloadHold {
+    holds: PayloadHolds,
+    since: Instant,
+}
 
 impl PayloadHolds {
     /// Begins a hold.
     pub fn hold(&self) -> PayloadHold {
-        let mut state = self.0.lock();
-        state.count += 1;
-        state.since.get_or_insert_with(Instant::now);
-        drop(state);
-        PayloadHold(self.clone())
+        let mut holds = self.0.lock();
+        let since = Instant::now();
+        *holds.entry(since).or_default() += 1;
+        drop(holds);
+        PayloadHold { holds: self.clone(), since }
     }
 
     /// Whether a payload that was discarded at this time has to be kept.
     #[must_use]
     pub fn keeps(&self, discarded: Instant) -> bool {
-        self.0.lock().since.is_some_and(|since| discarded >= since)
+        self.0.lock().first_key_value().is_some_and(|(since, _)| discarded >= *since)
     }
 }
 
 impl Drop for PayloadHold {
     fn drop(&mut self) {
-        let mut state = self.0.0.lock();
-        state.count -= 1;
-        if state.count == 0 {
-            state.since = None;
+        let mut holds = self.holds.0.lock();
+        if let Some(count) = holds.get_mut(&self.since) {
+            *count -= 1;
+            if *count == 0 {
+                holds.remove(&self.since);
+            }
         }
     }
 }
@@ -65,6 +65,21 @@ mod tests {
         assert!(!holds.keeps(before) && holds.keeps(after));
         drop(first);
         assert!(holds.keeps(after));
+        drop(second);
+        assert!(!holds.keeps(after));
+    }
+
+    #[test]
+    fn a_later_hold_does_not_keep_what_only_an_earlier_one_kept() {
+        let holds = PayloadHolds::default();
+        let first = holds.hold();
+        let between = Instant::now();
+        std::thread::sleep(std::time::Duration::from_millis(2));
+        let second = holds.hold();
+        let after = Instant::now();
+        assert!(holds.keeps(between) && holds.keeps(after));
+        drop(first);
+        assert!(!holds.keeps(between) && holds.keeps(after));
         drop(second);
         assert!(!holds.keeps(after));
     }

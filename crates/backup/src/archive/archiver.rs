@@ -1,0 +1,498 @@
+//! The archiver: opens a line, archives its commits until it has to end, and opens the next.
+
+use super::base;
+use super::line::{Line, SegmentName, Through};
+use super::mailbox::CommitMailbox;
+use super::segment::Segment;
+use super::spool::{Spool, SpoolEnd, SpooledLine};
+use super::spooler::{Halt, Spooler};
+use super::status::ArchiveStatus;
+use super::upload::{Broken, OpenLine, Uploader};
+use crate::chunk::blocking;
+use crate::error::BackupError;
+use crate::job::{BackupJob, LineMark};
+use crate::place::{Place, PlaceLock};
+use larimar_engine::blob::bytes::{ByteStore, PayloadHold};
+use larimar_engine::{Clock, Fault, SystemClock};
+use larimar_engine_local::{CommitPoint, ContainerRows, LocalEngine};
+use parking_lot::Mutex;
+use std::collections::VecDeque;
+use std::path::{Path, PathBuf};
+use std::sync::Arc;
+use std::time::{Duration, Instant};
+use tokio::sync::watch;
+use tokio::task::JoinHandle;
+
+/// How to archive.
+#[derive(Clone, Debug)]
+pub struct ArchiveSettings {
+    /// Where segments and full backups go.
+    pub place: Place,
+    /// The directory of the spool, in the data directory.
+    pub spool: PathBuf,
+    /// Most bytes that may wait in the spool, with the payloads that they point to.
+    pub spool_bytes_max: u64,
+    /// How often a full backup is taken.
+    pub backup_every: Duration,
+    /// How often a segment is stored while there are commits.
+    pub segment_every: Duration,
+    /// How often it is stored that there were no commits.
+    pub through_every: Duration,
+}
+
+impl ArchiveSettings {
+    /// The defaults.
+    #[must_use]
+    pub fn new(place: Place, spool: PathBuf) -> Self {
+        Self {
+            place,
+            spool,
+            spool_bytes_max: 1 << 30,
+            backup_every: Duration::from_secs(86_400),
+            segment_every: Duration::from_secs(1),
+            through_every: Duration::from_secs(30),
+        }
+    }
+}
+
+/// Archives the commits of an engine that was opened with a [`CommitMailbox`].
+#[derive(Debug)]
+pub struct Archiver {
+    shared: Arc<Shared>,
+    stop: watch::Sender<bool>,
+    task: JoinHandle<()>,
+}
+
+/// What the task shows to others.
+#[derive(Debug, Default)]
+struct Shared {
+    status: Arc<Mutex<ArchiveStatus>>,
+    /// Of the line that is open.
+    spool: Mutex<Option<Arc<Mutex<Spool>>>>,
+}
+
+impl Archiver {
+    /// Starts archiving. It has to be called before payloads of blobs are reclaimed.
+    pub fn start<B: ByteStore>(
+        engine: Arc<LocalEngine>,
+        bytes: Option<Arc<B>>,
+        job: Arc<BackupJob<B>>,
+        mailbox: Arc<CommitMailbox>,
+        settings: ArchiveSettings,
+    ) -> Self {
+        let shared = Arc::new(Shared::default());
+        shared.status.lock().to = settings.place.to_string();
+        let uploader = Uploader {
+            place: settings.place.clone(),
+            bytes,
+            removal: job.removal_lock(),
+            status: Arc::clone(&shared.status),
+        };
+        let holds = VecDeque::from([(0, uploader.hold())]);
+        let task = Task { engine, job, mailbox, settings, uploader, holds, shared: Arc::clone(&shared), lock: None };
+        let (stop, stopped) = watch::channel(false);
+        let task = tokio::spawn(task.run(stopped));
+        Self { shared, stop, task }
+    }
+
+    /// How far the archive is.
+    #[must_use]
+    pub fn status(&self) -> ArchiveStatus {
+        let mut status = self.shared.status.lock().clone();
+        let spool = self.shared.spool.lock().clone();
+        let (bytes, oldest) = spool.map_or((0, None), |spool| spool.lock().waiting());
+        status.spool_bytes = bytes;
+        let waited = oldest.map(|oldest| SystemClock.now().to_unix().saturating_sub(oldest.to_unix()));
+        status.lag_seconds = waited.unwrap_or_default().as_secs();
+        status
+    }
+
+    /// Stops after the engine was closed: every commit is in the spool when this returns, and in the archive if that takes
+    /// no more than two seconds.
+    pub async fn stop(self) {
+        self.stop.send_replace(true);
+        if self.task.await.is_err() {
+            tracing::error!("the archive ended in a defect of the server");
+        }
+    }
+}
+
+struct Task<B> {
+    engine: Arc<LocalEngine>,
+    job: Arc<BackupJob<B>>,
+    mailbox: Arc<CommitMailbox>,
+    settings: ArchiveSettings,
+    uploader: Uploader<B>,
+    /// Each keeps the payloads of the commits after a number.
+    holds: VecDeque<(u64, Option<PayloadHold>)>,
+    shared: Arc<Shared>,
+    lock: Option<PlaceLock>,
+}
+
+/// A line that cannot be continued, and why.
+struct OldLine {
+    open: OpenLine,
+    reason: String,
+}
+
+impl<B: ByteStore> Uploader<B> {
+    fn hold(&self) -> Option<PayloadHold> {
+        self.bytes.as_ref().map(|bytes| bytes.hold())
+    }
+}
+
+impl<B: ByteStore> Task<B> {
+    async fn run(mut self, mut stopped: watch::Receiver<bool>) {
+        let mut old = Vec::new();
+        let mut next = self.open(Some(&mut old)).await;
+        loop {
+            let (mut open, containers) = match next {
+                Ok(next) => next,
+                Err(reason) => {
+                    self.note_gap(reason);
+                    let pause = tokio::time::sleep(REOPEN_PAUSE);
+                    tokio::select! {
+                        () = pause => {}
+                        _ = stopped.wait_for(|stopped| *stopped) => return,
+                    }
+                    next = self.begin_again().await;
+                    continue;
+                }
+            };
+            let halt = Arc::new(watch::Sender::new(None));
+            let spooler = self.spooler(&open, containers, &halt);
+            let thread = match spooler.start() {
+                Ok(thread) => thread,
+                Err(error) => {
+                    next = Err(format!("a thread cannot be started: {error}"));
+                    continue;
+                }
+            };
+            let reason = tokio::select! {
+                reason = self.archive(&mut old, &mut open, &halt) => Some(reason),
+                _ = stopped.wait_for(|stopped| *stopped) => None,
+            };
+            let Some(reason) = reason else { return self.finish(&mut open, thread).await };
+            halt.send_replace(Some(reason.clone()));
+            tokio::select! {
+                () = self.end(open, thread, &reason) => {}
+                _ = stopped.wait_for(|stopped| *stopped) => return,
+            }
+            next = self.begin_again().await;
+        }
+    }
+
+    fn spooler(&self, open: &OpenLine, containers: ContainerRows, halt: &Arc<Halt>) -> Spooler {
+        *self.shared.spool.lock() = Some(Arc::clone(&open.spool));
+        Spooler {
+            mailbox: Arc::clone(&self.mailbox),
+            spool: Arc::clone(&open.spool),
+            containers,
+            has_room: self.engine.admission(),
+            halt: Arc::clone(halt),
+        }
+    }
+
+    /// Opens the line that the feed of commits continues, or a new one. Spools of other lines go to `old`.
+    async fn open(&self, old: Option<&mut Vec<OldLine>>) -> Result<(OpenLine, ContainerRows), String> {
+        let (point, containers) = self.mailbox.started().ok_or("the engine gives no commits")?;
+        let (root, max, to) =
+            (self.settings.spool.clone(), self.settings.spool_bytes_max, self.settings.place.to_string());
+        let is_first = old.is_some();
+        let opened = blocking(move || {
+            let mut others = Vec::new();
+            if is_first && let Some(open) = recover(&root, &to, point, max, &mut others) {
+                return Ok((open, others));
+            }
+            create(&root, to, point, max).map(|open| (open, others))
+        });
+        let opened = opened.await.map_err(|error| error.to_string())?;
+        let (open, others) = opened.map_err(|error| format!("the spool cannot be written: {error}"))?;
+        if let Some(old) = old {
+            *old = others;
+        }
+        Ok((open, containers))
+    }
+
+    /// Archives a line until it has to end; returns why.
+    async fn archive(&mut self, old: &mut Vec<OldLine>, open: &mut OpenLine, halt: &Halt) -> String {
+        let mut halted = halt.subscribe();
+        tokio::select! {
+            broken = self.archive_unhalted(old, open) => broken.0,
+            reason = halted.wait_for(Option::is_some) => {
+                reason.ok().and_then(|reason| reason.clone()).unwrap_or_else(|| "the archive was stopped".to_owned())
+            }
+        }
+    }
+
+    async fn archive_unhalted(&mut self, old: &mut Vec<OldLine>, open: &mut OpenLine) -> Broken {
+        match self.prepare(old, &open.line).await {
+            Ok(()) => {}
+            Err(broken) => return broken,
+        }
+        let Line { name, after, .. } = open.line.clone();
+        let archived = open.archived();
+        {
+            let mut status = self.shared.status.lock();
+            status.line = Some(name.clone());
+            status.archived(archived.point.sequence, archived.published);
+        }
+        self.job.set_line(Some(LineMark { to: self.settings.place.to_string(), name, after }));
+        tracing::info!(to = %self.settings.place, line = open.line.name, "the archive of commits is open");
+        let (job, line, shared) = (Arc::clone(&self.job), open.line.clone(), Arc::clone(&self.shared));
+        let (place, every) = (self.settings.place.clone(), self.settings.backup_every);
+        tokio::select! {
+            broken = self.segments(open) => broken,
+            never = base::keep(&job, &place, &line, every, &shared.status) => match never {},
+        }
+    }
+
+    /// Makes the place ready: archives what older lines have left, ends them, and begins this one.
+    async fn prepare(&mut self, old: &mut Vec<OldLine>, line: &Line) -> Result<(), Broken> {
+        let mut attempts = self.uploader.attempts();
+        while attempts.failed(self.lock_place().await).await? {}
+        while let Some(OldLine { open, reason }) = old.first_mut() {
+            self.uploader.begin(&open.line).await?;
+            let reason = match drain(&self.uploader, open).await {
+                Ok(()) => reason.clone(),
+                Err(Broken(broken)) => format!("{reason}; {broken}"),
+            };
+            self.uploader.mark(&open.line, &open.through().ended(&reason)).await?;
+            let spool = Arc::clone(&open.spool);
+            remove(spool).await;
+            self.note_gap(reason);
+            old.remove(0);
+        }
+        let mut attempts = self.uploader.attempts();
+        while attempts.failed(self.end_others(line).await).await? {}
+        self.uploader.begin(line).await
+    }
+
+    async fn lock_place(&mut self) -> Result<(), BackupError> {
+        if self.lock.is_none() {
+            self.lock = Some(self.settings.place.prepare_archive().await?);
+        }
+        Ok(())
+    }
+
+    /// Ends lines of the place that have no end, as those of a server whose data directory is gone.
+    async fn end_others(&self, line: &Line) -> Result<(), BackupError> {
+        let place = &self.settings.place;
+        for name in Line::list(place).await? {
+            if name == line.name || Through::read_end(place, &name).await?.is_some() {
+                continue;
+            }
+            let other = Line::read(place, &name).await?;
+            let last = match SegmentName::list(place, &name).await?.last() {
+                None => Through::read(place, &name).await?.unwrap_or_else(|| other.start()),
+                Some(last) => {
+                    let file = last.file(&name);
+                    let bytes = place.get(&file, super::segment::SEGMENT_BYTES_MAX).await?;
+                    let through = Segment::open(bytes, &place.show(&file))?.span.through;
+                    Through::new(last.last, through)
+                }
+            };
+            last.ended("the server did not continue it").write(place, &name).await?;
+        }
+        Ok(())
+    }
+
+    /// Stores segments for as long as that is possible.
+    async fn segments(&mut self, open: &mut OpenLine) -> Broken {
+        let (mut stored, mut marked) = (Instant::now(), Instant::now());
+        loop {
+            let is_due = stored.elapsed() >= self.settings.segment_every;
+            if !is_due && open.spool.lock().waiting().0 < super::compose::SEGMENT_BYTES as u64 {
+                tokio::time::sleep(POLL.min(self.settings.segment_every)).await;
+                continue;
+            }
+            stored = Instant::now();
+            match self.store(open).await {
+                Ok(true) => marked = Instant::now(),
+                Ok(false) if marked.elapsed() >= self.settings.through_every => {
+                    if let Err(broken) = self.mark_through(open).await {
+                        return broken;
+                    }
+                    marked = Instant::now();
+                }
+                Ok(false) => {}
+                Err(broken) => return broken,
+            }
+        }
+    }
+
+    /// Stores everything that waits; whether there was something.
+    async fn store(&mut self, open: &mut OpenLine) -> Result<bool, Broken> {
+        let mut is_some = false;
+        loop {
+            // Before the number is read: payloads of later commits are discarded after it began.
+            let hold = self.uploader.hold();
+            self.holds.push_back((self.mailbox.last(), hold));
+            let is_stored = self.uploader.segment(open).await?;
+            let archived = open.archived();
+            while self.holds.get(1).is_some_and(|(after, _)| *after <= archived.point.sequence) {
+                self.holds.pop_front();
+            }
+            if !is_stored {
+                return Ok(is_some);
+            }
+            self.shared.status.lock().archived(archived.point.sequence, archived.published);
+            is_some = true;
+        }
+    }
+
+    /// Stores that nothing was published after the last segment.
+    async fn mark_through(&self, open: &mut OpenLine) -> Result<(), Broken> {
+        let engine = Arc::clone(&self.engine);
+        let until = blocking(move || engine.commits_until_now()).await;
+        let (point, now) = until.map_err(|error| Broken(error.to_string()))?;
+        if point.sequence == open.archived().point.sequence {
+            self.uploader.mark(&open.line, &Through::new(point.sequence, now)).await?;
+            open.quiet_until = Some(now);
+        }
+        Ok(())
+    }
+
+    /// Ends a line: gives back what it holds, then says so in the place.
+    async fn end(&mut self, open: OpenLine, thread: std::thread::JoinHandle<()>, reason: &str) {
+        self.engine.end_feed();
+        self.job.set_line(None);
+        // An error means that it panicked, which was logged.
+        let _ = blocking(move || thread.join()).await;
+        *self.shared.spool.lock() = None;
+        remove(Arc::clone(&open.spool)).await;
+        self.holds.clear();
+        let is_known = self.shared.status.lock().line.is_some();
+        self.note_gap(reason.to_owned());
+        // A line that the place does not know needs no end.
+        if is_known && let Err(Broken(error)) = self.uploader.mark(&open.line, &open.through().ended(reason)).await {
+            tracing::warn!(error, "the end of a line of the archive cannot be written");
+        }
+    }
+
+    fn note_gap(&self, reason: String) {
+        let mut status = self.shared.status.lock();
+        tracing::warn!(
+            to = status.to,
+            line = status.line,
+            reason,
+            "the archive has a gap; another line begins with a full backup"
+        );
+        status.gaps += 1;
+        (status.line, status.backup) = (None, None);
+        status.last_gap = Some(reason);
+    }
+
+    /// Begins a new line as soon as there is room for its spool.
+    async fn begin_again(&mut self) -> Result<(OpenLine, ContainerRows), String> {
+        let has_room = self.engine.admission();
+        while has_room().is_err() {
+            tokio::time::sleep(REOPEN_PAUSE).await;
+        }
+        self.holds = VecDeque::from([(0, self.uploader.hold())]);
+        let (engine, mailbox) = (Arc::clone(&self.engine), Arc::clone(&self.mailbox));
+        let fed: Result<Result<(), Fault>, _> = blocking(move || engine.feed_commits(mailbox)).await;
+        match fed {
+            Ok(Ok(())) => self.open(None).await,
+            Ok(Err(fault)) => Err(fault.to_string()),
+            Err(error) => Err(error.to_string()),
+        }
+    }
+
+    /// The end of the server: everything goes to the spool, and to the place if that is quick.
+    async fn finish(&mut self, open: &mut OpenLine, thread: std::thread::JoinHandle<()>) {
+        self.mailbox.close();
+        let _ = blocking(move || thread.join()).await;
+        if self.shared.status.lock().line.is_none() {
+            return;
+        }
+        let last = async {
+            self.store(open).await?;
+            self.mark_through(open).await
+        };
+        if !matches!(tokio::time::timeout(STOP_TIME_MAX, last).await, Ok(Ok(()))) {
+            tracing::info!("commits that are not archived stay in the spool until the next start");
+        }
+    }
+}
+
+async fn drain<B: ByteStore>(uploader: &Uploader<B>, open: &mut OpenLine) -> Result<(), Broken> {
+    while uploader.segment(open).await? {}
+    Ok(())
+}
+
+/// Removes a spool. What cannot be removed now is found at the next start.
+async fn remove(spool: Arc<Mutex<Spool>>) {
+    if let Ok(Err(error)) = blocking(move || spool.lock().remove()).await {
+        tracing::warn!(%error, "a spool of the archive cannot be removed");
+    }
+}
+
+/// The spool that continues at a commit. Others go to `old`; what is of no use is removed.
+fn recover(root: &Path, to: &str, point: CommitPoint, max: u64, old: &mut Vec<OldLine>) -> Option<OpenLine> {
+    let entries = std::fs::read_dir(root).ok()?;
+    let mut folders: Vec<PathBuf> = entries.flatten().map(|entry| entry.path()).collect();
+    folders.sort();
+    let mut current = None;
+    let count = folders.len();
+    for (index, folder) in folders.into_iter().enumerate() {
+        let line = Spool::line_of(&folder).filter(|line| line.place == to);
+        let recovered = line.and_then(|line| match Spool::recover(&folder, max) {
+            Ok(recovered) => Some((line.line, recovered)),
+            Err(error) => {
+                tracing::warn!(%error, "a spool of the archive cannot be read and is removed");
+                None
+            }
+        });
+        let Some((line, recovered)) = recovered else {
+            if let Err(error) = std::fs::remove_dir_all(&folder) {
+                tracing::warn!(%error, folder = %folder.display(), "a spool of the archive cannot be removed");
+            }
+            continue;
+        };
+        let end = recovered.spool.end.point;
+        let open = OpenLine {
+            line,
+            spool: Arc::new(Mutex::new(recovered.spool)),
+            cursor: recovered.cursor,
+            intent: recovered.intent,
+            quiet_until: None,
+        };
+        if end == point && index + 1 == count {
+            current = Some(open);
+            continue;
+        }
+        let reason = if point.sequence > end.sequence {
+            let (first, last) = (end.sequence + 1, point.sequence);
+            format!("the server stopped before commits {first} to {last} were in the spool")
+        } else {
+            format!(
+                "the store has lost commits: its last one is {}, and the archive has {}",
+                point.sequence, end.sequence
+            )
+        };
+        old.push(OldLine { open, reason });
+    }
+    current
+}
+
+fn create(root: &Path, to: String, point: CommitPoint, max: u64) -> std::io::Result<OpenLine> {
+    let now = SystemClock.now().max(point.time);
+    let line = Line::new(now, point.sequence, random());
+    let end = SpoolEnd { point, published: now };
+    let spool = Spool::create(root, &SpooledLine { line: line.clone(), place: to }, end, max)?;
+    let cursor = spool.start();
+    Ok(OpenLine { line, spool: Arc::new(Mutex::new(spool)), cursor, intent: None, quiet_until: None })
+}
+
+#[expect(clippy::disallowed_methods, reason = "the names of lines are the random values of this crate")]
+fn random() -> [u8; 4] {
+    let mut random = [0; 4];
+    getrandom::fill(&mut random).expect("the system has randomness");
+    random
+}
+
+const POLL: Duration = Duration::from_millis(200);
+const REOPEN_PAUSE: Duration = Duration::from_secs(1);
+/// How long a server that stops waits for the place.
+const STOP_TIME_MAX: Duration = Duration::from_secs(2);

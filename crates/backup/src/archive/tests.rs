@@ -1,0 +1,233 @@
+//! An engine, an archiver and a directory: what the archive has of the commits that were made.
+
+use super::line::{Line, SegmentName, Through};
+use super::segment::{SEGMENT_BYTES_MAX, Segment, SegmentRecord};
+use super::{ArchiveSettings, Archiver, CommitMailbox};
+use crate::chunk::ChunkRef;
+use crate::{BackupJob, Generation, Place};
+use larimar_engine::blob::bytes::{ByteWriter as _, Bytes, Extent, MemoryBytes};
+use larimar_engine::blob::{AccessConditions, BlobRef, Blobs, NewBlob, NewContainer};
+use larimar_engine::{Act, Clock as _, Expect, Op, Rows as _, SpaceId, SpaceKind, SpaceName, Spaces as _, SystemClock};
+use larimar_engine_local::{CommitFeed, CommitGroup, CommitPoint, ContainerRows, Durability, LocalEngine, Settings};
+use larimar_model::Timestamp;
+use larimar_model::blob::BlobName;
+use parking_lot::Mutex;
+use std::collections::HashMap;
+use std::path::Path;
+use std::sync::Arc;
+use std::time::{Duration, Instant};
+
+/// Keeps what it passes on.
+#[derive(Default)]
+struct Recorder {
+    mailbox: Arc<CommitMailbox>,
+    commits: Mutex<Vec<Found>>,
+}
+
+/// A commit: its number, when it was published, and what it writes.
+#[derive(Clone, Debug, PartialEq, Eq)]
+struct Found {
+    sequence: u64,
+    time: Timestamp,
+    writes: Vec<(Vec<u8>, Option<Vec<u8>>)>,
+}
+
+impl CommitFeed for Recorder {
+    fn begin(&self, point: CommitPoint) {
+        self.mailbox.begin(point);
+    }
+
+    fn containers(&self, containers: ContainerRows) {
+        self.mailbox.containers(containers);
+    }
+
+    fn commits(&self, group: CommitGroup) {
+        for (sequence, writes) in (group.first()..).zip(&group.commits) {
+            let writes = writes.iter().map(|(key, value)| (key.to_vec(), value.as_ref().map(|value| value.to_vec())));
+            self.commits.lock().push(Found { sequence, time: group.published, writes: writes.collect() });
+        }
+        self.mailbox.commits(group);
+    }
+
+    fn lost(&self) {
+        self.mailbox.lost();
+    }
+}
+
+/// A server's parts.
+struct Store {
+    engine: Arc<LocalEngine>,
+    bytes: Arc<MemoryBytes>,
+    blobs: Blobs<LocalEngine, MemoryBytes>,
+    recorder: Arc<Recorder>,
+    archiver: Archiver,
+}
+
+impl Store {
+    fn open(folder: &Path, change: impl FnOnce(&mut ArchiveSettings)) -> Self {
+        Self::open_with(folder, Arc::new(MemoryBytes::new(Duration::ZERO)), change)
+    }
+
+    fn open_with(folder: &Path, bytes: Arc<MemoryBytes>, change: impl FnOnce(&mut ArchiveSettings)) -> Self {
+        let data = folder.join("data");
+        let recorder = Arc::new(Recorder::default());
+        let settings = Settings {
+            folder: data.clone(),
+            durability: Durability::Async,
+            memory_bytes: Some(64 << 20),
+            reserve_bytes: 0,
+        };
+        let feed = Arc::clone(&recorder);
+        let engine = Arc::new(LocalEngine::open_fed(&settings, feed).expect("an engine"));
+        let job = Arc::new(BackupJob::new(Arc::clone(&engine), Some(Arc::clone(&bytes))));
+        let mut settings = ArchiveSettings::new(place(folder), data.join("spool"));
+        settings.segment_every = Duration::from_millis(30);
+        settings.through_every = Duration::from_millis(100);
+        change(&mut settings);
+        let mailbox = Arc::clone(&recorder.mailbox);
+        let archiver = Archiver::start(Arc::clone(&engine), Some(Arc::clone(&bytes)), job, mailbox, settings);
+        let blobs = Blobs::new(Arc::clone(&engine), Arc::clone(&bytes));
+        Self { engine, bytes, blobs, recorder, archiver }
+    }
+
+    async fn table(&self, name: &str) -> SpaceId {
+        let name = SpaceName { account: "one", kind: SpaceKind::Table, name };
+        self.engine.create_space(name, b"").await.expect("no fault").expect("a new space")
+    }
+
+    /// A transaction of so many rows.
+    async fn put_rows(&self, space: SpaceId, start: usize, count: usize, body: &[u8]) {
+        let rows: Vec<String> = (start..start + count).map(|row| format!("{row:05}")).collect();
+        let ops: Vec<_> = rows.iter().map(|row| Op { row, expect: Expect::Any, act: Act::Put(body) }).collect();
+        self.engine.apply(space, "p", &ops, SystemClock.now()).await.expect("rows");
+    }
+
+    async fn container(&self, name: &str) -> SpaceId {
+        let name = name.parse().expect("a name");
+        let made = self.blobs.create_container("one", &name, &NewContainer::default(), SystemClock.now()).await;
+        made.expect("a container").id
+    }
+
+    async fn put_blob(&self, container: SpaceId, name: &str, bytes: Vec<u8>) {
+        let name: BlobName = name.parse().expect("a name");
+        let at = BlobRef { container, name: &name };
+        let mut writer = self.blobs.begin(at, None).await.expect("a payload");
+        writer.write(Bytes::from(bytes)).await.expect("bytes");
+        let extent = writer.finish().await.expect("a payload");
+        let (new, access) = (NewBlob::default(), AccessConditions::default());
+        self.blobs.put_block_blob(at, Some(extent), &new, &access, SystemClock.now()).await.expect("a blob");
+    }
+
+    /// Waits until everything that was committed is archived.
+    async fn archived(&self) {
+        let last = self.recorder.commits.lock().last().map_or(0, |commit| commit.sequence);
+        self.wait(|status| status.line.is_some() && status.last_sequence >= last && status.spool_bytes == 0).await;
+    }
+
+    async fn wait(&self, is_so: impl Fn(&super::ArchiveStatus) -> bool) {
+        let deadline = Instant::now() + Duration::from_secs(30);
+        while !is_so(&self.archiver.status()) {
+            assert!(Instant::now() < deadline, "{:?}", self.archiver.status());
+            tokio::time::sleep(Duration::from_millis(10)).await;
+        }
+    }
+
+    /// As a server ends.
+    async fn stop(self) -> (Arc<MemoryBytes>, Vec<Found>) {
+        self.engine.close().expect("closed");
+        self.archiver.stop().await;
+        (self.bytes, self.recorder.commits.lock().clone())
+    }
+}
+
+fn place(folder: &Path) -> Place {
+    Place::directory(folder.join("place"))
+}
+
+/// What a line has: its commits, and the payloads with their bytes. Every segment follows the one before.
+async fn read(place: &Place, name: &str) -> (Vec<Found>, HashMap<Extent, Vec<u8>>) {
+    let line = Line::read(place, name).await.expect("a line");
+    let (mut commits, mut payloads) = (Vec::new(), HashMap::new());
+    let (mut last, mut time) = (line.after, Timestamp::parse(&line.began).expect("a time"));
+    for name in SegmentName::list(place, name).await.expect("segments") {
+        let file = name.file(&line.name);
+        let bytes = place.get(&file, SEGMENT_BYTES_MAX).await.expect("a segment");
+        let segment = Segment::open(bytes, &file).expect("a whole segment");
+        assert_eq!(
+            (name.first, (segment.span.first, segment.span.last)),
+            (last + 1, (name.first, name.last)),
+            "{file}"
+        );
+        for record in segment.records() {
+            match record.expect("a record") {
+                SegmentRecord::Payload { extent, bytes } => drop(payloads.insert(extent, bytes.to_vec())),
+                SegmentRecord::Pieces { extent, chunks } => {
+                    let mut bytes = Vec::new();
+                    for chunk in chunks {
+                        bytes.extend_from_slice(&ChunkRef::read(chunk, place).await.expect("a chunk"));
+                    }
+                    payloads.insert(extent, bytes);
+                }
+                SegmentRecord::Commit(commit) => {
+                    assert_eq!(commit.sequence, last + 1);
+                    assert!(commit.time > time || commit.time == time && last > line.after, "times go on");
+                    (last, time) = (commit.sequence, commit.time);
+                    let writes = commit.writes.iter().map(|(key, value)| (key.to_vec(), value.map(<[u8]>::to_vec)));
+                    commits.push(Found { sequence: commit.sequence, time, writes: writes.collect() });
+                }
+            }
+        }
+        assert_eq!((segment.span.last, segment.span.through), (last, time));
+    }
+    (commits, payloads)
+}
+
+/// Waits for the full backup of the line that is open; returns both.
+async fn backed_up(store: &Store, place: &Place) -> (String, Generation) {
+    store.wait(|status| status.backup.is_some()).await;
+    let status = store.archiver.status();
+    let generation = Generation::find(place, status.backup.as_deref()).await.expect("a generation");
+    (status.line.expect("a line"), generation)
+}
+
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn the_archive_has_every_commit_in_order_with_the_payloads_of_blobs() {
+    let folder = tempfile::tempdir().expect("a directory");
+    let place = place(folder.path());
+    let store = Store::open(folder.path(), |_| ());
+    let table = store.table("t").await;
+    for transaction in 0..20 {
+        store.put_rows(table, transaction * 7, 1 + transaction * 5 % 40, &[transaction as u8; 300]).await;
+    }
+    let photos = store.container("photos").await;
+    let (small, large): (Vec<u8>, Vec<u8>) = (vec![1; 1000], (0..5 << 20).map(|n: u32| (n % 251) as u8).collect());
+    for round in 0..3 {
+        // Each is replaced at once, so that its payload is discarded.
+        store.put_blob(photos, "small", [&small[..], &[round]].concat()).await;
+        store.put_blob(photos, "large", [&large[..], &[round]].concat()).await;
+        store.put_blob(photos, "empty", Vec::new()).await;
+    }
+    for name in ["small", "large"] {
+        let name: BlobName = name.parse().expect("a name");
+        let at = BlobRef { container: photos, name: &name };
+        let access = AccessConditions::default();
+        store.blobs.delete_blob(at, None, &access, SystemClock.now()).await.expect("deleted");
+    }
+    store.archived().await;
+    let (line, generation) = backed_up(&store, &place).await;
+    assert_eq!(generation.line.as_ref(), Some(&line));
+    // Nothing is written: the archive says so.
+    let deadline = Instant::now() + Duration::from_secs(20);
+    while Through::read(&place, &line).await.expect("no fault").is_none() {
+        assert!(Instant::now() < deadline, "no time without commits");
+        tokio::time::sleep(Duration::from_millis(10)).await;
+    }
+    let (_, made) = store.stop().await;
+    let (found, payloads) = read(&place, &line).await;
+    assert_eq!(found, made);
+    let mut lengths: Vec<(usize, Option<u8>)> =
+        payloads.values().map(|bytes| (bytes.len(), bytes.last().copied())).collect();
+    lengths.sort_unstable();
+    let expected = [(1001, 0), (1001, 1), (1001, 2), ((5 << 20) + 1, 0), ((5 << 20) + 1, 1), ((5 << 20) + 1, 2)];
+    assert_eq!(lengths, expected.map(|(length, round)| (length, Some(round))));
+}
