@@ -1,5 +1,6 @@
 //! Why a backup, its verification or a restore failed.
 
+use crate::archive::moment::Unreachable;
 use larimar_engine::{Fault, ReadError, WriteError};
 
 /// Why a backup, its verification or a restore failed.
@@ -64,6 +65,9 @@ pub enum BackupError {
     /// Another process archives to the place.
     #[error("another server archives to {0}: give each server its own place")]
     BusyArchive(String),
+    /// The place cannot restore this moment.
+    #[error(transparent)]
+    Unreachable(#[from] Unreachable),
     /// The store failed.
     #[error(transparent)]
     Engine(#[from] Fault),

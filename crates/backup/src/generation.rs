@@ -95,6 +95,11 @@ impl Generation {
         })
     }
 
+    /// When it was begun: everything in it was published by then.
+    pub(crate) fn taken_at(&self) -> Result<Timestamp, BackupError> {
+        Timestamp::parse(&self.taken).map_err(|error| BackupError::damaged(self.name(), error.to_string()))
+    }
+
     /// The last version given to a row, and the last commit.
     pub(crate) fn point(&self) -> (Timestamp, CommitPoint) {
         let commit = CommitPoint { sequence: self.sequence, time: Timestamp::from_ticks(self.committed) };

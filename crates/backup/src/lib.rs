@@ -4,9 +4,11 @@
 //! them, become one stream of records (`record.rs`), which is cut into data chunks (`cutter.rs`); a large payload is cut
 //! into pieces of its own. Chunks are named by the SHA-256 of their bytes (`chunk.rs`), so what a place ([`Place`]) has is
 //! not sent again. An index lists the chunks in order (`index.rs`), and the generation ([`Generation`]), written last,
-//! lists the chunks of the index. [`verify()`] reads all of it back; [`restore()`] builds a data directory from it.
+//! lists the chunks of the index. [`verify()`] reads all of it back; [`restore()`] fills an engine from it, and
+//! [`restore_to`] builds a data directory from it and the commits of the archive up to a [`Moment`] (decision 46).
 //! [`BackupJob`] runs backups in a server. The format is drawn in docs/format.md, the reasons are in decision 44.
 
+mod addresses;
 mod archive;
 mod chunk;
 mod cutter;
@@ -16,6 +18,7 @@ mod generation;
 mod index;
 mod job;
 mod pace;
+mod payloads;
 mod place;
 mod record;
 mod restore;
@@ -24,6 +27,9 @@ mod sender;
 mod take;
 mod verify;
 
+pub use archive::lines::{ArchiveLine, Moments, archive_lines};
+pub use archive::moment::{Moment, Unreachable};
+pub use archive::replay::{Archived, Plan};
 pub use archive::{ArchiveSettings, ArchiveStatus, Archiver, CommitMailbox};
 pub use encryption::{Key, KeyFileError};
 pub use error::BackupError;
@@ -31,6 +37,6 @@ pub use generation::{Generation, Totals};
 pub use job::{BackupJob, JobState, JobStatus, Refused};
 pub use pace::Rate;
 pub use place::Place;
-pub use restore::{restore, room_needed};
+pub use restore::{restore, restore_to, room_needed};
 pub use take::back_up;
 pub use verify::{Problem, verify};

@@ -1,22 +1,27 @@
 //! Restores a backup into a new data directory. Every chunk is checked as it is read.
 //!
-//! Spaces get new numbers and payloads new addresses; rows keep their versions. The caller keeps the directory marked
+//! Payloads get new addresses; spaces keep their numbers and rows their versions, so that commits of the archive can be
+//! applied afterwards (`archive/replay.rs`). The caller keeps the directory marked
 //! until this has succeeded and the engine is closed (`larimar_engine_local::restoring`).
 
+use crate::addresses::Addresses;
+use crate::archive::replay::Plan;
 use crate::chunk::ChunkRef;
 use crate::error::BackupError;
 use crate::generation::{Generation, Totals};
 use crate::index::{DataChunk, IndexReader};
+use crate::payloads::{NewPayload, Source, no_store, store_payloads};
 use crate::place::Place;
 use crate::record::{BackedSpace, Record};
 use crate::take::KNOWN_MAX;
-use bytes::Bytes;
-use futures_util::future::try_join_all;
-use larimar_engine::blob::bytes::{ByteStore, ByteWriter, Extent, Owner};
+use larimar_engine::blob::bytes::{ByteStore, Extent};
 use larimar_engine::blob::relocate::relocated;
-use larimar_engine::{Fault, RowRef, Rows, SpaceId, SpaceKind, Spaces};
-use larimar_engine_local::LocalEngine;
+use larimar_engine::{Fault, RowRef, Rows, SpaceId, SpaceKind};
+use larimar_engine_local::restoring::Restoring;
+use larimar_engine_local::store::StoreError;
+use larimar_engine_local::{LocalEngine, Settings};
 use std::collections::HashMap;
+use std::sync::Arc;
 
 /// The bytes that have to be free to restore a generation: its own, a tenth more, and room to work.
 #[must_use]
@@ -36,6 +41,51 @@ pub async fn restore<B: ByteStore>(
     bytes: Option<&B>,
     progress: &(dyn Fn(&Totals) + Send + Sync),
 ) -> Result<Totals, BackupError> {
+    restore_rows(place, generation, engine, bytes, &mut None, progress).await
+}
+
+/// Restores what leads to a moment: a backup, and the commits of the archive after it. The store of bytes is opened when
+/// the engine is, if there are payloads. The directory is a data directory when the caller has finished it.
+///
+/// # Errors
+/// A file that is missing or damaged, by name; or what the engine or the disk fails with.
+pub async fn restore_to<B: ByteStore>(
+    place: &Place,
+    plan: &Plan,
+    restoring: &Restoring,
+    settings: &Settings,
+    open_bytes: impl FnOnce() -> Result<Arc<B>, Fault>,
+    progress: &(dyn Fn(&Totals) + Send + Sync),
+) -> Result<Totals, BackupError> {
+    let store_failed = |error: StoreError| Fault::Unavailable(error_chain(&error));
+    let engine = restoring.open(settings).map_err(store_failed)?;
+    let bytes = if plan.has_payloads() { Some(open_bytes()?) } else { None };
+    if bytes.is_some() {
+        engine.record_blobs().map_err(store_failed)?;
+    }
+    let is_followed = plan.archived.commits > 0 && bytes.is_some();
+    let scratch = restoring.scratch("addresses");
+    let mut addresses = if is_followed { Some(Addresses::create(&scratch)?) } else { None };
+    let restored = restore_rows(place, &plan.generation, &engine, bytes.as_deref(), &mut addresses, progress).await;
+    let closed = engine.close();
+    drop(engine);
+    let totals = restored?;
+    closed.map_err(store_failed)?;
+    let replay = restoring.replay().map_err(store_failed)?;
+    plan.apply(place, replay, bytes.as_deref(), &mut addresses, &|_| progress(&totals)).await?;
+    addresses.map_or(Ok(()), Addresses::remove)?;
+    Ok(totals)
+}
+
+/// Restores a generation; keeps the addresses of payloads if that is asked for.
+async fn restore_rows<B: ByteStore>(
+    place: &Place,
+    generation: &Generation,
+    engine: &LocalEngine,
+    bytes: Option<&B>,
+    addresses: &mut Option<Addresses>,
+    progress: &(dyn Fn(&Totals) + Send + Sync),
+) -> Result<Totals, BackupError> {
     let (version, commit) = generation.point();
     engine.continue_after(version, commit);
     let mut index = IndexReader::new(place, generation)?;
@@ -47,6 +97,7 @@ pub async fn restore<B: ByteStore>(
         name: Vec::new(),
         is_container: false,
         known: Known::default(),
+        addresses,
         totals: Totals::default(),
     };
     while let Some(chunk) = index.next().await? {
@@ -71,6 +122,8 @@ struct Target<'a, B> {
     name: Vec<u8>,
     is_container: bool,
     known: Known,
+    /// Keeps the addresses of all payloads, if commits of the archive follow.
+    addresses: &'a mut Option<Addresses>,
     totals: Totals,
 }
 
@@ -99,18 +152,6 @@ impl Known {
     }
 }
 
-/// A payload to store: its blob, its old address, and its bytes or pieces.
-struct NewPayload<'a> {
-    blob: &'a str,
-    extent: Extent,
-    source: Source<'a>,
-}
-
-enum Source<'a> {
-    Inline(&'a [u8]),
-    Pieces(&'a [ChunkRef]),
-}
-
 impl<B: ByteStore> Target<'_, B> {
     async fn chunk(&mut self, chunk: &DataChunk) -> Result<(), BackupError> {
         let what = self.place.show(&chunk.data.name());
@@ -125,7 +166,7 @@ impl<B: ByteStore> Target<'_, B> {
         let mut rest = &records[..];
         while let Some((first, after)) = rest.split_first() {
             match first {
-                Record::Space { name, meta, .. } => self.begin_space(*name, meta, &what).await?,
+                Record::Space { name, number, meta } => self.begin_space(*name, SpaceId(*number), meta, &what).await?,
                 Record::Within(name) if encoded(*name) == self.name => {}
                 _ => return Err(wrong("its space did not begin before")),
             }
@@ -137,7 +178,13 @@ impl<B: ByteStore> Target<'_, B> {
         if pieces.is_empty() { Ok(()) } else { Err(wrong("the index lists pieces that none of its payloads has")) }
     }
 
-    async fn begin_space(&mut self, name: BackedSpace<'_>, meta: &[u8], what: &str) -> Result<(), BackupError> {
+    async fn begin_space(
+        &mut self,
+        name: BackedSpace<'_>,
+        number: SpaceId,
+        meta: &[u8],
+        what: &str,
+    ) -> Result<(), BackupError> {
         self.name = encoded(name);
         self.is_container = name.is_some_and(|name| name.kind == SpaceKind::Container);
         self.known = Known::default();
@@ -145,8 +192,9 @@ impl<B: ByteStore> Target<'_, B> {
             None => SpaceId::SYSTEM,
             Some(name) => {
                 self.totals.spaces += 1;
-                let created = self.engine.create_space(name, meta).await?;
-                created.ok_or_else(|| BackupError::damaged(what, format!("{} begins twice", name.name)))?
+                let created = self.engine.create_numbered_space(name, number, meta).await?;
+                created
+                    .ok_or_else(|| BackupError::damaged(what, format!("{}, or its number, begins twice", name.name)))?
             }
         };
         Ok(())
@@ -159,7 +207,7 @@ impl<B: ByteStore> Target<'_, B> {
         pieces: &mut &'a [ChunkRef],
         what: &str,
     ) -> Result<(), BackupError> {
-        let mut addresses = self.payloads(&new_payloads(records, pieces, what)?).await?.into_iter();
+        let mut addresses = self.payloads(&new_payloads(self.space, records, pieces, what)?).await?.into_iter();
         let (mut partition, mut rows) = (None, Vec::new());
         for record in records {
             let blob = || partition.ok_or_else(|| BackupError::damaged(what, "a row has no partition"));
@@ -168,6 +216,9 @@ impl<B: ByteStore> Target<'_, B> {
                 Record::Payload { extent, .. } | Record::Pieces { extent, .. } => {
                     let address = addresses.next().expect("each payload was stored");
                     self.known.insert(blob()?, *extent, address);
+                    if let Some(addresses) = &mut *self.addresses {
+                        addresses.insert(*extent, address)?;
+                    }
                 }
                 Record::Row { row, version, body } => {
                     let row = RowRef { partition: blob()?, row, version: *version, body };
@@ -204,35 +255,22 @@ impl<B: ByteStore> Target<'_, B> {
         }
     }
 
-    /// Stores payloads, some at a time; returns their addresses, in order.
+    /// Stores payloads; returns their addresses, in order.
     async fn payloads(&mut self, payloads: &[NewPayload<'_>]) -> Result<Vec<Extent>, BackupError> {
-        let (space, place) = (self.space, self.place);
-        let mut addresses = Vec::with_capacity(payloads.len());
-        for group in payloads.chunks(PAYLOADS_AT_ONCE) {
-            let Some(store) = self.bytes else { return Err(no_store().into()) };
-            let stored = group.iter().map(|payload| async move {
-                let owner = Owner { space, blob: payload.blob };
-                let mut writer = store.begin(owner, Some(payload.extent.length)).await?;
-                match payload.source {
-                    Source::Inline(bytes) => writer.write(Bytes::copy_from_slice(bytes)).await?,
-                    Source::Pieces(pieces) => {
-                        for piece in pieces {
-                            writer.write(piece.read(place).await?).await?;
-                        }
-                    }
-                }
-                Ok::<_, BackupError>(writer.finish().await?)
-            });
-            addresses.extend(try_join_all(stored).await?);
-            self.totals.payloads += group.len() as u64;
-            self.totals.payload_bytes += group.iter().map(|payload| payload.extent.length).sum::<u64>();
+        if payloads.is_empty() {
+            return Ok(Vec::new());
         }
-        Ok(addresses)
+        let Some(store) = self.bytes else { return Err(no_store().into()) };
+        let stored = store_payloads(self.place, store, payloads).await?;
+        self.totals.payloads += payloads.len() as u64;
+        self.totals.payload_bytes += payloads.iter().map(|payload| payload.extent.length).sum::<u64>();
+        Ok(stored)
     }
 }
 
 /// The payloads of a part, with the pieces that belong to each.
 fn new_payloads<'a>(
+    space: SpaceId,
     records: &[Record<'a>],
     pieces: &mut &'a [ChunkRef],
     what: &str,
@@ -243,7 +281,7 @@ fn new_payloads<'a>(
         match record {
             Record::Partition(text) => blob = text,
             Record::Payload { extent, bytes } => {
-                payloads.push(NewPayload { blob, extent: *extent, source: Source::Inline(bytes) });
+                payloads.push(NewPayload { space, blob, extent: *extent, source: Source::Inline(bytes) });
             }
             Record::Pieces { extent, count } => {
                 let count = usize::try_from(*count).map_err(|_| wrong())?;
@@ -252,12 +290,17 @@ fn new_payloads<'a>(
                 if own.iter().map(|piece| piece.length).sum::<u64>() != extent.length {
                     return Err(wrong());
                 }
-                payloads.push(NewPayload { blob, extent: *extent, source: Source::Pieces(own) });
+                payloads.push(NewPayload { space, blob, extent: *extent, source: Source::Pieces(own) });
             }
             _ => {}
         }
     }
     Ok(payloads)
+}
+
+/// An error of the store with its causes.
+fn error_chain(error: &dyn std::error::Error) -> String {
+    error.source().map_or_else(|| error.to_string(), |source| format!("{error}: {}", error_chain(source)))
 }
 
 fn encoded(name: BackedSpace<'_>) -> Vec<u8> {
@@ -266,11 +309,5 @@ fn encoded(name: BackedSpace<'_>) -> Vec<u8> {
     bytes
 }
 
-fn no_store() -> Fault {
-    Fault::Unavailable("the backup has blobs, and there is no store for their bytes".to_owned())
-}
-
-/// Small payloads wait for one sync together; each large one holds a few MiB.
-const PAYLOADS_AT_ONCE: usize = 8;
 /// Journals, and tables that are compacted.
 const ROOM_TO_WORK: u64 = 64 << 20;

@@ -60,4 +60,4 @@ async fn check(
     read
 }
 
-const PROBLEMS_MAX: usize = 100;
+pub(crate) const PROBLEMS_MAX: usize = 100;

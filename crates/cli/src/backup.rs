@@ -3,10 +3,11 @@
 //! A backup is taken by the server (`backup/served.rs`): the command starts it, waits, and shows how far it is. `verify`
 //! and `restore` need no server: they read the place of the backups.
 
+mod list;
 mod restore;
 mod served;
 
-pub(crate) use restore::Restore;
+pub(crate) use restore::{Restore, read_time};
 pub(crate) use served::ServedBackups;
 
 use crate::own_server::OwnServer;
@@ -33,6 +34,8 @@ pub(crate) enum Backup {
     Verify { from: String, generation: Option<String> },
     /// Make a key file.
     Key { file: PathBuf },
+    /// List them, and the moments that can be restored.
+    List { from: String },
 }
 
 /// Runs the command.
@@ -75,6 +78,7 @@ async fn run_one(resolved: &Resolved, backup: &Backup) -> anyhow::Result<()> {
             verify_all(&readable_place(resolved, from)?, generation.as_deref()).await
         }
         Backup::Key { file } => make_key(file),
+        Backup::List { from } => list::list(&readable_place(resolved, from)?).await,
     }
 }
 
@@ -156,8 +160,12 @@ async fn verify_all(place: &Place, generation: Option<&str>) -> anyhow::Result<(
         println!("{name}: damaged");
         problems.iter().for_each(|problem| eprintln!("larimar: {name}: {problem}"));
     }
+    let damaged_lines = if generation.is_none() { list::verify_lines(place).await? } else { 0 };
     if damaged > 0 {
         bail!("{damaged} of {} generations cannot be restored", names.len());
+    }
+    if damaged_lines > 0 {
+        bail!("{damaged_lines} lines of the archive are damaged");
     }
     Ok(())
 }

@@ -111,24 +111,28 @@ impl Catalogue {
         accounts.into_iter().map(|account| String::from_utf8_lossy(&account).into_owned()).collect()
     }
 
+    /// Creates a space, with a number of its own or the given one; `None` if there is one of that name or number.
     pub(crate) async fn create(
         self: &Arc<Self>,
         queue: &CommitQueue,
         name: SpaceName<'_>,
+        number: Option<SpaceId>,
         meta: &[u8],
     ) -> Result<Option<SpaceId>, Fault> {
         let mut next = Arc::clone(&self.next).lock_owned().await;
         let key = name_key(name);
-        if self.names.read().contains_key(&key) {
+        let id = number.unwrap_or(SpaceId(*next));
+        if self.names.read().contains_key(&key) || self.is_live(id) {
             return Ok(None);
         }
-        let id = SpaceId(*next);
+        let after = id.0.checked_add(1).ok_or_else(|| Fault::Damaged("a space has a number too high".to_owned()))?;
+        let after = after.max(*next);
         let space = Space { id, meta: meta.into() };
-        let writes = vec![entry(&key, &space), (NEXT_KEY.into(), Some((id.0 + 1).to_be_bytes().into()))];
+        let writes = vec![entry(&key, &space), (NEXT_KEY.into(), Some(after.to_be_bytes().into()))];
         let this = Arc::clone(self);
         let effect = move |done| {
             if done {
-                *next = id.0 + 1;
+                *next = after;
                 this.live.write().insert(id);
                 this.names.write().insert(key, space);
             }

@@ -129,7 +129,7 @@ impl Spaces for LocalEngine {
     }
 
     async fn create_space(&self, name: SpaceName<'_>, meta: &[u8]) -> Result<Option<SpaceId>, Fault> {
-        self.shared.catalogue.create(&self.shared.queue, name, meta).await
+        self.shared.catalogue.create(&self.shared.queue, name, None, meta).await
     }
 
     async fn space(&self, name: SpaceName<'_>) -> Result<Option<Space>, Fault> {

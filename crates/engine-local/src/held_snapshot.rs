@@ -63,6 +63,17 @@ impl LocalEngine {
         Ok(held)
     }
 
+    /// Creates a space with the number that it has in the store that this one is a copy of; `None` if there is one of
+    /// that name or number.
+    pub async fn create_numbered_space(
+        &self,
+        name: SpaceName<'_>,
+        number: SpaceId,
+        meta: &[u8],
+    ) -> Result<Option<SpaceId>, Fault> {
+        self.shared.catalogue.create(&self.shared.queue, name, Some(number), meta).await
+    }
+
     /// Continues the versions and the numbers of commits of the store that this one is a copy of. The next commit makes
     /// it durable.
     pub fn continue_after(&self, version: Timestamp, commit: CommitPoint) {

@@ -10,6 +10,7 @@ use rustix::fs::{FlockOperation, flock};
 
 use crate::engine::LocalEngine;
 use crate::open::Settings;
+use crate::replay::Replay;
 use crate::store::StoreError;
 use crate::store::check::BLOBS;
 use crate::store::fjall::STORE;
@@ -42,6 +43,20 @@ impl Restoring {
     /// As [`LocalEngine::open`].
     pub fn open(&self, settings: &Settings) -> Result<LocalEngine, StoreError> {
         LocalEngine::open_unchecked(&Settings { folder: self.folder.clone(), ..settings.clone() })
+    }
+
+    /// Opens the store in the directory to apply archived commits to it. The engine has to be closed and dropped.
+    ///
+    /// # Errors
+    /// As [`LocalEngine::open`].
+    pub fn replay(&self) -> Result<Replay, StoreError> {
+        Replay::open(&self.folder)
+    }
+
+    /// A directory for files that the restore alone uses. It has to be removed before [`Self::finish`].
+    #[must_use]
+    pub fn scratch(&self, name: &str) -> PathBuf {
+        self.folder.join(format!("{SCRATCH}.{name}"))
     }
 
     /// Removes the mark: the directory is a data directory from now on. The engine has to be closed.
@@ -92,7 +107,9 @@ pub(crate) fn refuse(folder: &Path) -> Result<(), StoreError> {
 }
 
 /// The names of what a restore makes, up to their first dot.
-const RESTORED: [&str; 7] = [STORE, BLOBS, INVENTORY, WATERMARK, "reserve", "lock", "restore"];
+const RESTORED: [&str; 7] = [STORE, BLOBS, INVENTORY, WATERMARK, "reserve", "lock", SCRATCH];
+/// What the names of the restore's own files begin with, the mark among them.
+const SCRATCH: &str = "restore";
 
 fn prepare(folder: &Path) -> std::io::Result<File> {
     if !is_free(folder)? {

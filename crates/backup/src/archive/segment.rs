@@ -135,6 +135,16 @@ impl Segment {
         Ok(Self { span, bytes, start })
     }
 
+    /// The size of its file.
+    pub(crate) fn bytes(&self) -> u64 {
+        self.bytes.len() as u64
+    }
+
+    /// Bytes of one of its records, which keep the segment in memory.
+    pub(crate) fn slice(&self, part: &[u8]) -> Bytes {
+        self.bytes.slice_ref(part)
+    }
+
     /// The records, in order; `None` for one that cannot be read, which is the last.
     pub(crate) fn records(&self) -> impl Iterator<Item = Option<SegmentRecord<'_>>> {
         let mut rest = &self.bytes[self.start..self.bytes.len() - SUM_BYTES];

@@ -1,10 +1,11 @@
 //! The command lines of `backup` and `restore`.
 
 use super::with_settings;
-use crate::backup::{Backup, Restore};
+use crate::backup::{Backup, Restore, read_time};
 use clap::builder::PathBufValueParser;
-use clap::{Arg, ArgMatches};
-use larimar_backup::Rate;
+use clap::{Arg, ArgGroup, ArgMatches};
+use larimar_backup::{Moment, Rate};
+use larimar_model::Timestamp;
 use std::path::PathBuf;
 
 /// `larimar backup`.
@@ -19,13 +20,16 @@ pub(super) fn command() -> clap::Command {
     let status = clap::Command::new("status").about("Show what the last backup of the server is doing, or did");
     let cancel = clap::Command::new("cancel").about("Cancel the backup that the server is taking");
     let verify = clap::Command::new("verify")
-        .about("Read backups back, all of each, and name every file that is missing or damaged")
+        .about("Read backups and the archive back, all of each, and name every file that is missing or damaged")
         .arg(from())
         .arg(generation("Only this backup [default: all of them]"));
     let file = Arg::new(FILE).value_name("FILE").required(true).value_parser(PathBufValueParser::new());
     let key = clap::Command::new("key")
         .about("Make a key file for encrypted backups, which its owner alone can read")
         .arg(file.help("The file to make; one that exists is kept"));
+    let list = clap::Command::new("list")
+        .about("List the backups of a place, and the moments that can be restored")
+        .arg(from());
     with_settings(clap::Command::new("backup"))
         .about("Back up the running server to a directory or an object store, without stopping it")
         .after_help(AFTER_HELP)
@@ -36,6 +40,7 @@ pub(super) fn command() -> clap::Command {
         .subcommand(with_settings(status))
         .subcommand(with_settings(cancel))
         .subcommand(with_key_file(with_settings(verify)))
+        .subcommand(with_key_file(with_settings(list)))
         .subcommand(with_settings(key))
 }
 
@@ -52,17 +57,30 @@ pub(super) fn restore_command() -> clap::Command {
         .required(true)
         .value_parser(PathBufValueParser::new())
         .help("The data directory to build: a new or an empty one");
+    let to_time = Arg::new(TO_TIME).long(TO_TIME).value_name("TIME").value_parser(read_time).help(
+        "Restore exactly the commits published at or before this time by the server's clock, such as \
+         2026-11-16T17:00:00.25Z",
+    );
+    let to_sequence = Arg::new(TO_SEQUENCE)
+        .long(TO_SEQUENCE)
+        .value_name("N")
+        .value_parser(clap::value_parser!(u64))
+        .help("Restore the commits up to this number");
     clap::Command::new("restore")
-        .about("Build a data directory from a backup")
+        .about("Build a data directory from a backup and the archive, as of any archived moment")
         .arg(from())
         .arg(data)
-        .arg(generation("The backup to restore, as `larimar backup verify` lists them [default: the latest]"))
+        .arg(generation("Restore this backup as it is, without the archive, as `larimar backup list` names it"))
+        .arg(to_time)
+        .arg(to_sequence)
+        .group(ArgGroup::new("moment").args([GENERATION, TO_TIME, TO_SEQUENCE]))
+        .after_help("Without a moment: the latest backup, and all commits that the archive has after it.")
 }
 
 /// The place of a backup. After a flag, `clap` takes the name of a command for it.
 fn read_place(text: &str) -> Result<String, String> {
     match text {
-        "status" | "cancel" | "verify" | "key" => Err(format!(
+        "status" | "cancel" | "verify" | "list" | "key" => Err(format!(
             "flags come after the command: 'larimar backup {text} …'; a directory of that name is ./{text}"
         )),
         place => Ok(place.to_owned()),
@@ -78,6 +96,7 @@ pub(super) fn read(matches: &ArgMatches) -> (Backup, &ArgMatches) {
         Some(("key", own)) => {
             (Backup::Key { file: own.get_one::<PathBuf>(FILE).cloned().expect("it is required") }, own)
         }
+        Some(("list", own)) => (Backup::List { from: text(own, FROM).expect("it is required") }, own),
         Some((_, own)) => {
             let from = text(own, FROM).expect("it is required");
             (Backup::Verify { from, generation: text(own, GENERATION) }, own)
@@ -91,9 +110,12 @@ pub(super) fn read(matches: &ArgMatches) -> (Backup, &ArgMatches) {
 
 /// What a command line of `restore` asks for.
 pub(super) fn read_restore(matches: &ArgMatches) -> Restore {
+    let time = matches.get_one::<Timestamp>(TO_TIME).copied().map(Moment::Time);
+    let sequence = matches.get_one::<u64>(TO_SEQUENCE).copied().map(Moment::Sequence);
+    let generation = matches.get_one::<String>(GENERATION).cloned().map(Moment::Generation);
     Restore {
         from: matches.get_one::<String>(FROM).cloned().expect("it is required"),
-        generation: matches.get_one::<String>(GENERATION).cloned(),
+        moment: time.or(sequence).or(generation).unwrap_or(Moment::Latest),
         data: matches.get_one::<PathBuf>(DATA).cloned().expect("it is required"),
     }
 }
@@ -112,6 +134,8 @@ const FILE: &str = "key-path";
 const RATE: &str = "rate";
 const DATA: &str = "data";
 const GENERATION: &str = "generation";
+const TO_TIME: &str = "to-time";
+const TO_SEQUENCE: &str = "to-sequence";
 const AFTER_HELP: &str = "\
 The server takes the backup and goes on with it if this command ends. The command finds the server as `larimar compact` \
 does: by the settings data_dir, admin_host and admin_port.";
@@ -138,6 +162,7 @@ mod tests {
             (&["backup", "--rate=3", "there", "--data-dir", "d"], take(Rate::Bytes(3 << 20))),
             (&["backup", "status"], Command::Backup(Backup::Status)),
             (&["backup", "cancel", "--data-dir", "d"], Command::Backup(Backup::Cancel)),
+            (&["backup", "list", "there"], Command::Backup(Backup::List { from: "there".to_owned() })),
             (&["backup", "verify", "there"], verify(None)),
             (&["backup", "verify", "there", "--key-file", "k"], verify(None)),
             (&["backup", "key", "k"], Command::Backup(Backup::Key { file: "k".into() })),
@@ -145,8 +170,17 @@ mod tests {
         ] {
             assert_eq!(read(line).expect("a good line"), expected, "{line:?}");
         }
-        let restore = Restore { from: "there".to_owned(), generation: None, data: "new".into() };
-        assert_eq!(read(&["restore", "there", "--data", "new"]).expect("a good line"), Command::Restore(restore));
+        let noon = Timestamp::parse("2026-11-16T12:00:00Z").expect("a time");
+        for (flags, moment) in [
+            (&[][..], Moment::Latest),
+            (&["--to-time", "2026-11-16T12:00:00Z"], Moment::Time(noon)),
+            (&["--to-sequence", "7"], Moment::Sequence(7)),
+            (&["--generation", "g"], Moment::Generation("g".to_owned())),
+        ] {
+            let line = [&["restore", "there", "--data", "new"], flags].concat();
+            let restore = Restore { from: "there".to_owned(), moment, data: "new".into() };
+            assert_eq!(read(&line).expect("a good line"), Command::Restore(restore));
+        }
         for wrong in [
             &["backup"][..],
             &["backup", "there", "here"],
@@ -157,6 +191,9 @@ mod tests {
             &["backup", "key"],
             &["restore", "there"],
             &["restore", "--data", "new"],
+            &["restore", "there", "--data", "new", "--to-time", "noon"],
+            &["restore", "there", "--data", "new", "--to-sequence", "-1"],
+            &["restore", "there", "--data", "new", "--to-sequence", "1", "--generation", "g"],
         ] {
             assert_eq!(read(wrong).expect_err("a bad line").exit_code(), 2, "{wrong:?}");
         }
