@@ -1,0 +1,7 @@
+//! The integration tests of the crate, as one program.
+
+mod guide;
+mod others;
+mod properties;
+mod refusals;
+mod shape;
