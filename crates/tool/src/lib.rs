@@ -9,6 +9,7 @@ pub mod admin;
 mod blob;
 mod confirm;
 mod copy;
+pub mod design;
 pub mod endpoint;
 mod error;
 mod export;
@@ -46,6 +47,8 @@ enum DataCommand {
     Export(export::Export),
     /// Write the rows of files to a table
     Import(import::Import),
+    /// Propose keys for an entity from its queries and writes
+    Design(Box<design::DesignCommand>),
 }
 
 /// Adds the commands that work on data to the commands of a binary.
@@ -75,5 +78,6 @@ pub async fn run(matches: ArgMatches, context: Context) -> Result<()> {
         DataCommand::Blob(command) => command.run(&context).await,
         DataCommand::Export(command) => command.run(&context).await,
         DataCommand::Import(command) => command.run(&context).await,
+        DataCommand::Design(command) => command.run(&context).await,
     }
 }

@@ -1,0 +1,144 @@
+//! A trial of a design: sample entities in scratch tables, and the queries with the rows that the server read for them.
+
+use crate::{Error, Result};
+use futures_util::TryStreamExt as _;
+use larimar_client::{Account, BulkOperation, DynamicEntity, Filter, Guid, Table, Value};
+use larimar_design::trial::{Trial, TrialQuery, TrialRow, trial};
+use larimar_design::{Access, Description, Layout, SampleValue};
+use std::collections::{BTreeMap, BTreeSet};
+
+/// A query as it was predicted and as it was.
+#[derive(Clone, Debug)]
+pub struct Measured {
+    /// Its name.
+    pub name: String,
+    /// What was predicted; none if the query was not tried.
+    pub predicted: Option<Access>,
+    /// The kinds of plans that the server reported, each once.
+    pub plans: BTreeSet<String>,
+    /// Rows that the server read.
+    pub rows: u64,
+    /// Requests that were sent.
+    pub requests: u64,
+    /// Entities that came back.
+    pub returned: u64,
+    /// Why the query was not tried.
+    pub reason: Option<&'static str>,
+}
+
+/// Writes sample entities in a layout to scratch tables, runs the queries and removes the tables.
+///
+/// # Errors
+/// A layout that cannot be tried, or a server that fails or does not explain queries.
+pub async fn measure(
+    account: &Account,
+    description: &Description,
+    layout: &Layout,
+    entities: usize,
+) -> Result<Vec<Measured>> {
+    let trial = trial(description, layout, entities).map_err(|error| Error::Usage(error.to_string()))?;
+    let id = Guid::random().to_string().replace('-', "");
+    let names: BTreeSet<&str> = trial.rows.iter().map(|row| row.table.as_str()).collect();
+    if names.len() > TABLES_MAX {
+        return Err(Error::Usage(format!("expected a design of at most {TABLES_MAX} tables, found {}", names.len())));
+    }
+    let table = |name: &&str| ((*name).to_owned(), account.table(format!("larimartry{}{name}", &id[..12])));
+    let tables: BTreeMap<String, Table> = names.iter().map(table).collect();
+    let outcome = run(&tables, &trial).await;
+    for table in tables.values() {
+        // The outcome matters more than a table that is left.
+        if let Err(error) = table.delete_table_if_exists().await {
+            eprintln!("the scratch table '{}' is left: {error}", table.name());
+        }
+    }
+    outcome
+}
+
+async fn run(tables: &BTreeMap<String, Table>, trial: &Trial) -> Result<Vec<Measured>> {
+    for (name, table) in tables {
+        table.create().await?;
+        let rows = trial.rows.iter().filter(|row| row.table == *name);
+        let operations: Vec<BulkOperation> = rows
+            .map(|row| entity(row).and_then(|it| Ok(BulkOperation::insert_or_replace(&it)?)))
+            .collect::<Result<_>>()?;
+        let report = table.bulk().submit(operations).await;
+        if !report.is_success() {
+            return Err(Error::Failed(format!("some sample entities could not be written to '{}'", table.name())));
+        }
+    }
+    let mut measured = Vec::new();
+    for query in &trial.queries {
+        measured.push(run_query(tables, query).await?);
+    }
+    let not_tried = trial.not_tried.iter().map(|(name, reason)| Measured {
+        name: name.clone(),
+        predicted: None,
+        plans: BTreeSet::new(),
+        rows: 0,
+        requests: 0,
+        returned: 0,
+        reason: Some(reason),
+    });
+    measured.extend(not_tried);
+    Ok(measured)
+}
+
+async fn run_query(tables: &BTreeMap<String, Table>, query: &TrialQuery) -> Result<Measured> {
+    let mut measured = Measured {
+        name: query.name.clone(),
+        predicted: Some(query.predicted),
+        plans: BTreeSet::new(),
+        rows: 0,
+        requests: 0,
+        returned: 0,
+        reason: None,
+    };
+    for request in &query.requests {
+        measured.requests += 1;
+        // A period that no sample entity is in has no table.
+        let Some(table) = tables.get(&request.table) else { continue };
+        let mut entities = table.query::<DynamicEntity>().explain();
+        if !request.filter.is_empty() {
+            entities = entities.filter(Filter::raw(request.filter.clone()));
+        }
+        if let Some(top) = request.top {
+            entities = entities.limit(usize::try_from(top).unwrap_or(usize::MAX));
+        }
+        let mut pages = entities.pages();
+        let mut count = 0;
+        while let Some(page) = pages.try_next().await? {
+            let Some(explanation) = page.explanation else {
+                let advice = "this server does not explain queries: only Larimar does, unless it is strict";
+                return Err(Error::Failed(advice.to_owned()));
+            };
+            let kind = explanation.plan.split(' ').next().unwrap_or_default();
+            measured.plans.insert(kind.to_owned());
+            measured.rows += explanation.rows_read;
+            measured.returned += explanation.rows_returned;
+            count += 1;
+        }
+        measured.requests += count.max(1) - 1;
+    }
+    Ok(measured)
+}
+
+fn entity(row: &TrialRow) -> Result<DynamicEntity> {
+    let mut entity = DynamicEntity::new(&row.partition, &row.row);
+    for (name, value) in &row.properties {
+        let wrong = |text: &str| Error::Failed(format!("'{text}' is not a value of '{name}'"));
+        let value = match value {
+            SampleValue::String(text) => Value::String(text.clone()),
+            SampleValue::Int32(number) => Value::Int32(*number),
+            SampleValue::Int64(number) => Value::Int64(*number),
+            SampleValue::Double(number) => Value::Double(*number),
+            SampleValue::Boolean(value) => Value::Boolean(*value),
+            SampleValue::DateTime(text) => Value::DateTime(text.parse().map_err(|_| wrong(text))?),
+            SampleValue::Guid(text) => Value::Guid(text.parse().map_err(|_| wrong(text))?),
+        };
+        entity.set(name.clone(), value);
+    }
+    Ok(entity)
+}
+
+/// Scratch tables of a trial at most.
+const TABLES_MAX: usize = 32;
