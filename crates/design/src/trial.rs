@@ -13,6 +13,10 @@ use std::collections::BTreeSet;
 
 /// The entities of a trial at most.
 pub const ENTITIES_MAX: usize = 20_000;
+/// The rows of a trial at most: entities, copies and related records.
+pub const ROWS_MAX: usize = 100_000;
+/// The requests of one query of a trial at most.
+pub const REQUESTS_MAX: usize = 1_000;
 
 /// A trial of a design.
 #[derive(Clone, Debug)]
@@ -63,7 +67,7 @@ pub struct TrialRequest {
 /// A trial of a design with this many entities.
 ///
 /// # Errors
-/// A design in blobs, an entity of several parts, or a number of entities beyond [`ENTITIES_MAX`].
+/// A design in blobs, an entity of several parts, or more entities or rows than [`ENTITIES_MAX`] and [`ROWS_MAX`].
 pub fn trial(description: &Description, layout: &Layout, entities: usize) -> Result<Trial, DesignError> {
     let max = ENTITIES_MAX;
     if entities == 0 || entities > max {
@@ -81,6 +85,11 @@ pub fn trial(description: &Description, layout: &Layout, entities: usize) -> Res
     let model = Model::sized(&scaled, entities as f64, days)?;
     if model.parts() > 1.0 {
         return Err(DesignError::invalid("trial", "expected entities of one part: wide entities (T10) are not tried"));
+    }
+    let rows = entities as f64 * (layout.structures.len() as f64 + layout.related_rows(&model));
+    if rows > ROWS_MAX as f64 {
+        let expected = format!("expected at most {ROWS_MAX} rows, found {rows:.0}: try fewer entities");
+        return Err(DesignError::invalid("trial", expected));
     }
     let maker = Maker { model: &model, layout, tags: tags(&model, layout), entities: entities as u64 };
     let (mut queries, mut not_tried) = (Vec::new(), Vec::new());
@@ -232,8 +241,14 @@ impl Maker<'_> {
             return Err("it reads blobs");
         }
         let predicted = access::cheapest(self.model, self.layout, query);
+        if predicted.seeks > REQUESTS_MAX as f64 {
+            return Err("it asks more than 1,000 partitions or tables");
+        }
         let reference = self.entities / 2;
         let structure = &self.layout.structures[predicted.structure];
+        if structure.role.is_list() && predicted.requests > REQUESTS_MAX as f64 {
+            return Err("it reads more than 1,000 entities one by one");
+        }
         if structure.role.is_list() {
             let mut requests = self.requests(predicted.structure, query, reference, Kind::Point);
             if predicted.rows > 1.0 {

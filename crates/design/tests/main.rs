@@ -5,3 +5,4 @@ mod others;
 mod properties;
 mod refusals;
 mod shape;
+mod trials;

@@ -61,6 +61,22 @@ fn a_limit_is_named() {
 }
 
 #[test]
+fn the_greatest_numbers_have_finite_costs() {
+    for name in larimar_design::examples::ALL.iter().map(|example| example.name) {
+        let mut description = described(name);
+        description.volume.entities = u64::MAX;
+        description.volume.growth_per_day = u64::MAX;
+        description.queries.iter_mut().for_each(|query| query.rate.0 = 1e12);
+        description.writes.iter_mut().for_each(|write| write.rate.0 = 1e12);
+        description.properties.iter_mut().for_each(|it| it.bytes = it.bytes.map(|_| u64::MAX));
+        for design in propose(&description).expect(name).designs {
+            assert!(design.cost.is_finite() && design.bytes.is_finite(), "{name}: {design:?}");
+            assert!(design.queries.iter().all(|it| it.access.cost().is_finite()), "{name}: {design:?}");
+        }
+    }
+}
+
+#[test]
 fn an_entity_without_anything_has_a_design() {
     let description: Description = toml::from_str(HEAD).expect("TOML");
     let proposal = propose(&description).expect("a design");

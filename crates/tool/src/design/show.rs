@@ -26,7 +26,7 @@ pub(super) fn designs(description: &Description, designs: &[Design]) -> String {
         write_design(&mut text, index + 1, design);
     }
     text.push_str(
-        "\nCosts are per request of the client; docs/designer.md explains them. T, Q and R are numbers of the guide.",
+        "\n? is one query, ! one write; docs/designer.md explains the costs. T, Q and R are numbers of the design guide.",
     );
     text
 }
