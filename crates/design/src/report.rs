@@ -235,6 +235,21 @@ pub(crate) fn tags(model: &Model<'_>, layout: &Layout) -> Vec<String> {
     layout.structures.iter().enumerate().map(tag).collect()
 }
 
+/// What the table of a copy is named after: the first property of its keys that is not in the entity's partition key, and
+/// a number if another copy has that already.
+fn by(model: &Model<'_>, layout: &Layout, index: usize) -> String {
+    let known = layout.primary().partition_properties();
+    let first = |it: &crate::layout::Structure| {
+        let parts = it.template.partition.iter().chain(&it.template.row);
+        parts.filter_map(|part| part.property()).find(|property| !known.has(*property))
+    };
+    let own = first(&layout.structures[index]);
+    let others = layout.structures[1..].iter().take(index.saturating_sub(1));
+    let is_taken = others.into_iter().any(|it| !it.role.is_in_partition() && first(it) == own);
+    let name = own.map_or("", |property| model.name(property));
+    if is_taken || name.is_empty() { format!("{name}{index}") } else { name.to_owned() }
+}
+
 fn structures(model: &Model<'_>, layout: &Layout) -> Vec<StructureReport> {
     let entity: String = model.description.entity.chars().filter(char::is_ascii_alphanumeric).collect();
     if layout.is_in_blobs {
@@ -256,8 +271,7 @@ fn structures(model: &Model<'_>, layout: &Layout) -> Vec<StructureReport> {
             let texts: Vec<String> = parts.iter().map(|part| part_text(model, *part, &tags, |_| 0)).collect();
             texts.join("_")
         };
-        let by = structure.template.properties().without(layout.primary().partition_properties()).iter().next();
-        let by = by.map_or(String::new(), |property| model.name(property).to_owned());
+        let by = by(model, layout, index);
         let period = layout.tables.map_or("", |period| match period {
             crate::key::Period::Hour => "YYYYMMDDhh",
             crate::key::Period::Day => "YYYYMMDD",

@@ -95,6 +95,8 @@ fn a_catalogue_has_small_copies_for_its_lists() {
     assert!(proposed.has_primary(design, &["Sku"], &[]));
     assert!(proposed.has(design, Role::OtherCopy, &["Category"], &["Price"]));
     assert!(proposed.has(design, Role::OtherCopy, &["Brand"], &[]));
+    let tables: Vec<&str> = design.structures.iter().map(|it| it.table.as_str()).collect();
+    assert_eq!(tables, ["Product", "ProductByCategory", "ProductByBrand"]);
     let copies = design.structures[1..].iter();
     assert!(copies.clone().all(|it| it.stores.as_ref().is_some_and(|stores| !stores.contains(&"Text".to_owned()))));
 }

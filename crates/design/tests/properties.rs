@@ -7,6 +7,7 @@ use larimar_design::{
     limits, propose,
 };
 use proptest::prelude::*;
+use std::collections::BTreeSet;
 
 const TYPES: [PropertyType; 8] = [
     PropertyType::String,
@@ -117,6 +118,9 @@ proptest! {
                 prop_assert!(access.rows.is_finite() && access.requests.is_finite() && access.bytes.is_finite());
             }
             prop_assert_eq!(design.queries.len(), description.queries.len());
+            let elsewhere = || design.structures.iter().filter(|it| it.is.contains("another table"));
+            let tables: BTreeSet<&str> = elsewhere().map(|it| it.table.as_str()).collect();
+            prop_assert_eq!(tables.len(), elsewhere().count(), "each copy elsewhere has a table of its own");
         }
         prop_assert_eq!(format!("{:?}", propose(&description).expect("again")), format!("{proposal:?}"));
     }

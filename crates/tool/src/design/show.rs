@@ -41,7 +41,7 @@ fn rows(designs: &[Design]) -> Vec<(String, Vec<String>)> {
         row("cost (requests/s)", &|it| number(it.cost)),
         row("storage", &|it| bytes(it.bytes)),
         row("partitions", &|it| {
-            format!("{} of {} rows", number(it.partitions), number(it.rows_per_partition.max(1.0)))
+            format!("{} of {}", number(it.partitions), counted(it.rows_per_partition.max(1.0), "row", "rows"))
         }),
         row("busiest partition", &|it| format!("{} entities/s", number(it.partition_entities_per_second))),
     ];
