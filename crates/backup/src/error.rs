@@ -59,6 +59,9 @@ pub enum BackupError {
         /// The number of its format.
         format: u32,
     },
+    /// What was asked for is not possible; the text says why.
+    #[error("{0}")]
+    Refused(String),
     /// Another process writes to the place.
     #[error("another backup is being written to {0}")]
     Busy(String),

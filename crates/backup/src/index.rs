@@ -12,6 +12,7 @@ use crate::generation::Generation;
 use crate::place::Place;
 use crate::record::{BackedSpace, put_name, take_byte, take_name};
 use bytes::Bytes;
+use larimar_engine::SpaceKind;
 use larimar_model::varint;
 
 /// One entry of an index.
@@ -54,12 +55,16 @@ impl<'a> Entry<'a> {
     }
 }
 
-/// A data chunk, and the pieces of its large payloads, in order.
+/// A data chunk, the pieces of its large payloads, in order, and the spaces that begin in it.
 #[derive(Debug, PartialEq, Eq)]
 pub(crate) struct DataChunk {
     pub(crate) data: ChunkRef,
     pub(crate) pieces: Vec<ChunkRef>,
+    pub(crate) begins: Vec<SpaceKey>,
 }
+
+/// The kind, account and name of a space; the system's own has none.
+pub(crate) type SpaceKey = Option<(SpaceKind, String, String)>;
 
 /// Reads the data chunks that a generation lists, in order.
 pub(crate) struct IndexReader<'a> {
@@ -67,13 +72,14 @@ pub(crate) struct IndexReader<'a> {
     chunks: std::vec::IntoIter<ChunkRef>,
     current: Option<(ChunkRef, Bytes, usize)>,
     pieces: Vec<ChunkRef>,
+    begins: Vec<SpaceKey>,
 }
 
 impl<'a> IndexReader<'a> {
     pub(crate) fn new(place: &'a Place, generation: &Generation) -> Result<Self, BackupError> {
         let index = generation.index();
         let index = index.ok_or_else(|| BackupError::damaged(generation.name(), "its index cannot be read"))?;
-        Ok(Self { place, chunks: index.into_iter(), current: None, pieces: Vec::new() })
+        Ok(Self { place, chunks: index.into_iter(), current: None, pieces: Vec::new(), begins: Vec::new() })
     }
 
     /// The next data chunk; `None` after the last. After an error the next call continues with the next part of the index.
@@ -101,9 +107,14 @@ impl<'a> IndexReader<'a> {
             };
             *at = bytes.len() - rest.len();
             match entry {
-                Entry::Space { .. } => {}
+                Entry::Space { name, .. } => {
+                    self.begins.push(name.map(|name| (name.kind, name.account.to_owned(), name.name.to_owned())));
+                }
                 Entry::Piece(piece) => self.pieces.push(piece),
-                Entry::Data(data) => return Ok(Some(DataChunk { data, pieces: std::mem::take(&mut self.pieces) })),
+                Entry::Data(data) => {
+                    let (pieces, begins) = (std::mem::take(&mut self.pieces), std::mem::take(&mut self.begins));
+                    return Ok(Some(DataChunk { data, pieces, begins }));
+                }
             }
         }
     }
@@ -112,7 +123,7 @@ impl<'a> IndexReader<'a> {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use larimar_engine::{SpaceKind, SpaceName};
+    use larimar_engine::SpaceName;
 
     #[test]
     fn entries_are_read_as_they_were_written() {

@@ -80,9 +80,9 @@ pub enum JobState {
     Cancelled,
 }
 
-/// A backup that was not started: another one runs.
+/// A job that was not started: another one runs.
 #[derive(Debug, thiserror::Error)]
-#[error("a backup to {0} is running")]
+#[error("{0}")]
 pub struct Refused(pub String);
 
 impl<B: ByteStore> BackupJob<B> {
@@ -102,7 +102,7 @@ impl<B: ByteStore> BackupJob<B> {
         let mut task = self.task.lock();
         let mut status = self.shared.status.lock();
         if status.state == JobState::Running {
-            return Err(Refused(status.to.clone()));
+            return Err(Refused(format!("a backup to {} is running", status.to)));
         }
         *status = JobStatus {
             state: JobState::Running,

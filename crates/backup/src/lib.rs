@@ -24,6 +24,8 @@ mod record;
 mod restore;
 mod sealed;
 mod sender;
+mod single;
+mod single_job;
 mod take;
 mod verify;
 
@@ -38,5 +40,7 @@ pub use job::{BackupJob, JobState, JobStatus, Refused};
 pub use pace::Rate;
 pub use place::Place;
 pub use restore::{restore, restore_to, room_needed};
+pub use single::Wanted;
+pub use single_job::{SingleJob, SingleStatus};
 pub use take::back_up;
 pub use verify::{Problem, verify};

@@ -129,15 +129,15 @@ struct Target<'a, B> {
 
 /// Where the payloads of the blob at hand are now. A backup repeats those that are forgotten (`take.rs`).
 #[derive(Default)]
-struct Known {
+pub(crate) struct Known {
     blob: String,
     addresses: HashMap<Extent, Extent>,
     /// Whether a row came after the last payload.
-    is_row_over: bool,
+    pub(crate) is_row_over: bool,
 }
 
 impl Known {
-    fn insert(&mut self, blob: &str, extent: Extent, address: Extent) {
+    pub(crate) fn insert(&mut self, blob: &str, extent: Extent, address: Extent) {
         if self.blob != blob || self.is_row_over && self.addresses.len() >= KNOWN_MAX {
             blob.clone_into(&mut self.blob);
             self.addresses.clear();
@@ -147,7 +147,7 @@ impl Known {
     }
 
     /// Where the payload of a row is.
-    fn address(&self, blob: &str, extent: &Extent) -> Option<Extent> {
+    pub(crate) fn address(&self, blob: &str, extent: &Extent) -> Option<Extent> {
         self.addresses.get(extent).filter(|_| self.blob == blob).copied()
     }
 }
@@ -269,7 +269,7 @@ impl<B: ByteStore> Target<'_, B> {
 }
 
 /// The payloads of a part, with the pieces that belong to each.
-fn new_payloads<'a>(
+pub(crate) fn new_payloads<'a>(
     space: SpaceId,
     records: &[Record<'a>],
     pieces: &mut &'a [ChunkRef],
@@ -310,4 +310,4 @@ fn encoded(name: BackedSpace<'_>) -> Vec<u8> {
 }
 
 /// Journals, and tables that are compacted.
-const ROOM_TO_WORK: u64 = 64 << 20;
+pub(crate) const ROOM_TO_WORK: u64 = 64 << 20;

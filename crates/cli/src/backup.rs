@@ -3,12 +3,16 @@
 //! A backup is taken by the server (`backup/served.rs`): the command starts it, waits, and shows how far it is. `verify`
 //! and `restore` need no server: they read the place of the backups.
 
+mod into_server;
 mod list;
 mod restore;
 mod served;
+mod served_restores;
 
+pub(crate) use into_server::{IntoServer, SingleRequest};
 pub(crate) use restore::{Restore, read_time};
 pub(crate) use served::ServedBackups;
+pub(crate) use served_restores::ServedRestores;
 
 use crate::own_server::OwnServer;
 use crate::settings::{Resolved, SettingsError, Source};

@@ -9,7 +9,7 @@ mod backup;
 mod help;
 mod hints;
 
-use crate::backup::{Backup, Restore};
+use crate::backup::{Backup, IntoServer, Restore};
 use crate::migrate::{BlobStore, End, Migration, Place};
 use crate::settings::value::StoreUrl;
 use crate::settings::{ConfigFile, Environment, Group, Kind, Setting, Settings, SettingsError, all_settings};
@@ -45,6 +45,8 @@ pub(crate) enum Command {
     Backup(Backup),
     /// Build a data directory from a backup.
     Restore(Restore),
+    /// Have the running server restore single tables, queues and containers.
+    IntoServer(IntoServer),
     /// Copy everything into another store.
     Migrate(Box<Migration>),
     /// Work on the data of an account, over the protocol.
@@ -97,7 +99,10 @@ impl CommandLine {
                 let (backup, matches) = backup::read(matches);
                 (Command::Backup(backup), Some(matches))
             }
-            Some(("restore", matches)) => (Command::Restore(backup::read_restore(matches)), Some(matches)),
+            Some(("restore", matches)) => {
+                let (command, matches) = backup::read_restore(matches);
+                (command, Some(matches))
+            }
             Some(("migrate", matches)) => (Command::Migrate(Box::new(migration(matches))), Some(matches)),
             Some((name, _)) if larimar_tool::is_command(name) => (Command::Data(Box::new(all.clone())), None),
             Some((_, matches)) => (Command::Serve, Some(matches)),

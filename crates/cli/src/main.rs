@@ -64,7 +64,12 @@ fn run(line: &CommandLine, runtime: Runtime) -> anyhow::Result<()> {
     }
     if !matches!(
         line.command,
-        Command::Serve | Command::Migrate(_) | Command::Compact | Command::Backup(_) | Command::Restore(_)
+        Command::Serve
+            | Command::Migrate(_)
+            | Command::Compact
+            | Command::Backup(_)
+            | Command::Restore(_)
+            | Command::IntoServer(_)
     ) {
         runtime.exit_on_hangup();
         return run_short(line);
@@ -76,6 +81,7 @@ fn run(line: &CommandLine, runtime: Runtime) -> anyhow::Result<()> {
         Command::Compact => compact::run(&resolved, runtime),
         Command::Backup(backup) => backup::run(&resolved, backup, runtime),
         Command::Restore(restore) => restore.run(&resolved, runtime),
+        Command::IntoServer(restore) => restore.run(&resolved, runtime),
         _ => serve::run(line, &resolved, runtime),
     }
 }

@@ -7,7 +7,7 @@
 mod background;
 
 use crate::admin_token::ServerToken;
-use crate::backup::{self, ServedBackups};
+use crate::backup::{self, ServedBackups, ServedRestores};
 use crate::banner::{Addresses, banner};
 use crate::command_line::CommandLine;
 use crate::logging::LogLevel;
@@ -19,14 +19,14 @@ use crate::signals::{Runtime, Signals};
 use crate::{admin_token, data_dir, engines, file_limit, logging, storage};
 use anyhow::Context;
 pub(crate) use background::Running;
-use background::{start_analytics, start_blob_reclaimer, start_container_reclaimer};
+use background::{start_analytics, start_blob_reclaimer, start_container_reclaimer, start_restore_sweeper};
 use larimar_bytes::{Admission, AnyBytes};
 use larimar_engine::blob::bytes::ByteStore;
 use larimar_engine::blob::{Blobs, Compacted};
 use larimar_engine::{Clock, Engine, SystemClock};
 use larimar_server::{
     AdminService, AdminSettings, Backups, BlobService, Compact, Handler, Listener, ListenerSettings, Metrics,
-    QueueService, SharedPort, Storage, TableService, TlsCertificate, TlsConfig, TlsError,
+    QueueService, Restores, SharedPort, Storage, TableService, TlsCertificate, TlsConfig, TlsError,
 };
 use std::io::Write;
 use std::net::SocketAddr;
@@ -210,6 +210,10 @@ async fn serve<E: Engine>(
     let addresses = sockets.addresses()?;
     let token = addresses.admin.map(|admin| admin_token::prepare(resolved, admin.port())).transpose()?;
     let storage = storage::storage(settings, Arc::clone(&engine), Arc::clone(&metrics))?;
+    let backup_key = backup::key(resolved)?;
+    let restores = ServedRestores::new(Arc::clone(&engine), bytes.clone(), Arc::clone(&storage), backup_key);
+    let restores = Arc::new(restores);
+    let sweeper = start_restore_sweeper(Arc::clone(&engine));
     let blobs = bytes.map(|bytes| Blobs::new(Arc::clone(&engine), bytes));
     let blobs = blobs.map(|blobs| Arc::new(blobs.with_rehydration_time(settings.rehydration_time)));
     let analytics = start_analytics(&storage, blobs.clone()).await;
@@ -228,6 +232,7 @@ async fn serve<E: Engine>(
     let is_filling = Arc::new(AtomicBool::new(true));
     let admin = sockets.admin.zip(token.as_ref()).zip(addresses.admin).map(|((socket, token), bound)| {
         let service = AdminService::new(Arc::clone(&storage), admin_settings(settings, bound, token));
+        let service = service.with_restores(Arc::clone(&restores) as Arc<dyn Restores>);
         let service = service.with_compact(compaction(&engine, blobs.as_ref())).with_filling(Arc::clone(&is_filling));
         start.admin(with_refill(service.with_backups(backups), seeder.as_ref()), socket)
     });
@@ -247,16 +252,19 @@ async fn serve<E: Engine>(
     for service in services {
         service.await.context("a listener ended in a defect of the server")?;
     }
-    if let Some(blob_reclaimer) = blob_reclaimer {
-        blob_reclaimer.ending().await.context("the reclaiming of blobs ended in a defect of the server")?;
-    }
-    if let Some(reclaimer) = reclaimer {
-        reclaimer.ending().await.context("the reclaiming of deleted containers ended in a defect of the server")?;
-    }
+    restores.cancel().await;
+    end_reclaiming([blob_reclaimer, reclaimer, Some(sweeper)]).await?;
     // What the last requests were is known now.
     analytics.ending().await.context("storage analytics ended in a defect of the server")?;
     if let Some(admin) = admin {
         admin.ending().await.context("the admin listener ended in a defect of the server")?;
+    }
+    Ok(())
+}
+
+async fn end_reclaiming(tasks: [Option<Running>; 3]) -> anyhow::Result<()> {
+    for task in tasks.into_iter().flatten() {
+        task.ending().await.context("a task that reclaims room ended in a defect of the server")?;
     }
     Ok(())
 }

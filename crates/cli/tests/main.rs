@@ -26,6 +26,7 @@ mod queue_http;
 mod reload;
 mod seed;
 mod settings;
+mod single_restore;
 mod stores;
 mod traps;
 mod versions;

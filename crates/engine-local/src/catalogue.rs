@@ -22,7 +22,7 @@ use std::sync::Arc;
 use std::sync::atomic::{AtomicUsize, Ordering};
 use std::time::Duration;
 
-use larimar_engine::{Changed, Fault, Space, SpaceId, SpaceKind, SpaceName};
+use larimar_engine::{Changed, Fault, Renamed, Space, SpaceId, SpaceKind, SpaceName};
 use larimar_model::Timestamp;
 use parking_lot::{Condvar, Mutex, RwLock};
 use rustc_hash::FxHashSet;
@@ -165,6 +165,35 @@ impl Catalogue {
         };
         change(queue, writes, Box::new(effect)).await?;
         Ok(Changed::Yes)
+    }
+
+    /// Gives a space another name.
+    pub(crate) async fn rename(
+        self: &Arc<Self>,
+        queue: &CommitQueue,
+        from: SpaceName<'_>,
+        to: SpaceName<'_>,
+        meta: &[u8],
+    ) -> Result<Renamed, Fault> {
+        let turn = Arc::clone(&self.next).lock_owned().await;
+        let (old, new) = (name_key(from), name_key(to));
+        if self.names.read().contains_key(&new) {
+            return Ok(Renamed::Taken);
+        }
+        let Some(found) = self.names.read().get(&old).cloned() else { return Ok(Renamed::Missing) };
+        let space = Space { id: found.id, meta: meta.into() };
+        let writes = vec![(old.as_slice().into(), None), entry(&new, &space)];
+        let this = Arc::clone(self);
+        let effect = move |done| {
+            if done {
+                let mut names = this.names.write();
+                names.remove(&old);
+                names.insert(new, space);
+            }
+            drop(turn);
+        };
+        change(queue, writes, Box::new(effect)).await?;
+        Ok(Renamed::Yes)
     }
 
     pub(crate) async fn drop(

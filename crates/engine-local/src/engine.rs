@@ -11,7 +11,7 @@ use std::time::Instant;
 use larimar_engine::queue::{MessagesInRows, RowQueues};
 use larimar_engine::{
     Beside, Budget, Changed, Compaction, DiskRoom, EditError, Engine, Fault, Flow, Key, KeyRange, Op, Position,
-    ReadError, Reads, RowRef, Rows, Space, SpaceId, SpaceName, Spaces, Statistics, WriteError,
+    ReadError, Reads, Renamed, RowRef, Rows, Space, SpaceId, SpaceName, Spaces, Statistics, WriteError,
 };
 use larimar_model::Timestamp;
 use parking_lot::Mutex;
@@ -107,9 +107,6 @@ impl Rows for LocalEngine {
     }
 
     async fn restore(&self, space: SpaceId, rows: &[RowRef<'_>]) -> Result<(), WriteError> {
-        if !self.shared.catalogue.is_live(space) {
-            return Err(WriteError::SpaceGone);
-        }
         let mut writes = Writes::None;
         for row in rows {
             let mut key = Vec::with_capacity(16 + row.partition.len() + row.row.len());
@@ -118,7 +115,14 @@ impl Rows for LocalEngine {
             self.shared.versions.raise(row.version);
             writes.push((key.as_slice().into(), Some(join_value(row.version, row.body))));
         }
-        let (_, outcome) = self.shared.queue.push(Commit { writes, ..Commit::default() })?;
+        let (_, outcome) = {
+            // A drop waits until the write is in the queue: no row is stored after it.
+            let live = self.shared.catalogue.live.read();
+            if !live.contains(&space) {
+                return Err(WriteError::SpaceGone);
+            }
+            self.shared.queue.push(Commit { writes, ..Commit::default() })?
+        };
         Ok(outcome.wait().await?)
     }
 }
@@ -142,6 +146,10 @@ impl Spaces for LocalEngine {
 
     async fn change_space(&self, name: SpaceName<'_>, expected: &[u8], meta: &[u8]) -> Result<Changed, Fault> {
         self.shared.catalogue.change(&self.shared.queue, name, expected, meta).await
+    }
+
+    async fn rename_space(&self, from: SpaceName<'_>, to: SpaceName<'_>, meta: &[u8]) -> Result<Renamed, Fault> {
+        self.shared.catalogue.rename(&self.shared.queue, from, to, meta).await
     }
 
     async fn drop_space(&self, name: SpaceName<'_>) -> Result<bool, Fault> {

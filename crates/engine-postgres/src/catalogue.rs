@@ -7,8 +7,10 @@
 
 use crate::core::{Core, token};
 use crate::pool::{Pool, SendError};
-use crate::statements::spaces::{ChangeSpace, CreateSpace, DropSpace, FindSpace, ListAccounts, ListSpaces};
-use larimar_engine::{Changed, Fault, Space, SpaceId, SpaceKind, SpaceName};
+use crate::statements::spaces::{
+    ChangeSpace, CreateSpace, DropSpace, FindSpace, ListAccounts, ListSpaces, RenameSpace,
+};
+use larimar_engine::{Changed, Fault, Renamed, Space, SpaceId, SpaceKind, SpaceName};
 use parking_lot::Mutex;
 use rustc_hash::FxHashMap;
 use std::sync::Arc;
@@ -141,6 +143,36 @@ impl Catalogue {
                 sent => sent?,
             };
             if changed.is_empty() { this.why_unchanged(&name).await } else { Ok(Changed::Yes) }
+        })
+        .await
+    }
+
+    /// Gives a space another name. If the answer is lost, the token in the row shows who renamed it.
+    pub(crate) async fn rename(
+        self: &Arc<Self>,
+        from: SpaceName<'_>,
+        to: SpaceName<'_>,
+        meta: &[u8],
+    ) -> Result<Renamed, Fault> {
+        let (from, to, meta, token) = (Name::new(from), Name::new(to), meta.to_vec(), token());
+        self.change(from, async move |this, from| {
+            let Name { account, kind, name } = &from;
+            let (new_account, new_name) = (&to.account, &to.name);
+            let rename = RenameSpace { account, kind: *kind, name, new_account, new_name, meta: &meta, token };
+            let sent = this.pool.send(&rename).await;
+            if let Ok(renamed) = &sent
+                && !renamed.is_empty()
+            {
+                return Ok(Renamed::Yes);
+            }
+            match (this.look_up(&to).await?, sent) {
+                (Some((_, found)), Err(SendError::Unknown(_))) if found == token => Ok(Renamed::Yes),
+                (_, Err(SendError::Unknown(reason))) => Err(Fault::Ambiguous(reason)),
+                // Also if the name was taken while the statement ran.
+                (Some(_), _) => Ok(Renamed::Taken),
+                (None, Err(SendError::NotDone(fault))) => Err(fault),
+                (None, Ok(_)) => Ok(Renamed::Missing),
+            }
         })
         .await
     }

@@ -23,8 +23,8 @@ use crate::statements::spaces::HasSpace;
 use crate::transactions::Transactions;
 use larimar_engine::queue::MessageIds;
 use larimar_engine::{
-    Beside, Changed, EditError, Engine, Fault, Key, Moment, Op, Position, ReadError, Reads as ReadsWanted, RowRef,
-    Rows, Space, SpaceId, SpaceName, Spaces, Statistics, WriteError,
+    Beside, Changed, EditError, Engine, Fault, Key, Moment, Op, Position, ReadError, Reads as ReadsWanted, Renamed,
+    RowRef, Rows, Space, SpaceId, SpaceName, Spaces, Statistics, WriteError,
 };
 use larimar_model::Timestamp;
 use std::sync::Arc;
@@ -244,6 +244,10 @@ impl Spaces for PostgresEngine {
 
     async fn change_space(&self, name: SpaceName<'_>, expected: &[u8], meta: &[u8]) -> Result<Changed, Fault> {
         self.parts.catalogue.change_meta(name, expected, meta).await
+    }
+
+    async fn rename_space(&self, from: SpaceName<'_>, to: SpaceName<'_>, meta: &[u8]) -> Result<Renamed, Fault> {
+        self.parts.catalogue.rename(from, to, meta).await
     }
 
     async fn drop_space(&self, name: SpaceName<'_>) -> Result<bool, Fault> {

@@ -8,6 +8,7 @@ pub mod blob;
 mod clock;
 mod contract;
 mod error;
+mod hidden;
 mod histogram;
 mod log_limit;
 mod lookup;
@@ -23,9 +24,10 @@ pub mod table;
 pub use clock::{Clock, SystemClock};
 pub use contract::{
     Act, Beside, Budget, Changed, Compaction, DiskRoom, Edit, Engine, Expect, Flow, Key, KeyRange, Messages, Moment,
-    Op, Position, RowRef, Rows, Space, SpaceId, SpaceKind, SpaceName, Spaces, Statistics,
+    Op, Position, Renamed, RowRef, Rows, Space, SpaceId, SpaceKind, SpaceName, Spaces, Statistics,
 };
 pub use error::{EditError, EngineError, Fault, ReadError, Reject, WriteError};
+pub use hidden::{HiddenSpace, is_hidden, sweep_hidden};
 pub use histogram::{Histogram, HistogramSnapshot};
 pub use log_limit::LogLimit;
 pub use lookup::decide_on_space;

@@ -2,8 +2,8 @@
 //! shares the map; the next write copies it.
 
 use crate::contract::{
-    Act, Beside, Budget, Changed, Engine, Flow, Key, KeyRange, Op, Position, RowRef, Rows, Space, SpaceId, SpaceKind,
-    SpaceName, Spaces, Statistics,
+    Act, Beside, Budget, Changed, Engine, Flow, Key, KeyRange, Op, Position, Renamed, RowRef, Rows, Space, SpaceId,
+    SpaceKind, SpaceName, Spaces, Statistics,
 };
 use crate::error::{EditError, Fault, ReadError, WriteError};
 use crate::queue::{MessagesInRows, RowQueues};
@@ -208,6 +208,17 @@ impl Spaces for MemoryEngine {
         }
         space.meta = meta.into();
         Ok(Changed::Yes)
+    }
+
+    async fn rename_space(&self, from: SpaceName<'_>, to: SpaceName<'_>, meta: &[u8]) -> Result<Renamed, Fault> {
+        let mut state = self.state.lock();
+        let state = Arc::make_mut(&mut state);
+        if state.spaces.contains_key(&owned(to)) {
+            return Ok(Renamed::Taken);
+        }
+        let Some(Space { id, .. }) = state.spaces.remove(&owned(from)) else { return Ok(Renamed::Missing) };
+        state.spaces.insert(owned(to), Space { id, meta: meta.into() });
+        Ok(Renamed::Yes)
     }
 
     async fn drop_space(&self, name: SpaceName<'_>) -> Result<bool, Fault> {

@@ -8,11 +8,13 @@ mod access;
 mod backup;
 mod compact;
 mod reset;
+mod restore;
 mod token;
 
 pub use backup::{Backups, NotStarted};
 pub use compact::Compact;
 pub use reset::Refill;
+pub use restore::{RestoreRequest, Restores};
 pub use token::{AdminToken, AdminTokenError};
 
 use crate::handler::{Handler, Peer};
@@ -63,6 +65,7 @@ pub struct AdminService<E> {
     /// Whether the store is being filled, and no service answers yet.
     is_filling: Arc<AtomicBool>,
     backups: Option<Arc<dyn Backups>>,
+    restores: Option<Arc<dyn Restores>>,
 }
 
 /// The answer to an admin request.
@@ -72,7 +75,8 @@ impl<E: Engine> AdminService<E> {
     /// The endpoint of a server with these accounts.
     #[must_use]
     pub fn new(storage: Arc<Storage<E>>, settings: AdminSettings) -> Self {
-        Self { storage, settings, compactor: None, refill: None, is_filling: Arc::default(), backups: None }
+        let (compactor, refill, backups, restores) = (None, None, None, None);
+        Self { storage, settings, compactor, refill, is_filling: Arc::default(), backups, restores }
     }
 
     /// With what `/compact` does.
@@ -97,6 +101,12 @@ impl<E: Engine> AdminService<E> {
     #[must_use]
     pub fn with_backups(self, backups: Option<Arc<dyn Backups>>) -> Self {
         Self { backups, ..self }
+    }
+
+    /// With what `/restore` starts, shows and cancels.
+    #[must_use]
+    pub fn with_restores(self, restores: Arc<dyn Restores>) -> Self {
+        Self { restores: Some(restores), ..self }
     }
 
     async fn answer(&self, parts: &Parts, has_body: bool, peer: Peer) -> Page {
@@ -147,8 +157,9 @@ impl<E: Engine> AdminService<E> {
             }
             ("/compact", &Method::POST) => compact::compact(self.compactor.as_ref(), caller).await,
             ("/backup", method) => backup::backup(self.backups.as_deref(), caller, method, query).await,
+            ("/restore", method) => restore::restore(self.restores.as_deref(), caller, method, query).await,
             ("/reset" | "/compact", _) => not_allowed("POST"),
-            _ => text(StatusCode::NOT_FOUND, "paths: /health /ready /metrics /reset /compact /backup\n"),
+            _ => text(StatusCode::NOT_FOUND, "paths: /health /ready /metrics /reset /compact /backup /restore\n"),
         }
     }
 }

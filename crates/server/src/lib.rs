@@ -31,7 +31,10 @@ mod table;
 mod tls;
 mod yielding;
 
-pub use admin::{AdminService, AdminSettings, AdminToken, AdminTokenError, Backups, Compact, NotStarted, Refill};
+pub use admin::{
+    AdminService, AdminSettings, AdminToken, AdminTokenError, Backups, Compact, NotStarted, Refill, RestoreRequest,
+    Restores,
+};
 pub use analytics::AnalyticsWriter;
 pub use blob::BlobService;
 pub use handler::{Handler, Peer};

@@ -78,6 +78,14 @@ impl<E: Engine> Storage<E> {
         (state.served, state.by_host) = (served, by_host);
     }
 
+    /// The names of the accounts that are served now, in order.
+    #[must_use]
+    pub fn account_names(&self) -> Vec<String> {
+        let mut names: Vec<_> = self.accounts.read().served.keys().cloned().collect();
+        names.sort();
+        names
+    }
+
     pub(crate) fn is_known(&self, name: &str) -> bool {
         self.accounts.read().served.contains_key(name)
     }

@@ -1,9 +1,9 @@
 //! The command lines of `backup` and `restore`.
 
-use super::with_settings;
-use crate::backup::{Backup, Restore, read_time};
+use super::{Command, with_settings};
+use crate::backup::{Backup, IntoServer, Restore, SingleRequest, read_time};
 use clap::builder::PathBufValueParser;
-use clap::{Arg, ArgGroup, ArgMatches};
+use clap::{Arg, ArgAction, ArgGroup, ArgMatches};
 use larimar_backup::{Moment, Rate};
 use larimar_model::Timestamp;
 use std::path::PathBuf;
@@ -54,7 +54,8 @@ pub(super) fn restore_command() -> clap::Command {
     let data = Arg::new(DATA)
         .long(DATA)
         .value_name("DIR")
-        .required(true)
+        .required_unless_present(INTO_SERVER)
+        .conflicts_with(INTO_SERVER)
         .value_parser(PathBufValueParser::new())
         .help("The data directory to build: a new or an empty one");
     let to_time = Arg::new(TO_TIME).long(TO_TIME).value_name("TIME").value_parser(read_time).help(
@@ -67,14 +68,62 @@ pub(super) fn restore_command() -> clap::Command {
         .value_parser(clap::value_parser!(u64))
         .help("Restore the commits up to this number");
     clap::Command::new("restore")
-        .about("Build a data directory from a backup and the archive, as of any archived moment")
+        .about("Build a data directory from a backup and the archive, or restore single tables, queues and containers")
         .arg(from())
         .arg(data)
         .arg(generation("Restore this backup as it is, without the archive, as `larimar backup list` names it"))
-        .arg(to_time)
-        .arg(to_sequence)
+        .arg(to_time.conflicts_with(INTO_SERVER))
+        .arg(to_sequence.conflicts_with(INTO_SERVER))
         .group(ArgGroup::new("moment").args([GENERATION, TO_TIME, TO_SEQUENCE]))
-        .after_help("Without a moment: the latest backup, and all commits that the archive has after it.")
+        .after_help(RESTORE_AFTER_HELP)
+        .args(into_server())
+        .args_conflicts_with_subcommands(true)
+        .subcommand_negates_reqs(true)
+        .subcommand(with_settings(clap::Command::new("status")).about("Show the last restore into the running server"))
+        .subcommand(with_settings(clap::Command::new("cancel")).about("Cancel the restore into the running server"))
+}
+
+/// The flags of a restore into a running server.
+fn into_server() -> [Arg; 5] {
+    let flag = |name: &'static str| Arg::new(name).long(name).requires(INTO_SERVER);
+    [
+        Arg::new(WHAT)
+            .value_name("WHAT")
+            .num_args(1..)
+            .requires(INTO_SERVER)
+            .value_parser(What::read)
+            .help("With --into-server: table:NAME, queue:NAME or container:NAME; NAME=NEW gives it another name"),
+        Arg::new(INTO_SERVER)
+            .long(INTO_SERVER)
+            .action(ArgAction::SetTrue)
+            .requires(WHAT)
+            .help("Restore WHAT into the running server, instead of building a data directory"),
+        flag(ACCOUNT).value_name("NAME").help("The account in the backup [default: the server's, if it has only one]"),
+        flag(TO_ACCOUNT).value_name("NAME").help("The account to restore into [default: the same]"),
+        flag(RATE).value_name("RATE").value_parser(|text: &str| text.parse::<Rate>()).help(
+            "MiB a second at most, or max for as fast as it can; at most a quarter of the time otherwise [default: 16]",
+        ),
+    ]
+}
+
+/// Something to restore into a server.
+#[derive(Clone, Debug)]
+enum What {
+    Table(String),
+    Queue(String),
+    Container(String),
+}
+
+impl What {
+    fn read(text: &str) -> Result<Self, String> {
+        let name = |name: &str| name.to_owned();
+        match text.split_once(':') {
+            Some(("table", rest)) if !rest.is_empty() => Ok(Self::Table(name(rest))),
+            Some(("queue", rest)) if !rest.is_empty() => Ok(Self::Queue(name(rest))),
+            Some(("container", rest)) if !rest.is_empty() => Ok(Self::Container(name(rest))),
+            _ => Err(format!("expected table:NAME, queue:NAME or container:NAME, found '{text}'")),
+        }
+    }
 }
 
 /// The place of a backup. After a flag, `clap` takes the name of a command for it.
@@ -108,16 +157,45 @@ pub(super) fn read(matches: &ArgMatches) -> (Backup, &ArgMatches) {
     }
 }
 
-/// What a command line of `restore` asks for.
-pub(super) fn read_restore(matches: &ArgMatches) -> Restore {
+/// What a command line of `restore` asks for, and where its settings are.
+pub(super) fn read_restore(matches: &ArgMatches) -> (Command, &ArgMatches) {
+    let text = |name: &str| matches.get_one::<String>(name).cloned();
+    let command = match matches.subcommand() {
+        Some(("status", own)) => return (Command::IntoServer(IntoServer::Status), own),
+        Some((_, own)) => return (Command::IntoServer(IntoServer::Cancel), own),
+        None if matches.get_flag(INTO_SERVER) => {
+            let mut request = SingleRequest {
+                from: text(FROM).expect("it is required"),
+                generation: text(GENERATION),
+                account: text(ACCOUNT),
+                to_account: text(TO_ACCOUNT),
+                rate: matches.get_one::<Rate>(RATE).copied().unwrap_or_default(),
+                ..SingleRequest::default()
+            };
+            for what in matches.get_many::<What>(WHAT).into_iter().flatten().cloned() {
+                match what {
+                    What::Table(name) => request.tables.push(name),
+                    What::Queue(name) => request.queues.push(name),
+                    What::Container(name) => request.containers.push(name),
+                }
+            }
+            Command::IntoServer(IntoServer::Start(Box::new(request)))
+        }
+        None => Command::Restore(Restore {
+            from: text(FROM).expect("it is required"),
+            moment: moment(matches),
+            data: matches.get_one::<PathBuf>(DATA).cloned().expect("it is required"),
+        }),
+    };
+    (command, matches)
+}
+
+/// The moment that a data directory is restored to.
+fn moment(matches: &ArgMatches) -> Moment {
     let time = matches.get_one::<Timestamp>(TO_TIME).copied().map(Moment::Time);
     let sequence = matches.get_one::<u64>(TO_SEQUENCE).copied().map(Moment::Sequence);
     let generation = matches.get_one::<String>(GENERATION).cloned().map(Moment::Generation);
-    Restore {
-        from: matches.get_one::<String>(FROM).cloned().expect("it is required"),
-        moment: time.or(sequence).or(generation).unwrap_or(Moment::Latest),
-        data: matches.get_one::<PathBuf>(DATA).cloned().expect("it is required"),
-    }
+    time.or(sequence).or(generation).unwrap_or(Moment::Latest)
 }
 
 fn from() -> Arg {
@@ -136,13 +214,22 @@ const DATA: &str = "data";
 const GENERATION: &str = "generation";
 const TO_TIME: &str = "to-time";
 const TO_SEQUENCE: &str = "to-sequence";
+const INTO_SERVER: &str = "into-server";
+const WHAT: &str = "what";
+const ACCOUNT: &str = "account";
+const TO_ACCOUNT: &str = "to-account";
+const RESTORE_AFTER_HELP: &str = "\
+Without a moment: the latest backup, and all commits that the archive has after it; with --into-server, the latest backup.
+With --into-server the running server restores, and goes on if this command ends. Nothing is overwritten: a name that \
+exists is refused. The command finds the server as `larimar compact` does. Example: larimar restore /backups/larimar \
+table:Orders=OrdersBefore container:photos --into-server";
 const AFTER_HELP: &str = "\
 The server takes the backup and goes on with it if this command ends. The command finds the server as `larimar compact` \
 does: by the settings data_dir, admin_host and admin_port.";
 
 #[cfg(test)]
 mod tests {
-    use super::super::{Command, CommandLine, clap_command};
+    use super::super::{CommandLine, clap_command};
     use super::*;
 
     fn read(line: &[&str]) -> Result<Command, clap::Error> {
@@ -181,8 +268,27 @@ mod tests {
             let restore = Restore { from: "there".to_owned(), moment, data: "new".into() };
             assert_eq!(read(&line).expect("a good line"), Command::Restore(restore));
         }
+        let single = SingleRequest {
+            from: "there".to_owned(),
+            to_account: Some("other".to_owned()),
+            tables: vec!["Orders=Old".to_owned(), "two".to_owned()],
+            containers: vec!["photos".to_owned()],
+            ..SingleRequest::default()
+        };
+        let line = ["restore", "there", "table:Orders=Old", "container:photos", "table:two", "--into-server"];
+        let line = [&line[..], &["--to-account", "other", "--data-dir", "d"]].concat();
+        let started = Command::IntoServer(IntoServer::Start(Box::new(single)));
+        assert_eq!(read(&line).expect("a good line"), started);
+        assert_eq!(read(&["restore", "status"]).expect("a good line"), Command::IntoServer(IntoServer::Status));
         for wrong in [
-            &["backup"][..],
+            &["restore", "there", "--into-server"][..],
+            &["restore", "there", "table:x"],
+            &["restore", "there", "table:x", "--data", "new"],
+            &["restore", "there", "table:x", "--data", "new", "--into-server"],
+            &["restore", "there", "--data", "new", "--to-account", "other"],
+            &["restore", "there", "orders", "--into-server"],
+            &["restore", "there", "table:", "--into-server"],
+            &["backup"],
             &["backup", "there", "here"],
             &["backup", "there", "--rate", "fast"],
             &["backup", "--rate", "max", "status"],

@@ -2,7 +2,7 @@
 
 use larimar_engine::blob::bytes::ByteStore;
 use larimar_engine::blob::{Blobs, Reclaimer};
-use larimar_engine::{Clock, Engine, SystemClock};
+use larimar_engine::{Clock, Engine, SystemClock, sweep_hidden};
 use larimar_server::{AnalyticsWriter, Handler, Listener, Storage};
 use std::pin::Pin;
 use std::sync::Arc;
@@ -64,6 +64,23 @@ pub(super) fn start_container_reclaimer<E: Engine, B: ByteStore>(blobs: Arc<Blob
     })
 }
 
+/// Starts what removes what unfinished restores into a server that has died left behind.
+pub(super) fn start_restore_sweeper<E: Engine>(engine: Arc<E>) -> Running {
+    Running::spawn(|mut stopped| async move {
+        loop {
+            match sweep_hidden(&*engine, SystemClock.now()).await {
+                Ok(0) => {}
+                Ok(spaces) => tracing::info!(spaces, "removed what an unfinished restore left"),
+                Err(fault) => tracing::warn!(%fault, "what an unfinished restore left could not be removed"),
+            }
+            tokio::select! {
+                () = &mut stopped => return,
+                () = tokio::time::sleep(SWEEP_EVERY) => {}
+            }
+        }
+    })
+}
+
 /// Comes when it is time to stop.
 type Stop = Pin<Box<dyn Future<Output = ()> + Send>>;
 
@@ -101,4 +118,6 @@ const RECLAIM_EVERY: Duration = Duration::from_secs(5);
 const RECLAIM_PAUSE: Duration = Duration::from_millis(20);
 /// After a fault.
 const RECLAIM_RETRY: Duration = Duration::from_secs(30);
+/// How often unfinished restores are looked for.
+const SWEEP_EVERY: Duration = Duration::from_secs(120);
 const BLOB_RECLAIM_EVERY: Duration = Duration::from_secs(24 * 3600);

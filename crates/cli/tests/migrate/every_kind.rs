@@ -10,14 +10,14 @@ use larimar_testkit::http::{Client, Response, encode};
 use std::path::Path;
 
 /// A claimed message, as its consumer knows it.
-struct Claimed(String);
+pub(crate) struct Claimed(String);
 
 fn handle(reply: &Response) -> String {
     let (id, receipt) = (reply.element("MessageId"), reply.element("PopReceipt"));
     format!("/jobs/messages/{}?popreceipt={}", id.expect("an id"), encode(receipt.expect("a receipt")))
 }
 
-fn fill_queues(client: &Client) -> Claimed {
+pub(crate) fn fill_queues(client: &Client) -> Claimed {
     client.request("PUT", "/jobs").header("x-ms-meta-team", "blue").send().is_status(201);
     client.request("PUT", "/empty").send().is_status(201);
     client.request("PUT", "/jobs?comp=acl").xml(ACL).send().is_status(204);
@@ -31,7 +31,7 @@ fn fill_queues(client: &Client) -> Claimed {
     Claimed(handle(&claimed))
 }
 
-fn fill_blobs(client: &Client) {
+pub(crate) fn fill_blobs(client: &Client) {
     let put = |path: &str| client.request("PUT", path);
     put("/photos?restype=container").header("x-ms-meta-team", "blue").send().is_status(201);
     put("/photos?restype=container&comp=acl").header("x-ms-blob-public-access", "blob").xml(ACL).send().is_status(200);
@@ -85,7 +85,7 @@ fn fill_blobs(client: &Client) {
 }
 
 /// What clients see of queues and containers.
-fn seen(server: &Server) -> Vec<String> {
+pub(crate) fn seen(server: &Server) -> Vec<String> {
     let (queues, blobs) = (server.queues(), server.blobs());
     let mut seen = Vec::new();
     let mut look = |client: &Client, path: &str| {
@@ -135,7 +135,7 @@ fn store_of(folder: &Path, name: &str) -> String {
 }
 
 /// A consumer goes on with the receipt that it has.
-fn delete(server: &Server, claimed: &Claimed) {
+pub(crate) fn delete(server: &Server, claimed: &Claimed) {
     server.queues().delete(&claimed.0).send().is_status(204);
 }
 

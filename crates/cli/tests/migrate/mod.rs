@@ -1,6 +1,6 @@
 //! `larimar migrate` as users run it: stores copied, served from the copy, interrupted, refused.
 
-mod every_kind;
+pub(crate) mod every_kind;
 mod interrupted;
 mod local;
 #[cfg(feature = "test-postgres")]
@@ -112,7 +112,7 @@ fn text(path: &Path) -> &str {
 
 const KEYS: [(&str, &str); 4] = [("sales", "42"), ("sales", "it's"), ("\u{1F600}", ""), ("", "\u{e000}")];
 
-const ACL: &str = "<?xml version=\"1.0\" encoding=\"utf-8\"?><SignedIdentifiers><SignedIdentifier><Id>readers</Id>\
+pub(crate) const ACL: &str = "<?xml version=\"1.0\" encoding=\"utf-8\"?><SignedIdentifiers><SignedIdentifier><Id>readers</Id>\
                    <AccessPolicy><Start>2026-01-01T00:00:00Z</Start><Expiry>2030-01-01T00:00:00Z</Expiry>\
                    <Permission>r</Permission></AccessPolicy></SignedIdentifier></SignedIdentifiers>";
 

@@ -179,6 +179,7 @@ fn of_spaces(name: &str) -> Option<(String, u64)> {
         "ListSpaces" => (format!("'\\x6d', 1, {}, 3", row(7000)), 3),
         "CreateSpace" => ("'\\x61', 1, '\\x99', 1, ''".to_owned(), 0),
         "ChangeSpace" => (format!("'\\x6d', 1, {}, 'a', 1, ''", row(7000)), 1),
+        "RenameSpace" => (format!("'\\x6d', 1, {}, '\\x62', '\\x01', '', 1", row(7000)), 2),
         "DropSpace" => (format!("'\\x6d', 1, {}, NULL", row(7000)), 1),
         "ListAccounts" => (String::new(), 2),
         "TakeLease" => ("'\\x01', 1, 1".to_owned(), 1),

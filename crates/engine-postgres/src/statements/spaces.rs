@@ -31,6 +31,20 @@ statements! {
         UPDATE larimar_space SET meta = $4, tok = $5 \
         WHERE account = $1 AND kind = $2 AND name = $3 AND meta = $6 RETURNING 1::int8";
 
+    /// Gives a space another name and other meta bytes, unless the name is taken, and then returns a row.
+    RenameSpace<'a> {
+        account: &'a [u8],
+        kind: i64,
+        name: &'a [u8],
+        new_account: &'a [u8],
+        new_name: &'a [u8],
+        meta: &'a [u8],
+        token: i64,
+    } -> () = "\
+        UPDATE larimar_space SET account = $4, name = $5, meta = $6, tok = $7 \
+        WHERE account = $1 AND kind = $2 AND name = $3 AND NOT EXISTS (\
+        SELECT 1 FROM larimar_space t WHERE t.account = $4 AND t.kind = $2 AND t.name = $5) RETURNING 1::int8";
+
     /// Drops a space, if its meta bytes are the expected ones or none are expected, and returns its id. Its rows are
     /// removed in the background.
     DropSpace<'a> { account: &'a [u8], kind: i64, name: &'a [u8], expected: Option<&'a [u8]> } -> (i64,) = concat!(

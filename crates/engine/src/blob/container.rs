@@ -54,6 +54,14 @@ pub struct NewContainer {
     pub public_access: PublicAccess,
 }
 
+/// The meta bytes of a copy of a container, without its lease.
+///
+/// # Errors
+/// Bytes that cannot be read.
+pub fn meta_without_lease(meta: &[u8]) -> Result<Vec<u8>, Fault> {
+    Ok(Meta { lease: Lease::None, ..Meta::decode(meta)? }.encode())
+}
+
 /// Some containers of an account, in order.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct ContainerPage {

@@ -43,7 +43,9 @@ mod work_slice;
 pub use access::{BlobRef, Written};
 pub use append::Appended;
 pub use blocks::BlockList;
-pub use container::{Container, ContainerPage, NewContainer, create_logs, find_container_acl, read_container_acl};
+pub use container::{
+    Container, ContainerPage, NewContainer, create_logs, find_container_acl, meta_without_lease, read_container_acl,
+};
 pub use copy::{CopyInspector, CopyRequest, CopySource};
 pub use find::{FindFrom, FindIn, FindPage, FoundBlob};
 pub use holds::Hold;

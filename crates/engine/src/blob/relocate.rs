@@ -4,6 +4,7 @@ use super::bytes::Extent;
 use super::codec::damaged;
 use super::keys::RowName;
 use super::layout::{Layout, relocate_chunk};
+use super::lease::Lease;
 use super::page_region::relocate_pages;
 use super::reclaim::unreachable::payloads_of;
 use super::released::Released;
@@ -50,6 +51,19 @@ pub fn relocated(row: RowRef<'_>, mut to: impl FnMut(&Extent) -> Extent) -> Resu
         None => None,
     };
     body.map(Some).ok_or_else(|| damaged("a row of a blob"))
+}
+
+/// The bytes of a row of a container without its blob's lease, which is of no use to clients of a copy.
+///
+/// # Errors
+/// A row that cannot be read.
+pub fn without_lease(row: RowRef<'_>) -> Result<Option<Vec<u8>>, Fault> {
+    if row.partition.is_empty() || RowName::parse(row.row) != Some(RowName::Blob) {
+        return Ok(None);
+    }
+    let blob = BlobRow::decode(row.body)?;
+    let is_leased = blob.lease != Lease::None;
+    Ok(is_leased.then(|| BlobRow { lease: Lease::None, ..blob }.encode()))
 }
 
 /// Whether a row is a blob or a snapshot.

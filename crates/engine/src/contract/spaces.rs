@@ -42,6 +42,14 @@ pub trait Spaces: Send + Sync + 'static {
         meta: &[u8],
     ) -> impl Future<Output = Result<Changed, Fault>> + Send;
 
+    /// Gives a space another name and other meta bytes, in one commit. Its number and rows stay; both names have its kind.
+    fn rename_space(
+        &self,
+        from: SpaceName<'_>,
+        to: SpaceName<'_>,
+        meta: &[u8],
+    ) -> impl Future<Output = Result<Renamed, Fault>> + Send;
+
     /// Drops a space with all its rows, at a cost that does not depend on their number; `false` if it does not exist.
     /// No write to its number succeeds after the acknowledgement. The storage is reclaimed later; that of a container
     /// only after [`Spaces::forget_dropped`], because its rows refer to bytes outside the engine.
@@ -98,6 +106,17 @@ pub enum Changed {
     Yes,
     /// The meta bytes are not the expected ones; the next lookup finds the new ones.
     Other,
+    /// The space does not exist.
+    Missing,
+}
+
+/// The outcome of [`Spaces::rename_space`].
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Renamed {
+    /// The space has its new name.
+    Yes,
+    /// The new name is taken; nothing was changed.
+    Taken,
     /// The space does not exist.
     Missing,
 }

@@ -4,6 +4,7 @@ use super::MigrationError;
 use super::digest::budget;
 use crate::contract::{Engine, Flow, KeyRange, Position, Space, SpaceId, SpaceKind, SpaceName, successor};
 use crate::error::{ReadError, WriteError};
+use crate::hidden::is_hidden;
 use std::collections::BTreeMap;
 use std::fmt;
 use std::sync::Arc;
@@ -52,7 +53,7 @@ pub(super) async fn parts(engine: &impl Engine) -> Result<Parts, MigrationError>
         let Some(next) = next else { break };
         range.start = next;
     }
-    for account in engine.accounts().await? {
+    for account in engine.accounts().await?.into_iter().filter(|account| !is_hidden(account)) {
         for kind in [SpaceKind::Table, SpaceKind::Queue, SpaceKind::Container] {
             let mut from = String::new();
             loop {

@@ -12,6 +12,8 @@ mod reclaim;
 mod record;
 mod state;
 
+pub use copy::MessageRow;
+
 use super::ids::MessageIds;
 use crate::contract::{
     Act, Budget, Change, Expect, Flow, Key, Message, MessageError, MessageHandle, MessagePlace, Messages, NewMessage,

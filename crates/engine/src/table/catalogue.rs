@@ -103,6 +103,14 @@ const fn space_name<'a>(account: &'a str, folded: &'a str) -> SpaceName<'a> {
 }
 
 /// The meta bytes of a table: a format byte, the length of the name, the name, the access control list.
+/// The meta bytes of a copy of a table that has another name.
+///
+/// # Errors
+/// Bytes that cannot be read.
+pub fn meta_renamed(meta: &[u8], name: &TableName) -> Result<Vec<u8>, Fault> {
+    decode_meta(meta).map(|(_, acl)| encode_meta(name.as_str(), acl))
+}
+
 fn encode_meta(name: &str, acl: &str) -> Vec<u8> {
     let length = u8::try_from(name.len()).expect("a table name has at most 64 characters");
     [&[META_FORMAT, length], name.as_bytes(), acl.as_bytes()].concat()

@@ -5,7 +5,7 @@ use larimar_engine::queue::{
 };
 use larimar_engine::{
     Beside, Budget, Changed, Compaction, EditError, Engine, Fault, Flow, Key, KeyRange, Moment, Op, Position,
-    ReadError, Reads, RowRef, Rows, Snapshot, Space, SpaceId, SpaceName, Spaces, Statistics, WriteError,
+    ReadError, Reads, Renamed, RowRef, Rows, Snapshot, Space, SpaceId, SpaceName, Spaces, Statistics, WriteError,
 };
 use larimar_model::Timestamp;
 use std::time::{Duration, Instant};
@@ -276,6 +276,10 @@ impl<L: Layer> Spaces for Layered<L> {
 
     async fn change_space(&self, name: SpaceName<'_>, expected: &[u8], meta: &[u8]) -> Result<Changed, Fault> {
         self.0.change_space(name, expected, meta).await
+    }
+
+    async fn rename_space(&self, from: SpaceName<'_>, to: SpaceName<'_>, meta: &[u8]) -> Result<Renamed, Fault> {
+        self.0.below().rename_space(from, to, meta).await
     }
 
     async fn drop_space(&self, name: SpaceName<'_>) -> Result<bool, Fault> {

@@ -116,6 +116,7 @@ macro_rules! engine_conformance {
                 names_are_told_apart_by_account_and_spelling,
                 spaces_are_listed_in_order_from_a_name_on,
                 the_bytes_of_a_space_can_be_changed,
+                a_space_is_renamed_with_its_rows,
                 a_space_is_dropped_only_as_it_was_seen,
                 a_dropped_space_is_gone,
                 numbers_of_spaces_are_never_reused,

@@ -2,7 +2,7 @@
 
 use super::rows::{NOW, create, name, page, put, read, store, unbounded, write};
 use larimar_engine::{
-    Changed, Engine, Key, KeyRange, Position, ReadError, RowRef, SpaceId, SpaceKind, SpaceName, WriteError,
+    Changed, Engine, Key, KeyRange, Position, ReadError, Renamed, RowRef, SpaceId, SpaceKind, SpaceName, WriteError,
 };
 use std::collections::BTreeSet;
 
@@ -93,6 +93,29 @@ pub async fn the_bytes_of_a_space_can_be_changed(engine: &impl Engine) {
         assert_eq!(listed, [("t".to_owned(), found)]);
     }
     assert_eq!(read(engine, id, "p", "r").await, Some((version, b"x".to_vec())));
+}
+
+/// A space gets another name, of any account, with its number and rows; a name that is taken stays as it is.
+pub async fn a_space_is_renamed_with_its_rows(engine: &impl Engine) {
+    let to = SpaceName { account: "another", ..name("new") };
+    assert_eq!(engine.rename_space(name("t"), to, b"new").await, Ok(Renamed::Missing));
+    let id = create(engine, "t").await;
+    let version = store(engine, id, "p", "r", b"x").await;
+    let before = engine.space(name("t")).await;
+    let taken = engine.create_space(to, b"taken").await.expect("no fault").expect("the name is free");
+    assert_eq!(engine.rename_space(name("t"), to, b"new").await, Ok(Renamed::Taken));
+    let found = engine.space(to).await.expect("no fault").expect("the space is there");
+    assert_eq!((found.id, &*found.meta, engine.space(name("t")).await), (taken, b"taken".as_slice(), before));
+    assert_eq!(engine.drop_space(to).await, Ok(true));
+    assert_eq!(engine.rename_space(name("t"), to, b"new").await, Ok(Renamed::Yes));
+    assert_eq!((engine.space(name("t")).await, engine.recent_space(name("t")).await), (Ok(None), Ok(None)));
+    assert_eq!(engine.list_spaces(name(""), 10).await, Ok(vec![]));
+    let found = engine.recent_space(to).await.expect("no fault").expect("the space is there");
+    assert_eq!((found.id, &*found.meta), (id, b"new".as_slice()));
+    assert_eq!(engine.list_spaces(SpaceName { name: "", ..to }, 10).await, Ok(vec![("new".to_owned(), found)]));
+    assert_eq!(read(engine, id, "p", "r").await, Some((version, b"x".to_vec())));
+    write(engine, id, "p", put("r", b"y"), NOW).await.expect("it takes writes");
+    assert!(engine.create_space(name("t"), b"").await.expect("no fault").is_some_and(|other| other != id));
 }
 
 /// A space is dropped under a condition only as it was seen: what another caller changed meanwhile stays.

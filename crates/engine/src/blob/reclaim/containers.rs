@@ -14,6 +14,7 @@ use crate::blob::store::read_error;
 use crate::blob::tag_index::PARTITION;
 use crate::contract::{Budget, Compaction, Engine, Flow, KeyRange, Position, SpaceId, SpaceKind, SpaceName, successor};
 use crate::error::{EngineError, Fault, Reject};
+use crate::hidden::{is_hidden, is_hidden_container};
 use larimar_model::blob::BlobName;
 use larimar_model::{Timestamp, limits};
 use std::collections::HashSet;
@@ -72,7 +73,7 @@ impl<E: Engine, B: ByteStore> Blobs<E, B> {
     /// Faults of the engine and of the store.
     pub async fn reclaim(&self, now: Timestamp) -> Result<(ReclaimedRows, Reclaimed), Fault> {
         let mut rows = ReclaimedRows::default();
-        for account in self.engine.accounts().await? {
+        for account in self.engine.accounts().await?.into_iter().filter(|account| !is_hidden(account)) {
             let mut from = String::new();
             loop {
                 let name = SpaceName { account: &account, kind: SpaceKind::Container, name: &from };
@@ -240,7 +241,8 @@ impl<E: Engine, B: ByteStore> Owners for RowOwners<'_, E, B> {
     async fn release(&self, owner: Owner<'_>, extents: &[Extent]) -> Result<Vec<bool>, Fault> {
         let Ok(name) = owner.blob.parse::<BlobName>() else { return Ok(vec![true; extents.len()]) };
         let at = BlobRef { container: owner.space, name: &name };
-        if self.blobs.holds.is_held(at) {
+        // The rows of a container that is being filled come after their payloads.
+        if self.blobs.holds.is_held(at) || is_hidden_container(&*self.blobs.engine, owner.space).await? {
             return Ok(vec![false; extents.len()]);
         }
         match self.blobs.release(at, extents, self.now).await {

@@ -3,8 +3,42 @@
 use super::record::{Content, Delivery, DeliveryKey, DeliveryRow, content_row};
 use super::{RowQueues, content, message, walk};
 use crate::contract::{Flow, Message, MessagePlace, RowRef, Rows, SpaceId};
-use crate::error::{ReadError, WriteError};
-use larimar_model::Timestamp;
+use crate::error::{Fault, ReadError, WriteError};
+use larimar_model::{Guid, Timestamp};
+
+/// One of the two rows of a message, as a backup has them.
+#[derive(Debug)]
+pub enum MessageRow {
+    /// Everything but the time of its insertion and its text.
+    Delivery(Message),
+    /// The rest.
+    Content {
+        /// The message's name.
+        id: Guid,
+        /// When it was added.
+        inserted: Timestamp,
+        /// Its bytes.
+        text: Vec<u8>,
+    },
+}
+
+impl MessageRow {
+    /// Reads a row of a queue.
+    ///
+    /// # Errors
+    /// A row that cannot be read.
+    pub fn parse(row: RowRef<'_>) -> Result<Self, Fault> {
+        let Some(id) = row.row.strip_prefix('m') else {
+            let found = DeliveryRow::parse(row)?;
+            let content = Content { inserted: found.version, expires: found.delivery.expires, text: Vec::new() };
+            return Ok(Self::Delivery(message(&found, content, found.delivery.dequeue_count, found.nonce())));
+        };
+        let unknown = |_| Fault::Damaged(format!("a queue has an unknown row {:?}", row.row));
+        let id = Guid(u128::from_str_radix(id, 16).map_err(unknown)?.to_be_bytes());
+        let Content { inserted, text, .. } = Content::parse(row.body)?;
+        Ok(Self::Content { id, inserted, text })
+    }
+}
 
 impl RowQueues {
     /// As [`Messages::read_messages`](crate::queue::Messages::read_messages).
