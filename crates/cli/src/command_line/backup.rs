@@ -85,12 +85,12 @@ pub(super) fn restore_command() -> clap::Command {
 
 /// The flags of a restore into a running server.
 fn into_server() -> [Arg; 5] {
-    let flag = |name: &'static str| Arg::new(name).long(name).requires(INTO_SERVER);
+    let flag = |name: &'static str| Arg::new(name).long(name).conflicts_with(DATA);
     [
         Arg::new(WHAT)
             .value_name("WHAT")
             .num_args(1..)
-            .requires(INTO_SERVER)
+            .conflicts_with(DATA)
             .value_parser(What::read)
             .help("With --into-server: table:NAME, queue:NAME or container:NAME; NAME=NEW gives it another name"),
         Arg::new(INTO_SERVER)
@@ -268,6 +268,26 @@ mod tests {
             let restore = Restore { from: "there".to_owned(), moment, data: "new".into() };
             assert_eq!(read(&line).expect("a good line"), Command::Restore(restore));
         }
+        for wrong in [
+            &["backup"][..],
+            &["backup", "there", "here"],
+            &["backup", "there", "--rate", "fast"],
+            &["backup", "--rate", "max", "status"],
+            &["backup", "--data-dir", "d", "status"],
+            &["backup", "verify"],
+            &["backup", "key"],
+            &["restore", "there"],
+            &["restore", "--data", "new"],
+            &["restore", "there", "--data", "new", "--to-time", "noon"],
+            &["restore", "there", "--data", "new", "--to-sequence", "-1"],
+            &["restore", "there", "--data", "new", "--to-sequence", "1", "--generation", "g"],
+        ] {
+            assert_eq!(read(wrong).expect_err("a bad line").exit_code(), 2, "{wrong:?}");
+        }
+    }
+
+    #[test]
+    fn single_spaces_are_restored_into_the_server_and_never_into_a_directory() {
         let single = SingleRequest {
             from: "there".to_owned(),
             to_account: Some("other".to_owned()),
@@ -288,18 +308,7 @@ mod tests {
             &["restore", "there", "--data", "new", "--to-account", "other"],
             &["restore", "there", "orders", "--into-server"],
             &["restore", "there", "table:", "--into-server"],
-            &["backup"],
-            &["backup", "there", "here"],
-            &["backup", "there", "--rate", "fast"],
-            &["backup", "--rate", "max", "status"],
-            &["backup", "--data-dir", "d", "status"],
-            &["backup", "verify"],
-            &["backup", "key"],
-            &["restore", "there"],
-            &["restore", "--data", "new"],
-            &["restore", "there", "--data", "new", "--to-time", "noon"],
-            &["restore", "there", "--data", "new", "--to-sequence", "-1"],
-            &["restore", "there", "--data", "new", "--to-sequence", "1", "--generation", "g"],
+            &["restore", "there", "table:x", "--into-server", "--to-sequence", "7"],
         ] {
             assert_eq!(read(wrong).expect_err("a bad line").exit_code(), 2, "{wrong:?}");
         }
