@@ -43,7 +43,7 @@ impl Get {
         }
         // The file has its name when it is complete, so that a part is not taken for the whole.
         let partial = partial_path(&file);
-        let mut out = File::create(&partial).map_err(|error| Error::io(partial.display(), error))?;
+        let mut out = File::create_new(&partial).map_err(|error| Error::io(partial.display(), error))?;
         let remove = Removed(Some(partial.clone()));
         let write = |bytes: &[u8]| out.write_all(bytes).map_err(|error| Error::io(partial.display(), error));
         download(&blob, properties.size, &progress, write).await?;
@@ -159,9 +159,10 @@ fn file_name(name: &str) -> Result<&str> {
     }
 }
 
+/// A name of this process, so that no file of the user's has it.
 fn partial_path(file: &Path) -> PathBuf {
     let mut partial = file.as_os_str().to_owned();
-    partial.push(".partial");
+    partial.push(format!(".{}.partial", std::process::id()));
     partial.into()
 }
 
