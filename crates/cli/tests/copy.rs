@@ -13,7 +13,7 @@ const ENTITIES: i32 = 4_000;
 const MESSAGES: usize = 100;
 const BLOBS: usize = 60;
 
-fn connection_string(server: &Server) -> String {
+pub(crate) fn connection_string(server: &Server) -> String {
     let url = |address: std::net::SocketAddr| format!("http://{address}/devstoreaccount1");
     format!(
         "AccountName=devstoreaccount1;AccountKey={KEY};TableEndpoint={};QueueEndpoint={};BlobEndpoint={}",

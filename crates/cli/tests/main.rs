@@ -30,3 +30,4 @@ mod single_restore;
 mod stores;
 mod traps;
 mod versions;
+mod what_is_kept;

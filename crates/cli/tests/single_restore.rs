@@ -9,18 +9,20 @@ use std::process::{Command, Output};
 use std::time::{Duration, Instant};
 
 const EXE: &str = env!("CARGO_BIN_EXE_larimar");
+/// The development account with its key, as the setting `accounts` has it.
+pub(crate) const DEVELOPMENT: &str =
+    "devstoreaccount1:Eby8vdM02xNOcqFlqUwJPLlmEtlCDXJ1OUzFT50uSRZ6IFsuFq2UVErCz4I6tq/K1SZFPTOtr/KBHBeksoGMGw==";
 const KEY: &str = "c2luZ2xlLXJlc3RvcmUtdGVzdHMtb25seQ==";
 
 fn launch(data: &Path) -> Launch {
-    let key = "Eby8vdM02xNOcqFlqUwJPLlmEtlCDXJ1OUzFT50uSRZ6IFsuFq2UVErCz4I6tq/K1SZFPTOtr/KBHBeksoGMGw==";
-    let accounts = format!("devstoreaccount1:{key};other:{KEY}");
+    let accounts = format!("{DEVELOPMENT};other:{KEY}");
     let launch = Launch::new(EXE, data).engine("local").environment("LARIMAR_ACCOUNTS", &accounts);
     // The tables of metrics appear at the end.
     launch.argument("--analytics-flush").argument("1h")
 }
 
 /// `larimar` with these arguments, for this server.
-fn larimar(server: &Server, folder: &Path, arguments: &[&str]) -> Output {
+pub(crate) fn larimar(server: &Server, folder: &Path, arguments: &[&str]) -> Output {
     let mut command = Command::new(EXE);
     command.args(arguments).arg("--data-dir").arg(server.data());
     command.arg("--admin-port").arg(server.admin_address().port().to_string());
@@ -29,7 +31,7 @@ fn larimar(server: &Server, folder: &Path, arguments: &[&str]) -> Output {
 }
 
 #[track_caller]
-fn succeeded(output: Output) -> String {
+pub(crate) fn succeeded(output: Output) -> String {
     assert!(output.status.success(), "{}", String::from_utf8_lossy(&output.stderr));
     String::from_utf8(output.stdout).expect("text")
 }

@@ -10,9 +10,9 @@ use larimar_testkit::http::{Client, Response, encode};
 use std::path::Path;
 
 /// A claimed message, as its consumer knows it.
-pub(crate) struct Claimed(String);
+pub(crate) struct Claimed(pub(crate) String);
 
-fn handle(reply: &Response) -> String {
+pub(crate) fn handle(reply: &Response) -> String {
     let (id, receipt) = (reply.element("MessageId"), reply.element("PopReceipt"));
     format!("/jobs/messages/{}?popreceipt={}", id.expect("an id"), encode(receipt.expect("a receipt")))
 }
