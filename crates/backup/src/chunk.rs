@@ -81,7 +81,7 @@ impl std::str::FromStr for ChunkId {
 /// Runs work that blocks or takes milliseconds outside of the runtime's threads.
 pub(crate) async fn blocking<T: Send + 'static>(run: impl FnOnce() -> T + Send + 'static) -> Result<T, BackupError> {
     let done = tokio::task::spawn_blocking(run).await;
-    done.map_err(|error| BackupError::Place { what: "a thread".to_owned(), reason: error.to_string() })
+    done.map_err(BackupError::thread)
 }
 
 /// No chunk is longer: a data chunk ends with the row that fills it, and a row has a few MiB at most.

@@ -2,6 +2,7 @@
 
 use crate::archive::moment::Unreachable;
 use larimar_engine::{Fault, ReadError, WriteError};
+use tokio::task::JoinError;
 
 /// Why a backup, its verification or a restore failed.
 #[derive(Debug, thiserror::Error)]
@@ -71,14 +72,61 @@ pub enum BackupError {
     /// The place cannot restore this moment.
     #[error(transparent)]
     Unreachable(#[from] Unreachable),
+    /// A server archives to the place.
+    #[error(
+        "a server archives to {0}, and removes old backups there itself: give it the settings backup_keep_time and \
+         backup_keep_count"
+    )]
+    Archiving(String),
+    /// Something of the server that removes reads or writes backups for long.
+    #[error(
+        "a restore into this server reads backups, or the archive waits for {0}: old backups are removed after the next one"
+    )]
+    InUse(String),
+    /// An object store cannot be locked against writers.
+    #[error(
+        "{0} cannot be locked while chunks are removed: give the server the settings backup_keep_time and backup_keep_count, \
+         or make sure that no backup is taken and nothing archived there, and give --idle"
+    )]
+    NotLocked(String),
+    /// No backup would be left.
+    #[error("no backup would be left in {0}: to give up all of them, delete the place itself")]
+    LastBackup(String),
+    /// What is to be kept is damaged, so it is not known what it needs.
+    #[error(
+        "nothing was removed, because {file}, which is kept, is damaged: {source}; \
+         see `larimar backup verify`, and `larimar backup remove` for a damaged backup"
+    )]
+    KeptDamaged {
+        /// The generation or segment.
+        file: String,
+        /// What is wrong with it.
+        source: Box<Self>,
+    },
     /// The store failed.
     #[error(transparent)]
     Engine(#[from] Fault),
 }
 
 impl BackupError {
+    /// A thread or a task that ended in a panic.
+    #[expect(clippy::needless_pass_by_value, reason = "it is given to map_err")]
+    pub(crate) fn thread(error: JoinError) -> Self {
+        Self::Place { what: "a thread".to_owned(), reason: error.to_string() }
+    }
+
     pub(crate) fn damaged(what: impl Into<String>, reason: impl Into<String>) -> Self {
         Self::Damaged { what: what.into(), reason: reason.into() }
+    }
+
+    /// The same of a file that is kept while others are removed.
+    pub(crate) fn of_kept(self, file: &str) -> Self {
+        match self {
+            Self::Missing(_) | Self::Damaged { .. } | Self::Newer { .. } => {
+                Self::KeptDamaged { file: file.to_owned(), source: Box::new(self) }
+            }
+            other => other,
+        }
     }
 }
 

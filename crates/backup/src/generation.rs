@@ -100,6 +100,14 @@ impl Generation {
         Timestamp::parse(&self.taken).map_err(|error| BackupError::damaged(self.name(), error.to_string()))
     }
 
+    /// When the generation of a name was begun.
+    pub(crate) fn time_of(name: &str) -> Option<Timestamp> {
+        let (date, time) = name.split_once("Z-").filter(|_| Self::is_name(name))?.0.split_once('T')?;
+        let [year, month, day] = [date.get(..4)?, date.get(4..6)?, date.get(6..)?];
+        let [hour, minute, second] = [time.get(..2)?, time.get(2..4)?, time.get(4..)?];
+        Timestamp::parse(&format!("{year}-{month}-{day}T{hour}:{minute}:{second}Z")).ok()
+    }
+
     /// The last version given to a row, and the last commit.
     pub(crate) fn point(&self) -> (Timestamp, CommitPoint) {
         let commit = CommitPoint { sequence: self.sequence, time: Timestamp::from_ticks(self.committed) };
@@ -176,6 +184,7 @@ mod tests {
         let totals = Totals { rows: 3, ..Totals::default() };
         let generation = Generation::new(taken, (taken, commit), totals, &[ChunkRef::of(b"index")]);
         assert_eq!(generation.name(), "20261116T170102.5000000Z-7");
+        assert_eq!(Generation::time_of(&generation.name()), Some(taken));
         generation.write(&place).await.expect("written");
         assert!(generation.write(&place).await.is_err(), "a generation is never replaced");
         for stray in ["20261116T170102.5000000Z-7~", "extra", ".20261116T170102.5000000Z-7.swp"] {

@@ -4,6 +4,8 @@ use crate::error::BackupError;
 use crate::generation::{Generation, Totals};
 use crate::pace::Rate;
 use crate::place::Place;
+use crate::removal::{Removed, Removing, Writers, remove};
+use crate::retention::Keep;
 use crate::take::back_up_in_line;
 use larimar_engine::blob::bytes::ByteStore;
 use larimar_engine::{Clock, SystemClock};
@@ -26,6 +28,7 @@ struct Shared {
     engine: Arc<LocalEngine>,
     status: Mutex<JobStatus>,
     removal: Arc<RwLock<()>>,
+    keep: Keep,
     line: Mutex<Option<LineMark>>,
 }
 
@@ -58,6 +61,12 @@ pub struct JobStatus {
     pub totals: Totals,
     /// Why it failed.
     pub error: Option<String>,
+    /// Which old backups were removed after it.
+    #[serde(default)]
+    pub removed: Option<Removed>,
+    /// Why none were removed, though the settings say so.
+    #[serde(default)]
+    pub removal_error: Option<String>,
     /// Whether the server encrypts its backups.
     #[serde(default)]
     pub is_encrypting: bool,
@@ -86,11 +95,11 @@ pub enum JobState {
 pub struct Refused(pub String);
 
 impl<B: ByteStore> BackupJob<B> {
-    /// The backups of this engine and its store of bytes.
+    /// The backups of this engine and its store of bytes. After each one, those that are not kept are removed.
     #[must_use]
-    pub fn new(engine: Arc<LocalEngine>, bytes: Option<Arc<B>>) -> Self {
-        let shared =
-            Arc::new(Shared { engine, status: Mutex::default(), removal: Arc::default(), line: Mutex::default() });
+    pub fn new(engine: Arc<LocalEngine>, bytes: Option<Arc<B>>, keep: Keep) -> Self {
+        let (status, line) = (Mutex::default(), Mutex::default());
+        let shared = Arc::new(Shared { engine, status, removal: Arc::default(), keep, line });
         Self { bytes, shared, task: Mutex::default() }
     }
 
@@ -125,7 +134,7 @@ impl<B: ByteStore> BackupJob<B> {
             };
             let outcome = back_up_in_line(&shared.engine, bytes.as_deref(), &place, rate, &progress, &line).await;
             drop(writing);
-            shared.end(outcome);
+            shared.end(outcome, &place).await;
         }));
         Ok(())
     }
@@ -140,15 +149,21 @@ impl<B: ByteStore> BackupJob<B> {
         let mut status = self.shared.status.lock();
         let was_running = status.state == JobState::Running;
         if was_running {
-            status.state = JobState::Cancelled;
             status.ended = Some(SystemClock.now().to_string());
+            if status.generation.is_some() {
+                status.state = JobState::Done;
+                status.removal_error = Some("the removal of old backups was cancelled".to_owned());
+            } else {
+                status.state = JobState::Cancelled;
+            }
             tracing::info!(to = status.to, "the backup was cancelled");
         }
         was_running
     }
 
     /// Keeps chunks from being removed while a file that will refer to them is not written yet. Writers (a backup, the
-    /// archive) hold it for reading from the first chunk that they may reuse until the file that refers to it is there.
+    /// archive) hold it for reading from the first chunk that they may reuse until the file that refers to it is there;
+    /// a restore into the server ([`SingleJob`](crate::SingleJob)) holds it for reading while it reads a backup.
     /// The removal holds it for writing from reading the references until the last chunk is removed.
     #[must_use]
     pub fn removal_lock(&self) -> Arc<RwLock<()>> {
@@ -168,21 +183,48 @@ impl<B: ByteStore> BackupJob<B> {
 }
 
 impl Shared {
-    fn end(&self, outcome: Result<Generation, BackupError>) {
-        let now = SystemClock.now();
+    /// Notes the outcome, and removes the backups that are not kept.
+    async fn end(&self, outcome: Result<Generation, BackupError>, place: &Place) {
+        let is_whole = outcome.is_ok();
+        self.note(outcome);
+        let removed = match is_whole && self.keep.is_set() {
+            true => Some(self.remove_surplus(place).await),
+            false => None,
+        };
         let mut status = self.status.lock();
-        status.ended = Some(now.to_string());
+        match removed {
+            Some(Ok(removed)) => {
+                let (generations, chunks) = (removed.generations.len(), removed.chunks);
+                tracing::info!(to = status.to, generations, chunks, "old backups were removed");
+                status.removed = Some(removed);
+            }
+            Some(Err(error)) => {
+                tracing::error!(to = status.to, %error, "old backups were not removed");
+                status.removal_error = Some(error.to_string());
+            }
+            None => {}
+        }
+        status.state = if is_whole { JobState::Done } else { JobState::Failed };
+        status.ended = Some(SystemClock.now().to_string());
+    }
+
+    async fn remove_surplus(&self, place: &Place) -> Result<Removed, BackupError> {
+        let is_archiving = self.line.lock().as_ref().is_some_and(|line| line.to == place.to_string());
+        let writers = Writers::Own { lock: &self.removal, is_archiving };
+        remove(place, &Removing::Surplus(self.keep), writers, false).await
+    }
+
+    fn note(&self, outcome: Result<Generation, BackupError>) {
+        let mut status = self.status.lock();
         match outcome {
             Ok(generation) => {
                 tracing::info!(to = status.to, generation = generation.name(), "the backup is whole");
-                status.state = JobState::Done;
                 status.totals = generation.totals;
                 status.generation = Some(generation.name());
-                status.last_success = Some(now.to_unix().as_secs());
+                status.last_success = Some(SystemClock.now().to_unix().as_secs());
             }
             Err(error) => {
                 tracing::error!(to = status.to, %error, "the backup failed");
-                status.state = JobState::Failed;
                 status.error = Some(error.to_string());
             }
         }

@@ -6,7 +6,8 @@
 //! not sent again. An index lists the chunks in order (`index.rs`), and the generation ([`Generation`]), written last,
 //! lists the chunks of the index. [`verify()`] reads all of it back; [`restore()`] fills an engine from it, and
 //! [`restore_to`] builds a data directory from it and the commits of the archive up to a [`Moment`] (decision 46).
-//! [`BackupJob`] runs backups in a server. The format is drawn in docs/format.md, the reasons are in decision 44.
+//! [`remove`] removes old backups. [`BackupJob`] runs backups in a server. The format is drawn in docs/format.md, the
+//! reasons are in decision 44.
 
 mod addresses;
 mod archive;
@@ -21,7 +22,9 @@ mod pace;
 mod payloads;
 mod place;
 mod record;
+mod removal;
 mod restore;
+mod retention;
 mod sealed;
 mod sender;
 mod single;
@@ -39,7 +42,9 @@ pub use generation::{Generation, Totals};
 pub use job::{BackupJob, JobState, JobStatus, Refused};
 pub use pace::Rate;
 pub use place::Place;
+pub use removal::{Removed, Removing, Writers, remove};
 pub use restore::{restore, restore_to, room_needed};
+pub use retention::Keep;
 pub use single::Wanted;
 pub use single_job::{SingleJob, SingleStatus};
 pub use take::back_up;

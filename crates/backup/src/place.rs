@@ -213,7 +213,6 @@ impl Place {
     }
 
     /// Removes a file, if there is one.
-    #[allow(dead_code)]
     pub(crate) async fn remove(&self, name: &str) -> Result<(), BackupError> {
         self.storage.remove(&self.stored_name(name)).await
     }
@@ -226,6 +225,11 @@ impl Place {
     /// A file of the place, for messages.
     pub(crate) fn show(&self, name: &str) -> String {
         self.storage.show(&self.stored_name(name))
+    }
+
+    /// Its files as they are stored.
+    pub(crate) const fn storage(&self) -> &Storage {
+        &self.storage
     }
 
     /// The name by which a chunk is stored.
@@ -251,6 +255,13 @@ impl Place {
 impl fmt::Display for Place {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         self.storage.fmt(f)
+    }
+}
+
+impl PlaceLock {
+    /// A lock of nothing.
+    pub(crate) const fn none() -> Self {
+        Self(None)
     }
 }
 

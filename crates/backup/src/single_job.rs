@@ -11,6 +11,7 @@ use larimar_engine::{Clock, Engine, SystemClock};
 use parking_lot::Mutex;
 use serde::{Deserialize, Serialize};
 use std::sync::Arc;
+use tokio::sync::RwLock;
 use tokio::task::JoinHandle;
 
 /// Restores single spaces into a store.
@@ -19,6 +20,7 @@ pub struct SingleJob<E, B> {
     restore: Arc<SingleRestore<E, B>>,
     status: Arc<Mutex<SingleStatus>>,
     task: Mutex<Option<JoinHandle<()>>>,
+    removal: Arc<RwLock<()>>,
 }
 
 /// What the last restore is doing, or did.
@@ -43,11 +45,12 @@ pub struct SingleStatus {
 }
 
 impl<E: Engine, B: ByteStore> SingleJob<E, B> {
-    /// Restores into this engine and its store of bytes, which is on the engine's disk or not.
+    /// Restores into this engine and its store of bytes, which is on the engine's disk or not. The server does not remove
+    /// backups while one is read ([`BackupJob::removal_lock`](crate::BackupJob::removal_lock)).
     #[must_use]
-    pub fn new(engine: Arc<E>, bytes: Option<Arc<B>>, are_payloads_local: bool) -> Self {
+    pub fn new(engine: Arc<E>, bytes: Option<Arc<B>>, are_payloads_local: bool, removal: Arc<RwLock<()>>) -> Self {
         let restore = Arc::new(SingleRestore::new(engine, bytes, are_payloads_local));
-        Self { restore, status: Arc::default(), task: Mutex::default() }
+        Self { restore, status: Arc::default(), task: Mutex::default(), removal }
     }
 
     /// Starts a restore, which goes on by itself.
@@ -76,8 +79,10 @@ impl<E: Engine, B: ByteStore> SingleJob<E, B> {
         drop(status);
         tracing::info!(from = %place, "a restore into this server begins");
         let (restore, status) = (Arc::clone(&self.restore), Arc::clone(&self.status));
+        let removal = Arc::clone(&self.removal);
         *task = Some(tokio::spawn(async move {
             let work = async {
+                let _reading = removal.read().await;
                 let generation = Generation::find(&place, generation.as_deref()).await?;
                 status.lock().generation = Some(generation.name());
                 let progress = |totals: &Totals| status.lock().totals = *totals;

@@ -1,6 +1,8 @@
 //! Backups that are restored: the store at one commit, whatever is written, dropped and discarded meanwhile.
 
-use larimar_backup::{BackupError, BackupJob, Generation, JobState, Place, Rate, Totals, back_up, restore, verify};
+use larimar_backup::{
+    BackupError, BackupJob, Generation, JobState, Keep, Place, Rate, Totals, back_up, restore, verify,
+};
 use larimar_engine::blob::bytes::{ByteStore as _, ByteWriter as _, Bytes, Extent, MemoryBytes};
 use larimar_engine::blob::relocate::{payloads_in, relocated};
 use larimar_engine::blob::{AccessConditions, BlobRef, Blobs, NewBlob, NewContainer, Reclaimer};
@@ -337,7 +339,7 @@ async fn a_cancelled_backup_leaves_no_generation_and_its_chunks_are_used() {
     let folder = tempfile::tempdir().expect("a directory");
     let (store, place) = (Store::new(), place(folder.path()));
     fill(&store).await;
-    let job = BackupJob::new(Arc::clone(&store.engine), Some(Arc::clone(&store.bytes)));
+    let job = BackupJob::new(Arc::clone(&store.engine), Some(Arc::clone(&store.bytes)), Keep::default());
     assert!(!job.cancel().await);
     job.start(place.clone(), Rate::Bytes(1 << 20)).expect("a start");
     let refused = job.start(place.clone(), Rate::Max).expect_err("one at a time");

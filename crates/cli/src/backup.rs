@@ -15,10 +15,12 @@ pub(crate) use served::ServedBackups;
 pub(crate) use served_restores::ServedRestores;
 
 use crate::own_server::OwnServer;
-use crate::settings::{Resolved, SettingsError, Source};
+use crate::settings::{Resolved, Settings, SettingsError, Source};
 use crate::signals::{EXIT_INTERRUPTED, Runtime};
-use anyhow::{Context, bail};
-use larimar_backup::{Generation, JobState, JobStatus, Key, Place, Rate, Totals, verify};
+use anyhow::{Context, bail, ensure};
+use larimar_backup::{
+    Generation, JobState, JobStatus, Keep, Key, Place, Rate, Removed, Removing, Totals, Writers, remove, verify,
+};
 use larimar_tool::admin::AdminAnswer;
 use larimar_tool::location::Location;
 use std::io::{IsTerminal, Write as _};
@@ -36,10 +38,23 @@ pub(crate) enum Backup {
     Cancel,
     /// Read them back.
     Verify { from: String, generation: Option<String> },
+    /// Remove some of them, and what nothing needs any more.
+    Remove { from: String, generations: Vec<String>, options: RemoveOptions },
+    /// Remove those that the settings do not keep.
+    Prune { from: String, options: RemoveOptions },
     /// Make a key file.
     Key { file: PathBuf },
     /// List them, and the moments that can be restored.
     List { from: String },
+}
+
+/// How backups are removed.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub(crate) struct RemoveOptions {
+    /// Only shows what would be removed.
+    pub(crate) is_dry: bool,
+    /// Nothing writes to the object store.
+    pub(crate) is_idle: bool,
 }
 
 /// Runs the command.
@@ -80,6 +95,15 @@ async fn run_one(resolved: &Resolved, backup: &Backup) -> anyhow::Result<()> {
         }
         Backup::Verify { from, generation } => {
             verify_all(&readable_place(resolved, from)?, generation.as_deref()).await
+        }
+        Backup::Remove { from, generations, options } => {
+            remove_some(&readable_place(resolved, from)?, &Removing::Named(generations.clone()), *options).await
+        }
+        Backup::Prune { from, options } => {
+            let Settings { backup_keep_time: time, backup_keep_count: count, .. } = resolved.settings;
+            let keep = Keep { time, count };
+            ensure!(keep.is_set(), "nothing says which backups to keep: give --keep-time, --keep-count or both");
+            remove_some(&readable_place(resolved, from)?, &Removing::Surplus(keep), *options).await
         }
         Backup::Key { file } => make_key(file),
         Backup::List { from } => list::list(&readable_place(resolved, from)?).await,
@@ -174,6 +198,22 @@ async fn verify_all(place: &Place, generation: Option<&str>) -> anyhow::Result<(
     Ok(())
 }
 
+/// Removes backups.
+async fn remove_some(place: &Place, removing: &Removing, options: RemoveOptions) -> anyhow::Result<()> {
+    let RemoveOptions { is_dry, is_idle } = options;
+    let removed = remove(place, removing, Writers::Others { is_idle }, is_dry).await?;
+    let verb = if is_dry { "would be removed" } else { "removed" };
+    removed.generations.iter().for_each(|name| println!("{name}: {verb}"));
+    println!("{verb}: {}", removed_counts(&removed));
+    Ok(())
+}
+
+fn removed_counts(removed: &Removed) -> String {
+    let Removed { generations, segments, chunks, chunk_bytes } = removed;
+    let (generations, room) = (generations.len(), bytes(*chunk_bytes));
+    format!("{generations} backups, {segments} segments of the archive, {chunks} chunks ({room})")
+}
+
 /// Makes a key file.
 fn make_key(file: &Path) -> anyhow::Result<()> {
     let shown = file.display();
@@ -231,7 +271,7 @@ fn read(answer: &AdminAnswer) -> anyhow::Result<JobStatus> {
 
 /// A status as lines.
 fn shown(status: &JobStatus) -> String {
-    let JobStatus { state, to, generation, started, ended, totals, error, .. } = status;
+    let JobStatus { state, to, generation, started, ended, totals, error, removed, removal_error, .. } = status;
     let state = match state {
         JobState::None => return "no backup since the server started\n".to_owned(),
         JobState::Running => "running",
@@ -246,6 +286,12 @@ fn shown(status: &JobStatus) -> String {
         }
     }
     text.push_str(&format!("holds: {}\nsent: {}\n", counted(totals), bytes(totals.sent_bytes)));
+    if let Some(removed) = removed {
+        text.push_str(&format!("removed: {}\n", removed_counts(removed)));
+    }
+    if let Some(error) = removal_error {
+        text.push_str(&format!("old backups were not removed: {error}\n"));
+    }
     text
 }
 

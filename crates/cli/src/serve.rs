@@ -34,6 +34,7 @@ use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::time::Duration;
 use tokio::net::TcpListener;
+use tokio::sync::RwLock;
 
 /// Runs the services until a signal ends them.
 pub(crate) fn run(line: &CommandLine, resolved: &Resolved, runtime: Runtime) -> anyhow::Result<()> {
@@ -63,10 +64,12 @@ pub(crate) fn run(line: &CommandLine, resolved: &Resolved, runtime: Runtime) -> 
                     engine.record_blobs().context("the inventory of the data directory cannot be written")?;
                 }
                 let bytes = bytes.map(Arc::new);
-                let backups = ServedBackups::new(Arc::clone(&engine), bytes.clone(), &settings.data_dir, backup_key);
+                let backups = ServedBackups::new(Arc::clone(&engine), bytes.clone(), settings, backup_key);
                 let backups = Arc::new(backups);
+                let removal = backups.removal_lock();
                 let served = Some(Arc::clone(&backups) as Arc<dyn Backups>);
-                let parts = Parts { line, resolved, settings, level, certificate, sockets, seed, backups: served };
+                let parts =
+                    Parts { line, resolved, settings, level, certificate, sockets, seed, backups: served, removal };
                 let outcome = serve(parts, Arc::clone(&engine), bytes, signals).await;
                 backups.cancel().await;
                 drop(backups);
@@ -80,7 +83,9 @@ pub(crate) fn run(line: &CommandLine, resolved: &Resolved, runtime: Runtime) -> 
                     name = signals.end() => return Err(EndedEarly(name).into()),
                 };
                 let bytes = engines::open_bytes(settings, Admission::default())?;
-                let parts = Parts { line, resolved, settings, level, certificate, sockets, seed, backups: None };
+                let removal = Arc::default();
+                let parts =
+                    Parts { line, resolved, settings, level, certificate, sockets, seed, backups: None, removal };
                 let outcome = serve(parts, Arc::clone(&engine), bytes.map(Arc::new), signals).await;
                 engine.close().await;
                 outcome
@@ -106,6 +111,8 @@ struct Parts<'a> {
     sockets: Sockets,
     seed: Option<Seed>,
     backups: Option<Arc<dyn Backups>>,
+    /// Keeps old backups while one is restored into the server.
+    removal: Arc<RwLock<()>>,
 }
 
 /// The sockets of a server, bound before anything is opened: a port in use costs nothing.
@@ -204,14 +211,14 @@ async fn serve<E: Engine>(
     bytes: Option<Arc<AnyBytes>>,
     mut signals: Signals,
 ) -> anyhow::Result<()> {
-    let Parts { line, resolved, settings, level, certificate, sockets, seed, backups } = parts;
+    let Parts { line, resolved, settings, level, certificate, sockets, seed, backups, removal } = parts;
     let tls = certificate.as_ref().map(TlsCertificate::config);
     let metrics = Arc::new(Metrics::default());
     let addresses = sockets.addresses()?;
     let token = addresses.admin.map(|admin| admin_token::prepare(resolved, admin.port())).transpose()?;
     let storage = storage::storage(settings, Arc::clone(&engine), Arc::clone(&metrics))?;
     let backup_key = backup::key(resolved)?;
-    let restores = ServedRestores::new(Arc::clone(&engine), bytes.clone(), Arc::clone(&storage), backup_key);
+    let restores = ServedRestores::new(Arc::clone(&engine), bytes.clone(), Arc::clone(&storage), backup_key, removal);
     let restores = Arc::new(restores);
     let sweeper = start_restore_sweeper(Arc::clone(&engine));
     let blobs = bytes.map(|bytes| Blobs::new(Arc::clone(&engine), bytes));

@@ -55,6 +55,8 @@ pub(crate) struct Settings {
     pub(crate) reserve: u64,
     pub(crate) seed: Option<PathBuf>,
     pub(crate) backup_key_file: Option<PathBuf>,
+    pub(crate) backup_keep_time: Option<Duration>,
+    pub(crate) backup_keep_count: Option<usize>,
     pub(crate) dialect: Dialect,
     pub(crate) database_password: Option<Password>,
     pub(crate) database_password_file: Option<PathBuf>,

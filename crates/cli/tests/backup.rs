@@ -352,3 +352,72 @@ fn a_key_that_only_the_command_has_leads_to_no_plain_backup() {
     let said = refused(run(&mut fixture.backup(&["place", "--backup-key-file", "key"])));
     assert!(said.contains("start the server with it") && !fixture.path("place").exists(), "{said}");
 }
+
+#[test]
+fn old_backups_are_removed_by_commands_and_by_the_server() {
+    let fixture = Fixture::start_with(|launch, _| launch.argument("--backup-keep-count").argument("3"));
+    fill(&fixture.server);
+    for (round, kept) in [(0, 1), (1, 2), (2, 3), (3, 3)] {
+        put_blob(&fixture.server, "changing", 300_000 + round);
+        let printed = succeeded(run(&mut fixture.backup(&["place", "--rate", "max"])));
+        assert!(printed.contains(if round == 3 { "removed: 1 backups" } else { "removed: 0 backups" }), "{printed}");
+        assert_eq!(fixture.generations("place"), kept);
+    }
+    assert!(fixture.metrics().contains("larimar_backup_removal_failed 0\n"));
+    let said = refused(run(&mut fixture.backup(&["prune", "place"])));
+    assert!(said.contains("nothing says which backups to keep"), "{said}");
+    let said = refused(run(&mut fixture.backup(&["remove", "place", "--generation", "a\x1b[31m"])));
+    assert!(said.contains(r"there is no generation a\u{1b}[31m") && !said.contains('\x1b'), "{said}");
+    let shown = succeeded(run(&mut fixture.backup(&["prune", "place", "--keep-count", "1", "--dry-run"])));
+    assert!(shown.contains("would be removed: 2 backups") && fixture.generations("place") == 3, "{shown}");
+    let files = chunks(&fixture.path("place/chunks")).len();
+    let oldest = shown.split(':').next().expect("a name");
+    succeeded(run(&mut fixture.backup(&["remove", "place", "--generation", oldest])));
+    succeeded(run(&mut fixture.backup(&["prune", "place", "--keep-time", "1h", "--keep-count", "1"])));
+    assert_eq!(fixture.generations("place"), 2, "both are younger than an hour");
+    let printed = succeeded(run(&mut fixture.backup(&["prune", "place", "--keep-count", "1"])));
+    assert!(printed.contains("removed: 1 backups") && fixture.generations("place") == 1, "{printed}");
+    assert!(chunks(&fixture.path("place/chunks")).len() + 2 <= files);
+    succeeded(run(&mut fixture.backup(&["verify", "place"])));
+    fixture.restored_alike();
+}
+
+#[test]
+fn pipes_and_directories_in_the_place_of_files_hang_nothing() {
+    let fixture = Fixture::start();
+    fill(&fixture.server);
+    succeeded(run(&mut fixture.backup(&["place", "--rate", "max"])));
+    let pipe = |path: &Path| assert!(Command::new("mkfifo").arg(path).status().is_ok_and(|status| status.success()));
+    let chunk = chunks(&fixture.path("place/chunks")).pop().expect("a chunk").1;
+    std::fs::remove_file(&chunk).expect("a chunk");
+    pipe(&chunk);
+    let said = refused(run(&mut fixture.backup(&["verify", "place"])));
+    assert!(
+        said.contains("it is not a regular file")
+            && said.contains(chunk.file_name().and_then(|name| name.to_str()).expect("text")),
+        "{said}"
+    );
+    pipe(&fixture.path("place/chunks/pipe"));
+    pipe(&fixture.path("place/generations/20261116T170102.5000000Z-7"));
+    // The next backup replaces the chunk.
+    succeeded(run(&mut fixture.backup(&["place", "--rate", "max"])));
+    let said = refused(run(&mut fixture.backup(&["verify", "place"])));
+    assert!(said.contains("1 of 3 generations") && said.contains("20261116T170102.5000000Z-7"), "{said}");
+    std::fs::create_dir(fixture.path("place/unfinished/directory")).expect("a directory");
+    let said = refused(run(&mut fixture.backup(&["place", "--rate", "max"])));
+    assert!(said.contains("place/unfinished/directory"), "{said}");
+    let lock = fixture.path("place/lock");
+    std::fs::remove_file(&lock).expect("a lock");
+    pipe(&lock);
+    let said = refused(run(&mut fixture.backup(&["place", "--rate", "max"])));
+    assert!(said.contains("place/lock"), "{said}");
+    // Nor is a backup put into the data of another server.
+    let other = Launch::new(EXE, fixture.path("other")).engine("local").start();
+    let (_, status) = other.stop();
+    assert_eq!(status.code(), Some(0));
+    let said = refused(run(&mut fixture.backup(&["other/blobs/backups"])));
+    assert!(
+        said.contains("the data directory of another server") && !fixture.path("other/blobs/backups").exists(),
+        "{said}"
+    );
+}

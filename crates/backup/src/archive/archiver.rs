@@ -282,7 +282,11 @@ impl<B: ByteStore> Task<B> {
             if name == line.name || Through::read_end(place, &name).await?.is_some() {
                 continue;
             }
-            let other = Line::read(place, &name).await?;
+            let other = match Line::read(place, &name).await {
+                // A removal was interrupted; the next one finishes it.
+                Err(BackupError::Missing(_)) => continue,
+                other => other?,
+            };
             let last = match SegmentName::list(place, &name).await?.last() {
                 None => Through::read(place, &name).await?.unwrap_or_else(|| other.start()),
                 Some(last) => {

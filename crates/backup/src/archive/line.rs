@@ -58,7 +58,7 @@ impl Line {
 
     /// Its first file.
     pub(crate) fn file(&self) -> String {
-        file(&self.name, "line")
+        file(&self.name, LINE)
     }
 
     /// Writes its first file.
@@ -73,10 +73,10 @@ impl Line {
 
     /// Reads the line of a name.
     pub(crate) async fn read(place: &Place, name: &str) -> Result<Self, BackupError> {
-        let line: Self = sealed::read(place, &file(name, "line"), FORMAT).await?;
+        let line: Self = sealed::read(place, &file(name, LINE), FORMAT).await?;
         match line.name == name {
             true => Ok(line),
-            false => Err(BackupError::damaged(place.show(&file(name, "line")), "it is the file of another line")),
+            false => Err(BackupError::damaged(place.show(&file(name, LINE)), "it is the file of another line")),
         }
     }
 
@@ -163,6 +163,8 @@ fn file(line: &str, name: &str) -> String {
 }
 
 pub(crate) const ARCHIVE: &str = "archive";
+/// The first file of a line.
+pub(crate) const LINE: &str = "line";
 const FORMAT: u32 = 1;
 /// `20261116T170102.5000000Z`
 const TIME_CHARS: usize = 24;

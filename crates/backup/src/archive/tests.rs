@@ -4,7 +4,7 @@ use super::line::{Line, SegmentName, Through};
 use super::segment::{SEGMENT_BYTES_MAX, Segment, SegmentRecord};
 use super::{ArchiveSettings, Archiver, CommitMailbox};
 use crate::chunk::ChunkRef;
-use crate::{BackupJob, Generation, Place};
+use crate::{BackupJob, Generation, Keep, Place};
 use larimar_engine::blob::bytes::{ByteWriter as _, Bytes, Extent, MemoryBytes};
 use larimar_engine::blob::{AccessConditions, BlobRef, Blobs, NewBlob, NewContainer};
 use larimar_engine::{Act, Clock as _, Expect, Op, Rows as _, SpaceId, SpaceKind, SpaceName, Spaces as _, SystemClock};
@@ -79,7 +79,7 @@ impl Store {
         };
         let feed = Arc::clone(&recorder);
         let engine = Arc::new(LocalEngine::open_fed(&settings, feed).expect("an engine"));
-        let job = Arc::new(BackupJob::new(Arc::clone(&engine), Some(Arc::clone(&bytes))));
+        let job = Arc::new(BackupJob::new(Arc::clone(&engine), Some(Arc::clone(&bytes)), Keep::default()));
         let mut settings = ArchiveSettings::new(place(folder), data.join("spool"));
         settings.segment_every = Duration::from_millis(30);
         settings.through_every = Duration::from_millis(100);

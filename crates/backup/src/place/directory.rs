@@ -3,6 +3,7 @@
 //! Files are opened without waiting and have to be regular ones, so a pipe or a device in the place of one hangs nothing.
 
 use super::mark::MARK;
+use super::storage::StoredFile;
 use super::{CHUNKS, GENERATIONS, UNFINISHED};
 use crate::archive::line::ARCHIVE;
 use crate::error::BackupError;
@@ -16,6 +17,7 @@ use std::os::unix::fs::{DirBuilderExt, OpenOptionsExt};
 use std::path::Path;
 use std::sync::LazyLock;
 use std::sync::atomic::{AtomicU64, Ordering};
+use std::time::Duration;
 
 /// Marks a directory, created if it does not exist, as a place. A mark that is there stays.
 pub(super) fn write_mark(root: &Path, text: &str) -> Result<()> {
@@ -76,6 +78,48 @@ fn lock(path: &Path, busy: BackupError) -> std::result::Result<File, BackupError
 fn failed(what: &Path) -> impl FnOnce(Error) -> BackupError + use<> {
     let what = what.display().to_string();
     move |error| BackupError::Place { what, reason: error.to_string() }
+}
+
+/// The files in a directory; none if it does not exist.
+pub(super) fn files(directory: &Path) -> Result<Vec<StoredFile>> {
+    let entries = match std::fs::read_dir(directory) {
+        Err(error) if matches!(error.kind(), ErrorKind::NotFound | ErrorKind::NotADirectory) => return Ok(Vec::new()),
+        entries => entries?,
+    };
+    let mut files = Vec::new();
+    for entry in entries {
+        let entry = entry?;
+        let metadata = entry.metadata()?;
+        if metadata.is_file() {
+            let name = entry.file_name().to_string_lossy().into_owned();
+            // Only object stores are asked for ages.
+            files.push(StoredFile { name, size: metadata.len(), age: Duration::MAX });
+        }
+    }
+    Ok(files)
+}
+
+/// Removes a directory, if it is there and empty.
+pub(super) fn remove_directory(path: &Path) -> Result<()> {
+    match std::fs::remove_dir(path) {
+        Err(error) if !matches!(error.kind(), ErrorKind::NotFound | ErrorKind::DirectoryNotEmpty) => Err(error),
+        _ => Ok(()),
+    }
+}
+
+/// Syncs the directories of the archive, so that removals are on disk.
+pub(super) fn sync_archive(root: &Path) -> Result<()> {
+    let archive = root.join(ARCHIVE);
+    for name in names(&archive)? {
+        let line = open(&archive.join(name))?;
+        if line.metadata()?.is_dir() {
+            line.sync_all()?;
+        }
+    }
+    match open(&archive) {
+        Err(error) if error.kind() == ErrorKind::NotFound => Ok(()),
+        archive => archive?.sync_all(),
+    }
 }
 
 /// The names in a directory; none if it does not exist.
@@ -139,7 +183,10 @@ pub(super) fn remove_file(path: &Path) -> Result<()> {
 pub(super) fn sync_directories(root: &Path) -> Result<()> {
     let chunks = root.join(CHUNKS);
     for entry in std::fs::read_dir(&chunks)? {
-        open(&entry?.path())?.sync_all()?;
+        let entry = entry?;
+        if entry.file_type()?.is_dir() {
+            open(&entry.path())?.sync_all()?;
+        }
     }
     for directory in [chunks, root.join(GENERATIONS), root.to_owned()] {
         open(&directory)?.sync_all()?;

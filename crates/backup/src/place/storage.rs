@@ -6,12 +6,14 @@ use crate::chunk::blocking;
 use crate::error::BackupError;
 use bytes::Bytes;
 use futures_util::TryStreamExt;
+use larimar_engine::{Clock, SystemClock};
 use object_store::path::Path as ObjectPath;
 use object_store::{ObjectStore, ObjectStoreExt as _, PutMode};
 use std::fmt;
 use std::io::ErrorKind;
 use std::path::PathBuf;
 use std::sync::Arc;
+use std::time::Duration;
 
 /// A directory or an object store.
 #[derive(Clone, Debug)]
@@ -25,6 +27,15 @@ pub(crate) enum Storage {
         /// The address as it was given.
         url: String,
     },
+}
+
+/// A file of a listing.
+#[derive(Clone, Debug)]
+pub(crate) struct StoredFile {
+    pub(crate) name: String,
+    pub(crate) size: u64,
+    /// How long ago it was written, in an object store.
+    pub(crate) age: Duration,
 }
 
 impl Storage {
@@ -141,6 +152,28 @@ impl Storage {
         }
     }
 
+    /// The files in a directory; none if it does not exist.
+    pub(crate) async fn files(&self, directory: &str) -> Result<Vec<StoredFile>, BackupError> {
+        match self {
+            Self::Directory(root) => {
+                let path = root.join(directory);
+                let files = blocking(move || directory::files(&path)).await?;
+                files.map_err(|error| self.failed(directory, &error))
+            }
+            Self::Objects { store, .. } => {
+                let listed = store.list_with_delimiter(Some(&self.object(directory))).await;
+                let listed = listed.map_err(|error| self.failed(directory, &error))?;
+                let now = SystemClock.now().to_unix();
+                let files = listed.objects.into_iter().filter_map(|object| {
+                    let modified = Duration::from_millis(u64::try_from(object.last_modified.timestamp_millis()).ok()?);
+                    let name = object.location.filename()?.to_owned();
+                    Some(StoredFile { name, size: object.size, age: now.saturating_sub(modified) })
+                });
+                Ok(files.collect())
+            }
+        }
+    }
+
     /// Removes a file, if there is one.
     pub(crate) async fn remove(&self, name: &str) -> Result<(), BackupError> {
         match self {
@@ -154,6 +187,21 @@ impl Storage {
                 Err(error) => Err(self.failed(name, &error)),
             },
         }
+    }
+
+    /// Removes an empty directory. Object stores have none.
+    pub(crate) async fn remove_directory(&self, name: &str) -> Result<(), BackupError> {
+        let Self::Directory(root) = self else { return Ok(()) };
+        let path = root.join(name);
+        let removed = blocking(move || directory::remove_directory(&path)).await?;
+        removed.map_err(|error| self.failed(name, &error))
+    }
+
+    /// Makes sure that removals of the archive are on disk.
+    pub(crate) async fn sync_archive(&self) -> Result<(), BackupError> {
+        let Self::Directory(root) = self else { return Ok(()) };
+        let root = root.clone();
+        blocking(move || directory::sync_archive(&root)).await?.map_err(|error| self.failed("", &error))
     }
 
     /// Makes sure that every file that was put has its name on disk too.

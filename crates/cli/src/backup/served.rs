@@ -1,19 +1,24 @@
 //! The backups of a server, as its admin endpoint starts, shows and cancels them.
 
 use super::place;
-use larimar_backup::{BackupJob, JobState, JobStatus, Key};
+use crate::settings::Settings;
+use crate::settings::value::StoreUrl;
+use larimar_backup::{BackupJob, JobState, JobStatus, Keep, Key};
 use larimar_bytes::AnyBytes;
 use larimar_engine_local::LocalEngine;
+use larimar_engine_local::repair::is_data_folder;
 use larimar_server::{Backups, NotStarted};
 use std::path::{Component, Path, PathBuf};
 use std::pin::Pin;
 use std::sync::Arc;
+use tokio::sync::RwLock;
 
 /// The backups of an embedded engine.
 #[derive(Debug)]
 pub(crate) struct ServedBackups {
     job: BackupJob<AnyBytes>,
-    data_dir: PathBuf,
+    /// Directories that hold the data, and what they are.
+    own: Vec<(PathBuf, &'static str)>,
     key: Option<Key>,
 }
 
@@ -21,22 +26,46 @@ impl ServedBackups {
     pub(crate) fn new(
         engine: Arc<LocalEngine>,
         bytes: Option<Arc<AnyBytes>>,
-        data_dir: &Path,
+        settings: &Settings,
         key: Option<Key>,
     ) -> Self {
-        Self { job: BackupJob::new(engine, bytes), data_dir: data_dir.to_owned(), key }
+        let keep = Keep { time: settings.backup_keep_time, count: settings.backup_keep_count };
+        let blobs = settings.blob_store.as_ref().and_then(StoreUrl::as_directory);
+        let own = [
+            Some((settings.data_dir.clone(), "the data directory")),
+            blobs.map(|blobs| (blobs, "the directory of blob_store")),
+        ];
+        Self { job: BackupJob::new(engine, bytes, keep), own: own.into_iter().flatten().collect(), key }
+    }
+
+    /// Held for reading while something reads or writes a place.
+    pub(crate) fn removal_lock(&self) -> Arc<RwLock<()>> {
+        self.job.removal_lock()
     }
 
     /// Refuses a directory below the data directory: the server would not start any more, and both would be lost together.
+    /// Likewise below the data directory of another server.
     fn check(&self, to: &Path) -> Result<(), NotStarted> {
+        let refused = |reason: String| Err(NotStarted::Refused(reason));
         if !to.is_absolute() || to.components().any(|component| component == Component::ParentDir) {
-            return Err(NotStarted::Refused(format!("expected an absolute path without '..', found {}", to.display())));
+            return refused(format!("expected an absolute path without '..', found {}", to.display()));
         }
-        let Ok(data) = self.data_dir.canonicalize() else { return Ok(()) };
         let there = to.ancestors().find_map(|part| part.canonicalize().ok());
-        match there.is_some_and(|there| there.starts_with(&data)) || to.starts_with(&data) {
-            true => Err(NotStarted::Refused(format!("{} is in the data directory: give another place", to.display()))),
-            false => Ok(()),
+        let ways = [Some(to.to_owned()), there];
+        for (own, what) in &self.own {
+            let own = own.canonicalize();
+            if own.is_ok_and(|own| ways.iter().flatten().any(|way| way.starts_with(&own))) {
+                return refused(format!("{} is in {what}: give another place", to.display()));
+            }
+        }
+        let is_data = |part: &&Path| is_data_folder(part).unwrap_or(false);
+        match ways.iter().flatten().flat_map(|way| way.ancestors()).find(is_data) {
+            Some(other) => refused(format!(
+                "{} is in {}, the data directory of another server: give another place",
+                to.display(),
+                other.display()
+            )),
+            None => Ok(()),
         }
     }
 }
@@ -65,11 +94,13 @@ impl Backups for ServedBackups {
     }
 
     fn metrics(&self) -> String {
-        let JobStatus { state, last_success, totals, .. } = self.job.status();
+        let JobStatus { state, last_success, totals, removal_error, .. } = self.job.status();
         let running = u8::from(state == JobState::Running);
         let mut page = family("larimar_backup_running", "Whether a backup is being taken.", running);
         page +=
             &family("larimar_backup_failed", "Whether the last backup failed.", u8::from(state == JobState::Failed));
+        let help = "Whether the removal of old backups after the last one failed.";
+        page += &family("larimar_backup_removal_failed", help, u8::from(removal_error.is_some()));
         page += &family("larimar_backup_bytes", "Bytes that the last backup has read.", totals.bytes());
         if let Some(seconds) = last_success {
             let help = "When the last backup of this process ended well, in seconds since 1970.";

@@ -8,6 +8,7 @@ use larimar_server::{NotStarted, RestoreRequest, Restores, Storage};
 use std::collections::HashSet;
 use std::pin::Pin;
 use std::sync::Arc;
+use tokio::sync::RwLock;
 
 /// The restores of a server.
 pub(crate) struct ServedRestores<E> {
@@ -23,9 +24,10 @@ impl<E: Engine> ServedRestores<E> {
         bytes: Option<Arc<AnyBytes>>,
         storage: Arc<Storage<E>>,
         key: Option<Key>,
+        removal: Arc<RwLock<()>>,
     ) -> Self {
         let are_payloads_local = !matches!(bytes.as_deref(), Some(AnyBytes::Objects(_)));
-        Self { job: SingleJob::new(engine, bytes, are_payloads_local), storage, key }
+        Self { job: SingleJob::new(engine, bytes, are_payloads_local, removal), storage, key }
     }
 
     /// What a request asks for.

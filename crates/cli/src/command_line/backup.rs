@@ -1,7 +1,7 @@
 //! The command lines of `backup` and `restore`.
 
 use super::{Command, with_settings};
-use crate::backup::{Backup, IntoServer, Restore, SingleRequest, read_time};
+use crate::backup::{Backup, IntoServer, RemoveOptions, Restore, SingleRequest, read_time};
 use clap::builder::PathBufValueParser;
 use clap::{Arg, ArgAction, ArgGroup, ArgMatches};
 use larimar_backup::{Moment, Rate};
@@ -23,6 +23,17 @@ pub(super) fn command() -> clap::Command {
         .about("Read backups and the archive back, all of each, and name every file that is missing or damaged")
         .arg(from())
         .arg(generation("Only this backup [default: all of them]"));
+    let named = generation("A backup to remove; may be given several times").required(true).action(ArgAction::Append);
+    let remove = clap::Command::new("remove")
+        .about("Remove backups, and chunks that no other backup needs")
+        .arg(from())
+        .arg(named)
+        .args(remove_options());
+    let prune = clap::Command::new("prune")
+        .about("Remove backups that are not kept any more, and chunks that no other backup needs")
+        .after_help(PRUNE_HELP)
+        .arg(from())
+        .args(remove_options());
     let file = Arg::new(FILE).value_name("FILE").required(true).value_parser(PathBufValueParser::new());
     let key = clap::Command::new("key")
         .about("Make a key file for encrypted backups, which its owner alone can read")
@@ -41,7 +52,26 @@ pub(super) fn command() -> clap::Command {
         .subcommand(with_settings(cancel))
         .subcommand(with_key_file(with_settings(verify)))
         .subcommand(with_key_file(with_settings(list)))
+        .subcommand(with_key_file(with_settings(remove)))
+        .subcommand(with_keep_rules(with_key_file(with_settings(prune))))
         .subcommand(with_settings(key))
+}
+
+fn remove_options() -> [Arg; 2] {
+    [
+        Arg::new(DRY_RUN).long(DRY_RUN).action(ArgAction::SetTrue).help("Only show what would be removed"),
+        Arg::new(IDLE).long(IDLE).action(ArgAction::SetTrue).help(
+            "No backup is being taken to the object store and nothing is archived there. A directory is locked instead; an \
+             object store cannot be, and a backup that was taken meanwhile could miss chunks. Chunks of the last day stay",
+        ),
+    ]
+}
+
+/// Lets `prune` take short names of the settings that say what is kept.
+fn with_keep_rules(command: clap::Command) -> clap::Command {
+    command
+        .mut_arg("backup_keep_time", |flag| flag.visible_alias("keep-time"))
+        .mut_arg("backup_keep_count", |flag| flag.visible_alias("keep-count"))
 }
 
 /// Lets a command that reads backups take `--key-file` for the setting.
@@ -129,7 +159,7 @@ impl What {
 /// The place of a backup. After a flag, `clap` takes the name of a command for it.
 fn read_place(text: &str) -> Result<String, String> {
     match text {
-        "status" | "cancel" | "verify" | "list" | "key" => Err(format!(
+        "status" | "cancel" | "verify" | "list" | "remove" | "prune" | "key" => Err(format!(
             "flags come after the command: 'larimar backup {text} …'; a directory of that name is ./{text}"
         )),
         place => Ok(place.to_owned()),
@@ -142,6 +172,14 @@ pub(super) fn read(matches: &ArgMatches) -> (Backup, &ArgMatches) {
     match matches.subcommand() {
         Some(("status", own)) => (Backup::Status, own),
         Some(("cancel", own)) => (Backup::Cancel, own),
+        Some(("remove", own)) => {
+            let generations = own.get_many::<String>(GENERATION).into_iter().flatten().cloned().collect();
+            let from = text(own, FROM).expect("it is required");
+            (Backup::Remove { from, generations, options: read_options(own) }, own)
+        }
+        Some(("prune", own)) => {
+            (Backup::Prune { from: text(own, FROM).expect("it is required"), options: read_options(own) }, own)
+        }
         Some(("key", own)) => {
             (Backup::Key { file: own.get_one::<PathBuf>(FILE).cloned().expect("it is required") }, own)
         }
@@ -155,6 +193,10 @@ pub(super) fn read(matches: &ArgMatches) -> (Backup, &ArgMatches) {
             (Backup::Take { to, rate: matches.get_one::<Rate>(RATE).copied().unwrap_or_default() }, matches)
         }
     }
+}
+
+fn read_options(matches: &ArgMatches) -> RemoveOptions {
+    RemoveOptions { is_dry: matches.get_flag(DRY_RUN), is_idle: matches.get_flag(IDLE) }
 }
 
 /// What a command line of `restore` asks for, and where its settings are.
@@ -209,6 +251,8 @@ fn generation(help: &'static str) -> Arg {
 const TO: &str = "backup-to";
 const FROM: &str = "backup-from";
 const FILE: &str = "key-path";
+const DRY_RUN: &str = "dry-run";
+const IDLE: &str = "idle";
 const RATE: &str = "rate";
 const DATA: &str = "data";
 const GENERATION: &str = "generation";
@@ -227,6 +271,11 @@ const AFTER_HELP: &str = "\
 The server takes the backup and goes on with it if this command ends. The command finds the server as `larimar compact` \
 does: by the settings data_dir, admin_host and admin_port.";
 
+const PRUNE_HELP: &str = "\
+A backup is kept if --keep-time or --keep-count keeps it; the latest is always kept, and of those that are older than \
+--keep-time the last, from which the archive continues. A server with these settings removes old backups itself after each \
+backup; to a place that it archives to, no command can do that.";
+
 #[cfg(test)]
 mod tests {
     use super::super::{CommandLine, clap_command};
@@ -243,6 +292,10 @@ mod tests {
         let verify = |generation: Option<&str>| {
             Command::Backup(Backup::Verify { from: "there".to_owned(), generation: generation.map(str::to_owned) })
         };
+        let options = |is_dry| RemoveOptions { is_dry, is_idle: !is_dry };
+        let generations = vec!["a".to_owned(), "b".to_owned()];
+        let remove = Command::Backup(Backup::Remove { from: "there".to_owned(), generations, options: options(true) });
+        let prune = Command::Backup(Backup::Prune { from: "there".to_owned(), options: options(false) });
         for (line, expected) in [
             (&["backup", "there"][..], take(Rate::Gentle)),
             (&["backup", "there", "--rate", "max"], take(Rate::Max)),
@@ -252,6 +305,8 @@ mod tests {
             (&["backup", "list", "there"], Command::Backup(Backup::List { from: "there".to_owned() })),
             (&["backup", "verify", "there"], verify(None)),
             (&["backup", "verify", "there", "--key-file", "k"], verify(None)),
+            (&["backup", "remove", "there", "--generation", "a", "--generation", "b", "--dry-run"], remove),
+            (&["backup", "prune", "there", "--keep-time", "30d", "--keep-count=7", "--idle"], prune),
             (&["backup", "key", "k"], Command::Backup(Backup::Key { file: "k".into() })),
             (&["backup", "verify", "there", "--generation", "g"], verify(Some("g"))),
         ] {
@@ -276,6 +331,8 @@ mod tests {
             &["backup", "--data-dir", "d", "status"],
             &["backup", "verify"],
             &["backup", "key"],
+            &["backup", "remove", "there"],
+            &["backup", "prune"],
             &["restore", "there"],
             &["restore", "--data", "new"],
             &["restore", "there", "--data", "new", "--to-time", "noon"],

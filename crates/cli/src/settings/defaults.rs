@@ -34,6 +34,8 @@ impl Default for Settings {
             reserve: 64 << 20,
             seed: None,
             backup_key_file: None,
+            backup_keep_time: None,
+            backup_keep_count: None,
             dialect: Dialect::Postgres,
             database_password: None,
             database_password_file: None,

@@ -2,6 +2,7 @@
 
 use super::account;
 use std::fmt;
+use std::path::PathBuf;
 use std::time::Duration;
 
 /// Why a text is refused as the value of a setting.
@@ -98,6 +99,14 @@ pub(crate) fn span(text: &str) -> Option<Duration> {
     Some(Duration::from_millis(number.checked_mul(milliseconds)?))
 }
 
+/// A span of time that may be given in days.
+pub(crate) fn days(text: &str) -> Option<Duration> {
+    match number_and_unit(text)? {
+        (number, "d") => Some(Duration::from_secs(number.checked_mul(86_400)?)),
+        _ => span(text),
+    }
+}
+
 /// A span in the largest unit that shows it whole.
 pub(crate) fn show_span(span: Duration) -> String {
     let milliseconds = span.as_millis();
@@ -125,6 +134,11 @@ impl StoreUrl {
     /// The URL with all it holds.
     pub(crate) fn with_secrets(&self) -> &str {
         &self.0
+    }
+
+    /// The directory of a `file://` URL.
+    pub(crate) fn as_directory(&self) -> Option<PathBuf> {
+        Some(self.without_secrets().strip_prefix("file://")?.into())
     }
 
     /// The URL without its user and its query, which may hold keys and signatures.

@@ -77,6 +77,26 @@ pub(super) static SETTINGS: &[Setting] = &[
         show: |settings| settings.backup_key_file.as_ref().map(|path| path.display().to_string().into()),
     },
     Setting {
+        name: "backup_keep_time",
+        group: Group::Data,
+        help: "After each backup the server removes those that are older, except the last of them: the store can be restored \
+               to any time that is not older; what backup_keep_count keeps is kept, too; default: all are kept",
+        expected: "a span of time from 1h to 10000d, such as 30d",
+        kind: Kind::Value,
+        read: |settings, text| put(&mut settings.backup_keep_time, value::days(text).filter(is_kept).map(Some)),
+        show: |settings| settings.backup_keep_time.map(|span| value::show_span(span).into()),
+    },
+    Setting {
+        name: "backup_keep_count",
+        group: Group::Data,
+        help: "After each backup the server removes all but so many of the latest; what backup_keep_time keeps is kept, too; \
+               default: all are kept",
+        expected: "a number from 1 to 100000",
+        kind: Kind::Value,
+        read: |settings, text| put(&mut settings.backup_keep_count, number(text, 1, 100_000).map(Some)),
+        show: |settings| settings.backup_keep_count.map(show_count),
+    },
+    Setting {
         name: "dialect",
         group: Group::Database,
         help: "Which database a postgres:// engine is: postgres, cockroach or yugabyte",
@@ -126,3 +146,7 @@ pub(super) static SETTINGS: &[Setting] = &[
         show: |settings| Some(value::show_span(settings.database_timeout).into()),
     },
 ];
+
+fn is_kept(span: &Duration) -> bool {
+    (Duration::from_secs(3600)..=Duration::from_secs(10_000 * 86_400)).contains(span)
+}
