@@ -195,16 +195,16 @@ impl<B: ByteStore> Task<B> {
 
     /// Opens the line that the feed of commits continues, or a new one. Spools of other lines go to `old`.
     async fn open(&self, old: Option<&mut Vec<OldLine>>) -> Result<(OpenLine, ContainerRows), String> {
-        let (point, containers) = self.mailbox.started().ok_or("the engine gives no commits")?;
+        let (start, containers) = self.mailbox.started().ok_or("the engine gives no commits")?;
         let (root, max, to) =
             (self.settings.spool.clone(), self.settings.spool_bytes_max, self.settings.place.to_string());
         let is_first = old.is_some();
         let opened = blocking(move || {
             let mut others = Vec::new();
-            if is_first && let Some(open) = recover(&root, &to, point, max, &mut others) {
+            if is_first && let Some(open) = recover(&root, &to, start.point, max, &mut others) {
                 return Ok((open, others));
             }
-            create(&root, to, point, max).map(|open| (open, others))
+            create(&root, to, start, max).map(|open| (open, others))
         });
         let opened = opened.await.map_err(|error| error.to_string())?;
         let (open, others) = opened.map_err(|error| format!("the spool cannot be written: {error}"))?;
@@ -480,11 +480,9 @@ fn recover(root: &Path, to: &str, point: CommitPoint, max: u64, old: &mut Vec<Ol
     current
 }
 
-fn create(root: &Path, to: String, point: CommitPoint, max: u64) -> std::io::Result<OpenLine> {
-    let now = SystemClock.now().max(point.time);
-    let line = Line::new(now, point.sequence, random());
-    let end = SpoolEnd { point, published: now };
-    let spool = Spool::create(root, &SpooledLine { line: line.clone(), place: to }, end, max)?;
+fn create(root: &Path, to: String, start: SpoolEnd, max: u64) -> std::io::Result<OpenLine> {
+    let line = Line::new(start.published, start.point.sequence, random());
+    let spool = Spool::create(root, &SpooledLine { line: line.clone(), place: to }, start, max)?;
     let cursor = spool.start();
     Ok(OpenLine { line, spool: Arc::new(Mutex::new(spool)), cursor, intent: None, quiet_until: None })
 }

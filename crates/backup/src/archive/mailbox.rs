@@ -1,6 +1,9 @@
 //! Commits on their way from the committer to the spool. The committer never waits: beyond the bound the line ends.
 
+use super::spool::SpoolEnd;
+use larimar_engine::{Clock, SystemClock};
 use larimar_engine_local::{CommitFeed, CommitGroup, CommitPoint, ContainerRows};
+use larimar_model::Timestamp;
 use parking_lot::{Condvar, Mutex};
 use std::time::{Duration, Instant};
 
@@ -13,7 +16,8 @@ pub struct CommitMailbox {
 
 #[derive(Debug, Default)]
 struct Inner {
-    begun: Option<CommitPoint>,
+    /// Where the feed began, and when: before any of its commits was published.
+    begun: Option<(CommitPoint, Timestamp)>,
     containers: Option<ContainerRows>,
     groups: Vec<CommitGroup>,
     bytes: usize,
@@ -36,10 +40,11 @@ pub(super) enum Taken {
 }
 
 impl CommitMailbox {
-    /// Where the feed began, with the containers that there were.
-    pub(super) fn started(&self) -> Option<(CommitPoint, ContainerRows)> {
+    /// Where and when the feed began, with the containers that there were.
+    pub(super) fn started(&self) -> Option<(SpoolEnd, ContainerRows)> {
         let mut inner = self.inner.lock();
-        inner.begun.zip(inner.containers.take())
+        let start = inner.begun.map(|(point, published)| SpoolEnd { point, published });
+        start.zip(inner.containers.take())
     }
 
     /// The number of the last commit that was published.
@@ -85,7 +90,8 @@ impl CommitMailbox {
 
 impl CommitFeed for CommitMailbox {
     fn begin(&self, point: CommitPoint) {
-        *self.inner.lock() = Inner { begun: Some(point), last: point.sequence, ..Inner::default() };
+        *self.inner.lock() =
+            Inner { begun: Some((point, SystemClock.now().max(point.time))), last: point.sequence, ..Inner::default() };
     }
 
     fn containers(&self, containers: ContainerRows) {
@@ -123,7 +129,6 @@ const MAILBOX_BYTES_MAX: usize = 32 << 20;
 #[cfg(test)]
 mod tests {
     use super::*;
-    use larimar_model::Timestamp;
 
     fn group(sequence: u64, bytes: usize) -> CommitGroup {
         let time = Timestamp::from_ticks(sequence);
