@@ -1,5 +1,6 @@
 //! Integration tests of the backups: one program, a module for each subject.
 
+mod archived;
 mod encryption;
 mod removal;
 mod round_trip;
