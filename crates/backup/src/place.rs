@@ -166,6 +166,10 @@ impl Place {
 
     /// Writes a file unless one of that name and length is there, which is so for chunks that are there; whether it did.
     pub(crate) async fn put_new(&self, name: &str, bytes: Bytes) -> Result<bool, BackupError> {
+        self.put_new_within(name, bytes, PUT_TIME_MAX).await
+    }
+
+    async fn put_new_within(&self, name: &str, bytes: Bytes, time_max: Duration) -> Result<bool, BackupError> {
         let put = async {
             // A file of another length is damaged, and is replaced.
             let is_new = self.size(name).await? != Some(bytes.len() as u64);
@@ -175,9 +179,9 @@ impl Place {
             Ok(is_new)
         };
         // A place that hangs must not hold a snapshot for ever.
-        match tokio::time::timeout(PUT_TIME_MAX, put).await {
+        match tokio::time::timeout(time_max, put).await {
             Ok(put) => put,
-            Err(_) => Err(self.storage.failed(name, &format!("not written within {PUT_TIME_MAX:?}"))),
+            Err(_) => Err(self.storage.failed(name, &format!("not written within {time_max:?}"))),
         }
     }
 
@@ -280,3 +284,29 @@ const UNFINISHED: &str = "unfinished";
 const MARK_BYTES_MAX: u64 = 1000;
 /// A chunk has a few MiB.
 const PUT_TIME_MAX: Duration = Duration::from_secs(300);
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use object_store::memory::InMemory;
+    use object_store::throttle::{ThrottleConfig, ThrottledStore};
+
+    #[tokio::test]
+    async fn a_store_that_does_not_take_a_chunk_in_time_is_given_up() {
+        let (limit, slow) = (Duration::from_millis(50), Duration::from_secs(600));
+        let puts = ThrottleConfig { wait_put_per_call: slow, ..ThrottleConfig::default() };
+        let gets = ThrottleConfig { wait_get_per_call: slow, ..ThrottleConfig::default() };
+        let name = ChunkId([7; 32]).file();
+        for (config, is_slow) in [(puts, true), (gets, true), (ThrottleConfig::default(), false)] {
+            let store = Arc::new(ThrottledStore::new(InMemory::new(), config));
+            let place = Place::objects(store, "here".into(), "s3://bucket/here".to_owned());
+            match place.put_new_within(&name, "some bytes".into(), limit).await {
+                Ok(is_new) => assert!(is_new && !is_slow),
+                Err(error) => {
+                    assert!(is_slow, "{error}");
+                    assert_eq!(error.to_string(), format!("s3://bucket/here/{name}: not written within 50ms"));
+                }
+            }
+        }
+    }
+}

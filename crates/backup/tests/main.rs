@@ -2,5 +2,6 @@
 
 mod archived;
 mod encryption;
+mod object_store;
 mod removal;
 mod round_trip;

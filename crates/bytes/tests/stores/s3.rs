@@ -1,5 +1,5 @@
 //! An S3 server in the test's own process, over a folder: real requests with real signatures over a real socket. The tests
-//! of `larimar-tool` compile this file too, by its path.
+//! of `larimar-backup` and `larimar-tool` compile this file too, by its path.
 
 use hyper_util::rt::{TokioExecutor, TokioIo};
 use hyper_util::server::conn::auto;
