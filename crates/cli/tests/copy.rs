@@ -1,6 +1,8 @@
 //! `larimar copy` as a process: killed at any moment and started again, nothing is twice and nothing is missing.
 
+use crate::single_restore::{larimar, succeeded};
 use larimar_client::{Account, BulkOperation, DynamicEntity, UploadOptions};
+use larimar_testkit::http::Sas;
 use larimar_testkit::{Launch, Server};
 use std::collections::BTreeMap;
 use std::path::Path;
@@ -125,4 +127,47 @@ fn a_copy_that_is_killed_half_way_and_run_again_has_nothing_twice_and_nothing_mi
     assert_eq!(runtime.block_on(seen(&from_account)), (entities, texts, blobs), "the source has all of it still");
     let mut left = std::fs::read_dir(folder.path()).expect("listed").map(|entry| entry.expect("an entry").path());
     assert!(left.all(|path| path.is_dir()), "the copy leaves no file, only the servers have directories");
+}
+
+#[test]
+fn a_restored_twin_is_overwritten_and_the_same_account_is_not() {
+    let folder = tempfile::tempdir().expect("a folder");
+    let from = Launch::new(EXE, folder.path().join("from")).engine("local").start();
+    let tables = from.client();
+    tables.create_table("Employees");
+    tables.insert("Employees", "p", "first", "");
+    from.queues().request("PUT", "/jobs").send().is_status(201);
+    let message = "<QueueMessage><MessageText>text</MessageText></QueueMessage>";
+    from.queues().request("POST", "/jobs/messages").body(message).send().is_status(201);
+    from.blobs().request("PUT", "/files?restype=container").send().is_status(201);
+    let put = |path: &str| from.blobs().put(path, "text").header("x-ms-blob-type", "BlockBlob").send().is_status(201);
+    put("/files/a");
+    succeeded(larimar(&from, folder.path(), &["backup", "place", "--rate", "max"]));
+    let restore = ["restore", "place", "--data", "twin"];
+    succeeded(Command::new(EXE).args(restore).current_dir(folder.path()).output().expect("the binary runs"));
+    let twin = Launch::new(EXE, folder.path().join("twin")).engine("local").start();
+    tables.insert("Employees", "p", "second", "");
+    put("/files/b");
+    let copy = |to: &str| command(folder.path(), &connection_string(&from), to).arg("--overwrite").output();
+    let output = copy(&connection_string(&from).replace("127.0.0.1", "localhost")).expect("the binary runs");
+    let said = String::from_utf8_lossy(&output.stderr);
+    assert!(output.status.code() == Some(2) && said.contains("FROM and TO are the same account"), "{said}");
+    let output = copy(&connection_string(&from).replace("/devstoreaccount1", "/devstoreaccount1-secondary"));
+    assert_eq!(output.expect("the binary runs").status.code(), Some(2));
+    // Without the right to create a table at TO.
+    let sas = Sas::account("sco", "rl").token();
+    let to = format!("TableEndpoint=http://{}/devstoreaccount1;SharedAccessSignature={sas}", twin.table_address());
+    let mut limited = command(folder.path(), &connection_string(&from), &to);
+    let output = limited.args(["--overwrite", "--table", "Employees"]).output().expect("the binary runs");
+    let said = String::from_utf8_lossy(&output.stderr);
+    assert!(output.status.code() == Some(2) && said.contains("or delete table 'Employees' at TO"), "{said}");
+    assert_eq!(twin.client().get("/Employees()").send().column("RowKey"), ["first"]);
+    succeeded(copy(&connection_string(&twin)).expect("the binary runs"));
+    for server in [&from, &twin] {
+        assert_eq!(server.client().get("/Employees()").send().column("RowKey"), ["first", "second"]);
+        assert_eq!(server.client().get("/Tables").send().column("TableName"), ["Employees"]);
+        assert_eq!(server.queues().get("/?comp=list").send().elements("Name"), ["jobs"]);
+        assert_eq!(server.blobs().get("/?comp=list").send().elements("Name"), ["files"]);
+    }
+    assert_eq!(twin.blobs().get("/files/b").send().text(), "text");
 }

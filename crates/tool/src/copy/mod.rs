@@ -25,6 +25,7 @@ use crate::ranges::Span;
 use crate::{Context, Error, Result};
 use clap::{Args, ValueEnum};
 use serde::{Deserialize, Serialize};
+use std::collections::BTreeSet;
 use std::path::{Path, PathBuf};
 use std::time::Duration;
 
@@ -100,7 +101,9 @@ impl CopyCommand {
         let progress = Progress::new("items", None);
         let kinds = selection.within(&from, &to, |line| progress.note(line))?;
         let (from_addresses, to_addresses) = (from.addresses(&kinds), to.addresses(&kinds));
-        if from_addresses.iter().any(|address| to_addresses.contains(address)) {
+        // A secondary address shows what was written to the primary one minutes ago.
+        let is_same = |one: &str, other: &str| one.replace(SECONDARY, "") == other.replace(SECONDARY, "");
+        if from_addresses.iter().any(|one| to_addresses.iter().any(|other| is_same(one, other))) {
             return Err(Error::Usage(SAME_ACCOUNT.to_owned()));
         }
         from.check_running(&kinds).await?;
@@ -152,14 +155,18 @@ impl CopyCommand {
                 listed(&occupied)
             )));
         }
-        for item in occupied {
-            if plan::is_same_place(item, &from.account, &to.account).await? {
-                return Err(Error::Usage(format!(
-                    "{SAME_ACCOUNT} under two addresses, or one was migrated or restored from the other; only if you are \
-                     sure that they are two, delete {} '{}' at TO and copy it without --overwrite",
-                    item.kind.one(),
-                    item.name
-                )));
+        for kind in occupied.iter().map(|item| item.kind).collect::<BTreeSet<_>>() {
+            match plan::is_same_account(kind, &from.account, &to.account).await {
+                Ok(false) => {}
+                Ok(true) => return Err(Error::Usage(format!("{SAME_ACCOUNT} under two addresses"))),
+                Err(error) => {
+                    return Err(Error::Usage(format!(
+                        "--overwrite creates a {} at TO and looks for it at FROM, to be sure that they are two accounts, which \
+                         failed: {error}; or delete {} at TO and copy without --overwrite",
+                        kind.one(),
+                        listed(&occupied)
+                    )));
+                }
             }
         }
         let long: Vec<_> = items.iter().filter(|item| item.messages > queue::PEEKED_MAX as u64).collect();
@@ -176,6 +183,8 @@ impl CopyCommand {
 }
 
 const SAME_ACCOUNT: &str = "FROM and TO are the same account";
+/// Follows the account's name in the address of its other region.
+const SECONDARY: &str = "-secondary";
 
 /// Some names, and how many more there are.
 fn listed(items: &[&Item]) -> String {
@@ -277,10 +286,10 @@ impl Copier {
         }
         self.report(&names, verifies)?;
         if !differences.is_empty() {
-            let lines: Vec<_> = differences.iter().map(|Difference(text)| text.as_str()).collect();
+            let texts: Vec<_> = differences.iter().map(|Difference(text)| text.as_str()).collect();
             return Err(Error::Failed(format!(
-                "the copy is not complete:\n{}\nThe state is kept in {}; remove it to copy anew with --overwrite",
-                lines.join("\n"),
+                "the copy is not complete: {}; the state is kept in {}: remove it to copy anew with --overwrite",
+                texts.join("; "),
                 self.state.path().display()
             )));
         }

@@ -4,7 +4,7 @@ use super::endpoint::Side;
 use crate::{Error, Result};
 use clap::ValueEnum;
 use futures_util::stream::{self, StreamExt as _, TryStreamExt as _};
-use larimar_client::{Account, DynamicEntity, ListOptions};
+use larimar_client::{Account, DynamicEntity, Guid, ListOptions};
 use serde::{Deserialize, Serialize};
 use std::collections::BTreeMap;
 use std::fmt;
@@ -142,27 +142,22 @@ pub(super) async fn items(selection: &Selection, kinds: &[Kind], from: &Account,
     Ok(items)
 }
 
-/// Whether a name of both accounts seems to be one and the same place, under two addresses: the first entity, message or
-/// blob has the same version or id. A copy keeps neither; a migration and a restored backup keep both.
-pub(super) async fn is_same_place(item: &Item, from: &Account, to: &Account) -> Result<bool> {
-    let (one, other) = (first(from, item).await?, first(to, item).await?);
-    Ok(one.is_some() && one == other)
-}
-
-/// What tells the first entity, message or blob from every other.
-async fn first(account: &Account, Item { kind, name, .. }: &Item) -> Result<Option<String>> {
-    Ok(match kind {
-        Kind::Tables => {
-            let first = account.table(name).query::<DynamicEntity>().select(["RowKey"]).first().await?;
-            first.map(|entity| format!("{:?}", (entity.partition_key, entity.row_key, entity.etag)))
-        }
-        Kind::Queues => account.queue(name).peek(1).await?.pop().map(|message| message.id),
-        Kind::Blobs => {
-            let mut pages = account.container(name).list_pages(ListOptions::default().page_size(1));
-            let first = pages.try_next().await?.and_then(|page| page.blobs.into_iter().next());
-            first.map(|blob| format!("{:?}", (blob.name, blob.etag, blob.last_modified)))
-        }
-    })
+/// Whether both accounts are one, under two addresses: FROM then has what was created at TO a moment ago.
+pub(super) async fn is_same_account(kind: Kind, from: &Account, to: &Account) -> Result<bool> {
+    let name = format!("larimarprobe{}", Guid::random()).replace('-', "");
+    match kind {
+        Kind::Tables => to.table(&name).create_if_missing().await?,
+        Kind::Queues => to.queue(&name).create_if_missing().await?,
+        Kind::Blobs => to.container(&name).create_if_missing().await?,
+    };
+    let found = look(from, kind, &name).await;
+    let deleted = match kind {
+        Kind::Tables => to.table(&name).delete_table().await,
+        Kind::Queues => to.queue(&name).delete_queue().await,
+        Kind::Blobs => to.container(&name).delete_container().await,
+    };
+    deleted.map_err(|error| Error::Failed(format!("{} '{name}' stays at TO: {error}", kind.one())))?;
+    Ok(found? != Found::Nothing)
 }
 
 async fn list(account: &Account, kind: Kind) -> Result<Vec<String>> {
