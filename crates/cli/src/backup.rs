@@ -15,7 +15,7 @@ pub(crate) use served::ServedBackups;
 pub(crate) use served_restores::ServedRestores;
 
 use crate::own_server::OwnServer;
-use crate::settings::{Resolved, Settings, SettingsError, Source};
+use crate::settings::{Resolved, Settings, SettingsError};
 use crate::signals::{EXIT_INTERRUPTED, Runtime};
 use anyhow::{Context, bail, ensure};
 use larimar_backup::{
@@ -246,19 +246,18 @@ pub(crate) fn readable_place(resolved: &Resolved, from: &str) -> Result<Place, S
 
 /// The place that an argument names.
 pub(crate) fn place(argument: &'static str, text: &str) -> Result<Place, SettingsError> {
-    let refused = |expected: String| SettingsError::Value {
-        name: argument,
-        origin: Source::Flag(argument.to_owned()),
-        expected,
-        found: format!("'{text}'"),
-    };
+    let refused = |reason: String| SettingsError::Argument { name: argument, reason };
     // No account is asked for.
     let context = larimar_tool::Context::new(crate::environment(), Err(String::new()));
     match Location::parse(text, &context) {
         Ok(Location::File(path)) if !path.as_os_str().is_empty() => Ok(Place::directory(path)),
         Ok(Location::Object { store, path, url, .. }) => Ok(Place::objects(store, path, url)),
-        Ok(_) => Err(refused("a directory, or an address that starts with s3://, az:// or gs://".to_owned())),
-        Err(error) => Err(refused(format!("a directory or an address of a store ({error})"))),
+        Err(error) if ["s3://", "az://", "gs://"].iter().any(|store| text.starts_with(store)) => {
+            Err(refused(error.to_string()))
+        }
+        Ok(_) | Err(_) => Err(refused(format!(
+            "expected a directory, or an address that starts with s3://, az:// or gs://, found '{text}'"
+        ))),
     }
 }
 

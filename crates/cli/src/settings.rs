@@ -203,6 +203,8 @@ pub(crate) enum SettingsError {
     Value { name: &'static str, origin: Source, expected: String, found: String },
     #[error("setting {name} ({origin}): {reason}")]
     Because { name: &'static str, origin: Source, reason: String },
+    #[error("{name}: {reason}")]
+    Argument { name: &'static str, reason: String },
     #[error("setting {name} ({origin}): there is no such setting; {}", spelling::hint(name))]
     Unknown { name: String, origin: Source },
     #[error("environment {variable}: {reason}")]

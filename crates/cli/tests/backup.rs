@@ -276,7 +276,7 @@ fn what_cannot_be_done_is_refused_with_the_reason() {
         (&["full/../data/backups"], "is in the data directory"),
         (&["missing/../data/backups"], "cannot resolve missing/../data/backups"),
         (&["-"], "expected a directory"),
-        (&["http://somewhere/else"], "s3://"),
+        (&["http://somewhere/else"], "larimar: TO: expected a directory, or an address that starts with s3://"),
         (&["verify", "full"], "there is no backup in full"),
         (&["verify", "none"], "there is no backup in none"),
         (&["place", "--rate", "0"], "expected max, or MiB a second"),

@@ -87,7 +87,10 @@ fn of_table(path: &Path, account: &str) -> Result<Option<SeedFile>> {
     let refused = |reason: &dyn std::fmt::Display| Error::Usage(format!("{}: {reason}", path.display()));
     let (Some(format), true) = (Format::from_name(name), path.is_file()) else { return Err(refused(&expected)) };
     let table = path.file_stem().and_then(|stem| stem.to_str()).unwrap_or_default();
-    let table = table.parse().map_err(|error| refused(&format!("{expected}: {error}")))?;
+    let table: TableName = table.parse().map_err(|error| refused(&format!("{expected}: {error}")))?;
+    if table.is_system() {
+        return Err(refused(&"expected a table that clients can create, found one of storage analytics"));
+    }
     Ok(Some(SeedFile { account: account.to_owned(), table, path: path.to_owned(), format }))
 }
 
@@ -161,6 +164,7 @@ mod tests {
             (vec!["orders.csv.import-state"], "orders.csv.import-state"),
             (vec!["orders.schema.csv"], "orders.schema.csv"),
             (vec!["1st.csv"], "1st.csv"),
+            (vec!["$MetricsX.csv"], "$MetricsX.csv: expected a table that clients can create"),
             (vec!["one/deeper/orders.csv"], "deeper: expected files"),
             (vec!["orders.csv", "Orders.jsonl"], "one file for each table"),
             (vec!["orders.csv", "one/orders.csv"], "one file for each table"),

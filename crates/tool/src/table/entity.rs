@@ -152,6 +152,9 @@ fn from_pairs(pairs: &[String]) -> Result<DynamicEntity, String> {
         let (name, text) =
             pair.split_once('=').ok_or_else(|| format!("expected Name=value or Name:type=value, found '{pair}'"))?;
         let (name, type_name) = name.split_once(':').unwrap_or((name, "string"));
+        if name.starts_with("odata.") {
+            return Err(format!("'{name}' is metadata that the service sets, not a property"));
+        }
         let place = ["PartitionKey", "RowKey"].iter().position(|key| *key == name);
         let is_new = match place {
             Some(place) => keys[place].replace(text.to_owned()).is_none(),
@@ -198,6 +201,7 @@ mod tests {
             (&["PartitionKey=p", "RowKey=r", "A:decimal=1"], "unknown type 'decimal'"),
             (&["PartitionKey=p", "RowKey=r", "A=1", "A=2"], "'A' is given twice"),
             (&["PartitionKey=p", "PartitionKey=q"], "'PartitionKey' is given twice"),
+            (&["PartitionKey=p", "RowKey=r", "odata.etag=x"], "'odata.etag' is metadata that the service sets"),
         ] {
             let error = read(pairs).expect_err("refused");
             assert!(error.contains(word), "{error}");
