@@ -73,8 +73,8 @@ const REST_ONLY: [(&str, &[&str]); 3] = [
     ("larimar-client-derive", &["mistakes_"]),
     // Random sequences of hundreds of steps, each with several round trips; other engines run them in the default run.
     ("larimar-engine-postgres", &["blobs::crashes::", "blobs::incremental", "blobs::scattered::"]),
-    // Waits for 20 seconds until a killed server is given up.
-    (SERVER_PACKAGE, &["seed::shared::another_server"]),
+    // Wait: for 20 seconds until a killed server is given up, and for slow backups.
+    (SERVER_PACKAGE, &["seed::shared::another_server", "postgres::backups::a_backup_that_is_cancelled"]),
 ];
 
 /// The modules of the blob suite whose tests repeat themselves.

@@ -17,7 +17,10 @@ pub struct Generation {
     pub taken: String,
     /// The release of the server.
     pub release: String,
-    /// The number of the last commit in it.
+    /// The engine of the server, if it is not the embedded one: `postgres`.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub engine: Option<String>,
+    /// The number of the last commit in it; 0 if the engine does not number them.
     pub sequence: u64,
     /// The line of the archive that was open when it was taken: the line's commits continue this backup.
     #[serde(default, skip_serializing_if = "Option::is_none")]
@@ -70,6 +73,7 @@ impl Generation {
             format: FORMAT,
             taken: taken.to_string(),
             release: env!("CARGO_PKG_VERSION").to_owned(),
+            engine: None,
             sequence: commit.sequence,
             line: None,
             committed: commit.time.ticks(),

@@ -8,8 +8,7 @@ use crate::removal::{Removed, Removing, Writers, remove};
 use crate::retention::Keep;
 use crate::take::back_up_in_line;
 use larimar_engine::blob::bytes::ByteStore;
-use larimar_engine::{Clock, SystemClock};
-use larimar_engine_local::LocalEngine;
+use larimar_engine::{BackupSource, Clock, SystemClock};
 use parking_lot::Mutex;
 use serde::{Deserialize, Serialize};
 use std::sync::Arc;
@@ -17,15 +16,14 @@ use tokio::sync::RwLock;
 use tokio::task::JoinHandle;
 
 /// Runs backups of a store.
-#[derive(Debug)]
-pub struct BackupJob<B> {
+pub struct BackupJob<E, B> {
     bytes: Option<Arc<B>>,
-    shared: Arc<Shared>,
+    shared: Arc<Shared<E>>,
     task: Mutex<Option<JoinHandle<()>>>,
 }
 
-struct Shared {
-    engine: Arc<LocalEngine>,
+struct Shared<E> {
+    engine: Arc<E>,
     status: Mutex<JobStatus>,
     removal: Arc<RwLock<()>>,
     keep: Keep,
@@ -94,10 +92,10 @@ pub enum JobState {
 #[error("{0}")]
 pub struct Refused(pub String);
 
-impl<B: ByteStore> BackupJob<B> {
+impl<E: BackupSource, B: ByteStore> BackupJob<E, B> {
     /// The backups of this engine and its store of bytes. After each one, those that are not kept are removed.
     #[must_use]
-    pub fn new(engine: Arc<LocalEngine>, bytes: Option<Arc<B>>, keep: Keep) -> Self {
+    pub fn new(engine: Arc<E>, bytes: Option<Arc<B>>, keep: Keep) -> Self {
         let (status, line) = (Mutex::default(), Mutex::default());
         let shared = Arc::new(Shared { engine, status, removal: Arc::default(), keep, line });
         Self { bytes, shared, task: Mutex::default() }
@@ -132,7 +130,7 @@ impl<B: ByteStore> BackupJob<B> {
                 let line = open.as_ref().filter(|line| line.to == to && line.after <= sequence);
                 line.map(|line| line.name.clone())
             };
-            let outcome = back_up_in_line(&shared.engine, bytes.as_deref(), &place, rate, &progress, &line).await;
+            let outcome = back_up_in_line(&*shared.engine, bytes.as_deref(), &place, rate, &progress, &line).await;
             drop(writing);
             shared.end(outcome, &place).await;
         }));
@@ -182,7 +180,7 @@ impl<B: ByteStore> BackupJob<B> {
     }
 }
 
-impl Shared {
+impl<E> Shared<E> {
     /// Notes the outcome, and removes the backups that are not kept.
     async fn end(&self, outcome: Result<Generation, BackupError>, place: &Place) {
         let is_whole = outcome.is_ok();
@@ -231,8 +229,8 @@ impl Shared {
     }
 }
 
-impl std::fmt::Debug for Shared {
+impl<E, B> std::fmt::Debug for BackupJob<E, B> {
     fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
-        f.debug_struct("Shared").field("status", &self.status).finish_non_exhaustive()
+        f.debug_struct("BackupJob").field("status", &self.shared.status).finish_non_exhaustive()
     }
 }

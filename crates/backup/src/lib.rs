@@ -1,4 +1,4 @@
-//! Backups of the embedded engine: the whole store after one commit, in a directory or an object store.
+//! Backups: the whole store of an engine at one moment, in a directory or an object store.
 //!
 //! [`back_up`] (`take.rs`) walks a snapshot in key order. Rows, and small payloads of blobs before the rows that point to
 //! them, become one stream of records (`record.rs`), which is cut into data chunks (`cutter.rs`); a large payload is cut

@@ -1,4 +1,4 @@
-//! Takes a backup: walks a held snapshot in key order and stores what it finds.
+//! Takes a backup: walks a snapshot in key order and stores what it finds.
 
 use crate::cutter::Cutter;
 use crate::error::BackupError;
@@ -9,19 +9,20 @@ use crate::record::BackedSpace;
 use crate::sender::{Sender, Use};
 use larimar_engine::blob::bytes::{ByteStore, Extent};
 use larimar_engine::blob::relocate::payloads_in;
-use larimar_engine::{Budget, Fault, Flow, KeyRange, Position, RowRef, Space, SpaceId, SpaceKind, load_seed_record};
-use larimar_engine_local::{HeldSnapshot, LocalEngine};
-use larimar_model::Timestamp;
+use larimar_engine::{
+    BackupSnapshot, BackupSource, Fault, OwnedRow, Position, RowRef, Space, SpaceId, SpaceKind, load_seed_record,
+};
+use larimar_engine_local::CommitPoint;
 use std::collections::HashSet;
 use std::sync::Arc;
-use std::time::{Duration, Instant};
+use std::time::Duration;
 
 /// Backs up a store as it is after one commit, while it is written to.
 ///
 /// # Errors
 /// What the store or the place fails with. The place then has chunks that the next backup uses, and no generation.
-pub async fn back_up<B: ByteStore>(
-    engine: &LocalEngine,
+pub async fn back_up<E: BackupSource, B: ByteStore>(
+    engine: &E,
     bytes: Option<&B>,
     place: &Place,
     rate: Rate,
@@ -31,8 +32,8 @@ pub async fn back_up<B: ByteStore>(
 }
 
 /// Backs up a store beside its archive. `line` returns the open line of the archive, if it has the commit of this number.
-pub(crate) async fn back_up_in_line<B: ByteStore>(
-    engine: &LocalEngine,
+pub(crate) async fn back_up_in_line<E: BackupSource, B: ByteStore>(
+    engine: &E,
     bytes: Option<&B>,
     place: &Place,
     rate: Rate,
@@ -48,12 +49,22 @@ pub(crate) async fn back_up_in_line<B: ByteStore>(
     loop {
         // Before the snapshot: a payload that was discarded earlier is not in it.
         let _payloads = bytes.map(ByteStore::hold);
-        let snapshot = engine.hold_snapshot().await?;
         attempts += 1;
+        let snapshot = match engine.hold().await {
+            // A database that ended the last one may not be there again yet.
+            Err(fault) if (2..ATTEMPTS_MAX).contains(&attempts) => {
+                tracing::warn!(%fault, "the backup has no snapshot yet");
+                tokio::time::sleep(RETRY).await;
+                continue;
+            }
+            held => held?,
+        };
+        let point = snapshot.point()?;
         match walk(&snapshot, bytes, place, rate, progress).await {
             Ok((index, totals)) => {
-                let point = snapshot.point()?;
-                let mut generation = Generation::new(snapshot.taken(), point, totals, &index);
+                let commit = CommitPoint { sequence: point.sequence, time: point.committed };
+                let mut generation = Generation::new(point.taken, (point.version, commit), totals, &index);
+                generation.engine = E::NAME.map(str::to_owned);
                 generation.line = line(generation.sequence);
                 drop(snapshot);
                 // The names of the chunks have to be on disk before that of the generation.
@@ -74,7 +85,7 @@ pub(crate) async fn back_up_in_line<B: ByteStore>(
 
 /// Stores everything that a snapshot has; returns the chunks of the index.
 async fn walk<B: ByteStore>(
-    snapshot: &HeldSnapshot,
+    snapshot: &impl BackupSnapshot,
     bytes: Option<&B>,
     place: &Place,
     rate: Rate,
@@ -90,7 +101,7 @@ async fn walk<B: ByteStore>(
     walker.space(None, &Space { id: SpaceId::SYSTEM, meta: Arc::new([]) }).await?;
     let mut last = None;
     loop {
-        let mut page = snapshot.spaces(last.as_ref(), SPACES_MAX)?;
+        let mut page = snapshot.spaces(last.as_ref(), SPACES_MAX).await?;
         for found in &page {
             walker.space(Some(found.name()), &found.space).await?;
             walker.sender.totals.spaces += 1;
@@ -104,8 +115,8 @@ async fn walk<B: ByteStore>(
     walker.sender.finish().await
 }
 
-struct Walker<'a, B> {
-    snapshot: &'a HeldSnapshot,
+struct Walker<'a, S, B> {
+    snapshot: &'a S,
     bytes: Option<&'a B>,
     cutter: Cutter,
     sender: Sender<'a>,
@@ -130,14 +141,7 @@ impl Known {
     }
 }
 
-struct OwnedRow {
-    partition: String,
-    row: String,
-    version: Timestamp,
-    body: Vec<u8>,
-}
-
-impl<B: ByteStore> Walker<'_, B> {
+impl<S: BackupSnapshot, B: ByteStore> Walker<'_, S, B> {
     /// Stores a space and its rows.
     async fn space(&mut self, name: BackedSpace<'_>, space: &Space) -> Result<(), BackupError> {
         self.sender.space(name, space.id.0);
@@ -150,31 +154,13 @@ impl<B: ByteStore> Walker<'_, B> {
         let start = if name.is_some() { Position::new("", "") } else { Position::new("\0", "") };
         let mut next = Some(start);
         while let Some(start) = next {
-            let (rows, after) = self.slice(space.id, start).await?;
+            let (rows, after) = self.snapshot.slice(name.map(|name| name.kind), space.id, start).await?;
             for row in &rows {
                 self.row(row, is_container).await?;
             }
             next = after;
         }
         Ok(())
-    }
-
-    /// Reads rows from a place on, about 1 MiB of them.
-    async fn slice(&self, space: SpaceId, start: Position) -> Result<(Vec<OwnedRow>, Option<Position>), BackupError> {
-        let range = KeyRange { start, end: None };
-        let budget = Budget { rows_max: SLICE_ROWS, deadline: Instant::now() + SLICE_TIME };
-        let (mut rows, mut bytes) = (Vec::new(), 0);
-        let scanned = self.snapshot.scan(space, &range, budget, |row| {
-            if bytes >= SLICE_BYTES {
-                return Flow::StopHere;
-            }
-            bytes += row.body.len() + row.partition.len() + row.row.len();
-            let RowRef { partition, row, version, body } = row;
-            rows.push(OwnedRow { partition: partition.to_owned(), row: row.to_owned(), version, body: body.to_vec() });
-            Flow::Continue
-        });
-        let next = scanned.await?;
-        Ok((rows, next))
     }
 
     /// Adds a row, after the payloads that it points to.
@@ -252,9 +238,6 @@ pub(crate) async fn read_payload<B: ByteStore>(
 const ATTEMPTS_MAX: u32 = 5;
 const RETRY: Duration = Duration::from_secs(5);
 const SPACES_MAX: usize = 100;
-const SLICE_ROWS: usize = 1000;
-const SLICE_BYTES: usize = 1 << 20;
-const SLICE_TIME: Duration = Duration::from_secs(30);
 /// Payloads up to this size are within data chunks.
 pub(crate) const INLINE_BYTES_MAX: u64 = 256 << 10;
 pub(crate) const PIECE_BYTES: u64 = 4 << 20;

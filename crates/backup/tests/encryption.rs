@@ -55,7 +55,7 @@ async fn a_place_needs_its_key_and_is_never_half_encrypted() {
         (bare("plain").encrypted(&one), "plain is not encrypted"),
     ] {
         let before = files(folder.path());
-        let refused = back_up(&store.engine, Some(&*store.bytes), &place, Rate::Max, &|_| ()).await;
+        let refused = back_up(&*store.engine, Some(&*store.bytes), &place, Rate::Max, &|_| ()).await;
         let listed = Generation::list(&place).await;
         for error in [refused.expect_err("a refusal"), listed.expect_err("a refusal")] {
             assert!(error.to_string().contains(reason), "{error}");

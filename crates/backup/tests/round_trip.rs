@@ -131,7 +131,7 @@ impl Store {
     }
 
     pub(crate) async fn back_up(&self, place: &Place) -> Generation {
-        back_up(&self.engine, Some(&*self.bytes), place, Rate::Max, &|_| ()).await.expect("a backup")
+        back_up(&*self.engine, Some(&*self.bytes), place, Rate::Max, &|_| ()).await.expect("a backup")
     }
 
     pub(crate) async fn restored(place: &Place, name: Option<&str>) -> Result<(Self, Totals), BackupError> {
@@ -214,7 +214,7 @@ async fn a_backup_is_the_store_after_one_commit() {
     let (engine, bytes, to) = (Arc::clone(&store.engine), Arc::clone(&store.bytes), place.clone());
     // About 6 MiB at 4 MiB a second.
     let rate = Rate::Bytes(4 << 20);
-    let backup = tokio::spawn(async move { back_up(&engine, Some(&*bytes), &to, rate, &|_| ()).await });
+    let backup = tokio::spawn(async move { back_up(&*engine, Some(&*bytes), &to, rate, &|_| ()).await });
     let mut steps_after_start = 0;
     for step in 0..30_u64 {
         store.put_row(bulk, &format!("{:05}", step * 20), &noise(step + 5000, 2000)).await;
@@ -344,7 +344,7 @@ async fn a_cancelled_backup_leaves_no_generation_and_its_chunks_are_used() {
     job.start(place.clone(), Rate::Bytes(1 << 20)).expect("a start");
     let refused = job.start(place.clone(), Rate::Max).expect_err("one at a time");
     assert!(refused.to_string().contains("place"), "{refused}");
-    let busy = back_up(&store.engine, Some(&*store.bytes), &place, Rate::Max, &|_| ());
+    let busy = back_up(&*store.engine, Some(&*store.bytes), &place, Rate::Max, &|_| ());
     while job.status().totals.sent_bytes == 0 {
         tokio::time::sleep(Duration::from_millis(5)).await;
     }
@@ -385,7 +385,7 @@ async fn files_are_readable_by_their_owner_alone_and_other_directories_are_refus
     std::fs::create_dir(&other).expect("a directory");
     std::fs::write(other.join("mine"), "text").expect("a file");
     let wrong = Place::directory(other.clone());
-    let refused = back_up(&store.engine, Some(&*store.bytes), &wrong, Rate::Max, &|_| ());
+    let refused = back_up(&*store.engine, Some(&*store.bytes), &wrong, Rate::Max, &|_| ());
     assert!(matches!(refused.await, Err(BackupError::NotOurs(_))));
     assert_eq!(files(&other), [other.join("mine")]);
 }

@@ -13,4 +13,4 @@ mod release;
 
 pub use any::{AnyBytes, AnyWriter};
 pub use files::{Admission, Durability, FileBytes, FileSettings, FileWriter};
-pub use objects::{ObjectBytes, ObjectSettings, ObjectWriter};
+pub use objects::{ObjectBytes, ObjectSettings, ObjectWriter, Removal};

@@ -8,10 +8,12 @@
 
 mod location;
 mod reclaim;
+mod removal;
 mod remover;
 mod temporary_files;
 mod writer;
 
+pub use removal::Removal;
 pub use writer::ObjectWriter;
 
 use crate::record::{FileName, Span};
@@ -40,6 +42,8 @@ pub struct ObjectSettings {
     pub options: Vec<(String, String)>,
     /// How long discarded payloads are kept for reads that are under way.
     pub grace: Duration,
+    /// Whether discarded payloads may be removed.
+    pub removal: Removal,
 }
 
 /// A store of payloads as objects.
@@ -53,6 +57,7 @@ pub struct ObjectBytes {
 struct Shared {
     location: Location,
     grace: Duration,
+    removal: Removal,
     remover: Remover,
     /// Objects that this process is writing.
     writing: Mutex<HashSet<FileName>>,
@@ -73,6 +78,7 @@ impl ObjectBytes {
         let shared = Arc::new(Shared {
             location: Location::open(&settings.url, &settings.options)?,
             grace: settings.grace,
+            removal: settings.removal.clone(),
             remover: Remover::default(),
             writing: Mutex::default(),
             figures: Figures::default(),

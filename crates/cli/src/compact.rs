@@ -8,7 +8,7 @@ use crate::settings::Resolved;
 use crate::signals::{EXIT_INTERRUPTED, Runtime};
 use crate::{engines, logging};
 use anyhow::{Context, bail, ensure};
-use larimar_bytes::{Admission, AnyBytes};
+use larimar_bytes::{Admission, AnyBytes, Removal};
 use larimar_engine::blob::bytes::ByteStore as _;
 use larimar_engine::blob::{Blobs, Compacted, Reclaimer};
 use larimar_engine::{Clock as _, Engine, SystemClock};
@@ -36,7 +36,7 @@ async fn compact(resolved: &Resolved) -> anyhow::Result<String> {
     let settings = &resolved.settings;
     if let Some(database) = engines::postgres_settings(resolved)? {
         let engine = Arc::new(engines::open_postgres(settings, &database).await?);
-        let bytes = engines::open_bytes(settings, Admission::default())?;
+        let bytes = engines::open_bytes(settings, Admission::default(), engines::removal(&engine))?;
         let done = compact_here(&engine, bytes, settings.blob_grace).await;
         engine.close().await;
         return Ok(done?.to_string());
@@ -56,7 +56,11 @@ async fn compact(resolved: &Resolved) -> anyhow::Result<String> {
     let mut alone = settings.clone();
     alone.blob_grace = Duration::ZERO;
     let has_blobs = settings.blob_store.is_some() || folder.join("blobs").is_dir();
-    let bytes = if has_blobs { engines::open_bytes(&alone, Admission::new(engine.admission()))? } else { None };
+    let bytes = if has_blobs {
+        engines::open_bytes(&alone, Admission::new(engine.admission()), Removal::default())?
+    } else {
+        None
+    };
     let done = compact_here(&engine, bytes, Duration::ZERO).await;
     engine.close().context("the engine did not close cleanly; nothing is lost")?;
     Ok(done?.to_string())

@@ -4,10 +4,11 @@ use crate::settings::engine::{DatabaseUrl, EngineChoice};
 use crate::settings::value::{Durability, StoreUrl};
 use crate::settings::{Resolved, Settings, SettingsError};
 use anyhow::Context;
-use larimar_bytes::{Admission, AnyBytes, FileBytes, FileSettings, ObjectBytes, ObjectSettings};
+use larimar_bytes::{Admission, AnyBytes, FileBytes, FileSettings, ObjectBytes, ObjectSettings, Removal};
 use larimar_engine::blob::bytes::MemoryBytes;
 use larimar_engine_local::LocalEngine;
 use larimar_engine_postgres::{Password, PostgresEngine};
+use std::sync::Arc;
 
 /// The embedded engine of the settings.
 pub(crate) fn open_local(settings: &Settings) -> anyhow::Result<LocalEngine> {
@@ -25,8 +26,13 @@ pub(crate) fn open_local(settings: &Settings) -> anyhow::Result<LocalEngine> {
         .with_context(|| format!("cannot open {}, as the setting data_dir says", settings.data_dir.display()))
 }
 
-/// The store of blobs' bytes, if blobs are served. The engine there admits writes of files in the data directory.
-pub(crate) fn open_bytes(settings: &Settings, admission: Admission) -> anyhow::Result<Option<AnyBytes>> {
+/// The store of blobs' bytes, if blobs are served. The engine admits writes of files in the data directory and the removal
+/// of objects.
+pub(crate) fn open_bytes(
+    settings: &Settings,
+    admission: Admission,
+    removal: Removal,
+) -> anyhow::Result<Option<AnyBytes>> {
     if !settings.serves_blobs() {
         if settings.blob {
             tracing::warn!("blobs are not served: with PostgreSQL their bytes need the setting blob_store");
@@ -34,7 +40,8 @@ pub(crate) fn open_bytes(settings: &Settings, admission: Admission) -> anyhow::R
         return Ok(None);
     }
     if let Some(url) = &settings.blob_store {
-        let opened = open_objects(url, settings).context("cannot open the store that the setting blob_store names")?;
+        let opened =
+            open_objects(url, settings, removal).context("cannot open the store that the setting blob_store names")?;
         return Ok(Some(opened));
     }
     let durability = match settings.durability {
@@ -51,12 +58,21 @@ pub(crate) fn open_bytes(settings: &Settings, admission: Admission) -> anyhow::R
 
 /// The objects that a URL names.
 #[expect(clippy::disallowed_methods, reason = "an object store's own variables are settings too")]
-pub(crate) fn open_objects(url: &StoreUrl, settings: &Settings) -> anyhow::Result<AnyBytes> {
+pub(crate) fn open_objects(url: &StoreUrl, settings: &Settings, removal: Removal) -> anyhow::Result<AnyBytes> {
     // Credentials and addresses of stores have well-known variables.
     let options = std::env::vars().filter(|(name, _)| STORE_VARIABLES.iter().any(|start| name.starts_with(start)));
-    let objects =
-        ObjectSettings { url: url.with_secrets().to_owned(), options: options.collect(), grace: settings.blob_grace };
+    let (url, grace) = (url.with_secrets().to_owned(), settings.blob_grace);
+    let objects = ObjectSettings { url, options: options.collect(), grace, removal };
     Ok(AnyBytes::Objects(ObjectBytes::open(&objects)?))
+}
+
+/// Whether discarded payloads may be removed: not while any server over the database takes a backup.
+pub(crate) fn removal(engine: &Arc<PostgresEngine>) -> Removal {
+    let engine = Arc::clone(engine);
+    Removal::new(move || {
+        let engine = Arc::clone(&engine);
+        Box::pin(async move { Ok(!engine.is_backed_up().await?) })
+    })
 }
 
 /// The distributed engine of the settings.

@@ -20,7 +20,7 @@ use crate::{admin_token, data_dir, engines, file_limit, logging, storage};
 use anyhow::Context;
 pub(crate) use background::Running;
 use background::{start_analytics, start_blob_reclaimer, start_container_reclaimer, start_restore_sweeper};
-use larimar_bytes::{Admission, AnyBytes};
+use larimar_bytes::{Admission, AnyBytes, Removal};
 use larimar_engine::blob::bytes::ByteStore;
 use larimar_engine::blob::{Blobs, Compacted};
 use larimar_engine::{Clock, Engine, SystemClock};
@@ -59,15 +59,14 @@ pub(crate) fn run(line: &CommandLine, resolved: &Resolved, runtime: Runtime) -> 
                     data_dir::prepare(resolved)?;
                 }
                 let engine = Arc::new(engines::open_local(settings)?);
-                let bytes = engines::open_bytes(settings, Admission::new(engine.admission()))?;
+                let bytes = engines::open_bytes(settings, Admission::new(engine.admission()), Removal::default())?;
                 if matches!(bytes, Some(AnyBytes::Files(_))) {
                     engine.record_blobs().context("the inventory of the data directory cannot be written")?;
                 }
                 let bytes = bytes.map(Arc::new);
-                let backups = ServedBackups::new(Arc::clone(&engine), bytes.clone(), settings, backup_key);
-                let backups = Arc::new(backups);
+                let backups = Arc::new(ServedBackups::new(Arc::clone(&engine), bytes.clone(), settings, backup_key));
                 let removal = backups.removal_lock();
-                let served = Some(Arc::clone(&backups) as Arc<dyn Backups>);
+                let served = Arc::clone(&backups) as Arc<dyn Backups>;
                 let parts =
                     Parts { line, resolved, settings, level, certificate, sockets, seed, backups: served, removal };
                 let outcome = serve(parts, Arc::clone(&engine), bytes, signals).await;
@@ -82,11 +81,15 @@ pub(crate) fn run(line: &CommandLine, resolved: &Resolved, runtime: Runtime) -> 
                     opened = engines::open_postgres(settings, &database) => Arc::new(opened?),
                     name = signals.end() => return Err(EndedEarly(name).into()),
                 };
-                let bytes = engines::open_bytes(settings, Admission::default())?;
-                let removal = Arc::default();
+                let bytes =
+                    engines::open_bytes(settings, Admission::default(), engines::removal(&engine))?.map(Arc::new);
+                let backups = Arc::new(ServedBackups::new(Arc::clone(&engine), bytes.clone(), settings, backup_key));
+                let removal = backups.removal_lock();
+                let served = Arc::clone(&backups) as Arc<dyn Backups>;
                 let parts =
-                    Parts { line, resolved, settings, level, certificate, sockets, seed, backups: None, removal };
-                let outcome = serve(parts, Arc::clone(&engine), bytes.map(Arc::new), signals).await;
+                    Parts { line, resolved, settings, level, certificate, sockets, seed, backups: served, removal };
+                let outcome = serve(parts, Arc::clone(&engine), bytes, signals).await;
+                backups.cancel().await;
                 engine.close().await;
                 outcome
             }
@@ -110,7 +113,7 @@ struct Parts<'a> {
     certificate: Option<Arc<TlsCertificate>>,
     sockets: Sockets,
     seed: Option<Seed>,
-    backups: Option<Arc<dyn Backups>>,
+    backups: Arc<dyn Backups>,
     /// Keeps old backups while one is restored into the server.
     removal: Arc<RwLock<()>>,
 }
@@ -241,7 +244,7 @@ async fn serve<E: Engine>(
         let service = AdminService::new(Arc::clone(&storage), admin_settings(settings, bound, token));
         let service = service.with_restores(Arc::clone(&restores) as Arc<dyn Restores>);
         let service = service.with_compact(compaction(&engine, blobs.as_ref())).with_filling(Arc::clone(&is_filling));
-        start.admin(with_refill(service.with_backups(backups), seeder.as_ref()), socket)
+        start.admin(with_refill(service.with_backups(Some(backups)), seeder.as_ref()), socket)
     });
     // Connections wait in the meantime: the sockets are bound.
     tokio::select! {

@@ -6,10 +6,11 @@
 
 use std::ops::Bound;
 use std::sync::Arc;
+use std::time::{Duration, Instant};
 
 use larimar_engine::{
-    Budget, Clock, Fault, Flow, KeyRange, Position, ReadError, RowRef, Space, SpaceId, SpaceKind, SpaceName,
-    SystemClock,
+    BackupPoint, BackupSnapshot, BackupSource, Budget, Clock as _, Fault, Flow, HeldSpace, KeyRange, OwnedRow,
+    Position, ReadError, RowRef, SLICE_BYTES, SLICE_ROWS, Space, SpaceId, SpaceKind, SpaceName, SystemClock,
 };
 use larimar_model::Timestamp;
 
@@ -24,27 +25,6 @@ pub struct HeldSnapshot {
     pin: Option<u64>,
     was_full: bool,
     taken: Timestamp,
-}
-
-/// A space as a [`HeldSnapshot`] has it.
-#[derive(Debug, Clone, PartialEq, Eq)]
-pub struct HeldSpace {
-    /// The account.
-    pub account: String,
-    /// What it is.
-    pub kind: SpaceKind,
-    /// Its name.
-    pub name: String,
-    /// Its number and description.
-    pub space: Space,
-}
-
-impl HeldSpace {
-    /// The name of the space.
-    #[must_use]
-    pub fn name(&self) -> SpaceName<'_> {
-        SpaceName { account: &self.account, kind: self.kind, name: &self.name }
-    }
 }
 
 impl LocalEngine {
@@ -151,3 +131,51 @@ impl Drop for HeldSnapshot {
         self.shared.catalogue.dead.release();
     }
 }
+
+impl BackupSource for LocalEngine {
+    type Held = HeldSnapshot;
+
+    const NAME: Option<&'static str> = None;
+
+    async fn hold(&self) -> Result<HeldSnapshot, Fault> {
+        self.hold_snapshot().await
+    }
+}
+
+impl BackupSnapshot for HeldSnapshot {
+    fn point(&self) -> Result<BackupPoint, Fault> {
+        let (version, CommitPoint { sequence, time }) = Self::point(self)?;
+        Ok(BackupPoint { taken: self.taken(), version, sequence, committed: time })
+    }
+
+    async fn spaces(&self, after: Option<&HeldSpace>, max: usize) -> Result<Vec<HeldSpace>, Fault> {
+        Self::spaces(self, after, max)
+    }
+
+    async fn slice(
+        &self,
+        _kind: Option<SpaceKind>,
+        space: SpaceId,
+        start: Position,
+    ) -> Result<(Vec<OwnedRow>, Option<Position>), ReadError> {
+        let range = KeyRange { start, end: None };
+        let budget = Budget { rows_max: SLICE_ROWS, deadline: Instant::now() + SLICE_TIME };
+        let (mut rows, mut bytes) = (Vec::new(), 0);
+        let scanned = self.scan(space, &range, budget, |row| {
+            if bytes >= SLICE_BYTES {
+                return Flow::StopHere;
+            }
+            bytes += row.body.len() + row.partition.len() + row.row.len();
+            rows.push(OwnedRow::of(&row));
+            Flow::Continue
+        });
+        let next = scanned.await?;
+        Ok((rows, next))
+    }
+
+    fn is_gone(&self) -> bool {
+        Self::is_gone(self)
+    }
+}
+
+const SLICE_TIME: Duration = Duration::from_secs(30);

@@ -30,7 +30,7 @@ mod write;
 pub use catalogue::CommitPoint;
 pub use commit_feed::{CommitFeed, CommitGroup, ContainerRows, FedWrite};
 pub use engine::LocalEngine;
-pub use held_snapshot::{HeldSnapshot, HeldSpace};
+pub use held_snapshot::HeldSnapshot;
 pub use open::{Durability, Settings};
 pub use replay::{ContainerRow, Replay};
 pub use snapshot::LocalSnapshot;

@@ -234,12 +234,16 @@ impl Catalogue {
 
 impl Name {
     fn new(name: SpaceName<'_>) -> Self {
-        let kind = match name.kind {
-            SpaceKind::Table => 1,
-            SpaceKind::Queue => 2,
-            SpaceKind::Container => 3,
-        };
-        Self { account: name.account.into(), kind, name: name.name.into() }
+        Self { account: name.account.into(), kind: kind_number(name.kind), name: name.name.into() }
+    }
+}
+
+/// A kind of space as the database stores it.
+pub(crate) const fn kind_number(kind: SpaceKind) -> i64 {
+    match kind {
+        SpaceKind::Table => 1,
+        SpaceKind::Queue => 2,
+        SpaceKind::Container => 3,
     }
 }
 

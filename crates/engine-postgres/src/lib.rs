@@ -7,11 +7,12 @@
 //! other calls on messages are in `messages.rs`). A page is one statement, or several in one read-only transaction
 //! (`snapshot.rs`, `page_statement.rs`, `page_rows.rs`). `failure.rs` decides what an error means and which ones leave the
 //! outcome unknown. `catalogue.rs` has the spaces, `dropped_containers.rs` the rows of dropped containers,
-//! `background.rs` the work that one server at a time does for all. SQL is in `statements.rs`, what differs between
+//! `background.rs` the work that one server at a time does for all, `backup.rs` the snapshot of a backup. SQL is in `statements.rs`, what differs between
 //! databases in `dialect.rs`.
 
 mod apply;
 mod background;
+mod backup;
 mod catalogue;
 mod claim_starts;
 mod clock;
@@ -42,6 +43,7 @@ mod tls;
 mod transactions;
 mod written_rows;
 
+pub use backup::PostgresBackup;
 pub use dialect::{Dialect, UnknownDialect};
 pub use engine::PostgresEngine;
 pub use settings::{OpenError, Password, Settings};

@@ -169,6 +169,7 @@ macro_rules! statements {
     };
 }
 
+pub(crate) mod backup;
 pub(crate) mod entities;
 pub(crate) mod jobs;
 pub(crate) mod messages;

@@ -1,5 +1,6 @@
 //! The crate's integration tests: one program, a module per subject. All of them need a PostgreSQL server.
 
+mod backup;
 mod blobs;
 mod conformance;
 mod connections;

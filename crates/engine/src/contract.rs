@@ -11,7 +11,7 @@ mod spaces;
 
 pub use messages::{Change, Message, MessageError, MessageHandle, MessagePlace, Messages, NewMessage, Placed, Updated};
 pub(crate) use rows::successor;
-pub use rows::{Act, Beside, Budget, Edit, Expect, Flow, Key, KeyRange, Op, Position, RowRef, Rows};
+pub use rows::{Act, Beside, Budget, Edit, Expect, Flow, Key, KeyRange, Op, OwnedRow, Position, RowRef, Rows};
 pub use spaces::{Changed, Renamed, Space, SpaceId, SpaceKind, SpaceName, Spaces};
 
 use crate::error::Fault;

@@ -4,6 +4,7 @@
 //! (write rules, filters, limits) lives above it in [`table`]. [`MemoryEngine`] is the specification that
 //! the other engines are tested against.
 
+mod backup_source;
 pub mod blob;
 mod clock;
 mod contract;
@@ -21,10 +22,11 @@ pub mod settings;
 mod snapshot;
 pub mod table;
 
+pub use backup_source::{BackupPoint, BackupSnapshot, BackupSource, HeldSpace, SLICE_BYTES, SLICE_ROWS};
 pub use clock::{Clock, SystemClock};
 pub use contract::{
     Act, Beside, Budget, Changed, Compaction, DiskRoom, Edit, Engine, Expect, Flow, Key, KeyRange, Messages, Moment,
-    Op, Position, Renamed, RowRef, Rows, Space, SpaceId, SpaceKind, SpaceName, Spaces, Statistics,
+    Op, OwnedRow, Position, Renamed, RowRef, Rows, Space, SpaceId, SpaceKind, SpaceName, Spaces, Statistics,
 };
 pub use error::{EditError, EngineError, Fault, ReadError, Reject, WriteError};
 pub use hidden::{HiddenSpace, is_hidden, sweep_hidden};

@@ -76,7 +76,7 @@ impl Archiver {
     pub fn start<B: ByteStore>(
         engine: Arc<LocalEngine>,
         bytes: Option<Arc<B>>,
-        job: Arc<BackupJob<B>>,
+        job: Arc<BackupJob<LocalEngine, B>>,
         mailbox: Arc<CommitMailbox>,
         settings: ArchiveSettings,
     ) -> Self {
@@ -119,7 +119,7 @@ impl Archiver {
 
 struct Task<B> {
     engine: Arc<LocalEngine>,
-    job: Arc<BackupJob<B>>,
+    job: Arc<BackupJob<LocalEngine, B>>,
     mailbox: Arc<CommitMailbox>,
     settings: ArchiveSettings,
     uploader: Uploader<B>,

@@ -9,6 +9,7 @@ use crate::pace::Rate;
 use crate::place::Place;
 use larimar_engine::blob::bytes::ByteStore;
 use larimar_engine::{Clock, SystemClock};
+use larimar_engine_local::LocalEngine;
 use larimar_model::Timestamp;
 use parking_lot::Mutex;
 use std::convert::Infallible;
@@ -16,7 +17,7 @@ use std::time::Duration;
 
 /// Takes backups of an open line, as long as it is polled.
 pub(super) async fn keep<B: ByteStore>(
-    job: &BackupJob<B>,
+    job: &BackupJob<LocalEngine, B>,
     place: &Place,
     line: &Line,
     every: Duration,
@@ -47,7 +48,7 @@ pub(super) async fn keep<B: ByteStore>(
 }
 
 /// Takes a backup, or waits for the one that runs; returns why it failed.
-async fn take<B: ByteStore>(job: &BackupJob<B>, place: &Place) -> Option<String> {
+async fn take<B: ByteStore>(job: &BackupJob<LocalEngine, B>, place: &Place) -> Option<String> {
     // One that runs may be of this line.
     let is_ours = job.start(place.clone(), Rate::default()).is_ok();
     while job.status().state == JobState::Running {

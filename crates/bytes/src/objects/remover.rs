@@ -49,15 +49,17 @@ impl Remover {
         self.waiting.bytes()
     }
 
-    /// The next payloads whose grace period is over.
-    async fn take(&self) -> Vec<Extent> {
+    /// The next payloads whose grace period is over, and when they were discarded.
+    async fn take(&self) -> (std::time::Instant, Vec<Extent>) {
         loop {
             let due = {
                 let mut discarded = self.discarded.lock();
-                match discarded.front() {
+                match discarded.front_mut() {
                     Some((at, ..)) if self.holds.keeps(*at) => Some(Instant::now() + HELD_POLL),
-                    Some((_, due, _)) if *due <= Instant::now() => {
-                        return discarded.pop_front().map(|(.., extents)| extents).unwrap_or_default();
+                    Some((at, due, extents)) if *due <= Instant::now() => {
+                        let taken = (*at, std::mem::take(extents));
+                        discarded.pop_front();
+                        return taken;
                     }
                     front => front.map(|(_, due, _)| *due),
                 }
@@ -72,8 +74,21 @@ impl Remover {
 
 /// The remover's task; ends with the store.
 pub(super) async fn run(shared: Arc<Shared>) {
+    // A backup that begins later does not need what was discarded before.
+    let mut cleared = None;
     loop {
-        let extents = shared.remover.take().await;
+        let (discarded, extents) = shared.remover.take().await;
+        while cleared.is_none_or(|cleared| cleared < discarded) {
+            let asked = std::time::Instant::now();
+            match shared.removal.ask().await {
+                Ok(true) => cleared = Some(asked),
+                Ok(false) => tokio::time::sleep(HELD_POLL).await,
+                Err(fault) => {
+                    tracing::debug!(%fault, "it is not known whether a backup needs discarded payloads; they are kept");
+                    tokio::time::sleep(HELD_POLL).await;
+                }
+            }
+        }
         // Some stores reject a request that names an object twice.
         let paths: BTreeSet<_> = extents.iter().map(|extent| shared.location.path(&extent.file)).collect();
         let mut removed = shared.location.store.delete_stream(stream::iter(paths).map(Ok).boxed());

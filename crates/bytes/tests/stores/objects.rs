@@ -1,7 +1,7 @@
 //! Objects keep every promise of a store of bytes: in an S3 server and in a shared folder.
 
 use crate::stores::s3::{BUCKET, S3};
-use larimar_bytes::{ObjectBytes, ObjectSettings};
+use larimar_bytes::{ObjectBytes, ObjectSettings, Removal};
 use larimar_engine::Fault;
 use larimar_engine::blob::bytes::{ByteStore, ByteWriter};
 use larimar_testkit::bytes::{OWNER, Rows, payload, put, read_all};
@@ -43,12 +43,13 @@ fn s3_settings(server: &S3) -> ObjectSettings {
         url: format!("s3://{BUCKET}/some/prefix?endpoint={endpoint}&allow_http=true&region=here"),
         options: options.map(|(key, value)| (key.to_owned(), value)).into(),
         grace: Duration::ZERO,
+        removal: Removal::default(),
     }
 }
 
 fn folder_settings(folder: &tempfile::TempDir) -> ObjectSettings {
     let url = format!("file://{}/shared", folder.path().display());
-    ObjectSettings { url, options: Vec::new(), grace: Duration::ZERO }
+    ObjectSettings { url, options: Vec::new(), grace: Duration::ZERO, removal: Removal::default() }
 }
 
 impl Deref for Temporary {
@@ -161,4 +162,40 @@ async fn a_sweep_removes_what_a_killed_process_was_uploading_into_a_folder() {
     let after = ObjectBytes::open(&settings).expect("the store opens");
     after.reclaim(&Rows::default()).await.expect("a sweep ends");
     assert_eq!(temporary_files(folder.path()), Vec::<String>::new());
+}
+
+#[tokio::test]
+async fn payloads_stay_while_their_removal_is_refused_or_nobody_answers() {
+    use std::sync::Arc;
+    use std::sync::atomic::{AtomicUsize, Ordering};
+    let folder = tempfile::tempdir().expect("a folder");
+    let (asked, allowed_after) = (Arc::new(AtomicUsize::new(0)), 2);
+    let count = Arc::clone(&asked);
+    let removal = Removal::new(move || {
+        let number = count.fetch_add(1, Ordering::Relaxed);
+        let answer = match number {
+            0 => Ok(false),
+            1 => Err(Fault::Unavailable("no database".to_owned())),
+            _ => Ok(true),
+        };
+        Box::pin(async { answer })
+    });
+    let store = ObjectBytes::open(&ObjectSettings { removal, ..folder_settings(&folder) }).expect("the store opens");
+    let mut extents = Vec::new();
+    for seed in 0..20 {
+        extents.push(put(&store, OWNER, &payload(seed, 100)).await.expect("a payload"));
+    }
+    // Each with a call of its own, as deletes of blobs do.
+    extents.iter().for_each(|extent| store.discard(vec![*extent]));
+    while asked.load(Ordering::Relaxed) < allowed_after {
+        for extent in &extents {
+            read_all(&store, extent).await.expect("it is still there");
+        }
+        tokio::time::sleep(Duration::from_millis(20)).await;
+    }
+    while store.statistics().discarded > 0 {
+        tokio::time::sleep(Duration::from_millis(20)).await;
+    }
+    assert!(store.read(&extents[0], 0..1).await.is_err());
+    assert_eq!(asked.load(Ordering::Relaxed), 3, "an answer is valid for all that was discarded before");
 }

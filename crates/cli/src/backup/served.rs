@@ -5,7 +5,7 @@ use crate::settings::Settings;
 use crate::settings::value::StoreUrl;
 use larimar_backup::{BackupJob, JobState, JobStatus, Keep, Key};
 use larimar_bytes::AnyBytes;
-use larimar_engine_local::LocalEngine;
+use larimar_engine::BackupSource;
 use larimar_engine_local::repair::is_data_folder;
 use larimar_server::{Backups, NotStarted};
 use std::path::{Component, Path, PathBuf};
@@ -13,22 +13,16 @@ use std::pin::Pin;
 use std::sync::Arc;
 use tokio::sync::RwLock;
 
-/// The backups of an embedded engine.
-#[derive(Debug)]
-pub(crate) struct ServedBackups {
-    job: BackupJob<AnyBytes>,
+/// The backups of an engine.
+pub(crate) struct ServedBackups<E> {
+    job: BackupJob<E, AnyBytes>,
     /// Directories that hold the data, and what they are.
     own: Vec<(PathBuf, &'static str)>,
     key: Option<Key>,
 }
 
-impl ServedBackups {
-    pub(crate) fn new(
-        engine: Arc<LocalEngine>,
-        bytes: Option<Arc<AnyBytes>>,
-        settings: &Settings,
-        key: Option<Key>,
-    ) -> Self {
+impl<E: BackupSource> ServedBackups<E> {
+    pub(crate) fn new(engine: Arc<E>, bytes: Option<Arc<AnyBytes>>, settings: &Settings, key: Option<Key>) -> Self {
         let keep = Keep { time: settings.backup_keep_time, count: settings.backup_keep_count };
         let blobs = settings.blob_store.as_ref().and_then(StoreUrl::as_directory);
         let own = [
@@ -70,7 +64,7 @@ impl ServedBackups {
     }
 }
 
-impl Backups for ServedBackups {
+impl<E: BackupSource> Backups for ServedBackups<E> {
     fn start(&self, to: &str, rate: Option<&str>) -> Result<(), NotStarted> {
         let place = place("TO", to).map_err(|error| NotStarted::Refused(error.to_string()))?;
         if let Some(path) = place.as_directory() {
@@ -107,6 +101,12 @@ impl Backups for ServedBackups {
             page += &family("larimar_backup_last_success_seconds", help, seconds);
         }
         page
+    }
+}
+
+impl<E> std::fmt::Debug for ServedBackups<E> {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        f.debug_struct("ServedBackups").field("job", &self.job).finish_non_exhaustive()
     }
 }
 

@@ -5,7 +5,7 @@ use crate::engines;
 use crate::settings::Settings;
 use crate::settings::engine::DatabaseUrl;
 use anyhow::{Context, bail};
-use larimar_bytes::{Admission, AnyBytes, FileBytes, FileSettings};
+use larimar_bytes::{Admission, AnyBytes, FileBytes, FileSettings, Removal};
 use larimar_engine::migration::{MigrationError, PartReport, Side};
 use larimar_engine_local::LocalEngine;
 use larimar_engine_local::store::StoreError;
@@ -39,7 +39,7 @@ impl Store {
         let bytes = match (&end.blobs, place, &engine) {
             (BlobStore::At(url), _, _) => {
                 let cannot = || format!("cannot open --{side}-blob-store {}", url.without_secrets());
-                Some(engines::open_objects(url, settings).with_context(cannot)?)
+                Some(engines::open_objects(url, settings, Removal::default()).with_context(cannot)?)
             }
             (_, Place::Local(folder), OpenEngine::Local(engine)) => open_files(folder, engine, creates, settings)?,
             _ => None,

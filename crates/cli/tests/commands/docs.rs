@@ -59,7 +59,7 @@ fn the_examples_of_the_command_reference_are_true() {
     let path = Path::new(env!("CARGO_MANIFEST_DIR")).join("../../docs/commands.md");
     let mut examples = examples(&std::fs::read_to_string(path).expect("the page"));
     if std::env::var("LARIMAR_TEST_ENGINE").is_ok_and(|engine| engine == "postgres") {
-        // Only the embedded engine has backups.
+        // The examples of backups have the numbers of commits, which only the embedded engine has.
         examples
             .retain(|example| !["larimar backup", "larimar restore"].iter().any(|name| example.command.contains(name)));
     }

@@ -128,7 +128,7 @@ pub(crate) fn seen(server: &Server) -> Vec<String> {
 
 /// A store of bytes below a directory.
 #[cfg(feature = "test-postgres")]
-fn store_of(folder: &Path, name: &str) -> String {
+pub(super) fn store_of(folder: &Path, name: &str) -> String {
     let folder = folder.join(name);
     std::fs::create_dir(&folder).expect("a folder");
     format!("file://{}", text(&folder))

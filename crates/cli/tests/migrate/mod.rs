@@ -1,5 +1,7 @@
 //! `larimar migrate` as users run it: stores copied, served from the copy, interrupted, refused.
 
+#[cfg(feature = "test-postgres")]
+mod backed_up;
 pub(crate) mod every_kind;
 mod interrupted;
 mod local;

@@ -6,6 +6,7 @@
 
 mod analytics;
 mod background;
+mod backups;
 mod database;
 mod fleet;
 mod histories;

@@ -20,8 +20,8 @@ const PAGES_PER_ROW: u64 = 12;
 const PAGES_FREE: u64 = 40;
 
 /// Every statement.
-const ALL: [&[Sql]; 7] =
-    [entities::ALL, jobs::ALL, messages::ALL, pages::ALL, spaces::ALL, system::ALL, transactions::ALL];
+const ALL: [&[Sql]; 8] =
+    [backup::ALL, entities::ALL, jobs::ALL, messages::ALL, pages::ALL, spaces::ALL, system::ALL, transactions::ALL];
 
 /// Statistics that the planner may have, each with the statement that sets them.
 const STATISTICS: [(&str, &str); 5] = [
@@ -193,6 +193,8 @@ fn of_spaces(name: &str) -> Option<(String, u64)> {
         "DeletePartitions" => ("'\\x06', '\\x07'".to_owned(), 0),
         "DeletePartitionUpTo" => (format!("{PK}, {}", row(3)), 3),
         "Now" | "HasFormat" | "StoreSize" | "FreeSlots" => (String::new(), 1),
+        "BackupLock" | "IsBackedUp" | "BackupMoment" => (String::new(), 0),
+        "SpacesAfter" => (format!("'\\x6d', 1, {}, 3", row(7000)), 4),
         "FoundFormat" | "LockFormat" => (String::new(), 1),
         _ => return None,
     })
@@ -210,6 +212,8 @@ fn of_messages(name: &str) -> Option<(String, u64)> {
         "ExplainMessage" => (format!("7, {}, 1, 15000", id(15_000)), 2),
         // A count reads all messages.
         "CountMessages" => ("7".to_owned(), ROWS + 1),
+        "Contents" => (format!("7, {}, 3", id(100)), 3),
+        "Deliveries" => (format!("7, 100, {}, 3", id(100)), 4),
         "ReadMessages" => (format!("7, 100, {}, 3", id(100)), 4),
         "RestoreMessages" => (format!("7, {ids}, {ONES}, {ONES}, {ONES}, {ONES}, {ONES}, {BYTES}"), 1),
         "LastMessage" => ("7".to_owned(), 1),

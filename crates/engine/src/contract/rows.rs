@@ -118,6 +118,34 @@ pub struct RowRef<'a> {
     pub body: &'a [u8],
 }
 
+/// A row that was read and is kept.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct OwnedRow {
+    /// The partition.
+    pub partition: String,
+    /// The row within it.
+    pub row: String,
+    /// When it was written.
+    pub version: Timestamp,
+    /// Its bytes.
+    pub body: Vec<u8>,
+}
+
+impl OwnedRow {
+    /// A copy of a row.
+    #[must_use]
+    pub fn of(row: &RowRef<'_>) -> Self {
+        let (partition, name) = (row.partition.to_owned(), row.row.to_owned());
+        Self { partition, row: name, version: row.version, body: row.body.to_vec() }
+    }
+
+    /// The row.
+    #[must_use]
+    pub fn as_ref(&self) -> RowRef<'_> {
+        RowRef { partition: &self.partition, row: &self.row, version: self.version, body: &self.body }
+    }
+}
+
 /// What a scan does after a row.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Flow {

@@ -7,11 +7,11 @@
 use super::digest::{budget, size};
 use super::payloads::Payloads;
 use super::record::{Log, Record};
-use super::rows::{self, OwnedRow};
+use super::rows;
 use super::{Digest, MigrationError, Part, Side};
 use crate::blob::bytes::{ByteStore, Extent};
 use crate::blob::relocate::{is_blob, payloads_in, relocated};
-use crate::contract::{Engine, Flow, Key, KeyRange, Position, RowRef, Space, SpaceId, successor};
+use crate::contract::{Engine, Flow, Key, KeyRange, OwnedRow, Position, RowRef, Space, SpaceId, successor};
 
 /// Copies what is left of a container.
 pub(super) async fn copy(

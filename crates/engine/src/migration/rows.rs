@@ -3,9 +3,8 @@
 use super::digest::{budget, size};
 use super::record::{Log, Record};
 use super::{MigrationError, Part};
-use crate::contract::{Engine, Flow, KeyRange, Position, RowRef, SpaceId};
+use crate::contract::{Engine, Flow, KeyRange, OwnedRow, Position, RowRef, SpaceId};
 use futures_util::future::{join, join_all};
-use larimar_model::Timestamp;
 
 /// Copies what is left of a part.
 pub(super) async fn copy(
@@ -65,25 +64,6 @@ struct Slice {
     next: Option<Position>,
 }
 
-/// A row that was read.
-pub(super) struct OwnedRow {
-    pub(super) partition: String,
-    pub(super) row: String,
-    pub(super) version: Timestamp,
-    pub(super) body: Vec<u8>,
-}
-
-impl OwnedRow {
-    pub(super) fn of(row: &RowRef<'_>) -> Self {
-        let (partition, name) = (row.partition.to_owned(), row.row.to_owned());
-        Self { partition, row: name, version: row.version, body: row.body.to_vec() }
-    }
-
-    pub(super) fn as_ref(&self) -> RowRef<'_> {
-        RowRef { partition: &self.partition, row: &self.row, version: self.version, body: &self.body }
-    }
-}
-
 async fn read_slice(
     engine: &impl Engine,
     part: &Part,
@@ -138,6 +118,7 @@ const SLICE_BYTES_MAX: u64 = 2 * BATCH_BYTES_MAX;
 #[cfg(test)]
 mod tests {
     use super::*;
+    use larimar_model::Timestamp;
 
     #[test]
     fn batches_are_bounded_in_rows_and_bytes() {

@@ -12,4 +12,4 @@ pub use catalogue::{
     Creation, Queue, create_queue, delete_queue, find_queue, list_queues, read_queue, set_queue_acl, set_queue_metadata,
 };
 pub use ids::MessageIds;
-pub use rows::{MessageRow, MessagesInRows, RowQueues};
+pub use rows::{MessageRow, MessagesInRows, RowQueues, message_rows};

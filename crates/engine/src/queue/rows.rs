@@ -12,7 +12,7 @@ mod reclaim;
 mod record;
 mod state;
 
-pub use copy::MessageRow;
+pub use copy::{MessageRow, message_rows};
 
 use super::ids::MessageIds;
 use crate::contract::{

@@ -39,7 +39,7 @@ pub(super) async fn backup(backups: Option<&dyn Backups>, caller: &AdminCaller, 
         return text(StatusCode::FORBIDDEN, "a backup concerns all accounts: it needs the admin token\n");
     }
     let Some(backups) = backups else {
-        return text(StatusCode::NOT_FOUND, "only the embedded engine has backups: use the tools of your database\n");
+        return text(StatusCode::NOT_FOUND, "this server takes no backups\n");
     };
     match *method {
         Method::GET => page(StatusCode::OK, JSON, backups.status()),

@@ -173,7 +173,7 @@ impl Site {
     /// Backs up, as a part of the line.
     async fn back_up(&self) -> Generation {
         let mut generation =
-            back_up(&self.engine, Some(&*self.bytes), &self.place, Rate::Max, &|_| ()).await.expect("a backup");
+            back_up(&*self.engine, Some(&*self.bytes), &self.place, Rate::Max, &|_| ()).await.expect("a backup");
         self.place.remove(&format!("generations/{}", generation.name())).await.expect("removed");
         generation.line = Some(self.line.clone());
         generation.write(&self.place).await.expect("written");

@@ -2,7 +2,7 @@
 
 use super::record::{Content, Delivery, DeliveryKey, DeliveryRow, content_row};
 use super::{RowQueues, content, message, walk};
-use crate::contract::{Flow, Message, MessagePlace, RowRef, Rows, SpaceId};
+use crate::contract::{Flow, Message, MessagePlace, OwnedRow, RowRef, Rows, SpaceId};
 use crate::error::{Fault, ReadError, WriteError};
 use larimar_model::{Guid, Timestamp};
 
@@ -84,26 +84,28 @@ impl RowQueues {
         now: Timestamp,
     ) -> Result<(), WriteError> {
         let state = self.state(queue);
-        let (mut keys, mut rows) = (Vec::with_capacity(messages.len()), Vec::with_capacity(2 * messages.len()));
-        for message in messages {
-            let Message { id, inserted, expires, dequeue_count, receipt, visible_at, text } = message;
-            // Versions come from the clock. A nonce from another engine may be any number: as a version it would set
-            // this engine's clock.
-            let is_version = receipt.nonce <= now.ticks();
-            let version = if is_version { Timestamp::from_ticks(receipt.nonce) } else { (*inserted).min(now) };
-            let nonce = (!is_version).then_some(receipt.nonce);
-            let delivery = Delivery { expires: *expires, dequeue_count: *dequeue_count, nonce };
-            let key = DeliveryKey { visible_at: *visible_at, id: *id };
-            rows.push((content_row(*id), version, Content::body(*inserted, *expires, text)));
-            rows.push((key.row(), version, delivery.to_body()));
-            keys.push(key);
-        }
+        let keys = messages.iter().map(|message| DeliveryKey { visible_at: message.visible_at, id: message.id });
         let earliest = messages.iter().map(|message| message.expires).min().unwrap_or(Timestamp::MAX);
-        let write = state.write(keys, earliest);
-        let row = |(row, version, body)| RowRef { partition: super::PARTITION, row, version, body };
-        let rows: Vec<RowRef<'_>> = rows.iter().map(|(name, version, body)| row((name, *version, body))).collect();
+        let write = state.write(keys.collect(), earliest);
+        let rows: Vec<OwnedRow> = messages.iter().flat_map(|message| message_rows(message, now)).collect();
+        let rows: Vec<RowRef<'_>> = rows.iter().map(OwnedRow::as_ref).collect();
         self.noting_gone(queue, engine.restore(queue, &rows).await)?;
         write.done(i64::try_from(messages.len()).unwrap_or(i64::MAX));
         Ok(())
     }
+}
+
+/// The rows of a message: its content and its delivery.
+#[must_use]
+pub fn message_rows(message: &Message, now: Timestamp) -> [OwnedRow; 2] {
+    let Message { id, inserted, expires, dequeue_count, receipt, visible_at, text } = message;
+    // Versions come from the clock. A nonce from another engine may be any number: as a version it would set this engine's
+    // clock.
+    let is_version = receipt.nonce <= now.ticks();
+    let version = if is_version { Timestamp::from_ticks(receipt.nonce) } else { (*inserted).min(now) };
+    let nonce = (!is_version).then_some(receipt.nonce);
+    let delivery = Delivery { expires: *expires, dequeue_count: *dequeue_count, nonce };
+    let key = DeliveryKey { visible_at: *visible_at, id: *id };
+    let row = |row, body| OwnedRow { partition: super::PARTITION.to_owned(), row, version, body };
+    [row(content_row(*id), Content::body(*inserted, *expires, text)), row(key.row(), delivery.to_body())]
 }
