@@ -73,8 +73,11 @@ const REST_ONLY: [(&str, &[&str]); 3] = [
     ("larimar-client-derive", &["mistakes_"]),
     // Random sequences of hundreds of steps, each with several round trips; other engines run them in the default run.
     ("larimar-engine-postgres", &["blobs::crashes::", "blobs::incremental", "blobs::scattered::"]),
-    // Wait: for 20 seconds until a killed server is given up, and for slow backups.
-    (SERVER_PACKAGE, &["seed::shared::another_server", "postgres::backups::a_backup_that_is_cancelled"]),
+    // Wait: for 20 seconds until a killed server is given up, for slow backups, and for a recovery of the database.
+    (
+        SERVER_PACKAGE,
+        &["seed::shared::another_server", "postgres::backups::a_backup_that_is_cancelled", "postgres::recovery::"],
+    ),
 ];
 
 /// The modules of the blob suite whose tests repeat themselves.

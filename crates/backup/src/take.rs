@@ -10,7 +10,8 @@ use crate::sender::{Sender, Use};
 use larimar_engine::blob::bytes::{ByteStore, Extent};
 use larimar_engine::blob::relocate::payloads_in;
 use larimar_engine::{
-    BackupSnapshot, BackupSource, Fault, OwnedRow, Position, RowRef, Space, SpaceId, SpaceKind, load_seed_record,
+    BackupSnapshot, BackupSource, Fault, OwnedRow, Position, RowRef, Space, SpaceId, SpaceKind, SpaceName,
+    load_seed_record,
 };
 use larimar_engine_local::CommitPoint;
 use std::collections::HashSet;
@@ -156,7 +157,7 @@ impl<S: BackupSnapshot, B: ByteStore> Walker<'_, S, B> {
         while let Some(start) = next {
             let (rows, after) = self.snapshot.slice(name.map(|name| name.kind), space.id, start).await?;
             for row in &rows {
-                self.row(row, is_container).await?;
+                self.row(row, is_container).await.map_err(|error| with_name(error, name, row))?;
             }
             next = after;
         }
@@ -211,6 +212,16 @@ impl<S: BackupSnapshot, B: ByteStore> Walker<'_, S, B> {
             Some(chunk) => self.sender.chunk(chunk, Use::Data).await,
             None => Ok(()),
         }
+    }
+}
+
+/// Names the row that points to damaged or missing bytes.
+fn with_name(error: BackupError, space: BackedSpace<'_>, row: &OwnedRow) -> BackupError {
+    match (error, space) {
+        (BackupError::Engine(Fault::Damaged(what)), Some(SpaceName { account, name, .. })) => {
+            Fault::Damaged(format!("{account}/{name}/{}: {what}", row.partition)).into()
+        }
+        (error, _) => error,
     }
 }
 

@@ -34,6 +34,10 @@ impl Binaries {
         self.directory.join(name)
     }
 
+    pub(crate) fn directory(&self) -> &Path {
+        &self.directory
+    }
+
     /// Whether all programs that a cluster needs are here, in a supported version.
     fn is_complete(&self) -> bool {
         let all = ["initdb", "pg_basebackup", "pg_ctl", "postgres", "psql"];

@@ -1,7 +1,7 @@
 //! A cluster that a test starts, stops, pauses and starts again. It is removed when the value is dropped.
 
 use crate::database::{Database, in_schema};
-use crate::home::Home;
+use crate::home::{Home, output_of};
 use crate::{Binaries, SHARED_VARIABLE, USER};
 use std::env;
 use std::fs;
@@ -153,6 +153,18 @@ impl Cluster {
     pub fn restart(&self) {
         self.stop(Stop::Fast);
         self.start_again();
+    }
+
+    /// Runs a shell script as the user of the cluster and returns what it prints. PostgreSQL's programs are on the search path,
+    /// and variables name this cluster.
+    ///
+    /// # Panics
+    /// If it fails, with its error output.
+    pub fn shell(&self, script: &str) -> String {
+        let mut shell = self.home.shell();
+        shell.args(["-e", "-u", "-c", script]).env("PGHOST", "127.0.0.1").env("PGPORT", self.port().to_string());
+        shell.env("PGUSER", USER).env("PGDATABASE", "postgres").env("PGDATA", self.home.data());
+        output_of(&mut shell).unwrap_or_else(|said| panic!("{script}\n{said}"))
     }
 
     /// Suspends every process of the cluster, like a machine that hangs: connections stay open and nothing is answered.

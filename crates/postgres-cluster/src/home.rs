@@ -140,7 +140,20 @@ impl Home {
 
     /// A program of PostgreSQL, run in the directory by its owner.
     pub(crate) fn command(&self, program: &str) -> Command {
-        let mut command = command(&self.binaries.program(program));
+        self.run(&self.binaries.program(program))
+    }
+
+    /// A shell, run in the same way, that finds PostgreSQL's programs first.
+    pub(crate) fn shell(&self) -> Command {
+        let others = env::var_os("PATH").unwrap_or_default();
+        let folders = std::iter::once(self.binaries.directory().to_owned()).chain(env::split_paths(&others));
+        let mut shell = self.run(Path::new("sh"));
+        shell.env("PATH", env::join_paths(folders).expect("the parts of a path"));
+        shell
+    }
+
+    fn run(&self, program: &Path) -> Command {
+        let mut command = command(program);
         command.current_dir(&self.directory).stdin(Stdio::null());
         if let Some(account) = self.account {
             // When it changes the user, the standard library also drops root's groups.

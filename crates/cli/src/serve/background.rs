@@ -21,10 +21,10 @@ pub(super) async fn start_analytics<E: Engine, B: ByteStore>(
     Running::spawn(|stopped| writer.run(stopped))
 }
 
-/// Starts what removes the leftovers of blobs: once after a start, when they are old enough, and then every day.
+/// Starts what removes the leftovers of blobs: after the grace period, at most a day after a start, and then every day.
 pub(super) fn start_blob_reclaimer<E: Engine, B: ByteStore>(blobs: Arc<Blobs<E, B>>, grace: Duration) -> Running {
     Running::spawn(|mut stopped| async move {
-        let mut pause = grace;
+        let mut pause = grace.min(BLOB_RECLAIM_EVERY);
         loop {
             tokio::select! {
                 () = &mut stopped => return,

@@ -262,7 +262,7 @@ const WRONG: &[(&str, &[&str])] = &[
     ("blob", &["2"]),
     ("blob_port", &["one"]),
     ("blob_store", &["", "bucket", "s3://", "S3://x", "s3://a b", "s3://key:secret@bucket/folder"]),
-    ("blob_grace", &["25h", "soon"]),
+    ("blob_grace", &["31d", "721h", "soon"]),
     ("admin", &["maybe", "2"]),
     ("admin_host", &["a_b"]),
     ("admin_port", &["http"]),

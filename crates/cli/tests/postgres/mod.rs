@@ -12,6 +12,7 @@ mod fleet;
 mod histories;
 mod network;
 mod races;
+mod recovery;
 mod settings;
 mod shared_state;
 mod tables;

@@ -80,10 +80,10 @@ pub(super) static SETTINGS: &[Setting] = &[
     Setting {
         name: "blob_grace",
         group: Group::Data,
-        help: "How long the bytes of deleted blobs are kept for readers that still use them",
-        expected: "a span of time up to 24h, such as 10m",
+        help: "How long the bytes of deleted blobs are kept, for readers that still use them and for restores of a database",
+        expected: "a span of time up to 30d, such as 10m",
         kind: Kind::Value,
-        read: |settings, text| put(&mut settings.blob_grace, value::span(text).filter(|span| *span <= 24 * HOUR)),
+        read: |settings, text| put(&mut settings.blob_grace, value::days(text).filter(|span| *span <= 30 * 24 * HOUR)),
         show: |settings| Some(value::show_span(settings.blob_grace).into()),
     },
     Setting {
