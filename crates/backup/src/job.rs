@@ -1,5 +1,6 @@
 //! Backups of a running server: one at a time, in a task of its own, with its state for the operator.
 
+use crate::archive::ArchiveStatus;
 use crate::error::BackupError;
 use crate::generation::{Generation, Totals};
 use crate::pace::Rate;
@@ -68,6 +69,9 @@ pub struct JobStatus {
     /// Whether the server encrypts its backups.
     #[serde(default)]
     pub is_encrypting: bool,
+    /// How far the archive of commits is, if there is one.
+    #[serde(default)]
+    pub archive: Option<ArchiveStatus>,
 }
 
 /// How far a backup is.

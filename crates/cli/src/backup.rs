@@ -3,6 +3,7 @@
 //! A backup is taken by the server (`backup/served.rs`): the command starts it, waits, and shows how far it is. `verify`
 //! and `restore` need no server: they read the place of the backups.
 
+mod archive;
 mod into_server;
 mod list;
 mod restore;
@@ -271,8 +272,9 @@ fn read(answer: &AdminAnswer) -> anyhow::Result<JobStatus> {
 /// A status as lines.
 fn shown(status: &JobStatus) -> String {
     let JobStatus { state, to, generation, started, ended, totals, error, removed, removal_error, .. } = status;
+    let archive = status.archive.as_ref().map(archive::shown).unwrap_or_default();
     let state = match state {
-        JobState::None => return "no backup since the server started\n".to_owned(),
+        JobState::None => return format!("no backup since the server started\n{archive}"),
         JobState::Running => "running",
         JobState::Done => "done",
         JobState::Failed => "failed",
@@ -291,6 +293,7 @@ fn shown(status: &JobStatus) -> String {
     if let Some(error) = removal_error {
         text.push_str(&format!("old backups were not removed: {error}\n"));
     }
+    text.push_str(&archive);
     text
 }
 
@@ -323,6 +326,11 @@ fn end_line() {
     if std::io::stderr().is_terminal() {
         eprint!("\r\x1b[K");
     }
+}
+
+/// A gauge of the page of metrics.
+fn family(name: &str, help: &str, value: impl std::fmt::Display) -> String {
+    format!("# HELP {name} {help}\n# TYPE {name} gauge\n{name} {value}\n")
 }
 
 /// Text as the value of a query parameter.

@@ -45,7 +45,7 @@ async fn compact(resolved: &Resolved) -> anyhow::Result<String> {
     let shown = folder.display();
     ensure!(folder.is_dir(), "there is no directory {shown}, as the setting data_dir says");
     ensure!(larimar_engine_local::repair::is_data_folder(folder)?, "there is no store in {shown}");
-    let engine = match engines::open_local(settings) {
+    let engine = match engines::open_local(settings, None) {
         Ok(engine) => Arc::new(engine),
         Err(error) if matches!(error.downcast_ref(), Some(StoreError::Locked { .. })) => {
             return ask_server(resolved).await;

@@ -4,14 +4,15 @@ use crate::settings::engine::{DatabaseUrl, EngineChoice};
 use crate::settings::value::{Durability, StoreUrl};
 use crate::settings::{Resolved, Settings, SettingsError};
 use anyhow::Context;
+use larimar_backup::CommitMailbox;
 use larimar_bytes::{Admission, AnyBytes, FileBytes, FileSettings, ObjectBytes, ObjectSettings, Removal};
 use larimar_engine::blob::bytes::MemoryBytes;
 use larimar_engine_local::LocalEngine;
 use larimar_engine_postgres::{Password, PostgresEngine};
 use std::sync::Arc;
 
-/// The embedded engine of the settings.
-pub(crate) fn open_local(settings: &Settings) -> anyhow::Result<LocalEngine> {
+/// The embedded engine of the settings, which gives its commits to the archive if there is one.
+pub(crate) fn open_local(settings: &Settings, feed: Option<Arc<CommitMailbox>>) -> anyhow::Result<LocalEngine> {
     let engine = larimar_engine_local::Settings {
         folder: settings.data_dir.clone(),
         durability: match settings.durability {
@@ -22,8 +23,11 @@ pub(crate) fn open_local(settings: &Settings) -> anyhow::Result<LocalEngine> {
         memory_bytes: settings.memory,
         reserve_bytes: settings.reserve,
     };
-    LocalEngine::open(&engine)
-        .with_context(|| format!("cannot open {}, as the setting data_dir says", settings.data_dir.display()))
+    let opened = match feed {
+        Some(feed) => LocalEngine::open_fed(&engine, feed),
+        None => LocalEngine::open(&engine),
+    };
+    opened.with_context(|| format!("cannot open {}, as the setting data_dir says", settings.data_dir.display()))
 }
 
 /// The store of blobs' bytes, if blobs are served. The engine admits writes of files in the data directory and the removal

@@ -20,6 +20,7 @@ use crate::{admin_token, data_dir, engines, file_limit, logging, storage};
 use anyhow::Context;
 pub(crate) use background::Running;
 use background::{start_analytics, start_blob_reclaimer, start_container_reclaimer, start_restore_sweeper};
+use larimar_backup::CommitMailbox;
 use larimar_bytes::{Admission, AnyBytes, Removal};
 use larimar_engine::blob::bytes::ByteStore;
 use larimar_engine::blob::{Blobs, Compacted};
@@ -58,7 +59,8 @@ pub(crate) fn run(line: &CommandLine, resolved: &Resolved, runtime: Runtime) -> 
                 if settings.durability != Durability::Memory {
                     data_dir::prepare(resolved)?;
                 }
-                let engine = Arc::new(engines::open_local(settings)?);
+                let mailbox = settings.archive.place.is_some().then(|| Arc::new(CommitMailbox::default()));
+                let engine = Arc::new(engines::open_local(settings, mailbox.clone())?);
                 let bytes = engines::open_bytes(settings, Admission::new(engine.admission()), Removal::default())?;
                 if matches!(bytes, Some(AnyBytes::Files(_))) {
                     engine.record_blobs().context("the inventory of the data directory cannot be written")?;
@@ -66,13 +68,17 @@ pub(crate) fn run(line: &CommandLine, resolved: &Resolved, runtime: Runtime) -> 
                 let bytes = bytes.map(Arc::new);
                 let backups = Arc::new(ServedBackups::new(Arc::clone(&engine), bytes.clone(), settings, backup_key));
                 let removal = backups.removal_lock();
+                backups.start_archive(resolved, &engine, bytes.clone(), mailbox)?;
                 let served = Arc::clone(&backups) as Arc<dyn Backups>;
                 let parts =
                     Parts { line, resolved, settings, level, certificate, sockets, seed, backups: served, removal };
                 let outcome = serve(parts, Arc::clone(&engine), bytes, signals).await;
                 backups.cancel().await;
+                let closed = engine.close();
+                // Now every commit is known.
+                backups.stop_archive().await;
                 drop(backups);
-                engine.close().context("the engine did not close cleanly; nothing that was acknowledged is lost")?;
+                closed.context("the engine did not close cleanly; nothing that was acknowledged is lost")?;
                 outcome
             }
             Some(database) => {

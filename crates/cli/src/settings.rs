@@ -54,6 +54,7 @@ pub(crate) struct Settings {
     pub(crate) memory: Option<u64>,
     pub(crate) reserve: u64,
     pub(crate) seed: Option<PathBuf>,
+    pub(crate) archive: ArchiveChoice,
     pub(crate) backup_key_file: Option<PathBuf>,
     pub(crate) backup_keep_time: Option<Duration>,
     pub(crate) backup_keep_count: Option<usize>,
@@ -87,6 +88,14 @@ pub(crate) struct Settings {
     pub(crate) analytics_flush: Duration,
     pub(crate) log_level: String,
     pub(crate) log_format: LogFormat,
+}
+
+/// Where and how commits are archived.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub(crate) struct ArchiveChoice {
+    pub(crate) place: Option<String>,
+    pub(crate) spool_bytes_max: u64,
+    pub(crate) backup_every: Duration,
 }
 
 impl Settings {
@@ -345,6 +354,7 @@ impl Resolved {
     /// What a server needs that the other commands do not: a service that is on.
     pub(crate) fn check_serves(&self) -> Result<(), SettingsError> {
         let settings = &self.settings;
+        self.check_archive()?;
         if settings.table || settings.queue || settings.serves_blobs() {
             return Ok(());
         }
@@ -353,6 +363,24 @@ impl Resolved {
             false => "nothing to serve: table, queue and blob are all off; turn at least one of them on",
         };
         Err(self.refused_because("table", reason))
+    }
+
+    /// Only the embedded engine archives its commits, and only on a disk.
+    fn check_archive(&self) -> Result<(), SettingsError> {
+        let settings = &self.settings;
+        let reason = match (settings.engine == EngineChoice::Local, settings.durability) {
+            _ if settings.archive.place.is_none() => return Ok(()),
+            (false, _) => {
+                "a server over PostgreSQL archives no commits: use the database's own archive (pg_basebackup and WAL \
+                 archiving; docs/scale-out.md)"
+            }
+            (true, Durability::Memory) => {
+                "commits are archived by way of the data directory, and with durability memory there is none: use \
+                 durability sync or async"
+            }
+            (true, Durability::Sync | Durability::Async) => return Ok(()),
+        };
+        Err(self.refused_because("archive", reason))
     }
 
     /// What only shows when all settings are known.

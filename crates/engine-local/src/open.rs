@@ -180,6 +180,12 @@ impl LocalEngine {
         Arc::new(move || shared.admit_bytes())
     }
 
+    /// The same for the commits that the archive spools: the last ones are written when the engine is closed already.
+    pub fn spool_admission(&self) -> Arc<dyn Fn() -> Result<(), Fault> + Send + Sync> {
+        let admit = self.admission();
+        Arc::new(move || admit().or_else(|fault| if fault == committer::closed() { Ok(()) } else { Err(fault) }))
+    }
+
     /// Ends the threads once everything enqueued is answered; readers find the engine closed.
     fn stop(&self) {
         self.shared.queue.stop();

@@ -102,7 +102,18 @@ pub fn repair(folder: &Path, force: bool) -> Result<Repair, StoreError> {
     } else {
         Action::Salvaged(salvage::salvage(folder, &check)?)
     };
+    if matches!(action, Action::Cut { .. } | Action::Accepted | Action::Salvaged(_)) {
+        end_archive(folder).map_err(io)?;
+    }
     Ok(Repair { found: check.journals, findings: check.findings, action })
+}
+
+/// Removes commits that wait for the archive: a store that has lost rows must not go on in the same line.
+fn end_archive(folder: &Path) -> std::io::Result<()> {
+    match std::fs::remove_dir_all(folder.join(SPOOL)) {
+        Err(error) if error.kind() != std::io::ErrorKind::NotFound => Err(error),
+        _ => Ok(()),
+    }
 }
 
 /// Whether a directory holds anything of ours, by what is in it and not by names alone. Any other directory is left as it is,
@@ -294,3 +305,5 @@ impl fmt::Display for Salvage {
 }
 
 const FOLDERS_MAX: usize = 1000;
+/// Where commits wait for the archive.
+const SPOOL: &str = "spool";

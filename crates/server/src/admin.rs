@@ -135,10 +135,13 @@ impl<E: Engine> AdminService<E> {
             "/health" | "/ready" | "/metrics" if !is_read => not_allowed("GET, HEAD"),
             "/health" => text(StatusCode::OK, "ok\n"),
             "/ready" if self.is_filling.load(Ordering::Relaxed) => text(StatusCode::SERVICE_UNAVAILABLE, FILLING),
-            "/ready" => match engine.ready() {
-                Ok(()) => text(StatusCode::OK, "ready\n"),
-                Err(fault) => text(StatusCode::SERVICE_UNAVAILABLE, format!("{fault}\n")),
-            },
+            "/ready" => {
+                let backups = self.backups.as_ref().map(|backups| backups.ready()).unwrap_or_default();
+                match engine.ready() {
+                    Ok(()) => text(StatusCode::OK, format!("ready\n{backups}")),
+                    Err(fault) => text(StatusCode::SERVICE_UNAVAILABLE, format!("{fault}\n{backups}")),
+                }
+            }
             "/metrics" => {
                 let backups = self.backups.as_ref().map(|backups| backups.metrics()).unwrap_or_default();
                 page(StatusCode::OK, METRICS, self.storage.metrics.render(&engine.statistics()) + &backups)

@@ -60,7 +60,7 @@ impl ArchiveSettings {
 pub struct Archiver {
     shared: Arc<Shared>,
     stop: watch::Sender<bool>,
-    task: JoinHandle<()>,
+    task: Mutex<Option<JoinHandle<()>>>,
 }
 
 /// What the task shows to others.
@@ -91,7 +91,7 @@ impl Archiver {
         let holds = VecDeque::from([(0, uploader.hold())]);
         let task = Task { engine, job, mailbox, settings, uploader, holds, shared: Arc::clone(&shared), lock: None };
         let (stop, stopped) = watch::channel(false);
-        let task = tokio::spawn(task.run(stopped));
+        let task = Mutex::new(Some(tokio::spawn(task.run(stopped))));
         Self { shared, stop, task }
     }
 
@@ -109,9 +109,12 @@ impl Archiver {
 
     /// Stops after the engine was closed: every commit is in the spool when this returns, and in the archive if that takes
     /// no more than two seconds.
-    pub async fn stop(self) {
+    pub async fn stop(&self) {
         self.stop.send_replace(true);
-        if self.task.await.is_err() {
+        let task = self.task.lock().take();
+        if let Some(task) = task
+            && task.await.is_err()
+        {
             tracing::error!("the archive ended in a defect of the server");
         }
     }
@@ -155,7 +158,10 @@ impl<B: ByteStore> Task<B> {
                         () = pause => {}
                         _ = stopped.wait_for(|stopped| *stopped) => return,
                     }
-                    next = self.begin_again().await;
+                    next = tokio::select! {
+                        next = self.begin_again() => next,
+                        _ = stopped.wait_for(|stopped| *stopped) => return,
+                    };
                     continue;
                 }
             };
@@ -174,11 +180,13 @@ impl<B: ByteStore> Task<B> {
             };
             let Some(reason) = reason else { return self.finish(&mut open, thread).await };
             halt.send_replace(Some(reason.clone()));
-            tokio::select! {
-                () = self.end(open, thread, &reason) => {}
+            next = tokio::select! {
+                next = async {
+                    self.end(open, thread, &reason).await;
+                    self.begin_again().await
+                } => next,
                 _ = stopped.wait_for(|stopped| *stopped) => return,
-            }
-            next = self.begin_again().await;
+            };
         }
     }
 
@@ -188,7 +196,7 @@ impl<B: ByteStore> Task<B> {
             mailbox: Arc::clone(&self.mailbox),
             spool: Arc::clone(&open.spool),
             containers,
-            has_room: self.engine.admission(),
+            has_room: self.engine.spool_admission(),
             halt: Arc::clone(halt),
         }
     }

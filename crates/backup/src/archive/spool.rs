@@ -499,3 +499,6 @@ const GROUP: u8 = 1;
 const INTENT: u8 = 2;
 /// A file that is this long is followed by another: archived commits leave the disk in such steps.
 const FILE_BYTES: u64 = 4 << 20;
+
+#[cfg(test)]
+mod tests;

@@ -231,3 +231,132 @@ async fn the_archive_has_every_commit_in_order_with_the_payloads_of_blobs() {
     let expected = [(1001, 0), (1001, 1), (1001, 2), ((5 << 20) + 1, 0), ((5 << 20) + 1, 1), ((5 << 20) + 1, 2)];
     assert_eq!(lengths, expected.map(|(length, round)| (length, Some(round))));
 }
+
+/// The lines of a place, in order, with why each has ended.
+async fn lines(place: &Place) -> Vec<(String, Option<Through>)> {
+    let mut lines = Vec::new();
+    for name in Line::list(place).await.expect("lines") {
+        let end = Through::read_end(place, &name).await.expect("no fault");
+        lines.push((name, end));
+    }
+    lines
+}
+
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn a_restart_continues_the_line_with_what_was_in_the_spool() {
+    let folder = tempfile::tempdir().expect("a directory");
+    let place = place(folder.path());
+    let store = Store::open(folder.path(), |_| ());
+    let table = store.table("t").await;
+    store.put_rows(table, 0, 10, b"one").await;
+    store.archived().await;
+    let (line, generation) = backed_up(&store, &place).await;
+    // From now on the place cannot be written: what follows stays in the spool.
+    let moved = folder.path().join("moved");
+    std::fs::rename(folder.path().join("place"), &moved).expect("moved");
+    std::fs::write(folder.path().join("place"), "a file").expect("a file");
+    let photos = store.container("photos").await;
+    for blob in 0..5 {
+        store.put_blob(photos, "same", vec![blob; 400_000]).await;
+    }
+    store.wait(|status| status.failing.is_some() && status.spool_bytes > 0).await;
+    assert!(store.archiver.status().line_of_text().contains("place"), "{}", store.archiver.status().line_of_text());
+    let started = Instant::now();
+    let (bytes, mut made) = store.stop().await;
+    assert!(started.elapsed() < Duration::from_secs(15), "a stop does not wait for the place");
+    std::fs::remove_file(folder.path().join("place")).expect("a file");
+    std::fs::rename(&moved, folder.path().join("place")).expect("moved");
+    let store = Store::open_with(folder.path(), bytes, |_| ());
+    store.put_rows(table, 0, 10, b"two").await;
+    store.archived().await;
+    assert_eq!(backed_up(&store, &place).await, (line.clone(), generation), "one full backup is enough");
+    made.extend(store.stop().await.1);
+    assert_eq!(lines(&place).await, [(line.clone(), None)]);
+    let (found, payloads) = read(&place, &line).await;
+    assert_eq!(found, made);
+    assert_eq!(payloads.len(), 5);
+}
+
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn commits_that_the_spool_does_not_have_end_the_line_and_the_next_has_a_full_backup() {
+    let folder = tempfile::tempdir().expect("a directory");
+    let place = place(folder.path());
+    let store = Store::open(folder.path(), |_| ());
+    let table = store.table("t").await;
+    store.put_rows(table, 0, 10, b"one").await;
+    store.archived().await;
+    let (first, _) = backed_up(&store, &place).await;
+    store.put_rows(table, 0, 10, b"two").await;
+    let (_, made) = store.stop().await;
+    // Commits without the archive.
+    let settings = Settings {
+        folder: folder.path().join("data"),
+        durability: Durability::Sync,
+        memory_bytes: Some(64 << 20),
+        reserve_bytes: 0,
+    };
+    let engine = LocalEngine::open(&settings).expect("an engine");
+    let op = Op { row: "r", expect: Expect::Any, act: Act::Put(b"not archived") };
+    engine.apply(table, "p", &[op], SystemClock.now()).await.expect("a row");
+    engine.close().expect("closed");
+    drop(engine);
+    let store = Store::open(folder.path(), |_| ());
+    store.put_rows(table, 0, 10, b"three").await;
+    store.archived().await;
+    let (second, generation) = backed_up(&store, &place).await;
+    assert_eq!(store.archiver.status().gaps, 1);
+    let (_, after) = store.stop().await;
+    let last = made.last().expect("commits").sequence;
+    let found = lines(&place).await;
+    assert_eq!(found.iter().map(|(name, _)| name).collect::<Vec<_>>(), [&first, &second]);
+    let end = found[0].1.clone().expect("an end");
+    assert_eq!(end.sequence, last);
+    let (from, to) = (last + 1, after[0].sequence - 1);
+    let reason = end.reason.expect("a reason");
+    assert!(reason.contains(&format!("commits {from} to {to} ")), "{reason}");
+    assert_eq!((read(&place, &first).await.0, read(&place, &second).await.0), (made, after));
+    assert!(generation.sequence > last && generation.line == Some(second), "{generation:?}");
+}
+
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn a_spool_beyond_its_bound_ends_the_line_and_archiving_recovers() {
+    let folder = tempfile::tempdir().expect("a directory");
+    let place = place(folder.path());
+    let store = Store::open(folder.path(), |settings| settings.spool_bytes_max = 200_000);
+    let table = store.table("t").await;
+    store.archived().await;
+    let (first, _) = backed_up(&store, &place).await;
+    let moved = folder.path().join("moved");
+    std::fs::rename(folder.path().join("place"), &moved).expect("moved");
+    std::fs::write(folder.path().join("place"), "a file").expect("a file");
+    for row in 0..50 {
+        store.put_rows(table, row, 1, &[1; 10_000]).await;
+        assert!(store.archiver.status().spool_bytes <= 200_000);
+    }
+    store.wait(|status| status.gaps == 1 && status.line.is_none() && status.spool_bytes == 0).await;
+    let spool = folder.path().join("data/spool");
+    assert_eq!(std::fs::read_dir(&spool).expect("a directory").count(), 0, "the spool is gone");
+    let text = store.archiver.status().line_of_text();
+    assert!(text.contains("not archiving") && text.contains("the spool is full"), "{text}");
+    std::fs::remove_file(folder.path().join("place")).expect("a file");
+    std::fs::rename(&moved, folder.path().join("place")).expect("moved");
+    store.wait(|status| status.line.as_ref().is_some_and(|line| *line != first)).await;
+    let (second, generation) = backed_up(&store, &place).await;
+    assert_eq!(generation.line, Some(second));
+    store.stop().await;
+    let (_, end) = lines(&place).await.swap_remove(0);
+    let reason = end.expect("an end").reason.expect("a reason");
+    assert!(reason.contains("the spool is full"), "{reason}");
+}
+
+#[tokio::test]
+async fn a_place_is_for_one_archive() {
+    let folder = tempfile::tempdir().expect("a directory");
+    let place = place(folder.path());
+    let lock = place.prepare_archive().await.expect("a place");
+    let _backup = place.prepare().await.expect("a backup runs beside it");
+    let busy = place.prepare_archive().await.expect_err("another archive");
+    assert!(busy.to_string().contains("another server archives"), "{busy}");
+    drop(lock);
+    place.prepare_archive().await.expect("free again");
+}

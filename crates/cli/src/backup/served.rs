@@ -1,21 +1,23 @@
 //! The backups of a server, as its admin endpoint starts, shows and cancels them.
 
-use super::place;
-use crate::settings::Settings;
+use super::{archive, family, place};
 use crate::settings::value::StoreUrl;
-use larimar_backup::{BackupJob, JobState, JobStatus, Keep, Key};
+use crate::settings::{Resolved, Settings, SettingsError};
+use larimar_backup::{Archiver, BackupJob, CommitMailbox, JobState, JobStatus, Keep, Key};
 use larimar_bytes::AnyBytes;
 use larimar_engine::BackupSource;
+use larimar_engine_local::LocalEngine;
 use larimar_engine_local::repair::is_data_folder;
 use larimar_server::{Backups, NotStarted};
 use std::path::{Component, Path, PathBuf};
 use std::pin::Pin;
-use std::sync::Arc;
+use std::sync::{Arc, OnceLock};
 use tokio::sync::RwLock;
 
 /// The backups of an engine.
 pub(crate) struct ServedBackups<E> {
-    job: BackupJob<E, AnyBytes>,
+    job: Arc<BackupJob<E, AnyBytes>>,
+    archiver: OnceLock<Archiver>,
     /// Directories that hold the data, and what they are.
     own: Vec<(PathBuf, &'static str)>,
     key: Option<Key>,
@@ -29,7 +31,12 @@ impl<E: BackupSource> ServedBackups<E> {
             Some((settings.data_dir.clone(), "the data directory")),
             blobs.map(|blobs| (blobs, "the directory of blob_store")),
         ];
-        Self { job: BackupJob::new(engine, bytes, keep), own: own.into_iter().flatten().collect(), key }
+        Self {
+            job: Arc::new(BackupJob::new(engine, bytes, keep)),
+            archiver: OnceLock::new(),
+            own: own.into_iter().flatten().collect(),
+            key,
+        }
     }
 
     /// Held for reading while something reads or writes a place.
@@ -64,6 +71,35 @@ impl<E: BackupSource> ServedBackups<E> {
     }
 }
 
+impl ServedBackups<LocalEngine> {
+    /// Starts the archive of the commits that come to a mailbox. Payloads must not be reclaimed before.
+    pub(crate) fn start_archive(
+        &self,
+        resolved: &Resolved,
+        engine: &Arc<LocalEngine>,
+        bytes: Option<Arc<AnyBytes>>,
+        mailbox: Option<Arc<CommitMailbox>>,
+    ) -> Result<(), SettingsError> {
+        let settings = archive::settings(resolved, self.key.as_ref())?;
+        let Some((settings, mailbox)) = settings.zip(mailbox) else { return Ok(()) };
+        if let Some(path) = settings.place.as_directory()
+            && let Err(NotStarted::Refused(reason) | NotStarted::Running(reason)) = self.check(path)
+        {
+            return Err(resolved.refused_because("archive", reason));
+        }
+        self.archiver
+            .get_or_init(|| Archiver::start(Arc::clone(engine), bytes, Arc::clone(&self.job), mailbox, settings));
+        Ok(())
+    }
+
+    /// Stops the archive, after the engine was closed.
+    pub(crate) async fn stop_archive(&self) {
+        if let Some(archiver) = self.archiver.get() {
+            archiver.stop().await;
+        }
+    }
+}
+
 impl<E: BackupSource> Backups for ServedBackups<E> {
     fn start(&self, to: &str, rate: Option<&str>) -> Result<(), NotStarted> {
         let place = place("TO", to).map_err(|error| NotStarted::Refused(error.to_string()))?;
@@ -79,7 +115,8 @@ impl<E: BackupSource> Backups for ServedBackups<E> {
     }
 
     fn status(&self) -> String {
-        let status = JobStatus { is_encrypting: self.key.is_some(), ..self.job.status() };
+        let archive = self.archiver.get().map(Archiver::status);
+        let status = JobStatus { is_encrypting: self.key.is_some(), archive, ..self.job.status() };
         serde_json::to_string(&status).expect("a status has no map") + "\n"
     }
 
@@ -100,7 +137,11 @@ impl<E: BackupSource> Backups for ServedBackups<E> {
             let help = "When the last backup of this process ended well, in seconds since 1970.";
             page += &family("larimar_backup_last_success_seconds", help, seconds);
         }
-        page
+        page + &self.archiver.get().map(|archiver| archive::metrics(&archiver.status())).unwrap_or_default()
+    }
+
+    fn ready(&self) -> String {
+        self.archiver.get().map(|archiver| archiver.status().line_of_text()).unwrap_or_default()
     }
 }
 
@@ -108,8 +149,4 @@ impl<E> std::fmt::Debug for ServedBackups<E> {
     fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
         f.debug_struct("ServedBackups").field("job", &self.job).finish_non_exhaustive()
     }
-}
-
-fn family(name: &str, help: &str, value: impl std::fmt::Display) -> String {
-    format!("# HELP {name} {help}\n# TYPE {name} gauge\n{name} {value}\n")
 }

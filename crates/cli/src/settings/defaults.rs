@@ -1,9 +1,9 @@
 //! The defaults of the settings.
 
-use super::Settings;
 use super::account::Account;
 use super::engine::EngineChoice;
 use super::value::{Durability, LogFormat};
+use super::{ArchiveChoice, Settings};
 use larimar_engine_postgres::Dialect;
 use std::path::PathBuf;
 use std::time::Duration;
@@ -33,6 +33,7 @@ impl Default for Settings {
             memory: None,
             reserve: 64 << 20,
             seed: None,
+            archive: ArchiveChoice::default(),
             backup_key_file: None,
             backup_keep_time: None,
             backup_keep_count: None,
@@ -67,5 +68,11 @@ impl Default for Settings {
             log_level: "info".to_owned(),
             log_format: LogFormat::Human,
         }
+    }
+}
+
+impl Default for ArchiveChoice {
+    fn default() -> Self {
+        Self { place: None, spool_bytes_max: 1 << 30, backup_every: Duration::from_secs(86_400) }
     }
 }

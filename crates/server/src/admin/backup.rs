@@ -23,6 +23,9 @@ pub trait Backups: fmt::Debug + Send + Sync {
 
     /// Lines for the page of metrics.
     fn metrics(&self) -> String;
+
+    /// Lines for `/ready` that do not change its status.
+    fn ready(&self) -> String;
 }
 
 /// Why a backup was not started.

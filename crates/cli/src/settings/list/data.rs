@@ -67,6 +67,38 @@ pub(super) static SETTINGS: &[Setting] = &[
         show: |settings| settings.seed.as_ref().map(|path| path.display().to_string().into()),
     },
     Setting {
+        name: "archive",
+        group: Group::Data,
+        help: "Where every commit is archived, so that the store can be restored to any moment: a directory, or \
+               s3://BUCKET/PREFIX, az:// or gs://, as `larimar backup` takes it; full backups go there too",
+        expected: "a directory, or an address that starts with s3://, az:// or gs://",
+        kind: Kind::Private,
+        read: |settings, text| put(&mut settings.archive.place, (!text.is_empty()).then(|| Some(text.to_owned()))),
+        show: |settings| settings.archive.place.as_ref().map(|place| place.as_str().into()),
+    },
+    Setting {
+        name: "archive_spool_bytes_max",
+        group: Group::Data,
+        help: "Disk space for commits that the archive has not taken yet, counted with the bytes of blobs that they point to; \
+               beyond it the archive has a gap and begins again with a full backup",
+        expected: "a number of bytes from 16MiB to 1000GiB, such as 1GiB",
+        kind: Kind::Value,
+        read: |settings, text| put(&mut settings.archive.spool_bytes_max, size(text, 16 << 20, 1000 << 30)),
+        show: |settings| Some(value::show_bytes(settings.archive.spool_bytes_max).into()),
+    },
+    Setting {
+        name: "archive_backup_every",
+        group: Group::Data,
+        help: "How often a full backup goes to the archive: a restore replays the commits since the last one",
+        expected: "a span of time from 1m to 365d, such as 1d",
+        kind: Kind::Value,
+        read: |settings, text| {
+            let range = Duration::from_secs(60)..=Duration::from_secs(365 * 86_400);
+            put(&mut settings.archive.backup_every, value::days(text).filter(|span| range.contains(span)))
+        },
+        show: |settings| Some(value::show_span(settings.archive.backup_every).into()),
+    },
+    Setting {
         name: "backup_key_file",
         group: Group::Data,
         help: "File with the key that encrypts backups, made by `larimar backup key FILE`; only its owner may read it; the \
