@@ -73,12 +73,7 @@ pub(crate) fn run(line: &CommandLine, resolved: &Resolved, runtime: Runtime) -> 
                 let parts =
                     Parts { line, resolved, settings, level, certificate, sockets, seed, backups: served, removal };
                 let outcome = serve(parts, Arc::clone(&engine), bytes, signals).await;
-                backups.cancel().await;
-                let closed = engine.close();
-                // Now every commit is known.
-                backups.stop_archive().await;
-                drop(backups);
-                closed.context("the engine did not close cleanly; nothing that was acknowledged is lost")?;
+                backups.end(&engine).await?;
                 outcome
             }
             Some(database) => {

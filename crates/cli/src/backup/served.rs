@@ -3,6 +3,7 @@
 use super::{archive, family, place};
 use crate::settings::value::StoreUrl;
 use crate::settings::{Resolved, Settings, SettingsError};
+use anyhow::Context;
 use larimar_backup::{Archiver, BackupJob, CommitMailbox, JobState, JobStatus, Keep, Key};
 use larimar_bytes::AnyBytes;
 use larimar_engine::BackupSource;
@@ -92,11 +93,14 @@ impl ServedBackups<LocalEngine> {
         Ok(())
     }
 
-    /// Stops the archive, after the engine was closed.
-    pub(crate) async fn stop_archive(&self) {
+    /// Cancels a backup, closes the engine and stops the archive: then every commit is in its spool.
+    pub(crate) async fn end(&self, engine: &LocalEngine) -> anyhow::Result<()> {
+        self.cancel().await;
+        let closed = engine.close();
         if let Some(archiver) = self.archiver.get() {
             archiver.stop().await;
         }
+        closed.context("the engine did not close cleanly; nothing that was acknowledged is lost")
     }
 }
 
