@@ -76,7 +76,7 @@ const REST_ONLY: [(&str, &[&str]); 3] = [
     // Wait: for 20 seconds until a killed server is given up, for slow backups, and for a recovery of the database.
     (
         SERVER_PACKAGE,
-        &["seed::shared::another_server", "postgres::backups::a_backup_that_is_cancelled", "postgres::recovery::"],
+        &["seed::shared::another_server", "postgres::backups::a_backup_whose_session", "postgres::recovery::"],
     ),
 ];
 
