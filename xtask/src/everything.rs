@@ -86,7 +86,7 @@ const LONG_BLOB_SUITES: &[&str] =
 
 /// Tests that repeat themselves, and how often they do in the rest.
 const LONG_SUITES: [(&str, &[&str]); 5] = [
-    (SERVER_PACKAGE, &["crash::", "history::", "postgres::histories", "postgres::fleet"]),
+    (SERVER_PACKAGE, &["crash::", "history::", "moments::", "postgres::histories", "postgres::fleet"]),
     ("larimar-patterns", &["mover_crash::", "index_entities::", "inter_partition_index::", "large_entity::"]),
     ("larimar-engine", LONG_BLOB_SUITES),
     ("larimar-engine-local", LONG_BLOB_SUITES),

@@ -28,12 +28,13 @@ const TEST_TIME_MAX: Duration = Duration::from_secs(10 * 60);
 
 /// Tests that take ten seconds or more, by the start of their names: they go first, so that no core waits for one of
 /// them at the end. A run prints its slowest tests.
-const SLOW: [&str; 18] = [
+const SLOW: [&str; 19] = [
     "larimar-client-derive",
     "larimar faults::full_disk",
     "larimar faults::disk_full",
     "larimar-engine-postgres pages",
     "larimar-engine-postgres connections",
+    "larimar moments::",
     "larimar crash::",
     "larimar copy::",
     "larimar-tool copy::",

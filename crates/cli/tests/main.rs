@@ -18,6 +18,7 @@ mod history;
 mod http_conformance;
 mod import_resumed;
 mod migrate;
+mod moments;
 mod operations;
 #[cfg(feature = "test-postgres")]
 mod postgres;
