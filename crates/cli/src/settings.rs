@@ -372,7 +372,7 @@ impl Resolved {
             _ if settings.archive.place.is_none() => return Ok(()),
             (false, _) => {
                 "a server over PostgreSQL archives no commits: use the database's own archive (pg_basebackup and WAL \
-                 archiving; docs/scale-out.md)"
+                 archiving; docs/backup-postgresql.md)"
             }
             (true, Durability::Memory) => {
                 "commits are archived by way of the data directory, and with durability memory there is none: use \

@@ -278,7 +278,7 @@ fn play_rounds(usual: usize, mut play: impl FnMut(&Path, &mut Dice) -> usize) {
 
 #[test]
 fn restores_have_what_was_acknowledged_before_the_moment_and_nothing_later() {
-    play_rounds(5, |folder, dice| {
+    play_rounds(2, |folder, dice| {
         let place = folder.join("place").display().to_string();
         Archive { place: &place, variables: &[], network: None }.play(folder, dice)
     });
