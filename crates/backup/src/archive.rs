@@ -5,8 +5,6 @@
 //! they point to (`compose.rs`), in the lines of the place (`line.rs`). Nothing on this way makes a write wait: where it
 //! cannot keep up, the line ends, and another begins with a full backup (`base.rs`). The reasons are in decision 45.
 
-#![allow(dead_code)]
-
 mod archiver;
 mod base;
 mod compose;
