@@ -271,9 +271,11 @@ pub fn mask_signatures_in(text: &str) -> String {
         };
         out.push_str(&masked[rest..name_end + equals]);
         out.push_str("XXXXX");
-        let value = &folded[name_end + equals..];
+        let value = &folded.as_bytes()[name_end + equals..];
         let ends = ["&", "#", " ", "\"", "<", ">", "%26", "%23"];
-        let length = ends.iter().filter_map(|end| value.find(end)).min().unwrap_or(value.len());
+        // Place by place: a search for each end would read the whole text for every signature.
+        let is_end = |at: &usize| ends.iter().any(|end| value[*at..].starts_with(end.as_bytes()));
+        let length = (0..value.len()).find(is_end).unwrap_or(value.len());
         rest = name_end + equals + length;
     }
     out.push_str(&masked[rest..]);
