@@ -4,6 +4,7 @@
 
 mod admin;
 mod analytics;
+mod archive;
 mod backup;
 mod bad_input;
 mod blob_http;
