@@ -416,7 +416,7 @@ impl<B: ByteStore> Task<B> {
         self.mailbox.close();
         let _ = blocking(move || thread.join()).await;
         if self.shared.status.lock().line.is_none() {
-            return;
+            return self.hold_on();
         }
         let last = async {
             self.store(open).await?;
@@ -424,7 +424,13 @@ impl<B: ByteStore> Task<B> {
         };
         if !matches!(tokio::time::timeout(STOP_TIME_MAX, last).await, Ok(Ok(()))) {
             tracing::info!("commits that are not archived stay in the spool until the next start");
+            self.hold_on();
         }
+    }
+
+    /// Keeps the payloads that spooled commits point to until the process ends: the next start archives them.
+    fn hold_on(&mut self) {
+        std::mem::forget(std::mem::take(&mut self.holds));
     }
 }
 

@@ -10,7 +10,7 @@
 //! 02 first last                               the segment of these commits is about to be stored
 //! ```
 //!
-//! The second kind makes a restart store the same segment again, so that segments never overlap. A file is removed when
+//! The second kind makes a restart store the same segment, unless the place has it, so that segments never overlap. A file is removed when
 //! all its commits are archived and another has begun. An incomplete frame at the end is trimmed when the spool is opened.
 
 use super::line::{Line, SegmentName};

@@ -2,6 +2,7 @@
 
 use super::compose::{SEGMENT_BYTES, compose};
 use super::line::{Line, SegmentName, Through};
+use super::segment::{SEGMENT_BYTES_MAX, Segment};
 use super::spool::{Cursor, Spool, SpoolEnd, SpooledGroup};
 use super::status::ArchiveStatus;
 use crate::chunk::blocking;
@@ -58,14 +59,15 @@ impl<B: ByteStore> Uploader<B> {
         let (groups, cursor) = read.map_err(|error| broken(&error))?.map_err(|error| broken(&error))?;
         let Some(last) = groups.last() else { return Ok(false) };
         let name = SegmentName { first: open.archived().point.sequence + 1, last: last.end.point.sequence };
-        if open.intent != Some(name) {
+        let is_again = open.intent == Some(name);
+        if !is_again {
             let spool = Arc::clone(&open.spool);
             let intended = blocking(move || spool.lock().intend(name)).await;
             intended.map_err(|error| broken(&error))?.map_err(|error| broken(&error))?;
             open.intent = Some(name);
         }
         let mut attempts = self.attempts();
-        while attempts.failed(self.put_segment(&open.line, name, &groups).await).await? {}
+        while attempts.failed(self.put_segment(&open.line, name, &groups, is_again).await).await? {}
         (open.cursor, open.intent) = (cursor, None);
         let spool = Arc::clone(&open.spool);
         let released = blocking(move || spool.lock().release(name.last)).await;
@@ -73,14 +75,36 @@ impl<B: ByteStore> Uploader<B> {
         Ok(true)
     }
 
-    async fn put_segment(&self, line: &Line, name: SegmentName, groups: &[SpooledGroup]) -> Result<(), BackupError> {
+    /// `is_again`: an earlier attempt may have stored it. Then the payloads that it has may be removed by now.
+    async fn put_segment(
+        &self,
+        line: &Line,
+        name: SegmentName,
+        groups: &[SpooledGroup],
+        is_again: bool,
+    ) -> Result<(), BackupError> {
         let file = name.file(&line.name);
+        if is_again && self.has_segment(&file, name).await? {
+            return self.place.sync_names(&[file]).await;
+        }
         // Chunks that the place has must not be removed before the segment refers to them.
         let _writing = self.removal.read().await;
         let (segment, chunks) = compose(groups, name, self.bytes.as_deref(), &self.place).await?;
         self.place.sync_names(&chunks).await?;
         self.place.put_within(&file, segment, PUT_TIME_MAX).await?;
         self.place.sync_names(&[file]).await
+    }
+
+    /// Whether the place has a segment, undamaged.
+    async fn has_segment(&self, file: &str, name: SegmentName) -> Result<bool, BackupError> {
+        match self.place.get(file, SEGMENT_BYTES_MAX).await {
+            Ok(bytes) => {
+                let found = Segment::open(bytes, &self.place.show(file));
+                Ok(found.is_ok_and(|segment| (segment.span.first, segment.span.last) == (name.first, name.last)))
+            }
+            Err(BackupError::Missing(_) | BackupError::Damaged { .. }) => Ok(false),
+            Err(error) => Err(error),
+        }
     }
 
     /// Writes the first file of a line, unless it is there.
