@@ -2,7 +2,8 @@
 //!
 //! Messages are read into a spool file first (`spool.rs`), given back if they were received, and then put. Putting has
 //! no request that could be repeated without harm, so after an interruption the destination, which was empty at the
-//! start, is cleared and filled again from the spool.
+//! start, is cleared and filled again from the spool. The service may still carry out requests of the interrupted
+//! attempt meanwhile, so it is counted what is there after that: if there are too many, it is done once more.
 
 use super::spool::{self, Expired, Spool, Spooled};
 use super::state::{Prepared, QueueStep, Ticks};
@@ -12,6 +13,7 @@ use futures_util::future::ready;
 use futures_util::stream::{self, StreamExt as _, TryStreamExt as _};
 use larimar_client::{Message, PutOptions, Queue, Timestamp};
 use std::collections::HashSet;
+use std::ops::RangeInclusive;
 use std::path::PathBuf;
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::time::Duration;
@@ -168,7 +170,7 @@ impl Copier {
                 let expected = self.state.with(|state| state.queues[name].messages);
                 let found = to.approximate_count().await?;
                 // Messages of others would be lost.
-                if found > expected {
+                if found > expected + PUT_AT_ONCE as u64 {
                     return Err(Error::Failed(format!(
                         "queue '{name}' at TO has {found} messages, more than the {expected} that are copied: others \
                          write to it, so the copy cannot continue"
@@ -177,36 +179,40 @@ impl Copier {
                 to.clear().await?;
             }
             match self.put_once(name).await {
-                Ok(()) => return self.step(name, QueueStep::Done),
+                Ok(put) if is_repeated && settled_count(to, 0..=put).await? > put => {}
+                Ok(_) => return self.step(name, QueueStep::Done),
                 // Whether the message is there is not known, so all of them are put again.
                 Err(Error::Client(error)) if error.is_ambiguous() => is_repeated = true,
                 Err(error) => return Err(error),
             }
         }
-        Err(Error::Failed(format!("queue '{name}': the connection to TO breaks too often")))
+        Err(Error::Failed(format!(
+            "queue '{name}': the connection to TO breaks too often, or others write to the queue"
+        )))
     }
 
-    async fn put_once(&self, name: &str) -> Result<()> {
+    /// Puts each message once and returns their number.
+    async fn put_once(&self, name: &str) -> Result<u64> {
         // Without retries: a request whose response is lost would put its message twice.
         let to = &self.to.once.queue(name);
         let has_failed = &AtomicBool::new(false);
         let puts = spool::read(&self.spool_path(name))?.map(|message| async move {
             let message = message?;
             if has_failed.load(Ordering::Relaxed) {
-                return Ok(());
+                return Ok(0);
             }
             let options = match message.seconds_left(Timestamp::now()) {
                 Ok(None) => PutOptions::default().lives_forever(),
                 Ok(Some(seconds)) => PutOptions::default().lives_for(Duration::from_secs(seconds)),
-                Err(Expired) => return Ok(()),
+                Err(Expired) => return Ok(0),
             };
             put(to, &message.text, options).await.inspect_err(|_| has_failed.store(true, Ordering::Relaxed))?;
             self.progress.add(1);
-            Ok(())
+            Ok(1)
         });
         // Requests that are under way are waited for, since they might put their messages after the queue is cleared.
-        let first_error = |first: Result<()>, next: Result<()>| ready(first.and(next));
-        stream::iter(puts).buffered(PUT_AT_ONCE).fold(Ok(()), first_error).await
+        let sum_or_first_error = |sum: Result<u64>, next: Result<u64>| ready(sum.and_then(|sum| Ok(sum + next?)));
+        stream::iter(puts).buffered(PUT_AT_ONCE).fold(Ok(0), sum_or_first_error).await
     }
 
     /// Compares the messages at the destination with the spool: their number, and the texts that a peek shows.
@@ -225,14 +231,7 @@ impl Copier {
         if self.messages == Messages::None {
             return Ok(None);
         }
-        let mut found = to.approximate_count().await?;
-        for _ in 0..COUNTS_MAX {
-            if !expected.contains(&found) {
-                // The number is approximate, and right after a while.
-                tokio::time::sleep(POLL).await;
-                found = to.approximate_count().await?;
-            }
-        }
+        let found = settled_count(&to, expected.clone()).await?;
         if !expected.contains(&found) {
             let text = format!("queue '{name}': FROM had {} messages, TO has {found}", expected.end());
             return Ok(Some(Difference(text)));
@@ -263,6 +262,18 @@ impl Copier {
         }
         Ok(())
     }
+}
+
+/// The number of messages, which is approximate and right after a while.
+async fn settled_count(to: &Queue, expected: RangeInclusive<u64>) -> larimar_client::Result<u64> {
+    let mut found = to.approximate_count().await?;
+    for _ in 0..COUNTS_MAX {
+        if !expected.contains(&found) {
+            tokio::time::sleep(POLL).await;
+            found = to.approximate_count().await?;
+        }
+    }
+    Ok(found)
 }
 
 /// Puts a message; again only if the service said that it is busy, and so has not put it.
