@@ -1,5 +1,6 @@
 //! `larimar backup` and `larimar restore` as an operator runs them: beside requests, killed, damaged, refused.
 
+use crate::output::{refused, succeeded};
 use larimar_testkit::http::Client;
 use larimar_testkit::{Launch, Server};
 use std::path::{Path, PathBuf};
@@ -79,19 +80,6 @@ impl Fixture {
 
 fn run(command: &mut Command) -> Output {
     command.output().expect("the binary runs")
-}
-
-#[track_caller]
-fn succeeded(output: Output) -> String {
-    assert!(output.status.success(), "{}", String::from_utf8_lossy(&output.stderr));
-    String::from_utf8(output.stdout).expect("text")
-}
-
-/// What a command that fails says.
-#[track_caller]
-fn refused(output: Output) -> String {
-    assert!(!output.status.success(), "{}", String::from_utf8_lossy(&output.stdout));
-    String::from_utf8(output.stderr).expect("text")
 }
 
 #[track_caller]

@@ -1,6 +1,7 @@
 //! `larimar copy` as a process: killed at any moment and started again, nothing is twice and nothing is missing.
 
-use crate::single_restore::{larimar, succeeded};
+use crate::output::succeeded;
+use crate::single_restore::larimar;
 use larimar_client::{Account, BulkOperation, DynamicEntity, UploadOptions};
 use larimar_testkit::http::Sas;
 use larimar_testkit::{Launch, Server};

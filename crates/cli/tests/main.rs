@@ -21,6 +21,7 @@ mod import_resumed;
 mod migrate;
 mod moments;
 mod operations;
+mod output;
 #[cfg(feature = "test-postgres")]
 mod postgres;
 mod process;

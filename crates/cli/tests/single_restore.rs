@@ -2,6 +2,7 @@
 
 use crate::migrate::ACL;
 use crate::migrate::every_kind::{delete, fill_blobs, fill_queues, seen};
+use crate::output::{refused, succeeded};
 use larimar_testkit::http::{Client, entity_path};
 use larimar_testkit::{Launch, Server};
 use std::path::{Path, PathBuf};
@@ -28,18 +29,6 @@ pub(crate) fn larimar(server: &Server, folder: &Path, arguments: &[&str]) -> Out
     command.arg("--admin-port").arg(server.admin_address().port().to_string());
     command.env("XDG_RUNTIME_DIR", server.runtime_directory());
     command.current_dir(folder).output().expect("the binary runs")
-}
-
-#[track_caller]
-pub(crate) fn succeeded(output: Output) -> String {
-    assert!(output.status.success(), "{}", String::from_utf8_lossy(&output.stderr));
-    String::from_utf8(output.stdout).expect("text")
-}
-
-#[track_caller]
-fn refused(output: Output) -> String {
-    assert!(!output.status.success(), "{}", String::from_utf8_lossy(&output.stdout));
-    String::from_utf8(output.stderr).expect("text")
 }
 
 fn fill_table(client: &Client, table: &str) {

@@ -4,7 +4,8 @@
 use crate::copy::connection_string;
 use crate::migrate::ACL;
 use crate::migrate::every_kind::{Claimed, fill_blobs, fill_queues, handle};
-use crate::single_restore::{larimar, succeeded};
+use crate::output::succeeded;
+use crate::single_restore::larimar;
 use larimar_testkit::http::{Client, entity_path};
 use larimar_testkit::{Launch, Server};
 use std::collections::{BTreeMap, BTreeSet};
