@@ -30,11 +30,11 @@ REPOSITORY = Path(__file__).resolve().parent.parent.parent
 class Server:
     """The server, on free ports, in a folder of its own."""
 
-    def __init__(self, binary, folder, *arguments):
+    def __init__(self, binary, folder, *arguments, under=()):
         self.binary, self.folder = binary, folder
         ports = [text for name in ("table", "queue", "blob", "admin") for text in (f"--{name}-port", "0")]
         folder.mkdir(exist_ok=True)
-        command = [binary, "serve", "--data-dir", str(folder / "data"), *ports, *arguments]
+        command = [*under, binary, "serve", "--data-dir", str(folder / "data"), *ports, *arguments]
         self.process = subprocess.Popen(command, cwd=folder, stdout=subprocess.PIPE, stderr=subprocess.STDOUT, text=True)
         text = ""
         for line in self.process.stdout:
@@ -75,6 +75,14 @@ class Server:
         return float(found.group(1)) if found else None
 
 
+    def sas(self):
+        account, key = self.fields["AccountName"], base64.b64decode(self.fields["AccountKey"])
+        end = (datetime.now(timezone.utc) + timedelta(hours=6)).strftime("%Y-%m-%dT%H:%M:%SZ")
+        text = "\n".join([account, "raudc", "t", "sco", "", end, "", "", "2019-02-02", ""])
+        signature = base64.b64encode(hmac.new(key, text.encode(), hashlib.sha256).digest()).decode()
+        return urllib.parse.urlencode({"sv": "2019-02-02", "ss": "t", "srt": "sco", "sp": "raudc", "se": end, "sig": signature})
+
+
 class Foreground(threading.Thread):
     """Clients that insert and read single entities, and what each request took."""
 
@@ -82,16 +90,9 @@ class Foreground(threading.Thread):
         super().__init__()
         self.server, self.clients, self.seconds, self.is_over = server, clients, [], False
 
-    def sas(self):
-        account, key = self.server.fields["AccountName"], base64.b64decode(self.server.fields["AccountKey"])
-        end = (datetime.now(timezone.utc) + timedelta(hours=6)).strftime("%Y-%m-%dT%H:%M:%SZ")
-        text = "\n".join([account, "raudc", "t", "sco", "", end, "", "", "2019-02-02", ""])
-        signature = base64.b64encode(hmac.new(key, text.encode(), hashlib.sha256).digest()).decode()
-        return urllib.parse.urlencode({"sv": "2019-02-02", "ss": "t", "srt": "sco", "sp": "raudc", "se": end, "sig": signature})
-
     def client(self, number):
         endpoint = urllib.parse.urlsplit(self.server.fields["TableEndpoint"])
-        connection, sas, path = http.client.HTTPConnection(endpoint.netloc), self.sas(), endpoint.path.rstrip("/")
+        connection, sas, path = http.client.HTTPConnection(endpoint.netloc), self.server.sas(), endpoint.path.rstrip("/")
         headers = {"Accept": "application/json;odata=nometadata", "Content-Type": "application/json", "Prefer": "return-no-content"}
         row = 0
         while not self.is_over:
