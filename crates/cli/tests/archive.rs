@@ -1,10 +1,12 @@
 //! `larimar serve --archive`: lines over restarts, gaps, and a place that does not take commits.
 
+use crate::output::{refused, succeeded};
+use crate::single_restore::larimar;
 use larimar_engine::{Clock as _, SystemClock};
 use larimar_testkit::http::Client;
 use larimar_testkit::{Launch, Server};
 use std::path::Path;
-use std::process::Command;
+use std::process::{Command, Output};
 use std::time::{Duration, Instant};
 
 const EXE: &str = env!("CARGO_BIN_EXE_larimar");
@@ -22,46 +24,36 @@ fn page(server: &Server, target: &str) -> String {
     admin.request("GET", "").target(target).send().text().to_owned()
 }
 
+/// Waits until a text has all of these parts; returns it.
 #[track_caller]
-fn wait_ready(server: &Server, part: &str) {
+fn wait(text: impl Fn() -> String, parts: &[&str]) -> String {
     let deadline = Instant::now() + Duration::from_secs(60);
-    while !page(server, "/ready").contains(part) {
-        assert!(Instant::now() < deadline, "not {part}: {}", page(server, "/ready"));
+    loop {
+        let found = text();
+        if parts.iter().all(|part| found.contains(part)) {
+            return found;
+        }
+        assert!(Instant::now() < deadline, "not {parts:?}: {found}");
         std::thread::sleep(Duration::from_millis(10));
     }
 }
 
 /// Waits until the open line can be restored and has everything.
+#[track_caller]
 fn wait_archived(server: &Server) {
-    let deadline = Instant::now() + Duration::from_secs(60);
-    loop {
-        let metrics = page(server, "/metrics");
-        if ["restorable 1", "spool_bytes 0", "failing 0"]
-            .iter()
-            .all(|part| metrics.contains(&format!("larimar_archive_{part}\n")))
-        {
-            return;
-        }
-        assert!(Instant::now() < deadline, "{metrics}");
-        std::thread::sleep(Duration::from_millis(10));
-    }
+    let parts = ["restorable 1\n", "spool_bytes 0\n", "failing 0\n"].map(|part| format!("larimar_archive_{part}"));
+    wait(|| page(server, "/metrics"), &parts.each_ref().map(String::as_str));
 }
 
 fn lines(folder: &Path) -> usize {
-    let entries = folder
-        .join("place/archive")
-        .read_dir()
-        .map_or(0, |entries| entries.filter(|entry| entry.as_ref().is_ok_and(|entry| entry.path().is_dir())).count());
-    entries
+    let entries = folder.join("place/archive").read_dir();
+    entries.map_or(0, |entries| entries.filter(|entry| entry.as_ref().is_ok_and(|entry| entry.path().is_dir())).count())
 }
 
-/// What the command prints, and whether it succeeded.
-fn restore(folder: &Path, to: &str, arguments: &[&str]) -> (bool, String) {
+fn restore(folder: &Path, to: &str, arguments: &[&str]) -> Output {
     let mut command = Command::new(EXE);
-    let output = command.args(["restore", "place", "--data", to]).args(arguments).current_dir(folder).output();
-    let output = output.expect("the binary runs");
-    let text = [output.stdout, output.stderr].concat();
-    (output.status.success(), String::from_utf8(text).expect("text"))
+    command.args(["restore", "place", "--data", to]).args(arguments).current_dir(folder);
+    command.output().expect("the binary runs")
 }
 
 fn has_row(server: &Server, row: &str) -> bool {
@@ -94,11 +86,13 @@ fn a_stopped_server_continues_its_line_and_one_that_ran_without_leaves_a_gap() {
     assert_eq!(lines(folder.path()), 2);
     server.stop();
 
-    let (is_restored, text) = restore(folder.path(), "gap", &["--to-time", &within]);
-    assert!(!is_restored && !folder.path().join("gap/inventory").exists(), "{text}");
+    let said = refused(restore(folder.path(), "gap", &["--to-time", &within]));
+    for part in [&*within, " is in a gap of the archive: ", "because the server stopped before commits "] {
+        assert!(said.contains(part), "{part}: {said}");
+    }
+    assert!(!folder.path().join("gap").exists(), "nothing is written");
     for (data, arguments, rows) in [("then", vec!["--to-time", &before], 2), ("now", vec![], 4)] {
-        let (is_restored, text) = restore(folder.path(), data, &arguments);
-        assert!(is_restored, "{text}");
+        succeeded(restore(folder.path(), data, &arguments));
         let server = Launch::new(EXE, folder.path().join(data)).engine("local").start();
         let found: Vec<_> = ["1", "2", "3", "4"].into_iter().filter(|row| has_row(&server, row)).collect();
         assert_eq!(found.len(), rows, "{data}: {found:?}");
@@ -112,11 +106,34 @@ fn writes_go_on_while_the_place_does_not_take_commits() {
     let server = archived(folder.path()).start();
     server.client().create_table("orders");
     server.client().insert("orders", "p", "1", r#""A":1"#);
-    wait_ready(&server, "archive: not archiving; ");
+    wait(|| page(&server, "/ready"), &["ready\narchive: waiting for its place, lag "]);
     assert!(page(&server, "/metrics").contains("larimar_archive_failing 1\n"));
     std::fs::remove_file(folder.path().join("place")).expect("removed");
     wait_archived(&server);
     assert!(page(&server, "/metrics").contains("larimar_archive_gaps_total 0\n"));
     let (_, status) = server.stop();
     assert_eq!(status.code(), Some(0));
+}
+
+/// `/ready` and `/metrics` need no credentials.
+#[test]
+fn pages_without_credentials_have_nothing_of_the_place() {
+    let folder = tempfile::tempdir().expect("a directory");
+    std::fs::write(folder.path().join("place"), "a file").expect("a file");
+    let directory = archived(folder.path()).start();
+    let bucket = Launch::new(EXE, folder.path().join("other")).engine("local").argument("--archive");
+    let bucket = bucket.argument("s3://my-bucket/my-prefix").environment("AWS_ENDPOINT", "http://127.0.0.1:9/gate");
+    let bucket = bucket.environment("AWS_ACCESS_KEY_ID", "my-id").environment("AWS_SECRET_ACCESS_KEY", "my-key");
+    let bucket = bucket.environment("AWS_REGION", "us-east-1").environment("AWS_ALLOW_HTTP", "true").start();
+    let path = folder.path().join("place").display().to_string();
+    for (server, place) in [(directory, path), (bucket, "s3://my-bucket".to_owned())] {
+        let status = || succeeded(larimar(&server, folder.path(), &["backup", "status"]));
+        let status = wait(status, &[&format!("archive to {place}"), "\n  fails: "]);
+        let error = status.lines().find_map(|line| line.strip_prefix("  fails: ")).expect("an error");
+        let open = page(&server, "/ready") + &page(&server, "/metrics");
+        assert!(open.contains("archive: waiting for its place, lag ") && open.contains("larimar_archive_failing 1\n"));
+        for part in [error, &place, "://", "my-", "127.0.0.1", "os error", "rror sending"] {
+            assert!(!open.contains(part), "{part}, of {error}: {open}");
+        }
+    }
 }

@@ -100,6 +100,7 @@ impl Archiver {
     pub fn status(&self) -> ArchiveStatus {
         let mut status = self.shared.status.lock().clone();
         let spool = self.shared.spool.lock().clone();
+        status.is_spooling = spool.is_some();
         let (bytes, oldest) = spool.map_or((0, None), |spool| spool.lock().waiting());
         status.spool_bytes = bytes;
         let waited = oldest.map(|oldest| SystemClock.now().to_unix().saturating_sub(oldest.to_unix()));

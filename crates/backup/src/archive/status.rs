@@ -8,8 +8,11 @@ use serde::{Deserialize, Serialize};
 pub struct ArchiveStatus {
     /// Where it is.
     pub to: String,
-    /// The line that is open; none while commits are not archived.
+    /// The line that is open in the place.
     pub line: Option<String>,
+    /// Whether commits are kept until the place takes them.
+    #[serde(default)]
+    pub is_spooling: bool,
     /// The number of the last commit that is in the archive.
     pub last_sequence: u64,
     /// When that commit was published.
@@ -31,30 +34,56 @@ pub struct ArchiveStatus {
 }
 
 impl ArchiveStatus {
-    /// A line about it for `/ready`.
+    /// The state and the lag. Nothing in it comes from the place: `/ready` shows it without credentials.
     #[must_use]
-    pub fn line_of_text(&self) -> String {
-        let Self { last_sequence, lag_seconds, spool_bytes, failing, last_gap, backup, backup_failing, .. } = self;
-        let mut text = match (&self.line, lag_seconds) {
-            (None, _) => "archive: not archiving".to_owned(),
-            (Some(_), 0 | 1) => format!("archive: up to date at commit {last_sequence}"),
-            (Some(_), _) => {
-                format!("archive: {lag_seconds} s behind ({spool_bytes} bytes wait), at commit {last_sequence}")
-            }
+    pub fn state(&self) -> String {
+        let lag = self.lag_seconds;
+        let mut text = match (&self.line, lag) {
+            _ if !self.is_spooling => "not archiving".to_owned(),
+            (line, _) if line.is_none() || self.failing.is_some() => format!("waiting for its place, lag {lag} s"),
+            (_, 0 | 1) => "up to date".to_owned(),
+            _ => format!("behind, lag {lag} s"),
         };
-        let no_backup = (self.line.is_some() && backup.is_none())
-            .then(|| backup_failing.as_deref().unwrap_or("its full backup is not whole yet"));
-        let gap = last_gap.as_deref().filter(|_| self.line.is_none());
-        for reason in [failing.as_deref(), gap, no_backup].into_iter().flatten() {
-            // Such as a path that somebody chose.
-            text.extend("; ".chars().chain(reason.chars().map(|char| if char.is_control() { ' ' } else { char })));
+        if self.line.is_some() && self.backup.is_none() {
+            text.push_str("; no full backup yet");
         }
-        text.push('\n');
         text
     }
 
     pub(super) fn archived(&mut self, sequence: u64, time: Timestamp) {
         self.last_sequence = sequence;
         self.last_time = Some(time.to_string());
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn the_state_has_the_lag_and_nothing_from_the_place() {
+        let text = || Some("/secret".to_owned());
+        let open = ArchiveStatus {
+            to: "/secret".to_owned(),
+            line: text(),
+            is_spooling: true,
+            backup: text(),
+            last_gap: text(),
+            backup_failing: text(),
+            ..ArchiveStatus::default()
+        };
+        let behind = ArchiveStatus { lag_seconds: 7, ..open.clone() };
+        let cases = [
+            (open.clone(), "up to date"),
+            (behind.clone(), "behind, lag 7 s"),
+            (ArchiveStatus { failing: text(), ..behind.clone() }, "waiting for its place, lag 7 s"),
+            (ArchiveStatus { line: None, failing: text(), ..behind.clone() }, "waiting for its place, lag 7 s"),
+            (ArchiveStatus { line: None, ..open.clone() }, "waiting for its place, lag 0 s"),
+            (ArchiveStatus { backup: None, ..behind.clone() }, "behind, lag 7 s; no full backup yet"),
+            (ArchiveStatus { line: None, is_spooling: false, ..open }, "not archiving"),
+        ];
+        for (status, state) in cases {
+            assert_eq!(status.state(), state, "{status:?}");
+        }
     }
 }

@@ -51,21 +51,16 @@ pub(super) fn metrics(status: &ArchiveStatus) -> String {
 
 /// A status as lines.
 pub(super) fn shown(status: &ArchiveStatus) -> String {
-    let ArchiveStatus { to, line, last_sequence, last_time, lag_seconds, spool_bytes, gaps, .. } = status;
-    let state = match (line, lag_seconds) {
-        (None, _) => "not archiving".to_owned(),
-        (Some(_), 0 | 1) => "up to date".to_owned(),
-        (Some(_), behind) => format!("{behind} s behind, {} wait", bytes(*spool_bytes)),
-    };
-    let mut text = format!("archive to {to}: {state}\n");
+    let ArchiveStatus { to, line, last_sequence, last_time, spool_bytes, gaps, .. } = status;
+    let mut text = format!("archive to {to}: {}\n", status.state());
+    let waiting = (*spool_bytes > 0).then(|| bytes(*spool_bytes));
     let commit = last_time.as_ref().map(|time| format!("{last_sequence} of {time}"));
     let gaps = (*gaps > 0).then(|| gaps.to_string());
-    let no_backup = (line.is_some() && status.backup.is_none()).then(|| "none yet".to_owned());
     for (name, value) in [
         ("line", line),
         ("last commit", &commit),
+        ("waiting", &waiting),
         ("full backup", &status.backup),
-        ("full backup", &no_backup),
         ("full backup fails", &status.backup_failing),
         ("fails", &status.failing),
         ("gaps since the start", &gaps),

@@ -145,7 +145,7 @@ impl<E: BackupSource> Backups for ServedBackups<E> {
     }
 
     fn ready(&self) -> String {
-        self.archiver.get().map(|archiver| archiver.status().line_of_text()).unwrap_or_default()
+        self.archiver.get().map(|archiver| format!("archive: {}\n", archiver.status().state())).unwrap_or_default()
     }
 }
 

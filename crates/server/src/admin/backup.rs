@@ -21,10 +21,10 @@ pub trait Backups: fmt::Debug + Send + Sync {
     /// Cancels the one that runs; `false` if there is none. It is over when this returns.
     fn cancel(&self) -> Pin<Box<dyn Future<Output = bool> + Send + '_>>;
 
-    /// Lines for the page of metrics.
+    /// Lines for the page of metrics, which needs no credentials.
     fn metrics(&self) -> String;
 
-    /// Lines for `/ready` that do not change its status.
+    /// Lines for `/ready` that do not change its status. It needs no credentials, so they have no path, address or error.
     fn ready(&self) -> String;
 }
 
