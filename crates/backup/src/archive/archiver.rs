@@ -334,8 +334,10 @@ impl<B: ByteStore> Task<B> {
         }
     }
 
-    /// Stores everything that waits; whether there was something.
+    /// Stores everything that waits now; whether there was something. What comes meanwhile is for the next time: otherwise
+    /// there would be a segment for every few commits.
     async fn store(&mut self, open: &mut OpenLine) -> Result<bool, Broken> {
+        let until = open.spool.lock().end.point.sequence;
         let mut is_some = false;
         loop {
             // Before the number is read: payloads of later commits are discarded after it began.
@@ -351,6 +353,9 @@ impl<B: ByteStore> Task<B> {
             }
             self.shared.status.lock().archived(archived.point.sequence, archived.published);
             is_some = true;
+            if archived.point.sequence >= until {
+                return Ok(true);
+            }
         }
     }
 

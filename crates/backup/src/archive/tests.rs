@@ -232,6 +232,30 @@ async fn the_archive_has_every_commit_in_order_with_the_payloads_of_blobs() {
     assert_eq!(lengths, expected.map(|(length, round)| (length, Some(round))));
 }
 
+/// A segment is a file, or an object that has its price.
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn steady_writes_make_a_segment_for_each_interval() {
+    const EVERY: Duration = Duration::from_millis(100);
+    let folder = tempfile::tempdir().expect("a directory");
+    let place = place(folder.path());
+    let started = Instant::now();
+    let store = Store::open(folder.path(), |settings| settings.segment_every = EVERY);
+    let table = store.table("t").await;
+    store.wait(|status| status.line.is_some()).await;
+    let line = store.archiver.status().line.expect("a line");
+    let mut segments = 0;
+    while segments < 5 {
+        for row in 0..20 {
+            store.put_rows(table, row, 1, b"steady").await;
+        }
+        segments = SegmentName::list(&place, &line).await.expect("segments").len();
+    }
+    let intervals = started.elapsed().as_millis() / EVERY.as_millis();
+    assert!(segments as u128 <= intervals + 1, "{segments} segments in {intervals} intervals");
+    let (_, made) = store.stop().await;
+    assert_eq!(read(&place, &line).await.0, made);
+}
+
 /// The lines of a place, in order, with why each has ended.
 async fn lines(place: &Place) -> Vec<(String, Option<Through>)> {
     let mut lines = Vec::new();
