@@ -30,7 +30,8 @@ pub struct ArchiveSettings {
     pub place: Place,
     /// The directory of the spool, in the data directory.
     pub spool: PathBuf,
-    /// Most bytes that may wait in the spool, with the payloads that they point to.
+    /// Most bytes that may be kept for the archive alone: commits in the spool, and payloads of waiting commits whose blobs
+    /// were deleted or replaced.
     pub spool_bytes_max: u64,
     /// How often a full backup is taken.
     pub backup_every: Duration,
@@ -193,11 +194,13 @@ impl<B: ByteStore> Task<B> {
 
     fn spooler(&self, open: &OpenLine, containers: ContainerRows, halt: &Arc<Halt>) -> Spooler {
         *self.shared.spool.lock() = Some(Arc::clone(&open.spool));
+        let bytes = self.uploader.bytes.clone();
         Spooler {
             mailbox: Arc::clone(&self.mailbox),
             spool: Arc::clone(&open.spool),
             containers,
             has_room: self.engine.spool_admission(),
+            discarded: Box::new(move || bytes.as_ref().map_or(0, |bytes| bytes.statistics().discarded_bytes)),
             halt: Arc::clone(halt),
         }
     }

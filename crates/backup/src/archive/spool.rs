@@ -40,7 +40,9 @@ pub(super) struct Spool {
     /// Groups that are not archived yet.
     waiting: VecDeque<Waiting>,
     waiting_bytes: u64,
-    /// Most bytes that may wait.
+    /// Those of payloads among them.
+    waiting_payload_bytes: u64,
+    /// Most bytes that the disk may keep for the archive alone.
     bytes_max: u64,
     buffer: Vec<u8>,
 }
@@ -63,7 +65,9 @@ pub(super) struct SpoolEnd {
 struct Waiting {
     last: u64,
     published: Timestamp,
+    /// With its payloads.
     bytes: u64,
+    payload_bytes: u64,
 }
 
 /// The line of a spool, as its directory names it.
@@ -106,7 +110,7 @@ pub(super) struct Recovered {
 /// Why a group was not spooled.
 #[derive(Debug, thiserror::Error)]
 pub(super) enum SpoolError {
-    #[error("the spool is full: {0} bytes wait for the archive, and archive_spool_bytes_max allows no more")]
+    #[error("the spool is full: {0} bytes are kept for the archive, and archive_spool_bytes_max allows no more")]
     Full(u64),
     #[error("a commit is missing after {0}")]
     Hole(u64),
@@ -122,11 +126,24 @@ impl Spool {
         let mut file = private().create(true).truncate(true).open(folder.join(LINE))?;
         file.write_all(&crate::sealed::seal(line))?;
         file.sync_all()?;
-        let current = Arc::new(new_file(&folder, end)?);
+        let current = new_file(&folder, end)?;
         File::open(root)?.sync_all()?;
         let files = VecDeque::from([SpoolFile { after: end.point.sequence, bytes: HEAD_BYTES as u64 }]);
-        let (waiting, buffer) = (VecDeque::new(), Vec::new());
-        Ok(Self { folder, files, current, end, waiting, waiting_bytes: 0, bytes_max, buffer })
+        Ok(Self::new(folder, files, current, end, VecDeque::new(), bytes_max))
+    }
+
+    fn new(
+        folder: PathBuf,
+        files: VecDeque<SpoolFile>,
+        current: File,
+        end: SpoolEnd,
+        waiting: VecDeque<Waiting>,
+        bytes_max: u64,
+    ) -> Self {
+        let waiting_bytes = waiting.iter().map(|group| group.bytes).sum();
+        let waiting_payload_bytes = waiting.iter().map(|group| group.payload_bytes).sum();
+        let (current, buffer) = (Arc::new(current), Vec::new());
+        Self { folder, files, current, end, waiting, waiting_bytes, waiting_payload_bytes, bytes_max, buffer }
     }
 
     /// The line that a directory of the spool is for; `None` if the directory has none that can be read.
@@ -166,8 +183,14 @@ impl Spool {
         scan.open(folder, bytes_max).map_err(io)
     }
 
-    /// Appends a group, with the payloads that it points to and that are not in the archive.
-    pub(super) fn append(&mut self, group: &CommitGroup, payloads: &[Extent]) -> Result<(), SpoolError> {
+    /// Appends a group, with the payloads that it points to and that are not in the archive. `discarded`: the bytes of
+    /// payloads that nothing but the archive may need. The others are on the disk anyway and do not count for the bound.
+    pub(super) fn append(
+        &mut self,
+        group: &CommitGroup,
+        payloads: &[Extent],
+        discarded: impl FnOnce() -> u64,
+    ) -> Result<(), SpoolError> {
         if group.first() != self.end.point.sequence + 1 {
             return Err(SpoolError::Hole(self.end.point.sequence));
         }
@@ -182,17 +205,29 @@ impl Spool {
             let writes = writes.iter().map(|(key, value)| (&**key, value.as_deref()));
             put_commit(&mut self.buffer, number, group.published, writes);
         }
-        let bytes = self.buffer.len() as u64 + payloads.iter().map(|extent| extent.length).sum::<u64>();
-        if self.waiting_bytes + bytes > self.bytes_max {
-            return Err(SpoolError::Full(self.waiting_bytes + bytes));
+        let payload_bytes: u64 = payloads.iter().map(|extent| extent.length).sum();
+        let bytes = self.buffer.len() as u64 + payload_bytes;
+        let waiting = self.waiting_bytes + bytes;
+        if waiting > self.bytes_max {
+            let payloads = self.waiting_payload_bytes + payload_bytes;
+            let kept = waiting - payloads + payloads.min(discarded());
+            if kept > self.bytes_max {
+                return Err(SpoolError::Full(kept));
+            }
         }
         if self.files.back().is_some_and(|file| file.bytes >= FILE_BYTES) {
             self.rotate()?;
         }
         self.write()?;
         self.end = end;
-        self.waiting.push_back(Waiting { last: group.point.sequence, published: group.published, bytes });
+        self.waiting.push_back(Waiting {
+            last: group.point.sequence,
+            published: group.published,
+            bytes,
+            payload_bytes,
+        });
         self.waiting_bytes += bytes;
+        self.waiting_payload_bytes += payload_bytes;
         Ok(())
     }
 
@@ -237,6 +272,7 @@ impl Spool {
     pub(super) fn release(&mut self, archived: u64) -> io::Result<()> {
         while let Some(group) = self.waiting.front().filter(|group| group.last <= archived) {
             self.waiting_bytes -= group.bytes;
+            self.waiting_payload_bytes -= group.payload_bytes;
             self.waiting.pop_front();
         }
         while self.files.get(1).is_some_and(|next| next.after <= archived)
@@ -392,7 +428,7 @@ struct Scan {
     start: SpoolEnd,
     end: SpoolEnd,
     /// Each group, with the place after it.
-    groups: Vec<(SpoolEnd, u64, Cursor)>,
+    groups: Vec<(Waiting, Cursor)>,
     intent: Option<SegmentName>,
     is_whole: bool,
 }
@@ -428,10 +464,12 @@ fn scan(path: &Path, after: u64, before: Option<&mut Scan>) -> io::Result<Scanne
         match frame {
             Frame::Intent(segment) => scan.intent = Some(segment),
             Frame::Group(group) => {
-                let waiting =
-                    group.records.len() as u64 + group.payloads.iter().map(|extent| extent.length).sum::<u64>();
+                let SpoolEnd { point, published } = group.end;
+                let payload_bytes: u64 = group.payloads.iter().map(|extent| extent.length).sum();
+                let bytes = group.records.len() as u64 + payload_bytes;
                 scan.end = group.end;
-                scan.groups.push((group.end, waiting, Cursor { after, offset: frames.offset, read: group.end }));
+                let waiting = Waiting { last: point.sequence, published, bytes, payload_bytes };
+                scan.groups.push((waiting, Cursor { after, offset: frames.offset, read: group.end }));
             }
         }
     }
@@ -452,18 +490,10 @@ impl Scan {
         let archived = self.intent.map(|segment| if is_here(&segment) { segment.first - 1 } else { segment.last });
         let archived = archived.unwrap_or(self.start.point.sequence);
         let first = Cursor { after: self.files[0].after, offset: HEAD_BYTES as u64, read: self.start };
-        let cursor = self.groups.iter().map(|(.., cursor)| *cursor).take_while(|c| c.read.point.sequence <= archived);
+        let cursor = self.groups.iter().map(|(_, cursor)| *cursor).take_while(|c| c.read.point.sequence <= archived);
         let cursor = cursor.last().unwrap_or(first);
-        let waiting: VecDeque<_> = self
-            .groups
-            .iter()
-            .filter(|(end, ..)| end.point.sequence > archived)
-            .map(|(end, bytes, _)| Waiting { last: end.point.sequence, published: end.published, bytes: *bytes })
-            .collect();
-        let waiting_bytes = waiting.iter().map(|group| group.bytes).sum();
-        let (files, end, folder) = (self.files, self.end, folder.to_owned());
-        let current = Arc::new(current);
-        let spool = Spool { folder, files, current, end, waiting, waiting_bytes, bytes_max, buffer: Vec::new() };
+        let waiting = self.groups.iter().map(|(group, _)| *group).filter(|group| group.last > archived).collect();
+        let spool = Spool::new(folder.to_owned(), self.files, current, self.end, waiting, bytes_max);
         Ok(Recovered { spool, cursor, intent: self.intent.filter(|segment| is_here(segment)) })
     }
 }

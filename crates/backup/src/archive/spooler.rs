@@ -19,12 +19,16 @@ pub(super) type Halt = watch::Sender<Option<String>>;
 /// Whether the data disk has room for the spool.
 pub(super) type HasRoom = Arc<dyn Fn() -> Result<(), Fault> + Send + Sync>;
 
+/// The bytes of payloads that are discarded and not removed yet.
+pub(super) type DiscardedBytes = Box<dyn Fn() -> u64 + Send>;
+
 /// The thread's parts.
 pub(super) struct Spooler {
     pub(super) mailbox: Arc<CommitMailbox>,
     pub(super) spool: Arc<Mutex<Spool>>,
     pub(super) containers: ContainerRows,
     pub(super) has_room: HasRoom,
+    pub(super) discarded: DiscardedBytes,
     pub(super) halt: Arc<Halt>,
 }
 
@@ -74,7 +78,7 @@ impl Spooler {
                 let found = found.map_err(|fault| format!("a row of a blob cannot be read: {fault}"))?;
                 payloads.extend(found.into_iter().filter(|extent| known.is_new(*extent)));
             }
-            self.spool.lock().append(group, &payloads).map_err(|error| error.to_string())?;
+            self.spool.lock().append(group, &payloads, &self.discarded).map_err(|error| error.to_string())?;
         }
         Ok(())
     }

@@ -68,7 +68,7 @@ proptest! {
         for (commits, payloads) in &groups {
             last += commits.len() as u64;
             let payloads: Vec<_> = payloads.iter().map(|length| extent(*length)).collect();
-            spool.append(&group(last, commits), &payloads).expect("room");
+            spool.append(&group(last, commits), &payloads, || 0).expect("room");
             expected.push(SpooledGroup { end: at(last), payloads, records: records(last, commits) });
         }
         let (read, cursor) = spool.readable(spool.start()).read(None, usize::MAX).expect("groups");
@@ -87,7 +87,7 @@ fn a_spool_that_is_cut_anywhere_has_the_whole_groups_before_the_cut_and_goes_on_
     let mut spool = Spool::create(root.path(), &line("p"), at(4), 1 << 30).expect("a spool");
     let mut ends = vec![(HEAD_BYTES as u64, 4)];
     for number in 5..9 {
-        spool.append(&one(number, 10 * number as usize), &[extent(5)]).expect("room");
+        spool.append(&one(number, 10 * number as usize), &[extent(5)], || 0).expect("room");
         ends.push((spool.files[0].bytes, number));
     }
     let path = file_path(&spool.folder, 4);
@@ -103,7 +103,7 @@ fn a_spool_that_is_cut_anywhere_has_the_whole_groups_before_the_cut_and_goes_on_
             let mut recovered = recover(root.path());
             assert_eq!(recovered.spool.end, at(last), "cut to {length}, then {noise:?}");
             assert_eq!(numbers(&recovered), (5..=last).collect::<Vec<_>>());
-            recovered.spool.append(&one(last + 1, 3), &[]).expect("room");
+            recovered.spool.append(&one(last + 1, 3), &[], || 0).expect("room");
             assert_eq!(numbers(&recover(root.path())), (5..=last + 1).collect::<Vec<_>>());
         }
     }
@@ -114,7 +114,7 @@ fn a_flipped_bit_loses_the_group_and_what_follows_and_a_bad_file_before_the_last
     let root = tempfile::tempdir().expect("a directory");
     let mut spool = Spool::create(root.path(), &line("p"), at(4), 1 << 30).expect("a spool");
     for number in 5..9 {
-        spool.append(&one(number, 3 << 20), &[]).expect("room");
+        spool.append(&one(number, 3 << 20), &[], || 0).expect("room");
     }
     assert_eq!(spool.files.len(), 2, "a file of more than 4 MiB is followed by another");
     let (folder, first, last) = (spool.folder.clone(), spool.files[0].after, spool.files[1].after);
@@ -142,7 +142,7 @@ fn the_same_segment_is_stored_again_unless_its_commits_were_removed() {
     let root = tempfile::tempdir().expect("a directory");
     let mut spool = Spool::create(root.path(), &line("p"), at(4), 1 << 30).expect("a spool");
     for number in 5..8 {
-        spool.append(&one(number, 3 << 20), &[]).expect("room");
+        spool.append(&one(number, 3 << 20), &[], || 0).expect("room");
     }
     let segment = SegmentName { first: 5, last: 6 };
     spool.intend(segment).expect("room");
@@ -162,14 +162,31 @@ fn the_same_segment_is_stored_again_unless_its_commits_were_removed() {
 fn a_spool_takes_no_more_than_its_bound_and_no_hole() {
     let root = tempfile::tempdir().expect("a directory");
     let mut spool = Spool::create(root.path(), &line("p"), at(4), 10_000).expect("a spool");
-    spool.append(&one(5, 6000), &[]).expect("room");
-    assert!(matches!(spool.append(&one(6, 6000), &[]), Err(SpoolError::Full(_))));
-    assert!(matches!(spool.append(&one(7, 60), &[]), Err(SpoolError::Hole(5))));
+    spool.append(&one(5, 6000), &[], || 0).expect("room");
+    assert!(matches!(spool.append(&one(6, 6000), &[], || 0), Err(SpoolError::Full(_))));
+    assert!(matches!(spool.append(&one(7, 60), &[], || 0), Err(SpoolError::Hole(5))));
     spool.release(5).expect("released");
-    spool.append(&one(6, 6000), &[]).expect("room again");
+    spool.append(&one(6, 6000), &[], || 0).expect("room again");
     assert!(spool.waiting().0 > 6000);
     spool.remove().expect("removed");
     assert_eq!(std::fs::read_dir(root.path()).expect("a directory").count(), 0);
+}
+
+#[test]
+fn a_payload_counts_for_the_bound_when_nothing_but_the_archive_keeps_it() {
+    let root = tempfile::tempdir().expect("a directory");
+    let mut spool = Spool::create(root.path(), &line("p"), at(4), 10_000).expect("a spool");
+    spool.append(&one(5, 60), &[extent(50_000)], || 0).expect("a blob has it");
+    assert!(spool.waiting().0 > 50_000);
+    let recovered = Spool::recover(&spool.folder, 10_000).expect("a spool").spool;
+    for mut spool in [spool, recovered] {
+        assert!(matches!(spool.append(&one(6, 60), &[], || 60_000), Err(SpoolError::Full(50_001..51_000))));
+        assert!(matches!(spool.append(&one(6, 60), &[], || 9_900), Err(SpoolError::Full(10_001..11_000))));
+        spool.append(&one(6, 60), &[extent(50_000)], || 5_000).expect("room");
+        assert!(matches!(spool.append(&one(7, 10_000), &[], || 0), Err(SpoolError::Full(10_001..11_000))));
+        spool.release(6).expect("released");
+        assert_eq!((spool.waiting().0, spool.waiting_payload_bytes), (0, 0));
+    }
 }
 
 #[cfg(unix)]

@@ -79,8 +79,8 @@ pub(super) static SETTINGS: &[Setting] = &[
     Setting {
         name: "archive_spool_bytes_max",
         group: Group::Data,
-        help: "Disk space for commits that the archive has not taken yet, counted with the bytes of blobs that they point to; \
-               beyond it the archive has a gap and begins again with a full backup",
+        help: "Disk space for commits that the archive has not taken yet, counted with the bytes of deleted and replaced blobs that \
+               they point to; beyond it the archive has a gap and begins again with a full backup",
         expected: "a number of bytes from 16MiB to 1000GiB, such as 1GiB",
         kind: Kind::Value,
         read: |settings, text| put(&mut settings.archive.spool_bytes_max, size(text, 16 << 20, 1000 << 30)),
