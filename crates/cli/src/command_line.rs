@@ -8,8 +8,10 @@ mod azurite;
 mod backup;
 mod help;
 mod hints;
+mod insights;
 
 use crate::backup::{Backup, IntoServer, Restore};
+use crate::insights::Insights;
 use crate::migrate::{BlobStore, End, Migration, Place};
 use crate::settings::value::StoreUrl;
 use crate::settings::{ConfigFile, Environment, Group, Kind, Setting, Settings, SettingsError, all_settings};
@@ -47,6 +49,8 @@ pub(crate) enum Command {
     Restore(Restore),
     /// Have the running server restore single tables, queues and containers.
     IntoServer(IntoServer),
+    /// Show, or remove, what the server has observed of its tables.
+    Insights(Insights),
     /// Copy everything into another store.
     Migrate(Box<Migration>),
     /// Work on the data of an account, over the protocol.
@@ -103,6 +107,7 @@ impl CommandLine {
                 let (command, matches) = backup::read_restore(matches);
                 (command, Some(matches))
             }
+            Some(("insights", matches)) => (Command::Insights(insights::read(matches)), Some(matches)),
             Some(("migrate", matches)) => (Command::Migrate(Box::new(migration(matches))), Some(matches)),
             Some((name, _)) if larimar_tool::is_command(name) => (Command::Data(Box::new(all.clone())), None),
             Some((_, matches)) => (Command::Serve, Some(matches)),
@@ -209,6 +214,7 @@ fn clap_command() -> clap::Command {
         .subcommand(with_settings(compact))
         .subcommand(backup::command())
         .subcommand(backup::with_key_file(with_settings(backup::restore_command())))
+        .subcommand(with_settings(insights::command()))
         .subcommand(completions_command())
         .subcommand(man);
     with_help_below_flags(larimar_tool::add_commands(command))

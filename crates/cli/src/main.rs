@@ -12,6 +12,7 @@ mod data;
 mod data_dir;
 mod engines;
 mod file_limit;
+mod insights;
 mod logging;
 mod migrate;
 mod own_server;
@@ -70,6 +71,7 @@ fn run(line: &CommandLine, runtime: Runtime) -> anyhow::Result<()> {
             | Command::Backup(_)
             | Command::Restore(_)
             | Command::IntoServer(_)
+            | Command::Insights(_)
     ) {
         runtime.exit_on_hangup();
         return run_short(line);
@@ -82,6 +84,7 @@ fn run(line: &CommandLine, runtime: Runtime) -> anyhow::Result<()> {
         Command::Backup(backup) => backup::run(&resolved, backup, runtime),
         Command::Restore(restore) => restore.run(&resolved, runtime),
         Command::IntoServer(restore) => restore.run(&resolved, runtime),
+        Command::Insights(asked) => asked.run(&resolved, runtime),
         _ => serve::run(line, &resolved, runtime),
     }
 }

@@ -19,7 +19,7 @@ use crate::signals::{Runtime, Signals};
 use crate::{admin_token, data_dir, engines, file_limit, logging, storage};
 use anyhow::Context;
 pub(crate) use background::Running;
-use background::{start_analytics, start_blob_reclaimer, start_container_reclaimer, start_restore_sweeper};
+use background::{start_blob_reclaimer, start_container_reclaimer, start_observers, start_restore_sweeper};
 use larimar_backup::CommitMailbox;
 use larimar_bytes::{Admission, AnyBytes, Removal};
 use larimar_engine::blob::bytes::ByteStore;
@@ -227,7 +227,7 @@ async fn serve<E: Engine>(
     let sweeper = start_restore_sweeper(Arc::clone(&engine));
     let blobs = bytes.map(|bytes| Blobs::new(Arc::clone(&engine), bytes));
     let blobs = blobs.map(|blobs| Arc::new(blobs.with_rehydration_time(settings.rehydration_time)));
-    let analytics = start_analytics(&storage, blobs.clone()).await;
+    let observers = start_observers(&storage, blobs.clone()).await;
     let blob_reclaimer = blobs.clone().map(|blobs| start_blob_reclaimer(blobs, settings.blob_grace));
     let reclaimer = blobs.clone().map(|blobs| start_container_reclaimer(blobs, settings.blob_grace));
     let reloader = Reloader {
@@ -266,9 +266,16 @@ async fn serve<E: Engine>(
     restores.cancel().await;
     end_reclaiming([blob_reclaimer, reclaimer, Some(sweeper)]).await?;
     // What the last requests were is known now.
-    analytics.ending().await.context("storage analytics ended in a defect of the server")?;
+    end_observing(observers).await?;
     if let Some(admin) = admin {
         admin.ending().await.context("the admin listener ended in a defect of the server")?;
+    }
+    Ok(())
+}
+
+async fn end_observing(tasks: [Running; 2]) -> anyhow::Result<()> {
+    for task in tasks {
+        task.ending().await.context("storage analytics or insights ended in a defect of the server")?;
     }
     Ok(())
 }

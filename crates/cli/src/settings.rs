@@ -85,7 +85,7 @@ pub(crate) struct Settings {
     pub(crate) rehydration_time: Duration,
     pub(crate) in_flight_bytes_max: Option<u64>,
     pub(crate) in_flight_wait: Duration,
-    pub(crate) analytics_flush: Duration,
+    pub(crate) observing: Observing,
     pub(crate) log_level: String,
     pub(crate) log_format: LogFormat,
 }
@@ -96,6 +96,13 @@ pub(crate) struct ArchiveChoice {
     pub(crate) place: Option<String>,
     pub(crate) spool_bytes_max: u64,
     pub(crate) backup_every: Duration,
+}
+
+/// What is written down about requests.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub(crate) struct Observing {
+    pub(crate) analytics_flush: Duration,
+    pub(crate) insights: bool,
 }
 
 impl Settings {

@@ -25,7 +25,8 @@ pub(crate) fn storage<E: Engine>(
         page_bytes_max: usize::try_from(settings.page_bytes_max)?,
         in_flight_bytes_max: settings.in_flight_bytes(),
         in_flight_wait: settings.in_flight_wait,
-        analytics_flush: settings.analytics_flush,
+        analytics_flush: settings.observing.analytics_flush,
+        insights: settings.observing.insights,
     };
     Ok(Storage::new(engine, Arc::new(SystemClock), settings, metrics))
 }
@@ -59,7 +60,8 @@ mod tests {
         assert_eq!(ours.page_time_max, theirs.page_time_max);
         assert_eq!(usize::try_from(ours.page_bytes_max), Ok(theirs.page_bytes_max));
         assert_eq!(ours.in_flight_wait, theirs.in_flight_wait);
-        assert_eq!(ours.analytics_flush, theirs.analytics_flush);
+        assert_eq!(ours.observing.analytics_flush, theirs.analytics_flush);
+        assert_eq!(ours.observing.insights, theirs.insights);
     }
 
     #[test]

@@ -141,8 +141,13 @@ impl Larimar {
     }
 
     async fn start_services(builder: Builder) -> Result<Self, StartError> {
-        let settings =
-            Settings { accounts: vec![builder.served_account()?], strict: builder.strict, ..Settings::default() };
+        let settings = Settings {
+            accounts: vec![builder.served_account()?],
+            strict: builder.strict,
+            // They are read at an admin endpoint, which this server has not.
+            insights: false,
+            ..Settings::default()
+        };
         let sockets = [bind().await?, bind().await?, bind().await?];
         let [table, queue, blob] = [address(&sockets[0])?, address(&sockets[1])?, address(&sockets[2])?];
         let [table_socket, queue_socket, blob_socket] = sockets;

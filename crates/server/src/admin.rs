@@ -7,6 +7,7 @@
 mod access;
 mod backup;
 mod compact;
+mod insights;
 mod reset;
 mod restore;
 mod token;
@@ -161,8 +162,12 @@ impl<E: Engine> AdminService<E> {
             ("/compact", &Method::POST) => compact::compact(self.compactor.as_ref(), caller).await,
             ("/backup", method) => backup::backup(self.backups.as_deref(), caller, method, query).await,
             ("/restore", method) => restore::restore(self.restores.as_deref(), caller, method, query).await,
+            ("/insights", method) => insights::insights(&self.storage, caller, method, query).await,
             ("/reset" | "/compact", _) => not_allowed("POST"),
-            _ => text(StatusCode::NOT_FOUND, "paths: /health /ready /metrics /reset /compact /backup /restore\n"),
+            _ => text(
+                StatusCode::NOT_FOUND,
+                "paths: /health /ready /metrics /reset /compact /backup /restore /insights\n",
+            ),
         }
     }
 }

@@ -27,10 +27,18 @@ pub(crate) struct Call<'a, E> {
     pub(crate) lookups: &'a Lookups,
     /// The account's part of the budget for bytes in flight.
     pub(crate) share: &'a Share,
-    /// Room that the request waited for, as its answer found none when it was run before.
-    pub(crate) room: &'a Mutex<Option<Held>>,
+    pub(crate) runs: &'a Runs,
     pub(crate) now: Timestamp,
     pub(crate) request_id: &'a str,
+}
+
+/// What one run of a request leaves to the next one.
+#[derive(Debug, Default)]
+pub(crate) struct Runs {
+    /// Room that the request waited for, as its answer found none when it was run before.
+    pub(crate) room: Mutex<Option<Held>>,
+    /// Whether the insights have counted the request.
+    pub(crate) is_observed: AtomicBool,
 }
 
 /// Whether a request has found its table, queue or container, and whether it is repeated because that was outdated.
@@ -82,7 +90,7 @@ impl<E: Engine> Call<'_, E> {
     /// Takes bytes of the budget for what is about to be built or received; nothing for what is small. Waits while others
     /// use them up, so the caller must not hold any.
     pub(crate) async fn hold(&self, bytes: u64) -> Result<Option<Held>, ErrorReply> {
-        if let Some(mut held) = self.room.lock().take() {
+        if let Some(mut held) = self.runs.room.lock().take() {
             // It is enough, or the answer will be counted as far as there is room.
             held.try_resize(bytes.max(held.bytes()));
             return Ok(Some(held));

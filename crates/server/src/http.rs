@@ -13,13 +13,13 @@ use crate::address::{Address, base_url};
 use crate::analytics::{Analytics, Exchange};
 use crate::auth::{self, Authenticator, Policies};
 use crate::body::{Pace, RequestBody};
-use crate::call::{Call, Lookups};
+use crate::call::{Call, Lookups, Runs};
 use crate::cors;
 use crate::error;
 use crate::fault_log;
 use crate::handler::Peer;
 use crate::head;
-use crate::in_flight::{Held, Share};
+use crate::in_flight::Share;
 use crate::reply::{Reply, ResponseBody};
 use crate::spelling::Spellings;
 use crate::storage::Storage;
@@ -35,7 +35,6 @@ use larimar_wire::error_code::ErrorCode;
 use larimar_wire::operation::{BodyLimit, Endpoint, Facts, Format, Kind, Operation, Rate, UNKNOWN_OPERATION};
 use larimar_wire::request_head::RequestHead;
 use larimar_wire::sas::Service;
-use parking_lot::Mutex;
 use std::borrow::Cow;
 use std::future::Future;
 use std::sync::Arc;
@@ -198,7 +197,7 @@ async fn answer<P: Protocol>(
     arrival: Arrival<'_>,
     body: &mut RequestBody,
     trace: &mut RequestTrace,
-    room: &Mutex<Option<Held>>,
+    runs: &Runs,
 ) -> error::Result<Reply> {
     let Arrival { head, peer, now, request_id } = arrival;
     let (storage, service) = (protocol.storage(), P::SERVICE);
@@ -233,7 +232,7 @@ async fn answer<P: Protocol>(
     trace.authentication = caller.authentication();
     let base = base_url(peer.is_tls, host, address.prefix);
     let (address, base, lookups, share) = (&address, base.as_str(), &Lookups::default(), &share);
-    let call = Call { storage, service, head, peer, address, base, caller, lookups, share, room, now, request_id };
+    let call = Call { storage, service, head, peer, address, base, caller, lookups, share, runs, now, request_id };
     let request = P::parse(head, address)?;
     trace.preference = P::preference(&request);
     let request = Declared::new(&request);
@@ -313,13 +312,13 @@ async fn counted_answer<P: Protocol>(
     body: &mut RequestBody,
     trace: &mut RequestTrace,
 ) -> Result<Reply, ErrorReply> {
-    let room = Mutex::new(None);
+    let runs = Runs::default();
     let mut end = None;
     loop {
-        let reply = answer(protocol, arrival, body, trace, &room).await;
+        let reply = answer(protocol, arrival, body, trace, &runs).await;
         let reply = reply.map_err(|error| error.into_reply(P::SERVICE))?;
         let Some(share) = trace.share.clone().filter(|_| reply.stream.is_none()) else { return Ok(reply) };
-        let bytes = match answer::counted(reply, room.lock().take(), &share, body) {
+        let bytes = match answer::counted(reply, runs.room.lock().take(), &share, body) {
             Ok(reply) => return Ok(reply),
             // A request that holds bytes must not wait for more.
             Err(_) if body.is_counted() => return Err(share.refused()),
@@ -328,7 +327,7 @@ async fn counted_answer<P: Protocol>(
         // An answer that grows from run to run does not wait longer for that.
         let end = *end.get_or_insert_with(|| Instant::now() + share.wait_max());
         let held = share.take_within(bytes, end.saturating_duration_since(Instant::now())).await?;
-        *room.lock() = Some(held);
+        *runs.room.lock() = Some(held);
     }
 }
 

@@ -16,6 +16,7 @@ mod head;
 mod http;
 mod ids;
 mod in_flight;
+mod insights;
 mod listener;
 mod metrics;
 mod part;
@@ -38,6 +39,7 @@ pub use admin::{
 pub use analytics::AnalyticsWriter;
 pub use blob::BlobService;
 pub use handler::{Handler, Peer};
+pub use insights::InsightsWriter;
 pub use larimar_wire::signature::{AccountKey, DEVELOPMENT_ACCOUNT, DEVELOPMENT_KEY};
 pub use listener::{Listener, ListenerSettings, Stopped};
 pub use metrics::Metrics;

@@ -33,6 +33,8 @@ pub struct Settings {
     pub in_flight_wait: Duration,
     /// How often storage analytics write logs and metrics.
     pub analytics_flush: Duration,
+    /// Whether the traffic of tables is observed for insights.
+    pub insights: bool,
 }
 
 /// An account and its keys.
@@ -60,6 +62,7 @@ impl Default for Settings {
             in_flight_bytes_max: 256 << 20,
             in_flight_wait: Duration::from_secs(5),
             analytics_flush: Duration::from_secs(300),
+            insights: true,
         }
     }
 }

@@ -3,8 +3,9 @@
 use crate::address::Address;
 use crate::analytics::Analytics;
 use crate::cors::RuleCache;
-use crate::ids::Ids;
+use crate::ids::{Ids, unguessable};
 use crate::in_flight::InFlight;
+use crate::insights::Insights;
 use crate::metrics::Metrics;
 use crate::settings::{Account, Settings};
 use crate::strict::Strict;
@@ -23,6 +24,8 @@ pub struct Storage<E> {
     pub(crate) ids: Ids,
     pub(crate) strict: Option<Strict>,
     pub(crate) analytics: Arc<Analytics>,
+    /// `None` if they are switched off.
+    pub(crate) insights: Option<Insights>,
     pub(crate) in_flight: Arc<InFlight>,
     pub(crate) cors: RuleCache,
     accounts: RwLock<Accounts>,
@@ -54,7 +57,10 @@ impl<E: Engine> Storage<E> {
         metrics.show_in_flight(&in_flight);
         let strict = settings.strict.then(Strict::default);
         let (ids, cors, accounts) = (Ids::new(), RuleCache::default(), RwLock::default());
-        let storage = Self { engine, clock, settings, metrics, ids, strict, analytics, in_flight, cors, accounts };
+        let random = unguessable().unwrap_or_else(|_| ids.next());
+        let insights = settings.insights.then(|| Insights::new(random.0));
+        let storage =
+            Self { engine, clock, settings, metrics, ids, strict, analytics, insights, in_flight, cors, accounts };
         storage.set_accounts(storage.settings.accounts.clone());
         Arc::new(storage)
     }
@@ -75,6 +81,9 @@ impl<E: Engine> Storage<E> {
             served.insert(name, account);
         }
         self.in_flight.grow(state.places.len());
+        if let Some(insights) = &self.insights {
+            insights.set_accounts(served.len());
+        }
         (state.served, state.by_host) = (served, by_host);
     }
 

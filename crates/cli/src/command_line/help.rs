@@ -49,6 +49,6 @@ fn groups(command: &clap::Command) -> String {
 }
 
 /// The commands of a server.
-const SERVER: [&str; 7] = ["serve", "config", "repair", "migrate", "compact", "backup", "restore"];
+const SERVER: [&str; 8] = ["serve", "config", "repair", "migrate", "compact", "backup", "restore", "insights"];
 /// The longest name of a command.
 const NAME_COLUMNS: usize = 11;

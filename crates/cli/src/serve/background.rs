@@ -1,9 +1,9 @@
-//! The tasks of a server, each with its way to be stopped: listeners, storage analytics, and the reclaiming of blobs.
+//! The tasks of a server, each with its way to be stopped: listeners, storage analytics, insights, and the reclaiming of blobs.
 
 use larimar_engine::blob::bytes::ByteStore;
 use larimar_engine::blob::{Blobs, Reclaimer};
 use larimar_engine::{Clock, Engine, SystemClock, sweep_hidden};
-use larimar_server::{AnalyticsWriter, Handler, Listener, Storage};
+use larimar_server::{AnalyticsWriter, Handler, InsightsWriter, Listener, Storage};
 use std::pin::Pin;
 use std::sync::Arc;
 use std::time::Duration;
@@ -11,14 +11,16 @@ use tokio::net::TcpListener;
 use tokio::sync::oneshot;
 use tokio::task::JoinHandle;
 
-/// Starts what writes down what the services observe.
-pub(super) async fn start_analytics<E: Engine, B: ByteStore>(
+/// Starts what writes down what the services observe: storage analytics and insights.
+pub(super) async fn start_observers<E: Engine, B: ByteStore>(
     storage: &Arc<Storage<E>>,
     blobs: Option<Arc<Blobs<E, B>>>,
-) -> Running {
-    let mut writer = AnalyticsWriter::new(Arc::clone(storage), blobs);
-    writer.load().await;
-    Running::spawn(|stopped| writer.run(stopped))
+) -> [Running; 2] {
+    let mut analytics = AnalyticsWriter::new(Arc::clone(storage), blobs);
+    analytics.load().await;
+    let insights = InsightsWriter::new(Arc::clone(storage));
+    insights.prepare().await;
+    [Running::spawn(|stopped| analytics.run(stopped)), Running::spawn(|stopped| insights.run(stopped))]
 }
 
 /// Starts what removes the leftovers of blobs: after the grace period, at most a day after a start, and then every day.

@@ -3,7 +3,7 @@
 use super::account::Account;
 use super::engine::EngineChoice;
 use super::value::{Durability, LogFormat};
-use super::{ArchiveChoice, Settings};
+use super::{ArchiveChoice, Observing, Settings};
 use larimar_engine_postgres::Dialect;
 use std::path::PathBuf;
 use std::time::Duration;
@@ -64,7 +64,7 @@ impl Default for Settings {
             rehydration_time: Duration::from_secs(5),
             in_flight_bytes_max: None,
             in_flight_wait: Duration::from_secs(5),
-            analytics_flush: Duration::from_secs(300),
+            observing: Observing { analytics_flush: Duration::from_secs(300), insights: true },
             log_level: "info".to_owned(),
             log_format: LogFormat::Human,
         }

@@ -107,6 +107,7 @@ const VALUES: &[(&str, &str)] = &[
     ("in_flight_bytes_max", "32MiB"),
     ("in_flight_wait", "2s"),
     ("analytics_flush", "30s"),
+    ("insights", "false"),
     ("log_level", "warn,larimar_server=debug"),
     ("log_format", "json"),
 ];
@@ -313,6 +314,7 @@ const WRONG: &[(&str, &[&str])] = &[
     ("in_flight_bytes_max", &["1MiB", "much"]),
     ("in_flight_wait", &["10ms", "6m"]),
     ("analytics_flush", &["500ms", "2h", "soon"]),
+    ("insights", &["some"]),
     ("log_level", &["", "loud", "info,", "=debug", "x=loud"]),
     ("log_format", &["xml"]),
 ];

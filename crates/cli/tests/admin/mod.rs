@@ -2,6 +2,7 @@
 
 mod credentials;
 mod explain;
+mod insights;
 mod reset;
 mod tls;
 

@@ -10,6 +10,7 @@ mod backups;
 mod database;
 mod fleet;
 mod histories;
+mod insights;
 mod network;
 mod races;
 mod recovery;

@@ -1,8 +1,11 @@
-//! Who may send an admin request: the holder of the admin token, or of an account's key.
+//! Who may send an admin request: the holder of the admin token, or of an account's key; for `/insights` also of a shared
+//! access signature for the account (`access/sas.rs`).
 //!
 //! A web page that a user of this machine visits must not reach the endpoint. Its requests carry its own `Origin`, and a
 //! page whose name was made to resolve to this machine (DNS rebinding) sends its own name as `Host`; both are refused
 //! before the credentials are read. Neither can send the `Authorization` header without a preflight, which is refused too.
+
+mod sas;
 
 use super::AdminSettings;
 use crate::handler::Peer;
@@ -25,6 +28,16 @@ pub(super) enum AdminCaller {
     Owner(String),
 }
 
+impl AdminCaller {
+    /// Whether the caller may see that there is an account. To the holder of an account's key, other accounts do not exist.
+    pub(super) fn sees<E: Engine>(&self, storage: &Storage<E>, account: &str) -> bool {
+        match self {
+            Self::Operator => storage.is_known(account),
+            Self::Owner(own) => own == account,
+        }
+    }
+}
+
 /// A request that is refused: the status, and a line for the user.
 pub(super) type Refusal = (StatusCode, &'static str);
 
@@ -37,7 +50,12 @@ pub(super) fn check<E: Engine>(
 ) -> Result<AdminCaller, Refusal> {
     check_origin(settings, parts, peer)?;
     let unknown = (StatusCode::UNAUTHORIZED, UNAUTHORIZED);
-    let header = single(parts, AUTHORIZATION).ok().flatten().ok_or(unknown)?;
+    let header = match single(parts, AUTHORIZATION) {
+        Ok(None) if parts.uri.path() == "/insights" => {
+            return sas::owner(storage, settings, parts, peer).ok_or(unknown);
+        }
+        header => header.ok().flatten().ok_or(unknown)?,
+    };
     let caller = match Authorization::parse(header) {
         Ok(Authorization::Bearer(text)) => {
             settings.token.as_ref().filter(|token| token.is(text)).map(|_| AdminCaller::Operator)
@@ -111,7 +129,11 @@ fn is_signed<E: Engine>(
     if !is_by(&served.account.keys) {
         return false;
     }
-    // The well-known key is public, so from another machine it proves nothing.
+    counts(settings, peer, is_by)
+}
+
+/// Whether a signature proves something: the well-known key is public, so from another machine it does not.
+fn counts(settings: &AdminSettings, peer: Peer, is_by: impl Fn(&[AccountKey]) -> bool) -> bool {
     let is_near = peer.address.ip().to_canonical().is_loopback();
     let well_known = AccountKey::from_base64(DEVELOPMENT_KEY).expect("the constant is Base64");
     is_near || settings.allow_well_known_key || !is_by(&[well_known])

@@ -30,18 +30,20 @@ pub(super) async fn reset<E: Engine>(
         Err(reason) => return text(StatusCode::BAD_REQUEST, format!("{reason}\n")),
     };
     for account in &accounts {
-        // To the holder of an account's key, other accounts do not exist.
-        let is_visible = match caller {
-            AdminCaller::Operator => storage.is_known(account),
-            AdminCaller::Owner(own) => own == account,
-        };
-        if !is_visible {
+        if !caller.sees(storage, account) {
             return text(StatusCode::NOT_FOUND, "there is no such account on this server, or the key is another's\n");
         }
     }
     let mut sum = Removed::default();
     for account in &accounts {
-        match reset_account(&*storage.engine, account, storage.clock.now()).await {
+        let now = storage.clock.now();
+        let reset = async {
+            if let Some(insights) = &storage.insights {
+                insights.erase(&*storage.engine, account, now).await?;
+            }
+            reset_account(&*storage.engine, account, now).await
+        };
+        match reset.await {
             Ok(removed) => sum = add(sum, removed),
             Err(fault) => {
                 tracing::warn!(account, %fault, "a reset could not be finished");

@@ -20,6 +20,7 @@ use larimar_wire::error_code::ErrorCode;
 use larimar_wire::table::batch::{Batch, Part, parse};
 use larimar_wire::table::batch_response::BatchResponse;
 use larimar_wire::table::{MetadataLevel, Prefer, TableOperation, TableRequest};
+use std::time::Instant;
 
 pub(super) async fn run<E: Engine>(call: &Call<'_, E>, body: &Bytes) -> error::Result<Reply> {
     match parse(call.head.raw_header("content-type").unwrap_or(""), body)? {
@@ -76,11 +77,18 @@ async fn change<E: Engine>(
     let table = call.table(changeset.transaction.table()).await;
     let table = table.map_err(|error| at_index(error.into_reply(call.service), 0))?;
     let place = Some((table.id, writes[0].key().partition.as_str()));
-    call.throttle(place, writes.len()).map_err(|error| at_index(error, 0))?;
+    let started = Instant::now();
+    let throttled = call.throttle(place, writes.len()).map_err(|error| at_index(error, 0));
+    if throttled.is_err() {
+        call.observe_transaction(&table, writes, &throttled, started);
+    }
+    throttled?;
     let answer_bytes = answer_bytes_max(call, &table, &changeset, parts).await;
     let held = call.hold_answer(answer_bytes).map_err(|error| at_index(error, 0))?;
     let versions = transact(call.engine(), table.id, &changeset.transaction, call.now).await;
-    let versions = versions.map_err(|error| failure(&error, writes.len()))?;
+    let versions = versions.map_err(|error| failure(&error, writes.len()));
+    call.observe_transaction(&table, writes, &versions, started);
+    let versions = versions?;
     response.reserve(answer_bytes);
     let mut yielder = Yielder::default();
     for (((write, (level, prefer)), version), part) in writes.iter().zip(&changeset.forms).zip(versions).zip(parts) {

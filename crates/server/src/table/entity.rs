@@ -2,8 +2,9 @@
 
 use super::answer::WriteAnswer;
 use crate::call::Call;
-use crate::error::Result;
+use crate::error::{Failure, Result};
 use crate::http::Authorized;
+use crate::insights::Outcome;
 use crate::reply::Reply;
 use crate::yielding;
 use bytes::Bytes;
@@ -13,6 +14,7 @@ use larimar_model::Entity;
 use larimar_model::table::Write;
 use larimar_wire::error_body::ErrorReply;
 use larimar_wire::table::{MetadataLevel, Prefer, WriteEntity, WriteKind, entity_json};
+use std::time::Instant;
 
 pub(super) async fn write<E: Engine>(
     call: &Call<'_, E>,
@@ -30,10 +32,13 @@ pub(super) async fn write<E: Engine>(
         read => read?,
     };
     let table = call.table(&operation.table).await?;
-    call.throttle(Some((table.id, write.key().partition.as_str())), 1)?;
+    let started = Instant::now();
+    call.throttle(Some((table.id, write.key().partition.as_str())), 1)
+        .inspect_err(|error| call.observe_write(&table, &write, Some(Outcome::of_status(error.status)), started))?;
     let held = call.hold_answer(WriteAnswer::bytes_max(call, &table, &write, level, prefer))?;
-    let version = table::write(call.engine(), table.id, &write, call.now).await?;
-    Ok(Reply { held, ..WriteAnswer::new(call, &table, &write, version, level, prefer).into_reply() })
+    let version = table::write(call.engine(), table.id, &write, call.now).await.map_err(Failure::from);
+    call.observe_write(&table, &write, call.outcome(&version), started);
+    Ok(Reply { held, ..WriteAnswer::new(call, &table, &write, version?, level, prefer).into_reply() })
 }
 
 /// The write that an operation and its body ask for, if its keys are within the caller's range.

@@ -5,6 +5,7 @@ mod answer;
 mod batch;
 mod entity;
 mod explain;
+mod observe;
 mod query;
 mod tables;
 

@@ -2,9 +2,10 @@
 
 use super::explain::{Explain, Explanation};
 use crate::call::Call;
-use crate::error::Result;
+use crate::error::{Failure, Result};
 use crate::http::Authorized;
 use crate::in_flight::ResponseRoom;
+use crate::insights::Outcome;
 use crate::reply::Reply;
 use larimar_engine::table::{self, PageLimits, Plan, QueryKind};
 use larimar_engine::{Engine, Flow, Key, Position};
@@ -26,7 +27,8 @@ pub(super) async fn get_entity<E: Engine>(
     // Recorded: to a token that may read the table, rows outside of its range do not exist.
     call.caller.permits_key(key).map_err(|_| ErrorCode::ResourceNotFound)?;
     let (partition, row) = (key.partition.as_str(), key.row.as_str());
-    call.throttle(Some((table.id, partition)), 1)?;
+    call.throttle(Some((table.id, partition)), 1)
+        .inspect_err(|error| call.observe_get(&table, key, Some(Outcome::of_status(error.status)), started))?;
     let writer = EntityWriter { base: call.base, account: call.account(), table: &table.name, level, select };
     if explain == Explain::PlanOnly {
         return Ok(Explanation::of_point(partition, row, started).add_to(empty_page(&writer), 0, 0));
@@ -39,7 +41,13 @@ pub(super) async fn get_entity<E: Engine>(
             (json, found.version)
         })
     });
-    let found = found.await?;
+    let found = found.await.map_err(Failure::from);
+    let outcome = match &found {
+        Ok(None) => Some(Outcome::Missing),
+        found => call.outcome(found),
+    };
+    call.observe_get(&table, key, outcome, started);
+    let found = found?;
     call.storage.metrics.query(QueryKind::Point.name(), 1, u64::from(found.is_some()));
     let (json, version) = found.ok_or(ErrorCode::ResourceNotFound)?;
     let reply = Reply::json(200, level, json).with("etag", ETag(version).to_string());
@@ -64,7 +72,8 @@ pub(super) async fn query_entities<E: Engine>(
         Some((partition, row)) => plan.resumed_at(Position::new(partition.as_str(), row.as_str())),
         None => plan,
     };
-    call.throttle(plan.ranges.first().map(|range| (table.id, range.start.partition.as_str())), 1)?;
+    call.throttle(plan.ranges.first().map(|range| (table.id, range.start.partition.as_str())), 1)
+        .inspect_err(|error| call.observe_failed_query(&table, Some(Outcome::of_status(error.status)), started))?;
     let settings = &call.storage.settings;
     let limits = PageLimits {
         entities_max: options.top.unwrap_or(usize::MAX).min(settings.page_entities_max),
@@ -91,8 +100,13 @@ pub(super) async fn query_entities<E: Engine>(
         writer.write_item(&mut json, row);
         Flow::Continue
     });
-    let page = page.await?;
+    let page = page.await.map_err(Failure::from);
+    if page.is_err() {
+        call.observe_failed_query(&table, call.outcome(&page), started);
+    }
+    let page = page?;
     writer.write_page_end(&mut json);
+    call.observe_query(&table, options.filter.as_ref(), &plan, &page, started);
     call.storage.metrics.query(plan.kind.name(), page.rows_read, page.rows_returned);
     let reply = Reply { held: room.into_held(), ..Reply::json(200, level, json) };
     let reply = match explanation {

@@ -1,6 +1,6 @@
 //! Settings of limits, then of diagnostics.
 
-use super::{Group, HOUR, Kind, Setting, TIMEOUT, number, put, show_count, size, timeout, value};
+use super::{Group, HOUR, Kind, SWITCH, Setting, TIMEOUT, number, put, show_count, size, timeout, value};
 use crate::settings::value::LogFormat;
 use std::time::Duration;
 
@@ -156,9 +156,18 @@ pub(super) static SETTINGS: &[Setting] = &[
         kind: Kind::Value,
         read: |settings, text| {
             let allowed = Duration::from_secs(1)..=HOUR;
-            put(&mut settings.analytics_flush, value::span(text).filter(|span| allowed.contains(span)))
+            put(&mut settings.observing.analytics_flush, value::span(text).filter(|span| allowed.contains(span)))
         },
-        show: |settings| Some(value::show_span(settings.analytics_flush).into()),
+        show: |settings| Some(value::show_span(settings.observing.analytics_flush).into()),
+    },
+    Setting {
+        name: "insights",
+        group: Group::Diagnostics,
+        help: "Observe the traffic of tables for `larimar insights`, and keep the figures for a week",
+        expected: SWITCH,
+        kind: Kind::Switch,
+        read: |settings, text| put(&mut settings.observing.insights, value::switch(text)),
+        show: |settings| Some(settings.observing.insights.into()),
     },
     Setting {
         name: "log_level",
