@@ -73,10 +73,15 @@ const REST_ONLY: [(&str, &[&str]); 3] = [
     ("larimar-client-derive", &["mistakes_"]),
     // Random sequences of hundreds of steps, each with several round trips; other engines run them in the default run.
     ("larimar-engine-postgres", &["blobs::crashes::", "blobs::incremental", "blobs::scattered::"]),
-    // Wait: for 20 seconds until a killed server is given up, for slow backups, and for a recovery of the database.
+    // Wait: for 20 seconds until a killed server is given up, for slow backups, and for a recovery of the database. Or fill small disks.
     (
         SERVER_PACKAGE,
-        &["seed::shared::another_server", "postgres::backups::a_backup_whose_session", "postgres::recovery::"],
+        &[
+            "seed::shared::another_server",
+            "postgres::backups::a_backup_whose_session",
+            "postgres::recovery::",
+            "faults::backup_disk::a_backup_is_given_up",
+        ],
     ),
 ];
 

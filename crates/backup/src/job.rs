@@ -177,6 +177,11 @@ impl<E: BackupSource, B: ByteStore> BackupJob<E, B> {
         *self.shared.line.lock() = line;
     }
 
+    /// The engine that is backed up.
+    pub(crate) fn engine(&self) -> &E {
+        &self.shared.engine
+    }
+
     /// What the last backup is doing, or did.
     #[must_use]
     pub fn status(&self) -> JobStatus {

@@ -61,7 +61,11 @@ pub(crate) async fn back_up_in_line<E: BackupSource, B: ByteStore>(
             held => held?,
         };
         let point = snapshot.point()?;
-        match walk(&snapshot, bytes, place, rate, progress).await {
+        let walked = tokio::select! {
+            walked = walk(&snapshot, bytes, place, rate, progress) => walked,
+            fault = given_up(&snapshot) => Err(fault.into()),
+        };
+        match walked {
             Ok((index, totals)) => {
                 let commit = CommitPoint { sequence: point.sequence, time: point.committed };
                 let mut generation = Generation::new(point.taken, (point.version, commit), totals, &index);
@@ -80,6 +84,17 @@ pub(crate) async fn back_up_in_line<E: BackupSource, B: ByteStore>(
                 tokio::time::sleep(RETRY).await;
             }
             Err(error) => return Err(error),
+        }
+    }
+}
+
+/// Waits until a snapshot is given up, as on a disk that is full: a backup may be within a large blob for hours, or wait for
+/// its place, and read no row meanwhile.
+async fn given_up(snapshot: &impl BackupSnapshot) -> Fault {
+    loop {
+        tokio::time::sleep(LOOK_EVERY).await;
+        if let Err(fault) = snapshot.point() {
+            return fault;
         }
     }
 }
@@ -247,6 +262,8 @@ pub(crate) async fn read_payload<B: ByteStore>(
 
 /// Snapshots that a backup tries: the store may be reopened while it reads.
 const ATTEMPTS_MAX: u32 = 5;
+/// How often the backup looks whether it still has its snapshot.
+const LOOK_EVERY: Duration = Duration::from_secs(1);
 const RETRY: Duration = Duration::from_secs(5);
 const SPACES_MAX: usize = 100;
 /// Payloads up to this size are within data chunks.

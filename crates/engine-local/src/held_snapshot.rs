@@ -107,14 +107,20 @@ impl HeldSnapshot {
         self.shared.scan_rows(snapshot, space, range, budget, visit).await
     }
 
-    /// Whether the store was reopened, so that another snapshot has to be taken.
+    /// Whether the store was reopened, so that another snapshot has to be taken. Not if it was given up: on a full disk the
+    /// store is reopened as well, and another snapshot would hold what is deleted.
     #[must_use]
     pub fn is_gone(&self) -> bool {
-        self.pin.is_none_or(|pin| self.shared.published.pinned(pin).is_err())
+        !self.is_given_up() && self.pin.is_none_or(|pin| self.shared.published.pinned(pin).is_err())
+    }
+
+    /// Whether the disk has become full since it was taken.
+    fn is_given_up(&self) -> bool {
+        !self.was_full && self.shared.is_full()
     }
 
     fn snapshot(&self) -> Result<Arc<dyn crate::store::Snapshot>, Fault> {
-        if !self.was_full && self.shared.is_full() {
+        if self.is_given_up() {
             let reason = "the disk of the data directory is full; a snapshot that was held is given up, as deleted data \
                           cannot be reclaimed while it is";
             return Err(Fault::Unavailable(reason.to_owned()));

@@ -49,6 +49,11 @@ pub(super) async fn keep<B: ByteStore>(
 
 /// Takes a backup, or waits for the one that runs; returns why it failed.
 async fn take<B: ByteStore>(job: &BackupJob<LocalEngine, B>, place: &Place) -> Option<String> {
+    // A snapshot that is taken on a full disk is not given up, and would keep what clients delete.
+    let has_room = job.engine().admission();
+    if let Err(fault) = has_room() {
+        return Some(fault.to_string());
+    }
     // One that runs may be of this line.
     let is_ours = job.start(place.clone(), Rate::default()).is_ok();
     while job.status().state == JobState::Running {

@@ -236,7 +236,7 @@ fn beside_another_process() {
     assert_eq!(rows(&server), ["kept", "new"]);
 }
 
-fn disk() -> PathBuf {
+pub(super) fn disk() -> PathBuf {
     PathBuf::from(std::env::var_os(FOLDER).expect("the folder's name"))
 }
 
@@ -276,13 +276,13 @@ fn write_some(client: &Client, round: usize, acknowledged: &mut BTreeSet<String>
 
 /// Writes a file until the disk has no room left. The last write takes what is left before it fails. It is not tried again:
 /// the server gives up its reserve as soon as the disk is full, and that room is not for this file.
-fn take_all_space(path: &Path) {
+pub(super) fn take_all_space(path: &Path) {
     let mut file = std::fs::File::create(path).expect("a file");
     while file.write_all(&vec![1; 1 << 20]).is_ok() {}
 }
 
 /// Waits until only deletes are taken.
-fn expect_full(server: &Server) {
+pub(super) fn expect_full(server: &Server) {
     wait(server, "the disk should be full", || {
         let (status, text) = admin(server, "/ready");
         status == 503 && text.contains("only deletes")
@@ -292,14 +292,14 @@ fn expect_full(server: &Server) {
 }
 
 /// Waits until all writes are taken.
-fn expect_room(server: &Server) {
+pub(super) fn expect_room(server: &Server) {
     let client = server.client();
     wait(server, "writes should resume", || client.put(&entity_path("small", "p", "new"), "{}").send().status == 204);
     assert_eq!(admin(server, "/ready").0, 200);
 }
 
 /// Repeats a request while the store is being opened.
-fn eventually(what: &str, server: &Server, send: impl Fn() -> Response, wanted: u16) -> Response {
+pub(super) fn eventually(what: &str, server: &Server, send: impl Fn() -> Response, wanted: u16) -> Response {
     let until = Instant::now() + PATIENCE;
     loop {
         let reply = send();
