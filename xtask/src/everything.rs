@@ -81,6 +81,7 @@ const REST_ONLY: [(&str, &[&str]); 3] = [
             "postgres::backups::a_backup_whose_session",
             "postgres::recovery::",
             "faults::backup_disk::a_backup_is_given_up",
+            "faults::single_restores::",
         ],
     ),
 ];

@@ -7,6 +7,7 @@ use bytes::Bytes;
 use futures_util::future::try_join_all;
 use larimar_engine::blob::bytes::{ByteStore, ByteWriter, Extent, Owner};
 use larimar_engine::{Fault, SpaceId};
+use parking_lot::Mutex;
 
 /// A payload to store: its blob, its old address, and its bytes or pieces.
 pub(crate) struct NewPayload<'a> {
@@ -21,13 +22,37 @@ pub(crate) enum Source<'a> {
     Pieces(&'a [ChunkRef]),
 }
 
+/// Payloads that were stored and that no row points to yet: they are discarded with the value.
+pub(crate) struct Unreferenced<'a, B: ByteStore> {
+    store: &'a B,
+    extents: Mutex<Vec<Extent>>,
+}
+
+impl<B: ByteStore> Unreferenced<'_, B> {
+    /// Rows point to them now.
+    pub(crate) fn keep(self) {
+        self.extents.lock().clear();
+    }
+}
+
+impl<B: ByteStore> Drop for Unreferenced<'_, B> {
+    fn drop(&mut self) {
+        let extents = std::mem::take(self.extents.get_mut());
+        if !extents.is_empty() {
+            self.store.discard(extents);
+        }
+    }
+}
+
 /// Stores payloads, some at a time; returns their addresses, in order.
-pub(crate) async fn store_payloads<B: ByteStore>(
+pub(crate) async fn store_payloads<'a, B: ByteStore>(
     place: &Place,
-    store: &B,
+    store: &'a B,
     payloads: &[NewPayload<'_>],
-) -> Result<Vec<Extent>, BackupError> {
+) -> Result<(Vec<Extent>, Unreferenced<'a, B>), BackupError> {
     let mut addresses = Vec::with_capacity(payloads.len());
+    let unreferenced = Unreferenced { store, extents: Mutex::default() };
+    let finished = &unreferenced.extents;
     let mut rest = payloads;
     while !rest.is_empty() {
         let (group, after) = rest.split_at(group_len(rest));
@@ -42,12 +67,14 @@ pub(crate) async fn store_payloads<B: ByteStore>(
                     }
                 }
             }
-            Ok::<_, BackupError>(writer.finish().await?)
+            let extent = writer.finish().await?;
+            finished.lock().push(extent);
+            Ok::<_, BackupError>(extent)
         });
         addresses.extend(try_join_all(stored).await?);
         rest = after;
     }
-    Ok(addresses)
+    Ok((addresses, unreferenced))
 }
 
 /// How many payloads are stored at once: small ones wait for one sync together; each large one holds a few MiB.

@@ -261,7 +261,9 @@ impl<B: ByteStore> Target<'_, B> {
             return Ok(Vec::new());
         }
         let Some(store) = self.bytes else { return Err(no_store().into()) };
-        let stored = store_payloads(self.place, store, payloads).await?;
+        let (stored, unreferenced) = store_payloads(self.place, store, payloads).await?;
+        // A restore that fails leaves no store.
+        unreferenced.keep();
         self.totals.payloads += payloads.len() as u64;
         self.totals.payload_bytes += payloads.iter().map(|payload| payload.extent.length).sum::<u64>();
         Ok(stored)

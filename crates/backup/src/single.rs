@@ -267,9 +267,12 @@ impl<E: Engine, B: ByteStore> Filler<'_, E, B> {
     ) -> Result<(), BackupError> {
         let mut pieces = part.pieces;
         let payloads = new_payloads(space.id, part.records, &mut pieces, what)?;
-        let stored = match self.restore.bytes.as_deref() {
-            Some(store) => store_payloads(self.place, store, &payloads).await?,
-            None if payloads.is_empty() => Vec::new(),
+        let (stored, unreferenced) = match self.restore.bytes.as_deref() {
+            Some(store) => {
+                let (stored, unreferenced) = store_payloads(self.place, store, &payloads).await?;
+                (stored, Some(unreferenced))
+            }
+            None if payloads.is_empty() => (Vec::new(), None),
             None => return Err(no_store().into()),
         };
         self.totals.payloads += stored.len() as u64;
@@ -295,6 +298,9 @@ impl<E: Engine, B: ByteStore> Filler<'_, E, B> {
         self.count(&rows);
         if !rows.is_empty() {
             self.restore.engine.restore(space.id, &rows).await?;
+        }
+        if let Some(unreferenced) = unreferenced {
+            unreferenced.keep();
         }
         Ok(())
     }

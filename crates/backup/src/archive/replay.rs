@@ -222,7 +222,8 @@ impl<B: ByteStore> Applied<'_, B> {
                 },
             })
             .collect();
-        let stored = store_payloads(self.place, store, &new).await?;
+        let (stored, unreferenced) = store_payloads(self.place, store, &new).await?;
+        unreferenced.keep();
         let addresses = self.addresses.as_mut().ok_or_else(no_store)?;
         for ((_, _, old, _), new) in found.iter().zip(stored) {
             addresses.insert(*old, new)?;

@@ -7,5 +7,7 @@ mod disk_full;
 mod drop_container;
 mod drop_table;
 mod full_disk;
+mod gate;
+mod single_restores;
 
 const EXE: &str = env!("CARGO_BIN_EXE_larimar");

@@ -9,7 +9,7 @@
 
 mod network;
 #[path = "../../../bytes/tests/stores/s3.rs"]
-mod s3;
+pub(crate) mod s3;
 mod writers;
 
 use larimar_engine::{Clock as _, SystemClock};
