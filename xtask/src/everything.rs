@@ -73,7 +73,8 @@ const REST_ONLY: [(&str, &[&str]); 3] = [
     ("larimar-client-derive", &["mistakes_"]),
     // Random sequences of hundreds of steps, each with several round trips; other engines run them in the default run.
     ("larimar-engine-postgres", &["blobs::crashes::", "blobs::incremental", "blobs::scattered::"]),
-    // Wait: for 20 seconds until a killed server is given up, for slow backups, and for a recovery of the database. Or fill small disks.
+    // Wait: for 20 seconds until a killed server is given up, for slow backups, for a recovery of the database, and for places
+    // that hang. Or fill small disks.
     (
         SERVER_PACKAGE,
         &[
@@ -81,6 +82,7 @@ const REST_ONLY: [(&str, &[&str]); 3] = [
             "postgres::backups::a_backup_whose_session",
             "postgres::recovery::",
             "faults::backup_disk::a_backup_is_given_up",
+            "faults::hanging_place::",
             "faults::single_restores::",
         ],
     ),

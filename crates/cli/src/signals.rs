@@ -46,7 +46,7 @@ impl Runtime {
         let Self { runtime, has_terminal, .. } = self;
         #[cfg(unix)]
         let hangup = self.hangup;
-        runtime.block_on(async move {
+        let done = runtime.block_on(async move {
             #[cfg(unix)]
             let signals = Signals {
                 is_reload_due: false,
@@ -58,7 +58,10 @@ impl Runtime {
             #[cfg(not(unix))]
             let signals = Signals { is_reload_due: false };
             run(signals).await
-        })
+        });
+        // A thread that waits for a file system that hangs ends with the process.
+        runtime.shutdown_timeout(THREADS_TIME_MAX);
+        done
     }
 }
 
@@ -143,3 +146,5 @@ pub(crate) const EXIT_INTERRUPTED: i32 = 130;
 /// What shells report for a process that a hangup ended.
 #[cfg(unix)]
 const EXIT_HANGUP: i32 = 129;
+/// How long threads that read and write files may go on when a command is over.
+const THREADS_TIME_MAX: Duration = Duration::from_secs(5);

@@ -19,14 +19,14 @@ fn archived(folder: &Path) -> Launch {
     launch(folder).argument("--archive").argument(folder.join("place").display().to_string())
 }
 
-fn page(server: &Server, target: &str) -> String {
+pub(crate) fn page(server: &Server, target: &str) -> String {
     let admin = Client::new(server.admin_address()).anonymous();
     admin.request("GET", "").target(target).send().text().to_owned()
 }
 
 /// Waits until a text has all of these parts; returns it.
 #[track_caller]
-fn wait(text: impl Fn() -> String, parts: &[&str]) -> String {
+pub(crate) fn wait(text: impl Fn() -> String, parts: &[&str]) -> String {
     let deadline = Instant::now() + Duration::from_secs(60);
     loop {
         let found = text();
@@ -40,7 +40,7 @@ fn wait(text: impl Fn() -> String, parts: &[&str]) -> String {
 
 /// Waits until the open line can be restored and has everything.
 #[track_caller]
-fn wait_archived(server: &Server) {
+pub(crate) fn wait_archived(server: &Server) {
     let parts = ["restorable 1\n", "spool_bytes 0\n", "failing 0\n"].map(|part| format!("larimar_archive_{part}"));
     wait(|| page(server, "/metrics"), &parts.each_ref().map(String::as_str));
 }
@@ -136,4 +136,43 @@ fn pages_without_credentials_have_nothing_of_the_place() {
             assert!(!open.contains(part), "{part}, of {error}: {open}");
         }
     }
+}
+
+#[test]
+fn blobs_of_a_store_outside_of_the_data_directory_are_restored_into_it() {
+    let folder = tempfile::tempdir().expect("a directory");
+    let bytes = folder.path().join("bytes");
+    let server =
+        archived(folder.path()).argument("--blob-store").argument(format!("file://{}", bytes.display())).start();
+    let put = |path: &str, length: usize, seed: usize| {
+        let body: Vec<u8> =
+            (0..length).map(|place| (place.wrapping_mul(2_654_435_761) >> 13) as u8 ^ seed as u8).collect();
+        let blobs = server.blobs();
+        blobs.request("PUT", path).header("x-ms-blob-type", "BlockBlob").body(body).send().is_status(201);
+    };
+    server.blobs().request("PUT", "/photos?restype=container").send().is_status(201);
+    put("/photos/small", 1000, 1);
+    put("/photos/large", 5 << 20, 2);
+    wait_archived(&server);
+    // These are in the archive, and not in its full backup.
+    put("/photos/replaced-later", 300_000, 3);
+    put("/photos/small", 2000, 4);
+    wait_archived(&server);
+    let seen = |server: &Server| {
+        ["small", "large", "replaced-later"].map(|name| {
+            let reply = server.blobs().get(&format!("/photos/{name}")).send();
+            reply.is_status(200);
+            (reply.header("ETag").map(str::to_owned), reply.body)
+        })
+    };
+    let expected = seen(&server);
+    server.stop();
+    // The restored server needs nothing of the old one.
+    std::fs::rename(&bytes, folder.path().join("away")).expect("renamed");
+    succeeded(restore(folder.path(), "new", &[]));
+    assert!(folder.path().join("new/blobs").is_dir() && !bytes.exists());
+    let server = Launch::new(EXE, folder.path().join("new")).engine("local").start();
+    assert!(seen(&server) == expected);
+    let (_, status) = server.stop();
+    assert_eq!(status.code(), Some(0));
 }

@@ -12,7 +12,7 @@ mod reset;
 mod restore;
 mod token;
 
-pub use backup::{Backups, NotStarted};
+pub use backup::{Backups, NotStarted, Starting};
 pub use compact::Compact;
 pub use reset::Refill;
 pub use restore::{RestoreRequest, Restores};

@@ -34,7 +34,7 @@ mod yielding;
 
 pub use admin::{
     AdminService, AdminSettings, AdminToken, AdminTokenError, Backups, Compact, NotStarted, Refill, RestoreRequest,
-    Restores,
+    Restores, Starting,
 };
 pub use analytics::AnalyticsWriter;
 pub use blob::BlobService;

@@ -9,10 +9,11 @@ use larimar_bytes::AnyBytes;
 use larimar_engine::BackupSource;
 use larimar_engine_local::LocalEngine;
 use larimar_engine_local::repair::is_data_folder;
-use larimar_server::{Backups, NotStarted};
+use larimar_server::{Backups, NotStarted, Starting};
 use std::path::{Component, Path, PathBuf};
 use std::pin::Pin;
 use std::sync::{Arc, OnceLock};
+use std::time::Duration;
 use tokio::sync::RwLock;
 
 /// The backups of an engine.
@@ -45,30 +46,43 @@ impl<E: BackupSource> ServedBackups<E> {
         self.job.removal_lock()
     }
 
-    /// Refuses a directory below the data directory: the server would not start any more, and both would be lost together.
-    /// Likewise below the data directory of another server.
-    fn check(&self, to: &Path) -> Result<(), NotStarted> {
-        let refused = |reason: String| Err(NotStarted::Refused(reason));
-        if !to.is_absolute() || to.components().any(|component| component == Component::ParentDir) {
-            return refused(format!("expected an absolute path without '..', found {}", to.display()));
-        }
-        let there = to.ancestors().find_map(|part| part.canonicalize().ok());
-        let ways = [Some(to.to_owned()), there];
-        for (own, what) in &self.own {
-            let own = own.canonicalize();
-            if own.is_ok_and(|own| ways.iter().flatten().any(|way| way.starts_with(&own))) {
-                return refused(format!("{} is in {what}: give another place", to.display()));
+    /// Checks a directory on a thread of its own, since one on a file system that hangs would hold up requests.
+    async fn check_in_time(&self, to: &Path) -> Result<(), NotStarted> {
+        let (own, path) = (self.own.clone(), to.to_owned());
+        let checked = tokio::task::spawn_blocking(move || check(&own, &path));
+        match tokio::time::timeout(CHECK_TIME_MAX, checked).await {
+            Ok(Ok(checked)) => checked.map_err(NotStarted::Refused),
+            Ok(Err(error)) => Err(NotStarted::Refused(format!("{} was not checked: {error}", to.display()))),
+            Err(_) => {
+                let reason = format!("{}: its file system did not answer within {CHECK_TIME_MAX:?}", to.display());
+                Err(NotStarted::Refused(reason))
             }
         }
-        let is_data = |part: &&Path| is_data_folder(part).unwrap_or(false);
-        match ways.iter().flatten().flat_map(|way| way.ancestors()).find(is_data) {
-            Some(other) => refused(format!(
-                "{} is in {}, the data directory of another server: give another place",
-                to.display(),
-                other.display()
-            )),
-            None => Ok(()),
+    }
+}
+
+/// Refuses a directory below the data directory: the server would not start any more, and both would be lost together.
+/// Likewise below the data directory of another server.
+fn check(own: &[(PathBuf, &'static str)], to: &Path) -> Result<(), String> {
+    if !to.is_absolute() || to.components().any(|component| component == Component::ParentDir) {
+        return Err(format!("expected an absolute path without '..', found {}", to.display()));
+    }
+    let there = to.ancestors().find_map(|part| part.canonicalize().ok());
+    let ways = [Some(to.to_owned()), there];
+    for (own, what) in own {
+        let own = own.canonicalize();
+        if own.is_ok_and(|own| ways.iter().flatten().any(|way| way.starts_with(&own))) {
+            return Err(format!("{} is in {what}: give another place", to.display()));
         }
+    }
+    let is_data = |part: &&Path| is_data_folder(part).unwrap_or(false);
+    match ways.iter().flatten().flat_map(|way| way.ancestors()).find(is_data) {
+        Some(other) => Err(format!(
+            "{} is in {}, the data directory of another server: give another place",
+            to.display(),
+            other.display()
+        )),
+        None => Ok(()),
     }
 }
 
@@ -84,7 +98,7 @@ impl ServedBackups<LocalEngine> {
         let settings = archive::settings(resolved, self.key.as_ref())?;
         let Some((settings, mailbox)) = settings.zip(mailbox) else { return Ok(()) };
         if let Some(path) = settings.place.as_directory()
-            && let Err(NotStarted::Refused(reason) | NotStarted::Running(reason)) = self.check(path)
+            && let Err(reason) = check(&self.own, path)
         {
             return Err(resolved.refused_because("archive", reason));
         }
@@ -105,17 +119,19 @@ impl ServedBackups<LocalEngine> {
 }
 
 impl<E: BackupSource> Backups for ServedBackups<E> {
-    fn start(&self, to: &str, rate: Option<&str>) -> Result<(), NotStarted> {
-        let place = place("TO", to).map_err(|error| NotStarted::Refused(error.to_string()))?;
-        if let Some(path) = place.as_directory() {
-            self.check(path)?;
-        }
-        let place = match &self.key {
-            Some(key) => place.encrypted(key),
-            None => place,
-        };
-        let rate = rate.map(str::parse).transpose().map_err(NotStarted::Refused)?.unwrap_or_default();
-        self.job.start(place, rate).map_err(|running| NotStarted::Running(running.to_string()))
+    fn start<'a>(&'a self, to: &'a str, rate: Option<&'a str>) -> Starting<'a> {
+        Box::pin(async move {
+            let place = place("TO", to).map_err(|error| NotStarted::Refused(error.to_string()))?;
+            if let Some(path) = place.as_directory() {
+                self.check_in_time(path).await?;
+            }
+            let place = match &self.key {
+                Some(key) => place.encrypted(key),
+                None => place,
+            };
+            let rate = rate.map(str::parse).transpose().map_err(NotStarted::Refused)?.unwrap_or_default();
+            self.job.start(place, rate).map_err(|running| NotStarted::Running(running.to_string()))
+        })
     }
 
     fn status(&self) -> String {
@@ -154,3 +170,6 @@ impl<E> std::fmt::Debug for ServedBackups<E> {
         f.debug_struct("ServedBackups").field("job", &self.job).finish_non_exhaustive()
     }
 }
+
+/// How long the file system of a place may take to answer.
+const CHECK_TIME_MAX: Duration = Duration::from_secs(10);

@@ -8,6 +8,7 @@ mod drop_container;
 mod drop_table;
 mod full_disk;
 mod gate;
+mod hanging_place;
 mod single_restores;
 
 const EXE: &str = env!("CARGO_BIN_EXE_larimar");

@@ -13,7 +13,7 @@ pub trait Backups: fmt::Debug + Send + Sync {
     ///
     /// # Errors
     /// Parameters that are refused, or a backup that runs already.
-    fn start(&self, to: &str, rate: Option<&str>) -> Result<(), NotStarted>;
+    fn start<'a>(&'a self, to: &'a str, rate: Option<&'a str>) -> Starting<'a>;
 
     /// What the last one is doing, or did, as JSON.
     fn status(&self) -> String;
@@ -27,6 +27,9 @@ pub trait Backups: fmt::Debug + Send + Sync {
     /// Lines for `/ready` that do not change its status. It needs no credentials, so they have no path, address or error.
     fn ready(&self) -> String;
 }
+
+/// A backup that is being started.
+pub type Starting<'a> = Pin<Box<dyn Future<Output = Result<(), NotStarted>> + Send + 'a>>;
 
 /// Why a backup was not started.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -46,19 +49,19 @@ pub(super) async fn backup(backups: Option<&dyn Backups>, caller: &AdminCaller, 
     };
     match *method {
         Method::GET => page(StatusCode::OK, JSON, backups.status()),
-        Method::POST => start(backups, query),
+        Method::POST => start(backups, query).await,
         Method::DELETE if backups.cancel().await => page(StatusCode::OK, JSON, backups.status()),
         Method::DELETE => text(StatusCode::NOT_FOUND, "no backup is running\n"),
         _ => not_allowed("GET, POST, DELETE"),
     }
 }
 
-fn start(backups: &dyn Backups, query: &str) -> Page {
+async fn start(backups: &dyn Backups, query: &str) -> Page {
     let (to, rate) = match read_query(query) {
         Ok(read) => read,
         Err(reason) => return text(StatusCode::BAD_REQUEST, format!("{reason}\n")),
     };
-    match backups.start(&to, rate.as_deref()) {
+    match backups.start(&to, rate.as_deref()).await {
         Ok(()) => page(StatusCode::ACCEPTED, JSON, backups.status()),
         Err(NotStarted::Refused(reason)) => text(StatusCode::BAD_REQUEST, format!("{reason}\n")),
         Err(NotStarted::Running(reason)) => text(StatusCode::CONFLICT, format!("{reason}\n")),
