@@ -68,11 +68,13 @@ const OTHER_SUITES: [&str; 8] =
 const ON_POSTGRES: (&str, &str) = ("LARIMAR_TEST_ENGINE", "postgres");
 
 /// Tests that only the rest runs, by package and the start of their names.
-const REST_ONLY: [(&str, &[&str]); 3] = [
+const REST_ONLY: [(&str, &[&str]); 4] = [
     // Runs the compiler in a target directory of its own, which costs a second build of the client's dependencies.
     ("larimar-client-derive", &["mistakes_"]),
     // Random sequences of hundreds of steps, each with several round trips; other engines run them in the default run.
     ("larimar-engine-postgres", &["blobs::crashes::", "blobs::incremental", "blobs::scattered::"]),
+    // Stores more messages than a restore keeps in memory.
+    ("larimar-backup", &["single::a_queue_with_more"]),
     // Wait: for 20 seconds until a killed server is given up, for slow backups, for a recovery of the database, and for places
     // that hang. Or fill small disks.
     (
@@ -81,8 +83,10 @@ const REST_ONLY: [(&str, &[&str]); 3] = [
             "seed::shared::another_server",
             "postgres::backups::a_backup_whose_session",
             "postgres::recovery::",
+            "faults::archive_disk::",
             "faults::backup_disk::a_backup_is_given_up",
             "faults::hanging_place::",
+            "faults::restores::a_disk",
             "faults::single_restores::",
         ],
     ),

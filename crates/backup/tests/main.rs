@@ -5,3 +5,4 @@ mod encryption;
 mod object_store;
 mod removal;
 mod round_trip;
+mod single;

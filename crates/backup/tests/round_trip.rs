@@ -23,29 +23,32 @@ use std::time::{Duration, Instant};
 pub(crate) struct Store {
     pub(crate) engine: Arc<LocalEngine>,
     pub(crate) bytes: Arc<MemoryBytes>,
-    blobs: Blobs<LocalEngine, MemoryBytes>,
+    pub(crate) blobs: Blobs<LocalEngine, MemoryBytes>,
 }
 
 impl Store {
     pub(crate) fn new() -> Self {
-        Self::on(LocalEngine::in_memory().expect("an engine"))
+        Self::on(LocalEngine::in_memory().expect("an engine"), Arc::new(MemoryBytes::new(Duration::ZERO)))
     }
 
     /// On files, so that compactions are real.
-    fn in_folder(folder: PathBuf) -> Self {
-        let settings =
-            Settings { folder, durability: Durability::Async, memory_bytes: Some(64 << 20), reserve_bytes: 0 };
-        Self::on(LocalEngine::open(&settings).expect("an engine"))
+    pub(crate) fn in_folder(folder: PathBuf) -> Self {
+        Self::in_folder_with(folder, Arc::new(MemoryBytes::new(Duration::ZERO)))
     }
 
-    fn on(engine: LocalEngine) -> Self {
+    pub(crate) fn in_folder_with(folder: PathBuf, bytes: Arc<MemoryBytes>) -> Self {
+        let settings =
+            Settings { folder, durability: Durability::Async, memory_bytes: Some(64 << 20), reserve_bytes: 0 };
+        Self::on(LocalEngine::open(&settings).expect("an engine"), bytes)
+    }
+
+    fn on(engine: LocalEngine, bytes: Arc<MemoryBytes>) -> Self {
         let engine = Arc::new(engine);
-        let bytes = Arc::new(MemoryBytes::new(Duration::ZERO));
         let blobs = Blobs::new(Arc::clone(&engine), Arc::clone(&bytes));
         Self { engine, bytes, blobs }
     }
 
-    async fn create(&self, kind: SpaceKind, name: &str) -> SpaceId {
+    pub(crate) async fn create(&self, kind: SpaceKind, name: &str) -> SpaceId {
         let name = SpaceName { account: "one", kind, name };
         self.engine.create_space(name, b"").await.expect("no fault").expect("a new space")
     }
@@ -167,7 +170,7 @@ pub(crate) async fn fill(store: &Store) -> (SpaceId, SpaceId) {
 }
 
 /// Bytes that do not repeat.
-fn noise(seed: u64, length: usize) -> Vec<u8> {
+pub(crate) fn noise(seed: u64, length: usize) -> Vec<u8> {
     let mut state = seed.wrapping_mul(0x9E37_79B9_7F4A_7C15) | 1;
     let mut next = || {
         state ^= state << 13;

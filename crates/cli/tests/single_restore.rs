@@ -166,6 +166,37 @@ fn what_cannot_be_restored_is_refused_with_the_reason() {
     assert!(refused(larimar(&server, path, &["restore", "cancel"])).contains("no restore is running"));
 }
 
+#[test]
+fn an_encrypted_backup_is_restored_with_the_key_of_the_server() {
+    let folder = tempfile::tempdir().expect("a directory");
+    let path = folder.path();
+    let key = Command::new(EXE).args(["backup", "key", "key"]).current_dir(path).output();
+    succeeded(key.expect("the binary runs"));
+    let with_key = |data: &str| {
+        launch(&path.join(data)).argument("--backup-key-file").argument(path.join("key").display().to_string())
+    };
+    let server = with_key("data").start();
+    fill_table(&server.client(), "Orders");
+    fill_queues(&server.queues());
+    fill_blobs(&server.blobs());
+    let (table, expected) = (seen_table(&server.client(), "Orders"), seen(&server));
+    backed_up(&server, path);
+    server.client().delete("/Tables('Orders')").send().is_status(204);
+    server.queues().request("DELETE", "/jobs").send().is_status(204);
+    server.blobs().request("DELETE", "/photos?restype=container").send().is_status(202);
+    let line = ["restore", "place", "table:Orders", "queue:jobs", "container:photos", "--into-server"];
+    let line = [&line[..], &["--account", "devstoreaccount1"]].concat();
+    succeeded(larimar(&server, path, &line));
+    assert_eq!(seen_table(&server.client(), "Orders"), table);
+    assert_eq!(seen(&server), expected);
+    server.stop();
+    // A server without the key reads nothing of it.
+    let other = launch(&path.join("other")).start();
+    let said = refused(larimar(&other, path, &line));
+    assert!(said.contains("place is encrypted"), "{said}");
+    assert_eq!(other.client().get("/Tables").send().text().matches("TableName").count(), 0);
+}
+
 /// A server with a container of 4 MB in a backup, which is being restored slowly as `copy`.
 fn slow_restore(folder: &Path) -> (Server, std::process::Child) {
     let server = launch(&folder.join("data")).start();
