@@ -28,7 +28,7 @@ pub(crate) fn start(settings: &Settings) -> anyhow::Result<LogLevel> {
         // It would report a line that cannot be written to standard error too, and panic.
         .log_internal_errors(false)
         .with_ansi(std::io::stderr().is_terminal());
-    let (started, level) = match settings.log_format {
+    let (started, level) = match settings.logs.format {
         LogFormat::Human => {
             let lines = lines.with_filter_reloading();
             let handle = lines.reload_handle();
@@ -47,7 +47,7 @@ pub(crate) fn start(settings: &Settings) -> anyhow::Result<LogLevel> {
 }
 
 fn filter(settings: &Settings) -> anyhow::Result<EnvFilter> {
-    Ok(EnvFilter::try_new(format!("{STORE_LEVELS},{}", settings.log_level))?)
+    Ok(EnvFilter::try_new(format!("{STORE_LEVELS},{}", settings.logs.level))?)
 }
 
 /// Logs a panic as a log line, so that it is JSON where the log is.

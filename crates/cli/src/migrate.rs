@@ -72,7 +72,7 @@ pub(crate) fn run(resolved: &Resolved, migration: &Migration, runtime: Runtime) 
     let mut settings = resolved.settings.clone();
     if resolved.source("log_level") == Source::Default {
         // The progress shows what an operator wants to know.
-        "warn".clone_into(&mut settings.log_level);
+        "warn".clone_into(&mut settings.logs.level);
     }
     logging::start(&settings)?;
     runtime.block_on(async |mut signals| {

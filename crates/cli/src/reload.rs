@@ -1,6 +1,7 @@
-//! SIGHUP: accounts, keys, certificates and the log level are read again while the server runs.
+//! SIGHUP: accounts, keys, certificates and the log level are read again while the server runs, and the access log is
+//! opened again.
 //!
-//! All of it is read and checked before any of it changes, so a mistake leaves everything as it was.
+//! All settings are read and checked before any of them changes, so a mistake leaves everything as it was.
 
 use crate::banner::Addresses;
 use crate::command_line::CommandLine;
@@ -9,7 +10,7 @@ use crate::serve::check_keys;
 use crate::settings::{Resolved, Settings, SettingsError, Source, all_settings};
 use crate::storage;
 use larimar_engine::Engine;
-use larimar_server::{Storage, TlsCertificate};
+use larimar_server::{AccessLog, Storage, TlsCertificate};
 use std::sync::Arc;
 
 /// What a running server can change.
@@ -21,11 +22,16 @@ pub(crate) struct Reloader<E> {
     pub(crate) addresses: Addresses,
     /// The settings that the server started with.
     pub(crate) started: Resolved,
+    pub(crate) access_log: Option<Arc<AccessLog>>,
 }
 
 impl<E: Engine> Reloader<E> {
-    /// Reads the settings again, and says how that went.
+    /// Opens the access log again, then reads the settings again and says how that went.
     pub(crate) fn reload(&self) {
+        // Also if the settings are wrong: the old file was rotated away.
+        if let Some(access_log) = &self.access_log {
+            access_log.reopen();
+        }
         match self.try_reload() {
             Err(error) => tracing::error!("the settings are not reloaded and the old ones stay: {error:#}"),
             Ok(settings) => {

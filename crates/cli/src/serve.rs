@@ -1,9 +1,10 @@
 //! The life of a server: bind, open the engine, serve, and on a signal finish in order. `serve/background.rs` has the
-//! tasks beside the services.
+//! tasks beside the services, `serve/access_log.rs` the file of the access log.
 //!
 //! Requests in flight end first, then the admin pages, then the engine, so that the operator can watch until
 //! the end and nothing that was acknowledged is lost.
 
+mod access_log;
 mod background;
 
 use crate::admin_token::ServerToken;
@@ -24,10 +25,10 @@ use larimar_backup::CommitMailbox;
 use larimar_bytes::{Admission, AnyBytes, Removal};
 use larimar_engine::blob::bytes::ByteStore;
 use larimar_engine::blob::{Blobs, Compacted};
-use larimar_engine::{Clock, Engine, SystemClock};
+use larimar_engine::{BackupSource, Clock, Engine, SystemClock};
 use larimar_server::{
-    AdminService, AdminSettings, Backups, BlobService, Compact, Handler, Listener, ListenerSettings, Metrics,
-    QueueService, Restores, SharedPort, Storage, TableService, TlsCertificate, TlsConfig, TlsError,
+    AccessLog, AdminService, AdminSettings, Backups, BlobService, Compact, Handler, Listener, ListenerSettings,
+    Metrics, QueueService, Restores, SharedPort, Storage, TableService, TlsCertificate, TlsConfig, TlsError,
 };
 use std::io::Write;
 use std::net::SocketAddr;
@@ -35,7 +36,6 @@ use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::time::Duration;
 use tokio::net::TcpListener;
-use tokio::sync::RwLock;
 
 /// Runs the services until a signal ends them.
 pub(crate) fn run(line: &CommandLine, resolved: &Resolved, runtime: Runtime) -> anyhow::Result<()> {
@@ -54,6 +54,9 @@ pub(crate) fn run(line: &CommandLine, resolved: &Resolved, runtime: Runtime) -> 
     runtime.block_on(async |mut signals| {
         let sockets = Sockets::bind(settings).await?;
         check_keys(resolved, &sockets.addresses()?)?;
+        let metrics = Arc::new(Metrics::default());
+        let access_log = access_log::start(resolved, &metrics)?;
+        let parts = Parts { line, resolved, settings, level, certificate, sockets, seed, metrics, access_log };
         let outcome = match database {
             None => {
                 if settings.durability != Durability::Memory {
@@ -67,12 +70,8 @@ pub(crate) fn run(line: &CommandLine, resolved: &Resolved, runtime: Runtime) -> 
                 }
                 let bytes = bytes.map(Arc::new);
                 let backups = Arc::new(ServedBackups::new(Arc::clone(&engine), bytes.clone(), settings, backup_key));
-                let removal = backups.removal_lock();
                 backups.start_archive(resolved, &engine, bytes.clone(), mailbox)?;
-                let served = Arc::clone(&backups) as Arc<dyn Backups>;
-                let parts =
-                    Parts { line, resolved, settings, level, certificate, sockets, seed, backups: served, removal };
-                let outcome = serve(parts, Arc::clone(&engine), bytes, signals).await;
+                let outcome = serve(parts, Arc::clone(&engine), bytes, Arc::clone(&backups), signals).await;
                 backups.end(&engine).await?;
                 outcome
             }
@@ -85,11 +84,7 @@ pub(crate) fn run(line: &CommandLine, resolved: &Resolved, runtime: Runtime) -> 
                 let bytes =
                     engines::open_bytes(settings, Admission::default(), engines::removal(&engine))?.map(Arc::new);
                 let backups = Arc::new(ServedBackups::new(Arc::clone(&engine), bytes.clone(), settings, backup_key));
-                let removal = backups.removal_lock();
-                let served = Arc::clone(&backups) as Arc<dyn Backups>;
-                let parts =
-                    Parts { line, resolved, settings, level, certificate, sockets, seed, backups: served, removal };
-                let outcome = serve(parts, Arc::clone(&engine), bytes, signals).await;
+                let outcome = serve(parts, Arc::clone(&engine), bytes, Arc::clone(&backups), signals).await;
                 backups.cancel().await;
                 engine.close().await;
                 outcome
@@ -114,9 +109,8 @@ struct Parts<'a> {
     certificate: Option<Arc<TlsCertificate>>,
     sockets: Sockets,
     seed: Option<Seed>,
-    backups: Arc<dyn Backups>,
-    /// Keeps old backups while one is restored into the server.
-    removal: Arc<RwLock<()>>,
+    metrics: Arc<Metrics>,
+    access_log: Option<Arc<AccessLog>>,
 }
 
 /// The sockets of a server, bound before anything is opened: a port in use costs nothing.
@@ -209,19 +203,19 @@ async fn bind(host: &str, port: u16, names: &str) -> anyhow::Result<TcpListener>
 }
 
 /// Serves one engine, whichever it is: the type is known here, so no call on it is boxed.
-async fn serve<E: Engine>(
+async fn serve<E: BackupSource>(
     parts: Parts<'_>,
     engine: Arc<E>,
     bytes: Option<Arc<AnyBytes>>,
+    backups: Arc<ServedBackups<E>>,
     mut signals: Signals,
 ) -> anyhow::Result<()> {
-    let Parts { line, resolved, settings, level, certificate, sockets, seed, backups, removal } = parts;
+    let Parts { line, resolved, settings, level, certificate, sockets, seed, metrics, access_log } = parts;
     let tls = certificate.as_ref().map(TlsCertificate::config);
-    let metrics = Arc::new(Metrics::default());
     let addresses = sockets.addresses()?;
     let token = addresses.admin.map(|admin| admin_token::prepare(resolved, admin.port())).transpose()?;
-    let storage = storage::storage(settings, Arc::clone(&engine), Arc::clone(&metrics))?;
-    let backup_key = backup::key(resolved)?;
+    let storage = storage::storage(settings, Arc::clone(&engine), Arc::clone(&metrics), access_log.clone())?;
+    let (backup_key, removal) = (backup::key(resolved)?, backups.removal_lock());
     let restores = ServedRestores::new(Arc::clone(&engine), bytes.clone(), Arc::clone(&storage), backup_key, removal);
     let restores = Arc::new(restores);
     let sweeper = start_restore_sweeper(Arc::clone(&engine));
@@ -230,14 +224,8 @@ async fn serve<E: Engine>(
     let observers = start_observers(&storage, blobs.clone()).await;
     let blob_reclaimer = blobs.clone().map(|blobs| start_blob_reclaimer(blobs, settings.blob_grace));
     let reclaimer = blobs.clone().map(|blobs| start_container_reclaimer(blobs, settings.blob_grace));
-    let reloader = Reloader {
-        line: line.clone(),
-        level,
-        certificate,
-        storage: Arc::clone(&storage),
-        addresses,
-        started: resolved.clone(),
-    };
+    let (line, started, shared, log) = (line.clone(), resolved.clone(), Arc::clone(&storage), access_log.clone());
+    let reloader = Reloader { line, level, certificate, storage: shared, addresses, started, access_log: log };
     let start = Start { settings, metrics: &metrics, tls: &tls };
     let seeder = seed.map(|seed| Arc::new(Seeder::new(Arc::clone(&engine), seed, settings)));
     let is_filling = Arc::new(AtomicBool::new(true));
@@ -245,7 +233,8 @@ async fn serve<E: Engine>(
         let service = AdminService::new(Arc::clone(&storage), admin_settings(settings, bound, token));
         let service = service.with_restores(Arc::clone(&restores) as Arc<dyn Restores>);
         let service = service.with_compact(compaction(&engine, blobs.as_ref())).with_filling(Arc::clone(&is_filling));
-        start.admin(with_refill(service.with_backups(Some(backups)), seeder.as_ref()), socket)
+        let service = service.with_backups(Some(backups as Arc<dyn Backups>));
+        start.admin(with_refill(service, seeder.as_ref()), socket)
     });
     // Connections wait in the meantime: the sockets are bound.
     tokio::select! {
@@ -265,6 +254,7 @@ async fn serve<E: Engine>(
     }
     restores.cancel().await;
     end_reclaiming([blob_reclaimer, reclaimer, Some(sweeper)]).await?;
+    access_log::end(access_log).await;
     // What the last requests were is known now.
     end_observing(observers).await?;
     if let Some(admin) = admin {

@@ -86,8 +86,18 @@ pub(crate) struct Settings {
     pub(crate) in_flight_bytes_max: Option<u64>,
     pub(crate) in_flight_wait: Duration,
     pub(crate) observing: Observing,
-    pub(crate) log_level: String,
-    pub(crate) log_format: LogFormat,
+    pub(crate) logs: LogChoice,
+}
+
+/// What is logged, and where.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub(crate) struct LogChoice {
+    pub(crate) level: String,
+    pub(crate) format: LogFormat,
+    /// The file of the access log.
+    pub(crate) access: Option<PathBuf>,
+    pub(crate) slow_query_time: Duration,
+    pub(crate) slow_query_ratio: u64,
 }
 
 /// Where and how commits are archived.
@@ -427,7 +437,9 @@ fn refusal(setting: &Setting, origin: Source, wrong: Wrong, found: &str) -> Sett
 /// The text of a file's value; a path in it is meant from where the file is.
 fn from_directory(setting: &Setting, file: &Path, text: String) -> OsString {
     match file.parent() {
-        Some(directory) if setting.kind == Kind::Path && !text.is_empty() => directory.join(text).into(),
+        Some(directory) if setting.kind == Kind::Path && !["", value::OFF].contains(&text.as_str()) => {
+            directory.join(text).into()
+        }
         _ => text.into(),
     }
 }

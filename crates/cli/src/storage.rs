@@ -3,7 +3,7 @@
 use crate::settings::{Settings, account};
 use anyhow::Context;
 use larimar_engine::{Engine, SystemClock};
-use larimar_server::{Account, AccountKey, Metrics, Storage};
+use larimar_server::{AccessLog, Account, AccountKey, Metrics, Storage};
 use std::sync::Arc;
 
 /// The configured accounts over an engine.
@@ -11,6 +11,7 @@ pub(crate) fn storage<E: Engine>(
     settings: &Settings,
     engine: Arc<E>,
     metrics: Arc<Metrics>,
+    access_log: Option<Arc<AccessLog>>,
 ) -> anyhow::Result<Arc<Storage<E>>> {
     let settings = larimar_server::Settings {
         accounts: accounts(settings)?,
@@ -27,8 +28,10 @@ pub(crate) fn storage<E: Engine>(
         in_flight_wait: settings.in_flight_wait,
         analytics_flush: settings.observing.analytics_flush,
         insights: settings.observing.insights,
+        slow_query_time: settings.logs.slow_query_time,
+        slow_query_ratio: settings.logs.slow_query_ratio,
     };
-    Ok(Storage::new(engine, Arc::new(SystemClock), settings, metrics))
+    Ok(Storage::with_access_log(engine, Arc::new(SystemClock), settings, metrics, access_log))
 }
 
 /// The accounts of the settings, with their keys ready for use.
@@ -62,6 +65,8 @@ mod tests {
         assert_eq!(ours.in_flight_wait, theirs.in_flight_wait);
         assert_eq!(ours.observing.analytics_flush, theirs.analytics_flush);
         assert_eq!(ours.observing.insights, theirs.insights);
+        assert_eq!(ours.logs.slow_query_time, theirs.slow_query_time);
+        assert_eq!(ours.logs.slow_query_ratio, theirs.slow_query_ratio);
     }
 
     #[test]

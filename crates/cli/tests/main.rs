@@ -2,6 +2,7 @@
 
 #![allow(clippy::disallowed_methods, reason = "tests take their settings from the environment, and the time as it is")]
 
+mod access_log;
 mod admin;
 mod analytics;
 mod archive;
@@ -30,6 +31,7 @@ mod reload;
 mod seed;
 mod settings;
 mod single_restore;
+mod slow_queries;
 mod stores;
 mod traps;
 mod versions;

@@ -18,23 +18,31 @@ pub(crate) fn admit(what: &str) -> Option<u64> {
     LIMITS.lock().admit(what)
 }
 
-/// The limits of the faults that are met these days, by their text.
-struct Limits(Vec<(String, LogLimit)>);
+/// Limits by text: each text that was met within the last minute has its own, up to a number of texts.
+pub(crate) struct Limits {
+    texts_max: usize,
+    known: Vec<(String, LogLimit)>,
+}
 
 impl Limits {
-    fn admit(&mut self, text: &str) -> Option<u64> {
-        self.0.retain(|(known, limit)| known == text || !limit.is_idle());
+    pub(crate) const fn new(texts_max: usize) -> Self {
+        Self { texts_max, known: Vec::new() }
+    }
+
+    pub(crate) fn admit(&mut self, text: &str) -> Option<u64> {
+        self.known.retain(|(known, limit)| known == text || !limit.is_idle());
         // Texts that name each request would be without bound; the last place is for all of them.
-        let text = if self.0.len() < FAULTS_MAX { text } else { OTHERS };
-        let index = self.0.iter().position(|(known, _)| known == text).unwrap_or_else(|| {
-            self.0.push((text.to_owned(), LogLimit::new()));
-            self.0.len() - 1
+        let is_known = self.known.iter().any(|(known, _)| known == text);
+        let text = if is_known || self.known.len() < self.texts_max { text } else { OTHERS };
+        let index = self.known.iter().position(|(known, _)| known == text).unwrap_or_else(|| {
+            self.known.push((text.to_owned(), LogLimit::new()));
+            self.known.len() - 1
         });
-        self.0[index].1.admit()
+        self.known[index].1.admit()
     }
 }
 
-static LIMITS: Mutex<Limits> = Mutex::new(Limits(Vec::new()));
+static LIMITS: Mutex<Limits> = Mutex::new(Limits::new(FAULTS_MAX));
 
 const FAULTS_MAX: usize = 32;
 const OTHERS: &str = "other faults";
@@ -45,7 +53,7 @@ mod tests {
 
     #[test]
     fn one_fault_is_logged_once_and_many_faults_a_bounded_number_of_times() {
-        let mut limits = Limits(Vec::new());
+        let mut limits = Limits::new(FAULTS_MAX);
         assert_eq!(limits.admit("full"), Some(0));
         assert!((0..1000).all(|_| limits.admit("full").is_none()));
         let logged = (0..1000).filter(|number| limits.admit(&format!("fault {number}")).is_some()).count();

@@ -5,6 +5,7 @@
 
 mod answer;
 mod authorize;
+mod underway;
 
 pub(crate) use answer::storage_error_reply;
 pub(crate) use authorize::{Authorized, Declared, authorize};
@@ -40,6 +41,7 @@ use std::future::Future;
 use std::sync::Arc;
 use std::time::Instant;
 use tracing::Instrument;
+use underway::Underway;
 
 /// What differs between the services.
 pub(crate) trait Protocol: Send + Sync + 'static {
@@ -148,33 +150,35 @@ pub(crate) async fn serve<P: Protocol>(protocol: &P, request: Request<Incoming>,
     let spellings = Spellings::of(&parts);
     let head = &head::collect(&parts, spellings.as_ref());
     let span = tracing::debug_span!("request", id = %request_id, method = head.method, path = head.path);
-    let mut trace = RequestTrace::default();
     let pace = Pace { silence_max: storage.settings.body_timeout, rate_min: storage.settings.client_rate_min };
-    let mut body = RequestBody::new(body, head.number_header("content-length").unwrap_or(None), pace);
+    let body = RequestBody::new(body, head.number_header("content-length").unwrap_or(None), pace);
     let arrival = Arrival { head, peer, now, request_id: &request_id };
-    let result = counted_answer(protocol, arrival, &mut body, &mut trace).instrument(span.clone()).await;
+    let (trace, analytics, log) = (RequestTrace::default(), &*storage.analytics, storage.access_log.as_ref());
+    let mut underway = Underway { arrival, service: P::SERVICE, started, body, trace, analytics, log };
+    let Underway { body, trace, .. } = &mut underway;
+    let result = counted_answer(protocol, arrival, body, trace).instrument(span.clone()).await;
     let result = result.map_err(|error| auth::refusal_of_strangers(error, P::SERVICE, head));
     let is_reusable = body.finish().await;
     let _entered = span.entered();
     let code = result.as_ref().err().map(|error| error.code);
     let mut reply = result.unwrap_or_else(|error| {
-        let reply = P::error_reply(&error, head, &trace, &request_id, now);
+        let reply = P::error_reply(&error, head, trace, &request_id, now);
         let reply = match error.code {
             ErrorCode::NoAuthenticationInformation => reply.with("www-authenticate", "SharedKey"),
             _ => reply,
         };
         reply.with("x-ms-error-code", error.code.as_str())
     });
-    P::decorate(&mut reply, &trace);
+    P::decorate(&mut reply, trace);
     // Refusals for lack of room are counted; a line for each would make a flood of them worse. What else every request
     // may meet is logged once a minute; the client has the number of its own request.
     if reply.status >= 500 && code != Some(ErrorCode::ServerBusy) {
-        log_unserved(head, &trace, &request_id, reply.status);
+        log_unserved(head, trace, &request_id, reply.status);
     }
     tracing::debug!(operation = trace.operation, status = reply.status, elapsed = ?started.elapsed(), "answered");
     storage.metrics.request(trace.operation, reply.status, started.elapsed());
     let reply = if is_reusable { reply } else { reply.with("connection", "close") };
-    let mut response = answer::finish(reply, P::SERVER, head, &request_id, &trace);
+    let mut response = answer::finish(reply, P::SERVER, head, &request_id, trace);
     if let Some((meter, account_end)) = trace.meter {
         let exchange = Exchange {
             arrival,
@@ -189,6 +193,7 @@ pub(crate) async fn serve<P: Protocol>(protocol: &P, request: Request<Incoming>,
         };
         exchange.end(&storage.analytics, meter, &mut response);
     }
+    underway.log(code, &mut response);
     response
 }
 

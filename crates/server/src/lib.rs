@@ -1,5 +1,6 @@
 //! HTTP in, typed operation across, HTTP out.
 
+mod access_log;
 mod acl;
 mod address;
 mod admin;
@@ -32,6 +33,7 @@ mod table;
 mod tls;
 mod yielding;
 
+pub use access_log::{AccessLog, AccessLogError};
 pub use admin::{
     AdminService, AdminSettings, AdminToken, AdminTokenError, Backups, Compact, NotStarted, Refill, RestoreRequest,
     Restores, Starting,

@@ -19,6 +19,9 @@ pub struct Metrics {
     connections_total: AtomicU64,
     panics_total: AtomicU64,
     analytics_dropped_total: AtomicU64,
+    access_lines_lost_total: AtomicU64,
+    slow_queries_total: AtomicU64,
+    wasteful_queries_total: AtomicU64,
     in_flight: OnceLock<Arc<InFlight>>,
     discarded_bytes: OnceLock<DiscardedBytes>,
     clock: Arc<dyn Clock>,
@@ -64,6 +67,9 @@ impl Metrics {
             connections_total: AtomicU64::new(0),
             panics_total: AtomicU64::new(0),
             analytics_dropped_total: AtomicU64::new(0),
+            access_lines_lost_total: AtomicU64::new(0),
+            slow_queries_total: AtomicU64::new(0),
+            wasteful_queries_total: AtomicU64::new(0),
             in_flight: OnceLock::new(),
             discarded_bytes: OnceLock::new(),
             started_unix_seconds: clock.now().to_unix().as_secs_f64(),
@@ -106,6 +112,17 @@ impl Metrics {
         if requests > 0 {
             self.analytics_dropped_total.fetch_add(requests, Relaxed);
         }
+    }
+
+    /// Counts lines of the access log that were not written.
+    pub(crate) fn access_lines_lost(&self, lines: u64) {
+        self.access_lines_lost_total.fetch_add(lines, Relaxed);
+    }
+
+    /// Counts a query that took long, or read many rows for those it returned.
+    pub(crate) fn slow_query(&self, is_slow: bool, is_wasteful: bool) {
+        self.slow_queries_total.fetch_add(u64::from(is_slow), Relaxed);
+        self.wasteful_queries_total.fetch_add(u64::from(is_wasteful), Relaxed);
     }
 
     /// Shows the figures of this budget. The first one counts.
@@ -169,6 +186,13 @@ impl Metrics {
         let dropped = "Requests missing from storage analytics, as they could not be written in time.";
         let count = self.analytics_dropped_total.load(Relaxed);
         page.single("larimar_analytics_dropped_total", "counter", dropped, count);
+        let help = "Lines of the access log that were not written, as the disk was full or slow.";
+        let count = self.access_lines_lost_total.load(Relaxed);
+        page.single("larimar_access_log_lost_total", "counter", help, count);
+        page.family("larimar_slow_queries_total", "counter", "Queries over the thresholds of time or of rows read.");
+        for (reason, count) in [("time", &self.slow_queries_total), ("rows", &self.wasteful_queries_total)] {
+            page.line("larimar_slow_queries_total", &format!("reason=\"{reason}\""), count.load(Relaxed));
+        }
         if let Some(budget) = self.in_flight.get() {
             page.in_flight(&budget.figures());
         }

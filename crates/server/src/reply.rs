@@ -142,9 +142,15 @@ impl ResponseBody {
         matches!(self.form, Form::Streamed(_))
     }
 
-    /// Calls `end` with the number of unsent bytes once the body is sent or abandoned.
+    /// Calls `end`, after what was asked for before, with the number of unsent bytes once the body is sent or abandoned.
     pub(crate) fn on_end(&mut self, end: impl FnOnce(u64) + Send + 'static) {
-        self.end = End(Some(Box::new(end)));
+        self.end = End(Some(match self.end.0.take() {
+            Some(earlier) => Box::new(move |left| {
+                earlier(left);
+                end(left);
+            }),
+            None => Box::new(end),
+        }));
     }
 
     /// How many bytes there are to come.

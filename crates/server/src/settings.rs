@@ -35,6 +35,10 @@ pub struct Settings {
     pub analytics_flush: Duration,
     /// Whether the traffic of tables is observed for insights.
     pub insights: bool,
+    /// Queries that take at least this long are logged; zero: none.
+    pub slow_query_time: Duration,
+    /// Queries that read at least this many rows for each row returned are logged; zero: none.
+    pub slow_query_ratio: u64,
 }
 
 /// An account and its keys.
@@ -63,6 +67,8 @@ impl Default for Settings {
             in_flight_wait: Duration::from_secs(5),
             analytics_flush: Duration::from_secs(300),
             insights: true,
+            slow_query_time: Duration::from_secs(1),
+            slow_query_ratio: 1000,
         }
     }
 }

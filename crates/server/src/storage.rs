@@ -1,5 +1,6 @@
 //! What the three services share: an engine, the accounts, the clock, the counters.
 
+use crate::access_log::AccessLog;
 use crate::address::Address;
 use crate::analytics::Analytics;
 use crate::cors::RuleCache;
@@ -28,6 +29,7 @@ pub struct Storage<E> {
     pub(crate) insights: Option<Insights>,
     pub(crate) in_flight: Arc<InFlight>,
     pub(crate) cors: RuleCache,
+    pub(crate) access_log: Option<Arc<AccessLog>>,
     accounts: RwLock<Accounts>,
 }
 
@@ -52,6 +54,18 @@ impl<E: Engine> Storage<E> {
     /// The accounts of these settings over this engine.
     #[must_use]
     pub fn new(engine: Arc<E>, clock: Arc<dyn Clock>, settings: Settings, metrics: Arc<Metrics>) -> Arc<Self> {
+        Self::with_access_log(engine, clock, settings, metrics, None)
+    }
+
+    /// The accounts of these settings over this engine, with an access log.
+    #[must_use]
+    pub fn with_access_log(
+        engine: Arc<E>,
+        clock: Arc<dyn Clock>,
+        settings: Settings,
+        metrics: Arc<Metrics>,
+        access_log: Option<Arc<AccessLog>>,
+    ) -> Arc<Self> {
         let analytics = Analytics::new(std::iter::empty(), Arc::clone(&metrics));
         let in_flight = InFlight::new(settings.in_flight_bytes_max, settings.accounts.len(), settings.in_flight_wait);
         metrics.show_in_flight(&in_flight);
@@ -59,8 +73,20 @@ impl<E: Engine> Storage<E> {
         let (ids, cors, accounts) = (Ids::new(), RuleCache::default(), RwLock::default());
         let random = unguessable().unwrap_or_else(|_| ids.next());
         let insights = settings.insights.then(|| Insights::new(random.0));
-        let storage =
-            Self { engine, clock, settings, metrics, ids, strict, analytics, insights, in_flight, cors, accounts };
+        let storage = Self {
+            engine,
+            clock,
+            settings,
+            metrics,
+            ids,
+            strict,
+            analytics,
+            insights,
+            in_flight,
+            cors,
+            access_log,
+            accounts,
+        };
         storage.set_accounts(storage.settings.accounts.clone());
         Arc::new(storage)
     }

@@ -26,7 +26,7 @@ impl Restore {
     pub(crate) fn run(&self, resolved: &Resolved, runtime: Runtime) -> anyhow::Result<()> {
         let mut settings = resolved.settings.clone();
         if resolved.source("log_level") == Source::Default {
-            "warn".clone_into(&mut settings.log_level);
+            "warn".clone_into(&mut settings.logs.level);
         }
         logging::start(&settings)?;
         let shown = self.data.display();

@@ -3,7 +3,7 @@
 use super::account::Account;
 use super::engine::EngineChoice;
 use super::value::{Durability, LogFormat};
-use super::{ArchiveChoice, Observing, Settings};
+use super::{ArchiveChoice, LogChoice, Observing, Settings};
 use larimar_engine_postgres::Dialect;
 use std::path::PathBuf;
 use std::time::Duration;
@@ -65,8 +65,19 @@ impl Default for Settings {
             in_flight_bytes_max: None,
             in_flight_wait: Duration::from_secs(5),
             observing: Observing { analytics_flush: Duration::from_secs(300), insights: true },
-            log_level: "info".to_owned(),
-            log_format: LogFormat::Human,
+            logs: LogChoice::default(),
+        }
+    }
+}
+
+impl Default for LogChoice {
+    fn default() -> Self {
+        Self {
+            level: "info".to_owned(),
+            format: LogFormat::Human,
+            access: None,
+            slow_query_time: Duration::from_secs(1),
+            slow_query_ratio: 1000,
         }
     }
 }

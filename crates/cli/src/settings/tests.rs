@@ -108,6 +108,9 @@ const VALUES: &[(&str, &str)] = &[
     ("in_flight_wait", "2s"),
     ("analytics_flush", "30s"),
     ("insights", "false"),
+    ("access_log", "/var/log/larimar.access"),
+    ("slow_query_time", "250ms"),
+    ("slow_query_ratio", "50"),
     ("log_level", "warn,larimar_server=debug"),
     ("log_format", "json"),
 ];
@@ -315,6 +318,9 @@ const WRONG: &[(&str, &[&str])] = &[
     ("in_flight_wait", &["10ms", "6m"]),
     ("analytics_flush", &["500ms", "2h", "soon"]),
     ("insights", &["some"]),
+    ("access_log", &[""]),
+    ("slow_query_time", &["2h", "soon"]),
+    ("slow_query_ratio", &["-1", "many", "1000000001"]),
     ("log_level", &["", "loud", "info,", "=debug", "x=loud"]),
     ("log_format", &["xml"]),
 ];

@@ -234,3 +234,6 @@ fn number_and_unit(text: &str) -> Option<(u64, &str)> {
     let (number, unit) = text.split_at(end);
     Some((number.parse().ok()?, unit.trim_start()))
 }
+
+/// A path setting that is switched off.
+pub(crate) const OFF: &str = "off";

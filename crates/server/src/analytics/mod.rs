@@ -94,6 +94,11 @@ impl Analytics {
         Arc::clone(&self.meters.read()[number])
     }
 
+    /// The account that a meter observes.
+    pub(crate) fn account(&self, number: usize) -> String {
+        self.meter(number).account.clone()
+    }
+
     /// The number of a meter; `account` is the account's place among those that this was made of.
     pub(crate) fn meter_number(account: usize, service: Service) -> usize {
         let place = LOG_SERVICES.iter().position(|known| *known == service).expect("all services are in the list");

@@ -7,6 +7,7 @@ mod entity;
 mod explain;
 mod observe;
 mod query;
+mod slow;
 mod tables;
 
 use crate::address::Address;

@@ -1,6 +1,7 @@
 //! Reads of entities: by both keys, and by a filter in pages.
 
 use super::explain::{Explain, Explanation};
+use super::slow::AnsweredQuery;
 use crate::call::Call;
 use crate::error::{Failure, Result};
 use crate::http::Authorized;
@@ -108,6 +109,9 @@ pub(super) async fn query_entities<E: Engine>(
     writer.write_page_end(&mut json);
     call.observe_query(&table, options.filter.as_ref(), &plan, &page, started);
     call.storage.metrics.query(plan.kind.name(), page.rows_read, page.rows_returned);
+    let (filter, kind, elapsed) = (options.filter.as_ref(), plan.kind, started.elapsed());
+    let table::Page { rows_read, rows_returned, .. } = page;
+    AnsweredQuery { table: &table.name, filter, kind, rows_read, rows_returned, elapsed }.report(call);
     let reply = Reply { held: room.into_held(), ..Reply::json(200, level, json) };
     let reply = match explanation {
         Some(explanation) => explanation.add_to(reply, page.rows_read, page.rows_returned),

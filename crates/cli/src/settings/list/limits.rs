@@ -1,6 +1,6 @@
 //! Settings of limits, then of diagnostics.
 
-use super::{Group, HOUR, Kind, SWITCH, Setting, TIMEOUT, number, put, show_count, size, timeout, value};
+use super::{Group, HOUR, Kind, SWITCH, Setting, TIMEOUT, number, path, put, show_count, size, timeout, value};
 use crate::settings::value::LogFormat;
 use std::time::Duration;
 
@@ -170,13 +170,46 @@ pub(super) static SETTINGS: &[Setting] = &[
         show: |settings| Some(settings.observing.insights.into()),
     },
     Setting {
+        name: "access_log",
+        group: Group::Diagnostics,
+        help: "File to append a line of JSON to for each request; off: no access log (default); opened again at SIGHUP",
+        expected: "the path of a file, or off",
+        kind: Kind::Path,
+        read: |settings, text| {
+            let file = path(text).map(|path| Some(path).filter(|_| text != value::OFF));
+            put(&mut settings.logs.access, file)
+        },
+        show: |settings| settings.logs.access.as_ref().map(|path| path.display().to_string().into()),
+    },
+    Setting {
+        name: "slow_query_time",
+        group: Group::Diagnostics,
+        help: "Log queries that take at least this long; 0s: never",
+        expected: "a span of time up to 1h, such as 500ms or 1s",
+        kind: Kind::Value,
+        read: |settings, text| put(&mut settings.logs.slow_query_time, value::span(text).filter(|span| *span <= HOUR)),
+        show: |settings| Some(value::show_span(settings.logs.slow_query_time).into()),
+    },
+    Setting {
+        name: "slow_query_ratio",
+        group: Group::Diagnostics,
+        help: "Log queries that read at least this many rows for each row returned, and at least 1,000; 0: never",
+        expected: "a number from 0 to 1000000000",
+        kind: Kind::Value,
+        read: |settings, text| {
+            let ratio = number(text, 0, 1_000_000_000).and_then(|ratio| ratio.try_into().ok());
+            put(&mut settings.logs.slow_query_ratio, ratio)
+        },
+        show: |settings| Some(i64::try_from(settings.logs.slow_query_ratio).unwrap_or(i64::MAX).into()),
+    },
+    Setting {
         name: "log_level",
         group: Group::Diagnostics,
         help: "What to log: off, error, warn, info, debug, trace, also by module as in info,larimar_server=debug",
         expected: "off, error, warn, info, debug or trace, or module=level parts separated by commas",
         kind: Kind::Value,
-        read: |settings, text| put(&mut settings.log_level, value::log_level(text)),
-        show: |settings| Some(settings.log_level.as_str().into()),
+        read: |settings, text| put(&mut settings.logs.level, value::log_level(text)),
+        show: |settings| Some(settings.logs.level.as_str().into()),
     },
     Setting {
         name: "log_format",
@@ -184,7 +217,7 @@ pub(super) static SETTINGS: &[Setting] = &[
         help: "Format of log lines: human or json",
         expected: "human or json",
         kind: Kind::Value,
-        read: |settings, text| put(&mut settings.log_format, LogFormat::from_text(text)),
-        show: |settings| Some(settings.log_format.as_text().into()),
+        read: |settings, text| put(&mut settings.logs.format, LogFormat::from_text(text)),
+        show: |settings| Some(settings.logs.format.as_text().into()),
     },
 ];
