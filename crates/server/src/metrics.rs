@@ -1,13 +1,16 @@
 //! The counters of the server, and their page in the Prometheus text format.
 //!
 //! A request adds to a shard that belongs to its thread, so threads do not contend for a lock or a cache line;
-//! the shards are summed up for each page. Figures of the store come from the engine at the same time.
+//! the shards are summed up for each page (`metrics/page.rs`). Figures of the store come from the engine at the same time.
 
-use crate::in_flight::{InFlight, InFlightFigures};
+mod page;
+
+use crate::in_flight::InFlight;
 use larimar_engine::{Clock, DiskRoom, Histogram, HistogramSnapshot, Statistics, SystemClock};
+use page::Page;
 use parking_lot::Mutex;
 use std::collections::BTreeMap;
-use std::fmt::{self, Write};
+use std::fmt;
 use std::sync::atomic::{AtomicU64, AtomicUsize, Ordering::Relaxed};
 use std::sync::{Arc, OnceLock};
 use std::time::Duration;
@@ -271,88 +274,6 @@ impl OperationSum {
         for (sum, count) in self.seconds.counts.iter_mut().zip(seconds.counts) {
             *sum += count;
         }
-    }
-}
-
-/// A page of the Prometheus text format. Label values are names of ours and need no escapes.
-#[derive(Default)]
-struct Page {
-    text: String,
-}
-
-impl Page {
-    fn requests(&mut self, operations: &BTreeMap<&'static str, OperationSum>) {
-        self.family("larimar_requests_total", "counter", "Requests by operation and status.");
-        for (operation, sum) in operations {
-            for (status, count) in &sum.statuses {
-                let labels = format!("operation=\"{operation}\",status=\"{status}\"");
-                self.line("larimar_requests_total", &labels, count);
-            }
-        }
-        self.family("larimar_request_seconds", "histogram", "Time from a request's head to its answer.");
-        for (operation, sum) in operations {
-            self.histogram("larimar_request_seconds", &format!("operation=\"{operation}\""), &sum.seconds);
-        }
-    }
-
-    fn queries(&mut self, queries: &BTreeMap<&'static str, Query>) {
-        self.by_kind("larimar_queries_total", "Queries by the kind of their plan.", queries, |query| query.count);
-        let read = "Rows that queries read.";
-        self.by_kind("larimar_query_rows_read_total", read, queries, |query| query.rows_read);
-        let returned = "Rows that queries returned.";
-        self.by_kind("larimar_query_rows_returned_total", returned, queries, |query| query.rows_returned);
-    }
-
-    fn in_flight(&mut self, figures: &InFlightFigures) {
-        let used = "Bytes of bodies and answers that are in memory now.";
-        self.single("larimar_in_flight_bytes", "gauge", used, figures.used_bytes);
-        let peak = "The most bytes that were in flight since the start.";
-        self.single("larimar_in_flight_peak_bytes", "gauge", peak, figures.peak_bytes);
-        let limit = "Bytes that may be in flight.";
-        self.single("larimar_in_flight_limit_bytes", "gauge", limit, figures.limit_bytes);
-        let waiting = "Requests that wait for others to free bytes.";
-        self.single("larimar_in_flight_waiting", "gauge", waiting, figures.waiting);
-        let refused = "Requests that were refused or cut for lack of bytes.";
-        self.single("larimar_in_flight_refused_total", "counter", refused, figures.refused_total);
-    }
-
-    fn by_kind(&mut self, name: &str, help: &str, all: &BTreeMap<&'static str, Query>, figure: fn(&Query) -> u64) {
-        self.family(name, "counter", help);
-        for (kind, query) in all {
-            self.line(name, &format!("kind=\"{kind}\""), figure(query));
-        }
-    }
-
-    fn family(&mut self, name: &str, kind: &str, help: &str) {
-        writeln!(self.text, "# HELP {name} {help}\n# TYPE {name} {kind}").expect("a string takes every write");
-    }
-
-    fn line(&mut self, name: &str, labels: &str, value: impl std::fmt::Display) {
-        let result = match labels {
-            "" => writeln!(self.text, "{name} {value}"),
-            _ => writeln!(self.text, "{name}{{{labels}}} {value}"),
-        };
-        result.expect("a string takes every write");
-    }
-
-    fn single(&mut self, name: &str, kind: &str, help: &str, value: impl std::fmt::Display) {
-        self.family(name, kind, help);
-        self.line(name, "", value);
-    }
-
-    /// Buckets in the format count all values up to their bound; ours count those between two bounds.
-    fn histogram(&mut self, name: &str, labels: &str, histogram: &HistogramSnapshot) {
-        let bucket = format!("{name}_bucket");
-        let separator = if labels.is_empty() { "" } else { "," };
-        let mut total = 0;
-        for (bound, count) in histogram.bounds.iter().zip(&histogram.counts) {
-            total += count;
-            self.line(&bucket, &format!("{labels}{separator}le=\"{bound}\""), total);
-        }
-        total = histogram.counts.iter().sum();
-        self.line(&bucket, &format!("{labels}{separator}le=\"+Inf\""), total);
-        self.line(&format!("{name}_sum"), labels, histogram.sum);
-        self.line(&format!("{name}_count"), labels, total);
     }
 }
 
