@@ -32,7 +32,7 @@ class Files:
     texts: dict[str, str]
 
     def yaml_paths(self, below: str = "") -> list[str]:
-        return sorted(path for path in self.texts if path.endswith(".yaml") and path.startswith(below))
+        return sorted(path for path in self.texts if path.endswith((".yaml", ".yml")) and path.startswith(below))
 
     def documents(self, path: str) -> list[Any]:
         return [document for document in yaml.safe_load_all(self.texts[path]) if document is not None]

@@ -1,11 +1,12 @@
 //! Payloads in files of one machine: small ones share packs, each large one has its own file.
 //!
 //! `appender.rs` writes packs, with one sync for all payloads that wait; `writer.rs` receives bytes and streams large
-//! payloads; `remover.rs` removes discarded payloads; `reclaim.rs` finds payloads that nothing points to. One process
-//! owns the directory, guaranteed by the engine's lock on the data directory.
+//! payloads; `remover.rs` removes discarded payloads; `reclaim.rs` finds payloads that nothing points to; `disk_use.rs`
+//! counts what the files take. One process owns the directory, guaranteed by the engine's lock on the data directory.
 
 mod appender;
 mod cached;
+mod disk_use;
 mod folder;
 mod handles;
 mod packs;
@@ -18,6 +19,7 @@ pub use writer::FileWriter;
 use crate::record::{FileName, Span};
 use appender::Appender;
 use bytes::Bytes;
+use disk_use::DiskUse;
 use folder::Folder;
 use handles::Handles;
 use larimar_engine::Fault;
@@ -96,6 +98,7 @@ struct Shared {
     packs: Packs,
     appender: Appender,
     remover: Remover,
+    disk_use: DiskUse,
     /// Files of large payloads that are being written.
     writing: Mutex<HashSet<FileName>>,
     figures: Figures,
@@ -110,7 +113,7 @@ struct Figures {
 }
 
 impl FileBytes {
-    /// Opens the directory and starts the threads that append and remove.
+    /// Opens the directory and starts the threads that append, remove and count.
     pub fn open(settings: &FileSettings) -> Result<Self, Fault> {
         let folder = Folder::open(&settings.folder, settings.durability)?;
         let shared = Arc::new(Shared {
@@ -121,12 +124,14 @@ impl FileBytes {
             packs: Packs::default(),
             appender: Appender::default(),
             remover: Remover::default(),
+            disk_use: DiskUse::default(),
             writing: Mutex::default(),
             figures: Figures::default(),
         });
         let mut store = Self { shared, threads: Vec::new() };
         store.start("blob-appender", appender::run)?;
         store.start("blob-remover", remover::run)?;
+        store.start("blob-counter", disk_use::run)?;
         Ok(store)
     }
 
@@ -179,6 +184,7 @@ impl ByteStore for FileBytes {
             payloads_removed: payloads_removed.load(Ordering::Relaxed),
             discarded: self.shared.remover.waiting(),
             discarded_bytes: self.shared.remover.waiting_bytes(),
+            stored_bytes: self.shared.disk_use.bytes(),
         }
     }
 }
@@ -187,6 +193,7 @@ impl Drop for FileBytes {
     fn drop(&mut self) {
         self.shared.appender.stop();
         self.shared.remover.stop();
+        self.shared.disk_use.stop();
         for thread in self.threads.drain(..) {
             // A thread that panicked has already logged it.
             let _ = thread.join();

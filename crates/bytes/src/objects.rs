@@ -134,6 +134,8 @@ impl ByteStore for ObjectBytes {
             payloads_removed: payloads_removed.load(Ordering::Relaxed),
             discarded: self.shared.remover.waiting(),
             discarded_bytes: self.shared.remover.waiting_bytes(),
+            // To list the objects costs requests; the object store has this figure.
+            stored_bytes: None,
         }
     }
 }

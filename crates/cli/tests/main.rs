@@ -21,6 +21,7 @@ mod http_conformance;
 mod import_resumed;
 mod migrate;
 mod moments;
+mod monitoring;
 mod operations;
 mod output;
 #[cfg(feature = "test-postgres")]

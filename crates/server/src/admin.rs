@@ -145,7 +145,8 @@ impl<E: Engine> AdminService<E> {
             }
             "/metrics" => {
                 let backups = self.backups.as_ref().map(|backups| backups.metrics()).unwrap_or_default();
-                page(StatusCode::OK, METRICS, self.storage.metrics.render(&engine.statistics()) + &backups)
+                let is_ready = !self.is_filling.load(Ordering::Relaxed) && engine.ready().is_ok();
+                page(StatusCode::OK, METRICS, self.storage.metrics.render(&engine.statistics(), is_ready) + &backups)
             }
             _ => return None,
         })

@@ -179,6 +179,9 @@ pub(crate) async fn serve<P: Protocol>(protocol: &P, request: Request<Incoming>,
     storage.metrics.request(trace.operation, reply.status, started.elapsed());
     let reply = if is_reusable { reply } else { reply.with("connection", "close") };
     let mut response = answer::finish(reply, P::SERVER, head, &request_id, trace);
+    let place = trace.meter.map(|(meter, _)| Analytics::place(meter));
+    let (status, received, sent) = (response.status().as_u16(), body.received_bytes(), response.body().bytes());
+    storage.metrics.traffic(P::SERVICE, place, status, received, sent);
     if let Some((meter, account_end)) = trace.meter {
         let exchange = Exchange {
             arrival,

@@ -4,16 +4,21 @@
 //! the shards are summed up for each page (`metrics/page.rs`). Figures of the store come from the engine at the same time.
 
 mod page;
+mod process;
+mod traffic;
 
 use crate::in_flight::InFlight;
+use larimar_engine::blob::bytes::ByteStatistics;
 use larimar_engine::{Clock, DiskRoom, Histogram, HistogramSnapshot, Statistics, SystemClock};
+use larimar_wire::sas::Service;
 use page::Page;
-use parking_lot::Mutex;
+use parking_lot::{Mutex, RwLock};
 use std::collections::BTreeMap;
 use std::fmt;
 use std::sync::atomic::{AtomicU64, AtomicUsize, Ordering::Relaxed};
 use std::sync::{Arc, OnceLock};
 use std::time::Duration;
+use traffic::{Traffic, TrafficSum};
 
 /// Counters of the whole server.
 pub struct Metrics {
@@ -26,13 +31,15 @@ pub struct Metrics {
     slow_queries_total: AtomicU64,
     wasteful_queries_total: AtomicU64,
     in_flight: OnceLock<Arc<InFlight>>,
-    discarded_bytes: OnceLock<DiscardedBytes>,
+    bytes: OnceLock<BytesFigures>,
+    /// The names of accounts, by their places.
+    accounts: RwLock<Vec<String>>,
     clock: Arc<dyn Clock>,
     started_unix_seconds: f64,
 }
 
-/// Reads how many bytes of discarded payloads a store of bytes has.
-pub(crate) type DiscardedBytes = Box<dyn Fn() -> u64 + Send + Sync>;
+/// Reads the figures of a store of bytes.
+pub(crate) type BytesFigures = Box<dyn Fn() -> ByteStatistics + Send + Sync>;
 
 /// The counters of the threads that share a shard. Aligned, so that shards do not share a cache line.
 #[derive(Debug, Default)]
@@ -44,6 +51,8 @@ struct Shard(Mutex<Counts>);
 struct Counts {
     operations: Vec<(&'static str, Operation)>,
     queries: Vec<(&'static str, Query)>,
+    /// By account and service, see [`traffic::index`].
+    traffic: Vec<Traffic>,
 }
 
 #[derive(Debug)]
@@ -74,7 +83,8 @@ impl Metrics {
             slow_queries_total: AtomicU64::new(0),
             wasteful_queries_total: AtomicU64::new(0),
             in_flight: OnceLock::new(),
-            discarded_bytes: OnceLock::new(),
+            bytes: OnceLock::new(),
+            accounts: RwLock::default(),
             started_unix_seconds: clock.now().to_unix().as_secs_f64(),
             clock,
         }
@@ -86,6 +96,25 @@ impl Metrics {
         let operation = entry(&mut counts.operations, operation, Operation::new);
         *entry(&mut operation.statuses, status, || 0) += 1;
         operation.seconds.record(elapsed.as_secs_f64());
+    }
+
+    /// Counts a request for its service and account; `place` is the account's, if it is served here.
+    pub(crate) fn traffic(&self, service: Service, place: Option<usize>, status: u16, received: u64, sent: u64) {
+        let index = traffic::index(service, place);
+        let mut counts = self.shard().lock();
+        if counts.traffic.len() <= index {
+            counts.traffic.resize(index + 1, Traffic::default());
+        }
+        counts.traffic[index].count(status, received, sent);
+    }
+
+    /// Names the account of a place.
+    pub(crate) fn name_account(&self, place: usize, name: &str) {
+        let mut accounts = self.accounts.write();
+        if accounts.len() <= place {
+            accounts.resize(place + 1, String::new());
+        }
+        name.clone_into(&mut accounts[place]);
     }
 
     /// Counts a query by the kind of its plan.
@@ -133,9 +162,9 @@ impl Metrics {
         let _ = self.in_flight.set(Arc::clone(budget));
     }
 
-    /// Shows the bytes of discarded payloads of a store of bytes. The first one counts.
-    pub(crate) fn show_discarded_bytes(&self, bytes: DiscardedBytes) {
-        let _ = self.discarded_bytes.set(bytes);
+    /// Shows the figures of a store of bytes. The first one counts.
+    pub(crate) fn show_bytes(&self, figures: BytesFigures) {
+        let _ = self.bytes.set(figures);
     }
 
     /// How many connections are open.
@@ -144,13 +173,27 @@ impl Metrics {
         self.connections_open.load(Relaxed)
     }
 
-    /// Everything in the Prometheus text format, with the figures of the engine.
+    /// Everything in the Prometheus text format, with the figures of the engine and whether it serves all requests.
     #[must_use]
-    pub fn render(&self, engine: &Statistics) -> String {
-        let (operations, queries) = self.summed();
+    pub fn render(&self, engine: &Statistics, is_ready: bool) -> String {
+        let (operations, queries, traffic) = self.summed();
         let mut page = Page::default();
+        let help = "Whether all requests are served, as /ready says.";
+        page.single("larimar_ready", "gauge", help, u8::from(is_ready));
         page.requests(&operations);
+        traffic.render(&mut page);
         page.queries(&queries);
+        self.render_store(&mut page, engine);
+        self.render_server(&mut page);
+        page.family("larimar_build_info", "gauge", "The version that runs; always 1.");
+        page.line("larimar_build_info", &format!("version=\"{}\"", env!("CARGO_PKG_VERSION")), 1);
+        let start = "Start of the process, in seconds since 1970.";
+        page.single("process_start_time_seconds", "gauge", start, self.started_unix_seconds);
+        process::render(&mut page);
+        page.text
+    }
+
+    fn render_store(&self, page: &mut Page, engine: &Statistics) {
         page.family("larimar_commit_writes", "histogram", "Writes per commit of the store.");
         page.histogram("larimar_commit_writes", "", &engine.commit_writes);
         page.family("larimar_sync_seconds", "histogram", "Time of a sync to disk.");
@@ -161,8 +204,13 @@ impl Metrics {
         let help = "Bytes that wait to be reclaimed: of deleted rows, and of payloads of blobs that nothing points to.";
         page.family("larimar_reclaimable_bytes", "gauge", help);
         page.line("larimar_reclaimable_bytes", "of=\"rows\"", engine.reclaimable_bytes);
-        if let Some(bytes) = self.discarded_bytes.get() {
-            page.line("larimar_reclaimable_bytes", "of=\"payloads\"", bytes());
+        let bytes = self.bytes.get().map(|figures| figures());
+        if let Some(bytes) = bytes {
+            page.line("larimar_reclaimable_bytes", "of=\"payloads\"", bytes.discarded_bytes);
+        }
+        if let Some(stored) = bytes.and_then(|bytes| bytes.stored_bytes) {
+            let help = "Bytes that the files of blobs take on disk, counted every few minutes.";
+            page.single("larimar_blob_bytes", "gauge", help, stored);
         }
         if let Some(DiskRoom { free, needed }) = engine.disk {
             page.single("larimar_disk_free_bytes", "gauge", "Bytes that are free on the disk of the store.", free);
@@ -176,6 +224,9 @@ impl Metrics {
             "How far Timestamps of new entities run ahead of the clock, as after a wrong reading of it.",
             (ahead / 10_000) as f64 / 1000.0,
         );
+    }
+
+    fn render_server(&self, page: &mut Page) {
         page.single("larimar_open_connections", "gauge", "Connections that are open.", self.connections_open());
         let accepted = self.connections_total.load(Relaxed);
         page.single("larimar_connections_total", "counter", "Connections that were accepted.", accepted);
@@ -199,11 +250,6 @@ impl Metrics {
         if let Some(budget) = self.in_flight.get() {
             page.in_flight(&budget.figures());
         }
-        page.family("larimar_build_info", "gauge", "The version that runs; always 1.");
-        page.line("larimar_build_info", &format!("version=\"{}\"", env!("CARGO_PKG_VERSION")), 1);
-        let start = "Start of the process, in seconds since 1970.";
-        page.single("process_start_time_seconds", "gauge", start, self.started_unix_seconds);
-        page.text
     }
 
     fn shard(&self) -> &Mutex<Counts> {
@@ -211,9 +257,10 @@ impl Metrics {
     }
 
     /// The sum over the shards, by name, so that the page has one order.
-    fn summed(&self) -> (BTreeMap<&'static str, OperationSum>, BTreeMap<&'static str, Query>) {
+    fn summed(&self) -> (BTreeMap<&'static str, OperationSum>, BTreeMap<&'static str, Query>, TrafficSum) {
         let mut operations: BTreeMap<&'static str, OperationSum> = BTreeMap::new();
         let mut queries: BTreeMap<&'static str, Query> = BTreeMap::new();
+        let (mut traffic, names) = (TrafficSum::default(), self.accounts.read());
         for shard in &self.shards {
             let counts = shard.0.lock();
             for (name, operation) in &counts.operations {
@@ -222,8 +269,9 @@ impl Metrics {
             for (kind, query) in &counts.queries {
                 queries.entry(kind).or_default().add(*query);
             }
+            traffic.add(&counts.traffic, &names);
         }
-        (operations, queries)
+        (operations, queries, traffic)
     }
 }
 

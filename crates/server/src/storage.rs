@@ -100,6 +100,7 @@ impl<E: Engine> Storage<E> {
             let place = *state.places.entry(account.name.clone()).or_insert(next);
             if place == next {
                 self.analytics.add(std::iter::once(account.name.as_str()));
+                self.metrics.name_account(place, &account.name);
             }
             let name = account.name.clone();
             let account = Arc::new(Served { account, place });

@@ -82,3 +82,22 @@ async fn packs_of_an_earlier_start_are_counted_when_they_are_needed() {
     let reclaimed = store.reclaim(&Rows::default()).await.expect("a sweep ends");
     assert_eq!(reclaimed.seen, 0);
 }
+
+#[tokio::test]
+async fn what_the_files_take_is_counted_after_a_start_without_holes() {
+    let store = Temporary::open(Durability::Sync);
+    eventually("nothing is counted", || async { store.statistics().stored_bytes == Some(0) }).await;
+    let large = put(&*store, OWNER, &payload(1, 3_000_000)).await.expect("a payload is written");
+    let small = put(&*store, OWNER, &payload(2, 200_000)).await.expect("a payload is written");
+    put(&*store, OWNER, &payload(3, 3000)).await.expect("a payload is written");
+    let counted =
+        |bytes: std::ops::Range<u64>| move |found: Option<u64>| found.is_some_and(|found| bytes.contains(&found));
+    let store = store.reopen();
+    let all = counted(3_203_000..3_400_000);
+    eventually("all files are counted", || async { all(store.statistics().stored_bytes) }).await;
+    store.discard(vec![large, small]);
+    eventually("both are removed", || async { store.statistics().discarded == 0 }).await;
+    let store = store.reopen();
+    let rest = if cfg!(target_os = "linux") { counted(3000..100_000) } else { counted(3000..400_000) };
+    eventually("the rest is counted", || async { rest(store.statistics().stored_bytes) }).await;
+}

@@ -112,4 +112,6 @@ pub struct ByteStatistics {
     pub discarded_bytes: u64,
     /// Payloads that were removed.
     pub payloads_removed: u64,
+    /// Bytes that all payloads take on disk, also those of earlier times, if the store knows.
+    pub stored_bytes: Option<u64>,
 }

@@ -102,7 +102,7 @@ fn without_room_lines_are_dropped_and_counted_and_nobody_waits() {
 }
 
 fn lost(metrics: &Metrics) -> u64 {
-    let page = metrics.render(&larimar_engine::Statistics::default());
+    let page = metrics.render(&larimar_engine::Statistics::default(), true);
     let line = page.lines().find_map(|line| line.strip_prefix("larimar_access_log_lost_total "));
     line.and_then(|count| count.parse().ok()).expect("a count")
 }

@@ -111,8 +111,10 @@ async fn health_is_about_the_process_and_ready_about_the_engine() {
     let (status, text) = ask(&service, &Method::GET, "/ready").await;
     assert_eq!(status, 503);
     assert!(text.contains("the disk is full"), "{text}");
+    assert!(ask(&service, &Method::GET, "/metrics").await.1.contains("\nlarimar_ready 0\n"));
     engine.0.is_full.store(false, Relaxed);
     assert_eq!(ask(&service, &Method::GET, "/ready").await.0, 200);
+    assert!(ask(&service, &Method::GET, "/metrics").await.1.contains("\nlarimar_ready 1\n"));
 }
 
 #[tokio::test]

@@ -105,6 +105,11 @@ impl Analytics {
         account * LOG_SERVICES.len() + place
     }
 
+    /// The place of the account that a meter observes.
+    pub(crate) const fn place(number: usize) -> usize {
+        number / LOG_SERVICES.len()
+    }
+
     /// Observes a service as its properties say, from now on.
     pub(crate) fn configure(&self, account: &str, service: Service, properties: &ServiceProperties) {
         let of_service = |meter: &&Meter| meter.account == account && meter.service == service;

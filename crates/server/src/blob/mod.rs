@@ -57,7 +57,7 @@ impl<E: Engine, B: ByteStore> BlobService<E, B> {
     #[must_use]
     pub fn new(storage: Arc<Storage<E>>, blobs: Arc<Blobs<E, B>>) -> Self {
         let shown = Arc::clone(&blobs);
-        storage.metrics.show_discarded_bytes(Box::new(move || shown.bytes().statistics().discarded_bytes));
+        storage.metrics.show_bytes(Box::new(move || shown.bytes().statistics()));
         Self { storage, blobs }
     }
 }
