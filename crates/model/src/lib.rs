@@ -14,6 +14,7 @@ pub mod table;
 mod timestamp;
 pub mod utf16;
 pub mod varint;
+mod visible;
 
 pub use guid::Guid;
 pub use metadata::{Metadata, MetadataError};
@@ -25,3 +26,4 @@ pub use table::{
     is_system_property,
 };
 pub use timestamp::{Timestamp, TimestampError};
+pub use visible::escape;

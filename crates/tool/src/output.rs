@@ -6,7 +6,7 @@
 mod layout;
 mod record;
 
-pub use layout::escape;
+pub use larimar_model::escape;
 pub use record::{Field, Fields, Record};
 
 use crate::{Error, Result};
@@ -169,7 +169,7 @@ impl Output {
         if self.format == Format::Table {
             let natural = |column: &String| {
                 let cells = rows.iter().map(|row| layout::width(&text_of(row, column)));
-                cells.chain([layout::width(&layout::escape(column))]).max().unwrap_or(0)
+                cells.chain([layout::width(&escape(column))]).max().unwrap_or(0)
             };
             widths = layout::fit(columns.iter().map(natural).collect(), self.width);
             self.hidden.extend(columns.drain(widths.len()..));
@@ -210,7 +210,7 @@ impl Output {
     fn csv_line(&self, cells: &[String]) -> String {
         let mut writer = csv::WriterBuilder::new().from_writer(Vec::new());
         // A terminal obeys control characters; a file keeps them.
-        let shown = cells.iter().map(|cell| if self.is_terminal { layout::escape(cell) } else { cell.clone() });
+        let shown = cells.iter().map(|cell| if self.is_terminal { escape(cell) } else { cell.clone() });
         writer.write_record(shown).expect("a vector takes every write");
         String::from_utf8(writer.into_inner().expect("a vector takes every write")).expect("texts are UTF-8")
     }
@@ -234,7 +234,7 @@ fn union(rows: &[Vec<(String, Field)>]) -> Vec<String> {
 }
 
 fn text_of(row: &[(String, Field)], column: &str) -> String {
-    row.iter().find(|(name, _)| name == column).map(|(_, field)| layout::escape(field.text())).unwrap_or_default()
+    row.iter().find(|(name, _)| name == column).map(|(_, field)| escape(field.text())).unwrap_or_default()
 }
 
 /// Prints a line to standard output; a reader that is gone is not a failure.

@@ -1,33 +1,11 @@
 //! The layout of a table: widths of columns, and cells that fit them and cannot send commands to a terminal.
 
-use std::fmt::Write as _;
+use larimar_model::escape;
 use unicode_width::{UnicodeWidthChar as _, UnicodeWidthStr as _};
 
 /// The columns of a terminal that the text takes.
 pub(super) fn width(text: &str) -> usize {
     text.width()
-}
-
-/// The text without characters that a terminal obeys, or that are invisible: they are shown as escapes.
-#[must_use]
-pub fn escape(text: &str) -> String {
-    let mut escaped = String::with_capacity(text.len());
-    for character in text.chars() {
-        match character {
-            '\n' => escaped.push_str("\\n"),
-            '\r' => escaped.push_str("\\r"),
-            '\t' => escaped.push_str("\\t"),
-            // Control characters, and those that change the direction of text or have no width.
-            _ if character.is_control()
-                || matches!(character, '\u{200B}'..='\u{200F}' | '\u{2028}'..='\u{202E}' | '\u{2060}'..='\u{206F}')
-                || matches!(character, '\u{FEFF}' | '\u{AD}' | '\u{E0000}'..='\u{E007F}') =>
-            {
-                write!(escaped, "\\u{{{:x}}}", u32::from(character)).expect("a string takes every write");
-            }
-            _ => escaped.push(character),
-        }
-    }
-    escaped
 }
 
 /// The widths of the columns that fit, from those that their cells have: wide columns are cut first; if that is not
