@@ -4,12 +4,14 @@
 //! Azurite's flags are understood (`azurite.rs`); an unknown flag is refused with the one that may be meant
 //! (`hints.rs`).
 
+mod advise;
 mod azurite;
 mod backup;
 mod help;
 mod hints;
 mod insights;
 
+use crate::advise::Advise;
 use crate::backup::{Backup, IntoServer, Restore};
 use crate::insights::Insights;
 use crate::migrate::{BlobStore, End, Migration, Place};
@@ -51,6 +53,8 @@ pub(crate) enum Command {
     IntoServer(IntoServer),
     /// Show, or remove, what the server has observed of its tables.
     Insights(Insights),
+    /// Show what is wrong with the design of tables.
+    Advise(Advise),
     /// Copy everything into another store.
     Migrate(Box<Migration>),
     /// Work on the data of an account, over the protocol.
@@ -108,6 +112,7 @@ impl CommandLine {
                 (command, Some(matches))
             }
             Some(("insights", matches)) => (Command::Insights(insights::read(matches)), Some(matches)),
+            Some(("advise", matches)) => (Command::Advise(advise::read(matches)), Some(matches)),
             Some(("migrate", matches)) => (Command::Migrate(Box::new(migration(matches))), Some(matches)),
             Some((name, _)) if larimar_tool::is_command(name) => (Command::Data(Box::new(all.clone())), None),
             Some((_, matches)) => (Command::Serve, Some(matches)),
@@ -215,6 +220,7 @@ fn clap_command() -> clap::Command {
         .subcommand(backup::command())
         .subcommand(backup::with_key_file(with_settings(backup::restore_command())))
         .subcommand(with_settings(insights::command()))
+        .subcommand(with_settings(advise::command()))
         .subcommand(completions_command())
         .subcommand(man);
     with_help_below_flags(larimar_tool::add_commands(command))

@@ -13,11 +13,17 @@ use std::time::Duration;
 /// What to show, or to remove.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(crate) struct Insights {
+    pub(crate) of: Observed,
+    pub(crate) is_json: bool,
+    pub(crate) is_erased: bool,
+}
+
+/// Which figures a command is about.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub(crate) struct Observed {
     pub(crate) table: Option<String>,
     pub(crate) account: Option<String>,
     pub(crate) since: Option<Duration>,
-    pub(crate) is_json: bool,
-    pub(crate) is_erased: bool,
 }
 
 impl Insights {
@@ -35,7 +41,7 @@ impl Insights {
 
     async fn answer(&self, resolved: &Resolved) -> anyhow::Result<String> {
         let server = OwnServer::find(resolved)?;
-        let path = self.path(resolved)?;
+        let path = format!("/insights?{}", self.of.query(resolved)?);
         let answer = if self.is_erased { server.delete(&path).await } else { server.get(&path).await }?;
         match answer.status {
             200 if self.is_erased => Ok("removed\n".to_owned()),
@@ -44,22 +50,25 @@ impl Insights {
             status => bail!("the server at {} answered {status}: {}", server.url(), answer.text.trim_end()),
         }
     }
+}
 
-    fn path(&self, resolved: &Resolved) -> anyhow::Result<String> {
+impl Observed {
+    /// The query of a request to the admin endpoint.
+    pub(crate) fn query(&self, resolved: &Resolved) -> anyhow::Result<String> {
         let account = match (&self.account, &*resolved.settings.accounts) {
             (Some(account), _) => account,
             (None, [only]) => &only.name,
             (None, _) => bail!("the settings have several accounts: expected --account NAME"),
         };
-        let mut path = format!("/insights?account={account}");
+        let mut query = format!("account={account}");
         if let Some(table) = &self.table {
-            path = format!("{path}&table={table}");
+            query = format!("{query}&table={table}");
         }
         if let Some(since) = self.since {
             let mut time = Vec::new();
             SystemClock.now().before(since).write_trimmed(&mut time);
-            path = format!("{path}&since={}", String::from_utf8_lossy(&time));
+            query = format!("{query}&since={}", String::from_utf8_lossy(&time));
         }
-        Ok(path)
+        Ok(query)
     }
 }

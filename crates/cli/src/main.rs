@@ -1,9 +1,11 @@
 //! The binary: reads the settings, chooses the engine, starts the services, shuts them down cleanly.
 //!
-//! Exit codes: 0 after a clean shutdown, 2 for a setting or a command line that is refused, 130 after an
-//! interrupt, 1 for any other failure. Commands on data have others too (`larimar_tool::Error::exit_code`).
+//! Exit codes: 0 after a clean shutdown, 2 for a setting or a command line that is refused, 6 if `advise --fail-on` found
+//! something, 130 after an interrupt, 1 for any other failure. Commands on data have others too
+//! (`larimar_tool::Error::exit_code`).
 
 mod admin_token;
+mod advise;
 mod backup;
 mod banner;
 mod command_line;
@@ -24,6 +26,7 @@ mod settings;
 mod signals;
 mod storage;
 
+use advise::Found;
 use command_line::{Command, CommandLine};
 use larimar_server::TlsError;
 use migrate::Interrupted;
@@ -52,6 +55,8 @@ fn main() -> ExitCode {
                 ExitCode::from(EXIT_REFUSED)
             } else if error.is::<Interrupted>() || error.is::<EndedEarly>() {
                 ExitCode::from(EXIT_INTERRUPTED)
+            } else if error.is::<Found>() {
+                ExitCode::from(EXIT_FOUND)
             } else {
                 ExitCode::FAILURE
             }
@@ -72,6 +77,7 @@ fn run(line: &CommandLine, runtime: Runtime) -> anyhow::Result<()> {
             | Command::Restore(_)
             | Command::IntoServer(_)
             | Command::Insights(_)
+            | Command::Advise(_)
     ) {
         runtime.exit_on_hangup();
         return run_short(line);
@@ -85,6 +91,7 @@ fn run(line: &CommandLine, runtime: Runtime) -> anyhow::Result<()> {
         Command::Restore(restore) => restore.run(&resolved, runtime),
         Command::IntoServer(restore) => restore.run(&resolved, runtime),
         Command::Insights(asked) => asked.run(&resolved, runtime),
+        Command::Advise(asked) => asked.run(&resolved, runtime),
         _ => serve::run(line, &resolved, runtime),
     }
 }
@@ -130,6 +137,9 @@ fn print(write: impl FnOnce(&mut Vec<u8>) -> std::io::Result<()>) -> anyhow::Res
 
 /// The code with which `clap` refuses a command line, used for every setting.
 const EXIT_REFUSED: u8 = 2;
+
+/// `larimar advise --fail-on` has found what it was to fail on. The data commands have the codes below.
+const EXIT_FOUND: u8 = 6;
 
 /// What shells report for a process that an interrupt ended.
 const EXIT_INTERRUPTED: u8 = 130;

@@ -66,3 +66,46 @@ pub use period::Period;
 #[cfg(doctest)]
 #[doc = include_str!("../README.md")]
 struct Readme;
+
+/// Keeps the code that the advisor shows compiling.
+#[cfg(doctest)]
+#[doc = concat!(
+    "```no_run\n",
+    "use futures_util::TryStreamExt as _;\n",
+    "use larimar_client::{Account, Container, DynamicEntity, Filter, Table, Timestamp, keys};\n",
+    "use larimar_patterns::Period;\n",
+    "use larimar_patterns::blob_log::{BlobLogReader, BlobLogWriter};\n",
+    "use larimar_patterns::eventual_table::EventualTable;\n",
+    "use larimar_patterns::inter_partition_index::InterPartitionIndex;\n",
+    "use larimar_patterns::large_entity::LargeEntities;\n",
+    "use larimar_patterns::period_tables::PeriodTables;\n",
+    "use larimar_patterns::secondary_index::{Index, IndexedTable};\n",
+    "use larimar_patterns::spread_key::SpreadKey;\n",
+    "use larimar_patterns::wide_entity::WideTable;\n",
+    "type Outcome = Result<(), Box<dyn std::error::Error>>;\n",
+    "async fn table_scan(account: Account, table: Table, employee: DynamicEntity) -> Outcome {\n",
+    include_str!("../../advisor/snippets/table_scan.rs.txt"),
+    "Ok(()) }\nasync fn partition_scan(table: Table, employee: DynamicEntity) -> Outcome {\n",
+    include_str!("../../advisor/snippets/partition_scan.rs.txt"),
+    "Ok(()) }\nasync fn spread_key(table: Table, id: String) -> Outcome {\n",
+    include_str!("../../advisor/snippets/spread_key.rs.txt"),
+    "Ok(()) }\nasync fn large_partition(table: Table) -> Outcome {\n",
+    include_str!("../../advisor/snippets/large_partition.rs.txt"),
+    "Ok(()) }\nasync fn one_entity_per_partition(table: Table, items: Vec<String>) -> Outcome {\n",
+    include_str!("../../advisor/snippets/one_entity_per_partition.rs.txt"),
+    "Ok(()) }\nasync fn large_entity(account: Account, table: Table, container: Container, employee: DynamicEntity, ",
+    "photo: Vec<u8>) -> Outcome {\n",
+    include_str!("../../advisor/snippets/large_entity.rs.txt"),
+    "Ok(()) }\nasync fn wide_entity(table: Table, answer: DynamicEntity) -> Outcome {\n",
+    include_str!("../../advisor/snippets/wide_entity.rs.txt"),
+    "Ok(()) }\nasync fn row_by_row(table: Table) -> Outcome {\n",
+    include_str!("../../advisor/snippets/row_by_row.rs.txt"),
+    "Ok(()) }\nasync fn log_data(container: Container, from: Timestamp, to: Timestamp) -> Outcome {\n",
+    include_str!("../../advisor/snippets/log_data.rs.txt"),
+    "Ok(()) }\nasync fn mass_delete(account: Account, login: DynamicEntity, kept_from: Timestamp) -> Outcome {\n",
+    include_str!("../../advisor/snippets/mass_delete.rs.txt"),
+    "Ok(()) }\nasync fn conflict_retries(table: Table) -> Outcome {\n",
+    include_str!("../../advisor/snippets/conflict_retries.rs.txt"),
+    "Ok(()) }\n```",
+)]
+struct AdvisorCode;

@@ -164,10 +164,11 @@ impl<E: Engine> AdminService<E> {
             ("/backup", method) => backup::backup(self.backups.as_deref(), caller, method, query).await,
             ("/restore", method) => restore::restore(self.restores.as_deref(), caller, method, query).await,
             ("/insights", method) => insights::insights(&self.storage, caller, method, query).await,
+            ("/advice", method) => insights::advice(&self.storage, caller, method, query).await,
             ("/reset" | "/compact", _) => not_allowed("POST"),
             _ => text(
                 StatusCode::NOT_FOUND,
-                "paths: /health /ready /metrics /reset /compact /backup /restore /insights\n",
+                "paths: /health /ready /metrics /reset /compact /backup /restore /insights /advice\n",
             ),
         }
     }

@@ -49,6 +49,7 @@ fn groups(command: &clap::Command) -> String {
 }
 
 /// The commands of a server.
-const SERVER: [&str; 8] = ["serve", "config", "repair", "migrate", "compact", "backup", "restore", "insights"];
+const SERVER: [&str; 9] =
+    ["serve", "config", "repair", "migrate", "compact", "backup", "restore", "insights", "advise"];
 /// The longest name of a command.
 const NAME_COLUMNS: usize = 11;

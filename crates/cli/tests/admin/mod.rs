@@ -1,5 +1,6 @@
 //! The admin endpoint of the built binary: who may use it, what a reset removes, and what the server says about a query.
 
+mod advice;
 mod credentials;
 mod explain;
 mod insights;

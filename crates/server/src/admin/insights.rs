@@ -1,13 +1,15 @@
-//! `/insights`: what the traffic of an account's tables looks like (GET), and its removal (DELETE).
+//! `/insights`: what the traffic of an account's tables looks like (GET), and its removal (DELETE). `/advice`: what the
+//! advisor finds in it (GET).
 //!
-//! The answer has keys that other clients wrote, so it needs the admin token, the account's key, or a shared access
+//! The answers have keys that other clients wrote, so they need the admin token, the account's key, or a shared access
 //! signature for the whole account; one for a table or a range of keys is refused.
 
 use super::access::AdminCaller;
 use super::{Page, not_allowed, page, text};
-use crate::insights::{ReportQuery, report};
+use crate::insights::{Insights, ReportQuery, report};
 use crate::storage::Storage;
 use hyper::{Method, StatusCode};
+use larimar_advisor::{Options, advise};
 use larimar_engine::{Engine, Fault};
 use larimar_model::Timestamp;
 use larimar_wire::uri::query_pairs;
@@ -23,15 +25,13 @@ pub(super) async fn insights<E: Engine>(
         Ok(asked) => asked,
         Err(reason) => return text(StatusCode::BAD_REQUEST, format!("{reason}\n")),
     };
-    if !caller.sees(storage, &asked.account) {
-        return text(StatusCode::NOT_FOUND, "there is no such account on this server, or the key is another's\n");
-    }
-    let Some(insights) = &storage.insights else {
-        return text(StatusCode::NOT_FOUND, "insights are off: the setting insights is false\n");
+    let insights = match observed(storage, caller, &asked) {
+        Ok(insights) => insights,
+        Err(refusal) => return *refusal,
     };
     let (engine, now) = (&*storage.engine, storage.clock.now());
     let done = match *method {
-        Method::GET => report(insights, engine, &asked, now).await.map(|report| format!("{report}\n")),
+        Method::GET => report(insights, engine, &asked, now).await.map(|report| json(&report)),
         Method::DELETE if asked.table.is_some() || asked.since.is_some() => {
             return text(StatusCode::BAD_REQUEST, "insights are removed for a whole account: expected account=NAME\n");
         }
@@ -39,6 +39,47 @@ pub(super) async fn insights<E: Engine>(
         _ => return not_allowed("GET, DELETE"),
     };
     answer(done)
+}
+
+/// Answers with the findings of the advisor.
+pub(super) async fn advice<E: Engine>(
+    storage: &Storage<E>,
+    caller: &AdminCaller,
+    method: &Method,
+    query: &str,
+) -> Page {
+    if *method != Method::GET {
+        return not_allowed("GET");
+    }
+    let (asked, options) = match read_advice_query(query) {
+        Ok(asked) => asked,
+        Err(reason) => return text(StatusCode::BAD_REQUEST, format!("{reason}\n")),
+    };
+    let insights = match observed(storage, caller, &asked) {
+        Ok(insights) => insights,
+        Err(refusal) => return *refusal,
+    };
+    let report = report(insights, &*storage.engine, &asked, storage.clock.now()).await;
+    answer(report.map(|report| json(&advise(&report, options))))
+}
+
+/// The insights that a caller may see.
+fn observed<'a, E: Engine>(
+    storage: &'a Storage<E>,
+    caller: &AdminCaller,
+    asked: &ReportQuery,
+) -> Result<&'a Insights, Box<Page>> {
+    let not_found = |reason: &'static str| Box::new(text(StatusCode::NOT_FOUND, reason));
+    if !caller.sees(storage, &asked.account) {
+        return Err(not_found("there is no such account on this server, or the key is another's\n"));
+    }
+    storage.insights.as_ref().ok_or_else(|| not_found("insights are off: the setting insights is false\n"))
+}
+
+fn json(value: &impl serde::Serialize) -> String {
+    let mut text = serde_json::to_string(value).expect("strings and numbers can be written");
+    text.push('\n');
+    text
 }
 
 fn answer(done: Result<String, Fault>) -> Page {
@@ -49,6 +90,17 @@ fn answer(done: Result<String, Fault>) -> Page {
             text(StatusCode::SERVICE_UNAVAILABLE, format!("{fault}\n"))
         }
     }
+}
+
+/// The query of `/advice` is that of `/insights`, and perhaps `scans=every`.
+fn read_advice_query(query: &str) -> Result<(ReportQuery, Options), &'static str> {
+    let (scans, others): (Vec<&str>, Vec<&str>) = query.split('&').partition(|pair| pair.starts_with("scans="));
+    let every_scan = match *scans {
+        [] => false,
+        ["scans=every"] => true,
+        _ => return Err(EXPECTED_SCANS),
+    };
+    Ok((read_query(&others.join("&"))?, Options { every_scan }))
 }
 
 fn read_query(query: &str) -> Result<ReportQuery, &'static str> {
@@ -76,11 +128,25 @@ const JSON: &str = "application/json";
 const EXPECTED: &str = "expected an account, and perhaps a table and a time, each once: \
                         /insights?account=NAME&table=NAME&since=2026-11-16T06:00:00Z";
 const EXPECTED_TIME: &str = "since: expected a time such as 2026-11-16T06:00:00Z";
+const EXPECTED_SCANS: &str = "scans: expected every, or none";
 const MALFORMED: &str = "expected percent-encoded UTF-8 in the query";
 
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    #[test]
+    fn advice_may_be_about_every_scan() {
+        let read = |query: &str| read_advice_query(query).map(|(asked, options)| (asked.account, options.every_scan));
+        let one = || "one".to_owned();
+        assert_eq!(read("account=one"), Ok((one(), false)));
+        assert_eq!(read("account=one&scans=every"), Ok((one(), true)));
+        assert_eq!(read("scans=every&account=one&table=T"), Ok((one(), true)));
+        assert_eq!(read("account=one&scans=some"), Err(EXPECTED_SCANS));
+        assert_eq!(read("scans=every&scans=every&account=one"), Err(EXPECTED_SCANS));
+        assert_eq!(read("scans=every"), Err(EXPECTED));
+        assert!(read_query("account=one&scans=every").is_err(), "only of /advice");
+    }
 
     #[test]
     fn an_account_is_named_once_with_perhaps_a_table_and_a_time() {

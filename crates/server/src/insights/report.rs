@@ -3,16 +3,19 @@
 use super::Insights;
 use super::account::AccountFigures;
 use super::frequent::Tracked;
-use super::key_ranges::KeyRanges;
+use super::key_ranges::{Heat, HeatRange, KeyRanges, Place};
 use super::latencies::Latencies;
 use super::rows::{self, Resolution, Slot};
 use super::table::{
     EntitySizes, InsertOrder, OperationFigures, OperationKind, PartitionFigures, ShapeCounts, ShapeFigures,
     TableFigures,
 };
+use larimar_advisor::report::{
+    CountsReport, EntitiesReport, FollowedReport, HeatReport, OperationReport, OrderReport, PartitionReport,
+    RangeReport, Report, ShapeReport, SizeReport, TableReport,
+};
 use larimar_engine::{Engine, Fault};
 use larimar_model::Timestamp;
-use serde_json::{Value, json};
 use std::collections::BTreeMap;
 use std::time::Duration;
 
@@ -32,7 +35,7 @@ pub(crate) async fn report(
     engine: &impl Engine,
     query: &ReportQuery,
     now: Timestamp,
-) -> Result<Value, Fault> {
+) -> Result<Report, Fault> {
     let _alone = insights.reports.lock().await;
     let since = query.since.unwrap_or_else(|| now.before(DAY)).min(now);
     let resolution = match since.after(Resolution::Minute.retention()) >= now {
@@ -47,16 +50,14 @@ pub(crate) async fn report(
             break collected;
         }
     };
-    let tables: Vec<Value> = sum.tables.ranked().into_iter().map(|(_, table)| table_json(table, &heat)).collect();
-    let until = resolution.slot(now).next();
-    Ok(json!({
-        "account": query.account,
-        "since": time(first.start),
-        "until": time(until.start),
-        "resolution": resolution.name(),
-        "tables": tables,
-        "otherRequests": sum.other_requests,
-    }))
+    Ok(Report {
+        account: query.account.clone(),
+        since: time(first.start),
+        until: time(resolution.slot(now).next().start),
+        resolution: resolution.name().to_owned(),
+        tables: sum.tables.ranked().into_iter().map(|(_, table)| table_report(table, &heat)).collect(),
+        other_requests: sum.other_requests,
+    })
 }
 
 /// Reads the rows from a slot on, then adds what this server has not stored. `None` if figures moved to the store
@@ -110,108 +111,95 @@ impl Collected<'_> {
     }
 }
 
-fn table_json(tracked: &Tracked<TableFigures>, heat: &BTreeMap<u64, KeyRanges>) -> Value {
+fn table_report(tracked: &Tracked<TableFigures>, heat: &BTreeMap<u64, KeyRanges>) -> TableReport {
     let table = &tracked.value;
     let operations = OperationKind::ALL.into_iter().zip(&table.operations);
-    let operations: Vec<Value> = operations
-        .filter(|(_, figures)| figures.outcomes.iter().any(|count| *count > 0))
-        .map(|(kind, figures)| operation_json(kind, figures))
-        .collect();
-    let shapes: Vec<Value> = table.shapes.0.ranked().into_iter().map(|(_, shape)| shape_json(shape)).collect();
-    let partitions: Vec<Value> =
-        table.partitions.0.ranked().into_iter().map(|(_, partition)| partition_json(partition)).collect();
-    let ranges: Vec<Value> = table
-        .ranges
-        .ranges()
-        .iter()
-        .map(|range| {
-            let (start, heat) = (&range.start, range.heat);
-            json!({ "partition": start.partition, "row": start.row, "reads": heat.reads, "writes": heat.writes })
-        })
-        .collect();
+    let operations = operations.filter(|(_, figures)| figures.outcomes.iter().any(|count| *count > 0));
     let [gets, inserts, deletes] = table.followed;
-    let mut json = json!({
-        "table": tracked.key,
-        "requests": table.requests(),
-        "missedMax": tracked.missed_max,
-        "operations": operations,
-        "shapes": shapes,
-        "otherShapes": counts_json(table.other_shapes),
-        "partitions": partitions,
-        "partitionsSeen": table.partitions_seen.estimate(),
-        "ranges": ranges,
-        "insertOrder": order_json(&table.inserts),
-        "entities": entities_json(&table.entities),
-        "transactionWrites": table.transaction_writes,
-        "followed": { "gets": gets, "inserts": inserts, "deletes": deletes },
-    });
-    if !heat.is_empty() {
-        json["heat"] = heat.iter().map(|(slot, ranges)| heat_json(*slot, ranges, &table.ranges)).collect();
+    TableReport {
+        table: tracked.key.clone(),
+        requests: table.requests(),
+        missed_max: tracked.missed_max,
+        operations: operations.map(|(kind, figures)| operation_report(kind, figures)).collect(),
+        shapes: table.shapes.0.ranked().into_iter().map(|(_, shape)| shape_report(shape)).collect(),
+        other_shapes: counts_report(table.other_shapes),
+        partitions: table.partitions.0.ranked().into_iter().map(|(_, partition)| partition_report(partition)).collect(),
+        partitions_seen: table.partitions_seen.estimate(),
+        ranges: table.ranges.ranges().iter().map(range_report).collect(),
+        insert_order: order_report(&table.inserts),
+        entities: entities_report(&table.entities),
+        transaction_writes: table.transaction_writes,
+        followed: FollowedReport { gets, inserts, deletes },
+        heat: heat.iter().map(|(slot, ranges)| heat_report(*slot, ranges, &table.ranges)).collect(),
     }
-    json
 }
 
-fn operation_json(kind: OperationKind, figures: &OperationFigures) -> Value {
+fn operation_report(kind: OperationKind, figures: &OperationFigures) -> OperationReport {
     let [done, missing, exists, changed, busy, refused, failed] = figures.outcomes;
-    json!({
-        "operation": kind.name(),
-        "requests": figures.outcomes.iter().sum::<u64>(),
-        "done": done,
-        "missing": missing,
-        "exists": exists,
-        "changed": changed,
-        "busy": busy,
-        "refused": refused,
-        "failed": failed,
-        "p50Micros": p50(&figures.latencies),
-        "p99Micros": p99(&figures.latencies),
-    })
+    OperationReport {
+        operation: kind.name().to_owned(),
+        requests: figures.outcomes.iter().sum(),
+        done,
+        missing,
+        exists,
+        changed,
+        busy,
+        refused,
+        failed,
+        p50_micros: p50(&figures.latencies),
+        p99_micros: p99(&figures.latencies),
+    }
 }
 
-fn shape_json(Tracked { key, missed_max, value }: &Tracked<ShapeFigures>) -> Value {
-    let mut json = counts_json(value.counts);
-    json["shape"] = json!(key);
-    json["plan"] = json!(value.plan);
-    json["missedMax"] = json!(missed_max);
-    json["p50Micros"] = json!(p50(&value.latencies));
-    json["p99Micros"] = json!(p99(&value.latencies));
-    json
+fn shape_report(Tracked { key, missed_max, value }: &Tracked<ShapeFigures>) -> ShapeReport {
+    ShapeReport {
+        shape: key.clone(),
+        plan: value.plan.clone(),
+        counts: counts_report(value.counts),
+        missed_max: *missed_max,
+        p50_micros: p50(&value.latencies),
+        p99_micros: p99(&value.latencies),
+    }
 }
 
-fn counts_json(counts: ShapeCounts) -> Value {
+const fn counts_report(counts: ShapeCounts) -> CountsReport {
     let ShapeCounts { queries, rows_read, rows_returned, wasteful } = counts;
-    json!({ "queries": queries, "rowsRead": rows_read, "rowsReturned": rows_returned, "wasteful": wasteful })
+    CountsReport { queries, rows_read, rows_returned, wasteful }
 }
 
-fn partition_json(Tracked { key, missed_max, value }: &Tracked<PartitionFigures>) -> Value {
-    json!({
-        "partition": key,
-        "reads": value.reads,
-        "writes": value.writes,
-        "missedMax": missed_max,
-        "conflicts": value.conflicts,
-        "throttled": value.throttled,
-        "rowsSeen": value.rows_seen.estimate(),
-        "insertOrder": order_json(&value.inserts),
-    })
+fn partition_report(Tracked { key, missed_max, value }: &Tracked<PartitionFigures>) -> PartitionReport {
+    PartitionReport {
+        partition: key.clone(),
+        reads: value.reads,
+        writes: value.writes,
+        missed_max: *missed_max,
+        conflicts: value.conflicts,
+        throttled: value.throttled,
+        rows_seen: value.rows_seen.estimate(),
+        insert_order: order_report(&value.inserts),
+    }
 }
 
-fn order_json(order: &InsertOrder) -> Value {
-    json!({ "compared": order.compared, "above": order.above, "below": order.below })
+fn range_report(range: &HeatRange) -> RangeReport {
+    let (Place { partition, row }, Heat { reads, writes }) = (range.start.clone(), range.heat);
+    RangeReport { partition, row, reads, writes }
 }
 
-fn entities_json(sizes: &EntitySizes) -> Value {
+const fn order_report(order: &InsertOrder) -> OrderReport {
+    OrderReport { compared: order.compared, above: order.above, below: order.below }
+}
+
+fn entities_report(sizes: &EntitySizes) -> EntitiesReport {
     let by_size = sizes.by_bits.iter().enumerate().filter(|(_, count)| **count > 0);
-    let by_size: Vec<Value> =
-        by_size.map(|(bits, count)| json!({ "bytesBelow": 1_u64 << bits, "entities": count })).collect();
-    json!({ "bytesMax": sizes.bytes_max, "propertiesMax": sizes.properties_max, "bySize": by_size })
+    let by_size = by_size.map(|(bits, count)| SizeReport { bytes_below: 1_u64 << bits, entities: *count }).collect();
+    EntitiesReport { bytes_max: sizes.bytes_max, properties_max: sizes.properties_max, by_size }
 }
 
 /// The heat of one slot, for each of the table's ranges.
-fn heat_json(slot: u64, of_slot: &KeyRanges, of_table: &KeyRanges) -> Value {
+fn heat_report(slot: u64, of_slot: &KeyRanges, of_table: &KeyRanges) -> HeatReport {
     let heats = of_slot.heat_of(of_table.ranges());
-    let (reads, writes): (Vec<u64>, Vec<u64>) = heats.into_iter().map(|heat| (heat.reads, heat.writes)).unzip();
-    json!({ "time": time(slot), "reads": reads, "writes": writes })
+    let (reads, writes) = heats.into_iter().map(|heat| (heat.reads, heat.writes)).unzip();
+    HeatReport { time: time(slot), reads, writes }
 }
 
 fn p50(latencies: &Latencies) -> u64 {

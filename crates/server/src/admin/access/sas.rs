@@ -1,4 +1,4 @@
-//! Shared access signatures at the admin endpoint: only those for a whole account, and only for `/insights`.
+//! Shared access signatures at the admin endpoint: only those for a whole account, and only for `/insights` and `/advice`.
 
 use super::{AdminCaller, counts};
 use crate::admin::AdminSettings;
