@@ -4,6 +4,7 @@ mod advice;
 mod credentials;
 mod explain;
 mod insights;
+mod insights_rows;
 mod reset;
 mod tls;
 

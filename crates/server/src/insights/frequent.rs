@@ -294,7 +294,7 @@ mod tests {
     }
 
     proptest! {
-        #![proptest_config(ProptestConfig::with_cases(64))]
+        #![proptest_config(ProptestConfig::with_cases(24))]
 
         #[test]
         fn frequent_keys_are_tracked_and_errors_are_bounded(stream in streams(), keys_max in 1..40_usize) {
