@@ -70,7 +70,7 @@ pub(crate) fn run(line: &CommandLine, resolved: &Resolved, runtime: Runtime) -> 
                 }
                 let bytes = bytes.map(Arc::new);
                 let backups = Arc::new(ServedBackups::new(Arc::clone(&engine), bytes.clone(), settings, backup_key));
-                backups.start_archive(resolved, &engine, bytes.clone(), mailbox)?;
+                backups.start_archive(resolved, &engine, bytes.clone(), mailbox).await?;
                 let outcome = serve(parts, Arc::clone(&engine), bytes, Arc::clone(&backups), signals).await;
                 backups.end(&engine).await?;
                 outcome

@@ -46,18 +46,13 @@ impl<E: BackupSource> ServedBackups<E> {
         self.job.removal_lock()
     }
 
-    /// Checks a directory on a thread of its own, since one on a file system that hangs would hold up requests.
-    async fn check_in_time(&self, to: &Path) -> Result<(), NotStarted> {
+    /// Checks a directory on a thread of its own, since one on a file system that hangs would hold up requests; `None` if it
+    /// does not answer in time.
+    async fn check_in_time(&self, to: &Path) -> Option<Result<(), String>> {
         let (own, path) = (self.own.clone(), to.to_owned());
         let checked = tokio::task::spawn_blocking(move || check(&own, &path));
-        match tokio::time::timeout(CHECK_TIME_MAX, checked).await {
-            Ok(Ok(checked)) => checked.map_err(NotStarted::Refused),
-            Ok(Err(error)) => Err(NotStarted::Refused(format!("{} was not checked: {error}", to.display()))),
-            Err(_) => {
-                let reason = format!("{}: its file system did not answer within {CHECK_TIME_MAX:?}", to.display());
-                Err(NotStarted::Refused(reason))
-            }
-        }
+        let checked = tokio::time::timeout(CHECK_TIME_MAX, checked).await.ok()?;
+        Some(checked.unwrap_or_else(|error| Err(format!("{} was not checked: {error}", to.display()))))
     }
 }
 
@@ -88,7 +83,7 @@ fn check(own: &[(PathBuf, &'static str)], to: &Path) -> Result<(), String> {
 
 impl ServedBackups<LocalEngine> {
     /// Starts the archive of the commits that come to a mailbox. Payloads must not be reclaimed before.
-    pub(crate) fn start_archive(
+    pub(crate) async fn start_archive(
         &self,
         resolved: &Resolved,
         engine: &Arc<LocalEngine>,
@@ -97,10 +92,11 @@ impl ServedBackups<LocalEngine> {
     ) -> Result<(), SettingsError> {
         let settings = archive::settings(resolved, self.key.as_ref())?;
         let Some((settings, mailbox)) = settings.zip(mailbox) else { return Ok(()) };
-        if let Some(path) = settings.place.as_directory()
-            && let Err(reason) = check(&self.own, path)
-        {
-            return Err(resolved.refused_because("archive", reason));
+        if let Some(path) = settings.place.as_directory() {
+            match self.check_in_time(path).await {
+                Some(checked) => checked.map_err(|reason| resolved.refused_because("archive", reason))?,
+                None => tracing::warn!(to = %settings.place, "the archive's file system does not answer"),
+            }
         }
         self.archiver
             .get_or_init(|| Archiver::start(Arc::clone(engine), bytes, Arc::clone(&self.job), mailbox, settings));
@@ -123,7 +119,9 @@ impl<E: BackupSource> Backups for ServedBackups<E> {
         Box::pin(async move {
             let place = place("TO", to).map_err(|error| NotStarted::Refused(error.to_string()))?;
             if let Some(path) = place.as_directory() {
-                self.check_in_time(path).await?;
+                let silent = || Err(format!("{to}: its file system did not answer within {CHECK_TIME_MAX:?}"));
+                let checked = self.check_in_time(path).await;
+                checked.unwrap_or_else(silent).map_err(NotStarted::Refused)?;
             }
             let place = match &self.key {
                 Some(key) => place.encrypted(key),
