@@ -82,7 +82,7 @@ mod tests {
 
     #[test]
     fn addresses_are_found_in_memory_and_on_disk_and_the_map_is_removed() {
-        let folder = tempfile::tempdir().expect("a directory");
+        let folder = larimar_testkit::memory_directory();
         let mut addresses = Addresses::create(&folder.path().join("map")).expect("a map");
         let extent = |file: u8, offset: usize| Extent { file: [file; 16], offset: offset as u64, length: 7 };
         for number in 0..RECENT_MAX + 2 {

@@ -114,7 +114,7 @@ async fn state(engine: &LocalEngine, bytes: &MemoryBytes) -> Vec<(String, Timest
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
 async fn a_server_is_restored_to_remembered_moments_over_a_restart() {
-    let folder = tempfile::tempdir().expect("a directory");
+    let folder = larimar_testkit::memory_directory();
     let place = place(folder.path());
     let mut server = Server::start(folder.path(), Arc::new(MemoryBytes::new(Duration::ZERO)));
     server.step(0).await;

@@ -12,7 +12,7 @@ fn key(folder: &Path, name: &str) -> Key {
 
 #[tokio::test]
 async fn an_encrypted_backup_is_restored_with_its_key_and_shows_nothing_without() {
-    let folder = tempfile::tempdir().expect("a directory");
+    let folder = larimar_testkit::memory_directory();
     let bare = Place::directory(folder.path().join("place"));
     let place = bare.clone().encrypted(&key(folder.path(), "key"));
     let store = Store::new();
@@ -43,7 +43,7 @@ async fn an_encrypted_backup_is_restored_with_its_key_and_shows_nothing_without(
 
 #[tokio::test]
 async fn a_place_needs_its_key_and_is_never_half_encrypted() {
-    let folder = tempfile::tempdir().expect("a directory");
+    let folder = larimar_testkit::memory_directory();
     let (one, other) = (key(folder.path(), "one"), key(folder.path(), "other"));
     let store = Store::new();
     let bare = |name: &str| Place::directory(folder.path().join(name));
@@ -70,7 +70,7 @@ async fn a_place_needs_its_key_and_is_never_half_encrypted() {
 
 #[tokio::test]
 async fn an_encrypted_file_that_was_changed_or_swapped_is_named() {
-    let folder = tempfile::tempdir().expect("a directory");
+    let folder = larimar_testkit::memory_directory();
     let place = Place::directory(folder.path().join("place")).encrypted(&key(folder.path(), "key"));
     let store = Store::new();
     let photos = store.create_container("photos").await;

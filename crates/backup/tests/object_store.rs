@@ -17,7 +17,7 @@ impl S3Access for Signed {}
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
 async fn backups_in_a_bucket_are_verified_removed_and_restored() {
-    let folder = tempfile::tempdir().expect("a directory");
+    let folder = larimar_testkit::memory_directory();
     Key::create(&folder.path().join("key")).expect("a key file");
     let key = Key::read(&folder.path().join("key")).expect("a key");
     let server = S3::start(&folder.path().join("s3"), Signed).await;

@@ -26,7 +26,7 @@ async fn assert_whole(place: &Place) {
 
 #[tokio::test]
 async fn what_is_kept_is_restored_and_the_rest_gives_its_room_back() {
-    let folder = tempfile::tempdir().expect("a directory");
+    let folder = larimar_testkit::memory_directory();
     Key::create(&folder.path().join("key")).expect("a key file");
     let key = Key::read(&folder.path().join("key")).expect("a key");
     let plain = Place::directory(folder.path().join("plain"));
@@ -84,7 +84,7 @@ async fn an_object_store_is_emptied_by_its_server_or_while_it_is_idle() {
 
 #[tokio::test]
 async fn a_server_removes_old_backups_after_each_one() {
-    let folder = tempfile::tempdir().expect("a directory");
+    let folder = larimar_testkit::memory_directory();
     let place = Place::directory(folder.path().join("place"));
     let store = Store::new();
     let (bulk, _) = fill(&store).await;

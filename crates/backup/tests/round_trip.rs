@@ -187,7 +187,7 @@ fn place(folder: &Path) -> Place {
 
 #[tokio::test]
 async fn everything_is_restored_and_versions_go_on() {
-    let folder = tempfile::tempdir().expect("a directory");
+    let folder = larimar_testkit::memory_directory();
     let (store, place) = (Store::new(), place(folder.path()));
     let (bulk, _) = fill(&store).await;
     // A version that no row has any more.
@@ -210,7 +210,7 @@ async fn everything_is_restored_and_versions_go_on() {
 /// everything that it reads is overwritten, dropped, discarded, reclaimed and compacted meanwhile.
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
 async fn a_backup_is_the_store_after_one_commit() {
-    let folder = tempfile::tempdir().expect("a directory");
+    let folder = larimar_testkit::memory_directory();
     let (store, place) = (Store::in_folder(folder.path().join("data")), place(folder.path()));
     let (bulk, photos) = fill(&store).await;
     let mut states = vec![store.state().await];
@@ -260,7 +260,7 @@ async fn a_backup_is_the_store_after_one_commit() {
 
 #[tokio::test]
 async fn what_the_place_has_is_not_sent_again() {
-    let folder = tempfile::tempdir().expect("a directory");
+    let folder = larimar_testkit::memory_directory();
     let (store, place) = (Store::new(), place(folder.path()));
     let (bulk, _) = fill(&store).await;
     let first = store.back_up(&place).await;
@@ -302,7 +302,7 @@ pub(crate) fn files(folder: &Path) -> Vec<PathBuf> {
 
 #[tokio::test]
 async fn a_flipped_bit_and_a_missing_file_are_named_and_refused() {
-    let folder = tempfile::tempdir().expect("a directory");
+    let folder = larimar_testkit::memory_directory();
     let (store, place) = (Store::new(), place(folder.path()));
     fill(&store).await;
     let name = store.back_up(&place).await.name();
@@ -339,7 +339,7 @@ async fn a_flipped_bit_and_a_missing_file_are_named_and_refused() {
 
 #[tokio::test]
 async fn a_cancelled_backup_leaves_no_generation_and_its_chunks_are_used() {
-    let folder = tempfile::tempdir().expect("a directory");
+    let folder = larimar_testkit::memory_directory();
     let (store, place) = (Store::new(), place(folder.path()));
     fill(&store).await;
     let job = BackupJob::new(Arc::clone(&store.engine), Some(Arc::clone(&store.bytes)), Keep::default());
@@ -374,7 +374,7 @@ async fn a_cancelled_backup_leaves_no_generation_and_its_chunks_are_used() {
 #[tokio::test]
 async fn files_are_readable_by_their_owner_alone_and_other_directories_are_refused() {
     use std::os::unix::fs::PermissionsExt as _;
-    let folder = tempfile::tempdir().expect("a directory");
+    let folder = larimar_testkit::memory_directory();
     let (store, place) = (Store::new(), place(folder.path()));
     fill(&store).await;
     store.back_up(&place).await;

@@ -62,7 +62,7 @@ fn has_row(server: &Server, row: &str) -> bool {
 
 #[test]
 fn a_stopped_server_continues_its_line_and_one_that_ran_without_leaves_a_gap() {
-    let folder = tempfile::tempdir().expect("a directory");
+    let folder = larimar_testkit::memory_directory();
     let server = archived(folder.path()).start();
     server.client().create_table("orders");
     server.client().insert("orders", "p", "1", r#""A":1"#);
@@ -101,7 +101,7 @@ fn a_stopped_server_continues_its_line_and_one_that_ran_without_leaves_a_gap() {
 
 #[test]
 fn writes_go_on_while_the_place_does_not_take_commits() {
-    let folder = tempfile::tempdir().expect("a directory");
+    let folder = larimar_testkit::memory_directory();
     std::fs::write(folder.path().join("place"), "a file").expect("a file");
     let server = archived(folder.path()).start();
     server.client().create_table("orders");
@@ -118,7 +118,7 @@ fn writes_go_on_while_the_place_does_not_take_commits() {
 /// `/ready` and `/metrics` need no credentials.
 #[test]
 fn pages_without_credentials_have_nothing_of_the_place() {
-    let folder = tempfile::tempdir().expect("a directory");
+    let folder = larimar_testkit::memory_directory();
     std::fs::write(folder.path().join("place"), "a file").expect("a file");
     let directory = archived(folder.path()).start();
     let bucket = Launch::new(EXE, folder.path().join("other")).engine("local").argument("--archive");

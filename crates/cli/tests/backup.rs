@@ -22,7 +22,7 @@ impl Fixture {
 
     /// A server with other arguments, and the fixture's directory to put files in.
     fn start_with(change: impl FnOnce(Launch, &Path) -> Launch) -> Self {
-        let folder = tempfile::tempdir().expect("a directory");
+        let folder = larimar_testkit::memory_directory();
         let launch = change(Launch::new(EXE, folder.path().join("data")).engine("local"), folder.path());
         // The tables of metrics appear at the end, so that a test knows what the store holds.
         let server = launch.argument("--analytics-flush").argument("1h").start();

@@ -55,7 +55,7 @@ fn backed_up(server: &Server, folder: &Path) {
 
 #[test]
 fn single_spaces_come_back_exactly_under_their_own_and_other_names() {
-    let folder = tempfile::tempdir().expect("a directory");
+    let folder = larimar_testkit::memory_directory();
     let (path, server) = (folder.path(), launch(&folder.path().join("data")).start());
     fill_table(&server.client(), "Orders");
     fill_table(&server.client(), "Ordered");
@@ -105,7 +105,7 @@ fn single_spaces_come_back_exactly_under_their_own_and_other_names() {
 
 #[test]
 fn leases_do_not_come_back() {
-    let folder = tempfile::tempdir().expect("a directory");
+    let folder = larimar_testkit::memory_directory();
     let server = launch(&folder.path().join("data")).start();
     let blobs = server.blobs();
     let put = |path: &str| blobs.request("PUT", path);
@@ -130,7 +130,7 @@ fn leases_do_not_come_back() {
 
 #[test]
 fn what_cannot_be_restored_is_refused_with_the_reason() {
-    let folder = tempfile::tempdir().expect("a directory");
+    let folder = larimar_testkit::memory_directory();
     let (path, server) = (folder.path(), launch(&folder.path().join("data")).start());
     fill_table(&server.client(), "Orders");
     backed_up(&server, path);
@@ -237,7 +237,7 @@ fn containers(server: &Server) -> Vec<String> {
 
 #[test]
 fn nothing_half_is_seen_of_a_restore_that_is_cancelled_or_whose_name_is_taken() {
-    let folder = tempfile::tempdir().expect("a directory");
+    let folder = larimar_testkit::memory_directory();
     let (server, child) = slow_restore(folder.path());
     assert_eq!(containers(&server), ["photos"]);
     assert_eq!(server.blobs().get("/copy/1").send().status, 404);
@@ -278,7 +278,7 @@ fn nothing_half_is_seen_of_a_restore_that_is_cancelled_or_whose_name_is_taken() 
 
 #[test]
 fn a_server_that_is_killed_leaves_nothing_half_and_can_restore_again() {
-    let folder = tempfile::tempdir().expect("a directory");
+    let folder = larimar_testkit::memory_directory();
     let (server, child) = slow_restore(folder.path());
     let server = server.kill().start();
     assert!(!child.wait_with_output().expect("an end").status.success());
@@ -303,7 +303,7 @@ fn a_server_that_is_killed_leaves_nothing_half_and_can_restore_again() {
 #[test]
 fn a_server_over_postgresql_restores_from_a_backup_of_the_embedded_engine() {
     use larimar_testkit::postgres::Cluster;
-    let folder = tempfile::tempdir().expect("a directory");
+    let folder = larimar_testkit::memory_directory();
     let (path, source) = (folder.path(), launch(&folder.path().join("data")).start());
     fill_table(&source.client(), "Orders");
     let claimed = fill_queues(&source.queues());

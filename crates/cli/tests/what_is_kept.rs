@@ -254,7 +254,7 @@ fn compare(tool: usize, server: &Server, claimed: &Claimed, expected: &BTreeMap<
 
 #[test]
 fn each_tool_keeps_what_the_page_says() {
-    let folder = tempfile::tempdir().expect("a directory");
+    let folder = larimar_testkit::memory_directory();
     let path = folder.path();
     let accounts = format!("{};other:{KEY}", crate::single_restore::DEVELOPMENT);
     let server = launch(path, "from").environment("LARIMAR_ACCOUNTS", &accounts).start();

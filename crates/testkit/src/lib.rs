@@ -10,6 +10,7 @@ pub mod blob;
 pub mod bytes;
 mod clock;
 mod dice;
+mod directory;
 pub mod engine;
 pub mod fuzz_targets;
 pub mod history;
@@ -23,6 +24,7 @@ mod server;
 
 pub use clock::ManualClock;
 pub use dice::Dice;
+pub use directory::memory_directory;
 pub use larimar_postgres_cluster as postgres;
 pub use polls::Polls;
 pub use server::{Launch, Server, TemporaryServer};

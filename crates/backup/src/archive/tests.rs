@@ -192,7 +192,7 @@ async fn backed_up(store: &Store, place: &Place) -> (String, Generation) {
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
 async fn the_archive_has_every_commit_in_order_with_the_payloads_of_blobs() {
-    let folder = tempfile::tempdir().expect("a directory");
+    let folder = larimar_testkit::memory_directory();
     let place = place(folder.path());
     let store = Store::open(folder.path(), |_| ());
     let table = store.table("t").await;
@@ -236,7 +236,7 @@ async fn the_archive_has_every_commit_in_order_with_the_payloads_of_blobs() {
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
 async fn steady_writes_make_a_segment_for_each_interval() {
     const EVERY: Duration = Duration::from_millis(100);
-    let folder = tempfile::tempdir().expect("a directory");
+    let folder = larimar_testkit::memory_directory();
     let place = place(folder.path());
     let started = Instant::now();
     let store = Store::open(folder.path(), |settings| settings.segment_every = EVERY);
@@ -268,7 +268,7 @@ async fn lines(place: &Place) -> Vec<(String, Option<Through>)> {
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
 async fn a_restart_continues_the_line_with_what_was_in_the_spool() {
-    let folder = tempfile::tempdir().expect("a directory");
+    let folder = larimar_testkit::memory_directory();
     let place = place(folder.path());
     let store = Store::open(folder.path(), |_| ());
     let table = store.table("t").await;
@@ -303,7 +303,7 @@ async fn a_restart_continues_the_line_with_what_was_in_the_spool() {
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
 async fn commits_that_the_spool_does_not_have_end_the_line_and_the_next_has_a_full_backup() {
-    let folder = tempfile::tempdir().expect("a directory");
+    let folder = larimar_testkit::memory_directory();
     let place = place(folder.path());
     let store = Store::open(folder.path(), |_| ());
     let table = store.table("t").await;
@@ -344,7 +344,7 @@ async fn commits_that_the_spool_does_not_have_end_the_line_and_the_next_has_a_fu
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
 async fn a_spool_beyond_its_bound_ends_the_line_and_archiving_recovers() {
-    let folder = tempfile::tempdir().expect("a directory");
+    let folder = larimar_testkit::memory_directory();
     let place = place(folder.path());
     let store = Store::open(folder.path(), |settings| settings.spool_bytes_max = 200_000);
     let table = store.table("t").await;
@@ -376,7 +376,7 @@ async fn a_spool_beyond_its_bound_ends_the_line_and_archiving_recovers() {
 
 #[tokio::test]
 async fn a_place_is_for_one_archive() {
-    let folder = tempfile::tempdir().expect("a directory");
+    let folder = larimar_testkit::memory_directory();
     let place = place(folder.path());
     let lock = place.prepare_archive().await.expect("a place");
     let _backup = place.prepare().await.expect("a backup runs beside it");

@@ -19,7 +19,7 @@ struct Filled {
 
 impl Filled {
     async fn new() -> Self {
-        let folder = tempfile::tempdir().expect("a directory");
+        let folder = larimar_testkit::memory_directory();
         let place = Place::directory(folder.path().join("place"));
         let _lock = place.prepare().await.expect("a place");
         Self { folder, place }
@@ -204,7 +204,7 @@ async fn a_cancelled_removal_ends_what_it_began_before_writers_go_on() {
     let slow = ThrottleConfig { wait_delete_per_call: Duration::from_millis(300), ..ThrottleConfig::default() };
     let objects = Arc::new(ThrottledStore::new(InMemory::new(), slow));
     let place = Place::objects(objects, "here".into(), "s3://bucket/here".to_owned());
-    let filled = Filled { folder: tempfile::tempdir().expect("a directory"), place };
+    let filled = Filled { folder: larimar_testkit::memory_directory(), place };
     drop(filled.place.prepare().await.expect("a place"));
     filled.generation(1, None, "rows 1").await;
     filled.chunk("garbage").await;

@@ -264,7 +264,7 @@ fn play_rounds(usual: usize, mut play: impl FnMut(&Path, &mut Dice) -> usize) {
     println!("{rounds} rounds, LARIMAR_TEST_SEED={seed}");
     let (mut dice, mut restored, mut removals) = (Dice::new(seed), 0, Vec::new());
     for round in 0..rounds {
-        let (folder, seed) = (tempfile::tempdir().expect("a folder"), dice.next());
+        let (folder, seed) = (larimar_testkit::memory_directory(), dice.next());
         let began = Instant::now();
         let moments = play(folder.path(), &mut Dice::new(seed));
         println!("round {round}: {moments} moments restored in {:.1} s", began.elapsed().as_secs_f64());

@@ -116,7 +116,7 @@ struct Site {
 
 impl Site {
     async fn new() -> Self {
-        let folder = tempfile::tempdir().expect("a directory");
+        let folder = larimar_testkit::memory_directory();
         let place = Place::directory(folder.path().join("place"));
         let seen = Arc::new(Mutex::new(Vec::new()));
         let store = Watched { inner: MemoryStore::default(), seen: Arc::clone(&seen) };
@@ -250,7 +250,7 @@ impl Site {
     /// Restores to a moment; returns what the new directory holds, and its last commit.
     async fn restored(&self, moment: &Moment) -> Result<(Vec<String>, CommitPoint), BackupError> {
         let plan = Plan::make(&self.place, moment).await?;
-        let folder = tempfile::tempdir().expect("a directory");
+        let folder = larimar_testkit::memory_directory();
         let settings = Settings {
             folder: folder.path().join("data"),
             durability: Durability::Async,

@@ -62,7 +62,7 @@ proptest! {
             proptest::collection::vec(0..u64::MAX / 8, 0..3),
         ), 1..6),
     ) {
-        let root = tempfile::tempdir().expect("a directory");
+        let root = larimar_testkit::memory_directory();
         let mut spool = Spool::create(root.path(), &line("p"), at(4), u64::MAX).expect("a spool");
         let (mut last, mut expected) = (4, Vec::new());
         for (commits, payloads) in &groups {
@@ -83,7 +83,7 @@ proptest! {
 
 #[test]
 fn a_spool_that_is_cut_anywhere_has_the_whole_groups_before_the_cut_and_goes_on_there() {
-    let root = tempfile::tempdir().expect("a directory");
+    let root = larimar_testkit::memory_directory();
     let mut spool = Spool::create(root.path(), &line("p"), at(4), 1 << 30).expect("a spool");
     let mut ends = vec![(HEAD_BYTES as u64, 4)];
     for number in 5..9 {
@@ -111,7 +111,7 @@ fn a_spool_that_is_cut_anywhere_has_the_whole_groups_before_the_cut_and_goes_on_
 
 #[test]
 fn a_flipped_bit_loses_the_group_and_what_follows_and_a_bad_file_before_the_last_is_refused() {
-    let root = tempfile::tempdir().expect("a directory");
+    let root = larimar_testkit::memory_directory();
     let mut spool = Spool::create(root.path(), &line("p"), at(4), 1 << 30).expect("a spool");
     for number in 5..9 {
         spool.append(&one(number, 3 << 20), &[], || 0).expect("room");
@@ -139,7 +139,7 @@ fn a_flipped_bit_loses_the_group_and_what_follows_and_a_bad_file_before_the_last
 
 #[test]
 fn the_same_segment_is_stored_again_unless_its_commits_were_removed() {
-    let root = tempfile::tempdir().expect("a directory");
+    let root = larimar_testkit::memory_directory();
     let mut spool = Spool::create(root.path(), &line("p"), at(4), 1 << 30).expect("a spool");
     for number in 5..8 {
         spool.append(&one(number, 3 << 20), &[], || 0).expect("room");
@@ -160,7 +160,7 @@ fn the_same_segment_is_stored_again_unless_its_commits_were_removed() {
 
 #[test]
 fn a_spool_takes_no_more_than_its_bound_and_no_hole() {
-    let root = tempfile::tempdir().expect("a directory");
+    let root = larimar_testkit::memory_directory();
     let mut spool = Spool::create(root.path(), &line("p"), at(4), 10_000).expect("a spool");
     spool.append(&one(5, 6000), &[], || 0).expect("room");
     assert!(matches!(spool.append(&one(6, 6000), &[], || 0), Err(SpoolError::Full(_))));
@@ -174,7 +174,7 @@ fn a_spool_takes_no_more_than_its_bound_and_no_hole() {
 
 #[test]
 fn a_payload_counts_for_the_bound_when_nothing_but_the_archive_keeps_it() {
-    let root = tempfile::tempdir().expect("a directory");
+    let root = larimar_testkit::memory_directory();
     let mut spool = Spool::create(root.path(), &line("p"), at(4), 10_000).expect("a spool");
     spool.append(&one(5, 60), &[extent(50_000)], || 0).expect("a blob has it");
     assert!(spool.waiting().0 > 50_000);
@@ -193,7 +193,7 @@ fn a_payload_counts_for_the_bound_when_nothing_but_the_archive_keeps_it() {
 #[test]
 fn a_spool_is_readable_by_its_owner_alone() {
     use std::os::unix::fs::PermissionsExt as _;
-    let root = tempfile::tempdir().expect("a directory");
+    let root = larimar_testkit::memory_directory();
     let spool = Spool::create(root.path(), &line("p"), at(4), 10_000).expect("a spool");
     let mode = |path: &Path| path.metadata().expect("a file").permissions().mode() & 0o777;
     assert_eq!(mode(&spool.folder), 0o700);
