@@ -27,7 +27,7 @@ pub(super) struct LogFile {
 }
 
 impl LogFile {
-    /// Opens a file, or creates it for its owner and group, as far as the umask lets them.
+    /// Opens a file, or creates it for its owner.
     pub(super) fn open(path: &Path) -> Result<Self, AccessLogError> {
         Ok(Self { path: path.to_owned(), file: open(path)?, failures: LogLimit::new() })
     }
@@ -65,7 +65,7 @@ fn open(path: &Path) -> Result<File, AccessLogError> {
     let mut options = OpenOptions::new();
     options.append(true).create(true);
     #[cfg(unix)]
-    std::os::unix::fs::OpenOptionsExt::mode(&mut options, 0o640);
+    std::os::unix::fs::OpenOptionsExt::mode(&mut options, 0o600);
     options.open(path).map_err(failed)
 }
 
