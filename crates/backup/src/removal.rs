@@ -162,17 +162,20 @@ impl Plan {
             kept.push(Generation::read(place, &name).await.map_err(|error| error.of_kept(&name))?);
         }
         let mut plan = Self { kept, generations, kept_segments: Vec::new(), segments: Vec::new(), lines: Vec::new() };
-        plan.plan_archive(place).await?;
+        plan.plan_archive(place, now).await?;
         Ok(plan)
     }
 
     /// A kept generation needs what its line has after it. The newest line may be waiting for its first backup.
-    async fn plan_archive(&mut self, place: &Place) -> Result<(), BackupError> {
+    async fn plan_archive(&mut self, place: &Place, now: Timestamp) -> Result<(), BackupError> {
         let lines = Line::list(place).await?;
-        for line in &lines {
+        // Names order as times do. Lines of a time to come are from a clock that was ahead.
+        let now: String = now.to_seven_digits().chars().filter(|char| !"-:".contains(*char)).collect();
+        let newest = lines.iter().rposition(|line| *line <= now).unwrap_or(0);
+        for (at, line) in lines.iter().enumerate() {
             let of_line = self.kept.iter().filter(|generation| generation.line.as_deref() == Some(line));
             let first = of_line.map(|generation| generation.sequence).min();
-            let is_kept = first.is_some() || Some(line) == lines.last();
+            let is_kept = first.is_some() || at >= newest;
             for segment in SegmentName::list(place, line).await? {
                 let is_needed = is_kept && first.is_none_or(|first| segment.last > first);
                 let files = if is_needed { &mut self.kept_segments } else { &mut self.segments };
@@ -193,10 +196,8 @@ impl Plan {
         place.sync().await?;
         remove_all(place, self.segments.clone(), held).await?;
         for line in &self.lines {
-            let mut names = place.names(line).await?;
-            // Until its first file is gone, it is a line without segments.
-            names.sort_by_key(|name| name == LINE);
-            for name in names {
+            // Until its first file is gone, it is a line without segments. Files that are not ours stay.
+            for name in ["end", "through", LINE] {
                 place.remove(&format!("{line}/{name}")).await?;
             }
             place.storage().remove_directory(line).await?;

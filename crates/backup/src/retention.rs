@@ -4,7 +4,8 @@ use crate::generation::Generation;
 use larimar_model::Timestamp;
 use std::time::Duration;
 
-/// Which backups are kept: those that either rule keeps, and always the latest.
+/// Which backups are kept: those that either rule keeps, and always the latest. Those of a time to come, taken while the
+/// clock was ahead, are kept and not counted, so they never displace the one that was just taken.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct Keep {
     /// Those that are not older, and the one before them: with it, the archive reaches back over the whole time.
@@ -25,6 +26,8 @@ impl Keep {
         if !self.is_set() {
             return 0;
         }
+        let is_past = |name: &&String| Generation::time_of(name).is_some_and(|taken| taken <= now);
+        let names = &names[..names.iter().take_while(is_past).count()];
         let by_count = names.len().saturating_sub(self.count.unwrap_or(0));
         let by_time = self.time.map_or(by_count, |time| {
             let is_old = |name: &String| Generation::time_of(name).is_some_and(|taken| taken < now.before(time));
@@ -61,6 +64,11 @@ mod tests {
             assert_eq!(keep.surplus(&names, now), surplus, "{keep:?}");
             assert_eq!(keep.surplus(&names[..1], now), 0, "{keep:?}");
             assert_eq!(keep.surplus(&[], now), 0, "{keep:?}");
+        }
+        // After a clock that was ahead, those of the future stay and do not count.
+        let between = Timestamp::parse("2026-11-04T12:00:00Z").expect("a time");
+        for (count, surplus) in [(1, 3), (2, 2), (4, 0), (9, 0)] {
+            assert_eq!(Keep { time: None, count: Some(count) }.surplus(&names, between), surplus, "{count}");
         }
         // A clock that was set back keeps more.
         let early = Timestamp::parse("2026-01-01T00:00:00Z").expect("a time");

@@ -355,7 +355,7 @@ async fn a_cancelled_backup_leaves_no_generation_and_its_chunks_are_used() {
     assert!(job.cancel().await);
     assert_eq!(job.status().state, JobState::Cancelled);
     assert!(matches!(Generation::list(&place).await, Err(BackupError::NoBackup(_))));
-    std::fs::write(folder.path().join("place/unfinished/left"), "half").expect("a file");
+    std::fs::write(folder.path().join("place/unfinished/1-2-3"), "half").expect("a file");
     let sent = job.status().totals.sent_bytes;
     let taken = store.back_up(&place).await;
     assert!(taken.totals.sent_bytes + sent <= 7 << 20, "{sent} and {}", taken.totals.sent_bytes);

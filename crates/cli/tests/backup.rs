@@ -392,8 +392,7 @@ fn pipes_and_directories_in_the_place_of_files_hang_nothing() {
     let said = refused(run(&mut fixture.backup(&["verify", "place"])));
     assert!(said.contains("1 of 3 generations") && said.contains("20261116T170102.5000000Z-7"), "{said}");
     std::fs::create_dir(fixture.path("place/unfinished/directory")).expect("a directory");
-    let said = refused(run(&mut fixture.backup(&["place", "--rate", "max"])));
-    assert!(said.contains("place/unfinished/directory"), "{said}");
+    succeeded(run(&mut fixture.backup(&["place", "--rate", "max"])));
     let lock = fixture.path("place/lock");
     std::fs::remove_file(&lock).expect("a lock");
     pipe(&lock);

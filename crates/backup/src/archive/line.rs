@@ -150,10 +150,12 @@ impl SegmentName {
 }
 
 /// Whether a directory has the name of a line.
-fn is_line(name: &str) -> bool {
+pub(crate) fn is_line(name: &str) -> bool {
     let mut parts = name.splitn(3, '-');
     let (time, after, random) = (parts.next(), parts.next(), parts.next());
-    let is_time = time.is_some_and(|time| time.len() == TIME_CHARS && time.ends_with('Z') && time.is_ascii());
+    let is_plain = |byte: u8| byte.is_ascii_alphanumeric() || byte == b'.';
+    let is_time =
+        time.is_some_and(|time| time.len() == TIME_CHARS && time.ends_with('Z') && time.bytes().all(is_plain));
     let is_number = after.is_some_and(|after| after.parse::<u64>().is_ok());
     is_time && is_number && random.is_some_and(|random| u32::from_str_radix(random, 16).is_ok() && random.len() == 8)
 }

@@ -1,6 +1,6 @@
 //! How far a line can be replayed: which of its segments follow a backup without a hole, and up to which time.
 
-use super::line::{Line, SegmentName, Through};
+use super::line::{Line, SegmentName, Through, is_line};
 use super::segment::{SEGMENT_BYTES_MAX, Segment, SegmentRecord};
 use crate::error::BackupError;
 use crate::place::Place;
@@ -31,6 +31,10 @@ pub(crate) struct Reach {
 impl LineState {
     /// Lists the line's segments and reads its small files.
     pub(crate) async fn load(place: &Place, name: &str) -> Result<Self, BackupError> {
+        // The name may come from a file of the place, and is a part of paths.
+        if !is_line(name) {
+            return Err(BackupError::damaged("a backup", format!("it names the line {name:?}, which cannot be one")));
+        }
         let line = Line::read(place, name).await?;
         // The files before the segments: what they say is archived is among the segments then.
         let (through, end) = (Through::read(place, name).await?, Through::read_end(place, name).await?);
@@ -119,5 +123,19 @@ impl SegmentName {
             if next == self.last.checked_add(1) { Ok(segment) } else { wrong("it has not all of its commits") }
         })
         .await?
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[tokio::test]
+    async fn a_name_that_is_not_one_of_a_line_is_no_path() {
+        let place = Place::directory("nowhere");
+        for name in ["../..", "", "20261116T170102.5000000Z-7-../../..", "20261116T1701/../000000Z-7-010203ff"] {
+            let error = LineState::load(&place, name).await.err().expect("a refusal");
+            assert!(matches!(error, BackupError::Damaged { .. }), "{name}: {error}");
+        }
     }
 }

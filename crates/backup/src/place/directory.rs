@@ -1,16 +1,20 @@
 //! A place that is a directory: files that are whole or not there, its lock, and the marks of renames on disk.
 //!
 //! Files are opened without waiting and have to be regular ones, so a pipe or a device in the place of one hangs nothing.
+//! Below the place's own path, directories are opened one by one and have to be real ones: nothing is listed, written or
+//! removed behind a symbolic link.
 
 use super::mark::MARK;
 use super::storage::StoredFile;
 use super::{CHUNKS, GENERATIONS, UNFINISHED};
-use crate::archive::line::ARCHIVE;
+use crate::archive::line::{ARCHIVE, is_line};
 use crate::error::BackupError;
 use bytes::Bytes;
 use larimar_engine::{Clock, SystemClock};
-use rustix::fs::{FlockOperation, Mode, OFlags, flock};
+use rustix::fs::{AtFlags, Dir, FileType, FlockOperation, Mode, OFlags, flock};
+use rustix::io::Errno;
 use std::collections::BTreeSet;
+use std::ffi::CString;
 use std::fs::{DirBuilder, File, OpenOptions};
 use std::io::{Error, ErrorKind, Read, Result, Write};
 use std::os::unix::fs::{DirBuilderExt, OpenOptionsExt};
@@ -46,11 +50,11 @@ pub(super) fn write_mark(root: &Path, text: &str) -> Result<()> {
 pub(super) fn lock_directory(root: &Path, shown: &str) -> std::result::Result<File, BackupError> {
     make_directories(root)?;
     let file = lock(&root.join("lock"), BackupError::Busy(shown.to_owned()))?;
-    let unfinished = root.join(UNFINISHED);
-    for entry in std::fs::read_dir(&unfinished).map_err(failed(&unfinished))?.flatten() {
+    for name in names(root, UNFINISHED).map_err(failed(&root.join(UNFINISHED)))? {
         // Others of this process are being written, by the archive.
-        if !entry.file_name().to_string_lossy().starts_with(process()) {
-            std::fs::remove_file(entry.path()).map_err(failed(&entry.path()))?;
+        if is_unfinished(&name) && !name.starts_with(process()) {
+            let name = format!("{UNFINISHED}/{name}");
+            remove_file(root, &name).map_err(failed(&root.join(name)))?;
         }
     }
     Ok(file)
@@ -63,8 +67,8 @@ pub(super) fn lock_archive(root: &Path, shown: &str) -> std::result::Result<File
 }
 
 fn make_directories(root: &Path) -> std::result::Result<(), BackupError> {
-    for directory in [CHUNKS, GENERATIONS, UNFINISHED, ARCHIVE].map(|name| root.join(name)) {
-        make_directory(&directory).map_err(failed(&directory))?;
+    for directory in [CHUNKS, GENERATIONS, UNFINISHED, ARCHIVE] {
+        open_or_make(root, directory).map_err(failed(&root.join(directory)))?;
     }
     Ok(())
 }
@@ -80,28 +84,24 @@ fn failed(what: &Path) -> impl FnOnce(Error) -> BackupError + use<> {
     move |error| BackupError::Place { what, reason: error.to_string() }
 }
 
-/// The files in a directory; none if it does not exist.
-pub(super) fn files(directory: &Path) -> Result<Vec<StoredFile>> {
-    let entries = match std::fs::read_dir(directory) {
-        Err(error) if matches!(error.kind(), ErrorKind::NotFound | ErrorKind::NotADirectory) => return Ok(Vec::new()),
-        entries => entries?,
-    };
+/// The files in a directory of the place; none if it does not exist.
+pub(super) fn files(root: &Path, directory: &str) -> Result<Vec<StoredFile>> {
     let mut files = Vec::new();
-    for entry in entries {
-        let entry = entry?;
-        let metadata = entry.metadata()?;
-        if metadata.is_file() {
-            let name = entry.file_name().to_string_lossy().into_owned();
+    let Some((opened, names)) = entries(root, directory)? else { return Ok(files) };
+    for name in names {
+        let found = rustix::fs::statat(&opened, &name, AtFlags::SYMLINK_NOFOLLOW)?;
+        if FileType::from_raw_mode(found.st_mode).is_file() {
+            let (name, size) = (name.to_string_lossy().into_owned(), u64::try_from(found.st_size).unwrap_or(0));
             // Only object stores are asked for ages.
-            files.push(StoredFile { name, size: metadata.len(), age: Duration::MAX });
+            files.push(StoredFile { name, size, age: Duration::MAX });
         }
     }
     Ok(files)
 }
 
-/// Removes a directory, if it is there and empty.
-pub(super) fn remove_directory(path: &Path) -> Result<()> {
-    match std::fs::remove_dir(path) {
+/// Removes a directory of the place, if it is there and empty.
+pub(super) fn remove_directory(root: &Path, name: &str) -> Result<()> {
+    match unlink(root, name, AtFlags::REMOVEDIR) {
         Err(error) if !matches!(error.kind(), ErrorKind::NotFound | ErrorKind::DirectoryNotEmpty) => Err(error),
         _ => Ok(()),
     }
@@ -109,54 +109,60 @@ pub(super) fn remove_directory(path: &Path) -> Result<()> {
 
 /// Syncs the directories of the archive, so that removals are on disk.
 pub(super) fn sync_archive(root: &Path) -> Result<()> {
-    let archive = root.join(ARCHIVE);
-    for name in names(&archive)? {
-        let line = open(&archive.join(name))?;
-        if line.metadata()?.is_dir() {
-            line.sync_all()?;
-        }
+    for line in names(root, ARCHIVE)?.iter().filter(|name| is_line(name)) {
+        open_directory(root, &format!("{ARCHIVE}/{line}"))?.sync_all()?;
     }
-    match open(&archive) {
+    match open_directory(root, ARCHIVE) {
         Err(error) if error.kind() == ErrorKind::NotFound => Ok(()),
         archive => archive?.sync_all(),
     }
 }
 
-/// The names in a directory; none if it does not exist.
-pub(super) fn names(directory: &Path) -> Result<Vec<String>> {
-    match std::fs::read_dir(directory) {
-        Ok(entries) => entries.map(|entry| Ok(entry?.file_name().to_string_lossy().into_owned())).collect(),
-        Err(error) if error.kind() == ErrorKind::NotFound => Ok(Vec::new()),
-        Err(error) => Err(error),
+/// The names in a directory of the place; none if it does not exist.
+pub(super) fn names(root: &Path, directory: &str) -> Result<Vec<String>> {
+    let names = entries(root, directory)?.map_or_else(Vec::new, |(_, names)| names);
+    Ok(names.iter().map(|name| name.to_string_lossy().into_owned()).collect())
+}
+
+/// A directory of the place and the names in it; `None` if it does not exist.
+fn entries(root: &Path, directory: &str) -> Result<Option<(File, Vec<CString>)>> {
+    let opened = match open_directory(root, directory) {
+        Err(error) if error.kind() == ErrorKind::NotFound => return Ok(None),
+        opened => opened?,
+    };
+    let mut names = Vec::new();
+    for entry in Dir::read_from(&opened)? {
+        let entry = entry?;
+        if !matches!(entry.file_name().to_bytes(), b"." | b"..") {
+            names.push(entry.file_name().to_owned());
+        }
     }
+    Ok(Some((opened, names)))
 }
 
 /// Whether a directory is empty but for what file systems and an interrupted marking leave.
 pub(super) fn is_empty(root: &Path) -> Result<bool> {
-    Ok(names(root)?.iter().all(|name| name == "lost+found" || name.starts_with(UNFINISHED_MARK)))
+    Ok(names(root, "")?.iter().all(|name| name == "lost+found" || name.starts_with(UNFINISHED_MARK)))
 }
 
 /// Writes a file under another name, syncs it and gives it its own.
 pub(super) fn put_file(root: &Path, name: &str, bytes: &[u8]) -> Result<()> {
     static LAST: AtomicU64 = AtomicU64::new(0);
     let number = LAST.fetch_add(1, Ordering::Relaxed);
-    let unfinished = root.join(UNFINISHED).join(format!("{}-{number}", process()));
-    let path = root.join(name);
+    let unfinished = open_directory(root, UNFINISHED)?;
+    let own = format!("{}-{number}", process());
     let put = || {
-        let mut file = OpenOptions::new().write(true).create(true).truncate(true).mode(0o600).open(&unfinished)?;
+        let flags = OFlags::WRONLY | OFlags::CREATE | OFlags::TRUNC | OFlags::NOFOLLOW | OFlags::CLOEXEC;
+        let mut file = File::from(rustix::fs::openat(&unfinished, &own, flags, Mode::RUSR | Mode::WUSR)?);
         file.write_all(bytes)?;
         file.sync_all()?;
-        match std::fs::rename(&unfinished, &path) {
-            Err(error) if error.kind() == ErrorKind::NotFound => {
-                path.parent().map_or(Ok(()), make_directory)?;
-                std::fs::rename(&unfinished, &path)
-            }
-            renamed => renamed,
-        }
+        let (directory, name) = parted(name);
+        rustix::fs::renameat(&unfinished, &own, open_or_make(root, directory)?, name)?;
+        Ok(())
     };
     put().inspect_err(|_| {
         // The error that led here is the one to report; the next backup removes the file if this does not.
-        let _ = std::fs::remove_file(&unfinished);
+        let _ = rustix::fs::unlinkat(&unfinished, &own, AtFlags::empty());
     })
 }
 
@@ -171,12 +177,22 @@ pub(super) fn read_file(path: &Path, length_max: u64) -> Result<Bytes> {
     Ok(bytes.into())
 }
 
-/// Removes a file, if there is one.
-pub(super) fn remove_file(path: &Path) -> Result<()> {
-    match std::fs::remove_file(path) {
-        Err(error) if error.kind() != ErrorKind::NotFound => Err(error),
+/// Removes a file, if there is one. A directory of that name is not ours, and stays.
+pub(super) fn remove_file(root: &Path, name: &str) -> Result<()> {
+    match unlink(root, name, AtFlags::empty()) {
+        Err(error) if !matches!(error.kind(), ErrorKind::NotFound | ErrorKind::IsADirectory) => Err(error),
         _ => Ok(()),
     }
+}
+
+fn unlink(root: &Path, name: &str, flags: AtFlags) -> Result<()> {
+    let (directory, name) = parted(name);
+    Ok(rustix::fs::unlinkat(open_directory(root, directory)?, name, flags)?)
+}
+
+/// The directory of a file of the place, and the file's name in it.
+fn parted(name: &str) -> (&str, &str) {
+    name.rsplit_once('/').unwrap_or(("", name))
 }
 
 /// Syncs the directories, so that renames are on disk.
@@ -209,6 +225,46 @@ fn make_directory(directory: &Path) -> Result<()> {
     DirBuilder::new().recursive(true).mode(0o700).create(directory)
 }
 
+/// Opens a directory of the place.
+fn open_directory(root: &Path, directory: &str) -> Result<File> {
+    let mut opened = open_with(root, OFlags::RDONLY | OFlags::DIRECTORY)?;
+    for part in directory.split('/').filter(|part| !part.is_empty()) {
+        opened = open_below(&opened, part)?;
+    }
+    Ok(opened)
+}
+
+/// Opens a directory of the place; creates it, and those above it, if they do not exist.
+fn open_or_make(root: &Path, directory: &str) -> Result<File> {
+    let mut opened = open_with(root, OFlags::RDONLY | OFlags::DIRECTORY)?;
+    for part in directory.split('/').filter(|part| !part.is_empty()) {
+        opened = match open_below(&opened, part) {
+            Err(error) if error.kind() == ErrorKind::NotFound => {
+                match rustix::fs::mkdirat(&opened, part, Mode::RWXU) {
+                    Ok(()) | Err(Errno::EXIST) => {}
+                    Err(error) => return Err(error.into()),
+                }
+                open_below(&opened, part)?
+            }
+            below => below?,
+        };
+    }
+    Ok(opened)
+}
+
+/// Opens a directory in another one. It has to be a real one: what a symbolic link leads to is not the place's to change.
+fn open_below(directory: &File, name: &str) -> Result<File> {
+    let flags = OFlags::RDONLY | OFlags::DIRECTORY | OFlags::NOFOLLOW | OFlags::CLOEXEC;
+    match rustix::fs::openat(directory, name, flags, Mode::empty()) {
+        Ok(opened) => Ok(opened.into()),
+        Err(Errno::NOTDIR | Errno::LOOP) => {
+            let reason = format!("{name} is a file or a symbolic link, and has to be a directory");
+            Err(Error::new(ErrorKind::NotADirectory, reason))
+        }
+        Err(error) => Err(error.into()),
+    }
+}
+
 fn open(path: &Path) -> Result<File> {
     open_with(path, OFlags::RDONLY)
 }
@@ -223,6 +279,13 @@ fn process() -> &'static str {
     static PROCESS: LazyLock<String> =
         LazyLock::new(|| format!("{}-{}", std::process::id(), SystemClock.now().ticks()));
     &PROCESS
+}
+
+/// Whether a file has a name that [`put_file`] gives: a process, when it started, and a number.
+fn is_unfinished(name: &str) -> bool {
+    let mut parts = name.split('-');
+    let is_number = |part: &str| !part.is_empty() && part.bytes().all(|byte| byte.is_ascii_digit());
+    parts.by_ref().take(3).filter(|part| is_number(part)).count() == 3 && parts.next().is_none()
 }
 
 const UNFINISHED_MARK: &str = ".larimar-backup.";

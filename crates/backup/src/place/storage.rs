@@ -138,8 +138,8 @@ impl Storage {
     pub(crate) async fn names(&self, directory: &str) -> Result<Vec<String>, BackupError> {
         match self {
             Self::Directory(root) => {
-                let path = root.join(directory);
-                let names = blocking(move || directory::names(&path)).await?;
+                let (root, name) = (root.clone(), directory.to_owned());
+                let names = blocking(move || directory::names(&root, &name)).await?;
                 names.map_err(|error| self.failed(directory, &error))
             }
             Self::Objects { store, .. } => {
@@ -156,8 +156,8 @@ impl Storage {
     pub(crate) async fn files(&self, directory: &str) -> Result<Vec<StoredFile>, BackupError> {
         match self {
             Self::Directory(root) => {
-                let path = root.join(directory);
-                let files = blocking(move || directory::files(&path)).await?;
+                let (root, name) = (root.clone(), directory.to_owned());
+                let files = blocking(move || directory::files(&root, &name)).await?;
                 files.map_err(|error| self.failed(directory, &error))
             }
             Self::Objects { store, .. } => {
@@ -178,8 +178,8 @@ impl Storage {
     pub(crate) async fn remove(&self, name: &str) -> Result<(), BackupError> {
         match self {
             Self::Directory(root) => {
-                let path = root.join(name);
-                let removed = blocking(move || directory::remove_file(&path)).await?;
+                let (root, file) = (root.clone(), name.to_owned());
+                let removed = blocking(move || directory::remove_file(&root, &file)).await?;
                 removed.map_err(|error| self.failed(name, &error))
             }
             Self::Objects { store, .. } => match store.delete(&self.object(name)).await {
@@ -192,8 +192,8 @@ impl Storage {
     /// Removes an empty directory. Object stores have none.
     pub(crate) async fn remove_directory(&self, name: &str) -> Result<(), BackupError> {
         let Self::Directory(root) = self else { return Ok(()) };
-        let path = root.join(name);
-        let removed = blocking(move || directory::remove_directory(&path)).await?;
+        let (root, directory) = (root.clone(), name.to_owned());
+        let removed = blocking(move || directory::remove_directory(&root, &directory)).await?;
         removed.map_err(|error| self.failed(name, &error))
     }
 

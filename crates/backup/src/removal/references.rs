@@ -74,7 +74,8 @@ impl References {
     /// A chunk that is referred to and missing.
     pub(super) async fn unused(mut self, place: &Place, age_min: Duration) -> Result<(Vec<ChunkId>, u64), BackupError> {
         let (mut unused, mut bytes) = (Vec::new(), 0);
-        for directory in place.names(CHUNKS).await? {
+        let is_ours = |name: &String| name.len() == 2 && name.bytes().all(|byte| byte.is_ascii_hexdigit());
+        for directory in place.names(CHUNKS).await?.into_iter().filter(is_ours) {
             for file in place.storage().files(&format!("{CHUNKS}/{directory}")).await? {
                 // Other files are left alone.
                 let Some(id) = file.name.parse().ok().filter(|id: &ChunkId| id.to_string() == file.name) else {

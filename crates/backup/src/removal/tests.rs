@@ -33,7 +33,11 @@ impl Filled {
 
     /// A backup of a day with one data chunk.
     async fn generation(&self, day: u64, line: Option<&Line>, content: &str) -> String {
-        let taken = Timestamp::parse(&format!("2026-11-{day:02}T12:00:00Z")).expect("a time");
+        self.generation_of(&format!("2020-11-{day:02}T12:00:00Z"), day, line, content).await
+    }
+
+    async fn generation_of(&self, taken: &str, day: u64, line: Option<&Line>, content: &str) -> String {
+        let taken = Timestamp::parse(taken).expect("a time");
         let mut index = Vec::new();
         Entry::Data(self.chunk(content).await).encode(&mut index);
         let index = self.chunk(index).await;
@@ -45,7 +49,7 @@ impl Filled {
     }
 
     async fn line(&self, day: u64) -> Line {
-        let began = Timestamp::parse(&format!("2026-11-{day:02}T00:00:00Z")).expect("a time");
+        let began = Timestamp::parse(&format!("2020-11-{day:02}T00:00:00Z")).expect("a time");
         let line = Line::new(began, day * 10, [7; 4]);
         line.write(&self.place).await.expect("a line");
         line
@@ -132,7 +136,7 @@ async fn nothing_is_removed_if_what_is_kept_is_damaged() {
     }
     let files = |name: &str| filled.place.storage().show(name);
     let segment = files(&SegmentName { first: 31, last: 40 }.file(&line.name));
-    let generation = files(&format!("{GENERATIONS}/20261103T120000.0000000Z-30"));
+    let generation = files(&format!("{GENERATIONS}/20201103T120000.0000000Z-30"));
     for file in [files(&ChunkRef::of(b"rows 3").name()), files(&ChunkRef::of(b"payload 3").name()), segment, generation]
     {
         let whole = std::fs::read(&file).expect("a file");
@@ -219,4 +223,81 @@ async fn a_cancelled_removal_ends_what_it_began_before_writers_go_on() {
     assert!(removal.await.is_err() && filled.has("garbage").await, "it was cancelled while the chunk was removed");
     drop(lock.read().await);
     assert!(!filled.has("garbage").await, "a writer would count on it");
+}
+
+#[tokio::test]
+async fn what_symbolic_links_lead_to_is_not_touched() {
+    let filled = Filled::new().await;
+    let (old, _) = (filled.line(1).await, filled.line(2).await);
+    filled.generation(1, Some(&old), "rows 1").await;
+    filled.generation(2, None, "rows 2").await;
+    let victim = filled.folder.path().join("victim");
+    std::fs::create_dir(&victim).expect("a directory");
+    let chunk = ChunkRef::of(b"nothing refers to this").name();
+    let names = ["line", "through", "1-2-3", &chunk[10..], "00000000000000000011-00000000000000000020"];
+    for name in names {
+        std::fs::write(victim.join(name), "of another program").expect("a file");
+    }
+    let line = format!("archive/{}", old.name);
+    for directory in ["unfinished", &line, "archive", "generations", &chunk[..9], "chunks"] {
+        let (path, aside) = (filled.folder.path().join("place").join(directory), filled.folder.path().join("aside"));
+        let is_there = path.exists();
+        if is_there {
+            std::fs::rename(&path, &aside).expect("a name");
+        }
+        std::os::unix::fs::symlink(&victim, &path).expect("a link");
+        let error = filled.keep(1).await.expect_err(directory).to_string();
+        assert!(error.contains(&format!("place/{directory}")) && error.contains("symbolic link"), "{error}");
+        let put = filled.place.put(&format!("{directory}/new"), "x".into()).await;
+        assert!(put.is_err() && std::fs::read_dir(&victim).expect("a directory").count() == names.len());
+        std::fs::remove_file(&path).expect("a link");
+        if is_there {
+            std::fs::rename(&aside, &path).expect("a name");
+        }
+    }
+    assert_eq!(filled.keep(1).await.expect("a removal").generations.len(), 1);
+}
+
+#[tokio::test]
+async fn files_and_directories_that_are_not_ours_stay_and_hinder_nothing() {
+    let filled = Filled::new().await;
+    let (old, _) = (filled.line(1).await, filled.line(2).await);
+    filled.generation(1, Some(&old), "rows 1").await;
+    filled.segment(&old, 1, "payload 1").await;
+    filled.generation(2, None, "rows 2").await;
+    let place = filled.folder.path().join("place");
+    let line = place.join("archive").join(&old.name);
+    for directory in [place.join("unfinished/sub"), place.join("unfinished/7-7-7"), line.join("sub"), line.join("end")]
+    {
+        std::fs::create_dir(directory).expect("a directory");
+    }
+    for name in ["left", "1-2-3"] {
+        std::fs::write(place.join("unfinished").join(name), "").expect("a file");
+    }
+    std::fs::write(line.join("notes"), "").expect("a file");
+    let removed = filled.keep(1).await.expect("a removal");
+    assert_eq!((removed.generations.len(), removed.segments), (1, 1));
+    assert!(place.join("unfinished/left").exists() && !place.join("unfinished/1-2-3").exists());
+    assert!(line.join("notes").exists() && !line.join("line").exists());
+    assert_eq!(filled.keep(1).await.expect("a removal"), Removed::default());
+}
+
+#[tokio::test]
+async fn backups_and_lines_from_a_clock_that_was_ahead_displace_no_new_ones() {
+    let filled = Filled::new().await;
+    let ahead = Line::new(Timestamp::parse("3000-01-01T00:00:00Z").expect("a time"), 5, [7; 4]);
+    ahead.write(&filled.place).await.expect("a line");
+    for day in 1..=2 {
+        filled.generation_of(&format!("3000-01-0{day}T00:00:00Z"), day, Some(&ahead), "rows ahead").await;
+    }
+    let open = filled.line(3).await;
+    filled.segment(&open, 3, "payload 3").await;
+    for day in 3..=4 {
+        filled.generation(day, None, &format!("rows {day}")).await;
+        assert_eq!(filled.keep(2).await.expect("a removal"), Removed::default(), "{day}");
+    }
+    assert!(filled.has("payload 3").await, "the open line waits for its first backup");
+    filled.generation(5, None, "rows 5").await;
+    assert_eq!(filled.keep(2).await.expect("a removal").generations.len(), 1);
+    assert!(!filled.has("rows 3").await && filled.has("rows 4").await && filled.has("rows 5").await);
 }
