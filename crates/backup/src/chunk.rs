@@ -85,4 +85,18 @@ pub(crate) async fn blocking<T: Send + 'static>(run: impl FnOnce() -> T + Send +
 }
 
 /// No chunk is longer: a data chunk ends with the row that fills it, and a row has a few MiB at most.
-pub(crate) const CHUNK_BYTES_MAX: u64 = 256 << 20;
+pub(crate) const CHUNK_BYTES_MAX: u64 = 32 << 20;
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[tokio::test]
+    async fn a_chunk_that_no_backup_writes_is_not_read() {
+        let place = Place::directory("nowhere");
+        for (length, expected) in [(33 << 20, "a length that no chunk has"), (9 << 20, "is missing")] {
+            let error = ChunkRef { id: ChunkId([7; 32]), length }.read(&place).await.expect_err("a refusal");
+            assert!(error.to_string().contains(expected), "{error}");
+        }
+    }
+}

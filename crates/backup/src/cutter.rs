@@ -125,7 +125,7 @@ mod tests {
     fn each_chunk_begins_with_its_space() {
         let name = Some(SpaceName { account: "one", kind: SpaceKind::Table, name: "t" });
         for (place, chunk) in chunks(0..10_000).iter().enumerate() {
-            let records = Record::all(chunk).expect("records");
+            let records = crate::record::tests::all(chunk).expect("records");
             let first = if place == 0 { Record::Space { name, number: 1, meta: b"" } } else { Record::Within(name) };
             assert_eq!(records[..2], [first, Record::Partition("p")]);
         }

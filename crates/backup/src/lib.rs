@@ -30,6 +30,7 @@ mod sender;
 mod single;
 mod single_job;
 mod take;
+mod tally;
 mod verify;
 
 pub use archive::lines::{ArchiveLine, Moments, archive_lines};

@@ -92,13 +92,35 @@ impl<'a> Record<'a> {
         })
     }
 
-    /// All records of a chunk.
-    pub(crate) fn all(mut chunk: &'a [u8]) -> Option<Vec<Self>> {
-        let mut records = Vec::new();
-        while !chunk.is_empty() {
-            records.push(Self::take(&mut chunk)?);
+    /// Takes the records of one space off the front of a chunk: the one with which it begins, and those that follow. Nothing
+    /// is collected: a record has two bytes or more, and would have thirty times as many in memory.
+    ///
+    /// # Errors
+    /// What is wrong with the chunk.
+    pub(crate) fn take_part(chunk: &mut &'a [u8]) -> Result<(Self, Records<'a>), &'static str> {
+        const UNREADABLE: &str = "a record cannot be read";
+        let first = Self::take(chunk).ok_or(UNREADABLE)?;
+        if !matches!(first, Self::Space { .. } | Self::Within(_)) {
+            return Err("it does not begin with a space");
         }
-        Some(records)
+        let records = *chunk;
+        // Tags 1 and 2 begin the next space.
+        while chunk.first().is_some_and(|tag| !matches!(tag, 1 | 2)) {
+            Self::take(chunk).ok_or(UNREADABLE)?;
+        }
+        Ok((first, Records(&records[..records.len() - chunk.len()])))
+    }
+}
+
+/// The records of one space in a chunk. All of them can be read.
+#[derive(Clone, Debug)]
+pub(crate) struct Records<'a>(&'a [u8]);
+
+impl<'a> Iterator for Records<'a> {
+    type Item = Record<'a>;
+
+    fn next(&mut self) -> Option<Record<'a>> {
+        Record::take(&mut self.0)
     }
 }
 
@@ -147,8 +169,19 @@ fn take_text<'a>(input: &mut &'a [u8]) -> Option<&'a str> {
 }
 
 #[cfg(test)]
-mod tests {
+pub(crate) mod tests {
     use super::*;
+
+    /// All records of a chunk.
+    pub(crate) fn all(mut chunk: &[u8]) -> Result<Vec<Record<'_>>, &'static str> {
+        let mut all = Vec::new();
+        while !chunk.is_empty() {
+            let (first, records) = Record::take_part(&mut chunk)?;
+            all.push(first);
+            all.extend(records);
+        }
+        Ok(all)
+    }
 
     #[test]
     fn records_are_read_as_they_were_written_and_cut_ones_are_refused() {
@@ -165,19 +198,22 @@ mod tests {
         ];
         let mut chunk = Vec::new();
         records.iter().for_each(|record| record.encode(&mut chunk));
-        assert_eq!(Record::all(&chunk).as_deref(), Some(&records[..]));
+        assert_eq!(all(&chunk).as_deref(), Ok(&records[..]));
+        let begun = |record: &[u8]| [b"\x02\0", record].concat();
         for record in records {
             let mut one = Vec::new();
             record.encode(&mut one);
             for length in 1..one.len() {
-                assert_eq!(Record::all(&one[..length]), None, "{record:?} cut to {length} bytes");
+                let cut = begun(&one[..length]);
+                assert_eq!(all(&cut), Err("a record cannot be read"), "{record:?} cut to {length} bytes");
             }
         }
-        assert_eq!(Record::all(&[9]), None);
+        assert!(all(&[9]).is_err() && all(&begun(&[9])).is_err());
+        assert_eq!(all(&[3, 0]), Err("it does not begin with a space"));
         let longer = Extent { length: 4, ..extent };
         let mut wrong = vec![5];
         longer.encode(&mut wrong);
         wrong.extend_from_slice(b"\x03abc");
-        assert_eq!(Record::all(&wrong), None, "fewer bytes than the extent has");
+        assert!(all(&begun(&wrong)).is_err(), "fewer bytes than the extent has");
     }
 }

@@ -12,8 +12,9 @@ use crate::generation::{Generation, Totals};
 use crate::index::{DataChunk, IndexReader};
 use crate::payloads::{NewPayload, Source, no_store, store_payloads};
 use crate::place::Place;
-use crate::record::{BackedSpace, Record};
+use crate::record::{BackedSpace, Record, Records};
 use crate::take::KNOWN_MAX;
+use crate::tally::Tally;
 use larimar_engine::blob::bytes::{ByteStore, Extent};
 use larimar_engine::blob::relocate::relocated;
 use larimar_engine::{Fault, RowRef, Rows, SpaceId, SpaceKind};
@@ -98,18 +99,13 @@ async fn restore_rows<B: ByteStore>(
         is_container: false,
         known: Known::default(),
         addresses,
-        totals: Totals::default(),
+        tally: Tally::new(generation),
     };
     while let Some(chunk) = index.next().await? {
         target.chunk(&chunk).await?;
-        progress(&target.totals);
+        progress(&target.tally.totals);
     }
-    let Totals { spaces, rows, row_bytes, payloads, payload_bytes, .. } = target.totals;
-    let Totals { chunks, sent_bytes, .. } = generation.totals;
-    if (Totals { spaces, rows, row_bytes, payloads, payload_bytes, chunks, sent_bytes }) != generation.totals {
-        return Err(BackupError::damaged(generation.name(), "its chunks do not hold what its totals say"));
-    }
-    Ok(target.totals)
+    target.tally.finish()
 }
 
 /// What is restored into, and how far the stream is.
@@ -124,7 +120,7 @@ struct Target<'a, B> {
     known: Known,
     /// Keeps the addresses of all payloads, if commits of the archive follow.
     addresses: &'a mut Option<Addresses>,
-    totals: Totals,
+    tally: Tally<'a>,
 }
 
 /// Where the payloads of the blob at hand are now. A backup repeats those that are forgotten (`take.rs`).
@@ -155,27 +151,22 @@ impl Known {
 impl<B: ByteStore> Target<'_, B> {
     async fn chunk(&mut self, chunk: &DataChunk) -> Result<(), BackupError> {
         let what = self.place.show(&chunk.data.name());
-        let bytes = chunk.data.read(self.place).await?;
-        let records = Record::all(&bytes).ok_or_else(|| BackupError::damaged(&what, "a record cannot be read"))?;
         let wrong = |reason: &str| BackupError::damaged(&what, reason);
-        if !matches!(records.first(), Some(Record::Space { .. } | Record::Within(_))) {
-            return Err(wrong("it does not begin with a space"));
-        }
+        self.tally.chunks(1 + chunk.pieces.len())?;
+        let bytes = chunk.data.read(self.place).await?;
         // A chunk is written space by space; each part has its payloads stored first.
-        let mut pieces = &chunk.pieces[..];
-        let mut rest = &records[..];
-        while let Some((first, after)) = rest.split_first() {
+        let (mut rest, mut pieces) = (&bytes[..], &chunk.pieces[..]);
+        while !rest.is_empty() {
+            let (first, records) = Record::take_part(&mut rest).map_err(wrong)?;
+            self.tally.part(&first, records.clone())?;
             match first {
-                Record::Space { name, number, meta } => self.begin_space(*name, SpaceId(*number), meta, &what).await?,
-                Record::Within(name) if encoded(*name) == self.name => {}
+                Record::Space { name, number, meta } => self.begin_space(name, SpaceId(number), meta, &what).await?,
+                Record::Within(name) if encoded(name) == self.name => {}
                 _ => return Err(wrong("its space did not begin before")),
             }
-            let end = after.iter().position(|record| matches!(record, Record::Space { .. } | Record::Within(_)));
-            let (part, next) = after.split_at(end.unwrap_or(after.len()));
-            self.part(part, &mut pieces, &what).await?;
-            rest = next;
+            self.part(records, &mut pieces, &what).await?;
         }
-        if pieces.is_empty() { Ok(()) } else { Err(wrong("the index lists pieces that none of its payloads has")) }
+        if pieces.is_empty() { Ok(()) } else { Err(wrong(OTHER_PIECES)) }
     }
 
     async fn begin_space(
@@ -191,7 +182,6 @@ impl<B: ByteStore> Target<'_, B> {
         self.space = match name {
             None => SpaceId::SYSTEM,
             Some(name) => {
-                self.totals.spaces += 1;
                 let created = self.engine.create_numbered_space(name, number, meta).await?;
                 created
                     .ok_or_else(|| BackupError::damaged(what, format!("{}, or its number, begins twice", name.name)))?
@@ -203,37 +193,44 @@ impl<B: ByteStore> Target<'_, B> {
     /// Stores the payloads and rows of one space.
     async fn part<'a>(
         &mut self,
-        records: &[Record<'a>],
+        records: Records<'a>,
         pieces: &mut &'a [ChunkRef],
         what: &str,
     ) -> Result<(), BackupError> {
-        let mut addresses = self.payloads(&new_payloads(self.space, records, pieces, what)?).await?.into_iter();
+        let payloads = new_payloads(self.space, records.clone(), pieces, what)?;
+        let mut addresses = self.payloads(&payloads).await?.into_iter();
         let (mut partition, mut rows) = (None, Vec::new());
         for record in records {
             let blob = || partition.ok_or_else(|| BackupError::damaged(what, "a row has no partition"));
             match record {
-                Record::Partition(text) => partition = Some(*text),
+                Record::Partition(text) => partition = Some(text),
                 Record::Payload { extent, .. } | Record::Pieces { extent, .. } => {
                     let address = addresses.next().expect("each payload was stored");
-                    self.known.insert(blob()?, *extent, address);
+                    self.known.insert(blob()?, extent, address);
                     if let Some(addresses) = &mut *self.addresses {
-                        addresses.insert(*extent, address)?;
+                        addresses.insert(extent, address)?;
                     }
                 }
                 Record::Row { row, version, body } => {
-                    let row = RowRef { partition: blob()?, row, version: *version, body };
-                    self.totals.rows += 1;
-                    self.totals.row_bytes +=
-                        (row.partition.len() + row.row.len() + size_of::<u64>() + body.len()) as u64;
+                    let row = RowRef { partition: blob()?, row, version, body };
                     rows.extend(self.relocated(row, what)?.map(|body| (row, body)));
+                    if rows.len() >= ROWS_AT_ONCE {
+                        self.rows(&mut rows).await?;
+                    }
                 }
                 Record::Space { .. } | Record::Within(_) => unreachable!("a part ends before the next space"),
             }
         }
-        let rows: Vec<RowRef<'_>> = rows.iter().map(|(row, body)| RowRef { body, ..*row }).collect();
-        if !rows.is_empty() {
-            self.engine.restore(self.space, &rows).await?;
+        self.rows(&mut rows).await
+    }
+
+    /// Stores rows with their new bodies.
+    async fn rows(&self, rows: &mut Vec<(RowRef<'_>, Vec<u8>)>) -> Result<(), BackupError> {
+        let stored: Vec<RowRef<'_>> = rows.iter().map(|(row, body)| RowRef { body, ..*row }).collect();
+        if !stored.is_empty() {
+            self.engine.restore(self.space, &stored).await?;
         }
+        rows.clear();
         Ok(())
     }
 
@@ -256,7 +253,7 @@ impl<B: ByteStore> Target<'_, B> {
     }
 
     /// Stores payloads; returns their addresses, in order.
-    async fn payloads(&mut self, payloads: &[NewPayload<'_>]) -> Result<Vec<Extent>, BackupError> {
+    async fn payloads(&self, payloads: &[NewPayload<'_>]) -> Result<Vec<Extent>, BackupError> {
         if payloads.is_empty() {
             return Ok(Vec::new());
         }
@@ -264,8 +261,6 @@ impl<B: ByteStore> Target<'_, B> {
         let (stored, unreferenced) = store_payloads(self.place, store, payloads).await?;
         // A restore that fails leaves no store.
         unreferenced.keep();
-        self.totals.payloads += payloads.len() as u64;
-        self.totals.payload_bytes += payloads.iter().map(|payload| payload.extent.length).sum::<u64>();
         Ok(stored)
     }
 }
@@ -273,7 +268,7 @@ impl<B: ByteStore> Target<'_, B> {
 /// The payloads of a part, with the pieces that belong to each.
 pub(crate) fn new_payloads<'a>(
     space: SpaceId,
-    records: &[Record<'a>],
+    records: Records<'a>,
     pieces: &mut &'a [ChunkRef],
     what: &str,
 ) -> Result<Vec<NewPayload<'a>>, BackupError> {
@@ -283,16 +278,16 @@ pub(crate) fn new_payloads<'a>(
         match record {
             Record::Partition(text) => blob = text,
             Record::Payload { extent, bytes } => {
-                payloads.push(NewPayload { space, blob, extent: *extent, source: Source::Inline(bytes) });
+                payloads.push(NewPayload { space, blob, extent, source: Source::Inline(bytes) });
             }
             Record::Pieces { extent, count } => {
-                let count = usize::try_from(*count).map_err(|_| wrong())?;
+                let count = usize::try_from(count).map_err(|_| wrong())?;
                 let (own, rest) = pieces.split_at_checked(count).ok_or_else(wrong)?;
                 *pieces = rest;
-                if own.iter().map(|piece| piece.length).sum::<u64>() != extent.length {
+                if own.iter().fold(0, |sum: u64, piece| sum.saturating_add(piece.length)) != extent.length {
                     return Err(wrong());
                 }
-                payloads.push(NewPayload { space, blob, extent: *extent, source: Source::Pieces(own) });
+                payloads.push(NewPayload { space, blob, extent, source: Source::Pieces(own) });
             }
             _ => {}
         }
@@ -311,5 +306,8 @@ fn encoded(name: BackedSpace<'_>) -> Vec<u8> {
     bytes
 }
 
+pub(crate) const OTHER_PIECES: &str = "the index lists pieces that none of its payloads has";
+/// Rows that are stored at once: in memory they have ten times their bytes if they are small.
+pub(crate) const ROWS_AT_ONCE: usize = 1 << 16;
 /// Journals, and tables that are compacted.
 pub(crate) const ROOM_TO_WORK: u64 = 64 << 20;

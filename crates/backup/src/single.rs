@@ -9,10 +9,11 @@ use crate::error::BackupError;
 use crate::generation::{Generation, Totals};
 use crate::index::{DataChunk, IndexReader, SpaceKey};
 use crate::pace::{Pace, Rate};
-use crate::payloads::{no_store, store_payloads};
+use crate::payloads::{Unreferenced, no_store, store_payloads};
 use crate::place::Place;
-use crate::record::{BackedSpace, Record};
-use crate::restore::{Known, ROOM_TO_WORK, new_payloads};
+use crate::record::{BackedSpace, Record, Records};
+use crate::restore::{Known, ROOM_TO_WORK, ROWS_AT_ONCE, new_payloads};
+use crate::tally::Tally;
 use larimar_engine::blob::bytes::ByteStore;
 use larimar_engine::blob::meta_without_lease;
 use larimar_engine::blob::relocate::{relocated, without_lease};
@@ -139,7 +140,8 @@ impl<E: Engine, B: ByteStore> SingleRestore<E, B> {
         self.check_free(wanted).await?;
         let found = find(place, generation, wanted).await?;
         self.check_room(&found)?;
-        let mut filler = Filler { restore: self, place, pace: Pace::new(rate), totals: Totals::default(), progress };
+        let (pace, totals) = (Pace::new(rate), Totals::default());
+        let mut filler = Filler { restore: self, place, generation, pace, totals, progress };
         let fill = async {
             let mut whole = Vec::with_capacity(found.len());
             for found in &found {
@@ -168,10 +170,10 @@ impl<E: Engine, B: ByteStore> SingleRestore<E, B> {
     /// Refuses what the engine's disk has no room for.
     fn check_room(&self, found: &[Found<'_>]) -> Result<(), BackupError> {
         let Some(disk) = self.engine.statistics().disk else { return Ok(()) };
-        let pieces = |chunk: &DataChunk| chunk.pieces.iter().map(|piece| piece.length).sum::<u64>();
-        let bytes =
-            |chunk: &Arc<DataChunk>| chunk.data.length + if self.are_payloads_local { pieces(chunk) } else { 0 };
-        let bytes: u64 = found.iter().flat_map(|found| &found.chunks).map(bytes).sum();
+        let pieces = |chunk: &DataChunk| if self.are_payloads_local { chunk.pieces.len() } else { 0 };
+        let chunks = found.iter().flat_map(|found| &found.chunks);
+        let stored = chunks.flat_map(|chunk| chunk.pieces[..pieces(chunk)].iter().chain([&chunk.data]));
+        let bytes = stored.map(|chunk| chunk.length).fold(0, u64::saturating_add);
         let needed = bytes.saturating_add(bytes / 10).saturating_add(ROOM_TO_WORK);
         let free = disk.free.saturating_sub(disk.needed);
         match free >= needed {
@@ -223,6 +225,7 @@ impl<E: Engine, B: ByteStore> SingleRestore<E, B> {
 struct Filler<'a, E, B> {
     restore: &'a SingleRestore<E, B>,
     place: &'a Place,
+    generation: &'a Generation,
     pace: Pace,
     totals: Totals,
     progress: &'a (dyn Fn(&Totals) + Send + Sync),
@@ -244,13 +247,14 @@ impl<E: Engine, B: ByteStore> Filler<'_, E, B> {
 
     /// Stores the rows of a table or container, and their payloads; returns the meta bytes.
     async fn rows(&mut self, found: &Found<'_>, space: &HiddenSpace) -> Result<Option<Vec<u8>>, BackupError> {
-        let (mut meta, mut known) = (None, Known::default());
+        let (mut meta, mut known, mut tally) = (None, Known::default(), Tally::new(self.generation));
         for chunk in &found.chunks {
             let what = self.place.show(&chunk.data.name());
             let bytes = chunk.data.read(self.place).await?;
-            let records = records(&bytes, &what)?;
-            for part in parts(&records, &chunk.pieces, found.wanted, &what)? {
-                meta = meta.or(part.meta.map(<[u8]>::to_vec));
+            let mut parts = Parts { rest: &bytes, pieces: &chunk.pieces, wanted: found.wanted, what: &what };
+            while let Some(part) = parts.next()? {
+                tally.part(&part.first, part.records.clone())?;
+                meta = meta.or(part.meta());
                 self.part(&part, space, &mut known, &what).await?;
             }
             self.done(chunk.data.length).await;
@@ -266,8 +270,8 @@ impl<E: Engine, B: ByteStore> Filler<'_, E, B> {
         what: &str,
     ) -> Result<(), BackupError> {
         let mut pieces = part.pieces;
-        let payloads = new_payloads(space.id, part.records, &mut pieces, what)?;
-        let (stored, unreferenced) = match self.restore.bytes.as_deref() {
+        let payloads = new_payloads(space.id, part.records.clone(), &mut pieces, what)?;
+        let (stored, mut unreferenced) = match self.restore.bytes.as_deref() {
             Some(store) => {
                 let (stored, unreferenced) = store_payloads(self.place, store, &payloads).await?;
                 (stored, Some(unreferenced))
@@ -279,29 +283,39 @@ impl<E: Engine, B: ByteStore> Filler<'_, E, B> {
         self.totals.payload_bytes += stored.iter().map(|extent| extent.length).sum::<u64>();
         let mut stored = stored.into_iter();
         let (mut partition, mut rows) = (None, Vec::new());
-        for record in part.records {
+        for record in part.records.clone() {
             let blob = || partition.ok_or_else(|| BackupError::damaged(what, "a row has no partition"));
             match record {
-                Record::Partition(text) => partition = Some(*text),
+                Record::Partition(text) => partition = Some(text),
                 Record::Payload { extent, .. } | Record::Pieces { extent, .. } => {
-                    known.insert(blob()?, *extent, stored.next().expect("each payload was stored"));
+                    known.insert(blob()?, extent, stored.next().expect("each payload was stored"));
                 }
                 Record::Row { row, version, body } => {
-                    let row = RowRef { partition: blob()?, row, version: *version, body };
+                    let row = RowRef { partition: blob()?, row, version, body };
                     let body = if part.is_container { container_row(row, known, what)? } else { Some(body.to_vec()) };
                     rows.extend(body.map(|body| (row, body)));
+                    if rows.len() >= ROWS_AT_ONCE {
+                        self.store(space, &mut rows).await?;
+                        // Some are referenced now; the space goes with its rows if the restore fails.
+                        unreferenced.take().into_iter().for_each(Unreferenced::keep);
+                    }
                 }
                 Record::Space { .. } | Record::Within(_) => unreachable!("a part ends before the next space"),
             }
         }
-        let rows: Vec<RowRef<'_>> = rows.iter().map(|(row, body)| RowRef { body, ..*row }).collect();
-        self.count(&rows);
-        if !rows.is_empty() {
-            self.restore.engine.restore(space.id, &rows).await?;
+        self.store(space, &mut rows).await?;
+        unreferenced.into_iter().for_each(Unreferenced::keep);
+        Ok(())
+    }
+
+    /// Stores rows with their new bodies.
+    async fn store(&mut self, space: &HiddenSpace, rows: &mut Vec<(RowRef<'_>, Vec<u8>)>) -> Result<(), BackupError> {
+        let stored: Vec<RowRef<'_>> = rows.iter().map(|(row, body)| RowRef { body, ..*row }).collect();
+        self.count(&stored);
+        if !stored.is_empty() {
+            self.restore.engine.restore(space.id, &stored).await?;
         }
-        if let Some(unreferenced) = unreferenced {
-            unreferenced.keep();
-        }
+        rows.clear();
         Ok(())
     }
 
@@ -310,9 +324,9 @@ impl<E: Engine, B: ByteStore> Filler<'_, E, B> {
     async fn queue(&mut self, found: &Found<'_>, space: &HiddenSpace) -> Result<Option<Vec<u8>>, BackupError> {
         let (mut meta, mut first) = (None, 0);
         loop {
-            let (mut deliveries, mut place) = (HashMap::new(), 0);
+            let (mut deliveries, mut place, mut tally) = (HashMap::new(), 0, Tally::new(self.generation));
             for chunk in &found.chunks {
-                let found_meta = self.queue_rows(chunk, found.wanted, |row| {
+                let found_meta = self.queue_rows(chunk, found.wanted, &mut tally, |row| {
                     if let MessageRow::Delivery(message) = row {
                         if (first..first + DELIVERIES_MAX).contains(&place) {
                             deliveries.insert(message.id, message);
@@ -322,9 +336,10 @@ impl<E: Engine, B: ByteStore> Filler<'_, E, B> {
                 });
                 meta = meta.or(found_meta.await?);
             }
+            let mut tally = Tally::new(self.generation);
             for chunk in &found.chunks {
                 let mut messages: Vec<Message> = Vec::new();
-                let read = self.queue_rows(chunk, found.wanted, |row| {
+                let read = self.queue_rows(chunk, found.wanted, &mut tally, |row| {
                     if let MessageRow::Content { id, inserted, text } = row
                         && let Some(message) = deliveries.remove(&id)
                     {
@@ -347,17 +362,18 @@ impl<E: Engine, B: ByteStore> Filler<'_, E, B> {
         &self,
         chunk: &DataChunk,
         wanted: &Wanted,
+        tally: &mut Tally<'_>,
         mut visit: impl FnMut(MessageRow) + Send,
     ) -> Result<Option<Vec<u8>>, BackupError> {
         let what = self.place.show(&chunk.data.name());
         let bytes = chunk.data.read(self.place).await?;
-        let records = records(&bytes, &what)?;
-        let mut meta = None;
-        for part in parts(&records, &chunk.pieces, wanted, &what)? {
-            meta = meta.or(part.meta.map(<[u8]>::to_vec));
+        let (mut meta, mut parts) = (None, Parts { rest: &bytes, pieces: &chunk.pieces, wanted, what: &what });
+        while let Some(part) = parts.next()? {
+            tally.part(&part.first, part.records.clone())?;
+            meta = meta.or(part.meta());
             for record in part.records {
                 if let Record::Row { row, version, body } = record {
-                    visit(MessageRow::parse(RowRef { partition: "", row, version: *version, body })?);
+                    visit(MessageRow::parse(RowRef { partition: "", row, version, body })?);
                 }
             }
         }
@@ -390,11 +406,47 @@ impl<E: Engine, B: ByteStore> Filler<'_, E, B> {
 
 /// The records of one space in a chunk.
 struct Part<'a> {
-    /// If the space begins here.
-    meta: Option<&'a [u8]>,
+    /// The one with which it begins.
+    first: Record<'a>,
     is_container: bool,
-    records: &'a [Record<'a>],
+    records: Records<'a>,
     pieces: &'a [ChunkRef],
+}
+
+impl Part<'_> {
+    /// The meta bytes, if the space begins here.
+    fn meta(&self) -> Option<Vec<u8>> {
+        if let Record::Space { meta, .. } = self.first { Some(meta.to_vec()) } else { None }
+    }
+}
+
+/// The parts of a chunk that belong to a space.
+struct Parts<'a> {
+    rest: &'a [u8],
+    pieces: &'a [ChunkRef],
+    wanted: &'a Wanted,
+    what: &'a str,
+}
+
+impl<'a> Parts<'a> {
+    fn next(&mut self) -> Result<Option<Part<'a>>, BackupError> {
+        let wrong = |reason: &str| BackupError::damaged(self.what, reason);
+        while !self.rest.is_empty() {
+            let (first, records) = Record::take_part(&mut self.rest).map_err(wrong)?;
+            let count = |record: Record<'_>| if let Record::Pieces { count, .. } = record { count } else { 0 };
+            let own = records.clone().map(count).fold(0, u64::saturating_add);
+            let own = usize::try_from(own).ok().and_then(|own| self.pieces.split_at_checked(own));
+            let (pieces, others) =
+                own.ok_or_else(|| wrong("a payload does not have the pieces that the index lists"))?;
+            self.pieces = others;
+            let (Record::Space { name, .. } | Record::Within(name)) = first else { continue };
+            if is_wanted(name, self.wanted) {
+                let is_container = self.wanted.kind == SpaceKind::Container;
+                return Ok(Some(Part { first, is_container, records, pieces }));
+            }
+        }
+        Ok(None)
+    }
 }
 
 /// The body of a row of a container in its new place, without a lease.
@@ -468,40 +520,6 @@ impl Near {
         };
         BackupError::Refused(format!("{generation} has no {kind} {account}/{name}: {there}; nothing was changed"))
     }
-}
-
-fn records<'a>(chunk: &'a [u8], what: &str) -> Result<Vec<Record<'a>>, BackupError> {
-    Record::all(chunk).ok_or_else(|| BackupError::damaged(what, "a record cannot be read"))
-}
-
-/// The parts of a chunk that belong to a space.
-fn parts<'a>(
-    records: &'a [Record<'a>],
-    mut pieces: &'a [ChunkRef],
-    wanted: &Wanted,
-    what: &str,
-) -> Result<Vec<Part<'a>>, BackupError> {
-    let wrong = |reason: &str| BackupError::damaged(what, reason);
-    let (mut parts, mut rest) = (Vec::new(), records);
-    while let Some((first, after)) = rest.split_first() {
-        let (name, meta) = match first {
-            Record::Space { name, meta, .. } => (*name, Some(*meta)),
-            Record::Within(name) => (*name, None),
-            _ => return Err(wrong("it does not begin with a space")),
-        };
-        let end = after.iter().position(|record| matches!(record, Record::Space { .. } | Record::Within(_)));
-        let (records, next) = after.split_at(end.unwrap_or(after.len()));
-        let count = |record: &Record<'_>| if let Record::Pieces { count, .. } = record { *count } else { 0 };
-        let own =
-            usize::try_from(records.iter().map(count).sum::<u64>()).ok().and_then(|own| pieces.split_at_checked(own));
-        let (own, others) = own.ok_or_else(|| wrong("a payload does not have the pieces that the index lists"))?;
-        if is_wanted(name, wanted) {
-            let is_container = wanted.kind == SpaceKind::Container;
-            parts.push(Part { meta, is_container, records, pieces: own });
-        }
-        (rest, pieces) = (next, others);
-    }
-    Ok(parts)
 }
 
 fn is_wanted(name: BackedSpace<'_>, wanted: &Wanted) -> bool {

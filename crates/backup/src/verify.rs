@@ -3,9 +3,12 @@
 use crate::chunk::ChunkRef;
 use crate::error::BackupError;
 use crate::generation::Generation;
-use crate::index::IndexReader;
+use crate::index::{DataChunk, IndexReader};
 use crate::place::Place;
 use crate::record::Record;
+use crate::restore::{OTHER_PIECES, new_payloads};
+use crate::tally::Tally;
+use larimar_engine::SpaceId;
 
 /// A file of a backup that is missing or damaged, and what is wrong with it.
 pub type Problem = BackupError;
@@ -21,7 +24,7 @@ pub async fn verify(
 ) -> Result<(Generation, Vec<Problem>), BackupError> {
     let generation = Generation::read(place, name).await?;
     let mut index = IndexReader::new(place, &generation)?;
-    let (mut problems, mut chunks) = (Vec::new(), 0);
+    let (mut problems, mut tally) = (Vec::new(), Tally::new(&generation));
     while problems.len() < PROBLEMS_MAX {
         let chunk = match index.next().await {
             Ok(Some(chunk)) => chunk,
@@ -31,23 +34,38 @@ pub async fn verify(
                 continue;
             }
         };
+        if let Err(error) = tally.chunks(1 + chunk.pieces.len()) {
+            problems.push(error);
+            break;
+        }
+        let checked = match check(place, chunk.data, progress).await {
+            Ok(bytes) => count(&bytes, &chunk, &mut tally, &place.show(&chunk.data.name())),
+            Err(error) => Err(error),
+        };
+        problems.extend(checked.err());
         for piece in &chunk.pieces {
             problems.extend(check(place, *piece, progress).await.err());
         }
-        chunks += 1 + chunk.pieces.len() as u64;
-        match check(place, chunk.data, progress).await {
-            Ok(bytes) if Record::all(&bytes).is_none() => {
-                let what = place.show(&chunk.data.name());
-                problems.push(BackupError::damaged(what, "a record cannot be read"));
-            }
-            checked => problems.extend(checked.err()),
-        }
     }
-    if problems.is_empty() && chunks != generation.totals.chunks {
-        let reason = format!("the index lists {chunks} chunks instead of {}", generation.totals.chunks);
-        problems.push(BackupError::damaged(name, reason));
+    // What cannot be read is not counted.
+    if problems.is_empty() {
+        problems.extend(tally.finish().err());
     }
     Ok((generation, problems))
+}
+
+/// Counts what a chunk holds, and compares its payloads with the pieces that the index lists.
+fn count(bytes: &[u8], chunk: &DataChunk, tally: &mut Tally<'_>, what: &str) -> Result<(), BackupError> {
+    let (mut rest, mut pieces) = (bytes, &chunk.pieces[..]);
+    while !rest.is_empty() {
+        let (first, records) = Record::take_part(&mut rest).map_err(|reason| BackupError::damaged(what, reason))?;
+        tally.part(&first, records.clone())?;
+        new_payloads(SpaceId::SYSTEM, records, &mut pieces, what)?;
+    }
+    match pieces.is_empty() {
+        true => Ok(()),
+        false => Err(BackupError::damaged(what, OTHER_PIECES)),
+    }
 }
 
 async fn check(
