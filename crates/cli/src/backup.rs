@@ -20,10 +20,12 @@ use crate::settings::{Resolved, Settings, SettingsError};
 use crate::signals::{EXIT_INTERRUPTED, Runtime};
 use anyhow::{Context, bail, ensure};
 use larimar_backup::{
-    Generation, JobState, JobStatus, Keep, Key, Place, Rate, Removed, Removing, Totals, Writers, remove, verify,
+    BackupError, Generation, JobState, JobStatus, Keep, Key, Place, Rate, Removed, Removing, Totals, Writers, remove,
+    verify,
 };
 use larimar_tool::admin::AdminAnswer;
-use larimar_tool::location::Location;
+use larimar_tool::location::{Location, NO_CREDENTIALS, holds_credentials};
+use larimar_tool::output::escape;
 use std::io::{IsTerminal, Write as _};
 use std::path::{Component, Path, PathBuf};
 use std::time::Duration;
@@ -83,16 +85,14 @@ async fn run_one(resolved: &Resolved, backup: &Backup) -> anyhow::Result<()> {
         Backup::Take { to, rate } => take(resolved, to, *rate).await,
         Backup::Status => {
             let status = read(&OwnServer::find(resolved)?.get("/backup").await?)?;
-            print!("{}", shown(&status));
-            Ok(())
+            print(&shown(&status))
         }
         Backup::Cancel => {
             let answer = OwnServer::find(resolved)?.delete("/backup").await?;
             if answer.status == 404 {
                 bail!("{}", answer.text.trim_end());
             }
-            print!("{}", shown(&read(&answer)?));
-            Ok(())
+            print(&shown(&read(&answer)?))
         }
         Backup::Verify { from, generation } => {
             verify_all(&readable_place(resolved, from)?, generation.as_deref()).await
@@ -139,10 +139,7 @@ async fn take(resolved: &Resolved, to: &str, rate: Rate) -> anyhow::Result<()> {
     }
     end_line();
     match status.state {
-        JobState::Done => {
-            print!("{}", shown(&status));
-            Ok(())
-        }
+        JobState::Done => print(&shown(&status)),
         JobState::Cancelled => bail!("the backup was cancelled"),
         _ => bail!("{}", status.error.unwrap_or_else(|| "the backup failed".to_owned())),
     }
@@ -179,15 +176,15 @@ async fn verify_all(place: &Place, generation: Option<&str>) -> anyhow::Result<(
         end_line();
         let problems = match verified {
             Ok((generation, problems)) if problems.is_empty() => {
-                println!("{name}: whole; {}", counted(&generation.totals));
+                print(&format!("{name}: whole; {}\n", counted(&generation.totals)))?;
                 continue;
             }
             Ok((_, problems)) => problems,
             Err(problem) => vec![problem],
         };
         damaged += 1;
-        println!("{name}: damaged");
-        problems.iter().for_each(|problem| eprintln!("larimar: {name}: {problem}"));
+        print(&format!("{name}: damaged\n"))?;
+        complain(name, &problems);
     }
     let damaged_lines = if generation.is_none() { list::verify_lines(place).await? } else { 0 };
     if damaged > 0 {
@@ -204,9 +201,8 @@ async fn remove_some(place: &Place, removing: &Removing, options: RemoveOptions)
     let RemoveOptions { is_dry, is_idle } = options;
     let removed = remove(place, removing, Writers::Others { is_idle }, is_dry).await?;
     let verb = if is_dry { "would be removed" } else { "removed" };
-    removed.generations.iter().for_each(|name| println!("{name}: {verb}"));
-    println!("{verb}: {}", removed_counts(&removed));
-    Ok(())
+    let generations: String = removed.generations.iter().map(|name| format!("{name}: {verb}\n")).collect();
+    print(&format!("{generations}{verb}: {}\n", removed_counts(&removed)))
 }
 
 fn removed_counts(removed: &Removed) -> String {
@@ -219,11 +215,10 @@ fn removed_counts(removed: &Removed) -> String {
 fn make_key(file: &Path) -> anyhow::Result<()> {
     let shown = file.display();
     Key::create(file).with_context(|| format!("cannot make the key file {shown}"))?;
-    println!(
+    print(&format!(
         "{shown} is made. Start the server with the setting backup_key_file, and keep a copy of the file apart from the server \
-         and the backups: without it, no backup can be read."
-    );
-    Ok(())
+         and the backups: without it, no backup can be read.\n"
+    ))
 }
 
 /// The key of the setting backup_key_file, which encrypts backups.
@@ -250,6 +245,9 @@ pub(crate) fn place(argument: &'static str, text: &str) -> Result<Place, Setting
     let refused = |reason: String| SettingsError::Argument { name: argument, reason };
     // No account is asked for.
     let context = larimar_tool::Context::new(crate::environment(), Err(String::new()));
+    if holds_credentials(text) {
+        return Err(refused(NO_CREDENTIALS.to_owned()));
+    }
     match Location::parse(text, &context) {
         Ok(Location::File(path)) if !path.as_os_str().is_empty() => Ok(Place::directory(path)),
         Ok(Location::Object { store, path, url, .. }) => Ok(Place::objects(store, path, url)),
@@ -283,7 +281,7 @@ fn shown(status: &JobStatus) -> String {
     let mut text = format!("{state}: backup to {to}\n");
     for (name, value) in [("generation", generation), ("started", started), ("ended", ended), ("error", error)] {
         if let Some(value) = value {
-            text.push_str(&format!("{name}: {value}\n"));
+            text.push_str(&format!("{name}: {}\n", escape(value)));
         }
     }
     text.push_str(&format!("holds: {}\nsent: {}\n", counted(totals), bytes(totals.sent_bytes)));
@@ -291,7 +289,7 @@ fn shown(status: &JobStatus) -> String {
         text.push_str(&format!("removed: {}\n", removed_counts(removed)));
     }
     if let Some(error) = removal_error {
-        text.push_str(&format!("old backups were not removed: {error}\n"));
+        text.push_str(&format!("old backups were not removed: {}\n", escape(error)));
     }
     text.push_str(&archive);
     text
@@ -309,6 +307,16 @@ fn counted(totals: &Totals) -> String {
 
 fn bytes(count: u64) -> String {
     if count < 1 << 20 { format!("{count} bytes") } else { format!("{:.1} MiB", count as f64 / f64::from(1 << 20)) }
+}
+
+/// Prints lines.
+fn print(text: &str) -> anyhow::Result<()> {
+    crate::print(|out| out.write_all(text.as_bytes()))
+}
+
+/// Prints what is wrong with a backup or a line. Words of its files must not send commands to a terminal.
+fn complain(name: &str, problems: &[BackupError]) {
+    problems.iter().for_each(|problem| eprintln!("larimar: {name}: {}", escape(&problem.to_string())));
 }
 
 /// Shows how far a command is, on a terminal.

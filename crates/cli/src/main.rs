@@ -27,8 +27,10 @@ mod signals;
 mod storage;
 
 use advise::Found;
+use anyhow::Context as _;
 use command_line::{Command, CommandLine};
 use larimar_server::TlsError;
+use larimar_tool::output::escape;
 use migrate::Interrupted;
 use serve::EndedEarly;
 use settings::{Environment, Resolved, SettingsError};
@@ -49,7 +51,9 @@ fn main() -> ExitCode {
         Ok(()) => ExitCode::SUCCESS,
         Err(error) => {
             if is_log_read {
-                eprintln!("larimar: {error:#}");
+                // Words of a file or a server may be in it, which must not send commands to a terminal.
+                let lines: Vec<_> = format!("{error:#}").split('\n').map(escape).collect();
+                eprintln!("larimar: {}", lines.join("\n"));
             }
             if error.is::<SettingsError>() || error.is::<TlsError>() {
                 ExitCode::from(EXIT_REFUSED)
@@ -130,7 +134,7 @@ fn print(write: impl FnOnce(&mut Vec<u8>) -> std::io::Result<()>) -> anyhow::Res
     let mut text = Vec::new();
     write(&mut text)?;
     match std::io::stdout().lock().write_all(&text) {
-        Err(error) if error.kind() != std::io::ErrorKind::BrokenPipe => Err(error.into()),
+        Err(error) if error.kind() != std::io::ErrorKind::BrokenPipe => Err(error).context("standard output"),
         _ => Ok(()),
     }
 }

@@ -371,6 +371,46 @@ fn old_backups_are_removed_by_commands_and_by_the_server() {
 }
 
 #[test]
+fn a_reader_that_is_gone_is_not_an_error_and_a_full_disk_is() {
+    let fixture = Fixture::start();
+    let commands: [&[&str]; 6] = [
+        &["place", "--rate", "max"],
+        &["list", "place"],
+        &["verify", "place"],
+        &["prune", "place", "--keep-count", "1"],
+        &["status"],
+        &["key", "key"],
+    ];
+    for arguments in commands {
+        let (reader, writer) = std::io::pipe().expect("a pipe");
+        drop(reader);
+        let closed = fixture.backup(arguments).stdout(writer).output().expect("a command");
+        assert_eq!((closed.status.code(), String::from_utf8_lossy(&closed.stderr).as_ref()), (Some(0), ""));
+    }
+    let full = std::fs::File::options().write(true).open("/dev/full").expect("a device");
+    let full = fixture.backup(&["list", "place"]).stdout(full).output().expect("a command");
+    let said = String::from_utf8_lossy(&full.stderr);
+    assert!(full.status.code() == Some(1) && said.starts_with("larimar: standard output: "), "{said}");
+}
+
+#[test]
+fn addresses_with_secrets_and_data_in_the_place_are_refused() {
+    let fixture = Fixture::start();
+    for place in ["s3://K:sesame@bucket/x", "az://container?sig=sesame", "S3://K:sesame@bucket"] {
+        for arguments in [&[place][..], &["list", place], &["verify", place]] {
+            let said = refused(run(&mut fixture.backup(arguments)));
+            assert!(said.contains("environment") && !said.contains("sesame"), "{said}");
+        }
+    }
+    succeeded(run(&mut fixture.backup(&["place", "--rate", "max"])));
+    for data in ["place/chunks/new", "place/new", "other/../place/new"] {
+        std::fs::create_dir_all(fixture.path("other")).expect("a directory");
+        let said = refused(fixture.restore(&["place", "--data", data]));
+        assert!(said.contains("the place of the backup") && !fixture.path(data).exists(), "{data}: {said}");
+    }
+}
+
+#[test]
 fn pipes_and_directories_in_the_place_of_files_hang_nothing() {
     let fixture = Fixture::start();
     fill(&fixture.server);

@@ -73,6 +73,9 @@ impl Location {
             return Ok(Self::Stdout);
         }
         let Some((scheme, _)) = text.split_once("://") else { return Ok(Self::File(PathBuf::from(text))) };
+        if holds_credentials(text) {
+            return Err(Error::Usage(NO_CREDENTIALS.to_owned()));
+        }
         if !matches!(scheme, "s3" | "az" | "gs") {
             let expected = "a path, - for standard output, or an address that starts with s3://, az:// or gs://";
             return Err(Error::Usage(format!("expected {expected}, found '{text}'")));
@@ -312,6 +315,17 @@ fn make_readable(_: &File) -> std::io::Result<()> {
     Ok(())
 }
 
+/// Whether an address has a user, a query or a fragment: addresses are printed and logged, and these may be secret.
+#[must_use]
+pub fn holds_credentials(text: &str) -> bool {
+    let Some((_, rest)) = text.split_once("://") else { return false };
+    rest.contains(['?', '#']) || rest.split('/').next().is_some_and(|host| host.contains('@'))
+}
+
+/// What is wrong with such an address.
+pub const NO_CREDENTIALS: &str = "expected an address without user, password, `?` and `#`, such as s3://BUCKET/NAME: the \
+                                  credentials of stores belong in the environment (AWS_…, AZURE_…, GOOGLE_…)";
+
 fn stored(url: &str, error: &object_store::Error) -> Error {
     Error::Failed(format!("{url}: {error}"))
 }
@@ -338,6 +352,12 @@ mod tests {
         for url in ["http://x/y", "s4://x/y", "file:///x"] {
             assert!(matches!(Location::parse(url, &none), Err(Error::Usage(_))), "{url}");
         }
+        for url in ["s3://K:sesame@b/x", "s3://sesame@b", "gs://b/x?secret=sesame", "az://b#sesame", "S3://K:sesame@b"]
+        {
+            let error = Location::parse(url, &none).expect_err(url).to_string();
+            assert!(error.contains("environment") && !error.contains("sesame"), "{error}");
+        }
+        assert!(!holds_credentials("some@where/what?") && !holds_credentials("s3://bucket/some@where"));
         let aws = [("AWS_REGION", "eu-west-1"), ("AWS_ACCESS_KEY_ID", "a"), ("AWS_SECRET_ACCESS_KEY", "b")];
         let location = Location::parse("s3://bucket/some/", &context(&aws)).expect("a location");
         assert_eq!(location.join("T.csv").to_string(), "s3://bucket/some/T.csv");

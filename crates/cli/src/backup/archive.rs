@@ -1,6 +1,6 @@
 //! The archive of a server's commits: where the settings put it, and how it is shown.
 
-use super::{bytes, family, place, resolved_path};
+use super::{bytes, escape, family, place, resolved_path};
 use crate::settings::{Resolved, Settings, SettingsError};
 use larimar_backup::{ArchiveSettings, ArchiveStatus, Key, Place};
 
@@ -67,7 +67,7 @@ pub(super) fn shown(status: &ArchiveStatus) -> String {
         ("last gap", &status.last_gap),
     ] {
         if let Some(value) = value {
-            text.push_str(&format!("  {name}: {value}\n"));
+            text.push_str(&format!("  {name}: {}\n", escape(value)));
         }
     }
     text

@@ -1,6 +1,6 @@
 //! `larimar restore FROM --into-server`: has the running server restore single tables, queues and containers.
 
-use super::{bytes, encoded, end_line, place, resolved_path, show};
+use super::{bytes, encoded, end_line, escape, place, print, resolved_path, show};
 use crate::own_server::OwnServer;
 use crate::settings::Resolved;
 use crate::signals::{EXIT_INTERRUPTED, Runtime};
@@ -58,17 +58,13 @@ impl IntoServer {
     async fn run_one(&self, resolved: &Resolved) -> anyhow::Result<()> {
         match self {
             Self::Start(request) => request.run(resolved).await,
-            Self::Status => {
-                print!("{}", shown(&read(&OwnServer::find(resolved)?.get("/restore").await?)?));
-                Ok(())
-            }
+            Self::Status => print(&shown(&read(&OwnServer::find(resolved)?.get("/restore").await?)?)),
             Self::Cancel => {
                 let answer = OwnServer::find(resolved)?.delete("/restore").await?;
                 if answer.status == 404 {
                     bail!("{}", answer.text.trim_end());
                 }
-                print!("{}", shown(&read(&answer)?));
-                Ok(())
+                print(&shown(&read(&answer)?))
             }
         }
     }
@@ -96,10 +92,7 @@ impl SingleRequest {
         }
         end_line();
         match status.state {
-            JobState::Done => {
-                print!("{}", shown(&status));
-                Ok(())
-            }
+            JobState::Done => print(&shown(&status)),
             JobState::Cancelled => bail!("the restore was cancelled; nothing was restored"),
             _ => bail!("{}", status.error.unwrap_or_else(|| "the restore failed".to_owned())),
         }
@@ -144,7 +137,7 @@ fn shown(status: &SingleStatus) -> String {
     }
     for (name, value) in [("generation", generation), ("started", started), ("ended", ended), ("error", error)] {
         if let Some(value) = value {
-            text.push_str(&format!("{name}: {value}\n"));
+            text.push_str(&format!("{name}: {}\n", escape(value)));
         }
     }
     text.push_str(&format!(

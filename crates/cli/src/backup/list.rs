@@ -1,6 +1,6 @@
 //! `larimar backup list`, and the archive's part of `larimar backup verify`.
 
-use super::{counted, end_line, show};
+use super::{complain, counted, end_line, escape, print, show};
 use larimar_backup::{ArchiveLine, Generation, Moments, Place, Totals, archive_lines};
 use std::sync::atomic::{AtomicU64, Ordering};
 
@@ -10,14 +10,15 @@ pub(super) async fn list(place: &Place) -> anyhow::Result<()> {
         match Generation::read(place, &name).await {
             Ok(generation) => {
                 let Generation { taken, sequence, totals, .. } = &generation;
-                println!("{name}: taken at {taken}, up to commit {sequence}; {}", counted(totals));
+                let taken = escape(taken);
+                print(&format!("{name}: taken at {taken}, up to commit {sequence}; {}\n", counted(totals)))?;
             }
-            Err(problem) => println!("{name}: {problem}"),
+            Err(problem) => print(&format!("{name}: {}\n", escape(&problem.to_string())))?,
         }
     }
     for line in archive_lines(place, None).await? {
-        println!("{}", shown(&line));
-        line.problems.iter().for_each(|problem| eprintln!("larimar: {}: {problem}", line.name));
+        print(&format!("{}\n", shown(&line)))?;
+        complain(&line.name, &line.problems);
     }
     Ok(())
 }
@@ -34,8 +35,8 @@ pub(super) async fn verify_lines(place: &Place) -> anyhow::Result<usize> {
     let mut damaged = 0;
     for line in lines? {
         let state = if line.problems.is_empty() { "whole" } else { "damaged" };
-        println!("{}; {state}", shown(&line));
-        line.problems.iter().for_each(|problem| eprintln!("larimar: {}: {problem}", line.name));
+        print(&format!("{}; {state}\n", shown(&line)))?;
+        complain(&line.name, &line.problems);
         damaged += usize::from(!line.problems.is_empty());
     }
     Ok(damaged)
@@ -49,6 +50,19 @@ fn shown(line: &ArchiveLine) -> String {
         }
         None => "no moment can be restored without a backup of it".to_owned(),
     };
-    let end = line.end.as_ref().map_or_else(String::new, |reason| format!("; it ended because {reason}"));
+    let end = line.end.as_ref().map_or_else(String::new, |reason| format!("; it ended because {}", escape(reason)));
     format!("archive {}: {moments}; {} segments{end}", line.name, line.segments)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn the_reason_of_an_end_sends_no_commands_to_a_terminal() {
+        let end = Some("the spool\x1b[31m was\nfull".to_owned());
+        let line = ArchiveLine { name: "LINE".to_owned(), moments: None, end, segments: 2, problems: Vec::new() };
+        let shown = shown(&line);
+        assert!(shown.ends_with(r"2 segments; it ended because the spool\u{1b}[31m was\nfull"), "{shown}");
+    }
 }

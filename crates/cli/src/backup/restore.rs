@@ -1,6 +1,6 @@
 //! `larimar restore FROM --data DIR`: builds a data directory from a backup and the archive.
 
-use super::{bytes, counted, end_line, readable_place, show};
+use super::{bytes, counted, end_line, print, readable_place, resolved_path, show};
 use crate::logging;
 use crate::settings::{Resolved, Source};
 use crate::signals::{EXIT_INTERRUPTED, Runtime};
@@ -46,6 +46,10 @@ impl Restore {
         let (place, shown) = (readable_place(resolved, &self.from)?, self.data.display());
         let is_free = is_free(&self.data).with_context(|| format!("cannot read {shown}"))?;
         ensure!(is_free, "{shown} is not empty: give a new directory; nothing was changed");
+        if let Some(from) = place.as_directory() {
+            let is_inside = is_inside(&self.data, from)?;
+            ensure!(!is_inside, "{shown} is in {}, the place of the backup: give another directory", from.display());
+        }
         let plan = Plan::make(&place, &self.moment).await?;
         end_line();
         let name = plan.generation().name();
@@ -61,13 +65,14 @@ impl Restore {
         end_line();
         let totals = done.with_context(|| format!("{name} was not restored, and {shown} is not a data directory"))?;
         restoring.finish().with_context(|| format!("cannot finish {shown}"))?;
-        println!("restored {name} into {shown}: {}", counted(&totals));
         let (commits, last) = (plan.archived().commits, plan.last());
-        if commits > 0 {
-            println!("applied {commits} commits of the archive");
-        }
-        println!("the store is as it was after commit {} of {}", last.sequence, last.time);
-        Ok(())
+        let applied = if commits > 0 { format!("applied {commits} commits of the archive\n") } else { String::new() };
+        print(&format!(
+            "restored {name} into {shown}: {}\n{applied}the store is as it was after commit {} of {}\n",
+            counted(&totals),
+            last.sequence,
+            last.time
+        ))
     }
 }
 
@@ -84,6 +89,13 @@ async fn build(place: &Place, plan: &Plan, restoring: &Restoring, data: &Path) -
     let open_bytes = || FileBytes::open(&files).map(Arc::new);
     let progress = |totals: &Totals| show(totals, "restored", totals.bytes());
     Ok(restore_to(place, plan, restoring, &settings, open_bytes, &progress).await?)
+}
+
+/// Whether a directory, which may not exist yet, is in another one.
+fn is_inside(path: &Path, directory: &Path) -> anyhow::Result<bool> {
+    let path = resolved_path(path)?;
+    let there = path.ancestors().find_map(|part| part.canonicalize().ok());
+    Ok(there.zip(directory.canonicalize().ok()).is_some_and(|(path, directory)| path.starts_with(directory)))
 }
 
 /// Reads a time with `Z` or its offset from UTC.

@@ -283,7 +283,7 @@ const WRONG: &[(&str, &[&str])] = &[
     ("memory", &["", "much", "512XB", "1MiB", "-1", "99999999999999999999"]),
     ("reserve", &["", "much", "512XB", "-1", "2000GiB", "99999999999999999999"]),
     ("seed", &[""]),
-    ("archive", &[""]),
+    ("archive", &["", "s3://key:secret@bucket/folder", "s3://bucket/folder?secret_access_key=secret"]),
     ("archive_spool_bytes_max", &["", "15MiB", "1001GiB", "much", "-1"]),
     ("archive_backup_every", &["", "59s", "366d", "soon", "1w"]),
     ("backup_key_file", &[""]),

@@ -3,6 +3,7 @@
 use super::{Group, Kind, Setting, number, password, path, put, show_count, size, value};
 use crate::settings::engine::EngineChoice;
 use crate::settings::value::Durability;
+use larimar_tool::location::holds_credentials;
 use std::time::Duration;
 
 pub(super) static SETTINGS: &[Setting] = &[
@@ -71,9 +72,13 @@ pub(super) static SETTINGS: &[Setting] = &[
         group: Group::Data,
         help: "Where every commit is archived, so that the store can be restored to any moment: a directory, or \
                s3://BUCKET/PREFIX, az:// or gs://, as `larimar backup` takes it; full backups go there too",
-        expected: "a directory, or an address that starts with s3://, az:// or gs://",
+        expected: "a directory, or an address that starts with s3://, az:// or gs:// and has no user, password, ? or #: \
+                   credentials belong in the environment",
         kind: Kind::Private,
-        read: |settings, text| put(&mut settings.archive.place, (!text.is_empty()).then(|| Some(text.to_owned()))),
+        read: |settings, text| {
+            let is_fit = !text.is_empty() && !holds_credentials(text);
+            put(&mut settings.archive.place, is_fit.then(|| Some(text.to_owned())))
+        },
         show: |settings| settings.archive.place.as_ref().map(|place| place.as_str().into()),
     },
     Setting {
