@@ -213,13 +213,13 @@ async fn rows_of_an_account_are_bounded() {
             hours_max = hours_max.max(rows.iter().filter(|row| row.starts_with("insights/h/")).count());
         }
     }
-    assert!(minutes_max >= 60 && minutes_max <= 72, "{minutes_max}");
-    assert!(hours_max >= 168 && hours_max <= 170, "{hours_max}");
+    assert!((60..=72).contains(&minutes_max), "{minutes_max}");
+    assert!((168..=170).contains(&hours_max), "{hours_max}");
     let bytes = |rows: usize, resolution: Resolution| rows * resolution.row_bytes_max() * usize::from(rows::NUMBERS);
     let disk_bytes_max = bytes(72, Resolution::Minute) + bytes(170, Resolution::Hour);
     assert!(disk_bytes_max <= 52 << 20, "{disk_bytes_max}");
     // Memory: the tables of all shards, and what waits.
-    assert!(SHARDS_MAX * TABLES_OF_SHARD * (160 << 10) <= 40 << 20);
+    const { assert!(SHARDS_MAX * TABLES_OF_SHARD * (160 << 10) <= 40 << 20) };
     // Rows of the account are gone a week after its last request, whichever server wrote them.
     *hand.0.lock() = start().after(10_400 * MINUTE + Resolution::Hour.retention() + 2 * 60 * MINUTE);
     rows::remove_old(&*storage.engine, storage.clock.now()).await.expect("no fault");
