@@ -86,6 +86,9 @@ mod tests {
     use larimar_model::Timestamp;
     use std::sync::Arc;
 
+    /// What is wrong with a backup, and the totals that make it so.
+    type Change = (Option<&'static str>, fn(&mut Totals));
+
     const NO_STORE: &str = "no store for their bytes";
 
     async fn put(place: &Place, bytes: &[u8]) -> ChunkRef {
@@ -122,7 +125,7 @@ mod tests {
         let place = Place::directory(folder.path().join("place"));
         let _lock = place.prepare().await.expect("a place");
         let (more, less) = ("hold more than its totals say", "do not hold what its totals say");
-        let changes: [(Option<&str>, fn(&mut Totals)); 6] = [
+        let changes: [Change; 6] = [
             (Some(more), |totals| totals.payload_bytes = 100),
             (Some(more), |totals| totals.payloads = 0),
             (Some(more), |totals| totals.spaces = 0),
