@@ -14,6 +14,8 @@ use crate::record::{BackedSpace, put_name, take_byte, take_name};
 use bytes::Bytes;
 use larimar_engine::SpaceKind;
 use larimar_model::varint;
+use std::collections::VecDeque;
+use tokio::task::JoinHandle;
 
 /// One entry of an index.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -119,6 +121,46 @@ impl<'a> IndexReader<'a> {
         }
     }
 }
+
+/// Reads the next data chunks while one is worked on.
+pub(crate) struct ReadAhead<'a> {
+    index: IndexReader<'a>,
+    chunks: VecDeque<(DataChunk, Reading)>,
+    bytes: u64,
+}
+
+/// A chunk that is being read; dropping it ends that.
+struct Reading(JoinHandle<Result<Bytes, BackupError>>);
+
+impl<'a> ReadAhead<'a> {
+    pub(crate) const fn new(index: IndexReader<'a>) -> Self {
+        Self { index, chunks: VecDeque::new(), bytes: 0 }
+    }
+
+    /// The next data chunk and its bytes, which were checked; `None` after the last.
+    pub(crate) async fn next(&mut self) -> Result<Option<(DataChunk, Bytes)>, BackupError> {
+        while self.chunks.is_empty() || self.chunks.len() < CHUNKS_AHEAD && self.bytes < BYTES_AHEAD {
+            let Some(chunk) = self.index.next().await? else { break };
+            let (place, data) = (self.index.place.clone(), chunk.data);
+            self.bytes += data.length;
+            self.chunks.push_back((chunk, Reading(tokio::spawn(async move { data.read(&place).await }))));
+        }
+        let Some((chunk, mut reading)) = self.chunks.pop_front() else { return Ok(None) };
+        self.bytes -= chunk.data.length;
+        let bytes = (&mut reading.0).await.map_err(BackupError::thread)??;
+        Ok(Some((chunk, bytes)))
+    }
+}
+
+impl Drop for Reading {
+    fn drop(&mut self) {
+        self.0.abort();
+    }
+}
+
+/// Chunks that are read ahead, of about a MiB each.
+const CHUNKS_AHEAD: usize = 8;
+const BYTES_AHEAD: u64 = 32 << 20;
 
 #[cfg(test)]
 mod tests {

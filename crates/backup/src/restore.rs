@@ -9,15 +9,17 @@ use crate::archive::replay::Plan;
 use crate::chunk::ChunkRef;
 use crate::error::BackupError;
 use crate::generation::{Generation, Totals};
-use crate::index::{DataChunk, IndexReader};
+use crate::index::{DataChunk, IndexReader, ReadAhead};
 use crate::payloads::{NewPayload, Source, no_store, store_payloads};
 use crate::place::Place;
 use crate::record::{BackedSpace, Record, Records};
 use crate::take::KNOWN_MAX;
 use crate::tally::Tally;
+use futures_util::future::{BoxFuture, FutureExt as _};
+use futures_util::stream::{FuturesOrdered, StreamExt as _};
 use larimar_engine::blob::bytes::{ByteStore, Extent};
 use larimar_engine::blob::relocate::relocated;
-use larimar_engine::{Fault, RowRef, Rows, SpaceId, SpaceKind};
+use larimar_engine::{Fault, RowRef, SpaceId, SpaceKind, WriteError};
 use larimar_engine_local::restoring::Restoring;
 use larimar_engine_local::store::StoreError;
 use larimar_engine_local::{LocalEngine, Settings};
@@ -89,7 +91,7 @@ async fn restore_rows<B: ByteStore>(
 ) -> Result<Totals, BackupError> {
     let (version, commit) = generation.point();
     engine.continue_after(version, commit);
-    let mut index = IndexReader::new(place, generation)?;
+    let index = IndexReader::new(place, generation)?;
     let mut target = Target {
         place,
         engine,
@@ -99,12 +101,15 @@ async fn restore_rows<B: ByteStore>(
         is_container: false,
         known: Known::default(),
         addresses,
+        commits: FuturesOrdered::new(),
         tally: Tally::new(generation),
     };
-    while let Some(chunk) = index.next().await? {
-        target.chunk(&chunk).await?;
+    let mut ahead = ReadAhead::new(index);
+    while let Some((chunk, bytes)) = ahead.next().await? {
+        target.chunk(&chunk, &bytes).await?;
         progress(&target.tally.totals);
     }
+    target.settle(0).await?;
     target.tally.finish()
 }
 
@@ -120,6 +125,8 @@ struct Target<'a, B> {
     known: Known,
     /// Keeps the addresses of all payloads, if commits of the archive follow.
     addresses: &'a mut Option<Addresses>,
+    /// Rows that are being stored.
+    commits: FuturesOrdered<BoxFuture<'static, Result<(), WriteError>>>,
     tally: Tally<'a>,
 }
 
@@ -149,13 +156,12 @@ impl Known {
 }
 
 impl<B: ByteStore> Target<'_, B> {
-    async fn chunk(&mut self, chunk: &DataChunk) -> Result<(), BackupError> {
+    async fn chunk(&mut self, chunk: &DataChunk, bytes: &[u8]) -> Result<(), BackupError> {
         let what = self.place.show(&chunk.data.name());
         let wrong = |reason: &str| BackupError::damaged(&what, reason);
         self.tally.chunks(1 + chunk.pieces.len())?;
-        let bytes = chunk.data.read(self.place).await?;
         // A chunk is written space by space; each part has its payloads stored first.
-        let (mut rest, mut pieces) = (&bytes[..], &chunk.pieces[..]);
+        let (mut rest, mut pieces) = (bytes, &chunk.pieces[..]);
         while !rest.is_empty() {
             let (first, records) = Record::take_part(&mut rest).map_err(wrong)?;
             self.tally.part(&first, records.clone())?;
@@ -224,13 +230,24 @@ impl<B: ByteStore> Target<'_, B> {
         self.rows(&mut rows).await
     }
 
-    /// Stores rows with their new bodies.
-    async fn rows(&self, rows: &mut Vec<(RowRef<'_>, Vec<u8>)>) -> Result<(), BackupError> {
+    /// Begins to store rows with their new bodies.
+    async fn rows(&mut self, rows: &mut Vec<(RowRef<'_>, Vec<u8>)>) -> Result<(), BackupError> {
         let stored: Vec<RowRef<'_>> = rows.iter().map(|(row, body)| RowRef { body, ..*row }).collect();
         if !stored.is_empty() {
-            self.engine.restore(self.space, &stored).await?;
+            self.commits.push_back(self.engine.begin_restore(self.space, &stored)?.boxed());
         }
+        drop(stored);
         rows.clear();
+        self.settle(COMMITS_MAX - 1).await
+    }
+
+    /// Waits until no more than so many commits are under way.
+    async fn settle(&mut self, left: usize) -> Result<(), BackupError> {
+        while self.commits.len() > left
+            && let Some(stored) = self.commits.next().await
+        {
+            stored?;
+        }
         Ok(())
     }
 
@@ -309,5 +326,7 @@ fn encoded(name: BackedSpace<'_>) -> Vec<u8> {
 pub(crate) const OTHER_PIECES: &str = "the index lists pieces that none of its payloads has";
 /// Rows that are stored at once: in memory they have ten times their bytes if they are small.
 pub(crate) const ROWS_AT_ONCE: usize = 1 << 16;
+/// Commits of a chunk's rows, of about a MiB each, that may wait for one sync together.
+const COMMITS_MAX: usize = 8;
 /// Journals, and tables that are compacted.
 pub(crate) const ROOM_TO_WORK: u64 = 64 << 20;

@@ -153,5 +153,5 @@ impl Drop for Upload {
 }
 
 /// Chunks under way, of a few MiB each.
-const UPLOADS_MAX: usize = 4;
+const UPLOADS_MAX: usize = 8;
 const INDEX_FULL: usize = 1 << 20;
