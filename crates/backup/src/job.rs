@@ -13,6 +13,7 @@ use larimar_engine::{BackupSource, Clock, SystemClock};
 use parking_lot::Mutex;
 use serde::{Deserialize, Serialize};
 use std::sync::Arc;
+use std::time::Duration;
 use tokio::sync::RwLock;
 use tokio::task::JoinHandle;
 
@@ -28,14 +29,20 @@ struct Shared<E> {
     status: Mutex<JobStatus>,
     removal: Arc<RwLock<()>>,
     keep: Keep,
-    line: Mutex<Option<LineMark>>,
+    archive: Mutex<Archive>,
+}
+
+/// The archive of the server.
+#[derive(Default)]
+struct Archive {
+    /// Its place, if the server archives.
+    to: Option<Place>,
+    line: Option<LineMark>,
 }
 
 /// The line of the archive that is open.
 #[derive(Clone, Debug)]
 pub(crate) struct LineMark {
-    /// The place.
-    pub(crate) to: String,
     pub(crate) name: String,
     /// The number of the commit before its first.
     pub(crate) after: u64,
@@ -100,8 +107,8 @@ impl<E: BackupSource, B: ByteStore> BackupJob<E, B> {
     /// The backups of this engine and its store of bytes. After each one, those that are not kept are removed.
     #[must_use]
     pub fn new(engine: Arc<E>, bytes: Option<Arc<B>>, keep: Keep) -> Self {
-        let (status, line) = (Mutex::default(), Mutex::default());
-        let shared = Arc::new(Shared { engine, status, removal: Arc::default(), keep, line });
+        let (status, archive) = (Mutex::default(), Mutex::default());
+        let shared = Arc::new(Shared { engine, status, removal: Arc::default(), keep, archive });
         Self { bytes, shared, task: Mutex::default() }
     }
 
@@ -127,11 +134,12 @@ impl<E: BackupSource, B: ByteStore> BackupJob<E, B> {
         let (shared, bytes) = (Arc::clone(&self.shared), self.bytes.clone());
         *task = Some(tokio::spawn(async move {
             let progress = |totals: &Totals| shared.status.lock().totals = *totals;
+            shared.wait_for_line(&place).await;
             let writing = shared.removal.read().await;
-            let to = place.to_string();
+            let is_archives = shared.archives_to(&place);
             let line = |sequence: u64| {
-                let open = shared.line.lock();
-                let line = open.as_ref().filter(|line| line.to == to && line.after <= sequence);
+                let archive = shared.archive.lock();
+                let line = archive.line.as_ref().filter(|line| is_archives && line.after <= sequence);
                 line.map(|line| line.name.clone())
             };
             let outcome = back_up_in_line(&*shared.engine, bytes.as_deref(), &place, rate, &progress, &line).await;
@@ -172,9 +180,14 @@ impl<E: BackupSource, B: ByteStore> BackupJob<E, B> {
         Arc::clone(&self.shared.removal)
     }
 
+    /// The server archives to this place.
+    pub(crate) fn set_archive(&self, to: Place) {
+        self.shared.archive.lock().to = Some(to);
+    }
+
     /// Backups name this line of the archive from now on, if they are of its place and have its commits.
     pub(crate) fn set_line(&self, line: Option<LineMark>) {
-        *self.shared.line.lock() = line;
+        self.shared.archive.lock().line = line;
     }
 
     /// The engine that is backed up.
@@ -190,6 +203,22 @@ impl<E: BackupSource, B: ByteStore> BackupJob<E, B> {
 }
 
 impl<E> Shared<E> {
+    fn archives_to(&self, place: &Place) -> bool {
+        self.archive.lock().to.as_ref().is_some_and(|to| to.is_same(place))
+    }
+
+    /// Waits a little for the archive's line, as after a start: without it a backup in the archive's place is not continued by
+    /// the archive.
+    async fn wait_for_line(&self, place: &Place) {
+        let waited = async {
+            while self.archives_to(place) && self.archive.lock().line.is_none() {
+                tokio::time::sleep(LINE_POLL).await;
+            }
+        };
+        // A line that takes longer begins with a backup of its own.
+        let _ = tokio::time::timeout(LINE_WAIT_MAX, waited).await;
+    }
+
     /// Notes the outcome, and removes the backups that are not kept.
     async fn end(&self, outcome: Result<Generation, BackupError>, place: &Place) {
         let is_whole = outcome.is_ok();
@@ -216,8 +245,7 @@ impl<E> Shared<E> {
     }
 
     async fn remove_surplus(&self, place: &Place) -> Result<Removed, BackupError> {
-        let is_archiving = self.line.lock().as_ref().is_some_and(|line| line.to == place.to_string());
-        let writers = Writers::Own { lock: &self.removal, is_archiving };
+        let writers = Writers::Own { lock: &self.removal, is_archiving: self.archives_to(place) };
         remove(place, &Removing::Surplus(self.keep), writers, false).await
     }
 
@@ -237,6 +265,9 @@ impl<E> Shared<E> {
         }
     }
 }
+
+const LINE_POLL: Duration = Duration::from_millis(100);
+const LINE_WAIT_MAX: Duration = Duration::from_secs(10);
 
 impl<E, B> std::fmt::Debug for BackupJob<E, B> {
     fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {

@@ -49,12 +49,14 @@ impl Place {
     /// A directory; created if it does not exist.
     #[must_use]
     pub fn directory(path: impl Into<PathBuf>) -> Self {
-        Self { storage: Storage::Directory(path.into()), keys: None }
+        // Without a slash at the end, or steps that lead nowhere.
+        Self { storage: Storage::Directory(path.into().components().collect()), keys: None }
     }
 
     /// Objects of a store whose names start with a prefix; `url` is the address as it was given.
     #[must_use]
     pub fn objects(store: Arc<dyn ObjectStore>, prefix: ObjectPath, url: String) -> Self {
+        let url = url.trim_end_matches('/').to_owned();
         Self { storage: Storage::Objects { store, prefix, url }, keys: None }
     }
 
@@ -70,6 +72,17 @@ impl Place {
         match &self.storage {
             Storage::Directory(path) => Some(path),
             Storage::Objects { .. } => None,
+        }
+    }
+
+    /// Whether both are the same directory, or the same objects, as far as their names say.
+    pub(crate) fn is_same(&self, other: &Self) -> bool {
+        match (self.as_directory(), other.as_directory()) {
+            (Some(one), Some(two)) => match (one.canonicalize(), two.canonicalize()) {
+                (Ok(one), Ok(two)) => one == two,
+                _ => one == two,
+            },
+            _ => self.to_string() == other.to_string(),
         }
     }
 

@@ -16,7 +16,7 @@ use larimar_engine::blob::bytes::{ByteStore, PayloadHold};
 use larimar_engine::{Clock, Fault, SystemClock};
 use larimar_engine_local::{CommitPoint, ContainerRows, LocalEngine};
 use parking_lot::Mutex;
-use std::collections::VecDeque;
+use std::collections::{HashMap, HashSet, VecDeque};
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
 use std::time::{Duration, Instant};
@@ -83,6 +83,7 @@ impl Archiver {
     ) -> Self {
         let shared = Arc::new(Shared::default());
         shared.status.lock().to = settings.place.to_string();
+        job.set_archive(settings.place.clone());
         let uploader = Uploader {
             place: settings.place.clone(),
             bytes,
@@ -90,7 +91,19 @@ impl Archiver {
             status: Arc::clone(&shared.status),
         };
         let holds = VecDeque::from([(0, uploader.hold())]);
-        let task = Task { engine, job, mailbox, settings, uploader, holds, shared: Arc::clone(&shared), lock: None };
+        let (own, others) = (HashSet::new(), HashMap::new());
+        let task = Task {
+            engine,
+            job,
+            mailbox,
+            settings,
+            uploader,
+            holds,
+            shared: Arc::clone(&shared),
+            lock: None,
+            own,
+            others,
+        };
         let (stop, stopped) = watch::channel(false);
         let task = Mutex::new(Some(tokio::spawn(task.run(stopped))));
         Self { shared, stop, task }
@@ -132,6 +145,10 @@ struct Task<B> {
     holds: VecDeque<(u64, Option<PayloadHold>)>,
     shared: Arc<Shared>,
     lock: Option<PlaceLock>,
+    /// The lines that this process has begun or continued.
+    own: HashSet<String>,
+    /// Open lines of others in an object store: how far each was, and since when.
+    others: HashMap<String, (Through, Instant)>,
 }
 
 /// A line that cannot be continued, and why.
@@ -238,7 +255,8 @@ impl<B: ByteStore> Task<B> {
     }
 
     async fn archive_unhalted(&mut self, old: &mut Vec<OldLine>, open: &mut OpenLine) -> Broken {
-        match self.prepare(old, &open.line).await {
+        self.own.insert(open.line.name.clone());
+        match self.prepare(old, open).await {
             Ok(()) => {}
             Err(broken) => return broken,
         }
@@ -249,7 +267,7 @@ impl<B: ByteStore> Task<B> {
             status.line = Some(name.clone());
             status.archived(archived.point.sequence, archived.published);
         }
-        self.job.set_line(Some(LineMark { to: self.settings.place.to_string(), name, after }));
+        self.job.set_line(Some(LineMark { name, after }));
         tracing::info!(to = %self.settings.place, line = open.line.name, "the archive of commits is open");
         let (job, line, shared) = (Arc::clone(&self.job), open.line.clone(), Arc::clone(&self.shared));
         let (place, every) = (self.settings.place.clone(), self.settings.backup_every);
@@ -260,24 +278,34 @@ impl<B: ByteStore> Task<B> {
     }
 
     /// Makes the place ready: archives what older lines have left, ends them, and begins this one.
-    async fn prepare(&mut self, old: &mut Vec<OldLine>, line: &Line) -> Result<(), Broken> {
+    async fn prepare(&mut self, old: &mut Vec<OldLine>, open: &OpenLine) -> Result<(), Broken> {
         let mut attempts = self.uploader.attempts();
         while attempts.failed(self.lock_place().await).await? {}
         while let Some(OldLine { open, reason }) = old.first_mut() {
-            self.uploader.begin(&open.line).await?;
-            let reason = match drain(&self.uploader, open).await {
-                Ok(()) => reason.clone(),
-                Err(Broken(broken)) => format!("{reason}; {broken}"),
+            self.own.insert(open.line.name.clone());
+            let reason = match self.uploader.lost(open).await? {
+                Some(lost) => format!("{reason}; {lost}"),
+                None => {
+                    self.uploader.begin(&open.line).await?;
+                    let reason = match drain(&self.uploader, open).await {
+                        Ok(()) => reason.clone(),
+                        Err(Broken(broken)) => format!("{reason}; {broken}"),
+                    };
+                    self.uploader.mark(&open.line, &open.through().ended(&reason)).await?;
+                    reason
+                }
             };
-            self.uploader.mark(&open.line, &open.through().ended(&reason)).await?;
             let spool = Arc::clone(&open.spool);
             remove(spool).await;
             self.note_gap(reason);
             old.remove(0);
         }
+        if let Some(lost) = self.uploader.lost(open).await? {
+            return Err(Broken(lost));
+        }
         let mut attempts = self.uploader.attempts();
-        while attempts.failed(self.end_others(line).await).await? {}
-        self.uploader.begin(line).await
+        while attempts.failed(self.end_others(&open.line).await).await? {}
+        self.uploader.begin(&open.line).await
     }
 
     async fn lock_place(&mut self) -> Result<(), BackupError> {
@@ -288,8 +316,8 @@ impl<B: ByteStore> Task<B> {
     }
 
     /// Ends lines of the place that have no end, as those of a server whose data directory is gone.
-    async fn end_others(&self, line: &Line) -> Result<(), BackupError> {
-        let place = &self.settings.place;
+    async fn end_others(&mut self, line: &Line) -> Result<(), BackupError> {
+        let place = &self.settings.place.clone();
         for name in Line::list(place).await? {
             if name == line.name || Through::read_end(place, &name).await?.is_some() {
                 continue;
@@ -308,15 +336,45 @@ impl<B: ByteStore> Task<B> {
                     Through::new(last.last, through)
                 }
             };
+            if !self.is_quiet(&name, &last) {
+                let reason =
+                    "another server may be writing this line: commits wait in the spool until it is quiet for a while";
+                return Err(BackupError::Place { what: place.show(&other.file()), reason: reason.to_owned() });
+            }
             last.ended("the server did not continue it").write(place, &name).await?;
         }
         Ok(())
     }
 
+    /// Whether nobody writes a line any more. A directory is locked; in an object store a server that runs writes at least
+    /// that nothing happened.
+    fn is_quiet(&mut self, name: &str, last: &Through) -> bool {
+        if self.settings.place.as_directory().is_some() || self.own.contains(name) {
+            return true;
+        }
+        if SystemClock.now().to_unix().saturating_sub(last.time().to_unix()) > ABANDONED_AFTER {
+            return true;
+        }
+        match self.others.get(name) {
+            Some((seen, since)) if seen == last => since.elapsed() >= 2 * self.settings.through_every + QUIET_MORE,
+            _ => {
+                self.others.insert(name.to_owned(), (last.clone(), Instant::now()));
+                false
+            }
+        }
+    }
+
     /// Stores segments for as long as that is possible.
     async fn segments(&mut self, open: &mut OpenLine) -> Broken {
-        let (mut stored, mut marked) = (Instant::now(), Instant::now());
+        let (mut stored, mut marked, mut looked) = (Instant::now(), Instant::now(), Instant::now());
         loop {
+            if looked.elapsed() >= self.settings.through_every {
+                // A place that fails is noticed by the next segment.
+                if let Ok(Some(lost)) = self.uploader.look(open).await {
+                    return Broken(lost);
+                }
+                looked = Instant::now();
+            }
             let is_due = stored.elapsed() >= self.settings.segment_every;
             if !is_due && open.spool.lock().waiting().0 < super::compose::SEGMENT_BYTES as u64 {
                 tokio::time::sleep(POLL.min(self.settings.segment_every)).await;
@@ -519,5 +577,9 @@ fn random() -> [u8; 4] {
 
 const POLL: Duration = Duration::from_millis(200);
 const REOPEN_PAUSE: Duration = Duration::from_secs(1);
+/// A line of another server that is further behind than this is not written any more.
+const ABANDONED_AFTER: Duration = Duration::from_secs(600);
+/// How much longer than two of the times at which it writes another server may take.
+const QUIET_MORE: Duration = Duration::from_millis(if cfg!(test) { 500 } else { 5000 });
 /// How long a server that stops waits for the place.
 const STOP_TIME_MAX: Duration = Duration::from_secs(2);

@@ -6,14 +6,14 @@ use crate::error::BackupError;
 use crate::generation::Generation;
 use crate::place::Place;
 use larimar_model::Timestamp;
-use std::collections::HashMap;
+use std::collections::{HashMap, HashSet};
 use std::fmt;
 use std::sync::Arc;
 
 /// What to restore to.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum Moment {
-    /// Everything: the latest backup, and the commits that the archive has after it.
+    /// Everything: the backup that reaches furthest, with the commits that the archive has after it.
     Latest,
     /// Exactly the commits that were published at or before a time, by the server's clock.
     Time(Timestamp),
@@ -130,17 +130,50 @@ impl Route {
     pub(crate) async fn find(place: &Place, moment: &Moment) -> Result<Self, BackupError> {
         match moment {
             Moment::Generation(name) => Ok(Self { generation: Generation::find(place, Some(name)).await?, line: None }),
-            Moment::Latest => {
-                let generation = Generation::find(place, None).await?;
-                let Some(name) = generation.line.clone() else { return Ok(Self { generation, line: None }) };
-                let (segments, _, missing) = LineState::load(place, &name).await?.after(place, generation.sequence);
-                match missing {
-                    Some(missing) => Err(missing),
-                    None => Ok(Self { generation, line: Some((name, segments)) }),
-                }
-            }
+            Moment::Latest => Self::furthest(place).await,
             Moment::Time(_) | Moment::Sequence(_) => Self::search(place, moment).await,
         }
+    }
+
+    /// The backup that reaches furthest. That need not be the latest: one that was taken while its line was not open, or by
+    /// another server, has none, and the line of an older one may go on.
+    async fn furthest(place: &Place) -> Result<Self, BackupError> {
+        let mut furthest: Option<(Timestamp, Self)> = None;
+        let mut lines = HashSet::new();
+        for name in Generation::list(place).await?.iter().rev() {
+            let generation = match Generation::read(place, name).await {
+                // Nothing can be restored from it.
+                Err(_) if furthest.is_some() => continue,
+                read => read?,
+            };
+            // The latest backup of a line reaches as far as the older ones.
+            if !lines.insert(generation.line.clone()) {
+                continue;
+            }
+            let (time, route) = match Self::to_the_end(place, generation).await {
+                // A removal was interrupted.
+                Err(BackupError::Missing(_)) if furthest.is_some() => continue,
+                route => route?,
+            };
+            if furthest.as_ref().is_none_or(|(furthest, _)| time > *furthest) {
+                furthest = Some((time, route));
+            }
+        }
+        let (_, route) = furthest.expect("there is a backup");
+        Ok(route)
+    }
+
+    /// A backup with all that its line has after it, and up to which time that reaches.
+    async fn to_the_end(place: &Place, generation: Generation) -> Result<(Timestamp, Self), BackupError> {
+        let taken = generation.taken_at()?;
+        let Some(name) = generation.line.clone() else { return Ok((taken, Self { generation, line: None })) };
+        let line = LineState::load(place, &name).await?;
+        let (segments, _, missing) = line.after(place, generation.sequence);
+        if let Some(missing) = missing {
+            return Err(missing);
+        }
+        let time = line.reach(place, generation.sequence).await?.time;
+        Ok((time.map_or(taken, |time| time.max(taken)), Self { generation, line: Some((name, segments)) }))
     }
 
     /// The latest backup before the moment whose line reaches it.

@@ -4,7 +4,7 @@ use super::line::{Line, SegmentName, Through};
 use super::segment::{SEGMENT_BYTES_MAX, Segment, SegmentRecord};
 use super::{ArchiveSettings, Archiver, CommitMailbox};
 use crate::chunk::ChunkRef;
-use crate::{BackupJob, Generation, Keep, Place};
+use crate::{BackupJob, Generation, JobState, Keep, Moment, Place, Plan, Rate, back_up};
 use larimar_engine::blob::bytes::{ByteWriter as _, Bytes, Extent, MemoryBytes};
 use larimar_engine::blob::{AccessConditions, BlobRef, Blobs, NewBlob, NewContainer};
 use larimar_engine::{Act, Clock as _, Expect, Op, Rows as _, SpaceId, SpaceKind, SpaceName, Spaces as _, SystemClock};
@@ -61,6 +61,7 @@ struct Store {
     blobs: Blobs<LocalEngine, MemoryBytes>,
     recorder: Arc<Recorder>,
     archiver: Archiver,
+    job: Arc<BackupJob<LocalEngine, MemoryBytes>>,
 }
 
 impl Store {
@@ -85,9 +86,10 @@ impl Store {
         settings.through_every = Duration::from_millis(100);
         change(&mut settings);
         let mailbox = Arc::clone(&recorder.mailbox);
-        let archiver = Archiver::start(Arc::clone(&engine), Some(Arc::clone(&bytes)), job, mailbox, settings);
+        let archiver =
+            Archiver::start(Arc::clone(&engine), Some(Arc::clone(&bytes)), Arc::clone(&job), mailbox, settings);
         let blobs = Blobs::new(Arc::clone(&engine), Arc::clone(&bytes));
-        Self { engine, bytes, blobs, recorder, archiver }
+        Self { engine, bytes, blobs, recorder, archiver, job }
     }
 
     async fn table(&self, name: &str) -> SpaceId {
@@ -384,4 +386,114 @@ async fn a_place_is_for_one_archive() {
     assert!(busy.to_string().contains("another server archives"), "{busy}");
     drop(lock);
     place.prepare_archive().await.expect("free again");
+}
+
+/// The last commit of a restore of everything.
+async fn latest(place: &Place) -> u64 {
+    Plan::make(place, &Moment::Latest).await.expect("a plan").last().sequence
+}
+
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn a_restore_of_everything_goes_to_the_last_commit_also_if_the_latest_backup_has_no_line() {
+    let folder = tempfile::tempdir().expect("a directory");
+    let place = place(folder.path());
+    let store = Store::open(folder.path(), |_| ());
+    let table = store.table("t").await;
+    backed_up(&store, &place).await;
+    store.put_rows(table, 0, 1, b"before").await;
+    store.archived().await;
+    // As of a server that does not archive, or does not yet.
+    let plain = back_up(&*store.engine, Some(&*store.bytes), &place, Rate::Max, &|_| ()).await.expect("a backup");
+    assert_eq!(plain.line, None);
+    store.put_rows(table, 1, 1, b"after").await;
+    store.archived().await;
+    let (_, commits) = store.stop().await;
+    let last = commits.last().expect("commits").sequence;
+    assert!(last > plain.sequence);
+    assert_eq!(latest(&place).await, last);
+}
+
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn a_backup_that_begins_with_the_server_belongs_to_the_line_under_every_name_of_the_place() {
+    let folder = tempfile::tempdir().expect("a directory");
+    for name in ["place", "place/", "./place", "data/../place"] {
+        let store = Store::open(folder.path(), |_| ());
+        store.job.start(Place::directory(folder.path().join(name)), Rate::Max).expect("no other backup runs");
+        store.table(&format!("t{}", name.len())).await;
+        while store.job.status().state == JobState::Running {
+            tokio::time::sleep(Duration::from_millis(10)).await;
+        }
+        let status = store.job.status();
+        assert_eq!(status.state, JobState::Done, "{status:?}");
+        let taken = Generation::find(&place(folder.path()), status.generation.as_deref()).await.expect("a generation");
+        store.archived().await;
+        assert_eq!(taken.line, store.archiver.status().line, "{name}");
+        store.stop().await;
+    }
+}
+
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn a_line_that_another_server_ended_is_not_continued() {
+    let folder = tempfile::tempdir().expect("a directory");
+    let place = place(folder.path());
+    let store = Store::open(folder.path(), |_| ());
+    let table = store.table("t").await;
+    let (first, _) = backed_up(&store, &place).await;
+    store.put_rows(table, 0, 1, b"here").await;
+    store.archived().await;
+    store.stop().await;
+    // A copy of the store, elsewhere, archives into the same place for a while.
+    let other_folder = folder.path().join("other");
+    let other = Store::open(&other_folder, |settings| settings.place = place.clone());
+    for name in ["a", "b", "c", "d", "e", "f"] {
+        other.table(name).await;
+    }
+    let (second, _) = backed_up(&other, &place).await;
+    other.archived().await;
+    other.stop().await;
+    assert_ne!(first, second);
+
+    let store = Store::open(folder.path(), |_| ());
+    store.put_rows(table, 1, 1, b"here again").await;
+    let (third, _) = backed_up(&store, &place).await;
+    assert!(third != first && store.archiver.status().gaps == 1, "{:?}", store.archiver.status());
+    let reason = store.archiver.status().last_gap.unwrap_or_default();
+    assert!(reason.contains("another server"), "{reason}");
+    store.put_rows(table, 2, 1, b"and again").await;
+    // Another one takes the place over while this one runs.
+    let end = Through::new(store.archiver.status().last_sequence, SystemClock.now()).ended("a test");
+    end.write(&place, &third).await.expect("written");
+    store.wait(|status| status.gaps == 2 && status.line.is_some() && status.backup.is_some()).await;
+    store.put_rows(table, 3, 1, b"and once more").await;
+    let (last, _) = store.engine.commits_until_now();
+    store.wait(|status| status.last_sequence == last.sequence).await;
+    store.stop().await;
+    assert_eq!(latest(&place).await, last.sequence);
+}
+
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn in_an_object_store_a_line_that_is_being_written_is_not_ended_by_another_server() {
+    let folder = tempfile::tempdir().expect("a directory");
+    let objects = Arc::new(object_store::memory::InMemory::new());
+    let place = Place::objects(objects, "archive".into(), "s3://bucket/archive/".to_owned());
+    let [one, two] = ["one", "two"].map(|name| folder.path().join(name));
+    let store = Store::open(&one, |settings| settings.place = place.clone());
+    let (line, _) = backed_up(&store, &place).await;
+    let other = Store::open(&two, |settings| settings.place = place.clone());
+    let waits =
+        |status: &super::ArchiveStatus| status.failing.as_ref().is_some_and(|text| text.contains("another server"));
+    other.wait(waits).await;
+    let table = store.table("t").await;
+    for row in 0..20 {
+        store.put_rows(table, row, 1, b"here").await;
+        tokio::time::sleep(Duration::from_millis(50)).await;
+    }
+    store.archived().await;
+    assert!(waits(&other.archiver.status()), "{:?}", other.archiver.status());
+    assert_eq!(Through::read_end(&place, &line).await.expect("readable"), None);
+    store.stop().await;
+    let (next, _) = backed_up(&other, &place).await;
+    assert_ne!(next, line);
+    assert!(Through::read_end(&place, &line).await.expect("readable").is_some());
+    other.stop().await;
 }

@@ -107,6 +107,33 @@ impl<B: ByteStore> Uploader<B> {
         }
     }
 
+    /// Why a line that was begun cannot be continued, if that is so: another server, such as one with a restored copy of this
+    /// store, has taken the place over meanwhile. Tries until the place answers.
+    pub(super) async fn lost(&self, open: &OpenLine) -> Result<Option<String>, Broken> {
+        let mut attempts = self.attempts();
+        loop {
+            let looked = self.look(open).await;
+            let lost = looked.as_ref().ok().cloned().flatten();
+            if !attempts.failed(looked.map(drop)).await? {
+                return Ok(lost);
+            }
+        }
+    }
+
+    /// The same, tried once.
+    pub(super) async fn look(&self, open: &OpenLine) -> Result<Option<String>, BackupError> {
+        let line = &open.line;
+        if let Some(end) = Through::read_end(&self.place, &line.name).await? {
+            let sequence = end.sequence;
+            return Ok(Some(format!("another server has ended the line after commit {sequence}")));
+        }
+        let is_begun = open.archived().point.sequence > line.after;
+        if is_begun && self.place.size(&line.file()).await?.is_none() {
+            return Ok(Some("the files of the line are gone from the archive's place".to_owned()));
+        }
+        Ok(None)
+    }
+
     /// Writes the first file of a line, unless it is there.
     pub(super) async fn begin(&self, line: &Line) -> Result<(), Broken> {
         let mut attempts = self.attempts();
