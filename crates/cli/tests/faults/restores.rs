@@ -46,16 +46,16 @@ impl Archived {
             });
             assert_eq!(rows.send(&tables).statuses(), vec![204; 90]);
         }
-        wait_archived(&server);
-        let bulk = segments(&gate.directory());
+        let bulk = wait_for_segments(&gate.directory(), 10_000_000);
         put_blob(&server, "large", 3 << 20, &mut dice);
         tables.insert("orders", "p", "last", "");
         let moment = SystemClock.now().to_string();
         let seen = seen(&server);
         std::thread::sleep(Duration::from_millis(20));
         tables.insert("orders", "p", "later", "");
-        wait_archived(&server);
-        server.kill();
+        // Then everything is in the archive.
+        let (_, status) = server.stop();
+        assert_eq!(status.code(), Some(0));
         let last = segments(&gate.directory())[bulk.len()].clone();
         let segments = [bulk.last().expect("a segment").clone(), last];
         Self { gate, _folder: folder, moment, seen, segments }
@@ -96,6 +96,16 @@ impl Archived {
         let (_, status) = server.stop();
         assert_eq!(status.code(), Some(0));
     }
+}
+
+/// Waits until the segments of a place have so many bytes; returns their names.
+fn wait_for_segments(place: &Path, bytes: u64) -> Vec<String> {
+    let deadline = Instant::now() + Duration::from_secs(60);
+    while disk_bytes(&place.join("archive")) < bytes {
+        assert!(Instant::now() < deadline, "{} bytes in the archive", disk_bytes(&place.join("archive")));
+        std::thread::sleep(Duration::from_millis(20));
+    }
+    segments(place)
 }
 
 /// The names of the segments in a place, in order.
