@@ -172,7 +172,8 @@ mod tests {
     fn every_kind_has_a_section_in_the_documentation_with_its_code() {
         let page = include_str!("../../../docs/advisor.md");
         for kind in FindingKind::ALL {
-            let section = page.split(&format!("\n## {}\n", kind.id())).nth(1).expect(kind.id());
+            let section =
+                page.split(&format!("\n## {}\n", kind.id())).nth(1).unwrap_or_else(|| panic!("{}", kind.id()));
             let section = section.split("\n## ").next().expect("the section");
             let Code { rust, python } = kind.code();
             assert!(section.contains(&format!("```rust,ignore\n{rust}```")), "{} Rust", kind.id());

@@ -1,6 +1,6 @@
 //! Stores chunks, a few at a time, and lists them in the index in the order in which they were given.
 
-use crate::chunk::{ChunkRef, blocking};
+use crate::chunk::{CHUNK_BYTES_MAX, ChunkRef, blocking};
 use crate::error::BackupError;
 use crate::generation::Totals;
 use crate::index::Entry;
@@ -10,6 +10,7 @@ use crate::record::BackedSpace;
 use bytes::Bytes;
 use futures_util::StreamExt;
 use futures_util::stream::FuturesOrdered;
+use larimar_engine::Fault;
 use tokio::task::JoinHandle;
 
 /// Stores the chunks of one backup.
@@ -130,6 +131,10 @@ impl<'a> Sender<'a> {
 pub(crate) async fn store(place: &Place, bytes: Bytes) -> Result<(ChunkRef, bool), BackupError> {
     let hashed = bytes.clone();
     let chunk = blocking(move || ChunkRef::of(&hashed)).await?;
+    if chunk.length > CHUNK_BYTES_MAX {
+        // It could not be restored.
+        return Err(Fault::Damaged(format!("a chunk of {} bytes is larger than any may be", chunk.length)).into());
+    }
     let is_new = place.put_new(&chunk.name(), bytes).await?;
     Ok((chunk, is_new))
 }
