@@ -94,6 +94,18 @@ impl Moment {
         })
     }
 
+    /// Whether it is before a backup, as the name of that one says.
+    fn is_before(&self, generation: &str) -> bool {
+        match self {
+            Self::Time(time) => Generation::time_of(generation).is_some_and(|taken| *time < taken),
+            Self::Sequence(sequence) => {
+                let number = generation.rsplit_once('-').and_then(|(_, number)| number.parse::<u64>().ok());
+                number.is_some_and(|number| *sequence < number)
+            }
+            Self::Latest | Self::Generation(_) => false,
+        }
+    }
+
     /// Whether a line has everything up to the moment.
     fn is_within(&self, reach: &Reach) -> bool {
         match self {
@@ -176,13 +188,22 @@ impl Route {
         Ok((time.map_or(taken, |time| time.max(taken)), Self { generation, line: Some((name, segments)) }))
     }
 
-    /// The latest backup before the moment whose line reaches it.
+    /// The latest backup before the moment whose line reaches it. One that is damaged is passed over: an older one leads to the
+    /// same moment, if there is one.
     async fn search(place: &Place, moment: &Moment) -> Result<Self, BackupError> {
         let mut lines: HashMap<String, Arc<LineState>> = HashMap::new();
         // The first backup after the moment, and the last before it.
-        let (mut later, mut nearest) = (None, None);
+        let (mut later, mut nearest, mut damaged) = (None, None, None);
         for name in Generation::list(place).await?.iter().rev() {
-            let generation = Generation::read(place, name).await?;
+            let generation = match Generation::read(place, name).await {
+                Err(error @ BackupError::Damaged { .. }) => {
+                    if !moment.is_before(name) {
+                        damaged.get_or_insert(error);
+                    }
+                    continue;
+                }
+                read => read?,
+            };
             if !moment.admits(&generation)? {
                 later = Some(generation);
                 continue;
@@ -207,7 +228,7 @@ impl Route {
             };
             nearest.get_or_insert((generation, found));
         }
-        Err(refusal(moment, nearest, later))
+        Err(damaged.unwrap_or_else(|| refusal(moment, nearest, later)))
     }
 }
 

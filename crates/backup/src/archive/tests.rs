@@ -497,3 +497,38 @@ async fn in_an_object_store_a_line_that_is_being_written_is_not_ended_by_another
     assert!(Through::read_end(&place, &line).await.expect("readable").is_some());
     other.stop().await;
 }
+
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn a_damaged_backup_does_not_hinder_a_restore_that_an_older_one_leads_to() {
+    let folder = tempfile::tempdir().expect("a directory");
+    let place = place(folder.path());
+    let store = Store::open(folder.path(), |_| ());
+    let table = store.table("t").await;
+    backed_up(&store, &place).await;
+    store.put_rows(table, 0, 1, b"before").await;
+    store.archived().await;
+    let before = SystemClock.now();
+    tokio::time::sleep(Duration::from_millis(5)).await;
+    let middle = back_up(&*store.engine, Some(&*store.bytes), &place, Rate::Max, &|_| ()).await.expect("a backup");
+    store.put_rows(table, 1, 1, b"after").await;
+    store.archived().await;
+    let after = SystemClock.now();
+    store.put_rows(table, 2, 1, b"later").await;
+    store.archived().await;
+    store.stop().await;
+    let plan = async |moment| Plan::make(&place, &moment).await.map(|plan| plan.last().sequence);
+    let moments = [Moment::Time(before), Moment::Time(after), Moment::Sequence(middle.sequence + 1)];
+    let mut found = Vec::new();
+    for moment in &moments {
+        found.push(plan(moment.clone()).await.expect("a plan"));
+    }
+    assert_eq!(found, [middle.sequence, middle.sequence + 1, middle.sequence + 1]);
+    let file = folder.path().join("place/generations").join(middle.name());
+    std::fs::write(&file, b"damaged").expect("a file");
+    for (moment, expected) in moments.into_iter().zip(found) {
+        assert_eq!(plan(moment.clone()).await.expect("a plan"), expected, "{moment}");
+    }
+    // Without another that leads there, the damaged one is named.
+    let error = plan(Moment::Sequence(u64::MAX)).await.expect_err("it is after the end");
+    assert!(error.to_string().contains(&middle.name()), "{error}");
+}
