@@ -164,7 +164,11 @@ class Comparison:
             if expected != got:
                 self.note(kind, expected, got)
             return
-        if form(expected) != form(got):
+        expected_form, got_form = form(expected), form(got)
+        if name in ("etag", "odata.etag", "timestamp"):
+            # Of a whole second, tables cut off all of the fraction.
+            expected_form, got_form = (text.replace(".{fraction}", "") for text in (expected_form, got_form))
+        if expected_form != got_form:
             self.note(kind + " (form)", expected, got)
         self.session.learn(expected, got)
 
