@@ -155,7 +155,7 @@ impl Route {
         for name in Generation::list(place).await?.iter().rev() {
             let generation = match Generation::read(place, name).await {
                 // Nothing can be restored from it.
-                Err(_) if furthest.is_some() => continue,
+                Err(BackupError::Damaged { .. } | BackupError::Missing(_)) if furthest.is_some() => continue,
                 read => read?,
             };
             // The latest backup of a line reaches as far as the older ones.
@@ -163,29 +163,34 @@ impl Route {
                 continue;
             }
             let (time, route) = match Self::to_the_end(place, generation).await {
-                // A removal was interrupted.
+                // The line itself is gone: a removal was interrupted.
                 Err(BackupError::Missing(_)) if furthest.is_some() => continue,
-                route => route?,
+                reached => reached?,
             };
             if furthest.as_ref().is_none_or(|(furthest, _)| time > *furthest) {
-                furthest = Some((time, route));
+                furthest = Some((time, route?));
             }
         }
         let (_, route) = furthest.expect("there is a backup");
         Ok(route)
     }
 
-    /// A backup with all that its line has after it, and up to which time that reaches.
-    async fn to_the_end(place: &Place, generation: Generation) -> Result<(Timestamp, Self), BackupError> {
+    /// Up to which time a backup reaches with all that its line has after it, and the way there or the segment that is
+    /// missing on it. A line that goes on may reach any time without that one.
+    async fn to_the_end(
+        place: &Place,
+        generation: Generation,
+    ) -> Result<(Timestamp, Result<Self, BackupError>), BackupError> {
         let taken = generation.taken_at()?;
-        let Some(name) = generation.line.clone() else { return Ok((taken, Self { generation, line: None })) };
+        let Some(name) = generation.line.clone() else { return Ok((taken, Ok(Self { generation, line: None }))) };
         let line = LineState::load(place, &name).await?;
         let (segments, _, missing) = line.after(place, generation.sequence);
         if let Some(missing) = missing {
-            return Err(missing);
+            let end = line.end.map_or(Timestamp::MAX, |end| end.time());
+            return Ok((end, Err(missing)));
         }
         let time = line.reach(place, generation.sequence).await?.time;
-        Ok((time.map_or(taken, |time| time.max(taken)), Self { generation, line: Some((name, segments)) }))
+        Ok((time.map_or(taken, |time| time.max(taken)), Ok(Self { generation, line: Some((name, segments)) })))
     }
 
     /// The latest backup before the moment whose line reaches it. One that is damaged is passed over: an older one leads to the

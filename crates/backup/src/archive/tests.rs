@@ -411,6 +411,12 @@ async fn a_restore_of_everything_goes_to_the_last_commit_also_if_the_latest_back
     let last = commits.last().expect("commits").sequence;
     assert!(last > plain.sequence);
     assert_eq!(latest(&place).await, last);
+    // What is missing on the way to the last commit is named; an older moment does not stand in for it.
+    let [line] = &Line::list(&place).await.expect("lines")[..] else { panic!("one line") };
+    let segment = SegmentName::list(&place, line).await.expect("segments").pop().expect("a segment");
+    place.remove(&segment.file(line)).await.expect("removed");
+    let error = Plan::make(&place, &Moment::Latest).await.map(drop).expect_err("a segment is missing");
+    assert!(error.to_string().contains(&segment.file(line)), "{error}");
 }
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
