@@ -65,10 +65,10 @@ impl Cutter {
         self.chunk.len() >= CHUNK_MIN && u128::from(hash.digest()) * TARGET < (weight as u128) << 64
     }
 
-    /// Takes the chunk; `None` if there are no records.
-    pub(crate) fn take(&mut self) -> Option<Vec<u8>> {
+    /// Takes the chunk, and goes on in an empty buffer; `None` if there are no records.
+    pub(crate) fn take(&mut self, buffer: impl FnOnce() -> Vec<u8>) -> Option<Vec<u8>> {
         (self.partition, self.pieces, self.row_start) = (None, 0, 0);
-        Some(std::mem::take(&mut self.chunk)).filter(|chunk| !chunk.is_empty())
+        (!self.chunk.is_empty()).then(|| std::mem::replace(&mut self.chunk, buffer()))
     }
 
     fn is_full(&self) -> bool {
@@ -103,10 +103,10 @@ mod tests {
         assert!(!cutter.space(name, 1, b""));
         for row in rows {
             if cutter.row("p", &format!("{row:08}"), Timestamp::EDM_MIN, &[7; 500]) {
-                chunks.extend(cutter.take());
+                chunks.extend(cutter.take(Vec::new));
             }
         }
-        chunks.extend(cutter.take());
+        chunks.extend(cutter.take(Vec::new));
         chunks
     }
 

@@ -113,7 +113,8 @@ impl Generation {
     }
 
     /// The last version given to a row, and the last commit.
-    pub(crate) fn point(&self) -> (Timestamp, CommitPoint) {
+    #[must_use]
+    pub fn point(&self) -> (Timestamp, CommitPoint) {
         let commit = CommitPoint { sequence: self.sequence, time: Timestamp::from_ticks(self.committed) };
         (Timestamp::from_ticks(self.version), commit)
     }
@@ -124,14 +125,15 @@ impl Generation {
         self.index.iter().map(chunk).collect()
     }
 
-    /// Writes the file.
-    pub(crate) async fn write(&self, place: &Place) -> Result<(), BackupError> {
+    /// Writes the file; returns its name in the place.
+    pub(crate) async fn write(&self, place: &Place) -> Result<String, BackupError> {
         let file = format!("{GENERATIONS}/{}", self.name());
         if place.size(&file).await?.is_some() {
             // Of another server that uses the same place.
             return Err(BackupError::Place { what: place.show(&file), reason: "it exists already".to_owned() });
         }
-        place.put(&file, sealed::seal(self)).await
+        place.put(&file, sealed::seal(self)).await?;
+        Ok(file)
     }
 
     /// Reads the generation of a name.

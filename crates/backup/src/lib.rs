@@ -11,6 +11,7 @@
 
 mod addresses;
 mod archive;
+mod buffers;
 mod chunk;
 mod cutter;
 mod encryption;
@@ -29,6 +30,7 @@ mod sealed;
 mod sender;
 mod single;
 mod single_job;
+mod slices;
 mod take;
 mod tally;
 mod verify;

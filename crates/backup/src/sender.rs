@@ -1,5 +1,6 @@
 //! Stores chunks, a few at a time, and lists them in the index in the order in which they were given.
 
+use crate::buffers::Buffers;
 use crate::chunk::{CHUNK_BYTES_MAX, ChunkRef, blocking};
 use crate::error::BackupError;
 use crate::generation::Totals;
@@ -8,8 +9,9 @@ use crate::pace::{Pace, Rate};
 use crate::place::Place;
 use crate::record::BackedSpace;
 use bytes::Bytes;
-use futures_util::StreamExt;
+use futures_util::future::BoxFuture;
 use futures_util::stream::FuturesOrdered;
+use futures_util::{FutureExt as _, StreamExt as _};
 use larimar_engine::Fault;
 use tokio::task::JoinHandle;
 
@@ -19,7 +21,8 @@ pub(crate) struct Sender<'a> {
     pace: Pace,
     /// Uploads that may be under way while the next chunk is read.
     beside: usize,
-    uploads: FuturesOrdered<Upload>,
+    uploads: FuturesOrdered<BoxFuture<'a, Result<Stored, BackupError>>>,
+    buffers: Buffers,
     /// Entries of spaces that begin in the next chunk.
     spaces: Vec<u8>,
     /// Entries of the index whose chunk is not full yet.
@@ -58,6 +61,7 @@ impl<'a> Sender<'a> {
             // A slow backup counts the time of uploads as work, too.
             beside: if rate == Rate::Max { UPLOADS_MAX - 1 } else { 0 },
             uploads: FuturesOrdered::new(),
+            buffers: Buffers::default(),
             spaces: Vec::new(),
             entries: Vec::new(),
             index: Vec::new(),
@@ -71,10 +75,32 @@ impl<'a> Sender<'a> {
         Entry::Space { name, number }.encode(&mut self.spaces);
     }
 
+    /// An empty buffer for a chunk.
+    pub(crate) fn buffer(&self) -> Vec<u8> {
+        self.buffers.take()
+    }
+
     /// Stores a chunk, unless the place has it. Waits for earlier ones if too many are under way.
     pub(crate) async fn chunk(&mut self, bytes: Vec<u8>, used: Use) -> Result<(), BackupError> {
         let length = bytes.len() as u64;
         self.upload(bytes, used);
+        self.wait(length).await
+    }
+
+    /// Stores a piece of a payload like [`Self::chunk`], and reads it beside others.
+    pub(crate) async fn piece(
+        &mut self,
+        length: u64,
+        read: impl Future<Output = Result<Vec<u8>, BackupError>> + Send + 'a,
+    ) -> Result<(), BackupError> {
+        let (place, buffers, spaces) = (self.place, self.buffers.clone(), std::mem::take(&mut self.spaces));
+        let upload = async move { Upload::start(place, buffers.lend(read.await?), Use::Piece, spaces).await };
+        self.uploads.push_back(upload.boxed());
+        self.wait(length).await
+    }
+
+    /// Waits for earlier chunks if too many are under way, and as the rate says.
+    async fn wait(&mut self, length: u64) -> Result<(), BackupError> {
         self.settle(self.beside).await?;
         (self.progress)(&self.totals);
         self.pace.wait(length).await;
@@ -82,12 +108,8 @@ impl<'a> Sender<'a> {
     }
 
     fn upload(&mut self, bytes: Vec<u8>, used: Use) {
-        let (place, bytes) = (self.place.clone(), Bytes::from(bytes));
         let spaces = if matches!(used, Use::Index) { Vec::new() } else { std::mem::take(&mut self.spaces) };
-        self.uploads.push_back(Upload(tokio::spawn(async move {
-            let (chunk, is_new) = store(&place, bytes).await?;
-            Ok(Stored { used, chunk, is_new, spaces })
-        })));
+        self.uploads.push_back(Upload::start(self.place, self.buffers.lend(bytes), used, spaces).boxed());
     }
 
     /// Waits until no more than so many uploads are under way.
@@ -137,6 +159,16 @@ pub(crate) async fn store(place: &Place, bytes: Bytes) -> Result<(ChunkRef, bool
     }
     let is_new = place.put_new(&chunk.name(), bytes).await?;
     Ok((chunk, is_new))
+}
+
+impl Upload {
+    fn start(place: &Place, bytes: Bytes, used: Use, spaces: Vec<u8>) -> Self {
+        let place = place.clone();
+        Self(tokio::spawn(async move {
+            let (chunk, is_new) = store(&place, bytes).await?;
+            Ok(Stored { used, chunk, is_new, spaces })
+        }))
+    }
 }
 
 impl Future for Upload {

@@ -7,6 +7,7 @@ use crate::pace::Rate;
 use crate::place::Place;
 use crate::record::BackedSpace;
 use crate::sender::{Sender, Use};
+use crate::slices::Slices;
 use larimar_engine::blob::bytes::{ByteStore, Extent};
 use larimar_engine::blob::relocate::payloads_in;
 use larimar_engine::{
@@ -15,6 +16,7 @@ use larimar_engine::{
 };
 use larimar_engine_local::CommitPoint;
 use std::collections::HashSet;
+use std::ops::Range;
 use std::sync::Arc;
 use std::time::Duration;
 
@@ -58,12 +60,12 @@ pub(crate) async fn back_up_in_line<E: BackupSource, B: ByteStore>(
                 tokio::time::sleep(RETRY).await;
                 continue;
             }
-            held => held?,
+            held => Arc::new(held?),
         };
         let point = snapshot.point()?;
         let walked = tokio::select! {
             walked = walk(&snapshot, bytes, place, rate, progress) => walked,
-            fault = given_up(&snapshot) => Err(fault.into()),
+            fault = given_up(&*snapshot) => Err(fault.into()),
         };
         match walked {
             Ok((index, totals)) => {
@@ -74,8 +76,8 @@ pub(crate) async fn back_up_in_line<E: BackupSource, B: ByteStore>(
                 drop(snapshot);
                 // The names of the chunks have to be on disk before that of the generation.
                 place.sync().await?;
-                generation.write(place).await?;
-                place.sync().await?;
+                let file = generation.write(place).await?;
+                place.sync_names(&[file]).await?;
                 return Ok(generation);
             }
             Err(BackupError::Engine(fault)) if snapshot.is_gone() && attempts < ATTEMPTS_MAX => {
@@ -101,7 +103,7 @@ async fn given_up(snapshot: &impl BackupSnapshot) -> Fault {
 
 /// Stores everything that a snapshot has; returns the chunks of the index.
 async fn walk<B: ByteStore>(
-    snapshot: &impl BackupSnapshot,
+    snapshot: &Arc<impl BackupSnapshot>,
     bytes: Option<&B>,
     place: &Place,
     rate: Rate,
@@ -113,6 +115,7 @@ async fn walk<B: ByteStore>(
         cutter: Cutter::default(),
         sender: Sender::new(place, rate, progress),
         known: Known::default(),
+        is_ahead: rate == Rate::Max,
     };
     walker.space(None, &Space { id: SpaceId::SYSTEM, meta: Arc::new([]) }).await?;
     let mut last = None;
@@ -132,11 +135,13 @@ async fn walk<B: ByteStore>(
 }
 
 struct Walker<'a, S, B> {
-    snapshot: &'a S,
+    snapshot: &'a Arc<S>,
     bytes: Option<&'a B>,
     cutter: Cutter,
     sender: Sender<'a>,
     known: Known,
+    /// Whether rows are read while others are encoded.
+    is_ahead: bool,
 }
 
 /// The payloads of the blob at hand that are in the backup: rows share them.
@@ -168,13 +173,11 @@ impl<S: BackupSnapshot, B: ByteStore> Walker<'_, S, B> {
         let is_container = name.is_some_and(|name| name.kind == SpaceKind::Container);
         // The partition without a name of the system's space has records of migrations, which name spaces by number.
         let start = if name.is_some() { Position::new("", "") } else { Position::new("\0", "") };
-        let mut next = Some(start);
-        while let Some(start) = next {
-            let (rows, after) = self.snapshot.slice(name.map(|name| name.kind), space.id, start).await?;
+        let mut slices = Slices::new(self.snapshot, name.map(|name| name.kind), space.id, start, self.is_ahead);
+        while let Some(rows) = slices.next().await? {
             for row in &rows {
                 self.row(row, is_container).await.map_err(|error| with_name(error, name, row))?;
             }
-            next = after;
         }
         Ok(())
     }
@@ -203,15 +206,16 @@ impl<S: BackupSnapshot, B: ByteStore> Walker<'_, S, B> {
         self.sender.totals.payloads += 1;
         self.sender.totals.payload_bytes += extent.length;
         let is_cut = if extent.length <= INLINE_BYTES_MAX {
-            let bytes = read_payload(self.bytes, &extent, 0, extent.length).await?;
+            let bytes = read_payload(self.bytes, &extent, 0..extent.length, Vec::new()).await?;
             self.cutter.payload(blob, extent, &bytes)
         } else {
             let mut count = 0;
             let mut place = 0;
             while place < extent.length {
                 let end = (place + PIECE_BYTES).min(extent.length);
-                let piece = read_payload(self.bytes, &extent, place, end).await?;
-                self.sender.chunk(piece, Use::Piece).await?;
+                let (store, buffer) = (self.bytes, self.sender.buffer());
+                let read = async move { read_payload(store, &extent, place..end, buffer).await };
+                self.sender.piece(end - place, read).await?;
                 (count, place) = (count + 1, end);
             }
             self.cutter.pieces(blob, extent, count)
@@ -223,7 +227,7 @@ impl<S: BackupSnapshot, B: ByteStore> Walker<'_, S, B> {
     }
 
     async fn cut(&mut self) -> Result<(), BackupError> {
-        match self.cutter.take() {
+        match self.cutter.take(|| self.sender.buffer()) {
             Some(chunk) => self.sender.chunk(chunk, Use::Data).await,
             None => Ok(()),
         }
@@ -240,21 +244,21 @@ fn with_name(error: BackupError, space: BackedSpace<'_>, row: &OwnedRow) -> Back
     }
 }
 
-/// Reads a part of a payload.
+/// Reads a part of a payload into an empty buffer.
 pub(crate) async fn read_payload<B: ByteStore>(
     store: Option<&B>,
     extent: &Extent,
-    mut place: u64,
-    end: u64,
+    mut part: Range<u64>,
+    mut bytes: Vec<u8>,
 ) -> Result<Vec<u8>, BackupError> {
     let store = store.ok_or_else(|| Fault::Unavailable("this server serves no blobs".to_owned()))?;
-    let mut bytes = Vec::with_capacity((end - place) as usize);
-    while place < end {
-        let read = store.read(extent, place..end).await?;
+    bytes.reserve((part.end - part.start) as usize);
+    while part.start < part.end {
+        let read = store.read(extent, part.clone()).await?;
         if read.is_empty() {
             return Err(Fault::Damaged("a payload ends before its length".to_owned()).into());
         }
-        place += read.len() as u64;
+        part.start += read.len() as u64;
         bytes.extend_from_slice(&read);
     }
     Ok(bytes)

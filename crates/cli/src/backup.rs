@@ -129,9 +129,10 @@ async fn take(resolved: &Resolved, to: &str, rate: Rate) -> anyhow::Result<()> {
     }
     let started = read(&server.post(&format!("/backup?to={}&rate={rate}", encoded(&to))).await?)?;
     let mut status = started.clone();
+    let mut poll = Poll::new();
     while status.state == JobState::Running {
         show(&status.totals, "sent", status.totals.sent_bytes);
-        tokio::time::sleep(POLL).await;
+        poll.pause().await;
         status = read(&server.get("/backup").await.context("the backup was interrupted")?)?;
         if status.started != started.started {
             bail!("the server has begun another backup; this one has ended");
@@ -349,4 +350,19 @@ fn encoded(text: &str) -> String {
         .collect()
 }
 
-const POLL: Duration = Duration::from_millis(200);
+/// When a command asks again how far the server is: soon at first, since a small backup takes less than a second.
+struct Poll(Duration);
+
+impl Poll {
+    const fn new() -> Self {
+        Self(POLL_MIN)
+    }
+
+    async fn pause(&mut self) {
+        tokio::time::sleep(self.0).await;
+        self.0 = (self.0 + self.0 / 8).min(POLL_MAX);
+    }
+}
+
+const POLL_MIN: Duration = Duration::from_millis(10);
+const POLL_MAX: Duration = Duration::from_millis(200);

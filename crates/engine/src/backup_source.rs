@@ -22,7 +22,7 @@ pub trait BackupSource: Engine {
 }
 
 /// The whole store at one moment. Other writes go on beside it.
-pub trait BackupSnapshot: Send + Sync {
+pub trait BackupSnapshot: Send + Sync + 'static {
     /// What moment it is.
     fn point(&self) -> Result<BackupPoint, Fault>;
 

@@ -23,13 +23,13 @@ pub(super) async fn compose<B: ByteStore>(
         for extent in &group.payloads {
             // A group may point to more small payloads than a segment has room for.
             if inline_bytes(extent) > 0 && writer.len() < SEGMENT_BYTES || extent.length == 0 {
-                writer.payload(extent, &read_payload(bytes, extent, 0, extent.length).await?);
+                writer.payload(extent, &read_payload(bytes, extent, 0..extent.length, Vec::new()).await?);
                 continue;
             }
             let (mut chunks, mut start) = (Vec::new(), 0);
             while start < extent.length {
                 let end = (start + PIECE_BYTES).min(extent.length);
-                let piece = read_payload(bytes, extent, start, end).await?;
+                let piece = read_payload(bytes, extent, start..end, Vec::new()).await?;
                 let (chunk, is_new) = store(place, piece.into()).await?;
                 if is_new {
                     stored.push(chunk.name());

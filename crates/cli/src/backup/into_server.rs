@@ -1,6 +1,6 @@
 //! `larimar restore FROM --into-server`: has the running server restore single tables, queues and containers.
 
-use super::{bytes, encoded, end_line, escape, place, print, resolved_path, show};
+use super::{Poll, bytes, encoded, end_line, escape, place, print, resolved_path, show};
 use crate::own_server::OwnServer;
 use crate::settings::Resolved;
 use crate::signals::{EXIT_INTERRUPTED, Runtime};
@@ -82,9 +82,10 @@ impl SingleRequest {
         let server = OwnServer::find(resolved)?;
         let started = read(&server.post(&format!("/restore?{}", self.query(&from))).await?)?;
         let mut status = started.clone();
+        let mut poll = Poll::new();
         while status.state == JobState::Running {
             show(&status.totals, "restored", status.totals.bytes());
-            tokio::time::sleep(super::POLL).await;
+            poll.pause().await;
             status = read(&server.get("/restore").await.context("the restore was interrupted")?)?;
             if status.started != started.started {
                 bail!("the server has begun another restore; this one has ended");
