@@ -1,8 +1,8 @@
 //! Restores a backup into a new data directory. Every chunk is checked as it is read.
 //!
-//! Payloads get new addresses; spaces keep their numbers and rows their versions, so that commits of the archive can be
+//! Rows go to the store below the engine (`Loader`). Payloads get new addresses; spaces keep their numbers and rows their versions, so that commits of the archive can be
 //! applied afterwards (`archive/replay.rs`). The caller keeps the directory marked
-//! until this has succeeded and the engine is closed (`larimar_engine_local::restoring`).
+//! until this has succeeded and the store is closed (`larimar_engine_local::restoring`).
 
 use crate::addresses::Addresses;
 use crate::archive::replay::Plan;
@@ -15,14 +15,12 @@ use crate::place::Place;
 use crate::record::{BackedSpace, Record, Records};
 use crate::take::KNOWN_MAX;
 use crate::tally::Tally;
-use futures_util::future::{BoxFuture, FutureExt as _};
-use futures_util::stream::{FuturesOrdered, StreamExt as _};
 use larimar_engine::blob::bytes::{ByteStore, Extent};
 use larimar_engine::blob::relocate::relocated;
-use larimar_engine::{Fault, RowRef, SpaceId, SpaceKind, WriteError};
+use larimar_engine::{Fault, RowRef, SpaceId, SpaceKind};
+use larimar_engine_local::Loader;
 use larimar_engine_local::restoring::Restoring;
 use larimar_engine_local::store::StoreError;
-use larimar_engine_local::{LocalEngine, Settings};
 use std::collections::HashMap;
 use std::sync::Arc;
 
@@ -33,50 +31,61 @@ pub const fn room_needed(generation: &Generation) -> u64 {
     bytes.saturating_add(bytes / 10).saturating_add(ROOM_TO_WORK)
 }
 
-/// Restores a generation into an empty engine and its store of bytes.
+/// Restores a generation into an empty store and its store of bytes. The caller finishes the loader
+/// ([`Generation::point`]), or abandons it.
 ///
 /// # Errors
-/// A file of the backup that is missing or damaged, by name; or what the engine fails with.
+/// A file of the backup that is missing or damaged, by name; or what the store fails with.
 pub async fn restore<B: ByteStore>(
     place: &Place,
     generation: &Generation,
-    engine: &LocalEngine,
+    loader: &mut Loader,
     bytes: Option<&B>,
     progress: &(dyn Fn(&Totals) + Send + Sync),
 ) -> Result<Totals, BackupError> {
-    restore_rows(place, generation, engine, bytes, &mut None, progress).await
+    restore_rows(place, generation, loader, bytes, &mut None, progress).await
 }
 
-/// Restores what leads to a moment: a backup, and the commits of the archive after it. The store of bytes is opened when
-/// the engine is, if there are payloads. The directory is a data directory when the caller has finished it.
+/// Restores what leads to a moment: a backup, and the commits of the archive after it. The store of bytes is opened if there
+/// are payloads. The directory is a data directory when the caller has finished it.
 ///
 /// # Errors
-/// A file that is missing or damaged, by name; or what the engine or the disk fails with.
+/// A file that is missing or damaged, by name; or what the store or the disk fails with.
 pub async fn restore_to<B: ByteStore>(
     place: &Place,
     plan: &Plan,
     restoring: &Restoring,
-    settings: &Settings,
     open_bytes: impl FnOnce() -> Result<Arc<B>, Fault>,
     progress: &(dyn Fn(&Totals) + Send + Sync),
 ) -> Result<Totals, BackupError> {
     let store_failed = |error: StoreError| Fault::Unavailable(error_chain(&error));
-    let engine = restoring.open(settings).map_err(store_failed)?;
-    let bytes = if plan.has_payloads() { Some(open_bytes()?) } else { None };
-    if bytes.is_some() {
-        engine.record_blobs().map_err(store_failed)?;
+    let mut loader = restoring.load(plan.has_payloads()).map_err(store_failed)?;
+    let is_followed = plan.archived.commits > 0;
+    let load = async {
+        let bytes = if plan.has_payloads() { Some(open_bytes()?) } else { None };
+        let is_mapped = is_followed && bytes.is_some();
+        let scratch = restoring.scratch("addresses");
+        let mut addresses = if is_mapped { Some(Addresses::create(&scratch)?) } else { None };
+        let bytes_ref = bytes.as_deref();
+        let totals = restore_rows(place, &plan.generation, &mut loader, bytes_ref, &mut addresses, progress).await?;
+        Ok::<_, BackupError>((totals, bytes, addresses))
+    };
+    let (totals, bytes, mut addresses) = match load.await {
+        Ok(loaded) => loaded,
+        Err(error) => {
+            loader.abandon().await;
+            return Err(error);
+        }
+    };
+    let (version, commit) = plan.generation.point();
+    if is_followed {
+        loader.finish(version, commit).await?;
+        let replay = restoring.replay().map_err(store_failed)?;
+        plan.apply(place, replay, bytes.as_deref(), &mut addresses, &|_| progress(&totals)).await?;
+        addresses.map_or(Ok(()), Addresses::remove)?;
+    } else {
+        loader.finish(version, plan.last()).await?;
     }
-    let is_followed = plan.archived.commits > 0 && bytes.is_some();
-    let scratch = restoring.scratch("addresses");
-    let mut addresses = if is_followed { Some(Addresses::create(&scratch)?) } else { None };
-    let restored = restore_rows(place, &plan.generation, &engine, bytes.as_deref(), &mut addresses, progress).await;
-    let closed = engine.close();
-    drop(engine);
-    let totals = restored?;
-    closed.map_err(store_failed)?;
-    let replay = restoring.replay().map_err(store_failed)?;
-    plan.apply(place, replay, bytes.as_deref(), &mut addresses, &|_| progress(&totals)).await?;
-    addresses.map_or(Ok(()), Addresses::remove)?;
     Ok(totals)
 }
 
@@ -84,24 +93,21 @@ pub async fn restore_to<B: ByteStore>(
 async fn restore_rows<B: ByteStore>(
     place: &Place,
     generation: &Generation,
-    engine: &LocalEngine,
+    loader: &mut Loader,
     bytes: Option<&B>,
     addresses: &mut Option<Addresses>,
     progress: &(dyn Fn(&Totals) + Send + Sync),
 ) -> Result<Totals, BackupError> {
-    let (version, commit) = generation.point();
-    engine.continue_after(version, commit);
     let index = IndexReader::new(place, generation)?;
     let mut target = Target {
         place,
-        engine,
+        loader,
         bytes,
         space: SpaceId::SYSTEM,
         name: Vec::new(),
         is_container: false,
         known: Known::default(),
         addresses,
-        commits: FuturesOrdered::new(),
         tally: Tally::new(generation),
     };
     let mut ahead = ReadAhead::new(index);
@@ -109,14 +115,13 @@ async fn restore_rows<B: ByteStore>(
         target.chunk(&chunk, &bytes).await?;
         progress(&target.tally.totals);
     }
-    target.settle(0).await?;
     target.tally.finish()
 }
 
 /// What is restored into, and how far the stream is.
 struct Target<'a, B> {
     place: &'a Place,
-    engine: &'a LocalEngine,
+    loader: &'a mut Loader,
     bytes: Option<&'a B>,
     space: SpaceId,
     /// The space's name as records have it.
@@ -125,8 +130,6 @@ struct Target<'a, B> {
     known: Known,
     /// Keeps the addresses of all payloads, if commits of the archive follow.
     addresses: &'a mut Option<Addresses>,
-    /// Rows that are being stored.
-    commits: FuturesOrdered<BoxFuture<'static, Result<(), WriteError>>>,
     tally: Tally<'a>,
 }
 
@@ -166,7 +169,7 @@ impl<B: ByteStore> Target<'_, B> {
             let (first, records) = Record::take_part(&mut rest).map_err(wrong)?;
             self.tally.part(&first, records.clone())?;
             match first {
-                Record::Space { name, number, meta } => self.begin_space(name, SpaceId(number), meta, &what).await?,
+                Record::Space { name, number, meta } => self.begin_space(name, SpaceId(number), meta, &what)?,
                 Record::Within(name) if encoded(name) == self.name => {}
                 _ => return Err(wrong("its space did not begin before")),
             }
@@ -175,7 +178,7 @@ impl<B: ByteStore> Target<'_, B> {
         if pieces.is_empty() { Ok(()) } else { Err(wrong(OTHER_PIECES)) }
     }
 
-    async fn begin_space(
+    fn begin_space(
         &mut self,
         name: BackedSpace<'_>,
         number: SpaceId,
@@ -185,14 +188,13 @@ impl<B: ByteStore> Target<'_, B> {
         self.name = encoded(name);
         self.is_container = name.is_some_and(|name| name.kind == SpaceKind::Container);
         self.known = Known::default();
-        self.space = match name {
-            None => SpaceId::SYSTEM,
-            Some(name) => {
-                let created = self.engine.create_numbered_space(name, number, meta).await?;
-                created
-                    .ok_or_else(|| BackupError::damaged(what, format!("{}, or its number, begins twice", name.name)))?
+        self.space = SpaceId::SYSTEM;
+        if let Some(name) = name {
+            if !self.loader.create_space(name, number, meta)? {
+                return Err(BackupError::damaged(what, format!("{}, or its number, begins twice", name.name)));
             }
-        };
+            self.space = number;
+        }
         Ok(())
     }
 
@@ -205,7 +207,7 @@ impl<B: ByteStore> Target<'_, B> {
     ) -> Result<(), BackupError> {
         let payloads = new_payloads(self.space, records.clone(), pieces, what)?;
         let mut addresses = self.payloads(&payloads).await?.into_iter();
-        let (mut partition, mut rows) = (None, Vec::new());
+        let mut partition = None;
         for record in records {
             let blob = || partition.ok_or_else(|| BackupError::damaged(what, "a row has no partition"));
             match record {
@@ -219,42 +221,22 @@ impl<B: ByteStore> Target<'_, B> {
                 }
                 Record::Row { row, version, body } => {
                     let row = RowRef { partition: blob()?, row, version, body };
-                    rows.extend(self.relocated(row, what)?.map(|body| (row, body)));
-                    if rows.len() >= ROWS_AT_ONCE {
-                        self.rows(&mut rows).await?;
+                    self.row(row, what)?;
+                    if self.loader.is_full() {
+                        self.loader.send().await?;
                     }
                 }
                 Record::Space { .. } | Record::Within(_) => unreachable!("a part ends before the next space"),
             }
         }
-        self.rows(&mut rows).await
-    }
-
-    /// Begins to store rows with their new bodies.
-    async fn rows(&mut self, rows: &mut Vec<(RowRef<'_>, Vec<u8>)>) -> Result<(), BackupError> {
-        let stored: Vec<RowRef<'_>> = rows.iter().map(|(row, body)| RowRef { body, ..*row }).collect();
-        if !stored.is_empty() {
-            self.commits.push_back(self.engine.begin_restore(self.space, &stored)?.boxed());
-        }
-        drop(stored);
-        rows.clear();
-        self.settle(COMMITS_MAX - 1).await
-    }
-
-    /// Waits until no more than so many commits are under way.
-    async fn settle(&mut self, left: usize) -> Result<(), BackupError> {
-        while self.commits.len() > left
-            && let Some(stored) = self.commits.next().await
-        {
-            stored?;
-        }
         Ok(())
     }
 
-    /// The body of a row with the new addresses of its payloads; `None` for a row that has no meaning in another store.
-    fn relocated(&mut self, row: RowRef<'_>, what: &str) -> Result<Option<Vec<u8>>, BackupError> {
+    /// Stores a row, with the new addresses of its payloads.
+    fn row(&mut self, row: RowRef<'_>, what: &str) -> Result<(), BackupError> {
         if !self.is_container {
-            return Ok(Some(row.body.to_vec()));
+            self.loader.add(self.space, row);
+            return Ok(());
         }
         self.known.is_row_over = true;
         let mut is_missing = false;
@@ -263,10 +245,14 @@ impl<B: ByteStore> Target<'_, B> {
             is_missing |= address.is_none();
             address.unwrap_or(*extent)
         })?;
-        match is_missing {
-            false => Ok(body),
-            true => Err(BackupError::damaged(what, "a payload does not come before the row that points to it")),
+        if is_missing {
+            return Err(BackupError::damaged(what, "a payload does not come before the row that points to it"));
         }
+        // A row may have no meaning in another store.
+        if let Some(body) = body {
+            self.loader.add(self.space, RowRef { body: &body, ..row });
+        }
+        Ok(())
     }
 
     /// Stores payloads; returns their addresses, in order.
@@ -326,7 +312,5 @@ fn encoded(name: BackedSpace<'_>) -> Vec<u8> {
 pub(crate) const OTHER_PIECES: &str = "the index lists pieces that none of its payloads has";
 /// Rows that are stored at once: in memory they have ten times their bytes if they are small.
 pub(crate) const ROWS_AT_ONCE: usize = 1 << 16;
-/// Commits of a chunk's rows, of about a MiB each, that may wait for one sync together.
-const COMMITS_MAX: usize = 8;
 /// Journals, and tables that are compacted.
 pub(crate) const ROOM_TO_WORK: u64 = 64 << 20;

@@ -82,7 +82,7 @@ mod tests {
     use bytes::Bytes;
     use larimar_engine::blob::bytes::{Extent, MemoryBytes};
     use larimar_engine::{SpaceKind, SpaceName};
-    use larimar_engine_local::{CommitPoint, LocalEngine};
+    use larimar_engine_local::{CommitPoint, Loader, LocalEngine};
     use larimar_model::Timestamp;
     use std::sync::Arc;
 
@@ -144,9 +144,9 @@ mod tests {
             );
             // Without a store, payloads are refused in another way.
             let expected = expected.filter(|expected| *expected == more).unwrap_or(NO_STORE);
-            let engine = LocalEngine::in_memory().expect("an engine");
+            let mut loader = Loader::in_memory();
             let error =
-                restore(&place, &generation, &engine, None::<&MemoryBytes>, &|_| ()).await.expect_err("a refusal");
+                restore(&place, &generation, &mut loader, None::<&MemoryBytes>, &|_| ()).await.expect_err("a refusal");
             assert!(error.to_string().contains(expected), "{day}: {error}");
             let wanted = Wanted::read(SpaceKind::Container, "photos", "one", "one").expect("a name");
             let engine = Arc::new(LocalEngine::in_memory().expect("an engine"));

@@ -153,7 +153,7 @@ async fn a_server_is_restored_to_remembered_moments_over_a_restart() {
             }
             Ok(Arc::clone(&bytes))
         };
-        restore_to(&place, &plan, &restoring, &settings, open, &|_| ()).await.expect("a restore");
+        restore_to(&place, &plan, &restoring, open, &|_| ()).await.expect("a restore");
         restoring.finish().expect("finished");
         let engine = LocalEngine::open(&settings).expect("a data directory");
         assert!(state(&engine, &bytes).await == *expected, "the store at {time} differs");

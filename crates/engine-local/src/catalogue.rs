@@ -59,10 +59,7 @@ impl Catalogue {
             return Err(StoreError::Refused { path: PathBuf::from("the data folder"), findings: vec![finding] });
         }
         if format.is_none() || release.as_deref() != Some(RELEASE.as_bytes()) {
-            let mut batch = Batch::default();
-            batch.put(FORMAT_KEY, [FORMAT]);
-            batch.put(RELEASE_KEY, RELEASE);
-            store.commit(batch, SyncTo::Disk)?;
+            store.commit(first_records(), SyncTo::Disk)?;
         }
         let (version, commit) = last_commit(snapshot.as_ref())?;
         let rows_max = number(snapshot.as_ref(), ROWS_MAX_KEY)?.unwrap_or(0);
@@ -111,24 +108,22 @@ impl Catalogue {
         accounts.into_iter().map(|account| String::from_utf8_lossy(&account).into_owned()).collect()
     }
 
-    /// Creates a space, with a number of its own or the given one; `None` if there is one of that name or number.
+    /// Creates a space with a number of its own; `None` if there is one of that name.
     pub(crate) async fn create(
         self: &Arc<Self>,
         queue: &CommitQueue,
         name: SpaceName<'_>,
-        number: Option<SpaceId>,
         meta: &[u8],
     ) -> Result<Option<SpaceId>, Fault> {
         let mut next = Arc::clone(&self.next).lock_owned().await;
         let key = name_key(name);
-        let id = number.unwrap_or(SpaceId(*next));
-        if self.names.read().contains_key(&key) || self.is_live(id) {
+        if self.names.read().contains_key(&key) {
             return Ok(None);
         }
-        let after = id.0.checked_add(1).ok_or_else(|| Fault::Damaged("a space has a number too high".to_owned()))?;
-        let after = after.max(*next);
+        let id = SpaceId(*next);
+        let after = id.0.checked_add(1).ok_or_else(number_too_high)?;
         let space = Space { id, meta: meta.into() };
-        let writes = vec![entry(&key, &space), (NEXT_KEY.into(), Some(after.to_be_bytes().into()))];
+        let writes = vec![entry(&key, space.id, &space.meta), (NEXT_KEY.into(), Some(after.to_be_bytes().into()))];
         let this = Arc::clone(self);
         let effect = move |done| {
             if done {
@@ -155,7 +150,7 @@ impl Catalogue {
             return Ok(Changed::Other);
         }
         let space = Space { id: found.id, meta: meta.into() };
-        let writes = vec![entry(&key, &space)];
+        let writes = vec![entry(&key, space.id, &space.meta)];
         let this = Arc::clone(self);
         let effect = move |done| {
             if done {
@@ -182,7 +177,7 @@ impl Catalogue {
         }
         let Some(found) = self.names.read().get(&old).cloned() else { return Ok(Renamed::Missing) };
         let space = Space { id: found.id, meta: meta.into() };
-        let writes = vec![(old.as_slice().into(), None), entry(&new, &space)];
+        let writes = vec![(old.as_slice().into(), None), entry(&new, space.id, &space.meta)];
         let this = Arc::clone(self);
         let effect = move |done| {
             if done {
@@ -431,11 +426,21 @@ fn commit_of(writes: Vec<Write>, effect: Effect) -> Commit {
     Commit { writes: Writes::Many(writes), effect: Some(effect), ..Commit::default() }
 }
 
-fn entry(key: &[u8], space: &Space) -> Write {
-    let mut value = Vec::with_capacity(8 + space.meta.len());
-    value.extend_from_slice(&space.id.0.to_be_bytes());
-    value.extend_from_slice(&space.meta);
-    (key.into(), Some(value.into()))
+/// The record of a space.
+pub(crate) fn entry(key: &[u8], id: SpaceId, meta: &[u8]) -> Write {
+    (key.into(), Some([&id.0.to_be_bytes(), meta].concat().into()))
+}
+
+/// The records that every store has: its format, and the release that wrote it.
+pub(crate) fn first_records() -> Batch {
+    let mut batch = Batch::default();
+    batch.put(FORMAT_KEY, [FORMAT]);
+    batch.put(RELEASE_KEY, RELEASE);
+    batch
+}
+
+pub(crate) fn number_too_high() -> Fault {
+    Fault::Damaged("a space has a number too high".to_owned())
 }
 
 /// Reads a name as [`name_key`] writes it.

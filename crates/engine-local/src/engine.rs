@@ -32,30 +32,6 @@ pub struct LocalEngine {
 }
 
 impl LocalEngine {
-    /// Begins to store rows as [`Rows::restore`] does; they are durable when the future is
-    /// `Ok`. Rows of a later call come after these.
-    pub fn begin_restore(
-        &self,
-        space: SpaceId,
-        rows: &[RowRef<'_>],
-    ) -> Result<impl Future<Output = Result<(), WriteError>> + Send + 'static + use<>, WriteError> {
-        let mut writes = Writes::None;
-        for row in rows {
-            let mut key = Vec::with_capacity(16 + row.partition.len() + row.row.len());
-            key::put_partition(&mut key, space, row.partition);
-            key::put_row(&mut key, row.row);
-            self.shared.versions.raise(row.version);
-            writes.push((key.as_slice().into(), Some(join_value(row.version, row.body))));
-        }
-        // A drop waits until the write is in the queue: no row is stored after it.
-        let live = self.shared.catalogue.live.read();
-        if !live.contains(&space) {
-            return Err(WriteError::SpaceGone);
-        }
-        let (_, outcome) = self.shared.queue.push(Commit { writes, ..Commit::default() })?;
-        Ok(async { Ok(outcome.wait().await?) })
-    }
-
     /// Drops a space, if its meta bytes are the expected ones or none are expected.
     async fn remove_space(&self, name: SpaceName<'_>, expected: Option<&[u8]>) -> Result<Changed, Fault> {
         let space = self.shared.catalogue.get(name);
@@ -131,7 +107,23 @@ impl Rows for LocalEngine {
     }
 
     async fn restore(&self, space: SpaceId, rows: &[RowRef<'_>]) -> Result<(), WriteError> {
-        self.begin_restore(space, rows)?.await
+        let mut writes = Writes::None;
+        for row in rows {
+            let mut key = Vec::with_capacity(16 + row.partition.len() + row.row.len());
+            key::put_partition(&mut key, space, row.partition);
+            key::put_row(&mut key, row.row);
+            self.shared.versions.raise(row.version);
+            writes.push((key.as_slice().into(), Some(join_value(row.version, row.body))));
+        }
+        let outcome = {
+            // A drop waits until the write is in the queue: no row is stored after it.
+            let live = self.shared.catalogue.live.read();
+            if !live.contains(&space) {
+                return Err(WriteError::SpaceGone);
+            }
+            self.shared.queue.push(Commit { writes, ..Commit::default() })?.1
+        };
+        Ok(outcome.wait().await?)
     }
 }
 
@@ -141,7 +133,7 @@ impl Spaces for LocalEngine {
     }
 
     async fn create_space(&self, name: SpaceName<'_>, meta: &[u8]) -> Result<Option<SpaceId>, Fault> {
-        self.shared.catalogue.create(&self.shared.queue, name, None, meta).await
+        self.shared.catalogue.create(&self.shared.queue, name, meta).await
     }
 
     async fn space(&self, name: SpaceName<'_>) -> Result<Option<Space>, Fault> {

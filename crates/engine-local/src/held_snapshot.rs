@@ -10,7 +10,7 @@ use std::time::{Duration, Instant};
 
 use larimar_engine::{
     BackupPoint, BackupSnapshot, BackupSource, Budget, Clock as _, Fault, Flow, HeldSpace, KeyRange, OwnedRow,
-    Position, ReadError, RowRef, SLICE_BYTES, SLICE_ROWS, Space, SpaceId, SpaceKind, SpaceName, SystemClock,
+    Position, ReadError, RowRef, SLICE_BYTES, SLICE_ROWS, Space, SpaceId, SpaceKind, SystemClock,
 };
 use larimar_model::Timestamp;
 
@@ -41,25 +41,6 @@ impl LocalEngine {
         let settled = tokio::task::spawn_blocking(move || shared.last_commit.lock().until_now().1).await;
         held.taken = settled.map_err(|error| Fault::Unavailable(format!("a thread ended early: {error}")))?;
         Ok(held)
-    }
-
-    /// Creates a space with the number that it has in the store that this one is a copy of; `None` if there is one of
-    /// that name or number.
-    pub async fn create_numbered_space(
-        &self,
-        name: SpaceName<'_>,
-        number: SpaceId,
-        meta: &[u8],
-    ) -> Result<Option<SpaceId>, Fault> {
-        self.shared.catalogue.create(&self.shared.queue, name, Some(number), meta).await
-    }
-
-    /// Continues the versions and the numbers of commits of the store that this one is a copy of. The next commit makes
-    /// it durable.
-    pub fn continue_after(&self, version: Timestamp, commit: CommitPoint) {
-        self.shared.versions.raise(version);
-        let last = &mut self.shared.last_commit.lock().point;
-        *last = CommitPoint { sequence: last.sequence.max(commit.sequence), time: last.time.max(commit.time) };
     }
 }
 

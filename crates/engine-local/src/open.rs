@@ -56,18 +56,13 @@ impl LocalEngine {
     /// Opens the engine in its data directory.
     pub fn open(settings: &Settings) -> Result<Self, StoreError> {
         restoring::refuse(&settings.folder)?;
-        Self::open_unchecked(settings)
+        Self::open_for(settings, None)
     }
 
     /// Opens the engine in its data directory, and gives every commit to a feed.
     pub fn open_fed(settings: &Settings, feed: Arc<dyn CommitFeed>) -> Result<Self, StoreError> {
         restoring::refuse(&settings.folder)?;
         Self::open_for(settings, Some(feed))
-    }
-
-    /// Opens the engine in a directory that is being restored.
-    pub(crate) fn open_unchecked(settings: &Settings) -> Result<Self, StoreError> {
-        Self::open_for(settings, None)
     }
 
     fn open_for(settings: &Settings, feed: Option<Arc<dyn CommitFeed>>) -> Result<Self, StoreError> {

@@ -5,16 +5,17 @@ use std::fs::{DirBuilder, File, OpenOptions};
 use std::io::ErrorKind;
 use std::os::unix::fs::{DirBuilderExt, MetadataExt, OpenOptionsExt};
 use std::path::{Path, PathBuf};
+use std::sync::Arc;
 
 use rustix::fs::{FlockOperation, flock};
 
-use crate::engine::LocalEngine;
-use crate::open::Settings;
+use crate::budget::MemoryBudget;
+use crate::load::Loader;
 use crate::replay::Replay;
-use crate::store::StoreError;
 use crate::store::check::BLOBS;
-use crate::store::fjall::STORE;
+use crate::store::fjall::{FjallStore, Options, STORE};
 use crate::store::inventory::{INVENTORY, WATERMARK};
+use crate::store::{Store as _, StoreError};
 
 /// The file that marks an unfinished restore.
 pub const MARK: &str = "restore.unfinished";
@@ -37,18 +38,23 @@ impl Restoring {
         Ok(Self { folder: folder.to_owned(), _mark: mark })
     }
 
-    /// Opens an engine in the directory.
+    /// Creates a store in the directory to fill it. With blobs, it does not open without their bytes.
     ///
     /// # Errors
-    /// As [`LocalEngine::open`].
-    pub fn open(&self, settings: &Settings) -> Result<LocalEngine, StoreError> {
-        LocalEngine::open_unchecked(&Settings { folder: self.folder.clone(), ..settings.clone() })
+    /// As [`LocalEngine::open`](crate::LocalEngine::open).
+    pub fn load(&self, has_blobs: bool) -> Result<Loader, StoreError> {
+        let memory = MemoryBudget::of_machine();
+        let store = FjallStore::open(Options { folder: self.folder.clone(), memory, filter: Arc::new(()) })?;
+        if has_blobs {
+            store.record_blobs()?;
+        }
+        Ok(Loader::new(Box::new(store)))
     }
 
-    /// Opens the store in the directory to apply archived commits to it. The engine has to be closed and dropped.
+    /// Opens the store in the directory to apply archived commits to it. The loader has to be finished.
     ///
     /// # Errors
-    /// As [`LocalEngine::open`].
+    /// As [`LocalEngine::open`](crate::LocalEngine::open).
     pub fn replay(&self) -> Result<Replay, StoreError> {
         Replay::open(&self.folder)
     }
@@ -59,7 +65,7 @@ impl Restoring {
         self.folder.join(format!("{SCRATCH}.{name}"))
     }
 
-    /// Removes the mark: the directory is a data directory from now on. The engine has to be closed.
+    /// Removes the mark: the directory is a data directory from now on. The store has to be closed.
     ///
     /// # Errors
     /// What removing fails with; the directory then stays unfinished.

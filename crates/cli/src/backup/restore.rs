@@ -8,7 +8,6 @@ use anyhow::{Context, ensure};
 use larimar_backup::{Moment, Place, Plan, Totals, restore_to};
 use larimar_bytes::{Admission, FileBytes, FileSettings};
 use larimar_engine_local::restoring::{Restoring, is_free};
-use larimar_engine_local::{Durability, Settings};
 use larimar_model::Timestamp;
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
@@ -78,8 +77,6 @@ impl Restore {
 
 /// Builds the store and closes it.
 async fn build(place: &Place, plan: &Plan, restoring: &Restoring, data: &Path) -> anyhow::Result<Totals> {
-    let settings =
-        Settings { folder: data.to_owned(), durability: Durability::Sync, memory_bytes: None, reserve_bytes: 0 };
     let files = FileSettings {
         folder: data.join("blobs"),
         durability: larimar_bytes::Durability::Sync,
@@ -88,7 +85,7 @@ async fn build(place: &Place, plan: &Plan, restoring: &Restoring, data: &Path) -
     };
     let open_bytes = || FileBytes::open(&files).map(Arc::new);
     let progress = |totals: &Totals| show(totals, "restored", totals.bytes());
-    Ok(restore_to(place, plan, restoring, &settings, open_bytes, &progress).await?)
+    Ok(restore_to(place, plan, restoring, open_bytes, &progress).await?)
 }
 
 /// Whether a directory, which may not exist yet, is in another one.

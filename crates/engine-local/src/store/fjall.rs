@@ -203,6 +203,15 @@ impl Store for FjallStore {
         }
     }
 
+    fn load(&self, rows: &mut dyn Iterator<Item = (Bytes, Bytes)>) -> Result<(), StoreError> {
+        drop(self.wait_for_room(0)?);
+        let mut tables = self.rows.start_ingestion().map_err(|error| self.sort(error))?;
+        for (key, value) in rows {
+            tables.write(key, value).map_err(|error| self.sort(error))?;
+        }
+        tables.finish().map_err(|error| self.sort(error))
+    }
+
     fn sync(&self) -> Result<(), StoreError> {
         self.db.persist(PersistMode::SyncData).map_err(|error| self.sort(error))?;
         self.tracker.lock().write_watermark();

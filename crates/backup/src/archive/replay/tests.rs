@@ -267,7 +267,7 @@ impl Site {
             }
             Ok(Arc::clone(&bytes))
         };
-        restore_to(&self.place, &plan, &restoring, &settings, open, &|_| ()).await?;
+        restore_to(&self.place, &plan, &restoring, open, &|_| ()).await?;
         restoring.finish().expect("finished");
         let mut names: Vec<_> = settings.folder.read_dir().expect("a directory").flatten().collect();
         names.retain(|entry| entry.file_name().to_string_lossy().starts_with("restore"));
