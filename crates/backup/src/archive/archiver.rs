@@ -1,10 +1,11 @@
 //! The archiver: opens a line, archives its commits until it has to end, and opens the next.
 
 use super::base;
-use super::line::{Line, SegmentName, Through};
+use super::line::{Line, Through};
 use super::mailbox::CommitMailbox;
-use super::segment::Segment;
-use super::spool::{Spool, SpoolEnd, SpooledLine};
+use super::other_lines::OtherLines;
+use super::recover::{Found, OldLine, create, recover};
+use super::spool::Spool;
 use super::spooler::{Halt, Spooler};
 use super::status::ArchiveStatus;
 use super::upload::{Broken, OpenLine, Uploader};
@@ -14,10 +15,10 @@ use crate::job::{BackupJob, LineMark};
 use crate::place::{Place, PlaceLock};
 use larimar_engine::blob::bytes::{ByteStore, PayloadHold};
 use larimar_engine::{Clock, Fault, SystemClock};
-use larimar_engine_local::{CommitPoint, ContainerRows, LocalEngine};
+use larimar_engine_local::{ContainerRows, LocalEngine};
 use parking_lot::Mutex;
-use std::collections::{HashMap, HashSet, VecDeque};
-use std::path::{Path, PathBuf};
+use std::collections::VecDeque;
+use std::path::PathBuf;
 use std::sync::Arc;
 use std::time::{Duration, Instant};
 use tokio::sync::watch;
@@ -91,19 +92,9 @@ impl Archiver {
             status: Arc::clone(&shared.status),
         };
         let holds = VecDeque::from([(0, uploader.hold())]);
-        let (own, others) = (HashSet::new(), HashMap::new());
-        let task = Task {
-            engine,
-            job,
-            mailbox,
-            settings,
-            uploader,
-            holds,
-            shared: Arc::clone(&shared),
-            lock: None,
-            own,
-            others,
-        };
+        let lines = OtherLines::new(settings.place.clone(), settings.through_every);
+        let task =
+            Task { engine, job, mailbox, settings, uploader, holds, shared: Arc::clone(&shared), lock: None, lines };
         let (stop, stopped) = watch::channel(false);
         let task = Mutex::new(Some(tokio::spawn(task.run(stopped))));
         Self { shared, stop, task }
@@ -145,16 +136,7 @@ struct Task<B> {
     holds: VecDeque<(u64, Option<PayloadHold>)>,
     shared: Arc<Shared>,
     lock: Option<PlaceLock>,
-    /// The lines that this process has begun or continued.
-    own: HashSet<String>,
-    /// Open lines of others in an object store: how far each was, and since when.
-    others: HashMap<String, (Through, Instant)>,
-}
-
-/// A line that cannot be continued, and why.
-struct OldLine {
-    open: OpenLine,
-    reason: String,
+    lines: OtherLines,
 }
 
 impl<B: ByteStore> Uploader<B> {
@@ -229,17 +211,16 @@ impl<B: ByteStore> Task<B> {
             (self.settings.spool.clone(), self.settings.spool_bytes_max, self.settings.place.to_string());
         let is_first = old.is_some();
         let opened = blocking(move || {
-            let mut others = Vec::new();
-            if is_first && let Some(open) = recover(&root, &to, start.point, max, &mut others) {
-                return Ok((open, others));
-            }
-            create(&root, to, start, max).map(|open| (open, others))
+            let mut found = if is_first { recover(&root, &to, start.point, max) } else { Found::default() };
+            let open = found.current.take().map_or_else(|| create(&root, to, start, max), Ok);
+            (open, found)
         });
-        let opened = opened.await.map_err(|error| error.to_string())?;
-        let (open, others) = opened.map_err(|error| format!("the spool cannot be written: {error}"))?;
+        let (open, found) = opened.await.map_err(|error| error.to_string())?;
+        found.lost.into_iter().for_each(|reason| self.note_gap(reason));
         if let Some(old) = old {
-            *old = others;
+            *old = found.old;
         }
+        let open = open.map_err(|error| format!("the spool cannot be written: {error}"))?;
         Ok((open, containers))
     }
 
@@ -255,7 +236,7 @@ impl<B: ByteStore> Task<B> {
     }
 
     async fn archive_unhalted(&mut self, old: &mut Vec<OldLine>, open: &mut OpenLine) -> Broken {
-        self.own.insert(open.line.name.clone());
+        self.lines.add_own(&open.line);
         match self.prepare(old, open).await {
             Ok(()) => {}
             Err(broken) => return broken,
@@ -282,7 +263,7 @@ impl<B: ByteStore> Task<B> {
         let mut attempts = self.uploader.attempts();
         while attempts.failed(self.lock_place().await).await? {}
         while let Some(OldLine { open, reason }) = old.first_mut() {
-            self.own.insert(open.line.name.clone());
+            self.lines.add_own(&open.line);
             let reason = match self.uploader.lost(open).await? {
                 Some(lost) => format!("{reason}; {lost}"),
                 None => {
@@ -304,7 +285,7 @@ impl<B: ByteStore> Task<B> {
             return Err(Broken(lost));
         }
         let mut attempts = self.uploader.attempts();
-        while attempts.failed(self.end_others(&open.line).await).await? {}
+        while attempts.failed(self.lines.end(&open.line).await).await? {}
         self.uploader.begin(&open.line).await
     }
 
@@ -313,55 +294,6 @@ impl<B: ByteStore> Task<B> {
             self.lock = Some(self.settings.place.prepare_archive().await?);
         }
         Ok(())
-    }
-
-    /// Ends lines of the place that have no end, as those of a server whose data directory is gone.
-    async fn end_others(&mut self, line: &Line) -> Result<(), BackupError> {
-        let place = &self.settings.place.clone();
-        for name in Line::list(place).await? {
-            if name == line.name || Through::read_end(place, &name).await?.is_some() {
-                continue;
-            }
-            let other = match Line::read(place, &name).await {
-                // A removal was interrupted; the next one finishes it.
-                Err(BackupError::Missing(_)) => continue,
-                other => other?,
-            };
-            let last = match SegmentName::list(place, &name).await?.last() {
-                None => Through::read(place, &name).await?.unwrap_or_else(|| other.start()),
-                Some(last) => {
-                    let file = last.file(&name);
-                    let bytes = place.get(&file, super::segment::SEGMENT_BYTES_MAX).await?;
-                    let through = Segment::open(bytes, &place.show(&file))?.span.through;
-                    Through::new(last.last, through)
-                }
-            };
-            if !self.is_quiet(&name, &last) {
-                let reason =
-                    "another server may be writing this line: commits wait in the spool until it is quiet for a while";
-                return Err(BackupError::Place { what: place.show(&other.file()), reason: reason.to_owned() });
-            }
-            last.ended("the server did not continue it").write(place, &name).await?;
-        }
-        Ok(())
-    }
-
-    /// Whether nobody writes a line any more. A directory is locked; in an object store a server that runs writes at least
-    /// that nothing happened.
-    fn is_quiet(&mut self, name: &str, last: &Through) -> bool {
-        if self.settings.place.as_directory().is_some() || self.own.contains(name) {
-            return true;
-        }
-        if SystemClock.now().to_unix().saturating_sub(last.time().to_unix()) > ABANDONED_AFTER {
-            return true;
-        }
-        match self.others.get(name) {
-            Some((seen, since)) if seen == last => since.elapsed() >= 2 * self.settings.through_every + QUIET_MORE,
-            _ => {
-                self.others.insert(name.to_owned(), (last.clone(), Instant::now()));
-                false
-            }
-        }
     }
 
     /// Stores segments for as long as that is possible.
@@ -513,73 +445,7 @@ async fn remove(spool: Arc<Mutex<Spool>>) {
     }
 }
 
-/// The spool that continues at a commit. Others go to `old`; what is of no use is removed.
-fn recover(root: &Path, to: &str, point: CommitPoint, max: u64, old: &mut Vec<OldLine>) -> Option<OpenLine> {
-    let entries = std::fs::read_dir(root).ok()?;
-    let mut folders: Vec<PathBuf> = entries.flatten().map(|entry| entry.path()).collect();
-    folders.sort();
-    let mut current = None;
-    let count = folders.len();
-    for (index, folder) in folders.into_iter().enumerate() {
-        let line = Spool::line_of(&folder).filter(|line| line.place == to);
-        let recovered = line.and_then(|line| match Spool::recover(&folder, max) {
-            Ok(recovered) => Some((line.line, recovered)),
-            Err(error) => {
-                tracing::warn!(%error, "a spool of the archive cannot be read and is removed");
-                None
-            }
-        });
-        let Some((line, recovered)) = recovered else {
-            if let Err(error) = std::fs::remove_dir_all(&folder) {
-                tracing::warn!(%error, folder = %folder.display(), "a spool of the archive cannot be removed");
-            }
-            continue;
-        };
-        let end = recovered.spool.end.point;
-        let open = OpenLine {
-            line,
-            spool: Arc::new(Mutex::new(recovered.spool)),
-            cursor: recovered.cursor,
-            intent: recovered.intent,
-            quiet_until: None,
-        };
-        if end == point && index + 1 == count {
-            current = Some(open);
-            continue;
-        }
-        let reason = if point.sequence > end.sequence {
-            let (first, last) = (end.sequence + 1, point.sequence);
-            format!("the server stopped before commits {first} to {last} were in the spool")
-        } else {
-            format!(
-                "the store has lost commits: its last one is {}, and the archive has {}",
-                point.sequence, end.sequence
-            )
-        };
-        old.push(OldLine { open, reason });
-    }
-    current
-}
-
-fn create(root: &Path, to: String, start: SpoolEnd, max: u64) -> std::io::Result<OpenLine> {
-    let line = Line::new(start.published, start.point.sequence, random());
-    let spool = Spool::create(root, &SpooledLine { line: line.clone(), place: to }, start, max)?;
-    let cursor = spool.start();
-    Ok(OpenLine { line, spool: Arc::new(Mutex::new(spool)), cursor, intent: None, quiet_until: None })
-}
-
-#[expect(clippy::disallowed_methods, reason = "the names of lines are the random values of this crate")]
-fn random() -> [u8; 4] {
-    let mut random = [0; 4];
-    getrandom::fill(&mut random).expect("the system has randomness");
-    random
-}
-
 const POLL: Duration = Duration::from_millis(200);
 const REOPEN_PAUSE: Duration = Duration::from_secs(1);
-/// A line of another server that is further behind than this is not written any more.
-const ABANDONED_AFTER: Duration = Duration::from_secs(600);
-/// How much longer than two of the times at which it writes another server may take.
-const QUIET_MORE: Duration = Duration::from_millis(if cfg!(test) { 500 } else { 5000 });
 /// How long a server that stops waits for the place.
 const STOP_TIME_MAX: Duration = Duration::from_secs(2);

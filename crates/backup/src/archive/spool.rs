@@ -153,16 +153,16 @@ impl Spool {
         (folder.file_name()?.to_str()? == found.line.name).then_some(found)
     }
 
+    /// Whether a directory of the spool has a file of commits.
+    pub(super) fn has_files(folder: &Path) -> bool {
+        afters(folder).is_ok_and(|afters| !afters.is_empty())
+    }
+
     /// Opens the spool that a process left. An incomplete frame at its end is removed.
     pub(super) fn recover(folder: &Path, bytes_max: u64) -> Result<Recovered, BackupError> {
         let io =
             |error: io::Error| BackupError::Place { what: folder.display().to_string(), reason: error.to_string() };
-        let mut afters = Vec::new();
-        for entry in std::fs::read_dir(folder).map_err(io)? {
-            let name = entry.map_err(io)?.file_name();
-            afters.extend(name.to_str().filter(|name| name.len() == 20).and_then(|name| name.parse::<u64>().ok()));
-        }
-        afters.sort_unstable();
+        let afters = afters(folder).map_err(io)?;
         let mut found: Option<Scan> = None;
         let count = afters.len();
         for (index, after) in afters.into_iter().enumerate() {
@@ -499,6 +499,17 @@ impl Scan {
 }
 
 /// Creates a file of a spool, for the commits after a place.
+/// The files of a spool: the number of the commit before the first of each, in order.
+fn afters(folder: &Path) -> io::Result<Vec<u64>> {
+    let mut afters = Vec::new();
+    for entry in std::fs::read_dir(folder)? {
+        let name = entry?.file_name();
+        afters.extend(name.to_str().filter(|name| name.len() == 20).and_then(|name| name.parse::<u64>().ok()));
+    }
+    afters.sort_unstable();
+    Ok(afters)
+}
+
 fn new_file(folder: &Path, after: SpoolEnd) -> io::Result<File> {
     let mut head = MAGIC.to_vec();
     after.encode(&mut head);
