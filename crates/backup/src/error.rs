@@ -29,6 +29,11 @@ pub enum BackupError {
     /// The place holds something else.
     #[error("{0} is neither empty nor a place of Larimar's backups: give another directory")]
     NotOurs(String),
+    /// Backups are there, and the file that marks their place is not.
+    #[error(
+        "{0} is missing, though backups are beside it: the file marks the place and says whether it is encrypted; copy it from          another copy of the place, or see \"A lost mark\" in docs/backup.md"
+    )]
+    NoMark(String),
     /// The place is encrypted, and there is no key.
     #[error("{0} is encrypted: give the key file, with --key-file or as backup_key_file of the server")]
     NeedsKey(String),

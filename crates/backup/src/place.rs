@@ -127,11 +127,12 @@ impl Place {
     /// Whether backups are kept here. Everything that reads or writes a place asks this first.
     ///
     /// # Errors
-    /// A place that needs a key, another key, or none.
+    /// A place that needs a key, another key, or none, or that has lost its mark.
     pub(crate) async fn is_ours(&self) -> Result<bool, BackupError> {
         let mark = match self.storage.get(MARK, MARK_BYTES_MAX).await {
             Ok(text) => Mark::parse(&text),
-            Err(BackupError::Missing(_)) => return Ok(false),
+            Err(BackupError::Missing(_)) if self.generations().await?.is_empty() => return Ok(false),
+            Err(BackupError::Missing(mark)) => return Err(BackupError::NoMark(mark)),
             Err(error) => return Err(error),
         };
         let mark = mark.ok_or_else(|| BackupError::damaged(self.show(MARK), "this release writes no such mark"))?;

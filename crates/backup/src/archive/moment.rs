@@ -199,6 +199,8 @@ impl Route {
         let mut lines: HashMap<String, Arc<LineState>> = HashMap::new();
         // The first backup after the moment, and the last before it.
         let (mut later, mut nearest, mut damaged) = (None, None, None);
+        // How far the furthest line reaches.
+        let mut end: Option<(Timestamp, u64)> = None;
         for name in Generation::list(place).await?.iter().rev() {
             let generation = match Generation::read(place, name).await {
                 Err(error @ BackupError::Damaged { .. }) => {
@@ -228,28 +230,42 @@ impl Route {
                         let (segments, _, _) = line.after(place, generation.sequence);
                         return Ok(Self { generation, line: Some((line.line.name.clone(), segments)) });
                     }
+                    end = end.max(reach.time.map(|time| (time, reach.sequence)));
                     Some((line, reach))
                 }
             };
             nearest.get_or_insert((generation, found));
         }
-        Err(damaged.unwrap_or_else(|| refusal(moment, nearest, later)))
+        Err(damaged.unwrap_or_else(|| refusal(moment, nearest, later, end)))
     }
 }
 
 /// A line, and how far it reaches.
 type Reached = (Arc<LineState>, Reach);
 
-/// Why no backup leads to a moment.
-fn refusal(moment: &Moment, nearest: Option<(Generation, Option<Reached>)>, later: Option<Generation>) -> BackupError {
+/// Why no backup leads to a moment; `end`: how far the furthest line reaches.
+fn refusal(
+    moment: &Moment,
+    nearest: Option<(Generation, Option<Reached>)>,
+    later: Option<Generation>,
+    end: Option<(Timestamp, u64)>,
+) -> BackupError {
     let moment = moment.clone();
     let at = |generation: &Generation| format!("{} (commit {})", generation.taken, generation.sequence);
     let Some((generation, line)) = nearest else {
         let first = later.as_ref().map_or_else(String::new, at);
         return Unreachable::BeforeFirst { moment, first }.into();
     };
+    let after_last =
+        |moment, (time, sequence)| Unreachable::AfterLast { moment, last: format!("{time} (commit {sequence})") };
     let Some((line, reach)) = line else {
-        return Unreachable::NoArchive { moment, generation: generation.name() }.into();
+        // The latest backup may be one without an archive; the line of an older one ends after it.
+        let end = end.filter(|(time, _)| later.is_none() && generation.taken_at().is_ok_and(|taken| *time > taken));
+        return match end {
+            Some(end) => after_last(moment, end),
+            None => Unreachable::NoArchive { moment, generation: generation.name() },
+        }
+        .into();
     };
     if let Some(missing) = reach.missing {
         return missing;
@@ -262,10 +278,7 @@ fn refusal(moment: &Moment, nearest: Option<(Generation, Option<Reached>)>, late
             after: at(&later),
             reason: line.reason(),
         },
-        None => {
-            let time = reach.time.unwrap_or(published);
-            Unreachable::AfterLast { moment, last: format!("{time} (commit {})", reach.sequence) }
-        }
+        None => after_last(moment, end.unwrap_or((published, reach.sequence))),
     }
     .into()
 }
