@@ -14,9 +14,6 @@ pub(super) fn command() -> clap::Command {
         "A directory on the server's machine, or s3://BUCKET/NAME, az://CONTAINER/NAME or gs://BUCKET/NAME; several \
          backups may be in one place",
     );
-    let rate = Arg::new(RATE).long(RATE).value_name("RATE").value_parser(|text: &str| text.parse::<Rate>()).help(
-        "MiB a second at most, or max for as fast as it can; at most a quarter of the time otherwise [default: 16]",
-    );
     let status = clap::Command::new("status").about("Show what the last backup of the server is doing, or did");
     let cancel = clap::Command::new("cancel").about("Cancel the backup that the server is taking");
     let verify = clap::Command::new("verify")
@@ -45,7 +42,7 @@ pub(super) fn command() -> clap::Command {
         .about("Back up the running server to a directory or an object store, without stopping it")
         .after_help(AFTER_HELP)
         .arg(to)
-        .arg(rate)
+        .arg(rate())
         .args_conflicts_with_subcommands(true)
         .subcommand_negates_reqs(true)
         .subcommand(with_settings(status))
@@ -130,9 +127,7 @@ fn into_server() -> [Arg; 5] {
             .help("Restore WHAT into the running server, instead of building a data directory"),
         flag(ACCOUNT).value_name("NAME").help("The account in the backup [default: the server's, if it has only one]"),
         flag(TO_ACCOUNT).value_name("NAME").help("The account to restore into [default: the same]"),
-        flag(RATE).value_name("RATE").value_parser(|text: &str| text.parse::<Rate>()).help(
-            "MiB a second at most, or max for as fast as it can; at most a quarter of the time otherwise [default: 16]",
-        ),
+        rate(),
     ]
 }
 
@@ -242,6 +237,14 @@ fn moment(matches: &ArgMatches) -> Moment {
 
 fn from() -> Arg {
     Arg::new(FROM).value_name("FROM").required(true).help("The place of the backups, as `larimar backup` had it")
+}
+
+fn rate() -> Arg {
+    // A negative number is a value that is refused, not another flag.
+    let rate = Arg::new(RATE).long(RATE).value_name("RATE").allow_negative_numbers(true);
+    rate.value_parser(|text: &str| text.parse::<Rate>()).help(
+        "MiB a second at most, or max for as fast as it can; at most a quarter of the time otherwise [default: 16]",
+    )
 }
 
 fn generation(help: &'static str) -> Arg {
