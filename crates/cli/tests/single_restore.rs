@@ -53,6 +53,13 @@ fn backed_up(server: &Server, folder: &Path) {
     succeeded(larimar(server, folder, &["backup", "place", "--rate", "max"]));
 }
 
+/// Deletes the table, the queue and the container that are restored.
+fn delete_restored(server: &Server) {
+    server.client().delete("/Tables('Orders')").send().is_status(204);
+    server.queues().request("DELETE", "/jobs").send().is_status(204);
+    server.blobs().request("DELETE", "/photos?restype=container").send().is_status(202);
+}
+
 #[test]
 fn single_spaces_come_back_exactly_under_their_own_and_other_names() {
     let folder = larimar_testkit::memory_directory();
@@ -63,9 +70,7 @@ fn single_spaces_come_back_exactly_under_their_own_and_other_names() {
     fill_blobs(&server.blobs());
     let (table, expected) = (seen_table(&server.client(), "Orders"), seen(&server));
     backed_up(&server, path);
-    server.client().delete("/Tables('Orders')").send().is_status(204);
-    server.queues().request("DELETE", "/jobs").send().is_status(204);
-    server.blobs().request("DELETE", "/photos?restype=container").send().is_status(202);
+    delete_restored(&server);
     let again = ["restore", "place", "table:orders", "queue:jobs", "container:photos", "--into-server"];
     let account = ["--account", "devstoreaccount1"];
     let printed = succeeded(larimar(&server, path, &[&again[..], &account].concat()));
@@ -181,9 +186,7 @@ fn an_encrypted_backup_is_restored_with_the_key_of_the_server() {
     fill_blobs(&server.blobs());
     let (table, expected) = (seen_table(&server.client(), "Orders"), seen(&server));
     backed_up(&server, path);
-    server.client().delete("/Tables('Orders')").send().is_status(204);
-    server.queues().request("DELETE", "/jobs").send().is_status(204);
-    server.blobs().request("DELETE", "/photos?restype=container").send().is_status(202);
+    delete_restored(&server);
     let line = ["restore", "place", "table:Orders", "queue:jobs", "container:photos", "--into-server"];
     let line = [&line[..], &["--account", "devstoreaccount1"]].concat();
     succeeded(larimar(&server, path, &line));
