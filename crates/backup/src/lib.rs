@@ -51,4 +51,4 @@ pub use retention::Keep;
 pub use single::Wanted;
 pub use single_job::{SingleJob, SingleStatus};
 pub use take::back_up;
-pub use verify::{Problem, verify};
+pub use verify::{Problem, remove_damaged, verify};

@@ -235,8 +235,7 @@ impl<B: ByteStore> Target<'_, B> {
     /// Stores a row, with the new addresses of its payloads.
     fn row(&mut self, row: RowRef<'_>, what: &str) -> Result<(), BackupError> {
         if !self.is_container {
-            self.loader.add(self.space, row);
-            return Ok(());
+            return Ok(self.loader.add(self.space, row)?);
         }
         self.known.is_row_over = true;
         let mut is_missing = false;
@@ -250,7 +249,7 @@ impl<B: ByteStore> Target<'_, B> {
         }
         // A row may have no meaning in another store.
         if let Some(body) = body {
-            self.loader.add(self.space, RowRef { body: &body, ..row });
+            self.loader.add(self.space, RowRef { body: &body, ..row })?;
         }
         Ok(())
     }

@@ -1,7 +1,7 @@
 //! Backups that are restored: the store at one commit, whatever is written, dropped and discarded meanwhile.
 
 use larimar_backup::{
-    BackupError, BackupJob, Generation, JobState, Keep, Place, Rate, Totals, back_up, restore, verify,
+    BackupError, BackupJob, Generation, JobState, Keep, Place, Rate, Totals, back_up, remove_damaged, restore, verify,
 };
 use larimar_engine::blob::bytes::{ByteStore as _, ByteWriter as _, Bytes, Extent, MemoryBytes};
 use larimar_engine::blob::relocate::{payloads_in, relocated};
@@ -395,4 +395,77 @@ async fn files_are_readable_by_their_owner_alone_and_other_directories_are_refus
     let refused = back_up(&*store.engine, Some(&*store.bytes), &wrong, Rate::Max, &|_| ());
     assert!(matches!(refused.await, Err(BackupError::NotOurs(_))));
     assert_eq!(files(&other), [other.join("mine")]);
+}
+
+#[tokio::test]
+async fn a_chunk_that_is_damaged_is_stored_again_once_it_is_removed() {
+    let folder = larimar_testkit::memory_directory();
+    let (store, place) = (Store::new(), place(folder.path()));
+    fill(&store).await;
+    let first = store.back_up(&place).await.name();
+    let mut damaged = Vec::new();
+    for file in files(&folder.path().join("place/chunks")).iter().take(3) {
+        let mut bytes = std::fs::read(file).expect("a chunk");
+        let middle = bytes.len() / 2;
+        bytes[middle] ^= 1;
+        std::fs::write(file, bytes).expect("a chunk");
+        damaged.push(file.display().to_string());
+    }
+    // One of the same length is not read, and so not replaced.
+    let second = store.back_up(&place).await.name();
+    let (_, problems) = verify(&place, &second, &|_| ()).await.expect("a generation");
+    assert!(!problems.is_empty() && problems.len() <= damaged.len(), "{problems:?}");
+    let mut removed = 0;
+    // An index that is damaged hides the chunks that it lists.
+    while !verify(&place, &second, &|_| ()).await.expect("a generation").1.is_empty() {
+        let (_, problems) = remove_damaged(&place, &first, &|_| ()).await.expect("a generation");
+        for problem in problems.iter().map(ToString::to_string) {
+            assert!(problem.contains("it was removed"), "{problem}");
+            assert!(damaged.iter().any(|file| problem.starts_with(file) && !Path::new(file).exists()), "{problem}");
+            removed += 1;
+        }
+        store.back_up(&place).await;
+    }
+    assert_eq!(removed, damaged.len());
+    for name in [first, second] {
+        assert!(verify(&place, &name, &|_| ()).await.expect("a generation").1.is_empty());
+        assert_eq!(Store::restored(&place, Some(&name)).await.expect("a restore").0.state().await, store.state().await);
+    }
+}
+
+#[tokio::test]
+async fn pipes_and_directories_in_a_place_are_named_and_hang_nothing() {
+    let folder = larimar_testkit::memory_directory();
+    let (store, place) = (Store::new(), place(folder.path()));
+    fill(&store).await;
+    let name = store.back_up(&place).await.name();
+    let path = folder.path().join("place");
+    // A directory with the name of an unfinished file is not ours.
+    std::fs::create_dir(path.join("unfinished/1-2-3")).expect("a directory");
+    store.back_up(&place).await;
+    assert!(path.join("unfinished/1-2-3").is_dir());
+    let chunk = files(&path.join("chunks")).remove(0);
+    std::fs::remove_file(&chunk).expect("a chunk");
+    let made = std::process::Command::new("mkfifo").arg(&chunk).status().expect("mkfifo");
+    assert!(made.success());
+    let (_, problems) = verify(&place, &name, &|_| ()).await.expect("a generation");
+    let problems: Vec<String> = problems.iter().map(ToString::to_string).collect();
+    let expected = format!("{}: it is not a regular file", chunk.display());
+    assert!(problems.contains(&expected), "{problems:?}");
+}
+
+#[tokio::test]
+async fn a_place_that_has_lost_its_mark_says_so() {
+    let folder = larimar_testkit::memory_directory();
+    let (store, place) = (Store::new(), place(folder.path()));
+    fill(&store).await;
+    store.back_up(&place).await;
+    let mark = folder.path().join("place/larimar-backup");
+    std::fs::remove_file(&mark).expect("a mark");
+    let expected = format!("{} is missing, though backups are beside it", mark.display());
+    let error = Store::restored(&place, None).await.err().expect("a refusal").to_string();
+    assert!(error.starts_with(&expected), "{error}");
+    let taken = back_up(&*store.engine, Some(&*store.bytes), &place, Rate::Max, &|_| ()).await;
+    let error = taken.expect_err("a refusal").to_string();
+    assert!(error.starts_with(&expected), "{error}");
 }

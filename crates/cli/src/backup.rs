@@ -21,7 +21,7 @@ use crate::signals::{EXIT_INTERRUPTED, Runtime};
 use anyhow::{Context, bail, ensure};
 use larimar_backup::{
     BackupError, Generation, JobState, JobStatus, Keep, Key, Place, Rate, Removed, Removing, Totals, Writers, remove,
-    verify,
+    remove_damaged, verify,
 };
 use larimar_tool::admin::AdminAnswer;
 use larimar_tool::location::{Location, NO_CREDENTIALS, holds_credentials};
@@ -40,7 +40,7 @@ pub(crate) enum Backup {
     /// Cancel the one that runs.
     Cancel,
     /// Read them back.
-    Verify { from: String, generation: Option<String> },
+    Verify { from: String, generation: Option<String>, is_removing: bool },
     /// Remove some of them, and what nothing needs any more.
     Remove { from: String, generations: Vec<String>, options: RemoveOptions },
     /// Remove those that the settings do not keep.
@@ -94,8 +94,8 @@ async fn run_one(resolved: &Resolved, backup: &Backup) -> anyhow::Result<()> {
             }
             print(&shown(&read(&answer)?))
         }
-        Backup::Verify { from, generation } => {
-            verify_all(&readable_place(resolved, from)?, generation.as_deref()).await
+        Backup::Verify { from, generation, is_removing } => {
+            verify_all(&readable_place(resolved, from)?, generation.as_deref(), *is_removing).await
         }
         Backup::Remove { from, generations, options } => {
             remove_some(&readable_place(resolved, from)?, &Removing::Named(generations.clone()), *options).await
@@ -161,7 +161,7 @@ fn resolved_path(path: &Path) -> anyhow::Result<PathBuf> {
 }
 
 /// Reads back one generation, or all of them.
-async fn verify_all(place: &Place, generation: Option<&str>) -> anyhow::Result<()> {
+async fn verify_all(place: &Place, generation: Option<&str>, is_removing: bool) -> anyhow::Result<()> {
     let names = match generation {
         Some(name) => vec![Generation::find(place, Some(name)).await?.name()],
         None => Generation::list(place).await?,
@@ -173,7 +173,10 @@ async fn verify_all(place: &Place, generation: Option<&str>) -> anyhow::Result<(
             let so_far = read.fetch_add(bytes, std::sync::atomic::Ordering::Relaxed) + bytes;
             show(&Totals::default(), "read", so_far);
         };
-        let verified = verify(place, name, &progress).await;
+        let verified = match is_removing {
+            true => remove_damaged(place, name, &progress).await,
+            false => verify(place, name, &progress).await,
+        };
         end_line();
         let problems = match verified {
             Ok((generation, problems)) if problems.is_empty() => {

@@ -81,10 +81,11 @@ impl Loader {
     /// name or number.
     ///
     /// # Errors
-    /// A number that is too high.
+    /// A name that is too long, or a number that is too high.
     pub fn create_space(&mut self, name: SpaceName<'_>, number: SpaceId, meta: &[u8]) -> Result<bool, Fault> {
         let after = number.0.checked_add(1).ok_or_else(catalogue::number_too_high)?;
         let key = catalogue::name_key(name);
+        check_length(&key)?;
         let record = catalogue::entry(&key, number, meta);
         if !self.spaces.insert(number) || !self.names.insert(key) {
             return Ok(false);
@@ -95,7 +96,10 @@ impl Loader {
     }
 
     /// Adds a row to a space. The caller sends what was added when [`Self::is_full`] says so.
-    pub fn add(&mut self, space: SpaceId, row: RowRef<'_>) {
+    ///
+    /// # Errors
+    /// A key that is too long.
+    pub fn add(&mut self, space: SpaceId, row: RowRef<'_>) -> Result<(), Fault> {
         if !self.partition.as_ref().is_some_and(|(of, partition)| *of == space && partition == row.partition) {
             self.prefix.clear();
             key::put_partition(&mut self.prefix, space, row.partition);
@@ -103,11 +107,13 @@ impl Loader {
         }
         let prefix = self.prefix.len();
         key::put_row(&mut self.prefix, row.row);
-        let (key, value) = (Bytes::from(&self.prefix[..]), join_value(row.version, row.body));
+        let key = check_length(&self.prefix).map(|()| Bytes::from(&self.prefix[..]));
         self.prefix.truncate(prefix);
+        let (key, value) = (key?, join_value(row.version, row.body));
         self.version = self.version.max(row.version.ticks());
         self.bytes += key.len() + value.len() + ROW_OVERHEAD;
         self.rows.push((key, value));
+        Ok(())
     }
 
     /// Whether enough was added to send it.
@@ -178,6 +184,14 @@ impl Loader {
         let Some(thread) = self.thread.take() else { return Ok(None) };
         let ended = thread.await.map_err(|error| Fault::Unavailable(format!("a thread ended early: {error}")))?;
         ended.map_err(|error| fault(&error))
+    }
+}
+
+/// The store takes no longer keys. No service accepts them either, so a backup that has one is damaged.
+fn check_length(key: &[u8]) -> Result<(), Fault> {
+    match u16::try_from(key.len()) {
+        Ok(_) => Ok(()),
+        Err(_) => Err(Fault::Damaged(format!("a key of {} bytes is longer than any may be", key.len()))),
     }
 }
 

@@ -28,8 +28,8 @@ pub trait Store: Send + Sync + 'static {
     /// fails too, reads continue, and the store has to be closed and opened again.
     fn commit(&self, batch: Batch, sync: SyncTo) -> Result<(), StoreError>;
 
-    /// Adds rows in the order of their keys, none of which the store has had; they are durable when it returns. For a store
-    /// that is being filled: nothing reads it or commits to it meanwhile.
+    /// Adds rows in the order of their keys, each key once; they are durable when it returns. For a store that is being
+    /// filled: nothing reads it or commits to it meanwhile.
     fn load(&self, rows: &mut dyn Iterator<Item = (Bytes, Bytes)>) -> Result<(), StoreError> {
         let writes = rows.map(|(key, value)| (key, Some(value))).collect();
         self.commit(Batch { writes }, SyncTo::Disk)

@@ -345,6 +345,39 @@ async fn commits_that_the_spool_does_not_have_end_the_line_and_the_next_has_a_fu
 }
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn a_spool_that_cannot_be_read_is_a_gap_and_one_that_was_just_begun_is_not() {
+    let folder = larimar_testkit::memory_directory();
+    let place = place(folder.path());
+    let store = Store::open(folder.path(), |_| ());
+    let table = store.table("t").await;
+    store.put_rows(table, 0, 10, b"one").await;
+    let (first, _) = backed_up(&store, &place).await;
+    store.stop().await;
+    let spool = folder.path().join("data/spool");
+    std::fs::create_dir(spool.join("begun")).expect("a directory");
+    let commits = |name: &str| {
+        let files = spool.join(name).read_dir().expect("a spool").flatten().map(|entry| entry.path());
+        files.filter(|file| file.file_name().is_some_and(|name| name != "line")).collect::<Vec<_>>()
+    };
+    let mut line = first;
+    for damaged in [commits(&line)[0].clone(), "line".into()] {
+        std::fs::write(spool.join(&line).join(damaged), b"damaged").expect("a file");
+        let store = Store::open(folder.path(), |_| ());
+        let (next, _) = backed_up(&store, &place).await;
+        let status = store.archiver.status();
+        assert!(next != line && status.gaps == 1, "{status:?}");
+        assert!(status.last_gap.as_ref().is_some_and(|gap| gap.contains("cannot be read")), "{status:?}");
+        store.stop().await;
+        line = next;
+    }
+    let store = Store::open(folder.path(), |_| ());
+    store.archived().await;
+    assert_eq!((store.archiver.status().gaps, store.archiver.status().line), (0, Some(line)));
+    assert!(!spool.join("begun").exists());
+    store.stop().await;
+}
+
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
 async fn a_spool_beyond_its_bound_ends_the_line_and_archiving_recovers() {
     let folder = larimar_testkit::memory_directory();
     let place = place(folder.path());
@@ -529,6 +562,10 @@ async fn a_damaged_backup_does_not_hinder_a_restore_that_an_older_one_leads_to()
         found.push(plan(moment.clone()).await.expect("a plan"));
     }
     assert_eq!(found, [middle.sequence, middle.sequence + 1, middle.sequence + 1]);
+    // The latest backup has no line; the archive ends with that of the one before.
+    let (end, last) = (plan(Moment::Time(Timestamp::MAX)).await, middle.sequence + 2);
+    let end = end.expect_err("it is after the end").to_string();
+    assert!(end.contains("the archive ends at") && end.contains(&format!("(commit {last})")), "{end}");
     let file = folder.path().join("place/generations").join(middle.name());
     std::fs::write(&file, b"damaged").expect("a file");
     for (moment, expected) in moments.into_iter().zip(found) {

@@ -19,7 +19,10 @@ pub(super) fn command() -> clap::Command {
     let verify = clap::Command::new("verify")
         .about("Read backups and the archive back, all of each, and name every file that is missing or damaged")
         .arg(from())
-        .arg(generation("Only this backup [default: all of them]"));
+        .arg(generation("Only this backup [default: all of them]"))
+        .arg(Arg::new(REMOVE_DAMAGED).long(REMOVE_DAMAGED).action(ArgAction::SetTrue).help(
+            "Remove damaged chunks, so that the next backup stores them again if the server still has their data",
+        ));
     let named = generation("A backup to remove; may be given several times").required(true).action(ArgAction::Append);
     let remove = clap::Command::new("remove")
         .about("Remove backups, and chunks that no other backup needs")
@@ -181,7 +184,8 @@ pub(super) fn read(matches: &ArgMatches) -> (Backup, &ArgMatches) {
         Some(("list", own)) => (Backup::List { from: text(own, FROM).expect("it is required") }, own),
         Some((_, own)) => {
             let from = text(own, FROM).expect("it is required");
-            (Backup::Verify { from, generation: text(own, GENERATION) }, own)
+            let (generation, is_removing) = (text(own, GENERATION), own.get_flag(REMOVE_DAMAGED));
+            (Backup::Verify { from, generation, is_removing }, own)
         }
         None => {
             let to = text(matches, TO).expect("it is required");
@@ -257,6 +261,7 @@ const FILE: &str = "key-path";
 const DRY_RUN: &str = "dry-run";
 const IDLE: &str = "idle";
 const RATE: &str = "rate";
+const REMOVE_DAMAGED: &str = "remove-damaged";
 const DATA: &str = "data";
 const GENERATION: &str = "generation";
 const TO_TIME: &str = "to-time";
@@ -292,8 +297,9 @@ mod tests {
     #[test]
     fn a_backup_is_taken_shown_cancelled_or_verified() {
         let take = |rate| Command::Backup(Backup::Take { to: "there".to_owned(), rate });
-        let verify = |generation: Option<&str>| {
-            Command::Backup(Backup::Verify { from: "there".to_owned(), generation: generation.map(str::to_owned) })
+        let verify = |generation: Option<&str>, is_removing| {
+            let generation = generation.map(str::to_owned);
+            Command::Backup(Backup::Verify { from: "there".to_owned(), generation, is_removing })
         };
         let options = |is_dry| RemoveOptions { is_dry, is_idle: !is_dry };
         let generations = vec!["a".to_owned(), "b".to_owned()];
@@ -306,12 +312,13 @@ mod tests {
             (&["backup", "status"], Command::Backup(Backup::Status)),
             (&["backup", "cancel", "--data-dir", "d"], Command::Backup(Backup::Cancel)),
             (&["backup", "list", "there"], Command::Backup(Backup::List { from: "there".to_owned() })),
-            (&["backup", "verify", "there"], verify(None)),
-            (&["backup", "verify", "there", "--key-file", "k"], verify(None)),
+            (&["backup", "verify", "there"], verify(None, false)),
+            (&["backup", "verify", "there", "--key-file", "k"], verify(None, false)),
+            (&["backup", "verify", "there", "--remove-damaged"], verify(None, true)),
             (&["backup", "remove", "there", "--generation", "a", "--generation", "b", "--dry-run"], remove),
             (&["backup", "prune", "there", "--keep-time", "30d", "--keep-count=7", "--idle"], prune),
             (&["backup", "key", "k"], Command::Backup(Backup::Key { file: "k".into() })),
-            (&["backup", "verify", "there", "--generation", "g"], verify(Some("g"))),
+            (&["backup", "verify", "there", "--generation", "g"], verify(Some("g"), false)),
         ] {
             assert_eq!(read(line).expect("a good line"), expected, "{line:?}");
         }
@@ -326,6 +333,8 @@ mod tests {
             let restore = Restore { from: "there".to_owned(), moment, data: "new".into() };
             assert_eq!(read(&line).expect("a good line"), Command::Restore(restore));
         }
+        let negative = read(&["backup", "there", "--rate", "-1"]).expect_err("no rate").to_string();
+        assert!(negative.contains("expected max, or MiB a second such as 20, found '-1'"), "{negative}");
         for wrong in [
             &["backup"][..],
             &["backup", "there", "here"],

@@ -31,7 +31,7 @@ async fn add(loader: &mut Loader, space: u64, rows: impl IntoIterator<Item = usi
     for row in rows {
         let body = format!("{text}{row:0>1000}");
         let row = RowRef { partition: "p", row: &format!("{row:06}"), version: version(row), body: body.as_bytes() };
-        loader.add(SpaceId(space), row);
+        loader.add(SpaceId(space), row).expect("a row");
         if loader.is_full() {
             loader.send().await.expect("sent");
         }
@@ -67,6 +67,12 @@ async fn rows_that_arrive_in_any_order_are_there_after_a_compaction_and_a_restar
         assert_eq!(loader.create_space(name(text), SpaceId(number), b""), Ok(false), "{text} {number}");
     }
     assert!(loader.create_space(name("other"), SpaceId(u64::MAX), b"").is_err());
+    let long = "x".repeat(1 << 16);
+    assert!(loader.create_space(name(&long), SpaceId(8), b"").is_err());
+    for (partition, row) in [(&long[..], ""), ("p", &long)] {
+        let row = RowRef { partition, row, version: version(0), body: b"" };
+        assert!(loader.add(SpaceId(9), row).is_err());
+    }
     add(&mut loader, 9, 0..100, "a").await;
     add(&mut loader, 300, 0..1000, "b").await;
     add(&mut loader, 7, 0..10, "c").await;
@@ -197,7 +203,7 @@ async fn the_error_of_a_store_reaches_the_caller_that_adds_rows() {
     assert!(error.to_string().contains("the disk is full at there"), "{error}");
     let mut loader = Loader::new(Box::new(Failing(MemoryStore::default())));
     let error = loop {
-        loader.add(SpaceId(0), RowRef { partition: "p", row: "r", version: version(0), body: b"" });
+        loader.add(SpaceId(0), RowRef { partition: "p", row: "r", version: version(0), body: b"" }).expect("a row");
         if let Err(error) = loader.send().await {
             break error;
         }
