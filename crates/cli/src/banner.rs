@@ -59,6 +59,9 @@ pub(crate) fn banner(settings: &Settings, addresses: &Addresses, keys_from: &Sou
     if let Some(admin) = addresses.admin {
         let host = reachable(&settings.admin_host, admin);
         lines.push(("admin token", admin_token.to_owned()));
+        if settings.console {
+            lines.push(("console", format!("{scheme}://{host}:{}/", admin.port())));
+        }
         lines.push(("admin endpoint", format!("{scheme}://{host}:{} (/health /ready /metrics)", admin.port())));
     }
     let mut text = format!("Larimar {}\n", env!("CARGO_PKG_VERSION"));
@@ -195,6 +198,7 @@ mod tests {
   connection string  DefaultEndpointsProtocol=http;AccountName=devstoreaccount1;AccountKey={};BlobEndpoint=http://127.0.0.1:10000/devstoreaccount1;QueueEndpoint=http://127.0.0.1:10001/devstoreaccount1;TableEndpoint=http://127.0.0.1:10002/devstoreaccount1;
   or                 UseDevelopmentStorage=true
   admin token        in a file
+  console            http://127.0.0.1:10003/
   admin endpoint     http://127.0.0.1:10003 (/health /ready /metrics)
 ",
             env!("CARGO_PKG_VERSION"),

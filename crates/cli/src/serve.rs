@@ -14,6 +14,7 @@ use crate::command_line::CommandLine;
 use crate::logging::LogLevel;
 use crate::reload::Reloader;
 use crate::seed::{self, Seed, Seeder};
+use crate::settings::engine::EngineChoice;
 use crate::settings::value::Durability;
 use crate::settings::{Resolved, Settings, SettingsError};
 use crate::signals::{Runtime, Signals};
@@ -27,8 +28,9 @@ use larimar_engine::blob::bytes::ByteStore;
 use larimar_engine::blob::{Blobs, Compacted};
 use larimar_engine::{BackupSource, Clock, Engine, SystemClock};
 use larimar_server::{
-    AccessLog, AdminService, AdminSettings, Backups, BlobService, Compact, Handler, Listener, ListenerSettings,
-    Metrics, QueueService, Restores, SharedPort, Storage, TableService, TlsCertificate, TlsConfig, TlsError,
+    AccessLog, AdminService, AdminSettings, Backups, BlobService, Compact, Console, Handler, Listener,
+    ListenerSettings, Metrics, QueueService, Restores, SharedPort, Storage, TableService, TlsCertificate, TlsConfig,
+    TlsError,
 };
 use std::io::Write;
 use std::net::SocketAddr;
@@ -234,6 +236,7 @@ async fn serve<E: BackupSource>(
         let service = service.with_restores(Arc::clone(&restores) as Arc<dyn Restores>);
         let service = service.with_compact(compaction(&engine, blobs.as_ref())).with_filling(Arc::clone(&is_filling));
         let service = service.with_backups(Some(backups as Arc<dyn Backups>));
+        let service = service.with_console(console(settings, &storage, blobs.as_ref()));
         start.admin(with_refill(service, seeder.as_ref()), socket)
     });
     // Connections wait in the meantime: the sockets are bound.
@@ -339,6 +342,24 @@ impl Start<'_> {
     }
 }
 
+/// The web console, with the services that this server has.
+fn console<E: Engine, B: ByteStore>(
+    settings: &Settings,
+    storage: &Arc<Storage<E>>,
+    blobs: Option<&Arc<Blobs<E, B>>>,
+) -> Option<Console> {
+    let engine = match (&settings.engine, settings.durability) {
+        (EngineChoice::Postgres(_), _) => "postgresql",
+        (EngineChoice::Local, Durability::Memory) => "memory",
+        (EngineChoice::Local, Durability::Sync | Durability::Async) => "embedded",
+    };
+    let table = settings.table.then(|| TableService::new(Arc::clone(storage)));
+    let queue = settings.queue.then(|| QueueService::new(Arc::clone(storage)));
+    let blobs = blobs.filter(|_| settings.serves_blobs());
+    let blob = blobs.map(|blobs| BlobService::new(Arc::clone(storage), Arc::clone(blobs)));
+    settings.console.then(|| Console::new(engine).with_services(table, queue, blob))
+}
+
 /// What the admin endpoint does to compact the store.
 fn compaction<E: Engine, B: ByteStore>(engine: &Arc<E>, blobs: Option<&Arc<Blobs<E, B>>>) -> Box<Compact> {
     let (engine, blobs) = (Arc::clone(engine), blobs.cloned());
@@ -367,10 +388,15 @@ fn listener_settings(settings: &Settings) -> ListenerSettings {
 
 /// The admin pages are for a few scrapers; they must not compete with clients for connections.
 fn admin_listener_settings(settings: &Settings) -> ListenerSettings {
-    ListenerSettings {
-        connections_max: ADMIN_CONNECTIONS_MAX,
-        answer_timeout: settings.answer_timeout.min(ADMIN_ANSWER_TIMEOUT),
-        ..listener_settings(settings)
+    let of_services = listener_settings(settings);
+    match settings.console {
+        // Users of the console read blobs and pages of entities as clients do.
+        true => ListenerSettings { connections_max: CONSOLE_CONNECTIONS_MAX, ..of_services },
+        false => ListenerSettings {
+            connections_max: ADMIN_CONNECTIONS_MAX,
+            answer_timeout: of_services.answer_timeout.min(ADMIN_ANSWER_TIMEOUT),
+            ..of_services
+        },
     }
 }
 
@@ -399,5 +425,7 @@ const TABLE: &str = "table";
 const QUEUE: &str = "queue";
 const BLOB: &str = "blob";
 const ADMIN_CONNECTIONS_MAX: usize = 64;
+/// A browser opens up to six.
+const CONSOLE_CONNECTIONS_MAX: usize = 256;
 /// The pages are short and their readers near.
 const ADMIN_ANSWER_TIMEOUT: Duration = Duration::from_secs(10);

@@ -47,6 +47,7 @@ pub(crate) struct Settings {
     pub(crate) admin_names: Vec<String>,
     pub(crate) admin_token: Option<Password>,
     pub(crate) admin_token_file: Option<PathBuf>,
+    pub(crate) console: bool,
     pub(crate) allow_reset: bool,
     pub(crate) engine: EngineChoice,
     pub(crate) data_dir: PathBuf,

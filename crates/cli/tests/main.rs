@@ -11,6 +11,7 @@ mod bad_input;
 mod blob_http;
 mod commands;
 mod compact;
+mod console;
 mod copy;
 mod crash;
 mod crowd;

@@ -7,6 +7,7 @@
 mod access;
 mod backup;
 mod compact;
+mod console;
 mod insights;
 mod reset;
 mod restore;
@@ -14,6 +15,7 @@ mod token;
 
 pub use backup::{Backups, NotStarted, Starting};
 pub use compact::Compact;
+pub use console::Console;
 pub use reset::Refill;
 pub use restore::{RestoreRequest, Restores};
 pub use token::{AdminToken, AdminTokenError};
@@ -25,7 +27,9 @@ use access::AdminCaller;
 use bytes::Bytes;
 use compact::Compactor;
 use hyper::body::{Body as _, Incoming};
-use hyper::header::{ALLOW, CACHE_CONTROL, CONNECTION, CONTENT_TYPE, HeaderValue, WWW_AUTHENTICATE};
+use hyper::header::{
+    ALLOW, CACHE_CONTROL, CONNECTION, CONTENT_TYPE, HeaderValue, WWW_AUTHENTICATE, X_CONTENT_TYPE_OPTIONS,
+};
 use hyper::http::request::Parts;
 use hyper::{Method, Request, Response, StatusCode};
 use larimar_engine::Engine;
@@ -67,6 +71,7 @@ pub struct AdminService<E> {
     is_filling: Arc<AtomicBool>,
     backups: Option<Arc<dyn Backups>>,
     restores: Option<Arc<dyn Restores>>,
+    console: Option<Console>,
 }
 
 /// The answer to an admin request.
@@ -76,8 +81,8 @@ impl<E: Engine> AdminService<E> {
     /// The endpoint of a server with these accounts.
     #[must_use]
     pub fn new(storage: Arc<Storage<E>>, settings: AdminSettings) -> Self {
-        let (compactor, refill, backups, restores) = (None, None, None, None);
-        Self { storage, settings, compactor, refill, is_filling: Arc::default(), backups, restores }
+        let (compactor, refill, backups, restores, console) = (None, None, None, None, None);
+        Self { storage, settings, compactor, refill, is_filling: Arc::default(), backups, restores, console }
     }
 
     /// With what `/compact` does.
@@ -108,6 +113,12 @@ impl<E: Engine> AdminService<E> {
     #[must_use]
     pub fn with_restores(self, restores: Arc<dyn Restores>) -> Self {
         Self { restores: Some(restores), ..self }
+    }
+
+    /// With the web console.
+    #[must_use]
+    pub fn with_console(self, console: Option<Console>) -> Self {
+        Self { console, ..self }
     }
 
     async fn answer(&self, parts: &Parts, has_body: bool, peer: Peer) -> Page {
@@ -182,6 +193,13 @@ impl<E> fmt::Debug for AdminService<E> {
 
 impl<E: Engine> Handler for AdminService<E> {
     async fn handle(&self, request: Request<Incoming>, peer: Peer) -> Page {
+        let request = match &self.console {
+            Some(console) => match self.answer_console(console, request, peer).await {
+                Ok(page) => return page,
+                Err(request) => request,
+            },
+            None => request,
+        };
         let (parts, body) = request.into_parts();
         let has_body = !body.is_end_stream();
         let mut page = self.answer(&parts, has_body, peer).await;
@@ -208,10 +226,12 @@ fn page(status: StatusCode, kind: &'static str, text: impl Into<Bytes>) -> Page 
     *response.status_mut() = status;
     response.headers_mut().insert(CONTENT_TYPE, HeaderValue::from_static(kind));
     response.headers_mut().insert(CACHE_CONTROL, HeaderValue::from_static("no-store"));
+    response.headers_mut().insert(X_CONTENT_TYPE_OPTIONS, HeaderValue::from_static("nosniff"));
     response
 }
 
 const FILLING: &str = "the store is being filled from the files that the setting seed names\n";
+const JSON: &str = "application/json";
 const TEXT: &str = "text/plain; charset=utf-8";
 
 /// The version names the text format, as its scrapers expect.

@@ -4,7 +4,7 @@
 //! policies.
 
 use crate::error;
-use crate::handler::Peer;
+use crate::handler::{Entrance, Peer};
 use crate::settings::Account;
 use crate::storage::Storage;
 use larimar_engine::blob::{find_container_acl, read_container_acl};
@@ -18,8 +18,9 @@ use larimar_wire::error_body::ErrorReply;
 use larimar_wire::error_code::ErrorCode;
 use larimar_wire::request_head::RequestHead;
 use larimar_wire::sas::{Circumstances, Grant, Need, Resource, SasError, SasToken, Service};
-use larimar_wire::signature::{self, Authorization, SignatureError};
+use larimar_wire::signature::{self, AccountKey, Authorization, SignatureError};
 use larimar_wire::uri::{decode_path, query_pairs};
+use std::borrow::Cow;
 use std::sync::atomic::{AtomicBool, Ordering};
 
 /// Who sent a request.
@@ -190,6 +191,18 @@ impl<E: Engine> Authenticator<'_, E> {
         }
     }
 
+    /// The keys whose signatures count. The well-known key is public, so at the console it may not count for a client of
+    /// another machine.
+    fn keys(&self) -> Cow<'_, [AccountKey]> {
+        let keys = &self.account.keys;
+        match self.peer.entrance {
+            Entrance::Console { counts_well_known_key: false } => {
+                keys.iter().filter(|key| !key.is_well_known()).cloned().collect()
+            }
+            Entrance::Port | Entrance::Console { counts_well_known_key: true } => Cow::Borrowed(keys),
+        }
+    }
+
     async fn check_token(&self, token: &SasToken<'_>, policies: Policies) -> Result<Caller, ErrorReply> {
         let Self { storage, service, account, peer, now, .. } = *self;
         // Versions are dates, so that they compare as texts.
@@ -205,7 +218,7 @@ impl<E: Engine> Authenticator<'_, E> {
         };
         let circumstances = Circumstances {
             account: &account.name,
-            keys: &account.keys,
+            keys: &self.keys(),
             service,
             now,
             peer: peer.address.ip(),
@@ -226,7 +239,7 @@ impl<E: Engine> Authenticator<'_, E> {
         let Self { service, account, head, now, .. } = *self;
         match Authorization::parse(header)? {
             Authorization::Signed(signed) => {
-                signature::verify(service, &signed, &account.name, &account.keys, head, now).map_err(|error| {
+                signature::verify(service, &signed, &account.name, &self.keys(), head, now).map_err(|error| {
                     let text = || signature::string_to_sign(service, signed.scheme, &account.name, head);
                     mismatch(error, || text().unwrap_or_default())
                 })?;

@@ -13,6 +13,28 @@ pub struct Peer {
     pub address: SocketAddr,
     /// Whether the connection is encrypted.
     pub is_tls: bool,
+    /// Which way the request took to the service.
+    pub entrance: Entrance,
+}
+
+/// Which way a request took to a service.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Entrance {
+    /// The service's own port.
+    Port,
+    /// The origin of the web console (`admin/console/mount.rs`). Nothing is served there without credentials.
+    Console {
+        /// Whether signatures made with the well-known key prove something.
+        counts_well_known_key: bool,
+    },
+}
+
+impl Peer {
+    /// A client at the service's own port.
+    #[must_use]
+    pub const fn new(address: SocketAddr, is_tls: bool) -> Self {
+        Self { address, is_tls, entrance: Entrance::Port }
+    }
 }
 
 /// Answers requests.

@@ -12,13 +12,13 @@ pub(crate) use authorize::{Authorized, Declared, authorize};
 
 use crate::address::{Address, base_url};
 use crate::analytics::{Analytics, Exchange};
-use crate::auth::{self, Authenticator, Policies};
+use crate::auth::{self, Authenticator, Caller, Policies};
 use crate::body::{Pace, RequestBody};
 use crate::call::{Call, Lookups, Runs};
 use crate::cors;
 use crate::error;
 use crate::fault_log;
-use crate::handler::Peer;
+use crate::handler::{Entrance, Peer};
 use crate::head;
 use crate::in_flight::Share;
 use crate::reply::{Reply, ResponseBody};
@@ -238,6 +238,9 @@ async fn answer<P: Protocol>(
         }
     })?;
     trace.authentication = caller.authentication();
+    if matches!((&caller, peer.entrance), (Caller::Anonymous, Entrance::Console { .. })) {
+        return Err(ErrorReply::new(ErrorCode::NoAuthenticationInformation).into());
+    }
     let base = base_url(peer.is_tls, host, address.prefix);
     let (address, base, lookups, share) = (&address, base.as_str(), &Lookups::default(), &share);
     let call = Call { storage, service, head, peer, address, base, caller, lookups, share, runs, now, request_id };

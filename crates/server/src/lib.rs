@@ -35,12 +35,12 @@ mod yielding;
 
 pub use access_log::{AccessLog, AccessLogError};
 pub use admin::{
-    AdminService, AdminSettings, AdminToken, AdminTokenError, Backups, Compact, NotStarted, Refill, RestoreRequest,
-    Restores, Starting,
+    AdminService, AdminSettings, AdminToken, AdminTokenError, Backups, Compact, Console, NotStarted, Refill,
+    RestoreRequest, Restores, Starting,
 };
 pub use analytics::AnalyticsWriter;
 pub use blob::BlobService;
-pub use handler::{Handler, Peer};
+pub use handler::{Entrance, Handler, Peer};
 pub use insights::InsightsWriter;
 pub use larimar_wire::signature::{AccountKey, DEVELOPMENT_ACCOUNT, DEVELOPMENT_KEY};
 pub use listener::{Listener, ListenerSettings, Stopped};

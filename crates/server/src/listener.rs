@@ -149,7 +149,7 @@ impl<H: Handler> Pool<H> {
         let (close, closed) = oneshot::channel();
         let connection = connection::Connection {
             listener: Arc::clone(&self.listener),
-            peer: Peer { address, is_tls: self.acceptor.is_some() },
+            peer: Peer::new(address, self.acceptor.is_some()),
             activity: Arc::clone(&activity),
         };
         let task = self.tasks.spawn(connection.run(stream, self.acceptor.clone(), self.http.clone(), closed));

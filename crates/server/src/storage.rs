@@ -11,6 +11,7 @@ use crate::metrics::Metrics;
 use crate::settings::{Account, Settings};
 use crate::strict::Strict;
 use larimar_engine::{Clock, Engine};
+use larimar_wire::signature::{AccountKey, DEVELOPMENT_ACCOUNT};
 use parking_lot::RwLock;
 use std::collections::HashMap;
 use std::fmt;
@@ -120,6 +121,15 @@ impl<E: Engine> Storage<E> {
         let mut names: Vec<_> = self.accounts.read().served.keys().cloned().collect();
         names.sort();
         names
+    }
+
+    /// An account that has the well-known key, which is public.
+    pub(crate) fn well_known_account(&self) -> Option<String> {
+        let accounts = self.accounts.read();
+        let has_key = |served: &&Arc<Served>| served.account.keys.iter().any(AccountKey::is_well_known);
+        let usual = accounts.served.get(DEVELOPMENT_ACCOUNT).filter(has_key);
+        let found = usual.or_else(|| accounts.served.values().filter(has_key).min_by_key(|one| &one.account.name));
+        found.map(|served| served.account.name.clone())
     }
 
     pub(crate) fn is_known(&self, name: &str) -> bool {

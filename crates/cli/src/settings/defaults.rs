@@ -26,6 +26,7 @@ impl Default for Settings {
             admin_names: Vec::new(),
             admin_token: None,
             admin_token_file: None,
+            console: true,
             allow_reset: false,
             engine: EngineChoice::Local,
             data_dir: PathBuf::from("larimar-data"),

@@ -24,7 +24,7 @@ fn every_path_needs_the_token_or_the_key_of_an_account() {
         ("GET", "/ready", 200, 200),
         ("GET", "/metrics", 200, 200),
         ("POST", "/metrics", 405, 405),
-        ("GET", "/", 401, 404),
+        ("GET", "/", 200, 200),
         ("GET", "/none", 401, 404),
         ("GET", RESET, 401, 405),
         ("PUT", RESET, 401, 405),

@@ -69,7 +69,7 @@ pub(super) fn check<E: Engine>(
 }
 
 /// Refuses requests of web pages: a `Host` that is not the endpoint's, or an `Origin` that is not.
-fn check_origin(settings: &AdminSettings, parts: &Parts, peer: Peer) -> Result<(), Refusal> {
+pub(super) fn check_origin(settings: &AdminSettings, parts: &Parts, peer: Peer) -> Result<(), Refusal> {
     let refused = (StatusCode::FORBIDDEN, FORBIDDEN_HOST);
     let authority = parts.uri.authority().map(|authority| authority.as_str());
     let host = single(parts, HOST).map_err(|()| refused)?.or(authority).ok_or(refused)?;
@@ -99,6 +99,13 @@ fn is_own_host(settings: &AdminSettings, host: &str) -> bool {
             name.eq_ignore_ascii_case("localhost") || settings.names.iter().any(is_named)
         }
     }
+}
+
+/// Whether a `Host` header, with or without a port, is `localhost` or a loopback address.
+pub(super) fn is_loopback_host(host: &str) -> bool {
+    let Some(name) = without_port(host) else { return false };
+    let address = name.trim_start_matches('[').trim_end_matches(']').parse::<IpAddr>();
+    address.map_or_else(|_| name.eq_ignore_ascii_case("localhost"), |address| address.to_canonical().is_loopback())
 }
 
 /// The name or address of a `Host` header; an IPv6 address keeps its brackets.
@@ -132,15 +139,24 @@ fn is_signed<E: Engine>(
     counts(settings, peer, is_by)
 }
 
-/// Whether a signature proves something: the well-known key is public, so from another machine it does not.
+/// Whether a signature proves something.
 fn counts(settings: &AdminSettings, peer: Peer, is_by: impl Fn(&[AccountKey]) -> bool) -> bool {
-    let is_near = peer.address.ip().to_canonical().is_loopback();
     let well_known = AccountKey::from_base64(DEVELOPMENT_KEY).expect("the constant is Base64");
-    is_near || settings.allow_well_known_key || !is_by(&[well_known])
+    counts_well_known_key(settings, peer) || !is_by(&[well_known])
+}
+
+/// Whether a signature with the well-known key proves something: it is public, so from another machine it does not.
+pub(super) fn counts_well_known_key(settings: &AdminSettings, peer: Peer) -> bool {
+    is_loopback(peer) || settings.allow_well_known_key
+}
+
+/// Whether a request came from this machine.
+pub(super) fn is_loopback(peer: Peer) -> bool {
+    peer.address.ip().to_canonical().is_loopback()
 }
 
 /// The text of a header that may be there once: an error if it is there twice or is no text.
-fn single(parts: &Parts, name: HeaderName) -> Result<Option<&str>, ()> {
+pub(super) fn single(parts: &Parts, name: HeaderName) -> Result<Option<&str>, ()> {
     let mut values = parts.headers.get_all(name).iter();
     match (values.next(), values.next()) {
         (None, _) => Ok(None),
@@ -216,7 +232,7 @@ mod tests {
             let request = Request::post("/reset").header("host", "localhost:10003");
             let request = origins.iter().fold(request, |request, origin| request.header("origin", *origin));
             let (parts, ()) = request.body(()).expect("a request").into_parts();
-            let peer = Peer { address: SocketAddr::from(([127, 0, 0, 1], 1)), is_tls };
+            let peer = Peer::new(SocketAddr::from(([127, 0, 0, 1], 1)), is_tls);
             let checked = check_origin(&settings("127.0.0.1:10003"), &parts, peer);
             assert_eq!(checked.is_ok(), expected, "{is_tls} {origins:?}");
         }
@@ -224,7 +240,7 @@ mod tests {
 
     #[test]
     fn requests_without_one_host_are_refused() {
-        let peer = Peer { address: SocketAddr::from(([127, 0, 0, 1], 1)), is_tls: false };
+        let peer = Peer::new(SocketAddr::from(([127, 0, 0, 1], 1)), false);
         for (target, hosts, expected) in [
             ("/reset", vec![], false),
             ("/reset", vec!["localhost", "localhost"], false),

@@ -5,7 +5,7 @@
 //! signature for the whole account; one for a table or a range of keys is refused.
 
 use super::access::AdminCaller;
-use super::{Page, not_allowed, page, text};
+use super::{JSON, Page, not_allowed, page, text};
 use crate::insights::{Insights, ReportQuery, report};
 use crate::storage::Storage;
 use hyper::{Method, StatusCode};
@@ -124,7 +124,6 @@ fn read_query(query: &str) -> Result<ReportQuery, &'static str> {
     Ok(ReportQuery { account: account.ok_or(EXPECTED)?, table, since })
 }
 
-const JSON: &str = "application/json";
 const EXPECTED: &str = "expected an account, and perhaps a table and a time, each once: \
                         /insights?account=NAME&table=NAME&since=2026-11-16T06:00:00Z";
 const EXPECTED_TIME: &str = "since: expected a time such as 2026-11-16T06:00:00Z";

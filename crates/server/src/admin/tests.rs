@@ -88,7 +88,7 @@ fn signed(method: &Method, target: &str, account: &str, key: &str) -> Parts {
 }
 
 async fn send(service: &AdminService<Layered<Moody>>, parts: &Parts, peer: ([u8; 4], u16)) -> (u16, String, Page) {
-    let peer = Peer { address: SocketAddr::from(peer), is_tls: false };
+    let peer = Peer::new(SocketAddr::from(peer), false);
     let mut response = service.answer(parts, false, peer).await;
     let body = std::mem::replace(response.body_mut(), ResponseBody::whole(Bytes::new()));
     let body = body.collect().await.expect("a body in memory").to_bytes();
@@ -279,7 +279,7 @@ async fn web_pages_are_refused_before_their_credentials_are_read() {
 async fn a_body_is_refused_and_not_read() {
     let service = service(Arc::default());
     let parts = request(&Method::POST, "/reset?account=one", Some(&format!("Bearer {TOKEN}")));
-    let peer = Peer { address: SocketAddr::from(LOOPBACK), is_tls: false };
+    let peer = Peer::new(SocketAddr::from(LOOPBACK), false);
     assert_eq!(service.answer(&parts, true, peer).await.status().as_u16(), 400);
 }
 

@@ -36,6 +36,13 @@ impl AccountKey {
         Ok(Self(Hmac::new_from_slice(&key).expect("HMAC takes keys of any length")))
     }
 
+    /// Whether this is [`DEVELOPMENT_KEY`], which is public.
+    #[must_use]
+    pub fn is_well_known(&self) -> bool {
+        let well_known = Self::from_base64(DEVELOPMENT_KEY).expect("the constant is base64");
+        self.mac_of("").equals(&well_known.mac_of(""))
+    }
+
     /// The code of the bytes that `feed` hands over.
     pub(crate) fn mac(&self, feed: impl FnOnce(&mut dyn FnMut(&[u8]))) -> Mac {
         let mut state = self.0.clone();
@@ -116,6 +123,18 @@ mod tests {
         let (short, long) = ("A".repeat(40), format!("{}=", "A".repeat(47)));
         for text in ["", &*short, &*long, &"!".repeat(44), &"A".repeat(44)] {
             assert!(Mac::from_base64(text).is_none(), "{text}");
+        }
+    }
+
+    #[test]
+    fn the_well_known_key_is_known_in_any_spelling() {
+        for (key, expected) in [
+            (DEVELOPMENT_KEY.to_owned(), true),
+            (format!(" {DEVELOPMENT_KEY}\n"), true),
+            ("SmVmZQ==".to_owned(), false),
+            (DEVELOPMENT_KEY.replace("GMGw==", "GMGg=="), false),
+        ] {
+            assert_eq!(AccountKey::from_base64(&key).expect("a key").is_well_known(), expected, "{key}");
         }
     }
 

@@ -142,6 +142,15 @@ pub(super) static SETTINGS: &[Setting] = &[
         show: |settings| settings.admin_token_file.as_ref().map(|path| path.display().to_string().into()),
     },
     Setting {
+        name: "console",
+        group: Group::Services,
+        help: "Whether the admin endpoint serves the web console",
+        expected: SWITCH,
+        kind: Kind::Switch,
+        read: |settings, text| put(&mut settings.console, value::switch(text)),
+        show: |settings| Some(settings.console.into()),
+    },
+    Setting {
         name: "allow_reset",
         group: Group::Services,
         help: "Allow POST /reset on the admin endpoint, which deletes everything that an account has; always allowed \
