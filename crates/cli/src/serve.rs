@@ -260,6 +260,7 @@ async fn serve<E: BackupSource>(
     access_log::end(access_log).await;
     // What the last requests were is known now.
     end_observing(observers).await?;
+    storage.end_live_requests();
     if let Some(admin) = admin {
         admin.ending().await.context("the admin listener ended in a defect of the server")?;
     }

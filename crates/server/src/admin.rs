@@ -9,6 +9,7 @@ mod backup;
 mod compact;
 mod console;
 mod insights;
+mod requests;
 mod reset;
 mod restore;
 mod token;
@@ -176,6 +177,7 @@ impl<E: Engine> AdminService<E> {
             ("/restore", method) => restore::restore(self.restores.as_deref(), caller, method, query).await,
             ("/insights", method) => insights::insights(&self.storage, caller, method, query).await,
             ("/advice", method) => insights::advice(&self.storage, caller, method, query).await,
+            ("/requests", method) if self.console.is_some() => requests::requests(&self.storage, caller, method, query),
             ("/reset" | "/compact", _) => not_allowed("POST"),
             _ => text(
                 StatusCode::NOT_FOUND,

@@ -154,7 +154,8 @@ pub(crate) async fn serve<P: Protocol>(protocol: &P, request: Request<Incoming>,
     let body = RequestBody::new(body, head.number_header("content-length").unwrap_or(None), pace);
     let arrival = Arrival { head, peer, now, request_id: &request_id };
     let (trace, analytics, log) = (RequestTrace::default(), &*storage.analytics, storage.access_log.as_ref());
-    let mut underway = Underway { arrival, service: P::SERVICE, started, body, trace, analytics, log };
+    let live = storage.live.is_watched().then_some(&storage.live);
+    let mut underway = Underway { arrival, service: P::SERVICE, started, body, trace, analytics, log, live };
     let Underway { body, trace, .. } = &mut underway;
     let result = counted_answer(protocol, arrival, body, trace).instrument(span.clone()).await;
     let result = result.map_err(|error| auth::refusal_of_strangers(error, P::SERVICE, head));

@@ -19,6 +19,7 @@ mod ids;
 mod in_flight;
 mod insights;
 mod listener;
+mod live_requests;
 mod metrics;
 mod part;
 mod properties;

@@ -38,6 +38,9 @@ pub(crate) struct Streamed {
     pub(crate) bytes: u64,
 }
 
+/// Pieces of a body of which nobody knows how long it will be.
+struct Pieces(Pin<Box<dyn Stream<Item = io::Result<Bytes>> + Send>>);
+
 impl Reply {
     /// An answer without a body.
     pub(crate) fn empty(status: u16) -> Self {
@@ -93,13 +96,19 @@ impl Reply {
     }
 }
 
+impl fmt::Debug for Pieces {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str("Pieces")
+    }
+}
+
 impl fmt::Debug for Streamed {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         write!(f, "Streamed({} bytes)", self.bytes)
     }
 }
 
-/// The body of a response: whole, or made while it is sent.
+/// The body of a response: whole, made while it is sent, or going on while things happen.
 #[derive(Debug)]
 pub struct ResponseBody {
     form: Form,
@@ -115,6 +124,7 @@ struct End(Option<Box<dyn FnOnce(u64) + Send>>);
 enum Form {
     Whole(Option<Bytes>),
     Streamed(Streamed),
+    Endless(Pieces),
 }
 
 impl ResponseBody {
@@ -137,6 +147,11 @@ impl ResponseBody {
         Self { form: Form::Streamed(stream), end: End::default() }
     }
 
+    /// A body of a length that is not known, such as one that goes on while things happen.
+    pub(crate) fn endless(pieces: impl Stream<Item = io::Result<Bytes>> + Send + 'static) -> Self {
+        Self { form: Form::Endless(Pieces(Box::pin(pieces))), end: End::default() }
+    }
+
     /// Whether the body is made while it is sent.
     pub(crate) const fn is_streamed(&self) -> bool {
         matches!(self.form, Form::Streamed(_))
@@ -153,12 +168,13 @@ impl ResponseBody {
         }));
     }
 
-    /// How many bytes there are to come.
+    /// How many bytes there are to come, as far as that is known.
     #[must_use]
     pub fn bytes(&self) -> u64 {
         match &self.form {
             Form::Whole(bytes) => bytes.as_ref().map_or(0, |bytes| bytes.len() as u64),
             Form::Streamed(stream) => stream.bytes,
+            Form::Endless(_) => 0,
         }
     }
 }
@@ -192,14 +208,18 @@ impl Body for ResponseBody {
                     Ok(Frame::data(piece))
                 }))
             }
+            Form::Endless(Pieces(pieces)) => pieces.as_mut().poll_next(cx).map_ok(Frame::data),
         }
     }
 
     fn is_end_stream(&self) -> bool {
-        self.bytes() == 0
+        !matches!(self.form, Form::Endless(_)) && self.bytes() == 0
     }
 
     fn size_hint(&self) -> SizeHint {
-        SizeHint::with_exact(self.bytes())
+        match self.form {
+            Form::Whole(_) | Form::Streamed(_) => SizeHint::with_exact(self.bytes()),
+            Form::Endless(_) => SizeHint::default(),
+        }
     }
 }

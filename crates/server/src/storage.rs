@@ -7,6 +7,7 @@ use crate::cors::RuleCache;
 use crate::ids::{Ids, unguessable};
 use crate::in_flight::InFlight;
 use crate::insights::Insights;
+use crate::live_requests::LiveRequests;
 use crate::metrics::Metrics;
 use crate::settings::{Account, Settings};
 use crate::strict::Strict;
@@ -31,6 +32,7 @@ pub struct Storage<E> {
     pub(crate) in_flight: Arc<InFlight>,
     pub(crate) cors: RuleCache,
     pub(crate) access_log: Option<Arc<AccessLog>>,
+    pub(crate) live: Arc<LiveRequests>,
     accounts: RwLock<Accounts>,
 }
 
@@ -86,6 +88,7 @@ impl<E: Engine> Storage<E> {
             in_flight,
             cors,
             access_log,
+            live: Arc::default(),
             accounts,
         };
         storage.set_accounts(storage.settings.accounts.clone());
@@ -113,6 +116,11 @@ impl<E: Engine> Storage<E> {
             insights.set_accounts(served.len());
         }
         (state.served, state.by_host) = (served, by_host);
+    }
+
+    /// Ends the streams of those who watch requests, so that their connections can end.
+    pub fn end_live_requests(&self) {
+        self.live.close();
     }
 
     /// The names of the accounts that are served now, in order.

@@ -78,8 +78,16 @@ impl AccessLine {
         }
     }
 
+    pub(crate) fn account(&self) -> Option<&str> {
+        self.account.as_deref()
+    }
+
+    pub(crate) const fn service(&self) -> &'static str {
+        self.service
+    }
+
     /// The line with its end, as one object of JSON and a newline.
-    pub(super) fn to_json(&self, end: End) -> Vec<u8> {
+    pub(crate) fn to_json(&self, end: End) -> Vec<u8> {
         #[derive(Serialize)]
         struct Whole<'a> {
             #[serde(flatten)]

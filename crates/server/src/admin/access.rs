@@ -26,6 +26,8 @@ pub(super) enum AdminCaller {
     Operator,
     /// The holder of a key of this account: may do what concerns this account alone.
     Owner(String),
+    /// The holder of a shared access signature for these services of this account: may watch their requests.
+    Guest(String, Vec<Service>),
 }
 
 impl AdminCaller {
@@ -33,7 +35,7 @@ impl AdminCaller {
     pub(super) fn sees<E: Engine>(&self, storage: &Storage<E>, account: &str) -> bool {
         match self {
             Self::Operator => storage.is_known(account),
-            Self::Owner(own) => own == account,
+            Self::Owner(own) | Self::Guest(own, _) => own == account,
         }
     }
 }
@@ -53,6 +55,14 @@ pub(super) fn check<E: Engine>(
     let header = match single(parts, AUTHORIZATION) {
         Ok(None) if matches!(parts.uri.path(), "/insights" | "/advice") => {
             return sas::owner(storage, settings, parts, peer).ok_or(unknown);
+        }
+        Ok(None) if parts.uri.path() == "/requests" => {
+            let services = [Service::Table, Service::Queue, Service::Blob].into_iter();
+            let reads = |service| sas::permitted(storage, settings, parts, peer, (service, "rl"));
+            let seen = services.filter_map(|service| reads(service).map(|account| (account, service)));
+            let (accounts, services): (Vec<_>, Vec<_>) = seen.unzip();
+            let account = accounts.into_iter().next().ok_or(unknown)?;
+            return Ok(AdminCaller::Guest(account, services));
         }
         header => header.ok().flatten().ok_or(unknown)?,
     };

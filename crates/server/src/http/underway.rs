@@ -1,4 +1,4 @@
-//! A request while it is answered, and its line in the access log.
+//! A request while it is answered, and its line in the access log and for those who watch requests.
 //!
 //! A request that ends before its answer, as its client disconnected or its handler panicked, has a line too.
 
@@ -6,6 +6,7 @@ use super::{Arrival, RequestTrace};
 use crate::access_log::{AccessLine, AccessLog, Accessed, End};
 use crate::analytics::Analytics;
 use crate::body::RequestBody;
+use crate::live_requests::LiveRequests;
 use crate::reply::ResponseBody;
 use hyper::Response;
 use larimar_wire::error_code::ErrorCode;
@@ -23,22 +24,31 @@ pub(super) struct Underway<'a> {
     pub(super) analytics: &'a Analytics,
     /// The access log, if there is one, until the request has its line.
     pub(super) log: Option<&'a Arc<AccessLog>>,
+    /// Those who watch requests, if anybody does, until they have seen this one.
+    pub(super) live: Option<&'a Arc<LiveRequests>>,
 }
 
 impl Underway<'_> {
     /// Logs the request with its answer: at once or, if the answer is made while it is sent, at the end of that.
     pub(super) fn log(&mut self, code: Option<ErrorCode>, response: &mut Response<ResponseBody>) {
-        let Some(log) = self.log.take() else { return };
+        let Some(readers) = self.readers() else { return };
         let line = self.line(response.status().as_u16(), code);
         let started = self.started;
         let body = response.body_mut();
         let bytes = body.bytes();
         let end = move |left| End { sent_bytes: bytes - left, is_complete: left == 0, elapsed: started.elapsed() };
         if body.is_streamed() {
-            let log = Arc::clone(log);
-            body.on_end(move |left| log.write(&line, end(left)));
+            body.on_end(move |left| readers.take(&line, end(left)));
         } else {
-            log.write(&line, end(0));
+            readers.take(&line, end(0));
+        }
+    }
+
+    /// What takes the line of this request, once.
+    fn readers(&mut self) -> Option<Readers> {
+        match (self.log.take(), self.live.take()) {
+            (None, None) => None,
+            (log, live) => Some(Readers { log: log.cloned(), live: live.cloned() }),
         }
     }
 
@@ -67,10 +77,27 @@ impl Underway<'_> {
 
 impl Drop for Underway<'_> {
     fn drop(&mut self) {
-        let Some(log) = self.log.take() else { return };
+        let Some(readers) = self.readers() else { return };
         let status = if std::thread::panicking() { 500 } else { CLIENT_CLOSED_REQUEST };
         let end = End { sent_bytes: 0, is_complete: false, elapsed: self.started.elapsed() };
-        log.write(&self.line(status, None), end);
+        readers.take(&self.line(status, None), end);
+    }
+}
+
+/// What takes the line of a request.
+struct Readers {
+    log: Option<Arc<AccessLog>>,
+    live: Option<Arc<LiveRequests>>,
+}
+
+impl Readers {
+    fn take(&self, line: &AccessLine, end: End) {
+        if let Some(log) = &self.log {
+            log.write(line, end);
+        }
+        if let Some(live) = &self.live {
+            live.show(line, end);
+        }
     }
 }
 

@@ -1,4 +1,5 @@
-//! Shared access signatures at the admin endpoint: only those for a whole account, and only for `/insights` and `/advice`.
+//! Shared access signatures at the admin endpoint: only those for a whole account, and only for `/insights`, `/advice`,
+//! `/requests` and `/design`.
 
 use super::{AdminCaller, counts};
 use crate::admin::AdminSettings;
@@ -19,22 +20,33 @@ pub(super) fn owner<E: Engine>(
     parts: &Parts,
     peer: Peer,
 ) -> Option<AdminCaller> {
+    let letters = if parts.method == Method::DELETE { "d" } else { "rl" };
+    permitted(storage, settings, parts, peer, (Service::Table, letters)).map(AdminCaller::Owner)
+}
+
+/// The account of a signature in the query, if it holds for the account that the query names, for all objects of a service,
+/// and for all of these letters.
+pub(super) fn permitted<E: Engine>(
+    storage: &Storage<E>,
+    settings: &AdminSettings,
+    parts: &Parts,
+    peer: Peer,
+    (service, letters): (Service, &'static str),
+) -> Option<String> {
     let query = parts.uri.query().unwrap_or("");
     let mut named = query_pairs(query).filter_map(Result::ok).filter(|pair| pair.name == "account");
     let account = named.next()?.value().ok()?.into_owned();
     let served = storage.account(&account)?;
-    let token = SasToken::parse(query, Resource::of(Service::Table, "", None, None)).ok()??;
+    let token = SasToken::parse(query, Resource::of(service, "", None, None)).ok()??;
     if storage.settings.sas_version_min.as_deref().is_some_and(|oldest| token.version() < oldest) {
         return None;
     }
-    let letters = if parts.method == Method::DELETE { "d" } else { "rl" };
     // A signature for one table does not cover the account.
     let need = Need { types: &[ResourceType::Object], letters: Letters::All(letters), target: Target::Account };
     let (now, peer_ip) = (storage.clock.now(), peer.address.ip());
     let is_by = |keys: &[AccountKey]| {
-        let service = Service::Table;
         let checked = Circumstances { account: &account, keys, service, now, peer: peer_ip, secure: peer.is_tls };
         token.verify(&checked, None).is_ok_and(|grant| grant.permits(&need).is_ok())
     };
-    (is_by(&served.account.keys) && counts(settings, peer, is_by)).then_some(AdminCaller::Owner(account))
+    (is_by(&served.account.keys) && counts(settings, peer, is_by)).then_some(account)
 }
