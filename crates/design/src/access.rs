@@ -46,6 +46,7 @@ impl Kind {
 
 /// What one query costs.
 #[derive(Clone, Copy, Debug, PartialEq, Serialize)]
+#[serde(rename_all = "camelCase")]
 pub struct Access {
     /// How it is answered.
     pub kind: Kind,

@@ -4,6 +4,20 @@
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
 #[non_exhaustive]
 pub enum DesignError {
+    /// The text is not a description or a sample.
+    #[error("{reason}")]
+    Syntax {
+        /// The line, counted from 1.
+        line: usize,
+        /// What was expected.
+        reason: String,
+    },
+    /// The text is too long.
+    #[error("expected a text of at most 1 MiB, found {bytes} bytes")]
+    TooLong {
+        /// How long it is.
+        bytes: usize,
+    },
     /// There is more of something than is allowed.
     #[error("expected at most {max} {what}, found {found}")]
     TooMany {

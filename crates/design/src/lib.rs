@@ -3,7 +3,7 @@
 //! [`propose`] is a pure function: no clock, no randomness, no input or output, and a number of steps that is bounded
 //! by [`limits`]. The same description always gives the same designs. `docs/designer.md` explains how costs are computed.
 //!
-//! The flow: `description.rs` is what users write, `model.rs` checks it and derives sizes, `candidates.rs` lists key
+//! The flow: `description.rs` is what users write, `text.rs` reads it, `sample.rs` adds properties to it, `model.rs` checks it and derives sizes, `candidates.rs` lists key
 //! templates, `search.rs` combines them with the patterns into layouts, `access.rs`, `writes.rs` and `heat.rs` compute
 //! what a layout costs, `choose.rs` keeps the Pareto-optimal ones, and `explain.rs` gives the reasons.
 
@@ -21,27 +21,32 @@ pub mod limits;
 mod model;
 mod rate;
 mod report;
+mod sample;
 mod search;
+mod text;
 pub mod trial;
 mod value;
 mod writes;
 
 pub use access::{Access, Kind};
-pub use description::{Description, Property, PropertyType, Query, RangeOf, Related, Volume, Write, WriteKind};
+pub use description::{Description, Property, Query, RangeOf, Related, Volume, Write, WriteKind};
 pub use error::DesignError;
 pub use key::{Part, Period, Template};
 pub use layout::{Layout, Placement, Role, Structure};
 pub use rate::{Rate, Span};
 pub use report::{Design, Pattern, Proposal, QueryCost, StructureReport, WriteCost};
-pub use value::SampleValue;
+pub use sample::Sample;
 pub use writes::Consistency;
+
+pub use larimar_model::{EdmType, Value};
 
 use model::Model;
 
 /// Proposes key designs for a description: at most [`limits::DESIGNS_MAX`], the best first.
 ///
 /// ```
-/// let description = toml::from_str(larimar_design::examples::find("employees").expect("an example").text)?;
+/// use larimar_design::{Description, examples};
+/// let description = Description::from_toml(examples::find("employees").expect("an example").text)?;
 /// let proposal = larimar_design::propose(&description)?;
 /// assert!(!proposal.designs.is_empty());
 /// # Ok::<(), Box<dyn std::error::Error>>(())

@@ -1,5 +1,9 @@
 //! Bounds of the search and numbers of the service that costs are computed with.
 
+/// Bytes of a description, or of a sample that is given as text, at most.
+pub const TEXT_BYTES_MAX: usize = 1 << 20;
+/// Entities of a sample that are looked at.
+pub const SAMPLE_ROWS_MAX: u64 = 20_000;
 /// Designs that are shown at most.
 pub const DESIGNS_MAX: usize = 5;
 /// Properties of a description at most. A series of like properties counts once (`repeat`).

@@ -1,8 +1,10 @@
 //! A description that was checked, with names replaced by numbers and with the sizes that follow from it.
 
-use crate::description::{Description, Property, PropertyType, Query, Related, Write, WriteKind};
+use crate::description::{Description, Property, Query, Related, Write, WriteKind};
 use crate::error::DesignError;
 use crate::limits;
+use crate::text::short;
+use larimar_model::EdmType;
 use std::collections::BTreeSet;
 
 /// A set of properties.
@@ -189,7 +191,7 @@ impl<'d> Model<'d> {
             check_property(property)?;
         }
         let retention_days = description.volume.retention_days.map(f64::from);
-        let is_time = |property: &Property| property.growing && property.kind == PropertyType::DateTime;
+        let is_time = |property: &Property| property.growing && property.kind == EdmType::DateTime;
         let mut model = Self {
             description,
             entities,
@@ -259,18 +261,18 @@ impl<'d> Model<'d> {
     }
 
     /// The type of a property.
-    pub(crate) fn kind(&self, property: u8) -> PropertyType {
-        self.property(property).map_or(PropertyType::Guid, |property| property.kind)
+    pub(crate) fn kind(&self, property: u8) -> EdmType {
+        self.property(property).map_or(EdmType::Guid, |property| property.kind)
     }
 
     /// Whether a property may be part of a key.
     pub(crate) fn may_be_key(&self, property: u8) -> bool {
-        self.property(property).is_none_or(|it| it.kind != PropertyType::Binary && it.repeat.is_none())
+        self.property(property).is_none_or(|it| it.kind != EdmType::Binary && it.repeat.is_none())
     }
 
     /// Whether keys can sort by a property with the greatest value first.
     pub(crate) fn can_be_inverted(&self, property: u8) -> bool {
-        matches!(self.kind(property), PropertyType::Int32 | PropertyType::Int64 | PropertyType::DateTime)
+        matches!(self.kind(property), EdmType::Int32 | EdmType::Int64 | EdmType::DateTime)
     }
 
     /// Whether the values of a property grow with time.
@@ -285,7 +287,7 @@ impl<'d> Model<'d> {
 
     fn find_distinct(&self, property: u8) -> f64 {
         let Some(it) = self.property(property) else { return self.entities };
-        let by_type = if it.kind == PropertyType::Boolean { 2.0 } else { f64::INFINITY };
+        let by_type = if it.kind == EdmType::Boolean { 2.0 } else { f64::INFINITY };
         let stated = match (it.unique, it.distinct, it.every) {
             (true, ..) => self.entities,
             (_, Some(distinct), _) => distinct as f64,
@@ -353,7 +355,7 @@ impl<'d> Model<'d> {
         position.map(|index| index as u8).ok_or_else(|| {
             let names: Vec<&str> = self.description.properties.iter().map(|it| it.name.as_str()).take(12).collect();
             let hint = format!(": expected one of {}", names.join(", "));
-            DesignError::Unknown { place: place.to_owned(), what: "property", name: name.to_owned(), hint }
+            DesignError::Unknown { place: place.to_owned(), what: "property", name: short(name), hint }
         })
     }
 
@@ -371,7 +373,7 @@ impl<'d> Model<'d> {
             position.ok_or_else(|| DesignError::Unknown {
                 place: place.to_owned(),
                 what: "related record",
-                name: name.clone(),
+                name: short(name),
                 hint: String::new(),
             })
         };
@@ -467,11 +469,11 @@ impl<'d> Model<'d> {
 /// Bytes of a property: eight, its name in UTF-16 and its value.
 fn bytes(property: &Property) -> f64 {
     let value = property.bytes.unwrap_or(match property.kind {
-        PropertyType::String | PropertyType::Binary => 40,
-        PropertyType::Int32 => 4,
-        PropertyType::Int64 | PropertyType::Double | PropertyType::DateTime => 8,
-        PropertyType::Boolean => 1,
-        PropertyType::Guid => 16,
+        EdmType::String | EdmType::Binary => 40,
+        EdmType::Int32 => 4,
+        EdmType::Int64 | EdmType::Double | EdmType::DateTime => 8,
+        EdmType::Boolean => 1,
+        EdmType::Guid => 16,
     });
     8.0 + property.name.len() as f64 * 2.0 + value as f64
 }
@@ -532,7 +534,7 @@ fn check_property(property: &Property) -> Result<(), DesignError> {
     if property.most_common.is_some_and(|share| !(0.0..=1.0).contains(&share)) {
         return Err(DesignError::invalid(place(), "expected most_common to be from 0 to 1"));
     }
-    if property.every.is_some() && property.kind != PropertyType::DateTime {
+    if property.every.is_some() && property.kind != EdmType::DateTime {
         return Err(DesignError::invalid(place(), "expected every only with type = \"datetime\""));
     }
     if property.repeat.is_some_and(|repeat| repeat == 0 || repeat > 100_000) {

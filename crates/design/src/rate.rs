@@ -2,6 +2,7 @@
 
 use serde::de::Error as _;
 use serde::{Deserialize, Deserializer, Serialize, Serializer};
+use std::fmt;
 use std::str::FromStr;
 
 /// How often something happens, per second.
@@ -91,6 +92,25 @@ impl Serialize for Rate {
     }
 }
 
+impl fmt::Display for Span {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        // The longest unit of which it is a whole number.
+        for (unit, days) in [("d", 1.0), ("h", 1.0 / 24.0), ("min", 1.0 / 1440.0), ("s", 1.0 / 86_400.0)] {
+            let count = (self.0 / days).round();
+            if count >= 1.0 && (count * days - self.0).abs() <= 1e-9 * self.0 {
+                return write!(f, "{count}{unit}");
+            }
+        }
+        write!(f, "{}d", self.0)
+    }
+}
+
+impl Serialize for Span {
+    fn serialize<S: Serializer>(&self, serializer: S) -> Result<S::Ok, S::Error> {
+        serializer.collect_str(self)
+    }
+}
+
 #[cfg(test)]
 mod tests {
     use super::*;
@@ -105,6 +125,13 @@ mod tests {
             let span = text.parse::<Span>().expect(text).0;
             assert!((span - days).abs() < 1e-9, "{text}: {span}");
         }
+        for text in ["24h", "7d", "15min", "90s", "0.25s", "1000000000000d"] {
+            let span = text.parse::<Span>().expect(text);
+            let again = span.to_string().parse::<Span>().expect(text);
+            assert!((again.0 - span.0).abs() <= 1e-9 * span.0, "{text}: {span}");
+        }
+        assert_eq!("24h".parse::<Span>().map(|span| span.to_string()), Ok("1d".to_owned()));
+        assert_eq!("15min".parse::<Span>().map(|span| span.to_string()), Ok("15min".to_owned()));
         for text in ["", "20", "/s", "x/s", "-1/s", "1/week", "1e400/s", "nan/s"] {
             assert!(text.parse::<Rate>().is_err(), "{text}");
         }

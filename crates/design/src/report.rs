@@ -63,6 +63,7 @@ pub struct Proposal {
 
 /// A key design with its costs.
 #[derive(Clone, Debug, Serialize)]
+#[serde(rename_all = "camelCase")]
 pub struct Design {
     /// What it is best at among those shown.
     pub best_at: Vec<&'static str>,
@@ -97,6 +98,7 @@ pub struct Design {
 
 /// A structure of a design.
 #[derive(Clone, Debug, Serialize)]
+#[serde(rename_all = "camelCase")]
 pub struct StructureReport {
     /// Its table.
     pub table: String,
@@ -116,6 +118,7 @@ pub struct StructureReport {
 
 /// What a query costs.
 #[derive(Clone, Debug, Serialize)]
+#[serde(rename_all = "camelCase")]
 pub struct QueryCost {
     /// Its name.
     pub name: String,
@@ -128,6 +131,7 @@ pub struct QueryCost {
 
 /// What a write costs.
 #[derive(Clone, Debug, Serialize)]
+#[serde(rename_all = "camelCase")]
 pub struct WriteCost {
     /// Its name.
     pub name: String,

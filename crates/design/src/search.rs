@@ -5,12 +5,13 @@
 
 use crate::access::{self, Access};
 use crate::candidates::{knows, row_for, templates, with_buckets};
-use crate::description::{PropertyType, WriteKind};
+use crate::description::WriteKind;
 use crate::heat::{self, Costed, is_wasteful};
 use crate::key::{Part, Period, Template};
 use crate::layout::{Layout, Placement, Role, Structure};
 use crate::limits::{self, ENTITY_BYTES, ENTITY_PROPERTIES, PARTITION_ENTITIES_PER_SECOND, PRIMARIES_MAX};
 use crate::model::{Model, PropertySet, QueryModel, Relation};
+use larimar_model::EdmType;
 use std::collections::BTreeSet;
 
 /// What the search found.
@@ -300,8 +301,7 @@ fn series(model: &Model<'_>) -> Vec<Option<Period>> {
         return vec![None];
     };
     let identity: PropertySet = model.identity.iter().copied().collect();
-    let is_value =
-        |kind| matches!(kind, PropertyType::Int32 | PropertyType::Int64 | PropertyType::Double | PropertyType::Boolean);
+    let is_value = |kind| matches!(kind, EdmType::Int32 | EdmType::Int64 | EdmType::Double | EdmType::Boolean);
     let values: Vec<_> =
         model.description.properties.iter().enumerate().filter(|(it, _)| !identity.has(*it as u8)).collect();
     let is_compared = |property: u8| {

@@ -8,7 +8,10 @@ use crate::key::{Part, Period};
 use crate::layout::{Layout, Placement, Role};
 use crate::model::{GENERATED, Model, QueryModel, Relation};
 use crate::report::tags;
-use crate::value::{SampleValue, bucket_text, mixed, part_text, period_text, sample, seconds};
+use crate::value::{bucket_text, literal, mixed, part_text, period_text, sample, seconds};
+use larimar_model::Value;
+use serde::ser::SerializeMap as _;
+use serde::{Serialize, Serializer};
 use std::collections::BTreeSet;
 
 /// The entities of a trial at most.
@@ -19,17 +22,27 @@ pub const ROWS_MAX: usize = 100_000;
 pub const REQUESTS_MAX: usize = 1_000;
 
 /// A trial of a design.
-#[derive(Clone, Debug)]
+#[derive(Clone, Debug, Serialize)]
+#[serde(rename_all = "camelCase")]
 pub struct Trial {
     /// The rows to write, in no order.
     pub rows: Vec<TrialRow>,
     /// The queries to run.
     pub queries: Vec<TrialQuery>,
-    /// Queries that cannot be tried, each with the reason.
-    pub not_tried: Vec<(String, &'static str)>,
+    /// Queries that cannot be tried.
+    pub not_tried: Vec<NotTried>,
 }
 
-/// A row of a trial.
+/// A query that cannot be tried.
+#[derive(Clone, Debug, Serialize)]
+pub struct NotTried {
+    /// Its name.
+    pub name: String,
+    /// Why it cannot be tried.
+    pub reason: &'static str,
+}
+
+/// A row of a trial. As JSON it is its table, and the entity as the service takes it.
 #[derive(Clone, Debug, PartialEq)]
 pub struct TrialRow {
     /// The table, as an end of its name: letters and digits.
@@ -39,11 +52,50 @@ pub struct TrialRow {
     /// Its RowKey.
     pub row: String,
     /// Its other properties.
-    pub properties: Vec<(String, SampleValue)>,
+    pub properties: Vec<(String, Value)>,
+}
+
+impl Serialize for TrialRow {
+    fn serialize<S: Serializer>(&self, serializer: S) -> Result<S::Ok, S::Error> {
+        let mut map = serializer.serialize_map(Some(2))?;
+        map.serialize_entry("table", &self.table)?;
+        map.serialize_entry("entity", &EntityJson(self))?;
+        map.end()
+    }
+}
+
+/// The entity of a row in the service's JSON: types that JSON does not show are members of their own.
+struct EntityJson<'r>(&'r TrialRow);
+
+impl Serialize for EntityJson<'_> {
+    fn serialize<S: Serializer>(&self, serializer: S) -> Result<S::Ok, S::Error> {
+        let mut map = serializer.serialize_map(None)?;
+        map.serialize_entry("PartitionKey", &self.0.partition)?;
+        map.serialize_entry("RowKey", &self.0.row)?;
+        for (name, value) in &self.0.properties {
+            let edm = value.as_ref().edm_type();
+            let is_shown = matches!(value, Value::String(_) | Value::Int32(_) | Value::Boolean(_));
+            if !is_shown {
+                map.serialize_entry(&format!("{name}@odata.type"), edm.name())?;
+            }
+            match value {
+                Value::String(text) => map.serialize_entry(name, text)?,
+                Value::Int32(number) => map.serialize_entry(name, number)?,
+                Value::Int64(number) => map.serialize_entry(name, &number.to_string())?,
+                Value::Double(number) => map.serialize_entry(name, number)?,
+                Value::Boolean(truth) => map.serialize_entry(name, truth)?,
+                Value::DateTime(time) => map.serialize_entry(name, &time.to_string())?,
+                Value::Guid(guid) => map.serialize_entry(name, &guid.to_string())?,
+                // Samples of bytes are texts.
+                Value::Binary(_) => {}
+            }
+        }
+        map.end()
+    }
 }
 
 /// A query of a trial.
-#[derive(Clone, Debug)]
+#[derive(Clone, Debug, Serialize)]
 pub struct TrialQuery {
     /// Its name.
     pub name: String,
@@ -54,13 +106,14 @@ pub struct TrialQuery {
 }
 
 /// One request of a query.
-#[derive(Clone, Debug, PartialEq, Eq)]
+#[derive(Clone, Debug, PartialEq, Eq, Serialize)]
 pub struct TrialRequest {
     /// The table, as an end of its name.
     pub table: String,
     /// The filter; all of the table if empty.
     pub filter: String,
     /// How many entities are wanted, if not all.
+    #[serde(skip_serializing_if = "Option::is_none")]
     pub top: Option<u64>,
 }
 
@@ -96,7 +149,7 @@ pub fn trial(description: &Description, layout: &Layout, entities: usize) -> Res
     for (query, described) in model.queries.iter().zip(&description.queries) {
         match maker.query(query) {
             Ok((predicted, requests)) => queries.push(TrialQuery { name: described.name.clone(), predicted, requests }),
-            Err(reason) => not_tried.push((described.name.clone(), reason)),
+            Err(reason) => not_tried.push(NotTried { name: described.name.clone(), reason }),
         }
     }
     Ok(Trial { rows: maker.rows(), queries, not_tried })
@@ -413,7 +466,7 @@ impl Maker<'_> {
 
     /// Adds the comparisons that the keys do not make.
     fn residual(&self, query: &QueryModel, reference: u64, exact: &[u8], filter: &mut Vec<String>) {
-        let literal = |property: u8, number: u64| sample(self.model, property, number).literal();
+        let literal = |property: u8, number: u64| literal(&sample(self.model, property, number));
         for property in query.equals.iter().filter(|property| !exact.contains(property)) {
             let literal = literal(property, self.number(reference, property));
             filter.push(format!("{} eq {literal}", self.model.name(property)));

@@ -3,21 +3,21 @@
 
 use crate::shape::described;
 use larimar_design::{
-    Description, Property, PropertyType, Query, RangeOf, Rate, Related, Span, Volume, Write, WriteKind, cost, examples,
+    Description, EdmType, Property, Query, RangeOf, Rate, Related, Span, Volume, Write, WriteKind, cost, examples,
     limits, propose,
 };
 use proptest::prelude::*;
 use std::collections::BTreeSet;
 
-const TYPES: [PropertyType; 8] = [
-    PropertyType::String,
-    PropertyType::Int32,
-    PropertyType::Int64,
-    PropertyType::Double,
-    PropertyType::Boolean,
-    PropertyType::DateTime,
-    PropertyType::Guid,
-    PropertyType::Binary,
+const TYPES: [EdmType; 8] = [
+    EdmType::String,
+    EdmType::Int32,
+    EdmType::Int64,
+    EdmType::Double,
+    EdmType::Boolean,
+    EdmType::DateTime,
+    EdmType::Guid,
+    EdmType::Binary,
 ];
 
 fn property() -> impl Strategy<Value = Property> {
@@ -30,7 +30,7 @@ fn property() -> impl Strategy<Value = Property> {
         growing: flags[1],
         most_common: flags[2].then_some(most_common),
         bytes: flags[3].then_some(bytes),
-        every: (flags[4] && TYPES[kind] == PropertyType::DateTime).then_some(Span(1.0 / 24.0)),
+        every: (flags[4] && TYPES[kind] == EdmType::DateTime).then_some(Span(1.0 / 24.0)),
         repeat: (bytes % 17 == 0 && !flags[0]).then_some(bytes % 600 + 1),
         example: None,
     })
@@ -175,7 +175,7 @@ fn largest(properties: usize, queries: usize) -> Description {
     description.properties = vec![Property { every: Some(Span(1.0 / 24.0)), ..time }];
     description.properties.extend((0..properties - 1).map(|number| {
         let (name, distinct) = (format!("P{number}"), Some(1 << (number % 20)));
-        Property { name, distinct, example: None, kind: PropertyType::Int32, ..plain.clone() }
+        Property { name, distinct, example: None, kind: EdmType::Int32, ..plain.clone() }
     }));
     let query = description.queries[0].clone();
     description.queries = (0..queries)

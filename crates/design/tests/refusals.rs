@@ -4,7 +4,7 @@ use crate::shape::described;
 use larimar_design::{Description, limits, propose};
 
 fn refused(text: &str) -> String {
-    match toml::from_str::<Description>(text) {
+    match Description::from_toml(text) {
         Err(error) => error.to_string(),
         Ok(description) => propose(&description).expect_err(text).to_string(),
     }
@@ -78,7 +78,7 @@ fn the_greatest_numbers_have_finite_costs() {
 
 #[test]
 fn an_entity_without_anything_has_a_design() {
-    let description: Description = toml::from_str(HEAD).expect("TOML");
+    let description = Description::from_toml(HEAD).expect("TOML");
     let proposal = propose(&description).expect("a design");
     assert!(!proposal.designs.is_empty());
     assert!(proposal.designs[0].structures[0].row_key.contains("id"), "{:?}", proposal.designs[0].structures);

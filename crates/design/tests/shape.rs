@@ -22,7 +22,7 @@ pub(crate) fn changed(name: &str, change: impl FnOnce(&mut Description)) -> Prop
 }
 
 pub(crate) fn described(name: &str) -> Description {
-    toml::from_str(examples::find(name).expect(name).text).expect(name)
+    Description::from_toml(examples::find(name).expect(name).text).expect(name)
 }
 
 impl Proposed {

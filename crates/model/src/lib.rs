@@ -22,7 +22,7 @@ pub use resource_name::ResourceNameError;
 pub use service::Service;
 pub use table::{
     BodyBuilder, BodyError, ETag, EdmType, Entity, EntityBody, EntityKey, Filter, FilterError, IfMatch, IfMatchError,
-    KeyError, Lookup, PartitionKey, PropertyError, RowKey, TableName, TableNameError, Value, ValueRef, filter,
+    KeyError, Lookup, PartitionKey, PropertyError, RowKey, TableName, TableNameError, Value, ValueRef, column, filter,
     is_system_property,
 };
 pub use timestamp::{Timestamp, TimestampError};

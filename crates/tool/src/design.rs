@@ -13,7 +13,7 @@ use crate::endpoint::{Context, EndpointArgs, Service};
 use crate::output::print_line;
 use crate::{Error, Result};
 use clap::{Args, Subcommand};
-use larimar_design::{Description, Design, examples, propose};
+use larimar_design::{Description, Proposal, examples, propose};
 use std::path::PathBuf;
 
 #[derive(Args)]
@@ -70,20 +70,20 @@ impl DesignCommand {
         if let Some(name) = self.example {
             return print_example(&name);
         }
-        let (description, designs) = self.source.designs()?;
+        let (description, proposal) = self.source.proposal()?;
         match self.json {
             true => {
-                let text = serde_json::to_string_pretty(&designs).map_err(|error| Error::Failed(error.to_string()))?;
+                let text = serde_json::to_string_pretty(&proposal).map_err(|error| Error::Failed(error.to_string()))?;
                 print_line(&text)
             }
-            false => print_line(&show::designs(&description, &designs)),
+            false => print_line(&show::designs(&description, &proposal.designs)),
         }
     }
 }
 
 impl Source {
     /// The description, and the designs for it.
-    fn designs(&self) -> Result<(Description, Vec<Design>)> {
+    fn proposal(&self) -> Result<(Description, Proposal)> {
         let Some(path) = &self.file else {
             return Err(Error::Usage("expected a description: see `larimar design --example employees`".to_owned()));
         };
@@ -93,13 +93,13 @@ impl Source {
             sample::add(&mut description, sample)?;
         }
         let proposal = propose(&description).map_err(|error| file::refused(path, &text, &error))?;
-        Ok((description, proposal.designs))
+        Ok((description, proposal))
     }
 }
 
 impl Try {
     async fn run(self, context: &Context) -> Result<()> {
-        let (description, designs) = self.source.designs()?;
+        let (description, Proposal { designs, .. }) = self.source.proposal()?;
         let Some(design) = self.design.checked_sub(1).and_then(|index| designs.get(index)) else {
             let count = designs.len();
             return Err(Error::Usage(format!("expected --design to be from 1 to {count}, found {}", self.design)));

@@ -32,7 +32,7 @@ async fn b6_plans_and_rows_are_as_predicted() {
     let account = Account::connect(&server.connection_string()).expect("an account");
     let (mut designs, mut queries, mut problems) = (0, 0, Vec::new());
     for example in examples::ALL {
-        let description: Description = toml::from_str(example.text).expect(example.name);
+        let description = Description::from_toml(example.text).expect(example.name);
         for design in propose(&description).expect(example.name).designs {
             let name = format!("{} {:?}", example.name, design.patterns);
             match measure(&account, &description, &design.layout, 300).await {

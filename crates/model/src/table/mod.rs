@@ -1,5 +1,6 @@
 //! The vocabulary of the Table service: names, keys, values, entities, etags, filters.
 
+pub mod column;
 mod entity;
 mod entity_body;
 mod etag;

@@ -2,9 +2,9 @@
 
 use crate::{Error, Result};
 use futures_util::TryStreamExt as _;
-use larimar_client::{Account, BulkOperation, DynamicEntity, Filter, Guid, Table, Value};
+use larimar_client::{Account, BulkOperation, DynamicEntity, Filter, Guid, Table, Timestamp, Value};
 use larimar_design::trial::{Trial, TrialQuery, TrialRow, trial};
-use larimar_design::{Access, Description, Layout, SampleValue};
+use larimar_design::{Access, Description, Layout};
 use std::collections::{BTreeMap, BTreeSet};
 
 /// A query as it was predicted and as it was.
@@ -58,9 +58,8 @@ async fn run(tables: &BTreeMap<String, Table>, trial: &Trial) -> Result<Vec<Meas
     for (name, table) in tables {
         table.create().await?;
         let rows = trial.rows.iter().filter(|row| row.table == *name);
-        let operations: Vec<BulkOperation> = rows
-            .map(|row| entity(row).and_then(|it| Ok(BulkOperation::insert_or_replace(&it)?)))
-            .collect::<Result<_>>()?;
+        let operations: Vec<BulkOperation> =
+            rows.map(|row| Ok(BulkOperation::insert_or_replace(&entity(row))?)).collect::<Result<_>>()?;
         let report = table.bulk().submit(operations).await;
         if !report.is_success() {
             return Err(Error::Failed(format!("some sample entities could not be written to '{}'", table.name())));
@@ -70,14 +69,14 @@ async fn run(tables: &BTreeMap<String, Table>, trial: &Trial) -> Result<Vec<Meas
     for query in &trial.queries {
         measured.push(run_query(tables, query).await?);
     }
-    let not_tried = trial.not_tried.iter().map(|(name, reason)| Measured {
-        name: name.clone(),
+    let not_tried = trial.not_tried.iter().map(|it| Measured {
+        name: it.name.clone(),
         predicted: None,
         plans: BTreeSet::new(),
         rows: 0,
         requests: 0,
         returned: 0,
-        reason: Some(reason),
+        reason: Some(it.reason),
     });
     measured.extend(not_tried);
     Ok(measured)
@@ -122,22 +121,26 @@ async fn run_query(tables: &BTreeMap<String, Table>, query: &TrialQuery) -> Resu
     Ok(measured)
 }
 
-fn entity(row: &TrialRow) -> Result<DynamicEntity> {
+fn entity(row: &TrialRow) -> DynamicEntity {
     let mut entity = DynamicEntity::new(&row.partition, &row.row);
     for (name, value) in &row.properties {
-        let wrong = |text: &str| Error::Failed(format!("'{text}' is not a value of '{name}'"));
-        let value = match value {
-            SampleValue::String(text) => Value::String(text.clone()),
-            SampleValue::Int32(number) => Value::Int32(*number),
-            SampleValue::Int64(number) => Value::Int64(*number),
-            SampleValue::Double(number) => Value::Double(*number),
-            SampleValue::Boolean(value) => Value::Boolean(*value),
-            SampleValue::DateTime(text) => Value::DateTime(text.parse().map_err(|_| wrong(text))?),
-            SampleValue::Guid(text) => Value::Guid(text.parse().map_err(|_| wrong(text))?),
-        };
-        entity.set(name.clone(), value);
+        entity.set(name.clone(), client_value(value));
     }
-    Ok(entity)
+    entity
+}
+
+/// The value in the client's types.
+fn client_value(value: &larimar_model::Value) -> Value {
+    match value {
+        larimar_model::Value::String(text) => Value::String(text.clone()),
+        larimar_model::Value::Int32(number) => Value::Int32(*number),
+        larimar_model::Value::Int64(number) => Value::Int64(*number),
+        larimar_model::Value::Double(number) => Value::Double(*number),
+        larimar_model::Value::Boolean(truth) => Value::Boolean(*truth),
+        larimar_model::Value::DateTime(time) => Value::DateTime(Timestamp::from_ticks(time.ticks())),
+        larimar_model::Value::Guid(guid) => Value::Guid(Guid::from_bytes(guid.0)),
+        larimar_model::Value::Binary(bytes) => Value::Binary(bytes.clone()),
+    }
 }
 
 /// Scratch tables of a trial at most.

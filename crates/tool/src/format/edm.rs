@@ -5,6 +5,7 @@ use base64::Engine as _;
 use base64::engine::general_purpose::STANDARD;
 use larimar_client::{Timestamp, Value};
 use larimar_model::EdmType;
+use larimar_model::column::parse_time;
 
 /// The type of a value.
 #[must_use]
@@ -44,7 +45,7 @@ pub fn parse(edm: EdmType, text: &str) -> Option<Value> {
         EdmType::Int64 => Value::Int64(text.trim().parse().ok()?),
         EdmType::Double => Value::Double(parse_double(text.trim())?),
         EdmType::Boolean => Value::Boolean(parse_boolean(text.trim())?),
-        EdmType::DateTime => Value::DateTime(parse_time(text.trim())?),
+        EdmType::DateTime => Value::DateTime(Timestamp::from_ticks(parse_time(text.trim())?.ticks())),
         EdmType::Guid => Value::Guid(text.trim().parse().ok()?),
         EdmType::Binary => Value::Binary(STANDARD.decode(text.trim()).ok()?),
     })
@@ -106,14 +107,6 @@ fn parse_boolean(text: &str) -> Option<bool> {
         _ if text.eq_ignore_ascii_case("true") => Some(true),
         _ if text.eq_ignore_ascii_case("false") => Some(false),
         _ => None,
-    }
-}
-
-/// Reads a time as the service writes it, or with a space instead of the `T` as databases do.
-fn parse_time(text: &str) -> Option<Timestamp> {
-    match text.as_bytes().get(10) {
-        Some(b' ') => format!("{}T{}", &text[..10], &text[11..]).parse().ok(),
-        _ => text.parse().ok(),
     }
 }
 

@@ -2,12 +2,13 @@
 
 use super::{FORMULA_STARTS, TYPE_SUFFIX};
 use crate::format::edm;
-use crate::format::properties::{is_system, property_name};
+use crate::format::properties::is_system;
 use crate::format::reader::{Source, missing_column, shortened};
 use crate::format::{FormatError, Position, RECORD_BYTES_MAX, Record, Refused, Shape};
 use csv_core::ReadRecordResult;
 use larimar_client::Value;
 use larimar_model::EdmType;
+use larimar_model::column::property_name;
 use std::borrow::Cow;
 use std::collections::{HashMap, HashSet};
 use std::io::Read;
