@@ -8,6 +8,7 @@ mod access;
 mod backup;
 mod compact;
 mod console;
+mod design;
 mod insights;
 mod requests;
 mod reset;
@@ -27,6 +28,7 @@ use crate::storage::Storage;
 use access::AdminCaller;
 use bytes::Bytes;
 use compact::Compactor;
+use design::Designer;
 use hyper::body::{Body as _, Incoming};
 use hyper::header::{
     ALLOW, CACHE_CONTROL, CONNECTION, CONTENT_TYPE, HeaderValue, WWW_AUTHENTICATE, X_CONTENT_TYPE_OPTIONS,
@@ -73,6 +75,7 @@ pub struct AdminService<E> {
     backups: Option<Arc<dyn Backups>>,
     restores: Option<Arc<dyn Restores>>,
     console: Option<Console>,
+    designer: Designer,
 }
 
 /// The answer to an admin request.
@@ -83,7 +86,8 @@ impl<E: Engine> AdminService<E> {
     #[must_use]
     pub fn new(storage: Arc<Storage<E>>, settings: AdminSettings) -> Self {
         let (compactor, refill, backups, restores, console) = (None, None, None, None, None);
-        Self { storage, settings, compactor, refill, is_filling: Arc::default(), backups, restores, console }
+        let (is_filling, designer) = (Arc::default(), Designer::default());
+        Self { storage, settings, compactor, refill, is_filling, backups, restores, console, designer }
     }
 
     /// With what `/compact` does.
@@ -130,13 +134,7 @@ impl<E: Engine> AdminService<E> {
             Ok(_) if has_body => text(StatusCode::BAD_REQUEST, "expected no body: parameters are in the query\n"),
             Ok(_) if self.is_filling.load(Ordering::Relaxed) => text(StatusCode::SERVICE_UNAVAILABLE, FILLING),
             Ok(caller) => self.answer_to(&caller, parts).await,
-            Err((status, reason)) => {
-                let mut page = text(status, reason);
-                if status == StatusCode::UNAUTHORIZED {
-                    page.headers_mut().insert(WWW_AUTHENTICATE, HeaderValue::from_static("Bearer, SharedKey"));
-                }
-                page
-            }
+            Err(refusal) => refused(refusal),
         }
     }
 
@@ -181,7 +179,7 @@ impl<E: Engine> AdminService<E> {
             ("/reset" | "/compact", _) => not_allowed("POST"),
             _ => text(
                 StatusCode::NOT_FOUND,
-                "paths: /health /ready /metrics /reset /compact /backup /restore /insights /advice\n",
+                "paths: /health /ready /metrics /reset /compact /backup /restore /insights /advice /requests /design\n",
             ),
         }
     }
@@ -198,6 +196,9 @@ impl<E: Engine> Handler for AdminService<E> {
         let request = match &self.console {
             Some(console) => match self.answer_console(console, request, peer).await {
                 Ok(page) => return page,
+                Err(request) if design::is_design(request.uri().path()) => {
+                    return self.answer_design(request, peer).await;
+                }
                 Err(request) => request,
             },
             None => request,
@@ -211,6 +212,15 @@ impl<E: Engine> Handler for AdminService<E> {
         }
         page
     }
+}
+
+/// The answer to a request of a sender that may not send it.
+fn refused((status, reason): access::Refusal) -> Page {
+    let mut page = text(status, reason);
+    if status == StatusCode::UNAUTHORIZED {
+        page.headers_mut().insert(WWW_AUTHENTICATE, HeaderValue::from_static("Bearer, SharedKey"));
+    }
+    page
 }
 
 fn not_allowed(allowed: &'static str) -> Page {

@@ -1,6 +1,7 @@
 //! The web console of the built binary: its page, and what keeps other pages, stored files and other machines away from the
 //! services that are mounted beside it.
 
+mod design;
 mod live;
 mod mount;
 mod page;

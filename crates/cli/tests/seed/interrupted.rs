@@ -33,8 +33,9 @@ impl Filling {
     }
 
     fn ask(&self, target: &str) -> Option<Response> {
-        let request = format!("GET {target} HTTP/1.1\r\nhost: {}\r\nconnection: close\r\n\r\n", self.admin);
-        http::exchange(self.admin, request.as_bytes()).ok()
+        let request = format!("GET {target} HTTP/1.1\r\nhost: {}\r\nconnection: close\r\n", self.admin);
+        // As the page of the console sends it.
+        http::exchange(self.admin, format!("{request}x-larimar-console: 1\r\n\r\n").as_bytes()).ok()
     }
 
     /// Waits until rows are being written.
@@ -105,7 +106,11 @@ fn no_client_is_answered_before_the_store_is_filled() {
     write(&folder, "Orders.jsonl", lines(ROWS));
     let mut filling = Filling::start(&folder);
     filling.wait();
-    assert_eq!(filling.ask("/health").expect("an answer").status, 200);
+    for (target, status) in
+        [("/health", 200), ("/", 200), ("/console.json", 503), ("/table/devstoreaccount1/Tables?sig=x", 503)]
+    {
+        assert_eq!(filling.ask(target).expect("an answer").status, status, "{target}");
+    }
     let mut client = TcpStream::connect(filling.table).expect("the connection waits");
     client.write_all(b"GET /devstoreaccount1/Tables HTTP/1.1\r\nhost: localhost\r\n\r\n").expect("a request");
     client.set_read_timeout(Some(Duration::from_millis(100))).expect("a timeout");

@@ -1,5 +1,5 @@
-//! Who may send an admin request: the holder of the admin token, or of an account's key; for `/insights` and `/advice` also
-//! of a shared access signature for the account (`access/sas.rs`).
+//! Who may send an admin request: the holder of the admin token, or of an account's key; for `/insights`, `/advice`,
+//! `/requests` and `/design` also of a shared access signature for the account (`access/sas.rs`).
 //!
 //! A web page that a user of this machine visits must not reach the endpoint. Its requests carry its own `Origin`, and a
 //! page whose name was made to resolve to this machine (DNS rebinding) sends its own name as `Host`; both are refused
@@ -53,7 +53,7 @@ pub(super) fn check<E: Engine>(
     check_origin(settings, parts, peer)?;
     let unknown = (StatusCode::UNAUTHORIZED, UNAUTHORIZED);
     let header = match single(parts, AUTHORIZATION) {
-        Ok(None) if matches!(parts.uri.path(), "/insights" | "/advice") => {
+        Ok(None) if matches!(parts.uri.path(), "/insights" | "/advice" | "/design" | "/design/trial") => {
             return sas::owner(storage, settings, parts, peer).ok_or(unknown);
         }
         Ok(None) if parts.uri.path() == "/requests" => {
