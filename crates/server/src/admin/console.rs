@@ -9,7 +9,8 @@ mod about;
 mod files;
 mod mount;
 
-use super::{AdminService, FILLING, Page, access, not_allowed, text};
+use super::access::{self, Refusal};
+use super::{AdminService, FILLING, Page, not_allowed, text};
 use crate::handler::{Handler, Peer};
 use hyper::body::{Body as _, Incoming};
 use hyper::header::{CONNECTION, HeaderName, HeaderValue};
@@ -57,6 +58,24 @@ impl Console {
     }
 }
 
+/// What a request of the console is for.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+enum Target {
+    File,
+    About,
+    Service,
+}
+
+impl Target {
+    fn of(path: &str) -> Option<Self> {
+        match path {
+            ABOUT => Some(Self::About),
+            _ if files::is_file(path) => Some(Self::File),
+            _ => mount::split(path).map(|_| Self::Service),
+        }
+    }
+}
+
 impl<E: Engine> AdminService<E> {
     /// Answers a request for the console, or returns a request for something else.
     pub(super) async fn answer_console(
@@ -65,41 +84,35 @@ impl<E: Engine> AdminService<E> {
         request: Request<Incoming>,
         peer: Peer,
     ) -> Result<Page, Request<Incoming>> {
-        let path = request.uri().path();
-        let is_page = files::is_file(path) || path == ABOUT;
-        if !is_page && mount::split(path).is_none() {
-            return Err(request);
-        }
+        let Some(target) = Target::of(request.uri().path()) else { return Err(request) };
         let (parts, body) = request.into_parts();
         let has_body = !body.is_end_stream();
-        let refused = match access::check_origin(&self.settings, &parts, peer) {
-            Err((status, reason)) => text(status, reason),
-            Ok(()) if files::is_file(parts.uri.path()) => files::answer(&parts),
-            Ok(()) => match self.check_page_request(&parts) {
-                Err(refusal) => *refusal,
-                Ok(()) if is_page => self.about(console, &parts, peer),
-                Ok(()) => match mount::check(console, &parts) {
-                    Ok(service) => return Ok(self.pass_on(service, Request::from_parts(parts, body), peer).await),
-                    Err((status, reason)) => text(status, reason),
-                },
+        let page = match (self.check_console(target, &parts, peer), target) {
+            (Err((status, reason)), _) => text(status, reason),
+            (Ok(()), Target::File) => files::answer(&parts),
+            (Ok(()), Target::About) => self.about(console, &parts, peer),
+            (Ok(()), Target::Service) if parts.method == Method::OPTIONS => not_allowed(METHODS),
+            (Ok(()), Target::Service) => match mount::check(console, &parts) {
+                Ok(service) => return Ok(self.pass_on(service, Request::from_parts(parts, body), peer).await),
+                Err((status, reason)) => text(status, reason),
             },
         };
-        Ok(if has_body { closing(refused) } else { refused })
+        // The body of a request that no service has got is not read.
+        Ok(if has_body { closing(page) } else { page })
     }
 
     /// Refuses what the page did not send: a browser sends the header only from a script of the page's own origin, never
-    /// for a link, a form, an image or a frame.
-    fn check_page_request(&self, parts: &Parts) -> Result<(), Box<Page>> {
-        let refused = |status, reason: &'static str| Err(Box::new(text(status, reason)));
-        match access::single(parts, MARK) {
-            Ok(Some("1")) => {}
-            _ => return refused(StatusCode::FORBIDDEN, FORBIDDEN_UNMARKED),
+    /// for a link, a form, an image or a frame. The page itself is opened by a link.
+    fn check_console(&self, target: Target, parts: &Parts, peer: Peer) -> Result<(), Refusal> {
+        access::check_origin(&self.settings, parts, peer)?;
+        if target == Target::File {
+            return Ok(());
         }
-        if parts.method == Method::OPTIONS {
-            return Err(Box::new(not_allowed("GET, HEAD, POST, PUT, MERGE, PATCH, DELETE")));
+        if access::single(parts, MARK) != Ok(Some("1")) {
+            return Err((StatusCode::FORBIDDEN, FORBIDDEN_UNMARKED));
         }
         match self.is_filling.load(Ordering::Relaxed) {
-            true => refused(StatusCode::SERVICE_UNAVAILABLE, FILLING),
+            true => Err((StatusCode::SERVICE_UNAVAILABLE, FILLING)),
             false => Ok(()),
         }
     }
@@ -116,6 +129,9 @@ fn closing(mut page: Page) -> Page {
     page.headers_mut().insert(CONNECTION, HeaderValue::from_static("close"));
     page
 }
+
+/// What the services take; browsers ask with `OPTIONS` for pages of other origins, which is refused.
+const METHODS: &str = "GET, HEAD, POST, PUT, MERGE, PATCH, DELETE";
 
 /// What the page reads first.
 const ABOUT: &str = "/console.json";

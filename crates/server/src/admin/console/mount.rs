@@ -147,3 +147,52 @@ const NOT_SERVED: &str = "this server does not serve that service\n";
 const EXPECTED_ACCOUNT: &str = "expected /table/ACCOUNT/…, /queue/ACCOUNT/… or /blob/ACCOUNT/…\n";
 const UNAUTHORIZED: &str = "expected a shared access signature in the query, or Authorization: SharedKey \
                             ACCOUNT:SIGNATURE\n";
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn the_first_segment_names_the_service_and_is_removed() {
+        for (target, service, below) in [
+            ("/table/acct/Tables", Some(Service::Table), "/acct/Tables"),
+            ("/queue/acct/q/messages?peekonly=true", Some(Service::Queue), "/acct/q/messages?peekonly=true"),
+            ("http://h:1/blob/acct/c/table/x%2Fy?a=/b", Some(Service::Blob), "/acct/c/table/x%2Fy?a=/b"),
+            ("/blob/blob/blob", Some(Service::Blob), "/blob/blob"),
+            ("/table", Some(Service::Table), "/"),
+            ("/tables/acct", None, ""),
+            ("/Table/acct", None, ""),
+            ("//table/acct", None, ""),
+            ("/", None, ""),
+        ] {
+            let uri: Uri = target.parse().expect("a target");
+            let found = split(uri.path()).map(|(service, _)| service);
+            assert_eq!(found, service, "{target}");
+            if let Some(service) = found {
+                let uri = below_service(&uri, service);
+                assert_eq!((uri.to_string().as_str(), uri.authority()), (below, None), "{target}");
+            }
+        }
+    }
+
+    #[test]
+    fn stored_headers_do_not_outlast_those_of_the_mount() {
+        let mut headers = HeaderMap::new();
+        for (name, value) in [
+            ("content-disposition", "inline"),
+            ("cache-control", "public"),
+            ("content-type", "text/html"),
+            ("access-control-allow-origin", "*"),
+            ("access-control-expose-headers", "*"),
+        ] {
+            headers.append(HeaderName::from_static(name), HeaderValue::from_static(value));
+        }
+        disarm(&mut headers);
+        for (name, value) in DISARMED {
+            let found: Vec<_> = headers.get_all(&name).iter().collect();
+            assert_eq!(found, [value], "{name}");
+        }
+        assert_eq!(headers[STORED_DISPOSITION], "inline");
+        assert!(!headers.keys().any(|name| name.as_str().starts_with("access-control-")), "{headers:?}");
+    }
+}
