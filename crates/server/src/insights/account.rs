@@ -3,7 +3,7 @@
 use super::codec::Reader;
 use super::frequent::Frequent;
 use super::hash_key::HashKey;
-use super::table::TableFigures;
+use super::table::{PARTITIONS_MAX, TableFigures};
 use larimar_model::varint::put;
 
 /// The figures of one account: of a thread, of a slot of time, or of all slots and servers.
@@ -12,18 +12,26 @@ pub(crate) struct AccountFigures {
     pub(crate) tables: Frequent<TableFigures>,
     /// Requests to tables that are not among the tracked ones.
     pub(crate) other_requests: u64,
+    /// The place of the table whose name had this last byte, which saves most hashes of names.
+    recent: [u8; RECENT],
 }
 
 impl AccountFigures {
     /// Tracks at most this many tables.
     pub(crate) const fn new(tables_max: usize) -> Self {
-        Self { tables: Frequent::new(tables_max, TABLE_BYTES_MAX), other_requests: 0 }
+        Self { tables: Frequent::new(tables_max, TABLE_BYTES_MAX), other_requests: 0, recent: [0; RECENT] }
     }
 
     /// The figures of a table, for one more request to it.
     pub(crate) fn table(&mut self, key: HashKey, name: &str) -> &mut TableFigures {
-        let other_requests = &mut self.other_requests;
-        self.tables.hit(key.hash(name), name, |evicted| *other_requests += evicted.value.requests())
+        let last_byte = name.as_bytes().last().copied().unwrap_or_default();
+        let recent = &mut self.recent[usize::from(last_byte) % RECENT];
+        if !self.tables.is_at(usize::from(*recent), name) {
+            let other_requests = &mut self.other_requests;
+            let place = self.tables.place(key.hash(name), name, |evicted| *other_requests += evicted.value.requests());
+            *recent = place as u8;
+        }
+        self.tables.hit_place(usize::from(*recent))
     }
 
     pub(crate) fn merge(&mut self, other: Self) {
@@ -35,25 +43,33 @@ impl AccountFigures {
     /// The figures of one table alone; names compare without case.
     pub(crate) fn only(self, name: &str) -> Option<Self> {
         let tables = self.tables.only(|table| table.eq_ignore_ascii_case(name))?;
-        Some(Self { tables, other_requests: 0 })
+        Some(Self { tables, ..Self::default() })
     }
 
-    /// The stored form: at most `row_bytes_max` bytes. Tables for which there is no room count as others.
+    /// The stored form: at most `row_bytes_max` bytes. If there is not room for all, tables have fewer partitions; if that
+    /// is not enough, tables count as others.
     pub(crate) fn encode(&self, row_bytes_max: usize) -> Vec<u8> {
-        let mut out = vec![FORMAT];
-        let mut other_requests = self.other_requests;
-        let bytes_max = row_bytes_max - HEAD_BYTES_MAX;
-        self.tables.encode(TABLES_MAX, bytes_max, &mut out, |left_out| other_requests += left_out.requests());
-        put(&mut out, other_requests);
+        let mut out = Vec::new();
+        for partitions_max in STORED_PARTITIONS {
+            let mut left_out = 0;
+            out.clear();
+            out.push(FORMAT);
+            let bounds = (TABLES_MAX, row_bytes_max - HEAD_BYTES_MAX, partitions_max);
+            self.tables.encode(bounds, &mut out, |table| left_out += table.requests());
+            put(&mut out, self.other_requests + left_out);
+            if left_out == 0 {
+                break;
+            }
+        }
         out
     }
 
     /// Reads a stored form; `None` if it is damaged, or of a later release.
     pub(crate) fn decode(bytes: &[u8]) -> Option<Self> {
-        let (&FORMAT, rest) = bytes.split_first()? else { return None };
+        let (&(FORMAT_OF_64_PARTITIONS | FORMAT), rest) = bytes.split_first()? else { return None };
         let mut input = Reader::new(rest);
         let tables = Frequent::decode(TABLES_MAX, TABLE_BYTES_MAX, &mut input)?;
-        let figures = Self { tables, other_requests: input.number()? };
+        let figures = Self { tables, other_requests: input.number()?, ..Self::default() };
         input.is_empty().then_some(figures)
     }
 }
@@ -70,7 +86,12 @@ pub(crate) const TABLES_MAX: usize = 32;
 const HEAD_BYTES_MAX: usize = 64;
 /// Names of tables have at most 63 characters; those of storage analytics begin with a `$`.
 const TABLE_BYTES_MAX: usize = 64;
-const FORMAT: u8 = 1;
+const RECENT: usize = 16;
+/// Partitions of a table that are stored: as many as there is room for.
+const STORED_PARTITIONS: [usize; 4] = [PARTITIONS_MAX, 128, 64, 32];
+const FORMAT: u8 = 2;
+/// The same with at most 64 partitions of a table, and without packed registers (`distinct.rs`).
+const FORMAT_OF_64_PARTITIONS: u8 = 1;
 
 #[cfg(test)]
 mod tests {

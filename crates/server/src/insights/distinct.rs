@@ -40,8 +40,19 @@ impl<const N: usize> Distinct<N> {
         estimate.round() as u64
     }
 
-    /// Registers that are zero are stored as a run, so that few keys take few bytes.
+    /// Registers as runs of equal ones, so that few keys take few bytes; or four bits for each, above the least of them.
     pub(crate) fn encode(&self, out: &mut Vec<u8>) {
+        let start = out.len();
+        self.encode_runs(out);
+        let (least, most) = self.0.iter().fold((u8::MAX, 0), |(least, most), it| (least.min(*it), most.max(*it)));
+        if out.len() - start > 2 + N / 2 && most - least < 16 {
+            out.truncate(start);
+            out.extend([PACKED, least]);
+            out.extend(self.0.chunks_exact(2).map(|pair| (pair[0] - least) << 4 | (pair[1] - least)));
+        }
+    }
+
+    fn encode_runs(&self, out: &mut Vec<u8>) {
         let mut rest = &self.0[..];
         while let Some((&register, _)) = rest.split_first() {
             let run = rest.iter().take(usize::from(u8::MAX)).take_while(|other| **other == register).count();
@@ -54,6 +65,9 @@ impl<const N: usize> Distinct<N> {
         let (mut all, mut place) = (Self::default(), 0);
         while place < N {
             let &[register, run] = input.bytes(2)? else { return None };
+            if register == PACKED && place == 0 {
+                return Self::decode_packed(run, input.bytes(N / 2)?);
+            }
             let end = place + usize::from(run);
             if run == 0 || end > N || register > 64 {
                 return None;
@@ -63,7 +77,18 @@ impl<const N: usize> Distinct<N> {
         }
         Some(all)
     }
+
+    fn decode_packed(least: u8, pairs: &[u8]) -> Option<Self> {
+        let mut all = Self::default();
+        for (registers, pair) in all.0.chunks_exact_mut(2).zip(pairs) {
+            registers.copy_from_slice(&[(pair >> 4).saturating_add(least), (pair & 15).saturating_add(least)]);
+        }
+        all.0.iter().all(|register| *register <= 64).then_some(all)
+    }
 }
+
+/// Stands for the first register of a run, which is 64 at most.
+const PACKED: u8 = u8::MAX;
 
 #[cfg(test)]
 mod tests {
@@ -96,8 +121,11 @@ mod tests {
         seen::<64>(2000..5000).encode(&mut bytes);
         one.merge(&Distinct::decode(&mut Reader::new(&bytes)).expect("as encoded"));
         assert_eq!(one, seen(0..5000));
-        let mut empty = Vec::new();
-        Distinct::<256>::default().encode(&mut empty);
-        assert_eq!(empty.len(), 4);
+        for (keys, bytes_max) in [(0, 2), (3, 16), (5000, 34)] {
+            let (mut bytes, distinct) = (Vec::new(), seen::<64>(0..keys));
+            distinct.encode(&mut bytes);
+            assert!(bytes.len() <= bytes_max, "{keys} keys take {} bytes", bytes.len());
+            assert_eq!(Distinct::decode(&mut Reader::new(&bytes)), Some(distinct));
+        }
     }
 }

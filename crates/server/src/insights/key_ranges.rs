@@ -3,6 +3,9 @@
 //! Each range keeps one of its keys, chosen at random. A range with a large share of the hits is split at that key; its
 //! hits so far are divided evenly, so that the figures of a range are estimates while their sum is exact. If there are too
 //! many ranges, the two neighbours with the fewest hits are joined.
+//!
+//! To find the range of a key is the most expensive part of observing a request, so that after the first hits only one of
+//! [`SAMPLE_EVERY`], chosen at random, is looked up; it counts for those since the one before.
 
 use super::codec::{Reader, put_text};
 use super::frequent::{KEY_BYTES_MAX, cut};
@@ -16,6 +19,8 @@ pub(crate) struct KeyRanges {
     /// The first one begins at the beginning of the table.
     ranges: Vec<HeatRange>,
     hits: u64,
+    /// Hits since the last one that was looked up.
+    waiting: Heat,
     random: u32,
 }
 
@@ -26,8 +31,9 @@ pub(crate) struct HeatRange {
     pub(crate) heat: Heat,
     /// One of the keys that were hit since the range was made, each with the same probability.
     sample: Place,
-    /// Hits since the range was made, or twice that after a split that was not possible.
+    /// Hits since the range was made that were looked up.
     sampled: u64,
+    /// Not to be split before so many of them: twice as many as when it was not possible.
     split_at: u64,
 }
 
@@ -47,30 +53,47 @@ pub(crate) struct Place {
 
 impl Default for KeyRanges {
     fn default() -> Self {
-        Self { ranges: Vec::new(), hits: 0, random: 0x9E37_79B9 }
+        Self { ranges: Vec::new(), hits: 0, waiting: Heat::default(), random: 0x9E37_79B9 }
     }
 }
 
 impl KeyRanges {
     /// Counts a read or write of a key.
     pub(crate) fn hit(&mut self, partition: &str, row: &str, is_write: bool) {
+        self.hits += 1;
+        match is_write {
+            true => self.waiting.writes += 1,
+            false => self.waiting.reads += 1,
+        }
+        if self.hits <= UNSAMPLED_HITS || self.next_random() < u32::MAX / SAMPLE_EVERY {
+            self.look_up(partition, row);
+        }
+    }
+
+    /// Counts the hits that wait for the range of this key.
+    #[inline(never)]
+    fn look_up(&mut self, partition: &str, row: &str) {
         if self.ranges.is_empty() {
+            self.ranges.reserve_exact(RANGES_MAX + 1);
             self.ranges.push(HeatRange::default());
         }
         let place = self.ranges.partition_point(|range| range.start.compare(partition, row) != Ordering::Greater) - 1;
-        self.hits += 1;
         let random = self.next_random();
         let range = &mut self.ranges[place];
-        match is_write {
-            true => range.heat.writes += 1,
-            false => range.heat.reads += 1,
-        }
+        range.heat.add(std::mem::take(&mut self.waiting));
         range.sampled += 1;
         if (u64::from(random) * range.sampled) >> 32 == 0 {
             range.sample.set(partition, row);
         }
         if range.sampled >= range.split_at.max(SPLIT_HITS_MIN) && range.heat.sum() >= self.hits / SPLIT_SHARE {
             self.split(place);
+        }
+    }
+
+    /// Counts the hits that wait for the busiest range.
+    fn settle(&mut self) {
+        if let Some(busiest) = self.ranges.iter_mut().max_by_key(|range| range.heat.sum()) {
+            busiest.heat.add(std::mem::take(&mut self.waiting));
         }
     }
 
@@ -111,7 +134,9 @@ impl KeyRanges {
 
     /// Adds the ranges of another time or server. A range that is divided by the bounds of the other side counts evenly for
     /// its pieces.
-    pub(crate) fn merge(&mut self, other: &Self) {
+    pub(crate) fn merge(&mut self, mut other: Self) {
+        self.settle();
+        other.settle();
         self.hits += other.hits;
         self.ranges = united(&self.ranges, &other.ranges);
         while self.ranges.len() > RANGES_MAX {
@@ -142,6 +167,7 @@ impl KeyRanges {
 
     pub(crate) fn encode(&self, out: &mut Vec<u8>) {
         let mut few = self.clone();
+        few.settle();
         while few.ranges.len() > STORED_RANGES_MAX {
             few.join_coldest(None);
         }
@@ -241,6 +267,9 @@ const STORED_RANGES_MAX: usize = 32;
 /// A range is split when it has more than one of so many hits, and at least so many.
 const SPLIT_SHARE: u64 = 32;
 const SPLIT_HITS_MIN: u64 = 8;
+/// Of the hits after the first ones, the range of one in so many is looked up.
+const SAMPLE_EVERY: u32 = 8;
+const UNSAMPLED_HITS: u64 = 256;
 
 #[cfg(test)]
 mod tests {
@@ -294,7 +323,7 @@ mod tests {
                 ranges.encode(&mut bytes);
                 let stored = KeyRanges::decode(&mut Reader::new(&bytes)).expect("as encoded");
                 prop_assert!(stored.ranges.len() <= STORED_RANGES_MAX);
-                all.merge(&stored);
+                all.merge(stored);
                 check_order(&all);
             }
             let keys = parts.concat();

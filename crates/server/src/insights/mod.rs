@@ -14,6 +14,7 @@ mod frequent;
 mod hash_key;
 mod key_ranges;
 mod latencies;
+mod places;
 mod report;
 mod rows;
 mod table;
@@ -137,8 +138,8 @@ impl fmt::Debug for Insights {
 
 /// A power of two. The lock of a shard is held for about a microsecond, so threads may share one.
 const SHARDS_MAX: usize = 4;
-/// Tables that a shard tracks, of all accounts. A table has at most 160 KiB (tested below), so that all shards have at most
-/// 40 MiB, and twice that while a minute is stored.
+/// Tables that a shard tracks, of all accounts. A table has at most 192 KiB (tested below), so that all shards have at most
+/// 48 MiB, and twice that while a minute is stored.
 const TABLES_OF_SHARD: usize = 64;
 /// Tables of an account at least that a shard tracks, so that it tracks at most 32 accounts at a time.
 const TABLES_MIN: usize = 2;

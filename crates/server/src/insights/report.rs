@@ -105,7 +105,7 @@ impl Collected<'_> {
         let Some(name) = self.table else { return self.sum.merge(figures) };
         let Some(table) = figures.only(name) else { return };
         for (_, tracked) in table.tables.ranked() {
-            self.heat.entry(slot).or_default().merge(&tracked.value.ranges);
+            self.heat.entry(slot).or_default().merge(tracked.value.ranges.clone());
         }
         self.sum.merge(table);
     }
@@ -115,6 +115,7 @@ fn table_report(tracked: &Tracked<TableFigures>, heat: &BTreeMap<u64, KeyRanges>
     let table = &tracked.value;
     let operations = OperationKind::ALL.into_iter().zip(&table.operations);
     let operations = operations.filter(|(_, figures)| figures.outcomes.iter().any(|count| *count > 0));
+    let partitions = table.partitions.0.ranked().into_iter();
     let [gets, inserts, deletes] = table.followed;
     TableReport {
         table: tracked.key.clone(),
@@ -123,7 +124,7 @@ fn table_report(tracked: &Tracked<TableFigures>, heat: &BTreeMap<u64, KeyRanges>
         operations: operations.map(|(kind, figures)| operation_report(kind, figures)).collect(),
         shapes: table.shapes.0.ranked().into_iter().map(|(_, shape)| shape_report(shape)).collect(),
         other_shapes: counts_report(table.other_shapes),
-        partitions: table.partitions.0.ranked().into_iter().map(|(_, partition)| partition_report(partition)).collect(),
+        partitions: partitions.take(PARTITIONS_SHOWN).map(|(_, partition)| partition_report(partition)).collect(),
         partitions_seen: table.partitions_seen.estimate(),
         ranges: table.ranges.ranges().iter().map(range_report).collect(),
         insert_order: order_report(&table.inserts),
@@ -218,4 +219,6 @@ fn time(unix_seconds: u64) -> String {
 
 /// Figures move to the store once a minute, so that the second attempt succeeds.
 const ATTEMPTS_MAX: u32 = 3;
+/// Partitions of a table in a report. More are tracked, so that these are right.
+const PARTITIONS_SHOWN: usize = 64;
 const DAY: Duration = Duration::from_secs(24 * 3600);

@@ -114,7 +114,9 @@ pub(crate) struct InsertOrder {
     pub(crate) compared: u64,
     pub(crate) above: u64,
     pub(crate) below: u64,
-    /// Partition and row. Not stored.
+    /// Inserts since the last one that was compared. Not stored.
+    skipped: u64,
+    /// The least and the greatest key: partition and row. Not stored.
     bounds: Option<Box<(Key, Key)>>,
 }
 
@@ -167,10 +169,11 @@ impl TableFigures {
         self.follow(RUN_OF_GETS, partition_hash, row_hash);
         self.ranges.hit(partition, row, false);
         self.partitions_seen.see(partition_hash);
-        let figures = self.partitions.0.hit(partition_hash, partition, drop);
-        figures.reads += 1;
-        figures.throttled += u64::from(outcome == Outcome::Busy);
-        figures.rows_seen.see(row_hash);
+        if let Some(figures) = self.partitions.0.hit_filtered(partition_hash, partition) {
+            figures.reads += 1;
+            figures.throttled += u64::from(outcome == Outcome::Busy);
+            figures.rows_seen.see(row_hash);
+        }
     }
 
     /// Counts a write of one entity, by itself or in a transaction.
@@ -185,14 +188,19 @@ impl TableFigures {
             self.follow(run, partition_hash, row_hash);
         }
         self.transaction_writes += u64::from(!is_single && is_done);
-        let figures = self.partitions.0.hit(partition_hash, partition, drop);
-        figures.writes += 1;
-        figures.conflicts += u64::from(matches!(outcome, Outcome::Exists | Outcome::Changed));
-        figures.throttled += u64::from(outcome == Outcome::Busy);
-        figures.rows_seen.see(row_hash);
-        if kind == OperationKind::Insert && is_done {
-            figures.inserts.note("", row);
-            self.inserts.note(partition, row);
+        let is_insert = kind == OperationKind::Insert && is_done;
+        if let Some(figures) = self.partitions.0.hit_filtered(partition_hash, partition) {
+            figures.writes += 1;
+            figures.conflicts += u64::from(matches!(outcome, Outcome::Exists | Outcome::Changed));
+            figures.throttled += u64::from(outcome == Outcome::Busy);
+            figures.rows_seen.see(row_hash);
+            if is_insert {
+                figures.inserts.note(partition_hash ^ row_hash, "", cut(row, PARTITION_ORDER_BYTES_MAX));
+            }
+        }
+        if is_insert {
+            let (partition, row) = (cut(partition, KEY_BYTES_MAX), cut(row, KEY_BYTES_MAX));
+            self.inserts.note(partition_hash ^ row_hash, partition, row);
         }
         if let Some(body) = body.filter(|_| is_done) {
             self.entities.note(body);
@@ -206,7 +214,9 @@ impl TableFigures {
             if query.is_in_partition {
                 let partition_hash = key.hash(partition);
                 self.partitions_seen.see(partition_hash);
-                self.partitions.0.hit(partition_hash, partition, drop).reads += 1;
+                if let Some(figures) = self.partitions.0.hit_filtered(partition_hash, partition) {
+                    figures.reads += 1;
+                }
             }
         }
         let other = &mut self.other_shapes;
@@ -241,22 +251,23 @@ impl Figures for TableFigures {
         let other_shapes = &mut self.other_shapes;
         self.shapes.0.merge(other.shapes.0, |evicted| other_shapes.add(evicted.value.counts));
         self.other_shapes.add(other.other_shapes);
-        self.ranges.merge(&other.ranges);
+        self.ranges.merge(other.ranges);
         self.inserts.merge(&other.inserts);
         self.entities.merge(&other.entities);
         self.transaction_writes += other.transaction_writes;
         add_all(&mut self.followed, &other.followed);
     }
 
-    fn encode(&self, out: &mut Vec<u8>) {
+    fn encode(&self, partitions_max: usize, out: &mut Vec<u8>) {
         for OperationFigures { outcomes, latencies } in &self.operations {
             outcomes.iter().for_each(|count| put(out, *count));
             latencies.encode(out);
         }
-        self.partitions.0.encode(STORED_PARTITIONS_MAX, usize::MAX, out, |_| ());
+        self.partitions.0.encode((partitions_max, usize::MAX, 0), out, |_| ());
         self.partitions_seen.encode(out);
         let mut other_shapes = self.other_shapes;
-        self.shapes.0.encode(STORED_SHAPES_MAX, usize::MAX, out, |left_out| other_shapes.add(left_out.counts));
+        let bounds = (STORED_SHAPES_MAX, usize::MAX, 0);
+        self.shapes.0.encode(bounds, out, |left_out| other_shapes.add(left_out.counts));
         other_shapes.encode(out);
         self.ranges.encode(out);
         self.inserts.encode(out);
@@ -298,7 +309,7 @@ impl Figures for PartitionFigures {
         self.rows_seen.merge(&other.rows_seen);
     }
 
-    fn encode(&self, out: &mut Vec<u8>) {
+    fn encode(&self, _: usize, out: &mut Vec<u8>) {
         for number in [self.reads, self.writes, self.conflicts, self.throttled] {
             put(out, number);
         }
@@ -327,7 +338,7 @@ impl Figures for ShapeFigures {
         }
     }
 
-    fn encode(&self, out: &mut Vec<u8>) {
+    fn encode(&self, _: usize, out: &mut Vec<u8>) {
         self.counts.encode(out);
         self.latencies.encode(out);
         put_text(out, &self.plan);
@@ -369,20 +380,27 @@ impl ShapeCounts {
 }
 
 impl InsertOrder {
-    fn note(&mut self, partition: &str, row: &str) {
-        let (partition, row) = (cut(partition, KEY_BYTES_MAX), cut(row, KEY_BYTES_MAX));
+    /// After the first inserts one of four is compared, and counts for those since the one before. Which one is random, as
+    /// the keyed hash is: every fourth would see one of four clients that take turns.
+    fn note(&mut self, hash: u64, partition: &str, row: &str) {
+        self.skipped += 1;
+        if self.compared >= UNSAMPLED_INSERTS && !(hash >> 32).is_multiple_of(INSERTS_EVERY) {
+            return;
+        }
         let Some(bounds) = &mut self.bounds else {
             let key = (partition.to_owned(), row.to_owned());
             self.bounds = Some(Box::new((key.clone(), key)));
+            self.skipped = 0;
             return;
         };
         let (min, max) = &mut **bounds;
-        self.compared += 1;
+        let inserts = std::mem::take(&mut self.skipped);
+        self.compared += inserts;
         if order(partition, row, max) == Ordering::Greater {
-            self.above += 1;
+            self.above += inserts;
             set(max, partition, row);
         } else if order(partition, row, min) == Ordering::Less {
-            self.below += 1;
+            self.below += inserts;
             set(min, partition, row);
         }
     }
@@ -401,7 +419,7 @@ impl InsertOrder {
 
     fn decode(input: &mut Reader<'_>) -> Option<Self> {
         let (compared, above) = (input.number()?, input.number()?);
-        Some(Self { compared, above, below: input.number()?, bounds: None })
+        Some(Self { compared, above, below: input.number()?, ..Self::default() })
     }
 }
 
@@ -438,7 +456,7 @@ impl EntitySizes {
 
 impl Default for Partitions {
     fn default() -> Self {
-        Self(Frequent::new(PARTITIONS_MAX, KEY_BYTES_MAX))
+        Self(Frequent::filtered(PARTITIONS_MAX, KEY_BYTES_MAX))
     }
 }
 
@@ -497,11 +515,16 @@ const OUTCOMES: usize = 7;
 /// The kinds of operations whose runs in one partition are counted.
 pub(crate) const RUNS: [OperationKind; 3] = [OperationKind::Get, OperationKind::Insert, OperationKind::Delete];
 const RUN_OF_GETS: usize = 0;
-/// Partitions and shapes of a table that are tracked, and that are stored.
-const PARTITIONS_MAX: usize = 64;
-const STORED_PARTITIONS_MAX: usize = 32;
+/// Partitions of a table that are tracked, and stored if there is room.
+pub(crate) const PARTITIONS_MAX: usize = 256;
+/// Shapes of a table that are tracked, and that are stored.
 const SHAPES_MAX: usize = 32;
 const STORED_SHAPES_MAX: usize = 16;
+/// Bytes of a RowKey that decide about the order of inserts in a partition: there are many partitions.
+const PARTITION_ORDER_BYTES_MAX: usize = 48;
+/// Of the inserts after the first ones, one in so many is compared with those before.
+const INSERTS_EVERY: u64 = 4;
+const UNSAMPLED_INSERTS: u64 = 64;
 /// Bytes that are kept of a shape.
 const SHAPE_BYTES_KEPT: usize = 256;
 /// An entity has at most 1 MiB as the service counts it, and less than twice that in stored bytes.

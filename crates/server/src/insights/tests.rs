@@ -219,7 +219,7 @@ async fn rows_of_an_account_are_bounded() {
     let disk_bytes_max = bytes(72, Resolution::Minute) + bytes(170, Resolution::Hour);
     assert!(disk_bytes_max <= 52 << 20, "{disk_bytes_max}");
     // Memory: the tables of all shards, and what waits.
-    const { assert!(SHARDS_MAX * TABLES_OF_SHARD * (160 << 10) <= 40 << 20) };
+    const { assert!(SHARDS_MAX * TABLES_OF_SHARD * (192 << 10) <= 48 << 20) };
     // Rows of the account are gone a week after its last request, whichever server wrote them.
     *hand.0.lock() = start().after(10_400 * MINUTE + Resolution::Hour.retention() + 2 * 60 * MINUTE);
     rows::remove_old(&*storage.engine, storage.clock.now()).await.expect("no fault");
@@ -256,5 +256,90 @@ async fn nothing_is_observed_before_the_key_is_known_and_all_servers_have_the_sa
     let servers = [server(&engine, 1).await, server(&engine, 2).await];
     for insights in &servers {
         assert!(insights.shards.iter().all(|shard| shard.0.lock().key == Some(HashKey([1; HashKey::BYTES]))));
+    }
+}
+
+#[tokio::test]
+async fn servers_that_restart_all_the_time_make_no_more_rows_and_lose_no_request() {
+    let engine = MemoryEngine::new();
+    let now = start();
+    for number in 0..40 {
+        let insights = server(&engine, number).await;
+        get(&insights, "t", "p", &number.to_string());
+        insights.store(&engine, now, now).await;
+    }
+    assert_eq!(stored(&engine).await.len(), 2 * usize::from(rows::NUMBERS));
+    assert_eq!(requests(&asked(&server(&engine, 0).await, &engine, None, MINUTE, now).await), [("t", 40)]);
+}
+
+/// The clock jumps: by a day ahead, back again, and back by a day. Requests count for the time that the clock showed.
+#[tokio::test]
+async fn no_request_is_lost_when_the_clock_jumps() {
+    let (hand, storage, mut writer) = storage().await;
+    let insights = storage.insights.as_ref().expect("they are on");
+    let day = 24 * 60 * MINUTE;
+    let times = [start(), start().after(day), start().after(MINUTE), start().before(day), start().after(2 * MINUTE)];
+    for time in times {
+        *hand.0.lock() = time;
+        writer.tick().await;
+        get(insights, "t", "p", "r");
+    }
+    let week = Resolution::Hour.retention();
+    let shown = asked(insights, &storage.engine, None, week, start().after(day + MINUTE)).await;
+    assert_eq!(requests(&shown), [("t", 5)]);
+    let shown = asked(insights, &storage.engine, None, MINUTE, start().after(2 * MINUTE)).await;
+    assert!(requests(&shown).iter().all(|(_, requests)| *requests <= 5), "{shown}");
+}
+
+/// Requests, the storing of minutes and reports at the same time: every report has what was counted before it, and the
+/// last one has all.
+#[tokio::test(flavor = "multi_thread", worker_threads = 4)]
+async fn reports_are_right_while_requests_are_counted_and_stored() {
+    const REQUESTS: u64 = 3000;
+    let engine = Arc::new(MemoryEngine::new());
+    let insights = Arc::new(server(&engine, 0).await);
+    let counted = Arc::new(std::sync::atomic::AtomicU64::new(0));
+    let clients: Vec<_> = (0..3_u64)
+        .map(|client| {
+            let (insights, counted) = (Arc::clone(&insights), Arc::clone(&counted));
+            tokio::task::spawn_blocking(move || {
+                for number in 0..REQUESTS {
+                    get(&insights, "t", &format!("p{client}"), &number.to_string());
+                    counted.fetch_add(1, Relaxed);
+                }
+            })
+        })
+        .collect();
+    while !clients.iter().all(tokio::task::JoinHandle::is_finished) {
+        insights.store(&*engine, start(), start()).await;
+        let before = counted.load(Relaxed);
+        let shown = asked(&insights, &engine, None, MINUTE, start()).await;
+        let sum: u64 = requests(&shown).iter().map(|(_, requests)| *requests).sum();
+        assert!((before..=3 * REQUESTS).contains(&sum), "{sum} of {before}");
+    }
+    let shown = asked(&insights, &engine, Some("t"), MINUTE, start()).await;
+    assert_eq!(requests(&shown), [("t", 3 * REQUESTS)]);
+    for partition in shown["tables"][0]["partitions"].as_array().expect("a list") {
+        assert_eq!(partition["reads"].as_u64(), Some(REQUESTS), "{partition}");
+    }
+}
+
+#[tokio::test(flavor = "multi_thread", worker_threads = 4)]
+async fn what_is_erased_during_traffic_does_not_come_back() {
+    let engine = Arc::new(MemoryEngine::new());
+    let insights = Arc::new(server(&engine, 0).await);
+    for round in 0..20_u64 {
+        let client = {
+            let insights = Arc::clone(&insights);
+            tokio::task::spawn_blocking(move || (0..200).for_each(|_| get(&insights, &format!("t{round}"), "p", "r")))
+        };
+        insights.store(&*engine, start(), start()).await;
+        insights.erase(&*engine, "one", start()).await.expect("no fault");
+        client.await.expect("no panic");
+        let shown = asked(&insights, &engine, None, MINUTE, start()).await;
+        let shown = requests(&shown);
+        let of_others: Vec<_> = shown.iter().filter(|(table, _)| *table != format!("t{round}")).collect();
+        assert!(of_others.is_empty(), "requests from before the removal: {of_others:?}");
+        assert!(shown.iter().all(|(_, requests)| *requests <= 200), "{shown:?}");
     }
 }
