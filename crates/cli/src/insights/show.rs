@@ -84,7 +84,7 @@ fn write_partitions(out: &mut String, table: &Value) -> Option<()> {
     if partitions.is_empty() {
         return Some(());
     }
-    let heads = ["reads", "writes", "missed", "conflicts", "503", "rows", "in order", "partition"];
+    let heads = ["reads", "writes", "missed", "conflicts", "503", "about rows", "in order", "partition"];
     let mut rows = vec![heads.map(str::to_owned).to_vec()];
     for partition in partitions.iter().take(SHOWN_PARTITIONS_MAX) {
         let mut row = Vec::new();
@@ -262,8 +262,8 @@ orders: 1,234 requests
   7 queries with other filters
 
   busiest partitions, of about 1:
-  reads  writes  missed  conflicts  503  rows        in order  partition
-      5       6       0          1    0     9  75 % ascending  'a\\u{1b}'
+  reads  writes  missed  conflicts  503  about rows        in order  partition
+      5       6       0          1    0           9  75 % ascending  'a\\u{1b}'
   inserts in key order: 75 % ascending
   largest entity: 70,000 bytes; most properties: 12
   gets in the partition of the one before: 1,000
