@@ -225,6 +225,44 @@ fn a_server_without_them_says_so() {
     assert!(reply.text().contains("insights are off"), "{}", reply.text());
 }
 
+/// The longest keys, keys that terminals and JSON could misread, and keys that no client may send.
+#[test]
+fn hostile_keys_are_shown_whole_or_cut_and_never_raw() {
+    let folder = tempfile::tempdir().expect("a directory");
+    let server = launch(&folder).start();
+    let client = server.client();
+    client.create_table("orders");
+    let longest = "\u{10FFFF}".repeat(256);
+    let keys = [&*longest, "\u{202E}gnp.exe", "quote'\"", "\u{FFFE}\u{FEFF}", "<script>", "a\u{85}b"];
+    let mut accepted = 0;
+    for key in keys {
+        let body = serde_json::json!({ "PartitionKey": key, "RowKey": key }).to_string();
+        let status = client.post("/orders", body).send().status;
+        assert!([204, 201, 400].contains(&status), "{status} for {key:?}");
+        accepted += u64::from(status != 400);
+    }
+    assert!(accepted >= 3, "{accepted}");
+    for key in ["\\ud800", "\\udc00x", "\\u0000", "\\u001b[31m"] {
+        let body = format!("{{\"PartitionKey\":\"{key}\",\"RowKey\":\"r\"}}");
+        client.post("/orders", body).send().is_status(400);
+    }
+    let report = report(&server);
+    assert_eq!(operation(&report, "orders", "insert"), (accepted, accepted));
+    let orders = table(&report, "orders");
+    let partitions = orders["partitions"].as_array().expect("a list");
+    assert_eq!(partitions.len() as u64, accepted);
+    for partition in partitions {
+        let shown = partition["partition"].as_str().expect("a text");
+        assert!(keys.iter().any(|key| key.starts_with(shown)) && shown.len() <= 96, "{shown:?}");
+    }
+    if launch(&folder).database().is_none() {
+        let (is_done, shown) = run(&server, &["orders", "--since", "30m"]);
+        assert!(is_done, "{shown}");
+        let raw = shown.chars().find(|c| (c.is_control() && *c != '\n') || ('\u{202A}'..='\u{202E}').contains(c));
+        assert_eq!(raw, None, "{shown:?}");
+    }
+}
+
 /// Each request has a new table, partition and shape; the figures of another table stay exact, and neither the report nor
 /// the memory grows. `LARIMAR_ATTACK_SECONDS=600` makes it longer.
 #[test]

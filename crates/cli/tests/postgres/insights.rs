@@ -71,3 +71,27 @@ fn a_request_that_is_run_again_counts_once() {
         assert_eq!(requests(&insights(&one, "GET"), "insert"), (round, round));
     }
 }
+
+/// More servers than there are numbers of rows need to be: at least two of five write the same rows.
+#[test]
+fn servers_that_store_at_the_same_time_lose_nothing() {
+    let folder = tempfile::tempdir().expect("a directory");
+    let url = Cluster::shared().fresh_url();
+    let servers: Vec<_> = (0..5).map(|number| launch(&folder, number, &url)).collect();
+    servers[0].client().create_table("tab");
+    servers[0].client().insert("tab", "p", "r", "");
+    std::thread::scope(|scope| {
+        for server in &servers {
+            scope.spawn(|| {
+                (0..20).for_each(|_| server.client().get(&entity_path("tab", "p", "r")).send().is_status(200))
+            });
+        }
+    });
+    let launch = std::thread::scope(|scope| {
+        let stops: Vec<_> = servers.into_iter().map(|server| scope.spawn(|| server.stop().0)).collect();
+        stops.into_iter().map(|stop| stop.join().expect("it stops")).next().expect("a server")
+    });
+    let report = insights(&launch.start(), "GET");
+    assert_eq!(requests(&report, "get"), (100, 100));
+    assert_eq!(report["tables"][0]["partitions"][0]["reads"], 100);
+}
