@@ -201,6 +201,7 @@ impl Engine for LocalEngine {
                 .room()
                 .map(|room| DiskRoom { free: room.free, needed: self.shared.needed_for_all_writes(&room) }),
             last_version: Some(Timestamp::from_ticks(self.shared.versions.last())),
+            block_reads: self.shared.with_store(|store| Ok(store.block_reads())).unwrap_or_default(),
         }
     }
 

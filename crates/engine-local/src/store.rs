@@ -12,6 +12,7 @@ pub mod journal;
 pub(crate) mod manifest;
 pub mod memory;
 
+use larimar_engine::BlockReads;
 use std::ops::Bound;
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
@@ -51,6 +52,11 @@ pub trait Store: Send + Sync + 'static {
 
     /// Approximate bytes on disk.
     fn disk_bytes(&self) -> u64;
+
+    /// How often blocks were found in the store's cache, if it has one.
+    fn block_reads(&self) -> Vec<BlockReads> {
+        Vec::new()
+    }
 
     /// Records that the data directory also contains bytes of blobs, so that it does not open without them any more.
     fn record_blobs(&self) -> Result<(), StoreError> {

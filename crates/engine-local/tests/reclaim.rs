@@ -95,3 +95,23 @@ async fn a_compaction_on_request_frees_deleted_rows_at_once_and_one_runs_at_a_ti
     let again = engine.compact().await.unwrap().unwrap();
     assert!(again.bytes_after <= again.bytes_before + (1 << 16), "{again:?}");
 }
+
+/// The first read of a row takes its blocks from the disk, the second one from the cache.
+#[tokio::test]
+async fn reads_of_blocks_are_counted_as_hits_and_misses_of_the_cache() {
+    let folder = TempDir::new().unwrap();
+    let engine = LocalEngine::open(&settings(folder.path())).unwrap();
+    let table = engine.create_space(name("table"), b"").await.unwrap().unwrap();
+    fill(&engine, table).await;
+    engine.close().unwrap();
+    drop(engine);
+    let engine = LocalEngine::open(&settings(folder.path())).unwrap();
+    let reads = || engine.statistics().block_reads.into_iter().find(|reads| reads.of == "rows").unwrap();
+    let start = reads();
+    let key = larimar_engine::Key { space: table, partition: "1", row: "r1" };
+    assert!(engine.get(key, |row| row.is_some()).await.unwrap());
+    let first = reads();
+    assert_eq!((first.hits, first.misses), (start.hits, start.misses + 1));
+    assert!(engine.get(key, |row| row.is_some()).await.unwrap());
+    assert_eq!((reads().hits, reads().misses), (first.hits + 1, first.misses));
+}

@@ -292,6 +292,7 @@ impl Engine for PostgresEngine {
             disk: None,
             // Rows take their versions from the database's clock; none is kept here.
             last_version: None,
+            block_reads: Vec::new(),
         }
     }
 

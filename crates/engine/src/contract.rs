@@ -75,6 +75,19 @@ pub struct Statistics {
     pub disk: Option<DiskRoom>,
     /// The last version given to a row, if all versions of the engine come from one clock.
     pub last_version: Option<Timestamp>,
+    /// Reads of blocks of the store, if the engine has a cache for them.
+    pub block_reads: Vec<BlockReads>,
+}
+
+/// How often a kind of blocks was read since the store was opened.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct BlockReads {
+    /// What is in the blocks: a word of the engine.
+    pub of: &'static str,
+    /// Reads that the cache served.
+    pub hits: u64,
+    /// Reads from disk, or from the system's cache of it.
+    pub misses: u64,
 }
 
 /// What a compaction of an engine's store changed.

@@ -25,8 +25,9 @@ pub mod table;
 pub use backup_source::{BackupPoint, BackupSnapshot, BackupSource, HeldSpace, SLICE_BYTES, SLICE_ROWS};
 pub use clock::{Clock, SystemClock};
 pub use contract::{
-    Act, Beside, Budget, Changed, Compaction, DiskRoom, Edit, Engine, Expect, Flow, Key, KeyRange, Messages, Moment,
-    Op, OwnedRow, Position, Renamed, RowRef, Rows, Space, SpaceId, SpaceKind, SpaceName, Spaces, Statistics,
+    Act, Beside, BlockReads, Budget, Changed, Compaction, DiskRoom, Edit, Engine, Expect, Flow, Key, KeyRange,
+    Messages, Moment, Op, OwnedRow, Position, Renamed, RowRef, Rows, Space, SpaceId, SpaceKind, SpaceName, Spaces,
+    Statistics,
 };
 pub use error::{EditError, EngineError, Fault, ReadError, Reject, WriteError};
 pub use hidden::{HiddenSpace, is_hidden, sweep_hidden};

@@ -217,6 +217,7 @@ impl Metrics {
             let help = "Bytes that must stay free there: with fewer, only deletes, drops and reads are served.";
             page.single("larimar_disk_needed_bytes", "gauge", help, needed);
         }
+        page.block_reads(&engine.block_reads);
         let ahead = engine.last_version.map_or(0, |last| last.ticks().saturating_sub(self.clock.now().ticks()));
         page.single(
             "larimar_versions_ahead_seconds",

@@ -25,6 +25,7 @@ use std::sync::Arc;
 use std::sync::atomic::{AtomicU64, Ordering};
 
 use fjall::{AbstractTree, Database, Keyspace, OwnedWriteBatch, PersistMode, Readable};
+use larimar_engine::BlockReads;
 use parking_lot::Mutex;
 
 use self::database::{create, open_database, sort};
@@ -261,6 +262,21 @@ impl Store for FjallStore {
 
     fn disk_bytes(&self) -> u64 {
         self.journal_bytes() + self.rows.disk_space()
+    }
+
+    fn block_reads(&self) -> Vec<BlockReads> {
+        let metrics = self.rows.metrics();
+        let reads = |of, all: usize, hits: usize| BlockReads {
+            of,
+            hits: hits as u64,
+            // Another thread may count between the two readings.
+            misses: all.saturating_sub(hits) as u64,
+        };
+        vec![
+            reads("rows", metrics.data_block_load_count(), metrics.data_block_load_cached_count()),
+            reads("index", metrics.index_block_load_count(), metrics.index_block_load_cached_count()),
+            reads("filter", metrics.filter_block_load_count(), metrics.filter_block_load_cached_count()),
+        ]
     }
 
     fn room(&self) -> Option<Room> {

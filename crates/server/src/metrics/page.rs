@@ -2,7 +2,7 @@
 
 use super::{OperationSum, Query};
 use crate::in_flight::InFlightFigures;
-use larimar_engine::HistogramSnapshot;
+use larimar_engine::{BlockReads, HistogramSnapshot};
 use std::collections::BTreeMap;
 use std::fmt::Write;
 
@@ -46,6 +46,21 @@ impl Page {
         self.single("larimar_in_flight_waiting", "gauge", waiting, figures.waiting);
         let refused = "Requests that were refused or cut for lack of bytes.";
         self.single("larimar_in_flight_refused_total", "counter", refused, figures.refused_total);
+    }
+
+    pub(super) fn block_reads(&mut self, all: &[BlockReads]) {
+        let families: [(_, _, fn(&BlockReads) -> u64); 2] = [
+            ("larimar_cache_hits_total", "Reads of blocks that the cache of the store served.", |reads| reads.hits),
+            ("larimar_cache_misses_total", "Reads of blocks that went to the disk, or to the system.", |reads| {
+                reads.misses
+            }),
+        ];
+        for (name, help, count) in families.into_iter().filter(|_| !all.is_empty()) {
+            self.family(name, "counter", help);
+            for reads in all {
+                self.line(name, &format!("of=\"{}\"", reads.of), count(reads));
+            }
+        }
     }
 
     fn by_kind(&mut self, name: &str, help: &str, all: &BTreeMap<&'static str, Query>, figure: fn(&Query) -> u64) {

@@ -1,6 +1,7 @@
 //! The page as text, and counts that many threads added.
 
 use super::*;
+use larimar_engine::BlockReads;
 use larimar_model::Timestamp;
 
 /// The value of a series, by its full name with labels.
@@ -62,6 +63,7 @@ fn figures_of_the_engine_are_on_the_page() {
         reclaimable_bytes: 42,
         disk: Some(DiskRoom { free: 70, needed: 50 }),
         last_version: Some(SystemClock.now().after(Duration::from_secs(3600))),
+        block_reads: vec![BlockReads { of: "rows", hits: 9, misses: 1 }],
     };
     let page = Metrics::default().render(&engine, true);
     assert_eq!(value(&page, "larimar_commit_writes_bucket{le=\"1\"}"), Some(1.0));
@@ -71,6 +73,8 @@ fn figures_of_the_engine_are_on_the_page() {
     assert_eq!(value(&page, "larimar_store_bytes"), Some(123_456.0));
     assert_eq!(value(&page, "larimar_reclaimable_bytes{of=\"rows\"}"), Some(42.0));
     assert_eq!(value(&page, "larimar_dropped_tables"), Some(2.0));
+    assert_eq!(value(&page, "larimar_cache_hits_total{of=\"rows\"}"), Some(9.0));
+    assert_eq!(value(&page, "larimar_cache_misses_total{of=\"rows\"}"), Some(1.0));
     assert_eq!(value(&page, "larimar_disk_free_bytes"), Some(70.0));
     assert_eq!(value(&page, "larimar_disk_needed_bytes"), Some(50.0));
     let ahead = value(&page, "larimar_versions_ahead_seconds");
