@@ -55,6 +55,8 @@ pub(crate) enum Program {
     Gocloud,
     /// thanos' acceptance test for object stores
     Thanos,
+    /// Prometheus: metrics, alert rules, and the queries of the dashboard
+    Prometheus,
     /// The legacy Java SDK 8.6
     JavaLegacy,
     /// The legacy Rust crates 0.21
@@ -87,7 +89,7 @@ impl Program {
 
     /// Whether the repository pins the version; packages of the system have the version of the system.
     fn is_pinned(self) -> bool {
-        !matches!(self, Self::Rclone | Self::Restic | Self::Pgbackrest)
+        !matches!(self, Self::Rclone | Self::Restic | Self::Pgbackrest | Self::Prometheus)
     }
 
     /// Whether its server speaks TLS and has the account in the host name.
@@ -113,9 +115,13 @@ impl Program {
             Self::Pyarrow | Self::Duckdb | Self::Adlfs | Self::Deltalake | Self::Celery | Self::Pgbackrest => {
                 FOLDER.to_owned()
             }
-            Self::Rclone | Self::Restic | Self::Gocloud | Self::Thanos | Self::JavaLegacy | Self::RustLegacy => {
-                return Ok("python3".into());
-            }
+            Self::Rclone
+            | Self::Restic
+            | Self::Gocloud
+            | Self::Thanos
+            | Self::Prometheus
+            | Self::JavaLegacy
+            | Self::RustLegacy => return Ok("python3".into()),
         };
         install::python(repo, &own, Packages::Listed)?;
         Ok(repo.path(&own).join(install::PYTHON))
@@ -127,6 +133,7 @@ impl Program {
             Self::Rclone => (&[], Some("rclone")),
             Self::Restic => (&["openssl"], Some("restic")),
             Self::Pgbackrest => (&["openssl"], Some("pgbackrest")),
+            Self::Prometheus => (&[], Some("prometheus")),
             Self::Gocloud | Self::Thanos => (&["go"], None),
             Self::JavaLegacy => (&["java", "mvn"], None),
             Self::Az
