@@ -62,7 +62,8 @@ def instructions(binary, kind, insights, requests, partitions):
             port = next(int(found[1]) for line in server.stdout if (found := re.search(r"http://127\.0\.0\.1:(\d+)", line)))
             connection = http.client.HTTPConnection("127.0.0.1", port, timeout=120)
             assert request(connection, "POST", f"/{ACCOUNT}/Tables", '{"TableName":"bench"}') == 204
-            known = 100
+            # More partitions than insights track.
+            known = 1000
             for number in range(known):
                 assert request(connection, "POST", f"/{ACCOUNT}/bench", entity(number, partitions)[0]) == 204
             for number in range(requests):

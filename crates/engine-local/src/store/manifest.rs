@@ -109,7 +109,9 @@ impl TableFile {
         }
         let checksum = Checksum::from_raw(self.checksum.unwrap_or_default());
         let cache = Arc::new(Cache::with_capacity_bytes(0));
-        let open = || Table::recover(self.path.clone(), checksum, self.seqno_offset, 0, cache, None, false, true);
+        let open = || {
+            Table::recover(self.path.clone(), checksum, self.seqno_offset, 0, cache, None, false, true, Arc::default())
+        };
         // The library asserts what a damaged description may break.
         let opened = std::panic::catch_unwind(std::panic::AssertUnwindSafe(open));
         match opened {
