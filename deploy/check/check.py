@@ -1,6 +1,6 @@
 """Checks the files in deploy/ against their schemas, the server's settings and each other.
 
-    python check.py --larimar target/debug/larimar [--tool kubectl] [--tool haproxy]
+    python check.py --larimar target/debug/larimar [--tool kubectl] [--tool haproxy] [--tool promtool]
 
 Prints a line for each problem and ends with 1 if there is one. Nothing here talks to a cluster or to Docker.
 `test_check.py` shows that each check can fail.
@@ -14,6 +14,7 @@ import tempfile
 from pathlib import Path
 
 import compose
+import grafana
 import kubernetes
 import settings
 from files import Files, read_files
@@ -29,6 +30,7 @@ def problems_of(files: Files, larimar: settings.Larimar) -> list[str]:
         return found  # What cannot be read cannot be checked either.
     found += compose.problems(files)
     found += kubernetes.problems(files)
+    found += grafana.problems(files)
     found += settings.problems(files, larimar)
     return found
 
@@ -58,6 +60,7 @@ def tool_problems(tool: str) -> list[str]:
     commands = {
         "kubectl": ["kubectl", "kustomize", "deploy/kubernetes"],
         "haproxy": ["haproxy", "-c", "-f", "deploy/haproxy.cfg"],
+        "promtool": ["promtool", "test", "rules", "tests/programs/prometheus/alerts_test.yml"],
     }
     done = subprocess.run(
         commands[tool], cwd=ROOT, capture_output=True, text=True, timeout=TOOL_SECONDS_MAX, check=False
@@ -70,7 +73,7 @@ def tool_problems(tool: str) -> list[str]:
 def main() -> int:
     parser = argparse.ArgumentParser(description="Checks the files in deploy/")
     parser.add_argument("--larimar", type=Path, required=True, help="the server's binary")
-    parser.add_argument("--tool", action="append", default=[], choices=["kubectl", "haproxy"])
+    parser.add_argument("--tool", action="append", default=[], choices=["kubectl", "haproxy", "promtool"])
     options = parser.parse_args()
     files = read_files(ROOT)
     found = problems_of(files, larimar_at(options.larimar.resolve()))

@@ -7,6 +7,7 @@ from pathlib import Path
 import check
 import kubernetes
 from files import COMPOSE, DOCKERFILE, GUIDE, HAPROXY, MANIFESTS, SETTINGS, TOOLCHAIN, read_files
+from grafana import DASHBOARD
 
 FILES = read_files(check.ROOT)
 DEPLOYMENT = f"{MANIFESTS}deployment.yaml"
@@ -41,6 +42,9 @@ CHANGES = [
     (HAPROXY, "uri /ready", "uri /", "readiness"),
     (HAPROXY, "larimar:10002", "larimar:10001", "each replica"),
     (HAPROXY, "    retries 2\n", "    retries 2\n    retry-on all-retryable-errors\n", "twice"),
+    (DASHBOARD, '"fieldConfig"', '"fieldConfigs"', "no field /panels/1/fieldConfigs"),
+    (DASHBOARD, '"legendFormat"', '"legend"', "no field /panels/1/targets/0/legend"),
+    (DASHBOARD, '"panels": [', '"panels": {', "do not read it"),
     (DOCKERFILE, "ARG RUST_VERSION=", "ARG RUST_VERSION=0", "toolchain"),
     (DOCKERFILE, "USER 10001:10001", "USER 0:0", "root"),
     (DEPLOYMENT, "periodSeconds: 10", "periodSeconds: ten", "periodSeconds"),

@@ -2,7 +2,8 @@
 //!
 //! The work is done in Python by `deploy/check`, whose packages bring the schemas of Compose and Kubernetes along; they
 //! are installed into the checkout as the Python SDK's are. Where they cannot be installed, the check counts as skipped. The
-//! machine's own `kubectl` and `haproxy` read the files too, if they are there; neither talks to anything.
+//! machine's own `kubectl`, `haproxy` and `promtool` read the files too, if they are there; none of them talks to anything.
+//! `tests/programs/prometheus` runs a Prometheus.
 
 use std::path::Path;
 use std::process::Command;
@@ -16,7 +17,7 @@ use crate::tally::Tally;
 
 const FOLDER: &str = "deploy/check";
 const NAME: &str = "files in deploy/";
-const TOOLS: [&str; 2] = ["kubectl", "haproxy"];
+const TOOLS: [&str; 3] = ["kubectl", "haproxy", "promtool"];
 
 /// Checks the files with the built server, which knows its settings.
 pub(crate) fn check(repo: &Repo, server: Option<&Path>) -> Tally {

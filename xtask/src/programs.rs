@@ -80,11 +80,11 @@ enum Outcome {
 }
 
 impl Program {
-    /// Whether it takes seconds, its installation included, and so is part of the default run. The Azure CLI is large to
-    /// install; most of the others are compiled first.
+    /// Whether it takes seconds, its installation included, and so is part of the default run. The Azure CLI and Prometheus
+    /// are large to install; most of the others are compiled first.
     pub(crate) fn takes_seconds(self) -> bool {
-        use Program::{Az, Gocloud, JavaLegacy, Pgbackrest, RustLegacy, Thanos};
-        !matches!(self, Az | Pgbackrest | Gocloud | Thanos | JavaLegacy | RustLegacy)
+        use Program::{Az, Gocloud, JavaLegacy, Pgbackrest, Prometheus, RustLegacy, Thanos};
+        !matches!(self, Az | Pgbackrest | Gocloud | Thanos | Prometheus | JavaLegacy | RustLegacy)
     }
 
     /// Whether the repository pins the version; packages of the system have the version of the system.
@@ -149,6 +149,8 @@ impl Program {
         }
         ensure!(self != Self::Pgbackrest || postgres::is_here(), "there is no PostgreSQL on this machine");
         if let Some(package) = package.filter(|package| !shell::on_path(package)) {
+            let would_start = self == Self::Prometheus && Path::new("/run/systemd/system").exists();
+            ensure!(!would_start, "no '{package}' on this machine, and its package would start a service");
             debian::install(repo, &[package])?;
             ensure!(shell::on_path(package), "its package brought no '{package}'");
         }
