@@ -101,7 +101,7 @@ mod tests {
     use std::time::Duration;
 
     const KEY: HashKey = HashKey([7; HashKey::BYTES]);
-    const ROW_BYTES_MAX: usize = 64 << 10;
+    use super::super::rows::ROW_BYTES_MAX;
 
     /// Everything that can be made up is new with each request: table, partition, row and shape.
     fn attack(figures: &mut AccountFigures, requests: u32) {

@@ -65,14 +65,6 @@ impl Resolution {
         }
     }
 
-    /// Bytes of a row at most.
-    pub(crate) const fn row_bytes_max(self) -> usize {
-        match self {
-            Self::Minute => 32 << 10,
-            Self::Hour => 64 << 10,
-        }
-    }
-
     /// The slot of a time.
     pub(crate) fn slot(self, time: Timestamp) -> Slot {
         let seconds = time.to_unix().as_secs();
@@ -101,7 +93,7 @@ pub(crate) async fn add(
     let key = Key { space: SpaceId::SYSTEM, partition: PARTITION, row: &row };
     let edited = engine.edit(key, now, |stored| {
         // What cannot be read is of a later release, or damaged; it is replaced.
-        Ok::<_, Infallible>((added(stored.unwrap_or_default(), figures, slot.resolution), ()))
+        Ok::<_, Infallible>((added(stored.unwrap_or_default(), figures), ()))
     });
     edited.await.map_err(|error| match error {
         EditError::Fault(fault) => fault,
@@ -111,11 +103,11 @@ pub(crate) async fn add(
 }
 
 /// The sum of two stored forms. One that cannot be read counts as empty.
-pub(crate) fn added(one: &[u8], other: &[u8], resolution: Resolution) -> Vec<u8> {
+pub(crate) fn added(one: &[u8], other: &[u8]) -> Vec<u8> {
     match (AccountFigures::decode(one), AccountFigures::decode(other)) {
         (Some(mut sum), Some(figures)) => {
             sum.merge(figures);
-            sum.encode(resolution.row_bytes_max())
+            sum.encode(ROW_BYTES_MAX)
         }
         (Some(_), None) => one.to_vec(),
         (None, _) => other.to_vec(),
@@ -230,6 +222,8 @@ fn space_gone() -> Fault {
     Fault::Damaged("the system's space is not there".to_owned())
 }
 
+/// Bytes of a row at most.
+pub(crate) const ROW_BYTES_MAX: usize = 64 << 10;
 /// Rows of one slot at most.
 pub(crate) const NUMBERS: u8 = 4;
 /// The partition of the system's records, which belongs to no account and is not migrated.

@@ -28,9 +28,10 @@ pub(super) struct Pending {
 impl Pending {
     /// Adds what was observed of an account, as of `time`.
     pub(super) fn add(&mut self, account: &str, figures: &AccountFigures, time: Timestamp) {
+        let figures = figures.encode(rows::ROW_BYTES_MAX);
         for resolution in Resolution::ALL {
             let sum = self.rows.entry((resolution.slot(time), account.to_owned())).or_default();
-            *sum = rows::added(sum, &figures.encode(resolution.row_bytes_max()), resolution);
+            *sum = rows::added(sum, &figures);
         }
         while self.rows.len() > PENDING_MAX {
             self.rows.pop_first();
