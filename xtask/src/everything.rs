@@ -63,8 +63,17 @@ const SERVER_PACKAGE: &str = "larimar";
 const ENGINE_SUITES: [&str; 2] = ["http_conformance::", "queue_http::"];
 /// The suites that run on PostgreSQL in the rest: the rules of blobs are the same code on every engine (the default run
 /// has the blob suite of the engine itself), and the other requests are mostly refused before they reach the engine.
-const OTHER_SUITES: [&str; 8] =
-    ["blob_http::", "traps::", "bad_input::", "commands::", "copy::", "import_resumed::", "seed::a_", "seed::re"];
+const OTHER_SUITES: [&str; 9] = [
+    "admin::advice::",
+    "blob_http::",
+    "traps::",
+    "bad_input::",
+    "commands::",
+    "copy::",
+    "import_resumed::",
+    "seed::a_",
+    "seed::re",
+];
 const ON_POSTGRES: (&str, &str) = ("LARIMAR_TEST_ENGINE", "postgres");
 
 /// Tests that only the rest runs, by package and the start of their names.

@@ -28,6 +28,9 @@ pub struct Finding {
     pub pattern: Pattern,
     /// An example of the pattern.
     pub code: Code,
+    /// Whether it is known and accepted.
+    #[serde(default)]
+    pub dismissed: bool,
 }
 
 /// How much a finding matters.

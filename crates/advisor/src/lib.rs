@@ -5,6 +5,7 @@
 //! whatever the report holds, and the number of findings is bounded. `docs/advisor.md` has a section for each finding.
 
 mod advice;
+mod dismissal;
 mod excerpt;
 mod finding;
 mod kind;
@@ -13,6 +14,7 @@ mod rules;
 mod show;
 
 pub use advice::{Advice, FINDINGS_MAX, Options, advise};
+pub use dismissal::{DISMISSALS_MAX, Dismissal, Dismissals, TooManyDismissals};
 pub use finding::{Cost, Figure, Finding, Severity, Work};
 pub use kind::{Code, FindingKind, Pattern};
 pub use report::Report;

@@ -43,6 +43,8 @@ pub struct TableReport {
     pub partitions: Vec<PartitionReport>,
     /// About how many partitions were read or written.
     pub partitions_seen: u64,
+    /// The busiest minutes of partitions, one for each; only of minutes with 1,200 entities or more.
+    pub peaks: Vec<PeakReport>,
     /// Heat by ranges of keys, in key order.
     pub ranges: Vec<RangeReport>,
     /// The order of inserted keys over the whole table.
@@ -139,6 +141,18 @@ pub struct PartitionReport {
     pub rows_seen: u64,
     /// The order of inserted rows.
     pub insert_order: OrderReport,
+}
+
+/// The busiest minute of a partition.
+#[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "camelCase", default)]
+pub struct PeakReport {
+    /// The PartitionKey, perhaps cut.
+    pub partition: String,
+    /// When the minute began.
+    pub time: String,
+    /// Entities read by key or written, and pages of queries in the partition.
+    pub entities: u64,
 }
 
 /// The heat of a range of keys, which ends where the next one begins.

@@ -11,7 +11,7 @@ impl Advice {
     /// The text for people; the code of patterns is not in it.
     #[must_use]
     pub fn to_text(&self) -> String {
-        let Self { account, since, until, findings, left_out } = self;
+        let Self { account, since, until, findings, left_out, hidden, .. } = self;
         let count = match findings.len() {
             0 => "no findings".to_owned(),
             1 => "1 finding".to_owned(),
@@ -24,14 +24,19 @@ impl Advice {
         if *left_out > 0 {
             writeln!(out, "\n{left_out} more are not shown").expect(INFALLIBLE);
         }
+        match hidden {
+            0 => {}
+            1 => out.push_str("\n1 finding is dismissed: --all shows it\n"),
+            count => writeln!(out, "\n{count} findings are dismissed: --all shows them").expect(INFALLIBLE),
+        }
         out
     }
 
-    /// A line for each finding that GitHub, and runners that imitate it, show as an annotation.
+    /// A line for each finding that is not dismissed; GitHub, and runners that imitate it, show it as an annotation.
     #[must_use]
     pub fn to_annotations(&self) -> String {
         let mut out = String::new();
-        for finding in &self.findings {
+        for finding in self.findings.iter().filter(|finding| !finding.dismissed) {
             let Finding { id, severity, table, subject, summary, advice, pattern, .. } = finding;
             let subject = subject.as_ref().map(|subject| format!(" [{subject}]")).unwrap_or_default();
             let text = format!("{table}: {summary}{subject}. {advice} ({})", pattern.link);
@@ -49,10 +54,11 @@ impl Advice {
 }
 
 fn write_finding(out: &mut String, finding: &Finding) {
-    let Finding { id, severity, table, subject, summary, evidence, advice, cost, pattern, .. } = finding;
+    let Finding { id, severity, table, subject, summary, evidence, advice, cost, pattern, dismissed, .. } = finding;
+    let dismissed = if *dismissed { " (dismissed)" } else { "" };
     let mut line = |text: &str| writeln!(out, "{}", escape(text)).expect(INFALLIBLE);
     line("");
-    line(&format!("{} {} in {table}: {summary}", severity.name(), id.id()));
+    line(&format!("{} {} in {table}{dismissed}: {summary}", severity.name(), id.id()));
     if let Some(subject) = subject {
         line(&format!("  where     {subject}"));
     }
@@ -84,7 +90,7 @@ const INFALLIBLE: &str = "a string takes every write";
 mod tests {
     use super::*;
     use crate::report::{CountsReport, Report, ShapeReport, TableReport};
-    use crate::{Options, advise};
+    use crate::{Dismissal, Dismissals, FindingKind, Options, advise};
 
     fn advice(table: &str, shape: &str) -> Advice {
         let counts = CountsReport { queries: 20, rows_read: 20_000, rows_returned: 20, wasteful: 20 };
@@ -92,7 +98,8 @@ mod tests {
             ShapeReport { shape: shape.to_owned(), plan: "table-scan".to_owned(), counts, ..ShapeReport::default() };
         let table = TableReport { table: table.to_owned(), shapes: vec![shape], ..TableReport::default() };
         let [account, since, until] = ["one", "2026-11-16T06:00:00Z", "2026-11-16T07:00:00Z"].map(str::to_owned);
-        advise(&Report { account, since, until, tables: vec![table], ..Report::default() }, Options::default())
+        let report = Report { account, since, until, tables: vec![table], ..Report::default() };
+        advise(&report, Options::default(), &Dismissals::default())
     }
 
     #[test]
@@ -112,6 +119,20 @@ that range
         assert_eq!(advice("orders", "Email eq ?").to_text(), expected);
         let none = Advice { account: "one".to_owned(), ..Advice::default() };
         assert_eq!(none.to_text(), "one,  to : no findings\n");
+    }
+
+    #[test]
+    fn dismissed_findings_are_hidden_and_counted_or_marked() {
+        let mut advice = advice("orders", "Email eq ?");
+        advice.dismiss(&[Dismissal::new(FindingKind::TableScan, Some("people".to_owned()))]);
+        assert!(!advice.findings[0].dismissed, "of another table");
+        advice.dismiss(&[Dismissal::new(FindingKind::TableScan, Some("ORDERS".to_owned()))]);
+        assert!(advice.to_text().contains("warning table-scan in orders (dismissed): queries"));
+        assert_eq!(advice.to_annotations(), "", "CI shows what is to be done");
+        advice.hide_dismissed();
+        assert!(advice.to_text().ends_with(": no findings\n\n1 finding is dismissed: --all shows it\n"));
+        advice.hidden = 2;
+        assert!(advice.to_text().ends_with("\n2 findings are dismissed: --all shows them\n"));
     }
 
     #[test]

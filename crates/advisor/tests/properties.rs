@@ -1,7 +1,7 @@
 //! What holds for every report, whatever clients made up: no panic, bounded and escaped findings, the same each time.
 
 use larimar_advisor::report::*;
-use larimar_advisor::{Advice, FINDINGS_MAX, Options, Report, advise};
+use larimar_advisor::{Advice, Dismissals, FINDINGS_MAX, Options, Report, advise};
 use proptest::prelude::*;
 
 /// Numbers near the limits of rules, and any.
@@ -74,12 +74,14 @@ fn table() -> impl Strategy<Value = TableReport> {
         prop::collection::vec(shape(), 0..8),
         prop::collection::vec(partition(), 0..8),
         prop::collection::vec((text(), text()), 0..4),
+        prop::collection::vec((text(), text(), number()), 0..4),
     );
     let sizes = prop::collection::vec((number(), number()), 0..3);
     (text(), lists, order(), [number(), number(), number(), number(), number()], sizes).prop_map(
-        |(table, (operations, shapes, partitions, ranges), insert_order, numbers, sizes)| {
+        |(table, (operations, shapes, partitions, ranges, peaks), insert_order, numbers, sizes)| {
             let [partitions_seen, bytes_max, properties_max, transaction_writes, gets] = numbers;
             let range = |(partition, row)| RangeReport { partition, row, ..RangeReport::default() };
+            let peak = |(partition, time, entities)| PeakReport { partition, time, entities };
             let size = |(bytes_below, entities)| SizeReport { bytes_below, entities };
             let by_size = sizes.into_iter().map(size).collect();
             TableReport {
@@ -89,6 +91,7 @@ fn table() -> impl Strategy<Value = TableReport> {
                 partitions,
                 ranges: ranges.into_iter().map(range).collect(),
                 insert_order,
+                peaks: peaks.into_iter().map(peak).collect(),
                 partitions_seen,
                 entities: EntitiesReport { bytes_max, properties_max, by_size },
                 transaction_writes,
@@ -110,9 +113,9 @@ proptest! {
 
     #[test]
     fn advice_is_bounded_escaped_and_the_same_each_time(report in report(), every_scan in any::<bool>()) {
-        let options = Options { every_scan };
-        let advice = advise(&report, options);
-        prop_assert_eq!(&advice, &advise(&report, options));
+        let options = Options { every_scan, ..Options::default() };
+        let advice = advise(&report, options, &Dismissals::default());
+        prop_assert_eq!(&advice, &advise(&report, options, &Dismissals::default()));
         prop_assert!(advice.findings.len() <= FINDINGS_MAX);
         let is_visible = |text: &str| !text.chars().any(|sign| sign.is_control() || sign == '\u{202e}');
         for finding in &advice.findings {
@@ -143,5 +146,5 @@ fn members_that_are_missing_or_unknown_are_no_error() {
     let json = r#"{"account":"one","tables":[{"table":"t","shapes":[{"shape":"A eq ?","later":1}],"later":{}}]}"#;
     let report: Report = serde_json::from_str(json).expect("a report");
     assert_eq!((report.tables[0].shapes[0].shape.as_str(), report.tables[0].requests), ("A eq ?", 0));
-    assert_eq!(advise(&report, Options::default()).findings, []);
+    assert_eq!(advise(&report, Options::default(), &Dismissals::default()).findings, []);
 }

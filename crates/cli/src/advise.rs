@@ -2,8 +2,6 @@
 
 mod dismissed;
 
-pub(crate) use dismissed::Dismissal;
-
 use crate::insights::Observed;
 use crate::own_server::OwnServer;
 use crate::settings::Resolved;
@@ -11,7 +9,7 @@ use crate::signals::Runtime;
 use crate::{logging, print};
 use anyhow::{Context, bail};
 use dismissed::Dismissed;
-use larimar_advisor::{Advice, Finding, FindingKind, Severity};
+use larimar_advisor::{Advice, Dismissal, Finding, FindingKind, Severity};
 use std::path::PathBuf;
 
 /// What to ask for, and how to show it.
@@ -27,6 +25,8 @@ pub(crate) struct Advise {
     pub(crate) file: PathBuf,
     /// Whether every query that scans is a finding.
     pub(crate) every_scan: bool,
+    /// Whether dismissed findings are shown, too.
+    pub(crate) all: bool,
 }
 
 /// How findings are shown.
@@ -61,7 +61,10 @@ impl Advise {
                 advice = self.ask(resolved) => advice?,
                 _ = signals.end() => bail!("interrupted"),
             };
-            advice.findings.retain(|finding| !dismissed.has(finding));
+            advice.dismiss(dismissed.all());
+            if !self.all {
+                advice.hide_dismissed();
+            }
             Ok(advice)
         })?;
         let text = match self.format {
@@ -70,7 +73,8 @@ impl Advise {
             Format::GitHub => advice.to_annotations(),
         };
         print(|out| std::io::Write::write_all(out, text.as_bytes()))?;
-        let is_failure = |finding: &&Finding| self.fail_on.iter().any(|fail_on| fail_on.is(finding));
+        let is_failure =
+            |finding: &&Finding| !finding.dismissed && self.fail_on.iter().any(|fail_on| fail_on.is(finding));
         match advice.findings.iter().filter(is_failure).count() {
             0 => Ok(()),
             count => Err(Found(count).into()),

@@ -9,6 +9,7 @@ mod backup;
 mod compact;
 mod console;
 mod design;
+mod dismissals;
 mod insights;
 mod requests;
 mod reset;
@@ -175,11 +176,13 @@ impl<E: Engine> AdminService<E> {
             ("/restore", method) => restore::restore(self.restores.as_deref(), caller, method, query).await,
             ("/insights", method) => insights::insights(&self.storage, caller, method, query).await,
             ("/advice", method) => insights::advice(&self.storage, caller, method, query).await,
+            ("/advice/dismissals", method) => dismissals::dismissals(&self.storage, caller, method, query).await,
             ("/requests", method) if self.console.is_some() => requests::requests(&self.storage, caller, method, query),
             ("/reset" | "/compact", _) => not_allowed("POST"),
             _ => text(
                 StatusCode::NOT_FOUND,
-                "paths: /health /ready /metrics /reset /compact /backup /restore /insights /advice /requests /design\n",
+                "paths: /health /ready /metrics /reset /compact /backup /restore /insights /advice /advice/dismissals /requests \
+                 /design\n",
             ),
         }
     }

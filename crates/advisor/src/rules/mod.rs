@@ -19,7 +19,7 @@ use crate::report::TableReport;
 /// The findings of a table; `seconds` is the span of the report.
 pub(crate) fn findings(table: &TableReport, seconds: Option<u64>, options: Options) -> Vec<Finding> {
     let mut findings = scans::findings(table, options);
-    findings.extend(partitions::findings(table, seconds));
+    findings.extend(partitions::findings(table, seconds, options));
     findings.extend(inserts::findings(table, seconds));
     findings.extend(reads::row_by_row(table));
     findings.extend(entities::findings(table));
@@ -41,6 +41,7 @@ fn finding(id: FindingKind, severity: Severity, table: &TableReport) -> Finding 
         cost: Cost { of: String::new(), now: Work::default(), after: Work::default() },
         pattern: id.pattern(),
         code: id.code(),
+        dismissed: false,
     }
 }
 

@@ -1,53 +1,90 @@
 //! Partitions that take too much of the traffic, have too many rows, or have only one.
 
 use super::{cost, figure, finding, is_share};
-use crate::excerpt::quoted;
+use crate::advice::Options;
+use crate::excerpt::{excerpt, quoted};
 use crate::finding::{Finding, Severity, Work};
 use crate::kind::FindingKind;
-use crate::report::{PartitionReport, TableReport};
+use crate::report::{PartitionReport, PeakReport, TableReport};
 
-pub(super) fn findings(table: &TableReport, seconds: Option<u64>) -> Vec<Finding> {
-    let hot = table.partitions.iter().filter_map(|partition| hot_partition(table, partition, seconds));
-    let mut findings: Vec<Finding> = hot.take(FINDINGS_OF_TABLE_MAX).collect();
-    let large = table.partitions.iter().filter_map(|partition| large_partition(table, partition));
+pub(super) fn findings(table: &TableReport, seconds: Option<u64>, options: Options) -> Vec<Finding> {
+    let mut findings = hot_partitions(table, seconds, options.partition_rate_target);
+    let rows_max = options.partition_rows_max;
+    let large = table.partitions.iter().filter_map(|partition| large_partition(table, partition, rows_max));
     findings.extend(large.take(FINDINGS_OF_TABLE_MAX));
     findings.extend(one_entity_per_partition(table));
     findings
 }
 
-fn hot_partition(table: &TableReport, partition: &PartitionReport, seconds: Option<u64>) -> Option<Finding> {
-    let PartitionReport { reads, writes, throttled, .. } = *partition;
-    let entities = reads.saturating_add(writes);
-    let rate = seconds.map_or(0, |seconds| entities / seconds);
-    if rate < RATE_MIN && throttled < THROTTLED_MIN {
-        return None;
+/// A partition with its busiest minute, as far as they are known.
+struct Load<'a> {
+    partition: PartitionReport,
+    peak: Option<&'a PeakReport>,
+    /// Entities a second: in the busiest minute, or over the whole span if that is more.
+    rate: u64,
+}
+
+/// The hottest partitions first.
+fn hot_partitions(table: &TableReport, seconds: Option<u64>, target: u64) -> Vec<Finding> {
+    let average = |partition: &PartitionReport| {
+        seconds.map_or(0, |seconds| partition.reads.saturating_add(partition.writes) / seconds)
+    };
+    let of_peak = |peak: &PeakReport| peak.entities / MINUTE_SECONDS;
+    let known = table.partitions.iter().map(|partition| {
+        let peak = table.peaks.iter().find(|peak| peak.partition == partition.partition);
+        let rate = average(partition).max(peak.map_or(0, of_peak));
+        Load { partition: partition.clone(), peak, rate }
+    });
+    // A partition that was busy for a minute need not be among the busiest of the day.
+    let is_other = |peak: &&PeakReport| table.partitions.iter().all(|it| it.partition != peak.partition);
+    let others = table.peaks.iter().filter(is_other).map(|peak| {
+        let partition = PartitionReport { partition: peak.partition.clone(), ..PartitionReport::default() };
+        Load { partition, peak: Some(peak), rate: of_peak(peak) }
+    });
+    let is_hot = |load: &Load<'_>| load.rate >= target.div_ceil(2) || load.partition.throttled >= THROTTLED_MIN;
+    let mut hot: Vec<Load<'_>> = known.chain(others).filter(is_hot).collect();
+    hot.sort_by(|one, other| {
+        other.rate.cmp(&one.rate).then_with(|| one.partition.partition.cmp(&other.partition.partition))
+    });
+    hot.iter().take(FINDINGS_OF_TABLE_MAX).map(|load| hot_partition(table, load, target)).collect()
+}
+
+fn hot_partition(table: &TableReport, load: &Load<'_>, target: u64) -> Finding {
+    let PartitionReport { reads, writes, throttled, .. } = load.partition;
+    let (key, rate) = (quoted(&load.partition.partition), load.rate);
+    let peak = load.peak.filter(|peak| peak.entities / MINUTE_SECONDS == rate);
+    let (when, of, entities) = match peak {
+        Some(peak) => (format!("in the minute of {}", excerpt(&peak.time)), "its busiest minute", peak.entities),
+        None => ("on average".to_owned(), "the partition", reads.saturating_add(writes)),
+    };
+    let mut evidence = vec![figure("entities a second", rate), figure("requests throttled (503)", throttled)];
+    if let Some(peak) = load.peak {
+        evidence.push(figure("entities in the busiest minute", peak.entities));
     }
-    let key = quoted(&partition.partition);
-    Some(Finding {
+    // Without figures of its own, the partition is not among the busiest of the span.
+    if reads > 0 || writes > 0 {
+        evidence.extend([figure("entities read", reads), figure("entities written", writes)]);
+    }
+    Finding {
         summary: format!(
-            "the partition {key} takes {rate} entities a second on average, of the {RATE_TARGET} that the service has as \
-             its target for one partition, and {throttled} requests to it were throttled"
+            "the partition {key} took {rate} entities a second {when}, of the {target} that the service has as its target \
+             for one partition, and {throttled} requests to it were throttled"
         ),
         subject: Some(key),
-        evidence: vec![
-            figure("entities read", reads),
-            figure("entities written", writes),
-            figure("entities a second, on average", rate),
-            figure("requests throttled (503)", throttled),
-        ],
+        evidence,
         advice: format!("put one of {BUCKETS} buckets before the PartitionKey, by a hash of the RowKey or by turns"),
         cost: cost(
-            "the busiest partition",
+            of,
             Work::new(entities, entities),
             Work::new(entities.div_ceil(BUCKETS), entities.div_ceil(BUCKETS)),
         ),
         ..finding(FindingKind::HotPartition, Severity::Warning, table)
-    })
+    }
 }
 
-fn large_partition(table: &TableReport, partition: &PartitionReport) -> Option<Finding> {
+fn large_partition(table: &TableReport, partition: &PartitionReport, rows_max: u64) -> Option<Finding> {
     let rows = partition.rows_seen;
-    if rows < ROWS_MIN {
+    if rows < rows_max {
         return None;
     }
     let key = quoted(&partition.partition);
@@ -120,13 +157,10 @@ fn one_entity_per_partition(table: &TableReport) -> Option<Finding> {
 }
 
 const FINDINGS_OF_TABLE_MAX: usize = 3;
-/// Entities a second that the service has as its target for a partition (table design guide), and half of that.
-const RATE_TARGET: u64 = 2000;
-const RATE_MIN: u64 = RATE_TARGET / 2;
+const MINUTE_SECONDS: u64 = 60;
 const THROTTLED_MIN: u64 = 10;
 /// Buckets that the advice has in mind.
 pub(super) const BUCKETS: u64 = 8;
-const ROWS_MIN: u64 = 1_000_000;
 const PAGE_ROWS: u64 = 1000;
 const INSERTS_MIN: u64 = 500;
 /// The number of partitions is an estimate with a standard error of 6.5 %.
@@ -141,7 +175,7 @@ mod tests {
     use crate::report::{CountsReport, OperationReport, ShapeReport};
 
     fn kinds(table: &TableReport, seconds: Option<u64>) -> Vec<FindingKind> {
-        findings(table, seconds).into_iter().map(|finding| finding.id).collect()
+        findings(table, seconds, Options::default()).into_iter().map(|finding| finding.id).collect()
     }
 
     fn partition(reads: u64, writes: u64, throttled: u64, rows_seen: u64) -> TableReport {
@@ -163,8 +197,31 @@ mod tests {
         ] {
             assert_eq!(!kinds(&table, seconds).is_empty(), expected, "{table:?}");
         }
-        let hot = &findings(&partition(60_000, 0, 0, 1), Some(60))[0];
+        let hot = &findings(&partition(60_000, 0, 0, 1), Some(60), Options::default())[0];
         assert_eq!((hot.id, hot.cost.after.requests), (FindingKind::HotPartition, 7500));
+    }
+
+    #[test]
+    fn a_partition_is_hot_by_its_busiest_minute() {
+        let peak = |partition: &str, entities| PeakReport {
+            partition: partition.to_owned(),
+            time: "2026-11-16T06:07:00Z".to_owned(),
+            entities,
+        };
+        let mut table = partition(30_000, 30_000, 0, 1);
+        table.peaks = vec![peak("p", 59_999)];
+        assert_eq!(kinds(&table, Some(86_400)), []);
+        table.peaks = vec![peak("p", 60_000), peak("gone", 120_000)];
+        let found = findings(&table, Some(86_400), Options::default());
+        let subjects: Vec<_> = found.iter().map(|finding| finding.subject.as_deref().expect("a key")).collect();
+        assert_eq!(subjects, ["'gone'", "'p'"], "the hottest first");
+        assert!(
+            found[0].summary.contains("took 2000 entities a second in the minute of 2026-11-16T06:07:00Z, of the 2000")
+        );
+        assert_eq!((found[0].cost.now.requests, found[0].evidence.len()), (120_000, 3));
+        assert_eq!((found[1].cost.now.requests, found[1].evidence.len()), (60_000, 5));
+        let lower = Options { partition_rate_target: 100, partition_rows_max: 1, ..Options::default() };
+        assert_eq!(findings(&partition(3000, 0, 0, 1), Some(60), lower).len(), 2, "the targets are values");
     }
 
     #[test]
@@ -191,7 +248,7 @@ mod tests {
 
     #[test]
     fn entities_that_are_read_together_and_alone_in_their_partitions_are_found() {
-        let found = &findings(&alone(), Some(3600))[0];
+        let found = &findings(&alone(), Some(3600), Options::default())[0];
         assert_eq!(
             (found.id, found.cost.now.requests, found.cost.after.requests),
             (FindingKind::OneEntityPerPartition, 600, 6)

@@ -139,7 +139,7 @@ mod tests {
     }
 
     fn found(shape: &str, plan: &str, counts: [u64; 4], every_scan: bool) -> Option<(FindingKind, Severity)> {
-        let findings = findings(&table(shape, plan, counts), Options { every_scan });
+        let findings = findings(&table(shape, plan, counts), Options { every_scan, ..Options::default() });
         findings.first().map(|finding| (finding.id, finding.severity))
     }
 

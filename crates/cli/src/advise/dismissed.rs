@@ -9,19 +9,12 @@
 //! ```
 
 use anyhow::{Context, bail};
-use larimar_advisor::{Finding, FindingKind};
+use larimar_advisor::Dismissal;
 use std::fmt::Write as _;
 use std::fs::{self, File, OpenOptions};
 use std::io::{ErrorKind, Read as _, Write as _};
 use std::path::{Path, PathBuf};
 use toml::{Table, Value};
-
-/// A kind of finding that is not shown, for one table or for all.
-#[derive(Clone, Debug, PartialEq, Eq)]
-pub(crate) struct Dismissal {
-    pub(crate) kind: FindingKind,
-    pub(crate) table: Option<String>,
-}
 
 /// Everything that was dismissed.
 #[derive(Debug)]
@@ -56,12 +49,11 @@ impl Dismissed {
     pub(super) fn add(&mut self, new: &[Dismissal]) -> anyhow::Result<()> {
         let mut text = String::new();
         for dismissal in new {
-            if self.all.contains(dismissal) {
+            if self.all.iter().any(|known| known.is_same(dismissal)) {
                 continue;
             }
-            let Dismissal { kind, table } = dismissal;
-            writeln!(text, "[[dismiss]]\nfinding = \"{}\"", kind.id())?;
-            if let Some(table) = table {
+            writeln!(text, "[[dismiss]]\nfinding = \"{}\"", dismissal.finding.id())?;
+            if let Some(table) = &dismissal.table {
                 writeln!(text, "table = \"{table}\"")?;
             }
             self.all.push(dismissal.clone());
@@ -81,11 +73,9 @@ impl Dismissed {
         append().with_context(|| format!("cannot write {}", self.path.display()))
     }
 
-    /// Whether a finding was dismissed. Names of tables compare without case.
-    pub(super) fn has(&self, finding: &Finding) -> bool {
-        self.all.iter().any(|Dismissal { kind, table }| {
-            *kind == finding.id && table.as_ref().is_none_or(|table| table.eq_ignore_ascii_case(&finding.table))
-        })
+    /// Everything that was dismissed.
+    pub(super) fn all(&self) -> &[Dismissal] {
+        &self.all
     }
 }
 
@@ -104,17 +94,17 @@ fn parse(text: &str) -> anyhow::Result<Vec<Dismissal>> {
 }
 
 fn dismissal(entry: &Table) -> anyhow::Result<Dismissal> {
-    let (mut kind, mut table) = (None, None);
+    let (mut kind, mut table, mut reason) = (None, None, None);
     for (name, value) in entry {
         let text = value.as_str().with_context(|| format!("{name}: expected a text"))?;
         match &**name {
             "finding" => kind = Some(text.parse().with_context(|| format!("finding = \"{text}\""))?),
             "table" => table = Some(text.to_owned()),
-            "reason" => {}
+            "reason" => reason = Some(text.to_owned()),
             _ => bail!("unknown key '{name}': expected one of finding, table, reason"),
         }
     }
-    Ok(Dismissal { kind: kind.context("expected finding = \"…\"")?, table })
+    Ok(Dismissal { reason, ..Dismissal::new(kind.context("expected finding = \"…\"")?, table) })
 }
 
 const BYTES_MAX: u64 = 1 << 20;
@@ -122,9 +112,10 @@ const BYTES_MAX: u64 = 1 << 20;
 #[cfg(test)]
 mod tests {
     use super::*;
+    use larimar_advisor::FindingKind;
 
     fn dismissal(kind: FindingKind, table: Option<&str>) -> Dismissal {
-        Dismissal { kind, table: table.map(str::to_owned) }
+        Dismissal::new(kind, table.map(str::to_owned))
     }
 
     #[test]
@@ -143,7 +134,8 @@ mod tests {
         dismissed.add(&[scan.clone(), any_log.clone()]).expect("written");
         let after = fs::read_to_string(&path).expect("text");
         assert_eq!(after, edited + "\n[[dismiss]]\nfinding = \"log-data\"\n");
-        assert_eq!(Dismissed::read(&path).expect("a list").all, [scan, any_log]);
+        let scan = Dismissal { reason: Some("monthly".to_owned()), ..scan };
+        assert_eq!(Dismissed::read(&path).expect("a list").all(), [scan, any_log]);
     }
 
     #[test]

@@ -1,10 +1,10 @@
 //! The command line of `advise`.
 
 use super::insights::{observed_args, read_name, read_observed};
-use crate::advise::{Advise, Dismissal, FailOn, Format};
+use crate::advise::{Advise, FailOn, Format};
 use clap::builder::{PathBufValueParser, PossibleValuesParser, TypedValueParser as _};
 use clap::{Arg, ArgAction, ArgMatches};
-use larimar_advisor::{FindingKind, Severity};
+use larimar_advisor::{Dismissal, FindingKind, Severity};
 use std::path::PathBuf;
 
 /// `larimar advise`.
@@ -43,11 +43,15 @@ pub(super) fn command() -> clap::Command {
         .long(EVERY_SCAN)
         .action(ArgAction::SetTrue)
         .help("Show every query that scans, also if it read few rows: for test runs, which have little data");
+    let all = Arg::new(ALL)
+        .long(ALL)
+        .action(ArgAction::SetTrue)
+        .help("Show dismissed findings, too; they are marked, and --fail-on does not count them");
     clap::Command::new("advise")
         .about("Show what is wrong with the design of tables, and the pattern that solves it")
         .after_help("The command finds the server as `larimar compact` does. docs/advisor.md explains each finding.")
         .args(observed_args("Only this table [default: all tables]"))
-        .args([format, fail_on, dismiss, dismissed, every_scan])
+        .args([format, fail_on, dismiss, dismissed, every_scan, all])
 }
 
 /// What a command line of `advise` asks for.
@@ -59,6 +63,7 @@ pub(super) fn read(matches: &ArgMatches) -> Advise {
         dismiss: matches.get_many::<Dismissal>(DISMISS).into_iter().flatten().cloned().collect(),
         file: matches.get_one::<PathBuf>(DISMISSED).cloned().expect("it has a default"),
         every_scan: matches.get_flag(EVERY_SCAN),
+        all: matches.get_flag(ALL),
     }
 }
 
@@ -78,7 +83,7 @@ fn read_dismissal(text: &str) -> Result<Dismissal, String> {
         None => (text, None),
     };
     let kind = kind.parse::<FindingKind>().map_err(|error| error.to_string())?;
-    Ok(Dismissal { kind, table })
+    Ok(Dismissal::new(kind, table))
 }
 
 const FORMAT: &str = "format";
@@ -86,6 +91,7 @@ const FAIL_ON: &str = "fail-on";
 const DISMISS: &str = "dismiss";
 const DISMISSED: &str = "dismissed";
 const EVERY_SCAN: &str = "every-scan";
+const ALL: &str = "all";
 
 #[cfg(test)]
 mod tests {
@@ -107,15 +113,15 @@ mod tests {
             dismiss: Vec::new(),
             file: "advise.toml".into(),
             every_scan: false,
+            all: false,
         };
         let scan = FindingKind::TableScan;
         let fail_on = vec![FailOn::Severity(Severity::Warning), FailOn::Kind(scan), FailOn::Kind(FindingKind::LogData)];
-        let dismiss = vec![
-            Dismissal { kind: scan, table: Some("Orders".to_owned()) },
-            Dismissal { kind: FindingKind::RowByRow, table: None },
-        ];
+        let dismiss =
+            vec![Dismissal::new(scan, Some("Orders".to_owned())), Dismissal::new(FindingKind::RowByRow, None)];
         for (line, expected) in [
             (&[][..], none.clone()),
+            (&["--all"], Advise { all: true, ..none.clone() }),
             (&["--format", "json"], Advise { format: Format::Json, ..none.clone() }),
             (
                 &["--format=github", "--fail-on", "warning,table-scan", "--fail-on=log-data"],

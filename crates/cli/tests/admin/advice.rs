@@ -2,7 +2,7 @@
 
 use super::{EXE, launch, send, signature, token};
 use larimar_testkit::Server;
-use larimar_testkit::http::{ACCOUNT, Batch, Client, KEY, Sas, entity, entity_path};
+use larimar_testkit::http::{ACCOUNT, Batch, Client, KEY, Response, Sas, entity, entity_path};
 use serde_json::Value;
 use std::path::Path;
 use std::process::Command;
@@ -257,4 +257,114 @@ fn advice_needs_what_insights_need() {
         let reply = send(server.admin_address(), method, target, &[("authorization", &bearer)]);
         assert_eq!(reply.status, status, "{method} {target}: {reply}");
     }
+}
+
+/// Puts or removes a dismissal with these headers.
+fn dismiss(server: &Server, method: &str, query: &str, headers: &[(&str, &str)]) -> Response {
+    send(server.admin_address(), method, &format!("/advice/dismissals?account={ACCOUNT}&{query}"), headers)
+}
+
+#[test]
+fn findings_are_dismissed_at_the_server_for_everybody() {
+    let folder = tempfile::tempdir().expect("a directory");
+    let server = launch(&folder).argument("--allow-reset").start();
+    let client = server.client();
+    for table in ["orders", "people"] {
+        fill(&client, table, ["p"], &numbered(3));
+        query(&client, table, "Email eq 'x'");
+    }
+    let bearer = format!("Bearer {}", token(&server));
+    let headers = [("authorization", bearer.as_str())];
+    let put = |query: &str| dismiss(&server, "PUT", query, &headers).is_status(200);
+    put("finding=table-scan&table=Orders&reason=the%20report");
+    put("finding=log-data");
+    let advice = || send(server.admin_address(), "GET", &format!("{PATH}&scans=every"), &headers).json();
+    let marked = |advice: &Value| {
+        let all = advice["findings"].as_array().expect("a list").iter();
+        all.map(|it| (it["table"].as_str().expect("a name").to_owned(), it["dismissed"] == true)).collect::<Vec<_>>()
+    };
+    let answer = advice();
+    assert_eq!(marked(&answer), [("people".to_owned(), false), ("orders".to_owned(), true)], "dismissed ones last");
+    let dismissal = &answer["dismissals"][0];
+    assert_eq!((&dismissal["finding"], &dismissal["table"]), (&"table-scan".into(), &"Orders".into()));
+    assert_eq!((&dismissal["reason"], dismissal["time"].is_string()), (&"the report".into(), true));
+    assert_eq!(answer["dismissals"].as_array().map(Vec::len), Some(2));
+    let run = |arguments: &[&str]| advise(&server, folder.path(), &[&["--every-scan"], arguments].concat());
+    let (code, text, _) = run(&["--fail-on", "notice"]);
+    assert_eq!(code, Some(6), "people");
+    assert!(!text.contains("orders") && text.ends_with("1 finding is dismissed: --all shows it\n"), "{text}");
+    let (_, text, _) = run(&["--all"]);
+    assert!(text.contains("table-scan in orders (dismissed): "), "{text}");
+    let (_, text, _) = run(&["--format", "json"]);
+    let json: Value = serde_json::from_str(&text).expect("JSON");
+    assert_eq!((&json["hidden"], json["findings"].as_array().map(Vec::len)), (&1.into(), Some(1)));
+    put("finding=table-scan");
+    assert_eq!(run(&["--fail-on", "notice", "--all"]).0, Some(0), "dismissed ones do not count");
+    dismiss(&server, "DELETE", "finding=table-scan", &headers).is_status(200);
+    dismiss(&server, "DELETE", "finding=table-scan&table=ORDERS", &headers).is_status(200);
+    dismiss(&server, "DELETE", "finding=table-scan&table=orders", &headers).is_status(404);
+    assert_eq!(marked(&advice()), [("orders".to_owned(), false), ("people".to_owned(), false)]);
+    let reset = send(server.admin_address(), "POST", &format!("/reset?account={ACCOUNT}"), &headers);
+    reset.is_status(200);
+    assert_eq!(advice()["dismissals"], Value::Array(Vec::new()), "a reset removes them");
+}
+
+#[test]
+fn dismissals_need_a_credential_that_may_write_and_are_bounded() {
+    let folder = tempfile::tempdir().expect("a directory");
+    let other_key = "a2V5IG9uZQ==";
+    let accounts = format!("{ACCOUNT}:{KEY};other:{other_key}");
+    let server = launch(&folder).environment("LARIMAR_ACCOUNTS", &accounts).start();
+    let with = |method: &str, token: &str| dismiss(&server, method, &format!("finding=log-data&{token}"), &[]).status;
+    for (method, token, status) in [
+        ("PUT", Sas::account("sco", "w").token(), 200),
+        ("DELETE", Sas::account("sco", "d").token(), 200),
+        ("PUT", Sas::account("sco", "rl").token(), 401),
+        ("PUT", Sas::account("sco", "rdlacup").token(), 401),
+        ("DELETE", Sas::account("sco", "rwlacup").token(), 401),
+        ("PUT", Sas::account("sco", "w").with("ss", "bq").token(), 401),
+        ("PUT", Sas::account("sc", "w").token(), 401),
+        ("PUT", Sas::account("sco", "w").token_signed_with(other_key), 401),
+        ("PUT", Sas::table("orders", "raud").token(), 401),
+        ("PUT", String::new(), 401),
+    ] {
+        assert_eq!(with(method, &token), status, "{method} {token}");
+    }
+    let signed = |query: &str, account: &str, key: &str| {
+        let target = format!("/advice/dismissals?account={ACCOUNT}&{query}");
+        let headers = signature("PUT", &target, account, key);
+        send(server.admin_address(), "PUT", &target, &headers.each_ref().map(|(name, value)| (*name, value.as_str())))
+    };
+    signed("finding=log-data", ACCOUNT, KEY).is_status(200);
+    signed("finding=log-data", "other", other_key).is_status(404);
+    let bearer = format!("Bearer {}", token(&server));
+    let headers = [("authorization", bearer.as_str())];
+    for (query, status) in [
+        ("finding=nonsense", 400),
+        ("finding=log-data&table=a%22b", 400),
+        ("finding=log-data&reason=a%0Ab", 400),
+        ("", 400),
+        ("finding=log-data&account=other", 400),
+    ] {
+        assert_eq!(dismiss(&server, "PUT", query, &headers).status, status, "{query}");
+    }
+    for (method, status) in [("GET", 405), ("POST", 405)] {
+        assert_eq!(dismiss(&server, method, "finding=log-data", &headers).status, status);
+    }
+    // Several at once: none is lost, and no more than 500 are kept.
+    let results: Vec<u16> = std::thread::scope(|scope| {
+        let put = |first: u32| {
+            let (server, headers) = (&server, &headers);
+            scope.spawn(move || {
+                let put = |number| dismiss(server, "PUT", &format!("finding=row-by-row&table=t{number:03}"), headers);
+                (first..first + 130).map(|number| put(number).status).collect::<Vec<u16>>()
+            })
+        };
+        let threads: Vec<_> = [0, 130, 260, 390].map(put).into();
+        threads.into_iter().flat_map(|thread| thread.join().expect("answers")).collect()
+    });
+    assert_eq!(results.iter().filter(|status| **status == 200).count(), 499, "one was there before");
+    assert_eq!(results.iter().filter(|status| **status == 409).count(), 21);
+    let advice = send(server.admin_address(), "GET", PATH, &headers).json();
+    assert_eq!(advice["dismissals"].as_array().map(Vec::len), Some(500));
 }

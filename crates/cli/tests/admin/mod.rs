@@ -5,6 +5,7 @@ mod credentials;
 mod explain;
 mod insights;
 mod insights_rows;
+mod partitions_in_time;
 mod reset;
 mod tls;
 

@@ -1,5 +1,5 @@
 //! Who may send an admin request: the holder of the admin token, or of an account's key; for `/insights`, `/advice`,
-//! `/requests` and `/design` also of a shared access signature for the account (`access/sas.rs`).
+//! `/advice/dismissals`, `/requests` and `/design` also of a shared access signature for the account (`access/sas.rs`).
 //!
 //! A web page that a user of this machine visits must not reach the endpoint. Its requests carry its own `Origin`, and a
 //! page whose name was made to resolve to this machine (DNS rebinding) sends its own name as `Host`; both are refused
@@ -53,7 +53,7 @@ pub(super) fn check<E: Engine>(
     check_origin(settings, parts, peer)?;
     let unknown = (StatusCode::UNAUTHORIZED, UNAUTHORIZED);
     let header = match single(parts, AUTHORIZATION) {
-        Ok(None) if matches!(parts.uri.path(), "/insights" | "/advice" | "/design" | "/design/trial") => {
+        Ok(None) if is_open_to_signatures(parts.uri.path()) => {
             return sas::owner(storage, settings, parts, peer).ok_or(unknown);
         }
         Ok(None) if parts.uri.path() == "/requests" => {
@@ -76,6 +76,11 @@ pub(super) fn check<E: Engine>(
         _ => None,
     };
     caller.ok_or(unknown)
+}
+
+/// Whether a shared access signature for the account may open this; `/requests` has a rule of its own.
+fn is_open_to_signatures(path: &str) -> bool {
+    matches!(path, "/insights" | "/advice" | "/advice/dismissals" | "/design" | "/design/trial")
 }
 
 /// Refuses requests of web pages: a `Host` that is not the endpoint's, or an `Origin` that is not.

@@ -5,7 +5,7 @@
 //! signature for the whole account; one for a table or a range of keys is refused.
 
 use super::access::AdminCaller;
-use super::{JSON, Page, not_allowed, page, text};
+use super::{JSON, Page, dismissals, not_allowed, page, text};
 use crate::insights::{Insights, ReportQuery, report};
 use crate::storage::Storage;
 use hyper::{Method, StatusCode};
@@ -59,8 +59,12 @@ pub(super) async fn advice<E: Engine>(
         Ok(insights) => insights,
         Err(refusal) => return *refusal,
     };
-    let report = report(insights, &*storage.engine, &asked, storage.clock.now()).await;
-    answer(report.map(|report| json(&advise(&report, options))))
+    let advice = async {
+        let dismissals = dismissals::load(&*storage.engine, &asked.account).await?;
+        let report = report(insights, &*storage.engine, &asked, storage.clock.now()).await?;
+        Ok(json(&advise(&report, options, &dismissals)))
+    };
+    answer(advice.await)
 }
 
 /// The insights that a caller may see.
@@ -100,7 +104,7 @@ fn read_advice_query(query: &str) -> Result<(ReportQuery, Options), &'static str
         ["scans=every"] => true,
         _ => return Err(EXPECTED_SCANS),
     };
-    Ok((read_query(&others.join("&"))?, Options { every_scan }))
+    Ok((read_query(&others.join("&"))?, Options { every_scan, ..Options::default() }))
 }
 
 fn read_query(query: &str) -> Result<ReportQuery, &'static str> {

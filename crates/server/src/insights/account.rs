@@ -3,6 +3,7 @@
 use super::codec::Reader;
 use super::frequent::Frequent;
 use super::hash_key::HashKey;
+use super::peaks::{PEAKS_BYTES_MAX, Peak, Peaks};
 use super::table::{PARTITIONS_MAX, TableFigures};
 use larimar_model::varint::put;
 
@@ -14,12 +15,15 @@ pub(crate) struct AccountFigures {
     pub(crate) other_requests: u64,
     /// The place of the table whose name had this last byte, which saves most hashes of names.
     recent: [u8; RECENT],
+    /// The busiest minutes of partitions, of what was stamped.
+    pub(crate) peaks: Peaks,
 }
 
 impl AccountFigures {
     /// Tracks at most this many tables.
     pub(crate) const fn new(tables_max: usize) -> Self {
-        Self { tables: Frequent::new(tables_max, TABLE_BYTES_MAX), other_requests: 0, recent: [0; RECENT] }
+        let tables = Frequent::new(tables_max, TABLE_BYTES_MAX);
+        Self { tables, other_requests: 0, recent: [0; RECENT], peaks: Peaks::new() }
     }
 
     /// The figures of a table, for one more request to it.
@@ -34,7 +38,19 @@ impl AccountFigures {
         self.tables.hit_place(usize::from(*recent))
     }
 
+    /// Notes that everything happened in the minute that began at this time, in seconds since 1970.
+    pub(crate) fn stamp(&mut self, minute: u64) {
+        for (_, table) in self.tables.ranked() {
+            for (_, partition) in table.value.partitions.0.ranked() {
+                let entities = partition.value.reads + partition.value.writes;
+                let [table, partition] = [&table.key, &partition.key].map(String::clone);
+                self.peaks.add(Peak { table, partition, minute, entities });
+            }
+        }
+    }
+
     pub(crate) fn merge(&mut self, other: Self) {
+        self.peaks.merge(other.peaks);
         self.other_requests += other.other_requests;
         let other_requests = &mut self.other_requests;
         self.tables.merge(other.tables, |evicted| *other_requests += evicted.value.requests());
@@ -43,7 +59,7 @@ impl AccountFigures {
     /// The figures of one table alone; names compare without case.
     pub(crate) fn only(self, name: &str) -> Option<Self> {
         let tables = self.tables.only(|table| table.eq_ignore_ascii_case(name))?;
-        Some(Self { tables, ..Self::default() })
+        Some(Self { tables, peaks: self.peaks.only(name), ..Self::default() })
     }
 
     /// The stored form: at most `row_bytes_max` bytes. If there is not room for all, tables have fewer partitions; if that
@@ -61,6 +77,7 @@ impl AccountFigures {
                 break;
             }
         }
+        self.peaks.encode(&mut out);
         out
     }
 
@@ -69,7 +86,8 @@ impl AccountFigures {
         let (&(FORMAT_OF_64_PARTITIONS | FORMAT), rest) = bytes.split_first()? else { return None };
         let mut input = Reader::new(rest);
         let tables = Frequent::decode(TABLES_MAX, TABLE_BYTES_MAX, &mut input)?;
-        let figures = Self { tables, other_requests: input.number()?, ..Self::default() };
+        let (other_requests, peaks) = (input.number()?, Peaks::decode(&mut input)?);
+        let figures = Self { tables, other_requests, peaks, ..Self::default() };
         input.is_empty().then_some(figures)
     }
 }
@@ -82,8 +100,8 @@ impl Default for AccountFigures {
 
 /// Tables of an account that are tracked.
 pub(crate) const TABLES_MAX: usize = 32;
-/// What a row has besides its tables: the format and three numbers.
-const HEAD_BYTES_MAX: usize = 64;
+/// What a row has besides its tables: the format, three numbers and the peaks.
+const HEAD_BYTES_MAX: usize = 64 + PEAKS_BYTES_MAX;
 /// Names of tables have at most 63 characters; those of storage analytics begin with a `$`.
 const TABLE_BYTES_MAX: usize = 64;
 const RECENT: usize = 16;

@@ -14,6 +14,7 @@ mod frequent;
 mod hash_key;
 mod key_ranges;
 mod latencies;
+mod peaks;
 mod places;
 mod report;
 mod rows;

@@ -5,6 +5,7 @@ use super::account::AccountFigures;
 use super::frequent::Tracked;
 use super::key_ranges::{Heat, HeatRange, KeyRanges, Place};
 use super::latencies::Latencies;
+use super::peaks::{Peak, Peaks};
 use super::rows::{self, Resolution, Slot};
 use super::table::{
     EntitySizes, InsertOrder, OperationFigures, OperationKind, PartitionFigures, ShapeCounts, ShapeFigures,
@@ -12,7 +13,7 @@ use super::table::{
 };
 use larimar_advisor::report::{
     CountsReport, EntitiesReport, FollowedReport, HeatReport, OperationReport, OrderReport, PartitionReport,
-    RangeReport, Report, ShapeReport, SizeReport, TableReport,
+    PeakReport, RangeReport, Report, ShapeReport, SizeReport, TableReport,
 };
 use larimar_engine::{Engine, Fault};
 use larimar_model::Timestamp;
@@ -55,7 +56,7 @@ pub(crate) async fn report(
         since: time(first.start),
         until: time(resolution.slot(now).next().start),
         resolution: resolution.name().to_owned(),
-        tables: sum.tables.ranked().into_iter().map(|(_, table)| table_report(table, &heat)).collect(),
+        tables: sum.tables.ranked().into_iter().map(|(_, table)| table_report(table, &heat, &sum.peaks)).collect(),
         other_requests: sum.other_requests,
     })
 }
@@ -82,7 +83,7 @@ async fn collect<'a>(
         return Ok(None);
     }
     if let Some(figures) = insights.take_of(&query.account) {
-        pending.add(&query.account, &figures, now);
+        pending.add(&query.account, figures, now);
     }
     for (slot, figures) in pending.of(&query.account, first) {
         if let Some(figures) = AccountFigures::decode(figures) {
@@ -111,7 +112,7 @@ impl Collected<'_> {
     }
 }
 
-fn table_report(tracked: &Tracked<TableFigures>, heat: &BTreeMap<u64, KeyRanges>) -> TableReport {
+fn table_report(tracked: &Tracked<TableFigures>, heat: &BTreeMap<u64, KeyRanges>, peaks: &Peaks) -> TableReport {
     let table = &tracked.value;
     let operations = OperationKind::ALL.into_iter().zip(&table.operations);
     let operations = operations.filter(|(_, figures)| figures.outcomes.iter().any(|count| *count > 0));
@@ -126,6 +127,7 @@ fn table_report(tracked: &Tracked<TableFigures>, heat: &BTreeMap<u64, KeyRanges>
         other_shapes: counts_report(table.other_shapes),
         partitions: partitions.take(PARTITIONS_SHOWN).map(|(_, partition)| partition_report(partition)).collect(),
         partitions_seen: table.partitions_seen.estimate(),
+        peaks: peaks.of(&tracked.key).into_iter().map(peak_report).collect(),
         ranges: table.ranges.ranges().iter().map(range_report).collect(),
         insert_order: order_report(&table.inserts),
         entities: entities_report(&table.entities),
@@ -179,6 +181,10 @@ fn partition_report(Tracked { key, missed_max, value }: &Tracked<PartitionFigure
         rows_seen: value.rows_seen.estimate(),
         insert_order: order_report(&value.inserts),
     }
+}
+
+fn peak_report(peak: &Peak) -> PeakReport {
+    PeakReport { partition: peak.partition.clone(), time: time(peak.minute), entities: peak.entities }
 }
 
 fn range_report(range: &HeatRange) -> RangeReport {

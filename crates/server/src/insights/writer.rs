@@ -27,7 +27,8 @@ pub(super) struct Pending {
 
 impl Pending {
     /// Adds what was observed of an account, as of `time`.
-    pub(super) fn add(&mut self, account: &str, figures: &AccountFigures, time: Timestamp) {
+    pub(super) fn add(&mut self, account: &str, mut figures: AccountFigures, time: Timestamp) {
+        figures.stamp(Resolution::Minute.slot(time).start);
         let figures = figures.encode(rows::ROW_BYTES_MAX);
         for resolution in Resolution::ALL {
             let sum = self.rows.entry((resolution.slot(time), account.to_owned())).or_default();
@@ -127,7 +128,7 @@ impl Insights {
     pub(super) async fn store(&self, engine: &impl Engine, time: Timestamp, now: Timestamp) {
         let mut pending = self.pending.lock().await;
         for (account, figures) in self.take() {
-            pending.add(&account, &figures, time);
+            pending.add(&account, figures, time);
         }
         let Pending { rows, moves } = &mut *pending;
         while let Some(entry) = rows.first_entry() {

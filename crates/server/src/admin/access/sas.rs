@@ -1,5 +1,5 @@
 //! Shared access signatures at the admin endpoint: only those for a whole account, and only for `/insights`, `/advice`,
-//! `/requests` and `/design`.
+//! `/advice/dismissals`, `/requests` and `/design`.
 
 use super::{AdminCaller, counts};
 use crate::admin::AdminSettings;
@@ -13,14 +13,18 @@ use larimar_wire::signature::AccountKey;
 use larimar_wire::uri::query_pairs;
 
 /// The account of a signature in the query, if it holds for the account that the query names, for its tables, and for reading
-/// and listing entities, or for deleting them.
+/// and listing entities, or for writing or deleting them, as the method is.
 pub(super) fn owner<E: Engine>(
     storage: &Storage<E>,
     settings: &AdminSettings,
     parts: &Parts,
     peer: Peer,
 ) -> Option<AdminCaller> {
-    let letters = if parts.method == Method::DELETE { "d" } else { "rl" };
+    let letters = match parts.method {
+        Method::PUT => "w",
+        Method::DELETE => "d",
+        _ => "rl",
+    };
     permitted(storage, settings, parts, peer, (Service::Table, letters)).map(AdminCaller::Owner)
 }
 
