@@ -51,13 +51,15 @@ const MEASURES: [(&str, Measure); 5] = [
 ];
 
 /// What layouts are compared by. A partition that is far from its target is not hot.
-const COMPARED: [Measure; 7] = [
+const COMPARED: [Measure; 8] = [
     |it| it.read_cost,
     |it| it.write_cost,
     |it| it.bytes,
     |it| it.eventual as f64,
     |it| it.partition_heat.max(PARTITION_ENTITIES_PER_SECOND / 4.0),
     |it| it.concentration,
+    // Records with rows of their own (T6) have no bound; those inside an entity (T5) have.
+    |it| it.inside_records,
     |it| it.layout.structures.len() as f64,
 ];
 

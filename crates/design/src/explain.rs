@@ -122,6 +122,15 @@ pub(crate) fn warnings(model: &Model<'_>, costed: &Costed) -> Vec<String> {
     if layout.is_in_blobs {
         return warnings;
     }
+    for (index, related) in model.description.related.iter().enumerate() {
+        let placed = (layout.placement(model, index), model.relations[index]);
+        if let (Placement::Inside, Relation::Many(_)) = placed {
+            let name = &related.name;
+            warnings.push(format!(
+                "T5: the entity has room for 252 properties and 1 MiB, which bounds the number of {name}"
+            ));
+        }
+    }
     let partition = &layout.primary().partition;
     if costed.is_append_only {
         warnings.push(

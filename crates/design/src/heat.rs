@@ -32,6 +32,8 @@ pub(crate) struct Costed {
     pub(crate) is_append_only: bool,
     /// How far inserts are from being spread: 1 if append-only, 2 if there is one partition only.
     pub(crate) concentration: f64,
+    /// Records inside each entity, whose number the size of an entity limits.
+    pub(crate) inside_records: f64,
 }
 
 impl Costed {
@@ -64,6 +66,7 @@ impl Costed {
             violations: wasteful + refused + is_hot + is_over,
             is_append_only,
             concentration: if is_single { 2.0 } else { f64::from(u8::from(is_append_only)) },
+            inside_records: layout.inside_records(model),
             queries,
             writes,
             expiry,
@@ -105,6 +108,11 @@ pub(crate) fn share(model: &Model<'_>, parts: &[Part], is_insert: bool) -> f64 {
     parts.iter().map(of_part).product()
 }
 
+/// As how many entities one counts: the targets are for entities of 1 KiB.
+pub(crate) fn weight(model: &Model<'_>, layout: &Layout) -> f64 {
+    (access::row_bytes(model, layout, 0) / 1024.0).clamp(1.0, 1024.0)
+}
+
 /// Inserts a second.
 pub(crate) fn insert_rate(model: &Model<'_>) -> f64 {
     let inserts = model.writes.iter().filter(|it| it.kind == WriteKind::Insert && it.of.is_none());
@@ -115,8 +123,7 @@ pub(crate) fn insert_rate(model: &Model<'_>) -> f64 {
 fn heat(model: &Model<'_>, layout: &Layout, queries: &[Access], writes: &[WriteAccess]) -> f64 {
     let size = |role: Role| match role.is_list() {
         true => 1.0,
-        // The targets are for entities of 1 KiB.
-        false => (access::row_bytes(model, layout, 0) / 1024.0).clamp(1.0, 1024.0),
+        false => weight(model, layout),
     };
     let mut by_structure = vec![0.0; layout.structures.len()];
     for (query, access) in model.queries.iter().zip(queries) {

@@ -129,6 +129,15 @@ impl Layout {
         copies * model.parts() / self.slots(model) + self.related_rows(model)
     }
 
+    /// Records of which an entity has several in its own properties (T5): more than fit cannot be added.
+    pub(crate) fn inside_records(&self, model: &Model<'_>) -> f64 {
+        let records = |(index, relation): (usize, &Relation)| match (self.placement(model, index), relation) {
+            (Placement::Inside, Relation::Many(count)) => *count,
+            _ => 0.0,
+        };
+        if self.is_in_blobs { 0.0 } else { model.relations.iter().enumerate().map(records).sum() }
+    }
+
     /// Rows of related records between the entities, for each entity.
     pub(crate) fn related_rows(&self, model: &Model<'_>) -> f64 {
         let rows = |(index, relation): (usize, &Relation)| match (self.placement(model, index), relation) {

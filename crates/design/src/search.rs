@@ -81,6 +81,7 @@ impl<'m> Search<'m> {
             let Some(access) = access::of_structure(self.model, &layout, 0, query) else { continue };
             let load = inserts * heat::share(self.model, &template.partition, true)
                 + query.rate * access.rows / access.seeks * heat::share(self.model, &template.partition, false);
+            let load = load * heat::weight(self.model, &layout);
             let penalty = if load > PARTITION_ENTITIES_PER_SECOND { 1000.0 } else { 0.0 };
             let cost = access.cost() + penalty;
             if best.is_none_or(|(least, _)| cost < least) {

@@ -4,5 +4,6 @@ mod guide;
 mod others;
 mod properties;
 mod refusals;
+mod robust;
 mod shape;
 mod trials;
