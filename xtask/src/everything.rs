@@ -288,6 +288,7 @@ impl Run<'_> {
             tally.fail("SDK suites and programs: there is no server to run them against");
             return tally;
         };
+        tally += examples::advise_on_patterns(self.repo, built, server);
         let mut rounds = Vec::new();
         for (package, names) in REST_ONLY {
             rounds.push(Round::chosen(&built.tests, package, names).with(self.rust_variables()));

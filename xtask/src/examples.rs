@@ -5,13 +5,15 @@
 
 use std::ffi::OsStr;
 use std::fs;
-use std::path::PathBuf;
+use std::path::{Path, PathBuf};
+use std::process::Command;
 use std::time::Duration;
 
 use anyhow::{Context, Result, ensure};
 
 use crate::build::Built;
 use crate::gate;
+use crate::sdk::{Server, ServerOptions, WorkFolder};
 use crate::shell::{self, Repo};
 use crate::tally::Tally;
 
@@ -23,9 +25,12 @@ const EXAMPLE_TIME_MAX: Duration = Duration::from_secs(120);
 
 /// `cargo xtask examples`.
 pub(crate) fn command(repo: &Repo) -> Result<Tally> {
-    let mut build = repo.cargo(&["build", "--examples"]);
+    let mut build = repo.cargo(&["build", "--examples", "--bins", "--package=larimar"]);
     build.args(CRATES.map(|name| format!("--package=larimar-{name}")));
-    Ok(run(repo, &Built::of(&mut build)?))
+    let built = Built::of(&mut build)?;
+    let mut tally = run(repo, &built);
+    tally += advise_on_patterns(repo, &built, built.server()?);
+    Ok(tally)
 }
 
 /// Runs the examples of the crates for users.
@@ -36,6 +41,35 @@ pub(crate) fn run(repo: &Repo, built: &Built) -> Tally {
 /// Runs the examples of the patterns over another server.
 pub(crate) fn run_patterns_over(connection_string: &str, repo: &Repo, built: &Built) -> Tally {
     run_those_of(&["patterns"], repo, built, Some(connection_string))
+}
+
+/// Runs the examples of the patterns on one server and asks the advisor about their traffic, with every query that scans:
+/// what shows a pattern has no fault that the advisor finds.
+pub(crate) fn advise_on_patterns(repo: &Repo, built: &Built, binary: &Path) -> Tally {
+    let mut tally = Tally::default();
+    let mut of_examples = Tally::default();
+    gate::step(&mut tally, "larimar advise on the examples of the patterns", || {
+        let work = WorkFolder::create("advise")?;
+        Server::run(binary, &work.0, &ServerOptions::default(), |endpoints| {
+            of_examples = run_those_of(&["patterns"], repo, built, Some(endpoints.connection_string()));
+            let log = fs::read_to_string(work.0.join("server.log")).context("read the server's log")?;
+            let mut command = Command::new(binary);
+            command.args(["advise", "--every-scan", "--fail-on", "notice", "--data-dir"]).arg(work.0.join("data"));
+            command.args(["--admin-port", admin_port(&log)?]).current_dir(&work.0);
+            let status = shell::run(&mut command, EXAMPLE_TIME_MAX)?;
+            ensure!(status.success(), "the advisor has findings about the examples: it ended with {status}");
+            Ok(true)
+        })
+    });
+    tally += of_examples.on("one server");
+    tally
+}
+
+/// The port of the admin endpoint in a server's banner.
+fn admin_port(banner: &str) -> Result<&str> {
+    let rest = banner.split("admin endpoint").nth(1).and_then(|line| line.split("127.0.0.1:").nth(1));
+    let port = rest.and_then(|rest| rest.split(|sign: char| !sign.is_ascii_digit()).next());
+    port.filter(|port| !port.is_empty()).context("the banner names no admin endpoint")
 }
 
 fn run_those_of(crates: &[&str], repo: &Repo, built: &Built, connection_string: Option<&str>) -> Tally {

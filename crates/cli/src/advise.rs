@@ -47,7 +47,7 @@ pub(crate) enum FailOn {
 
 /// The command has found what it was to fail on.
 #[derive(Debug, thiserror::Error)]
-#[error("{0} of the findings are such that --fail-on names")]
+#[error("findings that --fail-on names: {0}")]
 pub(crate) struct Found(usize);
 
 impl Advise {

@@ -33,6 +33,8 @@ class Recorder:
         known = scenario_services()
         for item in items:
             marker = item.get_closest_marker("scenario")
+            if item.get_closest_marker("documentation"):
+                continue
             if marker is None or marker.args[0] not in known:
                 raise pytest.UsageError(f"{item.nodeid} names no scenario of {SCENARIOS.name}")
 
@@ -40,7 +42,10 @@ class Recorder:
     def pytest_runtest_makereport(self, item, call):
         report = (yield).get_result()
         if report.when == "call" or report.outcome != "passed":
-            scenario = item.get_closest_marker("scenario").args[0]
+            marker = item.get_closest_marker("scenario")
+            if marker is None:
+                return
+            scenario = marker.args[0]
             self.note(scenario, report.outcome, detail_of(item, report))
 
     def note(self, scenario, outcome, detail):

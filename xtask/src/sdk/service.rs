@@ -39,6 +39,11 @@ pub(crate) struct Endpoints {
 }
 
 impl Endpoints {
+    /// The connection string itself.
+    pub(crate) fn connection_string(&self) -> &str {
+        &self.text
+    }
+
     /// Sets the variables by which a child finds the server; a service that the server does not run has no variable.
     pub(crate) fn set_variables<'a>(&self, command: &'a mut Command) -> &'a mut Command {
         for service in Service::ALL {

@@ -33,6 +33,8 @@ fn scan(table: &TableReport, shape: &ShapeReport, options: Options) -> Option<Fi
         && counts.rows_read / ROWS_PER_ROW_MIN >= counts.rows_returned;
     let severity = match is_wasteful {
         true => Severity::Warning,
+        // What a RowKey is compared with leaves the rows of a partition that are read: a range that happens to be all.
+        false if kind == FindingKind::PartitionScan && *others == ["RowKey"] => return None,
         false if options.every_scan && counts.queries > 0 => Severity::Notice,
         false => return None,
     };
@@ -165,6 +167,13 @@ mod tests {
             let expected = expected.map(|kind| (kind, Severity::Warning));
             assert_eq!(found(shape, plan, counts, false), expected, "{shape} {counts:?}");
         }
+    }
+
+    #[test]
+    fn a_range_of_rows_that_is_the_whole_partition_is_no_scan() {
+        let filter = "PartitionKey eq ? and RowKey ge ?";
+        assert_eq!(found(filter, "partition-scan", [20, 60, 60, 0], true), None);
+        assert!(found("RowKey ge ?", "table-scan", [20, 60, 60, 0], true).is_some());
     }
 
     #[test]
