@@ -122,15 +122,7 @@ pub(crate) fn warnings(model: &Model<'_>, costed: &Costed) -> Vec<String> {
     if layout.is_in_blobs {
         return warnings;
     }
-    for (index, related) in model.description.related.iter().enumerate() {
-        let placed = (layout.placement(model, index), model.relations[index]);
-        if let (Placement::Inside, Relation::Many(_)) = placed {
-            let name = &related.name;
-            warnings.push(format!(
-                "T5: the entity has room for 252 properties and 1 MiB, which bounds the number of {name}"
-            ));
-        }
-    }
+    warnings.extend(related_warnings(model, costed));
     let partition = &layout.primary().partition;
     if costed.is_append_only {
         warnings.push(
@@ -159,4 +151,18 @@ pub(crate) fn warnings(model: &Model<'_>, costed: &Costed) -> Vec<String> {
         );
     }
     warnings
+}
+
+/// What to mind about records inside an entity.
+fn related_warnings(model: &Model<'_>, costed: &Costed) -> Vec<String> {
+    let related = model.description.related.iter().enumerate();
+    let inside = related.filter(|(index, _)| {
+        let placed = (costed.layout.placement(model, *index), model.relations[*index]);
+        matches!(placed, (Placement::Inside, Relation::Many(_)))
+    });
+    let warning = |(_, related): (usize, &crate::description::Related)| {
+        let name = &related.name;
+        format!("T5: the entity has room for 252 properties and 1 MiB, which bounds the number of {name}")
+    };
+    inside.map(warning).collect()
 }
