@@ -1,0 +1,334 @@
+/** The Blob service: containers, blobs, uploads and downloads, tags, stored access policies. */
+
+import { parsePolicies, policiesToXml, type StoredPolicy } from './acl';
+import { ProtocolError } from './error';
+import { metadataHeaders, metadataOf, metadataOfXml, type Metadata } from './metadata';
+import type { CallOptions, RequestOptions, Transport } from './transport';
+import { upload, type UploadOptions } from './upload';
+import { child, children, childText, document, element, parseXml } from './xml';
+
+export interface Container {
+  readonly name: string;
+  readonly lastModified: string;
+  readonly etag: string;
+  readonly leaseState: string;
+  readonly publicAccess?: 'container' | 'blob';
+  readonly metadata: Metadata;
+}
+
+/** A blob in a list. */
+export interface Blob {
+  readonly name: string;
+  readonly snapshot?: string;
+  readonly bytes: number;
+  readonly contentType: string;
+  readonly blobType: string;
+  readonly lastModified: string;
+  readonly etag: string;
+  readonly accessTier?: string;
+  readonly leaseState?: string;
+  readonly metadata: Metadata;
+}
+
+export interface BlobPage {
+  readonly blobs: Blob[];
+  /** What names have in common up to the delimiter: the directories of a tree. */
+  readonly prefixes: string[];
+  readonly next?: string;
+}
+
+export interface BlobProperties {
+  readonly bytes: number;
+  readonly contentType: string;
+  readonly contentEncoding?: string;
+  readonly contentLanguage?: string;
+  readonly contentDisposition?: string;
+  readonly contentMd5?: string;
+  readonly blobType: string;
+  readonly etag: string;
+  readonly lastModified: string;
+  readonly created?: string;
+  readonly accessTier?: string;
+  readonly leaseState?: string;
+  readonly tagCount: number;
+  readonly metadata: Metadata;
+}
+
+export class Blobs {
+  constructor(readonly transport: Transport) {}
+
+  /** A page of containers in the order of their names. */
+  async containers(
+    options: CallOptions & { prefix?: string; marker?: string; max?: number } = {},
+  ): Promise<{ containers: Container[]; next?: string }> {
+    const { credential } = this.transport;
+    if (credential.kind === 'sas' && credential.scope?.service === 'blob') {
+      const { name } = credential.scope;
+      return { containers: [{ name, lastModified: '', etag: '', leaseState: '', metadata: new Map() }] };
+    }
+    const { prefix, marker, max, signal } = options;
+    const query = { comp: 'list', include: 'metadata', prefix: prefix || undefined, marker, maxresults: max };
+    const response = await this.#send({ path: '/', query, signal });
+    const root = parseXml(await response.text());
+    const next = childText(root, 'NextMarker');
+    const containers = children(child(root, 'Containers'), 'Container').map(containerOf);
+    return { containers, ...(next ? { next } : {}) };
+  }
+
+  async createContainer(
+    container: string,
+    options: CallOptions & { publicAccess?: 'container' | 'blob'; metadata?: Metadata } = {},
+  ): Promise<void> {
+    await this.#container('PUT', container, {
+      headers: { 'x-ms-blob-public-access': options.publicAccess, ...metadataHeaders(options.metadata ?? new Map()) },
+      signal: options.signal,
+    });
+  }
+
+  async deleteContainer(container: string, options: CallOptions = {}): Promise<void> {
+    await this.#container('DELETE', container, { signal: options.signal });
+  }
+
+  /** Replaces all metadata of a container. */
+  async setContainerMetadata(container: string, metadata: Metadata, options: CallOptions = {}): Promise<void> {
+    await this.#container('PUT', container, {
+      query: { comp: 'metadata' },
+      headers: metadataHeaders(metadata),
+      signal: options.signal,
+    });
+  }
+
+  /** The stored access policies and who may read without credentials. Needs the key. */
+  async policies(
+    container: string,
+    options: CallOptions = {},
+  ): Promise<{ policies: StoredPolicy[]; publicAccess?: string }> {
+    const query = { comp: 'acl' };
+    const response = await this.#container('GET', container, { query, auth: 'key', signal: options.signal });
+    const publicAccess = response.headers.get('x-ms-blob-public-access');
+    return { policies: parsePolicies(await response.text()), ...(publicAccess ? { publicAccess } : {}) };
+  }
+
+  async setPolicies(
+    container: string,
+    policies: readonly StoredPolicy[],
+    publicAccess: 'container' | 'blob' | undefined,
+    options: CallOptions = {},
+  ): Promise<void> {
+    await this.#container('PUT', container, {
+      query: { comp: 'acl' },
+      headers: { 'content-type': 'application/xml', 'x-ms-blob-public-access': publicAccess },
+      body: policiesToXml(policies),
+      auth: 'key',
+      signal: options.signal,
+    });
+  }
+
+  /** A page of blobs. With a delimiter, names are grouped up to it. */
+  async list(
+    container: string,
+    options: CallOptions & {
+      prefix?: string | undefined;
+      delimiter?: string | undefined;
+      marker?: string | undefined;
+      max?: number | undefined;
+      include?: string | undefined;
+    } = {},
+  ): Promise<BlobPage> {
+    const response = await this.#container('GET', container, {
+      query: {
+        comp: 'list',
+        prefix: options.prefix || undefined,
+        delimiter: options.delimiter,
+        marker: options.marker,
+        maxresults: options.max,
+        include: options.include,
+      },
+      signal: options.signal,
+    });
+    return parseBlobPage(await response.text());
+  }
+
+  async properties(container: string, blob: string, options: CallOptions = {}): Promise<BlobProperties> {
+    const path = blobPath(container, blob);
+    const { headers } = await this.#send({ method: 'HEAD', path, signal: options.signal });
+    return propertiesOf(headers);
+  }
+
+  /**
+   * The content, or a range of it: `end` is the last byte. The caller reads the response's body; it never becomes a page of
+   * the console's origin (show it only through a sandboxed object URL).
+   */
+  async read(
+    container: string,
+    blob: string,
+    options: CallOptions & { start?: number; end?: number; snapshot?: string } = {},
+  ): Promise<Response> {
+    const { start, end } = options;
+    const range = start === undefined ? undefined : `bytes=${start}-${end ?? ''}`;
+    return this.#send({
+      path: blobPath(container, blob),
+      query: { snapshot: options.snapshot },
+      headers: { 'x-ms-range': range },
+      signal: options.signal,
+    });
+  }
+
+  /** Uploads a file, in blocks if it is large. */
+  async upload(container: string, blob: string, file: globalThis.Blob, options: UploadOptions = {}): Promise<void> {
+    await upload(this.transport, blobPath(container, blob), file, options);
+  }
+
+  async delete(
+    container: string,
+    blob: string,
+    options: CallOptions & { snapshots?: 'include' | 'only' } = {},
+  ): Promise<void> {
+    await this.#send({
+      method: 'DELETE',
+      path: blobPath(container, blob),
+      headers: { 'x-ms-delete-snapshots': options.snapshots },
+      signal: options.signal,
+    });
+  }
+
+  /** Replaces all metadata of a blob, if its etag is still the same. */
+  async setMetadata(
+    container: string,
+    blob: string,
+    metadata: Metadata,
+    options: CallOptions & { etag?: string } = {},
+  ): Promise<void> {
+    await this.#send({
+      method: 'PUT',
+      path: blobPath(container, blob),
+      query: { comp: 'metadata' },
+      headers: { ...metadataHeaders(metadata), 'if-match': options.etag },
+      signal: options.signal,
+    });
+  }
+
+  async tags(container: string, blob: string, options: CallOptions = {}): Promise<Map<string, string>> {
+    const path = blobPath(container, blob);
+    const response = await this.#send({ path, query: { comp: 'tags' }, signal: options.signal });
+    const set = child(parseXml(await response.text()), 'TagSet');
+    return new Map(children(set, 'Tag').map((tag) => [childText(tag, 'Key') ?? '', childText(tag, 'Value') ?? '']));
+  }
+
+  /** Replaces all tags of a blob. */
+  async setTags(
+    container: string,
+    blob: string,
+    tags: ReadonlyMap<string, string>,
+    options: CallOptions = {},
+  ): Promise<void> {
+    const items = [...tags].map(([key, value]) => element('Tag', [element('Key', key), element('Value', value)]));
+    await this.#send({
+      method: 'PUT',
+      path: blobPath(container, blob),
+      query: { comp: 'tags' },
+      headers: { 'content-type': 'application/xml' },
+      body: document(element('Tags', [element('TagSet', items)])),
+      signal: options.signal,
+    });
+  }
+
+  #container(method: string, container: string, options: RequestOptions): Promise<Response> {
+    const query = { restype: 'container', ...options.query };
+    return this.#send({ ...options, method, path: `/${encodeURIComponent(container)}`, query });
+  }
+
+  #send(options: RequestOptions): Promise<Response> {
+    return this.transport.send('blob', options);
+  }
+}
+
+/**
+ * The path of a blob. Browsers resolve the segments `.` and `..`, also encoded ones, so slashes beside them are encoded.
+ */
+export function blobPath(container: string, blob: string): string {
+  const segments = blob.split('/');
+  const hasDots = segments.some((segment) => segment === '.' || segment === '..');
+  if (hasDots && segments.length === 1) {
+    throw new ProtocolError(0, '', `A browser cannot address a blob with the name “${blob}”.`);
+  }
+  const separator = hasDots ? '%2F' : '/';
+  return `/${encodeURIComponent(container)}/${segments.map(encodeURIComponent).join(separator)}`;
+}
+
+function containerOf(container: Element): Container {
+  const properties = child(container, 'Properties');
+  const access = childText(properties, 'PublicAccess');
+  return {
+    name: childText(container, 'Name') ?? '',
+    lastModified: childText(properties, 'Last-Modified') ?? '',
+    etag: childText(properties, 'Etag') ?? '',
+    leaseState: childText(properties, 'LeaseState') ?? '',
+    ...(access === 'container' || access === 'blob' ? { publicAccess: access } : {}),
+    metadata: metadataOfXml(child(container, 'Metadata')),
+  };
+}
+
+export function parseBlobPage(xml: string): BlobPage {
+  const root = parseXml(xml);
+  const list = child(root, 'Blobs');
+  const next = childText(root, 'NextMarker');
+  return {
+    blobs: children(list, 'Blob').map(blobOf),
+    prefixes: children(list, 'BlobPrefix').map(nameOf),
+    ...(next ? { next } : {}),
+  };
+}
+
+/** The name; one with characters that XML cannot have is percent-encoded. */
+function nameOf(item: Element): string {
+  const name = child(item, 'Name');
+  const text = name?.textContent ?? '';
+  return name?.getAttribute('Encoded') === 'true' ? decodeURIComponent(text) : text;
+}
+
+function blobOf(blob: Element): Blob {
+  const properties = child(blob, 'Properties');
+  const optional = (name: string) => childText(properties, name) || undefined;
+  const [snapshot, accessTier, leaseState] = [
+    childText(blob, 'Snapshot'),
+    optional('AccessTier'),
+    optional('LeaseState'),
+  ];
+  return {
+    name: nameOf(blob),
+    bytes: Number(childText(properties, 'Content-Length') ?? 0),
+    contentType: childText(properties, 'Content-Type') ?? '',
+    blobType: childText(properties, 'BlobType') ?? '',
+    lastModified: childText(properties, 'Last-Modified') ?? '',
+    etag: childText(properties, 'Etag') ?? '',
+    ...(snapshot ? { snapshot } : {}),
+    ...(accessTier ? { accessTier } : {}),
+    ...(leaseState ? { leaseState } : {}),
+    metadata: metadataOfXml(child(blob, 'Metadata')),
+  };
+}
+
+function propertiesOf(headers: Headers): BlobProperties {
+  const optional = <Name extends string>(name: Name, ...from: string[]) => {
+    const value = from.map((header) => headers.get(header)).find((text) => text !== null);
+    return (value ? { [name]: value } : {}) as Partial<Record<Name, string>>;
+  };
+  return {
+    bytes: Number(headers.get('content-length') ?? 0),
+    contentType: headers.get('content-type') ?? '',
+    blobType: headers.get('x-ms-blob-type') ?? '',
+    etag: headers.get('etag') ?? '',
+    lastModified: headers.get('last-modified') ?? '',
+    tagCount: Number(headers.get('x-ms-tag-count') ?? 0),
+    ...optional('contentEncoding', 'content-encoding'),
+    ...optional('contentLanguage', 'content-language'),
+    // The mount replaces the stored disposition by `attachment` and keeps it in a header of its own.
+    ...optional('contentDisposition', 'x-larimar-content-disposition'),
+    ...optional('contentMd5', 'x-ms-blob-content-md5', 'content-md5'),
+    ...optional('created', 'x-ms-creation-time'),
+    ...optional('accessTier', 'x-ms-access-tier'),
+    ...optional('leaseState', 'x-ms-lease-state'),
+    metadata: metadataOf(headers),
+  };
+}
