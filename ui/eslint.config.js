@@ -14,10 +14,11 @@ export default ts.config(
       'no-console': 'error',
       'no-restricted-globals': [
         'error',
-        { name: 'localStorage', message: 'Use src/app/settings.ts: only settings are stored, never credentials or data.' },
+        { name: 'localStorage', message: 'Use src/app/stored.ts: never store credentials.' },
         { name: 'sessionStorage', message: 'Nothing is stored for the session: a credential stays in memory.' },
       ],
       eqeqeq: 'error',
+      '@typescript-eslint/no-unused-vars': ['error', { argsIgnorePattern: '^_' }],
       // TypeScript checks names.
       'no-undef': 'off',
       'svelte/no-at-html-tags': 'error',

@@ -11,6 +11,7 @@ export default defineConfig({
   plugins: [svelte()],
   base: './',
   build: {
+    cssTarget: ['chrome123', 'firefox120', 'safari17.5'],
     outDir: '../crates/server/console',
     emptyOutDir: true,
     assetsDir: 'assets',

@@ -97,7 +97,8 @@ export async function connectionString(text: string): Promise<Credential> {
 /** Any of the three forms, told apart by how the text looks; a key alone needs the account. */
 export async function parseCredential(text: string, account: string): Promise<Credential> {
   const trimmed = text.trim();
-  if (/^\s*[A-Za-z]+=[^;]*;/.test(trimmed) || /^UseDevelopmentStorage=/i.test(trimmed)) return connectionString(trimmed);
+  if (/^\s*[A-Za-z]+=[^;]*;/.test(trimmed) || /^UseDevelopmentStorage=/i.test(trimmed))
+    return connectionString(trimmed);
   if (/^https?:\/\//i.test(trimmed) || /(^|[?&])sig=/.test(trimmed)) return sasCredential(trimmed, account);
   return keyCredential(account, trimmed);
 }

@@ -203,8 +203,11 @@ function parseBinary(input: string): EdmValue | { error: string } {
   const compact = input.replaceAll(/\s/g, '');
   try {
     const { length } = fromBase64(compact);
-    if (length > BINARY_BYTES_MAX) return { error: `Binary has at most ${BINARY_BYTES_MAX} bytes; this has ${length}.` };
-    return compact.length % 4 === 0 ? { type: 'Binary', value: compact } : { error: 'Expected base64 with its padding.' };
+    if (length > BINARY_BYTES_MAX)
+      return { error: `Binary has at most ${BINARY_BYTES_MAX} bytes; this has ${length}.` };
+    return compact.length % 4 === 0
+      ? { type: 'Binary', value: compact }
+      : { error: 'Expected base64 with its padding.' };
   } catch {
     return { error: 'Expected base64.' };
   }

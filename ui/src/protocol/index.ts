@@ -132,7 +132,13 @@ export { errorMessage, isAbort, ProtocolError } from './error';
 export type { Metadata } from './metadata';
 export type { Action } from './permits';
 export { Metrics, quantile, rate, type Sample } from './prometheus';
-export { CORS_RULES_MAX, type CorsRule, type Logging, type MetricsSettings, type ServiceProperties } from './properties';
+export {
+  CORS_RULES_MAX,
+  type CorsRule,
+  type Logging,
+  type MetricsSettings,
+  type ServiceProperties,
+} from './properties';
 export { MESSAGES_MAX, type Message, type Queue, type QueueProperties, type Receipt } from './queues';
 export type * from './reports';
 export * from './sas';

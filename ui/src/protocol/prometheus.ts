@@ -93,7 +93,10 @@ function parseLine(line: string): Sample | undefined {
   const [, name = '', labelText = '', value = ''] = found;
   const labels = new Map<string, string>();
   for (const [, label = '', text = ''] of labelText.matchAll(/([A-Za-z_][A-Za-z0-9_]*)="((?:[^"\\]|\\.)*)"/g)) {
-    labels.set(label, text.replaceAll(/\\(.)/g, (_, escaped: string) => (escaped === 'n' ? '\n' : escaped)));
+    labels.set(
+      label,
+      text.replaceAll(/\\(.)/g, (_, escaped: string) => (escaped === 'n' ? '\n' : escaped)),
+    );
   }
   return { name, labels, value: parseValue(value) };
 }

@@ -89,7 +89,13 @@ export function parseProperties(xml: string): ServiceProperties {
     ...(defaultVersion ? { defaultVersion } : {}),
     ...(deleteDays === undefined ? {} : { deleteRetentionDays: deleteDays }),
     ...(website
-      ? { staticWebsite: { enabled: flag(website, 'Enabled'), ...(index ? { index } : {}), ...(error404 ? { error404 } : {}) } }
+      ? {
+          staticWebsite: {
+            enabled: flag(website, 'Enabled'),
+            ...(index ? { index } : {}),
+            ...(error404 ? { error404 } : {}),
+          },
+        }
       : {}),
   };
 }
@@ -117,7 +123,12 @@ export function propertiesToXml(properties: ServiceProperties): string {
         element('ErrorDocument404Path', staticWebsite.error404 || undefined),
       ]),
   ];
-  return document(element('StorageServiceProperties', parts.filter((part) => typeof part === 'string')));
+  return document(
+    element(
+      'StorageServiceProperties',
+      parts.filter((part) => typeof part === 'string'),
+    ),
+  );
 }
 
 function loggingOf(logging: Element): Logging {

@@ -145,9 +145,7 @@ export class Queues {
       method: 'PUT',
       path: messagePath(queue, message.id),
       query: { popreceipt: message.popReceipt, visibilitytimeout: options.visibilitySeconds },
-      ...(text === undefined
-        ? {}
-        : { headers: { 'content-type': 'application/xml' }, body: messageXml(text) }),
+      ...(text === undefined ? {} : { headers: { 'content-type': 'application/xml' }, body: messageXml(text) }),
       signal: options.signal,
     });
     return {

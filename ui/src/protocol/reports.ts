@@ -32,7 +32,11 @@ export interface TableReport {
   readonly transactionWrites: number;
   readonly followed: { readonly gets: number; readonly inserts: number; readonly deletes: number };
   /** Only in the report of a single table: reads and writes of each range, by slot. */
-  readonly heat?: readonly { readonly time: string; readonly reads: readonly number[]; readonly writes: readonly number[] }[];
+  readonly heat?: readonly {
+    readonly time: string;
+    readonly reads: readonly number[];
+    readonly writes: readonly number[];
+  }[];
 }
 
 export interface OperationReport {

@@ -64,7 +64,13 @@ test('shared key signatures are for the path of the service', async () => {
   const date: [string, string] = ['x-ms-date', 'Tue, 17 Nov 2026 08:00:00 GMT'];
   const xml: [string, string] = ['content-type', 'application/xml'];
   const version: [string, string] = ['x-ms-version', '2021-12-02'];
-  const request = (method: string, path: string, query: [string, string][], headers: [string, string][], bodyBytes = 0) =>
+  const request = (
+    method: string,
+    path: string,
+    query: [string, string][],
+    headers: [string, string][],
+    bodyBytes = 0,
+  ) =>
     ({ method, path: `/devstoreaccount1${path}`, query, headers: new Map(headers), bodyBytes }) satisfies SignedRequest;
   const header = (signature: string) => `SharedKey devstoreaccount1:${signature}`;
   const acl: [string, string] = ['comp', 'acl'];

@@ -50,7 +50,11 @@ export class Transport {
     const query = queryPairs(options.query);
     if (options.auth === 'key') {
       if (this.credential.kind !== 'key') {
-        throw new ProtocolError(403, 'KeyNeeded', 'This needs the account key: a shared access signature cannot do it.');
+        throw new ProtocolError(
+          403,
+          'KeyNeeded',
+          'This needs the account key: a shared access signature cannot do it.',
+        );
       }
       headers.set('x-ms-date', this.now().toUTCString());
       const request = {

@@ -36,7 +36,12 @@ export async function upload(transport: Transport, path: string, file: Blob, opt
       path,
       query: { comp: 'blocklist' },
       headers: { 'content-type': 'application/xml', ...stored },
-      body: document(element('BlockList', ids.map((id) => element('Latest', id)))),
+      body: document(
+        element(
+          'BlockList',
+          ids.map((id) => element('Latest', id)),
+        ),
+      ),
       signal: options.signal,
     });
   }

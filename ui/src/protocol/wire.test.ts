@@ -41,11 +41,13 @@ test('a transaction is one part for each write', () => {
 test('the answer of a transaction has etags, or the error of the write that failed', () => {
   const head =
     '--batchresponse_1\r\nContent-Type: multipart/mixed; boundary=changesetresponse_2\r\n\r\n--changesetresponse_2\r\n';
-  const part = (status: string, rest: string) => `Content-Type: application/http\r\n\r\nHTTP/1.1 ${status}\r\n${rest}\r\n`;
+  const part = (status: string, rest: string) =>
+    `Content-Type: application/http\r\n\r\nHTTP/1.1 ${status}\r\n${rest}\r\n`;
   const etag = `ETag: W/"datetime'2026'"\r\n\r\n`;
   const two = `${head}${part('204 No Content', etag)}--changesetresponse_2\r\n${part('204 No Content', '\r\n')}--changesetresponse_2--\r\n--batchresponse_1--`;
   expect(parseBatchResponse(two)).toEqual([`W/"datetime'2026'"`, undefined]);
-  const error = '{"odata.error":{"code":"EntityAlreadyExists","message":{"value":"2:It exists.\\nRequestId:1\\nTime:2"}}}';
+  const error =
+    '{"odata.error":{"code":"EntityAlreadyExists","message":{"value":"2:It exists.\\nRequestId:1\\nTime:2"}}}';
   const failed = `${head}${part('409 Conflict', `Content-Type: application/json\r\n\r\n${error}`)}--changesetresponse_2--`;
   expect(() => parseBatchResponse(failed)).toThrowError(
     expect.objectContaining({ status: 409, code: 'EntityAlreadyExists', message: 'It exists.', operation: 2 }),
@@ -55,7 +57,8 @@ test('the answer of a transaction has etags, or the error of the write that fail
 
 test('errors are read from JSON, XML and text', () => {
   const headers = new Headers({ 'x-ms-request-id': 'id-1', 'x-ms-error-code': 'FromHeader' });
-  const json = '{"odata.error":{"code":"TableNotFound","message":{"lang":"en-US","value":"Gone.\\nRequestId:x\\nTime:y"}}}';
+  const json =
+    '{"odata.error":{"code":"TableNotFound","message":{"lang":"en-US","value":"Gone.\\nRequestId:x\\nTime:y"}}}';
   expect(errorOf(404, headers, json)).toMatchObject({ code: 'TableNotFound', message: 'Gone.', requestId: 'id-1' });
   const xml = '\uFEFF<?xml version="1.0"?><Error><Code>QueueNotFound</Code><Message>No.\nRequestId:x</Message></Error>';
   expect(errorOf(404, headers, xml)).toMatchObject({ code: 'QueueNotFound', message: 'No.', isMissing: true });
