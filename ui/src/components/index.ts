@@ -8,4 +8,5 @@ export { default as ErrorNote } from './ErrorNote.svelte';
 export { default as Icon } from './Icon.svelte';
 export { default as Loading } from './Loading.svelte';
 export { default as PageHeader } from './PageHeader.svelte';
+export { default as Segmented } from './Segmented.svelte';
 export type { IconName } from './icons';

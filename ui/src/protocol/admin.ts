@@ -1,8 +1,17 @@
 /** The admin endpoint: what the server says about itself, insights, advice, the designer, live requests. */
 
+import { ProtocolError } from './error';
 import { Metrics } from './prometheus';
 import type { Service } from './credentials';
-import type { Advice, DesignExample, DesignRequest, DesignTrial, InsightsReport, LiveRequest } from './reports';
+import type {
+  Advice,
+  DesignExample,
+  DesignRequest,
+  DesignTrial,
+  InsightsReport,
+  LiveRequest,
+  Proposal,
+} from './reports';
 import { sendOpen, type CallOptions, type Transport } from './transport';
 
 /** `/console.json`: what the page needs to know before anybody signs in. */
@@ -33,6 +42,18 @@ export async function metrics(options: CallOptions = {}): Promise<Metrics> {
   return new Metrics(await response.text(), performance.now());
 }
 
+/** Whether all requests are served, and what the server says about it: the reason, a line about the archive. */
+export async function readiness(options: CallOptions = {}): Promise<{ ready: boolean; lines: string[] }> {
+  const linesOf = (text: string) => text.split('\n').filter((line) => line.trim() && line.trim() !== 'ready');
+  try {
+    const response = await sendOpen('/ready', { signal: options.signal });
+    return { ready: true, lines: linesOf(await response.text()) };
+  } catch (error) {
+    if (error instanceof ProtocolError && error.status === 503) return { ready: false, lines: linesOf(error.message) };
+    throw error;
+  }
+}
+
 export class Admin {
   constructor(readonly transport: Transport) {}
 
@@ -59,9 +80,13 @@ export class Admin {
     return (await response.json()) as Advice;
   }
 
-  /** Hides findings of a kind, of one table or of all. */
-  async dismiss(finding: string, table: string | undefined, options: CallOptions = {}): Promise<void> {
-    const query = { finding, table };
+  /** Dismisses findings of a kind, of one table or of all. */
+  async dismiss(
+    finding: string,
+    table: string | undefined,
+    options: CallOptions & { reason?: string } = {},
+  ): Promise<void> {
+    const query = { finding, table, reason: options.reason || undefined };
     await this.transport.sendAdmin('/advice/dismissals', { method: 'PUT', query, signal: options.signal });
   }
 
@@ -70,9 +95,16 @@ export class Admin {
     await this.transport.sendAdmin('/advice/dismissals', { method: 'DELETE', query, signal: options.signal });
   }
 
-  /** Designs for a description: what `larimar design --json` prints. The page that shows them has their types. */
-  async design<T>(request: DesignRequest, options: CallOptions = {}): Promise<T> {
-    return this.#post<T>('/design', request, options);
+  /** Designs for a description: what `larimar design --json` prints. */
+  async design(request: DesignRequest, options: CallOptions = {}): Promise<Proposal> {
+    return this.#post<Proposal>('/design', request, options);
+  }
+
+  /** The description of an example, in TOML with comments. */
+  async designExample(name: string, options: CallOptions = {}): Promise<string> {
+    const answer = await this.#post<string | Readonly<Record<string, unknown>>>('/design', { example: name }, options);
+    const text = typeof answer === 'string' ? answer : (answer['toml'] ?? answer['description'] ?? answer['text']);
+    return typeof text === 'string' ? text : '';
   }
 
   async designExamples(options: CallOptions = {}): Promise<DesignExample[]> {
@@ -94,7 +126,7 @@ export class Admin {
 
   /**
    * Requests of the account as they happen, until the signal aborts or the server ends the stream (after ten minutes: call
-   * again). Each batch has what arrived together.
+   * again). Each batch has what arrived together; it is empty when the stream begins and while nothing happens.
    */
   async *requests(options: CallOptions = {}): AsyncGenerator<LiveRequest[]> {
     const response = await this.transport.sendAdmin('/requests', { signal: options.signal });
@@ -108,7 +140,7 @@ export class Admin {
         const lines = (rest + value).split('\n');
         rest = lines.pop() ?? '';
         const batch = lines.filter((line) => line.trim()).map((line) => JSON.parse(line) as LiveRequest);
-        if (batch.length) yield batch;
+        yield batch;
       }
     } finally {
       await reader.cancel().catch(() => undefined);

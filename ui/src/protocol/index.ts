@@ -99,7 +99,7 @@ const PASSED = new Set([
 ]);
 
 export { POLICIES_MAX, type StoredPolicy } from './acl';
-export { Admin, metrics, serverInfo, type ServerInfo } from './admin';
+export { Admin, metrics, readiness, serverInfo, type ServerInfo } from './admin';
 export { blobPath, Blobs, type Blob, type BlobPage, type BlobProperties, type Container } from './blobs';
 export {
   connectionString,
@@ -109,6 +109,7 @@ export {
   sasCredential,
   SERVICES,
   WELL_KNOWN_ACCOUNT,
+  WELL_KNOWN_KEY,
   wellKnownCredential,
   type Credential,
   type KeyCredential,

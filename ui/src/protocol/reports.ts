@@ -101,6 +101,17 @@ export interface Advice {
   readonly until: string;
   readonly findings: readonly Finding[];
   readonly leftOut: number;
+  /** What was dismissed; a server without dismissals does not have it. */
+  readonly dismissals?: readonly Dismissal[];
+}
+
+/** A kind of finding that is known and accepted. */
+export interface Dismissal {
+  readonly finding: string;
+  /** All tables if it has none. */
+  readonly table?: string;
+  readonly reason?: string;
+  readonly time?: string;
 }
 
 export interface Finding {
@@ -135,11 +146,87 @@ export interface DesignExample {
   readonly title: string;
 }
 
+/** What a query costs, as predicted. */
+export interface DesignAccess {
+  /** `point`, `points`, `range`, `ranges`, `blobs`, `partition-scan` or `table-scan`. */
+  readonly kind: string;
+  readonly seeks: number;
+  readonly rows: number;
+  readonly requests: number;
+  readonly returned: number;
+  readonly isSortedByClient: boolean;
+}
+
+export interface Design {
+  readonly bestAt: readonly string[];
+  readonly patterns: readonly string[];
+  /** The first is the entity itself. */
+  readonly structures: readonly {
+    readonly table: string;
+    readonly is: string;
+    readonly partitionKey: string;
+    readonly rowKey: string;
+    readonly examplePartitionKey: string;
+    readonly exampleRowKey: string;
+    /** The properties that it has, if not all. */
+    readonly stores: readonly string[] | null;
+  }[];
+  readonly queries: readonly (DesignAccess & { readonly name: string; readonly isWasteful: boolean })[];
+  readonly writes: readonly {
+    readonly name: string;
+    readonly requests: number;
+    readonly rows: number;
+    readonly consistency: 'single' | 'transaction' | 'eventual';
+    readonly isTransactionPossible: boolean | null;
+  }[];
+  readonly partitions: number;
+  readonly rowsPerPartition: number;
+  readonly bytes: number;
+  readonly partitionEntitiesPerSecond: number;
+  readonly requestsPerSecond: number;
+  readonly cost: number;
+  readonly reasons: readonly string[];
+  readonly warnings: readonly string[];
+}
+
+/** The answer to a description: designs, the one with the least cost first. */
+export interface Proposal {
+  readonly designs: readonly Design[];
+  /** The description in TOML, with what a sample added. */
+  readonly description?: string;
+}
+
 export interface DesignTrial {
-  readonly rows: readonly unknown[];
-  readonly queries: readonly unknown[];
-  readonly notTried: readonly string[];
+  /** Entities in the service's JSON; tables are ends of names. */
+  readonly rows: readonly { readonly table: string; readonly entity: Readonly<Record<string, unknown>> }[];
+  readonly queries: readonly {
+    readonly name: string;
+    readonly predicted: DesignAccess;
+    readonly requests: readonly { readonly table: string; readonly filter: string; readonly top?: number }[];
+  }[];
+  readonly notTried: readonly { readonly name: string; readonly reason: string }[];
 }
 
 /** A line of `/requests`: a request as in the access log, or how many were left out because the reader was too slow. */
-export type LiveRequest = Readonly<Record<string, unknown>> & { readonly lost?: number };
+export type LiveRequest = RequestLine | { readonly lost: number };
+
+export interface RequestLine {
+  readonly time: string;
+  readonly client: string;
+  readonly client_port?: number;
+  readonly service: string;
+  readonly operation: string;
+  readonly method: string;
+  readonly resource: string;
+  readonly auth: string;
+  readonly status: number;
+  readonly code: string | null;
+  readonly bytes_in: number;
+  readonly bytes_out: number;
+  readonly request_id: string;
+  readonly client_request_id?: string | null;
+  readonly user_agent?: string | null;
+  readonly complete?: boolean;
+  readonly ms: number;
+  readonly lost?: undefined;
+}
