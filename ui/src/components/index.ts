@@ -1,5 +1,6 @@
 /** Components that pages share. `CodeEditor` and `TimeChart` are large: import them from their files, in pages that need them. */
 
+export { default as CodeTabs } from './CodeTabs.svelte';
 export { default as CopyButton } from './CopyButton.svelte';
 export { default as DataGrid } from './DataGrid.svelte';
 export { default as Dialog } from './Dialog.svelte';
