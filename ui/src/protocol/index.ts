@@ -122,6 +122,8 @@ export {
   doubleText,
   EDM_TYPES,
   edmText,
+  entityOfJson,
+  entityToJson,
   filterLiteral,
   parseEdm,
   quoted,
@@ -130,6 +132,7 @@ export {
   type Entity,
 } from './edm';
 export { errorMessage, isAbort, ProtocolError } from './error';
+export { NumberText, parseJson, type Json } from './json';
 export type { Metadata } from './metadata';
 export type { Action } from './permits';
 export { Metrics, quantile, rate, type Sample } from './prometheus';
@@ -146,6 +149,7 @@ export * from './sas';
 export {
   entityPath,
   PAGE_ROWS_MAX,
+  Tables,
   TRANSACTION_WRITES_MAX,
   type Continuation,
   type EntityPage,
