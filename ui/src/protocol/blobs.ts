@@ -27,7 +27,18 @@ export interface Blob {
   readonly etag: string;
   readonly accessTier?: string;
   readonly leaseState?: string;
+  readonly headers: BlobHeaders;
   readonly metadata: Metadata;
+}
+
+/** What a blob is stored with for those who read it. */
+export interface BlobHeaders {
+  readonly contentType?: string;
+  readonly contentEncoding?: string;
+  readonly contentLanguage?: string;
+  readonly contentDisposition?: string;
+  readonly contentMd5?: string;
+  readonly cacheControl?: string;
 }
 
 export interface BlobPage {
@@ -50,6 +61,10 @@ export interface BlobProperties {
   readonly created?: string;
   readonly accessTier?: string;
   readonly leaseState?: string;
+  readonly leaseDuration?: string;
+  readonly copyStatus?: string;
+  readonly copySource?: string;
+  readonly archiveStatus?: string;
   readonly tagCount: number;
   readonly metadata: Metadata;
 }
@@ -149,10 +164,56 @@ export class Blobs {
     return parseBlobPage(await response.text());
   }
 
-  async properties(container: string, blob: string, options: CallOptions = {}): Promise<BlobProperties> {
+  async properties(
+    container: string,
+    blob: string,
+    options: CallOptions & { snapshot?: string | undefined } = {},
+  ): Promise<BlobProperties> {
     const path = blobPath(container, blob);
-    const { headers } = await this.#send({ method: 'HEAD', path, signal: options.signal });
+    const query = { snapshot: options.snapshot };
+    const { headers } = await this.#send({ method: 'HEAD', path, query, signal: options.signal });
     return propertiesOf(headers);
+  }
+
+  /** Replaces all stored headers: one that is missing is removed. */
+  async setHeaders(
+    container: string,
+    blob: string,
+    headers: BlobHeaders,
+    options: CallOptions & { etag?: string } = {},
+  ): Promise<void> {
+    await this.#send({
+      method: 'PUT',
+      path: blobPath(container, blob),
+      query: { comp: 'properties' },
+      headers: {
+        'x-ms-blob-content-type': headers.contentType || undefined,
+        'x-ms-blob-content-encoding': headers.contentEncoding || undefined,
+        'x-ms-blob-content-language': headers.contentLanguage || undefined,
+        'x-ms-blob-content-disposition': headers.contentDisposition || undefined,
+        'x-ms-blob-content-md5': headers.contentMd5 || undefined,
+        'x-ms-blob-cache-control': headers.cacheControl || undefined,
+        'if-match': options.etag,
+      },
+      signal: options.signal,
+    });
+  }
+
+  async setTier(container: string, blob: string, tier: string, options: CallOptions = {}): Promise<void> {
+    await this.#send({
+      method: 'PUT',
+      path: blobPath(container, blob),
+      query: { comp: 'tier' },
+      headers: { 'x-ms-access-tier': tier },
+      signal: options.signal,
+    });
+  }
+
+  /** Keeps the blob as it is now, and returns the time that names the snapshot. */
+  async snapshot(container: string, blob: string, options: CallOptions = {}): Promise<string> {
+    const path = blobPath(container, blob);
+    const response = await this.#send({ method: 'PUT', path, query: { comp: 'snapshot' }, signal: options.signal });
+    return response.headers.get('x-ms-snapshot') ?? '';
   }
 
   /**
@@ -162,7 +223,7 @@ export class Blobs {
   async read(
     container: string,
     blob: string,
-    options: CallOptions & { start?: number; end?: number; snapshot?: string } = {},
+    options: CallOptions & { start?: number; end?: number; snapshot?: string | undefined } = {},
   ): Promise<Response> {
     const { start, end } = options;
     const range = start === undefined ? undefined : `bytes=${start}-${end ?? ''}`;
@@ -182,11 +243,12 @@ export class Blobs {
   async delete(
     container: string,
     blob: string,
-    options: CallOptions & { snapshots?: 'include' | 'only' } = {},
+    options: CallOptions & { snapshots?: 'include' | 'only'; snapshot?: string } = {},
   ): Promise<void> {
     await this.#send({
       method: 'DELETE',
       path: blobPath(container, blob),
+      query: { snapshot: options.snapshot },
       headers: { 'x-ms-delete-snapshots': options.snapshots },
       signal: options.signal,
     });
@@ -305,8 +367,22 @@ function blobOf(blob: Element): Blob {
     ...(snapshot ? { snapshot } : {}),
     ...(accessTier ? { accessTier } : {}),
     ...(leaseState ? { leaseState } : {}),
+    headers: storedHeaders(optional),
     metadata: metadataOfXml(child(blob, 'Metadata')),
   };
+}
+
+function storedHeaders(optional: (name: string) => string | undefined): BlobHeaders {
+  const names = {
+    contentType: 'Content-Type',
+    contentEncoding: 'Content-Encoding',
+    contentLanguage: 'Content-Language',
+    contentDisposition: 'Content-Disposition',
+    contentMd5: 'Content-MD5',
+    cacheControl: 'Cache-Control',
+  };
+  const found = Object.entries(names).map(([member, name]) => [member, optional(name)] as const);
+  return Object.fromEntries(found.filter(([, value]) => value !== undefined));
 }
 
 function propertiesOf(headers: Headers): BlobProperties {
@@ -329,6 +405,10 @@ function propertiesOf(headers: Headers): BlobProperties {
     ...optional('created', 'x-ms-creation-time'),
     ...optional('accessTier', 'x-ms-access-tier'),
     ...optional('leaseState', 'x-ms-lease-state'),
+    ...optional('leaseDuration', 'x-ms-lease-duration'),
+    ...optional('copyStatus', 'x-ms-copy-status'),
+    ...optional('copySource', 'x-ms-copy-source'),
+    ...optional('archiveStatus', 'x-ms-archive-status'),
     metadata: metadataOf(headers),
   };
 }

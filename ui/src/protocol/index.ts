@@ -100,7 +100,15 @@ const PASSED = new Set([
 
 export { POLICIES_MAX, type StoredPolicy } from './acl';
 export { Admin, metrics, readiness, serverInfo, type ServerInfo } from './admin';
-export { blobPath, Blobs, type Blob, type BlobPage, type BlobProperties, type Container } from './blobs';
+export {
+  blobPath,
+  Blobs,
+  type Blob,
+  type BlobHeaders,
+  type BlobPage,
+  type BlobProperties,
+  type Container,
+} from './blobs';
 export {
   connectionString,
   CredentialError,
