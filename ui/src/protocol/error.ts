@@ -91,7 +91,9 @@ function parseJsonError(value: unknown): { code?: string; message: string } {
   const code = member(error, 'code');
   const message = member(error, 'message');
   const text = typeof message === 'string' ? message : member(message, 'value');
-  const shown = typeof text === 'string' ? text : typeof error === 'string' ? error : '';
+  const line = member(value, 'line');
+  const plain = typeof error === 'string' ? error + (typeof line === 'number' ? ` (line ${line})` : '') : '';
+  const shown = typeof text === 'string' ? text : plain;
   return typeof code === 'string' ? { code, message: shown } : { message: shown };
 }
 

@@ -138,7 +138,7 @@ export interface Work {
 export type DesignRequest =
   | { readonly description: unknown }
   | { readonly toml: string }
-  | { readonly sample: { readonly format: 'csv' | 'jsonl'; readonly text: string }; readonly toml?: string }
+  | { readonly sample: { readonly format: 'csv' | 'jsonl' | 'json'; readonly text: string }; readonly toml?: string }
   | { readonly example: string };
 
 export interface DesignExample {
