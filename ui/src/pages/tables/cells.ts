@@ -37,6 +37,7 @@ function cut(text: string): string {
 /** The width of a column before somebody drags it. */
 export function defaultWidth(name: string, types: readonly string[]): number {
   if (name === 'PartitionKey' || name === 'RowKey') return 180;
+  if (name === 'Timestamp') return 240;
   const [type] = types;
   const wanted = (type !== undefined && WIDTHS[type]) || 180;
   return Math.max(types.length > 1 ? 180 : wanted, Math.min(260, 40 + 8 * (name.length + (type?.length ?? 0))));

@@ -11,7 +11,8 @@ export interface PlanWords {
   readonly advice?: string;
 }
 
-export function planWords(kind: string): PlanWords {
+export function planWords(kind: string, hasFilter = true): PlanWords {
+  if (kind === 'table-scan' && !hasFilter) return BROWSING;
   return PLANS[kind] ?? { title: kind, tone: 'none', reads: '' };
 }
 
@@ -45,6 +46,13 @@ export function addCost(cost: Cost, page: Explanation | undefined): Cost {
 export function isWasteful({ rowsRead, rowsReturned }: Cost): boolean {
   return rowsRead >= 100 && rowsRead > rowsReturned * 10;
 }
+
+/** Without a filter, reading the table is what was asked for. */
+const BROWSING: PlanWords = {
+  title: 'Table scan',
+  tone: 'none',
+  reads: 'No filter: entities are read from the start of the table, page by page while you scroll.',
+};
 
 const PLANS: Record<string, PlanWords> = {
   nothing: {
