@@ -14,7 +14,7 @@ interface Place {
 
 export interface Directory extends Place {
   readonly kind: 'directory';
-  open: boolean;
+  readonly open: boolean;
 }
 
 export interface File extends Place {
@@ -30,8 +30,8 @@ export interface File extends Place {
 export interface Rest extends Place {
   readonly kind: 'rest';
   readonly marker: string;
-  state: 'waiting' | 'loading' | 'failed' | 'full';
-  error?: unknown;
+  readonly state: 'waiting' | 'loading' | 'failed' | 'full';
+  readonly error?: unknown;
 }
 
 export interface Nothing extends Place {
@@ -96,7 +96,6 @@ export class Tree {
   }
 
   retry(row: Rest): void {
-    row.state = 'waiting';
     void this.#load(row);
   }
 
@@ -104,8 +103,8 @@ export class Tree {
   toggle(directory: Directory): void {
     const at = this.#rows.indexOf(directory);
     if (at < 0) return;
-    directory.open = !directory.open;
-    if (directory.open) {
+    this.#change(directory, { ...directory, open: !directory.open });
+    if (!directory.open) {
       const rest: Rest = {
         kind: 'rest',
         name: directory.name,
@@ -136,21 +135,18 @@ export class Tree {
     this.#controller.abort();
   }
 
-  async #load(rest: Rest): Promise<void> {
+  async #load(waiting: Rest): Promise<void> {
     if (this.#loads >= LOADS_MAX) return;
     const { signal } = this.#controller;
-    rest.state = 'loading';
+    const rest: Rest = { ...waiting, state: 'loading' };
+    this.#change(waiting, rest);
     this.#loads++;
-    this.version++;
     try {
-      const page = await this.list(rest.name, rest.marker, signal);
-      this.#insert(rest, page);
+      this.#insert(rest, await this.list(rest.name, rest.marker, signal));
     } catch (error) {
       if (isAbort(error)) return;
-      rest.state = 'failed';
-      rest.error = error;
+      this.#change(rest, { ...rest, state: 'failed', error });
       if (!this.ready) this.error = error;
-      this.version++;
     } finally {
       this.#loads--;
     }
@@ -168,9 +164,9 @@ export class Tree {
     const fresh = rowsOf(page, depth);
     const rows: Row[] = [];
     for (const row of fresh) {
-      rows.push(row);
-      if (row.kind === 'directory' && this.opened.includes(row.name)) {
-        row.open = true;
+      const isOpen = row.kind === 'directory' && this.opened.includes(row.name);
+      rows.push(isOpen ? { ...row, open: true } : row);
+      if (isOpen) {
         rows.push({ kind: 'rest', name: row.name, marker: '', depth: depth + 1, state: 'waiting' });
       }
     }
@@ -183,6 +179,12 @@ export class Tree {
     this.ready = true;
     this.error = undefined;
     this.#replace(at, 1, rows);
+  }
+
+  /** Rows are replaced and never changed, so that they are drawn again. */
+  #change(row: Row, changed: Row): void {
+    const at = this.#rows.indexOf(row);
+    if (at >= 0) this.#replace(at, 1, [changed]);
   }
 
   #replace(at: number, removed: number, rows: readonly Row[]): void {
