@@ -66,3 +66,9 @@ export function savingOf({ now, after }: Finding['cost']): string {
   const shown = best < 10 ? String(Number(best.toPrecision(2))) : Math.round(best).toLocaleString('en-US');
   return `${shown} times fewer ${what}`;
 }
+
+/** A phrase of the server as a sentence. */
+export function sentence(phrase: string): string {
+  const start = phrase.charAt(0).toUpperCase() + phrase.slice(1);
+  return /[.!?]$/.test(start) ? start : `${start}.`;
+}

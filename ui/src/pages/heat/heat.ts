@@ -100,9 +100,10 @@ function compare(one: string, other: string): number {
   return one < other ? -1 : one > other ? 1 : 0;
 }
 
-/** A key as a label: quoted if it is empty or begins or ends with a space. */
+/** A key as a label: quoted if it begins or ends with a space. */
 export function keyText(key: string): string {
-  return key === '' || key !== key.trim() ? `'${key}'` : key;
+  if (key === '') return '(empty)';
+  return key === key.trim() ? key : `'${key}'`;
 }
 
 /** Where a range begins, in words. */
