@@ -10,7 +10,7 @@ import { StreamLanguage } from '@codemirror/language';
 import { linter, type Diagnostic } from '@codemirror/lint';
 import type { Extension } from '@codemirror/state';
 import { EditorView } from '@codemirror/view';
-import { OPERATORS, problemOf, tokens, type FilterProblem, type Token, type TokenKind } from './filter';
+import { OPERATORS, problemOf, tokenAt, tokens, type FilterProblem, type Token, type TokenKind } from './filter';
 
 /** A property that was seen, and the types it had. */
 export interface KnownProperty {
@@ -31,12 +31,8 @@ const STYLES: Partial<Record<TokenKind, string>> = {
 const language = StreamLanguage.define<null>({
   token(stream) {
     if (stream.eatSpace()) return null;
-    const [token] = tokens(stream.string.slice(stream.pos));
-    if (!token) {
-      stream.skipToEnd();
-      return null;
-    }
-    stream.pos += token.to;
+    const token = tokenAt(stream.string, stream.pos);
+    stream.pos = token.to;
     return STYLES[token.kind] ?? null;
   },
 });

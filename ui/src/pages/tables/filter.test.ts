@@ -12,6 +12,8 @@ test('filters that the service takes have no problem', () => {
     "When lt datetime'2026-11-17T08:00:00.1234567Z' and Id eq guid'c9da6455-213d-42c9-9a79-3e9149a57833'",
     "Bits eq X'00ff' and Größe eq 1",
     'true',
+    '(A) eq (1) and (1) eq A',
+    'A eq 5d or A eq .5 or A eq 5.',
     "((((A eq 1))))and(B eq 'x')",
   ]) {
     expect(problemOf(filter), filter).toBeUndefined();
@@ -35,6 +37,7 @@ test('an error has its place and says what to write', () => {
     ["A eq 'x' AND B eq 1", 'AND', /lower case/],
     ['1 eq 2', '2', /property on one side/],
     ['a-b eq 1', '-', /one of eq/],
+    ['A eq 5f', '5', /Expected/],
   ];
   for (const [filter, at, message] of cases) {
     const problem = problemOf(filter);

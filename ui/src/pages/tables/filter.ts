@@ -23,6 +23,8 @@ export interface FilterProblem {
   readonly message: string;
   /** The text ends where something has to follow: not worth a warning while the user types. */
   readonly unfinished?: boolean;
+  /** The server says so; its message may name the position. */
+  readonly isServers?: boolean;
 }
 
 export const OPERATORS = ['eq', 'ne', 'gt', 'ge', 'lt', 'le'] as const;
@@ -41,7 +43,8 @@ export function tokens(text: string): Token[] {
   return found;
 }
 
-function tokenAt(text: string, from: number): Token {
+/** The token that begins at a place that is not space. */
+export function tokenAt(text: string, from: number): Token {
   for (const [kind, pattern] of PATTERNS) {
     pattern.lastIndex = from;
     const match = pattern.exec(text)?.[0];
@@ -116,13 +119,26 @@ class Parser {
     if (this.#take('logic', 'not')) {
       this.#unary();
     } else if (token?.kind === 'open') {
-      this.#at++;
-      this.#or();
-      if (!this.#take('close')) this.#fail(this.#peek(), 'Expected a closing parenthesis.');
+      this.#group();
+      // A property or value in parentheses is compared like one without.
+      if (this.#take('operator')) this.#right();
     } else {
       this.#comparison();
     }
     this.#depth--;
+  }
+
+  #group(): void {
+    this.#at++;
+    this.#or();
+    if (!this.#take('close')) this.#fail(this.#peek(), 'Expected a closing parenthesis.');
+  }
+
+  /** The right side of a comparison, unless it is in parentheses. */
+  #right(): Token | undefined {
+    if (this.#peek()?.kind !== 'open') return this.#operand('a value');
+    this.#group();
+    return undefined;
   }
 
   #comparison(): void {
@@ -130,7 +146,7 @@ class Parser {
     const operator = this.#peek();
     if (!operator || operator.kind === 'logic' || operator.kind === 'close') {
       // A property alone is true if it is a Boolean that is true.
-      if (left.kind === 'property' || left.kind === 'boolean') return;
+      if (left.kind === 'property' || left.kind === 'boolean' || operator?.kind === 'close') return;
       this.#fail(operator ?? left, `Expected a comparison (${OPERATORS.join(', ')}) after the value.`, !operator);
     }
     if (operator.kind === 'open' && left.kind === 'property') {
@@ -146,8 +162,8 @@ class Parser {
       this.#fail(operator, hint ? `Write ${hint} instead.` : `Expected one of ${OPERATORS.join(', ')}.`);
     }
     this.#at++;
-    const right = this.#operand('a value');
-    if ((left.kind === 'property') === (right.kind === 'property')) {
+    const right = this.#right();
+    if (right && (left.kind === 'property') === (right.kind === 'property')) {
       const message =
         left.kind === 'property'
           ? `Two properties cannot be compared. Put text in single quotes: '${right.text}'.`
@@ -196,7 +212,7 @@ function problemOfLiteral({ kind, text }: Token): string | undefined {
     return 'There is no null: not (Name ne value) finds entities without Name.';
   if (kind === 'typed') return problemOfTyped(text);
   if (kind !== 'number') return undefined;
-  const digits = text.replace(/[LlDdFfMm]$/, '');
+  const digits = text.replace(/[LlDd]$/, '');
   if (/[Ll]$/.test(text)) return errorIn(parseEdm('Int64', digits));
   if (/^-?\d+$/.test(text)) {
     const error = errorIn(parseEdm('Int32', text));
@@ -221,7 +237,7 @@ const SPACE = /\s*/y;
 const PATTERNS: readonly (readonly [TokenKind, RegExp])[] = [
   ['typed', /(?:datetime|guid|binary|[Xx])'(?:[^']|'')*'/y],
   ['string', /'(?:[^']|'')*'/y],
-  ['number', /-?(?:\d+(?:\.\d*)?|\.\d+)(?:[eE][+-]?\d+)?[LlDdFfMm]?(?![\p{L}\p{N}_])/uy],
+  ['number', /-?(?:\d+(?:\.\d*)?|\.\d+)(?:[eE][+-]?\d+)?[LlDd]?(?![\p{L}\p{N}_])/uy],
   ['property', /[\p{L}_][\p{L}\p{N}_]*/uy],
   ['open', /\(/y],
   ['close', /\)/y],
