@@ -17,6 +17,7 @@ export function isScan(access: DesignAccess): boolean {
 
 /** A number with three digits that count: `1,234`, `12.3`, `0.462`. */
 export function amount(value: number): string {
+  if (value > 0 && value < 0.001) return '< 0.001';
   if (value >= 100) return Math.round(value).toLocaleString('en-US');
   return String(Number(value.toPrecision(3)));
 }
