@@ -552,7 +552,7 @@ test('a user signs in with each credential, and what it does not allow is disabl
   const insert = page.getByRole('button', { name: 'Insert', exact: true });
   await expect(insert).toBeDisabled();
   await expect(insert).toHaveAttribute('title', /lacks a permission/);
-  await page.getByRole('button', { name: 'More actions' }).click();
+  await page.getByRole('button', { name: 'More' }).click();
   await expect(page.getByRole('menuitem', { name: 'Delete table…' })).toBeDisabled();
   await expect(page.getByRole('menuitem', { name: /SAS/ })).toHaveAttribute('title', /needs the account key/);
   await page.keyboard.press('Escape');

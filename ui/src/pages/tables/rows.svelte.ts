@@ -89,8 +89,8 @@ export class Rows {
   /** Fetches the first page, or the next one after an error. */
   start(): void {
     this.error = undefined;
-    void this.#append();
-    this.#fill();
+    if (this.#pages.length === 0) void this.#append();
+    else this.#fill();
   }
 
   /** Goes through all pages, to know how many rows there are. */
