@@ -41,7 +41,7 @@ test('logging, metrics and the default version are saved, and the rest stays', a
   await page.getByLabel('Keep logs for (days)').fill('400');
   await expect(page.getByText('Days are 1 to 365')).toBeVisible();
   await page.getByLabel('Keep logs for (days)').fill('3');
-  await page.getByRole('region', { name: 'Minute metrics' }).getByLabel('On').check();
+  await page.getByRole('region', { name: 'Minute metrics' }).getByLabel('On', { exact: true }).check();
   await page.getByLabel('Default version').fill('2019-12-12');
   await page.getByRole('button', { name: 'Save' }).click();
   await expect(page.getByText('Saved the properties of the blob service.')).toBeVisible();
