@@ -16,6 +16,7 @@ use crate::api;
 use crate::azurite;
 use crate::build::{self, Built};
 use crate::compat::{self, Matrix};
+use crate::console;
 use crate::deploy;
 use crate::examples;
 use crate::features;
@@ -214,6 +215,7 @@ impl Run<'_> {
         }
         let _ = azurite::install(self.repo);
         let _ = deploy::install(self.repo);
+        let _ = console::install(self.repo);
         for program in self.programs() {
             let _ = program.interpreter(self.repo);
         }
@@ -269,6 +271,10 @@ impl Run<'_> {
         if self.options.no_sdk {
             return (tally, Tally::default());
         }
+        tally += console::page(self.repo);
+        if let Some(server) = server {
+            tally += console::browser_suite(self.repo, server, None);
+        }
         let (examples, over_azurite) = azurite::client_suite(self.repo, built);
         tally += examples;
         match server {
@@ -309,6 +315,9 @@ impl Run<'_> {
             let others = output::beside(scope, || {
                 let programs: Vec<_> = self.programs().into_iter().filter(|each| !each.takes_seconds()).collect();
                 let mut tally = programs::run(self.repo, &programs, server, self.options.bless);
+                if let Some(postgres) = self.postgres {
+                    tally += console::browser_suite(self.repo, server, Some(postgres));
+                }
                 tally += replay::run(self.repo, self.options.recordings.as_deref(), server, self.postgres);
                 (tally, ())
             });

@@ -18,6 +18,7 @@ mod azurite;
 mod build;
 mod chores;
 mod compat;
+mod console;
 mod debian;
 mod deploy;
 mod everything;
@@ -61,6 +62,8 @@ enum Command {
     Sdk(sdk::SdkOptions),
     /// Programs that others wrote against the built server: the Azure CLI, rclone, DuckDB, restic and others
     Programs(programs::ProgramOptions),
+    /// The web console: its lints and unit tests, whether the page in the server is current, its tests in a browser
+    Console(console::ConsoleOptions),
     /// Recordings of the real service against the built server, on both engines
     Replay {
         /// The folder or archive of recordings
@@ -110,6 +113,7 @@ fn run(command: Command) -> Result<bool> {
         Command::Test(options) => Ok(everything::test(&repo, &options).finish()),
         Command::Sdk(options) => Ok(sdk::command(&repo, &options)?.finish()),
         Command::Programs(options) => Ok(programs::command(&repo, &options)?.finish()),
+        Command::Console(options) => Ok(console::command(&repo, &options)?.finish()),
         Command::Replay { recordings } => Ok(replay::command(&repo, &recordings)?.finish()),
         Command::Api { bless } => {
             let mut tally = api::check(&repo, bless);

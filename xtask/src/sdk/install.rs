@@ -44,7 +44,7 @@ pub(crate) fn python(repo: &Repo, folder: &str, packages: Packages) -> Result<()
     })
 }
 
-fn javascript(repo: &Repo, folder: &str) -> Result<()> {
+pub(crate) fn javascript(repo: &Repo, folder: &str) -> Result<()> {
     let path = repo.path(folder);
     unless_stamped(&path.join("package-lock.json"), &path.join("node_modules/.installed"), || {
         succeeds(repo.command("npm", folder).args(["ci", "--no-audit", "--no-fund", "--loglevel=error"]))
