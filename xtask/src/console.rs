@@ -74,12 +74,13 @@ pub(crate) fn command(repo: &Repo, options: &ConsoleOptions) -> Result<Tally> {
     Ok(tally)
 }
 
-/// Brings the packages of the page and its tests into the checkout, and the browser onto the machine if it may.
+/// Brings the packages of the page and its tests into the checkout.
 pub(crate) fn install(repo: &Repo) -> Result<()> {
     for program in ["node", "npm"] {
         ensure!(shell::on_path(program), "no '{program}' on this machine");
     }
-    install::javascript(repo, FOLDER)
+    // Not `ci`: that refuses a lock file made where the registry has no packages for other platforms.
+    install::npm(repo, FOLDER, &["install", "--no-save"])
 }
 
 /// The page's lints and unit tests, and whether the committed page is what its sources give.

@@ -44,10 +44,15 @@ pub(crate) fn python(repo: &Repo, folder: &str, packages: Packages) -> Result<()
     })
 }
 
-pub(crate) fn javascript(repo: &Repo, folder: &str) -> Result<()> {
+fn javascript(repo: &Repo, folder: &str) -> Result<()> {
+    npm(repo, folder, &["ci"])
+}
+
+/// Installs the packages that the lock file names, by this command of npm.
+pub(crate) fn npm(repo: &Repo, folder: &str, command: &[&str]) -> Result<()> {
     let path = repo.path(folder);
     unless_stamped(&path.join("package-lock.json"), &path.join("node_modules/.installed"), || {
-        succeeds(repo.command("npm", folder).args(["ci", "--no-audit", "--no-fund", "--loglevel=error"]))
+        succeeds(repo.command("npm", folder).args(command).args(["--no-audit", "--no-fund", "--loglevel=error"]))
     })
 }
 

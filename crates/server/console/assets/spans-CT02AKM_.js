@@ -1,0 +1,1 @@
+var e=[`hour`,`day`,`week`],t=[{value:`hour`,label:`Hour`},{value:`day`,label:`Day`},{value:`week`,label:`Week`}],n={hour:`the last hour`,day:`the last day`,week:`the last week`};function r(e,t){let n={hour:59,day:1440,week:10020}[e];return`${new Date(t-n*6e4).toISOString().slice(0,19)}Z`}export{r as i,n,t as r,e as t};
