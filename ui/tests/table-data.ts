@@ -81,10 +81,7 @@ export async function entitiesOf(server: Server, table: string, filter = ''): Pr
     const query = [filter && `$filter=${encodeURIComponent(filter)}`, next].filter(Boolean).join('&');
     const response = await call(server, 'table', 'GET', `/${table}()`, { query, headers: { accept: JSON_TYPE } });
     const { value } = (await response.json()) as { value: Entity[] };
-    for (const entity of value) {
-      for (const name of ['Timestamp', 'odata.etag']) delete entity[name];
-      found.push(entity);
-    }
+    found.push(...value.map((entity) => without(entity, ['Timestamp', 'odata.etag'])));
     const [partition, row] = ['NextPartitionKey', 'NextRowKey'].map((name) =>
       response.headers.get(`x-ms-continuation-${name}`),
     );
@@ -93,6 +90,10 @@ export async function entitiesOf(server: Server, table: string, filter = ''): Pr
       : '';
   } while (next);
   return found;
+}
+
+function without(entity: Entity, names: readonly string[]): Entity {
+  return Object.fromEntries(Object.entries(entity).filter(([name]) => !names.includes(name))) as Entity;
 }
 
 /** Merges properties into an entity, whatever its etag is. */

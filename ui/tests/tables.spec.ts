@@ -278,6 +278,7 @@ test('a save that meets a change of somebody else shows both, and the user choos
   await dialog.getByLabel('Value of Mine').fill('again');
   await mergeEntity(server, 'Conflicts', { ...key, Theirs: 'again' });
   await dialog.getByRole('button', { name: 'Save' }).click();
+  await expect(dialog.getByRole('radio', { name: /theirs of Theirs: again/ })).toBeVisible();
   await mergeEntity(server, 'Conflicts', { ...key, Theirs: 'once more' });
   await dialog.getByRole('button', { name: 'Overwrite with mine' }).click();
   await expect(dialog.getByText('once more')).toBeVisible();
@@ -509,7 +510,7 @@ test('many rows are scrolled with few elements and little memory', async ({ page
   const long = await page.evaluate(() => (window as unknown as { longTasks: number[] }).longTasks);
   const report = `${total} rows: at most ${most} elements, ${long.length} tasks over 50 ms (longest ${Math.max(0, ...long)} ms)`;
   test.info().annotations.push({ type: 'figures', description: report });
-  console.log(report);
+  process.stdout.write(`${report}\n`);
   if (ROWS >= 1_000_000) expect(long.length).toBeLessThan(10);
 });
 
@@ -543,6 +544,7 @@ test('a user signs in with each credential, and what it does not allow is disabl
     await signIn(secret, account);
     await expect(page.getByText('c000').first()).toBeVisible();
     // Nothing of it is in the address or in storage.
+    // eslint-disable-next-line no-restricted-globals -- to see that nothing is there
     const kept = await page.evaluate(() => location.href + JSON.stringify({ ...localStorage, ...sessionStorage }));
     expect(kept).not.toMatch(/sig=|Eby8|AccountKey/);
     await signOut();
