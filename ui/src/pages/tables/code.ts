@@ -23,7 +23,7 @@ export const NEEDS: Record<CodeLanguage, string> = {
   '.NET': 'dotnet add package Azure.Data.Tables',
   Java: 'com.azure:azure-data-tables',
   Go: 'go get github.com/Azure/azure-sdk-for-go/sdk/data/aztables',
-  larimar: 'The server of this directory, or LARIMAR_CONNECTION_STRING',
+  larimar: 'The server of this directory, or AZURE_STORAGE_CONNECTION_STRING',
   curl: 'A shared access signature in SAS: make one with this table’s form',
 };
 
