@@ -64,7 +64,9 @@ export function clock(value: string | number | Date): string {
 export function ago(value: string | number | Date, now = Date.now()): string {
   const millis = new Date(value).getTime();
   if (Number.isNaN(millis)) return '';
-  const span = (now - millis) / 1000;
+  const exact = (now - millis) / 1000;
+  // Parts of seconds only flicker.
+  const span = Math.abs(exact) < 90 ? Math.round(exact) : exact;
   if (Math.abs(span) < 1) return 'now';
   return span < 0 ? `in ${seconds(-span)}` : `${seconds(span)} ago`;
 }

@@ -123,7 +123,8 @@ test('names and values that are markup are text on every page', async ({ page, s
   }
   // In questions and messages as well.
   await page.goto(`/#/blobs/markup?blob=${blob}`);
-  await page.getByText('More').last().click();
+  const panel = page.getByRole('region', { name });
+  await panel.getByText('More').click();
   await page.getByRole('button', { name: 'Delete…' }).click();
   await expect(page.getByRole('dialog')).toContainText(MARKUP);
   await page.getByRole('dialog').getByRole('button', { name: 'Delete', exact: true }).click();
@@ -211,13 +212,21 @@ async function tryEverything({ origin, account, sas }: { origin: string; account
       return 'nothing';
     }
   };
+  /** Until the window has gone to the other origin, it is still ours to read. */
+  const isOurs = (target: Window | null) => {
+    try {
+      return !target?.closed && target?.location.href === 'about:blank';
+    } catch {
+      return false;
+    }
+  };
   for (const address of [`${origin}/`, blob]) {
     const frame = document.createElement('iframe');
     await loaded(frame, () => (frame.src = address));
     results[`iframe ${address.slice(origin.length, origin.length + 6)}`] = read(frame.contentWindow);
     frame.remove();
     const opened = window.open(address);
-    await new Promise((done) => setTimeout(done, 500));
+    for (let tries = 0; tries < 200 && isOurs(opened); tries++) await new Promise((done) => setTimeout(done, 20));
     results[`window ${address.slice(origin.length, origin.length + 6)}`] = read(opened);
     opened?.close();
   }

@@ -7,6 +7,8 @@ const source = readFileSync(createRequire(import.meta.url).resolve('axe-core/axe
 
 /** The serious and critical findings of the page as it is now, one line each. */
 export async function findings(page: Page): Promise<string[]> {
+  // A theme that was changed just now is drawn first.
+  await page.evaluate(() => new Promise((drawn) => requestAnimationFrame(() => requestAnimationFrame(drawn))));
   // Evaluated by the browser's debugger, so the page's policy about scripts does not concern it.
   await page.evaluate(source);
   return page.evaluate(async () => {
