@@ -350,20 +350,20 @@ function nameOf(item: Element): string {
 }
 
 function blobOf(blob: Element): Blob {
-  const properties = child(blob, 'Properties');
-  const optional = (name: string) => childText(properties, name) || undefined;
-  const [snapshot, accessTier, leaseState] = [
-    childText(blob, 'Snapshot'),
-    optional('AccessTier'),
-    optional('LeaseState'),
-  ];
+  // One pass over the properties: lists have thousands of blobs, and pages must not pause.
+  const properties = new Map(
+    children(child(blob, 'Properties')).map((item) => [item.localName, item.textContent ?? '']),
+  );
+  const optional = (name: string) => properties.get(name) || undefined;
+  const snapshot = childText(blob, 'Snapshot');
+  const [accessTier, leaseState] = [optional('AccessTier'), optional('LeaseState')];
   return {
     name: nameOf(blob),
-    bytes: Number(childText(properties, 'Content-Length') ?? 0),
-    contentType: childText(properties, 'Content-Type') ?? '',
-    blobType: childText(properties, 'BlobType') ?? '',
-    lastModified: childText(properties, 'Last-Modified') ?? '',
-    etag: childText(properties, 'Etag') ?? '',
+    bytes: Number(properties.get('Content-Length') ?? 0),
+    contentType: properties.get('Content-Type') ?? '',
+    blobType: properties.get('BlobType') ?? '',
+    lastModified: properties.get('Last-Modified') ?? '',
+    etag: properties.get('Etag') ?? '',
     ...(snapshot ? { snapshot } : {}),
     ...(accessTier ? { accessTier } : {}),
     ...(leaseState ? { leaseState } : {}),

@@ -22,7 +22,10 @@ export function children(parent: Element | undefined, name?: string): Element[] 
 }
 
 export function child(parent: Element | undefined, name: string): Element | undefined {
-  return children(parent, name)[0];
+  for (let node = parent?.firstChild ?? null; node; node = node.nextSibling) {
+    if (node.nodeType === 1 && (node as Element).localName === name) return node as Element;
+  }
+  return undefined;
 }
 
 /** The text of a child element; `undefined` if there is none. */
