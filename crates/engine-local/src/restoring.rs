@@ -13,7 +13,7 @@ use crate::budget::MemoryBudget;
 use crate::load::Loader;
 use crate::replay::Replay;
 use crate::store::check::BLOBS;
-use crate::store::fjall::{FjallStore, Options, STORE};
+use crate::store::fjall::{FjallStore, Options, STORE, folder_bytes};
 use crate::store::inventory::{INVENTORY, WATERMARK};
 use crate::store::{Store as _, StoreError};
 
@@ -97,6 +97,14 @@ pub fn is_free(folder: &Path) -> std::io::Result<bool> {
             None => false,
         })
     }))
+}
+
+/// The bytes that [`Restoring::begin`] frees in a directory that is free: those of an unfinished restore.
+///
+/// # Errors
+/// A directory that cannot be read.
+pub fn leftover_bytes(folder: &Path) -> std::io::Result<u64> {
+    folder_bytes(folder)
 }
 
 /// Refuses a directory with an unfinished restore.

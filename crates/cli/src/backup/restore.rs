@@ -7,7 +7,7 @@ use crate::signals::{EXIT_INTERRUPTED, Runtime};
 use anyhow::{Context, ensure};
 use larimar_backup::{Moment, Place, Plan, Totals, restore_to};
 use larimar_bytes::{Admission, FileBytes, FileSettings};
-use larimar_engine_local::restoring::{Restoring, is_free};
+use larimar_engine_local::restoring::{Restoring, is_free, leftover_bytes};
 use larimar_model::Timestamp;
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
@@ -52,7 +52,9 @@ impl Restore {
         let plan = Plan::make(&place, &self.moment).await?;
         end_line();
         let name = plan.generation().name();
-        let (needed, free) = (plan.room_needed(), free_bytes(&self.data)?);
+        // What an unfinished restore left there is removed first.
+        let left = leftover_bytes(&self.data).with_context(|| format!("cannot read {shown}"))?;
+        let (needed, free) = (plan.room_needed(), free_bytes(&self.data)?.saturating_add(left));
         ensure!(
             free >= needed,
             "{name} needs {} on the disk of {shown}, and {} are free; nothing was changed",

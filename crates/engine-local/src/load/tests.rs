@@ -8,7 +8,7 @@ use larimar_engine::{Budget, Engine as _, Flow, KeyRange, Rows as _, SpaceKind, 
 use super::*;
 use crate::open::{Durability, Settings};
 use crate::repair::{Action, repair};
-use crate::restoring::Restoring;
+use crate::restoring::{Restoring, leftover_bytes};
 use crate::store::{Mode, Reopen, Snapshot};
 
 const COMMIT: CommitPoint = CommitPoint { sequence: 77, time: Timestamp::EDM_MIN };
@@ -136,6 +136,8 @@ async fn a_store_that_is_not_whole_does_not_open_and_is_restored_again() {
         let error = LocalEngine::open(&settings(folder.path())).err().expect("a refusal");
         let text = std::error::Error::source(&error).map(ToString::to_string).unwrap_or_default();
         assert!(text.contains("was not finished"), "{error}: {text}");
+        let left = leftover_bytes(folder.path()).expect("a directory");
+        assert!(left >= 1000 * rows as u64, "{left} bytes of {rows} rows");
     }
     let restoring = Restoring::begin(folder.path()).expect("what is left is removed");
     restoring.load(false).expect("a store").finish(version(0), COMMIT).await.expect("an empty store");

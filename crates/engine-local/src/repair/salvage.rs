@@ -19,7 +19,7 @@ use crate::budget::MemoryBudget;
 use crate::catalogue::{CommitPoint, FORMAT, FORMAT_KEY, NAMES, NEXT_KEY, VERSION_KEY, commit_record};
 use crate::key;
 use crate::store::check::Check;
-use crate::store::fjall::{FjallStore, Options, STORE};
+use crate::store::fjall::{FjallStore, Options, STORE, folder_bytes};
 use crate::store::inventory::{self, INVENTORY};
 use crate::store::{Batch, Bytes, Store, StoreError, SyncTo};
 
@@ -164,21 +164,6 @@ impl Records {
         batch.writes.push(commit_record(self.version_max, self.last_commit));
         batch.put(NEXT_KEY, Bytes::from((self.space_max + 1).to_be_bytes()));
     }
-}
-
-fn folder_bytes(folder: &Path) -> std::io::Result<u64> {
-    let mut bytes = 0;
-    if !folder.is_dir() {
-        return Ok(0);
-    }
-    for entry in std::fs::read_dir(folder)? {
-        let entry = entry?;
-        let is_folder = entry.file_type()?.is_dir();
-        // Journals are made long and empty; what counts is what they occupy.
-        bytes +=
-            if is_folder { folder_bytes(&entry.path())? } else { crate::store::fjall::bytes_on_disk(&entry.path()) };
-    }
-    Ok(bytes)
 }
 
 /// A name that users do not choose for a directory: what it contains is removed when a repair starts again.

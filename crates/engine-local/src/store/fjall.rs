@@ -442,6 +442,21 @@ pub(crate) fn bytes_on_disk(path: &Path) -> u64 {
     metadata.len()
 }
 
+/// What the files below a directory occupy.
+pub(crate) fn folder_bytes(folder: &Path) -> std::io::Result<u64> {
+    let mut bytes = 0;
+    if !folder.is_dir() {
+        return Ok(0);
+    }
+    for entry in std::fs::read_dir(folder)? {
+        let entry = entry?;
+        let is_folder = entry.file_type()?.is_dir();
+        // Journals are made long and empty; what counts is what they occupy.
+        bytes += if is_folder { folder_bytes(&entry.path())? } else { bytes_on_disk(&entry.path()) };
+    }
+    Ok(bytes)
+}
+
 /// The store's directory below the data directory.
 pub(crate) const STORE: &str = "store";
 const LOCK: &str = "lock";
