@@ -49,17 +49,18 @@ impl Page {
     }
 
     pub(super) fn block_reads(&mut self, all: &[BlockReads]) {
-        let families: [(_, _, fn(&BlockReads) -> u64); 2] = [
-            ("larimar_cache_hits_total", "Reads of blocks that the cache of the store served.", |reads| reads.hits),
-            ("larimar_cache_misses_total", "Reads of blocks that went to the disk, or to the system.", |reads| {
-                reads.misses
-            }),
-        ];
-        for (name, help, count) in families.into_iter().filter(|_| !all.is_empty()) {
-            self.family(name, "counter", help);
-            for reads in all {
-                self.line(name, &format!("of=\"{}\"", reads.of), count(reads));
-            }
+        if all.is_empty() {
+            return;
+        }
+        let served = "Reads of blocks that the cache of the store served.";
+        self.family("larimar_cache_hits_total", "counter", served);
+        for BlockReads { of, hits, .. } in all {
+            self.line("larimar_cache_hits_total", &format!("of=\"{of}\""), hits);
+        }
+        let missed = "Reads of blocks that went to the disk, or to the system.";
+        self.family("larimar_cache_misses_total", "counter", missed);
+        for BlockReads { of, misses, .. } in all {
+            self.line("larimar_cache_misses_total", &format!("of=\"{of}\""), misses);
         }
     }
 
