@@ -1,3 +1,4 @@
+// Lints of the page and its tests.
 import js from '@eslint/js';
 import svelte from 'eslint-plugin-svelte';
 import globals from 'globals';

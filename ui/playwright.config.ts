@@ -1,3 +1,4 @@
+// How the tests in a browser run: the machine's own Chromium, two files at a time.
 import { defineConfig } from '@playwright/test';
 
 /** The browser of the machine: nothing is downloaded. */

@@ -1,3 +1,4 @@
+// How the page is built, and shown while it is developed.
 import { svelte } from '@sveltejs/vite-plugin-svelte';
 import { defineConfig } from 'vitest/config';
 

@@ -1,3 +1,4 @@
+// Tests of `format.ts`.
 import { expect, test } from 'vitest';
 import { ago, bytes, clock, compact, count, micros, percent, plural, seconds, time } from './format';
 

@@ -1,3 +1,4 @@
+// Tests of the blobs in a browser.
 import { createHash, randomBytes } from 'node:crypto';
 import { readFile, writeFile } from 'node:fs/promises';
 import { expect, test } from './fixture';

@@ -1,3 +1,4 @@
+// Tests of the designer in a browser.
 import { seriousFindings } from './themes';
 import { expect, test } from './fixture';
 import { accountSas, call, makeTable } from './seed';

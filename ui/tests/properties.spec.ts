@@ -1,3 +1,4 @@
+// Tests of the service properties in a browser.
 import { expect, test } from './fixture';
 import { call } from './seed';
 

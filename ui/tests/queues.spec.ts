@@ -1,3 +1,4 @@
+// Tests of the queues in a browser.
 import { expect, test } from './fixture';
 import { atOnce, call, makeQueue, putMessage } from './seed';
 

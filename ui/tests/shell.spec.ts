@@ -1,3 +1,4 @@
+// Tests of the frame around the pages in a browser.
 import { expect, test } from './fixture';
 
 test('a development server signs in by itself and shows every page', async ({ page }) => {

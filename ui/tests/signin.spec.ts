@@ -1,3 +1,4 @@
+// Tests of signing in in a browser.
 import type { Page, Request } from '@playwright/test';
 import { createHmac } from 'node:crypto';
 import { expect, test } from './fixture';

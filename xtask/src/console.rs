@@ -22,7 +22,7 @@ use crate::tally::Tally;
 
 const FOLDER: &str = "ui";
 /// The page that the server is built with.
-const COMMITTED: &str = "crates/server/console";
+pub(crate) const COMMITTED: &str = "crates/server/console";
 /// The major version of Node that the committed page was built with.
 const NODE_VERSION: &str = "ui/.node-version";
 const PAGE: &str = "console page";

@@ -1,3 +1,4 @@
+// Tests of `params.ts`.
 import { expect, test } from 'vitest';
 import { flag, fragment, integer, list, oneOf, parseFragment, readParams, text, writeParams } from './params';
 

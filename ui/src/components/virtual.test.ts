@@ -1,3 +1,4 @@
+// Tests of `virtual.ts`.
 import { expect, test } from 'vitest';
 import { columnWindow, HEIGHT_MAX, Scroller, TOP } from './virtual';
 

@@ -1,3 +1,4 @@
+// Tests of `credentials.ts`.
 import { expect, test } from 'vitest';
 import { connectionString, parseCredential, sasCredential } from './credentials';
 

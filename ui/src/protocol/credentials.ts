@@ -38,7 +38,8 @@ export class CredentialError extends Error {
 
 export const WELL_KNOWN_ACCOUNT = 'devstoreaccount1';
 /** The public key of emulators, the same everywhere. Servers accept it only from their own machine. */
-export const WELL_KNOWN_KEY = 'Eby8vdM02xNOcqFlqUwJPLlmEtlCDXJ1OUzFT50uSRZ6IFsuFq2UVErCz4I6tq/K1SZFPTOtr/KBHBeksoGMGw==';
+export const WELL_KNOWN_KEY =
+  'Eby8vdM02xNOcqFlqUwJPLlmEtlCDXJ1OUzFT50uSRZ6IFsuFq2UVErCz4I6tq/K1SZFPTOtr/KBHBeksoGMGw==';
 
 export async function wellKnownCredential(account: string): Promise<KeyCredential> {
   return keyCredential(account, WELL_KNOWN_KEY);

@@ -1,3 +1,4 @@
+// Tests of `edm.ts`.
 import { expect, test } from 'vitest';
 import { edmText, entityOfJson, entityToJson, filterLiteral, parseEdm, type EdmType } from './edm';
 import { parseJson, type Json } from './json';

@@ -1,3 +1,4 @@
+// Tests of `permits.ts`.
 import { expect, test } from 'vitest';
 import { sasCredential } from './credentials';
 import { refusal } from './permits';

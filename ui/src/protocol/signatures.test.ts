@@ -1,3 +1,4 @@
+// Tests of signatures against those that `fixtures/signatures.py` makes.
 import { expect, test } from 'vitest';
 import { keyCredential } from './credentials';
 import expected from './fixtures/signatures.json';

@@ -1,3 +1,4 @@
+// Tests of what is sent and read: XML, JSON, metadata and metrics.
 import { DOMParser } from '@xmldom/xmldom';
 import { beforeAll, expect, test } from 'vitest';
 import { parsePolicies, policiesToXml } from './acl';

@@ -5,6 +5,7 @@ use std::fs;
 use anyhow::{Context, Result};
 
 use super::Problems;
+use crate::console;
 use crate::shell::{self, Repo};
 
 /// A file with its path from the root of the checkout.
@@ -91,8 +92,11 @@ fn goes_before(path: &str, line: &str) -> bool {
     line.starts_with("#!") || (path.ends_with(".java") && (line.starts_with("package ") || line.starts_with("import ")))
 }
 
-/// How a file of this kind opens its first comment; none for files without such a rule.
+/// How a file of this kind opens its first comment; none for files without such a rule, and for the built page.
 fn opening_of(path: &str) -> Option<&'static [&'static str]> {
+    if path.starts_with(console::COMMITTED) {
+        return None;
+    }
     match path.rsplit_once('.')?.1 {
         "rs" => Some(&["//!"]),
         "py" => Some(&["\"\"\"", "#"]),

@@ -1,3 +1,4 @@
+// Tests of `findings.ts`.
 import { expect, test } from 'vitest';
 import type { Finding } from '../../protocol';
 import { dismissalOf, savingOf, titleOf, unused } from './findings';

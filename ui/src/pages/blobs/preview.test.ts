@@ -1,3 +1,4 @@
+// Tests of `preview.ts`.
 import { expect, test } from 'vitest';
 import { hexOf, imageType, readStart, textOf } from './preview';
 

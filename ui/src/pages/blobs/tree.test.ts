@@ -1,3 +1,4 @@
+// Tests of `tree.ts`.
 import { expect, test, vi } from 'vitest';
 import type { Blob, BlobPage } from '../../protocol';
 import { ancestors, lastPart, Tree, type Directory, type List } from './tree.svelte';

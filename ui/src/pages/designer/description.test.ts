@@ -1,3 +1,4 @@
+// Tests of `description.ts`.
 import { expect, test } from 'vitest';
 import {
   descriptionFor,

@@ -1,3 +1,4 @@
+// Tests of `labels.ts`.
 import { expect, test } from 'vitest';
 import { amount, isAsPredicted, kindText, things } from './labels';
 

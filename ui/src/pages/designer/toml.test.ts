@@ -1,3 +1,4 @@
+// Tests of `toml.ts`.
 import { readdirSync, readFileSync } from 'node:fs';
 import { expect, test } from 'vitest';
 import { parseToml, TomlError, writeToml } from './toml';

@@ -1,3 +1,4 @@
+// Tests of `trial.ts`.
 import { expect, test } from 'vitest';
 import { ProtocolError, type Client, type DesignTrial } from '../../protocol';
 import { entityOf, runTrial, scratchNames, transactionsOf } from './trial';

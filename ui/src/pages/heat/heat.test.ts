@@ -1,3 +1,4 @@
+// Tests of `heat.ts`.
 import { expect, test } from 'vitest';
 import type { InsightsReport, TableReport } from '../../protocol';
 import {

@@ -1,3 +1,4 @@
+// Tests of `history.ts`.
 import { expect, test } from 'vitest';
 import { Metrics } from '../../protocol';
 import { History, POINTS_MAX } from './history';

@@ -1,3 +1,4 @@
+// Tests of `draft.ts`.
 import { expect, test } from 'vitest';
 import { changes, draftOf, newRule, problemsOf } from './draft';
 

@@ -1,3 +1,4 @@
+// Tests of `move.ts`.
 import { expect, test } from 'vitest';
 import { ProtocolError, type Message } from '../../protocol';
 import { moveMessages, targetOf, ttlOf } from './move';

@@ -1,3 +1,4 @@
+// Tests of `text.ts`.
 import { expect, test } from 'vitest';
 import { encodeBase64, firstLine, problemOf, show } from './text';
 

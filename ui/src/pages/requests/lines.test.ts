@@ -1,3 +1,4 @@
+// Tests of `lines.ts`.
 import { expect, test } from 'vitest';
 import type { RequestLine } from '../../protocol';
 import { Lines, LINES_MAX, waitMillis } from './lines';

@@ -1,3 +1,4 @@
+// Tests of `code.ts`.
 import { execFileSync } from 'node:child_process';
 import { expect, test } from 'vitest';
 import { codeOf, LANGUAGES } from './code';

@@ -1,3 +1,4 @@
+// Tests of `entity-form.ts`.
 import { expect, test } from 'vitest';
 import type { EdmValue, Entity } from '../../protocol';
 import { changesOf, checkDraft, differences, draftOf, mergeChosen, newProperty, removedFrom } from './entity-form';

@@ -1,3 +1,4 @@
+// Tests of `filter.ts`.
 import { expect, test } from 'vitest';
 import { problemOf, serverPosition, tokens } from './filter';
 

@@ -1,3 +1,4 @@
+// Tests of `csv.ts`.
 import { expect, test } from 'vitest';
 import type { EdmValue, Entity } from '../../../protocol';
 import { CsvReader, CsvWriter } from './csv';

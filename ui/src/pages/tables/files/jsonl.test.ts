@@ -1,3 +1,4 @@
+// Tests of `jsonl.ts`.
 import { expect, test } from 'vitest';
 import { entityOfJson, parseJson, type EdmValue, type Json } from '../../../protocol';
 import { entityJson, JsonReader, valuesOfJson } from './jsonl';

@@ -1,3 +1,4 @@
+// Tests of `source.ts`.
 import { expect, test } from 'vitest';
 import type { EdmType } from '../../../protocol';
 import { entityOfRow, formatOf, suggestedMapping, survey, type Mapping } from './source';
