@@ -1,4 +1,4 @@
-// Tests of the blobs in a browser.
+/** Blobs: containers, uploads, downloads, previews, properties, and directories of many blobs. */
 import { createHash, randomBytes } from 'node:crypto';
 import { readFile, writeFile } from 'node:fs/promises';
 import { expect, test } from './fixture';

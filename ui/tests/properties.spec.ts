@@ -1,4 +1,4 @@
-// Tests of the service properties in a browser.
+/** Service properties: CORS rules, logging, metrics and versions. */
 import { expect, test } from './fixture';
 import { call } from './seed';
 

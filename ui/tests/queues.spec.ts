@@ -1,4 +1,4 @@
-// Tests of the queues in a browser.
+/** Queues: messages looked at, put, taken, changed and moved; metadata, policies and signatures. */
 import { expect, test } from './fixture';
 import { atOnce, call, makeQueue, putMessage } from './seed';
 

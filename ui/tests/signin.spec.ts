@@ -1,4 +1,4 @@
-// Tests of signing in in a browser.
+/** Sign-in with every credential: what is wrong with one, what it does not allow, and that it stays in memory. */
 import type { Page, Request } from '@playwright/test';
 import { createHmac } from 'node:crypto';
 import { expect, test } from './fixture';

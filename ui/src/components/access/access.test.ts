@@ -1,4 +1,4 @@
-// Tests of permissions and times of signatures.
+/** Permissions and times of signatures. */
 import { expect, test } from 'vitest';
 import { unknownLetters, withPermission } from './permissions';
 import { fromField, minutesFromNow, toField } from './times';

@@ -1,4 +1,4 @@
-// Tests of `preview.ts`.
+/** What of a blob can be shown. */
 import { expect, test } from 'vitest';
 import { hexOf, imageType, readStart, textOf } from './preview';
 

@@ -1,4 +1,4 @@
-// Tests of `tree.ts`.
+/** The tree of a container in memory. */
 import { expect, test, vi } from 'vitest';
 import type { Blob, BlobPage } from '../../protocol';
 import { ancestors, lastPart, Tree, type Directory, type List } from './tree.svelte';

@@ -1,4 +1,4 @@
-// Tests of `draft.ts`.
+/** Properties while they are edited. */
 import { expect, test } from 'vitest';
 import { changes, draftOf, newRule, problemsOf } from './draft';
 

@@ -1,4 +1,4 @@
-// Tests of `move.ts`.
+/** Moving messages between queues in memory. */
 import { expect, test } from 'vitest';
 import { ProtocolError, type Message } from '../../protocol';
 import { moveMessages, targetOf, ttlOf } from './move';

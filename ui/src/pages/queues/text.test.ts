@@ -1,4 +1,4 @@
-// Tests of `text.ts`.
+/** Views of a message's text. */
 import { expect, test } from 'vitest';
 import { encodeBase64, firstLine, problemOf, show } from './text';
 
