@@ -2,9 +2,11 @@
 """What insights cost: instructions of a point get and of an insert, with insights on and off, as callgrind counts them.
 
     cargo build --release -p larimar
-    benches/insights/run.py [--requests 1000] [--partitions 1000] [--binary target/release/larimar]
+    benches/insights/run.py [--requests 1000] [--rounds 3] [--partitions 1000] [--binary target/release/larimar]
 
-Two runs of different length are compared for each figure, so that the start of the server does not count. Needs valgrind.
+Two runs of different length are compared for each figure, so that the start of the server does not count; the median of some
+rounds is printed. How often the thread that commits is woken up differs from run to run, by some percent of an insert, so the
+share of all instructions that were executed in the code of insights itself is printed as well. Needs valgrind.
 """
 
 import argparse
@@ -16,6 +18,7 @@ import http.client
 import pathlib
 import re
 import signal
+import statistics
 import subprocess
 import tempfile
 
@@ -51,7 +54,8 @@ def entity(number, partitions):
 
 
 def instructions(binary, kind, insights, requests, partitions):
-    """Instructions of a server that has so many gets, or inserts, besides a fixed number of others."""
+    """Instructions of a server with so many gets, or inserts, besides a fixed number of others: all; and of them those that count
+    for insights, and those that store."""
     with tempfile.TemporaryDirectory() as directory:
         out = f"{directory}/callgrind"
         command = ["valgrind", "--tool=callgrind", f"--callgrind-out-file={out}", str(binary)]
@@ -77,27 +81,45 @@ def instructions(binary, kind, insights, requests, partitions):
             server.send_signal(signal.SIGTERM)
             output = server.stdout.read()
             server.wait()
-        return int(re.search(r"Collected : (\d+)", output)[1])
+        return int(re.search(r"Collected : (\d+)", output)[1]), *own_instructions(out)
+
+
+def own_instructions(profile):
+    """Instructions in what a request reports to the insights, and in storing them, with everything that these call."""
+    annotate = ["callgrind_annotate", "--inclusive=yes", "--threshold=100", profile]
+    lines = subprocess.run(annotate, stdout=subprocess.PIPE, text=True, check=True).stdout.splitlines()
+
+    def sum_of(function):
+        entry = re.compile(rf"^\s*([\d,]+) .*{function} ")
+        return sum(int(found[1].replace(",", "")) for line in lines if (found := entry.match(line)))
+
+    return sum_of(r">::observe_(?:get|write)"), sum_of(r"InsightsWriter<\w+>::run::\{\{closure\}\}")
 
 
 def per_request(binary, kind, insights, requests, partitions):
+    """The same for one request."""
     more, fewer = (instructions(binary, kind, insights, count, partitions) for count in (requests * 3, requests))
-    return (more - fewer) / (requests * 2)
+    return [(one - other) / (requests * 2) for one, other in zip(more, fewer)]
 
 
 def main():
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     parser.add_argument("--requests", type=int, default=1000)
+    parser.add_argument("--rounds", type=int, default=3)
     parser.add_argument("--partitions", type=int, default=1000)
     parser.add_argument("--binary", type=pathlib.Path, default=ROOT / "target/release/larimar")
     parser.add_argument("--kinds", nargs="+", choices=("get", "insert"), default=("get", "insert"))
     options = parser.parse_args()
     for kind in options.kinds:
-        off, on = (
-            per_request(options.binary, kind, insights, options.requests, options.partitions)
-            for insights in ("false", "true")
-        )
-        print(f"{kind}: {off:,.0f} instructions without insights, {on:,.0f} with them: {(on / off - 1) * 100:+.2f} %", flush=True)
+        measured = {"false": [], "true": []}
+        for _ in range(options.rounds):
+            for insights, figures in measured.items():
+                figures.append(per_request(options.binary, kind, insights, options.requests, options.partitions))
+        off, on = (statistics.median(figure[0] for figure in figures) for figures in measured.values())
+        counting, storing = (statistics.median(figure[part] for figure in measured["true"]) for part in (1, 2))
+        print(f"{kind}: {off:,.0f} instructions without insights, {on:,.0f} with them: {(on / off - 1) * 100:+.2f} %")
+        shares = f"{counting / off * 100:.2f} % and {storing / off * 100:.2f} %"
+        print(f"{kind}: {counting:,.0f} of them to count, {storing:,.0f} to store the minutes of the run: {shares}", flush=True)
 
 
 if __name__ == "__main__":

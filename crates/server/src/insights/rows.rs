@@ -104,13 +104,14 @@ pub(crate) async fn add(
 
 /// The sum of two stored forms. One that cannot be read counts as empty.
 pub(crate) fn added(one: &[u8], other: &[u8]) -> Vec<u8> {
-    match (AccountFigures::decode(one), AccountFigures::decode(other)) {
-        (Some(mut sum), Some(figures)) => {
+    // The first figures of a slot, as in every row of a minute, need not be read.
+    let Some(mut sum) = AccountFigures::decode(one) else { return other.to_vec() };
+    match AccountFigures::decode(other) {
+        Some(figures) => {
             sum.merge(figures);
             sum.encode(ROW_BYTES_MAX)
         }
-        (Some(_), None) => one.to_vec(),
-        (None, _) => other.to_vec(),
+        None => one.to_vec(),
     }
 }
 
