@@ -27,6 +27,8 @@ pub(crate) const COMMITTED: &str = "crates/server/console";
 const NODE_VERSION: &str = "ui/.node-version";
 const PAGE: &str = "console page";
 const BROWSER_SUITE: &str = "console in a browser";
+/// The files of tests that the default run has; the rest has the others.
+const IN_DEFAULT_RUN: [&str; 4] = ["attacks", "shell", "signin", "tables"];
 const SUITE_TIME_MAX: Duration = Duration::from_secs(20 * 60);
 
 /// Debian's browser, and fonts for the texts that the tests show in it.
@@ -100,11 +102,33 @@ pub(crate) fn page(repo: &Repo) -> Tally {
     tally
 }
 
-/// The tests in a browser, against this server: in memory, or over PostgreSQL.
-pub(crate) fn browser_suite(repo: &Repo, server: &Path, postgres: Option<&Postgres>) -> Tally {
-    let variables: Vec<_> = postgres.iter().map(|postgres| ("LARIMAR_TEST_ENGINE_URL", postgres.fresh_url())).collect();
-    let tally = suite(repo, server, &[], &variables);
-    if postgres.is_some() { tally.on("PostgreSQL") } else { tally }
+/// The tests in a browser that the default run has, against this server in memory.
+pub(crate) fn browser_suite(repo: &Repo, server: &Path) -> Tally {
+    suite(repo, server, &IN_DEFAULT_RUN.map(str::to_owned), &[])
+}
+
+/// The other tests in a browser, and all of them over PostgreSQL.
+pub(crate) fn rest_of_browser_suite(repo: &Repo, server: &Path, postgres: Option<&Postgres>) -> Tally {
+    let mut tally = match other_tests(repo) {
+        Ok(tests) => suite(repo, server, &tests, &[]),
+        Err(error) => {
+            let mut tally = Tally::default();
+            tally.fail(format!("{BROWSER_SUITE}: {error:#}"));
+            tally
+        }
+    };
+    if let Some(postgres) = postgres {
+        let engine = ("LARIMAR_TEST_ENGINE_URL", postgres.fresh_url());
+        tally += suite(repo, server, &[], &[engine]).on("PostgreSQL");
+    }
+    tally
+}
+
+/// The files of tests that the default run leaves out.
+fn other_tests(repo: &Repo) -> Result<Vec<String>> {
+    let all = files(&repo.path(FOLDER).join("tests"))?;
+    let names = all.keys().filter_map(|file| file.strip_suffix(".spec.ts"));
+    Ok(names.filter(|name| !IN_DEFAULT_RUN.contains(name)).map(str::to_owned).collect())
 }
 
 fn suite(repo: &Repo, server: &Path, tests: &[String], variables: &[(&str, String)]) -> Tally {

@@ -273,7 +273,7 @@ impl Run<'_> {
         }
         tally += console::page(self.repo);
         if let Some(server) = server {
-            tally += console::browser_suite(self.repo, server, None);
+            tally += console::browser_suite(self.repo, server);
         }
         let (examples, over_azurite) = azurite::client_suite(self.repo, built);
         tally += examples;
@@ -315,9 +315,7 @@ impl Run<'_> {
             let others = output::beside(scope, || {
                 let programs: Vec<_> = self.programs().into_iter().filter(|each| !each.takes_seconds()).collect();
                 let mut tally = programs::run(self.repo, &programs, server, self.options.bless);
-                if let Some(postgres) = self.postgres {
-                    tally += console::browser_suite(self.repo, server, Some(postgres));
-                }
+                tally += console::rest_of_browser_suite(self.repo, server, self.postgres);
                 tally += replay::run(self.repo, self.options.recordings.as_deref(), server, self.postgres);
                 (tally, ())
             });
