@@ -176,20 +176,21 @@ impl<S: BackupSnapshot, B: ByteStore> Walker<'_, S, B> {
         let mut slices = Slices::new(self.snapshot, name.map(|name| name.kind), space.id, start, self.is_ahead);
         while let Some(rows) = slices.next().await? {
             for row in &rows {
-                self.row(row, is_container).await.map_err(|error| with_name(error, name, row))?;
+                self.row(row, name.filter(|_| is_container)).await?;
             }
         }
         Ok(())
     }
 
-    /// Adds a row, after the payloads that it points to.
-    async fn row(&mut self, row: &OwnedRow, is_container: bool) -> Result<(), BackupError> {
+    /// Adds a row, after the payloads that it points to if it is in a container.
+    async fn row(&mut self, row: &OwnedRow, container: BackedSpace<'_>) -> Result<(), BackupError> {
         let OwnedRow { partition, row, version, body } = row;
-        if is_container {
+        if let Some(container) = container {
             self.known.begin_row(partition);
-            for extent in payloads_in(RowRef { partition, row, version: *version, body })? {
+            let payloads = payloads_in(RowRef { partition, row, version: *version, body });
+            for extent in payloads.map_err(|fault| with_name(fault.into(), &path(container, partition)))? {
                 if self.known.payloads.insert(extent) {
-                    self.payload(partition, extent).await?;
+                    self.payload(container, partition, extent).await?;
                 }
             }
         }
@@ -202,19 +203,23 @@ impl<S: BackupSnapshot, B: ByteStore> Walker<'_, S, B> {
     }
 
     /// Adds a payload: within the chunk if it is small, else in pieces of its own.
-    async fn payload(&mut self, blob: &str, extent: Extent) -> Result<(), BackupError> {
+    async fn payload(&mut self, container: SpaceName<'_>, blob: &str, extent: Extent) -> Result<(), BackupError> {
         self.sender.totals.payloads += 1;
         self.sender.totals.payload_bytes += extent.length;
         let is_cut = if extent.length <= INLINE_BYTES_MAX {
-            let bytes = read_payload(self.bytes, &extent, 0..extent.length, Vec::new()).await?;
+            let bytes = read_payload(self.bytes, &extent, 0..extent.length, Vec::new()).await;
+            let bytes = bytes.map_err(|error| with_name(error, &path(container, blob)))?;
             self.cutter.payload(blob, extent, &bytes)
         } else {
             let mut count = 0;
             let mut place = 0;
             while place < extent.length {
                 let end = (place + PIECE_BYTES).min(extent.length);
-                let (store, buffer) = (self.bytes, self.sender.buffer());
-                let read = async move { read_payload(store, &extent, place..end, buffer).await };
+                let (store, buffer, path) = (self.bytes, self.sender.buffer(), path(container, blob));
+                // It may fail while later rows are walked.
+                let read = async move {
+                    read_payload(store, &extent, place..end, buffer).await.map_err(|error| with_name(error, &path))
+                };
                 self.sender.piece(end - place, read).await?;
                 (count, place) = (count + 1, end);
             }
@@ -234,13 +239,16 @@ impl<S: BackupSnapshot, B: ByteStore> Walker<'_, S, B> {
     }
 }
 
-/// Names the row that points to damaged or missing bytes.
-fn with_name(error: BackupError, space: BackedSpace<'_>, row: &OwnedRow) -> BackupError {
-    match (error, space) {
-        (BackupError::Engine(Fault::Damaged(what)), Some(SpaceName { account, name, .. })) => {
-            Fault::Damaged(format!("{account}/{name}/{}: {what}", row.partition)).into()
-        }
-        (error, _) => error,
+/// Where a blob is, for messages.
+fn path(SpaceName { account, name, .. }: SpaceName<'_>, blob: &str) -> String {
+    format!("{account}/{name}/{blob}")
+}
+
+/// Names the blob that points to damaged or missing bytes.
+fn with_name(error: BackupError, path: &str) -> BackupError {
+    match error {
+        BackupError::Engine(Fault::Damaged(what)) => Fault::Damaged(format!("{path}: {what}")).into(),
+        error => error,
     }
 }
 

@@ -41,7 +41,12 @@ fn another_server_takes_over_from_one_that_was_killed() {
             std::thread::sleep(Duration::from_millis(100));
             pid = filling_process(&folder.path().display().to_string());
         }
-        std::thread::sleep(Duration::from_secs(1));
+        // Its first rows are there, and the last ones are not yet.
+        let schema = url.rsplit_once("%3D").expect("the URL names a schema").1;
+        let rows = format!("SELECT count(*) FROM {schema}.larimar_entity");
+        while !Cluster::shared().try_sql(&rows).is_ok_and(|count| count.parse::<u32>().is_ok_and(|count| count > 100)) {
+            std::thread::sleep(Duration::from_millis(20));
+        }
         let pid = pid.expect("a process").to_string();
         assert!(std::process::Command::new("kill").args(["-KILL", &pid]).status().expect("a shell").success());
         first.join().expect("no panic")

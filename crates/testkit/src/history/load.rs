@@ -159,8 +159,12 @@ impl Load {
     /// If that takes too long.
     #[track_caller]
     pub fn wait_for(&self, calls: u64) {
-        let (until, goal) = (Instant::now() + RECOVERY_MAX, self.done() + calls);
+        let goal = self.done() + calls;
+        let (mut done, mut until) = (self.done(), Instant::now() + RECOVERY_MAX);
         while self.done() < goal {
+            if self.done() > done {
+                (done, until) = (self.done(), Instant::now() + RECOVERY_MAX);
+            }
             let is_gone = self.threads.iter().any(JoinHandle::is_finished);
             assert!(!is_gone, "a client ended early; what it says stands above");
             assert!(Instant::now() < until, "the servers do not answer: {} of {goal} calls", self.done());
