@@ -14,7 +14,6 @@ use clap::Args;
 
 use crate::debian;
 use crate::gate::{self, step, succeeds};
-use crate::postgres::Postgres;
 use crate::say;
 use crate::sdk::{WorkFolder, install};
 use crate::shell::{self, Repo};
@@ -107,21 +106,16 @@ pub(crate) fn browser_suite(repo: &Repo, server: &Path) -> Tally {
     suite(repo, server, &IN_DEFAULT_RUN.map(str::to_owned), &[])
 }
 
-/// The other tests in a browser, and all of them over PostgreSQL.
-pub(crate) fn rest_of_browser_suite(repo: &Repo, server: &Path, postgres: Option<&Postgres>) -> Tally {
-    let mut tally = match other_tests(repo) {
-        Ok(tests) => suite(repo, server, &tests, &[]),
-        Err(error) => {
+/// The other tests in a browser.
+pub(crate) fn rest_of_browser_suite(repo: &Repo, server: &Path) -> Tally {
+    other_tests(repo).map_or_else(
+        |error| {
             let mut tally = Tally::default();
             tally.fail(format!("{BROWSER_SUITE}: {error:#}"));
             tally
-        }
-    };
-    if let Some(postgres) = postgres {
-        let engine = ("LARIMAR_TEST_ENGINE_URL", postgres.fresh_url());
-        tally += suite(repo, server, &[], &[engine]).on("PostgreSQL");
-    }
-    tally
+        },
+        |tests| suite(repo, server, &tests, &[]),
+    )
 }
 
 /// The files of tests that the default run leaves out.

@@ -315,7 +315,7 @@ impl Run<'_> {
             let others = output::beside(scope, || {
                 let programs: Vec<_> = self.programs().into_iter().filter(|each| !each.takes_seconds()).collect();
                 let mut tally = programs::run(self.repo, &programs, server, self.options.bless);
-                tally += console::rest_of_browser_suite(self.repo, server, self.postgres);
+                tally += console::rest_of_browser_suite(self.repo, server);
                 tally += replay::run(self.repo, self.options.recordings.as_deref(), server, self.postgres);
                 (tally, ())
             });
